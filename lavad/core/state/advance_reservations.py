@@ -1,12 +1,12 @@
-"""What advance reservations set apart on each host, now and at the moments to come that matter to a job.
+"""Advance reservations: slots reserved on each host, now and at the future moments that matter to a job.
 
-A job without a reservation may hold slots of a host as long as, at every moment until it ends, they are not needed for
-what is reserved there: ``held`` by others that will still run then, and reserved, must fit the host beside it. Both
-change only at turns of reservations and at ends of jobs, and what is held only becomes less, so it is enough to look at
-now and at the moments at which a reservation begins; of those at the ones that ask for more than an earlier one did.
+A job without a reservation may hold slots of a host as long as reservations do not need them until it ends: at each
+moment the slots reserved there and those ``held`` by other jobs that still run must fit the host beside it. Both change
+only when a reservation begins or ends and when a job ends, and held slots only decrease, so it suffices to check now
+and at the starts of reservations; of those, the ones that reserve more than an earlier one.
 
-Counted host by host, lazily: a host is counted anew when something was taken or given back there. Where there is no
-reservation nothing is counted and nobody asks.
+Counted host by host, lazily: a host is counted again after an allocation or a release there. Without reservations
+nothing is counted.
 """
 
 from collections.abc import Iterator, Mapping
@@ -38,7 +38,7 @@ Slots = NDArray[np.int64]
 
 
 class AllocationView(Protocol):
-    """The cluster, as far as counting needs it: what is allocated on which hosts, and until when."""
+    """The parts of the cluster needed for counting: allocations on hosts, and their expected ends."""
 
     @property
     def policy(self) -> Policy: ...
@@ -54,14 +54,14 @@ class AllocationView(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ReservationStart:
-    """A moment at which reservations begin, with all that hold then."""
+    """Future moment at which reservations begin, with all that are active then."""
 
     at: float
     names: frozenset[str]
 
 
 class Timeline:
-    """Which reservations hold, from one turn of any of them to the next."""
+    """Active reservations over time: now, until the next begin or end, and at later starts."""
 
     def __init__(self, reservations: dict[str, AdvanceReservation], zone: tzinfo, now: float) -> None:
         self.since = now
@@ -71,11 +71,11 @@ class Timeline:
         self.moments = _moments(self.stretches, now)
 
     def covers(self, at: float) -> bool:
-        """Is that what holds then?"""
+        """True if the reservations active at that time are those of ``now``."""
         return self.since <= at < self.until
 
     def before(self, end: float) -> int:
-        """How many of the moments come before that time."""
+        """Number of the starts before that time."""
         return sum(moment.at < end for moment in self.moments)
 
 
@@ -91,7 +91,8 @@ def _moments(stretches: list[tuple[float, float, str]], now: float) -> list[Rese
 def _stretches(
     reservations: dict[str, AdvanceReservation], zone: tzinfo, now: float
 ) -> Iterator[tuple[float, float, str]]:
-    """When each holds: in the week to come, and as far as a single one beyond that goes beside it."""
+    """Intervals in which reservations are active: those of the next week, and for each one-time reservation beyond it
+    also those of the others meanwhile."""
     spans = [(now, now + LOOK_AHEAD_S)]
     once = [one.times for one in reservations.values() if not one.times.recurs]
     spans += [(times.begins_at, times.ends_at) for times in once if times.ends_at > now + LOOK_AHEAD_S]
@@ -104,19 +105,19 @@ def _stretches(
 
 
 class AdvanceReservations:
-    """All advance reservations. ``version`` is raised when slots may have become free for others or for their jobs."""
+    """All advance reservations. ``version`` is raised when slots may have become free, for their jobs or for others."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, AdvanceReservation] = {}
-        self.numbers: dict[str, int] = {}  # of the newest reservation of each user, group and the system
-        self.jobs: dict[str, set[int]] = {}  # that were submitted to each, as long as they are remembered
-        self.holding: frozenset[str] = frozenset()  # those that held when the clock was last looked at
+        self.numbers: dict[str, int] = {}  # number of the newest reservation of each user, group and the system
+        self.jobs: dict[str, set[int]] = {}  # jobs submitted to each that are not forgotten
+        self.holding: frozenset[str] = frozenset()  # those that were active at the last tick
         self.version = 0
-        self.is_unsettled = False  # what follows from a change, or from a restart, is still to be decided
+        self.is_unsettled = False  # events that follow from a change, or from a restart, are still to be decided
         self._timeline: Timeline | None = None
         self._slots: dict[str, Slots] = {}  # of each reservation, by row
-        self._facts_version = -1  # of the hosts as they were when everything was counted
-        self._rows: frozenset[int] = frozenset()  # hosts of which something is reserved, now or later
+        self._facts_version = -1  # of the hosts' facts at the last count
+        self._rows: frozenset[int] = frozenset()  # hosts with reserved slots, now or later
         self._ceasing: dict[str, float] = {}
         self._stale: set[int] | None = None  # rows to be counted anew; None: all
         self._unused: Slots = np.zeros(0, np.int64)
@@ -129,40 +130,40 @@ class AdvanceReservations:
     # -- change ----------------------------------------------------------------------------------------------------
 
     def put(self, one: AdvanceReservation) -> None:
-        """A new reservation, or another form of a known one."""
+        """Add a reservation, or replace the one of that name."""
         self.by_name[one.name] = one
         self.look_again()
 
     def drop(self, name: str) -> None:
-        """A reservation is no more."""
+        """Remove a reservation."""
         self.by_name.pop(name, None)
         self.holding -= {name}
         self.look_again()
 
     def enter(self, name: str, job: int) -> None:
-        """A job is to run in that reservation."""
+        """Add a job submitted to that reservation."""
         self.jobs.setdefault(name, set()).add(job)
 
     def leave(self, name: str, job: int) -> None:
-        """A job is forgotten, or to run elsewhere."""
+        """Remove a job that is forgotten, or not to run in that reservation any more."""
         jobs = self.jobs.get(name, set())
         jobs.discard(job)
         if not jobs:
             self.jobs.pop(name, None)
 
     def turn(self, holding: frozenset[str]) -> None:
-        """These hold now; what follows from that is decided."""
+        """Set the active reservations; the events that follow are decided."""
         self.look_again()
         self.holding, self.is_unsettled = holding, False
 
     def look_again(self) -> None:
-        """Nothing that was counted is worth anything; waiting jobs may find room that they did not have."""
+        """Discard all counts; pending jobs may fit now."""
         self.version += 1
         self.is_unsettled = True
         self._timeline, self._slots = None, {}
 
     def note(self, booked: AllocationView, event: e.Event) -> None:
-        """An event is about to take effect: where it may change what attempts hold, or until when."""
+        """Note an event before it is applied: hosts are counted again if it may change allocations or their ends."""
         if isinstance(event, e.PolicyChanged):
             self.look_again()
         elif isinstance(event, e.JobModified | e.JobDetached):
@@ -173,23 +174,23 @@ class AdvanceReservations:
             shares += attempt.booked if attempt is not None else ()
             self._stale.update(rows[share.host] for share in shares)
 
-    # -- time ------------------------------------------------------------------------------------------------------
+    # -- active reservations -------------------------------------------------------------------------------------------
 
     def timeline(self, booked: AllocationView, now: float) -> Timeline:
-        """Which reservations hold now and later."""
+        """Active reservations, now and later."""
         if self._timeline is None or not self._timeline.covers(now):
             self._timeline = Timeline(self.by_name, booked.policy.zone, now)
             self._stale = None
         return self._timeline
 
     def holds(self, booked: AllocationView, name: str, now: float) -> bool:
-        """Does a reservation of that name hold now? Only then its jobs may start."""
+        """True if a reservation of that name is active; only then its jobs may start."""
         return name in self.by_name and name in self.timeline(booked, now).now
 
-    # -- counts ----------------------------------------------------------------------------------------------------
+    # -- slots ---------------------------------------------------------------------------------------------------------
 
     def slots(self, booked: AllocationView, name: str) -> Slots:
-        """What a reservation sets apart of each host."""
+        """Slots of each host that a reservation reserves."""
         table = booked.table
         if self._facts_version != table.facts_version:
             self._slots, self._stale, self._facts_version = {}, None, table.facts_version
@@ -204,17 +205,17 @@ class AdvanceReservations:
         return found
 
     def unused(self, booked: AllocationView, now: float) -> Slots:
-        """Of what is set apart now on each host, the part that no job of its reservation uses."""
+        """Reserved slots of each host that no job of the active reservations uses."""
         self._count(booked, now)
         return self._unused
 
     def own(self, booked: AllocationView, name: str, now: float) -> Slots:
-        """What jobs of a reservation that holds now use of each host."""
+        """Slots of each host used by the jobs of an active reservation."""
         self._count(booked, now)
         return self._own[name]
 
     def held(self, booked: AllocationView, now: float) -> list[Slots]:
-        """At each of the moments to come, what jobs that run now will still hold outside of what is reserved then."""
+        """For each later start: slots still held then by running jobs of reservations that are not active then."""
         self._count(booked, now)
         return self._held
 
@@ -257,7 +258,7 @@ class AdvanceReservations:
             self._unused[row] += max(0, int(self.slots(booked, name)[row]) - slots)
 
     def _tenure(self, booked: AllocationView, key: Key) -> tuple[str, float]:
-        """In which reservation an attempt runs, and until when it may hold its slots."""
+        """Reservation of an attempt, and the time until which it may hold its slots."""
         attempt, record = booked.attempts[key], booked.jobs.get(key.job)
         shared = record.shared if record is not None else None
         name = shared.request.reservation if shared is not None else ""
@@ -268,7 +269,7 @@ class AdvanceReservations:
         return name, end
 
     def _ceases(self, booked: AllocationView, one: AdvanceReservation) -> float:
-        """When jobs of a closed reservation will be ended: with the stretch that goes on, or the one that comes."""
+        """Time at which jobs of a closed reservation will be ended: with its present occurrence, else with its next."""
         found = self._ceasing.get(one.name)
         if found is None:
             assert self._timeline is not None, "a time line is made before anything is counted"

@@ -1,6 +1,6 @@
 """Counters of jobs and slots by queue, user and state, and of the pending jobs that MAX_PEND limits bound.
 
-Moves are noted at once and entered when a counter is read: thousands of starts and ends come between two reads, and
+Transitions are buffered and counted when a counter is read: thousands of starts and ends come between two reads, and
 most of them are alike. Pending jobs are counted only for the configured limits, so that a submission costs the limits
 that match its user.
 """
@@ -18,7 +18,7 @@ _SCOPES_KEPT = 100_000
 
 @dataclass(frozen=True, slots=True)
 class PendingLimit:
-    """At most so many waiting jobs and slots of all that count under ``scope``; None: no limit."""
+    """Maximum of pending jobs and slots of all users under ``scope``; None: no limit."""
 
     scope: str
     jobs: int | None
@@ -26,7 +26,7 @@ class PendingLimit:
 
 
 class PendingCounters:
-    """Waiting jobs and slots, for every scope that has a limit."""
+    """Pending jobs and slots for each scope that has a limit."""
 
     def __init__(self, policy: Policy) -> None:
         self.jobs: Counter[str] = Counter()
@@ -43,7 +43,7 @@ class PendingCounters:
         return bool(self._rows or self._of_all)
 
     def limits(self, user: str) -> tuple[PendingLimit, ...]:
-        """Those that count for this user's jobs: his own, his groups', everybody's."""
+        """Limits on this user's pending jobs: the user's own, those of groups, the cluster's."""
         found = self._known.get(user)
         if found is None:
             if len(self._known) >= _SCOPES_KEPT:
@@ -57,13 +57,13 @@ class PendingCounters:
         return found
 
     def add(self, user: str, jobs: int, slots: int) -> None:
-        """So many of the user's jobs began to wait or, negative, wait no more."""
+        """Count jobs and slots of the user that have become pending or, negative, are no longer."""
         for limit in self.limits(user):
             self.jobs[limit.scope] += jobs
             self.slots[limit.scope] += slots
 
     def adopt(self, jobs: Mapping[str, int], slots: Mapping[str, int]) -> None:
-        """Count anew, from what each user has waiting."""
+        """Recount from the pending jobs and slots of each user."""
         self.jobs.clear()
         self.slots.clear()
         for user, count in jobs.items():
@@ -74,29 +74,29 @@ def _is_limited(jobs: int | None, slots: int | None) -> bool:
     return jobs is not None or slots is not None
 
 
-_NOTED_MAX = 1000  # moves that differ, before they are entered
-_Move = tuple[JobState | None, JobState]  # from (None: from nowhere) and to which state
+_NOTED_MAX = 1000  # different transitions buffered at most
+_Move = tuple[JobState | None, JobState]  # from (None: submitted) and to which state
 
 
 class JobCounters:
-    """Slots and jobs by (queue, state) and by (user, state). A waiting job counts the slots it asks for at least."""
+    """Slots and jobs by (queue, state) and by (user, state). A pending job counts the slots of its minimum size."""
 
     def __init__(self, waiting: PendingCounters) -> None:
-        self.waiting = waiting  # as of the last look; ``waiting_now`` is what counts
+        self.waiting = waiting  # as of the last read; ``waiting_now`` is current
         self._slots_by_queue: Counter[tuple[str, JobState]] = Counter()
         self._slots_by_user: Counter[tuple[str, JobState]] = Counter()
         self._jobs_by_user: Counter[tuple[str, JobState]] = Counter()
         self._work_by_queue: Counter[tuple[str, JobState]] = Counter()
-        self._noted: dict[_Move, Counter[CountKey]] = {}  # how many jobs of each sort moved like this
+        self._noted: dict[_Move, Counter[CountKey]] = {}  # buffered number of jobs of each kind, by transition
 
     @property
     def waiting_now(self) -> PendingCounters:
-        """What waits under each limit on waiting jobs."""
+        """Pending jobs and slots of each limit."""
         self._enter()
         return self.waiting
 
     def take_waiting(self, waiting: PendingCounters) -> None:
-        """Under other rules: count what waits anew."""
+        """Put other limits into effect: recount the pending jobs."""
         self.waiting = waiting
         if waiting:
             self._enter()
@@ -122,20 +122,20 @@ class JobCounters:
 
     @property
     def work_by_queue(self) -> Counter[tuple[str, JobState]]:
-        """Slots times run limit of each queue's jobs that wait."""
+        """Slots times run limit in seconds of each queue's pending jobs."""
         self._enter()
         return self._work_by_queue
 
     def add(self, shared: Shared, state: JobState, count: int = 1) -> None:
-        """``count`` jobs submitted like this one came into (or, negative, left) a state."""
+        """Count ``count`` jobs of these shared facts that entered (negative: left) a state."""
         self._note(shared, None, state, count)
 
     def move(self, shared: Shared, old: JobState, new: JobState, count: int = 1) -> None:
-        """``count`` jobs went from one state to another."""
+        """Count ``count`` jobs of these shared facts that went from one state to another."""
         self._note(shared, old, new, count)
 
     def move_each(self, many: Iterable[CountKey], old: JobState, new: JobState) -> None:
-        """One job of each of these sorts went from one state to another."""
+        """Count one job of each of these kinds that went from one state to another."""
         noted = self._noted.setdefault((old, new), Counter())
         noted.update(many)
         if len(noted) > _NOTED_MAX:
@@ -176,7 +176,7 @@ class JobCounters:
 
 
 def _waiting_of(counts: Counter[tuple[str, JobState]]) -> Counter[str]:
-    """By user, of the states in which jobs wait."""
+    """Jobs or slots of each user in the pending states."""
     found: Counter[str] = Counter()
     for (user, state), count in counts.items():
         if state in WAITING:

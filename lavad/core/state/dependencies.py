@@ -1,7 +1,8 @@
-"""Who waits for whom: from a job to the jobs whose conditions speak of it, by what of it matters to them.
+"""Index of job dependencies: from a parent job to the jobs whose conditions refer to it, by the kind of change that
+matters.
 
-A parent that changes in a way that matters to nobody costs one look-up. What changed is only noted here (``stirred``);
-the conditions are evaluated once for each step, however many parents changed in it.
+A change without dependants costs one look-up. Changes are only noted here (``stirred``); conditions are evaluated once
+for each step, however many parents changed in it.
 """
 
 from enum import Enum, auto
@@ -14,7 +15,7 @@ _STARTED = (HOLDING | FINAL) - {JobState.STAGING}
 
 
 class DependencyKey(Enum):
-    """What of a parent can change a condition."""
+    """Kind of change of a parent that can change a condition."""
 
     END = auto()
     START = auto()
@@ -31,32 +32,32 @@ _MATTERS = {
 
 
 class Dependants:
-    """``stirred`` maps a dependent job to the elements of it to look at again; None: all of it."""
+    """Pending dependent jobs. ``stirred`` maps a job to the elements to evaluate again; None: all of them."""
 
     def __init__(self) -> None:
         self.conditions: dict[int, Expression] = {}
         self.stirred: dict[int, set[int] | None] = {}
         self._watchers: dict[
             int, dict[DependencyKey, dict[int, bool]]
-        ] = {}  # parent -> dependant -> element by element
+        ] = {}  # parent -> dependant -> True if element by element
 
     def __len__(self) -> int:
         return len(self.conditions)
 
     def is_parent(self, job: int) -> bool:
-        """Does anybody still wait for this job?"""
+        """True if a pending job depends on this one."""
         return job in self._watchers
 
     def parents(self) -> list[int]:
-        """All jobs that somebody waits for."""
+        """All jobs that pending jobs depend on."""
         return list(self._watchers)
 
     def of(self, parent: int) -> list[int]:
-        """The jobs whose conditions speak of this one."""
+        """Jobs whose conditions refer to this one."""
         return sorted({job for jobs in self._watchers.get(parent, {}).values() for job in jobs})
 
     def add(self, job: int, condition: Expression) -> None:
-        """This job waits until the condition holds; it is looked at once in any case."""
+        """Add a pending job with its condition, to be evaluated once in any case."""
         self.conditions[job] = condition
         self.stirred[job] = None
         for clause in clauses_of(condition):
@@ -66,7 +67,7 @@ class Dependants:
             watchers[job] = clause.ref.each and watchers.get(job, True)
 
     def remove(self, job: int) -> list[int]:
-        """The job does not wait any more: the parents that nobody waits for now."""
+        """Remove a dependant; return the parents that have none left."""
         condition = self.conditions.pop(job, None)
         self.stirred.pop(job, None)
         if condition is None:
@@ -83,7 +84,7 @@ class Dependants:
         return left
 
     def note(self, parent: int, index: int, old: JobState, new: JobState) -> None:
-        """A job or an element (``index`` 0: a plain job, or many elements at once) went from one state to another."""
+        """Note that a job or an element (``index`` 0: a plain job, or many elements) went from one state to another."""
         watchers = self._watchers.get(parent)
         if watchers is None:
             return
@@ -102,11 +103,11 @@ class Dependants:
                 noted.add(index)
 
     def stir_all(self) -> None:
-        """After a restart nobody knows what was noted: look at everything once."""
+        """Mark all conditions for evaluation: after a restart earlier notes are lost."""
         self.stirred = dict.fromkeys(self.conditions)
 
     def take(self, most: int) -> list[tuple[int, set[int] | None]]:
-        """Up to so many of those to look at; the others stay noted."""
+        """Take up to ``most`` jobs to evaluate; the others stay noted."""
         if not self.stirred:
             return []
         taken = list(islice(self.stirred.items(), most))

@@ -1,7 +1,7 @@
-"""When attempts are expected to give back what they hold: the future as far as run limits tell it.
+"""Expected ends of attempts, as their run limits tell.
 
-Invariants: entries are in order of time; an attempt without a run limit is at ``NEVER``; an attempt that is over, and
-only has hosts left to clear, is at the beginning of time. Kept up to date lazily: whoever asks hands over what changed.
+Invariants: entries are in order of time; an attempt without a run limit is at ``NEVER``; one that has ended, and only
+has hosts to release, is at time 0. Kept up to date lazily: callers pass what has changed.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -19,7 +19,7 @@ _PAGE_MAX = 1024  # entries
 
 
 class ExpectedEnd(NamedTuple):
-    """Until when an attempt is expected to hold its hosts, and how many slots that are."""
+    """Expected end of an attempt, and its slots."""
 
     at: float
     slots: int
@@ -27,7 +27,7 @@ class ExpectedEnd(NamedTuple):
 
 
 class ExpectedEnds:
-    """Attempts in the order in which they are expected to end, in pages: to enter one moves none but its page's."""
+    """Attempts in order of their expected ends, in pages: an insertion moves one page only."""
 
     def __init__(self) -> None:
         self._pages: list[list[ExpectedEnd]] = []
@@ -41,15 +41,15 @@ class ExpectedEnds:
         return sum(map(len, self._pages))
 
     def first(self) -> float:
-        """When the next end is expected."""
+        """Time of the next expected end."""
         return self._firsts[0].at if self._firsts else NEVER
 
     def of(self, key: Key) -> ExpectedEnd | None:
-        """What is expected of an attempt; None where nobody has entered it."""
+        """Expected end of an attempt; None if it is not entered."""
         return self._by_key.get(key)
 
     def update(self, changed: dict[Key, ExpectedEnd | None]) -> None:
-        """Enter new expectations; None: the attempt holds nothing any more."""
+        """Enter new expected ends; None: the attempt holds nothing any more."""
         for key, entry in changed.items():
             old = self._by_key.pop(key)
             if old is not None:
@@ -83,7 +83,7 @@ class ExpectedEnds:
 
 
 def expected_end(attempt: Attempt, run_limit_s: int, slots: int) -> ExpectedEnd:
-    """What is known of an attempt: it ends by its run limit, counted from when it started or was sent off."""
+    """Expected end by the run limit, counted from the start, or from the dispatch until then."""
     if attempt.over:
         at = _AT_ONCE
     elif run_limit_s:

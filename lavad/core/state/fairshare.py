@@ -1,7 +1,7 @@
-"""Fairshare: who has had how much, and so whose turn it is.
+"""Fairshare: usage of share accounts and their dynamic priorities.
 
 A queue's shares form a tree of accounts: users, groups, groups inside groups. Each account's dynamic priority is its
-number of shares over what it uses and has used; the one with the highest goes first, at every level. The formula is
+number of shares over its present and past usage; the one with the highest goes first, at every level. The formula is
 LSF's (Platform LSF, "Administering Platform LSF", chapter "Fairshare scheduling"). Times count for every slot, in
 hours:
 
@@ -9,10 +9,10 @@ hours:
                        + (committed_run - run) * COMMITTED_RUN_TIME_FACTOR
                        + (1 + slots) * RUN_JOB_FACTOR + gpu * GPU_RUN_TIME_FACTOR)
 
-``cpu`` is what ended jobs used and what running ones have used so far; ``past_run`` counts only with
-ENABLE_HIST_RUN_TIME. What ended jobs used fades continuously: it is worth a tenth after HIST_HOURS. Sums over running
+``cpu`` is the CPU time of ended jobs and that of running ones so far; ``past_run`` counts only with
+ENABLE_HIST_RUN_TIME. Usage of ended jobs decays continuously: it is worth a tenth after HIST_HOURS. Sums over running
 jobs are kept as sums of slots and of slots times start, in whole microseconds, so that an account costs the same
-however many jobs it runs. A job counts from its dispatch until it has ended; a suspended one goes on counting.
+however many jobs it runs. A job counts from its dispatch until it has ended, also while it is suspended.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,13 +25,13 @@ _HOUR = 3600.0
 _MICRO = 1_000_000
 _SMALLEST = 0.01  # of the denominator, as LSF has it
 
-# Round robin is fairshare where nothing but slots in use counts, and everybody has the same share.
+# Round robin is fairshare by slots in use alone, with equal shares for all users.
 ROUND_ROBIN = Fairshare((Share("default", 1, ALL, True),), 0.0, 0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What ended jobs used, in seconds of CPU, slots and devices, faded until ``as_of``."""
+    """Usage of ended jobs, in seconds of CPU, slots and GPUs, decayed until ``as_of``."""
 
     cpu_s: float = 0.0
     run_s: float = 0.0
@@ -39,14 +39,14 @@ class Used:
     as_of: float = 0.0
 
     def faded(self, now: float, rate: float) -> "Used":
-        """What is left of it at a later moment; an earlier one changes nothing."""
+        """Decay until a later moment; an earlier one changes nothing."""
         if now <= self.as_of:
             return self
         left = exp(-rate * (now - self.as_of)) if rate else 1.0
         return Used(self.cpu_s * left, self.run_s * left, self.gpu_s * left, now)
 
     def plus(self, more: "Used", rate: float) -> "Used":
-        """Both together, as of the later moment."""
+        """Sum of both, as of the later moment."""
         mine, others = self.faded(more.as_of, rate), more.faded(self.as_of, rate)
         return Used(
             mine.cpu_s + others.cpu_s, mine.run_s + others.run_s, mine.gpu_s + others.gpu_s, max(mine.as_of, more.as_of)
@@ -54,7 +54,7 @@ class Used:
 
 
 class Running:
-    """Sums over the running jobs of an account; each is added once and taken away once."""
+    """Sums over the running jobs of an account; each job is added once and subtracted once."""
 
     __slots__ = ("_decayed", "_decayed_at", "_gpu_starts", "_slot_starts", "committed_s", "cpu_s", "gpus", "slots")
 
@@ -62,14 +62,14 @@ class Running:
         self.slots = 0
         self.gpus = 0
         self.committed_s = 0  # slots times run limits
-        self.cpu_s = 0.0  # used so far, as hosts have reported it
+        self.cpu_s = 0.0  # used so far, as reported by hosts
         self._slot_starts = 0  # slots times start, in microseconds: whole numbers add up exactly
         self._gpu_starts = 0
-        self._decayed = 0.0  # run time that fades while it grows, as of ``_decayed_at``
+        self._decayed = 0.0  # run time that decays while it grows, as of ``_decayed_at``
         self._decayed_at = 0.0
 
     def move(self, slots: int, gpus: int, run_limit_s: int, start: float) -> None:
-        """A job was dispatched or, with negative numbers, has ended."""
+        """Add a dispatched job or, with negative numbers, subtract an ended one."""
         at = round(start * _MICRO)
         self.slots += slots
         self.gpus += gpus
@@ -78,21 +78,21 @@ class Running:
         self._gpu_starts += gpus * at
 
     def move_decayed(self, slots: int, start: float, now: float, rate: float) -> None:
-        """The same for run time that fades; called before ``move``, which changes the number of slots."""
+        """Same as ``move`` for decayed run time; called before it, since ``move`` changes the number of slots."""
         self._decayed = self.decayed_s(now, rate)
         self._decayed_at = max(now, self._decayed_at)
         self._decayed += slots * decayed_run_s(self._decayed_at - start, rate)
 
     def run_s(self, now: float) -> float:
-        """How long its jobs have run, times their slots."""
+        """Run time of its jobs times their slots, in seconds."""
         return max(0, self.slots * round(now * _MICRO) - self._slot_starts) / _MICRO
 
     def gpu_s(self, now: float) -> float:
-        """How long its jobs have run, times their devices."""
+        """Run time of its jobs times their GPUs, in seconds."""
         return max(0, self.gpus * round(now * _MICRO) - self._gpu_starts) / _MICRO
 
     def decayed_s(self, now: float, rate: float) -> float:
-        """The run time, of which what is long past has faded: a second counts e^(-rate * age)."""
+        """Run time in slot-seconds with decay: a second counts e^(-rate * age)."""
         if not rate:
             return self.run_s(now)
         most = self.slots / rate
@@ -100,12 +100,12 @@ class Running:
 
 
 def decayed_run_s(run_s: float, rate: float) -> float:
-    """What a run of this length is worth at its end, where each second of it fades."""
+    """Decayed run time of a run of this length at its end."""
     return (1.0 - exp(-rate * run_s)) / rate if rate else run_s
 
 
 class Account:
-    """A user or group in a share tree, at one place of it. ``children`` make a group of accounts of its own."""
+    """Share account of a user or group in one tree. ``children`` make it a group."""
 
     __slots__ = ("children", "name", "parent", "path", "place", "running", "share", "shares", "used")
 
@@ -123,7 +123,7 @@ class Account:
             parent.children[name] = self
 
     def chain(self) -> Iterator["Account"]:
-        """It and every account it is part of, without the root."""
+        """The account and its ancestors, without the root."""
         account = self
         while account.parent is not None:
             yield account
@@ -131,7 +131,7 @@ class Account:
 
     @property
     def path_in_tree(self) -> str:
-        """``/group/user``, as LSF writes a share attribute account path."""
+        """Share attribute account path as LSF writes it: ``/group/user``."""
         return self.path[self.path.index("/") :]
 
     def __lt__(self, other: "Account") -> bool:
@@ -142,7 +142,7 @@ class Account:
 
 
 class Tree:
-    """The accounts of one queue, or of several that share one tree."""
+    """Share tree of one queue, or of several queues together."""
 
     def __init__(self, name: str, fairshare: Fairshare) -> None:
         self.name = name
@@ -160,11 +160,10 @@ class Tree:
                 self._add(share.below, account)
 
     def account_of(self, user: str, user_group: str = "") -> Account | None:
-        """The account that this user's jobs are charged to; None when the user has no share.
+        """Account that this user's jobs are charged to; None if the user has no share.
 
-        An account that leads to the group that was asked for (bsub -G) goes before all others; else a user's own
-        account before that of a group, that before ``group@``, ``default`` and ``others``, and of several groups the
-        one that is listed first.
+        An account on the way to the group asked for (bsub -G) precedes all others; else a user's own account precedes
+        that of a group, that ``group@``, ``default`` and ``others``; of several groups the first listed one is taken.
         """
         name = (user, user_group)
         if name not in self._leaves:
@@ -185,7 +184,7 @@ class Tree:
         return None
 
     def adopt(self, path: str, used: Used) -> bool:
-        """What the account of that path used before; False when there is no such account any more."""
+        """Restore the usage of the account of that path; False if there is no such account any more."""
         _, *names = path.split("/")
         account, shares = self.root, self.rules.shares
         for name in names:
@@ -203,12 +202,12 @@ class Tree:
         return True
 
     def charge(self, account: Account, used: Used) -> None:
-        """Jobs of the account used so much."""
+        """Add usage of ended jobs to the account and its ancestors."""
         for one in account.chain():
             one.used = one.used.plus(used, self.fading)
 
     def priority(self, account: Account, now: float, slots: int = 0, committed_s: int = 0) -> float:
-        """The dynamic priority, as if so many more slots had just been taken."""
+        """Dynamic priority of the account, as if it held additional slots and committed run time."""
         rules, running, used = self.rules, account.running, account.used.faded(now, self.fading)
         seconds = (
             (used.cpu_s + running.cpu_s) * rules.cpu_time_factor
@@ -220,12 +219,13 @@ class Tree:
         return account.shares / max(_SMALLEST, seconds / _HOUR + jobs)
 
     def counted_run_s(self, running: Running, used: Used, now: float) -> float:
-        """Run time as it counts: of running jobs, of ended ones where the rules say so, faded where they say so."""
+        """Counted run time: that of running jobs, and that of ended ones under ENABLE_HIST_RUN_TIME, decayed if
+        configured."""
         past_s = used.run_s if self.rules.is_run_time_historic else 0.0
         return past_s + running.decayed_s(now, self.run_fading)
 
     def accounts(self) -> Iterator[Account]:
-        """Every account, groups before their members."""
+        """All accounts, groups before their members."""
         waiting = list(self.root.children.values())[::-1]
         while waiting:
             account = waiting.pop()
@@ -238,7 +238,7 @@ def _is_each(share: Share) -> bool:
 
 
 def _precedence(share: Share, user: str, group: str) -> tuple[bool, int]:
-    """Smaller goes first; sorting keeps the order of the list among equals."""
+    """Sort key of shares for an account; shares of equal key stay in configured order."""
     if share.name == "others" and not share.each:
         kind = 4
     elif share.name == "default":
@@ -257,11 +257,11 @@ def _leads_to(share: Share, group: str) -> bool:
 
 
 class Shares:
-    """The trees of a policy, by queue; empty where no queue is shared."""
+    """Share trees of a policy, by queue; empty without fairshare queues."""
 
     def __init__(self, policy: Policy) -> None:
         self.trees: dict[str, Tree] = {}
-        self._dormant: dict[str, Used] = {}  # of accounts that the configuration does not have at present
+        self._dormant: dict[str, Used] = {}  # usage of accounts that the configuration does not have at present
         by_name: dict[str, Tree] = {}
         for queue in policy.queues:
             rules = ROUND_ROBIN if queue.order is JobOrder.ROUND_ROBIN else None
@@ -279,12 +279,12 @@ class Shares:
         return bool(self.trees)
 
     def account_of(self, queue: str, user: str, user_group: str) -> Account | None:
-        """The account that such jobs are charged to; None where the queue is not shared, or the user has no share."""
+        """Account that such jobs are charged to; None if the queue has no fairshare, or the user no share."""
         tree = self.trees.get(queue)
         return tree.account_of(user, user_group) if tree is not None else None
 
     def adopt(self, used: Mapping[str, Used]) -> None:
-        """What accounts used before, by path; what has no account now is kept until it has one again."""
+        """Restore usage by account path; usage without an account is kept until the configuration has it again."""
         by_name = {tree.name: tree for tree in self.trees.values()}
         for path, one in used.items():
             tree = by_name.get(path.partition("/")[0])
@@ -292,7 +292,7 @@ class Shares:
                 self._dormant[path] = one
 
     def used(self) -> dict[str, Used]:
-        """What accounts used, by path: of the leaves, from which groups follow."""
+        """Usage by account path, of users only: that of groups follows from it."""
         found = dict(self._dormant)
         for tree in {tree.name: tree for tree in self.trees.values()}.values():
             for account in tree.accounts():

@@ -1,6 +1,6 @@
-"""Jobs by name, for users whose conditions name jobs; nobody else pays for it.
+"""Index of jobs by name, for dependency conditions that name jobs.
 
-The names of a user are collected when they are first asked for, and kept current from then on.
+A user's names are collected at the first look-up, and kept current from then on; other users cost nothing.
 """
 
 from bisect import bisect_left, insort
@@ -10,13 +10,13 @@ from lavad.core.state.records import ArrayRecord, Job
 
 
 class Names:
-    """Ids by job name, of the users that have ever asked."""
+    """Job ids by job name, for users that have looked one up."""
 
     def __init__(self) -> None:
         self._users: dict[int, _OfUser] = {}
 
     def find(self, uid: int, name: str, is_prefix: bool, jobs: Iterable[Job | ArrayRecord]) -> list[int]:
-        """Ids of the user's jobs of that name (or whose name begins so), ascending; ``jobs``: all there are."""
+        """Ids of the user's jobs with that name or prefix, ascending; ``jobs``: all jobs."""
         known = self._users.get(uid)
         if known is None:
             known = self._users[uid] = _OfUser()
@@ -26,12 +26,12 @@ class Names:
         return known.find(name, is_prefix)
 
     def add(self, uid: int, text: bytes, job: int) -> None:
-        """A job came, or got a name."""
+        """Add a job, or its new name."""
         if self._users and uid in self._users:
             self._users[uid].add(name_of(text), job)
 
     def remove(self, uid: int, text: bytes, job: int) -> None:
-        """A job is forgotten, or loses its name."""
+        """Remove a forgotten job, or its old name."""
         if self._users and uid in self._users:
             self._users[uid].remove(name_of(text), job)
 
@@ -69,5 +69,5 @@ class _OfUser:
 
 
 def name_of(text: bytes) -> str:
-    """A job's name: the first of its packed words."""
+    """Name of a job: the first of its packed words."""
     return text.partition(b"\0")[0].decode(errors="surrogateescape")

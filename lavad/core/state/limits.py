@@ -1,9 +1,9 @@
-"""Ceilings on what users, groups, queues, projects and hosts may use at a time, and how much of each is in use.
+"""Limits on what users, groups, queues, projects and hosts may use at a time, and the usage that counts for each.
 
-Every limit of the configuration files is a ``Rule``: of what, at most how much, and by whom together. For each set of
-jobs that share a ceiling there is one ``Counter``; which counters a job falls under depends only on its user, queue and
-project, and is found once for all jobs alike (a ``Consumer``). So a start or an end costs the limits that match it.
-A job counts from its dispatch until it has ended; a suspended one goes on counting.
+Every limit of the configuration files is a ``Rule``: a resource, a maximum, and the jobs that share it. Each set of
+jobs that share a maximum has one ``Counter``; a job's counters depend only on its user, queue and project, and are
+found once for all jobs alike (a ``Consumer``). So a start or an end costs the limits that match it. A job counts from
+its dispatch until it has ended, also while it is suspended.
 """
 
 import heapq
@@ -24,13 +24,13 @@ from lavad.core.state.hosts.table import HostTable
 from lavad.core.state.records import Attempt
 
 SLOTS, JOBS, MEMORY = "slots", "jobs", "mem"
-DEVICES = ("ngpus_physical", "ngpus", "gpu")  # what a limit on GPUs may call them
+DEVICES = ("ngpus_physical", "ngpus", "gpu")  # names of GPUs in a limit
 _CONSUMERS_KEPT = 100_000
 UNLIMITED = float("inf")
 
 
 class LimitKind(Enum):
-    """Where a limit is written; each has a pending reason of its own."""
+    """Place in the configuration where a limit is written; each has its own pending reason."""
 
     QUEUE = "QJOB_LIMIT"
     QUEUE_USER = "UJOB_LIMIT"
@@ -48,9 +48,9 @@ class LimitKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """At most ``amount`` of ``what``; on each host so much for each of its processors, where it is ``by_processor``.
+    """A limit: at most ``amount`` of ``what``; if ``by_processor``, on each host that times its processors.
 
-    Jobs of any of the users, queues, projects and hosts count together, but for those that are told apart.
+    Jobs of all these users, queues, projects and hosts count together, except over dimensions marked ``each_``.
     """
 
     kind: LimitKind
@@ -60,41 +60,41 @@ class Rule:
     users: Names = ALL
     queues: Names = ALL
     projects: Names = ALL
-    hosts: Names | None = None  # None: wherever they run
+    hosts: Names | None = None  # None: any hosts
     each_user: bool = False
     each_queue: bool = False
     each_project: bool = False
     each_host: bool = False
     by_processor: bool = False
     windows: tuple[Window, ...] = ()
-    rest_s: float = 0.0  # what counts is not what runs but what has started since so long ago, whosever it is
+    rest_s: float = 0.0  # counts dispatches of any job within so many seconds, instead of running jobs
 
     @property
     def is_of_hosts(self) -> bool:
-        """Does it matter on which hosts a job runs?"""
+        """True if usage depends on the hosts of a job."""
         return self.hosts is not None or self.each_host
 
     def holds(self, user: str, queue: str, project: str) -> bool:
-        """Do these jobs fall under it?"""
+        """True if the limit applies to these jobs."""
         return user in self.users and queue in self.queues and project in self.projects
 
 
 class Counter:
-    """What some jobs together use of one limit. ``members`` says which, where a rule counts them apart."""
+    """Usage of one limit by the jobs that share it. ``members`` names them if the rule counts them separately."""
 
     __slots__ = ("members", "rule", "used", "used_on")
 
     def __init__(self, rule: Rule, members: tuple[str, str, str]) -> None:
         self.rule = rule
-        self.members = members  # user, queue, project; empty where they are not told apart
-        self.used = 0.0  # of all hosts that count
-        self.used_on: NDArray[np.float64] = np.zeros(0)  # by row of the host table, where hosts are told apart
+        self.members = members  # user, queue, project; empty where the rule does not count them separately
+        self.used = 0.0  # on all hosts that count
+        self.used_on: NDArray[np.float64] = np.zeros(0)  # by row, if the rule counts each host separately
 
     def __repr__(self) -> str:
         return f"{self.rule.kind.value} {self.rule.name} {self.members} {self.used:g}/{self.rule.amount:g}"
 
     def on_rows(self, rows: int) -> NDArray[np.float64]:
-        """What is used on each of the hosts."""
+        """Usage on each host."""
         self.used_on = _long_enough(self.used_on, rows)
         return self.used_on[:rows]
 
@@ -105,15 +105,15 @@ def _long_enough(column: NDArray[np.float64], rows: int, fresh: float = 0.0) -> 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Consumer:
-    """The counters of all jobs of one user, queue and project."""
+    """Counters of all jobs of one user, queue and project."""
 
-    overall: tuple[Counter, ...] = ()  # wherever they run
-    on_hosts: tuple[Counter, ...] = ()  # each host for itself
-    among_hosts: tuple[Counter, ...] = ()  # some hosts together
+    overall: tuple[Counter, ...] = ()  # on any hosts
+    on_hosts: tuple[Counter, ...] = ()  # each host separately
+    among_hosts: tuple[Counter, ...] = ()  # on some hosts together
 
     @property
     def is_of_hosts(self) -> bool:
-        """Does it matter on which hosts its jobs run?"""
+        """True if a limit on its jobs depends on their hosts."""
         return bool(self.on_hosts or self.among_hosts)
 
     @property
@@ -125,7 +125,8 @@ NOBODY = Consumer()
 
 
 class Limits:
-    """All rules of a policy with their counters. ``fallen`` are counters that fell since the scheduler last asked."""
+    """All limits of a policy with their counters. ``fallen``: counters that have decreased since the scheduler took
+    them."""
 
     def __init__(self, policy: Policy, table: HostTable) -> None:
         self.rules = tuple(rules_of(policy))
@@ -135,8 +136,8 @@ class Limits:
         self.fallen: set[Counter] = set()
         self._rests_s = {rule.rest_s for rule in self.rules if rule.rest_s}
         self._last_starts: NDArray[np.float64] = np.zeros(0)  # by row of the host table; -inf: none
-        self._rests: list[tuple[float, int]] = []  # a heap: when which host has rested for long enough
-        self._kept_off: dict[str, tuple[Counter, dict[int, float]]] = {}  # by user: rows that do not know him, until
+        self._rests: list[tuple[float, int]] = []  # heap of (time at which the host takes jobs again, row)
+        self._kept_off: dict[str, tuple[Counter, dict[int, float]]] = {}  # by user: rows to avoid, until when
         self._table = table
         self._numbers_for_many: list[int] = []  # of rules that do not list their users
         self._numbers_by_user: dict[str, list[int]] = {}
@@ -154,7 +155,7 @@ class Limits:
         return bool(self.rules or self._kept_off)
 
     def consumer(self, user: str, queue: str, project: str) -> Consumer:
-        """What counts for jobs of these."""
+        """Counters that apply to jobs of this user, queue and project."""
         if not self.rules and user not in self._kept_off:
             return NOBODY
         name = (user, queue, project if self.by_project else "")
@@ -190,13 +191,13 @@ class Limits:
 
     @property
     def counters(self) -> Iterable[Counter]:
-        """Those that some job has ever fallen under."""
+        """Counters in use since the start."""
         return self._counters.values()
 
     # -- counting ----------------------------------------------------------------------------------------------------
 
     def charge(self, consumer: Consumer, allocation: Allocation, sign: int = 1) -> None:
-        """A job took this allocation or, with ``sign`` -1, has ended."""
+        """Count an allocation or, with ``sign`` -1, take it off when the job has ended."""
         for counter in consumer.overall:
             counter.used += sign * amount_of(counter.rule, allocation)
         for counter in consumer.among_hosts:
@@ -209,16 +210,16 @@ class Limits:
                 used_on[self._table.rows[share.host]] += sign * amount_of(counter.rule, (share,))
         if sign < 0:
             self.fallen.update(consumer.overall)
-            if consumer.is_of_hosts:  # there may have been free slots that these limits forbade to take
+            if consumer.is_of_hosts:  # free slots there may have been refused because of these limits
                 self._table.changed.update([self._table.rows[share.host] for share in allocation])
             for counter in consumer.among_hosts:
                 if shares_on(counter.rule, allocation):
                     self._table.changed.update(np.flatnonzero(self.members_of(counter.rule)).tolist())
 
-    # -- hosts that do not know a user -------------------------------------------------------------------------------
+    # -- hosts without an account for a user -------------------------------------------------------------------------
 
     def keep_off(self, user: str, row: int, until: float) -> None:
-        """No job of this user is dispatched to that host until then."""
+        """Refuse jobs of this user on that host until the given time."""
         if user not in self._kept_off:
             rule = Rule(
                 LimitKind.UNKNOWN_USER, JOBS, 1, user, Names(False, frozenset({user})), each_host=True, rest_s=-1.0
@@ -245,10 +246,11 @@ class Limits:
         found[[row for row, until in rows.items() if until > now]] = 1.0
         return found
 
-    # -- hosts that rest between two starts --------------------------------------------------------------------------
+    # -- interval between two dispatches to a host (JOB_ACCEPT_INTERVAL)
+    # -------------------------------------------------
 
     def note_start(self, allocation: Allocation, at: float) -> None:
-        """A job was dispatched: its hosts rest."""
+        """Note a dispatch: its hosts take no job of such a queue for a while."""
         if not self._rests_s:
             return
         self._last_starts = _long_enough(self._last_starts, len(self._table), -UNLIMITED)
@@ -259,7 +261,7 @@ class Limits:
                     heapq.heappush(self._rests, (at + rest_s, row))
 
     def resting(self, rule: Rule, now: float) -> NDArray[np.float64]:
-        """1 for each host that has started a job too lately for this rule, or does not know its user; else 0."""
+        """1 for each host that a rule on dispatch intervals, or on accounts, closes now; else 0."""
         if rule.kind is LimitKind.UNKNOWN_USER:
             return self._rows_off(rule.name, now)
         hosts = len(self._table)
@@ -267,44 +269,44 @@ class Limits:
         return (self._last_starts[:hosts] + rule.rest_s > now).astype(np.float64)
 
     def end_rests(self, now: float) -> None:
-        """Hosts that have rested for long enough are looked at again, as are those that did not know a user."""
+        """Mark hosts as changed whose dispatch interval, or avoidance for a missing account, has ended."""
         if self._kept_off:
             self._end_keeping_off(now)
         while self._rests and self._rests[0][0] <= now:
             self._table.changed.add(heapq.heappop(self._rests)[1])
 
     def rests(self) -> list[tuple[float, int]]:
-        """When which host will have rested for long enough, as far as they rest now."""
+        """Hosts in a dispatch interval, with the time at which each ends."""
         return list(self._rests)
 
     def rests_after(self, at: float) -> list[float]:
-        """When a host on which a job starts then will have rested, for each rule about that."""
+        """Ends of the dispatch intervals after a dispatch at that time, one for each interval configured."""
         return [at + rest_s for rest_s in self._rests_s]
 
     @property
     def has_rests(self) -> bool:
-        """Does any queue let hosts rest between two starts?"""
+        """True if a queue has a dispatch interval."""
         return bool(self._rests_s)
 
     @property
     def rest_ends_at(self) -> float:
-        """When the next host has rested for long enough."""
+        """Time at which the next dispatch interval ends."""
         return self._rests[0][0] if self._rests else UNLIMITED
 
     def is_active(self, rule: Rule, now: float) -> bool:
-        """Is the limit in force at this time of the week?"""
+        """True if the limit is in force at this time of the week."""
         return not rule.windows or is_open(rule.windows, self.zone, now)
 
     def ceilings_on(self, rule: Rule) -> NDArray[np.float64]:
-        """What the rule allows on each host."""
+        """Maximum on each host."""
         return self._by_facts(rule)[0]
 
     def members_of(self, rule: Rule) -> NDArray[np.bool_]:
-        """Which hosts a rule is about."""
+        """True for hosts that the limit applies to."""
         return self._by_facts(rule)[1]
 
     def _by_facts(self, rule: Rule) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Both, made again when the facts of some host have changed."""
+        """Maximums and hosts of a rule, cached until facts of a host change."""
         if self._facts_version != self._table.facts_version:
             self._facts_version = self._table.facts_version
             self._made.clear()
@@ -326,13 +328,13 @@ class Limits:
 
 
 def shares_on(rule: Rule, allocation: Allocation) -> Allocation:
-    """The shares that count for a rule about hosts."""
+    """Shares that count for a limit on hosts."""
     hosts = rule.hosts
     return allocation if hosts is None else tuple([share for share in allocation if share.host in hosts])
 
 
 def amount_of(rule: Rule, shares: Allocation) -> float:
-    """How much of a limit these shares of one job use."""
+    """Amount of a limit that these shares of one job use."""
     if rule.what == SLOTS:
         return sum([share.slots for share in shares])
     if rule.what == JOBS:
@@ -349,7 +351,7 @@ def _resource_of(share: HostShare, name: str) -> float:
 
 
 def least_of(rule: Rule, request: Request) -> float:
-    """The least that a job with this request would add to a limit that counts wherever it runs."""
+    """Least amount that a job with this request adds to a limit that counts on all hosts."""
     if rule.what == SLOTS:
         return request.slots_min
     if rule.what == JOBS:
@@ -361,11 +363,11 @@ def least_of(rule: Rule, request: Request) -> float:
     return 0.0
 
 
-# -- rules out of a policy -------------------------------------------------------------------------------------------
+# -- limits of a policy ----------------------------------------------------------------------------------------------
 
 
 def rules_of(policy: Policy) -> Iterable[Rule]:
-    """Every limit of the policy, in the order in which pending reasons name them."""
+    """All limits of the policy, in the order in which pending reasons name them."""
     for queue in policy.queues:
         yield from _of_queue(queue)
     yield from _of_users(policy)
@@ -401,10 +403,10 @@ def _of_users(policy: Policy) -> Iterable[Rule]:
 
 
 def user_rows(policy: Policy) -> Iterable[tuple[str, UserRule, Names, bool, bool]]:
-    """Rows of lsb.users as (name, row, users, is it a group's, does each user have it for himself).
+    """Rows of lsb.users as (name, row, users, True for a group's, True if each user has it separately).
 
-    A user's own row stands above that of ``group@``, and that above the default. The default is also that of groups
-    without a row, each as a whole, unless DEFAULT_LIMIT_IGNORE_USER_GROUP says otherwise.
+    A user's own row precedes that of ``group@``, and that the default. The default also applies to groups without a
+    row, each as a whole, unless DEFAULT_LIMIT_IGNORE_USER_GROUP says otherwise.
     """
     groups = policy.user_groups
     own = frozenset(name for name in policy.user_rules if name not in groups and name != "default")
@@ -472,7 +474,7 @@ def _of_section(limit: Limit) -> Iterable[Rule]:
 
 
 def text_of(counter: Counter) -> str:
-    """The sentence for a limit with a name of its own."""
+    """Pending reason for a named limit."""
     rule = counter.rule
     word = _WHAT.get(rule.what, rule.what)
     who = [
@@ -496,7 +498,7 @@ _WHAT = {SLOTS: "slots", JOBS: "jobs", MEMORY: "mem"}
 
 
 class Charge:
-    """What one attempt was charged to. ``cpu_s`` is what hosts have reported of it so far."""
+    """Charge of one attempt: its limits, its share account and its usage. ``cpu_s`` is as reported by hosts so far."""
 
     __slots__ = ("account", "allocation", "consumer", "cpu_s", "gpus", "run_limit_s", "slots", "start")
 

@@ -1,8 +1,7 @@
-"""Values by key of an attempt, in pages of neighbouring jobs.
+"""Dictionary by attempt key, in pages of neighbouring jobs.
 
-A dictionary that has outgrown its table moves as a whole: with hundreds of thousands of entries somebody waits 40 ms
-for the one that came last. Pages stay small, whoever works through jobs in their order finds the same page again, and a
-page that has become empty is dropped.
+A plain dictionary that outgrows its table moves as a whole: with hundreds of thousands of entries one insertion takes
+40 ms. Pages stay small, loops over neighbouring jobs find the same page again, and empty pages are dropped.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,11 +13,11 @@ from lavad.core.model import Key
 Value = TypeVar("Value")
 
 _NO_PAGE: Mapping[Key, Any] = MappingProxyType({})
-_BITS = 10  # jobs a page: 1024; elements of an array count as so many jobs
+_BITS = 10  # jobs per page: 1024; each element of an array counts
 
 
 class Paged(Generic[Value]):
-    """What of a dictionary its users need, in the order of the pages."""
+    """Dictionary with the methods that are used, iterated page by page."""
 
     __slots__ = ("_pages",)
 
@@ -31,7 +30,7 @@ class Paged(Generic[Value]):
         return self._pages[key[0] + key[1] >> _BITS][key]
 
     def get(self, key: Key) -> Value | None:
-        """The value, or None."""
+        """Return the value, or None."""
         return self._pages.get(key[0] + key[1] >> _BITS, _NO_PAGE).get(key)
 
     def __setitem__(self, key: Key, value: Value) -> None:
@@ -42,7 +41,7 @@ class Paged(Generic[Value]):
         page[key] = value
 
     def update(self, items: Mapping[Key, Value]) -> None:
-        """Enter all of these; those that are neighbours should come together."""
+        """Insert all items; neighbours should be together."""
         pages, last, page = self._pages, -1, dict[Key, Value]()
         for key, value in items.items():
             number = key[0] + key[1] >> _BITS
@@ -51,7 +50,7 @@ class Paged(Generic[Value]):
             page[key] = value
 
     def pop(self, key: Key) -> Value | None:
-        """Take the value out; None if there is none."""
+        """Remove and return the value; None if there is none."""
         number = key[0] + key[1] >> _BITS
         page = self._pages.get(number)
         if page is None:
@@ -62,15 +61,15 @@ class Paged(Generic[Value]):
         return found
 
     def numbers(self) -> list[int]:
-        """Of all pages there are."""
+        """Numbers of all pages."""
         return list(self._pages)
 
     def page(self, number: int) -> Iterable[Key]:
-        """The keys of one page; none when it is not there any more."""
+        """Keys of one page; empty if the page was dropped."""
         return self._pages.get(number, ())
 
     def clear(self) -> None:
-        """Take all out."""
+        """Remove all items."""
         self._pages.clear()
 
     def __contains__(self, key: Key) -> bool:
@@ -86,7 +85,7 @@ class Paged(Generic[Value]):
             yield from page.values()
 
     def items(self) -> Iterator[tuple[Key, Value]]:
-        """All keys with their values."""
+        """All items."""
         for page in self._pages.values():
             yield from page.items()
 

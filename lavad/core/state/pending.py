@@ -1,7 +1,7 @@
-"""Waiting jobs in buckets: all jobs of one user, queue and request are alike to the scheduler until it starts one.
+"""Pending jobs in buckets: all jobs of one scheduling class are alike to the scheduler until it starts one.
 
 So a pass costs buckets and starts, never jobs. A bucket's entries are jobs or whole arrays in one order: job priority,
-then place in the queue. An array stands there as long as it has elements that may start.
+then position in the queue. An array is an entry as long as it has elements that may start.
 """
 
 import bisect
@@ -17,37 +17,37 @@ from lavad.core.model.policy import QueueHosts
 _LAST = float("inf")  # after all positions
 _NO_ARRAYS: frozenset[int] = frozenset()
 _COMPACT_AT = 1024  # dead entries at the front before the list is shortened
-_CONFINED_MAX = 100_000  # requests kept with their queue's hosts
+_CONFINED_MAX = 100_000  # requests cached with their queue's hosts
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _NO_HOSTS: Mapping[str, QueueHosts] = MappingProxyType({})
-_PLACES_KEPT = 250_000  # found without another look at what jobs were submitted with: more than there are buckets
+_PLACES_KEPT = 250_000  # cached by the object of the jobs' shared facts: more than there are buckets
 
 
 class SchedulingClass(NamedTuple):
-    """What makes two waiting jobs alike."""
+    """Scheduling class: attributes in which two pending jobs must be equal to be alike."""
 
     queue: str
     user: str
     user_group: str
     request: Request
-    run_limit_s: int = 0  # only where it matters when a job will have ended
+    run_limit_s: int = 0  # 0 unless the expected end of a job matters
     deadline: float = 0.0
-    project: str = ""  # only where limits tell projects apart
+    project: str = ""  # empty unless limits depend on it
 
 
 def names_in(request: Request) -> frozenset[str]:
-    """Every name in the select of any role, asked for or not: who names a resource knows of it."""
+    """All names in the select sections of a request: a job that names an exclusive resource may use its hosts."""
     choices = (request.roles, *(one.roles for one in request.alternatives))
     texts = {role.select for roles in choices for role in roles if role.select}
     return frozenset(name for text in texts for name in _NAME.findall(_QUOTED.sub("", text)))
 
 
 class BucketKey:
-    """Names a bucket for as long as it lives. One object each, compared by identity: the scheduler asks that often.
+    """Identity of a bucket while it exists. One object each, compared by identity, since the scheduler compares often.
 
-    ``chunk``: slots, memory and GPUs of a job that is one simple task and may run on any host; None of all others.
-    ``is_plain``: any free slots will do, at any time.
+    ``chunk``: slots, memory and GPUs of a job that is one simple task on any host; None for all others. ``is_plain``:
+    any free slots fit, at any time.
     """
 
     __slots__ = ("chunk", "deadline", "is_plain", "kind", "number", "queue", "request", "reservation", "run_limit_s")
@@ -71,7 +71,7 @@ class BucketKey:
 
 
 class PendingEntry(NamedTuple):
-    """A job or array in its bucket; tuples compare in scheduling order."""
+    """Job or array in its bucket; tuples compare in scheduling order."""
 
     rank: float  # job priority, negated
     position: float
@@ -79,7 +79,7 @@ class PendingEntry(NamedTuple):
 
 
 class BucketSlot:
-    """Where jobs of one kind wait: their bucket, as long as any of them does."""
+    """Slot for the bucket of one scheduling class, which may be empty."""
 
     __slots__ = ("bucket", "kind")
 
@@ -89,19 +89,19 @@ class BucketSlot:
 
     @property
     def key(self) -> BucketKey | None:
-        """Of the bucket; None where nobody waits."""
+        """Key of the bucket; None if the class has no pending jobs."""
         return self.bucket.key if self.bucket is not None else None
 
 
 class Bucket:
-    """Entries in scheduling order. Taking the head is O(1); anything else is a binary search and a move of memory."""
+    """Entries in scheduling order. Removing the head is O(1); anything else is a binary search and a move of memory."""
 
     __slots__ = ("_entries", "_head", "arrays", "key", "place")
 
     def __init__(self, key: BucketKey, place: BucketSlot) -> None:
         self.key = key
         self.place = place
-        self.arrays: set[int] | frozenset[int] = _NO_ARRAYS  # those of its jobs that are arrays
+        self.arrays: set[int] | frozenset[int] = _NO_ARRAYS  # ids of the entries that are arrays
         self._entries: list[PendingEntry] = []
         self._head = 0
 
@@ -113,7 +113,7 @@ class Bucket:
             yield self._entries[at]
 
     def of_rank(self, rank: float | None, backwards: bool) -> Iterator[PendingEntry]:
-        """Its entries of one rank (None: all of them) from the first, or from the last to the first."""
+        """Entries of one rank (None: all), forwards or backwards."""
         low, high = self._head, len(self._entries)
         if rank is not None:
             low = bisect.bisect_left(self._entries, (rank,), lo=low)
@@ -130,7 +130,7 @@ class Bucket:
         return self._entries[self._head + number]
 
     def get(self, number: int) -> PendingEntry | None:
-        """The entry with that number; None behind the last."""
+        """The entry with that number; None beyond the last."""
         at = self._head + number
         return self._entries[at] if at < len(self._entries) else None
 
@@ -158,7 +158,7 @@ class Bucket:
             del self._entries[at]
 
     def remove_head(self, job: int) -> int | None:
-        """Remove the first entry, if it is this job and no array; how many are left then. Else nothing, and None."""
+        """Remove the first entry if it is this job and no array, and return the number left; else return None."""
         entries, head = self._entries, self._head
         if self.arrays or entries[head].job != job:
             return None
@@ -175,7 +175,7 @@ class Bucket:
 
 
 class PendingIndex:
-    """All buckets, and which of them the next pass must look at."""
+    """All buckets, and those that the next pass must examine."""
 
     def __init__(
         self,
@@ -186,23 +186,21 @@ class PendingIndex:
         exclusive: frozenset[str] = frozenset(),
     ) -> None:
         self.buckets: dict[BucketKey, Bucket] = {}
-        self.fresh: set[BucketKey] = set()  # changed since the last pass: must be looked at
-        self.left: set[BucketKey] = set()  # lost jobs or elements since the last pass: reservations may have no holder
+        self.fresh: set[BucketKey] = set()  # changed since the last pass
+        self.left: set[BucketKey] = set()  # lost entries since the last pass: their reservations may be outdated
         self._timed_queues = timed_queues
         self._by_project = by_project
-        self._eager_queues = eager_queues  # where a job matters to others as soon as it waits, wherever it stands
-        self._queue_hosts = queue_hosts  # of the queues that may not use all hosts, or prefer some
-        self._exclusive = exclusive  # resources of hosts that are for jobs that name them alone
+        self._eager_queues = eager_queues  # queues in which a job at any position may matter to others
+        self._queue_hosts = queue_hosts  # of queues that may not use all hosts, or prefer some
+        self._exclusive = exclusive  # host resources that are only for jobs that name them
         self._confined: dict[tuple[str, Request], Request] = {}
         self._places: dict[SchedulingClass, BucketSlot] = {}
-        self._by_id: dict[
-            int, BucketSlot
-        ] = {}  # the same by the one object that stands for what jobs were submitted with
-        self._known: list[Shared] = []  # those objects: as long as they live nothing else has their numbers
+        self._by_id: dict[int, BucketSlot] = {}  # the same, by the id of the jobs' shared facts
+        self._known: list[Shared] = []  # the objects of these ids: kept alive so that no other object gets their ids
         self._made = 0
 
     def is_like(self, other: "PendingIndex") -> bool:
-        """Would both put the same jobs into the same buckets?"""
+        """True if both put the same jobs into the same buckets."""
         return self._rules == other._rules
 
     @property
@@ -210,9 +208,10 @@ class PendingIndex:
         return self._timed_queues, self._eager_queues, self._by_project, self._queue_hosts, self._exclusive
 
     def request_of(self, shared: Shared) -> Request:
-        """What is to be placed for such a job: its own request, kept to hosts that the rules leave to it.
+        """The request to place for such a job: its own, confined to the hosts that its present queue allows, and
+        without those with exclusive resources that it does not name.
 
-        They are those of the queue that it is in now, without those that are exclusive for something else.
+        The result is cached for each queue and request.
         """
         hosts = self._queue_hosts.get(shared.queue)
         if hosts is None and not self._exclusive:
@@ -226,7 +225,7 @@ class PendingIndex:
         return found
 
     def kind_of(self, shared: Shared) -> SchedulingClass:
-        """All jobs submitted like this one are alike."""
+        """Scheduling class of jobs with these shared facts."""
         deadline = shared.terminate_at
         run_limit_s = shared.run_limit_s if deadline or shared.queue in self._timed_queues else 0
         project = shared.project if self._by_project else ""
@@ -234,12 +233,12 @@ class PendingIndex:
         return SchedulingClass(shared.queue, shared.user, shared.user_group, request, run_limit_s, deadline, project)
 
     def key_of(self, shared: Shared) -> BucketKey | None:
-        """The bucket of all jobs submitted like this one, or None when none of them waits."""
+        """Key of the bucket of jobs with these shared facts; None if none of them is pending."""
         place = self._by_id.get(id(shared)) or self._places.get(self.kind_of(shared))
         return place.key if place is not None else None
 
     def _place_of(self, shared: Shared) -> BucketSlot:
-        """Where jobs submitted like this one wait."""
+        """Bucket slot of jobs with these shared facts."""
         place = self._by_id.get(id(shared))
         if place is None:
             if len(self._known) >= _PLACES_KEPT:
@@ -255,7 +254,7 @@ class PendingIndex:
         self._places = {kind: place for kind, place in self._places.items() if place.bucket is not None}
 
     def add(self, shared: Shared, entry: PendingEntry, is_array: bool) -> None:
-        """A job or array may start from now on."""
+        """Add a job or array that may start."""
         place = self._place_of(shared)
         bucket = place.bucket
         if bucket is None:
@@ -267,17 +266,17 @@ class PendingIndex:
             return
         was_head = bucket.head()
         bucket.add(entry, is_array)
-        if is_array:  # it may have stood there before, with more elements
+        if is_array:  # it may have been there already, with fewer elements
             self.left.add(bucket.key)
-        # Behind a head that waits for room there is nothing new to look at, unless it is to hold a reservation.
+        # Behind a head that waits for resources nothing new can start, unless the entry is to get a reservation.
         if bucket.head() != was_head or shared.queue in self._eager_queues:
             self.fresh.add(bucket.key)
 
     def remove(self, shared: Shared, entry: PendingEntry) -> None:
-        """A job or array may no longer start."""
+        """Remove a job or array that may not start any more."""
         bucket = self._place_of(shared).bucket
         if bucket is not None:
-            if len(bucket) > 1 and bucket.head() == entry:  # the bucket stands where its next job does from now on
+            if len(bucket) > 1 and bucket.head() == entry:  # the bucket takes the rank of its next entry
                 self.fresh.add(bucket.key)
             bucket.remove(entry)
             self.left.add(bucket.key)
@@ -285,9 +284,9 @@ class PendingIndex:
                 self._drop(bucket)
 
     def remove_head(self, shared: Shared, job: int, is_planned: bool) -> bool:
-        """A job may no longer start; False, and nothing is done, if it does not stand first where it waits.
+        """Remove a job if it is the head of its bucket; else return False and do nothing.
 
-        ``is_planned``: the scheduler knows, and has looked at the next one.
+        ``is_planned``: the scheduler knows of it, and has examined the next entry.
         """
         bucket = self._place_of(shared).bucket
         left = bucket.remove_head(job) if bucket is not None else None
@@ -306,7 +305,7 @@ class PendingIndex:
         self.fresh.discard(bucket.key)
 
     def freshen(self, queue: str) -> None:
-        """Something about this queue has changed: the next pass must look at all that waits in it."""
+        """Mark all buckets of a queue that has changed for the next pass."""
         self.fresh |= {key for key in self.buckets if key.queue == queue}
 
     def __len__(self) -> int:

@@ -1,8 +1,8 @@
-"""Capacity pools: what the jobs of each use of slots, memory and GPUs, and what each is entitled to.
+"""Capacity pools: usage of slots, memory and GPUs by the jobs of each pool, and its entitlement.
 
-A job belongs to the first pool whose users and queues it is of, as of its dispatch. What a pool is entitled to is the
-larger of its guaranteed and its deserved share; what it uses beyond that is borrowed. Jobs of no pool only borrow.
-Kept by ``apply``; memory is in MiB.
+A job belongs to the first pool whose users and queues match, as of its dispatch. A pool is entitled to the larger of
+its guaranteed and its deserved amount; usage beyond that is borrowed. Jobs of no pool only borrow. Kept by ``apply``;
+memory is in MiB.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ _KINDS_KEPT = 100_000
 
 
 class Pools:
-    """All pools of a policy, by number, and what each uses. False where there are none."""
+    """All pools of a policy, by number, and their usage. False if there are none."""
 
     def __init__(self, policy: Policy) -> None:
         self.pools: tuple[Pool, ...] = policy.pools
@@ -25,13 +25,13 @@ class Pools:
             name for pool in policy.pools for part in (pool.guaranteed, pool.deserved, pool.largest) for name in part
         )
         self._numbers: dict[tuple[str, str], int] = {}
-        self._of: dict[Key, int] = {}  # the pool that an attempt counts in
+        self._of: dict[Key, int] = {}  # pool of an attempt
 
     def __bool__(self) -> bool:
         return bool(self.pools)
 
     def number_of(self, user: str, queue: str) -> int:
-        """The pool of these jobs, or NOBODY."""
+        """Number of the pool of these jobs; -1 if they have none."""
         found = self._numbers.get((user, queue))
         if found is None:
             if len(self._numbers) >= _KINDS_KEPT:
@@ -42,25 +42,25 @@ class Pools:
         return found
 
     def pool_of(self, key: Key) -> int:
-        """The pool that a dispatched attempt counts in."""
+        """Number of the pool of a dispatched attempt; -1 if it has none."""
         return self._of.get(key, NOBODY)
 
     def entitled(self, number: int, resource: str) -> float:
-        """What is the pool's own."""
+        """Amount that the pool is entitled to."""
         if number == NOBODY:
             return 0.0
         pool = self.pools[number]
         return max(pool.guaranteed.get(resource, 0.0), pool.deserved.get(resource, 0.0))
 
     def take(self, key: Key, number: int, shares: Iterable[HostShare]) -> None:
-        """An attempt of that pool holds these shares now."""
+        """Add shares of an attempt to its pool's usage."""
         if number == NOBODY:
             return
         self._of[key] = number
         self._add(number, shares, 1)
 
     def give_back(self, key: Key, shares: Iterable[HostShare], is_last: bool) -> None:
-        """It holds these no more; with the last it is forgotten."""
+        """Subtract shares of an attempt; with the last ones the attempt is forgotten."""
         number = self._of.get(key, NOBODY)
         if number == NOBODY:
             return
@@ -74,7 +74,7 @@ class Pools:
             used[name] += sign * amount
 
     def amounts(self, number: int, shares: Iterable[HostShare]) -> dict[str, float]:
-        """What shares come to on the pool's hosts; everywhere for jobs of no pool."""
+        """Amounts of shares on the pool's hosts; on all hosts for jobs of no pool."""
         found = {SLOTS: 0.0, MEMORY: 0.0, GPUS: 0.0}
         for share in shares:
             if number == NOBODY or share.host in self.pools[number].hosts:
@@ -85,7 +85,7 @@ class Pools:
 
 
 def least(request: Request) -> dict[str, float]:
-    """What a job of this request takes at the very least."""
+    """Minimum amounts that a job of this request takes."""
     memory = gpus = 0.0
     for role in request.roles:
         memory += role.memory_mib
@@ -94,7 +94,7 @@ def least(request: Request) -> dict[str, float]:
 
 
 class PoolState:
-    """The pools' use while a slice decides: what is held, what is claimed, and what the slice has started."""
+    """Usage of the pools during a slice: held, claimed, and started by the slice."""
 
     def __init__(self, pools: Pools, claims: Iterable[tuple[int, Iterable[HostShare]]]) -> None:
         self._pools = pools
@@ -103,14 +103,14 @@ class PoolState:
             self.note(number, shares)
 
     def note(self, number: int, shares: Iterable[HostShare]) -> None:
-        """A job of the pool is to have these shares."""
+        """Add shares that a job of the pool is to get."""
         if number == NOBODY:
             return
         for name, amount in self._pools.amounts(number, shares).items():
             self.used[number][name] += amount
 
     def is_owed(self, number: int, wanted: Mapping[str, float]) -> bool:
-        """Is all that a job wants within its pool's own?"""
+        """True if the job, with what its pool uses, is within the pool's entitlement."""
         if number == NOBODY:
             return False
         pools = self._pools
@@ -121,7 +121,7 @@ class PoolState:
         )
 
     def beyond(self, number: int, wanted: Mapping[str, float]) -> str:
-        """The resource of which the job would take its pool over its maximum; empty when there is none."""
+        """Resource of which the job would exceed its pool's maximum; empty if none."""
         if number == NOBODY:
             return ""
         largest, used = self._pools.pools[number].largest, self.used[number]

@@ -18,7 +18,7 @@ _Entry = tuple[float, Key]
 
 
 class PreemptableJobs:
-    """Running attempts of some queues."""
+    """Running attempts of preemptable queues."""
 
     def __init__(self, queues: frozenset[str]) -> None:
         self.queues = queues
@@ -28,7 +28,7 @@ class PreemptableJobs:
         self._known: dict[Key, tuple[str, _Entry, int]] = {}
 
     def note(self, job: Job) -> None:
-        """Enter whether the job may be a victim as far as its state goes."""
+        """Add the job's attempt if its state makes it preemptable; else remove it."""
         attempt = job.attempt
         if not self.queues or attempt is None:
             return
@@ -38,7 +38,7 @@ class PreemptableJobs:
             self.discard(attempt)
 
     def add(self, queue: str, attempt: Attempt) -> None:
-        """The attempt runs and nobody has told it to end."""
+        """Add a running attempt that is not being ended."""
         if queue not in self.queues or attempt.key in self._known:
             return
         entry = (attempt.started_at, attempt.key)
@@ -48,7 +48,7 @@ class PreemptableJobs:
         self.version += 1
 
     def discard(self, attempt: Attempt) -> None:
-        """It runs no more, or is to end."""
+        """Remove an attempt that does not run any more, or is being ended."""
         known = self._known.pop(attempt.key, None)
         if known is None:
             return
@@ -59,7 +59,7 @@ class PreemptableJobs:
         self.version += 1
 
     def resized(self, attempt: Attempt) -> None:
-        """It has another allocation now, or can be asked again for a part of it."""
+        """Note another allocation of the attempt, or that it may be shrunk again."""
         known = self._known.get(attempt.key)
         if known is not None:
             queue, entry, slots = known
@@ -68,12 +68,12 @@ class PreemptableJobs:
             self.version += 1
 
     def newest_first(self, queue: str) -> Iterator[Key]:
-        """Those of a queue, the one with the least run time first."""
+        """Attempts of a queue, the one with the least run time first."""
         for _, key in reversed(self._entries[queue]):
             yield key
 
     def entries(self, queue: str) -> list[_Entry]:
-        """(start, key) of those of a queue, the earliest first."""
+        """(start, key) of the attempts of a queue, the earliest first."""
         return self._entries[queue]
 
     def __contains__(self, key: Key) -> bool:
@@ -85,16 +85,16 @@ class PreemptableJobs:
 
 @dataclass(frozen=True, slots=True)
 class PreemptionSource:
-    """A queue to take from. Smaller ``order`` is taken from first."""
+    """A queue that may be preempted. Smaller ``order`` is preempted first."""
 
     queue: str
     order: tuple[int, int]
-    requeues: bool  # its jobs are ended and wait again, instead of being suspended
+    requeues: bool  # its jobs are requeued instead of suspended
 
 
 class PreemptionRules:
-    """Of one policy. ``takers`` may take from others or save up slots, from ``victims`` somebody may take; with
-    capacity pools all queues are both. ``sources`` is empty for queues that take from no other queue."""
+    """Preemption rules of one policy. ``takers`` may preempt or reserve slots, ``victims`` may be preempted; with
+    capacity pools all queues are both. ``sources`` is empty for queues that may not preempt."""
 
     def __init__(self, policy: Policy) -> None:
         self._sources: dict[str, dict[str, PreemptionSource]] = {}
@@ -109,7 +109,7 @@ class PreemptionRules:
         self.victims = frozenset(name for sources in self._sources.values() for name in sources) | pooled
 
     def sources(self, queue: str) -> dict[str, PreemptionSource]:
-        """The queues that this one may take from, in order."""
+        """Queues that this one may preempt, in order."""
         return self._sources.get(queue, {})
 
 

@@ -1,8 +1,8 @@
-"""The records that change: jobs, arrays, attempts, hosts. Only ``apply`` writes to them.
+"""Records of jobs, arrays, attempts and hosts. Only ``apply`` writes to them.
 
-A pending job is one small object that shares all it can with its kind; what only a dispatched job needs hangs on its
-``Attempt``; what only an ended job needs on its ``JobEnd``. ``UnenteredShares`` buffers new host shares, in the order
-of booking, until ``Host.attempts`` is next read: most attempts of a replay come and go before that.
+A pending job is one small object that shares all it can with jobs alike; data of dispatched jobs only is in their
+``Attempt``, that of ended jobs only in their ``JobEnd``. ``UnenteredShares`` buffers new host shares, in the order of
+allocation, until ``Host.attempts`` is next read: most attempts of a replay come and go before that.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ _SHARES_MAX = 4096  # entered within a millisecond
 
 
 class UnenteredShares:
-    """Shares by attempt. ``hosts`` is the cluster's."""
+    """Write-behind buffer of host shares by attempt. ``hosts`` is the cluster's."""
 
     __slots__ = ("_count", "_hosts", "by_attempt")
 
@@ -31,14 +31,14 @@ class UnenteredShares:
         self.by_attempt: dict[Key, Allocation] = {}
 
     def note(self, key: Key, shares: Allocation) -> None:
-        """The attempt has these shares besides what it had."""
+        """Add shares to those that the attempt has."""
         if key in self.by_attempt or self._count > _SHARES_MAX:
             self.enter()
         self._count += len(shares)
         self.by_attempt[key] = shares
 
     def drop(self, key: Key, shares: Allocation) -> bool:
-        """The attempt has none of these any more; False, and nothing is done, where they are entered, or some are."""
+        """Remove shares of an attempt; False, without effect, if any of them is entered already."""
         if self.by_attempt.get(key) is not shares:
             return False
         del self.by_attempt[key]
@@ -46,7 +46,7 @@ class UnenteredShares:
         return True
 
     def enter(self) -> None:
-        """Let all hosts know what they hold."""
+        """Enter the buffered shares with their hosts."""
         noted, self.by_attempt, self._count = self.by_attempt, {}, 0
         for key, shares in noted.items():
             for share in shares:
@@ -54,7 +54,7 @@ class UnenteredShares:
 
 
 class JobEnd(NamedTuple):
-    """How a job ended. ``status`` is the raw wait status; ``reason`` a TERM_ word and its text, or empty."""
+    """End of a job. ``status`` is the raw wait status; ``reason`` a TERM_ word and its text, or empty."""
 
     at: float
     status: int
@@ -72,52 +72,52 @@ class JobEnd(NamedTuple):
 
 
 def exit_code(status: int) -> int:
-    """What a shell would say of a raw wait status: the exit code, or 128 and the signal."""
+    """Exit code of a raw wait status as shells give it: the code, or 128 plus the signal."""
     signal = status & 0x7F
     return 128 + signal if signal else status >> 8 & 0xFF
 
 
 @dataclass(frozen=True, slots=True)
 class StartConditions:
-    """What few jobs have: conditions that keep a waiting one from being started. Replaced as a whole, never changed.
+    """Conditions that keep a pending job from being started; few jobs have any. Replaced as a whole, never changed.
 
-    ``condition`` is None as soon as it was met (for an array: by all elements); ``is_early`` until the begin time.
+    ``condition`` is None once it was met (for an array: by all elements); ``is_early`` until the begin time.
     """
 
     condition: Expression | None = None
     begin_at: float = 0.0
     is_early: bool = False
-    ends_orphan: bool = False  # -ti: end the job when its condition can't be met any more
-    barred: tuple[str, ...] = ()  # hosts it was sent away from by its exit code
-    detached: str = ""  # an advance reservation that it was submitted to and that is no more
+    ends_orphan: bool = False  # -ti: end the job when its condition can never be met
+    barred: tuple[str, ...] = ()  # hosts excluded by its exit code
+    detached: str = ""  # name of the removed advance reservation that it was submitted to
 
     @property
     def is_closed(self) -> bool:
-        """May a plain job with these terms not be started yet?"""
+        """True if a plain job may not be started yet."""
         return self.condition is not None or self.is_early
 
 
 @dataclass(frozen=True, slots=True)
 class Resizing:
-    """How an attempt's allocation is changing, or has changed. ``version`` is that of the newest allocation.
+    """Present or past change of an attempt's allocation. ``version`` is that of the newest allocation.
 
-    ``growth`` is booked in addition and not used before every new host of it has staged. ``leaving`` has been given up
-    and stays booked: on hosts that the attempt leaves until they say that nothing is left, on others until its lead
-    host has acted on the change. ``due`` is when that is no longer waited for.
+    ``growth`` is booked in addition and not used before all its new hosts have staged. ``leaving`` has been given up
+    and stays booked: on hosts that the attempt leaves until they release it, on others until its lead host has acted on
+    the change. ``due`` is the deadline for that.
     """
 
     version: int = 1
     growth: Allocation = ()
     leaving: Allocation = ()
-    due: float = 0.0  # 0: nothing is waited for
-    is_told: bool = True  # the lead host has acted on the newest allocation, or has had its time
-    added: Allocation = ()  # by a growth that the lead host has not accepted yet
-    retry_at: float = 0.0  # it does not grow again before
+    due: float = 0.0  # 0: none
+    is_told: bool = True  # the lead host has acted on the newest allocation, or its time is over
+    added: Allocation = ()  # by a growth that the lead host has not confirmed yet
+    retry_at: float = 0.0  # earliest time of its next growth
     wish: int = 0  # tasks it is to grow to at most; 0: to its maximum
-    notify: str = ""  # a command to run in place of the job's own notification
+    notify: str = ""  # command to run in place of the job's own notification
     reason: str = ""  # of the growth
-    joined: tuple[tuple[str, int], ...] = ()  # hosts that came later, with the version they came with
-    since: float = 0.0  # as if it had held what it holds from then on: the same slots times seconds; 0: the dispatch
+    joined: tuple[tuple[str, int], ...] = ()  # hosts that joined later, with the version of that
+    since: float = 0.0  # virtual start time: slots x (now - since) equals the slot-seconds used; 0: the dispatch
 
 
 NEVER_RESIZED = Resizing()
@@ -137,10 +137,10 @@ def _hosts_of(allocation: Allocation) -> frozenset[str]:
 
 
 class Attempt:
-    """One dispatch: who holds what where, and how far it has come.
+    """One dispatch of a job: its host shares and its progress.
 
-    A host leaves ``unreleased`` only by its own word, or because nothing was ever launched there. There are as many
-    attempts as jobs that run: their collections are replaced, never changed, so that empty and equal ones are shared.
+    A host leaves ``unreleased`` only by its own report, or because nothing was ever launched there. There are as many
+    attempts as running jobs: their collections are replaced, never changed, so that empty and equal ones are shared.
     """
 
     __slots__ = (
@@ -184,35 +184,35 @@ class Attempt:
         self.allocation = allocation
         self.version = 1
         self.dispatched_at = at
-        self.launched = launched  # a launch order has gone out, so something may run
-        self.launch_due = 0.0  # staging must be answered by then
+        self.launched = launched  # a launch order was sent, so something may run
+        self.launch_due = 0.0  # deadline for staging
         self.staged: frozenset[str] = _NONE
         self.started_at = 0.0
         self.pid = 0
         self.exec_home = ""
         self.exec_cwd = ""
         self.start_reason = start_reason
-        self.lease_s = 0.0  # its hosts end their parts after so long without a word of the master; 0: they do not
+        self.lease_s = 0.0  # time without contact to the master after which its hosts end it, in seconds; 0: none
         self.unreleased = _hosts_of(allocation)
-        self.kill_reason = ""  # a kill was asked for: TERM_ word
+        self.kill_reason = ""  # TERM_ word of a requested kill
         self.last_signal: tuple[int, str, int] | None = None  # (signal, reason, serial): sent again at each hello
-        self.doomed = ""  # the attempt has failed as a whole: why; it is ended as soon as its lead host can be reached
-        self.again = False  # nothing is wrong with it: as soon as it has ended the job waits again, rerunnable or not
-        self.held_again = False  # ... in PSUSP
-        self.excludes = ""  # ... and does not come back to this host
+        self.doomed = ""  # why the attempt has failed as a whole; it is ended as soon as its lead host is in contact
+        self.again = False  # it has not failed: the job is requeued when it has ended, rerunnable or not
+        self.held_again = False  # ... into PSUSP
+        self.excludes = ""  # ... and avoids this host
         self.leaves_silent = False  # ... without waiting for hosts that are silent
-        self.suspended: Mapping[str, str] = _NOTHING  # causes, and what people read of each; empty: it may run
+        self.suspended: Mapping[str, str] = _NOTHING  # causes, with a sentence each for users; empty: not suspended
         self.suspended_at = 0.0
-        self.lends: tuple[str, ...] = ()  # what of its shares others may use while it is suspended
-        self.preemptions = 0  # how often it was suspended for others
-        self.is_unconstrained = False  # forced with brun -f: windows do not suspend it
+        self.lends: tuple[str, ...] = ()  # resources of its shares that others may use while it is suspended
+        self.preemptions = 0  # times it was suspended by preemption
+        self.is_unconstrained = False  # forced with brun -f: not suspended by windows
         self.over = False  # the job has left this attempt (ended or requeued); only host shares remain
-        self.keeps_units: str | None = None  # the type of the compute units that are kept from others; None: none
-        self.takes_whole_hosts = False  # as when the shares were taken: the job may have changed or been forgotten
+        self.keeps_units: str | None = None  # type of the compute units it has exclusively; None: none
+        self.takes_whole_hosts = False  # as of its dispatch: the job may have been changed or forgotten since
         self.resizing = NEVER_RESIZED
-        self.limits_version = 0  # raised whenever its limits are changed; 0: those that it was staged with
+        self.limits_version = 0  # raised with each change of its limits; 0: those it was staged with
         self.usage: ByHost = _NOTHING
-        self.departed = NO_ONE  # what was used on hosts that it has left
+        self.departed = NO_ONE  # usage on hosts that it has left
 
     @property
     def lead(self) -> str:
@@ -224,12 +224,12 @@ class Attempt:
 
     @property
     def is_ending(self) -> bool:
-        """Is it being ended, for whatever reason?"""
+        """True if the attempt is being ended, for any reason."""
         return bool(self.kill_reason or self.doomed or self.over)
 
     @property
     def booked(self) -> Allocation:
-        """All that it holds or is to hold on hosts, one share a host: the allocation, its growth, what is leaving."""
+        """All shares that it holds or is to hold, one a host: the allocation, its growth, shares being released."""
         change = self.resizing
         if not (change.growth or change.leaving):
             return self.allocation
@@ -237,20 +237,20 @@ class Attempt:
 
     @property
     def charged_since(self) -> float:
-        """From when on it counts with what it holds now; with that, slots times seconds are what they were."""
+        """Start of usage at its present size, so that slots times seconds are what it has used."""
         return self.resizing.since or self.dispatched_at
 
     def joined_with(self, host: str) -> int:
-        """The version with which a host became part of the attempt: older words of it are of an earlier stay."""
+        """Version with which a host joined the attempt: reports with older ones are from before that."""
         return dict(self.resizing.joined).get(host, 1)
 
     def share_on(self, host: str) -> HostShare | None:
-        """This attempt's part on that host, or None."""
+        """The attempt's share on that host, or None."""
         return next((share for share in self.allocation if share.host == host), None)
 
 
 class Job:
-    """A job, or one element of an array that has started, ended or differs from its siblings."""
+    """A job, or an element of an array that has started, has ended or differs from the others."""
 
     __slots__ = (
         "aged_from",
@@ -280,15 +280,15 @@ class Job:
         self.text = text
         self.submitted_at = submitted_at
         self.state = state
-        self.position: float = job_id  # place among jobs of equal priority
-        self.aged_from = submitted_at  # since when its priority has grown, where priorities grow
+        self.position: float = job_id  # position among jobs of equal priority
+        self.aged_from = submitted_at  # start of its priority's growth, if priorities grow
         self.priority = 0
         self.attempts = 0
         self.attempt: Attempt | None = None
         self.end: JobEnd | None = None
         self.array: ArrayRecord | None = None
-        self.postponed_reason = ""  # why the last attempt came to nothing
-        self.resume_state: JobState | None = None  # what UNKWN goes back to
+        self.postponed_reason = ""  # why the last attempt failed to start
+        self.resume_state: JobState | None = None  # state to return to from UNKWN
         self.terms: StartConditions | None = None
 
     @property
@@ -298,7 +298,7 @@ class Job:
 
     @property
     def may_start(self) -> bool:
-        """Does it wait for nothing but its turn?"""
+        """True if the job is pending without a start condition."""
         return self.state is JobState.PEND and (self.terms is None or not self.terms.is_closed)
 
     @property
@@ -309,7 +309,8 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Room that is being cleared for a waiting job. It is booked as if the job held it, so nobody else gets it."""
+    """Resources claimed for a pending job until its victims have released them. They are booked, so no other job gets
+    them."""
 
     job: int
     index: int
@@ -317,14 +318,14 @@ class Claim:
     victims: tuple[Key, ...]
     until: float
     reason: str = ""
-    is_partial: bool = False  # slots that a blocked job saves up, not all that it needs
+    is_partial: bool = False  # a slot reservation of a blocked job, not all that it needs
 
 
 class ArrayRecord:
     """A job array: sets of indices; an element becomes a Job only when it starts.
 
-    ``pending`` are the elements that may start, ``blocked`` those that would but for the job's terms, ``held`` the
-    suspended ones; ``unmet`` those of all these for which the dependency condition has not yet been true.
+    ``pending`` are the elements that may start, ``blocked`` those kept back by start conditions, ``held`` the suspended
+    ones; ``unmet`` those of all these for which the dependency condition has not been true yet.
     """
 
     __slots__ = (
@@ -362,17 +363,17 @@ class ArrayRecord:
         self.text = text
         self.submitted_at = submitted_at
         self.indices = indices
-        self.limit = limit  # most elements holding slots at once; 0 none
+        self.limit = limit  # maximum of elements that hold slots at once; 0: none
         self.pending = Ranges() if held else indices.copy()
         self.held = indices.copy() if held else Ranges()
         self.blocked = Ranges()
         self.unmet = Ranges()
         self.terms: StartConditions | None = None
         self.live: dict[int, Job] = {}
-        self.counts: Counter[JobState] = Counter()  # of live elements, by state
-        self.ended = bytearray()  # state of each ended element by index; 0 where it has not ended
-        self.codes = bytearray()  # exit code of each, in step with ``ended``
-        self.killed = Ranges()  # those of them that never started: killed while waiting
+        self.counts: Counter[JobState] = Counter()  # live elements by state
+        self.ended = bytearray()  # final state of each element by index; 0 if it has not ended
+        self.codes = bytearray()  # exit codes, parallel to ``ended``
+        self.killed = Ranges()  # ended elements that were killed while pending
         self.done = 0
         self.exited = 0
         self.over_at = 0.0  # when the last element ended
@@ -392,7 +393,7 @@ class ArrayRecord:
         return not self.pending and not self.held and not self.live and not self.blocked
 
     def state_of(self, index: int) -> JobState | None:
-        """State of one element, or None when the array has no such index."""
+        """State of one element, or None if the array has no such index."""
         if index in self.live:
             return self.live[index].state
         if index in self.pending or index in self.blocked:
@@ -407,7 +408,7 @@ class ArrayRecord:
         return self.codes[index] if index < len(self.codes) else 0
 
     def note_end(self, index: int, state: JobState, code: int = 0) -> None:
-        """Enter an element's final state and exit code."""
+        """Set an element's final state and exit code."""
         if index >= len(self.ended):
             grown = bytes(index + 1 - len(self.ended))
             self.ended.extend(grown)
@@ -419,7 +420,7 @@ class ArrayRecord:
             self.exited += 1
 
     def forget_end(self, index: int) -> None:
-        """An ended element is to run again."""
+        """Reset an ended element that is to run again."""
         if self.ended[index] == JobState.DONE:
             self.done -= 1
         else:
@@ -428,7 +429,7 @@ class ArrayRecord:
         self.killed.discard(index)
 
     def admit(self, indices: Ranges) -> None:
-        """These elements wait: to be started, or for what the job's terms say."""
+        """Make elements pending: eligible, or blocked by the job's start conditions."""
         if self.terms is not None and self.terms.is_early:
             self.blocked.update(indices)
             return
@@ -439,12 +440,12 @@ class ArrayRecord:
         self.pending.update(opened)
 
     def divide(self) -> None:
-        """The terms have changed: which of the waiting elements may start now?"""
+        """Divide the pending elements again after a change of the start conditions."""
         waiting, self.pending, self.blocked = self.waiting(), Ranges(), Ranges()
         self.admit(waiting)
 
     def waiting(self) -> Ranges:
-        """All elements in PEND, as a set of its own."""
+        """All elements in PEND, as a new set."""
         if not self.blocked:
             return self.pending.copy()
         both = self.blocked.copy()
@@ -452,13 +453,13 @@ class ArrayRecord:
         return both
 
     def room(self) -> int:
-        """How many more elements may start now under the array's own limit."""
+        """Number of elements that may start now under the array's job limit."""
         return len(self.pending) if not self.limit else min(len(self.pending), self.limit - len(self.live))
 
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """What administrators have made of a queue; it outlives restarts and new configurations."""
+    """Administrators' state of a queue; it outlives restarts and reconfigurations."""
 
     is_open: bool = True
     is_active: bool = True
@@ -468,8 +469,8 @@ class QueueState:
 
 
 class Host:
-    """A host that has joined, and what is on it. ``offered`` is what its agent says, ``facts`` what counts: the files
-    may say otherwise."""
+    """A host that has joined, and its shares. ``offered`` are the facts from its agent, ``facts`` those in effect: the
+    configuration may override them."""
 
     __slots__ = (
         "_unentered",
@@ -495,12 +496,12 @@ class Host:
         self.facts = facts
         self.offered = offered or facts
         self.row = row  # in the host table
-        self.entered: dict[Key, HostShare] = {}  # what attempts hold here, but for what was booked last
+        self.entered: dict[Key, HostShare] = {}  # shares of attempts, without those buffered
         self._unentered = unentered
-        self.claims: dict[tuple[int, int], HostShare] = {}  # room that is kept for jobs that wait
-        self.is_connected = False  # a session is open
-        self.is_silent = False  # not heard for too long
-        self.is_busy = False  # beyond a loadSched of its own
+        self.claims: dict[tuple[int, int], HostShare] = {}  # shares claimed for pending jobs
+        self.is_connected = False  # it has an open session
+        self.is_silent = False  # it has exceeded the silence timeout
+        self.is_busy = False  # beyond one of its own loadSched thresholds
         self.is_shut = False  # its dispatch windows are closed
         self.seen_at = 0.0
         self.avoid_until = 0.0
@@ -510,7 +511,7 @@ class Host:
 
     @property
     def attempts(self) -> dict[Key, HostShare]:
-        """What attempts hold here, in the order in which it was booked."""
+        """Shares of attempts on this host, in the order of allocation."""
         if self._unentered.by_attempt:
             self._unentered.enter()
         return self.entered
@@ -521,10 +522,10 @@ class Host:
 
     @property
     def is_in_contact(self) -> bool:
-        """Is there a session, and was something heard in it lately?"""
+        """True if the host has a session and is not silent."""
         return self.is_connected and not self.is_silent
 
     @property
     def is_usable(self) -> bool:
-        """May jobs be dispatched here, as far as the host itself is concerned?"""
+        """True if the host takes jobs, as far as its own state goes."""
         return self.is_connected and not self._is_closed and self.facts.server

@@ -1,4 +1,4 @@
-"""Usage of attempts as their records have it: in all, and what stays counted of hosts that have left."""
+"""Resource usage of attempts: totals, including hosts that have left."""
 
 from typing import Protocol
 
@@ -6,19 +6,19 @@ from lavad.core.model.usage import ByHost, Departed, JobUsage, whole
 
 
 class UsageRecord(Protocol):
-    """An attempt, as far as it is seen here."""
+    """The fields of an attempt that are read here."""
 
-    usage: ByHost  # of the hosts that it has
+    usage: ByHost  # of its present hosts
     departed: Departed
 
 
 def of_attempt(attempt: UsageRecord) -> JobUsage:
-    """As far as it is known now."""
+    """Total usage of the attempt so far."""
     return whole(attempt.usage, attempt.departed)
 
 
 def depart(attempt: UsageRecord, host: str) -> None:
-    """A host leaves the attempt, which goes on: what was used there stays counted."""
+    """Move the usage of a host that leaves the attempt to that of departed hosts."""
     rest = dict(attempt.usage)
     gone, before, known = rest.pop(host), of_attempt(attempt), attempt.departed
     attempt.usage = rest

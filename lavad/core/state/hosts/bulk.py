@@ -22,10 +22,10 @@ class ShareTotals:
     __slots__ = ("_sums",)
 
     def __init__(self) -> None:
-        self._sums: dict[int, list[int]] = {}  # of each row: shares, slots, memory in MiB
+        self._sums: dict[int, list[int]] = {}  # by row: number of shares, slots, memory in MiB
 
     def add_all(self, rows: Iterable[int], shares: Iterable[HostShare]) -> list[tuple[int, HostShare]]:
-        """More shares, each with its row; those that take something else, too."""
+        """Add shares with their rows; return those that also hold other resources."""
         sums, special = self._sums, []
         for row, share in zip(rows, shares, strict=True):
             _, slots, memory_mib, gpus, _, resources, _, cpus, _, _ = share
@@ -41,31 +41,31 @@ class ShareTotals:
         return special
 
     def columns(self) -> tuple[Column, Column, Column, Column]:
-        """Rows, and for each how many shares it has, their slots and their memory."""
+        """Rows, and the number of shares, the slots and the memory in MiB of each."""
         rows = np.fromiter(self._sums, np.int64, len(self._sums))
         shares, slots, memory_mib = np.array(list(self._sums.values()), np.int64).reshape(-1, 3).T
         return rows, shares, slots, memory_mib
 
 
-_MANY = 6  # so many shares are booked at once: fewer are faster one by one
-_PLACES_MAX = 1_000_000  # of shares that are kept for the next job; what is not kept is made again
+_MANY = 6  # fewer shares are faster one by one
+_PLACES_MAX = 1_000_000  # shares cached; others are made again
 
 
 class SlotShares:
-    """Shares of one-slot tasks on the hosts with these ``names``, which are those of a host table, by row."""
+    """Shares of one-slot tasks on the hosts of a host table; ``names`` are their names by row."""
 
     __slots__ = ("_known", "_names")
 
     def __init__(self, names: list[str]) -> None:
         self._names = names
-        self._known: dict[int, list[HostShare | None]] = {}  # by slots and row, as far as somebody got them
+        self._known: dict[int, list[HostShare | None]] = {}  # by slots and row; None: not made yet
 
     def note_host(self) -> None:
-        """There is one more."""
+        """Drop the cache when the table gets another host."""
         self._known.clear()
 
     def one(self, row: int, slots: int) -> HostShare:
-        """So many one-slot tasks on a host."""
+        """Share of ``slots`` one-slot tasks on a host."""
         shares = self._known.get(slots)
         if shares is None:
             shares = self._new(slots)
@@ -81,7 +81,7 @@ class SlotShares:
         return shares
 
     def many(self, rows: list[int], slots: list[int], at: NDArray[np.int64] | None = None) -> Allocation:
-        """The same on several hosts, of which those give nothing that have no slots here. ``at``: the rows, too."""
+        """Such shares on several hosts, without hosts of 0 slots. ``at``: the same rows as an array."""
         if len(rows) == 1:
             return (self.one(rows[0], slots[0]),)
         if not all(slots):
@@ -92,7 +92,7 @@ class SlotShares:
         return shares if len(rows) < _MANY else plain_allocation(shares, self._names, rows, slots, at)
 
     def _alike(self, rows: list[int], slots: int) -> Allocation | None:
-        """As many slots on each of these hosts; None where nobody ever had that there."""
+        """Shares of equal slots on these hosts; None if one of them is not cached."""
         known = self._known.get(slots)
         shares = tuple(map(known.__getitem__, rows)) if known is not None else (None,)
         return None if None in shares else shares  # type: ignore[return-value]

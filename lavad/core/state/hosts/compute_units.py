@@ -1,7 +1,7 @@
-"""cu[excl]: the compute units of a job are kept from all others while it runs.
+"""Exclusive compute units (cu[excl]): the units of a job are closed to all others while it runs.
 
-Kept are all hosts of each unit on a host of which the job has a share, as the units are when the share is taken; a
-host's part of that ends when the host has released the share.
+Closed are all hosts of each unit with a host of the job, as configured when the share is allocated; a host's part of
+that ends when the host has released the share.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from lavad.core.state.records import Attempt
 
 
 def kept_type(request: Request) -> str | None:
-    """The type of the units that a job wants for itself, empty for the default one; None when it wants none."""
+    """Type of the units that a job uses exclusively, empty for the default type; None if it uses none exclusively."""
     return None if request.is_simple else _kept_type(request)
 
 
@@ -24,14 +24,14 @@ def _kept_type(request: Request) -> str | None:
 
 
 def units_of(request: Request) -> tuple[cu.ComputeUnits, ...]:
-    """All that a job asks for about compute units, in any of its alternatives."""
+    """All compute unit requirements of a job, in any of its alternatives."""
     roles = (*request.roles, *(role for one in request.alternatives for role in one.roles))
     texts = (request.cu, *(one.cu for one in request.alternatives), *(role.cu for role in roles))
     return tuple(cu.parse(text) for text in dict.fromkeys(texts) if text)
 
 
 def unit_rows(table: HostTable, kind: str) -> list[list[int]]:
-    """Rows of each compute unit of a type, in the order of the configuration; a host belongs to the first."""
+    """Rows of each compute unit of a type, in configured order; a host belongs to its first unit."""
     kind = kind or table.unit_type
     units = [unit for unit in table.units if not kind or unit.type == kind]
 
@@ -48,7 +48,7 @@ def unit_rows(table: HostTable, kind: str) -> list[list[int]]:
 
 
 def keep(table: HostTable, attempt: Attempt, rows: list[int], request: Request | None) -> None:
-    """The attempt has got shares of these hosts: shut their units for all others, if it wants that."""
+    """Close the units of newly allocated hosts to other jobs, if the request is exclusive."""
     attempt.keeps_units = kept_type(request) if request is not None else None
     if attempt.keeps_units is None:
         return
@@ -59,13 +59,13 @@ def keep(table: HostTable, attempt: Attempt, rows: list[int], request: Request |
 
 
 def let_go(table: HostTable, attempt: Attempt, rows: Iterable[int]) -> None:
-    """These hosts have released their shares of the attempt."""
+    """Note that these hosts have released their shares of the attempt."""
     if attempt.keeps_units is not None:
         for row in rows:
             table.keep_no_more(attempt.key, row)
 
 
 def unit_mates(table: HostTable, rows: Iterable[int], kind: str) -> set[int]:
-    """All hosts of the units that these hosts are in."""
+    """All hosts of the units that these hosts belong to."""
     own = set(rows)
     return {one for members in unit_rows(table, kind) if own.intersection(members) for one in members}

@@ -1,4 +1,4 @@
-"""Hosts that attempts keep from all others: the compute units of jobs with cu[excl]."""
+"""Hosts closed to all but one job: compute units of jobs with cu[excl]."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from lavad.core.model import Key
 
 
 class ExclusiveUnits:
-    """By row. A host may be kept for several shares of one attempt, and is free when the last of them is released."""
+    """Closed hosts by row. One may be closed by several shares of an attempt, and is open when the last is released."""
 
     def __init__(self) -> None:
         self._by_key: dict[Key, dict[int, list[int]]] = {}
@@ -17,14 +17,14 @@ class ExclusiveUnits:
         return row in self._rows
 
     def copy(self) -> "ExclusiveUnits":
-        """An independent one."""
+        """An independent copy."""
         twin = ExclusiveUnits()
         twin._by_key = {key: held.copy() for key, held in self._by_key.items()}
         twin._rows = self._rows.copy()
         return twin
 
     def keep(self, key: Key, row: int, members: list[int]) -> Iterable[int]:
-        """Keep these hosts as long as the attempt has a share on ``row``; the same ones, unless that is known."""
+        """Close these hosts as long as the attempt has a share on ``row``; return the hosts newly counted."""
         held = self._by_key.setdefault(key, {})
         if row in held:
             return ()
@@ -33,7 +33,7 @@ class ExclusiveUnits:
         return members
 
     def let_go(self, key: Key, row: int) -> list[int]:
-        """The share on ``row`` is released; which hosts nothing keeps any more."""
+        """Note that the share on ``row`` is released; return the hosts that are open now."""
         held = self._by_key.get(key, {})
         members = held.pop(row, [])
         if not held:

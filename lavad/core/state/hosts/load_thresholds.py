@@ -1,7 +1,7 @@
 """Load thresholds: beyond loadSched a host takes no new jobs, beyond loadStop its jobs are suspended one at a time.
 
-Bounds of a queue and of a host hold together, the stricter wins. Between the two bounds nothing changes: what was
-suspended goes on only below loadSched, so a load that swings does not make jobs swing with it.
+Thresholds of a queue and of a host hold together, the stricter wins. Between the two thresholds nothing changes: a
+suspended job is resumed only below loadSched, so that a load that swings does not suspend and resume it each time.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,7 +16,7 @@ from lavad.core.state.hosts.table import HostTable
 
 
 class LoadThresholds:
-    """Of one policy. False where there are none, so that load reports cost nothing."""
+    """Load thresholds of one policy. False if there are none, so that load reports cost nothing."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
@@ -29,17 +29,17 @@ class LoadThresholds:
         return self.has_host_rules or self.stops
 
     def is_busy(self, table: HostTable, row: int) -> bool:
-        """Is the host beyond a loadSched of its own?"""
+        """True if the host is beyond one of its own loadSched thresholds."""
         return bool(exceeded(table, row, self._rule(table, row).thresholds, stop=False))
 
     def is_beyond(self, table: HostTable, row: int) -> bool:
-        """Might jobs of some queue have to stop there?"""
+        """True if jobs of some queue may have to be suspended there."""
         return any(self.why_stop(table, row, queue) for queue in self._stopping) or bool(
             exceeded(table, row, self._rule(table, row).thresholds, stop=True)
         )
 
     def bounds(self, table: HostTable, queue: Queue, hosts: Iterable[str]) -> tuple[Threshold, ...]:
-        """The strictest bound on each index for jobs of that queue on these hosts."""
+        """The stricter threshold of each load index for jobs of that queue on these hosts."""
         rows = [table.rows[host] for host in hosts if host in table.rows]
         found: dict[str, Threshold] = {}
         for bound in (*queue.thresholds, *(bound for row in rows for bound in self._rule(table, row).thresholds)):
@@ -54,7 +54,7 @@ class LoadThresholds:
         return self._policy.host_rule(facts.name, facts.model, facts.type)
 
     def why_stop(self, table: HostTable, row: int, queue: Queue) -> str:
-        """Why jobs of the queue may not run on that host now; empty when they may."""
+        """Reason why jobs of the queue are to be suspended on that host now; empty if there is none."""
         found = exceeded(table, row, (*self._rule(table, row).thresholds, *queue.thresholds), stop=True)
         if found:
             return f"Host load exceeded threshold: {' '.join(found)}"
@@ -63,7 +63,7 @@ class LoadThresholds:
         return ""
 
     def may_resume(self, table: HostTable, row: int, queue: Queue) -> bool:
-        """May suspended jobs of the queue go on there?"""
+        """True if suspended jobs of the queue may be resumed there."""
         if self.why_stop(table, row, queue):
             return False
         if queue.resume_condition:
@@ -80,7 +80,7 @@ def _has_stop(bounds: Iterable[Threshold]) -> bool:
 
 
 def exceeded(table: HostTable, row: int, bounds: Iterable[Threshold], stop: bool) -> list[str]:
-    """The indices that are beyond their bounds on a host, in the order of the bounds."""
+    """Load indices beyond their thresholds on a host, in the order of the thresholds."""
     found: dict[str, None] = {}
     for bound in bounds:
         limit = bound.stop if stop else bound.sched
@@ -97,7 +97,7 @@ def _holds(condition: str, table: HostTable, row: int) -> bool:
 
 
 def start_condition(queue: Queue, table: HostTable) -> str:
-    """The queue's loadSched as a requirement on the hosts of its jobs; empty where it has none."""
+    """The queue's loadSched thresholds as a requirement on its jobs' hosts; empty if it has none."""
     parts = [
         f"{bound.index}{'<=' if table.is_increasing(bound.index) else '>='}{_plain(bound.sched)}"
         for bound in queue.thresholds
@@ -107,12 +107,12 @@ def start_condition(queue: Queue, table: HostTable) -> str:
 
 
 def _plain(number: float) -> str:
-    """Without an exponent, which the requirement language does not know."""
+    """Decimal text without an exponent, which the requirement language lacks."""
     return f"{number:.6f}".rstrip("0").rstrip(".")
 
 
 def select_mask(text: str, table: HostTable) -> NDArray[np.bool_]:
-    """Which hosts satisfy a select expression now."""
+    """True for hosts that satisfy a select expression now."""
     if not text.strip():
         return np.ones(len(table), dtype=bool)
     return select.Selection(text, vocabulary=Vocabulary(table.site.resources, is_open=True)).truth(table)

@@ -1,8 +1,8 @@
-"""The site's own resources, host by host: what each host has of them, and how much of it is free.
+"""Site-defined resources on hosts: configured or reported amounts, and what is free of them.
 
-A numeric resource is an amount that belongs to one host or is shared by several: a ``ResourcePool``. What jobs reserve
-is taken from it. Amounts are whole thousandths, so that what is given back is what was taken. Indexed ones hand out
-numbered devices beside the amount. Kept current by ``apply``; values that an elim reports are volatile.
+A numeric resource is an amount that belongs to one host or is shared by several: a ``ResourcePool``. Jobs reserve from
+it. Amounts are whole thousandths, so that exactly what was reserved is released. Indexed resources also number their
+devices. Kept current by ``apply``; values reported by an elim are volatile.
 """
 
 import copy
@@ -16,13 +16,13 @@ from lavad.core.model import HostFacts
 from lavad.core.model.policy import Resource, ResourceInstance, ResourceKind
 
 PARTS = 1000  # amounts are in thousandths
-_PLENTY = 10**15  # more than anybody may ask for
+_PLENTY = 10**15  # more than any job may ask for
 NOWHERE = -1
-_OF_FACTS = {"swp": "swap_mib", "tmp": "tmp_mib"}  # what hosts bring along and rusage can reserve
+_OF_FACTS = {"swp": "swap_mib", "tmp": "tmp_mib"}  # host facts that rusage can reserve
 
 
 class ResourcePool:
-    """One amount. ``held`` is what is reserved of it; ``busy`` has a bit for each device that is."""
+    """One amount. ``held`` is its reserved part; ``busy`` has a bit for each reserved device."""
 
     __slots__ = ("busy", "held", "is_shared", "rows", "total")
 
@@ -34,19 +34,19 @@ class ResourcePool:
         self.rows: list[int] = []
 
     def copy(self) -> "ResourcePool":
-        """An independent one; where it is does not change."""
+        """An independent copy on the same hosts."""
         twin = ResourcePool(self.total, self.is_shared)
         twin.held, twin.busy, twin.rows = self.held, self.busy, self.rows
         return twin
 
     @property
     def free(self) -> int:
-        """Thousandths that may be taken; below nothing when the total has shrunk under what is held."""
+        """Free thousandths; negative if the total has shrunk below what is held."""
         return self.total - self.held
 
 
 class ResourceAmounts:
-    """A numeric resource: its stores, and which of them each host takes from."""
+    """A numeric resource: its pools, and the pool of each host."""
 
     def __init__(self, name: str, is_indexed: bool = False) -> None:
         self.name = name
@@ -55,26 +55,26 @@ class ResourceAmounts:
         self.of_row: list[int] = []
 
     def copy(self) -> "ResourceAmounts":
-        """An independent one."""
+        """An independent copy."""
         twin = copy.copy(self)
         twin.stores = [store.copy() for store in self.stores]
         twin.of_row = self.of_row.copy()
         return twin
 
     def store(self, row: int) -> ResourcePool | None:
-        """Where a host takes from; None on a host that has none of it."""
+        """Pool of a host; None if the host has none of the resource."""
         number = self.of_row[row] if row < len(self.of_row) else NOWHERE
         return None if number == NOWHERE else self.stores[number]
 
     def put(self, row: int, number: int) -> None:
-        """Let a host take from a store."""
+        """Assign a pool to a host."""
         self.of_row.extend([NOWHERE] * (row + 1 - len(self.of_row)))
         self.of_row[row] = number
         if number != NOWHERE:
             self.stores[number].rows.append(row)
 
     def column(self, values: Sequence[float], hosts: int) -> NDArray[np.float64]:
-        """For each host the value of its store; none (NaN) where it has no store."""
+        """The pool's value for each host; NaN without a pool."""
         of_row = np.full(hosts, NOWHERE, np.int64)
         of_row[: len(self.of_row)] = self.of_row[:hosts]
         padded = np.append(np.asarray(values, np.float64), np.nan)
@@ -82,7 +82,7 @@ class ResourceAmounts:
 
 
 class SiteResources:
-    """All such resources of all hosts, as the policy and the agents' reports have them."""
+    """All site-defined resources of all hosts, from the policy and the agents' reports."""
 
     def __init__(self) -> None:
         self.resources: Mapping[str, Resource] = {}
@@ -91,18 +91,18 @@ class SiteResources:
         self._names: list[str] = []
         self._facts: list[HostFacts] = []
         self._amounts: dict[str, ResourceAmounts] = {}
-        self._shared: dict[tuple[str, int], int] = {}  # (resource, place in the map) -> number of its store
+        self._shared: dict[tuple[str, int], int] = {}  # (resource, number in the resource map) -> number of its pool
         self._strings: dict[str, list[str]] = {}
 
     def copy(self) -> "SiteResources":
-        """An independent one with the same amounts."""
+        """An independent copy with the same amounts."""
         twin = copy.copy(self)
         twin._amounts = {name: amounts.copy() for name, amounts in self._amounts.items()}
         twin._names, twin._facts = self._names.copy(), self._facts.copy()
         return twin
 
     def configure(self, resources: Mapping[str, Resource], where: tuple[ResourceInstance, ...]) -> None:
-        """Take over other rules; what was held has to be taken again."""
+        """Put another configuration into effect; reservations have to be made again."""
         reported = self._reported()
         self.resources, self._map = resources, where
         self._amounts, self._shared, self._strings = {}, {}, {}
@@ -113,20 +113,20 @@ class SiteResources:
             self.report(row, name, value)
 
     def _reported(self) -> dict[tuple[str, int], float]:
-        """What elims have said: they do not say it again only because the rules have changed."""
+        """Values reported by elims, which are not reported again after a reconfiguration."""
         dynamic = [amounts for amounts in self._amounts.values() if self.is_dynamic(amounts.name)]
         stores = [(amounts.name, store) for amounts in dynamic for store in amounts.stores if store.rows]
         return {(name, store.rows[0]): store.total / PARTS for name, store in stores}
 
     def add_host(self, row: int, facts: HostFacts) -> None:
-        """A new host has what the policy says of it."""
+        """Add a host with its configured resources."""
         self._names.append(facts.name)
         self._facts.append(facts)
         self.version += 1
         self._place(row)
 
     def change_facts(self, row: int, facts: HostFacts) -> None:
-        """A host came back with other facts."""
+        """Update the facts of a host that came back with others."""
         self._facts[row] = facts
         self.version += 1
         for name, attribute in _OF_FACTS.items():
@@ -167,7 +167,7 @@ class SiteResources:
     # -- amounts -------------------------------------------------------------------------------------------------------
 
     def amounts(self, name: str) -> ResourceAmounts | None:
-        """A numeric resource that can be reserved; None where there is none of that name."""
+        """Numeric resource of that name that can be reserved; None if there is none."""
         found = self._amounts.get(name)
         if found is None and name in _OF_FACTS:
             found = self._amounts[name] = ResourceAmounts(name)
@@ -176,21 +176,22 @@ class SiteResources:
         return found
 
     def numeric(self) -> list[ResourceAmounts]:
-        """The site's numeric resources, for lists."""
+        """The site's numeric resources, for listings."""
         return [amounts for name, amounts in self._amounts.items() if name not in _OF_FACTS]
 
     def move(self, row: int, name: str, amount: int, devices: int) -> ResourcePool | None:
-        """Hold so much more (or, below nothing, less) of what a host takes from; the store, if it still exists."""
+        """Reserve (negative: release) thousandths of a host's pool and return it; None if it does not exist any
+        more."""
         amounts = self.amounts(name)
         store = amounts.store(row) if amounts is not None else None
-        if store is None:  # the resource has gone from the configuration since
+        if store is None:  # removed from the configuration since
             return None
         store.held += amount
         store.busy = store.busy | devices if amount >= 0 else store.busy & ~devices
         return store
 
     def report(self, row: int, name: str, value: float) -> ResourcePool | None:
-        """An elim's newest value; the store when that is another value than before."""
+        """Store an elim's newest value; return the pool if the value has changed."""
         amounts = self._amounts.get(name)
         store = amounts.store(row) if amounts is not None else None
         total = round(value * PARTS)
@@ -200,26 +201,26 @@ class SiteResources:
         return store
 
     def empty(self) -> None:
-        """Nobody holds anything any more, and of what elims report there is plenty."""
+        """Release everything, and make amounts reported by elims ample."""
         for amounts in self._amounts.values():
             for store in amounts.stores:
                 store.held = store.busy = 0
                 store.total = _PLENTY if self.is_dynamic(amounts.name) else store.total
 
     def is_dynamic(self, name: str) -> bool:
-        """Is the value one that an elim reports?"""
+        """True if the value is reported by an elim."""
         resource = self.resources.get(name)
         return resource is not None and resource.interval_s > 0
 
     # -- values --------------------------------------------------------------------------------------------------------
 
     def strings(self, name: str) -> NDArray[Any]:
-        """The text each host has, empty where it has none."""
+        """Value of a string resource on each host, empty if a host has none."""
         column = self._strings.get(name, [])
         return np.array([*column, *[""] * (len(self._names) - len(column))], dtype=str)
 
     def booleans(self, name: str) -> NDArray[np.bool_]:
-        """Which hosts have the resource, by their own word or the policy's."""
+        """True for hosts that have the boolean resource, by their own facts or the policy."""
         found = np.array([name in facts.resources for facts in self._facts], dtype=bool)
         for instance in self._map:
             if instance.resource == name:
@@ -227,7 +228,7 @@ class SiteResources:
         return found
 
     def has(self, name: str) -> NDArray[np.bool_]:
-        """Which hosts the resource is defined on."""
+        """True for hosts on which the resource is defined."""
         resource = self.resources.get(name)
         if resource is not None and resource.kind is ResourceKind.NUMERIC:
             amounts = self._amounts.get(name)
@@ -241,7 +242,8 @@ class SiteResources:
 
 
 def _thousandths(text: str) -> int:
-    """A configured amount; what is no number counts as none, as does what an elim has not reported yet."""
+    """Thousandths of a configured amount; 0 for other text, such as that of an elim's resource before its first
+    report."""
     try:
         return round(float(text) * PARTS)
     except (ValueError, OverflowError):

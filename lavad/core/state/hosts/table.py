@@ -1,7 +1,7 @@
-"""Hosts as columns: what the scheduler compares for thousands of hosts at once.
+"""Hosts as columns, for operations over thousands of hosts at once.
 
-Kept current by ``apply``. A row belongs to one host for the life of the process; free figures count only what is not
-held by an attempt, and ``usable`` says whether the host may take anything now.
+Kept current by ``apply``. A row belongs to one host for the life of the process; free amounts are those not held by an
+attempt, and ``usable`` says whether the host takes jobs now.
 """
 
 import copy
@@ -23,61 +23,62 @@ from lavad.core.state.hosts.site_resources import PARTS, SiteResources
 
 _GROWTH = 64
 _COLUMNS = ("slots_max", "slots_free", "memory_free_mib", "gpus_free", "_attempts", "usable", "taken_whole", "_open")
-_NOTED_MAX = 1000  # gangs that came since somebody asked for attempts
+_NOTED_MAX = 1000  # parallel allocations buffered since the number of attempts was last read
 _CACHED_MAX = 8192
 _FIRST_ROW, _NO_ROWS = np.zeros(1, np.intp), np.zeros(0, np.intp)
 _T = TypeVar("_T")
 
 
 class HostTable:
-    """Columns over hosts. ``gpu_free`` holds a bit for each free device; exclusive hosts have no room at all."""
+    """Columns over hosts. ``gpu_free`` has a bit for each free GPU; hosts used exclusively have nothing free."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
         self.rows: dict[str, int] = {}
         self.gpu_free: list[int] = []
-        self._gpu_held: list[int] = []  # also devices that the host no longer tells of
-        self._gpu_again: dict[tuple[int, int], int] = {}  # (row, device) -> holders beyond the first
+        self._gpu_held: list[int] = []  # also GPUs that the host no longer reports
+        self._gpu_again: dict[tuple[int, int], int] = {}  # (row, GPU) -> holders beyond the first
         self.slots_max: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
         self.slots_free: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
         self.memory_free_mib: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
         self.gpus_free: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
         self._attempts: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
-        self._gangs_noted: dict[int, NDArray[np.int64]] = {}  # by number: one more on these hosts, not entered yet
+        self._gangs_noted: dict[int, NDArray[np.int64]] = {}  # by id: rows of allocations not in ``_attempts`` yet
         self.usable: NDArray[np.bool_] = np.zeros(_GROWTH, np.bool_)
         self.taken_whole: NDArray[np.bool_] = np.zeros(_GROWTH, np.bool_)
         self.load: NDArray[np.float64] = np.zeros((_GROWTH, len(LOAD_INDICES)), np.float64)
         self.facts: list[HostFacts] = []
-        self.facts_version = 0  # raised when any host's facts change: cached select masks are made anew
-        self.usable_version = 0  # raised when a host is opened or shut
-        self.untold = 0  # changes that came with no event
-        self._in_order: list[tuple[list[tuple[int, str]], int]] = []  # natural names and rows, as hosts are taken
+        self.facts_version = 0  # raised when facts of a host change: cached select masks are made again
+        self.usable_version = 0  # raised when a host is opened or closed
+        self.untold = 0  # changes without an event
+        self._in_order: list[tuple[list[tuple[int, str]], int]] = []  # (natural name, row), in the order of placement
         self._place: NDArray[np.int64] = np.zeros(0, np.int64)
         self._in_place: NDArray[np.intp] = np.zeros(0, np.intp)  # the row at each place
-        self._is_sorted = True  # rows happen to be in natural order of names
+        self._is_sorted = True  # rows are in natural order of names
         self.plain = SlotShares(self.names)
-        self.changed: set[int] = set()  # rows where room may have appeared since the last pass
-        self.lost: set[int] = set()  # rows that have been shut since the last pass
-        self.shut: set[int] = set()  # rows that may take nothing now, whatever is free on them
-        self.slots_open = 0  # free slots of all hosts that may take anything now
+        self.changed: set[int] = set()  # rows with resources freed since the last pass
+        self.lost: set[int] = set()  # rows closed since the last pass
+        self.shut: set[int] = set()  # rows of hosts that take no jobs now, whatever is free on them
+        self.slots_open = 0  # free slots of all hosts that take jobs now
         self._is_open: list[bool] = []
-        self._shut_count = 0  # hosts that are not
+        self._shut_count = 0  # number of hosts that are not open
         self._open: NDArray[np.bool_] = np.zeros(_GROWTH, np.bool_)  # the same as a column
         self.site = SiteResources()
-        self.gpu_shared: dict[int, dict[int, SharedGpus]] = {}  # row -> device, where jobs share some
+        self.gpu_shared: dict[int, dict[int, SharedGpus]] = {}  # row -> GPU -> its memory, if jobs share it
         self._cpus_all: dict[str, int] = {}
-        self._cpus_held: dict[int, int] = {}  # row -> a bit for each processor that is bound to a job
+        self._cpus_held: dict[int, int] = {}  # row -> a bit for each processor bound to a job
         self.groups: Mapping[str, Names] = {}
         self.units: tuple[ComputeUnit, ...] = ()
-        self.unit_type = ""  # of cu[...] that names none
+        self.unit_type = ""  # type of cu[...] sections that name none
         self.kept = ExclusiveUnits()
-        self.watched: Mapping[str, object] = {}  # values that some blocked requirement waits for
+        self.watched: Mapping[str, object] = {}  # values that blocked requirements depend on
         self.moved: set[str] = set()  # those of them that have changed since the last pass
         self._cache: dict[object, Any] = {}
         self._cache_version = (0, 0)
 
     def configure(self, policy: Policy) -> None:
-        """Take over the cluster's rules. Site resources that are held have to be taken again by the caller."""
+        """Put another configuration into effect. Reservations of site-defined resources have to be made again by the
+        caller."""
         self.groups = policy.host_groups
         self.units = policy.compute_units
         self.unit_type = policy.compute_unit_type or next(iter(policy.compute_unit_types), "")
@@ -88,7 +89,7 @@ class HostTable:
         return len(self.names)
 
     def add(self, facts: HostFacts) -> int:
-        """Give a host a row; its room starts as all of it. One that was removed gets its old row back."""
+        """Give a host a row, with everything free. A removed host gets its old row back."""
         if facts.name in self.rows:
             row = self.rows[facts.name]
             self.resize(row, self.facts[row], facts)
@@ -114,23 +115,23 @@ class HostTable:
         return row
 
     def remove(self, row: int) -> None:
-        """Leave a host's row without any room: rows are never given to other hosts. Nothing is held there."""
+        """Empty a host's row: rows are never given to other hosts. The host must hold nothing."""
         self.set_usable(row, usable=False)
         self.resize(row, self.facts[row], HostFacts(self.names[row], 0, server=False))
         self.changed.discard(row)
 
     def rows_of(self, shares: Allocation) -> list[int]:
-        """The row of each share's host.
+        """Row of each share's host.
 
         Raises:
-            KeyError: there is no such host.
+            KeyError: a host does not exist.
         """
         if len(shares) == 1:
             return [self.rows[shares[0].host]]
         return shares.rows if self.knows(shares) else list(map(self.rows.__getitem__, map(HOST, shares)))
 
     def copy(self) -> "HostTable":
-        """An independent table with the same hosts, to think about the future with."""
+        """An independent table with the same hosts, to simulate the future."""
         twin = copy.copy(self)
         for name, value in vars(self).items():
             if isinstance(value, np.ndarray | list | dict | set):
@@ -142,12 +143,12 @@ class HostTable:
         return twin
 
     def emptied(self) -> "HostTable":
-        """A copy with nothing on any host: jobs, claims and kept units are gone, and of all that elims report, and of
-        memory, there is as much as there may ever be. Which hosts are usable stays."""
+        """A copy with nothing allocated: no jobs, claims or exclusive units; of values reported by elims, and of
+        memory, all that there can be. Closed hosts stay closed."""
         twin, used = self.copy(), len(self.names)
         twin.slots_free[:used] = self.slots_max[:used]
         twin.memory_free_mib[:used] = [facts.memory_mib for facts in self.facts]
-        twin.load[:used, _PLACES["mem"]] = np.inf  # so that free memory alone counts
+        twin.load[:used, _PLACES["mem"]] = np.inf  # so that only unreserved memory counts
         twin._attempts[:used], twin.taken_whole[:used], twin.kept = 0, False, ExclusiveUnits()
         twin._gangs_noted = {}
         twin._gpu_held, twin._gpu_again, twin.gpu_shared, twin._cpus_held = [0] * used, {}, {}, {}
@@ -160,7 +161,7 @@ class HostTable:
         return twin
 
     def cached(self, key: object, make: Callable[[], _T]) -> _T:
-        """What is made from facts and rules alone, made again only when one of them changes."""
+        """Cached result of ``make``, which depends on facts and configuration alone; made again when they change."""
         version = (self.facts_version, self.site.version)
         if version != self._cache_version or len(self._cache) >= _CACHED_MAX:
             self._cache.clear()
@@ -173,9 +174,9 @@ class HostTable:
     # -- values by name, as requirements call them
 
     def values(self, name: str) -> NDArray[Any]:
-        """A number, truth or string for each host; false where nobody knows the name."""
+        """Value of a number, boolean or string resource on each host; False for unknown names."""
         used = len(self.names)
-        if name == "mem":  # what is reserved may not be used yet
+        if name == "mem":  # free memory may be reserved although it is not used yet
             return np.minimum(self.load[:used, _PLACES[name]], self.memory_free_mib[:used])
         if name in _PLACES:
             return self.load[:used, _PLACES[name]]
@@ -200,23 +201,23 @@ class HostTable:
         return self.site.booleans(name)
 
     def is_moving(self, name: str) -> bool:
-        """Does its value change as jobs are placed?"""
+        """True if the value changes as jobs are placed."""
         if name in ("slots", "mem"):
             return True
         resource = self.site.resources.get(name)
         return resource is not None and resource.kind is ResourceKind.NUMERIC
 
     def is_fixed(self, name: str) -> bool:
-        """Does its value stay as long as facts and rules do?"""
+        """True if the value changes only with facts and configuration."""
         return name not in _PLACES and not self.is_moving(name)
 
     def is_increasing(self, name: str) -> bool:
-        """Is a larger value worse?"""
+        """True if a larger value means more load."""
         resource = self.site.resources.get(name)
         return name in _INCREASING or (resource is not None and resource.is_increasing)
 
     def defined(self, name: str) -> NDArray[np.bool_]:
-        """Which hosts have such a resource."""
+        """True for hosts on which the resource is defined."""
         if name in _PLACES or name in _FACTS or name == "slots":
             return np.ones(len(self.names), dtype=bool)
         if name.startswith("gpu_model"):
@@ -225,9 +226,9 @@ class HostTable:
 
     @property
     def place(self) -> NDArray[np.int64]:
-        """Of each row, its place among all hosts by natural order of names (n2 before n10).
+        """Place of each row among all hosts in natural order of names (n2 before n10).
 
-        Which host joined first is chance and must not decide where jobs run.
+        The order in which hosts joined is chance and must not affect placement.
         """
         if len(self._place) != len(self.names):
             order = self.rows_at(0, len(self.names))
@@ -237,13 +238,13 @@ class HostTable:
         return self._place
 
     def rows_at(self, start: int, stop: int) -> NDArray[np.intp]:
-        """Rows of these hosts in natural order of names, counted from 0."""
+        """Rows at these places in natural order of names, counted from 0."""
         if len(self._in_place) != len(self.names):
             self._in_place = np.array([row for _, row in self._in_order], np.intp)
         return self._in_place[start:stop]
 
     def sorted_rows(self, chosen: NDArray[np.bool_]) -> NDArray[np.intp]:
-        """Rows of the hosts for which ``chosen`` is true, in natural order of names."""
+        """Rows for which ``chosen`` is true, in natural order of names."""
         place = self.place
         if self._is_sorted:
             return chosen.nonzero()[0]
@@ -257,7 +258,7 @@ class HostTable:
         self.load = np.concatenate([self.load, np.zeros_like(self.load)])
 
     def resize(self, row: int, old: HostFacts, new: HostFacts) -> None:
-        """A host came back with other facts: what is held stays held."""
+        """Change the facts of a host; its allocations stay."""
         self.facts[row] = new
         self.facts_version += 1
         self.slots_max[row] = new.slots
@@ -268,7 +269,7 @@ class HostTable:
         self.changed.add(row)
 
     def _add_slots(self, row: int, slots: int) -> None:
-        """More (or, negative, fewer) free slots. Below none, what is booked twice is no one's to use."""
+        """Add (negative: subtract) free slots. Below 0, double-booked slots do not count as open ones."""
         before = int(self.slots_free[row])
         after = before + slots
         self.slots_free[row] = after
@@ -280,7 +281,7 @@ class HostTable:
         self.gpus_free[row] = self.gpu_free[row].bit_count()
 
     def set_usable(self, row: int, usable: bool) -> None:
-        """Open or shut a host for new work."""
+        """Open or close a host for new jobs."""
         if usable and not self.usable[row]:
             self.changed.add(row)
             self.shut.discard(row)
@@ -302,18 +303,18 @@ class HostTable:
             self.slots_open += free if is_open else -free
 
     def keep(self, key: Key, row: int, members: list[int]) -> None:
-        """These hosts are for nobody else as long as the attempt has a share on ``row``."""
+        """Close these hosts to other jobs as long as the attempt has a share on ``row``."""
         for one in self.kept.keep(key, row, members):
             self._set_open(one)
 
     def keep_no_more(self, key: Key, row: int) -> None:
-        """The attempt has released its share there."""
+        """Open the hosts that were closed for the attempt's share on ``row``, now released."""
         for one in self.kept.let_go(key, row):
             self.changed.add(one)
             self._set_open(one)
 
     def set_load(self, row: int, load: Sequence[float]) -> None:
-        """Newest load indices of a host, in the order of ``LOAD_INDICES``; sizes in MiB."""
+        """Set the load indices of a host, in the order of ``LOAD_INDICES``; sizes in MiB."""
         if self.watched:
             self._note_moved_load(row, load)
         self.load[row] = load
@@ -325,7 +326,7 @@ class HostTable:
                 self._note_moved(name)
 
     def set_external(self, row: int, values: Mapping[str, float]) -> None:
-        """Newest values of an elim on that host."""
+        """Set values reported by an elim on that host."""
         self.untold += 1
         for name, value in values.items():
             store = self.site.report(row, name, value)
@@ -333,12 +334,13 @@ class HostTable:
                 self._note_moved(name)
 
     def _note_moved(self, name: str) -> None:
-        """There may be more of it now: whoever waits for it is to be looked at."""
+        """Note a changed value if blocked jobs wait for it, so that they are tried again."""
         if name in self.watched:
             self.moved.add(name)
 
     def take(self, row: int, share: HostShare, whole: bool) -> None:
-        """Book a host share. What a suspended holder lends, or one gives back soon, may be booked a second time."""
+        """Book a host share. Resources lent by a suspended job, or about to be released, may be booked a second
+        time."""
         self._add_slots(row, -share.slots)
         self._note_moved("slots")
         self._attempts[row] += 1
@@ -350,7 +352,7 @@ class HostTable:
             self._set_open(row)
 
     def _hold_rest(self, row: int, share: HostShare) -> None:
-        """What is not simply an amount in a column."""
+        """Book the parts of a share that are not columns."""
         if share.gpus:
             self._hold_gpus(row, share)
         if share.cpus:
@@ -359,7 +361,7 @@ class HostTable:
             self.move_resources(row, share.resources, 1)
 
     def take_many(self, rows: list[int], shares: list[HostShare]) -> None:
-        """Book shares of many attempts, each on its row; a host may be among them several times."""
+        """Book shares of many attempts, each on its row; a host may occur several times."""
         self._note_moved("slots")
         total = ShareTotals()
         for row, share in total.add_all(rows, shares):
@@ -368,14 +370,14 @@ class HostTable:
         self._attempts[at] += attempts
         self.memory_free_mib[at] -= memory_mib
         free = self.slots_free[at] = self.slots_free[at] - slots
-        if free.min() < 0:  # below none, what is booked twice is no one's to use
+        if free.min() < 0:  # double-booked slots do not count as open ones
             used = len(self.names)
             self.slots_open = int(self.slots_free[:used][self._open[:used]].clip(0).sum())
         else:
             self.slots_open -= int(slots[self._open[at]].sum())
 
     def ease(self, row: int, name: str, amount: int) -> None:
-        """So many thousandths of what is booked may be had by others from now on; below nothing: no longer."""
+        """Free (negative: take again) thousandths of a booked amount for other jobs."""
         self.untold += 1
         if name == "mem":
             self.memory_free_mib[row] += amount // PARTS
@@ -385,14 +387,14 @@ class HostTable:
         self.changed.add(row)
 
     def move_resources(self, row: int, resources: tuple[ResourceShare, ...], sign: int) -> None:
-        """Hold more or less of what the site counts."""
+        """Reserve (``sign`` 1) or release (-1) site-defined resources."""
         for one in resources:
             store = self.site.move(row, one.name, sign * one.amount, _bits(one.devices))
             if store is not None:
                 self._note_moved(one.name)
 
     def _hold_gpus(self, row: int, share: HostShare) -> None:
-        """Devices for this job alone, or beside others with so much memory of each."""
+        """Book GPUs: exclusively, or shared with an amount of memory on each."""
         if share.gpu_memory_mib:
             shared = self.gpu_shared.setdefault(row, {})
             for gpu, memory in zip(share.gpus, share.gpu_memory_mib, strict=True):
@@ -417,7 +419,7 @@ class HostTable:
                 self._gpu_held[row] &= ~(1 << gpu)
 
     def take_all(self, rows: Sequence[int], shares: Allocation, whole: bool) -> None:
-        """Book host shares, each on its row; a host has one at most."""
+        """Book host shares, each on its row; at most one on a host."""
         if self.knows(shares) and not whole:
             left = self.slots_free[shares.at] - shares.slots
             if min(left.tolist()) >= 0:
@@ -438,11 +440,11 @@ class HostTable:
             self.give_back(row, share, whole)
 
     def knows(self, shares: Allocation) -> TypeGuard[PlainAllocation]:
-        """Is it an allocation of slots that was made of this table's rows?"""
+        """True if the allocation consists of slots only and was made with this table's rows."""
         return type(shares) is PlainAllocation and shares.names is self.names
 
     def _move(self, shares: PlainAllocation, free: NDArray[np.int64], sign: int) -> None:
-        """So much is free on these hosts from now on, which was not less than nothing before, nor is it now."""
+        """Set the free slots of a vector allocation's hosts; none was negative before, nor is one now."""
         self._note_moved("slots")
         self.slots_free[shares.at] = free
         if sign < 0:
@@ -464,7 +466,7 @@ class HostTable:
 
     @property
     def attempts(self) -> NDArray[np.int64]:
-        """How many attempts hold a share of each host."""
+        """Number of attempts with a share of each host."""
         if self._gangs_noted:
             self._enter_attempts()
         return self._attempts
@@ -509,7 +511,7 @@ class HostTable:
         return devices[gpu].memory_mib if gpu < len(devices) else 0
 
     def cpus_free(self, row: int) -> int:
-        """A bit for each processor of the host that is bound to no job."""
+        """A bit for each processor of the host that is not bound to a job."""
         topology = self.facts[row].topology
         known = self._cpus_all.get(topology)
         if known is None:
@@ -517,16 +519,16 @@ class HostTable:
         return known & ~self._cpus_held.get(row, 0)
 
     def slots_usable(self) -> int:
-        """Slots of all hosts that are up and open, whether they are free or not."""
+        """Slots of all usable hosts, free or not."""
         used = len(self.names)
         return int(self.slots_max[:used] @ self.usable[:used])
 
     def is_open(self, row: int) -> bool:
-        """May this host take anything now?"""
+        """True if this host takes jobs now."""
         return self._is_open[row]
 
     def are_open(self, rows: list[int]) -> bool:
-        """May all of these hosts take anything now?"""
+        """True if all of these hosts take jobs now."""
         return not self._shut_count or all(map(self._is_open.__getitem__, rows))
 
     def room_of(self, row: int) -> tuple[int, int, int]:
@@ -543,7 +545,7 @@ class HostTable:
         return self.sorted_rows(fits)
 
     def open_rows(self) -> NDArray[np.bool_]:
-        """Which hosts may take anything now, over the rows in use."""
+        """True for hosts that take jobs now, over the rows in use."""
         return self._open[: len(self.names)]
 
 
@@ -563,7 +565,7 @@ _FACTS: dict[str, Callable[[HostFacts], Any]] = {
     "type": lambda facts: facts.type,
     "model": lambda facts: facts.model,
     "hname": lambda facts: facts.name,
-    "status": lambda facts: "ok",  # a host that is not ok is not asked
+    "status": lambda facts: "ok",  # hosts that are not ok are not evaluated
     "server": lambda facts: facts.server,
     "rexpri": lambda facts: 0,
     "maxslots": lambda facts: facts.slots,
@@ -578,7 +580,7 @@ def _device_model(facts: HostFacts, number: int) -> str:
 
 
 def natural(name: str) -> list[tuple[int, str]]:
-    """Sort key under which numbers in names count as numbers."""
+    """Sort key under which numbers in names compare as numbers."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 

@@ -1,8 +1,7 @@
-"""rusage[...:duration=:decay=]: what a job holds grows less with time, so that others may have it.
+"""Timed reservations (rusage[...:duration=:decay=]): the reserved amount decreases while the job runs.
 
-Nothing of this is an event or a row: how much is held follows from when the job was dispatched and what time it is, so
-a restart finds the same. A share is booked in full; what has been let go of it since is kept here, and taken again just
-before the share is given back.
+No event or row belongs to this: the amount follows from the dispatch time and the present time, so a restart finds the
+same. A share is booked in full; the part freed since is kept here, and taken again just before the share is released.
 """
 
 from functools import lru_cache
@@ -17,19 +16,19 @@ if TYPE_CHECKING:
     from lavad.core.state.hosts.table import HostTable
     from lavad.core.state.records import Attempt
 
-STEP_S = 10.0  # how often amounts that fall in a straight line are looked at
+STEP_S = 10.0  # interval at which linear decay is applied
 
 
 @lru_cache(maxsize=4096)
 def timed_reserves(request: Request) -> tuple[Reserve, ...]:
-    """Reservations that change while a job runs; of jobs with terms or roles of several kinds there are none."""
+    """Reservations that change while a job runs; none for jobs with alternatives or several roles."""
     if len(request.roles) != 1 or request.alternatives or ":duration=" not in request.roles[0].rusage:
         return ()
     return tuple([one for one in parse(request.roles[0].rusage)[0].reserves if one.is_timed])
 
 
 class TimedRusage:
-    """The attempts whose reservations change, and how much of each share is let go: thousandths by host and name."""
+    """Attempts with timed reservations, and the freed part of each share, in thousandths by host and resource."""
 
     def __init__(self) -> None:
         self._timed: dict[Key, tuple[Attempt, tuple[Reserve, ...]]] = {}
@@ -37,7 +36,7 @@ class TimedRusage:
         self._due_at = 0.0
 
     def note(self, attempt: "Attempt", request: Request | None) -> None:
-        """An attempt has taken shares."""
+        """Note an attempt that has been allocated shares."""
         reserves = timed_reserves(request) if request is not None and request.roles[0].rusage else ()
         if reserves:
             self._timed[attempt.key] = attempt, reserves
@@ -47,16 +46,16 @@ class TimedRusage:
         return key in self._timed
 
     def forget(self, key: Key) -> None:
-        """The attempt has given back all shares."""
+        """Forget an attempt that has released all shares."""
         self._timed.pop(key, None)
         self._eased.pop(key, None)
 
     def eased_on(self, key: Key, host: str, name: str) -> int:
-        """So much of a share is let go."""
+        """Freed part of a share, in thousandths."""
         return self._eased.get(key, {}).get((host, name), 0)
 
     def ease(self, table: "HostTable", now: float) -> None:
-        """Let go what is not held any more at that time."""
+        """Free what is not reserved any more at that time."""
         if not self._timed or now < self._due_at:
             return
         self._due_at = now + STEP_S
@@ -80,14 +79,14 @@ class TimedRusage:
                 table.ease(table.rows[share.host], one.name, more)
 
     def let_go_again(self, table: "HostTable") -> None:
-        """Resources of the site were booked anew, in full."""
+        """Free the same parts again, after site-defined resources were booked anew in full."""
         for eased in self._eased.values():
             for (host, name), amount in eased.items():
                 if name != "mem":
                     table.ease(table.rows[host], name, amount)
 
     def take_again(self, table: "HostTable", key: Key, host: str) -> None:
-        """Book in full what was let go of a share: it is given back now."""
+        """Book the freed part of a share again: the share is being released."""
         eased = self._eased.get(key)
         for place in [place for place in eased or () if place[0] == host]:
             assert eased is not None
