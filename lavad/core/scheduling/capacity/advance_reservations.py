@@ -1,8 +1,8 @@
 """Capacity that advance reservations leave to one job, now and later.
 
-A job of a reservation may use its slots that the reservation's other jobs do not, while it is active, and no others; it
-is started even if its run limit goes beyond the end. Any other job may use what is not reserved until it ends by its
-run limit; without one it would never end. ``ReservedCapacity`` is for a job that starts now, intervals are for later.
+While its reservation is active, a job may use the reserved slots that the reservation's other jobs do not, and no
+others; it starts even if its run limit goes beyond the end. Any other job may use unreserved slots until its run limit;
+without one it counts as endless. ``ReservedCapacity`` serves starts now, the intervals serve predicted starts.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from lavad.core.state.records import Attempt
 
 
 class ReservedCapacity:
-    """As of one moment. Nothing of the cluster is changed by what is taken here."""
+    """Reserved capacity at one moment, less what this slice has taken; the cluster is not changed."""
 
     def __init__(self, cluster: Cluster, now: float) -> None:
         self._cluster = cluster
@@ -33,10 +33,10 @@ class ReservedCapacity:
         self._is_any_unused: bool | None = None
 
     def most(self, request: Request, queue: str, run_limit_s: int, given: Allocation = ()) -> Slots | None:
-        """How many slots such a job may have on each host; None: as many as are free.
+        """Slots that such a job may have on each host; None if reservations constrain nothing.
 
         Args:
-            given: shares that count as free although they are booked: others leave them to the job.
+            given: booked shares to count as free, because their holders release them to the job.
         """
         if request.reservation:
             found: Slots | None = self._own(request.reservation)
@@ -50,7 +50,7 @@ class ReservedCapacity:
     def refuses(
         self, request: Request, queue: str, run_limit_s: int, allocation: Allocation, given: Allocation = ()
     ) -> bool:
-        """Would this allocation take what is set apart for others?"""
+        """True if the allocation exceeds what reservations leave to the job."""
         most = self.most(request, queue, run_limit_s, given)
         if most is None:
             return False
@@ -58,7 +58,7 @@ class ReservedCapacity:
         return any(share.slots > most[rows[share.host]] for share in allocation)
 
     def take(self, request: Request, run_limit_s: int, allocation: Allocation) -> None:
-        """A job is going to have this allocation."""
+        """Deduct the allocation of a job that is about to start."""
         rows = [self._cluster.table.rows[share.host] for share in allocation]
         slots = [share.slots for share in allocation]
         if request.reservation:
@@ -72,7 +72,7 @@ class ReservedCapacity:
             self._add(taken, rows, slots)
 
     def spans(self) -> Iterator[tuple[float, float, int]]:
-        """Slots of all hosts that others do without from one time to another, in the week to come."""
+        """Intervals of the coming week, with the slots of all hosts that they withhold from other jobs."""
         is_open = self._cluster.table.open_rows()
         for begin, end, name in self._timeline.stretches:
             left = self._reserved.slots(self._cluster, name)
@@ -93,7 +93,7 @@ class ReservedCapacity:
     # -- jobs of a reservation ---------------------------------------------------------------------------------------
 
     def _own(self, name: str) -> Slots:
-        """What its reservation sets apart, less what its other jobs use."""
+        """Slots of an active reservation on each host, less those its jobs use."""
         if name not in self._timeline.now:
             return self._none()
         left = self._reserved.slots(self._cluster, name) - self._reserved.own(self._cluster, name, self._now)
@@ -103,7 +103,7 @@ class ReservedCapacity:
     # -- all others --------------------------------------------------------------------------------------------------
 
     def _of_others(self, queue: str, run_limit_s: int, given: Allocation) -> Slots | None:
-        """The least that is left from now until the job ends."""
+        """Minimum of the unreserved slots on each host from now until the job's end; None if nothing is reserved."""
         moments = self._timeline.before(self._end(run_limit_s))
         if not moments and not self._is_reserved_now():
             return None
@@ -133,7 +133,7 @@ class ReservedCapacity:
         return self._less(free, 0)  # an array of its own
 
     def _left_at(self, number: int, exempt: frozenset[str]) -> Slots:
-        """At one of the moments to come. What is reserved for the first time then does not bind exempt queues."""
+        """Unreserved slots at a future moment; a reservation that begins then does not bind exempt queues."""
         hosts, moment = len(self._cluster.table), self._timeline.moments[number]
         needed = self._reserved.held(self._cluster, self._now)[number].copy()
         is_bound = np.zeros(hosts, np.bool_)
@@ -150,7 +150,7 @@ class ReservedCapacity:
 
 
 class Interval(NamedTuple):
-    """One time for which slots (by row) are set apart."""
+    """Interval in which slots of hosts (by row) are reserved."""
 
     begin: float
     end: float
@@ -158,12 +158,12 @@ class Interval(NamedTuple):
     slots: tuple[tuple[int, int], ...]
 
     def covers(self, at: float) -> bool:
-        """Does it go on then?"""
+        """True if the interval contains this time."""
         return self.begin <= at < self.end
 
 
 def stretches_of(cluster: Cluster, now: float) -> list[Interval]:
-    """Of all advance reservations, in the week to come, in order of time."""
+    """Intervals of all advance reservations in the coming week, in order of time."""
     reserved, found = cluster.reserved, []
     for begin, end, name in reserved.timeline(cluster, now).stretches:
         slots = reserved.slots(cluster, name)
@@ -173,9 +173,9 @@ def stretches_of(cluster: Cluster, now: float) -> list[Interval]:
 
 
 def ends_by_reservation(cluster: Cluster, stretches: list[Interval]) -> Iterator[tuple[Attempt, str, float]]:
-    """Attempts that run in a reservation, and when others may have what they hold.
+    """Attempts that run in a reservation, with the time from which others may use their resources.
 
-    That is never before the stretch is over in which they end. Jobs of a closed one are ended with it.
+    That is never before the end of the interval in which the attempt ends. Jobs of a closed reservation end with it.
     """
     for name, jobs in cluster.reserved.jobs.items():
         one = cluster.reserved.by_name.get(name)
@@ -193,7 +193,7 @@ def _end_of(cluster: Cluster, key: Key) -> float:
 
 
 def moments_of(cluster: Cluster, stretches: list[Interval], now: float) -> Iterator[WindowEnd]:
-    """What is left of reserved hosts whenever a stretch begins, if nothing more starts."""
+    """Slots left on reserved hosts at the start of each interval, if nothing more starts."""
     for stretch in stretches:
         if stretch.begin > now:
             one = cluster.reserved.by_name[stretch.name]
@@ -205,7 +205,7 @@ def moments_of(cluster: Cluster, stretches: list[Interval], now: float) -> Itera
 
 
 def _left(cluster: Cluster, together: dict[str, dict[int, int]], row: int, at: float) -> int:
-    """Slots of a host that are neither set apart then, nor held by jobs that should run then."""
+    """Slots of a host that are neither reserved at that time nor held by jobs still running then."""
     apart = {name: slots.get(row, 0) for name, slots in together.items()}
     own, held = dict.fromkeys(apart, 0), 0
     for key, share in cluster.hosts[cluster.table.names[row]].attempts.items():

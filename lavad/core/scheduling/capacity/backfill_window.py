@@ -1,7 +1,7 @@
-"""What is left of hosts, and of the site's resources, at moments to come at which something is promised to somebody.
+"""Backfill window: the resources left on hosts, and of cluster-wide resources, at the starts of future reservations.
 
-A job that starts now may have of a host what is free now, and no more than what is left there at each of these moments
-as long as the job runs: between them nothing is taken, things only come back.
+A job that starts now may use what is free now, and no more than what is left at each reservation start before its end:
+between these times nothing is taken, and resources only come back.
 """
 
 import copy
@@ -18,13 +18,14 @@ from lavad.core.state.hosts.site_resources import NOWHERE
 from lavad.core.state.hosts.table import HostTable
 
 _PLENTY = 1 << 60
-Place = tuple[str, int]  # a resource of the site, and the number of its store
+Place = tuple[str, int]  # name of a cluster-wide resource, and number of its pool
 
 
 class HostRemainder:
-    """Of one host at one moment. Devices count by number of which any will do, but for those that are ``kept``.
+    """Resources left on one host at a reservation start.
 
-    Where devices are promised at all, none is shared by jobs that would use it still.
+    GPUs are a number of interchangeable devices, except reserved devices (``gpus_kept``). Once GPUs of a host are
+    reserved, its shared GPUs accept no more jobs.
     """
 
     __slots__ = ("cpus_kept", "gpus", "gpus_kept", "memory_mib", "shares_gpus", "slots")
@@ -38,20 +39,20 @@ class HostRemainder:
         self.shares_gpus = True
 
     def promise(self, share: HostShare, are_certain_gpus: bool) -> None:
-        """Of its devices and processors these must be free then, not just as many."""
+        """Reserve these very GPUs and processors of the share, not only their number."""
         if share.gpus:
             self.shares_gpus = False
             self.gpus_kept |= bits(share.gpus) if are_certain_gpus or share.gpu_memory_mib else 0
         self.cpus_kept |= bits(share.cpus_idle) | bits([cpu for task in share.cpus for cpu in task])
 
     def take(self, share: HostShare) -> None:
-        """Somebody will hold this then."""
+        """Deduct a share that is held at this time."""
         self.slots -= share.slots
         self.memory_mib -= share.memory_mib
         self.gpus -= len(share.gpus)
 
     def lower(self, free: HostFree) -> None:
-        """Show no more than this."""
+        """Cap a host's free resources at this remainder."""
         free.slots = min(free.slots, max(0, self.slots))
         free.memory_mib = min(free.memory_mib, max(0, self.memory_mib))
         free.gpus = lowest(free.gpus & ~self.gpus_kept, self.gpus)
@@ -61,9 +62,9 @@ class HostRemainder:
 
 
 class WindowEnd:
-    """What is left then of the hosts (by row) and stores of which something is promised from then on.
+    """End of a backfill window, where a reservation starts: what is left of its hosts (by row) and resource pools.
 
-    Jobs of ``exempt`` queues need not mind.
+    It does not bind jobs of ``exempt`` queues.
     """
 
     __slots__ = ("at", "exempt", "rows", "stores")
@@ -78,14 +79,14 @@ class WindowEnd:
         return self.at < other.at
 
     def copy(self) -> "WindowEnd":
-        """An independent one."""
+        """Return an independent copy."""
         twin = WindowEnd(self.at, self.exempt)
         twin.rows = {row: copy.copy(rest) for row, rest in self.rows.items()}
         twin.stores = self.stores.copy()
         return twin
 
     def take(self, table: HostTable, allocation: Allocation) -> None:
-        """Somebody will hold this then."""
+        """Deduct an allocation that is held at this time."""
         for share in allocation:
             row = table.rows[share.host]
             rest = self.rows.get(row)
@@ -98,7 +99,7 @@ class WindowEnd:
 
 
 class FutureReservations:
-    """In the order of time."""
+    """Starts of future reservations, in order of time."""
 
     def __init__(self) -> None:
         self.all: list[WindowEnd] = []
@@ -108,18 +109,18 @@ class FutureReservations:
         return bool(self.all)
 
     def copy(self) -> "FutureReservations":
-        """Independent ones."""
+        """Return an independent copy."""
         twin = FutureReservations()
         twin.all = [moment.copy() for moment in self.all]
         return twin
 
     def add(self, moment: WindowEnd) -> None:
-        """From then on something more is promised."""
+        """Add the start of a reservation."""
         insort(self.all, moment)
         self._leeways.clear()
 
     def take(self, table: HostTable, allocation: Allocation, begin: float, end: float) -> None:
-        """Somebody will hold this from one time to another."""
+        """Deduct an allocation held from ``begin`` to ``end``."""
         for moment in self.all:
             if begin <= moment.at < end:
                 moment.take(table, allocation)
@@ -127,7 +128,7 @@ class FutureReservations:
             leeway.note(table, allocation)
 
     def leeway(self, begin: float, end: float, queue: str = "") -> "BackfillWindow | None":
-        """What is left to a job of that queue that starts and ends then; None: whatever is free when it starts."""
+        """Window for a job of that queue that runs from ``begin`` to ``end``; None if no reservation constrains it."""
         some = tuple([one for one in self.all if begin < one.at < end and queue not in one.exempt])
         if not some:
             return None
@@ -138,7 +139,7 @@ class FutureReservations:
 
 
 class BackfillWindow:
-    """What is left at all of these moments, as it is when it is asked."""
+    """Minimum of what several reservation starts leave, up to date at each query."""
 
     def __init__(self, moments: tuple[WindowEnd, ...]) -> None:
         self._moments = moments
@@ -149,30 +150,30 @@ class BackfillWindow:
                 self._rows.setdefault(row, []).append(rest)
 
     def note(self, table: HostTable, allocation: Allocation) -> None:
-        """Something was taken."""
+        """Note an allocation: cached columns of its hosts are out of date."""
         if any(table.rows[share.host] in self._rows for share in allocation):
             self._columns.clear()
 
     def lower(self, row: int, free: HostFree) -> None:
-        """Let a host show no more than what is left."""
+        """Cap a host's free resources at the window."""
         for rest in self._rows.get(row, ()):
             rest.lower(free)
 
     def leaves(self, row: int, slots: int, memory_mib: int) -> bool:
-        """Is there so much left of a host, if there is now?"""
+        """True if the window has room for these amounts on the host."""
         return all([rest.slots >= slots and rest.memory_mib >= memory_mib for rest in self._rows.get(row, ())])
 
     def is_free(self, row: int) -> bool:
-        """Is nothing of the host promised?"""
+        """True if nothing of the host is reserved."""
         return row not in self._rows
 
     def amount(self, table: HostTable, name: str, row: int, amount: int) -> int:
-        """No more than what is left of a resource of the site, where this host takes from."""
+        """Amount left of a cluster-wide resource as the host sees it, at most ``amount``."""
         place = place_of(table, name, row)
         return max(0, min([amount, *(one.stores[place] for one in self._moments if place in one.stores)]))
 
     def slots(self, table: HostTable, request: Request) -> NDArray[np.float64]:
-        """How many slots the job may have at most on each host; of a host that it wants for itself all or none."""
+        """Slots the job may have on each host; all or none on hosts that it would hold exclusively."""
         kind = kept_type(request)
         sort = (request.exclusive or kind is not None, kind)
         found = self._columns.get(sort)
@@ -190,14 +191,14 @@ class BackfillWindow:
 
 
 def place_of(table: HostTable, name: str, row: int) -> Place:
-    """Where a host takes a resource of the site from."""
+    """Resource pool from which a host takes a cluster-wide resource."""
     amounts = table.site.amounts(name)
     has_it = amounts is not None and row < len(amounts.of_row)
     return name, amounts.of_row[row] if amounts is not None and has_it else NOWHERE
 
 
 def lowest(devices: int, most: float) -> int:
-    """So many of the devices at most."""
+    """The ``most`` lowest of these devices, as bits."""
     if most >= devices.bit_count():
         return devices
     found = 0
@@ -210,7 +211,7 @@ def lowest(devices: int, most: float) -> int:
 
 
 def bits(numbers: Iterable[int]) -> int:
-    """A bit for each of them."""
+    """Bit mask of these numbers."""
     found = 0
     for number in numbers:
         found |= 1 << number

@@ -1,7 +1,6 @@
-"""What is free on hosts while a slice places jobs: a scratch layer over the host table that only ever shrinks.
+"""Free resources of hosts during a slice: a scratch layer over the host table that only ever shrinks.
 
-Values of a host are fetched when it is first looked at, so a slice that touches few hosts costs little on a large
-cluster.
+A host's values are read on first use, so a slice that touches few hosts costs little on a large cluster.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,15 +22,15 @@ from lavad.core.state.hosts.table import HostTable
 if TYPE_CHECKING:
     from lavad.core.state.hosts.shared_gpus import SharedGpus
 
-_FIRST_BLOCK = 8  # candidates looked for at first
-_FIRST_WINDOW = 64  # hosts among which those for most jobs are looked for at first
-_FRONT = 8  # hosts that are looked at before all others
+_FIRST_BLOCK = 8  # rows of candidates in the first block
+_FIRST_WINDOW = 64  # hosts examined for the first block of the first-fit cache
+_FRONT = 8  # hosts in a first-fit cache
 
 
 class HostFree:
-    """One host's free figures; ``gpus`` and ``cpus`` have a bit for each free device and processor.
+    """Free resources of one host; ``gpus`` and ``cpus`` have a bit for each free device and processor.
 
-    ``gpu_shared`` are the devices that jobs share.
+    ``gpu_shared`` holds the devices shared by jobs.
     """
 
     __slots__ = ("attempts", "cpus", "gpu_shared", "gpus", "memory_mib", "slots")
@@ -45,7 +44,7 @@ class HostFree:
         self.gpu_shared: dict[int, SharedGpus] | None = None
 
     def take(self, slots: int, memory_mib: int, gpus: tuple[int, ...]) -> None:
-        """Book one share of slots, memory and whole devices."""
+        """Book a share of slots, memory and whole devices."""
         self.slots -= slots
         self.memory_mib -= memory_mib
         self.attempts += 1
@@ -54,7 +53,7 @@ class HostFree:
 
 
 class ResourceLeft:
-    """What is left of a store, and which of its devices are busy."""
+    """Amount left in a resource pool, and its busy devices."""
 
     __slots__ = ("amount", "busy", "is_shared")
 
@@ -65,9 +64,10 @@ class ResourceLeft:
 
 
 class CandidateHosts:
-    """Rows with a cursor: rows before it have no room for one chunk any more, and room only shrinks in a slice.
+    """Rows of candidate hosts with a cursor; rows before it cannot hold one task any more.
 
-    Rows are found as far as somebody walks: most jobs fit on the first host that has room at all.
+    Free resources only shrink in a slice. Rows are found on demand: most jobs fit on the first host with any free
+    slots.
     """
 
     __slots__ = ("_blocks", "rows", "start", "version")
@@ -75,11 +75,11 @@ class CandidateHosts:
     def __init__(self, rows: list[int], blocks: Iterable[list[int]] = (), version: int = -1) -> None:
         self.rows = rows
         self.start = 0
-        self.version = version  # of the room they were chosen in, where that matters; else -1
+        self.version = version  # of the free resources they depend on; -1 if they depend on none
         self._blocks = iter(blocks)
 
     def grow(self) -> bool:
-        """Find more rows; False when there are no more."""
+        """Find more rows; False if there are none."""
         for block in self._blocks:
             if block:
                 self.rows += block
@@ -87,16 +87,16 @@ class CandidateHosts:
         return False
 
     def all_rows(self) -> list[int]:
-        """Every row, found now."""
+        """Find and return every row."""
         while self.grow():
             pass
         return self.rows
 
 
 class FirstFitCache:
-    """The first few hosts, in natural order of names, that have so many slots and GPUs free: where most jobs go.
+    """First few hosts, in natural order of names, with enough free slots and GPUs: most jobs go there.
 
-    Hosts come when those before them have too little memory; one that has become too full leaves.
+    A host is added when those before it have too little memory, and removed when it has too few slots or GPUs.
     """
 
     __slots__ = ("_coming", "_gpus", "_hosts", "_room", "_slots")
@@ -109,7 +109,7 @@ class FirstFitCache:
         self._hosts: list[tuple[int, HostFree]] = []
 
     def first_with(self, memory_mib: int) -> tuple[int, HostFree] | None:
-        """The first of these hosts that has so much memory, too; None when none of them has."""
+        """First of these hosts with enough memory, too; None if there is none."""
         hosts, slots, gpus = self._hosts, self._slots, self._gpus
         self._room.work += 1
         at = 0
@@ -124,7 +124,7 @@ class FirstFitCache:
         return None
 
     def _bring(self) -> bool:
-        """The next host comes, if there is a place for it."""
+        """Add the next host if the cache is not full."""
         row = next(self._coming, -1) if len(self._hosts) < _FRONT else -1
         if row >= 0:
             self._room.work += 1
@@ -133,14 +133,14 @@ class FirstFitCache:
 
 
 def chunk_of(role: RoleRequest) -> tuple[int, int, int]:
-    """(slots, memory, gpus) of the smallest useful part on one host. The last host of a ptile may have fewer tasks."""
+    """Smallest useful share on one host: (slots, memory, GPUs). With ptile the last host may have fewer tasks."""
     tasks = role.tasks_min if role.one_host else 1
     if role.ptile > 0 and not role.ptile_by:
         counts = range(role.tasks_min, min(role.tasks_max, role.tasks_min + role.ptile - 1) + 1)
         tasks = min(count % role.ptile or role.ptile for count in counts)
     gpus = role.gpus * tasks if role.gpus_per_task else role.gpus
     if role.gpu and _shares_devices(role):
-        gpus = 0  # of a device that others use, too, there may be enough
+        gpus = 0  # a device in shared use may have enough left
     return tasks * role.slots_per_task, role.memory_mib, gpus
 
 
@@ -150,34 +150,32 @@ def _shares_devices(role: RoleRequest) -> bool:
 
 
 class FreeResources:
-    """Free figures of hosts, less what this slice has taken. ``work`` counts hosts looked at: what a slice costs."""
+    """Free resources of all hosts, less what this slice has taken. ``work`` counts hosts examined: the slice's cost."""
 
     def __init__(self, table: HostTable) -> None:
         self.table = table
         self.work = 0
         self.version = 0  # raised whenever something is taken or put back
         self._open = table.open_rows()
-        self._full: int | None = None  # so many hosts are in front of those that had a free slot; None: nobody asked
+        self._full: int | None = None  # hosts before the first one with a free slot; None: unknown
         self._free: dict[int, HostFree] = {}
-        self._taken: dict[int, int] = {}  # slots, by plain requests, from hosts that are in no other way of interest
+        self._taken: dict[int, int] = {}  # slots taken by slots-only requests, on hosts not in ``_free``
         self._left: dict[tuple[str, int], ResourceLeft] = {}
         self._plain: CandidateHosts | None = None
-        self._listed: SlotList | None = None  # what plain requests take from it is not entered in ``_taken`` yet
+        self._listed: SlotList | None = None  # its taken slots are not yet in ``_taken``
         self._candidates: dict[tuple[Request, int, int], CandidateHosts] = {}
         self._usable: dict[Request, UsableHosts] = {}
-        self._with_slots: dict[int, NDArray[np.intp]] = {}  # by the GPUs they have at least
-        self._fronts: dict[
-            tuple[int, int], FirstFitCache
-        ] = {}  # by the slots and GPUs that are free on each host at least
-        self._by_slots: dict[int, CandidateHosts] = {}  # by the slots that are free on each host at least
-        self.narrowed: set[Request] = set()  # requests for which only some hosts are worth a look
+        self._with_slots: dict[int, NDArray[np.intp]] = {}  # by minimum of free GPUs
+        self._fronts: dict[tuple[int, int], FirstFitCache] = {}  # by minimum of free slots and GPUs
+        self._by_slots: dict[int, CandidateHosts] = {}  # by minimum of free slots
+        self.narrowed: set[Request] = set()  # requests restricted to some hosts
         self._masks: dict[str, tuple[int, NDArray[np.bool_]]] = {}
 
     def __len__(self) -> int:
         return len(self.table)
 
     def free(self, row: int) -> HostFree:
-        """The host's figures as of now; change them to take something."""
+        """Free resources of a host; change the returned object to take some."""
         found = self._free.get(row)
         if found is None:
             table, taken = self.table, self._slots_taken.pop(row, 0)
@@ -193,7 +191,7 @@ class FreeResources:
         return found
 
     def left(self, name: str, row: int) -> ResourceLeft | None:
-        """What is left of a resource of the site where this host takes from; None where it has none."""
+        """Amount left of a cluster-wide resource as the host sees it; None if the host has none."""
         amounts = self.table.site.amounts(name)
         number = amounts.of_row[row] if amounts is not None and row < len(amounts.of_row) else NOWHERE
         if amounts is None or number == NOWHERE:
@@ -204,10 +202,10 @@ class FreeResources:
             found = self._left[name, number] = ResourceLeft(store.free, store.busy, store.is_shared)
         return found
 
-    # -- values by name, as requirements call them
+    # -- values by name, for requirements
 
     def values(self, name: str) -> NDArray[Any]:
-        """As the table has them, less what this slice has taken."""
+        """Values of a named resource by row: the table's, less what this slice has taken."""
         found = self.table.values(name)
         if name == "slots" and (self._free or self._slots_taken):
             found = found.copy()
@@ -228,13 +226,13 @@ class FreeResources:
         return found
 
     def defined(self, name: str) -> NDArray[np.bool_]:
-        """Which hosts have such a resource."""
+        """Mask of the hosts that have a resource of that name."""
         return self.table.defined(name)
 
-    # -- plain requests
+    # -- requests of slots only
 
     def plain(self, request: Request) -> CandidateHosts:
-        """Hosts with free slots, for requests that ask for nothing else; one list serves all of them."""
+        """Hosts with free slots, for requests of slots only; one list serves all of them."""
         narrowed = self._candidates.get((request, 0, 0)) if self._candidates else None
         if narrowed is not None:
             return narrowed
@@ -243,7 +241,7 @@ class FreeResources:
         return self._plain
 
     def listed(self, candidates: CandidateHosts) -> SlotList | None:
-        """Free slots of all these hosts as a list; None where each host has to be asked."""
+        """Free slots of these hosts as a list; None if each host has to be examined."""
         if self._free or candidates is not self._plain:
             return None
         if self._listed is None and not self._taken:
@@ -251,12 +249,12 @@ class FreeResources:
         return self._listed
 
     def slots(self, row: int) -> int:
-        """The host's free slots as of now."""
+        """Free slots of a host."""
         free = self._free.get(row)
         return free.slots if free is not None else int(self.table.slots_free[row]) - self._slots_taken.get(row, 0)
 
     def take_listed(self, listed: SlotList, role: RoleRequest) -> Allocation | None:
-        """Take slots for a role from the list; None where they are not enough."""
+        """Take a role's slots from the list; None if there are too few."""
         before = listed.work
         found = listed.take(role)
         self.work += listed.work - before
@@ -275,7 +273,7 @@ class FreeResources:
         return self._taken
 
     def take_slots(self, row: int, slots: int) -> None:
-        """Take slots and nothing else."""
+        """Take slots and nothing else from a host."""
         self.version += 1
         free = self._free.get(row)
         if free is None:
@@ -288,9 +286,9 @@ class FreeResources:
     # -- all other requests
 
     def candidates(self, request: Request, roles: tuple[RoleRequest, ...], choice: int, number: int) -> CandidateHosts:
-        """Hosts that could take a chunk of that role of that alternative, in the order in which they are to be taken.
+        """Hosts that could take a task of that role of that alternative, in order of preference.
 
-        They are chosen once for a slice, and again after each change where the role looks at what changes.
+        The list is made once a slice, and again after each start if the role's conditions depend on what starts take.
         """
         found = self._candidates.get((request, choice, number))
         if found is None or found.version not in (-1, self.version):
@@ -298,7 +296,7 @@ class FreeResources:
         return found
 
     def _find(self, request: Request, role: RoleRequest) -> CandidateHosts:
-        """All at once where they have to be sorted, else as far as somebody walks."""
+        """Find candidates: all at once if they have to be sorted, else on demand."""
         wants = wants_of(role)
         is_particular = request.is_particular
         if wants.order or is_particular or self._is_moving(role):
@@ -310,37 +308,37 @@ class FreeResources:
         return CandidateHosts([], self._blocks(request, role))
 
     def rows_for(self, request: Request, role: RoleRequest) -> list[int]:
-        """Every host that could take a chunk of the role, be they enough for all of it or not."""
+        """Rows of all hosts that could take a task of the role, even if too few for the whole role."""
         rows = self.usable(request).rows if request.is_particular else self._rows_with(chunk_of(role)[2])
         found: list[int] = self._fitting(rows, request, role).tolist()
         return found
 
     def narrow(self, request: Request, rows: Iterable[int]) -> None:
-        """Only these hosts are worth a look for the request: none of the others had room before, or has more now."""
+        """Restrict the request to these hosts: no other had room at its last try, or has more now."""
         role = request.roles[0]
-        if self._is_moving(role):  # what it looks at may have changed elsewhere
+        if self._is_moving(role):  # its conditions may have changed on other hosts, too
             return
         fitting = np.array([row for row in rows if self._fits_now(request, role, row)], np.intp)
         self._candidates[request, 0, 0] = CandidateHosts(self._sorted(fitting, request, wants_of(role)))
         self.narrowed.add(request)
 
     def is_narrowed(self, request: Request) -> bool:
-        """Are only some hosts worth a look for this request?"""
+        """True if the request is restricted to some hosts."""
         return bool(self.narrowed) and request in self.narrowed
 
     def _is_moving(self, role: RoleRequest) -> bool:
-        """Must hosts be selected and sorted anew whenever something was taken?"""
+        """True if candidates depend on values that each start changes."""
         return any(self.table.is_moving(name) for name in looked_at(role))
 
     def usable(self, request: Request) -> UsableHosts:
-        """What -m and the queue's HOSTS mean among the hosts there are."""
+        """Hosts that the request may use by -m and its queue's HOSTS."""
         found = self._usable.get(request)
         if found is None:
             found = self._usable[request] = usable(self.table, request)
         return found
 
     def first(self, request: Request) -> frozenset[str] | None:
-        """The hosts one of which must be the job's first one; None where any may."""
+        """Hosts one of which must be the job's first one; None if any may be."""
         return self.usable(request).first if request.hosts else None
 
     def _fits_now(self, request: Request, role: RoleRequest, row: int) -> bool:
@@ -357,7 +355,7 @@ class FreeResources:
         )
 
     def front(self, slots: int, gpus: int) -> FirstFitCache:
-        """The first hosts with so many free slots and GPUs."""
+        """Cache of the first hosts with that many free slots and GPUs."""
         found = self._fronts.get((slots, gpus))
         if found is None:
             rows = chain.from_iterable(self._blocks_from(slots, gpus))
@@ -365,14 +363,14 @@ class FreeResources:
         return found
 
     def with_slots(self, slots: int) -> CandidateHosts:
-        """Hosts with so many free slots, whatever memory they have; one list serves all requests."""
+        """Hosts with at least ``slots`` free slots, regardless of memory; one list serves all requests."""
         found = self._by_slots.get(slots)
         if found is None:
             found = self._by_slots[slots] = CandidateHosts([], self._blocks_from(slots, 0))
         return found
 
     def _blocks_from(self, slots: int, gpus: int) -> Iterator[list[int]]:
-        """Rows that had so many slots when the slice began, a few at first and then more and more at a time."""
+        """Rows that had the slots and GPUs when the slice began, in blocks of growing size."""
         table, start, size = self.table, self._first_place(), _FIRST_WINDOW
         while start < len(table):
             rows = table.rows_at(start, start + size)
@@ -384,7 +382,7 @@ class FreeResources:
             start, size = start + size, size * 4
 
     def _first_place(self) -> int:
-        """How many hosts, in natural order of names, come before the first one that had a free slot."""
+        """Place, in natural order of names, of the first host that had a free slot."""
         if self._full is None:
             table, used = self.table, len(self.table)
             self.work += 1 + used // 64
@@ -393,9 +391,9 @@ class FreeResources:
         return self._full
 
     def _blocks(self, request: Request, role: RoleRequest) -> Iterator[list[int]]:
-        """Rows that may be candidates, a few at first and then more and more at a time.
+        """Rows of candidates in blocks of growing size.
 
-        Of a gang the first ones come together with as many as could hold its minimum, if there are so many.
+        For a parallel job the first block is large enough for its minimum, if there are that many hosts.
         """
         rows, start, size = self._rows_with(chunk_of(role)[2]), 0, _FIRST_BLOCK
         held: list[int] = []
@@ -413,7 +411,7 @@ class FreeResources:
                 held = []
 
     def _rows_with(self, gpus: int) -> NDArray[np.intp]:
-        """Open hosts with a free slot and so many free GPUs, in natural order of names."""
+        """Open hosts with a free slot and at least ``gpus`` free GPUs, in natural order of names."""
         found = self._with_slots.get(gpus)
         if found is None:
             table, used = self.table, len(self.table)
@@ -425,7 +423,7 @@ class FreeResources:
         return found
 
     def _fitting(self, rows: NDArray[np.intp], request: Request, role: RoleRequest) -> NDArray[np.intp]:
-        """Those of the rows that could take a chunk of the role when the slice began."""
+        """Those of the rows that could take a task of the role when the slice began."""
         table = self.table
         slots, memory, gpus = chunk_of(role)
         self.work += 1 + len(rows) // 64
@@ -441,7 +439,7 @@ class FreeResources:
         return rows[fits]
 
     def _sorted(self, rows: NDArray[np.intp], request: Request, wants: ParsedRole) -> list[int]:
-        """By preference of -m or the queue, then order[...], then place in -m, then natural order of names."""
+        """Rows sorted by preference of -m or the queue, then order[...], place in -m, and natural order of names."""
         table = self.table
         if not wants.order and not request.is_particular:
             return rows[np.argsort(table.place[rows])].tolist()  # type: ignore[no-any-return]
@@ -462,18 +460,18 @@ class FreeResources:
         return found  # type: ignore[no-any-return]
 
     def _is_enough(self, rows: NDArray[np.intp], role: RoleRequest) -> bool:
-        """Could these hosts together hold the role's minimum? If not, nobody need walk them."""
+        """True if these hosts together could hold the role's minimum; otherwise the search is skipped."""
         return role.tasks_min == 1 or role.one_host or not len(rows) or self._tasks_on(rows, role) >= role.tasks_min
 
     def _tasks_on(self, rows: NDArray[np.intp], role: RoleRequest) -> int:
-        """How many tasks of the role these hosts had slots for when the slice began."""
+        """Number of tasks for which these hosts had slots when the slice began."""
         tasks = self.table.slots_free[rows] // role.slots_per_task
         if role.ptile > 0 and not role.ptile_by:
             tasks = np.minimum(tasks, role.ptile)
         return int(tasks.sum())
 
     def mask(self, text: str) -> NDArray[np.bool_]:
-        """Which hosts satisfy a select expression, with what was taken so far."""
+        """Mask of the hosts that satisfy a select expression, with what was taken so far."""
         found = self._masks.get(text)
         if found is None or found[0] not in (-1, self.version):
             selection = self.table.cached(("select", text), lambda: compiled(self.table, text))
@@ -489,5 +487,5 @@ class FreeResources:
 
 
 def compiled(table: HostTable, text: str) -> Selection:
-    """A select expression that was accepted before, with the names as they are now."""
+    """Parse an accepted select expression against the present resource names."""
     return Selection(text, vocabulary=Vocabulary(table.site.resources, is_open=True))

@@ -1,4 +1,4 @@
-"""What limits leave to whom just now, less what has been decided since: asked before a job is placed, and after."""
+"""Headroom: what limits still allow, less what this slice has taken, checked before and after a placement."""
 
 from collections.abc import Iterator
 from math import floor
@@ -27,7 +27,7 @@ _TINY = 1e-9  # amounts are sums of floats
 
 
 class Headroom:
-    """Of one moment. Nothing of the cluster is changed by what is taken here."""
+    """Headroom at one moment; starts recorded here do not change the cluster."""
 
     def __init__(self, limits: Limits, table: HostTable, now: float) -> None:
         self._limits = limits
@@ -36,10 +36,10 @@ class Headroom:
         self._taken: dict[Counter, float] = {}
         self._taken_on: dict[Counter, NDArray[np.float64]] = {}
         self._active: dict[Rule, bool] = {}
-        self._started_on: dict[int, float] = {}  # rows, where it matters when a host has started a job
+        self._started_on: dict[int, float] = {}  # time of the last start by row, where limits need it
 
     def left(self, counter: Counter) -> float:
-        """How much of a limit that is not of each host apart is left."""
+        """Amount left of a limit that does not count each host apart."""
         if not self._is_active(counter.rule):
             return float("inf")
         return counter.rule.amount - counter.used - self._taken.get(counter, 0.0)
@@ -52,7 +52,7 @@ class Headroom:
         return self._active[rule]
 
     def left_on(self, counter: Counter) -> NDArray[np.float64]:
-        """How much is left on each host."""
+        """Amount left of a limit on each host."""
         hosts = len(self._table)
         if not self._is_active(counter.rule):
             return np.full(hosts, np.inf)
@@ -63,7 +63,7 @@ class Headroom:
         return left if taken is None else left - taken
 
     def _resting(self, rule: Rule) -> NDArray[np.float64]:
-        """1 for each host that has started a job too lately, or is about to start one."""
+        """1 for each host within its dispatch interval (JOB_ACCEPT_INTERVAL), or about to start a job; else 0."""
         found = self._limits.resting(rule, self._now)
         found[[row for row, at in self._started_on.items() if at + rule.rest_s > self._now]] = 1.0
         return found
@@ -71,23 +71,23 @@ class Headroom:
     # -- before a job is placed -------------------------------------------------------------------------------------
 
     def blocking(self, consumer: Consumer, request: Request) -> Counter | None:
-        """The first limit that leaves too little, wherever the job would run."""
+        """First limit that leaves too little on any hosts."""
         return next(self.all_blocking(consumer, request), None)
 
     def all_blocking(self, consumer: Consumer, request: Request) -> Iterator[Counter]:
-        """Every limit that leaves too little, wherever the job would run; one that is exceeded binds its users only."""
+        """Limits that leave too little on any hosts; an exceeded limit binds only jobs that use what it limits."""
         for counter in consumer.overall:
             least = least_of(counter.rule, request)
             if least and least > self.left(counter) + _TINY:
                 yield counter
 
     def slots_max(self, consumer: Consumer) -> float:
-        """So many slots may one more job have at most, wherever it runs."""
+        """Most slots that one more job may have, on any hosts."""
         slots = [self.left(counter) for counter in consumer.overall if counter.rule.what == SLOTS]
         return min(slots, default=float("inf"))
 
     def ceilings(self, consumer: Consumer) -> "Ceilings":
-        """What one more job may take on each host. Limits of some hosts together are held against each of them."""
+        """Amounts one more job may take on each host; a limit on a group of hosts is applied to each of them."""
         found = Ceilings(np.full(len(self._table), np.inf))
         for counter in consumer.on_hosts:
             found.lower(counter.rule.what, self.left_on(counter))
@@ -97,13 +97,13 @@ class Headroom:
         return found
 
     def members(self, rule: Rule) -> NDArray[np.bool_]:
-        """Which hosts a rule is about."""
+        """Mask of the hosts to which a rule applies."""
         return self._limits.members_of(rule)
 
     # -- after ------------------------------------------------------------------------------------------------------
 
     def refusing(self, consumer: Consumer, allocation: Allocation, is_new: bool = True) -> Counter | None:
-        """The first limit that this allocation would exceed; of what is no ``new`` job limits on jobs don't matter."""
+        """First limit that the allocation would exceed; limits on jobs are skipped unless the job ``is_new``."""
         for counter in consumer.counters:
             if is_new or counter.rule.what != JOBS:
                 shares = shares_on(counter.rule, allocation)
@@ -120,12 +120,12 @@ class Headroom:
         return _is_within(amount_of(rule, (share,)), float(left[self._table.rows[share.host]]))
 
     def move_to(self, now: float) -> None:
-        """It is so late now; some limits are of certain hours only."""
+        """Set the present time; time windows of limits are evaluated anew."""
         self._now = now
         self._active.clear()
 
     def take(self, consumer: Consumer, allocation: Allocation, sign: int = 1) -> None:
-        """A job is going to have this allocation or, with ``sign`` -1, will have ended."""
+        """Deduct an allocation or, with ``sign`` -1, return it."""
         for counter in consumer.overall:
             self._taken[counter] = self._taken.get(counter, 0.0) + sign * amount_of(counter.rule, allocation)
         for counter in consumer.among_hosts:
@@ -144,12 +144,12 @@ class Headroom:
 
 
 def _is_within(amount: float, left: float) -> bool:
-    """What takes nothing is within a limit that others exceed, since it was lowered, say."""
+    """True if the amount is zero or fits: a limit may already be exceeded after it was lowered."""
     return not amount or amount <= left + _TINY
 
 
 class Ceilings:
-    """Slots, memory and devices that one job may have at most on each host."""
+    """Most slots, memory and GPUs that one job may have on each host."""
 
     def __init__(self, slots: NDArray[Any]) -> None:
         self.slots = slots
@@ -157,7 +157,7 @@ class Ceilings:
         self.gpus: NDArray[np.float64] | None = None
 
     def lower(self, what: str, left: NDArray[Any]) -> None:
-        """No more than this of something; limits on resources of the site are held against the allocation found."""
+        """Lower the ceiling of one resource; limits on cluster-wide resources are checked after placement instead."""
         if what == SLOTS:
             self.slots = np.minimum(self.slots, left)
         elif what == JOBS:
@@ -168,12 +168,12 @@ class Ceilings:
             self.gpus = _lower(self.gpus, left)
 
     def slots_on(self, row: int, free: int) -> int:
-        """How many of so many free slots the job may have there."""
+        """Slots the job may have on a host with ``free`` free slots."""
         most = float(self.slots[row])
         return free if most >= free else max(0, floor(most + _TINY))
 
 
 def _lower(most: NDArray[np.float64] | None, left: NDArray[Any]) -> NDArray[np.float64]:
-    """No more than what is left, and where a limit is exceeded nothing, which is enough for who needs nothing."""
+    """Minimum of ceiling and amount left; at least 0, so that jobs without need of it pass."""
     some: NDArray[np.float64] = np.maximum(left, 0.0)
     return np.minimum(some, np.inf if most is None else most)

@@ -1,7 +1,7 @@
-"""Free slots of all open hosts as a list, from which plain requests take one after the other: first come, first taken.
+"""Ordered list of the free slots of open hosts, from which slots-only requests take in turn.
 
-That is what most jobs ask for, so it goes the short way. Hosts come in natural order of their names; those in front of
-``start`` have nothing left.
+Most jobs request slots only, so they take this fast path. Hosts are in natural order of names; those before ``start``
+have no free slots left.
 """
 
 import numpy as np
@@ -12,12 +12,12 @@ from lavad.core.state.hosts.table import HostTable
 
 
 class SlotList:
-    """``work`` counts hosts looked at; ``taken`` is what was taken since the list was made, as rows and slots."""
+    """Slot list of one slice. ``work`` counts hosts examined; ``taken`` lists what was taken, as rows and slots."""
 
     __slots__ = ("_rows", "_slots", "_table", "start", "taken", "work")
 
     def __init__(self, table: HostTable, rows: NDArray[np.intp]) -> None:
-        """``rows`` of all hosts with free slots."""
+        """Build the list from ``rows``, all hosts with free slots."""
         self._table = table
         self._rows = rows
         self._slots: list[int] = table.slots_free[rows].tolist()
@@ -26,14 +26,14 @@ class SlotList:
         self.work = 0
 
     def take(self, role: RoleRequest) -> Allocation | None:
-        """As many tasks of the role as it wants, or as there are slots for; None where these are not enough."""
+        """Take as many of the role's tasks as there are slots for; None if fewer than its minimum."""
         first, slots_now = self.start, self._slots
         last, left = _walk(slots_now, first, role.tasks_max)
         self.work += 1 + last - first
         if left > role.tasks_max - role.tasks_min:
             return None
         at, chosen = self._rows[first:last].copy(), slots_now[first:last]
-        if left < 0:  # the last host gives only a part
+        if left < 0:  # only a part of the last host's slots
             chosen[-1] += left
             slots_now[last - 1] = -left
             last -= 1
@@ -44,16 +44,16 @@ class SlotList:
 
 
 def free_slots_of(table: HostTable) -> SlotList:
-    """As they are now."""
+    """Slot list of the present free slots."""
     found = SlotList(table, table.rows_with_slots())
     found.work = len(table) // 64
     return found
 
 
 def _walk(slots_now: list[int], at: int, left: int) -> tuple[int, int]:
-    """Behind the last of the hosts that are needed from that one on, and what is missing then (negative: too much).
+    """Return the index behind the last host needed, and the slots then missing (negative: surplus).
 
-    Hosts that are alike are taken together.
+    Runs of hosts with equal free slots are taken together.
     """
     hosts = len(slots_now)
     while left > 0 and at < hosts:

@@ -1,8 +1,8 @@
-"""Which hosts a request may use, and how welcome they are: those that -m names, among those of its queue's HOSTS.
+"""Usable hosts of a request and their preference: the hosts named by -m, within its queue's HOSTS.
 
-Hosts with an exclusive resource (``!name`` in lsf.cluster) are for jobs that name it in their select alone.
+Hosts with an exclusive resource (``!name`` in lsf.cluster) are only for jobs that name it in their select.
 
-As columns over all hosts, made once for as long as hosts and rules stay as they are.
+The result is kept as columns over all hosts, until hosts or configuration change.
 """
 
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ from lavad.core.state.hosts.table import HostTable
 
 @dataclass(frozen=True, slots=True)
 class UsableHosts:
-    """``levels`` and ``places`` rank hosts, the smallest first; they mean something in ``rows`` alone.
+    """Usable hosts with their preference: ``levels``, then ``places``, lowest first; defined for ``rows`` only.
 
-    ``first`` are the hosts one of which must be the job's first one; None: any may be.
+    ``first`` are the hosts one of which must be the job's first host; None if any may be.
     """
 
     rows: NDArray[np.intp]
@@ -30,7 +30,7 @@ class UsableHosts:
 
 
 def usable(table: HostTable, request: Request) -> UsableHosts:
-    """What -m and the queue mean among the hosts there are."""
+    """Hosts that the request may use by -m and its queue's HOSTS."""
     key = ("usable", request.hosts, request.queue_hosts, request.avoids)
     return table.cached(key, lambda: _usable(table, request))
 
@@ -52,5 +52,5 @@ def _usable(table: HostTable, request: Request) -> UsableHosts:
 
 
 def is_avoided(table: HostTable, request: Request, row: int) -> bool:
-    """Has the host an exclusive resource that the request does not name?"""
+    """True if the host has an exclusive resource that the request does not name."""
     return not request.avoids.isdisjoint(table.facts[row].exclusive_resources)
