@@ -1,4 +1,4 @@
-"""Into which sets of hosts a role may go: hosts that are the same in something, and compute units."""
+"""Sets of hosts that a role may be placed on: hosts alike under same[...], and compute units under cu[...]."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -9,21 +9,21 @@ from lavad.core.state.hosts.compute_units import unit_rows
 
 
 class HostSet(NamedTuple):
-    """Hosts (by row), the best first; ``parts`` are those of a unit together with the most tasks that they may have."""
+    """Hosts (by row) in order of preference; ``parts`` groups them by compute unit, with the most tasks of each."""
 
     rows: list[int]
     parts: tuple[tuple[list[int], int], ...] = ()
 
 
-Capacity = Callable[[int], int]  # how many tasks a host (by row) has room for
+Capacity = Callable[[int], int]  # number of tasks that fit on a host (by row)
 
 
 def alike(
     room: FreeResources, rows: list[int], names: tuple[str, ...], capacity: Capacity, wanted: int
 ) -> Iterator[list[int]]:
-    """Rows in groups of equal values: those first that hold what is wanted, then the larger, then the earlier."""
+    """Group rows by equal values: first the groups that hold all tasks wanted, then larger, then earlier ones."""
     columns = [room.values(name)[rows].tolist() for name in names]
-    place = {row: at for at, row in enumerate(rows)}  # rows may be there that have become full since: they say nothing
+    place = {row: at for at, row in enumerate(rows)}  # rows without free capacity do not count as first
     groups: dict[tuple[object, ...], list[int]] = {}
     for row, *values in zip(rows, *columns, strict=True):
         groups.setdefault(tuple(values), []).append(row)
@@ -42,7 +42,7 @@ def alike(
 def within(
     room: FreeResources, rows: list[int], units: ComputeUnits, capacity: Capacity, least: int, most: int
 ) -> Iterator[HostSet]:
-    """Sets of rows that keep to cu[...], the best first; ``least`` and ``most`` are the tasks wanted."""
+    """Sets of rows that satisfy cu[...], in order of preference, for ``least`` to ``most`` tasks."""
     place = {row: at for at, row in enumerate(rows)}
     offers = []
     for at, members in enumerate(unit_rows(room.table, units.type)):
@@ -67,7 +67,7 @@ def _is_used(room: FreeResources, members: list[int]) -> bool:
 
 
 def _few(offers: list[tuple[int, int, list[int]]], allowed: int, most: int) -> Iterator[list[int]]:
-    """In the order of preference so many units that together hold enough; in the end the largest ones."""
+    """In order of preference, each run of ``allowed`` units that holds all tasks; finally the largest units."""
     for start in range(len(offers)):
         some = offers[start : start + allowed]
         if sum(tasks for tasks, _, _ in some) >= most:
@@ -79,7 +79,7 @@ def _few(offers: list[tuple[int, int, list[int]]], allowed: int, most: int) -> I
 def _balanced(
     offers: list[tuple[int, int, list[int]]], allowed: int, least: int, most: int, capacity: Capacity
 ) -> Iterator[HostSet]:
-    """As few units as can take equal parts: of each only as many hosts as its part needs, and no more tasks."""
+    """Fewest units that can hold equal parts; of each unit only as many hosts and tasks as its part needs."""
     for wanted in dict.fromkeys((most, least)):
         for count in range(1, min(allowed, len(offers)) + 1):
             each = -(-wanted // count)

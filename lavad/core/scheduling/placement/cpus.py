@@ -1,4 +1,4 @@
-"""Which processors each task is bound to: whole threads, cores, sockets or NUMA nodes, near one another."""
+"""CPU binding: the processors of each task as whole threads, cores, sockets or NUMA nodes, near one another."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from lavad.core.scheduling.placement.gpus import bits_of
 
 
 class Topology(NamedTuple):
-    """Masks of processors: one for each thread, core, socket and node, in order of their lowest processor."""
+    """Processor masks of each thread, core, socket and NUMA node, in order of their lowest processor."""
 
     thread: tuple[int, ...]
     core: tuple[int, ...]
@@ -18,14 +18,14 @@ class Topology(NamedTuple):
     numa: tuple[int, ...]
 
     def units(self, name: str) -> tuple[int, ...]:
-        """The masks of one kind of unit."""
+        """Masks of one kind of unit."""
         found: tuple[int, ...] = getattr(self, name)
         return found
 
 
 @lru_cache(maxsize=1024)
 def topology_of(text: str) -> Topology:
-    """What an agent says of its processors: "cpu core socket node" of each, joined by commas."""
+    """Parse the agent's report: "cpu core socket node" of each processor, joined by commas."""
     kinds: list[dict[tuple[int, ...], int]] = [defaultdict(int) for _ in range(4)]
     for one in filter(None, text.split(",")):
         cpu, core, socket, node = map(int, one.split())
@@ -35,7 +35,7 @@ def topology_of(text: str) -> Topology:
 
 
 def choose(text: str, free: int, wanted: Affinity, tasks: int) -> tuple[tuple[int, ...], ...] | None:
-    """The processors of each task, none of which anything else has; None when there are not enough."""
+    """Choose unused processors for each task; None if there are too few."""
     topology = topology_of(text)
     found: list[tuple[int, ...]] = []
     left = free
@@ -49,7 +49,7 @@ def choose(text: str, free: int, wanted: Affinity, tasks: int) -> tuple[tuple[in
 
 
 def idle_beside(text: str, cpus: tuple[tuple[int, ...], ...], wanted: Affinity) -> tuple[int, ...]:
-    """Processors that no other job may have beside these, because it asked to be alone there."""
+    """Processors that stay idle beside these, because the job asked for exclusive units."""
     mask = sum(1 << cpu for cpu in {cpu for task in cpus for cpu in task})
     if wanted.exclusive_in != "alljobs":
         return ()
@@ -57,7 +57,7 @@ def idle_beside(text: str, cpus: tuple[tuple[int, ...], ...], wanted: Affinity) 
 
 
 def bound(text: str, cpus: tuple[int, ...], wanted: Affinity) -> tuple[int, ...]:
-    """cpubind=: all processors of the units that hold what a task was given."""
+    """Processors of all units (cpubind=) that contain a task's processors."""
     mask = sum(1 << cpu for cpu in cpus)
     units = topology_of(text).units(wanted.bind) if wanted.bind else ()
     return tuple(bits_of(sum(unit for unit in units if unit & mask) | mask))
@@ -65,27 +65,28 @@ def bound(text: str, cpus: tuple[int, ...], wanted: Affinity) -> tuple[int, ...]
 
 @lru_cache(maxsize=1024)
 def near(text: str, nodes: tuple[int, ...]) -> int:
-    """A bit for each processor of these memory nodes."""
+    """Mask of the processors of these NUMA nodes."""
     lines = [tuple(map(int, one.split())) for one in text.split(",") if one]
     return sum(1 << cpu for cpu, _, _, node in lines if node in nodes)
 
 
 def nodes_of(text: str, cpus: Iterable[int]) -> tuple[int, ...]:
-    """Memory nodes near these processors."""
+    """NUMA nodes of these processors."""
     chosen = set(cpus)
     lines = [tuple(map(int, one.split())) for one in text.split(",") if one]
     return tuple(sorted({node for cpu, _, _, node in lines if cpu in chosen}))
 
 
 def _around(topology: Topology, mask: int, wanted: Affinity) -> int:
-    """All of the units within which a task wants to be alone."""
+    """Mask of all units that a task needs exclusively."""
     return sum(unit for unit in topology.units(wanted.exclusive) if unit & mask) | mask
 
 
 def _for_task(topology: Topology, free: int, at_first: int, wanted: Affinity) -> int:
-    """Units for one task, all within one ``same`` unit if it asks for that; 0 when there are not enough.
+    """Choose units for one task, all within one ``same`` unit if requested; 0 if there are too few.
 
-    ``at_first`` is what was free before earlier tasks of the same job got theirs.
+    Args:
+        at_first: processors free before earlier tasks of the same job took theirs.
     """
     units = [unit for unit in topology.units(wanted.unit) if unit & free == unit]
     if wanted.exclusive and wanted.exclusive_in == "alljobs":
@@ -96,6 +97,6 @@ def _for_task(topology: Topology, free: int, at_first: int, wanted: Affinity) ->
     fitting = [mine for group in groups if len(mine := [unit for unit in units if unit & group == unit]) >= need]
     if not fitting:
         return 0
-    # The fullest group that has enough, so that large ones stay whole; all together only when none has.
+    # The smallest group that suffices, so that large ones stay whole; the union only if none does.
     best = max(fitting, key=len) if wanted.distribution == "balance" else min(fitting, key=len)
     return sum(best[:need])

@@ -1,8 +1,8 @@
-"""Whether a request could ever be placed, on hosts that hold nothing else.
+"""Feasibility of a request: whether it could ever be placed on idle hosts.
 
-What changes by itself says nothing of that: load indices and what elims report may be anything one day. A condition on
-such a value counts as true, except that a resource of the site has to be there at all, and that of free slots, memory
-and licences there is never more than on idle hosts.
+Values that change by themselves, load indices and reports of elims, do not count against it: a condition on one is
+taken as true. Exceptions: a cluster-wide resource must exist, and free slots, memory and licences never exceed those of
+idle hosts.
 """
 
 from dataclasses import replace
@@ -20,9 +20,9 @@ _ORDERED = frozenset({">", ">=", "<", "<=", "=="})
 
 
 def choices_ever(idle: HostTable, request: Request) -> tuple[Alternative, ...]:
-    """Which of the request's alternatives have a place on an emptied table, its own roles first; none: it is hopeless.
+    """Alternatives of the request that fit on the emptied table, its own roles first; empty if it can never run.
 
-    They come as they were asked for.
+    They are in the order of the request.
     """
     own = Alternative(request.roles, request.same, request.cu)
     return tuple([one for one in (own, *request.alternatives) if _has_place(idle, request, one)])
@@ -37,7 +37,7 @@ def _has_place(idle: HostTable, request: Request, choice: Alternative) -> bool:
 
 
 def _lenient(idle: HostTable, role: RoleRequest) -> RoleRequest:
-    """The role without its conditions on what changes by itself."""
+    """Copy of the role without conditions on values that change by themselves."""
     if not role.select and not role.same:
         return role
     condition = idle.cached(("possible", role.select), lambda: _possible_text(idle, role.select))
@@ -55,7 +55,7 @@ def _possible_text(idle: HostTable, text: str) -> str:
 
 
 def _possible(idle: HostTable, node: Node) -> Node:
-    """What has to be true of a host for the condition ever to hold there."""
+    """Condition that a host must meet for ``node`` ever to be true there."""
     moving = [name for name in select.names_in(node) if not idle.is_fixed(name)]
     if not moving:
         return node

@@ -1,4 +1,4 @@
-"""Which GPUs of a host a job gets: linked ones together, near one another, and leaving the largest groups whole."""
+"""GPU choice on one host: linked devices together, on few NUMA nodes, leaving the largest groups whole."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -10,11 +10,11 @@ from lavad.core.model import Device, HostFacts
 from lavad.core.scheduling.capacity.free_resources import HostFree
 from lavad.core.state.hosts.shared_gpus import SharedGpus
 
-_TRIED_MAX = 300  # sets of devices that are compared: all of 8, not all of 16
+_TRIED_MAX = 300  # sets of devices compared: all sets of 8 devices, not of 16
 
 
 def bits_of(mask: int) -> Iterator[int]:
-    """Numbers of the bits, lowest first."""
+    """Numbers of the bits that are set, lowest first."""
     while mask:
         lowest = mask & -mask
         yield lowest.bit_length() - 1
@@ -22,7 +22,7 @@ def bits_of(mask: int) -> Iterator[int]:
 
 
 def lowest_bits(mask: int, count: int) -> tuple[int, ...]:
-    """The lowest so many bits."""
+    """Numbers of the ``count`` lowest bits that are set."""
     found: list[int] = []
     while len(found) < count:
         lowest = mask & -mask
@@ -32,7 +32,7 @@ def lowest_bits(mask: int, count: int) -> tuple[int, ...]:
 
 
 def usable(facts: HostFacts, free: HostFree, wanted: GpuRequirement) -> int:
-    """A bit for each device that the job may have now."""
+    """Mask of the devices that the job may use now."""
     if not can_prepare(facts, wanted):
         return 0
     mask = free.gpus & _suitable(facts.devices, facts.gpus, wanted)
@@ -45,33 +45,33 @@ def usable(facts: HostFacts, free: HostFree, wanted: GpuRequirement) -> int:
 
 
 def can_prepare(facts: HostFacts, wanted: GpuRequirement) -> bool:
-    """Can the host's agent make devices ready as the job wants them?"""
+    """True if the host's agent can set the compute mode and MPS that the job needs."""
     is_mode_set = wanted.mode == "shared" or facts.can_set_gpu_mode
     return is_mode_set and (wanted.mps == "no" or facts.has_mps)
 
 
 def has_model(facts: HostFacts, wanted: GpuRequirement) -> bool:
-    """Has the host a device of the model, as large as the model is to be?"""
+    """True if the host has a device of the requested model and memory size."""
     plain = GpuRequirement(model=wanted.model, model_memory_mib=wanted.model_memory_mib)
     return bool(_suitable(facts.devices, facts.gpus, plain))
 
 
 @lru_cache(maxsize=4096)
 def _suitable(devices: tuple[Device, ...], count: int, wanted: GpuRequirement) -> int:
-    """Devices of the right model that are large enough."""
+    """Mask of the devices of the requested model and size."""
     if not devices:
         is_any = not wanted.model and not wanted.is_shared and not wanted.memory_mib and not wanted.model_memory_mib
         return (1 << count) - 1 if is_any else 0
     mask = 0
     for number, device in enumerate(devices):
-        size = max(wanted.memory_mib, round(wanted.model_memory_mib * 0.95))  # a device of 80G has a little less
+        size = max(wanted.memory_mib, round(wanted.model_memory_mib * 0.95))  # 80G devices report slightly less
         if _has_model(device.model, wanted.model) and device.memory_mib >= size:
             mask |= 1 << number
     return mask
 
 
 def _has_model(model: str, wanted: str) -> bool:
-    """``A100`` and ``NVIDIAA100`` both mean "NVIDIA A100-SXM4-80GB"."""
+    """True if the names match: ``A100`` and ``NVIDIAA100`` both mean "NVIDIA A100-SXM4-80GB"."""
     plain, asked = _letters(model), _letters(wanted)
     return plain.startswith(asked) or plain.removeprefix("nvidia").startswith(asked)
 
@@ -83,7 +83,7 @@ def _letters(text: str) -> str:
 def choose(
     facts: HostFacts, free: HostFree, wanted: GpuRequirement, count: int, among: int = -1
 ) -> tuple[int, ...] | None:
-    """So many devices for one job on one host, of those in ``among``; None when none will do together."""
+    """Choose ``count`` devices on one host out of ``among``; None if no such set satisfies the request."""
     mask = usable(facts, free, wanted) & among
     if mask.bit_count() < count:
         return None
@@ -100,14 +100,14 @@ def choose(
 
 
 def of_any_kind(facts: HostFacts, free: HostFree, count: int) -> tuple[int, ...]:
-    """So many free devices where only their number was asked for; linked and near one another all the same."""
+    """Choose free devices for a request by number only, linked and near one another if possible."""
     if count < 2 or not facts.devices:
         return lowest_bits(free.gpus, count)
     return _nearest(facts.devices, free.gpus, count, False) or lowest_bits(free.gpus, count)
 
 
 def _shared(facts: HostFacts, free: HostFree, wanted: GpuRequirement, mask: int) -> int:
-    """With gpack the fullest device on which there is room, else the emptiest."""
+    """Choose a shared device: with gpack the fullest one with room, else the emptiest."""
     shared = free.gpu_shared or {}
     unused = [(gpu, SharedGpus(facts.devices[gpu].memory_mib, 0)) for gpu in bits_of(mask)]
     known = [(shared.get(gpu, as_free), gpu) for gpu, as_free in unused]
@@ -117,7 +117,7 @@ def _shared(facts: HostFacts, free: HostFree, wanted: GpuRequirement, mask: int)
 
 
 def _tiled(facts: HostFacts, mask: int, wanted: GpuRequirement, count: int) -> tuple[int, ...] | None:
-    """gtile: so many devices on each socket, or as many on one as on the other."""
+    """Choose by gtile: a fixed number on each socket, or the same number on each."""
     nodes = sorted({device.numa for device in facts.devices})
     each = -(-count // len(nodes)) if wanted.tile == PER_SOCKET else wanted.tile
     chosen: list[int] = []
@@ -138,7 +138,7 @@ def _of_node(devices: tuple[Device, ...], node: int) -> int:
 
 @lru_cache(maxsize=4096)
 def _nearest(devices: tuple[Device, ...], mask: int, count: int, must_link: bool) -> tuple[int, ...] | None:
-    """The set with most links and fewest nodes that leaves the fewest free devices beside it."""
+    """Set of devices with most links, fewest NUMA nodes and fewest free devices cut off beside it."""
     numbers = list(bits_of(mask))
     sets = combinations(numbers, count) if comb(len(numbers), count) <= _TRIED_MAX else _grown(devices, numbers, count)
     scored = [(_score(devices, mask, some), some) for some in sets]
@@ -148,7 +148,7 @@ def _nearest(devices: tuple[Device, ...], mask: int, count: int, must_link: bool
 
 
 def _grown(devices: tuple[Device, ...], numbers: list[int], count: int) -> Iterator[tuple[int, ...]]:
-    """Of many devices not every set is compared: one set grows from each, always by the best linked and nearest."""
+    """Sets to compare where there are too many: one grown from each device, by links, then distance."""
     for first in numbers:
         chosen, node = [first], devices[first].numa
         while len(chosen) < count:
@@ -160,7 +160,7 @@ def _grown(devices: tuple[Device, ...], numbers: list[int], count: int) -> Itera
 
 
 def _score(devices: tuple[Device, ...], mask: int, some: tuple[int, ...]) -> tuple[int, ...]:
-    """Smaller is better: links among them negated, nodes, free devices near them that they would be parted from."""
+    """Sort key, lower is better: links negated, NUMA nodes, free devices linked to the set, those on its nodes."""
     together = sum(1 << number for number in some)
     links = sum((devices[number].peers & together).bit_count() for number in some)
     nodes = {devices[number].numa for number in some}

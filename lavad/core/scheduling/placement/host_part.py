@@ -1,4 +1,4 @@
-"""One host's part in a role: how many tasks there is room for, what they take, and how that is undone."""
+"""Part of one role on one host: tasks that fit, the resources they take, and their release."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from lavad.core.state.hosts.shared_gpus import joined, left_by
 
 @dataclass(slots=True)
 class HostPart:
-    """What one host gives to one role."""
+    """Resources of one host for one role."""
 
     row: int
     role: int
@@ -23,7 +23,7 @@ class HostPart:
     slots: int
     memory_mib: int
     gpus: tuple[int, ...]
-    gpu_memory_mib: int | None = None  # of each device, which others use, too; None: the devices are its own
+    gpu_memory_mib: int | None = None  # of each shared device; None: the devices are exclusive
     resources: tuple[ResourceShare, ...] = ()
     cpus: tuple[tuple[int, ...], ...] = ()
     cpus_idle: tuple[int, ...] = ()
@@ -32,7 +32,7 @@ class HostPart:
 def room_for(
     room: FreeResources, row: int, role: RoleRequest, wants: ParsedRole, tasks_max: int, is_first: bool = False
 ) -> int:
-    """How many tasks of the role there is room for. ``is_first``: the job's own amounts are taken here, too."""
+    """Number of the role's tasks that fit on a host; ``is_first`` if amounts per job are taken here, too."""
     free = room.free(row)
     if free.memory_mib < role.memory_mib:
         return 0
@@ -68,7 +68,7 @@ def _tasks_within(
 
 
 def gpus_for(role: RoleRequest, tasks: int) -> int:
-    """How many devices so many tasks on one host need."""
+    """Devices needed by ``tasks`` tasks on one host."""
     return role.gpus * tasks if role.gpus_per_task else role.gpus
 
 
@@ -82,7 +82,7 @@ def _devices_and_cpus(
 def take(
     room: FreeResources, role: RoleRequest, wants: ParsedRole, number: int, row: int, tasks: int, is_first: bool
 ) -> HostPart:
-    """Give so many tasks of role ``number`` to a host that has room for them."""
+    """Take the resources of ``tasks`` tasks of role ``number`` on a host where they fit."""
     free = room.free(row)
     count = gpus_for(role, tasks)
     part = HostPart(row, number, tasks, tasks * role.slots_per_task, role.memory_mib, ())
@@ -125,7 +125,7 @@ def _choose(
 
 
 def _device_numbers(room: FreeResources, row: int, name: str, amount: int) -> tuple[int, ...]:
-    """Of an indexed resource, the lowest devices that are not busy."""
+    """Lowest idle devices of an indexed resource."""
     amounts, left = room.table.site.amounts(name), room.left(name, row)
     if amounts is None or left is None or not amounts.is_indexed:
         return ()
@@ -133,7 +133,7 @@ def _device_numbers(room: FreeResources, row: int, name: str, amount: int) -> tu
 
 
 def undo(room: FreeResources, part: HostPart) -> None:
-    """Put back what ``take`` took."""
+    """Release what ``take`` took."""
     _move(room, part, -1)
 
 

@@ -1,7 +1,7 @@
-"""Devices and processors of one job on one host, chosen together where both are asked for and aff=yes holds.
+"""GPU and CPU locality: devices and processors of a job on one host, chosen together under aff=yes.
 
-That is strict, as in LSF: each of the job's GPUs is on a memory node on which the job has processors, or the host is
-no place for it. With aff=no both are chosen as if the other were not asked for.
+As in LSF this is strict: each GPU must be on a NUMA node on which the job has processors, or the host is refused. With
+aff=no each is chosen independently.
 """
 
 from collections.abc import Iterator
@@ -16,11 +16,11 @@ from lavad.core.scheduling.placement import cpus as processors
 from lavad.core.scheduling.placement import gpus as devices
 
 Cpus = tuple[tuple[int, ...], ...]
-_NODES_MAX = 3  # on more nodes than these together no job's devices are sought
+_NODES_MAX = 3  # most NUMA nodes combined for one job's devices
 
 
 class GpusAndCpus(NamedTuple):
-    """Numbers of the devices, and the processors of each task; either is empty where it is not asked for."""
+    """Device numbers, and the processors of each task; each is empty if not requested."""
 
     gpus: tuple[int, ...]
     cpus: Cpus
@@ -29,7 +29,7 @@ class GpusAndCpus(NamedTuple):
 def choose(
     facts: HostFacts, free: HostFree, gpus: GpuRequirement | None, count: int, affinity: Affinity | None, tasks: int
 ) -> GpusAndCpus | None:
-    """``count`` devices and the processors of so many tasks; None when they are not to be had."""
+    """Choose ``count`` devices and the processors of ``tasks`` tasks; None if the host cannot provide them."""
     wanted = gpus if count else None
     if wanted is not None and affinity is not None and wanted.aff and facts.devices:
         return _near(facts, free, wanted, count, affinity, tasks)
@@ -41,7 +41,7 @@ def choose(
 def _near(
     facts: HostFacts, free: HostFree, wanted: GpuRequirement, count: int, affinity: Affinity, tasks: int
 ) -> GpusAndCpus | None:
-    """On as few nodes as will do."""
+    """Choose devices and processors on as few NUMA nodes as possible."""
     known = sorted({device.numa for device in facts.devices})
     for size in range(1, min(len(known), _NODES_MAX) + 1):
         for nodes in combinations(known, size):
@@ -57,7 +57,7 @@ def _near(
 
 
 def _placed(topology: str, free: int, affinity: Affinity, tasks: int, nodes: tuple[int, ...]) -> Iterator[Cpus]:
-    """Processors on these nodes: wherever there are some, then as many tasks on each node as on the others."""
+    """Processors on these NUMA nodes: first any, then tasks spread evenly over the nodes."""
     anywhere = processors.choose(topology, free & processors.near(topology, nodes), affinity, tasks)
     if anywhere is not None:
         yield anywhere

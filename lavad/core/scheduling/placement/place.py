@@ -1,7 +1,7 @@
-"""All-or-nothing host choice: every role's minimum on hosts that have room, or nothing.
+"""All-or-nothing placement: every role's minimum on hosts with enough free resources, or nothing.
 
-Works on a scratch copy of the free figures; starts of one slice see what earlier ones took. Hosts are taken in natural
-order of their names (first fit), which keeps wide holes for parallel jobs.
+Works on a scratch copy of the free resources; a start sees what earlier starts of its slice took. Hosts are taken in
+natural order of their names (first fit), which keeps wide holes for parallel jobs.
 """
 
 from collections.abc import Iterator
@@ -21,23 +21,23 @@ from lavad.core.state.hosts.compute_units import kept_type, unit_mates
 from lavad.core.state.hosts.table import HostTable
 
 _ONE_TASK = (1,)
-_WIDE_FRONT = 2  # times the hosts that a gang needs are looked at before those that have the memory are sought
+_WIDE_FRONT = 2  # multiple of the hosts needed that is examined before candidates are filtered by memory
 
 
 class MinimumNeed(NamedTuple):
-    """The least that must be free for a request to have a chance: what a blocked bucket waits for."""
+    """Minimum of free resources without which a request cannot fit: what a blocked bucket waits for."""
 
     slots: int  # these three on one host
     memory_mib: int
     gpus: int
     slots_in_all: int
-    tasks: int  # of a gang of one role; 1 where counting tasks over hosts says nothing
+    tasks: int  # of a parallel job of one role; 1 if a count of tasks over hosts decides nothing
     slots_per_task: int
     tasks_per_host: int
 
 
 def smallest_need(request: Request) -> MinimumNeed:
-    """Per host: of the least demanding role; in all: the slots of every role's minimum. Of all alternatives."""
+    """Minimum need over all alternatives: per host that of the least demanding role, in total every role's minimum."""
     needs = [_need_of(roles) for roles in (request.roles, *(one.roles for one in request.alternatives))]
     if len(needs) == 1:
         return needs[0]
@@ -62,21 +62,22 @@ def _need_of(roles: tuple[RoleRequest, ...]) -> MinimumNeed:
 
 
 def is_single_host(request: Request) -> bool:
-    """Does the request fit on one host whatever happens? Then only hosts whose room grew can unblock it."""
+    """True if the request always fits on one host; then only hosts with freed resources can unblock it."""
     role = request.roles[0]
     return len(request.roles) == 1 and not request.alternatives and (role.one_host or role.tasks_max == 1)
 
 
 @lru_cache(maxsize=1024)
 def cu_of(text: str) -> ComputeUnits | None:
-    """A request's own cu section."""
+    """Parsed cu section of a request."""
     return cu.parse(text) if text else None
 
 
 def place(room: FreeResources, request: Request, waited_s: float = 0.0) -> Allocation | None:
-    """An allocation, taken from the room; or None, with the room as it was.
+    """Place the request, taking the free resources; None leaves them unchanged.
 
-    ``waited_s``: how long the job has waited, for alternatives that hold only after a while.
+    Args:
+        waited_s: seconds since submission, for alternatives that apply only after a delay.
     """
     if request.is_plain:
         return _place_plain(room, request)
@@ -95,7 +96,7 @@ def place(room: FreeResources, request: Request, waited_s: float = 0.0) -> Alloc
 
 
 def _place_plain(room: FreeResources, request: Request) -> Allocation | None:
-    """Any free slots will do: first come, first taken. What most jobs ask for, so it goes the short way."""
+    """Place a request of slots only, first come, first served: the fast path of most jobs."""
     candidates = room.plain(request)
     listed = room.listed(candidates)
     if listed is not None:
@@ -122,12 +123,12 @@ def _place_plain(room: FreeResources, request: Request) -> Allocation | None:
 
 
 def is_one_task(request: Request) -> bool:
-    """Is it one task that takes slots, memory and whole devices of any one host that it may go to?"""
+    """True if the request is one task that needs only slots, memory and whole devices, on any one usable host."""
     return request.roles[0].tasks_max == 1 and len(request.roles) == 1 and request.is_simple
 
 
 def host_of_one(room: FreeResources, request: Request) -> tuple[int, HostFree] | None:
-    """Where such a task would go: the first host with room for it; None when there is none. Nothing is taken."""
+    """First host with room for such a task, with its free resources; None if there is none. Nothing is taken."""
     role = request.roles[0]
     found = None
     if not (role.select or request.is_particular or room.is_narrowed(request)):
@@ -139,7 +140,7 @@ def host_of_one(room: FreeResources, request: Request) -> tuple[int, HostFree] |
 
 
 def _place_one(room: FreeResources, request: Request, role: RoleRequest) -> Allocation | None:
-    """One task: the first host with room for it. Most jobs have only one, so it goes a short way, too."""
+    """Place one task on the first host with room for it: a fast path for single-task jobs."""
     found = host_of_one(room, request)
     if found is None:
         return None
@@ -154,7 +155,7 @@ def _place_one(room: FreeResources, request: Request, role: RoleRequest) -> Allo
 def _first_of(
     room: FreeResources, candidates: CandidateHosts, slots: int, memory: int, gpus: int
 ) -> tuple[int, HostFree] | None:
-    """The first of the candidates that has so much, with the cursor on it; None when there is none."""
+    """First candidate with these free resources, and move the cursor to it; None if there is none."""
     rows, first = candidates.rows, candidates.start
     at, found = first, None
     while at < len(rows) or candidates.grow():
@@ -169,7 +170,7 @@ def _first_of(
 
 
 def _place_evenly(room: FreeResources, request: Request, role: RoleRequest) -> Allocation | None:
-    """Equal parts of slots and memory on as many hosts as it takes: the first that have room for a part."""
+    """Place equal parts of slots and memory on the first hosts with room for a part each."""
     tasks, memory = role.ptile, role.memory_mib
     slots, wanted = tasks * role.slots_per_task, role.tasks_max // tasks
     chosen: list[tuple[int, HostFree]] = []
@@ -189,9 +190,9 @@ def _place_evenly(room: FreeResources, request: Request, role: RoleRequest) -> A
 def _parts_of(
     room: FreeResources, candidates: CandidateHosts, slots: int, memory: int, wanted: int, looks: int
 ) -> list[tuple[int, HostFree]]:
-    """The first so many of the candidates that have so much, or fewer where so many looks do not find them.
+    """First ``wanted`` candidates with these free resources, or fewer after ``looks`` hosts.
 
-    The cursor passes those that have no slots any more.
+    The cursor passes candidates at its position with too few slots.
     """
     rows, at = candidates.rows, candidates.start
     last = at + looks
@@ -208,17 +209,17 @@ def _parts_of(
 
 
 class _Trial:
-    """One alternative of a request: all of its roles together, or nothing."""
+    """Placement of one alternative: all of its roles together, or nothing."""
 
     def __init__(self, room: FreeResources, request: Request, roles: tuple[RoleRequest, ...], choice: int) -> None:
         self.room = room
         self.request = request
         self.roles = roles
         self.choice = choice
-        self.mine: set[int] = set()  # rows that have something of this job
+        self.mine: set[int] = set()  # rows with shares of this job
 
     def place(self, same: str, cu: str) -> Allocation | None:
-        """The allocation, taken; None with the room as it was."""
+        """Place all roles; None leaves the free resources unchanged."""
         names, units = tuple(filter(None, same.split(":"))), cu_of(cu)
         if not names and not units:
             parts = self._place_roles(None)
@@ -250,7 +251,7 @@ class _Trial:
         return self.room.candidates(self.request, self.roles, self.choice, number)
 
     def _place_roles(self, allowed: set[int] | None) -> list[HostPart] | None:
-        """Every role in turn, on allowed rows only; None and nothing taken when one has no place."""
+        """Place every role in turn, on allowed rows only; None, and nothing taken, if one does not fit."""
         cursors = [(candidates := self._candidates(number), candidates.start) for number in range(len(self.roles))]
         fillers: list[TaskDistributor] = []
         self.mine = set()
@@ -261,7 +262,7 @@ class _Trial:
             if not self._place_role(filler, allowed):
                 for earlier in reversed(fillers):
                     earlier.undo()
-                for candidates, start in cursors:  # what was undone may be behind a cursor now
+                for candidates, start in cursors:  # released hosts may now be behind a cursor
                     candidates.start = start
                 return None
         return [part for filler in fillers for part in filler.chosen]
@@ -287,7 +288,7 @@ class _Trial:
         return False
 
     def _first_only(self, rows: Iterator[int], first: frozenset[str] | None, filler: TaskDistributor) -> Iterator[int]:
-        """-m "h1!": where no such host has room nobody else need be asked."""
+        """Rows for -m "h1!": none if no required first host has room."""
         for row in rows:
             if (
                 first is not None
@@ -321,7 +322,7 @@ class _Trial:
                 yield from within(self.room, some, units, capacity, least, most)
 
     def _live_rows(self, filler: TaskDistributor, candidates: CandidateHosts) -> Iterator[int]:
-        """Candidates from the cursor on; the cursor passes rows that have become too full for even one chunk."""
+        """Candidates from the cursor on; the cursor passes rows that cannot hold one task any more."""
         room = self.room
         slots, memory, gpus = filler.chunk
         rows, at = candidates.rows, candidates.start
@@ -348,7 +349,7 @@ def _merged(table: HostTable, parts: list[HostPart], roles: int) -> Allocation:
 
 
 def share_of(table: HostTable, row: int, parts: list[HostPart], roles: int) -> HostShare:
-    """What one host gives to all roles together."""
+    """Share of one host for all roles together."""
     name = table.names[row]
     if len(parts) == 1 and roles == 1:
         (part,) = parts
@@ -382,7 +383,7 @@ def share_of(table: HostTable, row: int, parts: list[HostPart], roles: int) -> H
 
 
 def _gpu_memory(table: HostTable, parts: list[HostPart]) -> tuple[int, ...]:
-    """Of each device so much; of one that a role has for itself, all. Nothing where all devices are the job's own."""
+    """Memory taken of each device, all of an exclusive one; empty if all devices are exclusive."""
     if all(part.gpu_memory_mib is None for part in parts):
         return ()
     return tuple([_memory_of(table, part, gpu) for part in parts for gpu in part.gpus])
@@ -393,7 +394,7 @@ def _memory_of(table: HostTable, part: HostPart, gpu: int) -> int:
 
 
 def _united(parts: list[HostPart], has_roles: bool) -> tuple[ResourceShare, ...]:
-    """One entry for each resource."""
+    """One entry for each resource, summed over the parts."""
     found: dict[str, ResourceShare] = {}
     for part in parts:
         for one in part.resources:

@@ -1,4 +1,4 @@
-"""How the tasks of one role are spread over the hosts that it may use: span[...], or as many as fit on each."""
+"""Distribution of one role's tasks over the usable hosts: span[...], or as many as fit on each."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -9,9 +9,9 @@ from lavad.core.scheduling.placement.host_part import HostPart, room_for, take, 
 
 
 class TaskDistributor:
-    """Gives tasks of one role to hosts; ``chosen`` are the parts so far. What it takes can be undone as a whole.
+    """Distribution of one role's tasks to hosts; ``chosen`` are the parts so far, which can be undone as a whole.
 
-    ``closed_rows``: hosts that an exclusive job may not use because others are there; ``mine`` those it has already.
+    ``mine`` are the rows an exclusive job has already; it may use no other host that runs a job.
     """
 
     def __init__(
@@ -25,17 +25,17 @@ class TaskDistributor:
         self.mine = mine
         self.chosen: list[HostPart] = []
         self.chunk = chunk_of(role)
-        self._part_of: dict[int, int] = {}  # host -> which of the parts below it belongs to
-        self._left_of: list[int] = []  # how many tasks each part may still have
+        self._part_of: dict[int, int] = {}  # index of a host's group in ``_left_of``
+        self._left_of: list[int] = []  # tasks each group may still take
 
     def allow(self, parts: Iterable[tuple[list[int], int]]) -> None:
-        """Of these groups of hosts each may have so many tasks; hosts in none of them as many as fit."""
+        """Cap the tasks of each of these groups of hosts; hosts in no group are not capped."""
         groups = list(parts)
         self._part_of = {row: at for at, (rows, _) in enumerate(groups) for row in rows}
         self._left_of = [most for _, most in groups]
 
     def fill(self, rows: Iterable[int]) -> bool:
-        """As many tasks as the role may have; False, and nothing taken, when that are fewer than it must have."""
+        """Take as many tasks as the role may have; False, and nothing taken, if fewer than its minimum."""
         left = self._way()(rows)
         if self.role.tasks_max - left >= self.role.tasks_min:
             return True
@@ -43,7 +43,7 @@ class TaskDistributor:
         return False
 
     def undo(self) -> None:
-        """Put everything back."""
+        """Release everything taken."""
         for part in reversed(self.chosen):
             undo(self.room, part)
             self._note(part.row, -part.tasks)
@@ -62,7 +62,7 @@ class TaskDistributor:
         return self._packed
 
     def room_on(self, row: int, tasks_max: int) -> int:
-        """How many tasks there is room for on a host now."""
+        """Number of tasks that fit on a host now."""
         free = self.room.free(row)
         self.room.work += 1
         if self.exclusive and free.attempts and row not in self.mine:
@@ -85,7 +85,7 @@ class TaskDistributor:
         self._note(row, tasks)
 
     def _packed(self, rows: Iterable[int]) -> int:
-        """As many on each host as fit; returns how many found no host."""
+        """Fill each host with as many tasks as fit; return the number left over."""
         left = self.role.tasks_max
         for row in rows:
             tasks = self.room_on(row, left)
@@ -97,7 +97,7 @@ class TaskDistributor:
         return left
 
     def tile_of(self, row: int) -> int:
-        """ptile: so many tasks on this host."""
+        """Tasks per host (ptile) on this host."""
         role, facts = self.role, self.room.table.facts[row]
         for name, tasks in role.ptile_by:
             if name in (facts.type, facts.model):
@@ -105,7 +105,7 @@ class TaskDistributor:
         return role.ptile if role.ptile > 0 else max(1, facts.slots // role.slots_per_task)
 
     def _tiled(self, rows: Iterable[int]) -> int:
-        """Exactly ptile on each host; the last may have fewer: the one that can take most of what is left."""
+        """Put exactly ptile tasks on each host; fewer on the last one, where most of the remainder fits."""
         left, used, rest = self.role.tasks_max, set(), []
         for row in rows:
             tasks = min(self.tile_of(row), left)
@@ -130,7 +130,7 @@ class TaskDistributor:
         return best
 
     def _in_blocks(self, rows: Iterable[int]) -> int:
-        """Tasks come ``block`` at a time, each block on one host; one block may have fewer."""
+        """Place whole blocks of ``block`` tasks, each on one host; the last block may have fewer."""
         block, left, seen = self.role.block, self.role.tasks_max, []
         for row in rows:
             seen.append(row)
@@ -143,7 +143,7 @@ class TaskDistributor:
         return left - self._add_rest(seen, min(left, block - 1))
 
     def _add_rest(self, rows: list[int], most: int) -> int:
-        """The last block has fewer tasks: where most of them have a place, beside other blocks or not."""
+        """Place the incomplete last block where most of its tasks fit, on a new host or beside other blocks."""
         parts = {part.row: at for at, part in enumerate(self.chosen)}
         best, best_row = 0, -1
         for row in rows:
@@ -157,7 +157,7 @@ class TaskDistributor:
         return best
 
     def _widen(self, at: int, most: int, stays: bool) -> int:
-        """How many more tasks a host could have that has some: what is for the host as a whole is taken only once."""
+        """Tasks that could be added to a host already chosen: amounts per host are taken only once."""
         part, is_first = self.chosen[at], self.number == 0 and at == 0
         undo(self.room, part)
         total = room_for(self.room, part.row, self.role, self.wants, part.tasks + most, is_first)
@@ -166,12 +166,12 @@ class TaskDistributor:
         return total - part.tasks
 
     def _striped(self, rows: Iterable[int]) -> int:
-        """One task on each host, then a second one, and so on: to the lowest level at which all tasks have a place."""
+        """Deal tasks out one per host in rounds, up to the lowest level at which all of them fit."""
         most = self.role.stripe if self.role.stripe > 0 else self.role.tasks_max
         rooms = [(row, tasks) for row in rows if (tasks := self.room_on(row, min(most, self.role.tasks_max)))]
         wanted = min(self.role.tasks_max, sum(tasks for _, tasks in rooms))
         level = _level(sorted(tasks for _, tasks in rooms), wanted)
-        spare = sum(min(tasks, level) for _, tasks in rooms) - wanted  # so many of the last row of the level stay free
+        spare = sum(min(tasks, level) for _, tasks in rooms) - wanted  # tasks fewer in the last round
         at_level = sum(tasks >= level for _, tasks in rooms)
         left = self.role.tasks_max
         for row, tasks in rooms:
@@ -186,7 +186,7 @@ class TaskDistributor:
 
 
 def _level(rooms: list[int], wanted: int) -> int:
-    """The smallest height to which these rooms have to be filled to hold so many."""
+    """Lowest level up to which hosts with these capacities must be filled to hold ``wanted`` tasks."""
     for place, room in enumerate(rooms):
         others = len(rooms) - place
         if room * others >= wanted:
@@ -196,7 +196,7 @@ def _level(rooms: list[int], wanted: int) -> int:
 
 
 def live_rows(filler: TaskDistributor, rows: list[int]) -> Iterator[int]:
-    """Those that still have slots, memory and devices for one chunk: cheaper to ask than how many fit."""
+    """Rows with slots, memory and GPUs for at least one task: a cheap filter before tasks are counted."""
     slots, memory, gpus = filler.chunk
     room = filler.room
     for row in rows:

@@ -1,7 +1,7 @@
-"""Room as limits and promises leave it to one job: hosts offer no more than the job may have there.
+"""Placement within one job's allowance: each host's free resources, capped by limits and reservations.
 
-Most jobs fall under no limit about hosts, and are placed as ever. For the others the free figures of each host that is
-looked at are lowered first; what is found is taken from the real room only when every limit allows all of it.
+Most jobs fall under no limit of hosts and are placed directly. For the others the free resources of each host examined
+are capped first; an allocation found is taken from the real free resources only if every limit allows all of it.
 """
 
 import copy
@@ -21,10 +21,10 @@ from lavad.core.state.limits import JOBS, SLOTS, Consumer, Counter
 
 
 class CappedResources(FreeResources):
-    """A room over another one, for placing one job: hosts that are looked at show no more than the ceilings.
+    """Free resources as one job may use them: a layer over others that caps each host examined at the ceilings.
 
-    What is taken is taken from the room below. Afterwards ``commit`` shows again what was hidden, and ``roll_back``
-    gives back what was taken as well. ``leeway``: what promises leave of some hosts, and of the site's resources.
+    What is taken is taken from the layer below. ``commit`` then uncovers what was hidden; ``roll_back`` also returns
+    what was taken. ``leeway`` is the backfill window.
     """
 
     def __init__(self, room: FreeResources, ceilings: Ceilings, leeway: BackfillWindow | None = None) -> None:
@@ -33,12 +33,10 @@ class CappedResources(FreeResources):
         self._ceilings = ceilings
         self._leeway = leeway
         self._before: dict[int, HostFree] = {}
-        self._left_before: dict[
-            int, tuple[ResourceLeft, ResourceLeft, int]
-        ] = {}  # how it was, and how much is hidden of it
+        self._left_before: dict[int, tuple[ResourceLeft, ResourceLeft, int]] = {}  # original state, and amount hidden
 
     def free(self, row: int) -> HostFree:
-        """The host's figures, no higher than the ceilings; change them to take something."""
+        """Free resources of a host, within the ceilings; change the returned object to take some."""
         found = self._free.get(row)
         if found is None:
             found = self._free[row] = self._below.free(row)
@@ -58,7 +56,7 @@ class CappedResources(FreeResources):
             self._leeway.lower(row, free)
 
     def left(self, name: str, row: int) -> ResourceLeft | None:
-        """What is left of a resource of the site."""
+        """Amount left of a cluster-wide resource, within the backfill window."""
         found = self._below.left(name, row)
         if found is not None and id(found) not in self._left_before:
             before = copy.copy(found)
@@ -68,24 +66,24 @@ class CappedResources(FreeResources):
         return found
 
     def slots(self, row: int) -> int:
-        """The host's free slots as of now."""
+        """Free slots of a host."""
         return self.free(row).slots
 
     def _rows_with(self, gpus: int) -> NDArray[np.intp]:
-        """Without those on which nothing may be had: they may be most of a large cluster."""
+        """Hosts with a free slot, GPUs and a ceiling of at least one slot: often few on a large cluster."""
         rows = super()._rows_with(gpus)
         return rows[self._ceilings.slots[rows] >= 1]
 
     def listed(self, candidates: CandidateHosts) -> None:
-        """Each host has to be asked."""
+        """None: each host has to be examined."""
         return
 
     def values(self, name: str) -> NDArray[Any]:
-        """As in the room below."""
+        """Values of the layer below."""
         return self._below.values(name)
 
     def commit(self, allocation: Allocation, exclusive: bool) -> None:
-        """The job has this allocation."""
+        """Take the allocation and uncover what the ceilings have hidden."""
         for row, free in self._free.items():
             before, shown = self._before[row], copy.copy(self._before[row])
             self._lower(row, shown)
@@ -103,7 +101,7 @@ class CappedResources(FreeResources):
         self._below.version += 1
 
     def roll_back(self) -> None:
-        """Everything is as it was."""
+        """Restore the layer below."""
         for row, free in self._free.items():
             for name in HostFree.__slots__:
                 setattr(free, name, getattr(self._before[row], name))
@@ -112,7 +110,7 @@ class CappedResources(FreeResources):
 
 
 def is_checked(consumer: Consumer, request: Request) -> bool:
-    """Does it depend on hosts how much of a limit such a job would use?"""
+    """True if the job's use of limits depends on the hosts it is placed on."""
     if consumer.is_of_hosts or request.alternatives:
         return bool(consumer.counters)
     return any(counter.rule.what not in (SLOTS, JOBS) for counter in consumer.overall)
@@ -125,7 +123,7 @@ def place_capped(
     waited_s: float = 0.0,
     leeway: BackfillWindow | None = None,
 ) -> Allocation | None:
-    """An allocation within the ceilings, taken from the room; or None, with the room as it was."""
+    """Place within the ceilings; None leaves the free resources unchanged."""
     capped = CappedResources(room, ceilings, leeway)
     allocation = place(capped, request, waited_s)
     room.work += capped.work
@@ -137,7 +135,7 @@ def place_capped(
 
 
 def has_place(room: FreeResources, slots: NDArray[Any] | None, request: Request, waited_s: float = 0.0) -> bool:
-    """Is there an allocation with no more slots of each host (None: as many as are free)? Nothing is taken."""
+    """True if the request fits with at most ``slots`` on each host (None: all free slots). Nothing is taken."""
     capped = CappedResources(room, Ceilings(np.full(len(room.table), np.inf) if slots is None else slots))
     allocation = place(capped, request, waited_s)
     room.work += capped.work
@@ -146,7 +144,7 @@ def has_place(room: FreeResources, slots: NDArray[Any] | None, request: Request,
 
 
 class LimitedPlacer:
-    """Places jobs of one slice within limits; ``counter`` is the limit that refused the last one, if one did."""
+    """Placement of a slice's jobs within limits; ``counter`` is the limit that refused the last one, else None."""
 
     def __init__(self, room: FreeResources, headroom: Headroom) -> None:
         self.counter: Counter | None = None
@@ -161,9 +159,11 @@ class LimitedPlacer:
         slots: NDArray[Any] | None = None,
         leeway: BackfillWindow | None = None,
     ) -> Allocation | None:
-        """An allocation, taken from the room and from the limits; or None, with both as they were.
+        """Place within limits, taking from free resources and headroom; None leaves both unchanged.
 
-        ``slots``: no more of each host, whatever limits say; ``leeway``: no more than promises leave.
+        Args:
+            slots: further ceiling of slots on each host.
+            leeway: the backfill window.
         """
         self.counter = None
         slots_max = self._headroom.slots_max(consumer)
@@ -185,7 +185,10 @@ class LimitedPlacer:
         slots: NDArray[Any] | None,
         leeway: BackfillWindow | None,
     ) -> Allocation | None:
-        """With ceilings for each host; with fewer tasks, or hosts of a group by turns, where it would be too much."""
+        """Place within ceilings of each host.
+
+        If a limit refuses the result, try the minimum of tasks, then share out what limits on groups of hosts allow.
+        """
         ceilings = self._headroom.ceilings(consumer)
         if slots is not None:
             ceilings.lower(SLOTS, slots)
@@ -202,7 +205,7 @@ class LimitedPlacer:
     def _try(
         self, consumer: Consumer, request: Request, ceilings: Ceilings, waited_s: float, leeway: BackfillWindow | None
     ) -> tuple[Allocation | None, Counter | None]:
-        """An allocation that all limits allow, or none and the limit that refused what was found."""
+        """Return an allocation that all limits allow, or None and the limit that refused it."""
         capped = CappedResources(self._room, ceilings, leeway)
         allocation = place(capped, request, waited_s)
         self._room.work += capped.work
@@ -217,7 +220,7 @@ class LimitedPlacer:
         return allocation, None
 
     def _deal_out(self, consumer: Consumer, ceilings: Ceilings) -> None:
-        """What is left among some hosts goes to them in order, as far as they have room."""
+        """Share out what a limit on a group of hosts has left to its hosts in order, as far as they have free slots."""
         table = self._room.table
         for counter in consumer.among_hosts:
             if counter.rule.what != SLOTS:
@@ -231,7 +234,7 @@ class LimitedPlacer:
 
 @lru_cache(maxsize=4096)
 def with_at_most(request: Request, slots: int) -> Request:
-    """The same request with no more than so many slots, as far as its minimum allows."""
+    """Copy of the request with at most ``slots`` slots, but not below its minimum."""
     more = max(0, slots - request.slots_min)
     roles: list[RoleRequest] = []
     for role in request.roles:
