@@ -1,8 +1,8 @@
-"""How much of a host nobody is using just now: what is free, what suspended jobs lend, less what is claimed.
+"""Resources of hosts in use by no running job: free ones, plus those lent by suspended jobs, less claimed ones.
 
-The host table books a lender's shares and a claim's as if they were in use, so that nobody gets them by chance. Here
-they are told apart: the lender's room is there for whoever may take from it, and for the lender itself when it is to
-go on.
+The host table books the shares of suspended jobs and of claims as if they were in use, so that ordinary placement
+cannot take them. Here they are told apart: lent resources are available to jobs that may preempt the lender, and to the
+lender itself when it resumes.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -22,18 +22,18 @@ class LentResources:
     gpus: int  # a bit for each device
 
     def holds(self, share: HostShare) -> bool:
-        """Is there room for this share?"""
+        """True if the share fits."""
         wanted = bits(share)
         return self.slots >= share.slots and self.memory_mib >= share.memory_mib and self.gpus & wanted == wanted
 
     def take(self, share: HostShare) -> None:
-        """Use the share's room."""
+        """Take the share."""
         self.slots -= share.slots
         self.memory_mib -= share.memory_mib
         self.gpus &= ~bits(share)
 
     def give(self, share: HostShare, what: tuple[str, ...] | None = None) -> None:
-        """The share's room is there; ``what`` names the part that is lent, None is all of it."""
+        """Add the share; ``what`` names the part that is lent, None is all of it."""
         if what is None or "slots" in what:
             self.slots += share.slots
         if what is None or "mem" in what:
@@ -43,16 +43,16 @@ class LentResources:
 
 
 def bits(share: HostShare) -> int:
-    """The share's devices as bits; none where it has only parts of them, which others may have as well."""
+    """Devices of a share as bits; none if it holds only parts of devices, which other jobs may share."""
     return 0 if share.gpu_memory_mib else sum(1 << gpu for gpu in share.gpus)
 
 
 class UnclaimedResources:
-    """The standing of hosts as of now, asked host by host, with what has been decided since.
+    """Lent and free resources by host, computed on demand, with what has been decided since.
 
     Args:
-        before: only claims that were made before this one count.
-        gone: attempts that count as if they had released all already.
+        before: count only claims made before this one.
+        gone: attempts to treat as if they had released everything.
     """
 
     def __init__(self, cluster: Cluster, before: Claim | None = None, gone: Collection[Key] = ()) -> None:
@@ -62,23 +62,23 @@ class UnclaimedResources:
         self._found: dict[str, LentResources] = {}
 
     def on(self, name: str) -> LentResources:
-        """What stands free on a host."""
+        """Resources of one host."""
         found = self._found.get(name)
         if found is None:
             found = self._found[name] = _standing(self._cluster, self._cluster.hosts[name], self._before, self._gone)
         return found
 
     def holds(self, allocation: Allocation) -> bool:
-        """Is there room for every share?"""
+        """True if every share fits."""
         return all(self.on(share.host).holds(share) for share in allocation)
 
     def take(self, allocation: Allocation) -> None:
-        """Use the room of every share."""
+        """Take every share."""
         for share in allocation:
             self.on(share.host).take(share)
 
     def give(self, shares: Iterable[HostShare], what: tuple[str, ...] | None = None) -> None:
-        """The shares' room is there."""
+        """Add the shares."""
         for share in shares:
             self.on(share.host).give(share, what)
 
@@ -102,20 +102,19 @@ def _standing(cluster: Cluster, host: Host, before: Claim | None, gone: Collecti
 
 
 def shares_of(cluster: Cluster, key: Key) -> Allocation:
-    """What an attempt still holds."""
+    """Shares that an attempt still holds."""
     attempt = cluster.attempts[key]
     return tuple(share for share in attempt.booked if share.host in attempt.unreleased)
 
 
 def on_their_way_out(cluster: Cluster) -> set[Key]:
-    """Attempts that were asked to make room and have not yet given back everything: what they hold is claimed."""
+    """Victims of claims that have not released everything yet."""
     asked = {key for claim in cluster.claims.values() for key in claim.victims}
     return {key for key in asked if key in cluster.attempts}
 
 
 def leaving(cluster: Cluster) -> Iterator[tuple[Key, HostShare]]:
-    """What will be given back soon: all that jobs hold that were told to end for others, and what shrunk jobs have
-    given up. What of it is spoken for is claimed."""
+    """Shares about to be released by requeued victims and shrunk jobs; some of them are claimed already."""
     gone = on_their_way_out(cluster)
     for key in gone:
         for share in shares_of(cluster, key):
@@ -127,7 +126,7 @@ def leaving(cluster: Cluster) -> Iterator[tuple[Key, HostShare]]:
 
 
 def is_within_reach(cluster: Cluster, attempt: Attempt) -> bool:
-    """Can every host of it be told something now, and does every host still hold its part?"""
+    """True if all hosts of the attempt are connected and still hold their shares."""
     for share in attempt.booked:
         host = cluster.hosts[share.host]
         if not host.is_connected or host.is_silent or share.host not in attempt.unreleased:

@@ -1,8 +1,8 @@
-"""What a pool may take back: what it has some of its own of, where that is short, and only on its hosts.
+"""Pool entitlement: a pool reclaims only resources of which it has a share, only if they are short, and on its hosts.
 
-Jobs that are ended for a pool leave more than that: room on other hosts, licences, memory where slots are guaranteed.
-What else is short on a host may come with what is the pool's own, for a slot is of no use without its memory; but
-licences and other resources of the site are guaranteed to nobody.
+Jobs requeued for a pool release more than that: slots on other hosts, licences, memory where slots are guaranteed.
+Other resources short on a host may be reclaimed along with the pool's own, because a slot is of no use without its
+memory; but no pool has a guarantee of licences and other cluster-wide resources.
 """
 
 import numpy as np
@@ -18,8 +18,10 @@ from lavad.core.state.pools import GPUS, MEMORY, SLOTS
 
 
 def most_slots(cluster: Cluster, number: int) -> Slots | None:
-    """Slots of each host for a job that takes back: on other hosts than the pool's only those that nobody has, or will
-    have soon. None: all, for the pool's hosts are all there are."""
+    """Slots of each host for a job that reclaims: outside the pool's hosts only free ones, or those about to be.
+
+    None: the pool contains all hosts.
+    """
     hosts = cluster.pools.pools[number].hosts
     if hosts == ALL:
         return None
@@ -29,7 +31,7 @@ def most_slots(cluster: Cluster, number: int) -> Slots | None:
 
 
 def is_entitled_to(cluster: Cluster, number: int, clearing: VictimSet) -> bool:
-    """Is it the pool's own that the victims make room for, as far as there are any?"""
+    """True if the victims release only what the pool has a share of, or there are no victims."""
     if not clearing.victims:
         return True
     table, pools = _soon(cluster), cluster.pools
@@ -44,7 +46,7 @@ def is_entitled_to(cluster: Cluster, number: int, clearing: VictimSet) -> bool:
 
 
 def _soon(cluster: Cluster) -> HostTable:
-    """A table of its own, with all that jobs are about to give back."""
+    """Copy of the host table in which everything about to be released is free."""
     table = cluster.table.copy()
     for _, share in leaving(cluster):
         table.give_back(table.rows[share.host], share, False)
@@ -52,7 +54,7 @@ def _soon(cluster: Cluster) -> HostTable:
 
 
 def _short_of(table: HostTable, share: HostShare) -> set[str]:
-    """Of what too little is free there. Whether parts of a device are is not asked: they count as short."""
+    """Names of the resources short for a share on its host; parts of a device always count as short."""
     row = table.rows[share.host]
     is_short = {
         SLOTS: share.slots > table.slots_free[row],
@@ -63,7 +65,7 @@ def _short_of(table: HostTable, share: HostShare) -> set[str]:
 
 
 def _has_resources(table: HostTable, allocation: Allocation) -> bool:
-    """Are all the resources of the site free that it takes? They are taken from the table."""
+    """True if all cluster-wide resources of the allocation are free; they are taken from the table."""
     for share in allocation:
         table.move_resources(table.rows[share.host], share.resources, 1)
     taken = [(table.rows[share.host], one.name) for share in allocation for one in share.resources]

@@ -1,8 +1,8 @@
-"""Capacity pools in a pass: who goes first, who may not start, and from whose jobs lent capacity is taken back.
+"""Capacity pools in a pass: priority of pool jobs, limits of pools, and reclaim of lent resources.
 
-Jobs that stay within their pool's own go before all that would borrow, so that what is given back is not lent again at
-once. A pool takes back what others have borrowed: elastic jobs shrink, and where that is not enough the newest and
-smallest jobs are ended and wait again, whole jobs only. Never is a borrower left with less than its own share.
+Jobs within their pool's own go before all that would borrow, so that released resources are not lent again at once. A
+pool reclaims what others have borrowed: elastic jobs shrink, and if that is not enough the newest and smallest jobs are
+requeued, whole jobs only. No borrower is left with less than its own share.
 """
 
 import heapq
@@ -17,11 +17,11 @@ from lavad.core.scheduling.queueing.ordering import Rank
 from lavad.core.state.pending import BucketKey
 from lavad.core.state.pools import GPUS, MEMORY, NOBODY, SLOTS, PoolState, least
 
-_AHEAD = 1 << 24  # more than queue priorities differ
+_AHEAD = 1 << 24  # larger than any difference of queue priorities
 
 
 class PoolUsers:
-    """The pools of one slice, with what it has started so far."""
+    """Pools in one slice, including what the slice has started."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -35,33 +35,33 @@ class PoolUsers:
         return self.pools.number_of(shared.user, shared.queue)
 
     def number_of(self, key: BucketKey) -> int:
-        """The pool of a bucket's jobs."""
+        """Number of the pool of a bucket's jobs."""
         return self.pools.number_of(key.kind.user, key.queue)
 
     def ranked(self, key: BucketKey, rank: Rank) -> Rank:
-        """The rank, before all others while the bucket's next job is within its pool's own."""
+        """Rank of the bucket, before all others while its next job is within its pool's own."""
         return rank._replace(queue=rank.queue - _AHEAD) if self.is_owed(key) else rank
 
     def is_owed(self, key: BucketKey) -> bool:
-        """Would the bucket's next job stay within its pool's own?"""
+        """True if the bucket's next job would stay within its pool's own."""
         return self.lots.is_owed(self.number_of(key), least(key.request))
 
     def admits(self, key: BucketKey) -> bool:
-        """May the bucket's next job start, as far as the least it takes can tell?"""
+        """True if the minimum of the bucket's next job is within its pool's maximum."""
         return not self.lots.beyond(self.number_of(key), least(key.request))
 
     def admits_there(self, key: BucketKey, allocation: Allocation, starts: list[Start]) -> bool:
-        """May it start there: within its pool's maximum, and on nothing that is another's and not lent?"""
+        """True if the allocation is within the pool's maximum and uses no unlent guarantee of another pool."""
         return self.admits_more(self.number_of(key), allocation, starts)
 
     def admits_more(self, number: int, allocation: Allocation, starts: Sequence[Start] = ()) -> bool:
-        """The same for jobs of that pool, also for one that runs and grows."""
+        """The same check by pool number, for growth of running jobs as well."""
         if self.lots.beyond(number, self.pools.amounts(number, allocation)):
             return False
         return all(self._leaves_enough(other, allocation, starts) for other in self._unlent if other != number)
 
     def _leaves_enough(self, other: int, allocation: Allocation, starts: Sequence[Start]) -> bool:
-        """Is there still room for all that the other pool has not used of what is guaranteed to it?"""
+        """True if the unused part of the other pool's guarantee still fits beside the allocation."""
         guaranteed, used = self.pools.pools[other].guaranteed, self.lots.used[other]
         taken = self.pools.amounts(other, allocation)
         if not any(taken[name] for name in guaranteed):
@@ -73,7 +73,7 @@ class PoolUsers:
         return all(free[name] - taken[name] >= most - used[name] for name, most in guaranteed.items() if taken[name])
 
     def _free(self, number: int) -> dict[str, float]:
-        """What is free on a pool's hosts, as the slice began."""
+        """Free resources of a pool's hosts at the beginning of the slice."""
         table, hosts = self.cluster.table, self.pools.pools[number].hosts
         rows = [row for row, name in enumerate(table.names) if table.is_open(row) and name in hosts]
         return {
@@ -83,14 +83,13 @@ class PoolUsers:
         }
 
     def note(self, key: BucketKey, allocation: Allocation) -> None:
-        """A job of the bucket starts there."""
+        """Record the start of a job of the bucket."""
         self.lots.note(self.number_of(key), allocation)
 
-    # -- taking back -------------------------------------------------------------------------------------------------
+    # -- reclaim -----------------------------------------------------------------------------------------------------
 
     def borrowers(self, number: int) -> Iterator[Victim]:
-        """Jobs of which each could be ended for a pool: the newest first, of those that started together the
-        smallest."""
+        """Jobs that each could be requeued for a pool: newest first, of those started together the smallest first."""
         surplus = self._surpluses(number)
         for key in self._newest_first():
             attempt = self.cluster.attempts[key]
@@ -104,7 +103,7 @@ class PoolUsers:
                 yield Victim(key, PreemptionMode.REQUEUE, shares)
 
     def elastic(self, number: int) -> list[Key]:
-        """Jobs of others that could shrink for a pool, in the same order."""
+        """Elastic jobs of other pools that could shrink for a pool, in the same order."""
         resizable = self.cluster.resizable
         every = [(-one.started_at, one.slots, key) for key, one in resizable.items() if key in self.cluster.runners]
         others = [key for _, _, key in sorted(every) if self.pools.pool_of(key) != number]
@@ -112,12 +111,12 @@ class PoolUsers:
         return [key for key in near if is_within_reach(self.cluster, resizable[key])]
 
     def _is_among(self, number: int, shares: Allocation) -> bool:
-        """Is any of it on the pool's hosts?"""
+        """True if one of the shares is on the pool's hosts."""
         hosts = self.pools.pools[number].hosts
         return any(share.host in hosts for share in shares)
 
     def leave_enough(self, number: int) -> Together:
-        """Which sets of them may be ended together: every pool keeps its own."""
+        """Predicate for sets of victims: every pool keeps its own."""
         surplus = self._surpluses(number)
 
         def may_go_together(victims: Sequence[Victim]) -> bool:
@@ -141,7 +140,7 @@ class PoolUsers:
         return [key for _, _, key in sorted((-started, attempts[key].slots, key) for started, key in every)]
 
     def _surplus(self, number: int) -> dict[str, float]:
-        """What a pool uses beyond its own, without what is to be given back already."""
+        """Usage of a pool beyond its own, without what is about to be released."""
         used = dict(self.pools.used[number])
         for key, share in leaving(self.cluster):
             if self.pools.pool_of(key) == number:
@@ -151,5 +150,5 @@ class PoolUsers:
 
 
 def _is_within(surplus: dict[str, float], amounts: dict[str, float]) -> bool:
-    """Is there so much of everything?"""
+    """True if each amount is within the surplus."""
     return all(amount <= max(0.0, surplus[name]) for name, amount in amounts.items() if amount)

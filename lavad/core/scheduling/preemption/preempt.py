@@ -1,9 +1,8 @@
-"""Jobs that may take room from others: when they try, what comes of it, and when those others go on.
+"""Preemption by pending jobs: attempts, their plans, and the resumption of suspended victims.
 
-What was taken by suspension is lent: the victim goes on as soon as its room on all its hosts is free of borrowers; only
-jobs that may take from it can use that room before it does. What is taken by ending victims, or by letting elastic jobs
-shrink, is claimed: whatever they give back is kept until all of it is there, and then the job starts. Nothing here is
-looked at where no queue may take from another.
+Suspended victims lend their resources: only jobs that may preempt them can use these, and a victim resumes as soon as
+its resources are free of borrowers on all its hosts. Resources of requeued or shrunk victims are claimed: what they
+release is kept until the claim is complete, and then the job starts. Without preemption rules nothing here is examined.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,7 +32,7 @@ _NEVER = float("inf")
 
 
 class PreemptOutcome(Enum):
-    """What came of trying to take room."""
+    """Outcome of a preemption attempt."""
 
     FOUND = "a takeover is planned"
     WAITING = "the job's room is being cleared already"
@@ -41,26 +40,26 @@ class PreemptOutcome(Enum):
 
 
 class Preemptor:
-    """Blocked buckets that may take from others, and the rows on which room has grown for lenders to go on."""
+    """Blocked buckets that may preempt, and the rows with newly freed resources on which suspended jobs may resume."""
 
     def __init__(self) -> None:
         self.waiting: set[BucketKey] = set()
-        self.retry_at = _NEVER  # when one that has not waited long enough may try
+        self.retry_at = _NEVER  # end of the shortest PREEMPT_DELAY still running
         self.grown: set[int] = set()
         self.takeover: Preempt | None = None
         self.saving: ReserveSlots | None = None
-        self._planned: tuple[Preempt | None, int] = (None, 0)  # last, and the version of the runners then
+        self._planned: tuple[Preempt | None, int] = (None, 0)  # the last plan, with the version of the preemptable jobs
 
-    # -- when to look ------------------------------------------------------------------------------------------------
+    # -- changes -----------------------------------------------------------------------------------------------------
 
     def has_work(self, cluster: Cluster, now: float) -> bool:
-        """Has anything happened that could let somebody take room, start in it, or go on?"""
+        """True if a change could allow a preemption, a start in cleared resources, or a resumption."""
         if not (self.waiting or cluster.lenders or cluster.claims):
             return False
         return bool(self.grown or cluster.touched or cluster.table.changed) or self.retry_at <= now
 
     def gather(self, cluster: Cluster, changed: set[int], touched: set[Key], now: float) -> list[BucketKey]:
-        """Take over what has changed; the buckets that should try again."""
+        """Take over changes of the cluster; return the buckets that should try again."""
         if cluster.lenders:
             self.grown |= changed
         if not self.waiting or not (changed or touched or self.retry_at <= now):
@@ -69,15 +68,14 @@ class Preemptor:
         return again
 
     def look_at_everything(self, cluster: Cluster) -> None:
-        """Forget what was found out."""
+        """Discard all results, so that everything is examined again."""
         self.waiting, self.retry_at = set(), _NEVER
         self.grown = {cluster.hosts[share.host].row for one in cluster.lenders.values() for share in one.allocation}
 
-    # -- before all others -------------------------------------------------------------------------------------------
+    # -- before all candidates ---------------------------------------------------------------------------------------
 
     def ahead(self, cluster: Cluster, now: float) -> Plan | None:
-        """Starts of jobs whose room has been cleared; claims of jobs that no longer wait, wait for a lost host, or
-        have reached a limit since."""
+        """Plan to drop void claims, else to start the jobs whose claims are cleared; None if there are none."""
         if not cluster.claims:
             return None
         drops = tuple(
@@ -89,21 +87,21 @@ class Preemptor:
             return Plan((), False, drops=drops)
         cleared = [one for one in cluster.claims.values() if not one.is_partial and is_cleared(cluster, one)]
         if cluster.limits:
-            cleared = cleared[:1]  # the next one is held against what this one uses
+            cleared = cleared[:1]  # the next one is checked with this one's usage counted
         starts = tuple(Start(one.job, one.index, one.allocation, one.reason) for one in cleared)
         return Plan((), False, claimed=starts) if starts else None
 
-    # -- after all others --------------------------------------------------------------------------------------------
+    # -- after all candidates ----------------------------------------------------------------------------------------
 
     def behind(self, cluster: Cluster, now: float) -> Plan | None:
-        """Suspended jobs whose room is free again go on, first those of the highest queue, then the earliest start."""
+        """Plan to resume suspended jobs whose resources are free again, by queue priority, then earliest start."""
         if not self.grown:
             return None
         grown, self.grown = self.grown, set()
         found: dict[Key, Job] = {}
         names = cluster.table.names
         for row in grown if cluster.lenders else ():
-            host = cluster.hosts.get(names[row])  # it may have been removed since
+            host = cluster.hosts.get(names[row])  # None: removed since
             for key in host.attempts if host is not None else ():
                 job = cluster.holder(key) if key in cluster.lenders else None
                 if job is not None and job.state is JobState.SSUSP:
@@ -113,7 +111,7 @@ class Preemptor:
         resumes = tuple([key for key in in_order if fits_again(cluster, ground, key, now)])
         return Plan((), False, resumes=resumes) if resumes else None
 
-    # -- in its turn -------------------------------------------------------------------------------------------------
+    # -- for one candidate -------------------------------------------------------------------------------------------
 
     def attempt(
         self,
@@ -123,10 +121,10 @@ class Preemptor:
         tenants: PoolUsers | None,
         keeps_slots: Callable[[JobCursor], bool],
     ) -> PreemptOutcome:
-        """A job found no room: may it take some, or keep what is free? ``takeover`` or ``saving`` is what to do then.
+        """Preempt or gather free slots for a job that did not fit; ``takeover`` or ``saving`` is the result.
 
         Args:
-            keeps_slots: may the job keep free slots empty? Asked only in queues with SLOT_RESERVE.
+            keeps_slots: true if the job may keep free slots idle; called only in queues with SLOT_RESERVE.
         """
         key = cursor.key
         if self.is_being_cleared(cluster, cursor):
@@ -144,7 +142,7 @@ class Preemptor:
                 if (has_saved or keeps_slots(cursor)) and self._save(cluster, cursor, now):
                     return PreemptOutcome.FOUND
         planned, self._planned = self._planned, (self.takeover, cluster.runners.version)
-        if self.takeover is None or planned == self._planned:  # nobody helps; or it was planned before and did not hold
+        if self.takeover is None or planned == self._planned:  # no victims, or the same plan was refused before
             self.takeover = None
             self.waiting.add(key)
             return PreemptOutcome.NOTHING
@@ -162,12 +160,12 @@ class Preemptor:
 
     @staticmethod
     def is_being_cleared(cluster: Cluster, cursor: JobCursor) -> bool:
-        """Is room being cleared for the job already?"""
+        """True if victims are already clearing resources for the job."""
         claim = cluster.claims.get((cursor.job, cursor.index))
         return claim is not None and not claim.is_partial
 
     def _save(self, cluster: Cluster, cursor: JobCursor, now: float) -> bool:
-        """Let the job save up free slots, or start in what it has; True if there is something to do."""
+        """Gather free slots for the job, or start it in those it has; True if there is something to do."""
         found = save(cluster, cursor, now)
         if found is None:
             return False
@@ -195,7 +193,7 @@ class Preemptor:
 
     @staticmethod
     def _may_from(cluster: Cluster, cursor: JobCursor) -> float:
-        """When the job has waited long enough."""
+        """Time from which the job may preempt (PREEMPT_DELAY)."""
         delay_s = cluster.policy.by_name[cursor.key.queue].preempt_delay_s
         delay_s = cluster.policy.preempt_delay_s if delay_s is None else delay_s
         return cluster.jobs[cursor.job].submitted_at + delay_s
@@ -214,8 +212,10 @@ class Preemptor:
 
 
 def _is_within_limits(cluster: Cluster, cursor: JobCursor, allocation: Allocation, now: float) -> bool:
-    """Would the job stay within all limits there? What its victims use is not theirs any more, but still counts, and
-    so does what is being cleared for others."""
+    """True if the job stays within all limits on this allocation.
+
+    Usage of its victims still counts, and so do the claims of other jobs.
+    """
     if not cluster.limits:
         return True
     headroom = Headroom(cluster.limits, cluster.table, now)
@@ -235,7 +235,7 @@ def _queue_of(cluster: Cluster, key: Key) -> str:
 
 
 def _reclaim(cluster: Cluster, cursor: JobCursor, tenants: PoolUsers, now: float) -> Preempt | None:
-    """Take back what others have borrowed, if the job stays within what is its pool's own, and within all limits."""
+    """Reclaim resources lent by the job's pool, if the job stays within the pool's own and all limits."""
     key = cursor.key
     if not tenants.is_owed(key):
         return None
@@ -258,7 +258,7 @@ def _reclaim(cluster: Cluster, cursor: JobCursor, tenants: PoolUsers, now: float
 
 
 def _is_set_apart(cluster: Cluster, cursor: JobCursor, plan: Preempt, now: float) -> bool:
-    """Would the job's new room be needed by an advance reservation before the job ends?"""
+    """True if an advance reservation needs the job's new resources before the job ends."""
     leaving = (*plan.suspends, *plan.requeues, *cluster.lenders)
     given = tuple(share for key in leaving for share in shares_of(cluster, key))
     given += tuple(share for one in plan.shrinks for share in one.gives)
@@ -268,7 +268,7 @@ def _is_set_apart(cluster: Cluster, cursor: JobCursor, plan: Preempt, now: float
 
 
 class _Words(NamedTuple):
-    """What people read: why the job starts, why others were ended or suspended, why others are smaller."""
+    """Log words: why the job starts, why victims are requeued or suspended, and why victims shrink."""
 
     verb: str
     taken: str
@@ -305,7 +305,7 @@ def _name(key: Key) -> str:
 
 
 def candidates(cluster: Cluster, sources: dict[str, PreemptionSource], now: float) -> Iterator[Victim]:
-    """In the order of LSF: queues by preference, then those that have run for the shortest time."""
+    """Victims in LSF's order: queues by preference, then the shortest run time first."""
     lent = lends(cluster)
     for source in sources.values():
         for key in cluster.runners.newest_first(source.queue):
@@ -318,7 +318,7 @@ def candidates(cluster: Cluster, sources: dict[str, PreemptionSource], now: floa
 
 
 def to_be_shrunk(cluster: Cluster, sources: dict[str, PreemptionSource], now: float) -> list[Key]:
-    """Elastic jobs of these queues, in the same order. How often a job was preempted does not count: it runs on."""
+    """Elastic jobs of these queues, in the same order. Past preemptions do not count: the job keeps running."""
     rank = {name: number for number, name in enumerate(sources)}
     found = []
     for key, attempt in cluster.resizable.items():
@@ -329,7 +329,7 @@ def to_be_shrunk(cluster: Cluster, sources: dict[str, PreemptionSource], now: fl
 
 
 def may_be_preempted(cluster: Cluster, attempt: Attempt, now: float) -> bool:
-    """As far as the job itself goes: may it be asked, and was it not preempted too often?"""
+    """True if the job itself may be preempted, MAX_JOB_PREEMPT included."""
     most = cluster.policy.preemptions_max
     if most and attempt.preemptions + attempt.key.attempt - 1 >= most:
         return False
@@ -337,7 +337,7 @@ def may_be_preempted(cluster: Cluster, attempt: Attempt, now: float) -> bool:
 
 
 def may_be_asked(cluster: Cluster, attempt: Attempt, now: float) -> bool:
-    """Does it not hold whole hosts, is it not about to end, and do all its hosts answer?"""
+    """True if the attempt is not exclusive, not protected by its run or finish time, and on hosts that all respond."""
     policy = cluster.policy
     run_s = now - attempt.started_at
     if attempt.takes_whole_hosts or (policy.no_preempt_run_s and run_s >= policy.no_preempt_run_s):
@@ -349,12 +349,12 @@ def may_be_asked(cluster: Cluster, attempt: Attempt, now: float) -> bool:
 
 
 def is_cleared(cluster: Cluster, claim: Claim) -> bool:
-    """Is all the room of a claim there, after those that were made before it?"""
+    """True if all resources of a claim are free, after those of earlier claims."""
     return UnclaimedResources(cluster, before=claim).holds(claim.allocation)
 
 
 def why_void(cluster: Cluster, claim: Claim, now: float) -> str:
-    """Why a claim is good for nothing; empty when it is not."""
+    """Reason why a claim cannot lead to a start any more; empty if it can."""
     if not may_start(cluster, claim.job, claim.index):
         return "the job no longer waits"
     for share in claim.allocation:
@@ -364,7 +364,7 @@ def why_void(cluster: Cluster, claim: Claim, now: float) -> str:
 
 
 def _why_not_now(cluster: Cluster, claim: Claim, now: float) -> str:
-    """Why the job might not start there if it were its turn; others may have come first since its room was claimed."""
+    """Reason why the job could not start there now: its queue, its deadline, or a limit reached since; else empty."""
     shared = cluster.jobs[claim.job].shared
     kept_back = obstacle(cluster, cluster.policy.queue(shared.queue), shared.run_limit_s, shared.terminate_at, now)
     if kept_back is not None:
@@ -377,7 +377,7 @@ def _why_not_now(cluster: Cluster, claim: Claim, now: float) -> str:
 
 
 def may_start(cluster: Cluster, job: int, index: int) -> bool:
-    """Does the job or element wait, and does its array let it start?"""
+    """True if the job or element is pending and its array allows another start."""
     record = cluster.jobs.get(job)
     if isinstance(record, ArrayRecord):
         return index in record.pending and record.room() > 0
@@ -385,7 +385,7 @@ def may_start(cluster: Cluster, job: int, index: int) -> bool:
 
 
 def fits_again(cluster: Cluster, ground: UnclaimedResources, key: Key, now: float) -> bool:
-    """Is the room that a suspended job lends free of borrowers on all its hosts? If so it is taken from the ground."""
+    """True if the resources lent by a suspended job are free on all its hosts; they are then taken from ``ground``."""
     lends = cluster.attempts[key].lends
     wanted = tuple(lent_part(share, lends) for share in shares_of(cluster, key))
     if not ground.holds(wanted):

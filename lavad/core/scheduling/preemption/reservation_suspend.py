@@ -1,7 +1,7 @@
-"""A reservation's jobs get its slots: who runs there without belonging to it is suspended, as far as they are needed.
+"""Suspension of other jobs on the hosts of an active advance reservation, as far as its own jobs need the slots.
 
-Jobs that were there before the reservation began go on until one of its own jobs finds too few slots. They go on again
-when the reservation has ended, or when there is room for them beside all that it sets apart.
+Jobs that ran there before the reservation began continue until one of its own jobs finds too few slots. They resume
+when the reservation has ended, or when they fit beside all that it reserves.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from lavad.core.scheduling.queueing.cursor import JobCursor
 
 
 def oust(cluster: Cluster, cursor: JobCursor, now: float) -> VictimSet | None:
-    """Room for a job of a reservation that holds now, and whom to suspend for it; None if that would not help."""
+    """Find the jobs to suspend for a job of an active reservation; None if that would not let it start."""
     key = cursor.key
     one = cluster.reserved.by_name.get(key.reservation)
     most = ReservedCapacity(cluster, now).most(key.request, key.queue, cursor.run_limit_s)
@@ -37,7 +37,7 @@ def _lent(cluster: Cluster, key: Key) -> Allocation:
 
 
 def _strangers(cluster: Cluster, rows: list[int], now: float) -> Iterator[Key]:
-    """Attempts on these hosts that run in no reservation that holds now; those that began last come first."""
+    """Attempts on these hosts that run in no active reservation, newest start first."""
     names, holding = cluster.table.names, cluster.reserved.timeline(cluster, now).now
     found = {key for row in rows for key in cluster.hosts[names[row]].attempts}
     for key in sorted(found, key=lambda key: (-cluster.attempts[key].started_at, key)):
@@ -54,7 +54,7 @@ def _may_be_suspended(cluster: Cluster, key: Key) -> bool:
 
 
 def is_needed(cluster: Cluster, ground: UnclaimedResources, key: Key, wanted: Allocation, now: float) -> bool:
-    """Is the room that a suspended job would go on in set apart now, for jobs of others?"""
+    """True if an active reservation of others needs the resources in which a suspended job would resume."""
     record = cluster.jobs.get(key.job)
     reserved = cluster.reserved
     if record is None or record.shared.request.reservation in reserved.timeline(cluster, now).now:

@@ -1,7 +1,7 @@
-"""What elastic jobs could give a waiting job before anybody is suspended or ended, and how little of it is enough.
+"""Shrinking of running elastic jobs for a pending job, before any job is suspended or requeued.
 
-A job gives up tasks where the waiting job could run, those that came last first, and never so many that less than its
-minimum is left. Found here is all that each could give; how much of it is really asked for is found by trying.
+A job releases tasks where the pending job could run, newest hosts first, and never falls below its minimum. The
+functions find all that each job could release, then by trial how little of it suffices.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -14,13 +14,13 @@ from lavad.core.scheduling.preemption.lent_resources import bits
 from lavad.core.scheduling.preemption.victims import PreemptionMode, Together, Victim
 from lavad.core.state.hosts.table import HostTable
 
-GIVERS_MAX = 256  # so many elastic jobs are considered, those first that should give first
+GIVERS_MAX = 256  # elastic jobs considered, in order of preference
 
 Fits = Callable[[Victim], bool]
 
 
 def all_but_one(cluster: Cluster, keys: Iterable[Key]) -> list[Victim]:
-    """What these jobs hold but for one task: more than they can spare together, less they could not do with at all."""
+    """Shares of these jobs except one task each: an upper bound on what they can release."""
     found = []
     for key in islice(keys, GIVERS_MAX):
         attempt, role = cluster.resizable[key], cluster.jobs[key.job].shared.request.roles[0]
@@ -31,7 +31,7 @@ def all_but_one(cluster: Cluster, keys: Iterable[Key]) -> list[Victim]:
 
 
 def lacking(table: HostTable, allocation: Allocation) -> dict[str, int]:
-    """How many slots an allocation needs on each host beyond what is free; 1 where it lacks other things only."""
+    """Slots the allocation needs on each host beyond the free ones; 1 if only other resources are short."""
     found: dict[str, int] = {}
     for share in allocation:
         row = table.rows[share.host]
@@ -45,7 +45,7 @@ def lacking(table: HostTable, allocation: Allocation) -> dict[str, int]:
 def givers(
     cluster: Cluster, keys: Iterable[Key], wanted: Mapping[str, int], may_give_together: Together
 ) -> list[Victim]:
-    """What these jobs could give of so many slots on these hosts, in their order, as long as all of it may be taken."""
+    """Victims that release up to ``wanted`` slots of these hosts, in order, as long as all may be taken together."""
     left, found = dict(wanted), list[Victim]()
     for key in islice(keys, GIVERS_MAX):
         one = _giver(cluster, key, left, lambda one: may_give_together([*found, one]))
@@ -57,7 +57,7 @@ def givers(
 
 
 def _giver(cluster: Cluster, key: Key, wanted: Mapping[str, int], may_give: Fits) -> Victim:
-    """As much as it has and may give."""
+    """Victim that releases as many tasks as it can and may."""
 
     def giving(tasks: int) -> Victim:
         return Victim(key, PreemptionMode.SHRINK, spare(cluster, key, tasks, wanted) if tasks else ())
@@ -66,7 +66,7 @@ def _giver(cluster: Cluster, key: Key, wanted: Mapping[str, int], may_give: Fits
 
 
 def in_part(cluster: Cluster, victim: Victim, fits: Fits) -> Victim:
-    """As little of what it gives as is still enough, host by host; ``fits`` says whether so much is."""
+    """Reduce what a victim releases to the minimum, host by host, for which ``fits`` holds."""
     role = cluster.jobs[victim.key.job].shared.request.roles[0]
     for share in victim.gives:
         victim = _less_of(share, victim, role, fits)
@@ -86,7 +86,7 @@ def _less_of(share: HostShare, victim: Victim, role: RoleRequest, fits: Fits) ->
 
 
 def _most(high: int, holds: Callable[[int], bool]) -> int:
-    """The largest number up to ``high`` for which it holds, given that it holds for all that are smaller, and for 0."""
+    """Largest number up to ``high`` for which ``holds`` is true; it must be true for 0 and for all smaller numbers."""
     low = 0
     while low < high:
         middle = (low + high + 1) // 2
@@ -98,11 +98,11 @@ def _most(high: int, holds: Callable[[int], bool]) -> int:
 
 
 def spare(cluster: Cluster, key: Key, tasks: int = 0, wanted: Mapping[str, int] | None = None) -> Allocation:
-    """What an attempt could give back to have so many tasks less (0: as many as it can spare); empty: nothing.
+    """Shares that an attempt could release to shrink by ``tasks`` (0: as far as it can); empty if none.
 
     The shares are those of a ``Shrink`` in a plan. Slots on hosts that it keeps are free as soon as the job has been
-    told; whole hosts when nothing of the job is left there. ``wanted``: about so many slots on these hosts, nothing on
-    others. A shrink that is under way does not stand in the way of another; a growth is given up for it.
+    told; whole hosts when nothing of the job is left there. ``wanted`` restricts them to about that many slots on these
+    hosts. A shrink under way does not prevent another; a growth is cancelled for it.
     """
     attempt, job = cluster.resizable.get(key), cluster.holder(key)
     if attempt is None or job is None or job.state is not JobState.RUN or attempt.is_ending:

@@ -1,12 +1,12 @@
-"""Slot reservation: a blocked parallel job saves up free slots on hosts, for a time, until there are enough of them.
+"""Slot reservation (SLOT_RESERVE, RESOURCE_RESERVE): a blocked parallel job gathers free slots for a limited time.
 
-For queues with SLOT_RESERVE or RESOURCE_RESERVE. What is saved is a claim that grows whenever slots become free; the
-job starts as soon as it fits into what is saved and free together. When its time is over everything is let go, and the
-job saves nothing for as long again, so that others have their turn.
+The gathered slots are a claim that grows whenever slots become free; the job starts as soon as it fits into its claim
+and the free slots together. When the time is over the claim is released, and the job gathers nothing for as long again,
+so that other jobs can run.
 
-A claim keeps slots empty, so that nothing can be backfilled into it. In a queue with BACKFILL a job therefore saves
-only while the start of its reservation can't be foreseen: once it can, the reservation keeps everybody else from
-delaying the job, and lets those through who will have ended by then.
+A claim keeps slots idle: nothing is backfilled into it. In a queue with BACKFILL a job therefore gathers slots only
+while the start of its reservation cannot be predicted; from then on the reservation keeps other jobs from delaying it,
+and lets those run that end before.
 """
 
 from dataclasses import replace
@@ -30,13 +30,13 @@ FROM_SAVINGS = "in slots that were reserved for it"
 
 
 def may_save(cluster: Cluster, key: BucketKey) -> bool:
-    """Do jobs of this bucket save up slots?"""
+    """True if jobs of this bucket gather free slots."""
     queue = cluster.policy.by_name[key.queue]
     return queue.slot_reserve_s > 0 and key.request.slots_min > 1 and not key.request.exclusive
 
 
 def save(cluster: Cluster, cursor: JobCursor, now: float) -> ReserveSlots | Start | None:
-    """Start the job in what it has saved and what is free; else save more; None where there is nothing more."""
+    """Start the job in its claim and the free slots, else extend the claim; None if there is nothing to add."""
     key = cursor.key
     queue, job = cluster.policy.by_name[key.queue], (cursor.job, cursor.index)
     saved = cluster.claims.get(job)
@@ -67,23 +67,25 @@ def save(cluster: Cluster, cursor: JobCursor, now: float) -> ReserveSlots | Star
 
 
 def _choice(table: HostTable, request: Request, waited_s: float) -> Alternative | None:
-    """The first alternative that holds already and has a place where usable hosts are idle; None: what the job saved
-    would only be kept from others."""
+    """First alternative that already applies and fits on idle usable hosts.
+
+    None: slots gathered for the job would only be lost to others.
+    """
     key = ("ever", request, table.usable_version)
     choices = table.cached(key, lambda: choices_ever(table.emptied(), request))
     return next((one for one in choices if waited_s >= one.delay_s), None)
 
 
 def _size(allocation: Allocation) -> tuple[int, int]:
-    """Slots and MiB: a claim grows with either of them."""
+    """Slots and MiB of a claim; it is extended if either grows."""
     return sum(share.slots for share in allocation), sum(share.memory_mib for share in allocation)
 
 
 def _all_free(table: HostTable, request: Request, choice: Alternative, queue: Queue, most: Slots | None) -> Allocation:
-    """Free slots on hosts that could take part of the job, as many as it needs; first where its memory is free."""
+    """Free slots on hosts that could take a part of the job, as many as it needs; hosts with free memory first."""
     left, found = sum(role.tasks_min * role.slots_per_task for role in choice.roles), {}
     for role in choice.roles:
-        memory_mib = 0 if queue.reserves_memory else role.memory_mib  # what is not free yet may be kept when it is
+        memory_mib = 0 if queue.reserves_memory else role.memory_mib  # memory not free yet may be claimed later
         one_task = replace(
             role, tasks_min=1, tasks_max=1, one_host=False, ptile=0, block=0, stripe=0, memory_mib=memory_mib
         )
@@ -102,11 +104,11 @@ def _all_free(table: HostTable, request: Request, choice: Alternative, queue: Qu
 
 
 def _keepable(table: HostTable, row: int, role: RoleRequest) -> int:
-    """MiB of a host that the job can keep: what is free of what it needs there."""
+    """MiB of a host that the job can claim: the free part of its need."""
     return min(role.memory_mib, max(0, int(table.memory_free_mib[row])))
 
 
 def _usable(free: int, role: RoleRequest) -> int:
-    """Whole tasks, and no more than the job may have on one host."""
+    """Slots for whole tasks, at most those allowed on one host."""
     tasks = free // role.slots_per_task
     return (min(tasks, role.ptile) if role.ptile > 0 else tasks) * role.slots_per_task

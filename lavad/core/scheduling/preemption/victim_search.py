@@ -1,12 +1,11 @@
-"""Whom to ask for room: the fewest running jobs, whole, whose room lets a waiting job start with all its hosts.
+"""Search for victims: the fewest running jobs, whole, whose resources let a pending job start with all its hosts.
 
-Elastic jobs shrink before anybody is suspended or ended, as few of them and by as little as is enough.
+Elastic jobs shrink before any job is suspended or requeued, as few of them and by as little as possible.
 
-Among sets of equal size the one is taken that LSF would take first: by preference of the queues, then those that have
-run for the shortest time. Finding the fewest is a covering problem, so there are two ways. Where there are few
-candidates, sets are tried in that order, smallest first. Else they are gathered greedily, the one that helps most
-first, and then given back one by one as long as the job still fits. Either way the placement that decides is the
-scheduler's own, on a copy of the host table in which the victims' room is free.
+Among sets of equal size LSF's order decides: preference of the queues, then the shortest run time. Finding the minimum
+is a covering problem, so there are two ways. With few candidates, sets are tried in that order, smallest first. With
+many, they are gathered greedily by gain, then dropped one by one as long as the job still fits. In both cases the
+scheduler's own placement decides, on a copy of the host table in which the victims' resources are free.
 """
 
 import heapq
@@ -28,17 +27,17 @@ from lavad.core.scheduling.preemption.victims import PreemptionMode, Together, V
 from lavad.core.state.advance_reservations import Slots
 from lavad.core.state.hosts.table import HostTable
 
-CANDIDATES_MAX = 4096  # so many are considered, those first that LSF takes first; all of them only if that is too few
-_SETS_MAX = 6000  # sets of victims that are weighed, ...
+CANDIDATES_MAX = 4096  # candidates considered, in LSF's order; all of them only if these do not suffice
+_SETS_MAX = 6000  # sets of victims estimated, ...
 _TRIALS_SMALL, _TRIALS_LARGE = 400, 24  # ... and placed on a copy of the table; fewer where copies are large
 _LARGE = 256  # hosts
-_SHARES_TRIED = 8  # hosts of an elastic job that are tried one by one, so that those that came last are given up
-_HALF = 0.5  # what a host counts that is on the way to holding one more task
+_SHARES_TRIED = 8  # hosts of an elastic job tried one by one, so that the newest are released
+_HALF = 0.5  # weight of a fraction of a task
 
 
 @dataclass(frozen=True, slots=True)
 class VictimSet:
-    """Room for a job, and who is to make it. Without victims there is room enough that others lend or are leaving."""
+    """Allocation for a job, and the victims that must release it; none if lent or leaving resources suffice."""
 
     allocation: Allocation
     victims: tuple[Victim, ...]
@@ -53,14 +52,14 @@ def clear(
     elastic: Sequence[Key] = (),
     most: Slots | None = None,
 ) -> VictimSet | None:
-    """The fewest victims that let the request be placed; None if all of them together don't.
+    """Find the fewest victims that let the request be placed; None if all of them together do not.
 
     Args:
-        lenders: suspended attempts whose lent room the job may use.
-        victims: in the order in which they should be taken.
-        may_go_together: which sets may be taken; what holds for a set holds for each part of it.
-        elastic: attempts that may be asked to shrink, in order. They are, before anybody is suspended or ended.
-        most: so many slots of each host may the job have, whatever is free; None: all.
+        lenders: suspended attempts whose lent resources the job may use.
+        victims: candidates, in order of preference.
+        may_go_together: predicate for sets of victims; true for a set implies true for its subsets.
+        elastic: attempts that may shrink, in order; preferred to suspending or requeueing any job.
+        most: most slots the job may have on each host; None: all.
     """
     table = cluster.table.copy()
     for key in lenders:
@@ -81,7 +80,7 @@ def _give_back(table: HostTable, shares: Iterable[HostShare]) -> None:
 
 
 class _Search:
-    """Of victims for one request, on a table of its own."""
+    """Search of victims for one request, on its own copy of the host table."""
 
     def __init__(
         self,
@@ -99,12 +98,12 @@ class _Search:
         self.trials_left = self._trials = _TRIALS_SMALL if len(table) <= _LARGE else _TRIALS_LARGE
 
     def besides(self, taken: Sequence[Victim]) -> "_Search":
-        """A search for others, where these make room."""
+        """Search for further victims, with the resources of these free."""
         together: Together = lambda more: self.may_go_together([*taken, *more])  # noqa: E731
         return _Search(self.cluster, self._freed(taken), self.request, together, self.most)
 
     def try_with(self, victims: Sequence[Victim]) -> Allocation | None:
-        """Where the job would start if these made room."""
+        """Allocation of the job if these victims release their shares; None if it does not fit."""
         room = FreeResources(self._freed(victims))
         return place(room, self.request) if self.most is None else place_capped(room, Ceilings(self.most), self.request)
 
@@ -116,10 +115,10 @@ class _Search:
             _give_back(table, victim.gives)
         return table
 
-    # -- the fewest ----------------------------------------------------------------------------------------------------
+    # -- fewest victims ------------------------------------------------------------------------------------------------
 
     def fewest_of(self, victims: Iterable[Victim]) -> list[Victim]:
-        """Of these, of which only the first so many are considered unless that is too few; none if all are."""
+        """Fewest of these victims, of the first ``CANDIDATES_MAX`` if those suffice; empty if all do not."""
         source = iter(victims)
         some = list(islice(source, CANDIDATES_MAX))
         if self.try_with(some) is None:
@@ -129,7 +128,7 @@ class _Search:
         return self._fewest(some)
 
     def with_shrinks(self, elastic: Sequence[Key], victims: Iterable[Victim]) -> list[Victim]:
-        """Only jobs that shrink, if they are enough; else the fewest that make room as a whole, with or without."""
+        """Only shrinking jobs if they suffice; else the fewest whole victims, with or without shrinking jobs."""
         first, victims = tee(victims)
         within_reach = self._within_reach(elastic, islice(first, CANDIDATES_MAX))
         anywhere = givers(self.cluster, elastic, within_reach, self.may_go_together)
@@ -144,7 +143,7 @@ class _Search:
         return self._sparing(mixed) if mixed and not 0 < len(alone) <= whole else alone
 
     def _within_reach(self, elastic: Sequence[Key], victims: Iterable[Victim]) -> dict[str, int]:
-        """Hosts where the request could run if all these made room there, with all their slots."""
+        """Hosts, with all their slots, where the request could run if all these jobs released their shares."""
         table = self.table.copy()
         for key in elastic:
             _give_back(table, shares_of(self.cluster, key))
@@ -157,12 +156,12 @@ class _Search:
         return {table.names[row]: table.facts[row].slots for row in rows}
 
     def _ideal(self, elastic: Iterable[Key]) -> dict[str, int]:
-        """What the request would lack, host by host, where it would start if these jobs gave up nearly all."""
+        """Slots the request lacks by host, in the allocation it would get if these jobs released nearly everything."""
         allocation = self.try_with(all_but_one(self.cluster, elastic))
         return lacking(self.table, allocation) if allocation else {}
 
     def _mixed(self, givers: Sequence[Victim], victims: Iterable[Victim]) -> list[Victim]:
-        """The fewest whole victims that are enough where jobs shrink as well, and few of these; none if none are."""
+        """Fewest whole victims that suffice beside shrinking jobs, and few of the latter; empty if none do."""
         gives, whole = {one.key: one.gives for one in givers}, {}
 
         def rest(victim: Victim) -> Victim:
@@ -178,14 +177,14 @@ class _Search:
         return [*chosen, *more] if more else []
 
     def _fewest(self, candidates: list[Victim]) -> list[Victim]:
-        """Out of candidates that are enough together; none where those that may go together are not."""
+        """Fewest of the candidates, which suffice together; empty if those that may go together do not."""
         measure = _FreedCapacity(self.table, self._freed(candidates), self.request)
         useful = [one for one in candidates if measure.concerns(one)]
         gathered = self._without_needless(self._gathered(useful, measure))
         return self._smallest_set(useful, measure, len(gathered) or len(useful)) or gathered
 
     def _gathered(self, useful: list[Victim], measure: "_FreedCapacity") -> list[Victim]:
-        """The most helpful first, until the job fits; none if it does not."""
+        """Gather victims by gain, highest first, until the job fits; empty if it does not."""
         chosen: list[Victim] = []
         taken: set[int] = set()
         heap = [(-measure.gain(one), number) for number, one in enumerate(useful)]
@@ -202,7 +201,7 @@ class _Search:
             if not self.may_go_together([*chosen, useful[number]]):
                 continue
             chosen.append(useful[number])
-            for other in measure.add(useful[number]):  # who helps more now that these hosts are nearly free
+            for other in measure.add(useful[number]):  # their gain may have risen with these hosts nearly free
                 heapq.heappush(heap, (-measure.gain(useful[other]), other))
             if measure.is_enough and self.try_with(chosen) is not None:
                 return chosen
@@ -220,7 +219,7 @@ class _Search:
         return kept
 
     def _smallest_set(self, useful: list[Victim], measure: "_FreedCapacity", most: int) -> list[Victim] | None:
-        """The first set of the smallest size, in the order of taking; None when there are too many to look at."""
+        """First set of the smallest size, in order of preference; None if there are too many sets to try."""
         sets_left = _SETS_MAX
         for size in range(1, most + 1):
             for chosen in combinations(useful, size):
@@ -234,10 +233,10 @@ class _Search:
                     return list(chosen)
         return None
 
-    # -- no more than is needed ----------------------------------------------------------------------------------------
+    # -- smallest shrinks ----------------------------------------------------------------------------------------------
 
     def _sparing(self, chosen: list[Victim]) -> list[Victim]:
-        """The same, but jobs that shrink give no more than is needed, the last of them first."""
+        """Reduce what shrinking jobs release to what is needed, starting with the last of them."""
         self.trials_left = self._trials
         for number, one in reversed(list(enumerate(chosen))):
             if one.way is PreemptionMode.SHRINK:
@@ -248,7 +247,7 @@ class _Search:
         return [one for one in chosen if one.gives]
 
     def _where_needed(self, victim: Victim, chosen: Sequence[Victim]) -> Victim:
-        """Where it gives on many hosts only what it gives on those where the job would start, if that is enough."""
+        """Restrict a shrink over many hosts to those of the job's allocation, if that suffices."""
         if len(victim.gives) <= _SHARES_TRIED:
             return victim
         allocation = self.try_with(chosen) or ()
@@ -265,12 +264,12 @@ class _Search:
 
 
 def _rows_for(table: HostTable, request: Request, number: int) -> list[int]:
-    """Hosts that could take some of a role."""
+    """Rows that could take tasks of a role."""
     return FreeResources(table).candidates(request, request.roles, 0, number).all_rows()
 
 
 class _FreedCapacity:
-    """How near hosts are to holding the job, in tasks. A quick count that leaves the last word to the placement."""
+    """Estimate, in tasks, of how close hosts are to holding the job; the placement has the last word."""
 
     def __init__(self, table: HostTable, all_freed: HostTable, request: Request) -> None:
         role = request.roles[0]
@@ -298,11 +297,11 @@ class _FreedCapacity:
 
     @property
     def is_enough(self) -> bool:
-        """Do the tasks add up?"""
+        """True if the estimated tasks reach the minimum."""
         return self._total >= self._needed
 
     def concerns(self, victim: Victim) -> bool:
-        """Does it hold anything where the job could run?"""
+        """True if the victim holds resources where the job could run; it is then counted in."""
         rows = [self._table.rows[share.host] for share in victim.gives]
         if not any(row in self._rows for row in rows):
             return False
@@ -312,14 +311,14 @@ class _FreedCapacity:
         return True
 
     def gain(self, victim: Victim) -> float:
-        """How many tasks more there would be room for; parts of one count less than a half."""
+        """Tasks gained by this victim; fractions of a task count half."""
         gain = 0.0
         for row, free in self._with(victim):
             gain += self._worth(free) - self._tasks[row]
         return min(gain, self._needed - self._total + _HALF)
 
     def add(self, victim: Victim) -> set[int]:
-        """Take its room as free; the numbers of the others on its hosts."""
+        """Count the victim's resources as free; return the numbers of the other victims on its hosts."""
         others: set[int] = set()
         for row, free in self._with(victim):
             self._total -= int(self._tasks[row])
@@ -332,7 +331,7 @@ class _FreedCapacity:
         return others - {mine}
 
     def may_be_enough(self, victims: Sequence[Victim]) -> bool:
-        """Without changing anything: do the tasks add up with these, from where no victim was taken?"""
+        """True if the estimated tasks reach the minimum with only these victims; changes nothing."""
         free: dict[int, list[int]] = {}
         for victim in victims:
             for share in victim.gives:

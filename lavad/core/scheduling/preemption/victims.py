@@ -1,4 +1,4 @@
-"""Running jobs that may be asked for room, and the ways in which they make it."""
+"""Victims of preemption: running jobs that may release resources, and the modes of doing so."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from lavad.core.model import HostShare, Key
 
 
 class PreemptionMode(Enum):
-    """How a job makes room."""
+    """Mode in which a victim releases resources."""
 
     SHRINK = "it runs on with less"
     SUSPEND = "it stands still and lends what it holds"
@@ -18,25 +18,25 @@ class PreemptionMode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Victim:
-    """A running attempt that may be asked, and what it would give: a part, what it lends while suspended, or all."""
+    """Running attempt with the shares it would release: a part, what it lends while suspended, or all."""
 
     key: Key
     way: PreemptionMode
     gives: tuple[HostShare, ...]
 
 
-Together = Callable[[Sequence[Victim]], bool]  # may these be taken together? What holds for a set holds for its parts
+Together = Callable[[Sequence[Victim]], bool]  # true if these may be taken together; then so may each subset
 
 
 def lent_part(share: HostShare, what: tuple[str, ...]) -> HostShare:
-    """What others may use of a share whose holder is suspended."""
+    """Part of a suspended job's share that others may use."""
     slots = share.slots if "slots" in what else 0
     memory = share.memory_mib if "mem" in what else 0
     return HostShare(share.host, slots, memory, share.gpus if "gpus" in what else ())
 
 
 def lends(cluster: Cluster) -> tuple[str, ...]:
-    """What suspended jobs lend here: their slots, and what is listed as preemptable."""
+    """Resources that suspended jobs lend here: slots, and those listed in PREEMPTABLE_RESOURCES."""
     listed = cluster.policy.preemptable_resources
     return ("slots", *(name for name, words in _LENT.items() if listed & words))
 
