@@ -1,6 +1,6 @@
-"""Buckets for which nothing fitted, by their smallest need: not looked at again until room for that need appears.
+"""Blocked buckets by their minimum need: skipped until some host has enough free resources for that need.
 
-Those that freed hosts could fit come out in scheduling order without a look at each: ``columns`` and ``woken``.
+Those that freed hosts unblock are found in scheduling order without examining each: see ``blocked_columns``.
 """
 
 from collections.abc import Container, Iterable, Mapping
@@ -21,7 +21,7 @@ from lavad.core.scheduling.queueing.ordering import Rank
 from lavad.core.state.hosts.table import HostTable
 from lavad.core.state.pending import BucketKey
 
-_FEW = 32  # so many are compared one by one: arrays would take longer
+_FEW = 32  # compared one by one: arrays would take longer
 _NEVER = int(np.iinfo(np.int64).max)
 _NO_NEED = MinimumNeed(*[_NEVER] * len(MinimumNeed._fields))
 _NO_RANK: First = (float("inf"), float("inf"), float("inf"), float("inf"))
@@ -29,7 +29,7 @@ _BEFORE_ALL: First = (float("-inf"), 0.0, 0.0, 0.0)
 
 
 class BlockedBuckets:
-    """Which buckets wait for room, for how much, and with which rank. A bucket's place is a column number."""
+    """Blocked buckets with their needs and ranks. A bucket's place is a column number."""
 
     def __init__(self) -> None:
         self._needs: list[MinimumNeed] = []
@@ -38,10 +38,10 @@ class BlockedBuckets:
         self._lanes: list[int] = []
         self._places: dict[BucketKey, int] = {}
         self._spare: list[int] = []
-        self.others = 0  # how many of them are not plain
-        self._least = _NEVER  # slots in all, and none of them needs fewer; raised when somebody looks in vain
-        self._watching: dict[str, set[BucketKey]] = {}  # by the value that may let them start
-        self._columns = BlockedColumns(self._needs, self._ranks)  # the same, for many at once
+        self.others = 0  # number of those that need more than slots
+        self._least = _NEVER  # lower bound of the slots any of them needs; raised after a vain search
+        self._watching: dict[str, set[BucketKey]] = {}  # by the resource value they wait for
+        self._columns = BlockedColumns(self._needs, self._ranks)  # the same data for vector comparison
 
     def __len__(self) -> int:
         return len(self._places)
@@ -50,13 +50,13 @@ class BlockedBuckets:
         return key in self._places
 
     def add(self, key: BucketKey, need: MinimumNeed, rank: Rank, lane: int = 0) -> None:
-        """Nothing fitted for this bucket, whose first job has that rank in that lane."""
+        """Block a bucket whose first job has this rank, in this share queue."""
         place = self._places.get(key)
         if place is None:
             place = self._places[key] = self._spare.pop() if self._spare else self._new_place()
             self._keys[place] = key
             self.others += not key.is_plain
-            if not (key.is_plain or key.chunk):  # those look at no values
+            if not (key.is_plain or key.chunk):  # these depend on no resource values
                 for name in watched_by(key.request):
                     self._watching.setdefault(name, set()).add(key)
         if need.slots_in_all < self._least:
@@ -74,7 +74,7 @@ class BlockedBuckets:
         return len(self._keys) - 1
 
     def discard(self, key: BucketKey) -> None:
-        """The bucket is to be looked at, or is gone."""
+        """Unblock a bucket, because it is due or empty."""
         place = self._places.pop(key, None)
         if place is not None:
             self._keys[place] = None
@@ -95,33 +95,33 @@ class BlockedBuckets:
 
     @property
     def watched(self) -> Mapping[str, object]:
-        """Values that some of these buckets wait for, as they are now and will be."""
+        """Live view of the resource values for which some of these buckets wait."""
         return self._watching
 
     def watching(self, names: Iterable[str]) -> list[BucketKey]:
-        """Buckets that wait for one of these values, the oldest first."""
+        """Buckets that wait for one of these values, oldest first."""
         found = {key for name in names for key in self._watching.get(name, ())}
         return sorted(found)
 
     def key(self, place: int) -> BucketKey | None:
-        """The bucket at a place; None when it is not blocked any more."""
+        """Bucket at a place; None if it is not blocked any more."""
         return self._keys[place]
 
     def need(self, place: int) -> MinimumNeed:
-        """What the bucket at a place waits for."""
+        """Minimum need of the bucket at a place."""
         return self._needs[place]
 
     def rank(self, place: int) -> First:
-        """Of the bucket's first job when it was blocked."""
+        """Rank of the bucket's first job when it was blocked."""
         return self._ranks[place]
 
     def of_queues(self, queues: Container[str]) -> list[int]:
-        """Places of all blocked buckets of these queues, the one that goes first at the end."""
+        """Places of the blocked buckets of these queues, first in scheduling order at the end."""
         found = [place for key, place in self._places.items() if key.queue in queues]
         return sorted(found, key=self.rank, reverse=True)
 
     def fitting(self, slots: int) -> list[BucketKey]:
-        """Buckets that need no more slots in all."""
+        """Buckets that need at most ``slots`` slots in total."""
         if len(self._places) > _FEW:
             return [key for place in self._columns.fitting(slots) if (key := self._keys[place]) is not None]
         needs_now = self._needs
@@ -131,7 +131,7 @@ class BlockedBuckets:
         return found
 
     def may_fit(self, slots: int) -> bool:
-        """Could one of them need no more slots in all?"""
+        """True if one of them might need at most ``slots`` slots in total; it may err on the side of true."""
         return self._least <= slots and bool(self._places)
 
     def _least_now(self) -> int:
@@ -140,9 +140,9 @@ class BlockedBuckets:
     def woken_by(
         self, table: HostTable, rows: set[int], vain: Container[BucketKey], has_lanes: bool
     ) -> dict[int, UnblockedBuckets]:
-        """Buckets whose need fits one of these hosts now, by lane; without the ``vain`` ones.
+        """Buckets whose need fits one of these hosts now, by share queue, without those already tried (``vain``).
 
-        Where nobody ``has_lanes`` all of them are in lane 0.
+        If fairshare is not used (``has_lanes`` false), all of them are in share queue 0.
         """
         if not self._places or not rows:
             return {}
@@ -169,7 +169,7 @@ class BlockedBuckets:
         return [place for place in hopeful if _fits_one(needs[place], rooms)]
 
     def _by_lane(self, places: Iterable[int]) -> dict[int, list[UnblockedPart]]:
-        """One part for each lane, to be sorted when somebody asks for it."""
+        """One part for each share queue, sorted on first use."""
         found: dict[int, list[int]] = {}
         for place in places:
             found.setdefault(self._lanes[place], []).append(place)
@@ -180,14 +180,14 @@ class BlockedBuckets:
 
 
 class _Gangs:
-    """Gangs that all open hosts together have slots for. The count is made once for those that are alike."""
+    """Parallel jobs that fit on the free slots of all open hosts; one count serves all jobs of equal task size."""
 
     def __init__(self, table: HostTable) -> None:
         self._table = table
         self._tasks: dict[tuple[int, int], int] = {}  # by slots per task and tasks per host
 
     def have_room(self, need: MinimumNeed) -> bool:
-        """Could there be room for one with that need? Of what is no gang nothing is known."""
+        """False if too few tasks of that need fit on all hosts; always true for needs of one task."""
         return need.tasks <= 1 or need.tasks <= self._most(need.slots_per_task, need.tasks_per_host)
 
     def _most(self, slots_per_task: int, tasks_per_host: int) -> int:
@@ -205,7 +205,7 @@ def _fits_one(need: MinimumNeed, rooms: set[tuple[int, int, int]]) -> bool:
 
 
 def _largest(rooms: set[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Those that no other one covers: whatever fits some room fits one of these."""
+    """Free resources of hosts not dominated by another's: what fits any host fits one of these."""
     found: list[tuple[int, int, int]] = []
     for slots, memory, gpus in sorted(rooms, reverse=True):
         if not any(memory <= more_memory and gpus <= more_gpus for _, more_memory, more_gpus in found):
@@ -214,7 +214,7 @@ def _largest(rooms: set[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
 
 
 def _distinct_rooms(table: HostTable, rows: set[int]) -> set[tuple[int, int, int]]:
-    """Free (slots, memory, gpus) of those of the hosts that are open; many hosts are alike."""
+    """Distinct free (slots, memory, GPUs) of the open ones of these hosts."""
     if len(rows) <= _FEW:
         return {table.room_of(row) for row in rows if table.is_open(row)}
     open_rows = table.open_rows()

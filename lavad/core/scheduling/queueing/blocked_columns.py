@@ -1,9 +1,9 @@
-"""Needs and ranks of blocked buckets as columns, in blocks, and those of them that freed hosts unblock.
+"""Needs and ranks of blocked buckets as columns, in blocks, and the search for those that freed hosts unblock.
 
-Many needs are compared at once, and no column is copied to grow. A block knows a rank that none of its buckets
-precedes, so that a search for the first need skips most blocks. Unblocked buckets come in parts in scheduling order,
-and a part is read only when its bound says that the first of all may be there: of 100,000 that fit one free slot one
-job starts, and then no host has room.
+Many needs are compared at once, and no column is copied to grow. Each block has a bound, a rank that none of its
+buckets precedes, so a search for the first one skips most blocks. Unblocked buckets come in parts in scheduling order,
+and a part is read only when its bound may be first: of 100,000 buckets that fit one free slot one job starts, and then
+no host has free slots.
 """
 
 import heapq
@@ -24,7 +24,7 @@ First = tuple[float, float, float, float]  # the rank of a bucket's first job
 
 
 class UnblockedPart:
-    """Some blocked buckets. None of those that ``find`` finds goes before ``bound``."""
+    """Part of the unblocked buckets; none that ``find`` returns precedes ``bound``."""
 
     __slots__ = ("_find", "_places", "bound")
 
@@ -35,16 +35,16 @@ class UnblockedPart:
 
     @property
     def places(self) -> list[int]:
-        """Those that are left, the first at the end."""
+        """Remaining places, first in scheduling order at the end."""
         if self._places is None:
             self._places = self._find()
         return self._places
 
 
 class UnblockedBuckets:
-    """Places of blocked buckets; false when none is left.
+    """Places of unblocked buckets in scheduling order; false if none is left.
 
-    ``rank`` tells the rank at a place, ``is_hopeful`` whether the bucket there is to be looked at at all.
+    ``rank`` returns the rank at a place; ``is_hopeful`` is false for buckets to skip.
     """
 
     __slots__ = ("_heap", "_is_hopeful", "_rank")
@@ -58,7 +58,7 @@ class UnblockedBuckets:
         self._is_hopeful = is_hopeful
 
     def __bool__(self) -> bool:
-        """Also brings the place that goes first to the top."""
+        """True if a bucket is left; its place is then at the top of the heap."""
         heap = self._heap
         while heap:
             bound, number, part = heap[0]
@@ -76,11 +76,11 @@ class UnblockedBuckets:
 
     @property
     def first(self) -> int:
-        """The place that goes first; somebody must have asked whether one is left."""
+        """Place that is first in scheduling order; valid after a true ``bool()``."""
         return self._heap[0][2].places[-1]
 
     def pop(self) -> int:
-        """Take the first one out; somebody must have asked whether one is left."""
+        """Remove and return the first place; valid after a true ``bool()``."""
         return self._heap[0][2].places.pop()
 
 
@@ -94,20 +94,20 @@ NOBODY_WOKEN = UnblockedBuckets((), _nowhere, bool)
 _BITS = 10
 _WIDTH = 1 << _BITS  # places a block
 _NEVER = int(np.iinfo(np.int64).max)
-_NOTED_MAX = 1024  # entered together, so that nobody has to wait for all of a pass
+_NOTED_MAX = 1024  # entered together, so that a slice never has to enter those of a whole pass
 _FIELDS = 4  # of a need: slots, memory and GPUs on one host, slots in all
 _PARTS = 4  # of a rank
 
 
 class HostsFree(NamedTuple):
-    """What there is: slots, memory in MiB and GPUs of some hosts, and how many slots are open on all hosts."""
+    """Free resources: (slots, memory in MiB, GPUs) of some hosts, and the free slots of all hosts."""
 
     of_hosts: list[tuple[int, int, int]]
     slots_open: int
 
 
 class _Block:
-    """Places in a row. Those that nobody has need more than there will ever be."""
+    """Block of consecutive places. Empty ones have a need that is never met."""
 
     def __init__(self, number: int) -> None:
         self.begins = number << _BITS
@@ -116,7 +116,7 @@ class _Block:
         self._ranks: NDArray[np.float64] = np.full((_PARTS, _WIDTH), np.inf)
 
     def enter(self, places: list[int], needs: Sequence[MinimumNeed], ranks: Sequence[First]) -> None:
-        """What is at these places now."""
+        """Copy the needs and ranks of these places into the columns."""
         at = np.array(places) - self.begins
         count = len(places)
         values = chain.from_iterable([needs[place][:_FIELDS] for place in places])
@@ -126,7 +126,7 @@ class _Block:
         self.bound = self._first()
 
     def _first(self) -> First:
-        """A rank that none here goes before, and that differs from the first by the job's number alone."""
+        """Lower bound of the ranks here, which differs from the first rank at most in the job number."""
         queue, job_priority, position, _ = self._ranks
         first_queue = queue.min()
         leads = queue == first_queue
@@ -135,11 +135,11 @@ class _Block:
         return float(first_queue), float(first_priority), float(position[leads].min()), 0.0
 
     def fitting(self, slots: int) -> list[int]:
-        """Places that need no more slots in all."""
+        """Places that need at most ``slots`` slots in total."""
         return (np.flatnonzero(self._needs[3] <= slots) + self.begins).tolist()
 
     def find(self, rooms: HostsFree) -> list[int]:
-        """Places whose need fits one of the hosts and all together, the one that goes first at the end."""
+        """Places whose need fits one of the hosts and the total, first in scheduling order at the end."""
         needs = self._needs
         hit = np.zeros(_WIDTH, dtype=bool)
         for slots, memory, gpus in rooms.of_hosts:
@@ -151,7 +151,7 @@ class _Block:
 
 
 class BlockedColumns:
-    """Of all places. ``needs`` and ``ranks`` are what they are made from; the owner notes where these change."""
+    """Columns of all places, made from ``needs`` and ``ranks``; the owner notes where these change."""
 
     def __init__(self, needs: Sequence[MinimumNeed], ranks: Sequence[First]) -> None:
         self._needs = needs
@@ -160,7 +160,7 @@ class BlockedColumns:
         self._noted: set[int] = set()
 
     def note(self, place: int) -> None:
-        """Something else is at that place now."""
+        """Note that need or rank at this place has changed."""
         self._noted.add(place)
         if len(self._noted) >= _NOTED_MAX:
             self._enter()
@@ -176,11 +176,11 @@ class BlockedColumns:
             self._blocks[number].enter(places, self._needs, self._ranks)
 
     def fitting(self, slots: int) -> list[int]:
-        """Places that need no more slots in all."""
+        """Places that need at most ``slots`` slots in total."""
         self._enter()
         return [place for block in self._blocks for place in block.fitting(slots)]
 
     def parts(self, rooms: HostsFree) -> list[UnblockedPart]:
-        """Places whose need fits, to be found when somebody asks."""
+        """One part for each block, searched on first use."""
         self._enter()
         return [UnblockedPart(block.bound, partial(block.find, rooms)) for block in self._blocks]

@@ -1,4 +1,4 @@
-"""A bucket's jobs and array elements one after the other, in scheduling order; nothing is changed by looking."""
+"""Cursor over one bucket's jobs and array elements in scheduling order; it changes nothing."""
 
 import heapq
 from collections.abc import Container
@@ -12,11 +12,10 @@ from lavad.core.state.records import ArrayRecord
 
 
 class JobCursor:
-    """Stands on one job of a bucket, at first before all, or behind those that were passed by somebody else.
+    """Cursor on one job of a bucket; it starts before the first, or after ``passed`` entries.
 
-    Elements of an array share a rank and come by index.
-
-    The records of jobs are looked at only where something depends on it: of a million jobs most are in no cache.
+    Elements of an array share a rank and come by index. Job records are read only where a result depends on them: of a
+    million jobs most are not in the processor's caches.
     """
 
     __slots__ = ("_at", "_bucket", "_elements", "_queue", "_ranking", "index", "job", "key", "rank")
@@ -30,11 +29,11 @@ class JobCursor:
         self._ranking = ranking
         self._bucket = bucket
         self._queue = ranking.steady_queue(bucket.key)
-        self._at = passed  # so many entries
+        self._at = passed  # number of entries passed
         self._elements: islice[int] | None = None  # of the array it stands on
 
     def advance(self) -> bool:
-        """Step to the next job; False at the end, or where the queue starts nothing."""
+        """Move to the next job; False at the end, or if the queue starts no jobs."""
         if self._elements is not None and self._advance_in_array():
             return True
         bucket = self._bucket
@@ -67,17 +66,17 @@ class JobCursor:
 
     @property
     def run_limit_s(self) -> int:
-        """The job's run limit; 0: it has none."""
+        """Run limit of the job in seconds; 0 for none."""
         return self._ranking.cluster.jobs[self.job].shared.run_limit_s
 
     @property
     def place(self) -> tuple[Rank, int]:
-        """Where the job stands among all others."""
+        """Position of the job in the order of all candidates."""
         return self.rank, self.index
 
 
 def blocked_in_order(ranking: Ranking, blocked: BlockedBuckets, queues: Container[str]) -> list[tuple[Rank, JobCursor]]:
-    """Blocked buckets of these queues as a heap, each with a cursor on its first job."""
+    """Heap of the blocked buckets of these queues, each with a cursor on its first job."""
     found = []
     for place in blocked.of_queues(queues):
         key = blocked.key(place)

@@ -1,10 +1,10 @@
-"""Turns of due buckets, the first one first: a heap as long as they are few, in pages by position when they are many.
+"""Priority queue of due buckets: a heap while short, divided into pages by position when long.
 
-A heap of 100,000 tuples is in no processor cache, and each pop goes through 17 levels of it. So the turns of a page lie
-there as they came until it is their page's time. Then they are sorted at once, which takes a fraction of what it costs
-to take them out of a heap one by one.
+A heap of 100,000 tuples fits in no processor cache, and each pop goes through 17 levels of it. So the entries of a page
+stay unsorted until the page is opened, and are then sorted at once: a fraction of the cost of popping them one by one.
 
-Invariants: every turn of a later page goes after all of the open page and of the heap; both are empty only if all is.
+Invariants: every entry of a later page comes after all of the open page and of the heap; both are empty only if the
+queue is.
 """
 
 import heapq
@@ -13,8 +13,8 @@ from operator import itemgetter
 
 from lavad.core.scheduling.queueing.ordering import Turn
 
-_NEAR_MAX = 4096  # turns in the heap before they are put into pages
-_WIDTH = 1024  # positions a page: as many jobs, if they were not moved
+_NEAR_MAX = 4096  # entries in the heap before it is divided into pages
+_WIDTH = 1024  # positions in a page: as many jobs, unless btop or bbot moved some
 _FIRST = float("-inf")
 _Page = tuple[int, float, float]
 _position, _job = itemgetter(2), itemgetter(3)
@@ -26,16 +26,16 @@ def _page_of(turn: Turn) -> _Page:
 
 
 class DueQueue:
-    """A priority queue."""
+    """Priority queue of queue entries."""
 
     __slots__ = ("_far", "_heap", "_open", "_page", "_pages")
 
     def __init__(self, turns: Iterable[Turn] = ()) -> None:
-        self._heap = list(turns)  # where there are pages: what came when its page was open, or behind it
+        self._heap = list(turns)  # with pages: entries pushed for the open page or an earlier one
         heapq.heapify(self._heap)
-        self._open: list[Turn] = []  # the page whose time it is, its first turn at the end
-        self._page: _Page | None = None  # which one that is; None: there are no pages
-        self._pages: list[_Page] = []  # later ones, as a heap
+        self._open: list[Turn] = []  # the open page, first entry at the end
+        self._page: _Page | None = None  # key of the open page; None: no pages
+        self._pages: list[_Page] = []  # heap of later pages
         self._far: dict[_Page, list[Turn]] = {}
 
     def __bool__(self) -> bool:
@@ -43,13 +43,13 @@ class DueQueue:
 
     @property
     def first(self) -> Turn:
-        """The turn that ``pop`` would take out. There must be one."""
+        """Entry that ``pop`` would return; the queue must not be empty."""
         if not self._heap:
             return self._open[-1]
         return min(self._heap[0], self._open[-1]) if self._open else self._heap[0]
 
     def push(self, turn: Turn) -> None:
-        """One more turn."""
+        """Add an entry."""
         if self._page is not None and (page := _page_of(turn)) > self._page:
             self._put_aside(page, turn)
             return
@@ -58,7 +58,7 @@ class DueQueue:
             self._divide()
 
     def pop(self) -> Turn:
-        """Take the first turn out."""
+        """Remove and return the first entry."""
         near, heap = self._open, self._heap
         turn = near.pop() if near and not (heap and heap[0] < near[-1]) else heapq.heappop(heap)
         if not (near or heap) and self._page is not None:
@@ -66,7 +66,7 @@ class DueQueue:
         return turn
 
     def push_pop(self, turn: Turn) -> Turn:
-        """One more turn, and then the first one out."""
+        """Add an entry, then remove and return the first one."""
         if self._page is None:
             return heapq.heappushpop(self._heap, turn)
         page = _page_of(turn)
@@ -93,7 +93,7 @@ class DueQueue:
         self._turn_over()
 
     def _turn_over(self) -> None:
-        """The next page's time has come."""
+        """Open the next page."""
         if not self._pages:
             self._page = None
             return

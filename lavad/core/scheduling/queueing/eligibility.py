@@ -1,6 +1,6 @@
-"""Whether jobs of one kind may be started at all now, whatever hosts there are: queue, windows, deadlines.
+"""Eligibility of jobs of one scheduling class, regardless of hosts: queue state, windows, deadlines.
 
-One place for the scheduler, which passes such buckets over, and for whoever asks why a job waits.
+Used by the scheduler, which skips such buckets, and by the queries for pending reasons.
 """
 
 from typing import TYPE_CHECKING
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 def obstacle(
     cluster: "Cluster", queue: "Queue | None", run_limit_s: int, deadline: float, now: float
 ) -> tuple[int, str] | None:
-    """Number and sentence of what keeps such jobs of this queue from being started now, or None.
+    """Number and text of the pending reason that holds such jobs of this queue back now, or None.
 
-    A job that could not finish in time is not started: before its queue's run windows close, or before its deadline.
+    A job is held back if it could not finish before its queue's run window closes, or before its deadline.
     """
     if queue is None or not queue.active:
         return r.QUEUE_INACTIVE

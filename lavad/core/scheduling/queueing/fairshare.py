@@ -1,10 +1,10 @@
-"""Whose bucket goes next where queues are shared: each account has its own lane, and lanes compete.
+"""Fairshare selection: each account has its own queue of buckets, and accounts compete by dynamic priority.
 
-Inside a lane buckets stand in one order that never changes (queue, job priority, position, job), so a start costs no
-more than putting one account back into its place. All queues without shares have one lane in common.
+Within a share queue buckets stand in one fixed order (queue, job priority, position, job), so a start costs one move of
+an account in a heap. All queues without fairshare have one share queue in common.
 
-Invariants: during a pass the priority of an account only falls, by what it starts; so the place that was noted for it
-in a heap is never too far behind, and it is enough to look again at whoever comes out first.
+Invariants: during a pass the priority of an account only falls, through its starts; so an account's noted position in a
+heap is never too late, and only the first one has to be checked again.
 """
 
 import heapq
@@ -20,10 +20,10 @@ NOBODY: First = (2.0**62, 0.0, 0.0)
 
 
 class ShareQueue:
-    """Due buckets and, during a slice, woken ones, of one account and queue priority.
+    """Due buckets and, during a slice, unblocked ones, of one account and queue priority.
 
-    ``order`` has due buckets by the rank they had when they became due; a rank is checked when its turn comes.
-    ``woken`` are blocked buckets that freed hosts might fit.
+    ``order`` holds due buckets by the rank they had when they became due; it is checked when they are popped. ``woken``
+    holds blocked buckets that freed hosts might fit.
     """
 
     __slots__ = ("account", "number", "order", "priority", "tree", "woken")
@@ -32,7 +32,7 @@ class ShareQueue:
         self, number: int, tree: Tree | None = None, account: Account | None = None, priority: int = 0
     ) -> None:
         self.number = number
-        self.priority = priority  # of the queues whose buckets stand here
+        self.priority = priority  # of the queues of its buckets
         self.tree = tree
         self.account = account
         self.order = DueQueue()
@@ -42,7 +42,7 @@ class ShareQueue:
         return self.number < other.number
 
     def first(self, blocked: BlockedBuckets) -> First:
-        """Rank of the bucket that goes first here; ``NOBODY`` when the lane is empty."""
+        """Rank of the first bucket; one behind all others if the share queue is empty."""
         first: First = self.order.first[:4] if self.order else NOBODY
         return min(first, blocked.rank(self.woken.first)) if self.woken else first
 
@@ -51,7 +51,7 @@ _Noted = tuple[float, First, int, Account]
 
 
 class FairshareSelector:
-    """The accounts of one tree that have something to start in queues of one priority, level by level."""
+    """Accounts of one share tree with candidates in queues of one priority, level by level."""
 
     def __init__(self, ranking: Ranking, tree: Tree, blocked: BlockedBuckets) -> None:
         self._ranking = ranking
@@ -59,10 +59,10 @@ class FairshareSelector:
         self._blocked = blocked
         self._lanes: dict[Account, ShareQueue] = {}
         self._heaps: dict[Account, list[_Noted]] = {}
-        self._noted: set[Account] = set()  # those that stand in a heap
+        self._noted: set[Account] = set()  # accounts in a heap
 
     def enter(self, lane: ShareQueue) -> None:
-        """The lane has something to start."""
+        """Add a share queue that has candidates."""
         account = lane.account
         assert account is not None
         self._lanes[account] = lane
@@ -74,13 +74,13 @@ class FairshareSelector:
             heapq.heappush(self._heaps.setdefault(one.parent, []), self._note(one))
 
     def _note(self, account: Account) -> _Noted:
-        """Where the account stands among its siblings: by priority, then who was there first."""
+        """Order of the account among its siblings: by dynamic priority, then first come, first served."""
         lane = self._lanes.get(account)
         first = lane.first(self._blocked) if lane is not None else (0.0, 0.0, float(account.place))
         return -self._ranking.priority(self._tree, account), first, account.place, account
 
     def winner(self) -> ShareQueue | None:
-        """The lane whose turn it is; None when nobody is left."""
+        """Share queue of the account with the best priority; None if no account has candidates."""
         return self._winner_of(self._tree.root)
 
     def _winner_of(self, group: Account) -> ShareQueue | None:

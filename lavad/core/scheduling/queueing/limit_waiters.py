@@ -1,8 +1,8 @@
-"""Buckets that wait for a limit: not looked at until what is in use of it falls, and then one after the other.
+"""Buckets that wait for a limit: skipped until its usage falls, and then released one after the other.
 
-For each limit there is one heap a lane, in the order of the lane. When the limit has fallen the first of each is
-called; the next is called when the first has its turn, and only as long as there may be enough left for any of them.
-Those that had their turn in vain stand back until the limit falls again.
+Each limit has one heap for each share queue, in its order. When the usage has fallen the first bucket of each is
+released; the next one follows when the first is served, and only while enough may be left for any of them. Buckets
+refused again wait until the usage falls once more.
 """
 
 import heapq
@@ -16,7 +16,7 @@ _TINY = 1e-9
 
 
 class _Queue:
-    """Those of one limit. ``least`` is no more than the least that any of them needs."""
+    """Waiters of one limit. ``least`` is a lower bound of what any of them needs."""
 
     __slots__ = ("back", "heaps", "least")
 
@@ -27,7 +27,7 @@ class _Queue:
 
 
 class LimitWaiters:
-    """Which buckets wait for which limit. ``called`` are those that are due now because that limit has fallen."""
+    """Buckets waiting for limits. ``called`` are those due now because the usage of that limit has fallen."""
 
     def __init__(self) -> None:
         self.called: dict[BucketKey, Counter] = {}
@@ -38,22 +38,22 @@ class LimitWaiters:
         return len(self._limits)
 
     def add(self, counter: Counter, lane: ShareQueue, rank: Rank, key: BucketKey) -> None:
-        """The bucket, whose first job has that rank, waits for this limit."""
+        """Add a bucket, whose first job has this rank, as waiter for this limit."""
         self._limits[key] = counter
         queue = self._queues.setdefault(counter, _Queue())
         queue.least = min(queue.least, least_of(counter.rule, key.request))
         queue.back.append((lane, rank, key))
 
     def discard(self, key: BucketKey) -> None:
-        """The bucket is to be looked at, or waits for something else."""
+        """Remove a bucket that is due or waits for something else."""
         self._limits.pop(key, None)
 
     def call(self, key: BucketKey, counter: Counter) -> None:
-        """The bucket is due; when its turn comes the next one is to follow."""
+        """Mark the bucket as released; when it is served the next one follows."""
         self.called[key] = counter
 
     def fall(self, counter: Counter) -> list[ShareQueue]:
-        """The limit has fallen; the lanes in which some bucket waits for it."""
+        """Requeue the waiters of a limit whose usage has fallen; return the share queues that have some."""
         queue = self._queues.get(counter)
         if queue is None:
             return []
@@ -63,7 +63,7 @@ class LimitWaiters:
         return list(queue.heaps)
 
     def pop(self, counter: Counter, lane: ShareQueue, left: float) -> BucketKey | None:
-        """The first of the lane that waits for this limit, which has so much left; None when none of them can go."""
+        """First waiter of the share queue for this limit; None if there is none, or ``left`` is too little."""
         queue = self._queues.get(counter)
         if queue is None or left + _TINY < queue.least:
             return None

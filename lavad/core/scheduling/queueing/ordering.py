@@ -1,13 +1,13 @@
-"""Which job goes next: queue priority, then (where queues are shared) the account whose turn it is, then job priority,
-then the order of the queue. Which account's turn it is, is a matter of ``lanes``; here is the rest.
+"""Scheduling order: queue priority, then the account (with fairshare), then job priority, then the queue's own order.
+
+Accounts are selected in ``fairshare``; the rest is here.
 
 A queue's order is that of submission, or by slowdown: the job goes first whose expected slowdown, (wait + run limit)
 over run limit, is largest, so that short jobs wait for a short time and long ones for a long time. That is highest
 response ratio next (Brinch Hansen, "An analysis of response ratio scheduling", IFIP Congress 1971) with run limits as
 run times; in backfilling it is known as largest expansion factor first (Srinivasan et al., "Selective reservation
-strategies for backfill job scheduling", JSSPP 2002). The waiting time of what it puts off is bounded: when the job that
-was submitted first has waited longer than the whole machine would need to clear the queue, and some more, it goes
-before all others.
+strategies for backfill job scheduling", JSSPP 2002). The wait of jobs put off by it is bounded: once the job submitted
+first has waited longer than the whole cluster would need to clear the queue, with a margin, it goes before all others.
 """
 
 from typing import NamedTuple, Protocol
@@ -20,15 +20,15 @@ from lavad.core.scheduling.queueing.eligibility import obstacle
 from lavad.core.state.fairshare import Account, Tree
 from lavad.core.state.pending import BucketKey, PendingEntry
 
-UNKNOWN_RUN_S = 86_400  # a job without a run limit counts as one of a day
-PATIENCE = 1.2  # times the work that waits in the queue, divided by the machine
+UNKNOWN_RUN_S = 86_400  # assumed run time of jobs without a run limit
+PATIENCE = 1.2  # longest wait, in multiples of the time the cluster needs for the queue's pending work
 PATIENCE_S_MIN = 3600.0
 _FIRST = float("-inf")
-_UNKNOWN = 2**62  # no priority of a queue
+_UNKNOWN = 2**62  # not the priority of any queue
 
 
 class Rank(NamedTuple):
-    """Smaller goes first. Queues of equal priority are served together."""
+    """Order of a pending job, smaller first. Queues of equal priority are served together."""
 
     queue: int
     job_priority: float
@@ -36,32 +36,32 @@ class Rank(NamedTuple):
     job: int
 
 
-Turn = tuple[int, float, float, int, BucketKey]  # a rank and whose it is; flat, because heaps compare so often
+Turn = tuple[int, float, float, int, BucketKey]  # a rank and its bucket; flat, for fast comparison in heaps
 
 
 class Adviser(Protocol):
-    """Whoever lets some buckets go before others, whatever their queues are."""
+    """Policy that lets some buckets go before others, regardless of their queues."""
 
     def ranked(self, key: BucketKey, rank: Rank) -> Rank:
-        """The rank that counts."""
+        """Effective rank of a bucket."""
 
 
 class Ranking:
-    """Ranks under one policy, as of one moment after the other."""
+    """Ranks under one policy, at successive moments."""
 
     def __init__(self, cluster: Cluster, now: float, adviser: Adviser | None = None) -> None:
         self.cluster = cluster
         self._adviser = adviser
         self.now = now
         self._queues = cluster.policy.by_name
-        self._promoted: dict[str, int] = {}  # queue -> the job that has waited too long, or 0
+        self._promoted: dict[str, int] = {}  # by queue, the job that has waited too long, or 0
         self._trees = cluster.shares.trees
         self._priorities: dict[Account, float] = {}
-        self.steady: dict[str, int | None] = {}  # by queue, what ``steady_queue`` has found out
-        self._taken: dict[Account, list[int]] = {}  # slots and committed slot-seconds of what has been decided since
+        self.steady: dict[str, int | None] = {}  # by queue, results of ``steady_queue``
+        self._taken: dict[Account, list[int]] = {}  # slots and committed slot-seconds of starts decided since
 
     def renew(self, now: float, adviser: Adviser | None) -> None:
-        """It is another moment: what depends on time, and on what was started since, has to be found out anew."""
+        """Set the present time, and discard everything that depends on time or on starts since."""
         self.now = now
         if adviser is not self._adviser:
             self._adviser = adviser
@@ -71,9 +71,9 @@ class Ranking:
         self._taken.clear()
 
     def steady_queue(self, key: BucketKey) -> int | None:
-        """The queue's part of the bucket's ranks, if nothing else than their entries decides about the rest of them.
+        """Queue part of the bucket's ranks, if the rest follows from its entries alone and time changes nothing.
 
-        None: each has to be asked for.
+        None: each rank has to be computed.
         """
         if key.deadline:
             return None
@@ -88,7 +88,7 @@ class Ranking:
         return found
 
     def of(self, key: BucketKey, entry: PendingEntry) -> Rank | None:
-        """Rank of a bucket's entry; None when its queue does not start jobs."""
+        """Rank of a bucket's entry; None if its queue does not start jobs."""
         steady = self.steady_queue(key)
         if steady is not None and not key.reservation:
             return _new(Rank, (steady, *entry))
@@ -96,7 +96,7 @@ class Ranking:
         if queue is None or not queue.active or self._is_kept_back(queue, key):
             return None
         if self._trees and queue.name in self._trees and self.account_of(key) is None:
-            return None  # the user has lost the share that was there at the submit
+            return None  # the user's share was removed after the submission
         place = entry.position if queue.order is not JobOrder.SLOWDOWN else self._score(queue, key, entry)
         rank = Rank(-queue.priority, entry.rank, place, entry.job)
         return rank if self._adviser is None else self._adviser.ranked(key, rank)
@@ -111,15 +111,15 @@ class Ranking:
     # -- fairshare ---------------------------------------------------------------------------------------------------
 
     def tree_of(self, key: BucketKey) -> Tree | None:
-        """The share tree of the bucket's queue; None where it is not shared."""
+        """Share tree of the bucket's queue; None without fairshare."""
         return self._trees.get(key.queue)
 
     def account_of(self, key: BucketKey) -> Account | None:
-        """The account that the bucket's jobs are charged to."""
+        """Account to which the bucket's jobs are charged."""
         return self.cluster.shares.account_of(key.queue, key.kind.user, key.kind.user_group)
 
     def priority(self, tree: Tree, account: Account) -> float:
-        """The account's dynamic priority, with what has been decided since."""
+        """Dynamic priority of the account, with the starts decided since."""
         found = self._priorities.get(account)
         if found is None:
             slots, committed_s = self._taken.get(account, (0, 0))
@@ -127,7 +127,7 @@ class Ranking:
         return found
 
     def take(self, account: Account, slots: int, run_limit_s: int) -> None:
-        """A job of the account is going to start."""
+        """Charge a start to the account."""
         for one in account.chain():
             taken = self._taken.setdefault(one, [0, 0])
             taken[0] += slots
@@ -135,7 +135,7 @@ class Ranking:
             self._priorities.pop(one, None)
 
     def is_reordered(self, queue: Queue) -> bool:
-        """Do reservations have to be made anew in each pass, because who goes first changes with time?"""
+        """True if reservations must be remade in each pass, because the order of the queue changes with time."""
         is_shared = queue.name in self._trees and (queue.backfill_depth > 0 or queue.in_order)
         return is_shared or queue.order is JobOrder.SLOWDOWN
 
@@ -154,7 +154,7 @@ class Ranking:
         return self.now - self.cluster.jobs[entry.job].submitted_at
 
     def _overdue(self, queue: Queue) -> int:
-        """The job of the queue that was submitted first, if it has waited too long; else 0."""
+        """Job of the queue that was submitted first, if it has waited too long; else 0."""
         buckets = self.cluster.pending.buckets
         heads = (bucket.head() for key, bucket in buckets.items() if key.queue == queue.name)
         oldest = max(heads, key=lambda entry: (self._wait_s(entry), -entry.job), default=None)

@@ -1,10 +1,10 @@
-"""Simple tasks that no host has room for: whoever asks for no less need not ask again before some host's room grows."""
+"""Task sizes that fitted nowhere in this pass; requests at least as large are skipped until a host frees resources."""
 
 Chunk = tuple[int, int, int]  # slots, memory in MiB, GPUs of one task
 
 
 class RefusedSizes:
-    """The least of what was refused. It holds until a host gives something back or opens."""
+    """Minimal refused task sizes, valid until a host frees resources or opens."""
 
     __slots__ = ("_least",)
 
@@ -12,7 +12,7 @@ class RefusedSizes:
         self._least: list[Chunk] = []
 
     def add(self, chunk: Chunk) -> None:
-        """Nothing was found for a task that may go to any host."""
+        """Add the size of a task that fitted on no host."""
         if chunk not in self:
             self._least = [one for one in self._least if not _covers(chunk, one)]
             self._least.append(chunk)
@@ -28,7 +28,7 @@ class RefusedSizes:
         return False
 
     def clear(self) -> None:
-        """Some host has more room than before."""
+        """Discard all sizes, because a host has freed resources."""
         if self._least:
             self._least = []
 
