@@ -1,12 +1,12 @@
-"""EASY backfilling of plain jobs: the fast path of passes with few buckets and at most one reservation.
+"""EASY backfilling of slots-only jobs: the fast path of passes with few buckets and at most one reservation.
 
-It applies where no limit, share, pool, window or advance reservation bounds a job, and any free slots will do. A job
-may start beside the one that holds the reservation if it ends before the shadow time, at which that one can begin, or
-takes extra slots that will be left over (Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995); the shadow time needs
-a walk over expected ends, but no profile and no walk over hosts. Any other pass is left to ``cycle``, which decides the
-same at a higher cost (a property test).
+It applies where no limit, share, pool, window or advance reservation bounds a job, and requests are for slots on any
+hosts. A job may start beside the holder of the reservation if it ends before the shadow time, at which the holder can
+start, or takes extra slots left over then (Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995). The shadow time
+needs a walk over expected ends, but no profile and no walk over hosts. Any other pass is left to ``cycle``, which
+decides the same at a higher cost (a property test).
 
-Invariants: jobs come in order of rank; the reservation belongs to the first of those that are blocked.
+Invariants: jobs come in order of rank; the reservation belongs to the first blocked one.
 """
 
 import heapq
@@ -32,12 +32,12 @@ from lavad.core.state.pending import BucketKey
 
 
 class ShadowTime:
-    """``at``: when the job can begin at the latest, as far as that is known; ``spare``: slots that it leaves then."""
+    """Shadow time ``at``, at which the holder can start, and the extra slots that its start leaves free (``spare``)."""
 
     __slots__ = ("at", "spare")
 
     def __init__(self, now: float, free: int, wanted: int, ends: Iterable[ExpectedEnd]) -> None:
-        """``ends``: of all that runs, in order of time; what is overdue is expected at the next moment."""
+        """Compute both from ``ends``, the expected ends in order of time; overdue ones count as the next second."""
         at, soonest = now, now + 1
         for end, slots, _ in ends:
             end = end if end > soonest else soonest
@@ -49,24 +49,23 @@ class ShadowTime:
         self.spare = free - wanted
 
     def most(self, end: float, free: int) -> int:
-        """So many of the slots that are free now a job may have until then."""
+        """Most of the ``free`` slots that a job may have until ``end``."""
         return free if end <= self.at or free < self.spare else self.spare
 
     def take(self, end: float, slots: int) -> None:
-        """A job takes them."""
+        """Deduct the slots of a job that ends at ``end``."""
         if end > self.at:
             self.spare -= slots
 
 
-_FEW = 64  # buckets to look at: with more of them what a slice costs besides does not matter
-_Turn = tuple[int, float, float, int, BucketKey, int]  # rank of a bucket's next job, and how many started before it
-_NO_KEY = Key(0, 0, 0)  # of an attempt that is yet to be made
+_FEW = 64  # buckets to examine; with more, the fixed cost of a plain slice does not matter
+_Turn = tuple[int, float, float, int, BucketKey, int]  # rank of a bucket's next job, and the number started before it
+_NO_KEY = Key(0, 0, 0)  # of an attempt not created yet
 _NO_QUEUE: frozenset[str] = frozenset()
 
 
 def ranks_of(cluster: Cluster) -> dict[str, int]:
-    """The queue's part of ranks in each queue that starts jobs, if the rules leave nothing to ask but whether there is
-    room, and whether it was promised to one job before; else nothing."""
+    """Queue part of ranks by queue, if only free slots and one reservation can refuse a job; else an empty dict."""
     queues = cluster.policy.queues
     if cluster.limits or cluster.shares or cluster.pools or cluster.rights.takers:
         return {}
@@ -80,7 +79,7 @@ def _is_simple(queue: Queue) -> bool:
 
 
 def turns_of(cluster: Cluster, agenda: Worklist) -> list[_Turn] | None:
-    """The first job of each bucket that is to be looked at, as a heap; None where the long way has to be gone."""
+    """Heap of the first jobs of all buckets to examine; None if the plain path is needed."""
     if not _may_be_short(cluster, agenda):
         return None
     due, blocked = agenda.due_at_once(cluster, _FEW), agenda.blocked
@@ -103,48 +102,48 @@ def turns_of(cluster: Cluster, agenda: Worklist) -> list[_Turn] | None:
 
 
 def _may_be_short(cluster: Cluster, agenda: Worklist) -> bool:
-    """Is there nobody now who has to be asked, or who waits for more than slots?"""
+    """True if nothing but slots and one reservation can refuse a job now, and all blocked jobs wait for slots only."""
     if agenda.easy_ranks is None:
         agenda.easy_ranks = ranks_of(cluster)
     if not agenda.easy_ranks or agenda.reached or agenda.blocked.others:
         return False
     if cluster.limits or cluster.reserved.by_name or cluster.resizable or cluster.lenders or cluster.claims:
         return False
-    if cluster.table.shut and has_shut_holders(cluster.table):  # what they hold is not for whoever has the reservation
+    if cluster.table.shut and has_shut_holders(cluster.table):  # their slots do not go to the holder of the reservation
         return False
     return all([one.key.is_plain for one in agenda.book.reservations])
 
 
 class EasyPass:
-    """One slice under way: what starts, and who holds the reservation."""
+    """Slice under way: its starts, and the holder of the reservation."""
 
     def __init__(self, cluster: Cluster, agenda: Worklist, steps: int, now: float) -> None:
         self._cluster = cluster
         self._agenda = agenda
         self._steps = steps
         self._now = now
-        self._free: SlotList | None = None  # once somebody is to take some
+        self._free: SlotList | None = None  # set at the first placement
         self._work = 0
         self._slots_open = cluster.table.slots_open
         self._starts: list[Start] = []
-        self._ends: list[ExpectedEnd] = []  # of what starts
+        self._ends: list[ExpectedEnd] = []  # of this slice's starts
         self._full = agenda.book.full
-        self._carried = agenda.book.reservations[0] if agenda.book.reservations else None  # until its turn comes
-        self._holder: Reservation | None = None  # of the reservation, once it counts
-        self._shadow: ShadowTime | None = None  # of the holder, once somebody asked
-        self._waiting: list[tuple[Rank, JobCursor]] | None = None  # blocked buckets that may get the reservation
-        self._refused: set[BucketKey] = set()  # held back in this slice
-        self._upset_by: Rank | None = None  # whose start, or reservation, changes what others behind it may have
+        self._carried = agenda.book.reservations[0] if agenda.book.reservations else None  # until its turn
+        self._holder: Reservation | None = None  # of the reservation that precedes the present candidate
+        self._shadow: ShadowTime | None = None  # of the holder, set on first use
+        self._waiting: list[tuple[Rank, JobCursor]] | None = None  # blocked buckets, candidates for the reservation
+        self._refused: set[BucketKey] = set()  # deferred in this slice
+        self._upset_by: Rank | None = None  # rank of the start or reservation that affects deferred jobs
 
     def run(self, turns: list[_Turn]) -> Plan:
-        """Until so many hosts were looked at, or everybody has had a turn."""
+        """Serve buckets until the work budget of the slice is spent, or none is left."""
         agenda, due = self._agenda, self._agenda.due
         while turns and self._work < self._steps and self._upset_by is None:
             turn = heapq.heappop(turns)
             key = turn[4]
-            if key not in due:  # it was blocked, and there is more room now
+            if key not in due:  # blocked until hosts were freed
                 if key.request.slots_min > self._slots_open:
-                    continue  # others have taken what it was woken for
+                    continue  # earlier starts have taken the freed slots
                 agenda.blocked.discard(key)
                 due.add(key)
             self._serve(turn, turns)
@@ -157,7 +156,7 @@ class EasyPass:
         return Plan(tuple(self._starts), is_complete, self._work, version=self._cluster.version)
 
     def _serve(self, turn: _Turn, turns: list[_Turn]) -> None:
-        """Start jobs of one bucket until another goes first, one can't start, or it is empty."""
+        """Start jobs of one bucket until another goes first, one is refused, or it is empty."""
         key = turn[4]
         bucket = self._cluster.pending.buckets[key]
         while self._start(turn, key):
@@ -173,7 +172,7 @@ class EasyPass:
         self._agenda.vain.add(key)
 
     def _start(self, turn: _Turn, key: BucketKey) -> bool:
-        """Start the job if there is room that is not promised to one before it; else put its bucket aside."""
+        """Start the job if it fits without delaying the reservation; else block or defer its bucket."""
         self._work += WORK_OF_A_START
         job, wanted = turn[3], key.request.slots_min
         if self._holder is None and (self._carried is not None or self._full):
@@ -213,7 +212,7 @@ class EasyPass:
             self._shadow.take(end, slots)
 
     def _block(self, turn: _Turn, key: BucketKey) -> None:
-        """There is no room: the job gets the reservation if nobody before it has."""
+        """Block the job's bucket; the job gets the reservation if none is held before it."""
         rank = _new(Rank, turn[:4])
         self._agenda.blocked.add(key, self._agenda.need_of(key), rank)
         if self._holder is None and self._cluster.policy.by_name[key.queue].backfill_depth:
@@ -222,7 +221,7 @@ class EasyPass:
                 self._note_upset(rank)
 
     def _note_upset(self, rank: Rank) -> None:
-        """A job starts, or holds the reservation now: before who did, or it is himself."""
+        """Note a start or a new reservation that changes what jobs behind the former holder may use."""
         before, agenda = self._agenda.book.reservations, self._agenda
         if before and (self._carried is not None or before[0].job == rank.job):
             self._upset_by = rank if not agenda.book.held <= self._refused else None
@@ -230,18 +229,18 @@ class EasyPass:
     # -- the reservation -------------------------------------------------------------------------------------------
 
     def _find_holder(self, rank: Rank) -> None:
-        """Who has the reservation before a job of that rank: who had it in the last pass, or else who moves up."""
+        """Find the reservation that precedes a job of this rank: that of the last pass, else a promoted one."""
         one = self._carried
         if one is not None and one.place <= (rank, 0):
             self._carried = None
-            if one.job != rank.job:  # while the job itself asks, its reservation is void
+            if one.job != rank.job:  # a reservation is void while its own job is the candidate
                 self._holder = one
                 return
         if self._full:
             self._promote(rank)
 
     def _promote(self, rank: Rank) -> None:
-        """The job that held the reservation has started: the first one that is blocked has it now."""
+        """Reserve for the first blocked job, as the former holder has started."""
         if self._waiting is None:
             self._waiting = blocked_in_order(self._agenda.ranking, self._agenda.blocked, self._full)
         while self._waiting and self._waiting[0][0] < rank:
@@ -251,7 +250,7 @@ class EasyPass:
                 return
 
     def _beside(self, holder: Reservation, request: Request, end: float) -> Request | None:
-        """What the job may have without delay to the holder; None when that is less than it needs."""
+        """Request reduced to what does not delay the holder; None if that is below its minimum."""
         most = self._shadow_of(holder).most(end, self._slots_open)
         if most < request.slots_min:
             return None
@@ -268,7 +267,7 @@ class EasyPass:
         return shadow
 
     def _write_down(self) -> None:
-        """Who holds the reservation from now on, and whether others wait for it."""
+        """Record the holder of the reservation, and whether other blocked jobs wait for one."""
         agenda, holder = self._agenda, self._holder or self._carried
         before, full = agenda.book.reservations, self._full if len(agenda.blocked) else _NO_QUEUE
         if holder is not None:

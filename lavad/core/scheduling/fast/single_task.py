@@ -1,7 +1,7 @@
-"""The short way of most starts: a job of one task goes to the first host with room for it, and nobody minds.
+"""Fast path of most starts: a single-task job goes to the first host with room for it, without the gate.
 
-That is so where no limit, share, pool, reservation or window has a say, and it costs a fraction of asking all of them.
-Whatever is not that simple is left to ``cycle``, which does the same one job after the other (a property test).
+It applies where no limit, share, pool, reservation or window can refuse a job, and costs a fraction of asking all of
+them. All other jobs are left to ``cycle``, which decides the same one job after the other (a property test).
 """
 
 from lavad.core.cluster import Cluster
@@ -16,16 +16,16 @@ from lavad.core.scheduling.queueing.ordering import Rank, Turn
 from lavad.core.scheduling.worklist import Worklist
 from lavad.core.state.pending import Bucket, BucketKey
 
-WORK_OF_A_START = 16  # hosts that could be looked at in the time that a start takes besides
+WORK_OF_A_START = 16  # fixed cost of a start, in hosts examined
 _WORK_OF_A_REFUSAL = 8
 _IN_ORDER = "in order"
 _ONE_TASK = (1,)
 
 
 class SingleTaskStarts:
-    """Starts of one slice that need not ask anybody.
+    """Starts of one slice that need no admission by the gate.
 
-    ``passed``: of buckets of which it has started jobs, how many they are, the turn of the next one, and the bucket.
+    ``_passed`` holds, for each bucket with starts, their number, the queue entry of its next job, and the bucket.
     """
 
     def __init__(
@@ -41,23 +41,23 @@ class SingleTaskStarts:
 
     @property
     def may_run(self) -> bool:
-        """Is there nobody who has to be asked?"""
+        """True if no constraint could refuse a job that fits."""
         agenda = self._agenda
         has_others = agenda.lanes or agenda.plain.woken or agenda.reached or agenda.barred or agenda.tenants
         return self._gate.is_open and not has_others and not agenda.limited.called
 
     def cursor(self, key: BucketKey) -> JobCursor | None:
-        """On the next job of a bucket of which jobs were started here: others go on with it."""
+        """Cursor on the next job of a bucket with starts made here, for the plain path."""
         passed = self._passed.pop(key, None)
         return JobCursor(self._agenda.ranking, self._cluster.pending.buckets[key], passed[0]) if passed else None
 
     def run(self, turn: Turn | None, begun: dict[BucketKey, JobCursor], steps: int) -> Turn | None:
-        """Start jobs, the one of ``turn`` among them, until so much was done or a job has to go the long way.
+        """Start jobs, that of ``turn`` among them, until ``steps`` are spent or a job needs the plain path.
 
-        Those of buckets that have ``begun`` on the long way stay there.
+        Buckets that have ``begun`` on the plain path stay there.
 
         Returns:
-            The turn of the bucket that was served last, not in the lane's heap now, if it has another job.
+            The queue entry of the bucket served last if it has another job; it is not in the heap.
         """
         order, due, passed = self._agenda.plain.order, self._agenda.due, self._passed
         buckets, room, starts, names = self._cluster.pending.buckets, self._room, self._starts, self._room.table.names
@@ -117,7 +117,7 @@ class SingleTaskStarts:
         return turn
 
     def _may_refuse(self, key: BucketKey) -> bool:
-        """Does a job of this bucket simply wait when there is no room, and get no reservation and take no room?"""
+        """True if a job of this bucket just waits when it does not fit: it gets no reservation and preempts no jobs."""
         name = key.queue
         if name not in self._waits:
             queue = self._cluster.policy.by_name[name]
@@ -126,7 +126,7 @@ class SingleTaskStarts:
         return self._waits[name]
 
     def _refuse(self, turn: Turn) -> None:
-        """There is no room for the job, nor for those behind it in its bucket."""
+        """Block the bucket: its first job does not fit, nor do the others."""
         key, agenda = turn[4], self._agenda
         self._room.work += _WORK_OF_A_REFUSAL
         self._passed.pop(key, None)
@@ -135,6 +135,6 @@ class SingleTaskStarts:
         agenda.due.discard(key)
 
     def note_refused(self, key: BucketKey) -> None:
-        """No host has room for a job of this bucket: nor has any for all others that ask for as much."""
+        """Record the task size of a bucket that fitted on no host: larger requests are skipped."""
         if key.chunk is not None and self._gate.is_open and not self._room.is_narrowed(key.request):
             self._agenda.hopeless.add(key.chunk)
