@@ -1,8 +1,8 @@
-"""One scheduling pass: the best bucket's first job is placed or its bucket is put aside, until no bucket is left.
+"""Scheduling pass: take the best bucket's first job, place it or defer its bucket, until no bucket is left.
 
 A pass costs buckets plus starts, not jobs. It runs in slices: each slice's plan is applied before the next command, and
-the agenda carries what is left. A pass looks only at buckets that are new, or whose smallest need fits a host where
-room has appeared; ``look_at_everything`` makes it look at all of them, and must lead to the same starts (a property
+the worklist carries the rest over. A pass examines only buckets that are new, or whose minimum need fits a host with
+freed resources. ``look_at_everything`` makes it examine all of them, and must lead to the same starts (a property
 test).
 """
 
@@ -29,12 +29,12 @@ _NOTHING = Plan()
 
 
 class _Slice:
-    """One slice under way: its room, its starts, and how far each bucket has been walked.
+    """Slice under way: its free resources, its starts, and a cursor for each bucket begun.
 
-    The next job comes from two places, whichever goes first: due buckets of the agenda, and blocked buckets that one of
-    the grown hosts might fit. A bucket that has begun stands among the due ones with the rank of its next job, so that
-    the next slice finds it there; ``left`` is the one that was served last, not entered yet. Where queues are shared
-    each account has these two places for itself, and accounts compete first.
+    The next candidate comes from two sources, whichever is first: due buckets of the worklist, and blocked buckets that
+    a freed host might fit. A bucket that has begun stays due with the rank of its next job, so that the next slice
+    finds it there; ``left`` is the entry of the one served last, not pushed back yet. With fairshare each account has
+    both sources for itself, and accounts compete first.
     """
 
     def __init__(
@@ -48,11 +48,11 @@ class _Slice:
         self.gate = BackfillGate(
             agenda.ranking, agenda.book, agenda.blocked, self.room, agenda.headroom, agenda.withheld, self.starts
         )
-        self.lane = agenda.plain  # whose turn it is
-        self.left: Turn | None = None  # of that lane
+        self.lane = agenda.plain  # the share queue served now
+        self.left: Turn | None = None  # of that share queue
         self.begun: dict[BucketKey, JobCursor] = {}
         self.refused: set[BucketKey] = set()
-        self.is_cut = False  # a job is about to take room from others: what was decided so far must be applied first
+        self.is_cut = False  # the plan must be applied before anything else is decided
         self.takeover: Preempt | None = None
         self.saving: ReserveSlots | None = None
         self.now = now
@@ -62,7 +62,7 @@ class _Slice:
         self._deal_out(woken)
 
     def _deal_out(self, woken: dict[int, UnblockedBuckets]) -> None:
-        """Woken buckets to their lanes, and lanes with something to start to their contests."""
+        """Distribute unblocked buckets to their share queues, and enter share queues with candidates for selection."""
         agenda = self.agenda
         self.is_anything_woken = bool(woken)
         agenda.plain.woken = woken.get(0, NOBODY_WOKEN)
@@ -73,12 +73,12 @@ class _Slice:
 
     @property
     def has_woken(self) -> bool:
-        """Is some woken bucket still to be looked at?"""
+        """True if an unblocked bucket has not been examined yet."""
         lanes = self.agenda.lanes.values()
         return bool(self.agenda.plain.woken) or (self.is_shared and any(lane.woken for lane in lanes))
 
     def run(self) -> Plan:
-        """Until so many hosts were looked at, or nothing is due."""
+        """Serve candidates until the work budget of the slice is spent, or none is left."""
         while not self._is_over():
             if self.straight.may_run:
                 self.left = self.straight.run(self.left, self.begun, self.steps)
@@ -106,15 +106,15 @@ class _Slice:
         return self.is_cut or self.room.work >= self.steps or self.gate.waits_for_ends(self.steps)
 
     def _put_limited_aside(self) -> None:
-        """Buckets that had to give up a reservation wait for a limit now, if they were waiting for room before."""
+        """Move buckets that lost their reservation to a limit from waiting for resources to waiting for the limit."""
         agenda = self.agenda
         for key, counter in self.gate.limited:
             if key not in agenda.due and (key in agenda.blocked or key in agenda.book.held):
                 agenda.wait_for_limit(self.cluster, key, counter)
-        agenda.call_held(self.cluster)  # what was promised to them is free again
+        agenda.call_held(self.cluster)  # their reserved slots are free again
 
     def _next(self) -> tuple[BucketKey, JobCursor] | None:
-        """The bucket that goes first, with its cursor on its first job; None when there is none."""
+        """First bucket in scheduling order, with its cursor on its first job; None if there is none."""
         ranks = self.agenda.blocked
         while True:
             if self.is_shared:
@@ -146,7 +146,7 @@ class _Slice:
                 return found
 
     def _choose_lane(self) -> None:
-        """Whose turn it is; that of the plain lane when nobody has anything to start."""
+        """Select the share queue to serve; the common one if no account has an earlier candidate."""
         if self.left is not None:
             self.lane.order.push(self.left)
             self.left = None
@@ -162,14 +162,14 @@ class _Slice:
                 self.lane, first = lane, lane.first(blocked)
 
     def _drop_all_wakes(self) -> None:
-        """What room there was on the grown hosts is taken: all that is left of the woken buckets stays blocked."""
+        """Drop all unblocked candidates, which stay blocked: the freed hosts have no free slots left."""
         self.is_anything_woken = False
         self.agenda.plain.woken = NOBODY_WOKEN
         for lane in self.agenda.lanes.values():
             lane.woken = NOBODY_WOKEN
 
     def _drop_vain_wakes(self, lane: ShareQueue) -> None:
-        """Pass over blocked buckets that none of the grown hosts fits any more: they stay blocked."""
+        """Drop unblocked candidates that no longer fit any host with newly freed resources."""
         if lane.woken and not any(self.room.slots(row) > 0 for row in self.agenda.grown):
             lane.woken = NOBODY_WOKEN
         while lane.woken and not self._may_fit(lane.woken.first):
@@ -205,7 +205,7 @@ class _Slice:
         return found
 
     def _begin(self, turn: Turn) -> tuple[BucketKey, JobCursor] | None:
-        """The due bucket, with its cursor where it was noted; None when that has changed, or was served already."""
+        """Due bucket of this entry with its cursor; None if the entry is outdated or the bucket was served."""
         key = turn[4]
         cursor = self.begun.get(key) or self._taken_over(key)
         if cursor is not None:
@@ -216,7 +216,7 @@ class _Slice:
         return self._begin_bucket(bucket) if bucket is not None else None
 
     def _taken_over(self, key: BucketKey) -> JobCursor | None:
-        """The bucket's first jobs have started the straight way."""
+        """Take over the cursor of a bucket from the single-task fast path."""
         cursor = self.straight.cursor(key)
         if cursor is not None and cursor.advance():
             self.begun[key] = cursor
@@ -224,7 +224,7 @@ class _Slice:
         return None
 
     def _resume(self, key: BucketKey) -> tuple[BucketKey, JobCursor] | None:
-        """A blocked bucket whose first jobs got their reservations in an earlier slice: go on with the next ones."""
+        """Resume a blocked bucket whose first jobs got reservations in an earlier slice, at the job after them."""
         reached = self.agenda.reached.pop(key)
         bucket = self.cluster.pending.buckets.get(key)
         if bucket is None or key not in self.agenda.due:
@@ -238,7 +238,7 @@ class _Slice:
         return None
 
     def _begin_bucket(self, bucket: Bucket) -> tuple[BucketKey, JobCursor] | None:
-        if bucket.key in self.begun:  # noted twice: its cursor is under way
+        if bucket.key in self.begun:  # entered twice: its cursor is under way
             return None
         cursor = self.begun[bucket.key] = JobCursor(self.agenda.ranking, bucket)
         if self.agenda.limited.called:
@@ -249,13 +249,13 @@ class _Slice:
         return bucket.key, cursor
 
     def _call_limited(self, key: BucketKey) -> None:
-        """A bucket that waited for a limit has its turn: the next one of its lane is to follow it."""
+        """Release the next waiter of the share queue, as this bucket waited for the same limit and is served now."""
         counter = self.agenda.limited.called.pop(key, None)
         if counter is not None:
             self.agenda.call_limited(self.cluster, counter, self.agenda.lane_of(key))
 
     def _serve(self, key: BucketKey, cursor: JobCursor) -> None:
-        """Start jobs of one bucket until another goes first, nothing fits, or it is empty."""
+        """Start jobs of one bucket until another goes first, one does not fit, or it is empty."""
         limit = self._next_rank()
         room, gate, account = self.room, self.gate, self.lane.account
         while True:
@@ -289,7 +289,7 @@ class _Slice:
                 return
 
     def _place_in_pool(self, tenants: PoolUsers, cursor: JobCursor) -> Allocation | None:
-        """Where the job starts now, if its pool and the others' let it."""
+        """Place the candidate if its own pool and the other pools admit it."""
         key = cursor.key
         if not tenants.admits(key):
             self.gate.refusal = Refusal.POOL
@@ -299,7 +299,7 @@ class _Slice:
             return None
         if not tenants.admits_there(key, allocation, self.starts):
             self.gate.refusal = Refusal.POOL
-            self.is_cut = True  # its room is taken in this slice; the next one begins afresh
+            self.is_cut = True  # its resources stay taken in this slice only
             return None
         tenants.note(key, allocation)
         return allocation
@@ -309,7 +309,7 @@ class _Slice:
         return bool(is_taker) and self.gate.refusal is Refusal.NO_ROOM
 
     def _takes_over(self, key: BucketKey, cursor: JobCursor) -> bool:
-        """Let the job take room from others, in a slice that has decided nothing else; True: its bucket is served."""
+        """Try preemption, in a slice that has decided nothing else; True if the bucket is served by it."""
         takers = self.agenda.takers
         while (outcome := self._attempted(cursor)) is PreemptOutcome.WAITING:
             if not cursor.advance():
@@ -329,7 +329,7 @@ class _Slice:
         takers = self.agenda.takers
         is_new = cursor.key not in takers.waiting and not takers.is_being_cleared(self.cluster, cursor)
         if self.starts and is_new:
-            return PreemptOutcome.FOUND  # or not: the next slice will see
+            return PreemptOutcome.FOUND  # provisional: the next slice searches for victims
         return self.agenda.takers.attempt(self.cluster, cursor, self.now, self.tenants, self.gate.keeps_slots)
 
     def _next_rank(self) -> First:
@@ -342,7 +342,7 @@ class _Slice:
         return first
 
     def _goes_on(self, key: BucketKey, cursor: JobCursor) -> bool:
-        """A job of the bucket was refused: is its next one to be asked for, only to be given a reservation?"""
+        """Defer a refused bucket; True if its next job is to be tried as well, for a reservation only."""
         if key not in self.refused:
             self.refused.add(key)
             self.agenda.set_aside(key, self.gate.refusal, cursor.rank, self.gate.counter)
@@ -357,7 +357,7 @@ class _Slice:
 
 
 def slice_pass(cluster: Cluster, agenda: Worklist, steps: int, now: float) -> Plan:
-    """Say which jobs to start, as far as ``steps`` hosts looked at. The plan must be applied before the next slice."""
+    """Plan the next slice, at a cost of about ``steps`` hosts examined; apply the plan before the next call."""
     agenda.gather(cluster, now)
     turns = easy.turns_of(cluster, agenda)
     if turns:

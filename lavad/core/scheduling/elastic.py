@@ -1,8 +1,8 @@
-"""Which running jobs grow into room that no waiting job can use, and what a running job could give back.
+"""Elastic growth: running jobs grow into free resources that no pending job can use.
 
-Looked at when a pass has nothing else to do and room has appeared: jobs grow in the order in which they would start,
-each as far as it may and as there is room. Costs O(resizable jobs that run), and nothing where there are none. While a
-waiting job holds a reservation nobody grows: room that is free now is part of what it was promised.
+Growth is examined when a pass has nothing else to do and resources have become free. Jobs grow in the order in which
+they would start, each as far as it may and fits. It costs O(running resizable jobs). While a pending job holds a
+reservation no job grows: free resources may be reserved for it.
 """
 
 from collections.abc import Iterator
@@ -26,29 +26,29 @@ from lavad.core.state.records import Attempt
 
 _NEVER = float("inf")
 _REASON = "into idle room"
-NOT_FIRST = 1  # as number of a role: what a job has once, on its first host, it has already
+NOT_FIRST = 1  # a role number above 0: amounts per job were taken with the first host
 
 
 class ElasticGrowth:
-    """When to look again for jobs that could grow."""
+    """Retry state of elastic growth between passes."""
 
     def __init__(self) -> None:
         self.is_due = True
-        self.retry_at = _NEVER  # when one that had to wait after a failure may try again
+        self.retry_at = _NEVER  # end of the shortest delay after a failed growth
 
     def has_work(self, cluster: Cluster, now: float) -> bool:
-        """Has anything happened that could let a job grow?"""
+        """True if a change could let a job grow."""
         if not cluster.resizable:
             return False
         return self.is_due or bool(cluster.table.changed or cluster.touched) or self.retry_at <= now
 
     def gather(self, cluster: Cluster, has_changed: bool, now: float) -> None:
-        """Take over what has changed."""
+        """Take over changes of the cluster."""
         if has_changed or self.retry_at <= now:
             self.is_due = True
 
     def behind(self, cluster: Cluster, book: ReservationTable, now: float) -> Plan | None:
-        """The growths for which there is room; None when nobody can grow."""
+        """Plan of the growths that fit; None if no job can grow."""
         if not self.is_due:
             return None
         self.is_due, self.retry_at = False, _NEVER
@@ -64,7 +64,7 @@ class ElasticGrowth:
         return Plan((), False, grows=tuple(grows)) if grows else None
 
     def _behind_others(self, cluster: Cluster, now: float) -> Plan | None:
-        """Where there are pools, limits or reservations one job at a time grows, by half as much if need be."""
+        """Plan the growth of one job under pools, limits or reservations, halved until it is allowed."""
         tenants = PoolUsers(cluster) if cluster.pools else None
         headroom = Headroom(cluster.limits, cluster.table, now)
         for attempt, more in self._candidates(cluster, now):
@@ -76,7 +76,7 @@ class ElasticGrowth:
         return None
 
     def _candidates(self, cluster: Cluster, now: float) -> Iterator[tuple[Attempt, int]]:
-        """Attempts that may grow now, with by how many tasks; first those of the highest queue, then the oldest job."""
+        """Attempts that may grow now, with the number of tasks; by queue priority, then oldest job."""
         for key in sorted(cluster.resizable, key=lambda key: _order(cluster, key)):
             attempt, more = cluster.resizable[key], wanted(cluster, key)
             if not more:
@@ -88,7 +88,7 @@ class ElasticGrowth:
 
 
 def _room_of(cluster: Cluster, attempt: Attempt, now: float) -> FreeResources:
-    """Free room as advance reservations leave it to a running job until its run limit."""
+    """Free resources that advance reservations leave to a running job until its run limit."""
     room, shared = FreeResources(cluster.table), cluster.jobs[attempt.key.job].shared
     if not cluster.reserved:
         return room
@@ -101,7 +101,7 @@ def _room_of(cluster: Cluster, attempt: Attempt, now: float) -> FreeResources:
 def _is_allowed(
     cluster: Cluster, attempt: Attempt, additions: Allocation, tenants: PoolUsers | None, headroom: Headroom
 ) -> bool:
-    """Do the job's pool and all limits let it have that much more?"""
+    """True if the job's pool and all limits allow the additions."""
     if tenants is not None and not tenants.admits_more(cluster.pools.pool_of(attempt.key), additions):
         return False
     shared = cluster.jobs[attempt.key.job].shared
@@ -115,7 +115,7 @@ def _order(cluster: Cluster, key: Key) -> tuple[int, int]:
 
 
 def wanted(cluster: Cluster, key: Key) -> int:
-    """By how many tasks an attempt could grow as far as it is concerned; 0 while it changes or does not run."""
+    """Number of tasks by which an attempt would grow; 0 while it is being resized or does not run."""
     attempt, job = cluster.resizable[key], cluster.holder(key)
     if job is None or job.state is not JobState.RUN or not may_change(attempt):
         return 0
@@ -124,7 +124,7 @@ def wanted(cluster: Cluster, key: Key) -> int:
 
 
 def _additions(cluster: Cluster, room: FreeResources, attempt: Attempt, more: int) -> Allocation:
-    """Up to so many tasks, first on the attempt's own hosts, then on others; taken from the room."""
+    """Up to ``more`` tasks, first on the attempt's own hosts, then on others; taken from ``room``."""
     request = cluster.pending.request_of(cluster.jobs[attempt.key.job].shared)
     role = request.roles[0]
     found: list[HostShare] = []
@@ -149,7 +149,7 @@ def _more_here(room: FreeResources, role: RoleRequest, share: HostShare, more: i
 
 
 def _on_new_hosts(room: FreeResources, request: Request, attempt: Attempt, more: int) -> Allocation:
-    """As the job's first hosts were filled; not those that are about to let go of the attempt."""
+    """Shares on further hosts, distributed as on the first ones; hosts still releasing the attempt are left out."""
     role = replace(request.roles[0], tasks_min=1, tasks_max=more)
     wanted = replace(request, roles=(role,))
     names, held = room.table.names, {share.host for share in attempt.booked}

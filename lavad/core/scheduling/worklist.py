@@ -1,7 +1,7 @@
-"""What the scheduler remembers between slices and passes, and who is to be looked at in the next one.
+"""Worklist: the scheduler's state between slices and passes, with the buckets to examine next.
 
-Buckets come back when what they wait for may have come about: room on a host, a limit that has fallen, a promise that
-is void, their turn in a queue that is served in order.
+Buckets return to it when what they wait for may have come: free resources, a limit whose usage has fallen, a void
+reservation, or the head of a queue in strict order.
 """
 
 import heapq
@@ -33,23 +33,23 @@ if TYPE_CHECKING:
     from lavad.core.state.fairshare import Account, Tree
 
 _NEEDS_KEPT = 10_000
-_WORK_OF_LISTING = 4  # hosts that could be looked at while one bucket is entered in its lane
+_WORK_OF_LISTING = 4  # cost of entering one bucket in its share queue, in hosts examined
 
 
 class Worklist:
-    """What the scheduler remembers between slices and passes: buckets to look at, and buckets that wait for room.
+    """State of the scheduler between slices and passes: due buckets, and blocked or deferred ones.
 
-    ``plain`` is the lane of all buckets in queues without shares, ``lanes`` are those of the accounts of the others.
-    ``grown`` are the hosts whose room grew and that not all blocked buckets have been compared with yet, ``vain`` those
-    buckets that found nothing on them: without it a slice would begin with the same ones again. ``barred`` are
-    heaps of buckets whose queue starts jobs strictly in order, and that wait for its head; ``limited`` are those that
-    wait for a limit. ``is_under_way``: the pass has begun in an earlier slice.
+    ``plain`` is the share queue of all buckets without fairshare, ``lanes`` are those of the accounts. ``grown`` are
+    the freed hosts with which not all blocked buckets have been compared yet, ``vain`` the buckets already tried on
+    them: otherwise each slice would begin with the same ones. ``barred`` are heaps of buckets that wait for the head of
+    their queue under strict order; ``limited`` are those that wait for a limit. ``is_under_way``: the pass began in an
+    earlier slice.
     """
 
     def __init__(self) -> None:
         self.due: set[BucketKey] = set()
-        self._unlisted: list[BucketKey] = []  # after a new beginning: still to be added, the newest first
-        self._unnoted: set[BucketKey] = set()  # due ones without a place in their lane: on the short way nobody asks
+        self._unlisted: list[BucketKey] = []  # to be added after a full rescan, newest first
+        self._unnoted: set[BucketKey] = set()  # due ones in no share queue: the fast path needs none
         self.plain = ShareQueue(0)
         self.lanes: dict[tuple[Account, int], ShareQueue] = {}
         self.contests: dict[tuple[Tree, int], FairshareSelector] = {}  # of the slice under way
@@ -61,23 +61,23 @@ class Worklist:
         self.blocked = BlockedBuckets()
         self.book = ReservationTable()
         self.takers = Preemptor()
-        self.delays: list[tuple[float, BucketKey]] = []  # when another alternative of a blocked bucket will do
+        self.delays: list[tuple[float, BucketKey]] = []  # time at which another alternative of a blocked bucket applies
         self.tenants: PoolUsers | None = None  # of this slice, where there are capacity pools
         self.growers = ElasticGrowth()
         self.is_under_way = False
-        self.easy_ranks: dict[str, int] | None = None  # by queue, if the rules allow the short way of ``easy``; else {}
-        self.reached: dict[BucketKey, tuple[Rank, int]] = {}  # blocked ones whose jobs are still to get reservations
+        self.easy_ranks: dict[str, int] | None = None  # by queue, if the policy allows the fast path ``easy``; else {}
+        self.reached: dict[BucketKey, tuple[Rank, int]] = {}  # blocked ones with more jobs to get reservations
         self.headroom: Headroom | None = None
         self.withheld: ReservedCapacity | None = None  # of this slice, where there are advance reservations
         self._reserved_version = 0
         self._windows_change_at = 0.0
         self._needs: dict[Chunk | Request, MinimumNeed] = {}
-        self._reordered: set[str] = set()  # queues whose order changes with time while reservations depend on it
+        self._reordered: set[str] = set()  # queues with reservations whose order changes with time
         self.ranking: Ranking
-        self.policy: Policy | None = None  # under which all this was found out
+        self.policy: Policy | None = None  # under which this state was computed
 
     def gather(self, cluster: Cluster, now: float) -> None:
-        """Take over what has changed since the last look. Under other rules all that was known means nothing."""
+        """Take over the changes of the cluster since the last call; a new policy marks everything due."""
         if cluster.policy is not self.policy or cluster.reserved.version != self._reserved_version:
             self.look_at_everything(cluster, now)
             cluster.pending.fresh = set()
@@ -93,7 +93,7 @@ class Worklist:
             self.hopeless.clear()
         if cluster.limits:
             self._gather_limited(cluster, now)
-        else:  # a host that did not know a user was the only limit, and is one no more
+        else:  # the only limit may have been a host that did not know a user, and does now
             self.headroom = None
         for key in fresh:
             self._add_fresh(cluster, key)
@@ -109,13 +109,13 @@ class Worklist:
         self._gather_promised(cluster, changed, now)
 
     def _gather_moved(self, cluster: Cluster) -> None:
-        """Buckets that wait for a load, or for a resource of the site, are looked at when that has changed."""
+        """Mark buckets due that wait for a load index or cluster-wide resource that has changed."""
         moved, cluster.table.moved = cluster.table.moved, set()
         for key in self.blocked.watching(moved):
             self._add(cluster, key)
 
     def _gather_limited(self, cluster: Cluster, now: float) -> None:
-        """The first buckets that wait for a limit that has fallen; where limits have come or gone by the clock, all."""
+        """Release the first waiters of limits whose usage has fallen; mark all due if a time window has changed."""
         limits = cluster.limits
         self.headroom = Headroom(limits, cluster.table, now)
         if limits.windows and now >= self._windows_change_at:
@@ -131,7 +131,7 @@ class Worklist:
                 self.call_limited(cluster, counter, lane)
 
     def call_limited(self, cluster: Cluster, counter: Counter, lane: ShareQueue) -> None:
-        """It is the next one's turn of those that wait for this limit in this lane, if there may be enough for it."""
+        """Release the next waiter for this limit in this share queue, if enough may be left for it."""
         assert self.headroom is not None
         left = self.headroom.left(counter)
         while (key := self.limited.pop(counter, lane, left)) is not None:
@@ -141,7 +141,7 @@ class Worklist:
                 return
 
     def _gather_promised(self, cluster: Cluster, changed: set[int], now: float) -> None:
-        """Buckets held back for others are looked at when room appears, or when what was promised may have changed."""
+        """Requeue deferred buckets if resources were freed or reservations may have changed."""
         book, has_room = self.book, bool(changed)
         touched, cluster.touched = cluster.touched, set()
         lost, cluster.table.lost = cluster.table.lost, set()
@@ -166,12 +166,12 @@ class Worklist:
             self._gather_reordered(cluster)
 
     def call_held(self, cluster: Cluster, by_slots: bool = False) -> None:
-        """What was held back for others is looked at again; ``by_slots``: but for what waits for room on some host."""
+        """Requeue deferred buckets; with ``by_slots`` only those not blocked on hosts."""
         for key in [key for key in self.book.held if not (by_slots and key in self.blocked)]:
             self._add(cluster, key)
 
     def call_held_behind(self, cluster: Cluster, rank: Rank, asked: Container[BucketKey]) -> bool:
-        """The same of those that go after that rank, and were not ``asked`` in this slice; True when there are any."""
+        """Requeue deferred buckets behind this rank that were not ``asked`` in this slice; True if there are any."""
         buckets, found = cluster.pending.buckets, []
         for key in self.book.held:
             bucket = buckets.get(key) if key not in asked else None
@@ -183,12 +183,12 @@ class Worklist:
         return bool(found)
 
     def note_due(self, cluster: Cluster) -> None:
-        """Whoever is due stands in a lane: a slice on the long way is under way."""
+        """Enter all due buckets in their share queues, for a slice on the plain path."""
         while self._unnoted:
             self._enter(cluster, self._unnoted.pop())
 
     def _drop_limited(self, cluster: Cluster, headroom: Headroom) -> bool:
-        """Take away reservations of jobs that a limit forbids to start by now; True when there were any."""
+        """Drop reservations of jobs that a limit forbids by now; True if there were any."""
         kept = []
         for one in self.book.reservations:
             consumer = cluster.limits.consumer(one.key.kind.user, one.key.queue, one.key.kind.project)
@@ -202,7 +202,7 @@ class Worklist:
         return is_less
 
     def wait_for_limit(self, cluster: Cluster, key: BucketKey, counter: Counter) -> None:
-        """What waited for room waits for a limit now."""
+        """Move a blocked or deferred bucket to the waiters for a limit."""
         self.blocked.discard(key)
         self.book.held.discard(key)
         bucket = cluster.pending.buckets.get(key)
@@ -211,14 +211,14 @@ class Worklist:
             self.set_aside(key, Refusal.LIMITED, rank, counter)
 
     def _gather_reordered(self, cluster: Cluster) -> None:
-        """Where ranks change as time goes by and reservations depend on them, all that waits is looked at anew."""
+        """Mark all buckets due in queues with reservations whose ranks change with time."""
         names = self._reordered
         self.book.write([one for one in self.book.reservations if one.key.queue not in names], self.book.full - names)
         for key in [key for key in cluster.pending.buckets if key.queue in names]:
             self._add(cluster, key)
 
     def lane_of(self, key: BucketKey) -> ShareQueue:
-        """Where the bucket competes."""
+        """Share queue of the bucket."""
         tree = self.ranking.tree_of(key)
         account = self.ranking.account_of(key) if tree is not None else None
         if tree is None or account is None:
@@ -230,7 +230,7 @@ class Worklist:
         return lane
 
     def set_aside(self, key: BucketKey, refusal: Refusal, rank: Rank, counter: Counter | None = None) -> None:
-        """The bucket's first job can't start now."""
+        """Defer the bucket by the reason for which its first job was refused."""
         if refusal is Refusal.PROMISED:
             self.book.held.add(key)
         elif refusal is Refusal.PROMISED_THERE:
@@ -248,7 +248,7 @@ class Worklist:
             heapq.heappush(self.barred.setdefault(key.queue, []), (rank, key))
 
     def _block(self, key: BucketKey, rank: Rank) -> None:
-        """It waits for room on a host, or for an alternative that holds after a while."""
+        """Block the bucket until hosts are freed, or until a delayed alternative applies."""
         self._note_delays(key, rank)
         self.blocked.add(key, self.need_of(key), rank, self.lane_of(key).number)
 
@@ -259,7 +259,7 @@ class Worklist:
                 heapq.heappush(self.delays, (submitted_at + one.delay_s, key))
 
     def need_of(self, key: BucketKey) -> MinimumNeed:
-        """What a blocked job of that bucket waits for. Tasks of one size wait for the same, whoever asks."""
+        """Minimum need of the bucket's jobs; requests of one task size share it."""
         need = self._needs.get(key.chunk or key.request)
         if need is None:
             if len(self._needs) >= _NEEDS_KEPT:
@@ -268,7 +268,7 @@ class Worklist:
         return need
 
     def call_next(self, cluster: Cluster, queue: str) -> None:
-        """The head of a queue in order has started or is gone: it is the next one's turn."""
+        """Requeue the next bucket of a queue in strict order, as its head has started or left."""
         waiting = self.barred.get(queue)
         while waiting:
             _, key = heapq.heappop(waiting)
@@ -277,7 +277,7 @@ class Worklist:
                 return
 
     def _add_fresh(self, cluster: Cluster, key: BucketKey) -> None:
-        """A bucket that came or changed; one that asks for more slots than there are is blocked at once."""
+        """Add a new or changed bucket; block it at once if it requests more slots than are free."""
         if key.request.slots_min > cluster.table.slots_open and key in cluster.pending.buckets and key not in self.due:
             rank = self.ranking.of(key, cluster.pending.buckets[key].head())
             queue = cluster.policy.by_name[key.queue]
@@ -291,12 +291,12 @@ class Worklist:
         self._add(cluster, key)
 
     def _add(self, cluster: Cluster, key: BucketKey) -> None:
-        """The bucket is to be looked at, unless its queue starts nothing."""
+        """Make the bucket due, unless its queue starts no jobs."""
         self.blocked.discard(key)
         self.book.held.discard(key)
         if self.reached:
             self.reached.pop(key, None)
-        if self.easy_ranks:  # then nobody waits for a limit, and ranks may never be asked for
+        if self.easy_ranks:  # then no bucket waits for a limit, and ranks may never be needed
             self.due.add(key)
             self._unnoted.add(key)
             return
@@ -304,7 +304,7 @@ class Worklist:
         self._enter(cluster, key)
 
     def _enter(self, cluster: Cluster, key: BucketKey) -> None:
-        """The bucket is due, and stands in its lane."""
+        """Make the bucket due and enter it in its share queue."""
         bucket = cluster.pending.buckets.get(key)
         rank = self.ranking.of(key, bucket.head()) if bucket is not None else None
         if rank is not None:
@@ -314,14 +314,14 @@ class Worklist:
             self.due.discard(key)
 
     def _note(self, rank: Rank, key: BucketKey) -> None:
-        """The due bucket stands in its lane with this rank."""
+        """Enter the due bucket in its share queue with this rank."""
         lane = self.lane_of(key)
         lane.order.push((*rank, key))
         if self.contests and lane is not self.plain:
             self.contest_of(lane).enter(lane)
 
     def contest_of(self, lane: ShareQueue) -> FairshareSelector:
-        """Where the lane competes in this slice."""
+        """Fairshare selection in which the share queue takes part in this slice."""
         assert lane.tree is not None
         contest = self.contests.get((lane.tree, lane.priority))
         if contest is None:
@@ -329,7 +329,7 @@ class Worklist:
         return contest
 
     def look_at_everything(self, cluster: Cluster, now: float = 0.0) -> None:
-        """Forget what is known to be blocked: every bucket is due. ``now`` hardly matters: ranks are checked later."""
+        """Mark every bucket due, and discard all results. ``now`` hardly matters: ranks are checked later."""
         self.policy = cluster.policy
         self._reserved_version = cluster.reserved.version
         self.due, self.barred, self.limited = set(), {}, LimitWaiters()
@@ -345,9 +345,9 @@ class Worklist:
         cluster.table.watched = self.blocked.watched
 
     def list_some(self, cluster: Cluster, steps: int) -> bool:
-        """Enter due buckets in their lanes; True when some are left for the next slice.
+        """Enter due buckets in their share queues; True if some are left for the next slice.
 
-        Nothing may start before all are there: who goes first is not known before.
+        No job may start before all are entered, because the order is not known before.
         """
         for _ in range(max(1, steps // _WORK_OF_LISTING)):
             if self._unlisted:
@@ -359,7 +359,7 @@ class Worklist:
         return bool(self._unlisted or self._unnoted)
 
     def due_at_once(self, cluster: Cluster, most: int) -> set[BucketKey] | None:
-        """All due buckets, whether they stand in their lanes or not; None when they are more than that."""
+        """All due buckets, entered in their share queues or not; None if there are more than ``most``."""
         if len(self._unlisted) + len(self.due) > most:
             return None
         while self._unlisted:
@@ -372,18 +372,18 @@ class Worklist:
             self._add(cluster, key)
 
     def clear_lanes(self) -> None:
-        """Nobody who is due stands in a lane any more."""
+        """Remove all due buckets from their share queues."""
         if self.plain.order:
             self.plain.order = DueQueue()
         self._unnoted = set(self.due)
 
     def due_bucket(self, cluster: Cluster, turn: Turn) -> Bucket | None:
-        """The bucket that was taken off the heap; None when it has no turn now: then it is noted anew if it is due."""
+        """Bucket of an entry popped from its share queue; None if outdated: then it is entered again if due."""
         key = turn[4]
         if key not in self.due:
-            return None  # noted twice and served already
+            return None  # entered twice and served already
         bucket = cluster.pending.buckets.get(key)
-        if bucket is not None and turn[1:4] == bucket.head():  # its rank is still what was noted
+        if bucket is not None and turn[1:4] == bucket.head():  # its rank has not changed
             return bucket
         rank = self.ranking.of(key, bucket.head()) if bucket is not None else None
         if bucket is None or rank is None:
@@ -395,18 +395,18 @@ class Worklist:
         return None
 
     def end_slice(self, is_complete: bool) -> None:
-        """All hosts that had grown were compared with all blocked buckets, or the next slice goes on with that."""
+        """End a slice; if complete, all blocked buckets have been compared with all freed hosts."""
         self.is_under_way = not is_complete
         if is_complete:
             self.grown.clear()
             self.vain.clear()
 
     def is_unfinished(self, cluster: Cluster) -> bool:
-        """Is there something to look at after all buckets have been?"""
+        """True if resumption or growth is still to be examined after all buckets."""
         return bool(self.takers.grown or (cluster.resizable and self.growers.is_due))
 
     def has_work(self, cluster: Cluster, now: float) -> bool:
-        """Is there anything a pass would look at?"""
+        """True if a pass would examine anything."""
         has_room = cluster.table.changed or self.grown
         return bool(
             cluster.pending.fresh
@@ -429,5 +429,5 @@ class Worklist:
 
     @property
     def has_due(self) -> bool:
-        """Is some bucket noted in a lane?"""
+        """True if a share queue has a due bucket."""
         return bool(self.plain.order) or any(lane.order for lane in self.lanes.values())
