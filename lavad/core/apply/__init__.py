@@ -1,1 +1,1 @@
-"""Changes of the cluster's state by events, each event's in one function."""
+"""Application of events to the cluster's state, one function for each event."""

@@ -1,4 +1,4 @@
-"""What events do to advance reservations and to the jobs in them: one function an event, as in ``apply``."""
+"""Events of advance reservations and of the jobs in them: one function each."""
 
 from collections.abc import Callable
 from typing import Any
@@ -43,7 +43,7 @@ def _job_detached(cluster: Cluster, event: e.JobDetached) -> None:
 
 
 def move(cluster: Cluster, record: Job | ArrayRecord, name: str) -> None:
-    """A job is modified: it is to run in that reservation, or in none."""
+    """Move a modified job to that reservation, or out of all."""
     before = record.shared.request.reservation
     if before:
         cluster.reserved.leave(before, record.id)

@@ -1,6 +1,6 @@
-"""Host shares of attempts in the books: with the host, in the host table, in pools. Taken and given back here alone.
+"""Allocation and release of attempts' host shares, with hosts, the host table and pools. No other module does it.
 
-Invariant: a share stands in all of them or in none.
+Invariant: a share is booked in all of them or in none.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from lavad.core.state.records import Attempt, Host
 
 
 def take(cluster: Cluster, attempt: Attempt, shares: Allocation) -> None:
-    """Book host shares of an attempt, all that it gets or another one."""
+    """Book host shares of an attempt, all or additional ones."""
     record = cluster.jobs.get(attempt.key.job)
     request = record.shared.request if record is not None else None
     attempt.takes_whole_hosts = request is not None and request.exclusive
@@ -28,7 +28,7 @@ def take(cluster: Cluster, attempt: Attempt, shares: Allocation) -> None:
 
 
 def hold_memory(cluster: Cluster, attempt: Attempt, more_mib: int) -> None:
-    """The attempt holds so much more memory, or less, on each of its hosts from now on."""
+    """Change the memory that a running attempt holds on each of its hosts."""
     before = attempt.allocation
     attempt.allocation = tuple([share._replace(memory_mib=share.memory_mib + more_mib) for share in before])
     cluster.touched.add(attempt.key)
@@ -44,7 +44,7 @@ def hold_memory(cluster: Cluster, attempt: Attempt, more_mib: int) -> None:
 
 
 def enter_in_pool(cluster: Cluster, attempt: Attempt, shares: Iterable[HostShare]) -> None:
-    """Count shares of an attempt in the pool of its job."""
+    """Count shares of an attempt in its job's pool."""
     record = cluster.jobs.get(attempt.key.job)
     if cluster.pools and record is not None:
         number = cluster.pools.number_of(record.shared.user, record.shared.queue)
@@ -52,7 +52,7 @@ def enter_in_pool(cluster: Cluster, attempt: Attempt, shares: Iterable[HostShare
 
 
 def give_back_all(cluster: Cluster, key: Key) -> None:
-    """What the releases of all hosts that still hold a share of an attempt come to, at once."""
+    """Release the attempt from all hosts that still hold a share, at once."""
     attempt = cluster.attempts[key]
     names, attempt.unreleased = attempt.unreleased, frozenset()
     cluster.touched.add(key)
@@ -76,7 +76,7 @@ def give_back_all(cluster: Cluster, key: Key) -> None:
 
 
 def give_back(cluster: Cluster, attempt: Attempt, name: str, at: float) -> None:
-    """A host has said that nothing of the attempt is left on it."""
+    """Release the attempt from one host, which has reported that nothing of it is left."""
     attempt.unreleased -= {name}
     if attempt.key in cluster.easing:
         cluster.easing.take_again(cluster.table, attempt.key, name)
@@ -96,7 +96,7 @@ def give_back(cluster: Cluster, attempt: Attempt, name: str, at: float) -> None:
 
 
 def _leave(cluster: Cluster, attempt: Attempt, host: Host) -> HostShare | None:
-    """The attempt holds nothing there any more; what it held, if anything."""
+    """Remove the attempt's share from the host; return it, or None."""
     booked = attempt.booked
     if len(booked) == 1 and cluster.unentered.drop(attempt.key, booked):
         return booked[0]

@@ -1,4 +1,4 @@
-"""Many dispatches at once: what their events do one after the other, with what buckets and hosts lose summed up."""
+"""Application of many dispatches at once: same effect as one by one, with changes of buckets and hosts summed up."""
 
 from collections.abc import Sequence
 
@@ -14,17 +14,17 @@ from lavad.core.state.hosts import compute_units
 from lavad.core.state.records import ArrayRecord, Attempt, Job
 
 _PEND, _STAGING = JobState.PEND, JobState.STAGING
-MANY = 16  # from so many on it pays
+MANY = 16  # events from which on it pays
 
 
 def all_starts(cluster: Cluster, events: Sequence[Event]) -> list[AttemptDispatched] | None:
-    """The same events, if they are dispatches and nothing else, and nobody starts in room that was kept for him."""
+    """The events, if all are dispatches and no claim exists; else None."""
     starts = [event for event in events if isinstance(event, AttemptDispatched)]
     return starts if len(starts) == len(events) and not cluster.claims else None
 
 
 def dispatch_all(cluster: Cluster, events: Sequence[AttemptDispatched]) -> None:
-    """Let these dispatches take effect."""
+    """Apply these dispatches."""
     jobs, pending, booking = cluster.jobs, cluster.pending, _Booking(cluster)
     has_dependants = bool(cluster.dependants)
     moved: list[CountKey] = []
@@ -77,7 +77,7 @@ def _begin_attempt(cluster: Cluster, job: Job, event: AttemptDispatched) -> Atte
 
 
 class _Booking:
-    """What these attempts hold on all hosts: noted with each host at once, and booked in the host table together."""
+    """Booking of the shares of several attempts: entered with hosts one by one, in the host table together."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -89,7 +89,7 @@ class _Booking:
         self._shares: list[HostShare] = []
 
     def book(self, attempt: Attempt, shared: Shared) -> None:
-        """Take the shares of an attempt."""
+        """Book the shares of an attempt."""
         key, hosts, request = attempt.key, self._hosts, shared.request
         for share in attempt.allocation:
             host = hosts[share[0]]
@@ -104,7 +104,7 @@ class _Booking:
             charge.charge(self._cluster, attempt, shared)
 
     def _book_special(self, attempt: Attempt, request: Request) -> None:
-        """What comes beside slots, memory and devices."""
+        """Book compute units, timed reservations and exclusive hosts."""
         table, count = self._cluster.table, len(attempt.allocation)
         rows = self._rows[-count:]
         compute_units.keep(table, attempt, rows, request)
@@ -116,6 +116,6 @@ class _Booking:
             del self._rows[-count:], self._shares[-count:]
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """Book the collected shares in the host table."""
         if self._rows:
             self._cluster.table.take_many(self._rows, self._shares)

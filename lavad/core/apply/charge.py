@@ -1,7 +1,7 @@
-"""What a dispatched job counts for while it holds its attempt: the limits it falls under, and its share account.
+"""Charging of attempts to their limits and share accounts.
 
-Both are charged at the dispatch and discharged when the job leaves the attempt, in one place each; what was charged is
-kept for each attempt, so that the same is taken back whatever has become of the job meanwhile. The CPU time that hosts
+An attempt is charged at the dispatch and discharged when the job leaves it, in one function each; the charge is kept
+for each attempt, so that the same is taken back whatever has become of the job meanwhile. The CPU time that hosts
 report is charged as it comes.
 """
 
@@ -17,7 +17,7 @@ from lavad.core.state.usage import of_attempt
 
 
 def charge(cluster: Cluster, attempt: Attempt, shared: Shared) -> None:
-    """The attempt holds its allocation from now on."""
+    """Charge an attempt for its allocation."""
     if not (cluster.limits or cluster.shares):
         return
     consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project)
@@ -28,12 +28,12 @@ def charge(cluster: Cluster, attempt: Attempt, shared: Shared) -> None:
     if account is not None:
         rate = cluster.shares.trees[shared.queue].run_fading
         _move(one, account, 1, one.start, rate)
-        if attempt.usage or attempt.departed is not NO_ONE:  # it runs already, and is charged anew
+        if attempt.usage or attempt.departed is not NO_ONE:  # a running attempt that is charged anew
             note_cpu(cluster, attempt, of_attempt(attempt).cpu_s)
 
 
 def discharge(cluster: Cluster, attempt: Attempt, queue: str, now: float, cpu_s: float) -> None:
-    """The job has left the attempt, having used so much CPU time."""
+    """Discharge an attempt that the job has left, with the CPU time it has used."""
     one = cluster.charges.pop(attempt.key)
     if one is None:
         return
@@ -49,7 +49,7 @@ def discharge(cluster: Cluster, attempt: Attempt, queue: str, now: float, cpu_s:
 
 
 def charge_more(cluster: Cluster, shared: Shared, cpu_s: float, now: float) -> None:
-    """A job that has been discharged had used more CPU time: a host of it told later than its first."""
+    """Charge CPU time that a host reported after the job was discharged."""
     tree = cluster.shares.trees.get(shared.queue)
     account = cluster.shares.account_of(shared.queue, shared.user, shared.user_group) if tree is not None else None
     if tree is not None and account is not None and cpu_s > 0:
@@ -67,9 +67,9 @@ def _move(one: Charge, account: Account, sign: int, now: float, rate: float) -> 
 
 
 def recharge(cluster: Cluster, job: Job, shared: Shared) -> None:
-    """A running job counts elsewhere, or counts for more or less: it was switched, or has grown or shrunk.
+    """Charge a running job again after it was switched, grown or shrunk.
 
-    What it held before is in ``Attempt.charged_since``: slots times seconds stay what they were.
+    Earlier usage is kept by ``Attempt.charged_since``: slots times seconds stay what they were.
     """
     attempt = job.attempt
     one = cluster.charges.pop(attempt.key) if attempt is not None else None
@@ -83,7 +83,7 @@ def recharge(cluster: Cluster, job: Job, shared: Shared) -> None:
 
 
 def note_cpu(cluster: Cluster, attempt: Attempt, more_s: float) -> None:
-    """A host reported that the attempt has used more CPU time than it had before."""
+    """Charge additional CPU time that a host has reported."""
     one = cluster.charges.get(attempt.key)
     if one is not None and one.account is not None and more_s > 0:
         one.cpu_s += more_s
@@ -92,7 +92,7 @@ def note_cpu(cluster: Cluster, attempt: Attempt, more_s: float) -> None:
 
 
 def recount(cluster: Cluster) -> None:
-    """Under other rules limits and shares count anew what runs; what accounts have used stays theirs."""
+    """Recount limits and shares from running jobs after a reconfiguration; past usage of accounts is kept."""
     used = cluster.shares.used()
     cluster.limits, cluster.shares = Limits(cluster.policy, cluster.table), Shares(cluster.policy)
     cluster.shares.adopt(used)
@@ -105,19 +105,19 @@ def recount(cluster: Cluster) -> None:
 
 
 def is_charged(attempt: Attempt, job: Job) -> bool:
-    """Does the job hold this attempt?"""
+    """True if the attempt is its job's present one."""
     return not attempt.over and job.attempt is attempt and job.state in HOLDING
 
 
 def touched_accounts(cluster: Cluster) -> dict[str, Used]:
-    """What the accounts charged since the last call have used, by path: their rows are to be written anew."""
+    """Usage of the accounts charged since the last call, by path: rows to be written."""
     found = {path: account.used for path, account in cluster.charged.items()}
     cluster.charged = {}
     return found
 
 
 def observe(cluster: Cluster, name: str, usages: tuple[tuple[Key, HostUsage], ...]) -> None:
-    """What attempts use on that host, as far as they hold something there: a host speaks of itself alone."""
+    """Note the usage of attempts on a host, as far as they have a share there."""
     for key, usage in usages:
         attempt = cluster.attempts.get(key)
         if attempt is not None and name in attempt.unreleased:
@@ -125,7 +125,7 @@ def observe(cluster: Cluster, name: str, usages: tuple[tuple[Key, HostUsage], ..
 
 
 def note_usage(cluster: Cluster, attempt: Attempt, said: Iterable[tuple[str, HostUsage]]) -> None:
-    """What hosts say that an attempt has used there; its account is charged with what is new."""
+    """Note the usage of an attempt as reported by hosts, and charge the increase of CPU time."""
     before = attempt.usage
     attempt.usage = taken(before, said)
     if cluster.charges:

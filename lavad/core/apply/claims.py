@@ -1,4 +1,4 @@
-"""What events of claims do to the cluster: room is kept for a job, and let go again."""
+"""Events of claims: book a claim, drop it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ def _room_claimed(cluster: Cluster, event: e.RoomClaimed) -> None:
 
 
 def book_claim(cluster: Cluster, claim: Claim) -> None:
-    """Keep the claim's room from everybody else."""
+    """Book the claim's resources, so that no other job gets them."""
     cluster.claims[claim.job, claim.index] = claim
     for share in claim.allocation:
         host = cluster.hosts[share.host]
@@ -24,7 +24,7 @@ def book_claim(cluster: Cluster, claim: Claim) -> None:
 
 
 def drop_claim(cluster: Cluster, job: int, index: int) -> None:
-    """Whatever was kept for this job is for anybody."""
+    """Drop the claim of this job, if any, and free its resources."""
     claim = cluster.claims.pop((job, index), None)
     for share in claim.allocation if claim is not None else ():
         host = cluster.hosts[share.host]

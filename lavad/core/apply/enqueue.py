@@ -1,4 +1,4 @@
-"""Where waiting jobs stand in their buckets, and whether they stand there at all."""
+"""Entry of pending jobs into their buckets."""
 
 from lavad.core.cluster import Cluster
 from lavad.core.model import JobState
@@ -8,9 +8,9 @@ from lavad.core.state.records import ArrayRecord, Job
 
 
 def entry(cluster: Cluster, record: Job | ArrayRecord) -> PendingEntry:
-    """Where a waiting job or array stands in its bucket.
+    """Entry of a pending job or array in its bucket.
 
-    All priorities grow alike as jobs wait, so what each had at the beginning of time ranks them once and for all.
+    All priorities grow alike while jobs are pending, so the value extrapolated to time 0 ranks them for good.
     """
     growth = cluster.policy.priority_growth
     rank = round(growth * record.aged_from - record.priority, 6) if growth else -record.priority
@@ -18,14 +18,14 @@ def entry(cluster: Cluster, record: Job | ArrayRecord) -> PendingEntry:
 
 
 def waiting_counts(record: Job | ArrayRecord) -> list[tuple[JobState, int]]:
-    """How many of it wait, by state."""
+    """Number of pending jobs or elements by state."""
     if isinstance(record, ArrayRecord):
         return [(JobState.PEND, len(record.pending) + len(record.blocked)), (JobState.PSUSP, len(record.held))]
     return [(record.state, 1)]
 
 
 def list_array(cluster: Cluster, array: ArrayRecord) -> None:
-    """Put the array into its bucket while elements of it may start, else take it out."""
+    """Put the array into its bucket if elements of it may start, else take it out."""
     if array.room() > 0:
         cluster.pending.add(array.shared, entry(cluster, array), True)
     else:
@@ -33,7 +33,7 @@ def list_array(cluster: Cluster, array: ArrayRecord) -> None:
 
 
 def list_job(cluster: Cluster, job: Job) -> None:
-    """Put a plain job into its bucket while it may start, else take it out."""
+    """Put a plain job into its bucket if it may start, else take it out."""
     if job.may_start:
         cluster.pending.add(job.shared, entry(cluster, job), False)
     else:

@@ -1,7 +1,7 @@
-"""Events take effect: one function for each, found by the type of the event.
+"""Application of events: one function for each type.
 
-This is the one door through which the state of the cluster changes; restored rows come by ``restore``, and figures that
-no row keeps, as load and usage, directly.
+This is the only way in which the state of the cluster changes, except that ``restore`` adopts rows, and that figures
+without a row, such as load and usage, are set directly.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,16 +32,16 @@ HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
 
 
 def apply_event(cluster: Cluster, event: Event) -> None:
-    """Let a fact take effect.
+    """Apply an event.
 
     Raises:
-        IllegalTransition: the event can't meet the state the job is in.
+        IllegalTransition: the event is illegal in the job's state.
     """
     apply_events(cluster, (event,))
 
 
 def apply_events(cluster: Cluster, events: Sequence[Event]) -> None:
-    """Let facts take effect one after the other. Many dispatches together cost less than each by itself."""
+    """Apply events in order. Many dispatches together cost less than one by one."""
     starts = batch_dispatch.all_starts(cluster, events) if len(events) >= batch_dispatch.MANY else None
     if starts is not None:
         cluster.applied += len(starts)

@@ -1,4 +1,4 @@
-"""What events do to hosts and to the rules: one function an event, and nothing decided here, as in ``apply``."""
+"""Events of hosts and of the configuration: one function each. Nothing is decided here."""
 
 from collections.abc import Callable
 from typing import Any
@@ -75,7 +75,7 @@ def _host_removed(cluster: Cluster, event: e.HostRemoved) -> None:
 
 
 def change_facts(cluster: Cluster, host: Host, facts: HostFacts) -> None:
-    """Another number of slots, memory or GPUs counts from now on; what is held stays held."""
+    """Put other facts of a host into effect; its allocations stay."""
     if host.facts != facts:
         cluster.table.resize(host.row, host.facts, facts)
         host.facts = facts
@@ -100,7 +100,7 @@ def _host_window_changed(cluster: Cluster, event: e.HostWindowChanged) -> None:
 
 
 def refresh_host(cluster: Cluster, host: Host, now: float) -> None:
-    """Let the host table know whether this host may take work now."""
+    """Tell the host table if this host takes jobs now."""
     cluster.table.set_usable(host.row, host.is_usable and host.avoid_until <= now)
 
 

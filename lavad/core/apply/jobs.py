@@ -1,6 +1,6 @@
-"""What each event does to the cluster: one function an event, and nothing decided here.
+"""Events of jobs and attempts: one function each. Nothing is decided here.
 
-Every change of a job's state passes ``lifecycle.check``; host shares are taken and given back in ``booking`` alone.
+Each change of a job's state passes ``lifecycle.check``; host shares are booked and released by ``allocate`` alone.
 """
 
 from collections.abc import Callable
@@ -97,7 +97,7 @@ def _close_array(cluster: Cluster, array: ArrayRecord, at: float) -> None:
         start_conditions.leave(cluster, array)
 
 
-# -- submission and waiting ----------------------------------------------------------------------------------------
+# -- submission and pending jobs -----------------------------------------------------------------------------------
 
 
 def _job_submitted(cluster: Cluster, event: e.JobSubmitted) -> None:
@@ -209,14 +209,14 @@ def _attempt_dispatched(cluster: Cluster, event: e.AttemptDispatched) -> None:
         leases.begin(cluster, attempt)
     job.attempt = cluster.attempts[key] = cluster.staging[key] = attempt
     for share in event.allocation:
-        if share.host not in cluster.hosts:  # of an attempt that was found, on a host yet to come
+        if share.host not in cluster.hosts:  # of a recovered attempt, on a host that has not joined yet
             adopt_host(cluster, HostFacts(share.host, share.slots, share.memory_mib))
     allocate.take(cluster, attempt, event.allocation)
     charge.charge(cluster, attempt, job.shared)
 
 
 def element_for_dispatch(cluster: Cluster, array: ArrayRecord, index: int) -> Job:
-    """The element as a job of its own, no longer counted among those that wait in the array."""
+    """Make the element a job, and take it off the array's pending elements."""
     job = Job(array.id, index, array.shared, array.text, array.submitted_at, S.PEND)
     job.array, job.priority, job.position, job.aged_from = array, array.priority, array.position, array.aged_from
     array.counts[S.PEND] += 1
@@ -238,7 +238,7 @@ def _attempt_launched(cluster: Cluster, event: e.AttemptLaunched) -> None:
 
 def _job_started(cluster: Cluster, event: e.JobStarted) -> None:
     job = _holder(cluster, event.key)
-    if job.state is S.UNKWN:  # another host of it is silent
+    if job.state is S.UNKWN:  # another of its hosts is silent
         _move(cluster, job, event, S.UNKWN)
         job.resume_state = S.RUN
     else:
@@ -274,9 +274,9 @@ def _job_finished(cluster: Cluster, event: e.JobFinished) -> None:
 
 
 def _used_at_end(attempt: Attempt, event: e.JobFinished) -> JobUsage:
-    """By the job: what its first host says at the end, and what is known of the others."""
+    """Usage of the job: reported by its lead host at the end, and by the others before."""
     is_known = attempt.usage or event.others or attempt.departed is not NO_ONE
-    if not is_known and len(attempt.unreleased) < 2:  # the many that were short, and that no other host adds to
+    if not is_known and len(attempt.unreleased) < 2:  # most jobs: short, and on one host
         return _new(JobUsage, (event.cpu_s, event.memory_mib_max, event.memory_mib_mean, event.user_s, event.system_s))
     own = HostUsage(
         event.cpu_s, memory_mib_max=event.memory_mib_max, memory_mib_mean=event.memory_mib_mean,
@@ -299,7 +299,7 @@ def _host_released(cluster: Cluster, event: e.HostReleased) -> None:
 
 
 def _complete_record(cluster: Cluster, attempt: Attempt, host: str, usage: HostUsage, at: float) -> None:
-    """The job has ended; what the host used until it had let go of it goes into the job's record, too."""
+    """Add a host's final usage to the record of a job that has ended."""
     before = of_attempt(attempt)
     attempt.usage = taken(attempt.usage, ((host, usage),))
     used = of_attempt(attempt)
@@ -343,7 +343,7 @@ def _job_requeued(cluster: Cluster, event: e.JobRequeued) -> None:
 
 
 def _bar(cluster: Cluster, job: Job, host: str) -> None:
-    """The job is not to come back to this host, which makes it another bucket's."""
+    """Exclude a host from those of the job, which makes it another bucket's."""
     record = job.array or job
     for state, count in waiting_counts(record):
         cluster.tally.add(record.shared, state, -count)
@@ -359,7 +359,7 @@ def _bar(cluster: Cluster, job: Job, host: str) -> None:
 def _job_suspended(cluster: Cluster, event: e.JobSuspended) -> None:
     job, attempt = _holder(cluster, event.key), cluster.attempts[event.key]
     attempt.suspended = {**attempt.suspended, event.cause: event.reason}
-    if event.state in (S.STAGING, S.UNKWN):  # it takes effect when the job has started, or is heard of again
+    if event.state in (S.STAGING, S.UNKWN):  # the signal is sent when the job has started, or is in contact again
         _move(cluster, job, event, event.state)
         _note_for_return(job, attempt, event.at)
         return
@@ -388,7 +388,7 @@ def _job_resumed(cluster: Cluster, event: e.JobResumed) -> None:
 
 
 def _note_for_return(job: Job, attempt: Attempt, at: float) -> None:
-    """The state that a job goes back to when it is heard of again, and the signal that its hosts get then."""
+    """Set the state to which a job in UNKWN returns, and the signal that its hosts get then."""
     if job.state is not S.UNKWN or job.resume_state is S.STAGING:
         return
     state = S.USUSP if BY_USER in attempt.suspended else S.SSUSP if attempt.suspended else S.RUN
@@ -414,7 +414,8 @@ def _job_signalled(cluster: Cluster, event: e.JobSignalled) -> None:
 
 
 def _note_signal(attempt: Attempt, signal: int, reason: str, at: float) -> None:
-    """Keep what each hello sends again: the kill, else the newest stop or continue, else the newest other."""
+    """Keep the signal to send again at each hello: the kill, else the newest stop or continue, else the newest
+    other."""
     is_state = signal in (STOP, CONT)
     had_state = attempt.last_signal is not None and attempt.last_signal[0] in (STOP, CONT)
     if reason or (not attempt.kill_reason and (is_state or not had_state)):

@@ -1,11 +1,11 @@
-"""The lease of an attempt, as it is begun or taken over; it never changes afterwards."""
+"""Lease of an attempt, as it is dispatched or recovered; it never changes afterwards."""
 
 from lavad.core.cluster import Cluster
 from lavad.core.state.records import Attempt
 
 
 def begin(cluster: Cluster, attempt: Attempt) -> None:
-    """Give a new attempt the lease that the site has set, unless a host of it keeps none."""
+    """Give a new attempt the configured lease, unless one of its hosts does not support leases."""
     known = (cluster.hosts.get(share.host) for share in attempt.allocation)
     if all(host is not None and host.facts.keeps_leases for host in known):
         attempt.lease_s = cluster.policy.fence_after_s
@@ -13,6 +13,6 @@ def begin(cluster: Cluster, attempt: Attempt) -> None:
 
 
 def keep(cluster: Cluster, attempt: Attempt, lease_s: float) -> None:
-    """Give an attempt that was found on its hosts the lease that it runs under there, which may be none."""
+    """Give a recovered attempt the lease that its hosts have, which may be none."""
     attempt.lease_s = lease_s
     cluster.has_leases = cluster.has_leases or bool(lease_s)

@@ -1,4 +1,4 @@
-"""What bmod, bswitch, btop and bbot do to a job, wherever it stands: other words, another place, other limits."""
+"""Events of bmod, bswitch, btop and bbot."""
 
 from collections.abc import Callable
 from typing import Any
@@ -46,21 +46,21 @@ def _job_modified(cluster: Cluster, event: e.JobModified) -> None:
 
 
 def _change_memory(cluster: Cluster, job: Job, shared: Shared) -> None:
-    """A job that holds hosts holds another amount of their memory."""
+    """Change the memory held by a job that has hosts."""
     more_mib = shared.request.roles[0].memory_mib - job.shared.request.roles[0].memory_mib
     if job.attempt is not None and more_mib:
         allocate.hold_memory(cluster, job.attempt, more_mib)
 
 
 def _change_limits(cluster: Cluster, job: Job, shared: Shared) -> None:
-    """What holds hosts gets other limits, and may be expected to end at another time."""
+    """Give a job that holds hosts other limits; its expected end may change."""
     if job.attempt is not None and limits_of(job.shared) != limits_of(shared):
         job.attempt.limits_version += 1
         cluster.touched.add(job.attempt.key)
 
 
 def _change_runner(cluster: Cluster, job: Job) -> None:
-    """A job that holds hosts may belong to another queue now."""
+    """Update the index of preemptable jobs after a change of the queue."""
     if job.attempt is not None:
         cluster.runners.discard(job.attempt)
         cluster.runners.note(job)

@@ -1,4 +1,4 @@
-"""Other rules take effect: what is derived from them is made anew."""
+"""Reconfiguration: derive all that depends on the configuration anew."""
 
 from lavad.core.apply import allocate, charge, enqueue
 from lavad.core.cluster import Cluster
@@ -11,7 +11,7 @@ from lavad.core.state.records import ArrayRecord
 
 
 def take_policy(cluster: Cluster, policy: Policy) -> None:
-    """Other rules from now on. Whatever is derived from the rules is made anew here; jobs stay as they are."""
+    """Put another policy into effect, and derive all that depends on it anew; jobs stay as they are."""
     had_growth = cluster.policy.priority_growth
     cluster.applied += 1
     cluster.configured = policy
@@ -39,7 +39,7 @@ def take_policy(cluster: Cluster, policy: Policy) -> None:
 
 
 def sort_pending(cluster: Cluster, is_reordered: bool = False) -> None:
-    """Put waiting jobs into buckets anew where other things make them alike than before."""
+    """Sort pending jobs into buckets again if other attributes distinguish them now."""
     pending = cluster.new_pending_index()
     if is_reordered or not pending.is_like(cluster.pending):
         for bucket in cluster.pending.buckets.values():

@@ -1,7 +1,7 @@
-"""What events of growing and shrinking do to the cluster: what an attempt is to have, and what is booked for it.
+"""Events of resizing: the attempt's allocation, and the shares booked for it.
 
-Invariant: on each of its hosts exactly the attempt's part of ``Attempt.booked`` is booked, until that host has said
-that nothing is left.
+Invariant: on each of its hosts exactly the attempt's part of ``Attempt.booked`` is booked, until that host has released
+it.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,19 +18,19 @@ from lavad.core.state.records import Attempt, Job, Resizing
 
 
 def is_resizable(shared: Shared) -> bool:
-    """May jobs submitted like this one grow and shrink?"""
+    """True if jobs of these shared facts can be resized."""
     roles = shared.request.roles
     return len(roles) == 1 and roles[0].resizable
 
 
 def may_change(attempt: Attempt) -> bool:
-    """Is no change of its size under way, and is it not being ended?"""
+    """True if no resize is under way and the attempt is not being ended."""
     change = attempt.resizing
     return not (change.due or change.leaving or attempt.is_ending)
 
 
 def note_resizable(cluster: Cluster, job: Job) -> None:
-    """A job has started or is known again: enter it if it may be resized."""
+    """Add a job that has started, or was restored, to the resizable ones if it is one."""
     attempt = job.attempt
     if attempt is None or not is_resizable(job.shared):
         return
@@ -40,13 +40,13 @@ def note_resizable(cluster: Cluster, job: Job) -> None:
 
 
 def forget(cluster: Cluster, attempt: Attempt) -> None:
-    """The job has left the attempt: it is not resized any more."""
+    """Remove an attempt that its job has left."""
     cluster.resizable.pop(attempt.key, None)
     cluster.resizing.pop(attempt.key, None)
 
 
 def host_left(cluster: Cluster, attempt: Attempt, host: str, at: float) -> None:
-    """A host has let go of the attempt: it is no part of any change any more."""
+    """Remove a host that has released the attempt from its resize."""
     change = attempt.resizing
     if change.growth or change.leaving:
         before = _slots(attempt)
@@ -59,7 +59,7 @@ def host_left(cluster: Cluster, attempt: Attempt, host: str, at: float) -> None:
 
 
 def _note_waiting(cluster: Cluster, attempt: Attempt) -> None:
-    """Attempts whose change has a date when it is given up or goes on."""
+    """Update the index of attempts whose resize has a deadline."""
     if attempt.resizing.due and not attempt.over:
         cluster.resizing[attempt.key] = attempt
     else:
@@ -77,7 +77,8 @@ def _changed(cluster: Cluster, event: Any) -> Attempt:
 
 
 def _rebook(cluster: Cluster, attempt: Attempt, names: Iterable[str], before_all: int, at: float) -> None:
-    """Book on these hosts what the attempt now holds there, in place of what it held: so many slots in all."""
+    """Book the attempt's present shares on these hosts in place of the former ones; ``before_all`` is the number of
+    slots before."""
     booked = {share.host: share for share in attempt.booked}
     for name in dict.fromkeys(names):
         host = cluster.hosts[name]
@@ -103,7 +104,7 @@ def _slots(attempt: Attempt) -> int:
 
 
 def _recount(cluster: Cluster, attempt: Attempt, before: int, at: float) -> None:
-    """Limits and shares count what it holds now; slots times seconds so far are kept."""
+    """Charge the attempt for its present slots; slots times seconds so far are kept."""
     now = _slots(attempt)
     if now and now != before:
         since = at - (at - attempt.charged_since) * before / now
@@ -163,7 +164,7 @@ def _resized(cluster: Cluster, event: e.AttemptResized) -> None:
 
 
 def _noted(cluster: Cluster, event: e.ResizeNoted) -> None:
-    """Slots that were given up on hosts that stay are free now; hosts that leave have yet to say that they are."""
+    """Free slots given up on hosts that stay; hosts that leave have yet to release theirs."""
     attempt = _changed(cluster, event)
     slots = _slots(attempt)
     here = {share.host for share in attempt.allocation}

@@ -1,4 +1,4 @@
-"""State taken over from rows, after a restart: rows are truth, so no event comes of it."""
+"""State restored from rows after a restart. Rows are the truth, so no event comes of it."""
 
 from lavad.core.apply import allocate, charge, claims, enqueue, resize, start_conditions
 from lavad.core.apply.reconfigure import sort_pending
@@ -10,7 +10,7 @@ from lavad.core.state.records import ArrayRecord, Attempt, Claim, Host, Job
 
 
 def adopt_host(cluster: Cluster, facts: HostFacts, closed_by: str = "", comment: str = "") -> None:
-    """A host known from before the restart, as its agent offered it; unusable until that says hello."""
+    """Restore a host as its agent last offered it; it is unusable until the agent's hello."""
     counting = as_configured(cluster.policy, facts)
     host = Host(counting, cluster.table.add(counting), cluster.unentered, facts)
     host.closed_by, host.comment = closed_by, comment
@@ -18,7 +18,7 @@ def adopt_host(cluster: Cluster, facts: HostFacts, closed_by: str = "", comment:
 
 
 def adopt_job(cluster: Cluster, job: Job) -> None:
-    """A plain job as its row has it. Its attempt, if it has one, comes by ``adopt_attempt``."""
+    """Restore a plain job. Its attempt, if any, is restored by ``adopt_attempt``."""
     job.shared = start_conditions.adapted(cluster, cluster.intern(job.shared), job.terms)
     cluster.jobs[job.id] = job
     _note_reservation(cluster, job)
@@ -33,14 +33,14 @@ def adopt_job(cluster: Cluster, job: Job) -> None:
 
 
 def order_jobs(cluster: Cluster) -> None:
-    """All were adopted, in whatever order: lists go by their numbers, as if nothing had been restarted."""
+    """Sort the restored jobs by number, so that listings are as before the restart."""
     ordered = sorted(cluster.jobs.items())
     cluster.jobs.clear()
     cluster.jobs.update(ordered)
 
 
 def adopt_array(cluster: Cluster, array: ArrayRecord) -> None:
-    """An array as its rows have it: pending and held sets, ended elements, live elements in ``live``."""
+    """Restore an array: pending and held sets, ended elements, live elements in ``live``."""
     array.shared = start_conditions.adapted(cluster, cluster.intern(array.shared), array.terms)
     cluster.jobs[array.id] = array
     _note_reservation(cluster, array)
@@ -60,13 +60,13 @@ def adopt_array(cluster: Cluster, array: ArrayRecord) -> None:
 
 
 def adopt_ended_element(cluster: Cluster, array: ArrayRecord, job: Job) -> None:
-    """An ended element that is still recent enough to be shown."""
+    """Restore an ended element that is recent enough for listings."""
     job.array, job.shared = array, array.shared
     cluster.finished[job.id, job.index] = job
 
 
 def adopt_attempt(cluster: Cluster, attempt: Attempt) -> None:
-    """A live attempt: its host shares are taken again. Unknown hosts are made up, silent, from the share."""
+    """Restore an attempt and book its shares. An unknown host is made up from the share, silent."""
     job = cluster.element(attempt.key.job, attempt.key.index)
     if job is not None and job.state in HOLDING and job.attempts == attempt.key.attempt:
         job.attempt = attempt
@@ -99,17 +99,17 @@ def _note_reservation(cluster: Cluster, record: Job | ArrayRecord) -> None:
 
 
 def adopt_reservation(cluster: Cluster, one: AdvanceReservation) -> None:
-    """An advance reservation; before jobs are, which are sorted by its being there."""
+    """Restore an advance reservation, before jobs, whose buckets depend on it."""
     cluster.reserved.put(one)
     sort_pending(cluster)
 
 
 def adopt_claim(cluster: Cluster, claim: Claim) -> None:
-    """Room that was being cleared for a job. Its hosts are known: attempts have been adopted."""
+    """Restore a claim, after attempts, so that its hosts are known."""
     claims.book_claim(cluster, claim)
 
 
 def adopt_remembered(cluster: Cluster, record: Job | ArrayRecord) -> None:
-    """A job that was forgotten long ago, for those who wait for what became of it."""
+    """Restore a forgotten job for jobs that depend on it."""
     record.shared = start_conditions.adapted(cluster, record.shared, record.terms)
     cluster.remembered[record.id] = record

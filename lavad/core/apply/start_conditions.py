@@ -1,7 +1,7 @@
-"""Start conditions of waiting jobs: begin time, dependency condition, hold; how events change them, and the alarms.
+"""Start conditions of pending jobs: begin time, dependency condition, hold; events that change them, and alarms.
 
-A job whose conditions are not met is in no bucket, so it costs the scheduler nothing. Alarms are a heap of moments at
-which a job is checked: its begin time, and the deadline of one that may still wait then.
+A job whose conditions are not met is in no bucket, so it costs the scheduler nothing. Alarms are a heap of times at
+which a job is checked: its begin time, and the deadline of one that may still be pending then.
 """
 
 import heapq
@@ -21,13 +21,13 @@ from lavad.core.state.records import ArrayRecord, Job, StartConditions
 
 
 def begin(cluster: Cluster, record: Job | ArrayRecord, new: NewJob, now: float) -> None:
-    """A new job enters with the terms it was submitted with."""
+    """Set the start conditions of a new job."""
     if new.dependency or new.begin_at or record.shared.terminate_at:
         _set(cluster, record, new, now)
 
 
 def change(cluster: Cluster, record: Job | ArrayRecord, new: NewJob, now: float) -> None:
-    """A job was modified: the terms that it has now. A condition that was met stays so unless there is another one."""
+    """Set the start conditions of a modified job. A condition once met stays met unless it is replaced."""
     old = record.terms
     if new.dependency is not None:
         _let_go(cluster, record.id)
@@ -61,7 +61,7 @@ def _terms(
 
 
 def bar(cluster: Cluster, record: Job | ArrayRecord, host: str) -> None:
-    """The job does not come back to this host; of an array none of its elements."""
+    """Exclude a host from those of the job; of an array for all its elements."""
     terms = record.terms or StartConditions()
     if host not in terms.barred:
         record.terms = replace(terms, barred=(*terms.barred, host))
@@ -69,13 +69,13 @@ def bar(cluster: Cluster, record: Job | ArrayRecord, host: str) -> None:
 
 
 def detach(cluster: Cluster, record: Job | ArrayRecord, reservation: str) -> None:
-    """The job is not to wait for that advance reservation any more."""
+    """Detach the job from a removed advance reservation."""
     record.terms = replace(record.terms or StartConditions(), detached=reservation)
     record.shared = adapted(cluster, record.shared, record.terms)
 
 
 def adapted(cluster: Cluster, shared: Shared, terms: StartConditions | None) -> Shared:
-    """The same submission, kept from hosts that it must not come back to, and out of a reservation that is no more."""
+    """Shared facts of the job that exclude the hosts to avoid, and leave out a removed reservation."""
     if terms is None:
         return shared
     before = request = shared.request
@@ -88,14 +88,14 @@ def adapted(cluster: Cluster, shared: Shared, terms: StartConditions | None) -> 
 
 
 def adopt(cluster: Cluster, record: Job | ArrayRecord) -> None:
-    """Let those know who have to tell the job: its parents, and the clock."""
+    """Register the job with its parents and its alarms."""
     if record.terms is not None and record.terms.condition is not None:
         cluster.dependants.add(record.id, record.terms.condition)
     _set_alarms(cluster, record)
 
 
 def force(cluster: Cluster, record: Job | ArrayRecord, index: int) -> None:
-    """It is started whatever its terms say (brun): they do not matter any more."""
+    """Drop the start conditions of a job that is started by force (brun)."""
     if isinstance(record, ArrayRecord):
         record.blocked.discard(index)
         record.unmet.discard(index)
@@ -111,13 +111,13 @@ def _set_alarms(cluster: Cluster, record: Job | ArrayRecord) -> None:
 
 
 def watch_deadline(cluster: Cluster, record: Job | ArrayRecord) -> None:
-    """The job waits, and should not do so any more when its deadline comes."""
+    """Set an alarm for the job's deadline, when it must not be pending any more."""
     if record.shared.terminate_at:
         heapq.heappush(cluster.alarms, (record.shared.terminate_at, record.id))
 
 
 def met(cluster: Cluster, record: Job | ArrayRecord, indices: Ranges) -> None:
-    """The condition has been true for these elements."""
+    """Note that the condition was true for these elements."""
     terms = record.terms
     assert terms is not None, f"job {record.id} has no condition"
     if isinstance(record, ArrayRecord):
@@ -133,7 +133,7 @@ def met(cluster: Cluster, record: Job | ArrayRecord, indices: Ranges) -> None:
 
 
 def reached(record: Job | ArrayRecord) -> None:
-    """The begin time has come."""
+    """Note that the begin time has come."""
     assert record.terms is not None, f"job {record.id} has no begin time"
     record.terms = replace(record.terms, is_early=False)
     if isinstance(record, ArrayRecord):
@@ -141,7 +141,7 @@ def reached(record: Job | ArrayRecord) -> None:
 
 
 def leave(cluster: Cluster, record: Job | ArrayRecord) -> None:
-    """The job is over, so it waits for nobody."""
+    """Drop the dependency condition of a job that is over."""
     if record.terms is not None and record.terms.condition is not None:
         record.terms = replace(record.terms, condition=None)
         _let_go(cluster, record.id)
@@ -153,7 +153,7 @@ def _let_go(cluster: Cluster, job: int) -> None:
 
 
 def forget(cluster: Cluster, job: int) -> None:
-    """An ended job leaves memory, except for those who still wait for what it was."""
+    """Remove an ended job from memory; it is remembered while jobs depend on it."""
     record = cluster.jobs.pop(job, None)
     if record is None:
         return
@@ -165,12 +165,12 @@ def forget(cluster: Cluster, job: int) -> None:
 
 
 def is_due(record: Job | ArrayRecord, now: float) -> bool:
-    """Has the begin time of a job come that still counts as early?"""
+    """True if the begin time of a job has come and is not noted yet."""
     return record.terms is not None and record.terms.is_early and record.terms.begin_at <= now
 
 
 def waits_past_deadline(record: Job | ArrayRecord, now: float) -> bool:
-    """Does the job, or some element, still wait when it should have ended?"""
+    """True if the job, or an element, is still pending at its deadline."""
     if not 0.0 < record.shared.terminate_at <= now:
         return False
     if isinstance(record, ArrayRecord):
