@@ -1,8 +1,7 @@
-"""For whose reservation a job waits that there is room for: whom it would delay, from when on, and how short it may be.
+"""Explanation of "delayed by a reservation": the job it would delay, from when on, and the longest run limit that fits.
 
-Worked out when somebody asks, from the reservations that the scheduler has written down and from what runs at this
-moment; nothing is decided by asking. Where the scheduler has not yet found out where something is promised, nobody else
-is told so either; nor is what cannot be seen from the next ``_ENDS_MAX`` ends.
+Computed on request from the scheduler's reservation table and the running jobs; it decides nothing. Reservations that
+the scheduler has not computed yet are not reported, nor is anything beyond the next ``_ENDS_MAX`` expected ends.
 """
 
 from bisect import bisect_left
@@ -35,28 +34,28 @@ from lavad.core.state.records import ArrayRecord, Job
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_ENDS_MAX = 4096  # of what runs, looked at for one answer
-TYPING_S = 30  # what somebody may need to give the job another run limit
+_ENDS_MAX = 4096  # expected ends examined for one answer
+TYPING_S = 30  # margin for typing a command that changes the run limit
 
 
 class DelayedBy(NamedTuple):
-    """A job or element holds a reservation from ``begins_at`` on; whoever ends within ``longest_s`` delays nobody."""
+    """Reservation of another job from ``begins_at`` on; a job that ends within ``longest_s`` does not delay it."""
 
     job: int
     element: int
     begins_at: float
-    longest_s: float  # 0: however short it is
+    longest_s: float  # 0: no run limit is short enough
 
     @property
     def minutes(self) -> int:
-        """A run limit with which the job would start, with some time left to type it; 0: none."""
+        """Run limit with which the job would start, with a margin for typing it; 0 if there is none."""
         return max(0, int((self.longest_s - TYPING_S) // 60))
 
 
 def held_back(
     cluster: Cluster, book: ReservationTable | None, record: Job | ArrayRecord, index: int, now: float
 ) -> DelayedBy | None:
-    """Who holds the job back that there is room for; None: nobody does, as far as it is known."""
+    """Find the reservation that delays a job for which resources are free; None if none is known."""
     key = cluster.pending.key_of(record.shared)
     if book is None or not book.reservations or key is None or key.reservation:
         return None
@@ -73,7 +72,7 @@ def held_back(
 
 
 class _Query:
-    """One job that asks to start beside the reservations ``before`` it."""
+    """Query for one job against the reservations ``before`` it."""
 
     def __init__(
         self,
@@ -100,7 +99,7 @@ class _Query:
     # -- slots of the whole cluster ------------------------------------------------------------------------------------
 
     def by_slots(self) -> DelayedBy | None:
-        """Where any slots will do: who takes so many that too few are left."""
+        """Reservation of slots on any hosts that leaves too few of them."""
         ends = self._book.foreseen(self._cluster)
         if ends is None or (self._is_by_host and len(self._before) <= PROMISES_MAX):
             return None
@@ -122,7 +121,7 @@ class _Query:
     # -- certain hosts -------------------------------------------------------------------------------------------------
 
     def by_host(self) -> DelayedBy | None:
-        """Where reservations say which hosts: with whose the job has no place any more."""
+        """First reservation on concrete hosts beside which the job does not fit."""
         known = self._book.promises.known(self._before) if self._is_by_host else 0
         limit_s = self._shared.run_limit_s
         if not known or self._fits(known, limit_s):
@@ -136,7 +135,7 @@ class _Query:
         return DelayedBy(one.job, one.index, begins_at, ends[shorter - 1] - self._now if shorter else 0.0)
 
     def _fits(self, count: int, run_limit_s: float) -> bool:
-        """Has the job a place for so long beside the first so many of them?"""
+        """True if the job fits for ``run_limit_s`` seconds beside the first ``count`` reservations."""
         cluster, request, shared = self._cluster, self._request, self._shared
         leeway = self._book.promises.leeway(count, self._now, self._until(run_limit_s))
         slots: NDArray[Any] | None = leeway.slots(cluster.table, request) if leeway is not None else None

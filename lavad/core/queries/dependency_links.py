@@ -1,5 +1,6 @@
-"""Who waits for whom, over several steps: parents are the jobs that a condition speaks of, children those it keeps
-waiting. A condition that has held is forgotten, and so is the kinship.
+"""Job dependencies over several steps: parents are the jobs named in a condition, children those held by it.
+
+A condition that has become true is forgotten, and its links with it.
 """
 
 from collections import deque
@@ -14,7 +15,7 @@ LINKS_MAX = 10_000  # of one answer
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """``index``: which element of the relative is meant, 0 for all of it; ``level`` 1: no job stands between them."""
+    """Dependency of two jobs. ``index``: element of the relative, 0 for all; ``level`` 1: a direct dependency."""
 
     job: int
     relative: int
@@ -23,7 +24,7 @@ class Link:
 
 
 def links(cluster: Cluster, job: int, children: bool, depth: int) -> list[Link]:
-    """A job's relatives, the nearest first, up to ``depth`` steps away; each job is followed once."""
+    """Relatives of a job, nearest first, up to ``depth`` steps away; each job is followed once."""
     found: list[Link] = []
     seen, due = {job}, deque([(job, 1)])
     while due and len(found) < LINKS_MAX:

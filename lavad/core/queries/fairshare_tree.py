@@ -1,4 +1,4 @@
-"""What people see of fairshare: the accounts of a queue's tree as of a moment, and whose turn it is."""
+"""Fairshare as shown to users: the accounts of a queue's share tree at a moment, and a job's position among them."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -18,18 +18,18 @@ class ShareRow:
     is_group: bool
     shares: int
     priority: float
-    started: int  # slots of jobs that have been dispatched and have not ended
-    reserved: int  # slots that are kept for its waiting jobs
+    started: int  # slots of dispatched jobs that have not ended
+    reserved: int  # slots kept for its pending jobs
     cpu_time_s: float
     run_time_s: float
     gpu_run_time_s: float
 
 
 def share_tree(cluster: Cluster, queue: str, now: float) -> tuple[ShareRow, ...]:
-    """The accounts of a queue that is shared, groups before their members; empty for a queue that is not.
+    """Accounts of a fairshare queue, groups before their members; empty for other queues.
 
-    At each level the one with the highest priority goes first. Accounts of ``default`` and ``group@`` appear as soon as
-    they have had a job.
+    At each level the account with the highest priority goes first. Accounts of ``default`` and ``group@`` appear with
+    their first job.
     """
     tree = cluster.shares.trees.get(queue)
     if tree is None:
@@ -39,7 +39,7 @@ def share_tree(cluster: Cluster, queue: str, now: float) -> tuple[ShareRow, ...]
 
 
 def _kept(cluster: Cluster, tree: Tree) -> Counter[str]:
-    """Slots that are kept for waiting jobs, by the path of each account that they are for."""
+    """Slots kept for pending jobs, by the path of each account they belong to."""
     found: Counter[str] = Counter()
     for shared, slots in cluster.kept_slots():
         account = cluster.shares.account_of(shared.queue, shared.user, shared.user_group)
@@ -66,7 +66,7 @@ def _row(tree: Tree, account: Account, kept: int, now: float) -> ShareRow:
 
 
 def turn(cluster: Cluster, shared: Shared, now: float) -> str:
-    """Where the account stands among those beside it, at the first level where one of them goes before it."""
+    """Position of the account among its siblings, at the highest level where one of them goes before it; else empty."""
     tree = cluster.shares.trees.get(shared.queue)
     account = cluster.shares.account_of(shared.queue, shared.user, shared.user_group)
     if tree is None or account is None:

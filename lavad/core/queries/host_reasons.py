@@ -1,4 +1,4 @@
-"""What keeps each host from taking a job, with the amounts that are missing: the part of ``explain`` about hosts."""
+"""Pending reasons of hosts: what keeps each host from taking a job, with the amounts missing."""
 
 from dataclasses import dataclass, field, replace
 
@@ -26,7 +26,7 @@ from lavad.core.state.records import Claim, Host
 
 @dataclass(frozen=True, slots=True)
 class HostReason:
-    """Why a host can't take even one part. ``lack`` is how much is missing, in the unit of ``what``."""
+    """Reason for which a host cannot take even one part; ``lack`` is the amount missing, in the unit of ``what``."""
 
     code: int
     text: str
@@ -36,7 +36,7 @@ class HostReason:
 
 @dataclass(slots=True)
 class _Found:
-    """The hosts that one cause rules out; of them those with the smallest lack."""
+    """Hosts excluded by one reason, with the amounts missing on each."""
 
     hosts: list[str] = field(default_factory=list)
     lacks: list[float] = field(default_factory=list)
@@ -52,12 +52,12 @@ def host_reasons(
     claim: Claim | None = None,
     bounds: tuple[Threshold, ...] = (),
 ) -> list[PendingReason]:
-    """One reason for each cause, with the hosts it rules out; none when enough hosts have room.
+    """One reason for each cause, with the hosts it excludes; empty if the request fits.
 
     Args:
         bounds: the load thresholds of the job's queue.
         most: slots that advance reservations leave to the job on each host; None: all.
-        claim: what the job has saved up, or is being cleared for it: it counts as free.
+        claim: slots gathered by the job, or being cleared for it; they count as free.
     """
     if not any(host.facts.server for host in cluster.hosts.values()):
         return [PendingReason(r.NO_SLOTS[0], "No host has joined the cluster yet")]
@@ -87,7 +87,7 @@ def host_reasons(
 
 
 def _models(cluster: Cluster, request: Request) -> str:
-    """Which models of GPUs there are, unless some host has the one that is asked for."""
+    """Models of GPUs in the cluster, for advice; empty unless the requested model is missing."""
     asked = [wanted for role in request.roles if (wanted := wants_of(role).gpus) is not None and wanted.model]
     facts = [host.facts for host in cluster.hosts.values()]
     missing = next((one for one in asked if not any(gpus.has_model(host, one) for host in facts)), None)
@@ -99,7 +99,7 @@ def _models(cluster: Cluster, request: Request) -> str:
 
 
 def _with_claim(table: HostTable, claim: Claim | None) -> HostTable:
-    """The hosts as the one sees them for whom that is kept."""
+    """Host table with the shares of the job's own claim free."""
     if claim is None:
         return table
     twin = table.copy()
@@ -109,7 +109,7 @@ def _with_claim(table: HostTable, claim: Claim | None) -> HostTable:
 
 
 def _saved_on(room: FreeResources, host: Host, role: RoleRequest, claim: Claim | None) -> HostReason | None:
-    """Would there be slots enough on the host if others had not saved them up, or were they not being cleared?"""
+    """Reason for a host whose slots would suffice without the claims of other jobs; None for all other hosts."""
     mine = (claim.job, claim.index) if claim is not None else None
     others = {key: share.slots for key, share in sorted(host.claims.items()) if key != mine}
     if not others or room.table.slots_free[host.row] + sum(others.values()) < chunk_of(role)[0]:
@@ -120,7 +120,7 @@ def _saved_on(room: FreeResources, host: Host, role: RoleRequest, claim: Claim |
 
 
 def _room_for(table: HostTable, limits: LimitReasons | None, most: Slots | None) -> FreeResources:
-    """Hosts as limits about hosts and advance reservations leave them to this job."""
+    """Free resources that limits on hosts and advance reservations leave to this job."""
     room: FreeResources = FreeResources(table)
     if limits is not None and limits.ceilings is not None:
         room = CappedResources(room, limits.ceilings)
@@ -128,7 +128,7 @@ def _room_for(table: HostTable, limits: LimitReasons | None, most: Slots | None)
 
 
 def _reserved_on(cluster: Cluster, most: Slots, request: Request, role: RoleRequest, row: int) -> HostReason | None:
-    """What reservations have to do with a host that has the slots, or that has them for jobs of this reservation."""
+    """Reason for a host on which advance reservations leave the job too few slots; None if they leave enough."""
     if most[row] >= chunk_of(role)[0]:
         return None
     if not request.reservation:
@@ -139,7 +139,7 @@ def _reserved_on(cluster: Cluster, most: Slots, request: Request, role: RoleRequ
 
 
 def _free_on(table: HostTable, limits: LimitReasons | None, row: int) -> int:
-    """Free slots of a host, as far as limits allow the job to have them."""
+    """Free slots of a host, as far as limits allow them to the job."""
     free = int(table.slots_free[row])
     return free if limits is None or limits.ceilings is None else limits.ceilings.slots_on(row, free)
 
@@ -166,7 +166,7 @@ def _told(
     ]
     if free_hosts and free_slots < request.slots_min:
         advice = f"it needs {request.slots_min} slots; the hosts it could use have {free_slots} free"
-        full = by_cause.get(r.NO_SLOTS, _Found()).hosts  # told in the same line
+        full = by_cause.get(r.NO_SLOTS, _Found()).hosts  # reported in the same line
         told = [one for one in told if (one.code, one.text) != r.NO_SLOTS]
         told.insert(0, PendingReason(*r.NO_SLOTS, tuple(dict.fromkeys(full)), advice))
     elif free_hosts:
@@ -175,7 +175,7 @@ def _told(
 
 
 def _together(request: Request) -> tuple[int, str]:
-    """Each host would do by itself; what they can't be together."""
+    """Reason for which hosts that each fit cannot be combined."""
     if request.cu or any(role.cu for role in request.roles):
         return r.COMPUTE_UNITS
     if request.same or any(role.same for role in request.roles):
@@ -184,7 +184,7 @@ def _together(request: Request) -> tuple[int, str]:
 
 
 def _advice(found: _Found) -> str:
-    """``2 hosts have the slots but 3 GB too little memory``."""
+    """Text on the smallest amount missing: ``2 hosts have the slots but 3 GB too little memory``."""
     if not found.lacks:
         return ""
     least = min(found.lacks)
@@ -214,7 +214,7 @@ def _size(mib: float) -> str:
 def cause_on(
     cluster: Cluster, room: FreeResources, request: Request, role: RoleRequest, name: str, bounds: tuple[Threshold, ...]
 ) -> HostReason | None:
-    """The first thing that rules this host out for this role, or None."""
+    """First reason that excludes this host for this role, or None; the order of checks is the priority."""
     host, table = cluster.hosts[name], room.table
     row = host.row
     slots = chunk_of(role)[0]
@@ -244,7 +244,7 @@ def _busy_text(indices: list[str]) -> str:
 
 
 def _not_for_it(room: FreeResources, request: Request, row: int) -> tuple[int, str] | None:
-    """Why the host is out of the question whatever is free: a resource is not asked for, the queue or -m."""
+    """Reason for which the host is not usable at all: an exclusive resource, the queue's HOSTS or -m; else None."""
     if not request.is_particular or room.usable(request).contains[row]:
         return None
     if is_avoided(room.table, request, row):
@@ -259,7 +259,7 @@ def _not_for_it(room: FreeResources, request: Request, row: int) -> tuple[int, s
 
 
 def _lack(room: FreeResources, role: RoleRequest, row: int) -> HostReason | None:
-    """What there is too little of on a host with enough slots."""
+    """Resource that is short on a host with enough slots, or None."""
     free, wants = room.free(row), wants_of(role)
     tasks = role.tasks_min if role.one_host else 1
     if room_for(room, row, role, wants, tasks, True) >= tasks:
@@ -284,7 +284,7 @@ def _lack_of(room: FreeResources, free: HostFree, row: int, one: Reserve, tasks:
 
 
 def reserving(room: FreeResources, name: str) -> tuple[int, str]:
-    """LSF's number and sentence for a resource that can't be reserved."""
+    """LSF's number and text for a resource that cannot be reserved."""
     names = [*LOAD_INDICES, *sorted(room.table.site.resources)]
     place_ = names.index(name) if name in names else len(names)
     return r.RESERVING + place_, f"Job's requirements for reserving resource ({name}) not satisfied"

@@ -1,4 +1,4 @@
-"""Which limits keep a job waiting, in LSF's numbers and words, with what would help."""
+"""Pending reasons of limits, with LSF's numbers and words, and advice."""
 
 from collections.abc import Iterator
 
@@ -33,7 +33,7 @@ _OF_GROUPS = frozenset({K.GROUP, K.GROUP_PROCESSOR})
 
 
 class LimitReasons:
-    """Of one waiting job."""
+    """Limits that keep one pending job waiting."""
 
     def __init__(self, cluster: Cluster, shared: Shared, now: float) -> None:
         self._headroom = Headroom(cluster.limits, cluster.table, now)
@@ -42,7 +42,7 @@ class LimitReasons:
         self.ceilings = self._headroom.ceilings(self._consumer) if self._consumer.is_of_hosts else None
 
     def overall(self) -> list[PendingReason]:
-        """Limits that leave too little wherever the job would run."""
+        """Limits that leave too little on any hosts."""
         request, headroom = self._shared.request, self._headroom
         found = list(headroom.all_blocking(self._consumer, request))
         for counter in self._consumer.overall:
@@ -63,7 +63,7 @@ class LimitReasons:
         return f"{where}: {counter.used:g} of {counter.rule.amount:g} in use"
 
     def on_host(self, row: int, role: RoleRequest) -> tuple[int, str] | None:
-        """The first limit that forbids the smallest part of the role on this host; None when none does."""
+        """First limit that forbids the smallest part of the role on this host, or None."""
         if self.ceilings is None:
             return None
         return next(self._causes(row, role), None)
@@ -80,8 +80,10 @@ class LimitReasons:
 
 
 def least_on_host(what: str, role: RoleRequest) -> float:
-    """The least of a limited resource (slots, jobs, MiB, devices, or amounts of a site's resource) that the role takes
-    on a host where it has a task."""
+    """Minimum of a limited resource that the role takes on a host where it has a task.
+
+    The resource is slots, jobs, MiB of memory, devices, or a cluster-wide resource.
+    """
     slots, memory_mib, gpus = chunk_of(role)
     if what == SLOTS:
         return slots
@@ -94,8 +96,10 @@ def least_on_host(what: str, role: RoleRequest) -> float:
 
 
 def least_of_job(what: str, request: Request) -> float:
-    """The least of a resource in a rusage section that the job takes wherever it runs, whichever alternative is used;
-    0 for what every request counts: slots, jobs and devices."""
+    """Minimum of a rusage resource that the job takes on any hosts, over all alternatives.
+
+    0 for slots, jobs and devices, which every request counts.
+    """
     if what in (SLOTS, JOBS, *DEVICES):
         return 0.0
     choices = [request.roles, *(one.roles for one in request.alternatives)]
@@ -107,19 +111,19 @@ def _least_of_role(what: str, role: RoleRequest) -> float:
 
 
 def _reserved(what: str, role: RoleRequest, tasks: int, per: tuple[Per, ...]) -> Iterator[float]:
-    """What the role reserves of a resource for so many tasks on one host, counting only amounts meant for these."""
+    """Amounts of a resource that the role reserves for ``tasks`` tasks on one host, in the units ``per`` only."""
     for one in wants_of(role).reserves:
         if one.name == what and one.per in per:
             yield one.largest * (tasks if one.per is Per.TASK else 1) / PARTS
 
 
 def _group_of(rule: Rule) -> str:
-    """Which of the user's groups it is, and how much it may have; or which user the host lacks."""
+    """Text with the user's group and its limit, or with the user unknown to the host."""
     if rule.kind is K.UNKNOWN_USER:
         return f" (User: {rule.name})"
     return f" (Group: {rule.name}, Limit Value: {rule.amount:g})" if rule.kind in _OF_GROUPS else ""
 
 
 def limit_reasons(cluster: Cluster, shared: Shared, now: float) -> LimitReasons | None:
-    """The limits that such a job falls under; None when there are none."""
+    """Limit reasons of such a job; None if there are no limits."""
     return LimitReasons(cluster, shared, now) if cluster.limits else None

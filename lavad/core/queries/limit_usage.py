@@ -1,4 +1,4 @@
-"""What people see of limits: what is in use of each, by those for whom it counts together."""
+"""Limits as shown to users: the usage of each, by the consumers counted together."""
 
 from dataclasses import dataclass
 
@@ -11,12 +11,12 @@ from lavad.core.state.limits import Counter, LimitKind
 
 @dataclass(frozen=True, slots=True)
 class LimitUsage:
-    """One limit as it counts for some consumers; the columns of ``blimits``."""
+    """Usage of one limit by some consumers; the columns of ``blimits``."""
 
     kind: LimitKind
     name: str  # of the Limit section, or of the row in lsb.users
     what: str  # slots, jobs, mem (MiB) or a resource
-    user: str  # the one it counts for; empty: all that it names together
+    user: str  # the user it is counted for; empty: all users it names together
     queue: str
     project: str
     host: str
@@ -29,7 +29,7 @@ class LimitUsage:
 
 
 def limit_usage(cluster: Cluster) -> tuple[LimitUsage, ...]:
-    """Every limit of which something is in use, in the order of the configuration."""
+    """Every limit with usage, in the order of the configuration."""
     rules = {rule: place for place, rule in enumerate(cluster.limits.rules)}
     found: list[LimitUsage] = []
     for counter in sorted(cluster.limits.counters, key=lambda one: (rules[one.rule], one.members)):

@@ -1,4 +1,4 @@
-"""Why does this job wait? Computed when asked, host by host: every cause that holds, and the change that would help."""
+"""Pending reasons of a job, computed on request: every reason that holds, host by host, with advice."""
 
 from dataclasses import replace
 
@@ -30,11 +30,11 @@ def explain(
     book: ReservationTable | None = None,
     of_hosts: dict[Shared, list[PendingReason]] | None = None,
 ) -> list[PendingReason]:
-    """Every reason that holds now, those about the job itself first; empty when the job does not wait.
+    """Return every reason that holds now, those of the job itself first; empty if it is not pending.
 
     Args:
-        book: the scheduler's, which knows who holds a reservation.
-        of_hosts: reasons about hosts that were found for like jobs at this moment; what is found is added.
+        book: the scheduler's reservation table.
+        of_hosts: host reasons of equal jobs at this moment; new ones are added.
     """
     state = record.state_of(index) if isinstance(record, ArrayRecord) else record.state
     if state is JobState.PSUSP:
@@ -74,9 +74,9 @@ def _about_hosts(
 
 
 class PendingReasons:
-    """Reasons of many jobs as of one moment: what is the same for jobs that are alike is found once.
+    """Pending reasons of many jobs at one moment; parts common to equal jobs are computed once.
 
-    Good for as long as the cluster does not change.
+    Valid as long as the cluster does not change.
     """
 
     def __init__(self, cluster: Cluster, now: float, book: ReservationTable | None) -> None:
@@ -88,7 +88,7 @@ class PendingReasons:
         self._with_reservation = {one.job for one in book.reservations} if book is not None else set()
 
     def of(self, record: Job | ArrayRecord, index: int) -> list[PendingReason]:
-        """What ``explain`` says of the job or element."""
+        """Reasons of the job or element, as ``explain`` returns them."""
         key = self._key(record, index)
         found = self._of_elements.get(key) if key is not None else None
         if found is None:
@@ -98,7 +98,7 @@ class PendingReasons:
         return found
 
     def _key(self, record: Job | ArrayRecord, index: int) -> tuple[int, JobState, str] | None:
-        """What tells the elements of an array apart; None where the reasons may be this element's own."""
+        """Key shared by array elements with equal reasons; None if this element may have reasons of its own."""
         if not isinstance(record, ArrayRecord) or index in record.unmet or record.id in self._with_reservation:
             return None
         state = record.state_of(index)
@@ -108,7 +108,7 @@ class PendingReasons:
 
 
 def _held_reason(cluster: Cluster, held: DelayedBy) -> PendingReason:
-    """There is room now, and it is somebody else's before the job has ended."""
+    """Reason for a job that fits now but would delay a reservation."""
     code, text = r.HELD_BACK
     name = f"{held.job}[{held.element}]" if held.element else str(held.job)
     text += f" (Job: {name}, From: {moment_text(held.begins_at, cluster.policy.zone)})"
@@ -119,7 +119,7 @@ def _held_reason(cluster: Cluster, held: DelayedBy) -> PendingReason:
 
 
 def explain_ending(attempt: Attempt) -> list[PendingReason]:
-    """Why a job that is to run again still holds its hosts: those that have not yet said that nothing is left."""
+    """Reasons for which a job to be requeued still holds hosts: those that have not released it."""
     if not attempt.doomed:
         return []
     code, text = r.REQUEUED
@@ -128,7 +128,7 @@ def explain_ending(attempt: Attempt) -> list[PendingReason]:
 
 
 def _terms_reasons(cluster: Cluster, record: Job | ArrayRecord, index: int) -> list[PendingReason]:
-    """What must come true before the job is considered at all; no host matters until then."""
+    """Start conditions still unmet; until then no host matters."""
     terms = record.terms
     if terms is None:
         return []
@@ -166,13 +166,13 @@ def _own_reasons(cluster: Cluster, record: Job | ArrayRecord, index: int, now: f
 
 
 def _opening(cluster: Cluster, one: Windows, other: Windows, now: float) -> str:
-    """When both are open next."""
+    """Text with the next time at which both windows are open."""
     at = opens_at([one, other], cluster.policy.zone, now)
     return f"they open next on {moment_text(at, cluster.policy.zone)}" if at < NEVER else "they never open"
 
 
 def _with_opening(cluster: Cluster, reason: PendingReason, now: float) -> PendingReason:
-    """A reason about hosts; of those whose windows are closed with the time at which the first opens."""
+    """Reason about hosts; if their windows are closed, with the time at which the first opens."""
     if reason.code != r.HOST_WINDOW[0]:
         return reason
     facts = [cluster.hosts[name].facts for name in reason.hosts]
@@ -183,7 +183,7 @@ def _with_opening(cluster: Cluster, reason: PendingReason, now: float) -> Pendin
 
 
 def _pool_reasons(cluster: Cluster, record: Job | ArrayRecord) -> list[PendingReason]:
-    """Its pool is full."""
+    """Reason for a job whose pool has reached its maximum."""
     pools, shared = cluster.pools, record.shared
     number = pools.number_of(shared.user, shared.queue)
     short = PoolState(pools, ()).beyond(number, least(shared.request))
@@ -195,6 +195,6 @@ def _pool_reasons(cluster: Cluster, record: Job | ArrayRecord) -> list[PendingRe
 
 
 def _has_no_share(cluster: Cluster, record: Job | ArrayRecord) -> bool:
-    """The configuration has changed since the submit."""
+    """True if the user's share was removed after the submission."""
     shared = record.shared
     return cluster.shares.account_of(shared.queue, shared.user, shared.user_group) is None

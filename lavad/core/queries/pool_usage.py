@@ -1,4 +1,4 @@
-"""What people see of capacity pools: what there is of each resource on a pool's hosts, and who has it."""
+"""Capacity pools as shown to users: the resources of a pool's hosts, and their usage."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ Amounts = dict[str, float]
 class PoolUsage:
     """One resource of one pool; memory is in MiB.
 
-    ``total`` and ``free`` are of the pool's hosts that may take jobs now, whoever has it; ``own`` is what the pool is
-    entitled to, and ``used`` what its jobs have, which may be more.
+    ``total`` and ``free`` count the pool's hosts that accept jobs now, for all pools; ``own`` is the pool's
+    entitlement, and ``used`` the usage of its jobs, which may exceed it.
     """
 
     pool: Pool
@@ -27,17 +27,17 @@ class PoolUsage:
 
     @property
     def borrowed(self) -> float:
-        """What its jobs have beyond its own."""
+        """Usage of its jobs beyond its own."""
         return max(0.0, self.used - self.own)
 
     @property
     def is_overcommitted(self) -> bool:
-        """Is more the pool's own than its hosts have?"""
+        """True if the entitlement exceeds the capacity of its hosts."""
         return self.own > self.total
 
 
 def pool_usage(cluster: Cluster) -> Iterator[PoolUsage]:
-    """Each pool with the resources that it speaks of (slots, where it speaks of none), in the order of the file."""
+    """Each pool with the resources it names (slots by default), in the order of the file."""
     found: dict[Names, tuple[Amounts, Amounts]] = {}  # pools are often on the same hosts
     for number, pool in enumerate(cluster.pools.pools):
         if pool.hosts not in found:
@@ -51,7 +51,7 @@ def pool_usage(cluster: Cluster) -> Iterator[PoolUsage]:
 
 
 def _on_hosts(cluster: Cluster, names: Names) -> tuple[Amounts, Amounts]:
-    """All that the hosts have that may take jobs now, and what of it nobody has."""
+    """Total and free amounts of the hosts that accept jobs now."""
     table = cluster.table
     total, free = {SLOTS: 0.0, MEMORY: 0.0, GPUS: 0.0}, {SLOTS: 0.0, MEMORY: 0.0, GPUS: 0.0}
     for name, host in cluster.hosts.items():

@@ -1,11 +1,11 @@
-"""The smallest change of a waiting job's request that would let it start now.
+"""Smallest change of a pending job's request that would let it start now.
 
-One thing is changed at a time: memory, GPUs, how tasks are spread, where, on what condition, how many. Each is weakened
-from the mildest step on until placement finds hosts; by binary search, where what suffices at one step suffices at all
-stronger ones. So the answer has been tried, on the hosts as they are, and costs some dozens of placements. Resources of
-the site, licences above all, are never left out: a job that asks for one needs it.
+One part is changed at a time: memory, GPUs, span, hosts, select, number of tasks. Each is weakened step by step until
+the request fits, by binary search where a step that suffices implies that all weaker ones do. So each answer has been
+placed on the present hosts, at a cost of some dozens of placements. Cluster-wide resources, licences above all, are
+never left out: a job that asks for one needs it.
 
-The work comes in pieces, as that of ``forecast``: the generator yields between placements.
+The work is divided, as in ``start_estimate``: the generator yields between placements.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -28,7 +28,7 @@ SPANS_MAX = 64
 
 
 class Change(Enum):
-    """What is changed; the value says what people call it."""
+    """Part of a request that is changed; the value is its name for users."""
 
     MEMORY = "memory"
     GPUS = "GPUs"
@@ -43,7 +43,7 @@ class Change(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """With ``request`` in place of its own the job would start now."""
+    """Change with which the job would start now: ``request`` replaces its own."""
 
     change: Change
     request: Request
@@ -51,9 +51,9 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class RequestChanges:
-    """``is_hopeless``: it asks for more than there is even when all hosts are up and idle.
+    """Changes that help. ``is_hopeless``: the request does not fit even if all hosts are up and idle.
 
-    ``is_for_later``: nothing would let it start now; the changes are those that would once hosts are free.
+    ``is_for_later``: no change lets it start now; these would once hosts are free.
     """
 
     changes: tuple[Advice, ...] = ()
@@ -65,7 +65,7 @@ Steps = Callable[[HostTable, Request], Sequence[Request]]
 
 
 def counsel(cluster: Cluster, request: Request) -> Generator[None, None, RequestChanges]:
-    """What would help: now, or where nothing would help now and nothing ever will as it is, in general."""
+    """Find changes that let the request start now; if there are none and it can never start, on idle hosts."""
     if place(FreeResources(cluster.table), request) is not None:
         return RequestChanges()
     yield
@@ -80,7 +80,7 @@ def counsel(cluster: Cluster, request: Request) -> Generator[None, None, Request
 
 
 def idle_hosts(cluster: Cluster) -> HostTable:
-    """The hosts as if all were up, open and free."""
+    """Host table as if all hosts were up, open and idle."""
     table = cluster.table.emptied()
     for row, facts in enumerate(table.facts):
         table.set_usable(row, facts.server)
@@ -88,7 +88,7 @@ def idle_hosts(cluster: Cluster) -> HostTable:
 
 
 def advise(table: HostTable, request: Request) -> Generator[None, None, list[Advice]]:
-    """The smallest sufficient change of each kind, those first that cost the job least; none when it fits as it is."""
+    """Smallest sufficient change of each kind, least costly for the job first; empty if the request fits."""
     found: list[Advice] = []
     is_simple = len(request.roles) == 1 and not request.alternatives
     if not is_simple or place(FreeResources(table), request) is not None:
@@ -104,7 +104,7 @@ def advise(table: HostTable, request: Request) -> Generator[None, None, list[Adv
 
 
 def _mildest(table: HostTable, steps: Sequence[Request]) -> Generator[None, None, Request | None]:
-    """The first of ever weaker requests that finds hosts."""
+    """First of increasingly weak requests that fits, by binary search."""
     if not steps or place(FreeResources(table), steps[-1]) is None:
         return None
     low, high = 0, len(steps) - 1
@@ -119,7 +119,7 @@ def _mildest(table: HostTable, steps: Sequence[Request]) -> Generator[None, None
 
 
 def _first(table: HostTable, steps: Sequence[Request]) -> Generator[None, None, Request | None]:
-    """The same where a step that suffices says nothing of the next: fewer tasks a host need more hosts."""
+    """First request that fits, by linear search: fewer tasks a host need more hosts, so fits are not monotonic."""
     for weakened in steps[:SPANS_MAX]:
         yield
         if place(FreeResources(table), weakened) is not None:
@@ -132,7 +132,7 @@ def _with_role(request: Request, **changes: object) -> Request:
 
 
 def _less_memory(table: HostTable, request: Request) -> list[Request]:
-    """What hosts have left, the most first: between two such amounts nothing changes."""
+    """Requests with the free memory of some host, largest first: only these amounts change the result."""
     wanted = request.roles[0].memory_mib
     left = np.unique(table.memory_free_mib[: len(table)][table.open_rows()])[::-1]
     return [_with_role(request, memory_mib=int(mib)) for mib in left[:STEPS_MAX] if 0 < mib < wanted]
@@ -143,7 +143,7 @@ def _fewer_gpus(table: HostTable, request: Request) -> list[Request]:
 
 
 def _looser_span(table: HostTable, request: Request) -> list[Request]:
-    """Fewer tasks on each host, then as they come."""
+    """Requests with fewer tasks on each host, and finally with no span."""
     role = request.roles[0]
     if role.one_host or role.block or role.stripe or role.ptile < 0:
         return [_with_role(request, one_host=False, block=0, stripe=0, ptile=0, ptile_by=())]
@@ -194,12 +194,12 @@ _STEPS: dict[Change, Steps] = {
 
 
 def is_of_requirement(change: Change) -> bool:
-    """Is it made by another -R?"""
+    """True if the change is made by another -R."""
     return change not in (Change.HOSTS, Change.EXCLUSIVE, Change.TASKS, Change.GPUS)
 
 
 def options(advice: Advice) -> str:
-    """The change as bmod takes it."""
+    """Options of bmod for the change."""
     request = advice.request
     role = request.roles[0]
     match advice.change:
@@ -218,12 +218,12 @@ def options(advice: Advice) -> str:
 
 
 def requirement_text(role: RoleRequest) -> str:
-    """What -R would have to say for a role like this."""
+    """Requirement string (-R) of the role."""
     return " ".join(f"{name}[{body}]" for name, body in _sections(role).items())
 
 
 def given_up(before: RoleRequest, after: RoleRequest) -> str:
-    """Sections of a requirement that are no more after a change, or no more what they were: ``select[mem>9]``."""
+    """Sections of a requirement dropped or altered by a change: ``select[mem>9]``."""
     old, new = _sections(before), _sections(after)
     gone = [f"{name}[{body}]" for name, body in old.items() if name not in new and name != "rusage"]
     if "select" in new and new["select"] != old.get("select"):

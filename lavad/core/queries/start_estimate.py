@@ -1,12 +1,12 @@
-"""When should a waiting job start, how sure is that, and who goes before it? Asked by people, so computed when asked.
+"""Start-time estimate of a pending job, with its confidence and the number of jobs ahead; computed on request.
 
-The present is copied and played forward: running jobs end at their run limits, and at each end the jobs that go before
-this one are placed, within what limits and advance reservations leave them, then this one, as a pass would do. That is
-the list-scheduling estimate of Smith, Taylor and Foster ("Using run-time predictions to estimate queue wait times",
-JSSPP 1999) with run limits as run times.
+A copy of the present state is simulated: running jobs end at their run limits, and at each end the jobs ahead of this
+one are placed, within what limits and advance reservations leave them, then this one, as a pass would do. That is the
+list-scheduling estimate of Smith, Taylor and Foster ("Using run-time predictions to estimate queue wait times", JSSPP
+1999) with run limits as run times.
 
-Nothing is changed, and the work comes in small pieces: the generator yields between them, so that whoever drives it can
-serve others meanwhile.
+The cluster is not changed, and the work is divided: the generator yields between pieces, so that its caller can serve
+other requests meanwhile.
 """
 
 import heapq
@@ -29,14 +29,14 @@ from lavad.core.state.records import ArrayRecord, Attempt, Job
 if TYPE_CHECKING:
     from lavad.core.state.limits import Consumer
 
-AHEAD_MAX = 2_000  # jobs before this one that are played; with more of them the estimate is said to be rough
-PLACINGS_MAX = 20_000  # tries to place a job: what one answer may cost
+AHEAD_MAX = 2_000  # jobs ahead that are simulated; with more of them the estimate is rough
+PLACINGS_MAX = 20_000  # placements tried for one answer
 ENDS_A_PIECE = 2_000
 BUCKETS_A_PIECE = 256
 
 
 class Confidence(Enum):
-    """How far an estimated start can be trusted."""
+    """Confidence of an estimated start."""
 
     WINDOW = "its advance reservation begins then"
     FIRM = "it goes first, and everything it waits for has a run limit"
@@ -47,9 +47,10 @@ class Confidence(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StartEstimate:
-    """``start_at`` is None when it can't be told. ``ahead`` counts waiting jobs and job arrays that go first.
+    """Estimated start of a job; ``start_at`` is None if it cannot be predicted.
 
-    ``promised`` are the hosts that jobs behind it leave to it, where it holds a reservation.
+    ``ahead`` counts pending jobs and job arrays that go first. ``promised`` is the allocation reserved for it, if it
+    holds a reservation.
     """
 
     start_at: float | None
@@ -61,9 +62,9 @@ class StartEstimate:
 def forecast(
     cluster: Cluster, ranking: Ranking, record: Job | ArrayRecord, index: int = 0, is_held: bool = False
 ) -> Generator[None, None, StartEstimate]:
-    """Play the future until the job starts; ``ranking`` says from which moment on, and who goes before whom.
+    """Simulate until the job starts; ``ranking`` gives the present time and the scheduling order.
 
-    ``is_held``: it would start now, but for a reservation of one that goes before it; so it follows all of them.
+    ``is_held``: it fits now but would delay a reservation ahead of it, so it is placed after all jobs ahead.
     """
     is_waiting = cluster.present_state(record.id, index) is JobState.PEND
     key = cluster.pending.key_of(record.shared) if is_waiting else None
@@ -75,12 +76,12 @@ def forecast(
         return StartEstimate(None, Confidence.UNKNOWN, 0)
     ahead = yield from _count_ahead(cluster, ranking, mine)
     if key.reservation:
-        return StartEstimate(None, Confidence.UNKNOWN, ahead)  # what its own reservation will have is not played
+        return StartEstimate(None, Confidence.UNKNOWN, ahead)  # the future of an advance reservation is not simulated
     jobs = yield from _first_ahead(cluster, ranking, mine)
     ends = yield from _all_ends(cluster, ranking.now)
     future = SimulatedFuture(cluster, ranking.now, ends)
     for claim in cluster.claims.values():
-        if claim.is_partial:  # the jobs that saved it up are placed before this one, or let it go in time
+        if claim.is_partial:  # the jobs that gathered it are placed before this one, or release it in time
             future.free(claim)
     game = _Simulation(future, is_held)
     jobs.append(asked_for(cluster, key, record.id, index))
@@ -95,7 +96,7 @@ def forecast(
 
 
 def _forecast_of_window(cluster: Cluster, key: BucketKey, record: Job | ArrayRecord, now: float) -> StartEstimate:
-    """A job that waits for its advance reservation starts when that begins, as far as it has the turn then."""
+    """Estimate for a job in an advance reservation: the next start of that."""
     stretches = cluster.reserved.timeline(cluster, now).stretches
     begin = min((begin for begin, _, name in stretches if name == key.reservation and begin > now), default=None)
     is_listed = record.room() > 0 if isinstance(record, ArrayRecord) else record.may_start
@@ -113,7 +114,7 @@ def _forecast_of_window(cluster: Cluster, key: BucketKey, record: Job | ArrayRec
 
 
 def _all_ends(cluster: Cluster, now: float) -> Generator[None, None, list[tuple[float, Attempt]]]:
-    """When all that runs is expected to end, in that order."""
+    """Expected ends of all attempts, in order of time."""
     found = []
     for number, end in enumerate(ends_of_all(cluster, now)):
         if number % ENDS_A_PIECE == ENDS_A_PIECE - 1:
@@ -135,7 +136,7 @@ def _place_of(ranking: Ranking, bucket: Bucket, record: Job | ArrayRecord) -> Ra
 
 
 def _count_ahead(cluster: Cluster, ranking: Ranking, mine: Rank) -> Generator[None, None, int]:
-    """How many entries of all buckets rank before this one: a binary search in each."""
+    """Number of entries of all buckets that rank before this one: a binary search in each."""
     count = 0
     for number, bucket in enumerate(list(cluster.pending.buckets.values())):
         if number % BUCKETS_A_PIECE == BUCKETS_A_PIECE - 1:
@@ -158,10 +159,10 @@ def _ahead_in(ranking: Ranking, bucket: Bucket, mine: Rank) -> int:
 
 
 def _first_ahead(cluster: Cluster, ranking: Ranking, mine: Rank) -> Generator[None, None, list[PendingRequest]]:
-    """The first jobs and elements that rank before this one, in order.
+    """First jobs and elements that rank before this one, in order.
 
-    Buckets may change while others are served, so nothing but their ranks is kept over a pause. Each bucket gives one
-    job at least, so there is no need to look at more of them than jobs are wanted.
+    Buckets may change between pieces, so only their ranks are kept over a pause. Each bucket yields at least one job,
+    so no more buckets than jobs are examined.
     """
     heads: list[tuple[Rank, int, Bucket]] = []
     for number, bucket in enumerate(list(cluster.pending.buckets.values())):
@@ -183,7 +184,7 @@ def _merge(cluster: Cluster, heads: list[tuple[Rank, int, JobCursor]], mine: Ran
     heapq.heapify(heads)
     while heads:
         _, number, cursor = heads[0]
-        if not cursor.key.reservation:  # it takes only what is set apart for it
+        if not cursor.key.reservation:  # else it takes only reserved slots
             yield asked_for(cluster, cursor.key, cursor.job, cursor.index)
         if cursor.advance() and cursor.rank < mine:
             heapq.heapreplace(heads, (cursor.rank, number, cursor))
@@ -193,15 +194,15 @@ def _merge(cluster: Cluster, heads: list[tuple[Rank, int, JobCursor]], mine: Ran
 
 @dataclass(slots=True)
 class _Simulation:
-    """A future, and what has been tried in it."""
+    """Simulated future, with the cost so far."""
 
     future: SimulatedFuture
-    is_held: bool  # the last job waits for all others
+    is_held: bool  # the last job starts after all others
     placings: int = 0
     has_unlimited: bool = False
 
     def play(self, jobs: list[PendingRequest]) -> Generator[None, None, Allocation | None]:
-        """Until the last of these jobs starts: where; None when that can't be foreseen."""
+        """Simulate until the last of these jobs starts; return its allocation, or None if that cannot be predicted."""
         last = jobs[-1]
         while self.placings <= PLACINGS_MAX:
             yield
@@ -213,9 +214,9 @@ class _Simulation:
         return None
 
     def _place_all(self, jobs: list[PendingRequest]) -> tuple[list[PendingRequest], Allocation]:
-        """Start what fits, in order; those that are left, and where the last one starts.
+        """Start the jobs that fit, in order; return the others, and the allocation of the last start.
 
-        What was asked for in vain is not asked for again.
+        A request equal to one that failed is not tried again.
         """
         table, placing = self.future.table, self.future.placing()
         slots_open = table.slots_open

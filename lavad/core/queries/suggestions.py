@@ -1,6 +1,6 @@
-"""What to type so that a waiting job starts: its own changes, and what is not a matter of its request.
+"""Suggestions of commands that let a pending job start: changes of its request, and others.
 
-A remedy is a command line with ``{}`` for the job. Only those are given that were tried on the hosts as they are.
+A suggestion is a command line with ``{}`` for the job. Each has been tried on the present hosts.
 """
 
 from collections.abc import Callable, Generator, Iterable
@@ -40,9 +40,10 @@ HOSTS_NAMED_MAX = 16
 
 @dataclass(frozen=True, slots=True)
 class Suggestions:
-    """``is_hopeless``: as it is the job would not start on idle hosts; ``is_for_later``: as in ``Counsel``.
+    """Commands that help a job.
 
-    ``costs`` says of each command what of the job's requirement it gives up; empty where the command itself shows it.
+    ``is_hopeless``: unchanged it would not start on idle hosts; ``is_for_later``: the commands help only later.
+    ``costs`` names for each command what the job's requirement loses; empty if the command itself shows it.
     """
 
     commands: tuple[str, ...] = ()
@@ -54,7 +55,7 @@ class Suggestions:
 def remedies(
     cluster: Cluster, record: Job | ArrayRecord, index: int, now: float, book: ReservationTable | None = None
 ) -> Generator[None, None, Suggestions]:
-    """Each command alone would let the job start; in pieces, as ``counsel`` is."""
+    """Find commands each of which alone would let the job start; divided into pieces, as ``counsel`` is."""
     request = cluster.pending.request_of(record.shared)
     found = explain(cluster, record, index, now, book)
     yield
@@ -64,7 +65,7 @@ def remedies(
     if place(FreeResources(cluster.table), request) is not None:
         return Suggestions(tuple(_beside_room(cluster, record, found)))
     if any(one.code in _OWN for one in found):
-        return Suggestions()  # two things are in the way: no single command helps
+        return Suggestions()  # two obstacles: no single command helps
     reopened = _reopening(cluster, request, found)
     said = yield from counsel(cluster, request)
     elsewhere = _to_another_queue(cluster, record) if request.queue_hosts is not None else []
@@ -83,8 +84,7 @@ def remedies(
 
 
 def as_typed(cluster: Cluster, shared: Shared, advice: Advice) -> Request | None:
-    """What the job would ask for after the command: its queue's requirement stays, whatever its own -R says. None where
-    the queue takes no such -R."""
+    """Request of the job after the command, its queue's requirement included; None if the queue refuses that -R."""
     if not is_of_requirement(advice.change):
         return advice.request
     role = advice.request.roles[0]
@@ -104,7 +104,7 @@ def as_typed(cluster: Cluster, shared: Shared, advice: Advice) -> Request | None
 
 
 def _may_start(cluster: Cluster, shared: Shared, request: Request, now: float) -> bool:
-    """Would a job start now that asks for this, within limits and beside advance reservations?"""
+    """True if such a request would start now, within limits and beside advance reservations."""
     headroom = Headroom(cluster.limits, cluster.table, now)
     consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project)
     if headroom.blocking(consumer, request) is not None:
@@ -115,7 +115,7 @@ def _may_start(cluster: Cluster, shared: Shared, request: Request, now: float) -
 
 
 def _beside_room(cluster: Cluster, record: Job | ArrayRecord, found: Iterable[PendingReason]) -> list[str]:
-    """There is room: what keeps the job from it, if it is one thing."""
+    """Commands for a job that fits, if exactly one thing holds it back."""
     own = [one for one in found if one.code in _OWN]
     if any(one.code == r.HELD_BACK[0] for one in found):
         return []
@@ -125,7 +125,7 @@ def _beside_room(cluster: Cluster, record: Job | ArrayRecord, found: Iterable[Pe
 
 
 def _to_another_queue(cluster: Cluster, record: Job | ArrayRecord) -> list[str]:
-    """The most urgent of the other queues that would take it and start it."""
+    """Command to switch to the queue of highest priority that would accept and start the job."""
     for queue in sorted(cluster.policy.queues, key=lambda queue: -queue.priority):
         moved = replace(record.shared, queue=queue.name)
         is_other = queue.name != record.shared.queue and _takes(queue, record.shared)
@@ -147,7 +147,7 @@ def _more_elements(cluster: Cluster, record: Job | ArrayRecord) -> list[str]:
 
 
 def _reopening(cluster: Cluster, request: Request, found: Iterable[PendingReason]) -> list[str]:
-    """The fewest hosts, in their order, that an administrator would have to open."""
+    """Command for an administrator to open the fewest closed hosts, in their order."""
     closed = [name for one in found if one.code == r.CLOSED[0] for name in one.hosts]
     table: HostTable = cluster.table.copy()
     for number, name in enumerate(closed[:HOSTS_NAMED_MAX], start=1):
