@@ -411,7 +411,7 @@ class BackfillGate:
         Hosts of lower preference need not be searched then.
         """
         if role.gpus:
-            return leeway.is_free(row)  # which devices are promised is not asked here
+            return leeway.is_free(row)  # reserved devices are not compared one by one here
         return leeway.leaves(row, role.slots_per_task, role.memory_mib)
 
     def _promises(self) -> HostReservation | None:

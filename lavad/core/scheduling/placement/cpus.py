@@ -97,6 +97,6 @@ def _for_task(topology: Topology, free: int, at_first: int, wanted: Affinity) ->
     fitting = [mine for group in groups if len(mine := [unit for unit in units if unit & group == unit]) >= need]
     if not fitting:
         return 0
-    # The smallest group that suffices, so that large ones stay whole; the union only if none does.
+    # The fullest group that suffices, so that large ones stay whole; the union only if none does.
     best = max(fitting, key=len) if wanted.distribution == "balance" else min(fitting, key=len)
     return sum(best[:need])

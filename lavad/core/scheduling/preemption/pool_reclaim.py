@@ -51,7 +51,7 @@ class PoolUsers:
         return not self.lots.beyond(self.number_of(key), least(key.request))
 
     def admits_there(self, key: BucketKey, allocation: Allocation, starts: list[Start]) -> bool:
-        """True if the allocation is within the pool's maximum and uses no unlent guarantee of another pool."""
+        """True if the allocation is within the pool's maximum and spares the guarantees of pools with LOAN = N."""
         return self.admits_more(self.number_of(key), allocation, starts)
 
     def admits_more(self, number: int, allocation: Allocation, starts: Sequence[Start] = ()) -> bool:
