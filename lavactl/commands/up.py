@@ -59,7 +59,7 @@ def main(argv: list[str], io: Io) -> int:
         elif wishes.lsf_files is not None:
             for note in wishes.lsf_files.notes:
                 io.error(note)
-        cluster = _start(directory, cluster)
+        cluster = _start(directory, cluster, io)
     _describe(directory, cluster, io)
     return 0
 
@@ -103,8 +103,11 @@ def _say_what_is_ignored(options: Options, cluster: record.Cluster, io: Io) -> N
         io.error("The cluster exists and keeps its configuration: --conf-from is ignored.")
 
 
-def _start(directory: Path, cluster: record.Cluster) -> record.Cluster:
-    """Start the cluster; after a failure take it down again if it was entirely down before."""
+def _start(directory: Path, cluster: record.Cluster, io: Io) -> record.Cluster:
+    """Start the cluster; after a failure take it down again if it was entirely down before.
+
+    A master that waits for its administrator is left running: what it asks for can then be done.
+    """
     ran_before = not set(daemons.all_names(cluster)) <= set(daemons.missing(cluster, record.Table(directory)))
     try:
         cluster = life.bring_up(directory, cluster)
@@ -117,12 +120,21 @@ def _start(directory: Path, cluster: record.Cluster) -> record.Cluster:
             directory / "log",
             patience_s,
             lambda: daemons.check_running(directory, cluster),
+            lambda problem: io.error(f"{problem}\n{_where_to_type(directory)}"),
         )
+    except census.HeldUpError as error:
+        raise CommandError(f"{error}\nThe cluster is left running.") from None
     except BaseException:
         if not ran_before:
             life.take_down(directory, cluster)
         raise
     return cluster
+
+
+def _where_to_type(directory: Path) -> str:
+    return (
+        f"Commands about its database take  --conf {toolbox.shell_word(str(directory))}  in other shells than its own."
+    )
 
 
 def _describe(directory: Path, cluster: record.Cluster, io: Io) -> None:

@@ -37,10 +37,11 @@ def _restart(cluster: Cluster) -> None:
     cluster.up()
 
 
-def _popen_up(cluster: Cluster) -> "subprocess.Popen[bytes]":
+def _popen_up(cluster: Cluster, said: Path | None = None) -> "subprocess.Popen[bytes]":
     """Start `lavactl up`, which waits for the hosts; these are kept away until the database is adopted."""
     words = [str(Path(sys.executable).parent / "lavactl"), "up", "--dir", str(cluster.directory)]
-    return subprocess.Popen(words, stdout=subprocess.DEVNULL)
+    with open(said or os.devnull, "wb") as complaints:
+        return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=complaints)
 
 
 def _lavactl(cluster: Cluster, *words: str) -> "subprocess.CompletedProcess[str]":
@@ -93,8 +94,9 @@ def test_an_older_backup_made_the_cluster_dead_until_lavad_was_restarted_often(t
     _stop(two)
     done = _lavactl(two, "restore", str(backup))
     assert done.returncode == 0, done
-    starting = _popen_up(two)
+    starting = _popen_up(two, tmp_path / "said")
     wait_for(lambda: "problem=adoption" in two.log("lavad"), 20, "lavad to notice")
+    wait_for(lambda: "lavactl adopt" in (tmp_path / "said").read_text(), 20, "`lavactl up` to say what is wanted")
     assert "lavactl adopt" in two.says("badmin", "showstatus")
     refused = two.with_environment(LSB_NTRIES="1").run("bsub", "true")
     assert "lavactl adopt" in refused.stderr
