@@ -1,1 +1,1 @@
-"""The languages of job options: resource requirements, dependencies, names, exit values."""
+"""Languages of job options: resource requirements, dependencies, names, exit values."""

@@ -1,7 +1,7 @@
-"""The -w language: what must have become of other jobs before a job may start.
+"""Language of dependency conditions (bsub -w).
 
-``parse`` turns text into an expression, ``text_of`` writes it again so that it parses to the same; both in linear time,
-and errors name the character they were found at. What an expression says of a cluster is for ``conditions``.
+``parse`` turns text into an expression, ``text_of`` writes it again so that it parses to the same; both in linear time.
+Errors name the character they were found at. Expressions are evaluated in ``decide.jobs.dependencies``.
 """
 
 import re
@@ -18,13 +18,13 @@ _WORD = re.compile(r"[A-Za-z_]\w*(?=\s*\()")
 _LIST = r"\d{1,10}(?:-\d{1,10}(?::\d{1,10})?)?(?:,\d{1,10}(?:-\d{1,10}(?::\d{1,10})?)?)*"
 _BARE = re.compile(r"[\w./:+%@#$^~{}-]+\*?(?:\[(?:\d+|\*|" + _LIST + r")\])?")
 _PARTS = re.compile(r"(?P<name>.*?)(?P<prefix>\*?)(?:\[(?P<index>\*|" + _LIST + r")\])?", re.DOTALL)
-_ELEMENTS_MAX = 1000  # that one condition may name
+_ELEMENTS_MAX = 1000  # elements in one condition
 _NUMBER = re.compile(r"\d{1,10}")
 _OPERATOR = re.compile(r">=|<=|==|!=|>|<")
 
 
 class ConditionKind(StrEnum):
-    """The conditions. Those on counts are about the elements of an array."""
+    """Kinds of conditions. Those on counts refer to the elements of an array."""
 
     DONE = "done"
     ENDED = "ended"
@@ -50,7 +50,7 @@ _KINDS = frozenset(kind.value for kind in ConditionKind)
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """Which job: by id, or by name, of which an asterisk at the end leaves the rest open.
+    """Reference to a job by id or by name; ``is_prefix``: all names that begin so.
 
     ``index`` 0 is the whole job or array; ``each`` pairs an array with the dependent one, element by element.
     """
@@ -80,14 +80,14 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """All parts hold."""
+    """Conjunction: all parts hold."""
 
     parts: tuple["Expression", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """At least one part holds."""
+    """Disjunction: at least one part holds."""
 
     parts: tuple["Expression", ...]
 
@@ -117,7 +117,7 @@ def parse(text: str) -> Expression:
 
 
 class _Reader:
-    """Reads from left to right; ``at`` is the next character."""
+    """Parser from left to right; ``at`` is the next character."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -180,7 +180,7 @@ class _Reader:
             self.depth -= 1
 
     def clause(self) -> Expression:
-        """A condition; of several elements (``done("a[1-3]")``) all must meet it."""
+        """Parse a condition; of several elements (``done("a[1-3]")``) all must meet it."""
         self.blanks()
         word = _WORD.match(self.text, self.at)
         if word is None:
@@ -227,7 +227,7 @@ class _Reader:
         return operator[0] if operator is not None else "==", int(number[0])
 
     def refs(self) -> list[Ref]:
-        """The job that is meant, or the elements of it."""
+        """Parse a reference to a job, or to elements of it."""
         self.blanks()
         at = self.at
         quote = self.text[at : at + 1]
@@ -259,7 +259,7 @@ class _Reader:
         return [Ref(name=parts["name"], is_prefix=is_prefix, index=index, each=each) for index, each in places]
 
     def places(self, indices: str | None, at: int) -> list[tuple[int, bool]]:
-        """Index, and whether the elements of two arrays are paired."""
+        """Parse the brackets into pairs: index, and True if the elements of two arrays are paired."""
         if indices is None or indices == "*":
             return [(0, indices is not None)]
         found = list[int]()
@@ -282,7 +282,7 @@ def _all_of(clauses: list[Clause]) -> Expression:
 
 
 def text_of(expression: Expression) -> str:
-    """The expression as text that parses to the same."""
+    """Text that parses to the same expression."""
     match expression:
         case Clause():
             return _clause_text(expression)

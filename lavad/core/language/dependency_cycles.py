@@ -1,4 +1,4 @@
-"""Does a job wait for itself, directly or through others? Nothing that happens by itself would ever end that."""
+"""Dependency cycles: jobs that would wait for themselves, directly or through others, for ever."""
 
 from collections.abc import Mapping
 
@@ -6,10 +6,10 @@ from lavad.core.language.dependency import And, Clause, Expression, Not, Or, cla
 
 
 def waits_for_itself(conditions: Mapping[int, Expression], job: int, condition: Expression) -> bool:
-    """Could this condition of a job hold only after the job itself has started?
+    """True if this condition of a job can hold only after the job itself has started.
 
     Args:
-        conditions: of the other jobs that wait, by job. What is denied, and what is said of single elements, may hold.
+        conditions: of the other pending jobs, by job. Negations and conditions on single elements count as possible.
     """
     before = _ancestors(conditions, condition)
     if job not in before:
@@ -24,7 +24,7 @@ def waits_for_itself(conditions: Mapping[int, Expression], job: int, condition: 
 
 
 def _ancestors(conditions: Mapping[int, Expression], condition: Expression) -> set[int]:
-    """All jobs that it is about, and all that they wait for."""
+    """All jobs that the condition refers to, and all that those depend on."""
     found: set[int] = set()
     new = {clause.ref.job for clause in clauses_of(condition)}
     while new:

@@ -1,6 +1,6 @@
-"""REQUEUE_EXIT_VALUES and bsub -Q: which exit codes send a job back to wait, and which not to the same host again.
+"""Exit codes that requeue a job (REQUEUE_EXIT_VALUES, bsub -Q), and those that also exclude its host.
 
-``30 40-45 EXCLUDE(20 21)``, or ``all ~0 ~128-255``: all codes but some. A job that was killed is never sent back.
+``30 40-45 EXCLUDE(20 21)``, or ``all ~0 ~128-255``: all codes but some. A killed job is never requeued.
 """
 
 import re
@@ -18,7 +18,7 @@ _TEXT_MAX = 4094
 
 @dataclass(frozen=True, slots=True)
 class Requeue:
-    """``codes`` send the job back; those in ``excluding`` also keep it from the host it ended on."""
+    """Exit codes that requeue: ``codes`` all of them, ``excluding`` those that also exclude the job's last host."""
 
     codes: frozenset[int] = frozenset()
     excluding: frozenset[int] = frozenset()
@@ -26,10 +26,10 @@ class Requeue:
 
 @lru_cache(maxsize=1024)
 def parse(text: str) -> Requeue:
-    """Read the values.
+    """Parse the exit values.
 
     Raises:
-        Refused: what is wrong, and at which character.
+        Refused: bad syntax, with the character.
     """
     at, end = 0, len(text.rstrip())
     if end > _TEXT_MAX:

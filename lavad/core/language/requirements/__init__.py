@@ -1,1 +1,1 @@
-"""The -R language: lexer, vocabulary, parser, and one file for each section."""
+"""The resource requirement language (-R): lexer, vocabulary, parser, and one file for each section."""

@@ -1,4 +1,4 @@
-"""affinity[...]: which processors each task is bound to."""
+"""Section affinity[...]: the processors that each task is bound to."""
 
 from dataclasses import dataclass, replace
 
@@ -12,10 +12,10 @@ DISTRIBUTIONS = ("pack", "balance", "any")
 
 @dataclass(frozen=True, slots=True)
 class Affinity:
-    """``count`` processor units for each task. ``same``: all of a task within one such unit; empty: anywhere.
+    """``count`` processor units for each task. ``same``: all of a task's units in one such unit; empty: anywhere.
 
-    ``exclusive`` names units that no other job (``injob``: nor another task) may use beside it. ``bind`` is the unit
-    to which processes are bound; empty: what was allocated.
+    ``exclusive`` names units that no other job (``injob``: nor another task) may use. ``bind`` is the unit to which
+    processes are bound; empty: the allocated ones.
     """
 
     unit: str = "thread"
@@ -30,7 +30,8 @@ class Affinity:
 
 
 def parse(text: str, at: int = 0) -> Affinity:
-    """``core(2,same=socket,exclusive=(socket,alljobs)):cpubind=core:membind=localonly:distribute=pack``, ``...*n``.
+    """Parse ``core(2,same=socket,exclusive=(socket,alljobs)):cpubind=core:membind=localonly:distribute=pack``,
+    ``...*n``.
 
     Raises:
         Refused: bad syntax, with the character.
@@ -88,7 +89,7 @@ def _option(reader: Reader, wanted: Affinity) -> Affinity:
         return replace(wanted, memory=_one_of(reader, MEMORY))
     if token.word == "distribute":
         wanted = replace(wanted, distribution=_one_of(reader, DISTRIBUTIONS))
-        if reader.skip("("):  # pack(socket=1): within so many; packing takes as few as there can be
+        if reader.skip("("):  # pack(socket=1), a maximum: packing uses the fewest possible anyway
             _one_of(reader, UNITS)
             reader.expect("=")
             number = reader.take()
@@ -106,7 +107,7 @@ def _one_of(reader: Reader, words: tuple[str, ...]) -> str:
 
 
 def text_of(wanted: Affinity) -> str:
-    """Text that parses to the same."""
+    """Text that parses to the same value."""
     inside = [str(wanted.count)]
     inside += [f"same={wanted.same}"] if wanted.same else []
     inside += [f"exclusive=({wanted.exclusive},{wanted.exclusive_in})"] if wanted.exclusive else []

@@ -1,4 +1,4 @@
-"""cu[...]: over how many racks or other compute units a job may reach, and which it takes first."""
+"""Section cu[...]: number and preference of the compute units of a job."""
 
 from dataclasses import dataclass, replace
 
@@ -9,18 +9,18 @@ PREFERENCES = ("config", "maxavail", "minavail")
 
 @dataclass(frozen=True, slots=True)
 class ComputeUnits:
-    """``type`` empty: the smallest configured. ``most`` 0: any number of units."""
+    """Compute units of a job. ``type`` empty: the smallest configured. ``most`` 0: any number of units."""
 
     type: str = ""
     most: int = 0  # maxcus
     preference: str = "config"
-    usable_slots: int = 0  # a unit must offer at least so many slots
-    balance: bool = False  # as equal parts of as few units as possible
-    exclusive: bool = False  # units that no other job uses
+    usable_slots: int = 0  # minimum of a unit
+    balance: bool = False  # equal parts in as few units as possible
+    exclusive: bool = False  # no other job in these units
 
 
 def parse(text: str, at: int = 0) -> ComputeUnits:
-    """``type=rack:maxcus=2:pref=maxavail:usablecuslots=4:balance:excl``.
+    """Parse ``type=rack:maxcus=2:pref=maxavail:usablecuslots=4:balance:excl``.
 
     Raises:
         Refused: bad syntax, with the character.
@@ -49,7 +49,7 @@ def _with(units: ComputeUnits, name: str, equals: str, value: str, at: int) -> C
 
 
 def text_of(units: ComputeUnits) -> str:
-    """Text that parses to the same."""
+    """Text that parses to the same value."""
     parts = [f"type={units.type}"] if units.type else []
     parts += [f"maxcus={units.most}"] if units.most else []
     parts += [f"pref={units.preference}"] if units.preference != "config" or not parts else []

@@ -1,4 +1,4 @@
-"""The -gpu option: how many devices, which ones, and how they are shared."""
+"""The -gpu option: number, kind and sharing of GPUs."""
 
 from dataclasses import dataclass, replace
 
@@ -7,15 +7,15 @@ from lavad.core.model.reasons import Refused
 
 MEMORY_MAX_MIB = 1 << 30
 PER_SOCKET = -1  # gtile='!': evenly over all sockets
-DEFAULTS = ("-", "")  # as the argument: what queue or cluster say
+DEFAULTS = ("-", "")  # arguments that mean the queue's or the cluster's default
 _MPS = ("yes", "no", "per_socket", "per_gpu")
 
 
 @dataclass(frozen=True, slots=True)
 class GpuRequirement:
-    """What a job wants of each device. A device is shared with others only when the job says so.
+    """GPU requirement of a job. A GPU is shared with other jobs only if the job allows it.
 
-    That is by ``j_exclusive`` False (None: it said nothing), or by ``memory_mib``, which is how much of it.
+    That is by ``j_exclusive`` False (None: not given), or by ``memory_mib``, the part that it reserves.
     """
 
     num: int = 1
@@ -31,21 +31,21 @@ class GpuRequirement:
     model: str = ""
     model_memory_mib: int = 0  # the model's size, as in gmodel=NAME-80G
     memory_mib: int = 0
-    no_variable: bool = False  # mps=...,nocvd: CUDA_VISIBLE_DEVICES is left alone
+    no_variable: bool = False  # mps=...,nocvd: CUDA_VISIBLE_DEVICES is not set
 
     @property
     def is_shared(self) -> bool:
-        """May other jobs use the devices, too?"""
+        """True if other jobs may use the GPUs, too."""
         if self.mode != "shared" or self.mps != "no" or self.j_exclusive:
             return False
         return self.memory_mib > 0 or self.j_exclusive is False
 
 
 def parse(text: str, at: int = 0) -> GpuRequirement:
-    """``-`` or ``num=2/task:mode=exclusive_process:gmodel=A100-80G:...``.
+    """Parse ``-`` or ``num=2/task:mode=exclusive_process:gmodel=A100-80G:...``.
 
     Raises:
-        Refused: bad syntax or what is not supported here, in one sentence.
+        Refused: bad syntax or an unsupported value, in one sentence.
     """
     wanted = GpuRequirement()
     if text.strip() in DEFAULTS:
@@ -109,7 +109,7 @@ def _num(wanted: GpuRequirement, value: str, at: int) -> GpuRequirement:
 
 
 def _model(wanted: GpuRequirement, value: str, at: int) -> GpuRequirement:
-    """``NAME`` or ``NAME-MEM``, as A100-80G."""
+    """Parse ``NAME`` or ``NAME-MEM``, as A100-80G."""
     if not value:
         raise bad(at, "gmodel takes the beginning of a model's name")
     name, dash, memory = value.rpartition("-")
@@ -129,7 +129,7 @@ def _flag(value: str, name: str, at: int) -> bool:
 
 
 def text_of(wanted: GpuRequirement) -> str:
-    """Text that parses to the same."""
+    """Text that parses to the same requirement."""
     yes_no = [("block", wanted.block), ("gpack", wanted.pack)]
     parts = [f"num={wanted.num}" + ("/task" if wanted.per_task else ""), f"mode={wanted.mode}"]
     parts += [f"mps={wanted.mps}" + (",nocvd" if wanted.no_variable else "")]

@@ -1,4 +1,4 @@
-"""-m: which hosts a job may use, which it prefers, and which one is to be its first."""
+"""Host list of a job (-m): hosts that it may use, preferences, and its first host."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from lavad.core.model.reasons import Refused
 
 
 class Named(NamedTuple):
-    """One word of -m. Higher preference goes first; ``others`` are all hosts that no other word means."""
+    """One word of -m. Higher preference goes first; ``others`` are all hosts that no other word names."""
 
     name: str
     preference: int = 0
@@ -17,7 +17,7 @@ class Named(NamedTuple):
 
 
 def parse(words: Iterable[str]) -> Iterator[Named]:
-    """``h1+2``, ``group``, ``~h3``, ``h1!``, ``others``, ``all``.
+    """Parse ``h1+2``, ``group``, ``~h3``, ``h1!``, ``others``, ``all``.
 
     Raises:
         Refused: a word without a name, or a preference that is no number.
@@ -41,7 +41,7 @@ def check(words: Iterable[str], is_known: Callable[[str], bool]) -> None:
 class Chosen(NamedTuple):
     """Rank of each host that may be used, the smallest first: (preference, place in the list).
 
-    ``first`` are the hosts one of which is to be the job's first; None: any may be.
+    ``first`` are the candidates for the job's first host; None: any.
     """
 
     ranks: Mapping[str, tuple[int, int]]
@@ -49,7 +49,7 @@ class Chosen(NamedTuple):
 
 
 def chosen(words: tuple[str, ...], hosts: list[str], groups: Mapping[str, Names]) -> Chosen:
-    """Which of these hosts the words mean."""
+    """Select from these hosts by the words."""
     found: dict[str, tuple[int, int]] = {}
     excluded: set[str] = set()
     others: int | None = None
@@ -64,7 +64,7 @@ def chosen(words: tuple[str, ...], hosts: list[str], groups: Mapping[str, Names]
             others = one.preference
         else:
             first = (first or frozenset()).union(members) if one.is_first else first
-            at = place if one.name in known else len(parts)  # hosts of a group are equal among themselves
+            at = place if one.name in known else len(parts)  # hosts of a group have equal rank
             for name in members:
                 found.setdefault(name, (-one.preference, at))
     if others is None and all(one.is_excluded for one in parts):
@@ -76,7 +76,7 @@ def chosen(words: tuple[str, ...], hosts: list[str], groups: Mapping[str, Names]
 
 
 def confined(found: Chosen, words: tuple[str, ...], queue: QueueHosts) -> Chosen:
-    """Those of the hosts that the queue may use. Its preferences count where the job has none of its own."""
+    """Restrict to the queue's hosts. The queue's preferences count if the job has none of its own."""
     ranks = {name: rank for name, rank in found.ranks.items() if name in queue.names}
     if not any(one.preference for one in parse(words)):
         levels = dict(queue.preference)

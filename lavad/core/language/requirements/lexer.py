@@ -1,4 +1,4 @@
-"""Words, numbers and signs of a requirement, each with its place, so that errors can point at the character."""
+"""Tokens of a requirement, each with its place, so that errors can name the character."""
 
 import math
 import re
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from lavad.core.model.reasons import Refused
 
 UNIT_MIB = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0 * 1024}
-# Far above what hosts have, and far below where sums over hosts and tasks would not fit 64 bits.
+# Far above the sizes of hosts, and far below those whose sums over hosts and tasks exceed 64 bits.
 MEMORY_MAX_MIB = 1 << 40
 COUNT_MAX = 1_000_000
 _TOKEN = re.compile(
@@ -20,7 +20,7 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "": 60.0}
 
 
 class Token(NamedTuple):
-    """``kind`` is number, name, string, op, or end; ``at`` counts from 0 in the whole requirement."""
+    """One token. ``kind`` is number, name, string, op, or end; ``at`` counts from 0 in the whole requirement."""
 
     kind: str
     word: str
@@ -28,15 +28,15 @@ class Token(NamedTuple):
 
 
 def bad(at: int, what: str) -> Refused:
-    """The refusal for a mistake at a place."""
+    """Refusal for a mistake at a place."""
     return Refused(f"Bad resource requirement syntax at character {at + 1}: {what}")
 
 
 def tokens(text: str, at: int) -> Iterator[Token]:
-    """The words of a text that begins at character ``at``; the last one is of kind end.
+    """Split a text that begins at character ``at`` into tokens; the last one is of kind end.
 
     Raises:
-        Refused: a character that means nothing.
+        Refused: an invalid character.
     """
     text, place, before = text.rstrip(), 0, ""
     while found := _TOKEN.match(text, place):
@@ -45,14 +45,14 @@ def tokens(text: str, at: int) -> Iterator[Token]:
         if kind == "bad":
             raise bad(at + start, f"did not expect {word!r}")
         if kind == "name" and before not in _AFTER_COMPARISON:
-            word = word.partition("-")[0]  # a minus; only a word to compare with, as a host's name, may hold one
+            word = word.partition("-")[0]  # a minus, except in strings to compare with, such as host names
         yield Token(kind, word, at + start)
         place, before = start + len(word), word
     yield Token("end", "", at + len(text))
 
 
 class Reader:
-    """Tokens one after the other."""
+    """Cursor over the tokens of a text."""
 
     def __init__(self, text: str, at: int) -> None:
         self._tokens = list(tokens(text, at))
@@ -60,18 +60,18 @@ class Reader:
 
     @property
     def next(self) -> Token:
-        """The token that ``take`` would give."""
+        """The next token, without taking it."""
         return self._tokens[self._place]
 
     @property
     def compared(self) -> str:
-        """What stands before the comparison sign that the word taken last follows; empty where it follows none."""
+        """Name before the comparison sign that precedes the last word taken; empty if no comparison does."""
         if self._place < 3 or self._tokens[self._place - 2].word not in _AFTER_COMPARISON:
             return ""
         return self._tokens[self._place - 3].word
 
     def take(self) -> Token:
-        """The next token, never the end."""
+        """Take the next token; refused at the end."""
         token = self._tokens[self._place]
         if token.kind == "end":
             raise bad(token.at, "it ends too early")
@@ -79,26 +79,26 @@ class Reader:
         return token
 
     def skip(self, word: str) -> bool:
-        """Pass over this sign if it comes next."""
+        """Take this sign if it is next."""
         if self.next.word != word or self.next.kind == "end":
             return False
         self._place += 1
         return True
 
     def expect(self, word: str) -> None:
-        """Pass over a sign that has to come now."""
+        """Take this sign; refused if another is next."""
         if not self.skip(word):
             found = repr(self.next.word) if self.next.word else "the end"
             raise bad(self.next.at, f"expected {word!r}, found {found}")
 
     def expect_end(self) -> None:
-        """Nothing may follow."""
+        """Refuse anything but the end."""
         if self.next.kind != "end":
             raise bad(self.next.at, f"did not expect {self.next.word!r} here")
 
 
 def number(text: str, at: int) -> float:
-    """A plain number, and one that there is room for."""
+    """Parse a finite number."""
     try:
         return _finite(float(text), at)
     except ValueError:
@@ -112,21 +112,21 @@ def _finite(value: float, at: int) -> float:
 
 
 def whole(value: float, most: int, at: int) -> int:
-    """Rounded up; scheduling counts in 64 bits, so what is absurd is refused here."""
+    """Round up; refused beyond ``most``, since scheduling counts in 64 bits."""
     if not 0 <= value <= most:
         raise bad(at, f"expected a number from 0 to {most}")
     return math.ceil(value)
 
 
 def count(text: str, at: int, least: int = 1) -> int:
-    """A whole number of things."""
+    """Parse a whole number within bounds."""
     if not (text.isascii() and text.isdigit()) or not least <= float(text) <= COUNT_MAX:
         raise bad(at, f"expected a whole number from {least} to {COUNT_MAX}, found {text!r}")
     return int(text)
 
 
 def size_mib(text: str, at: int) -> float:
-    """A size such as 2000 or 4GB; without a unit it is in MiB."""
+    """Parse a size such as 2000 or 4GB; without a unit it is in MiB."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)B?", text, re.IGNORECASE)
     if not found:
         raise bad(at, f"expected a size such as 2000 or 4GB, found {text!r}")
@@ -134,7 +134,7 @@ def size_mib(text: str, at: int) -> float:
 
 
 def seconds(text: str, at: int) -> float:
-    """A duration such as 10, 10m, 2h or 90s; without a unit it is in minutes."""
+    """Parse a duration such as 10, 10m, 2h or 90s, into seconds; without a unit it is in minutes."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text.strip(), re.IGNORECASE | re.ASCII)
     if not found:
         raise bad(at, f"expected a duration such as 10, 90s or 2h, found {text!r}")
@@ -145,5 +145,5 @@ def seconds(text: str, at: int) -> float:
 
 
 def shown(value: float) -> str:
-    """A number as it is read: whole ones without a point."""
+    """Decimal text of a number, of whole ones without a point."""
     return str(int(value)) if value == int(value) else repr(value)

@@ -1,4 +1,4 @@
-"""order[...]: by which values hosts are sorted before tasks are given to them."""
+"""Section order[...]: keys by which candidate hosts are sorted."""
 
 from typing import NamedTuple
 
@@ -8,10 +8,10 @@ from lavad.core.model.policy import ResourceKind
 
 
 class OrderKey(NamedTuple):
-    """One value to sort by; the leftmost key decides first."""
+    """One sort key; the leftmost one decides first."""
 
     name: str
-    is_reversed: bool  # against the direction that the resource has by itself
+    is_reversed: bool  # against the natural direction of the resource
 
     @property
     def text(self) -> str:
@@ -19,10 +19,10 @@ class OrderKey(NamedTuple):
 
 
 def parse(text: str, at: int = 0, vocabulary: Vocabulary = ANY) -> tuple[OrderKey, ...]:
-    """``[!][-]res[:[-]res...]``; the ! asks for a new sort after each job, which is always done here.
+    """Parse ``[!][-]res[:[-]res...]``; the ! asks for a new sort after each job, which is always done here.
 
     Raises:
-        Refused: bad syntax or a name that is no number, with the character.
+        Refused: bad syntax or a name of no number, with the character.
     """
     reader = Reader(text, at)
     reader.skip("!")

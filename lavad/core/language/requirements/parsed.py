@@ -1,4 +1,4 @@
-"""What a role wants, ready to be asked again and again: its sections parsed once, for all requests that are equal."""
+"""Parsed sections of a role's requirement, cached for equal requests."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,7 +17,7 @@ NOTHING_WATCHED: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class ParsedRole:
-    """Of one role. ``reserves`` are those beside a simple amount of memory."""
+    """Sections of one role. ``reserves`` are those beside a simple amount of memory."""
 
     reserves: tuple[Reserve, ...] = ()
     gpus: GpuRequirement | None = None
@@ -28,12 +28,12 @@ class ParsedRole:
 
     @property
     def is_counted(self) -> bool:
-        """Does it take more from a host than slots, memory and whole devices?"""
+        """True if the role takes more from a host than slots, memory and whole GPUs."""
         return bool(self.reserves or self.gpus or self.affinity)
 
     @property
     def is_placed(self) -> bool:
-        """Do certain devices or processors have to be found for it?"""
+        """True if particular GPUs or processors have to be chosen for the role."""
         return self.gpus is not None or self.affinity is not None
 
 
@@ -55,7 +55,7 @@ def _wants(
 
 
 def wants_of(role: RoleRequest) -> ParsedRole:
-    """The role's sections."""
+    """The role's parsed sections."""
     if not role.is_special:
         return NOTHING
     return _wants(role.rusage, role.gpu, role.order, role.same, role.cu, role.affinity)
@@ -63,18 +63,18 @@ def wants_of(role: RoleRequest) -> ParsedRole:
 
 @lru_cache(maxsize=_KEPT)
 def names_of(select_text: str) -> frozenset[str]:
-    """The resources that a select expression looks at."""
+    """Resources in a select expression."""
     return frozenset(select.names_in(select.parse(select_text))) if select_text else frozenset()
 
 
 def all_roles(request: Request) -> list[RoleRequest]:
-    """The roles of every alternative."""
+    """Roles of all alternatives."""
     return [*request.roles, *(role for one in request.alternatives for role in one.roles)]
 
 
 @lru_cache(maxsize=_KEPT)
 def watched_by(request: Request) -> frozenset[str]:
-    """Values beside free slots, memory and devices whose change may let the request start."""
+    """Values beside free slots, memory and GPUs by whose change the request may fit."""
     if request.is_plain:
         return NOTHING_WATCHED
     found: set[str] = set()
@@ -98,7 +98,7 @@ _STATIC = frozenset(
 
 
 def amount_for(one: Reserve, tasks: int, is_shared: bool, is_first: bool) -> int:
-    """Thousandths that so many tasks on a host need; what is for the job as a whole is taken with its first host."""
+    """Thousandths for ``tasks`` tasks on a host; an amount per job is taken with its first host."""
     per = one.per
     if per is Per.DEFAULT:
         per = Per.JOB if is_shared else Per.HOST

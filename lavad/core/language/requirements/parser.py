@@ -1,7 +1,7 @@
-"""The -R language as a whole: sections, several terms (``2*{...} + 4*{...}``), and alternatives (``{...} || {...}@s``).
+"""Parser of whole requirements: sections, compound terms (``2*{...} + 4*{...}``), alternatives (``{...} || {...}@s``).
 
-The parts are in ``requirements``, a file for each section. Errors name the character they were found at. Texts of
-several -R options come joined by blanks: conditions are and-ed, reservations united, the last span holds.
+Each section is parsed in its own file. Errors name the character they were found at. Texts of several -R options are
+joined by blanks: conditions are and-ed, reservations united, the last span holds.
 """
 
 import re
@@ -27,7 +27,7 @@ CHOICES_MAX = 16
 
 @dataclass(frozen=True, slots=True)
 class CompoundTerm:
-    """What one simple requirement asks for. ``usages`` are alternatives, the preferred one first."""
+    """One simple requirement. ``usages`` are alternatives, the preferred one first."""
 
     select: str = ""
     order: str = ""
@@ -40,9 +40,9 @@ class CompoundTerm:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Terms that hold together, with how many tasks each is for (0: all that no other is for).
+    """Terms that hold together, each with its number of tasks (0: all that no other term has).
 
-    ``same`` and ``cu`` bind all terms. ``delay_s`` after its submission a job may be placed by this choice.
+    ``same`` and ``cu`` apply to all terms. ``delay_s``: time after the submission from which the choice may be used.
     """
 
     terms: tuple[tuple[int, CompoundTerm], ...]
@@ -53,26 +53,26 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """Alternatives, the preferred one first."""
+    """Resource requirement: alternatives, the preferred one first."""
 
     choices: tuple[Choice, ...] = (Choice(((0, CompoundTerm()),)),)
 
     @property
     def term(self) -> CompoundTerm:
-        """The only term, or the first."""
+        """The first term, which may be the only one."""
         return self.choices[0].terms[0][1]
 
     @property
     def is_simple(self) -> bool:
-        """One term, one choice?"""
+        """True if there is one choice of one term."""
         return len(self.choices) == 1 and len(self.choices[0].terms) == 1 and not self.choices[0].terms[0][0]
 
 
 def parse(text: str, vocabulary: Vocabulary = ANY) -> Requirement:
-    """Read a requirement.
+    """Parse a requirement.
 
     Raises:
-        Refused: bad syntax, or a name that nobody knows, with the place.
+        Refused: bad syntax, or an unknown name, with the place.
     """
     if len(text) > TEXT_MAX:
         raise Refused(f"Bad resource requirement syntax: longer than {TEXT_MAX} characters")
@@ -87,7 +87,7 @@ def parse(text: str, vocabulary: Vocabulary = ANY) -> Requirement:
 
 
 def _alternatives(text: str) -> Iterator[tuple[str, int]]:
-    """Parts between ``||`` that stand in no braces."""
+    """Split at ``||`` outside braces."""
     depth = begin = 0
     for at, letter in enumerate(text):
         depth += (letter == "{") - (letter == "}")
@@ -102,7 +102,8 @@ def _alternatives(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _choice(text: str, at: int, vocabulary: Vocabulary) -> Choice:
-    """``{term}``, ``{2*{term} + 3*{term}}``, ``2*{term} + 3*{term} same[...]``; then perhaps ``@delay``."""
+    """Parse ``{term}``, ``{2*{term} + 3*{term}}``, ``2*{term} + 3*{term} same[...]``, each optionally with
+    ``@delay``."""
     terms: list[tuple[int, CompoundTerm]] = []
     place = 0
     while found := _TIMES.match(text, place):
@@ -130,7 +131,7 @@ def _choice(text: str, at: int, vocabulary: Vocabulary) -> Choice:
 
 
 def _with_tail(choice: Choice, text: str, place: int, at: int, vocabulary: Vocabulary) -> Choice:
-    """What may follow the last term: same[...], cu[...], and a delay."""
+    """Parse the text after the last term: same[...], cu[...], and a delay."""
     delayed = _DELAY.match(text, place)
     tail = text[delayed.end() :] if delayed else text[place:]
     start = delayed.end() if delayed else place
@@ -169,7 +170,7 @@ def _term(text: str, at: int, vocabulary: Vocabulary) -> CompoundTerm:
 
 
 def _sections(text: str, at: int) -> Iterator[tuple[str, str, int]]:
-    """(name, body, place of the body); text before the first section is a select, as in LSF."""
+    """Split into (name, body, place of the body); text before the first section is a select, as in LSF."""
     first = _SECTION.search(text)
     place = first.start() if first else len(text)
     if text[:place].strip():
@@ -234,12 +235,12 @@ _PARSERS: dict[str, Callable[[CompoundTerm, str, int, Vocabulary], CompoundTerm]
 
 
 def and_ed(first: str, second: str) -> str:
-    """Two select texts that were read before, as one."""
+    """Conjunction of two parsed select texts."""
     return f"({first}) && ({second})" if first and second else first or second
 
 
 def united(first: Usage, second: Usage) -> Usage:
-    """Both reservations; where both name a resource the second holds."""
+    """Union of two reservations; if both name a resource the second applies."""
     names = {one.name for one in second.reserves}
     reserves = (*(one for one in first.reserves if one.name not in names), *second.reserves)
     if second.gpus:
@@ -251,7 +252,7 @@ def united(first: Usage, second: Usage) -> Usage:
 
 
 def text_of(wanted: Requirement) -> str:
-    """Text that parses to the same requirement, as bjobs -l shows it; empty where nothing is asked for."""
+    """Text that parses to the same requirement, as bjobs -l shows it; empty without any."""
     if wanted.is_simple:
         choice = wanted.choices[0]
         return term_text(choice.terms[0][1])
@@ -270,7 +271,7 @@ def _choice_text(choice: Choice) -> str:
 
 
 def term_text(term: CompoundTerm) -> str:
-    """One simple requirement."""
+    """Text of one simple requirement."""
     usage = " || ".join([_usage_text(usage) for usage in term.usages])
     parts = [("select", term.select), ("order", term.order), ("rusage", usage), ("span", span.text_of(term.span))]
     parts += [("same", ":".join(term.same)), ("cu", cu.text_of(term.cu) if term.cu else "")]

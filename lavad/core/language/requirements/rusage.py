@@ -1,4 +1,4 @@
-"""rusage[...]: what a job reserves, for how long, and for whom: each host, each task, or the job once."""
+"""Section rusage[...]: resources that a job reserves, for each host, each task or the job, and for how long."""
 
 import re
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ from lavad.core.model.reasons import Refused
 
 GPU_NAMES = ("ngpus_physical", "ngpus_excl_p", "ngpus_excl_t", "ngpus_shared", "ngpus")
 SIZES = ("mem", "swp", "tmp")
-PARTS = 1000  # amounts are kept in thousandths, as whole numbers, so that what is given back is what was taken
+PARTS = 1000  # amounts are whole thousandths, so that exactly what was reserved is released
 GPU_OPTIONS = ("gmodel", "gmem", "nvlink", "glink", "gvendor", "mig")
 _PER = re.compile(r"^(.*?)(?:/(host|task|job))?$", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 class Per(Enum):
-    """For whom an amount is; DEFAULT is each host, or the job where several hosts share the resource."""
+    """Unit that an amount is for; DEFAULT is each host, or the job if several hosts share the resource."""
 
     DEFAULT = ""
     HOST = "host"
@@ -28,7 +28,7 @@ class Per(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """An amount for so long; 0 is to the end of the job. With ``decays`` it goes to nothing in a straight line."""
+    """An amount for a time; 0 is to the end of the job. With ``decays`` it decreases linearly to 0."""
 
     amount: int  # thousandths; sizes are in thousandths of MiB
     seconds: float = 0.0
@@ -37,7 +37,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Reserve:
-    """One resource; ``threshold`` is how much must be there beside it, without being reserved."""
+    """Reservation of one resource; ``threshold`` must be available beside it, without being reserved."""
 
     name: str
     phases: tuple[Phase, ...]
@@ -46,16 +46,16 @@ class Reserve:
 
     @property
     def first(self) -> int:
-        """What is taken when the job starts: thousandths."""
+        """Amount reserved at the start, in thousandths."""
         return self.phases[0].amount if self.phases else 0
 
     @property
     def largest(self) -> int:
-        """The most that is ever held."""
+        """Largest amount ever reserved, in thousandths."""
         return max((phase.amount for phase in self.phases), default=0)
 
     def held(self, elapsed_s: float) -> int:
-        """Thousandths held so long after the start."""
+        """Amount reserved at that time after the start, in thousandths."""
         for phase in self.phases:
             if not phase.seconds or elapsed_s < phase.seconds:
                 left = 1 - elapsed_s / phase.seconds if phase.decays and phase.seconds else 1.0
@@ -65,13 +65,13 @@ class Reserve:
 
     @property
     def is_timed(self) -> bool:
-        """Does the amount change while the job runs?"""
+        """True if the amount changes while the job runs."""
         return any(phase.seconds for phase in self.phases)
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """One of the alternatives between ``||``. Of GPUs there is only a number; the rest is -gpu's."""
+    """One of the alternatives between ``||``. It has only the number of GPUs; other properties are -gpu's."""
 
     reserves: tuple[Reserve, ...] = ()
     gpus: int = 0
@@ -79,12 +79,12 @@ class Usage:
     gpu_options: str = ""
 
     def of(self, name: str) -> Reserve | None:
-        """What is reserved of a resource, or None."""
+        """Reservation of a resource, or None."""
         return next((one for one in self.reserves if one.name == name), None)
 
 
 def parse(text: str, at: int = 0, vocabulary: Vocabulary = ANY) -> tuple[Usage, ...]:
-    """Alternatives, the preferred one first.
+    """Parse alternatives, the preferred one first.
 
     Raises:
         Refused: bad syntax, an unknown name, or one that can't be reserved, with the character.
@@ -106,7 +106,7 @@ def _usage(text: str, at: int, vocabulary: Vocabulary) -> Usage:
 
 
 def _split(text: str, at: int, sign: str) -> Iterator[tuple[str, int]]:
-    """Parts between signs that stand in no parentheses, each with its place."""
+    """Split at signs outside parentheses; each part with its place."""
     depth = begin = 0
     for place, letter in enumerate(text):
         depth += (letter == "(") - (letter == ")")
@@ -117,7 +117,8 @@ def _split(text: str, at: int, sign: str) -> Iterator[tuple[str, int]]:
 
 
 def _with_group(usage: Usage, text: str, at: int, vocabulary: Vocabulary) -> Usage:
-    """``res=v[:res=v]...[:duration=..][:decay=..][:threshold=..]``: the options are about all resources before."""
+    """Parse ``res=v[:res=v]...[:duration=..][:decay=..][:threshold=..]``: options apply to all resources before
+    them."""
     amounts: list[tuple[str, list[int], Per, int]] = []
     options: dict[str, tuple[str, int]] = {}
     for item, start in _split(text, at, ":"):
@@ -173,7 +174,7 @@ def _amounts(name: str, text: str, at: int, vocabulary: Vocabulary) -> tuple[str
 
 
 def _thousandths(name: str, word: str, at: int) -> int:
-    """Sizes are rounded up to whole MiB: nobody hands out less."""
+    """Parse an amount; sizes are rounded up to whole MiB, the unit of allocation."""
     value = size_mib(word, at) if name in SIZES else number(word, at)
     if not 0 <= value <= MEMORY_MAX_MIB:
         raise bad(at, f"expected a number from 0 to {MEMORY_MAX_MIB}")

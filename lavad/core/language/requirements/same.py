@@ -1,11 +1,11 @@
-"""same[...]: in which resources all hosts of a job are equal."""
+"""Section same[...]: resources whose values must be equal on all hosts of a job."""
 
 from lavad.core.language.requirements.lexer import Reader, bad
 from lavad.core.language.requirements.vocabulary import ANY, Vocabulary
 
 
 def parse(text: str, at: int = 0, vocabulary: Vocabulary = ANY) -> tuple[str, ...]:
-    """``type:model``, names of static resources.
+    """Parse ``type:model``, names of static resources.
 
     Raises:
         Refused: bad syntax or an unknown name, with the character.

@@ -1,8 +1,8 @@
-"""select[...]: an expression over what hosts are and have now; compiled to truth for each host.
+"""Section select[...]: an expression over values of hosts, compiled to a truth value for each host.
 
 Parsed by hand in linear time into a small tree that prints as text which parses to the same tree. Operators, from high
-to low: ! and unary -, * /, + -, > < >= <=, == !=, &&, ||. Chains of one operator level are evaluated in a loop: a
-user's thousand terms must not nest a thousand calls.
+to low: ! and unary -, * /, + -, > < >= <=, == !=, &&, ||. Chains of one operator level are evaluated in a loop, so that
+a thousand terms do not nest a thousand calls.
 """
 
 from collections.abc import Callable, Iterator
@@ -44,14 +44,14 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A string to compare with. ``any`` matches all."""
+    """A string to compare with. ``any`` equals all strings."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A resource."""
+    """Name of a resource."""
 
     word: str
     kind: ResourceKind
@@ -59,7 +59,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Defined:
-    """Does the host have the resource?"""
+    """True for hosts on which the resource is defined."""
 
     word: str
 
@@ -72,7 +72,7 @@ class Unary:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Operators of one level, from left to right."""
+    """Operators of one level, evaluated from left to right."""
 
     first: "Node"
     rest: tuple[tuple[str, "Node"], ...]
@@ -83,23 +83,23 @@ EVERY = Number(1.0)
 
 
 class Values(Protocol):
-    """What hosts are and have: one value a host, under each name."""
+    """Values of hosts by name, one for each host."""
 
     def __len__(self) -> int:
-        """How many hosts."""
+        """Number of hosts."""
 
     def values(self, name: str) -> Vector:
-        """A number, truth or string for each host; false where nobody knows the name."""
+        """Number, boolean or string of each host; False for an unknown name."""
 
     def defined(self, name: str) -> Vector:
-        """Whether each host has such a resource."""
+        """True for hosts that have the resource."""
 
 
 # -- text to tree ------------------------------------------------------------------------------------------------------
 
 
 class _Parser:
-    """Recursive descent; each rule gives a tree and whether it is a string."""
+    """Recursive descent parser; each rule returns a tree."""
 
     def __init__(self, text: str, at: int, vocabulary: Vocabulary) -> None:
         self.reader = Reader(text, at)
@@ -132,7 +132,7 @@ class _Parser:
         return Chain(first, tuple(rest))
 
     def _equal(self, first: Node, rest: list[tuple[str, Node]], at: int) -> Node:
-        """Strings can be equal; where every name is accepted, one beside a string is a string."""
+        """Compare for equality, numbers or strings; in an open vocabulary a name compared with a string is a string."""
         if self.vocabulary.is_open and any(_is_string(node) for node in (first, *(node for _, node in rest))):
             first, rest = _as_string(first), [(sign, _as_string(node)) for sign, node in rest]
         for _, node in rest:
@@ -187,12 +187,12 @@ class _Parser:
         return Name(token.word, self.vocabulary.known(token.word, token.at))
 
     def compared_name(self) -> str | None:
-        """The string resource that the word just taken is compared with, if it is."""
+        """String resource that the word just taken is compared with, or None."""
         left = self.reader.compared
         return left if left and self.vocabulary.kind(left) is ResourceKind.STRING else None
 
     def word(self, compared: str, text: str) -> Word:
-        """``local`` means what the submission host has."""
+        """String to compare with; ``local`` is the submission host's value."""
         if text != "local" or compared not in _LOCAL:
             return Word(text)
         return Word(getattr(self.vocabulary, _LOCAL[compared]) or "any")
@@ -208,7 +208,7 @@ def _as_string(node: Node) -> Node:
 
 
 def parse(text: str, at: int = 0, vocabulary: Vocabulary = ANY) -> Node:
-    """A select expression, also in the restricted old form; the empty one selects every host.
+    """Parse a select expression, also in the restricted old form; an empty one selects all hosts.
 
     Raises:
         Refused: bad syntax or an unknown name, with the character.
@@ -221,7 +221,7 @@ def parse(text: str, at: int = 0, vocabulary: Vocabulary = ANY) -> Node:
 
 
 def _old_form(text: str, at: int, vocabulary: Vocabulary) -> Node:
-    """``r15m=1.5:mem=20:-ultrix``: all hold; = asks for a value at least that good, a bare - for any type."""
+    """Parse ``r15m=1.5:mem=20:-ultrix``: all hold; = asks for a value at least that good, a bare - for any type."""
     found: list[Node] = []
     for part in text.split(":"):
         word = part.strip()
@@ -252,7 +252,7 @@ def _flag(word: str, at: int, vocabulary: Vocabulary) -> Node:
 
 
 def both(first: Node, second: Node) -> Node:
-    """The expression that holds where both do."""
+    """Conjunction of two expressions."""
     if EVERY in (first, second):
         return second if first == EVERY else first
     return Chain(first, (("&&", second),))
@@ -283,7 +283,7 @@ def _inside(node: Node) -> str:
 
 
 def names_in(node: Node) -> Iterator[str]:
-    """Resources whose values matter."""
+    """Resources whose values the expression uses."""
     match node:
         case Name(word):
             yield word
@@ -295,13 +295,13 @@ def names_in(node: Node) -> Iterator[str]:
                 yield from names_in(part)
 
 
-# -- tree to truth -----------------------------------------------------------------------------------------------------
+# -- evaluation --------------------------------------------------------------------------------------------------------
 
 Column = Callable[[Values], Vector]
 
 
 def compiled(node: Node) -> Column:
-    """A function from hosts to a value for each."""
+    """Compile to a function from hosts to a value of each."""
     match node:
         case Number(value):
             constant = np.float64(value)
@@ -325,7 +325,7 @@ def compiled(node: Node) -> Column:
 
 
 def _numbers(value: Vector) -> Vector:
-    """True counts as 1."""
+    """Convert to numbers; True is 1."""
     return np.asarray(value, dtype=np.float64)
 
 
@@ -340,7 +340,7 @@ def _joined(first: Column, rest: list[tuple[Any, Column]]) -> Column:
 
 
 def _compared(left: Column, sign: str, right: Column) -> Column:
-    """Two strings; ``any`` equals everything."""
+    """Compare two strings; ``any`` equals all."""
 
     def compare(hosts: Values) -> Vector:
         a, b = left(hosts), right(hosts)
@@ -355,7 +355,7 @@ def _single(value: Vector) -> str | None:
 
 
 class Selection:
-    """A select text, ready to be asked. ``names`` are the resources whose values matter."""
+    """Compiled select text. ``names`` are the resources whose values it uses."""
 
     __slots__ = ("_column", "names", "text")
 
@@ -366,7 +366,7 @@ class Selection:
         self._column = compiled(node)
 
     def truth(self, hosts: Values) -> NDArray[np.bool_]:
-        """Which hosts satisfy it. What has no value (1/0) is as numpy has it."""
+        """True for hosts that satisfy the expression. Undefined values (1/0) are numpy's."""
         with np.errstate(all="ignore"):
             value = self._column(hosts)
         return np.broadcast_to(np.asarray(value, dtype=bool), (len(hosts),))

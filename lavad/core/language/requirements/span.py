@@ -1,30 +1,30 @@
-"""span[...]: how a job's tasks are spread over hosts."""
+"""Section span[...]: distribution of a job's tasks over hosts."""
 
 from dataclasses import dataclass
 
 from lavad.core.language.requirements.lexer import bad, count
 
-HOST_MAX = -1  # ptile='!': as many as the host has slots
+HOST_MAX = -1  # ptile='!': the number of slots of each host
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """At most one of these says something. ``by_value`` are numbers of tasks for hosts of some type or model."""
+    """At most one kind of distribution. ``by_value`` are numbers of tasks on hosts of a type or model."""
 
     one_host: bool = False
     ptile: int = 0
     by_value: tuple[tuple[str, int], ...] = ()
     block: int = 0
-    stripe: int = 0  # at most so many tasks on a host, one host after the other; COUNT_MAX-like: no bound
+    stripe: int = 0  # maximum of tasks on a host, filled in turns; 0: none
     is_striped: bool = False
-    is_cancelled: bool = False  # hosts=-1: nor does the queue's span hold
+    is_cancelled: bool = False  # hosts=-1: the queue's span does not apply either
 
 
 NONE = Span()
 
 
 def parse(text: str, at: int = 0) -> Span:
-    """``hosts=1``, ``hosts=-1``, ``ptile=n``, ``ptile='!,name:n,...'``, ``block=n``, ``stripe``, ``stripe=n``.
+    """Parse ``hosts=1``, ``hosts=-1``, ``ptile=n``, ``ptile='!,name:n,...'``, ``block=n``, ``stripe``, ``stripe=n``.
 
     Raises:
         Refused: anything else, with the character.

@@ -1,4 +1,4 @@
-"""Which names a requirement may use, and of what kind they are: LSF's own, the site's, and what hosts report."""
+"""Names of resources in requirements, and their kinds: LSF's own, the site's, and those reported by hosts."""
 
 import difflib
 from collections.abc import Collection, Mapping
@@ -15,16 +15,16 @@ NUMBERS = frozenset(
     | {"swap", "login", "idle", "cpu"}
 )
 STRINGS = frozenset({"type", "model", "hname", "status", "gpu_driver", *(f"gpu_model{at}" for at in range(16))})
-NEAR = 0.75  # how alike a name must be to be what was meant
+NEAR = 0.75  # similarity from which a name is suggested for an unknown one
 BOOLEANS = frozenset({"server", "linux", "gpu"})
-# Worse when larger, so the smallest goes first.
+# A larger value means more load, so the smallest goes first.
 INCREASING = frozenset({"r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "login", "cpu"})
 RESERVABLE = frozenset({"mem", "swp", "swap", "tmp"})
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Names as of now. ``is_open``: a name that nobody knows counts as a boolean resource that no host has."""
+    """Names known now. ``is_open``: an unknown name counts as a boolean resource that no host has."""
 
     resources: Mapping[str, Resource] = field(default_factory=dict)
     booleans: Collection[str] = ()
@@ -33,7 +33,7 @@ class Vocabulary:
     local_model: str = ""
 
     def kind(self, name: str) -> ResourceKind | None:
-        """What sort of value the name has; None for a name that nobody knows."""
+        """Kind of the resource's values; None for an unknown name."""
         if name in NUMBERS:
             return ResourceKind.NUMERIC
         if name in STRINGS:
@@ -45,10 +45,10 @@ class Vocabulary:
         return None
 
     def known(self, name: str, at: int) -> ResourceKind:
-        """The same.
+        """Kind of the resource's values.
 
         Raises:
-            Refused: nobody knows the name.
+            Refused: the name is unknown.
         """
         kind = self.kind(name)
         if kind is None:
@@ -60,11 +60,11 @@ class Vocabulary:
         return kind
 
     def is_increasing(self, name: str) -> bool:
-        """Is a larger value worse?"""
+        """True if a larger value means more load."""
         return name in INCREASING or (name in self.resources and self.resources[name].is_increasing)
 
     def is_consumable(self, name: str) -> bool:
-        """May rusage reserve it?"""
+        """True if rusage may reserve the resource."""
         found = self.resources.get(name)
         if found is not None:
             return found.kind is ResourceKind.NUMERIC and found.is_consumable
