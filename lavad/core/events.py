@@ -7,6 +7,7 @@ Those that every job has are named tuples, which are made in a third of the time
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from lavad.core.language.dependency import Expression
 from lavad.core.model import Allocation, HostFacts, JobState, Key, QueueWindow, Shared
 from lavad.core.model.advance_reservation import AdvanceReservation
 from lavad.core.model.policy import Policy
@@ -27,10 +28,11 @@ class NewJob(NamedTuple):
     indices: tuple[range, ...] = ()  # empty: not an array
     array_limit: int = 0
     priority: int = 0
-    dependency: str | None = ""  # -w; in an event with ids for names. None, when a job is modified: as it was
+    dependency: str | None = ""  # -w. None, when a job is modified: as it was
     begin_at: float = 0.0
     ends_orphan: bool = False
     environment: tuple[bytes, bytes] | None = None
+    condition: Expression | None = None  # in an event: -w with ids for names
 
 
 class JobSubmitted(NamedTuple):

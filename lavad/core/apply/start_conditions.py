@@ -14,7 +14,7 @@ from lavad.core import lifecycle
 from lavad.core.apply.enqueue import list_array, list_job
 from lavad.core.cluster import Cluster
 from lavad.core.events import NewJob
-from lavad.core.language.dependency import Expression, parse
+from lavad.core.language.dependency import Expression
 from lavad.core.model import JobState, Shared
 from lavad.core.model.ranges import Ranges
 from lavad.core.state.records import ArrayRecord, Job, StartConditions
@@ -22,7 +22,7 @@ from lavad.core.state.records import ArrayRecord, Job, StartConditions
 
 def begin(cluster: Cluster, record: Job | ArrayRecord, new: NewJob, now: float) -> None:
     """Set the start conditions of a new job."""
-    if new.dependency or new.begin_at or record.shared.terminate_at:
+    if new.condition is not None or new.begin_at or record.shared.terminate_at:
         _set(cluster, record, new, now)
 
 
@@ -41,11 +41,10 @@ def change(cluster: Cluster, record: Job | ArrayRecord, new: NewJob, now: float)
 
 
 def _set(cluster: Cluster, record: Job | ArrayRecord, new: NewJob, now: float) -> None:
-    condition = parse(new.dependency) if new.dependency else None
-    record.terms = _terms(record.terms, condition, new, now)
+    record.terms = _terms(record.terms, new.condition, new, now)
     if isinstance(record, ArrayRecord):
         record.unmet = Ranges()
-        if condition is not None:
+        if new.condition is not None:
             record.unmet = record.waiting()
             record.unmet.update(record.held)
         record.divide()

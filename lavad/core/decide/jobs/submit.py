@@ -25,7 +25,7 @@ from lavad.core.decide.jobs.dependencies import resolve
 from lavad.core.decide.jobs.modify import with_other_memory
 from lavad.core.decide.jobs.run_windows import may_run, run_window_events
 from lavad.core.events import JobModified, JobSubmitted, NewJob
-from lavad.core.language.dependency import parse, text_of
+from lavad.core.language.dependency import Expression, parse
 from lavad.core.language.dependency_cycles import waits_for_itself
 from lavad.core.model.policy import Queue
 from lavad.core.model.ranges import Ranges
@@ -64,22 +64,23 @@ def submit(cluster: Cluster, command: c.SubmitJob, now: float) -> Decision:
         new.indices,
         new.array_limit,
         priority,
-        resolved(cluster, new) if new.dependency else "",
+        new.dependency,
         new.begin_at,
         new.ends_orphan,
         new.environment,
+        resolved(cluster, new) if new.dependency else None,
     )
     return Decision([JobSubmitted(now, job)], reply=Submitted(job.id, job.shared.queue))
 
 
-def resolved(cluster: Cluster, new: NewJob, indices: Ranges | None = None) -> str:
+def resolved(cluster: Cluster, new: NewJob, indices: Ranges | None = None) -> Expression:
     """The dependency condition of a submission with ids for names.
 
     Raises:
         Refused: bad syntax, or a job that does not exist.
     """
     own = Ranges(new.indices) if new.indices else indices
-    return text_of(resolve(cluster, parse(new.dependency or ""), new.shared.uid, own))
+    return resolve(cluster, parse(new.dependency or ""), new.shared.uid, own)
 
 
 def priority_of(cluster: Cluster, new: NewJob, caller: c.Caller) -> int:
@@ -131,11 +132,12 @@ def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
     queue = _queue_of_changed(cluster, record, command)
     if command.fields & {"queues", "hosts"}:
         check_hosts(cluster, queue, command.job.shared.request)
-    dependency = None
-    if "dependency" in command.fields:
+    dependency = command.job.dependency if "dependency" in command.fields else None
+    condition = None
+    if dependency:
         indices = record.indices if isinstance(record, ArrayRecord) else None
-        dependency = resolved(cluster, command.job, indices) if command.job.dependency else ""
-        if dependency and waits_for_itself(cluster.dependants.conditions, record.id, parse(dependency)):
+        condition = resolved(cluster, command.job, indices)
+        if waits_for_itself(cluster.dependants.conditions, record.id, condition):
             raise Refused(f"Job <{record.id}> would wait for itself")
     shared = fitted(cluster, command.job.shared, queue, command.asked)
     if cluster.tally.waiting:
@@ -143,8 +145,8 @@ def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
     priority = record.priority  # above the highest, if an administrator set it
     if command.job.priority != priority:
         priority = priority_of(cluster, command.job, command.caller)
-    job = command.job._replace(id=record.id, shared=shared, dependency=dependency, priority=priority)
-    return _modified(cluster, record, job, command, now)
+    job = command.job._replace(id=record.id, shared=shared, priority=priority, dependency=dependency)
+    return _modified(cluster, record, job._replace(condition=condition), command, now)
 
 
 def _queue_of_changed(cluster: Cluster, record: Job | ArrayRecord, command: c.ModifyJob) -> Queue:
