@@ -1,1 +1,1 @@
-"""The master's logic and policy: no I/O, clock, thread, SQL or gRPC. Read step.py first."""
+"""Core of the master: logic and policy without I/O, clock, threads, SQL or gRPC. Read step.py first."""

@@ -1,6 +1,6 @@
-"""The cluster's state. ``apply.events`` is the one door through which it changes.
+"""State of the cluster. It changes through ``apply.events`` only.
 
-Indexes by state and by host are kept from the first job on: nothing ever scans all jobs in the path of a job.
+Indexes by state and by host are maintained, so that no operation on a job scans all jobs.
 """
 
 from collections import OrderedDict
@@ -27,70 +27,70 @@ from lavad.core.state.pools import Pools
 from lavad.core.state.preemptable import PreemptableJobs, PreemptionRules
 from lavad.core.state.records import ArrayRecord, Attempt, Claim, Host, Job, QueueState, UnenteredShares
 
-FINISHED_KEPT = 50_000  # ended jobs in memory; the store knows the older ones
+FINISHED_KEPT = 50_000  # ended jobs in memory; the store has the older ones
 
 
 class Cluster:
-    """All of it: jobs, attempts, hosts, indexes."""
+    """All state of the master: jobs, attempts, hosts, indexes."""
 
     def __init__(self, policy: Policy, name: str = "lava", term: int = 1) -> None:
         self.name = name
         self.term = term
         self.policy = policy
         self.next_job = 1
-        self.lost_jobs: list[range] = []  # numbers that were given out and that the database has lost
+        self.lost_jobs: list[range] = []  # job numbers used before the database lost commits
         self.jobs: dict[int, Job | ArrayRecord] = {}
         self.attempts: Paged[Attempt] = Paged()
-        self.touched: set[Key] = set()  # attempts that took or gave back slots since the scheduler last asked
-        self.staging: Paged[Attempt] = Paged()  # not all hosts have answered, or the launch is not yet confirmed
-        self.resizable: dict[Key, Attempt] = {}  # started attempts that may grow and shrink
-        self.resizing: dict[Key, Attempt] = {}  # those of them whose change is waited for, with a date
-        self.lenders: dict[Key, Attempt] = {}  # suspended so that others may use what they hold; the first is first
-        self.has_leases = False  # some attempt has had one since this master began
-        self.claims: dict[tuple[int, int], Claim] = {}  # by job and index: room that is being cleared for it
+        self.touched: set[Key] = set()  # attempts whose slots changed since the last pass
+        self.staging: Paged[Attempt] = Paged()  # not all hosts have staged, or the start is not reported yet
+        self.resizable: dict[Key, Attempt] = {}  # started attempts that can be resized
+        self.resizing: dict[Key, Attempt] = {}  # those of them with a resize under way, which has a deadline
+        self.lenders: dict[Key, Attempt] = {}  # suspended attempts whose resources are lent, in order of suspension
+        self.has_leases = False  # an attempt has had one since this master began
+        self.claims: dict[tuple[int, int], Claim] = {}  # by job and index: resources claimed for it
         self.hosts: dict[str, Host] = {}
         self.unentered = UnenteredShares(self.hosts)
         self.table = HostTable()
         self.easing = TimedRusage()
         self.table.configure(policy)
-        self.configured = policy  # as the files have it; ``policy`` is that with what administrators did to queues
+        self.configured = policy  # as in the files; ``policy`` also has the administrators' queue states
         self.queue_states: dict[str, QueueState] = {}
         self.limits = Limits(policy, self.table)
         self.shares = Shares(policy)
-        self.charges: Paged[Charge] = Paged()  # what attempts count for, as long as their jobs hold them
-        self.charged: dict[str, Account] = {}  # share accounts by path whose used time has changed, until it is stored
+        self.charges: Paged[Charge] = Paged()  # charges of attempts that their jobs have not left
+        self.charged: dict[str, Account] = {}  # share accounts by path with usage that is not stored yet
         self.rights = PreemptionRules(policy)
         self.runners = PreemptableJobs(self.rights.victims)
         self.pools = Pools(policy)
         self.load_rules = LoadThresholds(policy)
-        self.rests: dict[tuple[int, int], float] = {}  # jobs that save no slots until then
-        self.unsettled: set[str] = set()  # hosts whose load may stop jobs, or lets some go on that it has stopped
+        self.rests: dict[tuple[int, int], float] = {}  # jobs that reserve no slots until then
+        self.unsettled: set[str] = set()  # hosts beyond a loadStop threshold, or with jobs suspended for load
         self.exit_rates = ExitRates()
         self.reserved = AdvanceReservations()
         self.pending = self.new_pending_index()
         self.finished: OrderedDict[tuple[int, int], Job] = OrderedDict()  # oldest first
-        self.ended_arrays: OrderedDict[int, float] = OrderedDict()  # job -> when its last element ended
+        self.ended_arrays: OrderedDict[int, float] = OrderedDict()  # job -> end of its last element
         self.request_ids: OrderedDict[tuple[str, bytes], int] = OrderedDict()  # user and id -> job
         self.tally = JobCounters(PendingCounters(policy))
         self.dependants = Dependants()
-        self.remembered: dict[int, Job | ArrayRecord] = {}  # forgotten jobs that somebody still waits for
+        self.remembered: dict[int, Job | ArrayRecord] = {}  # forgotten jobs that other jobs depend on
         self.names = Names()
-        self.alarms: list[tuple[float, int]] = []  # a heap: when to look at which job
-        self.windows: dict[str, QueueWindow] = {}  # of queues that have windows, as the last tick saw them
+        self.alarms: list[tuple[float, int]] = []  # heap of (time, job to check)
+        self.windows: dict[str, QueueWindow] = {}  # of queues with windows, as of the last tick
         self.calendar = Calendar()
         self._interned: dict[Shared, Shared] = {}
         self._requests: dict[Request, Request] = {}
-        # Of jobs submitted like these: the rules then, who asked, and for what besides; what was admitted.
+        # By shared facts as submitted: policy, caller and options of then, and the admitted facts.
         self.admissions: dict[Shared, tuple[Policy, object, object, Shared]] = {}
-        self.applied = 0  # events, and changes of the rules
+        self.applied = 0  # events and reconfigurations
 
     @property
     def version(self) -> int:
-        """Raised by everything that may change what can be placed where."""
+        """Version of the state; raised by every change that may affect placement."""
         return self.applied + self.table.untold
 
     def intern(self, shared: Shared) -> Shared:
-        """The one object that stands for all equal ones."""
+        """The one object for all equal shared facts."""
         known = self._interned.get(shared)
         if known is None:
             request = self._requests.setdefault(shared.request, shared.request)
@@ -99,13 +99,14 @@ class Cluster:
             known = self._interned[shared] = shared
         return known
 
-    # -- rules -----------------------------------------------------------------------------------------------------
+    # -- configuration ---------------------------------------------------------------------------------------------
 
     def new_pending_index(self) -> PendingIndex:
-        """Empty. Where slots are set apart for later, each job's run limit says whether it may use them until then."""
+        """An empty index. With advance reservations the run limit of every job matters, since it decides which slots it
+        may use until one begins."""
         queues = self.policy.queues
         urgent = [queue.priority for queue in queues if queue.backfill_depth or queue.in_order]
-        most_urgent = max(urgent, default=float("-inf"))  # of those that make reservations: all behind must mind them
+        most_urgent = max(urgent, default=float("-inf"))  # queues below it have to regard reservations
         return PendingIndex(
             frozenset(
                 queue.name for queue in queues if queue.is_timed or self.reserved or queue.priority <= most_urgent
@@ -117,7 +118,7 @@ class Cluster:
         )
 
     def take_queue_states(self) -> None:
-        """What administrators did to queues holds whatever the files say. A new object tells others to look again."""
+        """Apply administrators' queue states over the configured ones. The new policy object invalidates caches."""
         self.policy = replace(self.configured, queues=tuple(map(self._ruled, self.configured.queues)))
 
     def _ruled(self, queue: Queue) -> Queue:
@@ -127,7 +128,7 @@ class Cluster:
         )
 
     def begin(self, now: float) -> None:
-        """Restored: from now on hosts that stay away count as silent after the usual time, and terms are looked at."""
+        """Finish a restart: the silence timeout of hosts begins now, and all dependency conditions are evaluated."""
         self.dependants.stir_all()
         for host in self.hosts.values():
             host.seen_at = now
@@ -135,7 +136,7 @@ class Cluster:
     # -- volatile: no event, no row ----------------------------------------------------------------------------------
 
     def heard(self, name: str, now: float) -> bool:
-        """A word came from that host. True when it had been silent, so that the caller says so by a command."""
+        """Note a message from that host. True if it was silent, so that the caller issues a command."""
         host = self.hosts.get(name)
         if host is None:
             return False
@@ -143,7 +144,7 @@ class Cluster:
         return host.is_silent
 
     def observe_load(self, name: str, load: Sequence[float]) -> None:
-        """Newest load indices of a host. Where jobs may have to stop for it, or go on, the next tick looks at it."""
+        """Set a host's load indices. If jobs may have to be suspended or resumed for it, the next tick decides."""
         host = self.hosts.get(name)
         if host is None:
             return
@@ -152,7 +153,8 @@ class Cluster:
             self.check_load(name)
 
     def check_load(self, name: str) -> None:
-        """A host beyond its own loadSched takes no new jobs; one beyond any loadStop is to be looked at."""
+        """Compare a host's load with thresholds: beyond its own loadSched it takes no jobs, beyond any loadStop it is
+        noted."""
         host = self.hosts[name]
         is_busy = self.load_rules.has_host_rules and self.load_rules.is_busy(self.table, host.row)
         if is_busy is not host.is_busy:
@@ -164,48 +166,49 @@ class Cluster:
                 self.unsettled.add(name)
 
     def rest(self, job: int, index: int, now: float) -> None:
-        """A job has let its saved slots go: it saves none for a while. Forgotten by a restart, which does no harm."""
+        """Bar a job that gave up its slot reservation from another one for a while. Lost by a restart, which does no
+        harm."""
         record = self.jobs.get(job)
         queue = self.policy.queue(record.shared.queue) if record is not None else None
         self.rests = {one: until for one, until in self.rests.items() if until > now}
         self.rests[job, index] = now + (queue.slot_reserve_s if queue is not None else 0.0)
 
     def excuse_silence(self, seconds: float, now: float) -> None:
-        """For so long the master itself did not listen, or its clock was set: no host was silent in that time."""
+        """Extend the silence timeouts by the time in which the master itself did not listen, or its clock was set."""
         for host in self.hosts.values():
             host.seen_at = min(now, host.seen_at + seconds)
 
-    # -- read ----------------------------------------------------------------------------------------------------
+    # -- look-ups ------------------------------------------------------------------------------------------------
 
     def element(self, job_id: int, index: int) -> Job | None:
-        """The plain job (index 0), or the element if it lives or ended recently; None for a waiting element."""
+        """The plain job (index 0), or the element if it is live or ended recently; None for a pending element."""
         job = self.jobs.get(job_id)
         if isinstance(job, ArrayRecord):
             return job.live.get(index) or self.finished.get((job_id, index))
         return job if index == 0 else None
 
     def holder(self, key: Key) -> Job | None:
-        """The job whose present attempt is this one, or None when the attempt is over."""
+        """The job whose present attempt this is, or None if the attempt is over."""
         attempt = self.attempts.get(key)
         return self.holder_of(attempt) if attempt is not None else None
 
     def holder_of(self, attempt: Attempt) -> Job | None:
-        """The job whose present attempt this is, or None when it is over."""
+        """The job whose present attempt this is, or None if the attempt is over."""
         return None if attempt.over else self.element(attempt.key.job, attempt.key.index)
 
     def attempts_of(self, job_id: int) -> list[Attempt]:
-        """What a job, or the elements of an array, hold hosts with."""
+        """Present attempts of a job, or of an array's elements."""
         record = self.jobs.get(job_id)
         jobs = record.live.values() if isinstance(record, ArrayRecord) else (record,)
         return [job.attempt for job in jobs if job is not None and job.attempt is not None]
 
     def kept_slots(self) -> Iterator[tuple[Shared, int]]:
-        """Slots that are kept for waiting jobs, and what each of these was submitted with."""
+        """Slots claimed for each pending job, with the job's shared facts."""
         for claim in self.claims.values():
             yield self.jobs[claim.job].shared, slots_of(claim.allocation)
 
     def live_jobs(self) -> Iterator[Job]:
-        """Jobs and elements that hold an allocation."""
+        """Jobs and elements with an allocation."""
         for attempt in self.attempts.values():
             if not attempt.over:
                 job = self.element(attempt.key.job, attempt.key.index)
@@ -213,7 +216,7 @@ class Cluster:
                     yield job
 
     def present_state(self, job_id: int, index: int) -> JobState | None:
-        """State of a job or element, also of one that is only a number in its array."""
+        """State of a job or element, also of one that is only an index of its array."""
         job = self.jobs.get(job_id)
         if isinstance(job, ArrayRecord):
             return job.state_of(index)

@@ -1,4 +1,4 @@
-"""Wishes, in the imperative. ``step`` turns one into events, or refuses it."""
+"""Commands to the core. ``step`` turns one into events, or refuses it."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -15,24 +15,24 @@ from lavad.core.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, and from which host, as the channel says."""
+    """User who issues a command, and the host, as vouched for by the channel."""
 
     user: str
     uid: int
     is_administrator: bool = False
     gid: int = 0
     host: str = ""
-    would_administer: bool = False  # an administrator by name, but not from this host
+    would_administer: bool = False  # an administrator by name, but not on this host
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a submission said beside the job itself. ``limits`` are those of processes, by name, in their own units."""
+    """Options of a submission beside the job itself. ``limits`` are those of processes, by name, in their own units."""
 
-    queues: tuple[str, ...] = ()  # candidates; the first that takes the job is its queue; empty: the job's own
+    queues: tuple[str, ...] = ()  # candidates; the first that accepts the job; empty: the job's own
     is_size_given: bool = True  # -n
     limits: tuple[tuple[str, int], ...] = ()
-    roles: tuple[RoleAsked, ...] = ()  # as submitted: what another queue adds makes another request of them
+    roles: tuple[RoleAsked, ...] = ()  # as submitted; another queue combines them to another request
 
 
 NOTHING_MORE = Asked()
@@ -40,7 +40,7 @@ NOTHING_MORE = Asked()
 
 @dataclass(frozen=True, slots=True)
 class SubmitJob:
-    """``job.id`` is 0: the cluster gives the number."""
+    """bsub. ``job.id`` is 0: the cluster assigns the number."""
 
     job: NewJob
     caller: Caller
@@ -49,7 +49,7 @@ class SubmitJob:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A job, or some elements of one. ``indices`` None: all of it."""
+    """A job, or some elements of an array. ``indices`` None: all of it."""
 
     job: int
     indices: Ranges | None = None
@@ -57,9 +57,9 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class KillJob:
-    """bkill: the terminate sequence, or with ``remove`` EXIT at once whatever the hosts say.
+    """bkill: the terminate sequence or, with ``remove``, EXIT at once in any case.
 
-    ``as_done``: one that runs counts as done when it has ended.
+    ``as_done``: a running job counts as DONE when it has ended.
     """
 
     target: Target
@@ -89,7 +89,7 @@ class ResumeJob:
 
 @dataclass(frozen=True, slots=True)
 class RequeueJob:
-    """brequeue: those in one of these states wait again, with ``hold`` in PSUSP."""
+    """brequeue: requeue the elements in one of these states; with ``hold`` into PSUSP."""
 
     target: Target
     caller: Caller
@@ -99,9 +99,9 @@ class RequeueJob:
 
 @dataclass(frozen=True, slots=True)
 class ForceJob:
-    """brun: start a waiting job or element now on these hosts, with so many slots each (0: as they come).
+    """brun: start a pending job or element now on these hosts, with so many slots on each (0: as many as it has).
 
-    ``is_unconstrained``: it is not suspended by windows either.
+    ``is_unconstrained``: windows do not suspend it either.
     """
 
     target: Target
@@ -112,9 +112,9 @@ class ForceJob:
 
 @dataclass(frozen=True, slots=True)
 class ModifyJob:
-    """New parameters for a waiting job; ``changes`` is the sentence for its history.
+    """bmod: new parameters of a job; ``changes`` is the sentence for its history.
 
-    ``fields`` are the parameters that were named: a dependency condition is read anew only if it is among them.
+    ``fields`` are the parameters given: a dependency condition is evaluated anew only if it is among them.
     """
 
     target: Target
@@ -122,7 +122,7 @@ class ModifyJob:
     caller: Caller
     changes: str
     fields: frozenset[str] = frozenset()
-    is_switch: bool = False  # it was bswitch
+    is_switch: bool = False  # issued by bswitch
     asked: Asked = NOTHING_MORE
 
 
@@ -130,8 +130,8 @@ class ModifyJob:
 class MoveJob:
     """btop, bbot: a place among the caller's own jobs of the queue or, for administrators, among all of them.
 
-    ``place`` counts from 1 at the top, or from -1 at the bottom. An array moves as a whole. The reply is the place that
-    was reached, in the same terms: there may be fewer jobs than that.
+    ``place`` counts from 1 at the top, or from -1 at the bottom. An array moves as a whole. The reply is the place
+    reached, counted alike: there may be fewer jobs than that.
     """
 
     target: Target
@@ -141,7 +141,7 @@ class MoveJob:
 
 @dataclass(frozen=True, slots=True)
 class ShrinkJob:
-    """bresize release: give up what ``what`` says: all, all but some hosts, or some hosts and slots of them."""
+    """bresize release: give up all slots beyond the minimum, all but some, or those of some hosts."""
 
     target: Target
     what: str  # "all", "all ^h1 2*h2", "h1 2*h2"
@@ -151,7 +151,7 @@ class ShrinkJob:
 
 @dataclass(frozen=True, slots=True)
 class WishSize:
-    """bresize request and cancel: how many tasks the job is to grow to; 0: no more than it has."""
+    """bresize request and cancel: number of tasks to grow to; 0: no further growth."""
 
     target: Target
     tasks: int
@@ -160,10 +160,10 @@ class WishSize:
 
 @dataclass(frozen=True, slots=True)
 class HeldAttempt:
-    """One attempt an agent says it knows: ``last`` is its newest report, or None.
+    """One attempt that an agent knows: ``last`` is its newest report, or None.
 
-    ``version`` is that of the allocation it has, ``resized`` its newest word on one that changed; ``limits`` is the
-    version of the newest limits that it keeps.
+    ``version`` is that of its allocation there, ``resized`` its newest report on a change; ``limits`` is the version of
+    its limits there.
     """
 
     key: Key
@@ -177,9 +177,9 @@ class HeldAttempt:
 
 @dataclass(frozen=True, slots=True)
 class RecoverAttempt:
-    """An attempt that a host holds or has ended, of which the books may never have heard.
+    """An attempt that a host holds or has ended, and that the database may lack.
 
-    ``job`` is its submission as its host has it; None where that is not known.
+    ``job`` is its submission as its host has it; None if unknown.
     """
 
     key: Key
@@ -192,7 +192,7 @@ class RecoverAttempt:
 
 @dataclass(frozen=True, slots=True)
 class AgentHello:
-    """A session begins; ``held`` is everything the host still knows."""
+    """Begin of an agent's session; ``held`` are all attempts that the host knows."""
 
     facts: HostFacts
     incarnation: int
@@ -201,7 +201,7 @@ class AgentHello:
 
 @dataclass(frozen=True, slots=True)
 class AgentGone:
-    """A session ended; the host counts as silent only after the silence time."""
+    """End of a session; the host counts as silent only after the silence timeout."""
 
     host: str
     incarnation: int
@@ -209,24 +209,24 @@ class AgentGone:
 
 @dataclass(frozen=True, slots=True)
 class AgentHeard:
-    """A silent host spoke again within the same session."""
+    """Message of a silent host within the same session."""
 
     host: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReportStaged:
-    """``version``, here and below: of the allocation with which the host took the attempt on; 0: the newest."""
+    """A host has staged. ``version``, here and below: of the allocation with which the host joined; 0: the newest."""
 
     host: str
     key: Key
     version: int = 0
-    again: bool = False  # the launch order came too late: it is to be given anew
+    again: bool = False  # the launch order came too late: send another
 
 
 @dataclass(frozen=True, slots=True)
 class ReportRefused:
-    """Nothing of the order runs or will run on that host."""
+    """A host refuses an order: nothing of the attempt runs or will run there."""
 
     host: str
     key: Key
@@ -260,17 +260,17 @@ class ReportFinished(NamedTuple):
     exec_home: str = ""
     exec_cwd: str = ""
     also_released: bool = False
-    lost: bool = False  # how it ended is not known
+    lost: bool = False  # its end is unknown
     version: int = 0
     user_s: float = 0.0
     system_s: float = 0.0
     memory_mib_mean: float = 0.0
     seconds: float = 0.0
-    others: tuple[tuple[str, HostUsage], ...] = ()  # as far as the attempt's other hosts have told this one
+    others: tuple[tuple[str, HostUsage], ...] = ()  # as far as other hosts have reported to this one
 
     @property
     def usage(self) -> HostUsage:
-        """What was used on the host that says this."""
+        """Usage on the reporting host."""
         return HostUsage(
             self.cpu_s, memory_mib_max=self.memory_mib_max, memory_mib_mean=self.memory_mib_mean, user_s=self.user_s,
             system_s=self.system_s, seconds=self.seconds,
@@ -282,12 +282,12 @@ class ReportReleased:
     host: str
     key: Key
     version: int = 0
-    usage: HostUsage | None = None  # in all
+    usage: HostUsage | None = None  # final usage
 
 
 @dataclass(frozen=True, slots=True)
 class ReportLimit:
-    """A limit that holds for each host by itself was reached on this one, where the job's command does not run."""
+    """A limit that applies to each host was reached on one that does not run the job's command."""
 
     host: str
     key: Key
@@ -297,7 +297,7 @@ class ReportLimit:
 
 @dataclass(frozen=True, slots=True)
 class ReportResized:
-    """The lead host has the allocation of that version, and the job has been told. ``failed``: it will not have it."""
+    """The lead host has the allocation of that version and has notified the job. ``failed``: the job refuses it."""
 
     host: str
     key: Key
@@ -332,7 +332,7 @@ class OpenHost:
 
 @dataclass(frozen=True, slots=True)
 class RemoveHost:
-    """badmin hremove. What ran there counts as lost: the administrator vouches for it that nothing runs any more."""
+    """badmin hremove. Attempts there count as lost: the administrator guarantees that nothing runs there."""
 
     host: str
     caller: Caller
@@ -341,10 +341,10 @@ class RemoveHost:
 
 @dataclass(frozen=True, slots=True)
 class AddReservation:
-    """brsvadd. ``wanted`` has no hosts yet, and no name where none was given; they are found here.
+    """brsvadd. ``wanted`` has no hosts yet, and no name if none was given; both are determined by the decision.
 
-    Of the hosts in ``named`` (host names and groups, in order; none: all servers) that satisfy ``select``, so many
-    ``units``: slots or, with ``wanted.is_whole``, hosts; 0: all of them.
+    Hosts are chosen from ``named`` (host names and groups, in order; none: all servers) if they satisfy ``select``,
+    until ``units`` are found: slots or, with ``wanted.is_whole``, hosts; 0: all of them.
     """
 
     wanted: AdvanceReservation
@@ -356,7 +356,7 @@ class AddReservation:
 
 @dataclass(frozen=True, slots=True)
 class ChangeReservation:
-    """brsvmod: what is None stays. Of hosts some are added, or taken away, as for a new reservation."""
+    """brsvmod: fields of None stay. Hosts are added or removed, chosen as for a new reservation."""
 
     name: str
     caller: Caller
@@ -370,12 +370,12 @@ class ChangeReservation:
     units: int = 0
     named: tuple[str, ...] = ()
     select: str = ""
-    skips: tuple[float, float] | None = None  # a recurring one does not hold from then until then
+    skips: tuple[float, float] | None = None  # interval in which a recurring one is not active
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveReservation:
-    """brsvdel. ``is_forced``: even while jobs run in it; they go on as any others."""
+    """brsvdel. ``is_forced``: also with running jobs; they go on as any others."""
 
     name: str
     caller: Caller
@@ -384,13 +384,13 @@ class RemoveReservation:
 
 @dataclass(frozen=True, slots=True)
 class Reconfigure:
-    """badmin reconfig, after the files were read: the driver vouches for who asked."""
+    """badmin reconfig, after the files were read; the driver has checked the caller."""
 
     policy: Policy = field(repr=False)
 
 
 class QueueAction(Enum):
-    """What badmin does to a queue."""
+    """Action of badmin on a queue."""
 
     OPEN = "opened"
     CLOSE = "closed"
@@ -410,12 +410,12 @@ class RuleQueue:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Look at what is due: staging deadlines, silent hosts, old finished jobs."""
+    """Clock tick: decide all timer events that are due."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndLeases:
-    """Look for leases of silent hosts that have ended; after each tick, in the state that it has left."""
+    """End attempts of silent hosts whose leases have expired; after each tick, in the state that it leaves."""
 
 
 Command = (

@@ -1,7 +1,7 @@
-"""Facts, in the past tense. ``Cluster.apply`` is the only thing they are for, besides the store and the orders.
+"""Events: facts in the past tense. ``apply`` puts them into effect, the store writes them, orders follow from them.
 
-Every event carries ``at``, the time it happened. Events are small: what a job was submitted with is in ``NewJob`` once.
-Those that every job has are named tuples, which are made in a third of the time.
+Every event has ``at``, the time it happened. Events are small: attributes of a submission are in ``NewJob`` once. Those
+of every job are named tuples, which are made in a third of the time.
 """
 
 from dataclasses import dataclass, field
@@ -16,8 +16,8 @@ from lavad.core.model.usage import HostUsage
 
 
 class NewJob(NamedTuple):
-    """All that a submit brings. ``spec`` is opaque to the core: it goes to the store and to the agents; so does
-    ``environment``, by its hash, where the store may not have it yet."""
+    """All attributes of a submission. ``spec`` is opaque to the core: it goes to the store and the agents; so does
+    ``environment``, by its hash, if the store may lack it."""
 
     id: int
     shared: Shared
@@ -25,7 +25,7 @@ class NewJob(NamedTuple):
     spec: bytes
     request_id: bytes
     hold: bool = False
-    indices: tuple[range, ...] = ()  # empty: not an array
+    indices: tuple[range, ...] = ()  # empty: no array
     array_limit: int = 0
     priority: int = 0
     dependency: str | None = ""  # -w. None, when a job is modified: as it was
@@ -41,7 +41,7 @@ class JobSubmitted(NamedTuple):
 
 
 class AttemptDispatched(NamedTuple):
-    """An allocation was made; ``launch_now``: one order stages and launches. A tuple, because a pass makes many."""
+    """A job was dispatched; ``launch_now``: one order stages and launches. A tuple, because a pass makes many."""
 
     at: float
     key: Key
@@ -49,7 +49,7 @@ class AttemptDispatched(NamedTuple):
     launch_now: bool
     reason: str = ""
     is_unconstrained: bool = False
-    lease_s: float | None = None  # of an attempt that was found: the one it was begun with; None: as the site has set
+    lease_s: float | None = None  # of a recovered attempt: its lease; None: as configured
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class HostStaged:
 
 @dataclass(frozen=True, slots=True)
 class AttemptLaunched:
-    """Every host had staged, so the launch orders go out."""
+    """All hosts have staged; the launch orders are sent."""
 
     at: float
     key: Key
@@ -77,9 +77,9 @@ class JobStarted:
 
 
 class JobFinished(NamedTuple):
-    """The job is over: its attempt's command ended, or the attempt failed as a whole.
+    """A job ended: its attempt's command ended, or the attempt failed as a whole.
 
-    Figures are those of the first host; ``others`` has what other hosts have told it.
+    Figures are those of the lead host; ``others`` has those that other hosts reported to it.
     """
 
     at: float
@@ -98,13 +98,13 @@ class JobFinished(NamedTuple):
     exec_home: str = ""
     exec_cwd: str = ""
     others: tuple[tuple[str, HostUsage], ...] = ()
-    is_lost: bool = False  # how it ended is not known: its host or what kept it there was lost
+    is_lost: bool = False  # its end is unknown: its host or its shepherd was lost
 
 
 class HostReleased(NamedTuple):
-    """Nothing of the attempt is left on that host: by its own word, or ``assumed`` because no launch was ever sent.
+    """A host has nothing of the attempt any more, by its report, or ``assumed`` because no launch was sent.
 
-    ``usage``: what was used there in all, if the host told.
+    ``usage``: final usage there, if reported.
     """
 
     at: float
@@ -116,7 +116,7 @@ class HostReleased(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JobRequeued:
-    """The attempt came to nothing or is to be repeated; the job waits again under the same id."""
+    """A job was requeued: its attempt failed to start or is to be repeated; it is pending under the same id."""
 
     at: float
     key: Key
@@ -124,26 +124,26 @@ class JobRequeued:
     hold: bool = False
     avoid_host: str = ""
     avoid_until: float = 0.0
-    exclude_host: str = ""  # the job does not come back to it
+    exclude_host: str = ""  # the job avoids it from now on
 
 
 @dataclass(frozen=True, slots=True)
 class JobSuspended:
-    """``cause`` is empty when a person did it; ``lends`` names what others may use meanwhile (``slots``, ``mem``,
-    ``gpus``)."""
+    """A cause of suspension was added. ``cause`` is empty for a user's; ``lends`` names resources that others may use
+    meanwhile (``slots``, ``mem``, ``gpus``)."""
 
     at: float
     key: Key
-    state: JobState  # that this leads to: USUSP, SSUSP; STAGING, UNKWN where it takes effect later
+    state: JobState  # resulting state: USUSP, SSUSP; STAGING, UNKWN if it takes effect later
     by: str
     cause: str = ""
-    reason: str = ""  # the sentence that people read
+    reason: str = ""  # sentence for users
     lends: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class JobResumed:
-    """A cause of suspension is gone; the job runs if it was the last."""
+    """A cause of suspension was removed; the job runs if it was the last."""
 
     at: float
     key: Key
@@ -155,36 +155,36 @@ class JobResumed:
 
 @dataclass(frozen=True, slots=True)
 class JobSignalled:
-    """A signal was asked for; 0 is the terminate sequence."""
+    """A signal was requested; 0 is the terminate sequence."""
 
     at: float
     key: Key
     signal: int
     by: str
-    reason: str = ""  # TERM_ word the end will carry
+    reason: str = ""  # TERM_ word of the end
 
 
 @dataclass(frozen=True, slots=True)
 class JobDoomed:
-    """The attempt has failed as a whole (a host was lost); what can be reached of it is being ended.
+    """An attempt failed as a whole (a host was lost); its parts on hosts in contact are being ended.
 
-    ``again``: nothing is wrong with it, its room is wanted for another; the job waits again as soon as it has ended.
+    ``again``: it has not failed, but is preempted or to be requeued; the job is pending as soon as it has ended.
     """
 
     at: float
     key: Key
     reason: str
     again: bool = False
-    hold: bool = False  # ... in PSUSP
-    exclude_host: str = ""  # ... and not on this host
+    hold: bool = False  # ... into PSUSP
+    exclude_host: str = ""  # ... and the job avoids this host
     by: str = ""
-    leaves_silent: bool = False  # what silent hosts may still run of it is not waited for
+    leaves_silent: bool = False  # silent hosts, which may still run it, are not waited for
 
 
 @dataclass(frozen=True, slots=True)
 class RoomClaimed:
-    """Room is being cleared for a waiting job: what the victims give back is for it, until then. ``is_partial``: free
-    slots are saved up for it, in place of those saved before."""
+    """Resources are claimed for a pending job until ``until``: those that the victims release. ``is_partial``: a slot
+    reservation of free slots, in place of the job's former one."""
 
     at: float
     job: int
@@ -198,7 +198,7 @@ class RoomClaimed:
 
 @dataclass(frozen=True, slots=True)
 class ClaimDropped:
-    """The job no longer waits, or its room was not cleared in time."""
+    """A claim was dropped: its job is not pending any more, or the resources were not cleared in time."""
 
     at: float
     job: int
@@ -208,7 +208,7 @@ class ClaimDropped:
 
 @dataclass(frozen=True, slots=True)
 class AttemptGrowing:
-    """Room was booked for a running attempt to grow into; hosts that are new to it are being made ready."""
+    """Shares were booked for the growth of a running attempt; its new hosts are being staged."""
 
     at: float
     key: Key
@@ -220,7 +220,7 @@ class AttemptGrowing:
 
 @dataclass(frozen=True, slots=True)
 class GrowthGivenUp:
-    """The growth under way comes to nothing: the allocation stays what it is."""
+    """The growth under way was given up: the allocation stays."""
 
     at: float
     key: Key
@@ -231,23 +231,23 @@ class GrowthGivenUp:
 
 @dataclass(frozen=True, slots=True)
 class AttemptResized:
-    """The attempt has another allocation from now on. What it gave up stays booked until hosts have let go of it."""
+    """The attempt has another allocation. Shares given up stay booked until their hosts have released them."""
 
     at: float
     key: Key
     allocation: Allocation
     version: int
-    due: float  # then the change goes on without the lead host's word
+    due: float  # time at which the change goes on without the lead host's report
     by: str
     reason: str = ""
-    notify: str = ""  # a command to run in place of the job's own notification
-    wish: int = 0  # tasks it is to grow to at most from now on; 0: as before
-    retry_at: float = 0.0  # it does not grow before
+    notify: str = ""  # command to run in place of the job's own notification
+    wish: int = 0  # maximum of tasks to grow to from now on; 0: unchanged
+    retry_at: float = 0.0  # no growth before
 
 
 @dataclass(frozen=True, slots=True)
 class ResizeNoted:
-    """The lead host has acted on the newest allocation, or has had its time: hosts that leave may be told to."""
+    """The lead host has acted on the newest allocation, or its time is over: hosts that leave are told now."""
 
     at: float
     key: Key
@@ -256,7 +256,7 @@ class ResizeNoted:
 
 @dataclass(frozen=True, slots=True)
 class ResizeWished:
-    """How far an attempt is to grow from now on was asked for."""
+    """A user set the size that a job is to grow to."""
 
     at: float
     key: Key
@@ -266,11 +266,11 @@ class ResizeWished:
 
 @dataclass(frozen=True, slots=True)
 class JobLost:
-    """A host of the job is silent: what runs there may have ended or not. Nothing is ended because of it."""
+    """A host of the job is silent: its part may have ended or not. Nothing is ended because of it."""
 
     at: float
     key: Key
-    hosts: str = ""  # those that are silent
+    hosts: str = ""  # the silent ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +281,7 @@ class JobFound:
 
 @dataclass(frozen=True, slots=True)
 class JobAbandoned:
-    """Killed while its host was silent: ends as soon as the host returns."""
+    """A job was killed while its host was silent: it ends when the host is back."""
 
     at: float
     key: Key
@@ -291,7 +291,7 @@ class JobAbandoned:
 
 @dataclass(frozen=True, slots=True)
 class PendingEnded:
-    """Waiting elements (or a waiting plain job, indices (0,)) were killed."""
+    """Pending elements (or a pending plain job, indices (0,)) were killed."""
 
     at: float
     job: int
@@ -302,7 +302,7 @@ class PendingEnded:
 
 @dataclass(frozen=True, slots=True)
 class JobRevived:
-    """An ended job (indices (0,)), or ended elements, are to run again."""
+    """Ended elements (or an ended plain job, indices (0,)) are to run again."""
 
     at: float
     job: int
@@ -329,30 +329,30 @@ class PendingFreed:
 
 @dataclass(frozen=True, slots=True)
 class JobModified:
-    """New submission parameters of a waiting job; ``changes`` tells people what changed."""
+    """Submission parameters of a job were changed; ``changes`` is the text for users."""
 
     at: float
     job: NewJob
     by: str
     changes: str
-    switched_to: str = ""  # the queue, if it was bswitch
+    switched_to: str = ""  # the queue, if issued by bswitch
 
 
 @dataclass(frozen=True, slots=True)
 class JobMoved:
-    """A waiting job or array got another place among its like (btop, bbot)."""
+    """A pending job or array got another position among jobs of its priority (btop, bbot)."""
 
     at: float
     job: int
     position: float
     aged_from: float
     by: str
-    place: int  # from the top or, negative, from the bottom; 0: it only made room for another
+    place: int  # from the top or, negative, from the bottom; 0: shifted for another job
 
 
 @dataclass(frozen=True, slots=True)
 class DependencyMet:
-    """The condition has been true for these elements (a plain job: indices (0,)): from now on it does not matter."""
+    """The condition was true for these elements (a plain job: indices (0,)): it does not matter any more."""
 
     at: float
     job: int
@@ -367,7 +367,7 @@ class BeginTimeReached:
 
 @dataclass(frozen=True, slots=True)
 class QueueWindowChanged:
-    """Windows of a queue opened or closed. Not kept: a master that starts again looks at the clock."""
+    """Windows of a queue opened or closed. Not stored: a restarted master looks at the clock."""
 
     at: float
     queue: str
@@ -376,7 +376,7 @@ class QueueWindowChanged:
 
 @dataclass(frozen=True, slots=True)
 class HostWindowChanged:
-    """Dispatch windows of a host opened or closed; not kept either."""
+    """Dispatch windows of a host opened or closed; not stored either."""
 
     at: float
     host: str
@@ -385,7 +385,7 @@ class HostWindowChanged:
 
 @dataclass(frozen=True, slots=True)
 class HostJoined:
-    """An agent said hello. A changed boot id or incarnation is seen in ``facts`` and ``incarnation``."""
+    """An agent began a session. A changed boot id or incarnation is in ``facts`` and ``incarnation``."""
 
     at: float
     facts: HostFacts
@@ -406,7 +406,7 @@ class HostHeard:
 
 @dataclass(frozen=True, slots=True)
 class HostDisconnected:
-    """The session ended; whether the host is silent, time will tell."""
+    """A session ended; the host is silent only after the silence timeout."""
 
     at: float
     host: str
@@ -414,7 +414,7 @@ class HostDisconnected:
 
 @dataclass(frozen=True, slots=True)
 class HostTrusted:
-    """A host that was avoided after a failed start may be tried again."""
+    """A host that was avoided after a failed start may be used again."""
 
     at: float
     host: str
@@ -422,7 +422,7 @@ class HostTrusted:
 
 @dataclass(frozen=True, slots=True)
 class UserKeptOff:
-    """The host does not know this user: jobs of his are not dispatched to it for a while. Found out anew later."""
+    """The host has no account for this user: his jobs avoid it for a while. Not stored."""
 
     at: float
     user: str
@@ -448,7 +448,7 @@ class HostOpened:
 
 @dataclass(frozen=True, slots=True)
 class HostRemoved:
-    """The host is none of the cluster any more, until it joins again. Nothing is held on it."""
+    """A host left the cluster, until it joins again. Nothing is held on it."""
 
     at: float
     host: str
@@ -458,7 +458,7 @@ class HostRemoved:
 
 @dataclass(frozen=True, slots=True)
 class PolicyChanged:
-    """Other rules hold from now on. The files are what is durable: a master that starts again reads them again."""
+    """Another configuration is in effect. The files are durable: a restarted master reads them again."""
 
     at: float
     policy: Policy = field(repr=False)
@@ -466,7 +466,7 @@ class PolicyChanged:
 
 @dataclass(frozen=True, slots=True)
 class QueueRuled:
-    """An administrator opened, closed, activated or inactivated a queue; this is what it is now."""
+    """An administrator opened, closed, activated or inactivated a queue; its present state."""
 
     at: float
     queue: str
@@ -478,7 +478,7 @@ class QueueRuled:
 
 @dataclass(frozen=True, slots=True)
 class ReservationSet:
-    """Slots are set apart from now on as this says; ``number`` counts those of its first holder from 0."""
+    """An advance reservation was created or changed; ``number`` counts those of its first holder from 0."""
 
     at: float
     reservation: AdvanceReservation
@@ -489,7 +489,7 @@ class ReservationSet:
 
 @dataclass(frozen=True, slots=True)
 class ReservationRemoved:
-    """An advance reservation was deleted, or its time is over."""
+    """An advance reservation was deleted, or has ended for good."""
 
     at: float
     name: str
@@ -498,7 +498,7 @@ class ReservationRemoved:
 
 @dataclass(frozen=True, slots=True)
 class ReservationsTurned:
-    """These hold from now on, and no others. Not kept: a master that starts again looks at the clock."""
+    """Set of the active advance reservations. Not stored: a restarted master looks at the clock."""
 
     at: float
     holding: frozenset[str]
@@ -506,7 +506,7 @@ class ReservationsTurned:
 
 @dataclass(frozen=True, slots=True)
 class JobDetached:
-    """The job is like any other from now on: its advance reservation is no more."""
+    """A job was detached from its removed advance reservation."""
 
     at: float
     job: int
@@ -516,7 +516,7 @@ class JobDetached:
 
 @dataclass(frozen=True, slots=True)
 class FinishedForgotten:
-    """Ended jobs older than the clean period left memory; the store still has them."""
+    """Ended jobs older than the clean period were removed from memory; the store has them."""
 
     at: float
     before: float

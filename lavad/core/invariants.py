@@ -1,6 +1,6 @@
-"""What must always hold. Checked after every step in tests, and by ``lavad --check``.
+"""Invariants of the cluster's state. Checked after every step in tests, and by ``lavad --check``.
 
-Each check recounts from the records what ``apply`` keeps incrementally.
+Each check recounts from the records what ``apply`` maintains incrementally.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ from lavad.core.state.records import ArrayRecord, Job
 
 
 def check(cluster: Cluster) -> None:
-    """Raise AssertionError with the first thing that does not hold."""
+    """Check all invariants."""
     _check_hosts(cluster)
     _check_open(cluster)
     _check_site(cluster)
@@ -115,7 +115,7 @@ def _check_attempts(cluster: Cluster) -> None:
 
 
 def _check_resizable(cluster: Cluster) -> None:
-    """The indexes are right, and no attempt is smaller or larger than it may be, or without its lead host."""
+    """Check the resize indexes, the bounds of sizes, and lead hosts."""
     resizable = {
         key: attempt
         for key, attempt in cluster.attempts.items()
@@ -134,7 +134,7 @@ def _check_resizable(cluster: Cluster) -> None:
 
 
 def _check_lending(cluster: Cluster) -> None:
-    """Lenders are suspended, claims are booked, and the runners are those that run and could be asked for room."""
+    """Check that suspended attempts lend, claims are booked, and preemptable attempts are indexed."""
     lenders = {key for key, attempt in cluster.attempts.items() if attempt.lends}
     assert set(cluster.lenders) == lenders, f"lenders {set(cluster.lenders)} are not {lenders}"
     for key in lenders:
@@ -160,7 +160,7 @@ def _check_runners(cluster: Cluster) -> None:
 
 
 def _check_pools(cluster: Cluster) -> None:
-    """Each pool uses what its attempts hold."""
+    """Check that each pool's usage is that of its attempts."""
     pools = cluster.pools
     for number, pool in enumerate(pools.pools):
         used = dict.fromkeys(pools.used[number], 0.0)
@@ -234,7 +234,7 @@ def _check_tally(cluster: Cluster) -> None:
 
 
 def _check_limits(cluster: Cluster) -> None:
-    """What is counted of each limit is what those who hold attempts use."""
+    """Check that each limit's usage is that of the attempts."""
     if not cluster.limits:
         return
     fresh = Limits(cluster.policy, cluster.table)
@@ -253,7 +253,7 @@ def _check_limits(cluster: Cluster) -> None:
 
 
 def _check_shares(cluster: Cluster) -> None:
-    """Every account holds what the jobs hold that are charged to it or to an account below it."""
+    """Check that each account's usage is that of the jobs charged to it or below it."""
     slots: Counter[str] = Counter()
     for job in cluster.live_jobs() if cluster.shares else ():
         account = cluster.shares.account_of(job.shared.queue, job.shared.user, job.shared.user_group)
@@ -266,7 +266,7 @@ def _check_shares(cluster: Cluster) -> None:
 
 
 def check_within_limits(cluster: Cluster, now: float) -> None:
-    """No limit is exceeded. Only for a cluster whose rules and jobs have not been changed since jobs started."""
+    """Check that no limit is exceeded. Only for a cluster whose rules and jobs have not changed since jobs started."""
     headroom = Headroom(cluster.limits, cluster.table, now)
     for counter in cluster.limits.counters:
         assert headroom.left(counter) > -1e-6 or counter.rule.each_host, f"{counter} is exceeded"
@@ -275,9 +275,9 @@ def check_within_limits(cluster: Cluster, now: float) -> None:
 
 
 def check_reserved(cluster: Cluster, now: float) -> None:
-    """No more is set apart of a host than it has, now and later; and nobody's jobs have more than their reservation.
+    """Check that reservations fit their hosts, now and later, and that no reservation's jobs exceed it.
 
-    Only for a cluster whose hosts have not shrunk since reservations were made, and where no job was forced.
+    Only for a cluster whose hosts have not shrunk since reservations were made, and without forced jobs.
     """
     reserved, hosts = cluster.reserved, len(cluster.table)
     if not reserved:

@@ -1,6 +1,6 @@
-"""The state machine of a job: which event may meet which state, and where it leads. Nothing else changes a job's state.
+"""State machine of a job: states in which an event is legal, and the resulting states. Nothing else changes the state.
 
-The diagram in docs/ is drawn from this table, and a test walks every pair of state and event.
+The diagram in docs/ is generated from this table, and a test walks all pairs of state and event.
 """
 
 from lavad.core import events as e
@@ -10,7 +10,7 @@ S = JobState
 
 
 class IllegalTransition(Exception):
-    """An event met a job in a state it can't meet: a defect of ours, never a user's mistake."""
+    """An event in a state in which it is illegal: a defect of the master, never a user's mistake."""
 
 
 _RUNNING = frozenset({S.RUN, S.USUSP, S.SSUSP})
@@ -54,12 +54,12 @@ TRANSITIONS: dict[tuple[JobState, type], frozenset[JobState]] = {
 
 
 def is_allowed(state: JobState, event: type) -> bool:
-    """May an event of this type meet a job in this state?"""
+    """True if an event of this type is legal in this state."""
     return (state, event) in TRANSITIONS
 
 
 def check(state: JobState, event: object, target: JobState) -> None:
-    """Assert that the event may take a job from state to target.
+    """Check that the event may take a job from state to target.
 
     Raises:
         IllegalTransition: it may not.

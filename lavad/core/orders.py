@@ -1,6 +1,6 @@
-"""What agents must be told once an event is durable.
+"""Orders to agents, sent once the event is durable.
 
-Orders are data: the driver adds the job's spec and sends them. Each bears its key, so that repeating one is always
+Orders are data: the driver adds the job's spec and sends them. Each has the attempt's key, so that repeating one is
 safe.
 """
 
@@ -23,14 +23,14 @@ TERMINATE = 0  # as a signal number: INT, TERM, KILL with the cluster's interval
 
 @dataclass(frozen=True, slots=True)
 class StageOrder:
-    """Make ready for the attempt; with ``launch_now`` also start it."""
+    """Stage the attempt; with ``launch_now`` also launch it."""
 
     host: str
     key: Key
     version: int
     allocation: Allocation
     launch_now: bool
-    lease_s: float = 0.0  # after so long without a word of the master the host ends its part; 0: it does not
+    lease_s: float = 0.0  # the host ends its part after so many seconds without contact to the master; 0: never
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,8 @@ class LaunchOrder:
 
 @dataclass(frozen=True, slots=True)
 class SignalOrder:
-    """``reason`` becomes the reason of the job's end, if the signal ends it. ``causes`` are those of a suspension."""
+    """Signal the attempt. ``reason`` becomes that of the job's end, if the signal ends it; ``causes`` are of a
+    suspension."""
 
     host: str
     key: Key
@@ -54,7 +55,7 @@ class SignalOrder:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseOrder:
-    """End what is left of the attempt on that host, free everything, say so."""
+    """End what is left of the attempt on that host, release everything, report it."""
 
     host: str
     key: Key
@@ -63,7 +64,7 @@ class ReleaseOrder:
 
 @dataclass(frozen=True, slots=True)
 class ResizeOrder:
-    """The attempt has another allocation now; the lead host lets the job know and then says that it has."""
+    """Change the attempt's allocation; the lead host notifies the job and then reports it."""
 
     host: str
     key: Key
@@ -74,7 +75,7 @@ class ResizeOrder:
 
 @dataclass(frozen=True, slots=True)
 class LimitsOrder:
-    """Other limits hold for the attempt from now on; 0 is none. The run limit counts from the start."""
+    """Change the attempt's limits; 0 is none. The run limit counts from the start."""
 
     host: str
     key: Key
@@ -86,7 +87,7 @@ class LimitsOrder:
 
 @dataclass(frozen=True, slots=True)
 class ForgetOrder:
-    """The last report of the attempt is durable: the agent may drop its record."""
+    """Forget the attempt: its last report is durable."""
 
     host: str
     key: Key
@@ -96,7 +97,7 @@ Order = StageOrder | LaunchOrder | SignalOrder | ReleaseOrder | ResizeOrder | Li
 
 
 def orders_for(cluster: "Cluster", event: e.Event) -> Iterator[Order]:
-    """Orders that follow from an event, in the state the cluster has after it was applied."""
+    """Orders that follow from an event, in the state after it was applied."""
     match event:
         case e.AttemptDispatched():
             yield from stage_orders(cluster.attempts[event.key])
@@ -106,7 +107,7 @@ def orders_for(cluster: "Cluster", event: e.Event) -> Iterator[Order]:
             attempt = cluster.attempts.get(event.key)
             if attempt is not None and not attempt.over:
                 yield from _signal_orders(attempt, event.signal, event.reason, serial_of(event.at, event.signal))
-        case e.JobAbandoned():  # its hosts that can be reached end their parts now
+        case e.JobAbandoned():  # hosts in contact end their parts now
             attempt = cluster.attempts.get(event.key)
             if attempt is not None and not attempt.over and attempt.last_signal is not None:
                 yield from _signal_orders(attempt, *attempt.last_signal)
@@ -146,7 +147,7 @@ def stage_orders(attempt: "Attempt", hosts: frozenset[str] | None = None) -> Ite
 def _resize_orders(
     attempt: "Attempt", event: e.AttemptGrowing | e.AttemptResized | e.ResizeNoted
 ) -> Iterator[StageOrder | ResizeOrder | ReleaseOrder]:
-    """New hosts are made ready; those that stay hear of the change; then those that leave are told to."""
+    """Orders of a resize: stage on new hosts, tell those that stay, then release those that leave."""
     match event:
         case e.AttemptGrowing():
             yield from growth_orders(attempt)
@@ -160,7 +161,7 @@ def _resize_orders(
 
 
 def growth_orders(attempt: "Attempt", hosts: frozenset[str] | None = None) -> Iterator[StageOrder]:
-    """Stage orders to hosts that an attempt is growing to, or to some of them again."""
+    """Stage orders to new hosts of a growth, or to some of them again."""
     allocation = grown(attempt.allocation, attempt.resizing.growth)
     for share in attempt.resizing.growth:
         if attempt.share_on(share.host) is None and (hosts is None or share.host in hosts):
@@ -169,26 +170,26 @@ def growth_orders(attempt: "Attempt", hosts: frozenset[str] | None = None) -> It
 
 
 def resize_order(attempt: "Attempt", host: str) -> ResizeOrder:
-    """The attempt's present allocation, for one of its hosts."""
+    """Order with the attempt's present allocation for one of its hosts."""
     change = attempt.resizing
     return ResizeOrder(host, attempt.key, change.version, attempt.allocation, change.notify)
 
 
 def limits_orders(cluster: "Cluster", attempt: "Attempt", host: str) -> Iterator[LimitsOrder]:
-    """The attempt's present limits for one of its hosts, if they are not those that it was staged with."""
+    """Order with the attempt's present limits for one of its hosts, if they have changed since it was staged."""
     job = cluster.holder(attempt.key)
     if attempt.limits_version and job is not None and attempt.share_on(host) is not None:
         yield LimitsOrder(host, attempt.key, attempt.limits_version, *limits_of(job.shared))
 
 
 def launch_orders(cluster: "Cluster", attempt: "Attempt") -> Iterator[LaunchOrder]:
-    """To the lead host; to every host when a role's command is started once for each task."""
+    """Launch orders to the lead host, or to all hosts if a role's command is started for each task."""
     for host in launch_hosts(cluster, attempt):
         yield LaunchOrder(host, attempt.key, attempt.version)
 
 
 def launch_hosts(cluster: "Cluster", attempt: "Attempt") -> list[str]:
-    """Where processes of the attempt are started by launch orders."""
+    """Hosts on which launch orders start processes of the attempt."""
     record = cluster.jobs[attempt.key.job]
     if any(role.launch is Launch.EACH for role in record.shared.request.roles):
         return [share.host for share in attempt.allocation]
@@ -202,13 +203,13 @@ def _signal_orders(attempt: "Attempt", signal: int, reason: str, serial: int) ->
 
 
 def signal_again(attempt: "Attempt", host: str) -> Iterator[SignalOrder]:
-    """The signal that stands for the attempt's state; its serial lets an agent that had it already drop it."""
+    """The attempt's last signal, sent again; its serial lets an agent drop a repeated one."""
     if attempt.last_signal is not None:
         yield SignalOrder(host, attempt.key, *attempt.last_signal, tuple(attempt.suspended))
 
 
 def doom_orders(cluster: "Cluster", attempt: "Attempt") -> Iterator[SignalOrder]:
-    """End an attempt that has failed as a whole, wherever it can be reached; the others hear it when they are back."""
+    """Orders that end a failed attempt on hosts in contact; the others get theirs when they are back."""
     for share in attempt.booked:
         host = cluster.hosts.get(share.host)
         if share.host in attempt.unreleased and host is not None and not host.is_silent:
@@ -216,7 +217,7 @@ def doom_orders(cluster: "Cluster", attempt: "Attempt") -> Iterator[SignalOrder]
 
 
 def doom_order(attempt: "Attempt", host: str) -> SignalOrder:
-    """End one host's part of an attempt that has failed as a whole."""
+    """Order that ends one host's part of a failed attempt."""
     return SignalOrder(host, attempt.key, TERMINATE, attempt.doomed, serial_of(attempt.dispatched_at, 99))
 
 

@@ -1,4 +1,4 @@
-"""What the scheduler proposes. Plans are data: ``decide/plans.py`` makes events of what still holds of them."""
+"""Plans of the scheduler. They are data: ``decide/plans.py`` makes events of the parts that still hold."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -7,17 +7,17 @@ from lavad.core.model import Allocation, Key
 
 
 class Start(NamedTuple):
-    """Dispatch this job or element on this allocation, because of ``reason``."""
+    """Dispatch a job or element on this allocation, because of ``reason``."""
 
     job: int
-    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody wants of a start
+    index: int  # type: ignore[assignment]  # hides tuple.index, which has no use on a start
     allocation: Allocation
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Shrink:
-    """Let a running attempt give up these shares; ``elastic.spare`` says what it could."""
+    """Shrink a running attempt by these shares."""
 
     key: Key
     gives: Allocation
@@ -26,22 +26,22 @@ class Shrink:
 
 @dataclass(frozen=True, slots=True)
 class Preempt:
-    """Give this job room that others hold: let some shrink, suspend some, end others so that they wait again.
+    """Preempt for this job: shrink some jobs, suspend some, requeue others.
 
-    With nobody to shrink or to end the job starts at once; else its room is claimed, and it starts when all of it has
-    been cleared.
+    Without a job to shrink or to requeue it starts at once; else the resources are claimed, and it starts when all of
+    them have been released.
     """
 
     start: Start
     suspends: tuple[Key, ...] = ()
     requeues: tuple[Key, ...] = ()
-    why: str = ""  # for those who are suspended or ended
+    why: str = ""  # for the preempted jobs
     shrinks: tuple[Shrink, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ReserveSlots:
-    """Keep these free slots for a blocked parallel job, in place of what was kept for it before."""
+    """Reserve these free slots for a blocked parallel job, in place of its former reservation."""
 
     job: int
     index: int
@@ -51,7 +51,7 @@ class ReserveSlots:
 
 @dataclass(frozen=True, slots=True)
 class DropClaim:
-    """Give up a claim."""
+    """Drop a claim."""
 
     job: int
     index: int
@@ -60,7 +60,7 @@ class DropClaim:
 
 @dataclass(frozen=True, slots=True)
 class Grow:
-    """Let a running attempt have these shares as well."""
+    """Grow a running attempt by these shares."""
 
     key: Key
     additions: Allocation
@@ -68,17 +68,17 @@ class Grow:
 
 
 class Plan(NamedTuple):
-    """The starts of one slice, in the order they were decided; ``is_complete`` when the pass has nothing more to look
-    at. A takeover, starts in cleared room, resumptions, drops and changes of size come in plans of their own.
+    """Starts of one slice, in the order they were decided; ``is_complete`` if the pass has nothing more to examine.
+    Preemption, starts in claimed resources, resumptions, drops and resizes come in plans of their own.
 
-    ``version`` is the cluster's that the starts were found in: as long as it stays the same they hold.
+    ``version`` is that of the cluster in which the starts were found: while it is unchanged they hold.
     """
 
     starts: tuple[Start, ...] = ()
     is_complete: bool = True
     steps: int = 0
     takeover: Preempt | None = None
-    claimed: tuple[Start, ...] = ()  # in room that was cleared for them
+    claimed: tuple[Start, ...] = ()  # in resources claimed for them
     saving: ReserveSlots | None = None
     resumes: tuple[Key, ...] = ()
     drops: tuple[DropClaim, ...] = ()
@@ -88,15 +88,15 @@ class Plan(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Is there nothing to apply?"""
+        """True if there is nothing to apply."""
         return not (self.starts or self.takeover or self.claimed or self.saving or self.is_release or self.is_resize)
 
     @property
     def is_release(self) -> bool:
-        """Does it let suspended jobs go on, or give claims up?"""
+        """True if it resumes suspended jobs or drops claims."""
         return bool(self.resumes or self.drops)
 
     @property
     def is_resize(self) -> bool:
-        """Does it change running jobs' allocations?"""
+        """True if it resizes running jobs."""
         return bool(self.shrinks or self.grows)

@@ -1,5 +1,4 @@
-"""All of the master's logic in one function: a command is decided, its events applied, its orders derived. Read this
-first.
+"""One step of the master: decide a command, apply its events, derive its orders. Read this first.
 
 ``step`` is deterministic: time comes in as ``now``, and there is no I/O. Replies and orders of an outcome may leave the
 process only after its events are durable.
@@ -14,14 +13,14 @@ from lavad.core.decide.jobs.dependencies import follow_ups
 from lavad.core.events import Event
 from lavad.core.orders import orders_for
 
-_ROUNDS_MAX = 8  # a longer chain of orphans goes on with the next step
+_ROUNDS_MAX = 8  # rounds; a longer chain of orphans goes on in the next step
 
 
-Outcome = Decision  # its events have been applied: make them durable, then send the orders and give the reply
+Outcome = Decision  # a decision whose events have been applied: make them durable, then send the orders and the reply
 
 
 def _release_dependants(cluster: Cluster, outcome: Outcome, now: float) -> None:
-    """Conditions that the step made true; a job that ends as an orphan may be waited for in its turn."""
+    """Release jobs whose conditions have become true; a job that ends as an orphan may be a parent itself."""
     for _ in range(_ROUNDS_MAX):
         events = list(follow_ups(cluster, now))
         if not events:
@@ -38,11 +37,11 @@ def step(cluster: Cluster, command: Command, now: float, has_agents: bool = True
     """Carry out one command.
 
     Args:
-        has_agents: there is someone to give orders to; a replay has nobody, and is spared making them.
+        has_agents: derive orders; a replay has no agents and is spared them.
 
     Raises:
-        Refused: the caller can't have that; nothing has changed.
-        NotNow: the caller may try again later; nothing has changed.
+        Refused: the command is not allowed or not possible; nothing has changed.
+        NotNow: the same, for now: the caller may retry.
     """
     outcome = DECIDERS[type(command)](cluster, command, now)
     apply_events(cluster, outcome.events)

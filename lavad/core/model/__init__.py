@@ -1,7 +1,7 @@
-"""The values of the domain: keys, states, requests, hosts.
+"""Values of the domain: keys, states, requests, hosts.
 
-Everything here is frozen. The records that change (jobs, attempts, hosts in use) live in ``records.py`` and are
-changed by ``Cluster.apply`` alone. Memory is in MiB, times in seconds since the epoch.
+All are frozen. Records that change (jobs, attempts, hosts) are in ``state.records`` and are changed by ``apply`` alone.
+Memory is in MiB, times are in seconds since the epoch.
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from lavad.core.model.policy import QueueHosts
 
 
 class JobState(IntEnum):
-    """LSF's job states plus STAGING (shown as RUN); the numbers are those of the wire and of the store."""
+    """Job states: LSF's plus STAGING (shown as RUN). The numbers are those of the wire and of the store."""
 
     PEND = 1
     PSUSP = 2
@@ -34,10 +34,10 @@ FINAL = frozenset({JobState.DONE, JobState.EXIT})
 
 
 class Key(NamedTuple):
-    """One dispatch of a job or array element. Index 0: not a job array. Attempts count from 1."""
+    """Key of one dispatch of a job or array element. Index 0: not a job array. Attempts count from 1."""
 
     job: int
-    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody wants of a key
+    index: int  # type: ignore[assignment]  # hides tuple.index, which has no use on a key
     attempt: int
 
     def __str__(self) -> str:
@@ -46,12 +46,12 @@ class Key(NamedTuple):
 
 
 def serial_of(at: float, signal: int) -> int:
-    """A number for a signal, by which an agent knows one that it has had; two signals of one instant differ."""
+    """Serial number of a signal, by which an agent recognizes a repeated one; two signals of one instant differ."""
     return int(at * 1e6) * 100 + signal
 
 
 class Launch(IntEnum):
-    """How a role's command is started: once on the lead host, or once for each task."""
+    """Start of a role's command: once on the lead host, or once for each task."""
 
     FIRST = 0
     EACH = 1
@@ -59,13 +59,13 @@ class Launch(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class RoleAsked:
-    """One role as it was submitted."""
+    """One role as submitted."""
 
     tasks_min: int = 1
     tasks_max: int = 1
     slots_per_task: int = 1
     requirement: str = ""
-    gpu: str | None = None  # the -gpu argument; None where it was not given
+    gpu: str | None = None  # argument of -gpu; None: not given
     launch: Launch = Launch.FIRST
     name: str = ""
     command: str = ""
@@ -74,40 +74,40 @@ class RoleAsked:
 
 @dataclass(frozen=True, slots=True)
 class RoleRequest:
-    """What one role of a job asks for; the gang starts when every role's minimum fits, or not at all."""
+    """Request of one role. A job starts when every role's minimum fits, or not at all."""
 
     tasks_min: int = 1
     tasks_max: int = 1
     slots_per_task: int = 1
-    memory_mib: int = 0  # reserved on each host that gets tasks: rusage[mem=]
-    gpus: int = 0  # devices on each host, or for each task
+    memory_mib: int = 0  # reserved on each host with tasks: rusage[mem=]
+    gpus: int = 0  # GPUs on each host, or for each task
     gpus_per_task: bool = False
     one_host: bool = False  # span[hosts=1]
-    ptile: int = 0  # span[ptile=n]: tasks on each host, the last may have fewer; -1: as many as it has slots
+    ptile: int = 0  # span[ptile=n]: tasks on each host, fewer on the last; -1: as many as the host has slots
     select: str = ""  # select[...] and the sections below: text as ``requirement`` prints it
     order: str = ""
     same: str = ""
-    rusage: str = ""  # what else is reserved, and memory that is not simply so much on each host
-    gpu: str = ""  # -gpu, where it says more than a number
+    rusage: str = ""  # other reservations, and memory that is not a fixed amount on each host
+    gpu: str = ""  # -gpu, if it says more than a number
     cu: str = ""
     affinity: str = ""
     ptile_by: tuple[tuple[str, int], ...] = ()  # span[ptile='n,type:m']: tasks on hosts of that type or model
-    block: int = 0  # span[block=n]: tasks come n at a time
-    stripe: int = 0  # span[stripe=n]: one task a host, then the next, up to n on each; -1 without a bound
+    block: int = 0  # span[block=n]: tasks in groups of n
+    stripe: int = 0  # span[stripe=n]: one task a host in turns, up to n on each; -1: no maximum
     launch: Launch = Launch.FIRST
     name: str = ""
     command: str = ""
-    resizable: bool = False  # may grow up to its maximum and shrink down to its minimum while it runs
+    resizable: bool = False  # can be resized between its minimum and maximum while it runs
 
     @property
     def is_special(self) -> bool:
-        """Does it ask for more than slots, memory, whole GPUs, a selection and a number of tasks a host?"""
+        """True if the role requests more than slots, memory, whole GPUs, a selection and a fixed ptile."""
         sections = self.order or self.same or self.rusage or self.gpu or self.cu or self.affinity
         return bool(sections or self.block or self.stripe or self.ptile < 0 or self.ptile_by)
 
 
 class Alternative(NamedTuple):
-    """Other roles that will do, for a job that has waited so long."""
+    """Alternative roles of a job, usable from ``delay_s`` after its submission."""
 
     roles: tuple[RoleRequest, ...]
     same: str = ""
@@ -128,24 +128,24 @@ def _is_even(role: RoleRequest) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """All that placement looks at. Equal requests are one object (interned), so that buckets are few."""
+    """Request for placement. Equal requests are one object (interned), so that there are few buckets."""
 
     roles: tuple[RoleRequest, ...]
-    hosts: tuple[str, ...] = ()  # -m: only these, groups and preferences as written; empty means any
+    hosts: tuple[str, ...] = ()  # -m: allowed hosts, groups and preferences as written; empty: any
     exclusive: bool = False
-    same: str = ""  # of all roles together: a compound requirement's tail
+    same: str = ""  # of all roles together, after the terms of a compound requirement
     cu: str = ""
     alternatives: tuple[Alternative, ...] = ()
-    reservation: str = ""  # -U: only in slots of this advance reservation, and only while it holds
-    # Only the scheduler's own requests have these: hosts of the queue, exclusive resources that it does not ask for.
+    reservation: str = ""  # -U: only in slots of this advance reservation, while it is active
+    # Set in the scheduler's own requests only: hosts of the queue, and exclusive resources that are not requested.
     queue_hosts: QueueHosts | None = None
     avoids: frozenset[str] = frozenset()
     slots_min: int = field(init=False, compare=False, repr=False)
-    is_plain: bool = field(init=False, compare=False, repr=False)  # any free slots will do, wherever they are
-    is_simple: bool = field(init=False, compare=False, repr=False)  # slots, memory, whole devices of selected hosts
-    # Slots, memory and GPUs of the one task of a request that has no more to say; None of all others.
+    is_plain: bool = field(init=False, compare=False, repr=False)  # any free slots fit, on any hosts
+    is_simple: bool = field(init=False, compare=False, repr=False)  # slots, memory and whole GPUs on selected hosts
+    # Slots, memory and GPUs of a request of one task without other conditions; None for all others.
     chunk: tuple[int, int, int] | None = field(init=False, compare=False, repr=False)
-    is_even: bool = field(init=False, compare=False, repr=False)  # so many equal parts on as many hosts, no devices
+    is_even: bool = field(init=False, compare=False, repr=False)  # equal parts of tasks on its hosts, without GPUs
     _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -176,11 +176,11 @@ class Request:
         return role.slots_per_task, role.memory_mib, role.gpus
 
     def __hash__(self) -> int:
-        return self._hash  # asked for at every start and end of a job
+        return self._hash  # read at each start and end of a job
 
     @property
     def is_particular(self) -> bool:
-        """Are some hosts out of the question, or less welcome than others, whatever they have?"""
+        """True if some hosts are excluded or preferred, whatever they offer."""
         return bool(self.hosts or self.avoids) or self.queue_hosts is not None
 
     @property
@@ -189,10 +189,10 @@ class Request:
 
 
 class CountKey:
-    """What is counted of a job: its queue, its user, the slots it needs at least, and its run limit in seconds.
+    """Attributes by which a job is counted: queue, user, slots of its minimum size, run limit in seconds.
 
-    Jobs of one sort mostly have one object. Compared by identity: jobs are counted each time they move, and a tuple's
-    hash takes longer than all the rest.
+    Equal keys are mostly one object. Compared by identity: jobs are counted at each transition, and a tuple's hash
+    takes longer than all the rest.
     """
 
     __slots__ = ("queue", "run_limit_s", "slots", "user")
@@ -209,7 +209,7 @@ _sort = lru_cache(maxsize=100_000)(CountKey)
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What many jobs of one submitter have in common; interned, so that a pending job is small."""
+    """Attributes that many jobs of one user have in common; interned, so that a pending job is small."""
 
     user: str
     uid: int
@@ -223,9 +223,9 @@ class Shared:
     rerunnable: bool = False
     terminate_at: float = 0.0
     user_group: str = ""
-    requirement: str = ""  # job's and queue's together, as shown
+    requirement: str = ""  # combined requirement of job and queue, as shown
     requeue_exit_values: str = ""  # -Q; empty: the queue's
-    environment: str = ""  # hash of the stored environment that their own are differences to
+    environment: str = ""  # hash of the stored environment that the jobs' own ones are differences from
     sort: CountKey = field(init=False, compare=False, repr=False)
     _hash: int = field(init=False, compare=False, repr=False)
 
@@ -236,11 +236,11 @@ class Shared:
         object.__setattr__(self, "_hash", hash((*key, self.environment)))
 
     def __hash__(self) -> int:
-        return self._hash  # of what tells jobs apart; asked for at every submission, start and end
+        return self._hash  # by the fields in which jobs differ; read at each submission, start and end
 
 
 def limits_of(shared: Shared) -> tuple[int, float, int]:
-    """What hosts keep a job to: run limit in seconds, deadline, memory limit in MiB; 0 is none."""
+    """Limits enforced by hosts: run limit in seconds, deadline, memory limit in MiB; 0 is none."""
     return shared.run_limit_s, shared.terminate_at, shared.memory_limit_mib
 
 
@@ -257,21 +257,21 @@ def pack_text(
     error: str = "",
     description: str = "",
 ) -> bytes:
-    """A job's words in one bytes object: a tenth of what eight strings would take. Words hold no NUL."""
+    """Pack a job's texts into one bytes object: a tenth of the size of eight strings. Texts contain no NUL."""
     return "\0".join((name, command, cwd, submit_cwd, input, output, error, description)).encode(
         errors="surrogateescape"
     )
 
 
 def unpack_text(text: bytes) -> dict[str, str]:
-    """The words of ``pack_text`` by field name."""
+    """Unpack the texts by field name."""
     return dict(zip(TEXT_FIELDS, text.decode(errors="surrogateescape").split("\0"), strict=True))
 
 
 class ResourceShare(NamedTuple):
-    """So much of a resource of the site, in thousandths; of an indexed one the numbers of its devices.
+    """Share of a site-defined resource, in thousandths; of an indexed one also the numbers of its devices.
 
-    ``device_roles``: whose tasks each device is for, as in HostShare.
+    ``device_roles``: role of each device's tasks, as in HostShare.
     """
 
     name: str
@@ -281,10 +281,10 @@ class ResourceShare(NamedTuple):
 
 
 class HostShare(NamedTuple):
-    """One host's part in an allocation. A tuple, because each start makes some.
+    """One host's part of an allocation. A tuple, because each start makes some.
 
-    ``gpu_memory_mib``: of each device, how much; empty where the devices are for this job alone.
-    ``gpu_roles``: of each device, the number of the role whose tasks it is for; empty where it is for all of them.
+    ``gpu_memory_mib``: reserved memory of each GPU; empty if the GPUs are exclusive. ``gpu_roles``: number of the role
+    that each GPU is for; empty if for all of them.
     """
 
     host: str
@@ -294,21 +294,21 @@ class HostShare(NamedTuple):
     tasks_by_role: tuple[int, ...] = ()
     resources: tuple[ResourceShare, ...] = ()
     gpu_memory_mib: tuple[int, ...] = ()
-    cpus: tuple[tuple[int, ...], ...] = ()  # processors of each task, where they are bound
-    cpus_idle: tuple[int, ...] = ()  # processors beside them that nobody else may have
+    cpus: tuple[tuple[int, ...], ...] = ()  # processors of each task, if bound
+    cpus_idle: tuple[int, ...] = ()  # further processors closed to other jobs
     gpu_roles: tuple[int, ...] = ()
 
 
 # Causes of a suspension.
 BY_USER = ""
-PREEMPTION = "preemption"  # lends room to others
-LOAD = "load"  # a host of the job is beyond a threshold
-WINDOW = "window"  # its queue does not run now
+PREEMPTION = "preemption"  # its resources are lent to other jobs
+LOAD = "load"  # one of its hosts is beyond a threshold
+WINDOW = "window"  # its queue's run windows are closed
 
 
 @dataclass(frozen=True, slots=True)
 class QueueWindow:
-    """What the windows of a queue permit now, and when its run windows close."""
+    """Present state of a queue's windows, and the time at which its run windows close."""
 
     may_dispatch: bool = True
     may_run: bool = True
@@ -319,7 +319,7 @@ Allocation = tuple[HostShare, ...]  # the lead host first
 
 
 class Device(NamedTuple):
-    """One GPU. ``peers`` has a bit for each device that is linked to it by NVLink."""
+    """One GPU. ``peers`` has a bit for each GPU linked to it by NVLink."""
 
     model: str = ""
     memory_mib: int = 0
@@ -329,7 +329,7 @@ class Device(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """What an agent says once: what its host is. A login host has server False and never gets jobs."""
+    """Static facts of a host, reported by its agent. A login host has ``server`` False and never gets jobs."""
 
     name: str
     slots: int
@@ -343,7 +343,7 @@ class HostFacts:
     swap_mib: int = 0
     tmp_mib: int = 0
     resources: frozenset[str] = frozenset()
-    exclusive_resources: frozenset[str] = frozenset()  # of these: only jobs that name them may run here
+    exclusive_resources: frozenset[str] = frozenset()  # for jobs that name one of them only
     boot_id: str = ""
     peer_address: str = ""
     gpu_model: str = ""
@@ -355,7 +355,7 @@ class HostFacts:
     topology: str = ""  # "cpu core socket numa" of each usable processor, joined by commas
     can_set_gpu_mode: bool = False
     has_mps: bool = False
-    keeps_leases: bool = False  # it ends by itself what runs under a lease that has not been renewed
+    keeps_leases: bool = False  # the agent ends attempts whose lease has expired
 
 
 LOAD_INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")

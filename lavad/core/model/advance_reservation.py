@@ -1,6 +1,6 @@
-"""An advance reservation: slots of certain hosts, set apart for its users at certain times.
+"""Advance reservation: slots on certain hosts, reserved for its users at certain times.
 
-The times are one interval, or windows that recur every week; of those some days may be left out. The state follows from
+The times are one interval, or windows that recur every week, from which days may be left out. The state follows from
 the clock and is not stored, so that a master that was down sees the same.
 """
 
@@ -16,21 +16,21 @@ _NOBODY = Names(False)
 
 
 class ReservationKind(Enum):
-    """Whom the slots are for; the words are those of brsvs."""
+    """Users of a reservation; the words are those of brsvs."""
 
     USER = "user"
     GROUP = "group"
-    SYSTEM = "sys"  # nobody
+    SYSTEM = "sys"  # no jobs
 
 
 @dataclass(frozen=True, slots=True)
 class ReservationTimes:
-    """When slots are set apart: from ``begins_at`` until ``ends_at``, or in ``windows`` except in ``skipped``."""
+    """Times of a reservation: from ``begins_at`` until ``ends_at``, or in ``windows`` except in ``skipped``."""
 
     begins_at: float = 0.0
     ends_at: float = 0.0
     windows: tuple[Window, ...] = ()
-    text: str = ""  # the windows as they were written
+    text: str = ""  # the windows as written
     skipped: tuple[tuple[float, float], ...] = ()
 
     @property
@@ -40,18 +40,18 @@ class ReservationTimes:
 
 @dataclass(frozen=True, slots=True)
 class AdvanceReservation:
-    """Slots set apart. ``hosts`` names each with its slots; of whole hosts all slots count, however many they are."""
+    """An advance reservation. ``hosts`` names each host with its slots; of whole hosts all slots count."""
 
     name: str
     kind: ReservationKind
-    holders: tuple[str, ...]  # users and groups that may use it, as written
+    holders: tuple[str, ...]  # users and groups, as written
     hosts: tuple[tuple[str, int], ...]
     times: ReservationTimes
-    by: str = ""  # who made it
-    is_open: bool = False  # its jobs go on as any others when its time is over; else they are ended
-    is_whole: bool = False  # -unit host, and all that are for the system
-    suspends: bool = True  # others are suspended when its jobs need their slots
-    queues: tuple[str, ...] = ()  # whose jobs may use the hosts until it begins, however long they run
+    by: str = ""  # user who created it
+    is_open: bool = False  # its jobs go on after its end; else they are killed
+    is_whole: bool = False  # -unit host, and all system reservations
+    suspends: bool = True  # jobs on its slots are suspended when its jobs need them
+    queues: tuple[str, ...] = ()  # queues whose jobs may use the hosts until it begins, whatever their run limit
     description: str = ""
 
     @property
@@ -59,23 +59,23 @@ class AdvanceReservation:
         return sum(slots for _, slots in self.hosts)
 
     def admits(self, user: str, groups: Mapping[str, Names]) -> bool:
-        """May this user's jobs use it?"""
+        """True if this user's jobs may use it."""
         return any(user == name or user in groups.get(name, _NOBODY) for name in self.holders)
 
 
-LOOK_AHEAD_S = 8 * 86400.0  # every turn of a weekly window comes within it
-_EDGES_MAX = 10_000  # looked at for one answer; a week has fewer
+LOOK_AHEAD_S = 8 * 86400.0  # every begin and end of a weekly window is within it
+_EDGES_MAX = 10_000  # boundaries examined for one result; a week has fewer
 
 
 def holds(times: ReservationTimes, zone: tzinfo, at: float) -> bool:
-    """Are the slots set apart at that moment?"""
+    """True if the reservation is active at that time."""
     if not times.windows:
         return times.begins_at <= at < times.ends_at
     return is_open(times.windows, zone, at) and not any(begin <= at < end for begin, end in times.skipped)
 
 
 def next_turn(times: ReservationTimes, zone: tzinfo, at: float) -> float:
-    """The first moment after this one at which they begin or cease to be; NEVER for none."""
+    """First time after this one at which it begins or ends; NEVER if there is none."""
     state, moment = holds(times, zone, at), at
     for _ in range(_EDGES_MAX):
         moment = _next_edge(times, zone, moment)
@@ -92,7 +92,7 @@ def _next_edge(times: ReservationTimes, zone: tzinfo, at: float) -> float:
 
 
 def stretches(times: ReservationTimes, zone: tzinfo, begin: float, end: float) -> Iterator[tuple[float, float]]:
-    """The stretches in which they are, as far as they begin before ``end``; the first may have begun already."""
+    """Occurrences that begin before ``end``; the first may have begun already."""
     at = begin if holds(times, zone, begin) else next_turn(times, zone, begin)
     while at < end:
         until = next_turn(times, zone, at)
@@ -101,11 +101,11 @@ def stretches(times: ReservationTimes, zone: tzinfo, begin: float, end: float) -
 
 
 def end_after(times: ReservationTimes, zone: tzinfo, at: float) -> float:
-    """When the stretch ends that goes on then, or the next one."""
+    """End of the occurrence that is active then, or of the next one."""
     begin = at if holds(times, zone, at) else next_turn(times, zone, at)
     return next_turn(times, zone, begin) if begin < NEVER else NEVER
 
 
 def is_over(times: ReservationTimes, now: float) -> bool:
-    """Will they never be again?"""
+    """True if it will never be active again."""
     return not times.windows and times.ends_at <= now

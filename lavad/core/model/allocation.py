@@ -1,9 +1,9 @@
 """Allocations: sums and differences of host shares, and what a job could release.
 
 Invariant: an allocation has one share a host, in the order in which hosts were allocated; the first is the lead host.
-Memory, devices and the like belong to a host's part as a whole: they are allocated with its first task there and
-released with its last. ``PlainAllocation``, of slots alone, knows the rows of its hosts in the host table, so that the
-slots of hundreds of hosts are booked in a few steps over columns; it equals an allocation that does not know them.
+Memory, GPUs and other resources belong to a host's share as a whole: they are allocated with its first task there and
+released with its last. ``PlainAllocation``, of slots only, knows the rows of its hosts in the host table, so that the
+slots of hundreds of hosts are booked in a few column operations; it equals an allocation without rows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,46 +16,46 @@ from numpy.typing import NDArray
 
 from lavad.core.model import Allocation, HostShare, RoleRequest
 
-HOST = itemgetter(HostShare._fields.index("host"))  # of a share, in a loop of C: gangs have hundreds of hosts
+HOST = itemgetter(HostShare._fields.index("host"))  # of a share, called in C: parallel jobs have hundreds of hosts
 _SLOTS = itemgetter(HostShare._fields.index("slots"))
 
 
 def slots_of(allocation: Allocation) -> int:
-    """How many slots it holds in all."""
+    """Total number of slots."""
     if len(allocation) == 1:
         return allocation[0].slots
     return allocation.total if type(allocation) is PlainAllocation else sum(map(_SLOTS, allocation))
 
 
 def slots_by_host(allocation: Allocation) -> list[int]:
-    """How many slots it holds on each host."""
+    """Number of slots on each host."""
     return [allocation[0].slots] if len(allocation) == 1 else list(map(_SLOTS, allocation))
 
 
 def tasks_of(allocation: Allocation) -> int:
-    """How many tasks it holds in all."""
+    """Total number of tasks."""
     return sum(sum(share.tasks_by_role) for share in allocation)
 
 
 def is_divisible(role: RoleRequest) -> bool:
-    """May tasks come and go on a host that the job keeps? Not where they have something of their own besides slots."""
+    """True if a host can lose some of its tasks; not if they have resources besides slots."""
     return not (role.gpus or role.gpu or role.rusage or role.affinity or role.ptile < 0 or role.ptile_by)
 
 
 def is_whole(share: HostShare) -> bool:
-    """Is it more than slots alone: a host's whole part?"""
+    """True if the share has more than slots, so that it can only be released whole."""
     return bool(share.memory_mib or share.gpus or share.resources or share.cpus)
 
 
 def plus(one: HostShare, more: HostShare) -> HostShare:
-    """Two shares of one host as one; only one of them has more than slots."""
+    """Sum of two shares of one host; only one of them has more than slots."""
     whole, rest = (more, one) if is_whole(more) else (one, more)
     tasks = tuple(a + b for a, b in zip_longest(one.tasks_by_role, more.tasks_by_role, fillvalue=0))
     return whole._replace(slots=whole.slots + rest.slots, tasks_by_role=tasks)
 
 
 def minus(one: HostShare, less: HostShare) -> HostShare:
-    """What is left of a share; of all that is not slots either everything or nothing is taken away."""
+    """Difference of two shares of one host; resources other than slots are taken away all or none."""
     tasks = tuple(a - b for a, b in zip_longest(one.tasks_by_role, less.tasks_by_role, fillvalue=0))
     if is_whole(one) and is_whole(less):
         return HostShare(one.host, one.slots - less.slots, 0, (), tasks)
@@ -63,7 +63,7 @@ def minus(one: HostShare, less: HostShare) -> HostShare:
 
 
 def grown(allocation: Allocation, additions: Allocation) -> Allocation:
-    """The allocation with these shares; new hosts come last."""
+    """Allocation with additional shares; new hosts come last."""
     if not additions:
         return allocation
     found = {share.host: share for share in allocation}
@@ -73,21 +73,21 @@ def grown(allocation: Allocation, additions: Allocation) -> Allocation:
 
 
 def shrunk(allocation: Allocation, gives: Allocation) -> Allocation:
-    """The allocation without these shares; a host of which no task is left is gone."""
+    """Allocation without these shares; hosts without tasks are dropped."""
     less = {share.host: share for share in gives}
     left = (minus(share, less[share.host]) if share.host in less else share for share in allocation)
     return tuple(share for share in left if share.slots > 0)
 
 
 def given_up(before: Allocation, after: Allocation) -> Allocation:
-    """What the one has and the other has not, host by host."""
+    """Shares of the first allocation that the second lacks, host by host."""
     kept = {share.host: share for share in after}
     parts = (minus(share, kept[share.host]) if share.host in kept else share for share in before)
     return tuple(part for part in parts if part.slots > 0)
 
 
 def part_of(share: HostShare, tasks: int, role: RoleRequest) -> HostShare:
-    """So many tasks of a share: all of it, or slots alone."""
+    """Share of ``tasks`` tasks: the whole share, or slots only."""
     if tasks == sum(share.tasks_by_role):
         return share
     return HostShare(share.host, tasks * role.slots_per_task, 0, (), (tasks,))
@@ -96,10 +96,10 @@ def part_of(share: HostShare, tasks: int, role: RoleRequest) -> HostShare:
 def could_give(
     allocation: Allocation, role: RoleRequest, tasks: int, wanted: Mapping[str, int] | None = None
 ) -> Allocation:
-    """What the attempt would give up to have so many tasks less, or as many of them as it can spare.
+    """Shares that the job could release to lose ``tasks`` tasks, or as many as its minimum allows.
 
-    The hosts that came last go first. The lead host stays, and where tasks are not divisible hosts go as a whole.
-    ``wanted``: about so many slots on these hosts and nothing on others.
+    Hosts that joined last are released first. The lead host stays; indivisible tasks are released by whole hosts.
+    ``wanted``: number of slots on these hosts, about, and none on others.
     """
     spare = min(tasks, tasks_of(allocation) - role.tasks_min)
     gives: list[HostShare] = []
@@ -118,9 +118,9 @@ def could_give(
 
 
 class PlainAllocation(tuple[HostShare, ...]):
-    """``slots`` on the hosts in ``rows``, ``total`` in all.
+    """Allocation of slots only: ``slots`` on the hosts in ``rows``, ``total`` in all.
 
-    The rows are those of the table that has these ``names``; ``at`` are the same rows for use as an index.
+    The rows are those of the table with these ``names``; ``at`` are the same rows as an index array.
     """
 
     names: Sequence[str]
@@ -137,8 +137,8 @@ def plain_allocation(
     slots: list[int],
     at: NDArray[np.int64] | None = None,
 ) -> PlainAllocation:
-    """These shares, of so many slots each, on these rows of the table; ``at``: the rows once more, if they are there
-    as a column."""
+    """Make an allocation of these shares and their slots on these rows of the table; ``at``: the same rows as an
+    array."""
     made = PlainAllocation(shares)
     made.names, made.rows = names, rows
     made.at = np.array(rows) if at is None else at
@@ -149,5 +149,5 @@ def plain_allocation(
 
 @lru_cache(maxsize=1024)
 def _column(slots: int, hosts: int) -> NDArray[np.int64]:
-    """As many slots on each of so many hosts. To be read alone."""
+    """Column of equal numbers of slots. Read-only, since it is cached."""
     return np.full(hosts, slots)

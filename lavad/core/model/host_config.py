@@ -1,6 +1,6 @@
-"""A host as the files have it: what its agent offers, corrected by its row in lsb.hosts and lsf.cluster.
+"""Facts of a host in effect: those its agent offers, corrected by its row in lsb.hosts and lsf.cluster.
 
-An agent says what it finds; the administrator has the last word on slots, model, type and resources.
+An agent reports what it finds; the configuration overrides slots, model, type and resources.
 """
 
 from dataclasses import replace
@@ -10,7 +10,7 @@ from lavad.core.model.policy import Policy
 
 
 def as_configured(policy: Policy, offered: HostFacts) -> HostFacts:
-    """The host's facts for everybody in the master; those that were offered where the files say nothing."""
+    """Facts of the host in effect; the offered ones if the configuration says nothing."""
     rule = policy.host_rule(offered.name, offered.model, offered.type)
     model = rule.model or offered.model
     is_server = offered.server and rule.is_server

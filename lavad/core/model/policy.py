@@ -1,8 +1,8 @@
-"""The cluster's rules, as the configuration files give them: queues, limits, shares, groups, resources.
+"""Policy: the cluster's configuration of queues, limits, shares, groups and resources.
 
-Everything here is frozen and complete: names of groups are resolved to members when the files are read, so nobody
-expands a group in the path of a job. ``lavad/config`` makes a ``Policy`` out of LSF's files; without files the
-default runs. Memory is in MiB, times in seconds; a limit of None is unlimited.
+All values are frozen and complete: names of groups are resolved to members when the files are read, so that no group is
+expanded per job. ``lavad/config`` makes a ``Policy`` of LSF's files; without files the default applies. Memory is in
+MiB, times are in seconds; a limit of None is unlimited.
 """
 
 from collections.abc import Mapping
@@ -13,10 +13,10 @@ from enum import Enum
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Some names, or all names but some; what ``all ~x``, ``u1 g2`` and the like come to."""
+    """Some names, or all names but some; the value of ``all ~x``, ``u1 g2`` and the like."""
 
     is_all: bool = True
-    names: frozenset[str] = frozenset()  # those meant, or with ``is_all`` those left out
+    names: frozenset[str] = frozenset()  # those included or, with ``is_all``, those excluded
 
     def __contains__(self, name: object) -> bool:
         return (name in self.names) is not self.is_all
@@ -30,7 +30,7 @@ ALL = Names()
 
 @dataclass(frozen=True, slots=True)
 class QueueHosts:
-    """Where the jobs of a queue may run, and which of these hosts are taken first; not named: 0, and it may be less."""
+    """Hosts that jobs of a queue may use, with preferences; 0 for hosts without one."""
 
     names: Names
     preference: tuple[tuple[str, int], ...] = ()
@@ -38,38 +38,38 @@ class QueueHosts:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A part of the week, in minutes after Sunday 0:00 local time; it may wrap around the end of the week."""
+    """Part of the week, in minutes after Sunday 0:00 local time; it may wrap around the end of the week."""
 
     start: int
     end: int
 
 
 class JobOrder(Enum):
-    """In which order the jobs of a queue are considered, among those of equal priority."""
+    """Order of a queue's jobs of equal priority."""
 
     SUBMISSION = "submission"
-    SLOWDOWN = "slowdown"  # the one whose wait is longest for its run limit goes first
-    ROUND_ROBIN = "round robin"  # the user with the fewest slots in use goes first
+    SLOWDOWN = "slowdown"  # longest wait in relation to the run limit first
+    ROUND_ROBIN = "round robin"  # users with the fewest slots in use first
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One account of a share tree: a user, a group, or one of the words ``default`` and ``others``.
+    """Share of one account in a share tree: a user, a group, or one of the words ``default`` and ``others``.
 
     ``each`` is the form ``group@``: every user of the group has an account of its own with that number of shares.
-    ``below`` are the accounts inside a group that has shares of its own; without them its users are served in order.
+    ``below`` are the shares inside a group; without them its users are served in order.
     """
 
     name: str
     shares: int
-    users: Names = Names(False)  # who belongs to it, at any depth; of a user's account: that user
+    users: Names = Names(False)  # users of the account, at any depth
     each: bool = False
     below: tuple["Share", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Fairshare:
-    """How a queue is shared. ``queues`` are those that share one tree with this one, the one that holds it first."""
+    """Fairshare of a queue. ``queues`` share one tree with this one, the owner first."""
 
     shares: tuple[Share, ...]
     cpu_time_factor: float = 0.7
@@ -78,14 +78,14 @@ class Fairshare:
     committed_run_time_factor: float = 0.0
     gpu_run_time_factor: float = 0.0
     hist_hours: float = 5.0
-    is_run_time_historic: bool = False  # ENABLE_HIST_RUN_TIME: run time of ended jobs counts, too
+    is_run_time_historic: bool = False  # ENABLE_HIST_RUN_TIME: count run time of ended jobs
     does_run_time_decay: bool = False  # RUN_TIME_DECAY
     queues: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """Bounds of a load index: no job starts beyond ``sched``, jobs are suspended beyond ``stop``."""
+    """Thresholds of a load index: no job starts beyond ``sched``, jobs are suspended beyond ``stop``."""
 
     index: str
     sched: float | None = None
@@ -94,14 +94,15 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class JobDefaults:
-    """What a queue (or application) gives its jobs. Run time limits are in seconds, the rest as bsub's options."""
+    """Defaults and limits of a queue (or application) for its jobs. Run limits are in seconds, the rest as bsub's
+    options."""
 
     requirement: str = ""  # RES_REQ
     tasks_min: int = 1  # PROCLIMIT / TASKLIMIT
     tasks_default: int = 1
     tasks_max: int | None = None
     run_limit_default_s: int = 0  # RUNLIMIT with two numbers
-    memory_limit_mib: int = 0  # MEMLIMIT: the maximum, and the default where none is given
+    memory_limit_mib: int = 0  # MEMLIMIT: the maximum, also the default if none is given
     memory_limit_default_mib: int = 0
     rlimits: tuple[tuple[str, int, int], ...] = ()  # (cpu, data, stack, fsize, core, nproc; default, maximum)
     pre_exec: str = ""
@@ -113,21 +114,21 @@ class JobDefaults:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue as configured; numbers 0 mean no limit."""
+    """A queue as configured; limits of 0 mean none."""
 
     name: str
     priority: int = 1
     description: str = ""
     open: bool = True
     active: bool = True
-    is_removed: bool = False  # in no file any more, but it still has jobs: closed and inactive, whatever anybody did
+    is_removed: bool = False  # in no file any more, but with jobs: closed and inactive, also after badmin qopen
     run_limit_s: int = 0
     rerunnable: bool = False
     requeue_limit: int | None = None  # MAX_JOB_REQUEUE
     nice: int = 0
-    in_order: bool = False  # no job starts before one that is ahead of it in the queue
+    in_order: bool = False  # strict order: no job starts before one ahead of it
     order: JobOrder = JobOrder.SUBMISSION
-    backfill_depth: int = 0  # so many blocked jobs hold a reservation; others start early if they delay none of them
+    backfill_depth: int = 0  # blocked jobs with a reservation; others are backfilled if they delay none
     users: Names = ALL
     hosts: Names = ALL
     host_preference: tuple[tuple[str, int], ...] = ()  # HOSTS = h1+2 ...: as in ``QueueHosts``
@@ -141,11 +142,11 @@ class Queue:
     dispatch_windows: tuple[Window, ...] = ()
     is_exclusive_allowed: bool = True  # EXCLUSIVE
     interactive: str = "yes"  # yes, no, only
-    slot_reserve_s: float = 0.0  # SLOT_RESERVE / RESOURCE_RESERVE: how long a blocked parallel job keeps free slots
+    slot_reserve_s: float = 0.0  # SLOT_RESERVE / RESOURCE_RESERVE: duration of a slot reservation
     reserves_memory: bool = False
     ignores_deadline: bool = False
     fairshare: Fairshare | None = None
-    preempts: tuple[tuple[str, int], ...] = ()  # PREEMPTION: queues whose jobs may be suspended for this one's, order
+    preempts: tuple[tuple[str, int], ...] = ()  # PREEMPTION: queues that it may preempt, with their order
     is_preemptable: bool = False
     preemptable_by: frozenset[str] = frozenset()
     thresholds: tuple[Threshold, ...] = ()
@@ -153,20 +154,20 @@ class Queue:
     resume_condition: str = ""
     accept_interval: float | None = None
     job_controls: tuple[tuple[str, str], ...] = ()  # (SUSPEND, RESUME or TERMINATE; signal or command)
-    terminate_when: frozenset[str] = frozenset()  # LOAD, WINDOW: ended instead of suspended; PREEMPT: requeued
-    preempt_delay_s: float | None = None  # PREEMPT_DELAY of the queue; None: as the cluster has it
+    terminate_when: frozenset[str] = frozenset()  # LOAD, WINDOW: killed instead of suspended; PREEMPT: requeued
+    preempt_delay_s: float | None = None  # PREEMPT_DELAY of the queue; None: the cluster's
     user_group_default: str = ""
-    written: tuple[tuple[str, str], ...] = ()  # settings as the file has them, groups with a slash: for people
+    written: tuple[tuple[str, str], ...] = ()  # settings as written, groups with a slash, for display
 
     @property
     def is_timed(self) -> bool:
-        """Do run limits matter to the scheduler here?"""
+        """True if the scheduler needs the run limits of its jobs."""
         has_end = bool(self.run_windows) and not self.ignores_deadline
         return self.backfill_depth > 0 or self.order is JobOrder.SLOWDOWN or has_end
 
     @property
     def own_hosts(self) -> QueueHosts | None:
-        """What HOSTS says; None where all hosts are alike to the queue."""
+        """Hosts and preferences of HOSTS; None if the queue treats all hosts alike."""
         is_confined = self.hosts != ALL or bool(self.host_preference)
         return QueueHosts(self.hosts, self.host_preference) if is_confined else None
 
@@ -177,7 +178,7 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class HostRule:
-    """What lsb.hosts and lsf.cluster say of one host. ``slots`` None, an empty model or type: as the agent says."""
+    """Row of a host in lsb.hosts and lsf.cluster. ``slots`` None, an empty model or type: as reported by the agent."""
 
     slots: int | None = None  # MXJ
     user_slots: int | None = None  # JL/U
@@ -186,8 +187,8 @@ class HostRule:
     model: str = ""
     type: str = ""
     is_server: bool = True
-    resources: frozenset[str] = frozenset()  # Boolean ones, besides those the agent finds
-    exclusive_resources: frozenset[str] = frozenset()  # of those: only for jobs that ask for them by name
+    resources: frozenset[str] = frozenset()  # boolean ones, besides those found by the agent
+    exclusive_resources: frozenset[str] = frozenset()  # of those: only for jobs that name them
     window_text: str = ""  # DISPATCH_WINDOW as written
     exit_rate: int | None = None  # EXIT_RATE
 
@@ -197,7 +198,7 @@ _NO_RULE = HostRule()
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """A group as its file has it, for people: members as written, inner groups with a slash behind them."""
+    """A group as written, for display: inner groups have a slash behind them."""
 
     name: str
     members: tuple[str, ...]
@@ -207,7 +208,7 @@ class GroupRow:
 
 @dataclass(frozen=True, slots=True)
 class UserRule:
-    """A row of lsb.users, for one user or group, or for each user of a group."""
+    """Row of lsb.users: limits of a user, of a group, or of each user of a group."""
 
     slots: int | None = None  # MAX_JOBS
     slots_per_processor: float | None = None  # JL/P
@@ -218,7 +219,7 @@ class UserRule:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A Limit section of lsb.resources. None as a set of consumers: it does not matter; ``per_*``: one limit each."""
+    """A Limit section of lsb.resources. Consumers None: any; ``per_*``: a separate limit for each."""
 
     name: str
     slots: int | None = None
@@ -245,14 +246,14 @@ class ResourceKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A site's own resource, from lsf.shared. ``interval_s`` 0: static; else an elim reports it."""
+    """A site-defined resource, from lsf.shared. ``interval_s`` 0: static; else reported by an elim."""
 
     name: str
     kind: ResourceKind = ResourceKind.BOOLEAN
     interval_s: float = 0.0
-    is_increasing: bool = False  # a larger value is worse
+    is_increasing: bool = False  # a larger value means more load
     is_consumable: bool = True
-    is_indexed: bool = False  # numbered devices: a job is told which ones are its own
+    is_indexed: bool = False  # numbered devices: a job is told the numbers of its own
     description: str = ""
 
 
@@ -268,8 +269,8 @@ class ResourceInstance:
 
 @dataclass(frozen=True, slots=True)
 class ComputeUnit:
-    """A ComputeUnit row of lsb.hosts: a rack, enclosure and the like. ``hosts`` are those at any depth below it,
-    ``members`` what the row names, as lists show it."""
+    """A ComputeUnit row of lsb.hosts, such as a rack. ``hosts`` are those at any depth below it, ``members`` the names
+    in the row, for display."""
 
     name: str
     type: str
@@ -279,13 +280,13 @@ class ComputeUnit:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """A capacity pool: guaranteed, deserved and largest share of slots, memory and GPUs; None: no bound."""
+    """A capacity pool: guaranteed, deserved and largest amounts of slots, memory and GPUs; missing: no bound."""
 
     name: str
     users: Names = ALL
     queues: Names = ALL
     hosts: Names = ALL
-    guaranteed: Mapping[str, float] = field(default_factory=dict)  # by slots, mem, gpus
+    guaranteed: Mapping[str, float] = field(default_factory=dict)  # by resource: slots, mem, gpus
     deserved: Mapping[str, float] = field(default_factory=dict)
     largest: Mapping[str, float] = field(default_factory=dict)
     lends: bool = True
@@ -293,18 +294,18 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class ReservationRule:
-    """A ResourceReservation section: these users may set slots of these hosts apart, for times in these windows."""
+    """A ResourceReservation section: these users may reserve slots of these hosts, for times in these windows."""
 
     name: str
     users: Names
     hosts: Names = ALL
     windows: tuple[Window, ...] = ()
-    written: tuple[tuple[str, str], ...] = ()  # its lines, for people
+    written: tuple[tuple[str, str], ...] = ()  # its lines, for display
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The cluster's rules; the default is what runs when there is no file."""
+    """The cluster's configuration; the default applies without files."""
 
     queues: tuple[Queue, ...] = (
         Queue("priority", 43, "Urgent work; goes before all other queues."),
@@ -313,57 +314,57 @@ class Policy:
         Queue("idle", 20, "Runs when nothing else wants the hosts."),
     )
     default_queue: str = "normal"
-    default_queues: tuple[str, ...] = ()  # the first that accepts the job; empty: ``default_queue`` alone
+    default_queues: tuple[str, ...] = ()  # the first that accepts the job; empty: ``default_queue``
     default_project: str = "default"
     administrators: frozenset[str] = frozenset({"root"})
     max_array_size: int = 1_000_000
     clean_period_s: float = 3600.0
     staging_timeout_s: float = 12.0
     silent_after_s: float = 15.0
-    fence_after_s: float = 0.0  # hosts that have not heard the master for so long end what they run; 0: they do not
+    fence_after_s: float = 0.0  # hosts without contact to the master for that long end their attempts; 0: never
     order_validity_s: float = 8.0
     avoid_host_s: float = 60.0
-    global_exit_rate: int | None = None  # of hosts without one of their own; None: only failed starts close hosts
+    global_exit_rate: int | None = None  # for hosts without one of their own; None: only failed starts close hosts
     exit_rate_period_s: float = 300.0
     exit_rate_types: frozenset[str] = frozenset({"JOBEXIT_NONLSF"})
-    resize_timeout_s: float = 60.0  # how long a job may take to adapt to another allocation before it counts as adapted
-    zone: tzinfo = UTC  # in which windows and begin times are meant
+    resize_timeout_s: float = 60.0  # time for a job to adapt to another allocation, after which it counts as adapted
+    zone: tzinfo = UTC  # time zone of windows and begin times
     user_groups: Mapping[str, Names] = field(default_factory=dict)  # members at any depth
     host_groups: Mapping[str, Names] = field(default_factory=dict)
     user_group_rows: tuple[GroupRow, ...] = ()
     host_group_rows: tuple[GroupRow, ...] = ()
-    known_hosts: frozenset[str] = frozenset()  # those that lsf.cluster lists, whether they have joined or not
+    known_hosts: frozenset[str] = frozenset()  # those listed in lsf.cluster, joined or not
     host_rules: Mapping[str, HostRule] = field(default_factory=dict)  # by host, model, type or "default"
     cpu_factors: Mapping[str, float] = field(default_factory=dict)  # by host model
     user_rules: Mapping[str, UserRule] = field(default_factory=dict)  # users, groups, "default"
-    each_user_rules: Mapping[str, UserRule] = field(default_factory=dict)  # group -> what ``group@`` says
+    each_user_rules: Mapping[str, UserRule] = field(default_factory=dict)  # group -> the row of ``group@``
     limits: tuple[Limit, ...] = ()
     gpu_requirement: str = ""  # LSB_GPU_REQ
     reservation_rules: tuple[ReservationRule, ...] = ()
     resources: Mapping[str, Resource] = field(default_factory=dict)
     resource_map: tuple[ResourceInstance, ...] = ()
-    compute_units: tuple[ComputeUnit, ...] = ()  # in the order of the file
+    compute_units: tuple[ComputeUnit, ...] = ()  # in configured order
     compute_unit_types: tuple[str, ...] = ()  # COMPUTE_UNIT_TYPES, the smallest first
-    compute_unit_type: str = ""  # the one marked with !, else the first: what cu[...] means that names none
+    compute_unit_type: str = ""  # marked with !, else the first: default type of cu[...]
     pools: tuple[Pool, ...] = ()
     pending_jobs: int | None = None  # MAX_PEND_JOBS of the cluster
     pending_slots: int | None = None
     retry_submit_s: float = 60.0  # SUB_TRY_INTERVAL
     default_limits_ignore_groups: bool = False  # DEFAULT_LIMIT_IGNORE_USER_GROUP
-    user_priority_max: int = 0  # MAX_USER_PRIORITY; 0: users have no say
-    job_info_level: int = 0  # SECURE_JOB_INFO_LEVEL; 0: everybody sees all jobs
-    history_access: str = "N"  # SECURE_INFODIR_USER_ACCESS: N all of it, Y one's own jobs, G by that level
-    priority_step: int = 0  # JOB_PRIORITY_OVER_TIME: so much more ...
-    priority_step_s: float = 0.0  # ... each time so long has passed
+    user_priority_max: int = 0  # MAX_USER_PRIORITY; 0: no user priorities
+    job_info_level: int = 0  # SECURE_JOB_INFO_LEVEL; 0: all users see all jobs
+    history_access: str = "N"  # SECURE_INFODIR_USER_ACCESS: N all, Y own jobs, G by that level
+    priority_step: int = 0  # JOB_PRIORITY_OVER_TIME: increment ...
+    priority_step_s: float = 0.0  # ... and its interval
     requires_last_dependency: bool = False  # JOB_DEP_LAST_SUB
     reserves_per_task: bool = False  # RESOURCE_RESERVE_PER_TASK
-    preempts_by_requeue: bool = False  # LAVA_PREEMPTION=requeue: victims are ended and wait again, in every queue
-    preempt_delay_s: float = 0.0  # PREEMPT_DELAY: a job waits so long before it preempts
-    no_preempt_run_s: float = 0.0  # NO_PREEMPT_RUN_TIME: what has run so long is left alone; 0: nothing is
-    no_preempt_finish_s: float = 0.0  # NO_PREEMPT_FINISH_TIME: what ends so soon by its run limit is left alone
-    preemptions_max: int = 0  # MAX_JOB_PREEMPT: so often one job may be preempted; 0: no limit
-    preemptable_resources: frozenset[str] = frozenset()  # PREEMPTABLE_RESOURCES: suspended jobs lend these, too
-    claim_timeout_s: float = 300.0  # room that is being cleared for a job is kept for it so long
+    preempts_by_requeue: bool = False  # LAVA_PREEMPTION=requeue: preempted jobs are requeued, in all queues
+    preempt_delay_s: float = 0.0  # PREEMPT_DELAY: a job waits that long before it preempts
+    no_preempt_run_s: float = 0.0  # NO_PREEMPT_RUN_TIME: jobs with that run time are not preempted; 0: no such bound
+    no_preempt_finish_s: float = 0.0  # NO_PREEMPT_FINISH_TIME: likewise jobs that end by their run limit so soon
+    preemptions_max: int = 0  # MAX_JOB_PREEMPT: maximum of preemptions of a job; 0: none
+    preemptable_resources: frozenset[str] = frozenset()  # PREEMPTABLE_RESOURCES: also lent by suspended jobs
+    claim_timeout_s: float = 300.0  # maximum lifetime of a claim
     parameters: Mapping[str, str] = field(default_factory=dict)  # lsb.params as written, for bparams
     by_name: dict[str, Queue] = field(init=False, compare=False, repr=False)
 
@@ -372,7 +373,7 @@ class Policy:
 
     @property
     def priority_growth(self) -> float:
-        """By how much the priority of a waiting job grows in a second."""
+        """Growth of a pending job's priority, per second."""
         return self.priority_step / self.priority_step_s if self.priority_step_s else 0.0
 
     def queue(self, name: str) -> Queue | None:
@@ -380,7 +381,7 @@ class Policy:
         return self.by_name.get(name)
 
     def host_rule(self, name: str, model: str = "", type: str = "") -> HostRule:
-        """What the files say of a host: by its name, else its model, else its type, else by default."""
+        """Configuration of a host: by its name, else its model, else its type, else the default."""
         for key in (name, model, type, "default"):
             if key and key in self.host_rules:
                 return self.host_rules[key]

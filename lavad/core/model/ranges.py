@@ -1,6 +1,6 @@
 """Sets of array indices as a few ranges, so that a million pending elements are one small object.
 
-Kept sorted and disjoint. Single elements come and go (a requeue, a kill); whole arrays move in one step.
+Kept sorted and disjoint. Single elements are added and removed (a requeue, a kill); whole arrays in one step.
 """
 
 import bisect
@@ -22,7 +22,7 @@ class Ranges:
 
     @classmethod
     def of(cls, *indices: int) -> "Ranges":
-        """The set of just these indices."""
+        """Set of these indices."""
         return cls(range(index, index + 1) for index in indices)
 
     def __len__(self) -> int:
@@ -46,11 +46,11 @@ class Ranges:
         return f"Ranges({self.text()})"
 
     def _place(self, index: int) -> int:
-        """Number of the part that could hold index: the last that begins at or before it; -1 for none."""
+        """Number of the part that could contain the index: the last that begins at or before it; -1 for none."""
         return bisect.bisect_right(self._parts, index, key=_first) - 1
 
     def first(self) -> int:
-        """The smallest index.
+        """Smallest index.
 
         Raises:
             IndexError: the set is empty.
@@ -58,7 +58,7 @@ class Ranges:
         return self._parts[0][0]
 
     def discard(self, index: int) -> bool:
-        """Take index out; False when it was not in."""
+        """Remove the index; False if it was not in the set."""
         place = self._place(index)
         if place < 0 or index not in self._parts[place]:
             return False
@@ -69,7 +69,7 @@ class Ranges:
         return True
 
     def add(self, index: int) -> None:
-        """Put index in."""
+        """Add the index."""
         if index in self:
             return
         place = self._place(index)
@@ -92,7 +92,7 @@ class Ranges:
         self._parts[lo:hi] = [range(first, last + 1)]
 
     def update(self, other: "Ranges") -> None:
-        """Put all of the other set in."""
+        """Add all indices of the other set."""
         if not self._parts:
             self._parts, self._count = list(other._parts), other._count
             return
@@ -103,7 +103,7 @@ class Ranges:
             self.add(index)
 
     def difference_update(self, other: "Ranges") -> None:
-        """Take all of the other set out; whole ranges in one step."""
+        """Remove all indices of the other set; whole ranges in one step."""
         if self._parts == other._parts:
             self._parts, self._count = [], 0
             return
@@ -114,7 +114,7 @@ class Ranges:
             self.discard(index)
 
     def intersection(self, other: "Ranges") -> "Ranges":
-        """What is in both."""
+        """Set of the indices in both."""
         if self._parts == other._parts:
             return self.copy()
         if min(len(self), len(other)) >= _MANY and self._is_dense and other._is_dense:
@@ -126,7 +126,7 @@ class Ranges:
 
     @classmethod
     def from_sorted(cls, indices: Iterable[int]) -> "Ranges":
-        """A set from ascending indices, neighbours joined."""
+        """Set of ascending indices, neighbours joined."""
         parts: list[range] = []
         for index in indices:
             if parts and parts[-1].stop == index:
@@ -139,7 +139,7 @@ class Ranges:
 
     @classmethod
     def from_column(cls, column: NDArray[np.bool_]) -> "Ranges":
-        """The places at which a column is true."""
+        """Set of the places at which a column is true."""
         edges = np.flatnonzero(np.diff(np.concatenate(([False], column, [False])).astype(np.int8)))
         return cls(range(first, stop) for first, stop in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
 
@@ -151,7 +151,7 @@ class Ranges:
         self._parts, self._count = parts, sum(map(len, parts))
 
     def copy(self) -> "Ranges":
-        """An independent set of the same indices."""
+        """An independent copy."""
         made = Ranges()
         made._parts, made._count = list(self._parts), self._count
         return made
@@ -161,12 +161,12 @@ class Ranges:
         return tuple(self._parts)
 
     def text(self) -> str:
-        """As LSF writes an index list: 1-10:2,15."""
+        """Index list as LSF writes it: 1-10:2,15."""
         return ",".join(_part_text(part) for part in self._parts)
 
     @classmethod
     def parse(cls, text: str) -> "Ranges":
-        """The set that ``text()`` wrote.
+        """Parse the text of a set.
 
         Raises:
             ValueError: not an index list.
@@ -174,11 +174,11 @@ class Ranges:
         return cls(_parse_part(word) for word in text.split(",") if word)
 
 
-_MANY = 64  # so many indices at once are worth a sweep over all ranges
+_MANY = 64  # number of indices from which a sweep over all ranges is faster
 
 
 def _swept(left: list[range], right: list[range], keeps: Callable[[bool, bool], bool]) -> list[range]:
-    """Dense sets combined: one sweep over the ends of all ranges."""
+    """Combine dense sets in one sweep over the ends of all ranges."""
     ends = sorted(
         [(part[0], 0, 1) for part in left]
         + [(part[-1] + 1, 0, -1) for part in left]
@@ -189,7 +189,7 @@ def _swept(left: list[range], right: list[range], keeps: Callable[[bool, bool], 
     for number, (at, side, change) in enumerate(ends):
         inside[side] += change
         if number + 1 < len(ends) and ends[number + 1][0] == at:
-            continue  # what begins and ends at one place is one change
+            continue  # a begin and an end at one place are one change
         is_kept = keeps(inside[0] > 0, inside[1] > 0)
         if is_kept and begun < 0:
             begun = at
@@ -220,7 +220,7 @@ def _parse_part(word: str) -> range:
 
 
 def _normalised(parts: Iterable[range]) -> list[range]:
-    """Sorted by first index; where two overlap or interleave, all are written out and joined again."""
+    """Sort by first index; if two overlap or interleave, write all out and join them again."""
     kept = sorted((part for part in parts if part), key=_first)
     if all(left[-1] < right[0] for left, right in pairwise(kept)):
         return kept

@@ -1,22 +1,22 @@
-"""Why a job waits, and why it ended: LSF's numbers and sentences where it has them.
+"""Pending reasons and end reasons: LSF's numbers and sentences where it has them.
 
-Also the two errors of the core, by what the caller can do about them.
+The two errors of the core, too, by what the caller can do about them.
 """
 
 from dataclasses import dataclass
 
 
 class Refused(Exception):
-    """The request can't be granted; the message is one sentence for the user."""
+    """Refusal of a request for good; the message is one sentence for the user."""
 
 
 class NotNow(Exception):
-    """The request may be granted later; the message says what it waits for."""
+    """Refusal of a request for now; the message says what it waits for."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingReason:
-    """``hosts`` is how many hosts it stands for; 0 when it is about the job, its queue or its user."""
+    """A pending reason. ``hosts`` are those that it applies to; empty if it is about the job, its queue or its user."""
 
     code: int
     text: str
@@ -46,12 +46,12 @@ GROUP_SLOTS = (602, "One of the user's groups has reached its job slot limit")
 USER_SLOTS_PARALLEL = (603, "The user has not enough job slots for the parallel job")
 GROUP_SLOTS_PARALLEL = (604, "One of the user's groups has not enough job slots for the parallel job")
 NO_SHARE = (699, "The user has no share of the queue any more")
-NAMED_LIMIT = 700  # its sentence names the limit
+NAMED_LIMIT = 700  # the text names the limit
 SPAN = (312, "Not enough hosts to meet the job's spanning requirement")
 HELD_BY_USER = (607, "The job was suspended by the user while pending")
 CLOSED = (1301, "Closed by LSF administrator")
 BUSY = (2001, "Load threshold reached")
-QUEUE_BUSY = (2001, "Load threshold of the queue reached")  # and the load indices
+QUEUE_BUSY = (2001, "Load threshold of the queue reached")  # followed by the load indices
 NO_SLOTS = (1303, "Not enough job slot(s)")
 HOST_WINDOW = (1304, "Dispatch windows closed")
 SLOT_LIMIT = (1305, "Job slot limit reached")
@@ -67,7 +67,7 @@ RECENT_FAILURE = (1314, "Host is avoided for a while after a failed start")
 UNREACHABLE = (1601, "Unable to reach slave batch server")
 RUNNING_EXCLUSIVE = (1322, "Running an exclusive job")
 MEMORY = (2601 + 10, "Job's requirements for reserving resource (mem) not satisfied")
-RESERVING = 2601  # and the resource's number
+RESERVING = 2601  # plus the resource's number
 GPUS = (2601 + 300, "Not enough GPUs on the hosts")
 GPU_TOPOLOGY = (2601 + 301, "Free GPUs are not linked or placed as the job requires")
 GPU_MODE = (2601 + 302, "The host's agent can't set the compute mode of its GPUs")
@@ -106,5 +106,5 @@ TERM_REQUEUE_ADMIN = "TERM_REQUEUE_ADMIN: job killed and requeued by root or LSF
 TERM_RERUNS = "TERM_UNKNOWN: the job was run {} times, and was lost each time."
 TERM_HOST_LOST = "TERM_UNKNOWN: a host of the job was lost."
 
-EXIT_STATUS_KILLED = 130 << 8  # what a shell reports for SIGINT; LSF's usual status after bkill
+EXIT_STATUS_KILLED = 130 << 8  # a shell's status for SIGINT; LSF's usual one after bkill
 EXIT_STATUS_LOST = 127 << 8

@@ -1,7 +1,7 @@
-"""CPU time and memory that attempts use, host by host and in all.
+"""CPU time and memory that attempts use, by host and in all.
 
-Invariants: figures of a job never fall, whoever of its hosts leaves, ends or is lost; what is not reported at the end
-is the last report; an attempt starts from nothing, so a job that runs again is counted anew.
+Invariants: figures of a job never decrease, whichever of its hosts leaves, ends or is lost; a figure that is not
+reported at the end is that of the last report; an attempt starts from 0, so a requeued job is counted anew.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class HostUsage:
-    """What an attempt uses on one host, as last heard."""
+    """Usage of an attempt on one host, as last reported."""
 
     cpu_s: float = 0.0
     memory_mib: int = 0
@@ -23,11 +23,11 @@ class HostUsage:
     memory_mib_mean: float = 0.0
     user_s: float = 0.0  # of cpu_s
     system_s: float = 0.0
-    seconds: float = 0.0  # for how long it was measured; 0: not told
+    seconds: float = 0.0  # duration of the measurement; 0: not reported
 
 
 class JobUsage(NamedTuple):
-    """What an attempt has used on all its hosts. The largest memory of each is taken for the same moment."""
+    """Usage of an attempt on all its hosts. The peaks of memory are added up as if they were simultaneous."""
 
     cpu_s: float = 0.0
     memory_mib_max: int = 0
@@ -37,14 +37,14 @@ class JobUsage(NamedTuple):
 
 
 class Departed(NamedTuple):
-    """What an attempt has used on hosts that it has left."""
+    """Usage of an attempt on hosts that it has left."""
 
     cpu_s: float = 0.0
     user_s: float = 0.0
     system_s: float = 0.0
-    memory_mib_max: int = 0  # of all its hosts together, before the last of these left
-    memory_mib_s: float = 0.0  # the mean on each, times how long
-    seconds: float = 0.0  # how long the longest was measured
+    memory_mib_max: int = 0  # of all hosts together, before the last of these left
+    memory_mib_s: float = 0.0  # sum over hosts of mean times duration
+    seconds: float = 0.0  # longest duration of a measurement
 
 
 NO_ONE = Departed()
@@ -54,7 +54,7 @@ ByHost = Mapping[str, HostUsage]
 
 
 def newer(known: HostUsage | None, said: HostUsage) -> HostUsage:
-    """What a host says now, and of what only grows no less than it said before."""
+    """Newest report of a host, with cumulative figures no less than the last ones."""
     if known is None:
         return said
     return replace(
@@ -69,15 +69,15 @@ def newer(known: HostUsage | None, said: HostUsage) -> HostUsage:
 
 
 def taken(usage: ByHost, said: Iterable[tuple[str, HostUsage]]) -> ByHost:
-    """The figures with what these hosts say now."""
+    """The usage with the newest reports of these hosts."""
     return {**usage, **{host: newer(usage.get(host), one) for host, one in said}}
 
 
 def whole(usage: ByHost, departed: Departed = NO_ONE) -> JobUsage:
-    """Of all hosts together."""
+    """Total usage of all hosts."""
     parts = usage.values()
     run_s = max((one.seconds for one in parts), default=0.0)
-    run_s = max(run_s, departed.seconds)  # the only host that was left may have left before the end was told
+    run_s = max(run_s, departed.seconds)  # all hosts with longer measurements may have left before the end was reported
     mean = sum(one.memory_mib_mean * _part(one.seconds, run_s) for one in parts)
     return JobUsage(
         departed.cpu_s + sum(one.cpu_s for one in parts),
@@ -89,5 +89,5 @@ def whole(usage: ByHost, departed: Departed = NO_ONE) -> JobUsage:
 
 
 def _part(seconds: float, run_s: float) -> float:
-    """The part of a run for which a host was there."""
+    """Part of a run for which a host was measured."""
     return seconds / run_s if seconds and run_s else 1.0

@@ -1,7 +1,7 @@
-"""Time windows: parts of the week in local time. Whether one is open at a moment, and when that changes next.
+"""Time windows: parts of the week in local time; state at a time, and the next change.
 
-Windows follow the clock on the wall: in the weeks in which it is put forward or back they are shorter or longer, a part
-that does not exist is skipped, one that comes twice is open twice.
+Windows follow local time: in weeks with a change to or from summer time they are shorter or longer; a part that does
+not exist is skipped, one that comes twice is open twice.
 """
 
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ from lavad.core.model.policy import Window
 
 NEVER = float("inf")
 WEEK_MINUTES = 7 * 24 * 60
-_LOOK_AHEAD = 8  # days: every boundary of a week comes within them
-_PRECISION_S = 1.0  # offsets of zones change at whole seconds
+_LOOK_AHEAD = 8  # days that contain every boundary of a week
+_PRECISION_S = 1.0  # time zones change at whole seconds
 
 
 def is_open(windows: Sequence[Window], zone: tzinfo, at: float) -> bool:
-    """Is one of these windows open? Without any it always is."""
+    """True if one of these windows is open, or if there are none."""
     if not windows:
         return True
     local = datetime.fromtimestamp(at, zone)
@@ -32,7 +32,7 @@ def _holds(window: Window, minute: int) -> bool:
 
 
 def next_change(windows: Sequence[Window], zone: tzinfo, at: float) -> float:
-    """The first moment after this one at which the windows open or close; NEVER for those that do neither."""
+    """First time after this one at which the windows open or close; NEVER if there is none."""
     if not windows:
         return NEVER
     state = is_open(windows, zone, at)
@@ -43,7 +43,7 @@ def next_change(windows: Sequence[Window], zone: tzinfo, at: float) -> float:
 
 
 def opens_at(groups: Sequence[Sequence[Window]], zone: tzinfo, at: float) -> float:
-    """The first moment from this one on at which each group has an open window; NEVER if there is none in a week."""
+    """First time from this one on at which each group has an open window; NEVER if there is none in a week."""
     until = at + _LOOK_AHEAD * 86400.0
     while at <= until:
         closed = [windows for windows in groups if not is_open(windows, zone, at)]
@@ -54,12 +54,13 @@ def opens_at(groups: Sequence[Sequence[Window]], zone: tzinfo, at: float) -> flo
 
 
 def moment_text(at: float, zone: tzinfo) -> str:
-    """A moment of the near future for people: ``Mon Nov 23 20:00``."""
+    """Text of a time in the near future: ``Mon Nov 23 20:00``."""
     return f"{datetime.fromtimestamp(at, zone):%a %b %e %H:%M}"
 
 
 def _moments(windows: Sequence[Window], zone: tzinfo, at: float) -> list[float]:
-    """Whenever something may change within a week, in order: boundaries of windows, and steps of the zone's clock."""
+    """Times within a week at which the state may change, in order: boundaries of windows, and changes of the UTC
+    offset."""
     today = datetime.fromtimestamp(at, zone).replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
     minutes = {minute % WEEK_MINUTES for window in windows for minute in (window.start, window.end)}
     found = set(_clock_steps(zone, at, at + (_LOOK_AHEAD + 1) * 86400.0))
@@ -74,7 +75,7 @@ def _moments(windows: Sequence[Window], zone: tzinfo, at: float) -> list[float]:
 
 
 def _clock_steps(zone: tzinfo, begin: float, end: float) -> list[float]:
-    """Moments at which the zone's clock is put forward or back; at most one a day is looked for."""
+    """Times at which the zone's UTC offset changes; at most one a day is found."""
     steps = []
     while begin < end:
         low, high = begin, min(begin + 86400.0, end)
@@ -93,13 +94,13 @@ def _offset(zone: tzinfo, at: float) -> timedelta | None:
 
 
 class Calendar:
-    """Remembers until when an answer holds, so that asking often costs a look-up."""
+    """Cache of window states until their next change."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[tuple[Window, ...], tzinfo], tuple[float, float, bool]] = {}
 
     def look(self, windows: tuple[Window, ...], zone: tzinfo, at: float) -> tuple[bool, float]:
-        """Are they open, and when does that change?"""
+        """State of the windows, and the time at which it changes."""
         if not windows:
             return True, NEVER
         since, until, state = self._known.get((windows, zone), (NEVER, NEVER, False))
