@@ -9,6 +9,7 @@ import numpy as np
 
 from lavad.core.apply.resize import is_resizable
 from lavad.core.cluster import Cluster
+from lavad.core.language.dependency import clauses_of
 from lavad.core.language.requirements.rusage import PARTS
 from lavad.core.model import FINAL, HOLDING, JobState, Key
 from lavad.core.model.allocation import tasks_of
@@ -203,6 +204,11 @@ def _check_blocked(array: ArrayRecord) -> None:
 def _check_dependants(cluster: Cluster) -> None:
     waiting = {record.id for record in cluster.jobs.values() if record.terms is not None and record.terms.condition}
     assert set(cluster.dependants.conditions) == waiting, "dependent jobs are indexed wrongly"
+    references: Counter[int] = Counter()
+    for job, condition in cluster.dependants.conditions.items():
+        references[cluster.jobs[job].shared.uid] += sum(1 for _ in clauses_of(condition))
+    for uid in {record.shared.uid for record in cluster.jobs.values()}:
+        assert cluster.dependants.references(uid) == references[uid], f"references of user {uid} are counted wrongly"
     for job in cluster.remembered:
         assert cluster.dependants.is_parent(job), f"job {job} is remembered for nobody"
 

@@ -8,7 +8,8 @@ from lavad.core import commands as c
 from lavad.core.decide.jobs import dependencies
 from lavad.core.language import dependency
 from lavad.core.model.reasons import Refused
-from tests.builders import ANN, Story, a_cluster, a_job
+from lavad.simulator.rebirth import reborn
+from tests.builders import ANN, BOB, Story, a_cluster, a_job
 
 JOBS = 300
 
@@ -42,3 +43,34 @@ def test_a_condition_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     story.do(c.ModifyJob(story.target(waits), a_job(dependency='done("a*")'), ANN, "", frozenset({"dependency"})))
     assert parsed == ['ended("a*")', 'done("a*")']
     assert len(list(dependency.clauses_of(story.cluster.dependants.conditions[waits]))) == JOBS
+
+
+def _refused(story: Story, condition: str) -> None:
+    """It is said so, and neither a job nor a reference comes of it."""
+    before = story.cluster.next_job, len(story.cluster.jobs), story.cluster.dependants.references(ANN.uid)
+    with pytest.raises(Refused, match=f"conditions of waiting jobs of user <ann> would refer to more than {4 * JOBS}"):
+        story.submit(a_job(dependency=condition))
+    assert before == (story.cluster.next_job, len(story.cluster.jobs), story.cluster.dependants.references(ANN.uid))
+
+
+def test_the_conditions_of_a_user_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch of 1,000 jobs that waited for 3,000 others each made three million references to keep."""
+    monkeypatch.setattr(dependencies, "REFERENCES_MAX", 4 * JOBS)
+    story = _with_jobs()
+    waiting = [story.submit(a_job(dependency='ended("a*")')) for _ in range(3)]
+    waiting.append(story.submit(a_job(dependency='ended("a*")', array="1-2")))
+    _refused(story, "ended(1)")
+    _refused(story, 'ended("a*")')
+    _refused(story, 'ended(1) || exit("a*") && done("a*")')
+    story.submit(a_job(dependency="ended(1)", caller=BOB))
+    story.cluster = reborn(story.cluster)
+    _refused(story, "ended(1)")
+    story.kill(waiting[0])
+    story.do(c.ModifyJob(story.target(waiting[1]), a_job(dependency='done("a*")'), ANN, "", frozenset({"dependency"})))
+    last = story.submit(a_job(dependency='ended("a*")'))
+    _refused(story, "ended(1)")
+    story.do(c.ModifyJob(story.target(last), a_job(dependency=""), ANN, "", frozenset({"dependency"})))
+    for parent in range(1, JOBS + 1):
+        story.kill(parent)
+    assert story.cluster.dependants.references(ANN.uid) == JOBS  # done() is never met
+    assert story.cluster.dependants.references(BOB.uid) == 0

@@ -89,7 +89,7 @@ def adapted(cluster: Cluster, shared: Shared, terms: StartConditions | None) -> 
 def adopt(cluster: Cluster, record: Job | ArrayRecord) -> None:
     """Register the job with its parents and its alarms."""
     if record.terms is not None and record.terms.condition is not None:
-        cluster.dependants.add(record.id, record.terms.condition)
+        cluster.dependants.add(record.id, record.shared.uid, record.terms.condition)
     _set_alarms(cluster, record)
 
 

@@ -40,6 +40,8 @@ class Dependants:
         self._watchers: dict[
             int, dict[DependencyKey, dict[int, bool]]
         ] = {}  # parent -> dependant -> True if element by element
+        self._sizes: dict[int, tuple[int, int]] = {}  # dependant -> uid, references to parents
+        self._references: dict[int, int] = {}  # uid -> those of all dependants of the user
 
     def __len__(self) -> int:
         return len(self.conditions)
@@ -56,11 +58,22 @@ class Dependants:
         """Jobs whose conditions refer to this one."""
         return sorted({job for jobs in self._watchers.get(parent, {}).values() for job in jobs})
 
-    def add(self, job: int, condition: Expression) -> None:
-        """Add a pending job with its condition, to be evaluated once in any case."""
+    def references(self, uid: int) -> int:
+        """Number of references to parents in the conditions of all dependants of a user."""
+        return self._references.get(uid, 0)
+
+    def size(self, job: int) -> int:
+        """Number of references to parents in the condition of a dependant; 0 for any other job."""
+        return self._sizes.get(job, (0, 0))[1]
+
+    def add(self, job: int, uid: int, condition: Expression) -> None:
+        """Add a pending job with its owner and condition, to be evaluated once in any case."""
         self.conditions[job] = condition
         self.stirred[job] = None
-        for clause in clauses_of(condition):
+        clauses = list(clauses_of(condition))
+        self._sizes[job] = uid, len(clauses)
+        self._references[uid] = self.references(uid) + len(clauses)
+        for clause in clauses:
             watchers = self._watchers.setdefault(clause.ref.job, {}).setdefault(
                 _MATTERS.get(clause.kind, DependencyKey.END), {}
             )
@@ -72,6 +85,10 @@ class Dependants:
         self.stirred.pop(job, None)
         if condition is None:
             return []
+        uid, size = self._sizes.pop(job)
+        self._references[uid] -= size
+        if not self._references[uid]:
+            del self._references[uid]
         left = []
         for parent in {clause.ref.job for clause in clauses_of(condition)}:
             watchers = self._watchers[parent]

@@ -15,15 +15,20 @@ class Names:
     def __init__(self) -> None:
         self._users: dict[int, _OfUser] = {}
 
-    def find(self, uid: int, name: str, is_prefix: bool, jobs: Iterable[Job | ArrayRecord]) -> list[int]:
-        """Ids of the user's jobs with that name or prefix, ascending; ``jobs``: all jobs."""
+    def find(
+        self, uid: int, name: str, is_prefix: bool, jobs: Iterable[Job | ArrayRecord], most: int | None = None
+    ) -> list[int]:
+        """Ids of the user's jobs with that name or prefix, ascending; ``jobs``: all jobs.
+
+        Of more than ``most`` only some are found, but more than that.
+        """
         known = self._users.get(uid)
         if known is None:
             known = self._users[uid] = _OfUser()
             for record in jobs:
                 if record.shared.uid == uid:
                     known.add(name_of(record.text), record.id)
-        return known.find(name, is_prefix)
+        return known.find(name, is_prefix, most)
 
     def add(self, uid: int, text: bytes, job: int) -> None:
         """Add a job, or its new name."""
@@ -57,13 +62,14 @@ class _OfUser:
             if not ids:
                 del self.ids[name], self.names[bisect_left(self.names, name)]
 
-    def find(self, name: str, is_prefix: bool) -> list[int]:
+    def find(self, name: str, is_prefix: bool, most: int | None) -> list[int]:
+        first = slice(None if most is None else most + 1)
         if not is_prefix:
-            return list(self.ids.get(name, ()))
+            return self.ids.get(name, [])[first]
         found: list[int] = []
         at = bisect_left(self.names, name)
-        while at < len(self.names) and self.names[at].startswith(name):
-            found += self.ids[self.names[at]]
+        while at < len(self.names) and self.names[at].startswith(name) and (most is None or len(found) <= most):
+            found += self.ids[self.names[at]][first]
             at += 1
         return sorted(found)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lavad.core import events as e
 from lavad.core.language.dependency import And, Clause, ConditionKind, Expression, Not, Or, Ref
-from lavad.core.model import FINAL, HOLDING, JobState
+from lavad.core.model import FINAL, HOLDING, JobState, Shared
 from lavad.core.model import reasons as r
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import Refused
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 S = JobState
 MATCHES_MAX = 10_000  # jobs that one name, and a whole condition, may refer to
+REFERENCES_MAX = 100_000  # jobs that the conditions of all waiting jobs of one user may refer to
 EVALUATIONS_MAX = 2000  # in one step; the rest is left to the next one
 _OPERATORS: dict[str, Callable[[int, int], bool]] = {
     ">": operator.gt,
@@ -52,17 +53,55 @@ Column = NDArray[np.bool_]
 # -- references to jobs ----------------------------------------------------------------------------------------------
 
 
-def resolve(cluster: "Cluster", expression: Expression, uid: int, own: Ranges | None) -> Expression:
-    """The condition with ids for names, among the submitter's jobs; ``own``: indices of the dependent array.
+class _Room:
+    """Number of jobs that a condition may still refer to: by itself, and with the user's other waiting jobs."""
+
+    def __init__(self, of_user: int, user: str) -> None:
+        self.of_condition = MATCHES_MAX
+        self.of_user = of_user
+        self.user = user
+
+    @property
+    def left(self) -> int:
+        return max(0, min(self.of_condition, self.of_user))
+
+    def take(self, ref: Ref, jobs: int) -> None:
+        """Take the room of so many jobs.
+
+        Raises:
+            Refused: there is not so much left.
+        """
+        if jobs > self.of_user and self.of_user < self.of_condition:
+            raise Refused(
+                f"Dependency conditions of waiting jobs of user <{self.user}> would refer to more than "
+                f"{REFERENCES_MAX} jobs"
+            )
+        if jobs > MATCHES_MAX:
+            raise Refused(f"{ref.name}: more than {MATCHES_MAX} jobs have that name")
+        if jobs > self.of_condition:
+            raise Refused(f"The dependency condition speaks of more than {MATCHES_MAX} jobs")
+        self.of_condition -= jobs
+        self.of_user -= jobs
+
+
+def resolve(
+    cluster: "Cluster", expression: Expression, shared: Shared, own: Ranges | None, replaced: int = 0
+) -> Expression:
+    """The condition with ids for names, among the submitter's jobs.
+
+    Args:
+        own: indices of the dependent array.
+        replaced: job whose condition it takes the place of.
 
     Raises:
-        Refused: a job does not exist, or is no array where one is needed.
+        Refused: a job does not exist, or is no array where one is needed; or too many are referred to.
     """
-    return _resolve(cluster, expression, uid, own, [MATCHES_MAX])
+    known = cluster.dependants
+    room = _Room(REFERENCES_MAX - known.references(shared.uid) + known.size(replaced), shared.user)
+    return _resolve(cluster, expression, shared.uid, own, room)
 
 
-def _resolve(cluster: "Cluster", expression: Expression, uid: int, own: Ranges | None, room: list[int]) -> Expression:
-    """Resolve one node; ``room``: further jobs that the condition may refer to."""
+def _resolve(cluster: "Cluster", expression: Expression, uid: int, own: Ranges | None, room: _Room) -> Expression:
     match expression:
         case Clause():
             return _resolved(cluster, expression, uid, own, room)
@@ -74,23 +113,10 @@ def _resolve(cluster: "Cluster", expression: Expression, uid: int, own: Ranges |
             return Or(tuple(_resolve(cluster, part, uid, own, room) for part in parts))
 
 
-def _resolved(cluster: "Cluster", clause: Clause, uid: int, own: Ranges | None, room: list[int]) -> Expression:
+def _resolved(cluster: "Cluster", clause: Clause, uid: int, own: Ranges | None, room: _Room) -> Expression:
     ref = clause.ref
-    if ref.job:
-        jobs = [ref.job]
-    else:
-        jobs = cluster.names.find(uid, ref.name, ref.is_prefix, cluster.jobs.values())
-        if cluster.policy.requires_last_dependency:
-            jobs = jobs[-1:]
-        if not jobs and ref.name.isdecimal() and int(ref.name) in cluster.jobs:
-            jobs = [int(ref.name)]  # an id in quotes, and no job has that name
-    if not jobs:
-        raise Refused(f"{ref.name}{'*' if ref.is_prefix else ''}: No matching job found")
-    if len(jobs) > MATCHES_MAX:
-        raise Refused(f"{ref.name}: more than {MATCHES_MAX} jobs have that name")
-    room[0] -= len(jobs)
-    if room[0] < 0:
-        raise Refused(f"The dependency condition speaks of more than {MATCHES_MAX} jobs")
+    jobs = [ref.job] if ref.job else _jobs_named(cluster, ref, uid, room.left)
+    room.take(ref, len(jobs))
     for job in jobs:
         _check(cluster.jobs.get(job), clause, job, own)
     found = tuple(  # by hand: replace() takes three times as long, and there may be thousands
@@ -98,6 +124,19 @@ def _resolved(cluster: "Cluster", clause: Clause, uid: int, own: Ranges | None, 
         for job in jobs
     )
     return found[0] if len(found) == 1 else And(found)
+
+
+def _jobs_named(cluster: "Cluster", ref: Ref, uid: int, most: int) -> list[int]:
+    """The user's jobs of that name; where there are more than ``most``, only some, but more than that."""
+    is_last = cluster.policy.requires_last_dependency
+    jobs = cluster.names.find(uid, ref.name, ref.is_prefix, cluster.jobs.values(), None if is_last else most)
+    if is_last:
+        jobs = jobs[-1:]
+    if not jobs and ref.name.isdecimal() and int(ref.name) in cluster.jobs:
+        jobs = [int(ref.name)]  # an id in quotes, and no job has that name
+    if not jobs:
+        raise Refused(f"{ref.name}{'*' if ref.is_prefix else ''}: No matching job found")
+    return jobs
 
 
 def _check(record: Job | ArrayRecord | None, clause: Clause, job: int, own: Ranges | None) -> None:

@@ -73,14 +73,17 @@ def submit(cluster: Cluster, command: c.SubmitJob, now: float) -> Decision:
     return Decision([JobSubmitted(now, job)], reply=Submitted(job.id, job.shared.queue))
 
 
-def resolved(cluster: Cluster, new: NewJob, indices: Ranges | None = None) -> Expression:
+def resolved(cluster: Cluster, new: NewJob, modified: Job | ArrayRecord | None = None) -> Expression:
     """The dependency condition of a submission with ids for names.
 
     Raises:
         Refused: bad syntax, or a job that does not exist.
     """
-    own = Ranges(new.indices) if new.indices else indices
-    return resolve(cluster, parse(new.dependency or ""), new.shared.uid, own)
+    own = Ranges(new.indices) if new.indices else None
+    if own is None and isinstance(modified, ArrayRecord):
+        own = modified.indices
+    replaced = modified.id if modified is not None else 0
+    return resolve(cluster, parse(new.dependency or ""), new.shared, own, replaced)
 
 
 def priority_of(cluster: Cluster, new: NewJob, caller: c.Caller) -> int:
@@ -135,8 +138,7 @@ def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
     dependency = command.job.dependency if "dependency" in command.fields else None
     condition = None
     if dependency:
-        indices = record.indices if isinstance(record, ArrayRecord) else None
-        condition = resolved(cluster, command.job, indices)
+        condition = resolved(cluster, command.job, record)
         if waits_for_itself(cluster.dependants.conditions, record.id, condition):
             raise Refused(f"Job <{record.id}> would wait for itself")
     shared = fitted(cluster, command.job.shared, queue, command.asked)
