@@ -1,4 +1,4 @@
-"""The life of a job: every pair of state and event, and a way out of every state."""
+"""State machine of a job: every pair of state and event, and a way out of every state."""
 
 from typing import get_args
 
@@ -16,7 +16,7 @@ EVENTS = get_args(events.Event)
 @pytest.mark.parametrize("state", JobState)
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.__name__)
 def test_each_pair_is_decided(state: JobState, event: type) -> None:
-    """An event takes a job just where the table says; any other state is an error that names both."""
+    """An event is legal exactly where the table says; any other state is an error that names both."""
     targets = TRANSITIONS.get((state, event), frozenset())
     assert is_allowed(state, event) == bool(targets)
     for target in set(JobState) - targets:
@@ -27,13 +27,13 @@ def test_each_pair_is_decided(state: JobState, event: type) -> None:
 
 
 def _like(event: type) -> object:
-    """An event of that type whose fields are not looked at."""
+    """Make an event of that type with arbitrary fields."""
     made: object = event(**dict.fromkeys(event.__annotations__))
     return made
 
 
 def test_ended_is_ended() -> None:
-    """No event meets a job in a final state, but for the wish that it runs again."""
+    """No event is legal in a final state, except the requeue."""
     assert {event for state, event in TRANSITIONS if state in FINAL} == {events.JobRevived}
 
 
@@ -49,13 +49,13 @@ def test_every_state_has_a_way_out(state: JobState) -> None:
 
 @pytest.mark.parametrize("state", sorted(HOLDING))
 def test_whatever_holds_hosts_can_end_and_wait_again(state: JobState) -> None:
-    """So no failure leaves a job where it is."""
+    """So no failure leaves a job stuck."""
     assert TRANSITIONS[state, events.JobFinished] == FINAL
     assert TRANSITIONS[state, events.JobRequeued] == WAITING
 
 
 def test_the_named_unions_divide_the_states() -> None:
-    """Each state waits, holds hosts, or is over."""
+    """Each state is pending, holds hosts, or is final."""
     assert set(JobState) == WAITING | HOLDING | FINAL
     assert not WAITING & HOLDING
     assert not HOLDING & FINAL

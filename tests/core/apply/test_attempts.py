@@ -1,4 +1,4 @@
-"""What happens to one dispatch: staged everywhere before it is launched, ended as a whole, never beside a later one."""
+"""One dispatch of a job: staged on all hosts before the launch, ended as a whole, never beside a later attempt."""
 
 from collections.abc import Callable
 
@@ -31,7 +31,7 @@ def running(story: Story, **job: object) -> Key:
 
 
 def test_one_host_gets_one_order(story: Story) -> None:
-    """Stage and launch travel together when there is nobody to wait for."""
+    """Stage and launch are one order if there is no other host to wait for."""
     story.submit(a_job())
     (order,) = story.plan()
     assert isinstance(order, StageOrder)
@@ -39,7 +39,7 @@ def test_one_host_gets_one_order(story: Story) -> None:
 
 
 def test_launch_waits_for_every_host(story: Story) -> None:
-    """All or nothing: the last host's word sends the launch to all."""
+    """All or nothing: the last host's report sends the launch to all."""
     job = story.submit(each())
     assert kinds(story.plan()) == [("stage", "n1"), ("stage", "n2")]
     key = story.key(job)
@@ -50,7 +50,7 @@ def test_launch_waits_for_every_host(story: Story) -> None:
 
 
 def test_a_command_of_the_lead_host_is_launched_there_only(story: Story) -> None:
-    """The others are ready for tasks that the command starts."""
+    """The other hosts are staged for tasks that the command starts."""
     job = story.submit(a_job(8))
     story.plan()
     story.staged("n2", story.key(job))
@@ -58,7 +58,7 @@ def test_a_command_of_the_lead_host_is_launched_there_only(story: Story) -> None
 
 
 def test_a_host_that_does_not_answer_is_avoided(story: Story) -> None:
-    """Staging is given up after its time: everyone releases, the job waits again, and goes elsewhere."""
+    """Staging is given up after its timeout: all hosts release, the job is pending again, and avoids the host."""
     story.join(a_host("n3"))
     job = story.submit(each())
     story.plan()
@@ -74,7 +74,7 @@ def test_a_host_that_does_not_answer_is_avoided(story: Story) -> None:
 
 
 def test_staging_that_fails_twice_is_given_up_once(story: Story) -> None:
-    """Both hosts fall silent in the same moment as the deadline passes."""
+    """Both hosts fall silent in the tick of the staging deadline."""
     job = story.submit(each())
     story.plan()
     story.wait(100)
@@ -95,7 +95,7 @@ def test_a_killed_job_never_begins(story: Story) -> None:
 
 @pytest.mark.parametrize("number", [2, 9, 15])
 def test_a_signal_that_ends_jobs_ends_one_that_is_staged(story: Story, number: int) -> None:
-    """Nothing is there to be signalled, and nothing may begin afterwards."""
+    """There is no process to signal, and none may start afterwards."""
     job = story.submit(each())
     story.plan()
     story.do(c.SignalJob(story.target(job), number, ROOT))
@@ -103,7 +103,7 @@ def test_a_signal_that_ends_jobs_ends_one_that_is_staged(story: Story, number: i
 
 
 def test_a_kill_survives_a_refused_order(story: Story) -> None:
-    """The order was too old when it came; the job is not tried again, because it was killed meanwhile."""
+    """The order came too late; the job is not requeued, because it was killed meanwhile."""
     job = story.submit(a_job())
     story.plan()
     story.kill(job)
@@ -113,7 +113,7 @@ def test_a_kill_survives_a_refused_order(story: Story) -> None:
 
 
 def test_a_refused_job_waits_again(story: Story) -> None:
-    """On a host whose fault it is nothing is tried for a while."""
+    """A host that is at fault is avoided for a while."""
     job = story.submit(a_job())
     story.plan()
     story.refused("n1", story.key(job), host_fault=True)
@@ -124,7 +124,7 @@ def test_a_refused_job_waits_again(story: Story) -> None:
 
 @pytest.mark.parametrize("state", [S.RUN, S.USUSP])
 def test_a_late_refusal_does_not_end_what_runs(story: Story, state: JobState) -> None:
-    """A repeated order was refused as too old; the first one has long been carried out."""
+    """A repeated order was refused as outdated; the first one was carried out long ago."""
     key = story.run(a_job())
     if state is S.USUSP:
         story.do(c.StopJob(story.target(key.job), ROOT))
@@ -133,7 +133,7 @@ def test_a_late_refusal_does_not_end_what_runs(story: Story, state: JobState) ->
 
 
 def test_an_old_word_changes_nothing(story: Story) -> None:
-    """What an agent says of an attempt that has been given up does not touch the next."""
+    """A report about an attempt that was given up does not affect the next one."""
     job = story.submit(a_job())
     story.plan()
     old = story.key(job)
@@ -145,7 +145,7 @@ def test_an_old_word_changes_nothing(story: Story) -> None:
 
 
 def test_repeated_ends_count_once(story: Story) -> None:
-    """The second is only answered, so that the agent may forget."""
+    """The second report is only answered, so that the agent may forget."""
     key = story.run(a_job())
     story.finished("n1", key, 3 << 8)
     again = story.finished("n1", key, 3 << 8)
@@ -154,7 +154,7 @@ def test_repeated_ends_count_once(story: Story) -> None:
 
 
 def test_shares_are_free_when_the_host_says_so(story: Story) -> None:
-    """Not when the job ends."""
+    """They are not free when the job ends."""
     key = story.run(a_job(4))
     story.finished("n1", key, released=False)
     assert story.state(key.job) is S.DONE
@@ -165,7 +165,7 @@ def test_shares_are_free_when_the_host_says_so(story: Story) -> None:
 
 
 def test_a_repeated_job_waits_for_what_is_left_of_it(story: Story) -> None:
-    """A part of it fails, the job's end is told; it begins again only when the other host has released."""
+    """A part fails, then the job's end is reported; the next attempt starts only when the other host has released."""
     key = running(story, rerunnable=True)
     assert ("signal", "n1") in kinds(story.finished("n2", key, 9, released=False).orders)
     story.finished("n1", key, 9)
@@ -178,7 +178,7 @@ def test_a_repeated_job_waits_for_what_is_left_of_it(story: Story) -> None:
 
 @pytest.mark.parametrize("number", [0, 9, 15])
 def test_a_job_that_waits_for_its_last_host_can_be_killed(story: Story, number: int) -> None:
-    """It is over at once; the host is told when it comes back."""
+    """The job ends at once; the host is told when it is back."""
     key = running(story, rerunnable=True)
     story.finished("n2", key, 9, released=False)
     story.finished("n1", key, 9)
@@ -192,7 +192,7 @@ def test_a_job_that_waits_for_its_last_host_can_be_killed(story: Story, number: 
 
 
 def test_a_job_that_may_not_be_repeated_is_over_with_its_lead_host(story: Story) -> None:
-    """The lead host has lost it: EXIT, and the other is told to release."""
+    """The lead host has lost it: EXIT, and the other host is told to release."""
     key = running(story)
     orders = story.back("n1")
     assert story.state(key.job) is S.EXIT
@@ -209,14 +209,14 @@ def test_a_lost_part_ends_the_whole(story: Story) -> None:
 
 
 def test_a_part_that_ends_well_is_just_over(story: Story) -> None:
-    """A worker has nothing more to do; the job goes on."""
+    """A task host has nothing more to do; the job goes on."""
     key = running(story)
     assert story.finished("n2", key, 0).orders == [ForgetOrder("n2", key)]
     assert story.state(key.job) is S.RUN
 
 
 def test_a_part_lost_before_the_launch_takes_nothing_with_it(story: Story) -> None:
-    """The host has staged and lost it; the job never ran, so it waits again although it may not be repeated."""
+    """The host has staged and lost it; the job never ran, so it is requeued although it is not rerunnable."""
     job = story.submit(each())
     story.plan()
     story.staged("n1", story.key(job))
@@ -226,7 +226,7 @@ def test_a_part_lost_before_the_launch_takes_nothing_with_it(story: Story) -> No
 
 
 def test_half_a_launch_is_undone_first(story: Story) -> None:
-    """The lead refuses to launch; the other may run: the job waits again when that has ended, and not before."""
+    """The lead host refuses the launch, the other may run its part: the job is requeued when that has ended."""
     job = story.submit(each())
     story.plan()
     key = story.key(job)
@@ -252,7 +252,7 @@ def test_a_doomed_job_is_not_launched_after_all(story: Story) -> None:
 
 
 def test_a_missed_launch_is_repeated(story: Story) -> None:
-    """The session broke under it."""
+    """The session broke after the order was sent."""
     job = story.submit(each())
     story.plan()
     key = story.key(job)
@@ -262,7 +262,7 @@ def test_a_missed_launch_is_repeated(story: Story) -> None:
 
 
 def test_a_silent_lead_host_makes_the_job_unknown(story: Story) -> None:
-    """Nothing is assumed; when the host speaks again all is as before."""
+    """Nothing is assumed; when the host is heard again all is as before."""
     key = story.run(a_job())
     story.now += 20
     story.hear("n2")
@@ -275,7 +275,7 @@ def test_a_silent_lead_host_makes_the_job_unknown(story: Story) -> None:
 
 
 def test_killed_while_unknown_ends_when_the_host_returns(story: Story) -> None:
-    """ZOMBI until then, whatever happens elsewhere."""
+    """The job is in ZOMBI until then, whatever happens on other hosts."""
     key = story.run(a_job(rerunnable=True))
     story.wait(20)
     story.kill(key.job)
@@ -285,7 +285,7 @@ def test_killed_while_unknown_ends_when_the_host_returns(story: Story) -> None:
 
 
 def test_a_kill_is_sent_again_whatever_was_sent_after_it(story: Story) -> None:
-    """The session swallowed it, and a stop came later; at the next hello it is the kill that counts."""
+    """The kill was lost with the session, and a stop came later; at the next hello the kill is sent."""
     key = story.run(a_job())
     story.kill(key.job)
     story.do(c.StopJob(story.target(key.job), ROOT))
@@ -329,7 +329,7 @@ def test_a_forced_kill_does_not_wait_for_hosts(story: Story) -> None:
     ("rerunnable", "state"), [(True, S.PEND), (False, S.EXIT)], ids=["rerunnable", "not rerunnable"]
 )
 def test_an_end_that_nobody_saw_is_no_end_of_a_rerunnable_job(story: Story, rerunnable: bool, state: S) -> None:
-    """Its host went down, or what kept it there was killed: it is run again, unless it was being killed anyway."""
+    """The host went down, or the shepherd was killed: the job is requeued, unless it was being killed anyway."""
     key, killed = story.run(a_job(rerunnable=rerunnable)), story.run(a_job(rerunnable=rerunnable))
     story.kill(killed.job)
     for lost in (key, killed):
@@ -360,7 +360,7 @@ def test_the_end_names_who_brought_it(story: Story) -> None:
 
 @pytest.mark.parametrize("how", ["hello", "heard"])
 def test_a_doomed_job_is_ended_when_its_lead_host_comes_back(story: Story, how: str) -> None:
-    """The lead was silent when the other part was lost; it is told to end what it still runs."""
+    """The lead host was silent when the other part was lost; it is told to end what it still runs."""
     key = running(story)
     story.now += 20
     story.hear("n2")
@@ -384,7 +384,7 @@ def test_a_doomed_job_is_ended_when_its_lead_host_comes_back(story: Story, how: 
     ],
 )
 def test_an_attempt_named_twice_counts_once(story: Story, word: Callable[[Key], c.AgentReport]) -> None:
-    """A hello that holds an attempt two times is an agent's mistake, or its malice, and not the master's end."""
+    """A hello that names an attempt twice must not stop the master."""
     job = story.submit(a_job())
     story.plan()
     key = story.key(job)
@@ -393,7 +393,7 @@ def test_an_attempt_named_twice_counts_once(story: Story, word: Callable[[Key], 
 
 
 def test_a_host_speaks_of_itself_alone(story: Story) -> None:
-    """What one that has no part in a job says of its use is not counted."""
+    """A report of usage from a host without a share of the job is ignored."""
     key = story.run(a_job())
     observe(story.cluster, "n2", ((key, HostUsage(cpu_s=1e9)),))
     observe(story.cluster, "n1", ((key, HostUsage(cpu_s=5.0)),))

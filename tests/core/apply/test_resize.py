@@ -1,4 +1,4 @@
-"""A changing allocation: what it counts for, and what its shares come to."""
+"""Resizing of allocations: usage that is charged, and sums of shares."""
 
 from lavad.core import commands as c
 from lavad.core.model import HostShare, RoleRequest
@@ -33,7 +33,7 @@ def test_slots_times_seconds_are_what_was_held() -> None:
 
 
 def test_growing_and_shrinking_undo_each_other() -> None:
-    """What an allocation is given can be taken again, and what it gives up is what it had more."""
+    """Shrinking takes back what growing added, and the difference of both allocations is what was given up."""
     small = (HostShare("h1", 2, 100, (), (2,)),)
     more = (HostShare("h1", 1, 0, (), (1,)), HostShare("h2", 2, 100, (), (2,)))
     large = grown(small, more)
@@ -43,7 +43,7 @@ def test_growing_and_shrinking_undo_each_other() -> None:
 
 
 def test_the_newest_hosts_are_given_up_first_and_the_lead_host_stays() -> None:
-    """Down to the least that the job can do with; where tasks have devices only whole hosts."""
+    """Down to the job's minimum; tasks with GPUs are released by whole hosts only."""
     shares = tuple(HostShare(f"h{number}", 2, 100, (), (2,)) for number in (1, 2, 3))
     assert [(one.host, one.slots) for one in could_give(shares, ROLE, 3)] == [("h2", 1), ("h3", 2)]
     assert tasks_of(could_give(shares, ROLE, 100)) == 4
@@ -54,7 +54,7 @@ def test_the_newest_hosts_are_given_up_first_and_the_lead_host_stays() -> None:
 
 
 def test_a_plan_that_would_make_a_job_too_small_is_not_carried_out() -> None:
-    """It may be older than the cluster: what would be left is looked at again."""
+    """The plan may be older than the cluster's state: the remaining size is checked again."""
     story = Story(a_host("n1", 2), a_host("n2", 2))
     key = story.run(a_job(tasks_min=2, tasks_max=4, resizable=True))
     lead, last = story.cluster.attempts[key].allocation

@@ -1,4 +1,4 @@
-"""Advance reservations: who may make them, whom they keep off, and what happens when they begin and end."""
+"""Advance reservations: rights to create them, capacity that they take from other jobs, their begin and end."""
 
 from dataclasses import replace
 
@@ -25,20 +25,20 @@ def one_host(slots: int = 4, **facts: int) -> Story:
 
 
 def later(story: Story, seconds: float) -> Outcome:
-    """Time goes on, and all hosts are heard."""
+    """Advance the time; all hosts are heard."""
     story.now += seconds
     story.hear(*story.cluster.hosts)
     return story.do(c.Tick())
 
 
 def reasons(story: Story, job: int) -> list[str]:
-    """Why the job waits."""
+    """Pending reasons of the job."""
     return [one.text for one in explain(story.cluster, story.cluster.jobs[job], 0, story.now)]
 
 
 class TestMaking:
     def test_the_first_of_a_user_is_number_0_and_numbers_are_not_used_again(self) -> None:
-        """Names are the holder and a number, so that old words about one never mean another."""
+        """Names are the holder and a number, so that an old name never denotes another reservation."""
         story = one_host()
         assert story.reserve(1).name == "ann#0"
         assert story.reserve(1, users=("bob", "ann")).name == "bob#0"
@@ -50,14 +50,14 @@ class TestMaking:
         )
 
     def test_a_name_of_its_own(self) -> None:
-        """-N; and no two have the same."""
+        """-N; names are unique."""
         story = one_host()
         assert story.reserve(1, name="course").name == "course"
         with pytest.raises(Refused, match="already exists"):
             story.reserve(1, name="course")
 
     def test_slots_are_taken_in_the_order_of_hosts(self) -> None:
-        """So many slots, the first hosts first."""
+        """The first hosts come first, until the number is reached."""
         story = a_cluster(a_host("n1"), a_host("n2"))
         assert story.reserve(6, hosts=("n2", "n1")).hosts == (("n2", 4), ("n1", 2))
         assert story.reserve(2).hosts == (("n1", 2),)
@@ -70,7 +70,7 @@ class TestMaking:
             story.reserve(2, select="select[maxmem>100000]")
 
     def test_no_more_than_there_is_beside_others(self) -> None:
-        """Refused with how much there would be; another time is no conflict."""
+        """The refusal says how many there would be; another time is no conflict."""
         story = one_host()
         story.reserve(3, begin=0, end=HOUR)
         with pytest.raises(Refused, match="asks for 2 slots; 1 are not reserved"):
@@ -78,14 +78,14 @@ class TestMaking:
         assert story.reserve(4, begin=HOUR, end=2 * HOUR).slots == 4
 
     def test_the_most_that_is_reserved_at_one_moment_counts(self) -> None:
-        """Two that follow each other need room only once; a third beside both needs what is left."""
+        """Two in succession need slots only once; a third one beside both gets the rest."""
         story = one_host()
         story.reserve(3, begin=0, end=HOUR)
         story.reserve(3, begin=HOUR, end=2 * HOUR)
         assert story.reserve(1, begin=0, end=2 * HOUR).hosts == (("n1", 1),)
 
     def test_recurring_ones_meet_single_ones(self) -> None:
-        """A single reservation in three weeks meets the window of that day."""
+        """A one-time reservation in three weeks conflicts with the window of that day."""
         story = one_host()
         story.reserve(3, windows=(MONDAY_AFTERNOON,))
         later = 21 * 24 * HOUR
@@ -94,7 +94,7 @@ class TestMaking:
         assert story.reserve(2, begin=later + 5 * HOUR, end=later + 6 * HOUR).slots == 2
 
     def test_whole_hosts(self) -> None:
-        """-unit host: hosts of which nothing is reserved; all slots of them."""
+        """-unit host: hosts without other reservations; all their slots."""
         story = a_cluster(a_host("n1"), a_host("n2"))
         story.reserve(1, hosts=("n1",))
         assert story.reserve(1, is_whole=True).hosts == (("n2", 4),)
@@ -102,7 +102,7 @@ class TestMaking:
             story.reserve(1, is_whole=True)
 
     def test_times_that_make_no_sense(self) -> None:
-        """It ends after it begins, and not in the past."""
+        """It must end after it begins, and not in the past."""
         story = one_host()
         with pytest.raises(Refused, match="before it ends"):
             story.reserve(1, begin=HOUR, end=HOUR)
@@ -110,7 +110,7 @@ class TestMaking:
             story.reserve(1, begin=-2 * HOUR, end=-HOUR)
 
     def test_users_need_a_rule(self) -> None:
-        """Administrators may; others as far as lsb.resources says: hosts and windows."""
+        """Administrators may create any; other users what lsb.resources allows: hosts and windows."""
         rule = ReservationRule("r", Names(False, frozenset({"ann"})), Names(False, frozenset({"n1"})))
         story = a_cluster(policy=Policy(reservation_rules=(rule,)))
         with pytest.raises(Refused, match="permission denied"):
@@ -122,7 +122,7 @@ class TestMaking:
             story.do(c.RemoveReservation("ann#0", BOB))
 
     def test_a_rule_with_windows(self) -> None:
-        """Begin and end must be in one."""
+        """Begin and end must be in one window."""
         rule = ReservationRule("r", Names(False, frozenset({"ann"})), windows=(MONDAY_AFTERNOON,))
         story = a_cluster(policy=Policy(reservation_rules=(rule,)))
         with pytest.raises(Refused, match="permission denied"):
@@ -132,7 +132,7 @@ class TestMaking:
 
 class TestKeepingOff:
     def test_while_it_holds_others_have_what_is_left(self) -> None:
-        """Of four slots three are set apart."""
+        """Three of four slots are reserved."""
         story = one_host()
         story.reserve(3)
         first, second = story.submit(a_job(caller=BOB)), story.submit(a_job(caller=BOB))
@@ -141,7 +141,7 @@ class TestKeepingOff:
         assert reasons(story, second) == [r.RESERVED[1]]
 
     def test_its_jobs_have_its_slots_and_no_others(self) -> None:
-        """With -U, as many as there are in it."""
+        """-U: as many as it has there."""
         story = one_host()
         name = story.reserve(2).name
         jobs = [story.submit(a_job(reservation=name)) for _ in range(3)]
@@ -150,7 +150,7 @@ class TestKeepingOff:
         assert reasons(story, jobs[2]) == [r.NO_SLOTS[1]]
 
     def test_a_job_without_run_limit_does_not_start_before_it(self) -> None:
-        """It would never end."""
+        """Without a run limit it would not end before."""
         story = one_host()
         story.reserve(4, begin=HOUR, end=2 * HOUR)
         endless, long, short = (story.submit(a_job(run_limit_s=limit)) for limit in (0, 4000, 3600))
@@ -171,7 +171,7 @@ class TestKeepingOff:
         assert (story.state(long), story.state(short)) == (JobState.PEND, JobState.STAGING)
 
     def test_it_begins_by_the_clock_even_without_a_tick(self) -> None:
-        """No pass starts a job on reserved slots because nobody looked at the clock before."""
+        """A pass respects a reservation that has begun since the last tick."""
         story = one_host()
         story.reserve(4, begin=HOUR, end=2 * HOUR)
         job = story.submit(a_job(run_limit_s=60))
@@ -180,7 +180,7 @@ class TestKeepingOff:
         assert story.state(job) is JobState.PEND
 
     def test_others_start_when_it_is_over(self) -> None:
-        """Those that waited for the end."""
+        """Jobs that waited for the end start."""
         story = one_host()
         story.reserve(4)
         job = story.submit(a_job())
@@ -191,7 +191,7 @@ class TestKeepingOff:
         assert not story.cluster.reserved
 
     def test_its_jobs_wait_for_the_beginning(self) -> None:
-        """And say so."""
+        """The pending reason says so."""
         story = one_host()
         name = story.reserve(4, begin=HOUR, end=2 * HOUR).name
         job = story.submit(a_job(reservation=name))
@@ -202,7 +202,7 @@ class TestKeepingOff:
         assert story.state(job) is JobState.STAGING
 
     def test_its_jobs_start_whatever_their_run_limit(self) -> None:
-        """They are ended with it."""
+        """They are killed at its end."""
         story = one_host()
         name = story.reserve(4).name
         job = story.submit(a_job(reservation=name, run_limit_s=100_000))
@@ -210,7 +210,7 @@ class TestKeepingOff:
         assert story.state(job) is JobState.STAGING
 
     def test_nothing_runs_in_one_of_the_system(self) -> None:
-        """And no job can be submitted to it."""
+        """No job can be submitted to it."""
         story = one_host()
         name = story.reserve(kind=ReservationKind.SYSTEM, users=(), is_whole=True).name
         job = story.submit(a_job())
@@ -228,7 +228,7 @@ class TestKeepingOff:
         assert (story.where(jobs[0]), story.state(jobs[1])) == (["n2"], JobState.PEND)
 
     def test_queues_that_may_stay(self) -> None:
-        """-q: their jobs use the hosts until it begins."""
+        """-q: jobs of these queues use the hosts until it begins."""
         story = one_host()
         story.reserve(4, begin=HOUR, end=2 * HOUR, queues=("idle",))
         normal, idle = story.submit(a_job()), story.submit(a_job(queue="idle"))
@@ -236,7 +236,7 @@ class TestKeepingOff:
         assert (story.state(normal), story.state(idle)) == (JobState.PEND, JobState.STAGING)
 
     def test_recurring(self) -> None:
-        """Each week again, except where it is disabled."""
+        """It recurs every week, except when it is disabled."""
         story = one_host()
         story.reserve(4, windows=(MONDAY_AFTERNOON,))
         job = story.submit(a_job(run_limit_s=600))
@@ -251,7 +251,7 @@ class TestKeepingOff:
 
 class TestRights:
     def test_only_its_users(self) -> None:
-        """And only of one that is there."""
+        """Others are refused, as is a name that does not exist."""
         story = one_host()
         name = story.reserve(1).name
         for job, what in ((a_job(caller=BOB, reservation=name), "not for bob"), (a_job(reservation="x#1"), "No such")):
@@ -259,7 +259,7 @@ class TestRights:
                 story.submit(job)
 
     def test_members_of_its_groups(self) -> None:
-        """-g."""
+        """-g: group members may use it."""
         groups = {"team": Names(False, frozenset({"bob"}))}
         story = a_cluster(policy=Policy(user_groups=groups))
         name = story.reserve(1, users=("team",), kind=ReservationKind.GROUP).name
@@ -271,7 +271,7 @@ class TestRights:
 
 class TestTheEnd:
     def test_a_closed_one_ends_its_jobs(self) -> None:
-        """With the deadline as the reason; the job has the usual time to end."""
+        """The kill has the deadline as its reason, and the usual sequence."""
         story = one_host()
         name = story.reserve(2).name
         key = story.run(a_job(reservation=name))
@@ -281,7 +281,7 @@ class TestTheEnd:
         assert name not in story.cluster.reserved.by_name
 
     def test_of_a_recurring_one_jobs_are_ended_each_time(self) -> None:
-        """It stays, and its next jobs wait for the next time."""
+        """The reservation stays, and its next jobs wait for the next occurrence."""
         story = one_host()
         name = story.reserve(2, windows=(MONDAY_AFTERNOON,)).name
         later(story, HOUR)
@@ -291,7 +291,7 @@ class TestTheEnd:
         assert name in story.cluster.reserved.by_name
 
     def test_jobs_of_an_open_one_go_on_and_others_are_freed_of_it(self) -> None:
-        """What waits for it is scheduled like any other."""
+        """Its pending jobs are scheduled like any other."""
         story = one_host()
         name = story.reserve(1, is_open=True).name
         key = story.run(a_job(reservation=name))
@@ -312,7 +312,7 @@ class TestTheEnd:
         assert story.state(job) in (JobState.EXIT, JobState.PEND)
 
     def test_deleted_while_jobs_run(self) -> None:
-        """Only with force; then they are like any others."""
+        """Only with -f; then the jobs are like any others."""
         story = one_host()
         name = story.reserve(2).name
         key = story.run(a_job(reservation=name))
@@ -324,7 +324,7 @@ class TestTheEnd:
         assert story.job(key.job).shared.request.reservation == ""
 
     def test_deleted_while_jobs_wait(self) -> None:
-        """They go on waiting, and say for what."""
+        """They stay pending, and the reason says so."""
         story = one_host()
         name = story.reserve(2, begin=HOUR, end=2 * HOUR).name
         job = story.submit(a_job(reservation=name))
@@ -336,7 +336,7 @@ class TestTheEnd:
 
 class TestChanging:
     def test_longer_and_shorter(self) -> None:
-        """Its jobs live as long."""
+        """Its jobs are killed at the new end."""
         story = one_host()
         name = story.reserve(2).name
         key = story.run(a_job(reservation=name))
@@ -347,7 +347,7 @@ class TestChanging:
         assert story.cluster.attempts[key].kill_reason
 
     def test_not_over_others(self) -> None:
-        """Refused as a whole."""
+        """The change is refused as a whole."""
         story = one_host()
         name = story.reserve(3).name
         story.reserve(3, begin=HOUR, end=2 * HOUR)
@@ -355,7 +355,7 @@ class TestChanging:
             story.do(c.ChangeReservation(name, ROOT, times=ReservationTimes(0.0, BEGIN + 2 * HOUR)))
 
     def test_the_beginning_of_what_has_begun_stays(self) -> None:
-        """As in LSF."""
+        """It can't be changed, as in LSF."""
         story = one_host()
         name = story.reserve(3).name
         with pytest.raises(Refused, match="is active"):
@@ -390,7 +390,7 @@ class TestChanging:
 
 class TestMakingRoom:
     def test_who_is_there_is_suspended_when_the_slots_are_needed(self) -> None:
-        """As few as will do, and only when a job of the reservation waits."""
+        """As few jobs as suffice, and only when a job of the reservation is pending."""
         story = one_host()
         old = story.run(a_job(2, caller=BOB))
         new = story.run(a_job(2, caller=BOB))
@@ -418,7 +418,7 @@ class TestMakingRoom:
         assert (story.state(old.job), story.state(job)) == (JobState.RUN, JobState.PEND)
 
     def test_nobody_preempts_into_it(self) -> None:
-        """A queue that may preempt others may not have what is set apart, either."""
+        """A preemptive queue gets no reserved slots either."""
         policy = Policy()
         queues = tuple(
             replace(one, preempts=(("idle", 0),)) if one.name == "priority" else replace(one, is_preemptable=True)

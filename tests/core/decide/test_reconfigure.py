@@ -1,4 +1,4 @@
-"""New rules while jobs run, and queues that administrators close and inactivate."""
+"""Reconfiguration while jobs run, and queues that administrators close and inactivate."""
 
 from dataclasses import replace
 from typing import Any
@@ -23,17 +23,17 @@ def a_story(*hosts: Any, policy: Policy = PLAIN) -> Story:
 
 
 def reconfigure(story: Story, **changes: Any) -> None:
-    """The plain policy with these changes."""
+    """Apply the plain policy with these changes."""
     story.do(c.Reconfigure(replace(PLAIN, **changes)))
 
 
 def rule(story: Story, queue: str, action: c.QueueAction, caller: c.Caller = ROOT) -> None:
-    """What badmin asks."""
+    """Issue badmin's command on a queue."""
     story.do(c.RuleQueue(queue, action, caller, "because"))
 
 
 def test_slots_of_hosts_follow_the_files() -> None:
-    """MXJ below what runs: jobs go on and no other starts, elsewhere others do; above: those that wait start."""
+    """MXJ below the running slots: jobs go on, none starts there, others start elsewhere; above: pending jobs start."""
     story = a_story(a_host("n1", 4), a_host("n2", 1))
     first = [story.run(a_job()) for _ in range(4)]
     reconfigure(story, host_rules={"n1": HostRule(slots=2)})
@@ -54,7 +54,7 @@ def test_slots_of_hosts_follow_the_files() -> None:
 
 
 def test_a_host_that_joins_later_gets_its_row() -> None:
-    """By name, by model, by default; what the agent offers is kept for other rules."""
+    """By name, by model, by default; the offered facts are kept for later reconfigurations."""
     rules = {
         "n2": HostRule(slots=3, resources=frozenset({"ib"})),
         "big": HostRule(slots=7),
@@ -72,7 +72,7 @@ def test_a_host_that_joins_later_gets_its_row() -> None:
 
 
 def test_a_host_that_the_files_take_out_of_service() -> None:
-    """server 0: what runs goes on, and nothing starts there."""
+    """server 0: running jobs go on, none starts there."""
     story = a_story()
     key = story.run(a_job())
     reconfigure(story, host_rules={"n1": HostRule(is_server=False)})
@@ -85,7 +85,7 @@ def test_a_host_that_the_files_take_out_of_service() -> None:
 
 
 def test_jobs_of_a_removed_queue_are_kept() -> None:
-    """They run on; those that wait neither start nor get lost, and no others are taken."""
+    """Running ones go on; pending ones neither start nor get lost, and no others are accepted."""
     story = a_story()
     running = story.run(a_job(queue="other"))
     waiting = story.submit(a_job(queue="other"))
@@ -102,7 +102,7 @@ def test_jobs_of_a_removed_queue_are_kept() -> None:
 
 
 def test_a_removed_queue_is_shut_whatever_was_done_to_it() -> None:
-    """Opened by hand once, it takes no jobs all the same, and can't be opened until a file has it again."""
+    """After a badmin qopen it still accepts no jobs, and can't be opened until a file defines it again."""
     story = a_story()
     story.do(c.RuleQueue("other", c.QueueAction.OPEN, ROOT))
     waiting = story.submit(a_job(queue="other"))
@@ -119,7 +119,7 @@ def test_a_removed_queue_is_shut_whatever_was_done_to_it() -> None:
 
 
 def test_a_master_that_starts_without_a_queue_keeps_its_jobs() -> None:
-    """The files were changed while no master ran: the jobs wait in a queue that is only a name."""
+    """The files were changed while no master ran: the jobs are pending in a queue of which only the name is known."""
     story = a_story()
     waiting = story.submit(a_job(queue="other"))
     old = story.cluster
@@ -138,7 +138,7 @@ def test_a_master_that_starts_without_a_queue_keeps_its_jobs() -> None:
 
 
 def test_jobs_that_wait_are_sorted_anew() -> None:
-    """An order by run limits puts jobs into other buckets than an order by submission."""
+    """An order by run limits needs other buckets than an order by submission."""
     story = a_story()
     whole = story.run(a_job(4))
     jobs = [story.submit(a_job(4, run_limit_s=limit)) for limit in (9000, 60)]
@@ -151,7 +151,7 @@ def test_jobs_that_wait_are_sorted_anew() -> None:
 
 
 def test_closed_and_inactive_queues() -> None:
-    """A closed queue takes nothing, an inactive one starts nothing, whatever the files are read again to say."""
+    """A closed queue accepts nothing, an inactive one starts nothing, also after the files were read again."""
     story = a_story()
     waiting = story.submit(a_job())
     rule(story, "normal", c.QueueAction.CLOSE)

@@ -1,4 +1,4 @@
-"""Names by which jobs are chosen: -J of bjobs, bkill and the others."""
+"""Patterns of job names: -J of bjobs, bkill and the others."""
 
 import pytest
 
@@ -20,7 +20,7 @@ from lavad.core.model.ranges import Ranges
     ],
 )
 def test_only_a_star_stands_for_others(typed: str, meant: list[str], others: list[str]) -> None:
-    """What a shell or a regular expression would make of other characters does not matter."""
+    """Characters that are special to a shell or a regular expression match themselves."""
     pattern = name_pattern(typed)
     assert [name for name in (*meant, *others) if pattern.admits(name)] == meant
     assert pattern.elements is None
@@ -38,12 +38,12 @@ def test_an_element_of_an_array(typed: str) -> None:
 
 
 def test_there_is_no_element_0() -> None:
-    """Arrays begin with 1: whoever counts from 0 means none, and certainly not all."""
+    """Arrays begin with 1: an index 0 selects no element, and certainly not all."""
     assert name_pattern("sweep[0]").elements == Ranges.of(0)
 
 
 def test_elements_of_an_array() -> None:
-    """everyday 65: ``bkill -J "arr[2-3]"`` found nothing. Lists that overlap without end are taken as a name."""
+    """everyday 65: ``bkill -J "arr[2-3]"`` found nothing. Lists with too much overlap are taken as a name."""
     elements = name_pattern("arr[2-6:2,9]").elements
     assert elements is not None
     assert list(elements) == [2, 4, 6, 9]
@@ -51,5 +51,5 @@ def test_elements_of_an_array() -> None:
 
 
 def test_many_stars_take_no_time() -> None:
-    """Nobody holds up the master by a name."""
+    """A pattern can't take long to match."""
     assert not name_pattern("*a" * 500 + "b").admits("a" * 4000)

@@ -1,4 +1,4 @@
-"""Ranges behave as a set of integers, whatever is done to them."""
+"""Ranges compared with a set of integers, under any operations."""
 
 from itertools import pairwise
 
@@ -20,7 +20,7 @@ def members(parts: list[range]) -> set[int]:
 
 
 class RangesAreSets(RuleBasedStateMachine):
-    """Every operation is done to Ranges and to a set."""
+    """Apply each operation to Ranges and to a set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,43 +29,43 @@ class RangesAreSets(RuleBasedStateMachine):
 
     @rule(parts=ranges)
     def begin_anew(self, parts: list[range]) -> None:
-        """Stepped, overlapping and empty pieces."""
+        """Start with stepped, overlapping and empty parts."""
         self.made, self.plain = Ranges(parts), members(parts)
 
     @rule(index=small)
     def add(self, index: int) -> None:
-        """One more."""
+        """Add one index."""
         self.made.add(index)
         self.plain.add(index)
 
     @rule(index=small)
     def discard(self, index: int) -> None:
-        """One less, and the answer says whether."""
+        """Discard one index; the result tells if it was there."""
         assert self.made.discard(index) == (index in self.plain)
         self.plain.discard(index)
 
     @rule(parts=ranges)
     def update(self, parts: list[range]) -> None:
-        """Many more."""
+        """Add many."""
         self.made.update(Ranges(parts))
         self.plain |= members(parts)
 
     @rule(parts=ranges)
     def difference_update(self, parts: list[range]) -> None:
-        """Many less."""
+        """Discard many."""
         self.made.difference_update(Ranges(parts))
         self.plain -= members(parts)
 
     @rule(parts=ranges)
     def intersection(self, parts: list[range]) -> None:
-        """What both have; neither changes."""
+        """Intersect; neither changes."""
         other = Ranges(parts)
         assert set(self.made.intersection(other)) == self.plain & members(parts)
         assert set(other) == members(parts)
 
     @rule()
     def empty_a_copy(self) -> None:
-        """A copy is independent."""
+        """Empty a copy, which is independent."""
         copy = self.made.copy()
         for index in self.plain:
             copy.discard(index)
@@ -73,7 +73,7 @@ class RangesAreSets(RuleBasedStateMachine):
 
     @invariant()
     def is_the_same_set(self) -> None:
-        """Members, order, number, first, text, disjoint ascending parts."""
+        """Compare members, order, number, first, text; parts are disjoint and ascending."""
         assert list(self.made) == sorted(self.plain)
         assert len(self.made) == len(self.plain)
         assert all((index in self.made) == (index in self.plain) for index in range(45))
@@ -90,19 +90,19 @@ TestRangesAreSets = pytest.mark.slow(RangesAreSets.TestCase)
 
 @given(ranges)
 def test_text_is_read_back(parts: list[range]) -> None:
-    """What is written as an index list is read as the same set."""
+    """The text of a set parses to the same set."""
     assert Ranges.parse(Ranges(parts).text()) == Ranges(parts)
 
 
 @pytest.mark.parametrize("text", ["x", "1-y", "1-5:0", "-", "1:2:3"])
 def test_what_is_no_index_list_is_refused(text: str) -> None:
-    """With a ValueError."""
+    """A ValueError is raised."""
     with pytest.raises(ValueError, match=r"invalid|zero"):
         Ranges.parse(text)
 
 
 def test_a_million_is_one_part() -> None:
-    """And taking from both ends leaves one."""
+    """Removing both ends leaves one part."""
     million = Ranges([range(1, 1_000_001)])
     million.discard(1)
     million.discard(1_000_000)

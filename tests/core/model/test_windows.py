@@ -1,4 +1,4 @@
-"""Time windows: the wall clock decides, also in the weeks in which it is put forward or back."""
+"""Time windows follow local time, also in weeks with a change of the clock."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -80,7 +80,7 @@ def test_the_hour_that_comes_twice() -> None:
 
 @given(ANY_WINDOWS, ANY_TIME)
 def test_nothing_changes_before_the_next_change(windows: tuple[Window, ...], moment: float) -> None:
-    """Minute by minute over two days, the slow way."""
+    """Compared minute by minute over two days."""
     until = next_change(windows, BERLIN, moment)
     state = is_open(windows, BERLIN, moment)
     first = datetime.fromtimestamp(moment, UTC).replace(second=0) + timedelta(minutes=1)
@@ -105,7 +105,7 @@ def test_when_two_kinds_of_windows_are_open_together() -> None:
 
 @given(ANY_WINDOWS, ANY_WINDOWS, ANY_TIME)
 def test_they_open_no_sooner(one: tuple[Window, ...], other: tuple[Window, ...], moment: float) -> None:
-    """Minute by minute over two days, the slow way."""
+    """Compared minute by minute over two days."""
     opens = opens_at([one, other], BERLIN, moment)
     if opens < NEVER:
         assert is_open(one, BERLIN, opens)
@@ -120,7 +120,7 @@ def test_they_open_no_sooner(one: tuple[Window, ...], other: tuple[Window, ...],
 
 @given(ANY_WINDOWS, st.lists(ANY_TIME, min_size=1, max_size=5))
 def test_a_calendar_only_saves_work(windows: tuple[Window, ...], moments: list[float]) -> None:
-    """Whatever it was asked before, it answers as if it knew nothing; it may be asked about the past as well."""
+    """Its results do not depend on earlier calls; it may be asked about the past as well."""
     calendar = Calendar()
     for moment in moments:
         assert calendar.look(windows, BERLIN, moment) == (

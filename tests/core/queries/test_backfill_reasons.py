@@ -1,4 +1,4 @@
-"""A job that there is room for, and that would delay somebody: who that is, from when on, and how short it may be."""
+"""A job that fits but would delay another: which one, from when on, and the run limit that would avoid it."""
 
 from typing import Any
 
@@ -30,12 +30,12 @@ def a_story(depth: int = 1, slots: int = 4, **rules: Any) -> Story:
 
 
 def why(story: Story, job: int, index: int = 0) -> list[PendingReason]:
-    """What the scheduler's book makes of it."""
+    """Explanation of the delay, from the scheduler's state."""
     return explain(story.cluster, story.cluster.jobs[job], index, story.now, story.agenda.book)
 
 
 def held(story: Story, job: int) -> DelayedBy | None:
-    """By whom."""
+    """Job whose reservation delays it."""
     return held_back(story.cluster, story.agenda.book, story.cluster.jobs[job], 0, story.now)
 
 
@@ -45,10 +45,10 @@ def cures(story: Story, job: int) -> tuple[str, ...]:
     return in_one_go(remedies(story.cluster, record, 0, story.now, story.agenda.book)).commands
 
 
-# What the first that waits asks for: any slots, one host, and memory.
+# Requests of the first blocked job: any slots, one host, and memory.
 @pytest.mark.parametrize("asks", [{}, {"one_host": True}, {"memory_mib": 10}], ids=["slots", "host", "memory"])
 def test_it_is_told_who_holds_it_back_and_what_helps(asks: dict[str, Any]) -> None:
-    """The job before it, from the end of what runs; nine and a half minutes leave time to type the command."""
+    """It is the job before it, from the end of running ones; nine and a half minutes leave time to type the command."""
     story = a_story()
     story.run(a_job(1, run_limit_s=2 * HOUR, hosts=("n2",)))
     first = story.submit(a_job(4, run_limit_s=HOUR, hosts=("n1",) if asks else (), **asks))
@@ -80,7 +80,7 @@ def test_of_several_it_is_the_one_whose_turn_makes_the_difference() -> None:
 
 
 def test_where_no_run_limit_helps_none_is_named() -> None:
-    """The reservation begins in a moment: what holds its slots should have ended by now."""
+    """The reservation begins in a moment: the jobs on its slots should have ended by now."""
     story = a_story()
     first = story.submit(a_job(4, run_limit_s=HOUR, hosts=("n1",)))
     job = story.submit(a_job(1, hosts=("n1",), run_limit_s=HOUR))
@@ -92,7 +92,7 @@ def test_where_no_run_limit_helps_none_is_named() -> None:
 
 
 def test_an_element_is_told_by_its_index() -> None:
-    """Of the array that goes before."""
+    """The array goes before it."""
     story = a_story()
     array = story.submit(a_job(4, array="3-4", run_limit_s=HOUR, hosts=("n1",)))
     job = story.submit(a_job(1, hosts=("n1",), run_limit_s=HOUR))
@@ -102,7 +102,7 @@ def test_an_element_is_told_by_its_index() -> None:
 
 
 def test_within_limits_it_is_the_same() -> None:
-    """Where the user may have no more than so many slots."""
+    """The user has a slot limit."""
     story = a_story(user_rules={"ann": UserRule(slots=8)})
     first = story.submit(a_job(4, run_limit_s=HOUR, hosts=("n1",)))
     job = story.submit(a_job(1, hosts=("n1",), run_limit_s=HOUR))
@@ -113,7 +113,7 @@ def test_within_limits_it_is_the_same() -> None:
 
 
 def test_nobody_is_told_what_holds_him_back_no_more() -> None:
-    """The first has been killed: his turn has come, and that is all that there is to say."""
+    """The first job was killed: this one is to be tried next, which is all that is reported."""
     story = a_story()
     first = story.submit(a_job(4, run_limit_s=HOUR))
     job = story.submit(a_job(1, run_limit_s=HOUR))
@@ -125,7 +125,8 @@ def test_nobody_is_told_what_holds_him_back_no_more() -> None:
 
 
 def test_it_is_told_in_the_middle_of_a_pass() -> None:
-    """After each slice, however small: it is what the whole pass will come to, or that the job waits for its turn."""
+    """After each slice, however small: the explanation is the result of the whole pass, or that the job is not tried
+    yet."""
     story = a_story(depth=3)
     first = story.submit(a_job(4, run_limit_s=HOUR, hosts=("n1",)))
     job = story.submit(a_job(1, hosts=("n1",), run_limit_s=HOUR))
@@ -146,7 +147,7 @@ def test_it_is_told_in_the_middle_of_a_pass() -> None:
 
 
 def test_asking_changes_nothing() -> None:
-    """No end is entered and no reservation made by it: the next pass is what it would have been."""
+    """It enters no expected end and makes no reservation: the next pass is unchanged."""
     story = a_story()
     story.submit(a_job(4, run_limit_s=HOUR, hosts=("n1",)))
     job = story.submit(a_job(1, hosts=("n1",), run_limit_s=HOUR))
@@ -159,7 +160,7 @@ def test_asking_changes_nothing() -> None:
 
 
 def test_its_start_is_expected_behind_those_that_hold_it_back() -> None:
-    """It has room now, and is not told to start now."""
+    """It fits now, and no immediate start is predicted."""
     story = a_story()
     story.submit(a_job(5, run_limit_s=HOUR))
     job = story.submit(a_job(1, run_limit_s=HOUR))
@@ -170,11 +171,11 @@ def test_its_start_is_expected_behind_those_that_hold_it_back() -> None:
     assert found.start_at == story.now + 10 * MINUTE + HOUR
 
 
-# -- slots that are saved up ---------------------------------------------------------------------------------------
+# -- slot reservations ---------------------------------------------------------------------------------------------
 
 
 def a_saver() -> tuple[Story, int]:
-    """A job of four slots that has saved up one on n1, where memory is short."""
+    """A job of four slots that has reserved one on n1, where memory is short."""
     story = a_cluster(
         a_host("n1", 2), a_host("n2", 2), policy=Policy(queues=(Queue("normal", 30, slot_reserve_s=600.0),))
     )
@@ -188,7 +189,7 @@ def a_saver() -> tuple[Story, int]:
 
 
 def test_slots_that_others_save_up_are_told_with_the_job() -> None:
-    """There is one, and it is not free."""
+    """There is one slot, and it is not free."""
     story, _ = a_saver()
     (wide, _), *_ = story.cluster.claims
     job = story.submit(a_job(hosts=("n1",)))
@@ -211,12 +212,12 @@ def test_what_a_job_has_saved_up_does_not_hide_what_it_lacks() -> None:
 
 
 def seen(story: Story, job: int) -> StartEstimate:
-    """The forecast as of the story's present."""
+    """Start estimate as of the story's present."""
     return in_one_go(forecast(story.cluster, Ranking(story.cluster, story.now), story.cluster.jobs[job]))
 
 
 def test_a_job_starts_when_its_advance_reservation_begins() -> None:
-    """Once, or every week; the first that waits for it, and the next."""
+    """Once, or every week; the first pending job, and the next."""
     story = a_cluster(a_host("n1", 4))
     name = story.reserve(2, begin=HOUR, end=2 * HOUR).name
     first, second = (story.submit(a_job(2, reservation=name)) for _ in range(2))
@@ -230,7 +231,7 @@ def test_a_job_starts_when_its_advance_reservation_begins() -> None:
 
 
 def test_a_job_that_waits_for_something_else_is_promised_no_window() -> None:
-    """Its dependency may come true later, or never."""
+    """Its dependency may become true later, or never."""
     story = a_cluster(a_host("n1", 4))
     name = story.reserve(2, begin=HOUR, end=2 * HOUR).name
     other = story.submit(a_job(4))

@@ -1,4 +1,4 @@
-"""Who waits for whom, over several steps."""
+"""Dependency links over several levels."""
 
 from lavad.core.queries.dependency_links import Link, links
 from tests.builders import Story, a_host, a_job
@@ -24,7 +24,7 @@ def test_parents_and_theirs() -> None:
 
 
 def test_children_and_theirs() -> None:
-    """Whom the first job keeps waiting, and whom those do."""
+    """Dependants of the first job, and theirs."""
     story, (first, second, third, fourth) = a_chain()
     assert links(story.cluster, first, True, 1) == [Link(first, second, 0, 1), Link(first, fourth, 0, 1)]
     deep = links(story.cluster, first, True, 2)

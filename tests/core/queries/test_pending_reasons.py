@@ -1,4 +1,4 @@
-"""Why a job waits: every cause that holds, the hosts it rules out, and nothing once it could start."""
+"""Pending reasons: each cause, the hosts it excludes, and none once the job could start."""
 
 import pytest
 
@@ -31,20 +31,20 @@ def story() -> Story:
     ],
 )
 def test_each_cause_names_its_hosts(story: Story, job: object, expected: tuple[str, tuple[str, ...]]) -> None:
-    """A host is ruled out by the first cause that holds there."""
+    """A host is excluded by the first cause that holds there."""
     number = story.submit(job)  # type: ignore[arg-type]
     story.plan()
     assert any(text.startswith(expected[0]) and hosts == expected[1] for text, hosts in reasons(story, number))
 
 
 def test_full_hosts(story: Story) -> None:
-    """Slots that others hold."""
+    """Slots are held by others."""
     story.run(a_job(6))
     assert reasons(story, story.submit(a_job())) == [("Not enough job slot(s)", ("n1", "n2"))]
 
 
 def test_too_few_in_all(story: Story) -> None:
-    """Each host has room, all together have not; the advice says how many are missing."""
+    """Each host has free slots, the total is too small; the advice says how many are missing."""
     number = story.submit(a_job(7))
     first = explain(story.cluster, story.cluster.jobs[number], 0, story.now)[0]
     assert first.text == "Not enough job slot(s)"
@@ -53,14 +53,14 @@ def test_too_few_in_all(story: Story) -> None:
 
 
 def test_too_few_in_all_and_some_full(story: Story) -> None:
-    """One line for both: the full hosts, and what the others lack together."""
+    """One line for both: the full hosts, and the slots missing on the others together."""
     story.run(a_job(3))
     found = [text for text, _ in reasons(story, story.submit(a_job(6)))]
     assert found == ["Not enough job slot(s)"]
 
 
 def test_closed_unreachable_avoided(story: Story) -> None:
-    """What is wrong with the hosts themselves."""
+    """Reasons that lie with the hosts themselves."""
     job = story.submit(a_job())
     story.do(c.CloseHost("n1", ROOT))
     story.do(c.AgentGone("n2", story.incarnations["n2"]))
@@ -71,19 +71,19 @@ def test_closed_unreachable_avoided(story: Story) -> None:
 
 
 def test_held_and_started(story: Story) -> None:
-    """A held job waits for its user only; one that has started waits for nothing."""
+    """A held job waits for its user only; a started one has no reason."""
     held = story.submit(a_job(hold=True))
     assert reasons(story, held) == [("The job was suspended by the user while pending", ())]
     assert reasons(story, story.run(a_job()).job) == []
 
 
 def test_a_fresh_job(story: Story) -> None:
-    """It could start, and nobody has looked at it yet."""
+    """It could start, but no pass has tried it yet."""
     assert reasons(story, story.submit(a_job())) == [("New job is waiting for scheduling", ())]
 
 
 def test_why_the_last_attempt_came_to_nothing(story: Story) -> None:
-    """Told beside what holds now."""
+    """It is shown beside the present reasons."""
     job = story.submit(a_job())
     story.plan()
     story.refused("n1", story.key(job))
@@ -91,7 +91,7 @@ def test_why_the_last_attempt_came_to_nothing(story: Story) -> None:
 
 
 def test_an_inactive_queue() -> None:
-    """It takes jobs and starts none."""
+    """It accepts jobs and starts none."""
     story = a_cluster(policy=Policy(queues=(Queue("normal", active=False),)))
     job = story.submit(a_job())
     story.plan()
@@ -100,13 +100,13 @@ def test_an_inactive_queue() -> None:
 
 
 def test_no_host_at_all() -> None:
-    """A cluster that nobody has joined."""
+    """The cluster has no hosts."""
     story = Story()
     assert reasons(story, story.submit(a_job())) == [("No host has joined the cluster yet", ())]
 
 
 def test_room_enough_rules_nothing_out(story: Story) -> None:
-    """An array at its own limit waits for that only, whatever its other hosts lack."""
+    """An array at its own limit has that reason only, whatever its other hosts lack."""
     story.run(a_job(4, hosts=("n1",)))
     number = story.submit(a_job(array="1-3", limit=1))
     story.plan()
@@ -114,7 +114,7 @@ def test_room_enough_rules_nothing_out(story: Story) -> None:
 
 
 def test_a_span_that_does_not_fit(story: Story) -> None:
-    """Slots enough, on too few hosts."""
+    """Enough slots, on too few hosts."""
     story.run(a_job(4, hosts=("n1",)))
     assert reasons(story, story.submit(a_job(2, ptile=1))) == [
         ("Not enough hosts to meet the job's spanning requirement", ()),
@@ -123,7 +123,7 @@ def test_a_span_that_does_not_fit(story: Story) -> None:
 
 
 def test_a_model_of_gpu_that_there_is_not() -> None:
-    """The models that there are, as long as no host has the one asked for; what is taken is only taken."""
+    """Models are named if no host has the one requested, and not if such GPUs are only in use."""
     v100, a100 = Device("Tesla V100", 32_000), Device("NVIDIA A100-SXM4-40GB", 40_000)
     story = a_cluster(a_host("n1", gpus=1, devices=(v100,)), a_host("n2", gpus=2, devices=(a100, v100)), a_host("n3"))
     typo, small = (

@@ -1,4 +1,4 @@
-"""What bresources -g counts: what a pool's hosts have, what of it is free, and who has what."""
+"""Figures of bresources -g: total, free and used resources of a pool's hosts."""
 
 from lavad.core import commands as c
 from lavad.core.model.policy import Names, Policy, Pool, Queue
@@ -22,7 +22,8 @@ def shown(story: Story) -> list[tuple[str, str, float, float, float, float]]:
 
 
 def test_what_is_there_and_who_has_it() -> None:
-    """Each resource that a pool speaks of, on its own hosts; others' jobs there leave less free and count for them."""
+    """Each resource of a pool, on its own hosts; other jobs there reduce what is free and are not counted as the
+    pool's."""
     here = Names(False, frozenset({"n2"}))
     story = a_site(Pool("lab", ANN, hosts=here, guaranteed={"slots": 1.0}, largest={"gpus": 2.0}), Pool("rest"))
     assert shown(story) == [("lab", "slots", 4, 4, 0, 0), ("lab", "gpus", 2, 2, 0, 0), ("rest", "slots", 8, 8, 0, 0)]
@@ -39,7 +40,7 @@ def test_a_pool_of_memory() -> None:
 
 
 def test_more_promised_than_there_is() -> None:
-    """A host that takes no jobs has nothing to give, whatever runs there."""
+    """A closed host counts nothing, whatever runs there."""
     story = a_site(Pool("lab", ANN, guaranteed={"slots": 6.0}))
     key = story.run(a_job(1))
 

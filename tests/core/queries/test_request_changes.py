@@ -1,4 +1,4 @@
-"""The smallest change that would help: it is tried, so it holds."""
+"""The smallest change that would help: each is tried, so it is true."""
 
 from typing import Any
 
@@ -48,30 +48,30 @@ def test_the_smallest_change_of_each_kind(story: Story, job: NewJob, expected: s
 
 
 def test_what_fits_needs_no_advice(story: Story) -> None:
-    """Nor does it get any."""
+    """There is none."""
     assert ask(story, a_job(4)) == []
 
 
 def test_two_things_wrong_at_once_have_no_single_cure(story: Story) -> None:
-    """Neither another host nor less memory alone would do."""
+    """Neither another host nor less memory alone would suffice."""
     assert ask(story, a_job(5, hosts=("n2",), memory_mib=9000, one_host=True)) == []
 
 
 @pytest.mark.parametrize("words", [{"memory_mib": 7777}, {"ptile": 3}, {"one_host": True}, {"gpus": 1}])
 def test_no_advice_that_does_not_hold(story: Story, words: dict[str, Any]) -> None:
-    """Whatever is advised finds hosts, and a little less of a change does not."""
+    """A change that is advised finds hosts, and a slightly smaller one does not."""
     for slots in range(1, 14):
         for one in ask(story, a_job(slots, **words)):
             assert place(FreeResources(story.cluster.table), one.request) is not None
 
 
 def hear(story: Story, job: NewJob) -> RequestChanges:
-    """What would help, now or ever."""
+    """Changes that would help, now or ever."""
     return in_one_go(counsel(story.cluster, job.shared.request))
 
 
 def test_a_job_that_can_never_start_is_told_so_when_the_hosts_are_full(story: Story) -> None:
-    """The change is the one that would do on idle hosts."""
+    """The change is the one that would suffice on idle hosts."""
     story.run(a_job(10))
     found = hear(story, a_job(5, one_host=True))
     assert found.is_hopeless
@@ -121,12 +121,12 @@ def _a_site() -> Story:
     ],
 )
 def test_what_changes_by_itself_is_no_reason_for_never(asked: dict[str, Any], is_hopeless: bool) -> None:
-    """Values of an elim and load may be anything one day; of memory and licences there is never more than all."""
+    """Values of an elim and load may change at any time; memory and licences never exceed their totals."""
     assert hear(_a_site(), a_job(**asked)).is_hopeless is is_hopeless
 
 
 def test_what_others_save_up_is_theirs_for_a_while_only() -> None:
-    """Free slots that are kept for a waiting job do not make another one hopeless."""
+    """Free slots that are reserved for a blocked job do not make another one infeasible."""
     story = _a_site()
     story.run(a_job(3, hosts=("n1",)))
     story.submit(a_job(7))

@@ -1,4 +1,4 @@
-"""When a waiting job should start, how sure that is, and who goes first."""
+"""Start estimates: time, confidence, and jobs ahead."""
 
 import pytest
 
@@ -9,19 +9,19 @@ from tests.builders import BEGIN, BOB, Story, a_cluster, a_host, a_job, in_one_g
 
 
 def ask(story: Story, job: int, index: int = 0) -> StartEstimate:
-    """The forecast as of the story's present."""
+    """Start estimate as of the story's present."""
     return in_one_go(forecast(story.cluster, Ranking(story.cluster, story.now), story.cluster.jobs[job], index))
 
 
 @pytest.fixture
 def story() -> Story:
-    """Two hosts with four slots, in a queue that protects the first blocked job."""
+    """Two hosts with four slots, in a queue that makes a reservation for the first blocked job."""
     queue = Queue("normal", 30, backfill_depth=1)
     return a_cluster(a_host("n1", 4), a_host("n2", 4), policy=Policy(queues=(queue, Queue("urgent", 50))))
 
 
 def test_the_head_starts_when_enough_running_jobs_have_reached_their_limits(story: Story) -> None:
-    """The second of two ends makes room; everything is known, so it is firm."""
+    """The second of two ends frees enough; all run limits are known, so it is firm."""
     story.run(a_job(4, run_limit_s=600))
     story.run(a_job(4, run_limit_s=900))
     job = story.submit(a_job(8, run_limit_s=60))
@@ -31,7 +31,7 @@ def test_the_head_starts_when_enough_running_jobs_have_reached_their_limits(stor
 
 
 def test_jobs_ahead_are_played_first(story: Story) -> None:
-    """It follows the one that goes before it, for as long as that one may run."""
+    """It follows the job ahead, for as long as that one may run."""
     story.run(a_job(8, run_limit_s=600))
     story.submit(a_job(8, run_limit_s=100))
     job = story.submit(a_job(8, run_limit_s=60, caller=BOB))
@@ -39,7 +39,7 @@ def test_jobs_ahead_are_played_first(story: Story) -> None:
 
 
 def test_a_more_urgent_queue_goes_first(story: Story) -> None:
-    """Whoever was submitted later but ranks before counts as ahead."""
+    """A job submitted later but of higher rank counts as ahead."""
     story.run(a_job(8, run_limit_s=600))
     job = story.submit(a_job(8, run_limit_s=60))
     story.submit(a_job(8, run_limit_s=100, queue="urgent"))
@@ -47,13 +47,13 @@ def test_a_more_urgent_queue_goes_first(story: Story) -> None:
 
 
 def test_without_run_limits_nothing_is_known(story: Story) -> None:
-    """A job that may run for ever promises nothing."""
+    """A job without a run limit has no expected end."""
     story.run(a_job(8))
     assert ask(story, story.submit(a_job(8))) == StartEstimate(None, Confidence.UNKNOWN, 0)
 
 
 def test_one_unlimited_job_ahead_makes_it_rough() -> None:
-    """It finds a place beside the one that has no limit, if nothing else comes."""
+    """It fits beside the job without a limit, if nothing else is submitted."""
     story = a_cluster(a_host("n1", 4), a_host("n2", 4))
     story.run(a_job(8, run_limit_s=600))
     story.submit(a_job(4))
@@ -62,7 +62,7 @@ def test_one_unlimited_job_ahead_makes_it_rough() -> None:
 
 
 def test_an_overdue_job_is_expected_to_end_at_once(story: Story) -> None:
-    """Its limit has passed; the kill is on its way."""
+    """Its run limit has passed; the kill is under way."""
     story.run(a_job(8, run_limit_s=60))
     job = story.submit(a_job(8, run_limit_s=60))
     story.now += 100
@@ -79,7 +79,7 @@ def test_elements_of_an_array_count_once_in_the_order_and_are_played_one_by_one(
 
 
 def test_a_limit_is_free_when_those_who_use_it_have_ended() -> None:
-    """The hosts are half empty, but alice may have four slots; what bob's job gives back does not help her."""
+    """The hosts are half empty, but alice may have four slots; slots released by bob's job do not help her."""
     queue = Queue("normal", 30, backfill_depth=1, user_slot_limit=4)
     story = a_cluster(a_host("n1", 8), a_host("n2", 8), policy=Policy(queues=(queue,)))
     story.run(a_job(4, run_limit_s=600))
@@ -89,7 +89,7 @@ def test_a_limit_is_free_when_those_who_use_it_have_ended() -> None:
 
 
 def test_what_a_limit_keeps_back_is_not_in_the_way_of_others() -> None:
-    """Alice's next job goes first in the order, yet bob's starts before it; hers follows her own."""
+    """Alice's next job is ahead in the order, yet bob's starts before it; hers follows her own."""
     queue = Queue("normal", 30, backfill_depth=1, user_slot_limit=8)
     story = a_cluster(a_host("n1", 8), a_host("n2", 8), policy=Policy(queues=(queue,)))
     story.run(a_job(8, run_limit_s=600))
@@ -100,7 +100,7 @@ def test_what_a_limit_keeps_back_is_not_in_the_way_of_others() -> None:
 
 
 def test_nothing_changes_by_asking(story: Story) -> None:
-    """Hosts, buckets and the agenda are as before."""
+    """Hosts, buckets and the worklist are as before."""
     story.run(a_job(8, run_limit_s=600))
     job = story.submit(a_job(8, run_limit_s=60))
     before = story.cluster.table.slots_free.copy(), len(story.cluster.pending), set(story.cluster.table.changed)
@@ -110,13 +110,14 @@ def test_nothing_changes_by_asking(story: Story) -> None:
 
 
 def test_what_holds_no_place_in_the_order_has_no_forecast(story: Story) -> None:
-    """A held job waits for a word, not for room, also when another of its kind waits."""
+    """A held job waits for its user, also when another of its class is pending."""
     story.submit(a_job(8))
     assert ask(story, story.submit(a_job(8, hold=True))) == StartEstimate(None, Confidence.UNKNOWN, 0)
 
 
 def test_no_start_in_what_is_set_apart(story: Story) -> None:
-    """From 50 s on a host is free, but too short a time before a reservation begins there; it is again afterwards."""
+    """From 50 s on a host is free, but for too short a time before a reservation begins there; it is again
+    afterwards."""
     story.run(a_job(4, hosts=("n1",), run_limit_s=50))
     story.run(a_job(4, hosts=("n2",), run_limit_s=900))
     story.reserve(4, begin=100, end=400, hosts=("n1",))
@@ -126,7 +127,7 @@ def test_no_start_in_what_is_set_apart(story: Story) -> None:
 
 
 def test_a_closed_reservation_ends_its_jobs(story: Story) -> None:
-    """One of its jobs has no run limit, and is over with it; what an open one leaves running can't be told."""
+    """One of its jobs has no run limit, and ends with it; for jobs of an open one no end is known."""
     story.run(a_job(4, hosts=("n2",), run_limit_s=900))
     one = story.reserve(4, end=400, hosts=("n1",))
     story.run(a_job(2, reservation=one.name))
@@ -135,7 +136,8 @@ def test_a_closed_reservation_ends_its_jobs(story: Story) -> None:
 
 
 def test_a_host_rests_first() -> None:
-    """Room alone is not enough where hosts rest between two starts; nor do jobs ahead start on one host at once."""
+    """Free slots alone do not suffice between two dispatches to a host; jobs ahead do not start on one host at once
+    either."""
     queue = Queue("normal", 30, backfill_depth=1, accept_interval=60.0)
     story = a_cluster(a_host("n1", 4), policy=Policy(queues=(queue,)))
     story.run(a_job(1, run_limit_s=600))
@@ -146,7 +148,7 @@ def test_a_host_rests_first() -> None:
 
 
 def test_units_that_a_job_keeps_for_itself_come_back_with_its_end() -> None:
-    """The rest of the unit is idle and yet nobody's until then."""
+    """The rest of the unit is idle, and closed to other jobs until then."""
     unit = ComputeUnit("rack1", "rack", Names(False, frozenset({"n1", "n2"})))
     queue = Queue("normal", 30, backfill_depth=1)
     policy = Policy(queues=(queue,), compute_units=(unit,), compute_unit_types=("rack",))

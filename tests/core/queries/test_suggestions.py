@@ -1,4 +1,4 @@
-"""What to type so that a waiting job starts: one command, and only if it was tried."""
+"""Commands that let a pending job start: one, and only if it was tried."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.builders import ROOT, Story, a_cluster, a_host, a_job, in_one_go
 
 
 def ask(story: Story, job: NewJob, index: int = 0) -> Suggestions:
-    """Submit the job, let a pass go by, and ask."""
+    """Submit the job, run a pass, and ask."""
     number = story.submit(job)
     story.plan()
     return in_one_go(remedies(story.cluster, story.cluster.jobs[number], index, story.now))
@@ -24,7 +24,7 @@ def story() -> Story:
 
 
 def test_a_held_job_is_resumed(story: Story) -> None:
-    """If there is room for it."""
+    """It is suggested if the job fits."""
     assert ask(story, a_job(hold=True)).commands == ("bresume {}",)
 
 
@@ -36,12 +36,12 @@ def test_a_held_job_on_full_hosts_has_two_things_in_its_way(story: Story) -> Non
 
 @pytest.mark.parametrize(("run_limit_s", "queue"), [(0, "normal"), (60, "short"), (61, "normal")])
 def test_a_job_in_a_queue_that_starts_nothing_is_switched(story: Story, run_limit_s: int, queue: str) -> None:
-    """To the most urgent queue whose limits it keeps."""
+    """The suggestion is the most urgent queue whose limits it keeps."""
     assert ask(story, a_job(queue="shut", run_limit_s=run_limit_s)).commands == (f"bswitch {queue} {{}}",)
 
 
 def test_an_array_at_its_limit_gets_a_higher_one(story: Story) -> None:
-    """By one element."""
+    """One element more is suggested."""
     story.submit(a_job(array="1-3", limit=2))
     story.plan()
     assert in_one_go(remedies(story.cluster, story.cluster.jobs[1], 3, story.now)).commands == ('bmod -J "%3" 1',)
@@ -56,7 +56,7 @@ def test_the_fewest_closed_hosts_are_opened(story: Story) -> None:
 
 
 def test_a_request_is_made_smaller(story: Story) -> None:
-    """As bmod takes it; once there is room, where the hosts are full as well."""
+    """As arguments of bmod; if hosts are full, what suffices once they are free."""
     smaller, costs = ("bmod -Rn {}", "bmod -n 4 {}"), ("span[hosts=1]", "")
     assert ask(story, a_job(5, one_host=True)) == Suggestions(smaller, is_hopeless=True, costs=costs)
     story.run(a_job(8))
@@ -64,7 +64,7 @@ def test_a_request_is_made_smaller(story: Story) -> None:
 
 
 def test_what_the_queue_requires_stays() -> None:
-    """A job's own condition can be given up, and it is said; that of its queue can't, so no command pretends to."""
+    """A job's own condition can be dropped, and that is suggested; its queue's can't, so no command includes it."""
     big = Queue("big", defaults=JobDefaults(requirement="select[maxmem>9000]"))
     story = a_cluster(a_host("n1", 4, 8000), policy=Policy(queues=(Queue("normal"), big)))
     own = ask(story, a_job(1, queue="normal", select="maxmem > 9000", memory_mib=10))
@@ -73,7 +73,7 @@ def test_what_the_queue_requires_stays() -> None:
 
 
 def test_no_command_leaves_a_licence_out() -> None:
-    """The job needs it: it waits until there is one. What else is in its way is changed beside it."""
+    """The job needs it and waits for it. Other causes are changed beside it."""
     lic = Resource("lic", ResourceKind.NUMERIC)
     held = ResourceInstance("lic", "1", is_shared=True)
     story = a_cluster(a_host("n1", 4), policy=Policy(resources={"lic": lic}, resource_map=(held,)))
@@ -82,13 +82,13 @@ def test_no_command_leaves_a_licence_out() -> None:
 
 
 def test_full_hosts_have_no_remedy_but_time(story: Story) -> None:
-    """Nothing to type."""
+    """No command is suggested."""
     story.run(a_job(8))
     assert ask(story, a_job(2)) == Suggestions()
 
 
 def test_what_a_limit_of_the_host_forbids_is_no_advice() -> None:
-    """One slot of each host for a user: no smaller size lets her second job start, and the reason names no span."""
+    """One slot a host for a user: no smaller size lets her second job start, and the reason names no span."""
     story = a_cluster(a_host("n1", 4), policy=Policy(host_rules={"n1": HostRule(user_slots=1)}))
     story.run(a_job(1))
     found = ask(story, a_job(2))

@@ -9,7 +9,7 @@ JOBS = 40
 
 
 def a_plan(story: Story, **job: int) -> Plan:
-    """Starts of many jobs, not applied yet."""
+    """Plan of many starts, not applied yet."""
     for _ in range(JOBS):
         story.submit(a_job(**job))
     plan = slice_pass(story.cluster, story.agenda, 100_000, story.now)
@@ -25,7 +25,7 @@ def test_all_that_holds_starts() -> None:
 
 
 def test_a_job_that_was_killed_meanwhile_does_not_start() -> None:
-    """All others do."""
+    """All others start."""
     story = Story(a_host("n1", JOBS))
     plan = a_plan(story)
     story.do(c.KillJob(c.Target(plan.starts[7].job), ROOT))
@@ -34,8 +34,7 @@ def test_a_job_that_was_killed_meanwhile_does_not_start() -> None:
 
 
 def test_what_no_event_tells_is_a_change_as_well() -> None:
-    """A host whose load says that it takes nothing now, whose elim says that there is less, or where a job that had let
-    memory go has it again."""
+    """A host beyond a load threshold, one whose elim reports less, or one where a job has taken back freed memory."""
     table = (story := Story(a_host("n1", JOBS))).cluster.table
     for change in (
         lambda: table.set_usable(0, False),
@@ -58,7 +57,7 @@ def test_a_host_that_was_shut_without_an_event_gets_nothing() -> None:
 
 
 def test_what_does_not_fit_any_more_does_not_start() -> None:
-    """Slots, memory and devices that others have taken since, and hosts that were closed, are seen in many starts."""
+    """Slots, memory and GPUs taken since, and hosts closed since, are found in many starts."""
     for job in ({}, {"memory_mib": 100}, {"gpus": 1}):
         story = Story(a_host("n1", JOBS, 100 * JOBS, JOBS), a_host("n2", JOBS, 100 * JOBS, JOBS))
         plan = a_plan(story, **job)
@@ -74,7 +73,7 @@ def test_what_does_not_fit_any_more_does_not_start() -> None:
 
 
 def test_no_job_starts_twice() -> None:
-    """Nor does one that a plan names two times."""
+    """A job that the plan names twice starts once."""
     story = Story(a_host("n1", 2 * JOBS))
     plan = a_plan(story)
     assert story.do(c.ApplyPlan(Plan((*plan.starts, *plan.starts)))).reply == JOBS
@@ -82,7 +81,7 @@ def test_no_job_starts_twice() -> None:
 
 
 def test_no_device_is_given_twice() -> None:
-    """Two starts of one plan that name the same device."""
+    """Two starts of one plan name the same GPU."""
     story = Story(a_host("n1", JOBS, 1000, JOBS))
     plan = a_plan(story, gpus=1)
     first, second = plan.starts[:2]
@@ -91,7 +90,7 @@ def test_no_device_is_given_twice() -> None:
 
 
 def test_a_slice_counts_what_its_own_starts_take() -> None:
-    """Of slots, memory and devices no more is planned in one slice than there is."""
+    """No more slots, memory and GPUs are planned in one slice than there are."""
     for job, starts in (({}, 20), ({"memory_mib": 100}, 10), ({"gpus": 1}, 5)):
         story = Story(a_host("n1", 20, 1000, 5))
         for _ in range(JOBS):

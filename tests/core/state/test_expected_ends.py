@@ -1,4 +1,4 @@
-"""Where much runs when the first job has to wait, the ends it may wait for are entered in several slices."""
+"""Expected ends are entered in several slices if many jobs run when the first one is blocked."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -32,7 +32,7 @@ def a_full_house() -> Story:
 
 
 def test_each_slice_enters_a_few() -> None:
-    """Nothing starts meanwhile, and then what would have started at once."""
+    """Nothing starts meanwhile, and then the same as without slices."""
     story = a_full_house()
     short = story.submit(a_job(memory_mib=1, run_limit_s=HOUR // 4))
     entered = [0]
@@ -48,7 +48,7 @@ def test_each_slice_enters_a_few() -> None:
 
 
 def test_nobody_goes_first_who_would_hold_on_for_too_long() -> None:
-    """However many slices it takes to tell: the job ahead can start when half of them have ended."""
+    """However many slices it takes: the job ahead can start when half of them have ended."""
     for steps in (1, 100_000):
         story = a_full_house()
         long = story.submit(a_job(memory_mib=1, run_limit_s=2 * HOUR))
@@ -58,7 +58,7 @@ def test_nobody_goes_first_who_would_hold_on_for_too_long() -> None:
 
 
 def test_what_runs_is_looked_through_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When somebody asks for the first time, and very much runs already."""
+    """The first request for expected ends, with very many running jobs."""
     running = 2500
     story = Story(a_host("n1", running + 1), policy=Policy(queues=(Queue("normal", backfill_depth=1),)))
     story.submit(a_job(memory_mib=1, run_limit_s=HOUR, array=f"1-{running}"))
@@ -86,7 +86,7 @@ entries = st.tuples(st.sampled_from([1.0, 2.0, 3.0, NEVER]), st.integers(1, 3))
 
 @given(st.lists(st.tuples(st.integers(1, 40), st.none() | entries), max_size=120), st.integers(1, 9))
 def test_ends_in_pages_are_those_in_one_list(changes: list[tuple[int, tuple[float, int] | None]], size: int) -> None:
-    """Whatever is entered, moved and taken out, however short the pages are."""
+    """After any inserts, moves and removals, with pages of any size."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(expected_ends, "_PAGE_MAX", size)
         paged, plain = expected_ends.ExpectedEnds(), dict[Key, expected_ends.ExpectedEnd]()

@@ -1,4 +1,4 @@
-"""Fairshare: the formula by hand, fading, and whose account a user's jobs are charged to."""
+"""Fairshare: the formula by hand, decay, and the account that a user's jobs are charged to."""
 
 from math import exp, log
 
@@ -24,14 +24,15 @@ def one(name: str, shares: int) -> Share:
 
 
 def account(tree: Tree, user: str, group: str = "") -> Account:
-    """Where this user's jobs are charged to."""
+    """Account that this user's jobs are charged to."""
     found = tree.account_of(user, group)
     assert found is not None
     return found
 
 
 def test_the_formula_by_hand() -> None:
-    """Every factor once, in hours: 2 slots for 3 hours of 5 allowed, 1 GPU, 4 hours of CPU before, 6 of run time."""
+    """Every factor once, in hours: 2 slots for 3 hours of 5 committed, 1 GPU, 4 hours of past CPU time, 6 of run
+    time."""
     rules = Fairshare((one("ann", 10),), 0.5, 0.25, 2.0, 0.125, 1.5, hist_hours=0, is_run_time_historic=True)
     tree = Tree("q", rules)
     ann = account(tree, "ann")
@@ -44,7 +45,7 @@ def test_the_formula_by_hand() -> None:
 
 @pytest.mark.parametrize(("is_historic", "does_decay"), [(False, False), (True, False), (True, True), (False, True)])
 def test_run_time_is_shown_as_it_counts(is_historic: bool, does_decay: bool) -> None:
-    """Of ended jobs with ENABLE_HIST_RUN_TIME, faded with RUN_TIME_DECAY."""
+    """That of ended jobs counts with ENABLE_HIST_RUN_TIME, decayed with RUN_TIME_DECAY."""
     fairshare = Fairshare((one("ann", 1),), is_run_time_historic=is_historic, does_run_time_decay=does_decay)
     story = a_cluster(policy=Policy(queues=(Queue("normal", fairshare=fairshare),)))
     first = story.run(a_job(2))
@@ -59,7 +60,7 @@ def test_run_time_is_shown_as_it_counts(is_historic: bool, does_decay: bool) -> 
 
 
 def test_the_defaults_are_lsfs() -> None:
-    """An idle account has shares / RUN_JOB_FACTOR; a start counts at once; past run time only where it is asked for."""
+    """An idle account has shares / RUN_JOB_FACTOR; a start counts at once; past run time only if configured."""
     tree = Tree("q", Fairshare((one("ann", 9),)))
     ann = account(tree, "ann")
     tree.charge(ann, Used(0.0, 100 * HOUR, 0.0, 0.0))
@@ -68,26 +69,26 @@ def test_the_defaults_are_lsfs() -> None:
 
 
 def test_the_denominator_has_a_bound() -> None:
-    """With all factors 0 nobody divides by nothing."""
+    """All factors 0 cause no division by zero."""
     tree = Tree("q", Fairshare((one("ann", 1),), 0.0, 0.0, 0.0))
     assert tree.priority(account(tree, "ann"), 5.0) == pytest.approx(100.0)
 
 
 def test_what_was_used_fades() -> None:
-    """A tenth is left after HIST_HOURS; charges at different moments fade each for itself; 0 hours: nothing fades."""
+    """A tenth is left after HIST_HOURS; charges at different times decay separately; 0 hours: no decay."""
     tree = Tree("q", Fairshare((one("ann", 1),), hist_hours=5))
     ann = account(tree, "ann")
     tree.charge(ann, Used(100.0, 0.0, 0.0, 0.0))
     assert ann.used.faded(5 * HOUR, tree.fading).cpu_s == pytest.approx(10.0)
     tree.charge(ann, Used(100.0, 0.0, 0.0, 5 * HOUR))
     assert ann.used.faded(10 * HOUR, tree.fading).cpu_s == pytest.approx(11.0)
-    tree.charge(ann, Used(100.0, 0.0, 0.0, 0.0))  # told late: it has faded, too
+    tree.charge(ann, Used(100.0, 0.0, 0.0, 0.0))  # charged late: it has decayed, too
     assert ann.used.cpu_s == pytest.approx(120.0)
     assert Tree("q", Fairshare((one("ann", 1),), hist_hours=0)).fading == 0.0
 
 
 def test_run_time_fades_while_it_grows() -> None:
-    """RUN_TIME_DECAY: sums of many jobs are those of each job alone, whenever it is asked for."""
+    """RUN_TIME_DECAY: sums of many jobs are those of each job alone, at any time."""
     tree = Tree("q", Fairshare((one("ann", 1),), does_run_time_decay=True))
     running = account(tree, "ann").running
     starts = [(3, 100.0), (1, 5000.0), (2, 9000.0)]
@@ -103,7 +104,7 @@ def test_run_time_fades_while_it_grows() -> None:
 
 
 def test_whose_account_it_is() -> None:
-    """A user's own account, then a group's (the one asked for, else the first), then group@, default and others."""
+    """A user's own account, then a group's (the one requested, else the first), then group@, default and others."""
     below = (one("ann", 2), Share("default", 1, ALL, True))
     shares = (Share("art", 5, ART, below=below), Share("bio", 5, BIO), one("eva", 7))
     tree = Tree("q", Fairshare((*shares, Share("default", 1, Names(True, ART.names | BIO.names), True))))
@@ -135,7 +136,7 @@ def test_groups_have_what_their_members_have() -> None:
 
 
 def test_usage_survives_other_rules() -> None:
-    """By path; what has no account any more is kept for the day when it has one again."""
+    """By path; usage without an account is kept until the configuration has it again."""
     before = Shares(Policy((Queue("q", fairshare=Fairshare((Share("art", 1, ART, below=(one("ann", 1),)),))),)))
     tree = before.trees["q"]
     tree.charge(account(tree, "ann"), Used(5.0, 0.0, 0.0, 10.0))
@@ -148,7 +149,7 @@ def test_usage_survives_other_rules() -> None:
 
 
 def test_without_a_share_nobody_may_submit() -> None:
-    """Refused, and other queues stay open to the user."""
+    """The user is refused, and other queues stay open to him."""
     queues = (Queue("fair", 40, fairshare=Fairshare((one("ann", 1),))), Queue("normal", 30))
     story = a_cluster(policy=Policy(queues))
     story.submit(a_job(queue="fair"))
@@ -158,19 +159,19 @@ def test_without_a_share_nobody_may_submit() -> None:
 
 
 def turns(story: Story, slots: int = 1) -> list[str]:
-    """Whose jobs run, in the order in which they started."""
+    """Users of the running jobs, in order of start."""
     story.plan()
     attempts = story.cluster.attempts.values()
     return [story.cluster.jobs[attempt.key.job].shared.user for attempt in attempts]
 
 
 def one_host(slots: int, queue: Queue) -> Story:
-    """One queue, one host."""
+    """Cluster of one queue and one host."""
     return a_cluster(a_host("n1", slots=slots), policy=Policy((queue,)))
 
 
 def test_a_start_counts_for_the_next_choice() -> None:
-    """Three shares to one: of eight slots six and two, by turns, though one user submitted all jobs first."""
+    """Three shares to one: of eight slots six and two, alternating, though one user submitted all jobs first."""
     shares = (one("ann", 3), one("bob", 1))
     story = one_host(8, Queue("normal", fairshare=Fairshare(shares)))
     for caller in (ANN, BOB):
@@ -182,7 +183,7 @@ def test_a_start_counts_for_the_next_choice() -> None:
 
 
 def test_round_robin() -> None:
-    """The user with the fewest slots in use goes first; who came first decides between equals."""
+    """The user with the fewest slots in use goes first; between equals the order of submission decides."""
     story = one_host(6, Queue("normal", order=JobOrder.ROUND_ROBIN))
     story.submit(a_job(slots=2, caller=BOB))
     for caller in (BOB, ANN):
@@ -192,7 +193,7 @@ def test_round_robin() -> None:
 
 
 def test_a_tree_of_several_queues() -> None:
-    """What a user runs in one queue counts in the other; the queue's priority still goes first."""
+    """A user's jobs in one queue count in the other; the queue's priority still goes first."""
     fairshare = Fairshare((one("ann", 1), one("bob", 1)), queues=("high", "low"))
     queues = (Queue("high", 40, fairshare=fairshare), Queue("low", 30, fairshare=fairshare))
     story = a_cluster(HostFacts("n1", 4), policy=Policy(queues))

@@ -1,4 +1,4 @@
-"""Values by key of an attempt keep what a dictionary keeps, whatever page they are on."""
+"""A paged dictionary has the items of a plain one, on whatever pages."""
 
 from lavad.core.model import Key
 from lavad.core.state.paged import Paged
@@ -7,7 +7,7 @@ KEYS = [Key(job, index, attempt) for job in (1, 1023, 1024, 5000) for index in (
 
 
 def test_it_keeps_what_a_dictionary_keeps() -> None:
-    """What is put in is found, counted and listed once; what is taken out is gone."""
+    """Inserted items are found, counted and listed once; removed ones are not."""
     paged, plain = Paged[str](), dict[Key, str]()
     for key in (*KEYS, *KEYS):
         paged[key] = plain[key] = str(key)
@@ -25,7 +25,7 @@ def test_it_keeps_what_a_dictionary_keeps() -> None:
 
 
 def test_an_empty_page_is_no_more() -> None:
-    """When the last of a page has gone nothing is left of it, and nobody is found there."""
+    """A page is dropped with its last item, which is not found any more."""
     paged = Paged([(key, 1) for key in KEYS])
     for key in KEYS:
         paged.pop(key)

@@ -1,4 +1,4 @@
-"""Where jobs of one kind wait is found by what they were submitted with, and forgotten where nobody waits."""
+"""Buckets are found by the shared facts of their jobs, and forgotten when empty."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ def an_index(*waiting: Shared) -> PendingIndex:
 
 
 def test_what_is_equal_waits_together() -> None:
-    """Two objects that say the same, and one that does not."""
+    """Two equal objects, and one that differs."""
     twin = replace(FIRST)
     index = an_index(FIRST, twin, SECOND)
     assert index.key_of(FIRST) is index.key_of(twin) is not index.key_of(SECOND)
@@ -28,7 +28,7 @@ def test_what_is_equal_waits_together() -> None:
 
 
 def test_who_waits_is_found_when_others_were_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No more than two are known at a time."""
+    """No more than two are cached at a time."""
     monkeypatch.setattr(pending, "_PLACES_KEPT", 2)
     index = an_index(FIRST, SECOND)
     before = index.key_of(FIRST)

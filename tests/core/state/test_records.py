@@ -1,4 +1,4 @@
-"""What is on a host is entered when somebody looks there, and nobody can tell that it was not there before."""
+"""Host shares are entered when a host is read, without a visible difference to entering them at once."""
 
 from lavad.core import commands as c
 from lavad.core.apply.allocate import give_back_all
@@ -17,30 +17,30 @@ def a_story() -> Story:
 
 
 def entered(story: Story) -> list[list[Key]]:
-    """What each host knows of by itself."""
+    """Shares entered with each host."""
     return [list(story.cluster.hosts[name].entered) for name in HOSTS]
 
 
 def known(story: Story) -> list[list[Key]]:
-    """What is on each host."""
+    """Shares of each host, as read."""
     return [list(story.cluster.hosts[name].attempts) for name in HOSTS]
 
 
 def start(story: Story) -> None:
-    """Whatever can start does, and nobody looks at the hosts afterwards."""
+    """Run a pass; all that can start does. No host is read afterwards."""
     plan = slice_pass(story.cluster, story.agenda, 100_000, story.now)
     step(story.cluster, c.ApplyPlan(plan), story.now)
 
 
 def a_gang(story: Story) -> Key:
-    """It starts on all hosts, with a slot to spare on each."""
+    """Start a parallel job on all hosts, with a slot to spare on each."""
     job = story.submit(a_job(slots=len(HOSTS), ptile=1))
     start(story)
     return Key(job, 0, 1)
 
 
 def test_whoever_looks_finds_all_that_was_booked() -> None:
-    """A gang on all hosts."""
+    """A parallel job on all hosts."""
     story = a_story()
     key = a_gang(story)
     assert entered(story) == [[]] * len(HOSTS)
@@ -48,14 +48,14 @@ def test_whoever_looks_finds_all_that_was_booked() -> None:
 
 
 def test_what_nobody_looked_at_goes_without_a_trace() -> None:
-    """Its hosts never knew of it."""
+    """It was never entered with its hosts."""
     story = a_story()
     give_back_all(story.cluster, a_gang(story))
     assert entered(story) == known(story) == [[]] * len(HOSTS)
 
 
 def test_one_host_lets_its_share_go() -> None:
-    """Then all have to know what they hold, and it holds nothing."""
+    """All buffered shares are entered then, and this host has none."""
     story = a_story()
     key = a_gang(story)
     step(story.cluster, c.ReportRefused("n3", key, "no"), story.now)
@@ -64,7 +64,7 @@ def test_one_host_lets_its_share_go() -> None:
 
 
 def test_what_came_first_stands_first() -> None:
-    """Many starts at once are entered at once, behind what was booked before them."""
+    """Many starts at once are entered at once, after what was booked before them."""
     story = a_story()
     key = a_gang(story)
     for _ in range(MANY):

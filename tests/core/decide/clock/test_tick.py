@@ -1,6 +1,6 @@
-"""Several things fall due in one tick, of the same job: each is decided in the state that the one before has left.
+"""Several timer events of one job in one tick: each is decided in the state that the one before it leaves.
 
-Any of these stopped the master once, and again at each start: what was due then was still due.
+Each of these once stopped the master, and again at each restart, since the same events were due then.
 """
 
 from lavad.core import commands as c
@@ -41,7 +41,7 @@ def test_staging_is_given_up_when_the_window_closes() -> None:
 
 
 def test_hosts_fall_silent_when_the_window_closes() -> None:
-    """Nobody can be told to stop the job: it is lost, and that is all."""
+    """The host can't be told to suspend the job: it is lost, and nothing else happens."""
     story = story_of(Queue("normal", run_windows=(in_minutes(-5, 10),)))
     key = story.run(a_job(4))
     story.wait(900)
@@ -49,7 +49,7 @@ def test_hosts_fall_silent_when_the_window_closes() -> None:
 
 
 def test_the_window_opens_while_a_suspended_job_is_lost() -> None:
-    """Its host hears of it when it is back."""
+    """The host gets the signal when it is back."""
     story = story_of(Queue("normal", run_windows=(in_minutes(-5, 10), in_minutes(30, 90))))
     key = story.run(a_job())
     for minutes, state in ((10, S.SSUSP), (5, S.UNKWN), (20, S.UNKWN)):
@@ -64,7 +64,7 @@ def test_the_window_opens_while_a_suspended_job_is_lost() -> None:
 
 
 def test_the_window_closes_while_a_job_is_lost() -> None:
-    """It does not run on when its host is heard again; also where the master was started anew meanwhile."""
+    """It is suspended when its host is heard again, also after a restart of the master."""
     story = story_of(Queue("normal", run_windows=(in_minutes(-5, 10), in_minutes(30, 90))))
     key = story.run(a_job())
     story.wait(300)
@@ -90,7 +90,7 @@ def test_one_host_falls_silent_when_another_is_too_busy() -> None:
 
 
 def test_the_window_closes_when_the_load_has_fallen() -> None:
-    """The job that the load had suspended stays so, for the window now."""
+    """The job that was suspended for load stays suspended, for the window now."""
     story = story_of(Queue("normal", thresholds=BUSY, run_windows=(in_minutes(-5, 10),)))
     key = story.run(a_job())
     load(story, "n1", 5.0)

@@ -1,4 +1,4 @@
-"""What windows and deadlines do to queues, jobs and hosts; several causes of a suspension at once."""
+"""Windows and deadlines: effects on queues, jobs and hosts; several causes of a suspension at once."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ S = JobState
 
 
 def in_minutes(begin: int, end: int) -> Window:
-    """A window that opens and closes so many minutes after the beginning of all stories."""
+    """A window in minutes after the start of all stories."""
     now = datetime.fromtimestamp(BEGIN, UTC)
     minute = now.isoweekday() % 7 * 1440 + now.hour * 60 + now.minute
     return Window(minute + begin, minute + end)
@@ -36,22 +36,22 @@ def later(story: Story, minutes: float) -> None:
 
 
 def why(story: Story, job: int) -> list[str]:
-    """Why a job waits."""
+    """Pending reason of a job."""
     return [reason.text for reason in explain(story.cluster, story.cluster.jobs[job], 0, story.now)]
 
 
 def advice(story: Story, job: int) -> list[str]:
-    """What would help a job that waits."""
+    """Advice for a pending job."""
     return [reason.advice for reason in explain(story.cluster, story.cluster.jobs[job], 0, story.now)]
 
 
 def clock_after(minutes: int) -> str:
-    """What the clock shows so many whole minutes after the beginning of all stories."""
+    """Time at a number of whole minutes after the start of all stories."""
     return f"{datetime.fromtimestamp(BEGIN + 60 * minutes, UTC):%a %b %e %H:%M}"
 
 
 def test_terminate_when_the_window_closes() -> None:
-    """TERMINATE_WHEN: ended in place of suspended, also what was just being started; a lost one is left alone."""
+    """TERMINATE_WHEN: killed instead of suspended, also while it is staged; a lost job is left alone."""
     queue = Queue("normal", run_windows=(in_minutes(-5, 10),), terminate_when=frozenset({"WINDOW"}))
     story = story_of(queue)
     runs, staged = story.run(a_job()), story.submit(a_job())
@@ -72,7 +72,7 @@ def orders(story: Story, key: Key) -> list[int]:
 
 
 def test_a_dispatch_window_lets_no_job_start_while_it_is_closed() -> None:
-    """What runs goes on; what waits starts when it opens, without anything else happening."""
+    """Running jobs go on; pending ones start when the window opens, without another event."""
     story = story_of(Queue("normal", dispatch_windows=(in_minutes(-5, 1), in_minutes(30, 60))))
     runs = story.run(a_job())
     later(story, 2)
@@ -89,7 +89,7 @@ def test_a_dispatch_window_lets_no_job_start_while_it_is_closed() -> None:
 
 
 def test_jobs_of_a_queue_are_suspended_while_its_run_window_is_closed() -> None:
-    """Also one that was being staged; across a restart; and resumed when it opens."""
+    """Also a job that was being staged, and after a restart; they are resumed when the window opens."""
     story = story_of(Queue("normal", run_windows=(in_minutes(-5, 10), in_minutes(30, 90))))
     runs = story.run(a_job())
     staged = story.submit(a_job())
@@ -110,7 +110,7 @@ def test_jobs_of_a_queue_are_suspended_while_its_run_window_is_closed() -> None:
 
 
 def test_windows_that_the_rules_have_no_more_keep_nobody_back() -> None:
-    """What they suspended or shut is free as soon as other rules hold."""
+    """Suspended jobs and closed hosts are released with the new rules."""
     shut = {"n1": HostRule(dispatch_windows=(in_minutes(-5, 10),))}
     story = story_of(Queue("normal", run_windows=(in_minutes(-5, 10),)), host_rules=shut)
     runs = story.run(a_job())
@@ -138,7 +138,7 @@ def test_two_causes_keep_a_job_suspended() -> None:
 
 
 def test_a_stop_wished_while_the_job_is_staged() -> None:
-    """It takes effect at the start; taken back before, it never does."""
+    """The suspension takes effect at the start, unless the user has resumed the job before."""
     story = Story(a_host("n1", 2))
     jobs = [story.submit(a_job()) for _ in range(2)]
     story.plan()
@@ -152,7 +152,7 @@ def test_a_stop_wished_while_the_job_is_staged() -> None:
 
 
 def test_a_job_that_would_not_end_in_time_is_not_started() -> None:
-    """Before its queue's window closes; a short one is; and all are where the queue ignores that."""
+    """It would not end before its queue's window closes; a short one would; a queue may ignore the deadline."""
     queue = Queue("normal", run_windows=(in_minutes(-5, 10), in_minutes(30, 90)))
     for ignores in (False, True):
         story = story_of(replace(queue, ignores_deadline=ignores))
@@ -167,7 +167,7 @@ def test_a_job_that_would_not_end_in_time_is_not_started() -> None:
 
 
 def test_a_job_that_would_not_end_before_its_deadline_is_not_started() -> None:
-    """It says so, and ends when the deadline comes."""
+    """The pending reason says so, and the job ends at the deadline."""
     story = story_of(Queue("normal"))
     late = story.submit(a_job(run_limit_s=600, terminate_at=story.now + 500))
     fits = story.submit(a_job(run_limit_s=400, terminate_at=story.now + 500))
@@ -179,7 +179,7 @@ def test_a_job_that_would_not_end_before_its_deadline_is_not_started() -> None:
 
 
 def test_a_host_takes_no_jobs_while_its_dispatch_window_is_closed() -> None:
-    """And says so."""
+    """The pending reason says so."""
     rules = {"n1": HostRule(dispatch_windows=(in_minutes(30, 60),))}
     story = story_of(Queue("normal"), host_rules=rules)
     waits = story.submit(a_job())
@@ -192,7 +192,7 @@ def test_a_host_takes_no_jobs_while_its_dispatch_window_is_closed() -> None:
 
 
 def test_what_new_rules_close_is_closed_at_once() -> None:
-    """A host and a queue: nothing starts between the new rules and the next look at the clock."""
+    """A host and a queue: nothing starts between the reconfiguration and the next tick."""
     story = Story(a_host("n1", 2), policy=Policy(queues=(Queue("normal"), Queue("other"))))
     shut = (in_minutes(30, 60),)
     queues = (Queue("normal", dispatch_windows=shut), Queue("other"))
@@ -210,7 +210,7 @@ def test_what_new_rules_close_is_closed_at_once() -> None:
 
 
 def test_a_host_that_joins_outside_its_window_takes_no_job() -> None:
-    """Not even until the next look at the clock."""
+    """None starts before the next tick either."""
     rules = {"default": HostRule(dispatch_windows=(in_minutes(30, 60),))}
     story = Story(policy=Policy(queues=(Queue("normal"),), host_rules=rules))
     job = story.submit(a_job())

@@ -1,4 +1,4 @@
-"""What a queue of LSF's files makes of a submission: whom and what it takes, its defaults, its limits."""
+"""Admission to the queues of LSF's files: users, kinds of jobs, defaults, limits."""
 
 from dataclasses import replace
 from typing import Any
@@ -20,20 +20,20 @@ def a_story(*queues: Queue, **rules: Any) -> Story:
 
 
 def shared_of(story: Story, job: NewJob, caller: c.Caller = ANN, **asked: Any) -> Shared:
-    """The job as its queue took it."""
+    """Shared facts of the job as its queue has admitted it."""
     reply = story.do(c.SubmitJob(job, caller, c.Asked(**asked))).reply
     return story.cluster.jobs[reply.job].shared
 
 
 def refusal(story: Story, job: NewJob, caller: c.Caller = ANN, **asked: Any) -> str:
-    """Why no queue took it."""
+    """Text of the refusal by all queues."""
     with pytest.raises(Refused) as refused:
         story.do(c.SubmitJob(job, caller, c.Asked(**asked)))
     return str(refused.value)
 
 
 def test_users_of_a_queue() -> None:
-    """Others are refused, administrators of the cluster and of the queue are not."""
+    """Other users are refused; administrators of the cluster and of the queue are not."""
     story = a_story(Queue("q", users=Names(True, frozenset({"bob"})), administrators=frozenset({"kim"})))
     assert shared_of(story, a_job(queue="q")).queue == "q"
     assert refusal(story, a_job(queue="q", caller=BOB), BOB) == "q: User cannot use the queue"
@@ -44,7 +44,7 @@ def test_users_of_a_queue() -> None:
 
 
 def test_whoever_has_no_share_of_a_shared_queue() -> None:
-    """There would be no account for his jobs."""
+    """There is no account for the user's jobs."""
     shares = (Share("bob", 1, Names(False, frozenset({"bob"}))),)
     story = a_story(Queue("q", fairshare=Fairshare(shares)))
     assert shared_of(story, a_job(queue="q", caller=BOB), BOB).queue == "q"
@@ -52,7 +52,7 @@ def test_whoever_has_no_share_of_a_shared_queue() -> None:
 
 
 def test_the_group_that_a_job_is_for() -> None:
-    """One that there is and that the user is in, when the job is submitted and when it is changed."""
+    """The group exists and the user is a member, at submission and at modification."""
     groups = {"art": Names(False, frozenset({"ann"})), "bio": Names(False, frozenset({"bob"})), "many": Names(True)}
     story = a_story(Queue("q"), user_groups=groups)
 
@@ -73,7 +73,7 @@ def test_the_group_that_a_job_is_for() -> None:
 
 
 def test_a_larger_job_needs_leave_to_wait() -> None:
-    """MAX_PEND_SLOTS holds for `bmod -n` as for bsub: of an array each waiting element grows."""
+    """MAX_PEND_SLOTS holds for `bmod -n` as for bsub; each pending element of an array counts."""
     story = a_story(Queue("q"), user_rules={"ann": UserRule(pending_slots=10, pending_jobs=2)})
 
     def enlarge(job: int, slots: int) -> None:
@@ -94,7 +94,7 @@ def test_a_larger_job_needs_leave_to_wait() -> None:
 
 
 def test_each_element_of_an_array_grows() -> None:
-    """Three more slots for one more task."""
+    """One more task in each of three elements counts three slots."""
     story = a_story(Queue("q"), user_rules={"ann": UserRule(pending_slots=8)})
     array = story.submit(a_job(2, queue="q", array="1-3"))
     with pytest.raises(NotNow):
@@ -102,7 +102,7 @@ def test_each_element_of_an_array_grows() -> None:
 
 
 def test_the_first_queue_that_takes_the_job() -> None:
-    """Of several candidates; when none does, the first one's reason is told."""
+    """Of several candidates; if none accepts the job, the first one's reason is reported."""
     small = Queue("small", run_limit_s=600)
     shut = Queue("shut", open=False)
     story = a_story(shut, small, Queue("large"))
@@ -124,7 +124,7 @@ def test_hosts_of_a_queue() -> None:
 
 
 def test_kinds_of_jobs() -> None:
-    """Exclusive ones where EXCLUSIVE allows it; a queue for interactive jobs takes no others."""
+    """Exclusive ones if EXCLUSIVE allows it; a queue for interactive jobs accepts no others."""
     story = a_story(Queue("q", is_exclusive_allowed=False), Queue("term", interactive="only"))
     assert refusal(story, a_job(queue="q", exclusive=True)) == "q: Queue does not accept EXCLUSIVE jobs"
     assert refusal(story, a_job(queue="q", cu="excl")) == "q: Queue does not accept EXCLUSIVE jobs"
@@ -150,7 +150,7 @@ def test_sizes_out_of_bounds() -> None:
 
 
 def test_limits_and_defaults() -> None:
-    """A job without a limit gets the default, or the maximum where there is none; more than the maximum is refused."""
+    """A job without a limit gets the default, or the maximum if there is none; above the maximum it is refused."""
     rules = JobDefaults(
         run_limit_default_s=600, memory_limit_mib=4000, memory_limit_default_mib=1000, rlimits=(("core", 0, 1 << 20),)
     )
@@ -167,7 +167,7 @@ def test_limits_and_defaults() -> None:
 
 
 def test_what_was_admitted_before_is_asked_again_under_other_rules_and_for_others() -> None:
-    """The same job again: of its user, of one whom the queue does not take, and after the queue has been closed."""
+    """The same job again: from its user, from one whom the queue refuses, and after the queue was closed."""
     story = a_story(Queue("q", users=Names(False, frozenset({"ann"}))))
     job = a_job(queue="q")
     assert shared_of(story, job) is shared_of(story, job)

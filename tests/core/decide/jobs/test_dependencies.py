@@ -1,4 +1,4 @@
-"""When may a job start that waits for others? Told in stories; the grammar has its own properties."""
+"""Dependencies of jobs, as stories; the grammar has its own properties."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def ended(story: Story, job: int, index: int = 0, status: int = 0) -> None:
 
 
 def why(story: Story, job: int, index: int = 0) -> list[str]:
-    """Why a job waits."""
+    """Pending reason of a job."""
     return [reason.text for reason in explain(story.cluster, story.cluster.jobs[job], index, story.now)]
 
 
@@ -54,7 +54,7 @@ def why(story: Story, job: int, index: int = 0) -> list[str]:
     ],
 )
 def test_a_job_waits_for_another(condition: str, status: int, starts: bool) -> None:
-    """It is not considered before the condition is true, and says whether it ever can be."""
+    """It is not a candidate before the condition is true, and its reason says if it ever can be."""
     story = a_cluster()
     first = story.submit(a_job())
     second = story.submit(a_job(dependency=condition.replace("{}", str(first))))
@@ -87,7 +87,7 @@ def test_array_to_array_pairs_elements() -> None:
 
 
 def test_a_million_elements_wait_for_a_million() -> None:
-    """They are released as ranges: no object for an element, no list of them."""
+    """Elements are released as ranges: no object for an element, no list of them."""
     story = a_cluster()
     parent = story.submit(a_job(array="1-1000000"))
     child = story.submit(a_job(array="1-1000000", dependency=f'ended({parent}[*]) && !done("{parent}[7]")'))
@@ -98,7 +98,7 @@ def test_a_million_elements_wait_for_a_million() -> None:
 
 
 def test_an_array_waits_as_a_whole() -> None:
-    """For a whole array, for one element of it, for counts of its elements."""
+    """On a whole array, on one element of it, on counts of its elements."""
     story = a_cluster(a_host("n1", 2))
     parent = story.submit(a_job(array="1-4"))
     waits = {
@@ -135,7 +135,7 @@ def test_an_array_waits_as_a_whole() -> None:
 
 
 def test_names_are_those_of_the_submitter() -> None:
-    """Of several jobs of one name all must have ended; another user's are not meant; a prefix stands for many."""
+    """All of several jobs of one name must have ended; another user's are ignored; a prefix matches many."""
     story = a_cluster()
     first, second = story.submit(a_job(name="step")), story.submit(a_job(name="step.2"))
     story.submit(a_job(name="step", caller=BOB, hold=True))
@@ -178,7 +178,7 @@ def test_the_last_of_a_name() -> None:
     ],
 )
 def test_what_can_not_be_meant_is_refused(condition: str, sentence: str) -> None:
-    """One sentence, with the place."""
+    """The refusal is one sentence, with the place."""
     story = a_cluster()
     plain, array = story.submit(a_job()), story.submit(a_job(array="1-3"))
     with pytest.raises(Refused, match=sentence):
@@ -186,7 +186,7 @@ def test_what_can_not_be_meant_is_refused(condition: str, sentence: str) -> None
 
 
 def test_arrays_of_different_size_can_not_be_paired() -> None:
-    """LSF's sentence."""
+    """The sentence is LSF's."""
     story = a_cluster()
     parent = story.submit(a_job(array="1-3"))
     with pytest.raises(Refused, match="Dependent arrays do not have the same size"):
@@ -196,7 +196,7 @@ def test_arrays_of_different_size_can_not_be_paired() -> None:
 
 
 def test_a_forgotten_parent_is_remembered_for_who_waits() -> None:
-    """Also after a restart; when nobody waits any more it is dropped."""
+    """It is remembered after a restart, too, and dropped with its last dependant."""
     story = a_cluster(policy=Policy(clean_period_s=100.0))
     parent, other = story.submit(a_job(array="1-2")), story.submit(a_job(hold=True))
     waits = story.submit(a_job(dependency=f"exit({parent}[2], 5) && done({other})"))
@@ -222,7 +222,7 @@ def test_a_forgotten_parent_is_remembered_for_who_waits() -> None:
 
 
 def test_a_condition_that_was_true_once_is_forgotten() -> None:
-    """It held while the parent ran; that it does not hold any more keeps nobody back."""
+    """The condition held while the parent ran; that it does not hold any more delays no job."""
     story = a_cluster(a_host("n1", 1))
     parent = story.submit(a_job(array="1-2"))
     waits = story.submit(a_job(dependency=f"numpend({parent}, 1)", hold=True))
@@ -234,7 +234,7 @@ def test_a_condition_that_was_true_once_is_forgotten() -> None:
 
 
 def test_orphans_end_when_they_are_told_to() -> None:
-    """-ti: a chain of them, one after the other; without it they wait for ever."""
+    """With -ti a chain of them ends, one after the other; without it they stay pending for ever."""
     story = a_cluster()
     parent = story.submit(a_job())
     child = story.submit(a_job(dependency=f"done({parent})", ends_orphan=True))
@@ -252,7 +252,7 @@ def test_orphans_end_when_they_are_told_to() -> None:
 
 
 def test_a_condition_is_changed_and_taken_away() -> None:
-    """bmod -w and -wn; a change of something else leaves it as it was."""
+    """bmod -w and -wn; other changes leave it as it was."""
     story = a_cluster()
     held, other = story.submit(a_job(hold=True)), story.submit(a_job(hold=True))
     waits = story.submit(a_job(array="1-3", dependency=f"done({held})"))
@@ -274,7 +274,7 @@ def test_a_condition_is_changed_and_taken_away() -> None:
 
 
 def test_held_and_killed_elements_of_a_waiting_array() -> None:
-    """bstop, bresume and bkill reach elements that wait for a condition like all others."""
+    """bstop, bresume and bkill reach blocked elements like all others."""
     story = a_cluster()
     parent = story.submit(a_job(hold=True))
     waits = story.submit(a_job(array="1-6", dependency=f"ended({parent})"))
@@ -290,7 +290,7 @@ def test_held_and_killed_elements_of_a_waiting_array() -> None:
 
 
 def test_a_begin_time_is_waited_for() -> None:
-    """No polling: the tick at that moment releases it; begin time and condition must both have come."""
+    """The tick at that time releases it; both begin time and condition must be met."""
     story = a_cluster()
     parent = story.submit(a_job())
     early = story.submit(a_job(begin_at=story.now + 50))
@@ -310,7 +310,7 @@ def test_a_begin_time_is_waited_for() -> None:
 
 
 def test_a_job_that_waits_at_its_deadline_is_ended() -> None:
-    """It could only be killed if it were started."""
+    """It would only be killed if it were started."""
     story = a_cluster(a_host("n1", 1))
     story.run(a_job())
     late = story.submit(a_job(terminate_at=story.now + 30))
@@ -334,7 +334,7 @@ def depend(story: Story, job: int, dependency: str) -> None:
     "condition", ["done(4)", "ended(3)", "done(4) && !done(1)", "done(1) && done(3)", "started(4) || done(3)"]
 )
 def test_nobody_waits_for_himself(condition: str) -> None:
-    """Neither directly nor through others: 4 waits for 3, 3 for 2, and 2 is to wait for one of them."""
+    """Neither directly nor through others: 4 depends on 3, 3 on 2, and 2 is to depend on one of them."""
     story = a_cluster()
     story.submit(a_job(hold=True))
     second = story.submit(a_job(hold=True))
@@ -347,7 +347,7 @@ def test_nobody_waits_for_himself(condition: str) -> None:
 
 @pytest.mark.parametrize("condition", ["done(3) || done(1)", "!started(3) && done(1)", "done(1)"])
 def test_a_way_round_is_no_circle(condition: str) -> None:
-    """What can still come true without the job itself is taken."""
+    """Conditions that can become true without the job itself are accepted."""
     story = a_cluster()
     story.submit(a_job(hold=True))
     second = story.submit(a_job(hold=True))
@@ -357,7 +357,7 @@ def test_a_way_round_is_no_circle(condition: str) -> None:
 
 
 def test_an_array_may_wait_for_one_of_its_elements() -> None:
-    """One that has been started already."""
+    """The element has started already."""
     story = a_cluster(a_host("n1", 1))
     array = story.submit(a_job(array="1-2"))
     story.plan()

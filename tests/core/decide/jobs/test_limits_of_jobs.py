@@ -1,4 +1,4 @@
-"""bmod of what runs: other limits, which its hosts are told, and again if they were away."""
+"""bmod of running jobs: other limits, which their hosts are told, and told again if they were away."""
 
 from dataclasses import replace
 
@@ -13,25 +13,25 @@ from tests.builders import ANN, Story, a_cluster, a_host, a_job
 
 
 def modify(story: Story, job: int, field: str, **limits: float) -> list[Order]:
-    """bmod of one parameter; the orders that it leads to."""
+    """Change one parameter by bmod; return the orders that follow."""
     new = a_job(array="1-3" if story.cluster.jobs[job].shared.queue == "short" else "")
     new = new._replace(shared=replace(story.cluster.jobs[job].shared, **limits))  # type: ignore[arg-type]
     return story.do(c.ModifyJob(c.Target(job), new, ANN, field, frozenset({field}))).orders
 
 
 def limits_of(orders: list[Order]) -> list[tuple[str, int, int]]:
-    """Whom is told which version of what run limit."""
+    """Host, version and run limit of each limits order."""
     assert all(isinstance(one, LimitsOrder) for one in orders)
     return [(one.host, one.version, one.run_limit_s) for one in orders if isinstance(one, LimitsOrder)]
 
 
 def hello(story: Story, host: str, key: Key, version: int) -> list[Order]:
-    """The host comes back with limits of that version."""
+    """Begin a session of a host that has limits of that version."""
     return story.back(host, replace(story.runs_there(host, key), limits=version))
 
 
 def test_all_hosts_of_a_running_job_get_its_new_limits() -> None:
-    """Once; what changes nothing is not told, and a host that was away hears it when it is back."""
+    """They get them once; a change without effect is not sent, and a host that was away gets them at its hello."""
     story = a_cluster(a_host("n1", 1), a_host("n2", 1))
     key = story.run(a_job(2, run_limit_s=60))
     assert sorted(limits_of(modify(story, key.job, "run_limit_s", run_limit_s=600))) == [
@@ -45,13 +45,13 @@ def test_all_hosts_of_a_running_job_get_its_new_limits() -> None:
 
 
 def switch(story: Story, key: Key, queue: str, own_s: int = 0) -> list[Order]:
-    """bswitch of a job that was submitted with this run limit of its own; the orders that it leads to."""
+    """Switch a job submitted with this run limit by bswitch; return the orders that follow."""
     new = a_job(queue=queue, run_limit_s=own_s)
     return story.do(c.ModifyJob(c.Target(key.job), new, ANN, "", frozenset({"queues"}), is_switch=True)).orders
 
 
 def test_a_running_job_gets_the_run_limit_of_its_new_queue() -> None:
-    """Unless it has one of its own; one that is above the new queue's is not switched. Other limits stay."""
+    """Unless it has its own; a job whose own is above the new queue's is refused. Other limits stay."""
     short = Queue("short", 40, run_limit_s=600, defaults=JobDefaults(run_limit_default_s=300, memory_limit_mib=10))
     queues = (Queue("normal", 30, run_limit_s=3600), short, Queue("endless", 20))
     story = a_cluster(a_host("n1", 3), policy=Policy(queues))
@@ -66,7 +66,7 @@ def test_a_running_job_gets_the_run_limit_of_its_new_queue() -> None:
 
 
 def test_a_waiting_job_and_one_that_only_others_changed_tell_nobody() -> None:
-    """A job that waits has told no host anything yet."""
+    """A pending job has no host to tell."""
     story = a_cluster(a_host("n1", 1))
     running, waiting = story.run(a_job()), story.submit(a_job())
     assert modify(story, waiting, "run_limit_s", run_limit_s=60) == []
@@ -74,7 +74,7 @@ def test_a_waiting_job_and_one_that_only_others_changed_tell_nobody() -> None:
 
 
 def test_a_running_job_keeps_its_size_and_its_queues_limits() -> None:
-    """Each refusal says what could be changed, or which limit is the queue's."""
+    """Each refusal says what can be changed, or which limit is the queue's."""
     story = a_cluster(a_host("n1", 1), policy=Policy((Queue("normal", 30, run_limit_s=3600),)))
     key = story.run(a_job())
     for field in ("roles.tasks", "rlimits.cpu", "output", "error"):

@@ -1,4 +1,4 @@
-"""bmod -R of a running job: it keeps more or less memory from the others on all its hosts, and nothing else."""
+"""bmod -R of a running job: other memory on all its hosts, and no other change."""
 
 import pytest
 
@@ -33,13 +33,13 @@ def a_pair(story: Story) -> Key:
 
 
 def free(story: Story) -> list[int]:
-    """Memory of each host that nobody keeps."""
+    """Unreserved memory of each host."""
     invariants.check(story.cluster)
     return story.cluster.table.memory_free_mib[:2].tolist()
 
 
 def test_less_memory_lets_others_start(story: Story) -> None:
-    """On all its hosts, in the limits and in its pool; and after a restart."""
+    """It is released on all its hosts, in the limits and in its pool; and after a restart."""
     key = a_pair(story)
     waiting = story.submit(a_job(memory_mib=900))
     story.plan()
@@ -52,7 +52,7 @@ def test_less_memory_lets_others_start(story: Story) -> None:
 
 
 def test_it_starts_at_once(story: Story) -> None:
-    """What waited for the memory is looked at again."""
+    """The bucket that waited for memory is tried again."""
     key = a_pair(story)
     waiting = story.submit(a_job(memory_mib=900))
     story.plan()
@@ -62,7 +62,7 @@ def test_it_starts_at_once(story: Story) -> None:
 
 
 def test_more_memory_as_far_as_it_is_left(story: Story) -> None:
-    """A host that has not so much is named, and nothing is changed; what is given back in the end is all of it."""
+    """The refusal names a host with too little, and nothing is changed; at the end all memory is released."""
     key = a_pair(story)
     ask(story, key.job, "span[ptile=1] rusage[mem=700]")
     assert free(story) == [300, 300]
@@ -76,7 +76,7 @@ def test_more_memory_as_far_as_it_is_left(story: Story) -> None:
 
 
 def test_no_more_than_a_limit_leaves(story: Story) -> None:
-    """The one of lsb.resources holds for what runs, too; less is always taken."""
+    """A limit of lsb.resources applies to running jobs, too; a decrease is always allowed."""
     key = a_pair(story)
     story.run(a_job(memory_mib=300))
     story.run(a_job(memory_mib=300))
@@ -93,7 +93,7 @@ def test_no_more_than_a_limit_leaves(story: Story) -> None:
     ["span[ptile=2] rusage[mem=100]", "select[mem>5] span[ptile=1]", "span[ptile=1] rusage[mem=100,swp=5]", "2*{}"],
 )
 def test_nothing_else_of_it_changes(story: Story, requirement: str) -> None:
-    """What would place it elsewhere makes no sense any more."""
+    """A change of placement is refused."""
     key = a_pair(story)
     with pytest.raises(Refused, match="only the amount of rusage"):
         ask(story, key.job, requirement)
@@ -101,7 +101,7 @@ def test_nothing_else_of_it_changes(story: Story, requirement: str) -> None:
 
 
 def test_it_keeps_the_new_amount_when_it_runs_again(story: Story) -> None:
-    """A requeued job asks for what it was given last."""
+    """A requeued job requests what it had last."""
     key = a_pair(story)
     ask(story, key.job, "span[ptile=1] rusage[mem=700]")
     assert story.job(key.job).shared.request.roles[0].memory_mib == 700
@@ -109,7 +109,7 @@ def test_it_keeps_the_new_amount_when_it_runs_again(story: Story) -> None:
 
 
 def test_memory_can_be_given_back_where_more_is_kept_than_there_is() -> None:
-    """brun has put another job onto the same host."""
+    """brun has dispatched another job to the same host."""
     story = a_cluster(a_host("n1", 4, memory_mib=1000), policy=Policy(queues=(Queue("normal"),)))
     key = story.run(a_job(memory_mib=800))
     forced = story.submit(a_job(memory_mib=600))

@@ -1,4 +1,4 @@
-"""Only the owner or an administrator: what the others are told."""
+"""Refusals of users who neither own the job nor administer the cluster."""
 
 import pytest
 
@@ -15,7 +15,7 @@ from tests.builders import a_cluster, a_host, a_job
     ],
 )
 def test_strangers_are_refused_with_the_reason(caller: Caller, sentence: str) -> None:
-    """An administrator who sits at the wrong host learns that it is the host."""
+    """An administrator on a host without the right learns that the host is the reason."""
     story = a_cluster(a_host("n1"))
     job = story.submit(a_job())
     with pytest.raises(Refused, match=sentence):

@@ -1,4 +1,4 @@
-"""HOSTS of a queue confines its jobs, whatever they ask for; it is asked anew whenever rules or jobs change."""
+"""HOSTS of a queue confine its jobs, whatever they request, and apply anew after each change of rules or jobs."""
 
 from dataclasses import replace
 
@@ -32,7 +32,7 @@ def story() -> Story:
 
 
 def placed(story: Story, **job: object) -> list[str]:
-    """Where a job starts at once."""
+    """Hosts on which a job starts at once."""
     number = story.submit(a_job(**job))  # type: ignore[arg-type]
     story.plan()
     return story.where(number)
@@ -48,20 +48,20 @@ def requested(story: Story, text: str, tasks: int = 1) -> dict[str, object]:
     "text", ["", "order[slots]", "span[ptile=1]", "select[maxslots > 1]", "rusage[mem=10]", "span[hosts=1]"]
 )
 def test_whatever_a_job_asks_for(story: Story, text: str) -> None:
-    """Every way of choosing hosts keeps to those of the queue."""
+    """All ways of selecting hosts are confined to the queue's."""
     assert placed(story, **requested(story, text)) == ["n2"]
     assert placed(story, queue="wide", **requested(story, text)) == ["n1"]
 
 
 def test_exclusive_and_wide_jobs(story: Story) -> None:
-    """A host of its own, and more slots than the queue has hosts for."""
+    """A whole host, and more slots than the queue's hosts have."""
     assert placed(story, exclusive=True) == ["n2"]
     assert placed(story, slots=5) == []
     assert placed(story, slots=4, queue="wide") == ["n1"]
 
 
 def test_preference_of_the_queue_and_of_the_job(story: Story) -> None:
-    """The queue's counts unless the job has one of its own."""
+    """The queue's preference applies unless the job has its own."""
     preference = (("n1", -1), ("n2", 3))
     story.do(c.Reconfigure(Policy(queues=(Queue("normal", host_preference=preference),))))
     assert placed(story) == ["n2"]
@@ -70,14 +70,14 @@ def test_preference_of_the_queue_and_of_the_job(story: Story) -> None:
 
 
 def test_the_first_host_is_none_of_the_queues(story: Story) -> None:
-    """-m "n1! n2": it can't start anywhere else; a first host that nobody has seen is no harm either."""
+    """-m "n1! n2": the job can't start elsewhere; an unknown first host does no harm."""
     assert placed(story, hosts=("n1!", "n2"), slots=2) == []
     story.do(c.Reconfigure(replace(RULES, known_hosts=frozenset({"n9"}))))
     assert placed(story, hosts=("n9!", "n2")) == []
 
 
 def test_other_hosts_by_new_rules(story: Story) -> None:
-    """Jobs that wait follow the files; those that run stay."""
+    """Pending jobs follow the files; running ones stay."""
     first, second = story.submit(a_job(4)), story.submit(a_job(4))
     story.plan()
     assert (story.where(first), story.where(second)) == (["n2"], [])
@@ -87,7 +87,7 @@ def test_other_hosts_by_new_rules(story: Story) -> None:
 
 
 def test_a_master_that_starts_again(story: Story) -> None:
-    """The queue's hosts are not part of the job, so they are those of the files at any time."""
+    """The queue's hosts are not stored with the job, so they are those of the files at any time."""
     job = story.submit(a_job())
     story.cluster = reborn(story.cluster)
     story.agenda = type(story.agenda)()
@@ -98,7 +98,7 @@ def test_a_master_that_starts_again(story: Story) -> None:
 
 
 def test_bswitch_and_bmod(story: Story) -> None:
-    """The other queue's hosts count from then on; where the job's own hosts are none of them it stays."""
+    """The other queue's hosts apply from then on; a job whose own hosts are not among them is not switched."""
     story.run(a_job(4))
     job = story.submit(a_job(queue="shut", hosts=("n1",)))
     with pytest.raises(Refused, match="n1: Host or host group is not used by the queue"):
@@ -160,14 +160,14 @@ def test_the_forecast_keeps_to_the_queue(story: Story) -> None:
 
 
 def test_an_elastic_job_grows_on_hosts_of_the_queue(story: Story) -> None:
-    """Idle slots elsewhere are not for it."""
+    """Idle slots on other hosts are not used."""
     key = story.run(a_job(tasks_min=1, tasks_max=8, resizable=True))
     story.plan()
     assert {share.host for share in story.cluster.attempts[key].allocation} == {"n2"}
 
 
 def test_preemption_takes_hosts_of_the_queue() -> None:
-    """The victim that could give way is the one on a host that the queue uses."""
+    """The victim is the job on a host of the queue."""
     queues = (Queue("urgent", 50, hosts=some("n2"), preempts=(("low", 0),)), Queue("low", 10))
     story = a_cluster(a_host("n1", 1), a_host("n2", 1), policy=Policy(queues=queues))
     victims = {story.where(key.job)[0]: key.job for key in [story.run(a_job(queue="low")) for _ in range(2)]}
@@ -178,7 +178,7 @@ def test_preemption_takes_hosts_of_the_queue() -> None:
 
 
 def test_administrators_may_force_it_elsewhere(story: Story) -> None:
-    """brun goes over the queue's hosts, too."""
+    """brun overrides the queue's hosts, too."""
     job = story.submit(a_job())
     story.do(c.ForceJob(story.target(job), ROOT, (("n1", 0),)))
     assert story.where(job) == ["n1"]

@@ -1,4 +1,4 @@
-"""btop and bbot: whatever is moved wherever, and however often, the order is the one that was asked for."""
+"""btop and bbot: after any number of moves the order is the one requested."""
 
 from random import Random
 
@@ -22,7 +22,7 @@ def order(story: Story) -> list[int]:
 @pytest.mark.parametrize("policy", [Policy(), GROWING])
 @pytest.mark.parametrize("seed", range(5))
 def test_an_administrators_moves(policy: Policy, seed: int) -> None:
-    """A list in which jobs are taken out and put in elsewhere says the same."""
+    """A list model in which jobs are removed and inserted gives the same order."""
     rng, story = Random(seed), a_cluster(policy=policy)
     for number in range(12):
         story.submit(a_job(caller=(ANN, BOB)[number % 2], slots=8 + number % 3))
@@ -40,7 +40,7 @@ def test_an_administrators_moves(policy: Policy, seed: int) -> None:
 
 @pytest.mark.parametrize("place", [2, -2])
 def test_there_is_always_room_between_two(place: int) -> None:
-    """A script that moves job after job to the same place never runs out of numbers between its neighbours."""
+    """A script that moves job after job to the same place never runs out of positions between neighbours."""
     story = a_cluster(a_host("n1", slots=1))
     jobs = [story.submit(a_job(slots=2)) for _ in range(6)]
     for turn in range(300):
@@ -53,7 +53,7 @@ def test_there_is_always_room_between_two(place: int) -> None:
 
 
 def test_a_user_moves_among_own_jobs_only() -> None:
-    """To the top of one's own jobs is not to the top of the queue."""
+    """The top of one's own jobs is not the top of the queue."""
     story = a_cluster()
     other = story.submit(a_job(slots=9, caller=BOB))
     first, second = story.submit(a_job(slots=9)), story.submit(a_job(slots=8))

@@ -1,4 +1,4 @@
-"""Jobs that run again: by their exit code or because somebody asked for it; switched, forced, changed on the way."""
+"""Requeued jobs: by exit code or by brequeue; switched, forced and modified meanwhile."""
 
 import pytest
 from hypothesis import given
@@ -33,21 +33,21 @@ def again(story: Story, job: int, indices: str = "", hold: bool = False, states:
     ],
 )
 def test_exit_values_are_read(text: str, codes: set[int], excluding: set[int]) -> None:
-    """LSF's forms."""
+    """The forms of LSF."""
     found = parse(text)
     assert (found.codes, found.excluding) == (codes, excluding)
 
 
 @pytest.mark.parametrize("text", ["x", "300", "5-2", "EXCLUDE(1", "1)", "~all", "EXCLUDE(EXCLUDE(1))", "1,2"])
 def test_bad_exit_values_are_refused_with_the_place(text: str) -> None:
-    """One sentence."""
+    """The refusal is one sentence."""
     with pytest.raises(Refused, match="Bad requeue exit values at character"):
         parse(text)
 
 
 @given(st.text("al ~0129-EXCLUDE()", max_size=20))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    """Never another error."""
+    """No other error is raised."""
     try:
         found = parse(text)
     except Refused:
@@ -56,7 +56,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 
 def test_an_exit_code_requeues_a_job() -> None:
-    """Under its id, in its place, as its next attempt; other codes, signals and kills end it."""
+    """It keeps its id and place, as its next attempt; other codes, signals and kills end it."""
     story = a_cluster()
     key = story.run(a_job(requeue="3"))
     story.finished("n1", key, 3 << 8)
@@ -65,7 +65,7 @@ def test_an_exit_code_requeues_a_job() -> None:
     second = story.key(key.job)
     assert second.attempt == 2
     story.started("n1", second)
-    story.finished("n1", key, 0)  # a late word about the first attempt
+    story.finished("n1", key, 0)  # a late report of the first attempt
     assert story.state(key.job) is S.RUN
     story.finished("n1", second, 4 << 8)
     assert story.state(key.job) is S.EXIT
@@ -79,7 +79,7 @@ def test_an_exit_code_requeues_a_job() -> None:
 
 
 def test_the_queue_says_which_and_how_often() -> None:
-    """REQUEUE_EXIT_VALUES and MAX_JOB_REQUEUE; -Q goes before."""
+    """REQUEUE_EXIT_VALUES and MAX_JOB_REQUEUE; -Q overrides."""
     queue = Queue("normal", defaults=JobDefaults(requeue_exit_values="5"), requeue_limit=1)
     story = Story(a_host("n1"), policy=Policy(queues=(queue,)))
     job = story.run(a_job()).job
@@ -95,7 +95,7 @@ def test_the_queue_says_which_and_how_often() -> None:
 
 
 def test_a_job_is_kept_from_the_host_where_it_failed() -> None:
-    """EXCLUDE: also after a restart; of an array no element comes back."""
+    """EXCLUDE: also after a restart; all elements of an array avoid the host."""
     story = a_cluster(a_host("n1", 4), a_host("n2", 1))
     key = story.run(a_job(requeue="EXCLUDE(9)"))
     array = story.submit(a_job(array="1-3", requeue="EXCLUDE(9)", limit=1))
@@ -116,7 +116,7 @@ def test_a_job_is_kept_from_the_host_where_it_failed() -> None:
 
 
 def test_a_requeued_job_waits_until_nothing_is_left_of_it() -> None:
-    """On any of its hosts: two attempts never overlap."""
+    """It waits for all of its hosts: two attempts never overlap."""
     story = a_cluster(a_host("n1", 2), a_host("n2", 2))
     key = story.run(a_job(slots=2, ptile=1, requeue="3"))
     story.finished("n1", key, 3 << 8)
@@ -128,7 +128,7 @@ def test_a_requeued_job_waits_until_nothing_is_left_of_it() -> None:
 
 
 def test_brequeue_ends_a_running_job_and_lets_it_wait_again() -> None:
-    """With -H in PSUSP; not somebody else's; a kill meanwhile goes before."""
+    """With -H into PSUSP; other users are refused; a kill meanwhile takes precedence."""
     story = a_cluster()
     key = story.run(a_job())
     with pytest.raises(Refused, match="permission"):
@@ -145,7 +145,7 @@ def test_brequeue_ends_a_running_job_and_lets_it_wait_again() -> None:
 
 
 def test_brequeue_of_jobs_that_have_ended() -> None:
-    """-d and -e: done and exited ones and elements run again, with the next attempt's number."""
+    """-d and -e: done and exited jobs and elements run again, with the next attempt's number."""
     story = a_cluster(a_host("n1", 8))
     key = story.run(a_job())
     story.finished("n1", key)
@@ -172,7 +172,7 @@ def test_brequeue_of_jobs_that_have_ended() -> None:
 
 
 def test_bswitch_moves_waiting_and_running_jobs() -> None:
-    """A running one goes on; the wish is the event's, for its history."""
+    """A running one goes on; the switch is in the event, for the history."""
     story = a_cluster(a_host("n1", 1))
     key = story.run(a_job())
     waits = story.submit(a_job())
@@ -185,7 +185,7 @@ def test_bswitch_moves_waiting_and_running_jobs() -> None:
 
 
 def test_what_can_not_be_changed_is_refused() -> None:
-    """Of a running job its size; of a plain job a limit of elements; elements one by one."""
+    """The size of a running job; an element limit of a plain job; single elements."""
     story = a_cluster()
     key, array = story.run(a_job()), story.submit(a_job(array="1-3", hold=True))
 
@@ -201,7 +201,7 @@ def test_what_can_not_be_changed_is_refused() -> None:
 
 
 def test_brun_of_an_element_that_there_is_not() -> None:
-    """It has not finished: it never was."""
+    """It has not finished: it does not exist."""
     story = a_cluster()
     array = story.submit(a_job(array="1-3"))
     with pytest.raises(Refused, match="No matching job found"):
@@ -209,7 +209,7 @@ def test_brun_of_an_element_that_there_is_not() -> None:
 
 
 def test_brun_leaves_alone_what_a_job_has_for_itself() -> None:
-    """Neither onto the host of an exclusive job, nor an exclusive job onto a host that is used; idle ones will do."""
+    """Neither onto the host of an exclusive job, nor an exclusive job onto a used host; idle hosts are accepted."""
     story = a_cluster(a_host("n1", 2), a_host("n2", 2), a_host("n3", 2))
     exclusive = story.run(a_job(exclusive=True, hosts=("n1",)))
     story.run(a_job(hosts=("n2",)))
@@ -231,7 +231,7 @@ def test_brun_leaves_alone_what_a_job_has_for_itself() -> None:
 
 
 def test_brun_starts_a_job_over_all_limits() -> None:
-    """Whatever it waits for, on full hosts; only administrators; all of it or nothing."""
+    """Whatever its pending reason, on full hosts; only by administrators; as a whole."""
     story = a_cluster(a_host("n1", 1), a_host("n2", 1))
     story.run(a_job())
     held = story.submit(a_job(hold=True))
@@ -262,7 +262,7 @@ def test_brun_starts_a_job_over_all_limits() -> None:
 
 
 def test_a_job_that_is_lost_for_ever_ends() -> None:
-    """A rerunnable job that kills what keeps it is not run for ever."""
+    """A rerunnable job that kills its shepherd is not requeued for ever."""
     story = a_cluster(a_host("n1", 1))
     job = story.submit(a_job(rerunnable=True))
     runs = 0

@@ -1,4 +1,4 @@
-"""Submitting and changing: what is refused, and that a retry makes nothing twice."""
+"""Submission and modification: refusals, and retries without a second job."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ def story() -> Story:
 
 
 def test_a_retry_gets_the_same_job(story: Story) -> None:
-    """A request id that was seen makes no second job."""
+    """A known request id makes no second job."""
     assert story.submit(a_job(request_id=b"one")) == story.submit(a_job(request_id=b"one"))
     assert len(story.cluster.jobs) == 1
 
@@ -39,14 +39,14 @@ def test_a_retry_gets_the_same_job(story: Story) -> None:
     ],
 )
 def test_refused(story: Story, job: object, sentence: str) -> None:
-    """In one sentence, and nothing has changed."""
+    """The refusal is one sentence, and nothing has changed."""
     with pytest.raises(Refused, match=sentence):
         story.do(c.SubmitJob(job, ANN))  # type: ignore[arg-type]
     assert not story.cluster.jobs
 
 
 def test_a_job_without_roles_is_refused(story: Story) -> None:
-    """There would be nothing to place."""
+    """There are no tasks to place."""
     job = a_job()
     nothing = job._replace(shared=replace(job.shared, request=replace(job.shared.request, roles=())))
     with pytest.raises(Refused, match="no tasks"):
@@ -54,7 +54,7 @@ def test_a_job_without_roles_is_refused(story: Story) -> None:
 
 
 def test_a_queue_gives_its_limit(story: Story) -> None:
-    """To a job that names none."""
+    """A job without one of its own gets it."""
     assert story.job(story.submit(a_job(queue="short"))).shared.run_limit_s == 900
 
 
@@ -73,7 +73,7 @@ def change(story: Story, job: int, new: NewJob, *fields: str, asked: c.Asked = c
 
 
 def test_a_change_keeps_to_the_queue_s_size_and_kind_too() -> None:
-    """Its PROCLIMIT, and whether it lets jobs have hosts for themselves; also by way of another queue."""
+    """PROCLIMIT and EXCLUSIVE of the queue apply, also through a change of the queue."""
     small = Queue("small", is_exclusive_allowed=False, defaults=JobDefaults(tasks_max=2))
     story = a_cluster(policy=Policy(queues=(small, Queue("normal"))))
     job, other = story.submit(a_job(queue="small")), story.submit(a_job(4))
@@ -86,7 +86,7 @@ def test_a_change_keeps_to_the_queue_s_size_and_kind_too() -> None:
 
 
 def test_a_change_of_something_else_keeps_the_queue_s_default_size() -> None:
-    """A job that names no size has its queue's, also under another name."""
+    """A job without a size gets its queue's, also under another name."""
     queue = Queue("normal", defaults=JobDefaults(tasks_min=1, tasks_default=3, tasks_max=4))
     story = a_cluster(policy=Policy(queues=(queue,)))
     no_size = c.Asked(is_size_given=False)
@@ -96,7 +96,7 @@ def test_a_change_of_something_else_keeps_the_queue_s_default_size() -> None:
 
 
 def test_a_change_of_something_else_keeps_the_queue() -> None:
-    """Also where it is closed by now, or another of those it was submitted to would take it."""
+    """It also stays if its queue is closed by now, or if another candidate would accept it."""
     closed = Queue("b", open=False)
     story = a_cluster(policy=Policy(queues=(Queue("a"), Queue("b"))))
     job = story.submit(a_job(queue="b"))
@@ -132,7 +132,7 @@ def test_a_held_job_waits_until_it_is_freed(story: Story) -> None:
 
 
 def test_a_changed_array_gives_its_hosts_back_as_it_took_them() -> None:
-    """An element holds a whole host while the array ceases to be exclusive: the host is open again afterwards."""
+    """An element holds a whole host when the array ceases to be exclusive: the host is open again afterwards."""
     story = a_cluster(a_host("n1"))
     job = story.submit(a_job(array="1-2", exclusive=True))
     story.plan()
@@ -145,7 +145,7 @@ def test_a_changed_array_gives_its_hosts_back_as_it_took_them() -> None:
 
 
 def test_a_forgotten_job_gives_its_host_back() -> None:
-    """The record of an exclusive job has long left memory when its host comes back and releases."""
+    """The record of an exclusive job has left memory long before its host comes back and releases it."""
     story = a_cluster(a_host("n1"))
     key = story.run(a_job(exclusive=True))
     story.kill(key.job, remove=True)
@@ -156,7 +156,7 @@ def test_a_forgotten_job_gives_its_host_back() -> None:
 
 
 def test_a_lower_limit_of_an_array_is_kept_from_then_on(story: Story) -> None:
-    """What runs above it goes on; nothing new starts until it is reached."""
+    """Running elements beyond it go on; none starts until the number has fallen below it."""
     job = story.submit(a_job(array="1-9", limit=4))
     story.plan()
     assert len(story.array(job).live) == 4

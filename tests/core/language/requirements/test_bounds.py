@@ -1,4 +1,4 @@
-"""A requirement can't ask for numbers that scheduling could not count with: one such job would stop every other."""
+"""Bounds of numbers in requirements: one job beyond those of the scheduler would stop all others."""
 
 import pytest
 
@@ -21,6 +21,6 @@ from lavad.core.model.reasons import Refused
     ],
 )
 def test_absurd_numbers_are_refused(text: str) -> None:
-    """As bad syntax, with the place."""
+    """Refused as bad syntax, with the place."""
     with pytest.raises(Refused, match="Bad resource requirement syntax at character"):
         parser.parse(text)

@@ -1,4 +1,4 @@
-"""The -R language: what it means, where it is wrong, and that no text can do harm."""
+"""The -R language: meaning, errors, and bounded cost of any text."""
 
 import time
 from contextlib import suppress
@@ -31,7 +31,7 @@ def table() -> HostTable:
 
 
 def selected(text: str) -> list[str]:
-    """Names of the hosts that a select expression leaves."""
+    """Names of the hosts that satisfy a select expression."""
     return [facts.name for facts, chosen in zip(HOSTS, select_mask(text, table()), strict=True) if chosen]
 
 
@@ -88,14 +88,14 @@ def test_text_before_the_first_section_is_a_select() -> None:
     ],
 )
 def test_an_error_names_the_character(text: str, character: int) -> None:
-    """Counted from 1, in the whole text."""
+    """The character counts from 1, in the whole text."""
     with pytest.raises(Refused, match=f"at character {character}:"):
         parse(text)
 
 
 @pytest.mark.parametrize("text", ["type + 1", "-type", "!type", "type && ib", "type", "'word'", "hname * hname"])
 def test_words_are_only_compared(text: str) -> None:
-    """What can't be computed is refused at once, not found out by the scheduler."""
+    """An expression that can't be evaluated is refused by the parser."""
     with pytest.raises(Refused, match="words can only be compared"):
         parse(f"select[{text}]")
 
@@ -104,7 +104,7 @@ def test_words_are_only_compared(text: str) -> None:
 @example("((((" * 20)
 @example("!" * 500)
 def test_any_text_is_understood_or_refused(text: str) -> None:
-    """No text raises anything else, when it is read or when hosts are looked at."""
+    """No text raises another error, when it is parsed or evaluated."""
     with suppress(Refused):
         mask = select_mask(parse(text).term.select, table())
         assert (mask.dtype, mask.shape) == (np.bool_, (2,))
@@ -125,7 +125,7 @@ expressions = st.recursive(
 
 @given(expressions)
 def test_blanks_change_nothing(text: str) -> None:
-    """An expression means the same without its blanks, and in two pairs of parentheses."""
+    """An expression has the same meaning without its blanks, and in two pairs of parentheses."""
     assert selected(text) == selected(text.replace(" ", "")) == selected(f"(({text}))")
 
 
@@ -143,7 +143,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("kind", sorted(HOSTILE))
 def test_hostile_text_costs_little(kind: str) -> None:
-    """The longest text takes a fraction of a second, and no thousand nested calls."""
+    """The longest text takes a fraction of a second, without a thousand nested calls."""
     text = HOSTILE[kind]
     began = time.process_time()
     with suppress(Refused):
@@ -152,6 +152,6 @@ def test_hostile_text_costs_little(kind: str) -> None:
 
 
 def test_a_text_beyond_the_bound_is_refused() -> None:
-    """With the bound."""
+    """The refusal names the bound."""
     with pytest.raises(Refused, match="4094"):
         parse("x" * 4095)

@@ -1,4 +1,4 @@
-"""Each section by itself: what it reads, that what it prints reads the same, and how job and queue are merged."""
+"""Single sections: parsing, printing of text that parses to the same, merging of job and queue."""
 
 import pytest
 
@@ -51,7 +51,7 @@ def test_what_is_printed_reads_the_same(text: str) -> None:
     ],
 )
 def test_mistakes_are_shown(text: str, said: str) -> None:
-    """With the place and what was expected."""
+    """The refusal has the place and what was expected."""
     with pytest.raises(Refused) as refused:
         parse(text, WORDS)
     assert said in str(refused.value)
@@ -68,7 +68,7 @@ def test_job_and_queue_are_merged() -> None:
 
 
 def test_roles_of_a_requirement() -> None:
-    """Simple memory is a number, the rest stays text; alternatives of rusage are alternatives of the request."""
+    """Simple memory is a number, other rusage stays text; its alternatives are alternatives of the request."""
     asked = RoleAsked(4, 4, requirement="rusage[mem=2GB,lic=1 || mem=1GB] span[ptile=2]")
     request, _ = request_of([asked], (), False, RequestRules(WORDS))
     (role,) = request.roles
@@ -77,7 +77,7 @@ def test_roles_of_a_requirement() -> None:
 
 
 def test_gpu_options() -> None:
-    """What is read prints as text that reads the same; what is not supported is refused in one sentence."""
+    """Parsed values print as text that parses to the same; unsupported ones are refused in one sentence."""
     wanted = gpu.parse("num=2/task:mode=exclusive_process:gmodel=A100-80G:gmem=20G:nvlink=yes:gtile=!:aff=no")
     assert (wanted.num, wanted.per_task, wanted.model, wanted.model_memory_mib) == (2, True, "A100", 81920)
     assert gpu.parse(gpu.text_of(wanted)) == wanted
@@ -90,7 +90,7 @@ def test_gpu_options() -> None:
 
 
 def test_who_shares_a_device() -> None:
-    """Only who says so, by gmem or j_exclusive=no; never with a mode or a daemon of its own."""
+    """Only by gmem or j_exclusive=no; never with an exclusive mode or an MPS daemon."""
     shared = ("gmem=1G", "j_exclusive=no", "gmem=1G:j_exclusive=no")
     alone = ("num=1", "j_exclusive=yes", "gmem=1G:j_exclusive=yes", "gmem=1G:mode=exclusive_process")
     assert all(gpu.parse(text).is_shared for text in shared)

@@ -1,4 +1,4 @@
-"""Where several jobs hold reservations that name hosts, one slice finds some of them, and the next ones the others."""
+"""Several reservations on named hosts: one slice finds some of them, the next ones the others."""
 
 import pytest
 
@@ -13,7 +13,7 @@ DEPTH = 3
 
 
 def a_queue_of_waiting() -> Story:
-    """Three jobs wait for all of a host each; beside what runs there is one slot on each."""
+    """Three jobs each wait for all of a host; each host has one free slot beside its running job."""
     policy = Policy(queues=(Queue("normal", backfill_depth=DEPTH),))
     story = Story(*(a_host(f"n{number}", slots=4) for number in range(DEPTH)), policy=policy)
     for number in range(DEPTH):
@@ -25,14 +25,14 @@ def a_queue_of_waiting() -> Story:
 
 
 def states_of_two(story: Story) -> tuple[int, int]:
-    """A job that ends before anybody could start, and one that would last until all could."""
+    """States of a job that ends before any of them could start, and of one that would run until all could."""
     short = story.submit(a_job(memory_mib=10, run_limit_s=HOUR // 2))
     long = story.submit(a_job(memory_mib=10, run_limit_s=9 * HOUR))
     return short, long
 
 
 def test_each_slice_finds_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When that takes long; what starts at last is the same."""
+    """The same jobs start in the end if the search takes long."""
     for steps_a_slice in (1, host_reservations.STEPS_A_SLICE):
         monkeypatch.setattr(host_reservations, "STEPS_A_SLICE", steps_a_slice)
         story = a_queue_of_waiting()
@@ -47,7 +47,7 @@ def test_each_slice_finds_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_who_is_held_back_is_looked_at_when_his_host_has_room() -> None:
-    """What is promised elsewhere does not matter to him then."""
+    """Reservations on other hosts do not matter then."""
     story = a_queue_of_waiting()
     _, long = states_of_two(story)
     story.plan()

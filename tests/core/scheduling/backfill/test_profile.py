@@ -1,4 +1,4 @@
-"""Free slots over future time: holes, promises, and the same from a slow obvious twin."""
+"""Free slots over future time: holes, reservations, and comparison with a simple model."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,17 +11,17 @@ Promise = tuple[float, float, int]
 
 
 def a_profile(*ends: tuple[float, int]) -> PoolProfile:
-    """Three slots are free now, more come back at those times."""
+    """Three slots are free now, more are released at those times."""
     return PoolProfile(NOW, FREE, iter(sorted(ends)))
 
 
 def test_what_fits_now_starts_now() -> None:
-    """Without a look at the future."""
+    """No future time is examined."""
     assert a_profile((20, 4)).earliest(3, 1000) == NOW
 
 
 def test_a_hole_is_found_where_enough_comes_back() -> None:
-    """All slots that come back in one moment count together; what never comes back never will."""
+    """Slots released at one time count together; those never released never count."""
     profile = a_profile((20, 1), (30, 2), (30, 3))
     assert profile.earliest(4, 5) == 20
     assert profile.earliest(9, 5) == 30
@@ -29,7 +29,7 @@ def test_a_hole_is_found_where_enough_comes_back() -> None:
 
 
 def test_a_promise_holds_its_slots_for_its_time() -> None:
-    """A short job fits before it, a long one only behind it."""
+    """A short job fits before it, a long one only after it."""
     profile = a_profile((20, 4))
     profile.take(20, 10, 7)
     assert profile.earliest(3, 10) == NOW
@@ -39,14 +39,14 @@ def test_a_promise_holds_its_slots_for_its_time() -> None:
 
 
 def test_free_until_is_the_least_on_the_way() -> None:
-    """From now to then, the end itself not included."""
+    """Minimum from now to then, without the end itself."""
     profile = a_profile((20, 4))
     profile.take(15, 5, 2)
     assert (profile.free_until(15), profile.free_until(16), profile.free_until(NEVER)) == (3, 1, 1)
 
 
 def test_a_promise_without_an_end_is_for_ever() -> None:
-    """A job without a run limit."""
+    """A job without a run limit reserves for ever."""
     profile = a_profile((20, 4))
     profile.take(NOW, NEVER, 3)
     assert profile.earliest(1, 1) == 20
@@ -58,13 +58,13 @@ wanted = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1,
 
 
 def free_then(at: float, given_back: list[tuple[float, int]], promised: list[Promise]) -> int:
-    """The twin: count everything."""
+    """The model: count everything."""
     back = sum(slots for time, slots in given_back if time <= at)
     return FREE + back - sum(slots for start, end, slots in promised if start <= at < end)
 
 
 def earliest_hole(slots: int, duration: int, given_back: list[tuple[float, int]], promised: list[Promise]) -> float:
-    """The twin: try every second."""
+    """The model: try every second."""
     for start in range(int(NOW), 200):
         if all(free_then(at, given_back, promised) >= slots for at in range(start, start + duration)):
             return start
@@ -74,7 +74,7 @@ def earliest_hole(slots: int, duration: int, given_back: list[tuple[float, int]]
 @settings(max_examples=300, deadline=None)
 @given(ends, wanted)
 def test_promises_are_those_of_the_twin(given_back: list[tuple[float, int]], jobs: list[tuple[int, int]]) -> None:
-    """Each job gets the earliest hole behind those before it, and what is free till then is what they leave."""
+    """Each job gets the earliest hole after those before it, and free_until is the rest that they leave."""
     profile, promised = a_profile(*given_back), list[Promise]()
     for slots, duration in jobs:
         start = profile.earliest(slots, duration)

@@ -1,4 +1,4 @@
-"""What limits on some hosts leave one job on each of them."""
+"""Headroom of one job on each host under limits on hosts."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from lavad.core.scheduling.capacity.headroom import Ceilings
 
 
 def test_a_limit_on_a_resource_of_the_site_is_none_on_devices() -> None:
-    """Each kind of limit lowers what it counts, and what is exceeded leaves nothing, not less than nothing."""
+    """Each kind of limit lowers what it counts; an exceeded one leaves nothing, not a negative amount."""
     found = Ceilings(np.array([8.0, 8.0]))
     found.lower("lic", np.array([0.0, 0.0]))
     assert (found.memory_mib, found.gpus) == (None, None)

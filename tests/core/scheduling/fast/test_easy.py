@@ -1,4 +1,4 @@
-"""Who holds a reservation, and who is asked again when something about it has changed that is not room on a host."""
+"""Holders of reservations, and jobs tried again after changes other than freed resources."""
 
 import pytest
 
@@ -16,7 +16,7 @@ RULES = Policy(queues=(Queue("normal", 30, backfill_depth=1), Queue("urgent", 50
 
 @pytest.fixture(params=["short way", "long way"])
 def story(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Story:
-    """Four slots, of which a job has three for ten minutes; both ways of a pass must do the same."""
+    """Four slots, three of them held by a job for ten minutes; both ways of a pass must have the same result."""
     if request.param == "long way":
         monkeypatch.setattr(easy, "turns_of", lambda cluster, agenda: None)
     story = a_cluster(a_host("n1", 4), policy=RULES)
@@ -25,7 +25,7 @@ def story(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> St
 
 
 def held_back(story: Story, run_limit_s: int, queue: str = "normal") -> int:
-    """A job of one slot that fits, and may not start."""
+    """Submit a job of one slot that fits, and may not start."""
     job = story.submit(a_job(run_limit_s=run_limit_s, queue=queue))
     story.plan()
     assert story.state(job) is JobState.PEND
@@ -33,7 +33,7 @@ def held_back(story: Story, run_limit_s: int, queue: str = "normal") -> int:
 
 
 def test_a_start_that_was_long_in_coming_moves_the_reservation() -> None:
-    """A job of ten minutes is sent off, and begins to run 20 s later: what takes no longer fits before its end."""
+    """A job of ten minutes is dispatched, and starts 20 s later: a job that takes no longer fits before its end."""
     story = a_cluster(a_host("n1", 4), policy=RULES)
     number = story.submit(a_job(3, run_limit_s=600))
     story.plan()
@@ -57,14 +57,14 @@ def test_more_time_for_what_runs_moves_it_too(story: Story) -> None:
 
 
 def holders(story: Story) -> list[tuple[int, int]]:
-    """Jobs and indices, after a job has asked to go first."""
+    """Holders of reservations, after a job of highest rank was submitted."""
     story.plan()
     held_back(story, 9000, queue="other")
     return [(one.job, one.index) for one in story.agenda.book.reservations]
 
 
 def test_whoever_is_put_on_hold_holds_no_reservation(story: Story) -> None:
-    """While others like it wait."""
+    """Other jobs like it are pending."""
     first, second = story.submit(a_job(4, run_limit_s=600)), story.submit(a_job(4, run_limit_s=600))
     assert holders(story) == [(first, 0)]
     story.do(c.StopJob(c.Target(first), ROOT))
@@ -72,7 +72,7 @@ def test_whoever_is_put_on_hold_holds_no_reservation(story: Story) -> None:
 
 
 def test_whoever_is_moved_back_leaves_the_reservation_to_the_next(story: Story) -> None:
-    """Whatever like it stands where it stood."""
+    """Other jobs like it stay in their place."""
     first, second = story.submit(a_job(4, run_limit_s=600)), story.submit(a_job(2, run_limit_s=600))
     story.submit(a_job(4, run_limit_s=600))
     assert holders(story) == [(first, 0)]
@@ -81,7 +81,7 @@ def test_whoever_is_moved_back_leaves_the_reservation_to_the_next(story: Story) 
 
 
 def test_an_element_that_is_killed_leaves_the_reservation_to_the_next(story: Story) -> None:
-    """The array goes on standing where it stood."""
+    """The array keeps its place."""
     array = story.submit(a_job(4, array="1-2", run_limit_s=600))
     assert holders(story) == [(array, 1)]
     story.kill(array, "1")
@@ -89,7 +89,7 @@ def test_an_element_that_is_killed_leaves_the_reservation_to_the_next(story: Sto
 
 
 def test_what_starts_before_the_reservation_lets_others_start(story: Story) -> None:
-    """An urgent job takes the last slots for long; the reservation comes later, and a short job fits before that."""
+    """An urgent job takes the last slots for long; the reservation begins later, and a short job fits before it."""
     story = a_cluster(a_host("n1", 4), a_host("n2", 2), policy=RULES)
     story.run(a_job(4, run_limit_s=600))
     story.submit(a_job(6, run_limit_s=600))
@@ -101,7 +101,7 @@ def test_what_starts_before_the_reservation_lets_others_start(story: Story) -> N
 
 
 def test_whoever_is_held_back_goes_before_a_new_one_behind_it(story: Story) -> None:
-    """A more urgent job that can't be foreseen takes the reservation over: nobody has to make way for it."""
+    """A more urgent job without a predictable start takes the reservation over: no job has to wait for it."""
     story.submit(a_job(4, run_limit_s=600))
     job = held_back(story, 900)
     story.do(c.SubmitJob(a_job(40, priority=0), ROOT))
@@ -115,7 +115,7 @@ def test_whoever_is_held_back_goes_before_a_new_one_behind_it(story: Story) -> N
 def test_whoever_asks_for_no_less_than_was_refused_is_not_asked_for(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of many jobs that would delay the first one question is enough, if none of them is smaller or shorter."""
+    """Of many jobs that would delay the first one only one is tried, if none is smaller or shorter."""
     monkeypatch.setattr(easy, "turns_of", lambda cluster, agenda: None)
     asked: list[float] = []
     look = PoolProfile.free_until
@@ -133,7 +133,7 @@ def test_whoever_asks_for_no_less_than_was_refused_is_not_asked_for(
 
 
 def test_a_bucket_stands_where_its_next_job_stands(story: Story) -> None:
-    """The first of two like ones is killed: the other waits behind the one that was submitted between them."""
+    """The first of two equal jobs is killed: the other ranks behind the one that was submitted between them."""
     story.run(a_job())
     first, between, second = story.submit(a_job(2)), story.submit(a_job(3)), story.submit(a_job(2))
     story.plan()
@@ -144,7 +144,7 @@ def test_a_bucket_stands_where_its_next_job_stands(story: Story) -> None:
 
 
 def test_an_array_that_was_moved_starts(story: Story) -> None:
-    """bbot and btop know it as an array still."""
+    """bbot and btop still treat it as an array."""
     story.run(a_job())
     array, other = story.submit(a_job(array="1-2")), story.submit(a_job())
     story.move(array, -1, ROOT)
@@ -155,7 +155,7 @@ def test_an_array_that_was_moved_starts(story: Story) -> None:
 
 
 def test_equal_places_of_two_queues_are_served_by_number() -> None:
-    """A move may bring two jobs to one place, in queues of one priority."""
+    """A move may give two jobs the same position, in queues of one priority."""
     story = a_cluster(a_host("n1", 1), policy=Policy((Queue("normal", 30), Queue("other", 30))))
     story.run(a_job())
     first, moved = story.submit(a_job(memory_mib=1)), story.submit(a_job(queue="other"))
@@ -167,7 +167,7 @@ def test_equal_places_of_two_queues_are_served_by_number() -> None:
 
 
 def test_a_host_that_opens_is_thought_of_anew() -> None:
-    """While it was closed nothing could be foreseen for the first that waits; with it a job may delay him."""
+    """While it was closed the first blocked job had no predictable start; now another job may delay it."""
     story = a_cluster(a_host("n1", 4), a_host("n2", 2), policy=RULES)
     story.do(c.CloseHost("n2", ROOT))
     story.run(a_job(2, run_limit_s=600))
@@ -183,7 +183,7 @@ def test_a_host_that_opens_is_thought_of_anew() -> None:
 
 
 def test_a_second_reservation_goes_to_whoever_is_second_by_now() -> None:
-    """A job that comes to stand between two that hold one, although nothing is free."""
+    """A job gets a rank between two with reservations, although nothing has become free."""
     queues = Queue("normal", 30, backfill_depth=2), Queue("urgent", 30, backfill_depth=2)
     story = a_cluster(a_host("n1", 4), policy=Policy(queues, user_priority_max=10))
     story.run(a_job(4, run_limit_s=600))
@@ -196,7 +196,7 @@ def test_a_second_reservation_goes_to_whoever_is_second_by_now() -> None:
 
 
 def test_a_short_job_of_any_queue_goes_before_a_long_one_that_is_held_back(story: Story) -> None:
-    """Their queue makes no reservations itself, but has to mind that of another."""
+    """Their queue makes no reservations itself, but has to respect that of another."""
     story.submit(a_job(4, run_limit_s=600))
     long = held_back(story, 900, queue="other")
     short = story.submit(a_job(run_limit_s=300, queue="other"))
@@ -206,7 +206,7 @@ def test_a_short_job_of_any_queue_goes_before_a_long_one_that_is_held_back(story
 
 @pytest.mark.parametrize("with_array", [False, True])
 def test_whoever_is_asked_again_in_a_pass_has_his_turn_in_it(with_array: bool) -> None:
-    """An array makes the pass go the long way: who was held back before goes first all the same."""
+    """An array makes the pass use the plain way: a job delayed before is tried first all the same."""
     story = a_cluster(a_host("n1", 20), policy=Policy(queues=(RULES.queues[0], Queue("urgent", 50))))
     story.run(a_job(10, run_limit_s=100))
     story.submit(a_job(18, run_limit_s=50))
@@ -222,7 +222,7 @@ def test_whoever_is_asked_again_in_a_pass_has_his_turn_in_it(with_array: bool) -
 @pytest.mark.parametrize("depth", [0, 1, 2])
 @pytest.mark.parametrize("memory_mib", [0, 10])
 def test_a_bucket_whose_first_job_was_forced_to_run_stands_where_its_next_one_does(depth: int, memory_mib: int) -> None:
-    """brun of the first of two: another user's job that was submitted between them goes before the second."""
+    """brun of the first of two: another user's job submitted between them ranks before the second."""
     story = a_cluster(a_host("n1", 4), a_host("n2", 4), policy=Policy((Queue("normal", 30, backfill_depth=depth),)))
     _, second = story.run(a_job(4, hosts=("n1",))), story.run(a_job(4, hosts=("n2",)))
     one_host = {"memory_mib": memory_mib, "one_host": True} if memory_mib else {}

@@ -1,4 +1,4 @@
-"""Which role each device of an allocation is for."""
+"""Roles of the devices in an allocation."""
 
 from lavad.core.model import HostShare, ResourceShare
 from lavad.core.scheduling.placement.host_part import HostPart
@@ -9,7 +9,7 @@ FPGAS = (ResourceShare("fpga", 2000, (0, 1)),)
 
 
 def test_an_allocation_says_which_term_a_device_is_for() -> None:
-    """Of several roles on one host; of a single one there is nothing to say."""
+    """With several roles on one host; with a single one none is recorded."""
     story = a_cluster(a_host("n1", 4, gpus=4))
     roles = (a_role(1, gpus=1), a_role(2, gpus=2), a_role(1))
     several = story.cluster.attempts[story.run(a_job(roles=roles))].allocation
@@ -22,7 +22,7 @@ def test_an_allocation_says_which_term_a_device_is_for() -> None:
 
 
 def test_devices_of_a_sites_resource_have_roles_as_well() -> None:
-    """As many as the resource has devices; an amount without numbers has none."""
+    """As many roles as the resource has devices; an amount without numbers has none."""
     table = a_cluster(a_host("n1")).cluster.table
     licence = ResourceShare("lic", 1000)
     parts = [
@@ -38,7 +38,7 @@ def test_devices_of_a_sites_resource_have_roles_as_well() -> None:
 
 
 def test_shares_that_are_made_in_a_hurry_are_whole() -> None:
-    """One task with devices of its own, whose share is made without its class's help."""
+    """One task with its own devices, whose share is made by the fast way."""
     story = a_cluster(a_host("n1", 4, gpus=4))
     (share,) = story.cluster.attempts[story.run(a_job(gpus=2))].allocation
     assert share == HostShare("n1", 1, 0, (0, 1), (1,))

@@ -1,4 +1,4 @@
-"""Blocked buckets that freed hosts might fit come out in scheduling order, however few of them were sorted."""
+"""Blocked buckets that freed hosts might fit are returned in scheduling order, however few of them were sorted."""
 
 from random import Random
 
@@ -18,7 +18,7 @@ BUCKETS = 300
 
 
 def a_key(rng: Random, number: int) -> BucketKey:
-    """One task or a gang, with some memory and perhaps a GPU."""
+    """A request of one task or a parallel one, with some memory and perhaps a GPU."""
     tasks = rng.choice((1, 1, 1, 2, 9))
     role = RoleRequest(
         tasks_min=tasks,
@@ -33,7 +33,7 @@ def a_key(rng: Random, number: int) -> BucketKey:
 def plainly(
     known: dict[BucketKey, tuple[Rank, int]], cluster: Cluster, rows: set[int], vain: set[BucketKey]
 ) -> Expected:
-    """The same by one look at each bucket."""
+    """The same result by testing each bucket."""
     table = cluster.table
     found: Expected = {}
     for key, (_, lane) in sorted(known.items(), key=lambda item: item[1][0]):
@@ -53,7 +53,7 @@ def plainly(
 @pytest.mark.parametrize("bits", [1, 4, 10])
 @pytest.mark.parametrize("has_lanes", [False, True])
 def test_those_that_fit_come_in_order(bits: int, has_lanes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where queues and job priorities differ, while others come and go."""
+    """The result is the same with other queues and job priorities, while buckets come and go."""
     monkeypatch.setattr(blocked_columns, "_BITS", bits)
     monkeypatch.setattr(blocked_columns, "_WIDTH", 1 << bits)
     monkeypatch.setattr(blocked_columns, "_NOTED_MAX", 7)
@@ -85,7 +85,7 @@ def test_those_that_fit_come_in_order(bits: int, has_lanes: bool, monkeypatch: p
 
 
 def test_nobody_is_thought_to_fit_where_all_were_found_too_large() -> None:
-    """A bound that is too low costs one look; a smaller one that comes later is known at once."""
+    """A bound that is too low costs one test; a smaller request that comes later is known at once."""
     blocked = BlockedBuckets()
     small, large = (
         BucketKey(

@@ -1,4 +1,4 @@
-"""Turns come out in the order of a sorted list, however many there are and whenever they come in."""
+"""Entries leave the due queue in the order of a sorted list, however many there are and whenever they are pushed."""
 
 import random
 
@@ -12,13 +12,13 @@ MANY = 20_000
 
 
 def a_turn(rng: random.Random, number: int) -> Turn:
-    """Of one of few queues and priorities; now and then of a job that goes before all others."""
+    """An entry of one of few queues and priorities; now and then of a job before all others."""
     position = float("-inf") if rng.random() < 0.001 else rng.choice([float, int])(rng.randrange(10 * MANY))
     return rng.choice([-30, -1]), rng.choice([0, 0, 0, -5]), position, number, BucketKey(KIND, number)
 
 
 def test_many_turns_come_in_order() -> None:
-    """All of them, with others entered meanwhile; in the end none is left."""
+    """All entries, with others pushed meanwhile; in the end none is left."""
     rng = random.Random(1)
     expected, turns = [], DueQueue()
     for number in range(MANY):
@@ -42,7 +42,7 @@ def test_many_turns_come_in_order() -> None:
 
 
 def test_what_was_divided_is_one_heap_again_when_all_are_gone() -> None:
-    """And order holds from the beginning."""
+    """The order holds from the beginning."""
     rng = random.Random(2)
     turns = DueQueue(a_turn(rng, number) for number in range(100))
     for number in range(100, MANY):

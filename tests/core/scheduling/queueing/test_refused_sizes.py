@@ -1,4 +1,4 @@
-"""What no host has room for is not asked again before some host's room grows."""
+"""Task sizes that fitted no host are not tried again before a host frees resources."""
 
 from lavad.core.model import JobState
 from lavad.core.scheduling.queueing.refused_sizes import RefusedSizes
@@ -6,7 +6,7 @@ from tests.builders import Story, a_host, a_job
 
 
 def test_whoever_asks_for_no_less_is_covered() -> None:
-    """In slots, memory and GPUs alike; who asks for less of any of them is not."""
+    """In slots, memory and GPUs alike; a request for less of any of them is not covered."""
     hopeless = RefusedSizes()
     hopeless.add((1, 500, 0))
     hopeless.add((2, 100, 1))
@@ -19,7 +19,7 @@ def test_whoever_asks_for_no_less_is_covered() -> None:
 
 
 def test_room_that_grows_is_seen_by_whoever_asks_next() -> None:
-    """A job was refused for want of memory; when some has come free, one that asks for more starts."""
+    """A job was refused for lack of memory; when some is freed, one that requests more starts."""
     story = Story(a_host("n1", 2, 1000))
     first = story.run(a_job(memory_mib=1000))
     refused = story.submit(a_job(memory_mib=600))
@@ -34,7 +34,7 @@ def test_room_that_grows_is_seen_by_whoever_asks_next() -> None:
 
 
 def test_who_asks_for_less_is_still_looked_at() -> None:
-    """Behind jobs that found nothing, in the same pass."""
+    """Behind jobs that were refused, in the same pass."""
     story = Story(a_host("n1", 4, 1000))
     story.run(a_job(memory_mib=500))
     jobs = [story.submit(a_job(memory_mib=memory)) for memory in (600, 700, 400, 650, 100)]

@@ -1,4 +1,4 @@
-"""Hosts as columns: what is held stays held, whatever the host says of itself."""
+"""Hosts as columns: allocations stay, whatever facts the host reports."""
 
 from lavad.core import invariants
 from lavad.core.model import HostShare
@@ -23,7 +23,7 @@ def test_a_gpu_that_went_away_while_it_was_held_is_not_free_afterwards() -> None
 
 
 def test_a_host_that_shrinks_under_its_jobs_takes_nothing_more() -> None:
-    """Until so much has ended that there is room again."""
+    """None starts until enough has ended."""
     story = a_cluster(a_host("n1", slots=4))
     keys = [story.run(a_job()) for _ in range(3)]
     story.join(a_host("n1", slots=2), tuple(story.runs_there("n1", key) for key in keys))
