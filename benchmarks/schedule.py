@@ -33,7 +33,7 @@ from lavad.core.scheduling.cycle import slice_pass
 from lavad.core.scheduling.worklist import Worklist
 from lavad.core.step import Outcome, step
 from lavad.pacer import Tempo
-from lavad.store.rows import RowMaker
+from lavad.store.rows.rows import RowMaker
 
 SLOTS, MEMORY_MIB, GPUS = 64, 256_000, 8
 USERS = 200

@@ -17,10 +17,10 @@ import time
 from pathlib import Path
 
 from benchmarks.figures import Figures
-from lavad.simulator import plain
-from lavad.simulator.brief import BriefReplay
-from lavad.simulator.swf import Trace, TraceError, read_trace
-from lavad.simulator.workload import Machine, of_trace
+from lavad.simulator.replay import textbook
+from lavad.simulator.replay.fast_replay import BriefReplay
+from lavad.simulator.replay.swf import Trace, TraceError, read_trace
+from lavad.simulator.replay.workload import Machine, of_trace
 
 VENV = Path(".cache/accasim")
 PACKAGE = "accasim==1.1.3"
@@ -83,7 +83,7 @@ def _compare(figures: Figures, name: str, trace: Trace, machine: Machine, has_pe
 
 
 def _our_rate(trace: Trace, machine: Machine) -> float:
-    policy = plain.policy("easy")
+    policy = textbook.policy("easy")
     replay = BriefReplay(of_trace(trace.jobs, policy), machine.facts(), policy)
     began = time.perf_counter()
     ran = replay.run()

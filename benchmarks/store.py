@@ -22,8 +22,8 @@ from lavad.core.cluster import Cluster
 from lavad.core.events import Event, NewJob
 from lavad.core.model import HostFacts, HostShare, Key, Request, RoleRequest, Shared, pack_text
 from lavad.core.model.policy import Policy
-from lavad.store.batch import Batch
 from lavad.store.store import Store
+from lavad.store.writer.batch import Batch
 
 HOST = "n001"
 IN_FLIGHT = 64  # elements running at once, and submits in one message

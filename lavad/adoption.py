@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lavad.commitmark import Mark, is_behind
+from lavad.commit_mark import Mark, is_behind
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
-from lavad.store import values
-from lavad.store.batch import Batch
 from lavad.store.errors import StoreRefused
+from lavad.store.rows import values
 from lavad.store.store import Store
+from lavad.store.writer.batch import Batch
 
 if TYPE_CHECKING:
     from lavad.core.model import Key

@@ -7,9 +7,9 @@ none is removed that a job was packed with since the sweep began, decided or not
 import asyncio
 import logging
 
+from lavad.agent_links.spec_cache import SpecShelf
 from lavad.core.cluster import Cluster
 from lavad.core.model.reasons import NotNow
-from lavad.specs import SpecShelf
 from lavad.store.store import Store
 from protos.jobs_pb2 import JobSpec
 

@@ -11,14 +11,20 @@ from pathlib import Path
 
 import grpc
 
-from lavad import commitmark
+from lavad import commit_mark
 from lavad.adoption import Adoption
-from lavad.api import agents, cluster, configuration, enrolment, jobs, trust
+from lavad.agent_links.host_log import HostLog
+from lavad.agent_links.links import AgentLinks
+from lavad.agent_links.seals import Seals
+from lavad.agent_links.spec_cache import SpecShelf
+from lavad.api import agents, enrolment, trust
 from lavad.api.audit import Auditor
-from lavad.api.guard import Guard
-from lavad.api.installation import Installation
-from lavad.api.stored import Stored
-from lavad.api.watch import Watchers
+from lavad.api.cluster import cluster_service, configuration
+from lavad.api.cluster.installation import Installation
+from lavad.api.interceptor import Guard
+from lavad.api.jobs import job_service as jobs
+from lavad.api.jobs.history import Stored
+from lavad.api.jobs.watch import Watchers
 from lavad.clock import SystemClock
 from lavad.core import commands as c
 from lavad.core import invariants
@@ -30,15 +36,11 @@ from lavad.core.model import Key
 from lavad.core.model.ranges import Ranges
 from lavad.engine import Engine
 from lavad.environments import EnvironmentSweep
-from lavad.garbage import collect_seldom
+from lavad.gc_tuning import collect_seldom
 from lavad.health import Health
-from lavad.host_log import HostLog
-from lavad.links import AgentLinks
 from lavad.pacer import Pacer
-from lavad.reserve import DiskReserve
-from lavad.seals import Seals
 from lavad.settings import Settings, read_settings
-from lavad.specs import SpecShelf
+from lavad.store.disk_reserve import DiskReserve
 from lavad.store.errors import StoreRefused
 from lavad.store.store import Store
 from lavad.version import VERSION
@@ -86,7 +88,7 @@ class Master:
 
     async def _open_store(self) -> Store:
         """Open the store; on a full disk give up the disk reserve first."""
-        mark_path = self.settings.state_dir / commitmark.FILE_NAME
+        mark_path = self.settings.state_dir / commit_mark.FILE_NAME
         try:
             store = await Store.open(self.settings.database, self._lost, mark_path=mark_path)
         except StoreRefused:
@@ -182,7 +184,9 @@ class Master:
         configurator = configuration.Configurator(
             self.engine, self.settings, [agent_service, job_service], self.installation
         )
-        cluster.register(server, cluster.ClusterService(self.engine, agent_service, configurator, self.health))
+        cluster_service.register(
+            server, cluster_service.ClusterService(self.engine, agent_service, configurator, self.health)
+        )
         configurator.admit()
         self._open_port(server, identity)
         await server.start()

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import grpc
 
 from lavad.adoption import Adoption
+from lavad.agent_links.links import AgentLinks, Outbox
 from lavad.api import checks, identity, translate
-from lavad.api.recovering import Recovering
+from lavad.api.recovery import Recovering
 from lavad.api.trust import Trust
-from lavad.commitmark import Mark
+from lavad.commit_mark import Mark
 from lavad.core import commands as c
 from lavad.core.apply.charge import observe
 from lavad.core.decide.recovery import waits_unheard
@@ -26,7 +27,6 @@ from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import Refused
 from lavad.core.model.usage import HostUsage
 from lavad.engine import Engine
-from lavad.links import AgentLinks, Outbox
 from lavad.settings import Settings
 from protos import agents_pb2 as pb
 from protos import agents_pb2_grpc, cluster_pb2, common_pb2, endings
@@ -35,7 +35,7 @@ from protos.tls import TrustError
 from protos.wire import LATER_REPORTS, PROTOCOL, REPORTS_UNDERSTOOD, TASK_PATIENCE
 
 if TYPE_CHECKING:
-    from lavad.api.installation import Installation
+    from lavad.api.cluster.installation import Installation
 
 log = logging.getLogger(__name__)
 

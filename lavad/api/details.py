@@ -5,11 +5,11 @@ What the elements of an array share is sent with the first of them only, if the 
 
 from collections.abc import Collection
 
-from lavad.api import listing
+from lavad.agent_links.spec_cache import as_admitted
+from lavad.api.jobs import listing
 from lavad.api.slices import Slices
 from lavad.core.model.policy import Policy
 from lavad.core.state.records import ArrayRecord, Job
-from lavad.specs import as_admitted
 from lavad.store.store import Store
 from protos.jobs_pb2 import JobRecord, JobSpec
 

@@ -14,7 +14,7 @@ import grpc.aio
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from lavad.api.guard import Guard
+from lavad.api.interceptor import Guard
 from lavad.api.trust import Trust
 from lavad.audit import TRAIL
 from protos import agents_pb2 as pb

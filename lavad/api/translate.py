@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import cast
 
+from lavad.agent_links.spec_cache import Packed
 from lavad.api import checks
 from lavad.core.commands import Asked, Caller, Target
 from lavad.core.decide.jobs import request as requesting
@@ -12,7 +13,6 @@ from lavad.core.model import Device, HostFacts, JobState, Launch, Request, RoleA
 from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
 from lavad.core.state.hosts.table import HostTable
-from lavad.specs import Packed
 from protos import cluster_pb2, common_pb2, jobs_pb2
 
 COMMAND_SHOWN_MAX = 4096  # characters; only the beginning of a longer script stays in memory, for lists

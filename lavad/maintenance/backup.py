@@ -14,7 +14,8 @@ from sqlalchemy import Connection, create_engine, select
 from sqlalchemy.engine import URL
 
 from lavad.maintenance import transfer
-from lavad.store import database, files, migrate, migrations, schema, url
+from lavad.store import migrations, schema
+from lavad.store.database import database, files, migrate, url
 from lavad.store.errors import StoreRefused
 
 _SIDES = ("-wal", "-shm")

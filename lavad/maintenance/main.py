@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 
 from lavad.maintenance import adopt, backup, transfer
 from lavad.settings import Settings, read_settings
-from lavad.store import database
+from lavad.store.database import database
 from lavad.store.errors import StoreRefused
 from protos.conffile import ConfError
 

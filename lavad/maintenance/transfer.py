@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from sqlalchemy import Connection, Table, delete, func, insert, select
 from sqlalchemy.engine import URL
 
-from lavad.store import database, files, migrate, schema, url
-from lavad.store.batch import FORGOTTEN, INSERTS, UPSERTS
+from lavad.store import schema
+from lavad.store.database import database, files, migrate, url
 from lavad.store.errors import StoreRefused
-from lavad.store.statements import Statements
+from lavad.store.writer.batch import FORGOTTEN, INSERTS, UPSERTS
+from lavad.store.writer.statements import Statements
 from lavad.store.writer_process import lock_connection
 
 _TABLES = (*UPSERTS, *INSERTS)  # in the order that ``Statements.write`` takes them

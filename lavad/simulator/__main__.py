@@ -2,6 +2,6 @@
 
 import sys
 
-from lavad.simulator.main import main
+from lavad.simulator.replay.main import main
 
 sys.exit(main())

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from sqlalchemy.exc import DBAPIError
 
-from lavad.commitmark import Mark
+from lavad.commit_mark import Mark
 from lavad.core.events import Event
 from lavad.core.state.records import Job
-from lavad.store import database, history, reader, restore, url
-from lavad.store.batch import Batch
+from lavad.store.database import database, url
 from lavad.store.errors import StoreRefused
-from lavad.store.history import HistoryFilter, HistoryPage, JobRange
-from lavad.store.rows import RowMaker
-from lavad.store.writer import LOCK_WAIT_S, Ready, Writer
+from lavad.store.reading import history, reader, restore
+from lavad.store.reading.history import HistoryFilter, HistoryPage, JobRange
+from lavad.store.rows.rows import RowMaker
+from lavad.store.writer.batch import Batch
+from lavad.store.writer.writer import LOCK_WAIT_S, Ready, Writer
 
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster

@@ -22,12 +22,14 @@ from sqlalchemy import select as select_from
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
-from lavad import commitmark
-from lavad.commitmark import Mark, MarkFile, is_behind
-from lavad.store import batch, database, files, frames, migrate, schema, url
-from lavad.store.database import Fault
+from lavad import commit_mark
+from lavad.commit_mark import Mark, MarkFile, is_behind
+from lavad.store import schema
+from lavad.store.database import database, files, migrate, url
+from lavad.store.database.database import Fault
 from lavad.store.errors import StoreRefused
-from lavad.store.statements import Statements
+from lavad.store.writer import batch, protocol
+from lavad.store.writer.statements import Statements
 
 RETRY_S = (0.1, 2.0)  # first and longest pause between retries
 ADVISORY_LOCK = int.from_bytes(b"lavad", "big")
@@ -88,7 +90,7 @@ class Database:
         """Compare the database with the mark file, and update the file unless it is ahead of the database."""
         if not self._mark_path:
             return
-        self.witness = commitmark.read(Path(self._mark_path))
+        self.witness = commit_mark.read(Path(self._mark_path))
         if self.witness is not None:
             before = self._mark._replace(term=self.term - 1)
             self.is_behind = is_behind(before, self.witness)
@@ -213,7 +215,7 @@ class Service:
 
     def __init__(self, link: socket.socket) -> None:
         self._link = link
-        self._unframer = frames.Unframer()
+        self._unframer = protocol.Unframer()
 
     def run(self) -> None:
         """Serve until the master is gone or no batch can be committed any more."""
@@ -226,7 +228,7 @@ class Service:
         if self._open(store, lock_wait_s):
             for payload in payloads:
                 word: Any = marshal.loads(payload)
-                if word[0] == frames.RAISE:
+                if word[0] == protocol.RAISE:
                     self._raise(store, *word[1:])
                 elif not self._serve(store, word):
                     return
@@ -240,30 +242,30 @@ class Service:
             opened = store.open(lock_wait_s)
             words = store.warnings()
         except StoreRefused as error:
-            self._say(frames.REFUSED, str(error))
+            self._say(protocol.REFUSED, str(error))
             return False
         except DBAPIError as error:
-            self._say(frames.REFUSED, f"The database can't be opened: {database.sentence_of(error)}.")
+            self._say(protocol.REFUSED, f"The database can't be opened: {database.sentence_of(error)}.")
             return False
         except Exception as error:
-            self._say(frames.REFUSED, f"The database can't be opened: {type(error).__name__}: {error}.")
+            self._say(protocol.REFUSED, f"The database can't be opened: {type(error).__name__}: {error}.")
             raise  # a defect: the traceback belongs into the log
         gc.freeze()  # imported objects live as long as the process: collections can skip them
         witness = None if store.witness is None else tuple(store.witness)
         numbers = (opened.term, opened.batch, opened.next_job)
-        self._say(frames.READY, opened.cluster_id, *numbers, words, witness, store.is_behind)
+        self._say(protocol.READY, opened.cluster_id, *numbers, words, witness, store.is_behind)
         return True
 
     def _raise(self, store: Database, term: int, number: int, next_job: int) -> None:
         try:
             store.raise_mark(term, number, next_job)
         except (TermLost, LockHeld) as error:
-            self._say(frames.RAISED, str(error))
+            self._say(protocol.RAISED, str(error))
         except DBAPIError as error:
             store.drop()
-            self._say(frames.RAISED, f"The database can't commit now: {database.sentence_of(error)}.")
+            self._say(protocol.RAISED, f"The database can't commit now: {database.sentence_of(error)}.")
         else:
-            self._say(frames.RAISED, "")
+            self._say(protocol.RAISED, "")
 
     def _serve(self, store: Database, packed: batch.Packed) -> bool:
         """Commit one batch with any number of retries; return False if it can never be committed."""
@@ -272,20 +274,20 @@ class Service:
             try:
                 store.commit(packed)
             except TermLost as error:
-                self._say(frames.LOST, str(error))
+                self._say(protocol.LOST, str(error))
                 return False
             except LockHeld as error:
-                self._say(frames.STUCK, f"The database can't commit now: {error}.")
+                self._say(protocol.STUCK, f"The database can't commit now: {error}.")
             except DBAPIError as error:
                 store.drop()
                 if not self._explain(error):
                     return False
             except Exception as error:
-                self._say(frames.LOST, f"The database refused a row: {type(error).__name__}: {error}.")
+                self._say(protocol.LOST, f"The database refused a row: {type(error).__name__}: {error}.")
                 raise  # a defect: the traceback belongs into the log
             else:
                 store.note_commit()
-                self._say(frames.DONE, packed[0])
+                self._say(protocol.DONE, packed[0])
                 return True
             self._pause(pause_s)
             pause_s = min(2 * pause_s, longest_s)
@@ -294,10 +296,10 @@ class Service:
         """Report the error to the master; return True if the batch may be retried."""
         fault, words = database.fault_of(error), database.sentence_of(error)
         if fault is Fault.PASSING:
-            self._say(frames.STUCK, f"The database can't commit now: {words}.")
+            self._say(protocol.STUCK, f"The database can't commit now: {words}.")
             return True
         what = "is damaged or can't be synced" if fault is Fault.DAMAGE else "refused a row"
-        self._say(frames.LOST, f"The database {what}: {words}.")
+        self._say(protocol.LOST, f"The database {what}: {words}.")
         return False
 
     def _pause(self, seconds: float) -> None:
@@ -307,7 +309,7 @@ class Service:
             raise MasterGone
 
     def _say(self, *values: object) -> None:
-        self._link.sendall(frames.message(*values))
+        self._link.sendall(protocol.message(*values))
 
 
 def main(descriptor: int) -> None:

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from lavactl.personal import directory as files
-from lavad.simulator import rules
-from lavad.simulator.replay import Replay
-from lavad.simulator.swf import TraceJob, read_trace
-from lavad.simulator.workload import Machine, of_trace
+from lavad.simulator.replay import policy_choice
+from lavad.simulator.replay.replay import Replay
+from lavad.simulator.replay.swf import TraceJob, read_trace
+from lavad.simulator.replay.workload import Machine, of_trace
 from protos import common_pb2, conffile, jobs_pb2
 from tests.fakes.agent import pretending
 
@@ -90,7 +90,7 @@ async def really_started(directory: Path, jobs: tuple[TraceJob, ...]) -> tuple[l
 
 def replayed(directory: Path, jobs: tuple[TraceJob, ...]) -> dict[int, float]:
     """Starts under the same configuration."""
-    policy = rules.rules("lava", None, directory, {})
+    policy = policy_choice.rules("lava", None, directory, {})
     ran = Replay(of_trace(jobs, policy), Machine(1, SLOTS).facts(), policy).run()
     return {one.number: one.start_s for one in ran}
 

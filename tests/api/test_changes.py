@@ -5,7 +5,7 @@ from datetime import UTC
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
-from lavad.api.modifying import FILLED_IN, FOR_GOOD, Versions, in_words, take_over
+from lavad.api.jobs.modify import FILLED_IN, FOR_GOOD, Versions, in_words, take_over
 from lavad.core.model.reasons import Refused
 from protos import jobs_pb2 as pb
 from protos.common_pb2 import GpuRequest, IndexRange, Role

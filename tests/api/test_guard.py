@@ -8,7 +8,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from lavad.api import guard
+from lavad.api import interceptor
 from lavad.core.model.reasons import NotNow, Refused
 from protos import cluster_pb2, cluster_pb2_grpc
 
@@ -30,7 +30,7 @@ def call(method: str, message: bytes) -> tuple[grpc.StatusCode, str]:
     """Status and text that end a call over raw bytes."""
 
     async def run() -> tuple[grpc.StatusCode, str]:
-        server = grpc.aio.server(interceptors=[guard.Guard()])
+        server = grpc.aio.server(interceptors=[interceptor.Guard()])
         cluster_pb2_grpc.add_ClusterServiceServicer_to_server(Service(), server)
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
@@ -54,10 +54,10 @@ QUEUES = {word: cluster_pb2.QueuesRequest(user=word).SerializeToString() for wor
 @pytest.mark.parametrize(("method", "messages"), [("Hosts", HOSTS), ("Queues", QUEUES)])
 def test_each_failure_has_its_status_and_its_sentence(method: str, messages: dict[str, bytes]) -> None:
     """With one answer and with many."""
-    assert call(method, b"\xff\xff\xff") == (grpc.StatusCode.INVALID_ARGUMENT, guard.UNREADABLE)
+    assert call(method, b"\xff\xff\xff") == (grpc.StatusCode.INVALID_ARGUMENT, interceptor.UNREADABLE)
     assert call(method, messages["refused"]) == (grpc.StatusCode.INVALID_ARGUMENT, "not so")
     assert call(method, messages["not now"]) == (grpc.StatusCode.UNAVAILABLE, "later")
-    assert call(method, messages["defect"]) == (grpc.StatusCode.INTERNAL, guard.DEFECT)
+    assert call(method, messages["defect"]) == (grpc.StatusCode.INTERNAL, interceptor.DEFECT)
 
 
 def test_an_unknown_method_is_said_to_be_one() -> None:
@@ -75,7 +75,7 @@ def test_a_reader_who_has_gone_is_no_defect(caplog: pytest.LogCaptureFixture) ->
             return True
 
     async def run() -> None:
-        await guard._end(ZeroDivisionError(), "List", Context())
+        await interceptor._end(ZeroDivisionError(), "List", Context())
 
     asyncio.run(run())
     assert not [record for record in caplog.records if record.exc_info]

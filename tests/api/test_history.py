@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from lavad.api.details import READ_AT_ONCE
-from lavad.api.stored import Stored
+from lavad.api.jobs.history import Stored
 from lavad.core.commands import Caller
 from lavad.core.model import JobState
 from lavad.core.model.policy import Names, Policy
 from lavad.core.state.records import Job
-from lavad.store.history import HistoryFilter, HistoryPage, JobHistory
+from lavad.store.reading.history import HistoryFilter, HistoryPage, JobHistory
 from protos import common_pb2, jobs_pb2
 from tests.fakes.world import new_job
 

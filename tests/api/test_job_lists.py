@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lavad.api import slices
-from lavad.api.job_lists import JobLists
+from lavad.api.jobs.pages import JobLists
 from lavad.api.privacy import LEVELS, Sight
 from lavad.core import commands as c
 from lavad.core.apply.reconfigure import take_policy

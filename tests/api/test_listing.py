@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from lavad.api import listing
+from lavad.api.jobs import listing
 from lavad.core.model import HostShare
 from lavad.core.model.policy import HostRule, Names, Policy, Queue, Threshold
 from lavad.core.model.ranges import Ranges

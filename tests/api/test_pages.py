@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from lavad.api import identity
-from lavad.api.jobs import JobService
+from lavad.api.jobs.job_service import JobService
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.model import pack_text

@@ -3,11 +3,11 @@
 import asyncio
 from dataclasses import replace
 
-from lavad.api.host_records import host_record
-from lavad.api.queue_records import queue_record
-from lavad.api.resource_records import resources_reply
-from lavad.api.rule_records import limits_reply, parameters_reply
-from lavad.api.user_records import groups_reply, users_reply
+from lavad.api.records.host_records import host_record
+from lavad.api.records.parameters_limits import limits_reply, parameters_reply
+from lavad.api.records.queue_records import queue_record
+from lavad.api.records.resource_records import resources_reply
+from lavad.api.records.user_records import groups_reply, users_reply
 from lavad.core.model import JobState
 from lavad.core.model.policy import ALL, Fairshare, Names, Policy, Queue, Share
 from protos import cluster_pb2 as pb

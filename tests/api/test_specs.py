@@ -6,15 +6,15 @@ from typing import Any, cast
 
 import pytest
 
-from lavad.api.jobs import JobService
+from lavad.agent_links.links import AgentLinks
+from lavad.agent_links.spec_cache import Packed, SpecShelf
+from lavad.api.jobs.job_service import JobService
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.events import Event, JobModified, JobSubmitted
 from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
 from lavad.engine import Engine
-from lavad.links import AgentLinks
-from lavad.specs import Packed, SpecShelf
 from protos import jobs_pb2 as pb
 from tests.builders import ANN, BOB, a_job
 

@@ -6,10 +6,10 @@ from typing import cast
 
 import pytest
 
-from lavad.api import watch
-from lavad.api.jobs import JobService
+from lavad.api.jobs import watch
+from lavad.api.jobs.job_service import JobService
+from lavad.api.jobs.watch import Watch, Watchers
 from lavad.api.privacy import Sight
-from lavad.api.watch import Watch, Watchers
 from lavad.core.model import JobState
 from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused

@@ -4,12 +4,12 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
+from lavad.agent_links.links import WAITING_MAX, WAITING_PER_SLOT_MAX, AgentLinks
 from lavad.api.agents import AgentService
 from lavad.core.cluster import Cluster
 from lavad.core.model import Key
 from lavad.core.model.policy import Policy
 from lavad.core.orders import ForgetOrder
-from lavad.links import WAITING_MAX, WAITING_PER_SLOT_MAX, AgentLinks
 
 SLOTS = 4
 MOST = WAITING_MAX + WAITING_PER_SLOT_MAX * SLOTS

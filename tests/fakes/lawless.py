@@ -13,7 +13,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.model import LOAD_INDICES, Key
 from lavad.core.model.policy import JobDefaults, Policy, Queue, Threshold, Window
 from lavad.core.state.records import ArrayRecord
-from lavad.simulator.rebirth import reborn
+from lavad.simulator.cluster.restart import reborn
 from tests.fakes.world import ROOT, World, new_job
 
 MINUTES = 60

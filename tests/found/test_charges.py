@@ -1,6 +1,6 @@
 """Fairshare accounts that jobs are charged to."""
 
-from lavad.api.listing import record_message
+from lavad.api.jobs.listing import record_message
 from lavad.core.model.policy import Fairshare, Names, Policy, Queue, Share
 from lavad.core.state.fairshare import Tree
 from tests.builders import ANN, Story, a_host, a_job

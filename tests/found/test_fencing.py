@@ -15,7 +15,7 @@ from lavad.core.model import JobState
 from lavad.core.model.policy import Policy
 from lavad.core.state.leases import DRIFT, MARGIN_S
 from lavad.settings import read_settings
-from lavad.store.values import allocation_row, decode_attempt
+from lavad.store.rows.values import allocation_row, decode_attempt
 from protos import conffile, endings
 from tests.agents.conftest import place, somebody
 from tests.agents.hosts import Host, Place, alive, blob, stage

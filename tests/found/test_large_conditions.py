@@ -8,7 +8,7 @@ from lavad.core import commands as c
 from lavad.core.decide.jobs import dependencies
 from lavad.core.language import dependency
 from lavad.core.model.reasons import Refused
-from lavad.simulator.rebirth import reborn
+from lavad.simulator.cluster.restart import reborn
 from tests.builders import ANN, BOB, Story, a_cluster, a_job
 
 JOBS = 300

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from lavad.agent_links.links import AgentLinks
 from lavad.api.checks import SPEC_BYTES_MAX
-from lavad.api.jobs import JobService
+from lavad.api.jobs.job_service import JobService
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.model import HostFacts, HostShare, Key
@@ -14,14 +15,13 @@ from lavad.core.orders import ForgetOrder, StageOrder
 from lavad.core.policy import Policy
 from lavad.core.reasons import Refused
 from lavad.engine import Engine
-from lavad.links import AgentLinks
 from protos import agents_pb2
 from protos import jobs_pb2 as pb
 from protos.wire import AGENT_MESSAGE_MAX
 from tests.builders import ANN, Story, a_job
 
 if TYPE_CHECKING:
-    from lavad.specs import SpecShelf
+    from lavad.agent_links.spec_cache import SpecShelf
 
 JOBS = 20
 SCRIPT = "x" * (SPEC_BYTES_MAX - 4096)

@@ -12,24 +12,24 @@ import pytest
 from agents.ledger import ENDED_BYTES, Ledger
 from agents.session import details
 from lavad.adoption import Adoption
+from lavad.agent_links.links import AgentLinks
+from lavad.agent_links.seals import Seals
+from lavad.agent_links.spec_cache import Packed, blob_of
 from lavad.api.agents import AgentService, key_of
-from lavad.api.recovering import Recovering
-from lavad.commitmark import Mark
+from lavad.api.recovery import Recovering
+from lavad.commit_mark import Mark
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.model import HostFacts, HostShare, JobState, Key
 from lavad.core.model.policy import Policy
-from lavad.links import AgentLinks
-from lavad.seals import Seals
-from lavad.specs import Packed, blob_of
-from lavad.store.batch import Batch
+from lavad.store.writer.batch import Batch
 from protos import agents_pb2 as pb
 from protos import common_pb2
 from protos.jobs_pb2 import JobSpec
 from tests.builders import Story, a_job
 
 if TYPE_CHECKING:
-    from lavad.specs import SpecShelf
+    from lavad.agent_links.spec_cache import SpecShelf
     from lavad.store.store import Store
 
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from lavad.adoption import Adoption
-from lavad.commitmark import Mark
+from lavad.agent_links.host_log import HostLog
+from lavad.commit_mark import Mark
 from lavad.core import commands as c
 from lavad.core import invariants
 from lavad.core.model import JobState
 from lavad.core.model.reasons import Refused
 from lavad.core.queries.pending_reasons import explain
-from lavad.host_log import HostLog
-from lavad.store.batch import Batch
+from lavad.store.writer.batch import Batch
 from tests.acceptance.personal import Cluster, a_cluster, wait_for
 from tests.builders import ANN, ROOT, Story, a_host, a_job, each
 

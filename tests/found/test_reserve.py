@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lavad.reserve import FILE_NAME, PART, SIZE, DiskReserve
+from lavad.store.disk_reserve import FILE_NAME, PART, SIZE, DiskReserve
 
 
 def test_no_state_directory_is_nothing_to_warn_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -2,10 +2,10 @@
 
 import pytest
 
+from lavad.agent_links.host_log import HostLog
 from lavad.core import commands as c
 from lavad.core.model import JobState
 from lavad.core.orders import Order, ReleaseOrder, SignalOrder
-from lavad.host_log import HostLog
 from tests.builders import ANN, ROOT, Story, a_host, a_job, each
 
 S = JobState

@@ -12,8 +12,8 @@ from lavad.core.model.usage import NO_ONE, HostUsage
 from lavad.core.state.fairshare import Account
 from lavad.core.state.records import JobEnd
 from lavad.core.state.usage import depart, of_attempt
-from lavad.store import values
-from lavad.store.rows import RowMaker
+from lavad.store.rows import values
+from lavad.store.rows.rows import RowMaker
 from tests.builders import ANN, Story, a_cluster, a_host, a_job, each
 
 SHARED = Policy((Queue("normal", 30, fairshare=Fairshare((Share("default", 1, ALL, True),))),))

@@ -170,7 +170,7 @@ MUTANTS = (
     ),
     Mutant(
         "the simulated agent carries out orders of any age",
-        "lavad/simulator/fleet.py",
+        "lavad/simulator/cluster/fleet.py",
         "        is_stale = age_s > self.world.order_validity_s",
         "        is_stale = False",
         "history",

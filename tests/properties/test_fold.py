@@ -9,11 +9,11 @@ import pytest
 
 from lavad.core.cluster import Cluster
 from lavad.core.state.records import ArrayRecord, Attempt, Job
-from lavad.simulator.rebirth import reborn
-from lavad.simulator.rulers import Rulers
-from lavad.simulator.scenario import Trouble
-from lavad.simulator.submitters import TROUBLE_S, Users
-from lavad.simulator.world import World
+from lavad.simulator.cluster.admins import Rulers
+from lavad.simulator.cluster.restart import reborn
+from lavad.simulator.cluster.scenario import Trouble
+from lavad.simulator.cluster.submitters import TROUBLE_S, Users
+from lavad.simulator.cluster.world import World
 
 
 def state_of(cluster: Cluster) -> dict[str, Any]:

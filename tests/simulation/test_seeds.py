@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from lavad.core.lifecycle import IllegalTransition
-from lavad.simulator.scenario import run
+from lavad.simulator.cluster.scenario import run
 
 SEEDS = int(os.environ.get("FAULT_SEEDS", "300"))
 FIRST = int(os.environ.get("FAULT_FIRST", "0"))
@@ -62,7 +62,7 @@ def test_without_faults_all_goes_well() -> None:
 @pytest.mark.slow
 def test_a_seed_replays_bit_for_bit() -> None:
     """The same seed gives the same history, also in another process with other hashes of strings."""
-    program = "from lavad.simulator.scenario import run; import sys; sys.stdout.write(run(4).digest)"
+    program = "from lavad.simulator.cluster.scenario import run; import sys; sys.stdout.write(run(4).digest)"
     digests = {run(4).digest} | {
         subprocess.run(
             [sys.executable, "-c", program],

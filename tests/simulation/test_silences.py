@@ -2,10 +2,10 @@
 
 import pytest
 
-from lavad.simulator.checkers import check
-from lavad.simulator.scenario import HEALED_S, Trouble
-from lavad.simulator.submitters import TROUBLE_S, Users
-from lavad.simulator.world import World
+from lavad.simulator.cluster.checkers import check
+from lavad.simulator.cluster.scenario import HEALED_S, Trouble
+from lavad.simulator.cluster.submitters import TROUBLE_S, Users
+from lavad.simulator.cluster.world import World
 
 CUTS, DURATIONS_S = 12, (1.0, 9.0, 14.0, 40.0, 75.0)
 # Worlds without preemption, pools and leases: a job ended there is ended because a host was silent.

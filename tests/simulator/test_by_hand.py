@@ -12,7 +12,7 @@ import pytest
 
 from lavactl.commands import simulate
 from lavactl.io import Io
-from lavad.simulator.main import main
+from lavad.simulator.replay.main import main
 
 TRACES = Path(__file__).parent / "traces"
 NINE, OVERRUN = str(TRACES / "nine-jobs.swf"), str(TRACES / "overrun.swf")

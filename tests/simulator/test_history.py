@@ -11,11 +11,11 @@ import pytest
 from lavad.core.commands import Caller, SubmitJob
 from lavad.core.events import NewJob
 from lavad.core.model import HostFacts, Request, RoleRequest, Shared
-from lavad.simulator import past
-from lavad.simulator.main import main
-from lavad.simulator.past import Past
-from lavad.simulator.report import Ran
-from lavad.simulator.workload import Submission
+from lavad.simulator.replay import history_input
+from lavad.simulator.replay.history_input import Past
+from lavad.simulator.replay.main import main
+from lavad.simulator.replay.report import Ran
+from lavad.simulator.replay.workload import Submission
 
 HOSTS = [HostFacts("a", 4, memory_mib=1000, cpus=4, resources=frozenset({"fast"}))]
 ELIM = """Begin Resource
@@ -56,7 +56,7 @@ def simulate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
             (conf / name.replace("_", ".")).write_text(text)
         ran = [Ran(one.number, one.at, one.at, 10.0, 1) for one in jobs]
         monkeypatch.setattr(
-            past, "read_past", lambda _, __, queue: Past([_into(one, queue) for one in jobs], HOSTS, ran)
+            history_input, "read_past", lambda _, __, queue: Past([_into(one, queue) for one in jobs], HOSTS, ran)
         )
         where = options or ("--conf", str(conf))
         code = main(["--from-history", str(tmp_path), "--json", *where])

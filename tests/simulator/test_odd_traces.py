@@ -5,10 +5,10 @@ from random import Random
 
 import pytest
 
-from lavad.simulator import plain
-from lavad.simulator.brief import BriefReplay
-from lavad.simulator.swf import read_trace
-from lavad.simulator.workload import Machine, Overrun, of_trace
+from lavad.simulator.replay import textbook
+from lavad.simulator.replay.fast_replay import BriefReplay
+from lavad.simulator.replay.swf import read_trace
+from lavad.simulator.replay.workload import Machine, Overrun, of_trace
 from tests.simulator.twin import TwinJob, replay
 
 PROCESSORS = 6
@@ -59,7 +59,7 @@ def test_odd_traces_are_replayed_as_the_twin_replays_them(tmp_path: Path, seed: 
     text = a_file(seed)
     file = tmp_path / "odd.swf"
     file.write_bytes(text.encode())
-    rules, overrun = plain.policy(policy), list(Overrun)[seed % 3]
+    rules, overrun = textbook.policy(policy), list(Overrun)[seed % 3]
     trace = read_trace(file, PROCESSORS)
     ran = BriefReplay(of_trace(trace.jobs, rules, overrun), Machine(2, 3).facts(), rules).run()
     expected = replay(own_reading(text), PROCESSORS, policy, overrun.value)

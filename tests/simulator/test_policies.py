@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from lavad.core.model.policy import Policy, Queue
-from lavad.simulator import rules
-from lavad.simulator.replay import Replay, StuckError
-from lavad.simulator.report import Ran
-from lavad.simulator.swf import TraceJob
-from lavad.simulator.workload import Machine, of_trace
+from lavad.simulator.replay import policy_choice
+from lavad.simulator.replay.replay import Replay, StuckError
+from lavad.simulator.replay.report import Ran
+from lavad.simulator.replay.swf import TraceJob
+from lavad.simulator.replay.workload import Machine, of_trace
 
 QUEUES = """\
 Begin Queue
@@ -34,7 +34,7 @@ def configured(directory: Path, more: str = "", parameters: str = "") -> Policy:
     """Two queues; ``more`` is added to the second."""
     (directory / "lsb.queues").write_text(QUEUES.format(more=more))
     (directory / "lsb.params").write_text(PARAMS.replace("End", f"{parameters}\nEnd"))
-    return rules.rules("lava", None, directory, {})
+    return policy_choice.rules("lava", None, directory, {})
 
 
 def test_a_job_goes_to_the_queue_of_its_number(tmp_path: Path) -> None:
@@ -149,6 +149,6 @@ def test_windows_count_after_a_long_job_too(tmp_path: Path) -> None:
 def test_the_environment_names_the_cluster(tmp_path: Path) -> None:
     """Without --conf; without either the built-in rules apply."""
     configured(tmp_path)
-    named = rules.configured(None, {"LSF_ENVDIR": str(tmp_path)})
+    named = policy_choice.configured(None, {"LSF_ENVDIR": str(tmp_path)})
     assert {queue.name for queue in named.queues} >= {"queue1", "queue2"}
-    assert rules.configured(None, {}) == Policy()
+    assert policy_choice.configured(None, {}) == Policy()

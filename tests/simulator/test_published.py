@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from lavad.core.model.policy import JobOrder
-from lavad.simulator import plain, rules
-from lavad.simulator.brief import BriefReplay
-from lavad.simulator.report import figures
-from lavad.simulator.swf import read_trace
-from lavad.simulator.workload import Machine, of_trace
+from lavad.simulator.replay import policy_choice, textbook
+from lavad.simulator.replay.fast_replay import BriefReplay
+from lavad.simulator.replay.report import figures
+from lavad.simulator.replay.swf import read_trace
+from lavad.simulator.replay.workload import Machine, of_trace
 
 HERE = Path(__file__).resolve()
 TRACES = next((path for base in HERE.parents if (path := base / "shared" / "traces").is_dir()), None)
@@ -48,7 +48,7 @@ def replayed(name: str, policy: str, order: JobOrder) -> dict[str, float]:
     sources = json.loads((TRACES / "SOURCES.json").read_text())
     source = next(one for one in sources if one["file"] == f"{name}.swf.gz")
     trace = read_trace(TRACES / source["file"], source["replay_processors"], LINES)
-    chosen = rules.in_order(plain.policy(policy), order)
+    chosen = policy_choice.in_order(textbook.policy(policy), order)
     replay = BriefReplay(of_trace(trace.jobs, chosen), Machine(1, trace.processors).facts(), chosen)
     return figures(replay.run(), trace.processors, 1.0)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lavad.simulator.swf import Trace, TraceError, read_trace
+from lavad.simulator.replay.swf import Trace, TraceError, read_trace
 
 HEADER = "; Version: 2.2\n; MaxProcs: 8\n\n"
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lavad.simulator import plain
-from lavad.simulator.brief import BriefReplay
-from lavad.simulator.replay import Replay
-from lavad.simulator.swf import TraceJob
-from lavad.simulator.workload import Machine, Overrun, of_trace
+from lavad.simulator.replay import textbook
+from lavad.simulator.replay.fast_replay import BriefReplay
+from lavad.simulator.replay.replay import Replay
+from lavad.simulator.replay.swf import TraceJob
+from lavad.simulator.replay.workload import Machine, Overrun, of_trace
 from tests.simulator.twin import TwinJob, replay
 
 PROCESSORS = 6
@@ -30,7 +30,7 @@ def replayed(
     jobs: list[TraceJob], machine: Machine, policy: str, overrun: Overrun, is_brief: bool = True
 ) -> dict[int, float]:
     """Start of each job by number."""
-    rules = plain.policy(policy)
+    rules = textbook.policy(policy)
     kind = BriefReplay if is_brief else Replay
     replay = kind(of_trace(jobs, rules, overrun), machine.facts(), rules)
     return {ran.number: ran.start_s for ran in replay.run()}

@@ -8,9 +8,10 @@ from sqlalchemy import Connection
 
 from lavad.core.cluster import Cluster
 from lavad.core.events import Event
-from lavad.store import batch, database, url
-from lavad.store.restore import restore
-from lavad.store.rows import RowMaker
+from lavad.store.database import database, url
+from lavad.store.reading.restore import restore
+from lavad.store.rows.rows import RowMaker
+from lavad.store.writer import batch
 from lavad.store.writer_process import Database
 from tests.fakes.world import World
 

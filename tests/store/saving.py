@@ -10,9 +10,9 @@ from sqlalchemy.pool import NullPool
 
 from lavad.core import commands as c
 from lavad.core.events import NewJob
-from lavad.store import url
-from lavad.store.batch import Batch
+from lavad.store.database import url
 from lavad.store.store import Store
+from lavad.store.writer.batch import Batch
 from tests.fakes.world import World
 
 PATIENCE_S = 30.0

@@ -1,7 +1,7 @@
 """Rows of allocations."""
 
 from lavad.core.model import HostShare, ResourceShare
-from lavad.store.values import decode_hosts, hosts_text
+from lavad.store.rows.values import decode_hosts, hosts_text
 
 FPGAS = (ResourceShare("fpga", 2000, (0, 1)),)
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from lavad.store import schema
-from lavad.store.batch import Batch
 from lavad.store.store import Store
+from lavad.store.writer.batch import Batch
 from tests.fakes.world import new_job
 from tests.store.saving import Lost, Submitter, appended, durable, events_batch, eventually, opened, rows
 

@@ -15,9 +15,9 @@ from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import NotNow
 from lavad.core.plan import Plan, Start
 from lavad.core.state.records import JobEnd
-from lavad.store import history, reader, story
-from lavad.store.history import HistoryFilter, HistoryPage, JobHistory, JobRange
-from lavad.store.story import Moment
+from lavad.store.reading import history, history_text, reader
+from lavad.store.reading.history import HistoryFilter, HistoryPage, JobHistory, JobRange
+from lavad.store.reading.history_text import Moment
 from tests.fakes.world import ROOT, new_job
 from tests.store.saved import Saved, saving
 from tests.store.saving import Submitter, durable, opened
@@ -152,7 +152,7 @@ def test_an_unfinished_job_is_told_up_to_now(told: Told) -> None:
 def test_the_words_of_single_events(moment: Moment, lines: list[str]) -> None:
     """Events that need a special history are worded like the others."""
     shared = new_job().shared
-    assert [note.text for note in story.notes([(moment, S.RUN)], shared, b"")] == lines
+    assert [note.text for note in history_text.notes([(moment, S.RUN)], shared, b"")] == lines
 
 
 def test_a_lost_job_goes_on_in_the_state_it_was_in() -> None:
@@ -164,7 +164,7 @@ def test_a_lost_job_goes_on_in_the_state_it_was_in() -> None:
         Moment(4.0, "lost"),
         Moment(8.0, "found"),
     ]
-    seconds = story.seconds_by_state(story.walk(moments), 16.0)
+    seconds = history_text.seconds_by_state(history_text.walk(moments), 16.0)
     assert seconds == {"PEND": 1.0, "PSUSP": 0.0, "RUN": 1.0, "USUSP": 10.0, "SSUSP": 0.0, "UNKWN": 4.0}
 
 
@@ -172,11 +172,11 @@ def test_a_lost_job_goes_on_in_the_state_it_was_in() -> None:
 def test_a_job_whose_end_told_its_start_has_one_in_its_story(earlier: list[Moment]) -> None:
     """Start and end of a short job come in one report; its history has both, once."""
     moments = [Moment(0.0, "submitted"), *earlier, Moment(3.0, "dispatched", HOSTS), Moment(5.0, "finished")]
-    told = story.with_start(moments, JobEnd(5.0, 0, started_at=4.0, pid=77))
+    told = history_text.with_start(moments, JobEnd(5.0, 0, started_at=4.0, pid=77))
     assert told == [*moments[:-1], Moment(4.0, "started", {"pid": 77}), moments[-1]]
-    assert story.with_start(told, JobEnd(5.0, 0, started_at=4.0, pid=77)) == told
-    assert story.with_start(moments, JobEnd(5.0, 9)) == moments
-    assert story.with_start(moments[:-1], None) == moments[:-1]
+    assert history_text.with_start(told, JobEnd(5.0, 0, started_at=4.0, pid=77)) == told
+    assert history_text.with_start(moments, JobEnd(5.0, 9)) == moments
+    assert history_text.with_start(moments[:-1], None) == moments[:-1]
 
 
 def test_elements_of_an_array_have_stories_of_their_own(told: Told) -> None:

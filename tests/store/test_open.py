@@ -12,7 +12,8 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, inspect, text
 
-from lavad.store import database, files, migrate, migrations, schema, url
+from lavad.store import migrations, schema
+from lavad.store.database import database, files, migrate, url
 from lavad.store.errors import StoreRefused
 from lavad.store.store import Store
 from tests.store.saving import durable, events_batch, opened

@@ -9,7 +9,7 @@ from lavad.core import commands as c
 from lavad.core import invariants
 from lavad.core.model import FINAL, JobState, Request, RoleRequest, Shared
 from lavad.core.model.policy import Names, QueueHosts
-from lavad.store import values
+from lavad.store.rows import values
 from tests.fakes.world import new_job
 from tests.store.fingerprint import fingerprint
 from tests.store.saved import saving

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, update
 
-from lavad.store import batch as batches
-from lavad.store import schema, url
-from lavad.store.batch import Batch
+from lavad.store import schema
+from lavad.store.database import url
 from lavad.store.errors import StoreRefused
 from lavad.store.store import Store
+from lavad.store.writer import batch as batches
+from lavad.store.writer.batch import Batch
 from lavad.store.writer_process import Database, LockHeld, TermLost
 from tests.fakes.postgres import PostgresServer
 from tests.fakes.world import new_job

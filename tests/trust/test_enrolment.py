@@ -14,7 +14,7 @@ import pytest
 from agents.enrolment import FILE_NAME, ensure_certificate
 from lavactl.personal import directory as files
 from lavad.api.enrolment import master_identity, register, start_enrolment_server
-from lavad.api.guard import Guard
+from lavad.api.interceptor import Guard
 from lavad.api.trust import Trust
 from protos import agents_pb2 as pb
 from protos import agents_pb2_grpc, tickets, tls

@@ -11,7 +11,7 @@ from lavad.core.model.policy import HostRule, JobOrder, Policy, Queue
 from lavad.core.model.reasons import Refused
 from lavad.core.queries.pending_reasons import explain
 from lavad.core.scheduling.cycle import Worklist
-from lavad.simulator.rebirth import reborn
+from lavad.simulator.cluster.restart import reborn
 from tests.builders import ANN, ROOT, Story, a_host, a_job
 
 PLAIN = Policy(queues=(Queue("normal"), Queue("other", 5)))

@@ -7,7 +7,7 @@ from lavad.core import commands as c
 from lavad.core.model import LOAD_INDICES, JobState
 from lavad.core.model.policy import Policy, Queue, Threshold
 from lavad.core.orders import SignalOrder
-from lavad.simulator.rebirth import reborn
+from lavad.simulator.cluster.restart import reborn
 from tests.builders import Story, a_host, a_job
 from tests.core.decide.clock.test_windows import in_minutes
 

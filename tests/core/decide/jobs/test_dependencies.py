@@ -12,7 +12,7 @@ from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import Refused
 from lavad.core.queries.pending_reasons import explain
 from lavad.core.state.records import ArrayRecord
-from lavad.simulator.rebirth import reborn
+from lavad.simulator.cluster.restart import reborn
 from tests.builders import ANN, BOB, Story, a_cluster, a_host, a_job
 
 S = JobState

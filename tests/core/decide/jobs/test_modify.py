@@ -7,7 +7,7 @@ from lavad.core import invariants
 from lavad.core.model import JobState, Key, RoleAsked
 from lavad.core.model.policy import ALL, Limit, Policy, Pool, Queue
 from lavad.core.model.reasons import Refused
-from lavad.simulator.rebirth import reborn
+from lavad.simulator.cluster.restart import reborn
 from tests.builders import ANN, ROOT, Story, a_cluster, a_host, a_job
 
 

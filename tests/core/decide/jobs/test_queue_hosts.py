@@ -13,7 +13,7 @@ from lavad.core.queries.pending_reasons import explain
 from lavad.core.queries.start_estimate import forecast
 from lavad.core.queries.suggestions import Suggestions, remedies
 from lavad.core.scheduling.queueing.ordering import Ranking
-from lavad.simulator.rebirth import reborn
+from lavad.simulator.cluster.restart import reborn
 from tests.builders import ANN, ROOT, Story, a_cluster, a_host, a_job, in_one_go
 
 

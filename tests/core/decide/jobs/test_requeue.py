@@ -9,7 +9,7 @@ from lavad.core.language.exit_values import parse
 from lavad.core.model import JobState, Key
 from lavad.core.model.policy import JobDefaults, Policy, Queue
 from lavad.core.model.reasons import Refused
-from lavad.simulator.rebirth import reborn
+from lavad.simulator.cluster.restart import reborn
 from tests.builders import ANN, BOB, ROOT, Story, a_cluster, a_host, a_job
 
 S = JobState

@@ -1,0 +1,421 @@
+"""Links to agents: one outbox for each connected agent, whose orders wait there for the next message of its stream.
+
+Orders for hosts without a session are dropped: when the agent reconnects, master and agent compare what they hold, and
+orders still wanted are given again. Sent at once when idle; messages to a busy host keep a few milliseconds' distance,
+because the cost is per message.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from lavad.agent_links.seals import Seals
+from lavad.agent_links.spec_cache import CAUSE_BITS, SpecShelf, as_admitted, blob_of, control_of
+from lavad.commit_mark import Mark
+from lavad.core.cluster import Cluster
+from lavad.core.language.requirements.affinity import Affinity
+from lavad.core.language.requirements.gpu import GpuRequirement
+from lavad.core.language.requirements.parsed import all_roles, wants_of
+from lavad.core.language.requirements.rusage import PARTS
+from lavad.core.model import Allocation, HostShare, Key, Request, RoleRequest, Shared
+from lavad.core.model.policy import Queue
+from lavad.core.model.reasons import NotNow
+from lavad.core.orders import (
+    UNKNOWN,
+    ForgetOrder,
+    LaunchOrder,
+    LimitsOrder,
+    Order,
+    ReleaseOrder,
+    ResizeOrder,
+    SignalOrder,
+    StageOrder,
+)
+from lavad.core.scheduling.placement import cpus as processors
+from protos import agents_pb2 as pb
+from protos import common_pb2
+from protos.jobs_pb2 import JobSpec
+from protos.wire import AGENT_MESSAGE_MAX
+
+log = logging.getLogger(__name__)
+
+WINDOW_S = 0.003  # between two messages to a busy host
+RETRY_S = 0.5  # before an order is retried whose spec could not be read
+BUSY_ATTEMPTS = 8  # on one host: above it orders share messages
+MESSAGE_ORDERS_MAX = 256
+# Above this size the rest waits for the next message. The last order added may carry a script of several MiB, and a
+# message larger than an agent accepts would end its session, again and again.
+MESSAGE_BYTES = AGENT_MESSAGE_MAX // 4
+# An attempt takes about six orders in its life, and a host has no more attempts than slots: an agent with more orders
+# waiting does not read. Its link is cut; when it reconnects, both sides compare what they hold.
+WAITING_PER_SLOT_MAX = 8
+WAITING_MAX = 1000  # in addition, on a host of any size
+SPECS_REMEMBERED = 64  # agents keep at least four times as many
+_NO_QUEUE = Queue("")
+
+
+class Outbox:
+    """Orders for one session of one agent."""
+
+    def __init__(self, host: str, incarnation: int, slots: int = 0) -> None:
+        self.host = host
+        self._most = WAITING_MAX + WAITING_PER_SLOT_MAX * slots
+        self.incarnation = incarnation
+        self.orders: list[Order] = []
+        self.echo_monotonic = 0.0
+        self.echo_sequence = 0
+        self.certificate = ""  # serial number of the agent's certificate
+        self.mark_sent = Mark()
+        self.is_closed = False
+        self._heard = asyncio.Event()
+        self._ready = asyncio.Event()
+        self._closed = asyncio.Event()
+        self._taken_at = 0.0
+        self._specs_sent: OrderedDict[int, None] = OrderedDict()
+
+    def put(self, order: Order) -> None:
+        """Add an order for the next message; if too many wait, end the session instead."""
+        if self.is_closed:
+            return
+        if len(self.orders) >= self._most:
+            log.warning("session=cut host=%s reason='%d orders wait and the agent takes none'", self.host, self._most)
+            self.close()
+            return
+        self.orders.append(order)
+        self._ready.set()
+
+    def nudge(self) -> None:
+        """Send a message even without orders: a heartbeat's echo, or the end."""
+        self._ready.set()
+
+    def close(self) -> None:
+        """End the session."""
+        self.is_closed = True
+        self.orders.clear()
+        self._ready.set()
+        self._heard.set()
+        self._closed.set()
+
+    def hear(self, sent_monotonic: float, sequence: int) -> None:
+        """Note the newest message of the agent, for the echo."""
+        self.echo_monotonic, self.echo_sequence = sent_monotonic, sequence
+        self._heard.set()
+
+    async def ended_or_heard(self, sequence: int, timeout_s: float) -> bool:
+        """Wait for a message after that one, the end of the session or the timeout; return True only for a message."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while not self.is_closed and self.echo_sequence <= sequence:
+                    self._heard.clear()
+                    await self._heard.wait()
+        return not self.is_closed and self.echo_sequence > sequence
+
+    async def closed(self) -> None:
+        """Wait until the session is over."""
+        await self._closed.wait()
+
+    async def wait(self, timeout_s: float) -> None:
+        """Wait for something to send, or for the timeout."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._ready.wait()
+
+    async def keep_distance(self) -> None:
+        """Wait until ``WINDOW_S`` after the last message."""
+        left_s = self._taken_at + WINDOW_S - time.monotonic()
+        if left_s > 0 and not self.is_closed:
+            await asyncio.sleep(left_s)
+
+    def take(self) -> list[Order]:
+        """Take the orders of the next message."""
+        self._taken_at = time.monotonic()
+        taken, self.orders = self.orders[:MESSAGE_ORDERS_MAX], self.orders[MESSAGE_ORDERS_MAX:]
+        if not self.orders:
+            self._ready.clear()
+        return taken
+
+    def put_back(self, orders: list[Order]) -> None:
+        """Put back orders that the message had no room for."""
+        if not self.is_closed:
+            self.orders[:0] = orders
+            self._ready.set()
+
+    def needs_spec(self, job: int) -> bool:
+        """Return True unless this session sent the job's spec lately; note that it is sent now."""
+        known = job in self._specs_sent
+        self._specs_sent[job] = None
+        self._specs_sent.move_to_end(job)
+        if len(self._specs_sent) > SPECS_REMEMBERED:
+            self._specs_sent.popitem(last=False)
+        return not known
+
+    def forget_spec(self, job: int) -> None:
+        """Send the job's spec again with its next order, since it was changed."""
+        self._specs_sent.pop(job, None)
+
+
+class AgentLinks:
+    """All outboxes, by host."""
+
+    def __init__(self, cluster: Cluster, shelf: SpecShelf, seals: Seals | None = None) -> None:
+        self.cluster = cluster
+        self.shelf = shelf
+        self.seals = seals or Seals(os.urandom(32))  # of this master alone
+        self.outboxes: dict[str, Outbox] = {}
+        self.on_lost_spec: Callable[[Key], None] = lambda key: None
+        self.mark: Callable[[], Mark] = Mark
+        self._last_stage: tuple[object, pb.Stage] = (None, pb.Stage())  # with the values it was made from
+
+    def open(self, host: str, incarnation: int, slots: int = 0) -> Outbox:
+        """Open a session for a host with this many slots; an older one of the same host is closed."""
+        older = self.outboxes.get(host)
+        if older is not None:
+            older.close()
+        outbox = self.outboxes[host] = Outbox(host, incarnation, slots)
+        return outbox
+
+    def close_all(self) -> None:
+        """End all sessions."""
+        for outbox in self.outboxes.values():
+            outbox.close()
+
+    def close(self, outbox: Outbox) -> bool:
+        """End a session; return False if a newer one has taken its place."""
+        outbox.close()
+        if self.outboxes.get(outbox.host) is not outbox:
+            return False
+        del self.outboxes[outbox.host]
+        return True
+
+    def send(self, orders: Iterable[Order]) -> None:
+        """Put each order into its host's outbox, if that host is connected."""
+        for order in orders:
+            outbox = self.outboxes.get(order.host)
+            if outbox is not None:
+                outbox.put(order)
+
+    def spec_changed(self, job: int) -> None:
+        """Drop the cached spec of a job after bmod: agents get it anew."""
+        self.shelf.drop(job)
+        for outbox in self.outboxes.values():
+            outbox.forget_spec(job)
+
+    def is_busy(self, host: str) -> bool:
+        """Return True if so many attempts run there that orders should share messages."""
+        known = self.cluster.hosts.get(host)
+        return known is not None and len(known.attempts) > BUSY_ATTEMPTS
+
+    async def message(self, outbox: Outbox) -> pb.Orders:
+        """Build the next message: orders, the specs they need, the echo of the agent's last message."""
+        message = pb.Orders(term=self.cluster.term)
+        mark = self.mark()
+        if mark != outbox.mark_sent:
+            outbox.mark_sent = mark
+            message.mark.database, message.mark.term, message.mark.batch, message.mark.next_job = mark
+            message.mark.seal = self.seals.of_mark(mark)
+        await self._add_orders(message, outbox)
+        message.echo_monotonic = outbox.echo_monotonic
+        message.echo_sequence = outbox.echo_sequence
+        return message
+
+    async def _add_orders(self, message: pb.Orders, outbox: Outbox) -> None:
+        """Add waiting orders while the message stays well below the size that an agent accepts."""
+        orders, size = outbox.take(), 0
+        for place, order in enumerate(orders):
+            if size >= MESSAGE_BYTES:
+                outbox.put_back(orders[place:])
+                return
+            if isinstance(order, StageOrder):
+                size += await self._add_stage(message, outbox, order)
+            elif isinstance(order, ResizeOrder):
+                size += self._add_resize(message, order)
+            else:
+                _ADDERS[type(order)](message, order)
+
+    async def _add_stage(self, message: pb.Orders, outbox: Outbox, order: StageOrder) -> int:
+        """Add a stage order, with the job's spec if needed; return their size in bytes."""
+        record = self.cluster.jobs.get(order.key.job)
+        attempt = self.cluster.attempts.get(order.key)
+        if record is None or attempt is None or attempt.over:
+            return 0  # ended while the order waited: a release order has been or will be sent
+        shared, size = record.shared, 0
+        if outbox.needs_spec(order.key.job):
+            spec = await self._spec_for(outbox, order)
+            if spec is None:
+                return 0
+            blob = blob_of(
+                as_admitted(spec, shared, self.cluster.policy.queue(shared.queue)),
+                record.id,
+                shared.user,
+                shared.uid,
+                shared.gid,
+                shared.queue,
+                self.cluster.name,
+                record.submitted_at,
+            )
+            self.seals.seal_spec(blob)
+            message.specs.append(blob)
+            size = blob.ByteSize()
+        added = message.orders.add(allocation_version=order.version)
+        added.key.job, added.key.index, added.key.attempt = order.key
+        added.stage.CopyFrom(self._stage(order, shared))
+        self.seals.seal_stage(order.key, added.stage)
+        return size + added.ByteSize()
+
+    def _add_resize(self, message: pb.Orders, order: ResizeOrder) -> int:
+        record = self.cluster.jobs.get(order.key.job)
+        if record is None:
+            return 0  # ended while the order waited: a release order has been or will be sent
+        added = message.orders.add(allocation_version=order.version)
+        added.key.job, added.key.index, added.key.attempt = order.key
+        addresses = tuple([self._address(share.host) for share in order.allocation])
+        added.resize.allocation.extend(self._shares(order.allocation, addresses, record.shared))
+        added.resize.notify = order.notify
+        added.resize.allocation_seal = self.seals.of_allocation(order.key, added.resize.allocation)
+        return added.ByteSize()
+
+    def _stage(self, order: StageOrder, shared: Shared) -> pb.Stage:
+        """Build the stage order; neighbouring elements of an array mostly have equal ones and share the message."""
+        addresses = tuple([self._address(share.host) for share in order.allocation])
+        queue = self.cluster.policy.queue(shared.queue) or _NO_QUEUE
+        same = (shared, order.allocation, order.launch_now, addresses, queue, order.lease_s)
+        if self._last_stage[0] != same:
+            stage = pb.Stage(
+                allocation=self._shares(order.allocation, addresses, shared),
+                launch_now=order.launch_now,
+                run_limit_s=shared.run_limit_s,
+                deadline=shared.terminate_at,
+                queue=shared.queue,
+                nice=queue.nice,
+                job_starter=queue.defaults.job_starter,
+                controls=[control_of(*one) for one in queue.job_controls],
+                environment={"LSB_EFFECTIVE_RSRCREQ": shared.requirement} if shared.requirement else {},
+                gpu=_gpu_setup(shared.request) if any(share.gpus for share in order.allocation) else None,
+                lease_s=order.lease_s,
+            )
+            self._last_stage = (same, stage)
+        return self._last_stage[1]
+
+    def _shares(self, allocation: Allocation, addresses: tuple[str, ...], shared: Shared) -> list[common_pb2.HostShare]:
+        topologies = [self._topology(share) for share in allocation]
+        affinity = _affinity(shared.request) if any(topologies) else None
+        return [_share(*three, affinity) for three in zip(allocation, addresses, topologies, strict=True)]
+
+    async def _spec_for(self, outbox: Outbox, order: StageOrder) -> JobSpec | None:
+        """Return the job's spec; None if the store fails (the order is retried) or has lost it (the job is killed)."""
+        try:
+            return await self.shelf.spec(order.key.job)
+        except NotNow as error:
+            log.warning("order=postponed job=%s host=%s reason=%r", order.key, order.host, str(error))
+            outbox.forget_spec(order.key.job)
+            asyncio.get_running_loop().call_later(RETRY_S, outbox.put, order)
+        except KeyError:
+            log.error("order=impossible job=%s reason='the store has no spec of it'", order.key)
+            self.on_lost_spec(order.key)
+        return None
+
+    def _topology(self, share: HostShare) -> str:
+        """Return the CPU topology of a host on which tasks are bound."""
+        host = self.cluster.hosts.get(share.host) if share.cpus else None
+        return host.facts.topology if host is not None else ""
+
+    def _address(self, name: str) -> str:
+        host = self.cluster.hosts.get(name)
+        return host.facts.peer_address if host is not None else ""
+
+
+def _share(share: HostShare, address: str, topology: str, affinity: Affinity | None) -> common_pb2.HostShare:
+    message = common_pb2.HostShare(
+        host=share.host,
+        slots=share.slots,
+        gpus=share.gpus,
+        memory_mib=share.memory_mib,
+        address=address,
+        tasks_by_role=share.tasks_by_role,
+        gpu_memory_mib=share.gpu_memory_mib,
+        gpu_roles=share.gpu_roles,
+    )
+    for one in share.resources:
+        message.resources.add(
+            name=one.name, amount=one.amount / PARTS, devices=one.devices, device_roles=one.device_roles
+        )
+    for task in share.cpus:
+        cpus = processors.bound(topology, task, affinity) if affinity is not None else task
+        memory = affinity.memory if affinity is not None else ""
+        message.cpus.add(cpus=cpus, nodes=processors.nodes_of(topology, cpus), memory=memory)
+    return message
+
+
+def _affinity(request: Request) -> Affinity | None:
+    """Return the CPU binding of the request; the roles of a job have equal ones, or only one role has any."""
+    return next((wants.affinity for role in all_roles(request) if (wants := wants_of(role)).affinity), None)
+
+
+def _gpu_setup(request: Request) -> pb.GpuSetup:
+    """Return the agents' GPU set-up; of several roles the first with GPUs determines it."""
+    role = next((role for role in all_roles(request) if role.gpus), request.roles[0])
+    gpus = wants_of(role).gpus or GpuRequirement(role.gpus, role.gpus_per_task)
+    return pb.GpuSetup(
+        mode=gpus.mode,
+        mps=gpus.mps != "no",
+        no_variable=gpus.no_variable,
+        per_task=gpus.num if gpus.per_task and len(request.roles) == 1 else 0,
+        block=gpus.block and len(request.roles) == 1,
+        roles=map(_gpus_of_role, request.roles) if len(request.roles) > 1 and not request.alternatives else (),
+    )
+
+
+def _gpus_of_role(role: RoleRequest) -> pb.GpusOfRole:
+    """Return the division of a role's GPUs among its tasks, in a job of several roles."""
+    gpus = wants_of(role).gpus or GpuRequirement(role.gpus, role.gpus_per_task)
+    return pb.GpusOfRole(per_task=gpus.num if gpus.per_task else 0, block=gpus.block)
+
+
+def key_message(key: Key) -> common_pb2.AttemptKey:
+    """Convert a key to the wire."""
+    return common_pb2.AttemptKey(job=key.job, index=key.index, attempt=key.attempt)
+
+
+def _add_launch(message: pb.Orders, order: LaunchOrder) -> None:
+    launch = pb.LaunchOrder()
+    message.orders.append(pb.Order(key=key_message(order.key), allocation_version=order.version, launch=launch))
+
+
+def _add_signal(message: pb.Orders, order: SignalOrder) -> None:
+    causes = sum(CAUSE_BITS.get(cause, 0) for cause in order.causes)
+    signal = pb.SignalOrder(signal=order.signal, reason=order.reason, serial=order.serial, causes=causes)
+    message.orders.append(pb.Order(key=key_message(order.key), signal=signal))
+
+
+def _add_limits(message: pb.Orders, order: LimitsOrder) -> None:
+    limits = pb.Limits(
+        version=order.version,
+        run_limit_s=order.run_limit_s,
+        deadline=order.deadline,
+        memory_limit_mib=order.memory_limit_mib,
+    )
+    message.orders.append(pb.Order(key=key_message(order.key), limits=limits))
+
+
+def _add_release(message: pb.Orders, order: ReleaseOrder) -> None:
+    if order.reason == UNKNOWN:  # processes there are killed: never without a log line
+        log.warning("attempt=ended job=%d index=%d attempt=%d host=%s reason=%r", *order.key, order.host, UNKNOWN)
+    message.orders.append(pb.Order(key=key_message(order.key), release=pb.Release(reason=order.reason)))
+
+
+def _add_forget(message: pb.Orders, order: ForgetOrder) -> None:
+    message.forget.append(key_message(order.key))
+
+
+_ADDERS: dict[type, Callable[[pb.Orders, Any], None]] = {
+    LaunchOrder: _add_launch,
+    SignalOrder: _add_signal,
+    LimitsOrder: _add_limits,
+    ReleaseOrder: _add_release,
+    ForgetOrder: _add_forget,
+}

@@ -1,0 +1,86 @@
+"""Seals with which a master verifies its own orders when a host returns them: the job, its owner and its hosts.
+
+A database that lost commits is filled from what hosts report. A compromised host could report jobs of any user that
+never existed; without the key, though, it can return only what a master of this cluster once gave it. The key is
+derived from that of the cluster's authority, which every master of the cluster has and no host: it outlives any
+database.
+"""
+
+import hmac
+from collections.abc import Iterable
+from pathlib import Path
+
+from cryptography.hazmat.primitives import serialization
+
+from lavad.commit_mark import Mark
+from lavad.core.model import Key
+from protos.agents_pb2 import CommitMark, JobSpecBlob, Stage
+from protos.authority import Authority
+from protos.common_pb2 import HostShare
+
+_PURPOSE = b"lava: what a master stages"
+
+
+class Seals:
+    """Maker and verifier of seals."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    @classmethod
+    def of(cls, directory: Path) -> "Seals":
+        """Load the key of the cluster whose authority is in this directory.
+
+        Raises:
+            TrustError: the authority cannot be used.
+        """
+        private = Authority.load(directory / "ca").key.private_bytes(
+            serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        return cls(hmac.digest(private, _PURPOSE, "sha256"))
+
+    def seal_spec(self, blob: JobSpecBlob) -> None:
+        """Seal a job's description: its id, owner, queue and the whole submission."""
+        blob.seal = self._of_spec(blob)
+
+    def seal_stage(self, key: Key, stage: Stage) -> None:
+        """Seal the stage order of one attempt."""
+        stage.seal, stage.allocation_seal = self._of_stage(key, stage), self.of_allocation(key, stage.allocation)
+
+    def of_allocation(self, key: Key, allocation: Iterable[HostShare]) -> bytes:
+        """Return the seal of an attempt's hosts."""
+        return self._seal(b"allocation %d %d %d " % key, Stage(allocation=allocation))
+
+    def of_mark(self, mark: Mark) -> bytes:
+        """Return the seal of a commit mark."""
+        database, term, batch, next_job = mark
+        return self._seal(b"mark ", CommitMark(database=database, term=term, batch=batch, next_job=next_job))
+
+    def is_own_mark(self, mark: Mark, seal: bytes) -> bool:
+        """Return True if a master of this cluster sealed this commit mark."""
+        return hmac.compare_digest(seal, self.of_mark(mark))
+
+    def is_own_spec(self, blob: JobSpecBlob) -> bool:
+        """Return True if a master of this cluster sealed this description."""
+        return hmac.compare_digest(blob.seal, self._of_spec(blob))
+
+    def is_own_stage(self, key: Key, stage: Stage) -> bool:
+        """Return True if a master of this cluster staged this attempt, with these parameters and on these hosts."""
+        is_allocated = hmac.compare_digest(stage.allocation_seal, self.of_allocation(key, stage.allocation))
+        return is_allocated and hmac.compare_digest(stage.seal, self._of_stage(key, stage))
+
+    def _of_spec(self, blob: JobSpecBlob) -> bytes:
+        bare = JobSpecBlob()
+        bare.CopyFrom(blob)
+        bare.seal = b""
+        return self._seal(b"spec ", bare)
+
+    def _of_stage(self, key: Key, stage: Stage) -> bytes:
+        bare = Stage()
+        bare.CopyFrom(stage)
+        bare.seal = bare.allocation_seal = b""
+        del bare.allocation[:]
+        return self._seal(b"stage %d %d %d " % key, bare)
+
+    def _seal(self, kind: bytes, message: CommitMark | JobSpecBlob | Stage) -> bytes:
+        return hmac.digest(self._key, kind + message.SerializeToString(deterministic=True), "sha256")

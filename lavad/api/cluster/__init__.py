@@ -1,0 +1,1 @@
+"""ClusterService, one file for each kind of call."""

@@ -1,0 +1,1 @@
+"""JobService, one file for each kind of call."""

@@ -1,0 +1,415 @@
+"""JobService: submit, list, watch, signal, modify, explain, history, peek. Translates messages into commands."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from lavad.agent_links.links import AgentLinks
+from lavad.agent_links.spec_cache import SpecShelf
+from lavad.api import checks, identity, interceptor, translate
+from lavad.api.jobs import listing, modify, resize
+from lavad.api.jobs.dependencies import dependencies_reply
+from lavad.api.jobs.history import Stored
+from lavad.api.jobs.pages import JobLists
+from lavad.api.jobs.watch import Watchers
+from lavad.api.privacy import Sight
+from lavad.audit import TRAIL
+from lavad.core import commands as c
+from lavad.core.decide.decision import check_owner, is_owner
+from lavad.core.decide.jobs.submit import Submitted
+from lavad.core.model import HOLDING, JobState
+from lavad.core.model.reasons import NotNow, Refused
+from lavad.core.scheduling.worklist import Worklist
+from lavad.core.state.records import ArrayRecord, Job
+from lavad.engine import Engine
+from lavad.settings import Settings
+from protos import common_pb2, jobs_pb2_grpc, peektickets
+from protos import jobs_pb2 as pb
+
+
+class JobService(jobs_pb2_grpc.JobServiceServicer):
+    """Job service for user commands."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        links: AgentLinks,
+        shelf: SpecShelf,
+        stored: Stored,
+        watchers: Watchers,
+        settings: Settings,
+        ticket_key: Ed25519PrivateKey,
+        agenda: Worklist,
+    ) -> None:
+        self.engine = engine
+        self.links = links
+        self.shelf = shelf
+        self.stored = stored
+        self.watchers = watchers
+        self.settings = settings
+        self.ticket_key = ticket_key
+        self.lists = JobLists(engine, stored, agenda)
+
+    # -- submit -------------------------------------------------------------------------------------------------
+
+    async def Submit(self, request_iterator: Any, context: identity.Context) -> None:
+        """Answer batches in order; the next one is read while the last is being made durable."""
+        caller = await identity.caller(context, self.settings, starts_jobs=True)
+        answers: asyncio.Queue[asyncio.Future[pb.SubmitReplies] | None] = asyncio.Queue(maxsize=16)
+        writer = asyncio.create_task(_answer_in_order(answers, context))
+        try:
+            while isinstance(batch := await context.read(), pb.SubmitBatch):
+                await answers.put(await self._submit_batch(batch, caller))
+            interceptor.check_readable(batch)
+        finally:
+            await answers.put(None)
+            await writer
+
+    async def _submit_batch(self, batch: pb.SubmitBatch, caller: c.Caller) -> "asyncio.Future[pb.SubmitReplies]":
+        future: asyncio.Future[pb.SubmitReplies] = asyncio.get_running_loop().create_future()
+        checks.check_batch(batch)
+        results = [pb.SubmitResult(request_id=item.request_id) for item in batch.items]
+        new = [
+            place for place, item in enumerate(batch.items) if not await self._is_known(item, results[place], caller)
+        ]
+        commands, places = [], []
+        for place in new:  # without awaiting: the environment that a job shares must still be there when it is decided
+            try:
+                commands.append(self._submit_command(batch.items[place], caller))
+                places.append(place)
+            except Refused as error:
+                results[place].error = str(error)
+                _audit(batch.items[place], results[place], caller)
+
+        def reply(replies: list[Any]) -> None:
+            for place, command, answer in zip(places, commands, replies, strict=True):
+                self._note_answer(batch.items[place], results[place], answer)
+                _audit(batch.items[place], results[place], caller)
+                if isinstance(answer, Submitted) and not answer.is_known:
+                    self.shelf.note_stored(caller.user, command.job.shared.environment)
+            if not future.done():
+                future.set_result(pb.SubmitReplies(results=results))
+
+        not_now = self.engine.not_now()
+        if not_now:
+            for place in places:
+                results[place].error = not_now
+                results[place].retry_later, results[place].retry_s = True, self.stored.store.retry_s
+                _audit(batch.items[place], results[place], caller)
+            future.set_result(pb.SubmitReplies(results=results))
+        else:
+            self.engine.post_replying(commands, reply)
+        return future
+
+    async def _is_known(self, item: pb.SubmitItem, result: pb.SubmitResult, caller: c.Caller) -> bool:
+        """Look a retried request that memory has forgotten up in the store, so that it never makes a second job."""
+        if not item.retry or (caller.user, item.request_id) in self.engine.cluster.request_ids:
+            return False
+        found = await self.stored.job_of_request(item.request_id, caller.user)
+        if found is None:
+            return False
+        result.job, result.queue = found
+        result.default_queue = not item.spec.queues
+        return True
+
+    def _submit_command(self, item: pb.SubmitItem, caller: c.Caller) -> c.SubmitJob:
+        spec = item.spec
+        checks.check_size(spec)
+        spec.submit_host = caller.host
+        policy = self.engine.cluster.policy
+        spec.project = spec.project or policy.default_project
+        packed = self.shelf.pack(spec, caller.user)
+        table = self.engine.cluster.table
+        job = translate.new_job(spec, packed, item.request_id, caller, policy, table)
+        return c.SubmitJob(job, caller, translate.asked_of(spec, policy))
+
+    def _note_answer(self, item: pb.SubmitItem, result: pb.SubmitResult, answer: Any) -> None:
+        if isinstance(answer, Submitted):
+            result.job, result.queue = answer.job, answer.queue
+            result.default_queue = not item.spec.queues
+        else:
+            result.error = str(answer)
+            result.retry_later = isinstance(answer, NotNow)
+            result.retry_s = max(1, round(self.engine.cluster.policy.retry_submit_s))
+
+    # -- read ---------------------------------------------------------------------------------------------------
+
+    async def List(self, request: pb.ListJobsRequest, context: identity.Context) -> AsyncIterator[pb.JobPage]:
+        """bjobs."""
+        caller = await identity.caller(context, self.settings)
+        async for page in self.lists.pages(request, caller):
+            yield page
+
+    async def Explain(self, request: pb.ExplainRequest, context: identity.Context) -> pb.ExplainReply:
+        """Return the pending reasons of jobs (bjobs -p)."""
+        return await self.lists.explain(request, await identity.caller(context, self.settings))
+
+    async def History(self, request: pb.HistoryRequest, context: identity.Context) -> AsyncIterator[pb.HistoryPage]:
+        """Yield the histories of jobs from the store (bhist)."""
+        caller = await identity.caller(context, self.settings)
+        async for page in self.stored.history(request, caller, self.engine.cluster.policy):
+            yield page
+
+    async def Watch(self, request: pb.WatchRequest, context: identity.Context) -> AsyncIterator[pb.JobChange]:
+        """Yield the present state at once, then every change, until all watched jobs have ended."""
+        caller = await identity.caller(context, self.settings)
+        checks.check_refs(request.refs)
+        sight = Sight(caller, self.engine.cluster.policy)
+        jobs = self._watchable(request, sight)
+        with self.watchers.counted(caller.user, jobs):
+            if request.only_end:
+                await self.watchers.until_over(jobs)
+                for job in jobs:
+                    yield self.watchers.change(job, 0)
+                return
+            async for change in self._watch(jobs, sight):
+                yield change
+
+    def _watchable(self, request: pb.WatchRequest, sight: Sight) -> list[int]:
+        """Return those named jobs of which the caller may see details; ids not yet given out count as unknown."""
+        cluster = self.engine.cluster
+        jobs = dict.fromkeys(ref.job for ref in request.refs if ref.job < cluster.next_job)
+        found = ((job, cluster.jobs.get(job)) for job in jobs)
+        return [job for job, record in found if record is None or sight.has_details(record.shared)]
+
+    async def _watch(self, jobs: list[int], sight: Sight) -> AsyncIterator[pb.JobChange]:
+        with self.watchers.watching(jobs) as watch:
+            async for change in self._present(jobs, sight):
+                yield change
+            self.watchers.close_ended(watch, jobs)
+            while watch.open:
+                await watch.wait()
+                while (unread := watch.take()) is not None:
+                    yield unread
+                    self.watchers.close_ended(watch, (unread.job,))
+                if watch.has_missed:
+                    self.watchers.close_ended(watch, watch.open)
+            await self.stored.store.flush()  # memory is ahead of the disk: the end itself may not be durable yet
+            while (unread := watch.take()) is not None:
+                yield unread
+            if watch.has_missed:
+                async for change in self._present(jobs, sight):
+                    yield change
+
+    async def _present(self, jobs: list[int], sight: Sight) -> AsyncIterator[pb.JobChange]:
+        for job in jobs:
+            record = self.engine.cluster.jobs.get(job)
+            if isinstance(record, ArrayRecord):
+                for index in record.indices:
+                    yield self.watchers.change(job, index)
+            elif record is not None:
+                yield self.watchers.change(job, 0)
+            else:
+                async for old in self.stored.records(common_pb2.JobRef(job=job), sight, needs_details=True):
+                    yield _past_change(old)
+
+    # -- control ------------------------------------------------------------------------------------------------
+
+    async def Signal(self, request: pb.SignalRequest, context: identity.Context) -> pb.SignalReply:
+        """bkill, bstop, bresume: signal each named job, all that the filter admits, or the newest of them."""
+        caller = await identity.caller(context, self.settings)
+        checks.check_signal(request)
+        targets = await self._targets(request.filter, request.newest_only, caller)
+        if not targets:
+            return pb.SignalReply(error="No unfinished job found")
+        results = [pb.SignalResult(job=target.job, index=_single(target)) for target in targets]
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def reply(replies: list[Any]) -> None:
+            for result, answer in zip(results, replies, strict=True):
+                if isinstance(answer, Refused | NotNow):
+                    result.error = str(answer)
+                elif isinstance(answer, str):
+                    result.note = answer
+            if not done.done():
+                done.set_result(None)
+
+        self.engine.post_replying([_command(request, target, caller) for target in targets], reply)
+        await done
+        return pb.SignalReply(results=results)
+
+    async def _targets(self, wanted: pb.JobFilter, newest_only: bool, caller: c.Caller) -> list[c.Target]:
+        named = [ref for ref in wanted.refs if ref.job]
+        if named:
+            return [translate.target_of(ref) for ref in named]
+        selection = listing.Selection(wanted, caller, self.engine.cluster)
+        jobs: dict[int, None] = {}
+        async for record, _, _ in selection.items([]):
+            if caller.is_administrator or is_owner(record, caller):
+                jobs[record.id] = None
+        elements = selection.elements
+        chosen = sorted(jobs)[-1:] if newest_only else jobs
+        return [c.Target(job, elements) for job in chosen]
+
+    async def Dependencies(self, request: pb.DependenciesRequest, context: identity.Context) -> pb.DependenciesReply:
+        """bjdepinfo."""
+        caller = await identity.caller(context, self.settings)
+        return dependencies_reply(self.engine.cluster, request, caller)
+
+    async def Resize(self, request: pb.ResizeRequest, context: identity.Context) -> pb.ResizeReply:
+        """bresize: a running job releases hosts or slots, or gets another desired size."""
+        caller = await identity.caller(context, self.settings)
+        try:
+            await self.engine.execute(resize.command_of(request, caller))
+        except (Refused, NotNow) as error:
+            return pb.ResizeReply(error=str(error))
+        return pb.ResizeReply()
+
+    async def Modify(self, request: pb.ModifyRequest, context: identity.Context) -> pb.ModifyReply:
+        """bmod and bswitch: set the named fields of jobs."""
+        caller = await identity.caller(context, self.settings, starts_jobs=True)
+        checks.check_refs(request.refs)
+        checks.check_filter(request.filter)
+        targets = [translate.target_of(ref) for ref in request.refs]
+        if not targets:
+            targets = await self._targets(request.filter, request.newest_only, caller)
+        results = []
+        for target in targets:
+            result = pb.SignalResult(job=target.job, index=_single(target))
+            try:
+                await self._modify(target, request, caller)
+            except (Refused, NotNow) as error:
+                result.error = str(error)
+            results.append(result)
+        return pb.ModifyReply(results=results)
+
+    async def _modify(self, target: c.Target, request: pb.ModifyRequest, caller: c.Caller) -> None:
+        record = self.engine.cluster.jobs.get(target.job)
+        if record is None:
+            raise Refused("No matching job found")
+        check_owner(record, caller)  # before anything is read or stored on behalf of a caller without permission
+        before, spec = await self.shelf.spec(target.job), pb.JobSpec()
+        spec.CopyFrom(before)
+        modify.take_over(spec, request)
+        checks.check_size(spec)
+        owner = c.Caller(record.shared.user, record.shared.uid, False, record.shared.gid, record.shared.from_host)
+        packed = self.shelf.pack(spec, record.shared.user)
+        cluster = self.engine.cluster
+        new = translate.new_job(spec, packed, b"", owner, cluster.policy, cluster.table)
+        changes = modify.in_words(modify.Versions(before, spec, record.shared.queue), cluster.policy.zone)
+        fields = frozenset(request.fields)
+        asked = translate.asked_of(spec, cluster.policy)
+        done = self.engine.execute(c.ModifyJob(target, new, caller, changes, fields, request.is_switch, asked))
+        self.links.spec_changed(target.job)  # at once: the change may let the job start in the same commit
+        await done
+        self.shelf.note_stored(record.shared.user, packed.environment)
+
+    async def Move(self, request: pb.MoveRequest, context: identity.Context) -> pb.MoveReply:
+        """btop, bbot."""
+        caller = await identity.caller(context, self.settings)
+        checks.check_refs([request.ref])
+        try:
+            moved = await self.engine.execute(c.MoveJob(translate.target_of(request.ref), request.place, caller))
+        except (Refused, NotNow) as error:
+            return pb.MoveReply(error=str(error))
+        return pb.MoveReply(place=moved.place)
+
+    async def Force(self, request: pb.ForceRequest, context: identity.Context) -> pb.SignalResult:
+        """brun."""
+        caller = await identity.caller(context, self.settings)
+        checks.check_refs([request.ref])
+        target = translate.target_of(request.ref)
+        result = pb.SignalResult(job=target.job, index=_single(target))
+        try:
+            hosts = checks.forced_hosts(request.hosts)
+            await self.engine.execute(c.ForceJob(target, caller, hosts, request.is_unconstrained))
+        except (Refused, NotNow) as error:
+            result.error = str(error)
+        return result
+
+    # -- output -------------------------------------------------------------------------------------------------
+
+    async def PeekTicket(self, request: pb.PeekTicketRequest, context: identity.Context) -> pb.PeekTicketReply:
+        """Issue a ticket with which the owner or an administrator reads a job's output on its host."""
+        caller = await identity.caller(context, self.settings)
+        job, problem = await self._peekable(request, caller)
+        if job is None:
+            return pb.PeekTicketReply(error=problem)
+        key, host, has_error_file = job.key, _peeked_at(job), bool(job.words["error"]) and job.end is None
+        known = self.engine.cluster.hosts.get(host)
+        address = known.facts.peer_address if known is not None else ""
+        reply = pb.PeekTicketReply(host=host, address=address, has_error_file=has_error_file)
+        reply.key.job, reply.key.index, reply.key.attempt = key
+        reply.ticket = peektickets.sign(
+            self.ticket_key, (key.job, key.index, key.attempt), host, time.time() + peektickets.LIFE_S
+        )
+        return reply
+
+    async def _peekable(self, request: pb.PeekTicketRequest, caller: c.Caller) -> tuple[Job | None, str]:
+        refs = [request.ref] if request.ref.job else []
+        wanted = pb.JobFilter()
+        wanted.CopyFrom(request.filter)
+        wanted.refs.extend(refs)
+        selection = listing.Selection(wanted, caller, self.engine.cluster)
+        found: listing.Item | None = None
+        async for item in selection.items([]):
+            found = item if found is None or item[0].id >= found[0].id else found
+        if found is None:
+            called = request.ref.job or request.filter.name
+            return None, f"Job <{called}> is not found" if called else "No matching job found"
+        record, index, job = found
+        label = f"{record.id}[{index}]" if index else str(record.id)
+        if not caller.is_administrator and not is_owner(record, caller):
+            return None, f"Job <{label}>: User permission denied"
+        if job is None:
+            return None, f"Job <{label}> : Not yet started."
+        if not _peeked_at(job):
+            return None, f"Job <{label}> : " + ("Already finished." if job.end is not None else "Not yet started.")
+        return job, ""
+
+
+def _peeked_at(job: Job) -> str:
+    """Return the host that keeps the job's output: after its end only if that went to no file; empty if none has it."""
+    if job.end is not None:
+        return job.end.hosts[0].host if job.end.hosts and not job.words["output"] else ""
+    return job.attempt.lead if job.state in HOLDING and job.attempt is not None else ""
+
+
+async def _answer_in_order(answers: Any, context: identity.Context) -> None:
+    while (future := await answers.get()) is not None:
+        await context.write(await future)
+
+
+def _audit(item: pb.SubmitItem, result: pb.SubmitResult, caller: c.Caller) -> None:
+    """Write one audit line for a job or an array of any size."""
+    queue = result.queue or ",".join(item.spec.queues)
+    TRAIL.note(caller.user, caller.host, "submit", f"jobs={result.job or '-'} queue={queue!r}", result.error)
+
+
+def _past_change(old: pb.JobRecord) -> pb.JobChange:
+    """Build the end of a job that memory has forgotten."""
+    return pb.JobChange(
+        job=old.job, index=old.index, state=old.state, exit_status=old.exit_status, exit_reason=old.exit_reason
+    )
+
+
+def _single(target: c.Target) -> int:
+    return target.indices.first() if target.indices is not None and len(target.indices) == 1 else 0
+
+
+def _command(request: pb.SignalRequest, target: c.Target, caller: c.Caller) -> c.Command:
+    match request.action:
+        case pb.TERMINATE:
+            return c.KillJob(target, caller)
+        case pb.REMOVE:
+            return c.KillJob(target, caller, remove=True)
+        case pb.TERMINATE_DONE:
+            return c.KillJob(target, caller, as_done=True)
+        case pb.STOP:
+            return c.StopJob(target, caller)
+        case pb.RESUME:
+            return c.ResumeJob(target, caller)
+        case pb.REQUEUE:
+            states = frozenset(JobState(state) for state in request.states if state)
+            return c.RequeueJob(target, caller, states, request.hold)
+        case _:
+            return c.SignalJob(target, request.signal, caller)
+
+
+def register(server: grpc.aio.Server, service: JobService) -> None:
+    """Add the job service to the server."""
+    jobs_pb2_grpc.add_JobServiceServicer_to_server(service, server)

@@ -1,0 +1,144 @@
+"""Answers of List and Explain: job records in pages, made in slices, with the details of many jobs read at once.
+
+Invariants: the event loop is held for one slice at most, however many jobs are asked for; what jobs share (a spec, the
+pending reasons of one bucket) is read and computed once for all of them; a record shows a job as it is at the moment
+the record is made.
+"""
+
+from collections.abc import AsyncIterator
+
+from lavad.api.details import READ_AT_ONCE, Details, read_specs
+from lavad.api.jobs import listing
+from lavad.api.jobs.history import Stored
+from lavad.api.jobs.start_estimate import OUTLOOKS_MAX, add_outlook
+from lavad.api.privacy import Sight
+from lavad.api.slices import Slices
+from lavad.core.commands import Caller
+from lavad.core.queries.pending_reasons import PendingReasons
+from lavad.core.scheduling.worklist import Worklist
+from lavad.engine import Engine
+from protos import common_pb2
+from protos import jobs_pb2 as pb
+
+ITEMS_AT_ONCE = 2000
+WAITING = (common_pb2.PEND, common_pb2.PSUSP)
+
+
+class JobLists:
+    """List and Explain for one caller at a time."""
+
+    def __init__(self, engine: Engine, stored: Stored, agenda: Worklist) -> None:
+        self.engine = engine
+        self.stored = stored
+        self.agenda = agenda  # the scheduler's, with its reservations
+
+    async def pages(self, request: pb.ListJobsRequest, caller: Caller) -> AsyncIterator[pb.JobPage]:
+        """Yield jobs in memory first, then ids that only the store still has."""
+        missing: list[common_pb2.JobRef] = []
+        page, size = pb.JobPage(), 0
+        async for record in _List(self, request, caller).records(missing):
+            page.jobs.append(record)
+            size += record.ByteSize()
+            if len(page.jobs) >= listing.PAGE_JOBS or size >= listing.PAGE_BYTES:
+                yield page
+                page, size = pb.JobPage(), 0
+        page.missing.extend(missing)
+        yield page
+
+    async def explain(self, request: pb.ExplainRequest, caller: Caller) -> pb.ExplainReply:
+        """Answer with the pending reasons of jobs, with host names when asked."""
+        cluster, reply, slices = self.engine.cluster, pb.ExplainReply(), Slices()
+        selection = listing.Selection(pb.JobFilter(refs=request.refs), caller, cluster)
+        reasons = self.reasons()
+        async for item in selection.items([]):
+            if slices.is_over:
+                await slices.give_way()
+                reasons = self.reasons()
+            message = listing.record_message(cluster, item, self.engine.clock(), False, reasons, request.host_names)
+            explanation = reply.explanations.add(job=message.job, index=message.index)
+            explanation.reasons.extend(message.pending_reasons)
+        return reply
+
+    def reasons(self) -> PendingReasons:
+        """Return the pending reasons of jobs as of now."""
+        return PendingReasons(self.engine.cluster, self.engine.clock(), self.agenda.book)
+
+
+class _List:
+    """One List request in progress."""
+
+    def __init__(self, lists: JobLists, request: pb.ListJobsRequest, caller: Caller) -> None:
+        self._lists = lists
+        self._request = request
+        self._cluster = lists.engine.cluster
+        self._sight = Sight(caller, self._cluster.policy)
+        self._selection = listing.Selection(request.filter, caller, self._cluster, self._needs_details)
+        self._slices = Slices()
+        self._outlooks = OUTLOOKS_MAX if request.details and request.reasons else 0
+        self._details = Details(self._cluster.policy, request.shares_details)
+
+    @property
+    def _needs_details(self) -> bool:
+        """True if jobs whose details the caller may not see are left out."""
+        return self._request.details and not self._request.basic_too
+
+    async def records(self, missing: list[common_pb2.JobRef]) -> AsyncIterator[pb.JobRecord]:
+        """Yield the selected records one by one; append unknown ids to ``missing``."""
+        if self._request.arrays:
+            async for array in self._selection.arrays():
+                yield listing.array_message(array)
+            return
+        forgotten: list[common_pb2.JobRef] = []
+        items: list[listing.Item] = []
+        jobs: dict[int, None] = {}
+        async for item in self._selection.items(forgotten):
+            items.append(item)
+            jobs[item[0].id] = None
+            if len(items) >= ITEMS_AT_ONCE or len(jobs) >= READ_AT_ONCE:
+                async for record in self._made(items, jobs):
+                    yield record
+                items, jobs = [], {}
+        async for record in self._made(items, jobs):
+            yield record
+        for ref in forgotten:
+            is_found = False
+            details = self._details if self._request.details else None
+            async for old in self._lists.stored.records(ref, self._sight, self._needs_details, details):
+                is_found = True
+                yield old
+            if not is_found:
+                missing.append(ref)
+
+    async def _made(self, items: list[listing.Item], jobs: dict[int, None]) -> AsyncIterator[pb.JobRecord]:
+        """Yield the records of some jobs, reading their specs together."""
+        engine, wants_reasons = self._lists.engine, self._request.reasons
+        specs = await self._specs(list(jobs)) if self._request.details else {}
+        reasons = self._lists.reasons() if wants_reasons else None
+        for item in items:
+            if self._slices.is_over:
+                await self._slices.give_way()
+                reasons = self._lists.reasons() if wants_reasons else None
+            has_details = self._sight.has_details(item[0].shared)
+            shown = self._request.details and has_details
+            message = listing.record_message(self._cluster, item, engine.clock(), shown, reasons)
+            if not has_details:
+                listing.hide_details(message)
+            if not shown:
+                self._details.left_out()
+            else:
+                self._details.add(message, item[0], specs.get(item[0].id))
+                if self._outlooks and message.state in WAITING:
+                    await self._add_outlook(message, item)
+                    reasons = self._lists.reasons() if wants_reasons else None
+            yield message
+
+    async def _specs(self, jobs: list[int]) -> dict[int, pb.JobSpec]:
+        """Return the specs, without environments, of those jobs whose details the caller may see."""
+        records = [record for job in jobs if (record := self._cluster.jobs.get(job)) is not None]
+        wanted = [record.id for record in records if self._sight.has_details(record.shared)]
+        return await read_specs(self._lists.stored.store, wanted, self._slices)
+
+    async def _add_outlook(self, message: pb.JobRecord, item: listing.Item) -> None:
+        self._outlooks -= 1
+        engine, book = self._lists.engine, self._lists.agenda.book
+        await add_outlook(message, self._cluster, item[0], item[1], engine.clock(), book)

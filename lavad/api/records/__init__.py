@@ -1,0 +1,1 @@
+"""Records of hosts, queues, users, resources and limits on the wire."""

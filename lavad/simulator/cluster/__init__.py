@@ -1,0 +1,1 @@
+"""A simulated cluster with random users, administrators and faults, checked at each step."""

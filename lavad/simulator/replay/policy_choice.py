@@ -1,0 +1,75 @@
+"""Policy of a replay: a textbook policy, or the configuration of a cluster."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from lavad.config.load import Loaded, find_directory, load
+from lavad.core.model.policy import JobOrder, Policy
+from lavad.settings import Settings, read_settings
+from lavad.simulator.replay import textbook
+from protos.conffile import FILE_NAME, ConfError
+
+POLICIES = (*textbook.QUEUES, "lava")
+
+
+def configured(directory: Path | None, environment: Mapping[str, str]) -> Policy:
+    """Read the policy of the cluster whose lava.conf or LSF files are in a directory; None: the environment names it.
+
+    Without any, lava's default policy.
+
+    Raises:
+        ConfError: there are no such files, or they have errors: a line each.
+    """
+    place = directory or _own_directory(environment)
+    if place is None:
+        return Policy()
+    if not place.is_dir():
+        raise ConfError(f"{place}: there is no such directory.")
+    loaded = _read(place, environment)
+    if loaded.errors:
+        raise ConfError("\n".join(map(str, loaded.errors)))
+    if directory is not None and not loaded.files and not (place / FILE_NAME).exists():
+        raise ConfError(f"{place}: expected lava.conf or LSF's files (lsb.queues and the like), none is there.")
+    return loaded.policy
+
+
+def _own_directory(environment: Mapping[str, str]) -> Path | None:
+    named = environment.get("LAVA_ENVDIR") or environment.get("LSF_ENVDIR")
+    return Path(named) if named else None
+
+
+def _read(place: Path, environment: Mapping[str, str]) -> Loaded:
+    if not (place / FILE_NAME).exists():
+        return load(place, Policy())
+    settings = read_settings(place)
+    return load(find_directory(place, settings.lsf_directory, environment), settings.policy(), settings.cluster)
+
+
+def settings_of(directory: Path | None, environment: Mapping[str, str]) -> Settings:
+    """Read lava.conf of the cluster whose history is replayed.
+
+    Raises:
+        ConfError: no cluster is named, or its lava.conf can't be used.
+    """
+    place = directory or (Path(environment["LAVA_ENVDIR"]) if environment.get("LAVA_ENVDIR") else None)
+    if place is None:
+        raise ConfError("Which cluster's history? Name its configuration directory, or set LAVA_ENVDIR.")
+    return read_settings(place)
+
+
+def rules(name: str, order: str | None, conf: Path | None, environment: Mapping[str, str]) -> Policy:
+    """Return the policy of that name, with no deadline that a replay's hosts could miss.
+
+    Raises:
+        ConfError: the configuration can't be used.
+    """
+    chosen = (
+        textbook.policy(name) if name in textbook.QUEUES else textbook.without_deadlines(configured(conf, environment))
+    )
+    return in_order(chosen, JobOrder(order)) if order else chosen
+
+
+def in_order(policy: Policy, order: JobOrder) -> Policy:
+    """Return the policy with this job order in every queue."""
+    return replace(policy, queues=tuple(replace(queue, order=order) for queue in policy.queues))

@@ -1,0 +1,1 @@
+"""Reads of the database: restore at start, history, accounting."""

@@ -1,0 +1,304 @@
+"""History of jobs from the store: bhist, and ended jobs that memory has forgotten. Read-only, a page at a time.
+
+A page looks at no more than ``limit`` jobs or elements and says where the next one begins, so an array of a million
+elements or ten years of one user's jobs cost no more at once than any other query.
+"""
+
+import heapq
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, Select, or_, select, union
+
+from lavad.core.language.job_names import name_pattern
+from lavad.core.model import FINAL, JobState
+from lavad.core.model.policy import Names
+from lavad.core.model.ranges import Ranges
+from lavad.core.state.records import ArrayRecord, Job, JobEnd
+from lavad.store import schema
+from lavad.store.reading import history_text
+from lavad.store.reading.history_text import Moment, Note
+from lavad.store.reading.restore import SharedTexts, array_of, job_of, jobs, select_arrays, select_jobs, specs
+from lavad.store.rows import values as v
+
+PAGE = 500
+NOBODY = Names(False)
+events, arrays = schema.job_events.c, schema.arrays.c
+
+
+class JobRange(NamedTuple):
+    """A job, or some elements of an array; ``indices`` None for all of it."""
+
+    job: int
+    indices: Ranges | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryFilter:
+    """Selection of jobs; an empty field selects any.
+
+    ``group`` are users selected beside ``user``; ``name`` is a pattern of names; ``after`` the last job and index of
+    the page before.
+    """
+
+    now: float
+    jobs: tuple[JobRange, ...] = ()
+    user: str = ""
+    group: Names = NOBODY
+    queue: str = ""
+    project: str = ""
+    name: str = ""
+    host: str = ""
+    states: frozenset[JobState] = frozenset()
+    after: tuple[int, int] = (0, 0)
+    limit: int = PAGE
+
+
+@dataclass(frozen=True, slots=True)
+class JobHistory:
+    """History of one job or element: its record, its event lines, and the seconds in each column of LSF's summary."""
+
+    job: Job
+    notes: tuple[Note, ...]
+    seconds_by_state: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPage:
+    """One page of histories; ``after`` goes into the filter for the next page, None on the last."""
+
+    jobs: tuple[JobHistory, ...]
+    after: tuple[int, int] | None
+
+
+def read_page(connection: Connection, wanted: HistoryFilter) -> HistoryPage:
+    """Read the next page of selected jobs, in the order of their ids."""
+    rows = connection.execute(_candidates(wanted)).all()
+    pattern = name_pattern(wanted.name or "*")
+    rows_of_page = [row for row in rows[: wanted.limit] if pattern.admits(row.name)]
+    page = _Page(connection, wanted, pattern.elements)
+    for job, is_array in _kinds(connection, [row.job for row in rows_of_page]):
+        if is_array:
+            page.add_array(job)
+        elif pattern.elements is None:
+            page.plain.append(job)
+        if page.is_full:
+            break
+    if not page.is_full:
+        page.after = (rows[wanted.limit - 1].job, _LAST) if len(rows) > wanted.limit else None
+    return page.finish()
+
+
+_LAST = 2**62  # after every index of a job
+
+
+def _candidates(wanted: HistoryFilter) -> Select[Any]:
+    """Select submissions that may match, from the start of the page; one more than the page holds."""
+    first = wanted.after[0] + (wanted.after[1] == _LAST)
+    query = select(specs.job, specs.name).where(specs.job >= first)
+    equal = ((specs.queue, wanted.queue), (specs.project, wanted.project))
+    query = query.where(*(column == text for column, text in equal if text))
+    if wanted.user:
+        is_own = specs.user_name == wanted.user
+        query = query.where(or_(is_own, _is_of(wanted.group)) if wanted.group else is_own)
+    if wanted.jobs:
+        named = sorted({part.job for part in wanted.jobs if part.job >= first})
+        query = query.where(specs.job.in_(named[: wanted.limit + 1]))
+    if wanted.states and not wanted.states & FINAL:
+        query = query.where(specs.job.in_(union(_unended(schema.jobs), _unended(schema.arrays))))
+    return query.order_by(specs.job).limit(wanted.limit + 1)
+
+
+def _is_of(group: Names) -> ColumnElement[bool]:
+    """Match submissions of these users."""
+    users = sorted(group.names)
+    return specs.user_name.not_in(users) if group.is_all else specs.user_name.in_(users)
+
+
+def _unended(table: Any) -> Select[Any]:
+    return select(table.c.job).where(table.c.ended_at == 0)
+
+
+def _kinds(connection: Connection, ids: Sequence[int]) -> list[tuple[int, bool]]:
+    """Return the jobs with True for arrays."""
+    found = set(connection.scalars(select(arrays.job).where(arrays.job.in_(ids))))
+    return [(job, job in found) for job in ids]
+
+
+class _Page:
+    """One page in progress: plain jobs are collected and read together, an array's elements window by window."""
+
+    def __init__(self, connection: Connection, wanted: HistoryFilter, elements: Ranges | None) -> None:
+        self._connection = connection
+        self._wanted = wanted
+        self._elements = elements  # selected elements of arrays; None for all
+        self._texts = SharedTexts()
+        self._stories: list[JobHistory] = []
+        self._looked_at = 0
+        self.plain: list[int] = []
+        self.after: tuple[int, int] | None = None
+
+    @property
+    def is_full(self) -> bool:
+        return self._looked_at + len(self.plain) >= self._wanted.limit
+
+    def finish(self) -> HistoryPage:
+        """Return the page, in the order of the ids."""
+        rows = self._connection.execute(select_jobs().where(jobs.job.in_(self.plain), jobs.idx == 0)).all()
+        moments = _moments(self._connection, self.plain)
+        for row in rows:
+            self._add(job_of(row, self._texts), [told.moment for told in moments.get(row.job, ())])
+        if self.is_full and self.after is None and self.plain:
+            self.after = (self.plain[-1], _LAST)
+        stories = sorted(self._stories, key=lambda entry: (entry.job.id, entry.job.index))
+        return HistoryPage(tuple(stories), self.after)
+
+    def add_array(self, job_id: int) -> None:
+        """Add the array's next elements, up to the page's limit."""
+        row = self._connection.execute(select_arrays().where(arrays.job == job_id)).one()
+        array = array_of(row, self._texts)
+        first = self._wanted.after[1] + 1 if self._wanted.after[0] == job_id else 1
+        room = self._wanted.limit - self._looked_at - len(self.plain)
+        meant = _indices(self._connection, array, self._wanted, first)
+        if self._elements is not None:
+            named = array.indices.intersection(self._elements)
+            meant = (index for index in named if index >= first and _is_named(array, self._wanted, index))
+        indices = list(islice(meant, room))
+        self._looked_at += len(indices)
+        if len(indices) == room:
+            self.after = (job_id, indices[-1])
+        if indices:
+            self._add_elements(array, indices)
+
+    def _add_elements(self, array: ArrayRecord, indices: Sequence[int]) -> None:
+        between = jobs.idx.between(indices[0], indices[-1])
+        rows = self._connection.execute(select_jobs().where(jobs.job == array.id, between))
+        found = {row.idx: job_of(row, self._texts) for row in rows}
+        moments = _moments(self._connection, [array.id], indices[0], indices[-1]).get(array.id, [])
+        of_all = [told for told in moments if not told.about]
+        of_one: dict[int, list[_Told]] = {}
+        for told in moments:
+            of_one.setdefault(told.about, []).append(told)
+        for index in indices:
+            about = [told for told in of_all if told.moment.indices is None or index in told.moment.indices]
+            moments_of = [told.moment for told in sorted([*about, *of_one.get(index, ())], key=_seq)]
+            self._add(found.get(index) or _element_without_row(array, index, moments_of), moments_of)
+
+    def _add(self, job: Job, moments: list[Moment]) -> None:
+        wanted = self._wanted
+        if wanted.states and job.state not in wanted.states:
+            return
+        if wanted.host and not any(_was_on(moment, wanted.host) for moment in moments):
+            return
+        steps = history_text.walk(history_text.with_figures(history_text.with_start(moments, job.end), job.end))
+        until = job.end.at if job.end else wanted.now
+        written = history_text.notes(steps, job.shared, job.text)
+        self._stories.append(JobHistory(job, written, history_text.seconds_by_state(steps, until)))
+
+
+def _was_on(moment: Moment, host: str) -> bool:
+    return moment.kind == "dispatched" and any(share[0] == host for share in moment.detail["hosts"])
+
+
+# -- events ----------------------------------------------------------------------------------------------------------
+
+
+class _Told(NamedTuple):
+    seq: int
+    about: int  # index; 0 for a plain job or a whole array
+    moment: Moment
+
+
+def _seq(told: _Told) -> int:
+    return told.seq
+
+
+def _moments(connection: Connection, ids: Collection[int], first: int = 0, last: int = 0) -> dict[int, list[_Told]]:
+    """Read the events of these jobs in order; of arrays those of the whole array and of a window of elements."""
+    about = or_(events.idx == 0, events.idx.between(first, last))
+    query = select(schema.job_events).where(events.job.in_(ids), about).order_by(events.job, events.seq)
+    found: dict[int, list[_Told]] = {}
+    for row in connection.execute(query):
+        detail = v.decode_detail(row.detail)
+        indices = Ranges.parse(detail["indices"]) if "indices" in detail else None
+        moment = Moment(row.at, row.kind, detail, indices)
+        found.setdefault(row.job, []).append(_Told(row.seq, row.idx, moment))
+    return found
+
+
+# -- elements --------------------------------------------------------------------------------------------------------
+
+
+def _indices(connection: Connection, array: ArrayRecord, wanted: HistoryFilter, first: int) -> Iterator[int]:
+    """Yield the elements that may match, ascending from ``first``."""
+    named = [part.indices for part in wanted.jobs if part.job == array.id]
+    if named and None not in named:
+        chosen = sorted({index for indices in named if indices for index in indices.intersection(array.indices)})
+        return (index for index in chosen if index >= first)
+    if wanted.states and not wanted.states & FINAL:
+        live = connection.scalars(
+            select(jobs.idx).where(jobs.job == array.id, jobs.ended_at == 0, jobs.idx >= first).order_by(jobs.idx)
+        )
+        waiting = (_from(array.pending, first), _from(array.held, first))
+        return _distinct(heapq.merge(*waiting, live.all()))
+    return _from(array.indices, first)
+
+
+def _is_named(array: ArrayRecord, wanted: HistoryFilter, index: int) -> bool:
+    """Return True if the array has the element and the filter names it or no element."""
+    named = [part.indices for part in wanted.jobs if part.job == array.id]
+    return index in array.indices and (not named or any(some is None or index in some for some in named))
+
+
+def _from(indices: Ranges, first: int) -> Iterator[int]:
+    """Yield the set's indices from ``first`` on, without iterating over those before."""
+    for part in indices.parts():
+        if part[-1] >= first:
+            skipped = max(0, -(-(first - part.start) // part.step))
+            yield from part[skipped:]
+
+
+def _distinct(ascending: Iterator[int]) -> Iterator[int]:
+    last = 0
+    for index in ascending:
+        if index != last:
+            yield index
+        last = index
+
+
+def _element_without_row(array: ArrayRecord, index: int, moments: Sequence[Moment]) -> Job:
+    """Build an element that was never dispatched: it is pending, or was killed while pending."""
+    state = JobState.PEND if index in array.pending else JobState.PSUSP
+    end = None
+    if index in array.killed:
+        state, end = JobState.EXIT, _end_of_killed(moments)
+    job = Job(array.id, index, array.shared, array.text, array.submitted_at, state)
+    job.priority, job.position, job.end = array.priority, array.position, end
+    return job
+
+
+def _end_of_killed(moments: Sequence[Moment]) -> JobEnd:
+    last = next((moment for moment in reversed(moments) if moment.kind == "killed"), Moment(0.0, "killed"))
+    return JobEnd(last.at, 0, last.detail.get("reason", ""))
+
+
+# -- jobs that have left memory ----------------------------------------------------------------------------------------
+
+
+def finished_jobs(
+    connection: Connection, wanted: Sequence[JobRange], after: tuple[int, int] = (0, 0), limit: int = PAGE
+) -> list[Job]:
+    """Return ended jobs and elements by id, ascending, at most ``limit`` after ``after``."""
+    if not wanted:
+        return []
+    asked = HistoryFilter(0.0, tuple(wanted), states=FINAL, after=after, limit=limit)
+    found: list[Job] = []
+    while len(found) < limit:
+        page = read_page(connection, asked)
+        found += [entry.job for entry in page.jobs]
+        if page.after is None:
+            break
+        asked = replace(asked, after=page.after)
+    return found[:limit]

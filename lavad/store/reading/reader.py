@@ -1,0 +1,76 @@
+"""Reads beside the writer: a few threads with connections of their own and short transactions, off the event loop."""
+
+import asyncio
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from sqlalchemy import Connection, select
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import SQLAlchemyError
+
+from lavad.core.model.reasons import NotNow
+from lavad.store import schema
+from lavad.store.database import database
+
+T = TypeVar("T")
+IN_ONE_QUERY = 500  # keys in one statement
+
+
+class Reader:
+    """Pool of reader threads."""
+
+    def __init__(self, url: URL) -> None:
+        self._engine = database.reading_engine(url)
+        self._threads = ThreadPoolExecutor(database.READERS, thread_name_prefix="store-reader")
+
+    def read(self, query: Callable[[Connection], T]) -> T:
+        """Run a query in the calling thread, in a transaction of its own; only before the event loop runs."""
+        with self._engine.begin() as connection:
+            return query(connection)
+
+    async def run(self, query: Callable[[Connection], T]) -> T:
+        """Run a query on a reader thread.
+
+        Raises:
+            NotNow: the database can't be read at the moment.
+        """
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self.read, query)
+        except SQLAlchemyError as error:
+            raise NotNow("The database can't be read at the moment.") from error
+
+    def close(self) -> None:
+        """Wait for running queries and close the connections."""
+        self._threads.shutdown()
+        self._engine.dispose()
+
+
+def read_specs(connection: Connection, jobs: Collection[int]) -> dict[int, bytes]:
+    """Return the submitted specs of those jobs that exist."""
+    table, found, wanted = schema.specs.c, {}, sorted(jobs)
+    for start in range(0, len(wanted), IN_ONE_QUERY):
+        part = wanted[start : start + IN_ONE_QUERY]
+        found.update(
+            {row.job: row.spec for row in connection.execute(select(table.job, table.spec).where(table.job.in_(part)))}
+        )
+    return found
+
+
+def read_request(connection: Connection, request_id: bytes, user: str) -> list[int]:
+    """Return the jobs made by a user's submission with this request id."""
+    table = schema.requests.c
+    query = select(table.job).where(table.request_id == request_id, table.user_name == user)
+    return list(connection.scalars(query))
+
+
+def read_environment(connection: Connection, key: bytes) -> bytes | None:
+    """Return a shared environment by its hash, or None."""
+    table = schema.environments.c
+    return connection.scalar(select(table.content).where(table.hash == key))
+
+
+def read_environment_keys(connection: Connection, after: bytes, limit: int) -> list[bytes]:
+    """Return hashes of environments in ascending order, after ``after``."""
+    key = schema.environments.c.hash
+    return list(connection.scalars(select(key).where(key > after).order_by(key).limit(limit)))

@@ -1,0 +1,229 @@
+"""Restore of the cluster from rows at start: all live jobs, and recently ended ones that are still shown.
+
+``restore(save(cluster))`` equals the cluster in job and attempt state; load, plans and sessions are not stored.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, or_, select
+
+from lavad.core.apply.restore import (
+    adopt_array,
+    adopt_attempt,
+    adopt_claim,
+    adopt_ended_element,
+    adopt_host,
+    adopt_job,
+    adopt_remembered,
+    adopt_reservation,
+    order_jobs,
+)
+from lavad.core.cluster import FINISHED_KEPT
+from lavad.core.decide.jobs.dependencies import missing_parents
+from lavad.core.model import FINAL, JobState, Shared
+from lavad.core.model.ranges import Ranges
+from lavad.core.state.fairshare import Used
+from lavad.core.state.records import ArrayRecord, Job, QueueState, exit_code
+from lavad.store import schema
+from lavad.store.rows import values as v
+
+if TYPE_CHECKING:
+    from lavad.core.cluster import Cluster
+
+Adopt = Callable[["Cluster", str, str], None]
+_NAMED_AT_ONCE = 500  # jobs in one query
+_FETCH = 10_000  # rows fetched at a time
+_END_COLUMNS = ("ended_at", "status", "reason", "cpu_s", "memory_mib_max", "started_at", "pid", "hosts",
+                "user_s", "system_s", "memory_mib_mean", "places")  # fmt: skip
+
+jobs, specs, arrays = schema.jobs.c, schema.specs.c, schema.arrays.c
+
+
+class SharedTexts:
+    """Decoder of the shared fields of submissions, each distinct text once."""
+
+    def __init__(self) -> None:
+        self._decoded: dict[str, Shared] = {}
+
+    def decode(self, text: str) -> Shared:
+        """Decode a ``specs.shared`` column."""
+        shared = self._decoded.get(text)
+        if shared is None:
+            shared = self._decoded[text] = v.decode_shared(text)
+        return shared
+
+
+def select_jobs() -> Select[Any]:
+    """Select job rows with the submission columns that ``job_of`` needs."""
+    return select(schema.jobs, specs.shared, specs.words).join_from(
+        schema.jobs, schema.specs, schema.jobs.c.job == schema.specs.c.job
+    )
+
+
+def job_of(row: Row[Any], texts: SharedTexts) -> Job:
+    """Build the job of a row of ``select_jobs``, without its attempt."""
+    job = Job(row.job, row.idx, texts.decode(row.shared), row.words, row.submitted_at, JobState(row.state))
+    job.attempts, job.priority, job.position = row.attempts, row.priority, row.position
+    job.aged_from = row.aged_from
+    job.postponed_reason = row.postponed
+    job.resume_state = JobState(row.resume_state) if row.resume_state else None
+    job.end = v.decode_end([getattr(row, name) for name in _END_COLUMNS])
+    job.terms, _ = v.decode_terms(row.waits)
+    return job
+
+
+def select_arrays() -> Select[Any]:
+    """Select array rows with the submission columns that ``array_of`` needs."""
+    return select(schema.arrays, specs.shared, specs.words).join_from(
+        schema.arrays, schema.specs, schema.arrays.c.job == schema.specs.c.job
+    )
+
+
+def array_of(row: Row[Any], texts: SharedTexts) -> ArrayRecord:
+    """Build the array of a row of ``select_arrays``, without its elements."""
+    indices = Ranges.parse(row.indices)
+    array = ArrayRecord(row.job, texts.decode(row.shared), row.words, row.submitted_at, indices, row.run_limit, False)
+    array.pending, array.held = Ranges.parse(row.pending), Ranges.parse(row.held)
+    array.killed = Ranges.parse(row.killed)
+    array.terms, array.unmet = v.decode_terms(row.waits)
+    array.priority, array.position, array.over_at = row.priority, row.position, row.ended_at
+    array.aged_from = row.aged_from
+    return array
+
+
+def restore(connection: Connection, cluster: "Cluster", now: float) -> None:
+    """Fill an empty cluster from the database, in one read transaction."""
+    since = now - cluster.policy.clean_period_s
+    texts = SharedTexts()
+    for row in connection.execute(select(schema.queues)):
+        state = QueueState(bool(row.is_open), bool(row.is_active), row.ruled_by, row.ruled_at, row.comment)
+        cluster.queue_states[row.name] = state
+    cluster.take_queue_states()
+    for row in connection.execute(select(schema.hosts)):
+        adopt_host(cluster, v.decode_facts(row.facts), row.closed_by, row.comment)
+    standing = connection.execute(select(schema.standing)).all()
+    _adopt_standing(cluster, standing, _BEFORE_JOBS)
+    found = _arrays(connection, since, texts)
+    plain = _place_unfinished(connection, found, texts)
+    for job in sorted(plain, key=lambda job: job.id):
+        adopt_job(cluster, job)
+    for array in sorted(found.values(), key=lambda array: (array.over_at, array.id)):
+        adopt_array(cluster, array)
+    _adopt_ended(connection, cluster, since, texts)
+    used = connection.execute(select(schema.shares))
+    cluster.shares.adopt({row.account: Used(row.cpu_s, row.run_s, row.gpu_s, row.as_of) for row in used})
+    for row in connection.execute(select(schema.allocations)):
+        adopt_attempt(cluster, v.decode_attempt(row))
+    _remember_parents(connection, cluster, texts)
+    _adopt_standing(cluster, standing, _AFTER_JOBS)
+    order_jobs(cluster)
+    next_job = connection.scalar(select(schema.cluster.c.next_job))
+    cluster.next_job = max(cluster.next_job, next_job or 1)
+
+
+def _adopt_standing(cluster: "Cluster", rows: Iterable[Row[Any]], kinds: Mapping[str, Adopt]) -> None:
+    for row in rows:
+        if row.kind in kinds:
+            kinds[row.kind](cluster, row.name, row.content)
+
+
+def _adopt_claim(cluster: "Cluster", name: str, content: str) -> None:
+    adopt_claim(cluster, v.decode_claim(content))
+
+
+def _adopt_reservation(cluster: "Cluster", name: str, content: str) -> None:
+    adopt_reservation(cluster, v.decode_reservation(content))
+
+
+def _adopt_reservation_number(cluster: "Cluster", name: str, content: str) -> None:
+    cluster.reserved.numbers[name] = int(content)
+
+
+def read_adoptions(connection: Connection) -> list[tuple[int, str]]:
+    """Return the rows of past adoptions: term and content."""
+    rows = connection.execute(select(schema.standing).where(schema.standing.c.kind == v.ADOPTED))
+    return [(int(row.name), row.content) for row in rows]
+
+
+def _adopt_lost_jobs(cluster: "Cluster", name: str, content: str) -> None:
+    lost = json.loads(content)["lost"]
+    cluster.lost_jobs.append(range(*lost))
+
+
+_BEFORE_JOBS: dict[str, Adopt] = {
+    v.ADOPTED: _adopt_lost_jobs,
+    v.RESERVATION: _adopt_reservation,
+    v.RESERVATION_NUMBER: _adopt_reservation_number,
+}
+_AFTER_JOBS: dict[str, Adopt] = {v.CLAIM: _adopt_claim}
+
+
+def _stream(connection: Connection, query: Select[Any]) -> Iterable[Row[Any]]:
+    return connection.execution_options(yield_per=_FETCH).execute(query)
+
+
+def _arrays(connection: Connection, since: float, texts: SharedTexts) -> dict[int, ArrayRecord]:
+    """Read live and recently ended arrays, with the final states of their elements."""
+    is_wanted = or_(arrays.ended_at == 0, arrays.ended_at >= since)
+    return _wanted_arrays(connection, is_wanted, texts)
+
+
+def _wanted_arrays(
+    connection: Connection, is_wanted: ColumnElement[bool], texts: SharedTexts
+) -> dict[int, ArrayRecord]:
+    found = {row.job: array_of(row, texts) for row in _stream(connection, select_arrays().where(is_wanted))}
+    for array in found.values():
+        for index in array.killed:
+            array.note_end(index, JobState.EXIT)
+    ended = and_(is_wanted, jobs.state.in_([int(state) for state in FINAL]))
+    columns = (jobs.job, jobs.idx, jobs.state, jobs.status, jobs.attempts)
+    query = select(*columns).join_from(schema.jobs, schema.arrays, jobs.job == arrays.job)
+    for row in _stream(connection, query.where(ended)):
+        array = found[row.job]
+        if row.idx in array.killed:  # it may be requeued, and its attempts then count on
+            array.attempts[row.idx] = row.attempts
+        else:
+            array.note_end(row.idx, JobState(row.state), exit_code(row.status))
+    return found
+
+
+def _remember_parents(connection: Connection, cluster: "Cluster", texts: SharedTexts) -> None:
+    """Restore the ends of jobs that ended long ago and that pending jobs depend on."""
+    missing = missing_parents(cluster)
+    for at in range(0, len(missing), _NAMED_AT_ONCE):
+        some = missing[at : at + _NAMED_AT_ONCE]
+        for array in _wanted_arrays(connection, arrays.job.in_(some), texts).values():
+            adopt_remembered(cluster, array)
+        for row in connection.execute(select_jobs().where(jobs.job.in_(some), jobs.idx == 0)):
+            adopt_remembered(cluster, job_of(row, texts))
+
+
+def _place_unfinished(connection: Connection, found: dict[int, ArrayRecord], texts: SharedTexts) -> list[Job]:
+    """Add elements to their arrays; return the plain jobs."""
+    plain = []
+    for row in _stream(connection, select_jobs().where(jobs.ended_at == 0)):
+        if not row.idx:
+            plain.append(job_of(row, texts))
+            continue
+        array = found[row.job]
+        if row.idx in array.pending or row.idx in array.held:
+            array.attempts[row.idx] = row.attempts
+            if row.postponed:  # a job requeued after its end has no reason
+                array.postponed[row.idx] = row.postponed
+        else:
+            array.live[row.idx] = job_of(row, texts)
+    return plain
+
+
+def _adopt_ended(connection: Connection, cluster: "Cluster", since: float, texts: SharedTexts) -> None:
+    query = select_jobs().where(jobs.ended_at > 0, jobs.ended_at >= since)
+    newest = query.order_by(jobs.ended_at.desc()).limit(FINISHED_KEPT)
+    for row in reversed(connection.execute(newest).all()):
+        job = job_of(row, texts)
+        array = cluster.jobs.get(job.id)
+        if not job.index:
+            adopt_job(cluster, job)
+        elif isinstance(array, ArrayRecord) and job.index not in array.killed:
+            adopt_ended_element(cluster, array, job)

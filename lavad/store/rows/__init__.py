@@ -1,0 +1,1 @@
+"""Rows of core values, and the encodings of their columns."""

@@ -1,0 +1,561 @@
+"""Rows from core values: the changes of one step of the master, as whole rows of the present state.
+
+The only module that knows the fields of both sides on the way out; ``values.py`` has the encodings and the decoders.
+Pure, and on the path of every job, so written for speed.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from lavad.core import events as e
+from lavad.core.apply.charge import touched_accounts
+from lavad.core.model import JobState, Key
+from lavad.core.state.paged import Paged
+from lavad.core.state.records import ArrayRecord, Attempt, Job, JobEnd
+from lavad.core.state.usage import of_attempt
+from lavad.store.rows import values as v
+from lavad.store.writer.batch import Batch, Row
+
+if TYPE_CHECKING:
+    from lavad.core.cluster import Cluster
+
+_PEND, _PSUSP, _EXIT = int(JobState.PEND), int(JobState.PSUSP), int(JobState.EXIT)
+_LATER = (JobState.STAGING, JobState.UNKWN)  # their suspension or resumption takes effect later
+_NO_END: Row = (0.0, 0, "", 0.0, 0, 0.0, 0, "", 0.0, 0.0, 0.0, "")
+
+
+class RowMaker:
+    """Builder of the batch for a step's events, after the cluster has applied them.
+
+    It keeps the live attempts, because an attempt that ends may have left the cluster before its rows are made.
+    """
+
+    def __init__(self) -> None:
+        self._attempts: Paged[Attempt] = Paged()
+        self._claims: set[tuple[int, int]] = set()
+
+    def adopt(self, cluster: "Cluster") -> None:
+        """Start with the attempts of a restored cluster."""
+        self._attempts = Paged(cluster.attempts.items())
+        self._claims = set(cluster.claims)
+
+    def rows_for(self, events: Iterable[e.Event], cluster: "Cluster") -> Batch:
+        """Build the rows that make these events, already applied to the cluster, durable."""
+        turn = _Turn(cluster, self._attempts, self._claims)
+        for event in events:
+            handler = _HANDLERS.get(type(event))
+            if handler is not None:
+                handler(turn, event)
+        return turn.finish()
+
+
+class _Turn:
+    """Changes of one step; the rows are made once, at the end."""
+
+    __slots__ = ("arrays", "attempts", "batch", "claims", "cluster", "jobs", "known")
+
+    def __init__(self, cluster: "Cluster", known: Paged[Attempt], claims: set[tuple[int, int]]) -> None:
+        self.cluster = cluster
+        self.known = known
+        self.claims = claims
+        self.batch = Batch()
+        self.jobs: dict[tuple[int, int], None] = {}
+        self.arrays: dict[int, None] = {}
+        self.attempts: dict[Key, None] = {}
+
+    def tell(self, at: float, key: Key, kind: str, detail: str = "") -> None:
+        """Add an event row to the job's history."""
+        job, index, attempt = key
+        self.batch.events.append((job, index, attempt, at, kind, detail))
+
+    def touch(self, key: Key) -> None:
+        """Mark the attempt's job as changed."""
+        self.jobs[key.job, key.index] = None
+
+    def finish(self) -> Batch:
+        batch, cluster = self.batch, self.cluster
+        for key in self.attempts:
+            attempt = cluster.attempts.get(key)
+            if attempt is None:
+                self.known.pop(key)
+                batch.allocations[key] = None
+            else:
+                batch.allocations[key] = v.allocation_row(attempt)
+        for job, index in self.jobs:
+            batch.jobs[job, index] = _row_of(cluster, job, index)
+        if cluster.charged:
+            for path, used in touched_accounts(cluster).items():
+                batch.shares[path] = (path, v.finite(used.cpu_s), used.run_s, used.gpu_s, used.as_of)
+        for array in self.arrays:
+            batch.arrays[array] = _array_row(_array(cluster, array))
+        return batch
+
+
+# -- the present state as rows ---------------------------------------------------------------------------------------
+
+
+def _row_of(cluster: "Cluster", job_id: int, index: int) -> Row:
+    job = cluster.element(job_id, index)
+    return _job_row(job) if job is not None else _waiting_row(_array(cluster, job_id), index)
+
+
+def _array(cluster: "Cluster", job_id: int) -> ArrayRecord:
+    array = cluster.jobs[job_id]
+    assert isinstance(array, ArrayRecord), f"job {job_id} is not an array"
+    return array
+
+
+def _job_row(job: Job) -> Row:
+    end = job.end
+    return (
+        job.id,
+        job.index,
+        int(job.state),
+        job.attempts,
+        job.priority,
+        float(job.position),
+        job.aged_from,
+        int(job.resume_state or 0),
+        v.clean(job.postponed_reason),
+        job.submitted_at,
+        *(_NO_END if end is None else v.end_values(end)),
+        v.terms_text(job.terms) if job.terms is not None else "",
+    )
+
+
+def _waiting_row(array: ArrayRecord, index: int, end: Row = _NO_END) -> Row:
+    """Build the row of an element that is pending again after a dispatch, or (with an end) was killed while pending."""
+    waiting = _PSUSP if index in array.held else _PEND
+    return (
+        array.id,
+        index,
+        waiting if end is _NO_END else _EXIT,
+        array.attempts.get(index, 0),
+        array.priority,
+        float(array.position),
+        array.aged_from,
+        0,
+        v.clean(array.postponed.get(index, "")),
+        array.submitted_at,
+        *end,
+        "",
+    )
+
+
+def _array_row(array: ArrayRecord) -> Row:
+    return (
+        array.id,
+        array.indices.text(),
+        array.limit,
+        array.waiting().text(),
+        array.held.text(),
+        array.killed.text(),
+        array.done,
+        array.exited,
+        array.priority,
+        float(array.position),
+        array.aged_from,
+        array.submitted_at,
+        array.over_at if array.is_over else 0.0,
+        v.terms_text(array.terms, array.unmet) if array.terms is not None else "",
+    )
+
+
+def _spec_row(cluster: "Cluster", new: e.NewJob) -> Row:
+    record = cluster.jobs[new.id]
+    shared = record.shared
+    return (
+        new.id,
+        v.clean(shared.user),
+        v.clean(shared.queue),
+        v.clean(shared.project),
+        v.name_of(record.text),
+        record.submitted_at,
+        v.shared_text(shared),
+        record.text,
+        new.spec,
+    )
+
+
+def _accounting_row(cluster: "Cluster", attempt: Attempt, state: int, ended: Row) -> Row:
+    """Build an accounting row; ``ended`` is (ended_at, status, reason), then the fields of a JobUsage."""
+    key = attempt.key
+    record = cluster.jobs[key.job]
+    shared = record.shared
+    ended_at, status, reason, cpu_s, memory_mib_max, *figures = ended
+    return (
+        *key,
+        v.clean(shared.user),
+        v.clean(shared.queue),
+        v.clean(shared.project),
+        record.submitted_at,
+        attempt.dispatched_at,
+        attempt.started_at,
+        ended_at,
+        state,
+        status,
+        reason,
+        cpu_s,
+        memory_mib_max,
+        attempt.slots,
+        v.hosts_text(attempt.allocation),
+        *figures,
+    )
+
+
+def _outcome(end: JobEnd) -> Row:
+    figures = v.finite(end.user_s), v.finite(end.system_s), v.finite(end.memory_mib_mean)
+    return (end.at, end.status, v.clean(end.reason), v.finite(end.cpu_s), v.bounded(end.memory_mib_max), *figures)
+
+
+# -- one function an event -------------------------------------------------------------------------------------------
+
+
+def _job_submitted(turn: _Turn, event: e.JobSubmitted) -> None:
+    new, batch = event.job, turn.batch
+    batch.specs[new.id] = _spec_row(turn.cluster, new)
+    if new.environment is not None:
+        batch.environments[new.environment[0]] = new.environment
+    batch.next_job = max(batch.next_job, new.id + 1)
+    if new.request_id:
+        user = v.clean(new.shared.user)
+        batch.requests.setdefault((new.request_id, user), (new.request_id, user, new.id))
+    (turn.arrays.update({new.id: None}) if new.indices else turn.jobs.update({(new.id, 0): None}))
+    detail = f'{{"hold":{"true" if new.hold else "false"}}}'
+    turn.tell(event.at, Key(new.id, 0, 0), "submitted", detail)
+
+
+def _job_modified(turn: _Turn, event: e.JobModified) -> None:
+    new = event.job
+    turn.batch.specs[new.id] = _spec_row(turn.cluster, new)
+    if new.environment is not None:
+        turn.batch.environments[new.environment[0]] = new.environment
+    _touch_record(turn, new.id)
+    for attempt in turn.cluster.attempts_of(new.id):  # its limits may have changed
+        turn.attempts[attempt.key] = None
+    kind = "switched" if event.switched_to else "modified"
+    detail = v.detail(by=event.by, changes=event.changes, queue=event.switched_to)
+    turn.tell(event.at, Key(new.id, 0, 0), kind, detail)
+
+
+def _job_moved(turn: _Turn, event: e.JobMoved) -> None:
+    _touch_record(turn, event.job)
+    if event.place:
+        turn.tell(event.at, Key(event.job, 0, 0), "moved", v.detail(by=event.by, place=event.place))
+
+
+def _touch_record(turn: _Turn, job: int) -> None:
+    if isinstance(turn.cluster.jobs[job], ArrayRecord):
+        turn.arrays[job] = None
+    else:
+        turn.jobs[job, 0] = None
+
+
+def _waiting_changed(turn: _Turn, event: e.PendingEnded | e.PendingHeld | e.PendingFreed, kind: str) -> None:
+    record = turn.cluster.jobs[event.job]
+    by = {"by": event.by}
+    if isinstance(event, e.PendingEnded):
+        by["reason"] = event.reason
+    if not isinstance(record, ArrayRecord):
+        turn.jobs[event.job, 0] = None
+        turn.tell(event.at, Key(event.job, 0, 0), kind, v.detail(**by))
+        return
+    turn.arrays[event.job] = None
+    turn.tell(event.at, Key(event.job, 0, 0), kind, v.detail(indices=event.indices.text(), **by))
+    for index in record.attempts:
+        if index in event.indices:
+            _dispatched_before(turn, record, index, event)
+
+
+def _dispatched_before(
+    turn: _Turn, array: ArrayRecord, index: int, event: e.PendingEnded | e.PendingHeld | e.PendingFreed
+) -> None:
+    """Update the row of a pending element that was dispatched before; the others are only in the array's sets."""
+    if not isinstance(event, e.PendingEnded):
+        turn.jobs[array.id, index] = None
+    elif index in array.killed:
+        end = v.end_values(JobEnd(event.at, 0, event.reason))
+        turn.batch.jobs[array.id, index] = _waiting_row(array, index, end)
+
+
+def _pending_ended(turn: _Turn, event: e.PendingEnded) -> None:
+    _waiting_changed(turn, event, "killed")
+
+
+def _pending_held(turn: _Turn, event: e.PendingHeld) -> None:
+    _waiting_changed(turn, event, "held")
+
+
+def _pending_freed(turn: _Turn, event: e.PendingFreed) -> None:
+    _waiting_changed(turn, event, "freed")
+
+
+def _job_revived(turn: _Turn, event: e.JobRevived) -> None:
+    record = turn.cluster.jobs[event.job]
+    _touch_record(turn, event.job)
+    elements = {}
+    if isinstance(record, ArrayRecord):
+        elements = {"indices": event.indices.text()}
+        for index in event.indices:
+            if index in record.attempts:  # the others were killed without ever having a row
+                turn.jobs[event.job, index] = None
+    turn.tell(event.at, Key(event.job, 0, 0), "revived", v.detail(by=event.by, hold=event.hold, **elements))
+
+
+def _dependency_met(turn: _Turn, event: e.DependencyMet) -> None:
+    _touch_record(turn, event.job)
+    elements = {} if 0 in event.indices else {"indices": event.indices.text()}
+    turn.tell(event.at, Key(event.job, 0, 0), "met", v.detail(**elements))
+
+
+def _begin_time_reached(turn: _Turn, event: e.BeginTimeReached) -> None:
+    _touch_record(turn, event.job)
+
+
+def _dispatched(turn: _Turn, event: e.AttemptDispatched) -> None:
+    key = event.key
+    attempt = turn.cluster.attempts.get(key)
+    if turn.claims:
+        _forget_claim(turn, key.job, key.index)
+    turn.known[key] = attempt or Attempt(key, event.allocation, event.at, event.launch_now, event.reason)
+    _change_attempt(turn, key)
+    hosts, reason = v.hosts_text(event.allocation), v.quote(event.reason)
+    turn.tell(event.at, key, "dispatched", f'{{"hosts":{hosts},"reason":{reason}}}')
+
+
+def _change_attempt(turn: _Turn, key: Key) -> None:
+    """Mark job, attempt and, since elements move between its sets, the array as changed."""
+    turn.jobs[key.job, key.index] = None
+    turn.attempts[key] = None
+    if key.index:
+        turn.arrays[key.job] = None
+
+
+def _attempt_only(turn: _Turn, event: e.HostStaged | e.AttemptLaunched) -> None:
+    turn.attempts[event.key] = None
+
+
+def _released(turn: _Turn, event: e.HostReleased) -> None:
+    """Update the job's row if a host reports its usage after the job has ended."""
+    key = event.key
+    turn.attempts[key] = None
+    attempt = turn.known.get(key) if event.usage is not None else None
+    job = turn.cluster.element(key.job, key.index) if attempt is not None and attempt.over else None
+    if attempt is not None and job is not None and job.end is not None and job.attempts == key.attempt:
+        turn.touch(key)
+        turn.batch.accounting[key] = _accounting_row(turn.cluster, attempt, int(job.state), _outcome(job.end))
+
+
+def _started(turn: _Turn, event: e.JobStarted) -> None:
+    key = event.key
+    turn.jobs[key.job, key.index] = None
+    turn.attempts[key] = None
+    home, cwd = v.quote(event.exec_home), v.quote(event.exec_cwd)
+    turn.tell(event.at, key, "started", f'{{"pid":{event.pid},"home":{home},"cwd":{cwd}}}')
+
+
+def _finished(turn: _Turn, event: e.JobFinished) -> None:
+    key = event.key
+    _change_attempt(turn, key)
+    job = turn.cluster.element(key.job, key.index)
+    assert job is not None, f"{key} ended but its job is not in memory"
+    attempt, end = turn.known[key], job.end
+    assert end is not None, f"{key} ended and has no end"
+    cpu_s, memory = v.finite(end.cpu_s), v.bounded(end.memory_mib_max)
+    turn.batch.accounting[key] = _accounting_row(turn.cluster, attempt, int(job.state), _outcome(end))
+    text, detail = v.quote(event.reason), v.quote(event.detail)
+    turn.tell(
+        event.at,
+        key,
+        "finished",
+        f'{{"status":{event.status},"cpu_s":{cpu_s!r},"memory_mib_max":{memory},"reason":{text},"detail":{detail}}}',
+    )
+
+
+def _requeued(turn: _Turn, event: e.JobRequeued) -> None:
+    key = event.key
+    _change_attempt(turn, key)
+    attempt = turn.known[key]
+    cpu_s, memory_mib_max, mean, user_s, system_s = of_attempt(attempt)
+    outcome: Row = (event.at, 0, v.clean(event.reason), cpu_s, memory_mib_max, user_s, system_s, mean)
+    state = _PSUSP if event.hold else _PEND
+    turn.batch.accounting[key] = _accounting_row(turn.cluster, attempt, state, outcome)
+    turn.tell(event.at, key, "requeued", v.detail(reason=event.reason, hold=event.hold))
+
+
+def _suspended(turn: _Turn, event: e.JobSuspended) -> None:
+    _change_signalled(turn, event.key)
+    if event.state not in _LATER:
+        detail = v.detail(state=event.state.name, by=event.by, reason=event.reason)
+        turn.tell(event.at, event.key, "suspended", detail)
+
+
+def _resumed(turn: _Turn, event: e.JobResumed) -> None:
+    _change_signalled(turn, event.key)
+    if event.state not in _LATER:
+        detail = v.detail(by=event.by, state=event.state.name, reason=event.reason)
+        turn.tell(event.at, event.key, "resumed", detail)
+
+
+def _room_claimed(turn: _Turn, event: e.RoomClaimed) -> None:
+    key = (event.job, event.index)
+    turn.claims.add(key)
+    claim = turn.cluster.claims.get(key)
+    if claim is not None:
+        turn.batch.standing[v.claim_name(*key)] = v.claim_row(claim)
+    turn.tell(event.at, Key(event.job, event.index, 0), "claimed", v.detail(reason=event.reason))
+
+
+def _claim_dropped(turn: _Turn, event: e.ClaimDropped) -> None:
+    _forget_claim(turn, event.job, event.index)
+    turn.tell(event.at, Key(event.job, event.index, 0), "unclaimed", v.detail(reason=event.reason))
+
+
+def _forget_claim(turn: _Turn, job: int, index: int) -> None:
+    if (job, index) in turn.claims:
+        turn.claims.discard((job, index))
+        turn.batch.standing[v.claim_name(job, index)] = None
+
+
+def _change_signalled(turn: _Turn, key: Key) -> None:
+    """Mark job and attempt as changed: the state, and the signal to repeat."""
+    turn.touch(key)
+    turn.attempts[key] = None
+
+
+def _signalled(turn: _Turn, event: e.JobSignalled) -> None:
+    turn.attempts[event.key] = None
+    turn.tell(event.at, event.key, "signalled", v.detail(signal=event.signal, by=event.by, reason=event.reason))
+
+
+def _doomed(turn: _Turn, event: e.JobDoomed) -> None:
+    turn.attempts[event.key] = None
+    turn.tell(event.at, event.key, "doomed", v.detail(reason=event.reason, again=event.again, by=event.by))
+
+
+def _growing(turn: _Turn, event: e.AttemptGrowing) -> None:
+    turn.attempts[event.key] = None
+    hosts, reason = v.hosts_text(event.additions), v.quote(event.reason)
+    turn.tell(event.at, event.key, "growing", f'{{"hosts":{hosts},"reason":{reason}}}')
+
+
+def _growth_given_up(turn: _Turn, event: e.GrowthGivenUp) -> None:
+    turn.attempts[event.key] = None
+    turn.tell(event.at, event.key, "ungrown", v.detail(reason=event.reason))
+
+
+def _resized(turn: _Turn, event: e.AttemptResized) -> None:
+    turn.attempts[event.key] = None
+    hosts, by, reason = v.hosts_text(event.allocation), v.quote(v.clean(event.by)), v.quote(event.reason)
+    turn.tell(event.at, event.key, "resized", f'{{"hosts":{hosts},"by":{by},"reason":{reason}}}')
+
+
+def _resize_noted(turn: _Turn, event: e.ResizeNoted) -> None:
+    turn.attempts[event.key] = None
+
+
+def _resize_wished(turn: _Turn, event: e.ResizeWished) -> None:
+    turn.attempts[event.key] = None
+    turn.tell(event.at, event.key, "wished", v.detail(tasks=event.tasks, by=v.clean(event.by)))
+
+
+def _lost(turn: _Turn, event: e.JobLost) -> None:
+    turn.touch(event.key)
+    turn.tell(event.at, event.key, "lost", v.detail(hosts=v.clean(event.hosts)))
+
+
+def _found(turn: _Turn, event: e.JobFound) -> None:
+    turn.touch(event.key)
+    turn.tell(event.at, event.key, "found")
+
+
+def _abandoned(turn: _Turn, event: e.JobAbandoned) -> None:
+    _change_signalled(turn, event.key)
+    turn.tell(event.at, event.key, "abandoned", v.detail(by=event.by, reason=event.reason))
+
+
+def _host_joined(turn: _Turn, event: e.HostJoined) -> None:
+    _host_changed(turn, event.facts.name)
+
+
+def _host_worded(turn: _Turn, event: e.HostClosed | e.HostOpened) -> None:
+    _host_changed(turn, event.host)
+
+
+def _host_removed(turn: _Turn, event: e.HostRemoved) -> None:
+    turn.batch.hosts[event.host] = None
+
+
+def _host_changed(turn: _Turn, name: str) -> None:
+    turn.batch.hosts[name] = v.host_row(turn.cluster.hosts[name])
+
+
+def _queue_ruled(turn: _Turn, event: e.QueueRuled) -> None:
+    turn.batch.queues[event.queue] = (
+        event.queue,
+        int(event.is_open),
+        int(event.is_active),
+        v.clean(event.by),
+        event.at,
+        v.clean(event.comment),
+    )
+
+
+def _reservation_set(turn: _Turn, event: e.ReservationSet) -> None:
+    standing, name = turn.batch.standing, event.reservation.name
+    standing[v.RESERVATION, name] = v.reservation_row(event.reservation)
+    if event.number >= 0:
+        row = (v.RESERVATION_NUMBER, event.holder, str(event.number))
+        standing[v.RESERVATION_NUMBER, event.holder] = row
+
+
+def _reservation_removed(turn: _Turn, event: e.ReservationRemoved) -> None:
+    turn.batch.standing[v.RESERVATION, event.name] = None
+
+
+def _job_detached(turn: _Turn, event: e.JobDetached) -> None:
+    _touch_record(turn, event.job)
+    turn.tell(event.at, Key(event.job, 0, 0), "detached", v.detail(reservation=event.reservation, by=event.by))
+
+
+# Silence, hearing, forgetting and new policies have no rows: they are found out anew after a restart.
+_HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
+    e.JobSubmitted: _job_submitted,
+    e.JobModified: _job_modified,
+    e.JobMoved: _job_moved,
+    e.PendingEnded: _pending_ended,
+    e.PendingHeld: _pending_held,
+    e.PendingFreed: _pending_freed,
+    e.JobRevived: _job_revived,
+    e.DependencyMet: _dependency_met,
+    e.BeginTimeReached: _begin_time_reached,
+    e.AttemptDispatched: _dispatched,
+    e.HostStaged: _attempt_only,
+    e.AttemptLaunched: _attempt_only,
+    e.HostReleased: _released,
+    e.JobStarted: _started,
+    e.JobFinished: _finished,
+    e.JobRequeued: _requeued,
+    e.JobSuspended: _suspended,
+    e.JobResumed: _resumed,
+    e.JobSignalled: _signalled,
+    e.JobDoomed: _doomed,
+    e.RoomClaimed: _room_claimed,
+    e.ClaimDropped: _claim_dropped,
+    e.AttemptGrowing: _growing,
+    e.GrowthGivenUp: _growth_given_up,
+    e.AttemptResized: _resized,
+    e.ResizeNoted: _resize_noted,
+    e.ResizeWished: _resize_wished,
+    e.JobLost: _lost,
+    e.JobFound: _found,
+    e.JobAbandoned: _abandoned,
+    e.HostJoined: _host_joined,
+    e.HostClosed: _host_worded,
+    e.HostOpened: _host_worded,
+    e.HostRemoved: _host_removed,
+    e.QueueRuled: _queue_ruled,
+    e.ReservationSet: _reservation_set,
+    e.ReservationRemoved: _reservation_removed,
+    e.JobDetached: _job_detached,
+}

@@ -1,0 +1,431 @@
+"""Encodings of core values in rows, and their decoders: ``rows`` writes with them, ``restore`` and ``history`` read.
+
+JSON is plain ASCII, so that no odd byte in a user's text can make a database refuse a row; text columns are cleaned for
+the same reason. Decoding ignores unknown fields and fills in missing ones, so rows outlive versions.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from json.encoder import encode_basestring_ascii as quote
+from typing import TYPE_CHECKING, Any
+
+from lavad.core.language.dependency import parse, text_of
+from lavad.core.model import (
+    Allocation,
+    Alternative,
+    Device,
+    HostFacts,
+    HostShare,
+    Key,
+    Launch,
+    Request,
+    ResourceShare,
+    RoleRequest,
+    Shared,
+)
+from lavad.core.model.advance_reservation import AdvanceReservation, ReservationKind, ReservationTimes
+from lavad.core.model.policy import Window
+from lavad.core.model.ranges import Ranges
+from lavad.core.model.usage import NO_ONE, Departed, HostUsage
+from lavad.core.state.records import NEVER_RESIZED, Attempt, Claim, Host, JobEnd, Resizing, StartConditions
+from lavad.store.writer.batch import Row
+
+if TYPE_CHECKING:
+    from sqlalchemy import Row as SqlRow
+
+_LARGEST = 2**63 - 1
+# The stored fields; those that the policy derives from a request are derived again.
+_BY_RULES = frozenset({"queue_hosts", "avoids"})
+_STORED = {
+    kind: tuple(field.name for field in fields(kind) if field.init and field.name not in _BY_RULES)
+    for kind in (Shared, Request, RoleRequest, HostFacts, Resizing)
+}
+_CACHED = 10_000  # distinct submissions whose text is kept; more than any site has at once
+_shared_texts: dict[Shared, str] = {}
+_hosts_texts: dict[Allocation, str] = {}  # of single hosts: elements of an array share it
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+__all__ = ["quote"]
+
+
+def clean(text: str) -> str:
+    """Clean a text for any database: no NUL, no lone surrogate."""
+    if text.isprintable():
+        return text
+    return text.replace("\0", "").encode(errors="replace").decode()
+
+
+def finite(seconds: float) -> float:
+    """Return the number, or 0 if it is not finite."""
+    return seconds if -1e300 < seconds < 1e300 else 0.0
+
+
+def bounded(number: int) -> int:
+    """Return the number, at most what 64 bits hold."""
+    return number if number <= _LARGEST else _LARGEST
+
+
+def detail(**values: str | int | bool) -> str:
+    """Encode the details of an event as JSON; empty values are left out."""
+    return _encode({name: value for name, value in values.items() if value != ""})
+
+
+def decode_detail(text: str) -> dict[str, Any]:
+    """Decode the JSON of ``detail``."""
+    values: dict[str, Any] = json.loads(text) if text else {}
+    return values
+
+
+def name_of(words: bytes) -> str:
+    """Return the job's name: the first of its packed texts."""
+    return clean(words.partition(b"\0")[0].decode(errors="replace"))
+
+
+# -- allocations -----------------------------------------------------------------------------------------------------
+
+
+def hosts_text(allocation: Allocation) -> str:
+    """Encode an allocation as JSON: [[host, slots, memory, [gpus], [tasks by role], {other fields, if any}], ...]."""
+    if len(allocation) != 1:
+        return "[" + ",".join([_share_text(share) for share in allocation]) + "]"
+    text = _hosts_texts.get(allocation)
+    if text is None:
+        if len(_hosts_texts) >= _CACHED:
+            _hosts_texts.clear()
+        text = _hosts_texts[allocation] = f"[{_share_text(allocation[0])}]"
+    return text
+
+
+def _share_text(share: HostShare) -> str:
+    gpus, tasks = ",".join(map(str, share.gpus)), ",".join(map(str, share.tasks_by_role))
+    has_more = share.resources or share.cpus or share.gpu_memory_mib or share.gpu_roles
+    rest = f",{_rest_text(share)}" if has_more else ""
+    return f"[{quote(share.host)},{share.slots},{share.memory_mib},[{gpus}],[{tasks}]{rest}]"
+
+
+def _rest_text(share: HostShare) -> str:
+    rest = {
+        "resources": [one if one.device_roles else one[:3] for one in share.resources],
+        "gpu_memory_mib": share.gpu_memory_mib,
+        "cpus": share.cpus,
+        "cpus_idle": share.cpus_idle,
+        "gpu_roles": share.gpu_roles,
+    }
+    return _encode({name: value for name, value in rest.items() if value})
+
+
+def decode_hosts(text: str) -> Allocation:
+    """Decode the JSON of ``hosts_text``; an empty text is an empty allocation."""
+    return _allocation(json.loads(text) if text else [])
+
+
+def _allocation(shares: list[list[Any]]) -> Allocation:
+    return tuple([_share(*values) for values in shares])
+
+
+def _share(
+    host: str, slots: int, memory: int, gpus: list[int], tasks: list[int], rest: dict[str, list[Any]] | None = None
+) -> HostShare:
+    if not rest:
+        return HostShare(host, slots, memory, tuple(gpus), tuple(tasks))
+    resources = tuple(
+        [ResourceShare(name, amount, *map(tuple, lists)) for name, amount, *lists in rest.get("resources", ())]
+    )
+    cpus = tuple([tuple(task) for task in rest.get("cpus", ())])
+    gpu_memory, idle = tuple(rest.get("gpu_memory_mib", ())), tuple(rest.get("cpus_idle", ()))
+    roles = tuple(rest.get("gpu_roles", ()))
+    return HostShare(host, slots, memory, tuple(gpus), tuple(tasks), resources, gpu_memory, cpus, idle, roles)
+
+
+def allocation_row(attempt: Attempt) -> Row:
+    """Build the row of an attempt that some host has not yet released."""
+    return (
+        *attempt.key,
+        attempt.version,
+        attempt.dispatched_at,
+        int(attempt.launched),
+        attempt.launch_due,
+        attempt.started_at,
+        attempt.pid,
+        hosts_text(attempt.allocation),
+        _names_text(attempt.staged),
+        _names_text(attempt.unreleased),
+        _attempt_words(attempt),
+    )
+
+
+def _attempt_words(attempt: Attempt) -> str:
+    is_special = attempt.again or attempt.suspended_at or attempt.suspended or attempt.is_unconstrained
+    is_special = is_special or attempt.limits_version or attempt.lease_s
+    more = f',"more":{_encode(_seldom(attempt))}' if is_special else ""
+    if attempt.resizing is not NEVER_RESIZED:
+        more += f',"size":{_resizing_text(attempt.resizing)}'
+    if attempt.usage or attempt.departed is not NO_ONE:
+        more += f',"used":{_usage_text(attempt)}'
+    signal = "null" if attempt.last_signal is None else _encode(attempt.last_signal)
+    return (
+        f'{{"home":{quote(attempt.exec_home)},"cwd":{quote(attempt.exec_cwd)},"start":{quote(attempt.start_reason)},'
+        f'"kill":{quote(attempt.kill_reason)},"doomed":{quote(attempt.doomed)},"signal":{signal}{more}}}'
+    )
+
+
+_FIGURES = ("cpu_s", "memory_mib_max", "memory_mib_mean", "user_s", "system_s", "seconds")
+
+
+def _usage_text(attempt: Attempt) -> str:
+    """Encode the usage of an attempt that must survive a restart: of each host, and of hosts it has left."""
+    hosts = {host: [getattr(usage, name) for name in _FIGURES] for host, usage in attempt.usage.items()}
+    return _encode({"hosts": hosts, "departed": list(attempt.departed)})
+
+
+def _take_usage(attempt: Attempt, values: dict[str, Any]) -> None:
+    attempt.usage = {
+        host: HostUsage(**dict(zip(_FIGURES, figures, strict=True))) for host, figures in values["hosts"].items()
+    }
+    attempt.departed = Departed(*values["departed"]) if any(values["departed"]) else NO_ONE
+
+
+_SELDOM = (
+    "again",
+    "held_again",
+    "excludes",
+    "leaves_silent",
+    "suspended",
+    "suspended_at",
+    "lends",
+    "preemptions",
+    "is_unconstrained",
+    "limits_version",
+    "lease_s",
+)
+
+
+def _seldom(attempt: Attempt) -> dict[str, Any]:
+    """Return the rarely set fields: of attempts that are suspended, forced, to be requeued, or have changed limits."""
+    return {name: value for name in _SELDOM if (value := getattr(attempt, name))}
+
+
+def decode_attempt(row: "SqlRow[Any]") -> Attempt:
+    """Build the attempt of a row of ``allocations``."""
+    words = json.loads(row.detail)
+    key = Key(row.job, row.idx, row.attempt)
+    attempt = Attempt(key, decode_hosts(row.hosts), row.dispatched_at, bool(row.launched), words["start"])
+    attempt.version, attempt.launch_due = row.version, row.launch_due
+    attempt.started_at, attempt.pid = row.started_at, row.pid
+    attempt.exec_home, attempt.exec_cwd = words["home"], words["cwd"]
+    attempt.kill_reason, attempt.doomed = words["kill"], words["doomed"]
+    attempt.last_signal = tuple(words["signal"]) if words.get("signal") else None
+    for name, value in words.get("more", {}).items():
+        setattr(attempt, name, tuple(value) if name == "lends" else value)
+    if words.get("size"):
+        attempt.resizing = _resizing(words["size"])
+    if words.get("used"):
+        _take_usage(attempt, words["used"])
+    attempt.staged, attempt.unreleased = frozenset(json.loads(row.staged)), frozenset(json.loads(row.unreleased))
+    return attempt
+
+
+_SIZES = ("growth", "leaving", "added")
+
+
+def _resizing_text(change: Resizing) -> str:
+    """Encode a resize in progress."""
+    rest = {name: value for name, value in _as_dict(change).items() if name not in _SIZES}
+    shares = ",".join([f'"{name}":{hosts_text(getattr(change, name))}' for name in _SIZES])
+    return f"{_encode(rest)[:-1]},{shares}}}"
+
+
+def _resizing(values: dict[str, Any]) -> Resizing:
+    known = _known(Resizing, values)
+    known.update({name: _allocation(values.get(name, [])) for name in _SIZES})
+    known["joined"] = tuple((host, version) for host, version in values.get("joined", ()))
+    return Resizing(**known)
+
+
+# -- claims, adoptions, advance reservations ---------------------------------------------------------------------------
+
+CLAIM = "claim"
+
+
+def claim_name(job: int, index: int) -> tuple[str, str]:
+    """Return kind and name of a claim's row."""
+    return CLAIM, f"{job}[{index}]"
+
+
+def claim_row(claim: Claim) -> Row:
+    """Build the row of a claim: resources being freed for a pending job."""
+    victims = [list(key) for key in claim.victims]
+    content = (
+        f'{{"job":{claim.job},"index":{claim.index},"hosts":{hosts_text(claim.allocation)},'
+        f'"victims":{_encode(victims)},"until":{claim.until!r},"reason":{quote(claim.reason)},'
+        f'"partial":{"true" if claim.is_partial else "false"}}}'
+    )
+    return (*claim_name(claim.job, claim.index), content)
+
+
+def decode_claim(content: str) -> Claim:
+    """Decode the content of ``claim_row``."""
+    values = json.loads(content)
+    victims = tuple(Key(*key) for key in values["victims"])
+    allocation = _allocation(values["hosts"])
+    rest = (victims, values["until"], values["reason"], bool(values.get("partial")))
+    return Claim(values["job"], values["index"], allocation, *rest)
+
+
+ADOPTED = "adopted"
+
+
+def adopted_row(term: int, content: Mapping[str, Any]) -> Row:
+    """Build the row of an adoption by an administrator in this term: which numbers were lost, and since when."""
+    return (ADOPTED, str(term), _encode(content))
+
+
+RESERVATION = "reservation"
+RESERVATION_NUMBER = "reservation number"
+
+
+def reservation_row(one: AdvanceReservation) -> Row:
+    """Build the row of an advance reservation."""
+    values = {field.name: getattr(one, field.name) for field in fields(one)}
+    times = {field.name: getattr(one.times, field.name) for field in fields(one.times)}
+    times["windows"] = [(window.start, window.end) for window in one.times.windows]
+    return (RESERVATION, clean(one.name), _encode({**values, "kind": one.kind.value, "times": times}))
+
+
+def decode_reservation(content: str) -> AdvanceReservation:
+    """Decode the content of ``reservation_row``."""
+    values = json.loads(content)
+    times = values["times"]
+    times["windows"] = tuple(Window(start, end) for start, end in times["windows"])
+    times["skipped"] = tuple((begin, end) for begin, end in times["skipped"])
+    values |= {name: tuple(values[name]) for name in ("holders", "queues")}
+    values["hosts"] = tuple((host, slots) for host, slots in values["hosts"])
+    values |= {"kind": ReservationKind(values["kind"]), "times": ReservationTimes(**times)}
+    return AdvanceReservation(**values)
+
+
+def _names_text(names: frozenset[str]) -> str:
+    return "[" + ",".join([quote(name) for name in sorted(names)]) + "]"
+
+
+def end_values(end: JobEnd) -> Row:
+    """Build the columns of a job's end, from ``ended_at`` on."""
+    return (
+        end.at,
+        end.status,
+        clean(end.reason),
+        finite(end.cpu_s),
+        bounded(end.memory_mib_max),
+        end.started_at,
+        end.pid,
+        hosts_text(end.hosts) if end.hosts else "",
+        finite(end.user_s),
+        finite(end.system_s),
+        finite(end.memory_mib_mean),
+        f"[{quote(end.exec_home)},{quote(end.exec_cwd)}]" if end.exec_home or end.exec_cwd else "",
+    )
+
+
+def decode_end(columns: Sequence[Any]) -> JobEnd | None:
+    """Decode the columns of ``end_values``; None for a job that has not ended."""
+    at, status, reason, cpu_s, memory_mib_max, started_at, pid, hosts, user_s, system_s, mean, places = columns
+    if not at:
+        return None
+    home, cwd = json.loads(places) if places else ("", "")
+    ran = (started_at, decode_hosts(hosts), pid)
+    return JobEnd(at, status, reason, cpu_s, memory_mib_max, *ran, user_s, system_s, mean, home, cwd)
+
+
+def terms_text(terms: StartConditions, unmet: Ranges | None = None) -> str:
+    """Encode the start conditions of a pending job as JSON; of an array with the elements whose dependency is unmet."""
+    values: dict[str, str | float | tuple[str, ...]] = {
+        "if": text_of(terms.condition) if terms.condition is not None else "",
+        "unmet": unmet.text() if unmet is not None else "",
+        "begin": terms.begin_at,
+        "early": terms.is_early,
+        "orphan": terms.ends_orphan,
+        "barred": terms.barred,
+        "detached": terms.detached,
+    }
+    return _encode({name: value for name, value in values.items() if value})
+
+
+def decode_terms(text: str) -> tuple[StartConditions | None, Ranges]:
+    """Decode the JSON of ``terms_text``."""
+    if not text:
+        return None, Ranges()
+    values = json.loads(text)
+    condition = parse(values["if"]) if "if" in values else None
+    early, orphan = bool(values.get("early")), bool(values.get("orphan"))
+    barred, detached = tuple(values.get("barred", ())), values.get("detached", "")
+    terms = StartConditions(condition, values.get("begin", 0.0), early, orphan, barred, detached)
+    return terms, Ranges.parse(values.get("unmet", ""))
+
+
+# -- submissions -------------------------------------------------------------------------------------------------------
+
+
+def shared_text(shared: Shared) -> str:
+    """Encode the fields that many jobs of one submitter share, as JSON."""
+    text = _shared_texts.get(shared)
+    if text is None:
+        if len(_shared_texts) >= _CACHED:
+            _shared_texts.clear()
+        text = _shared_texts[shared] = _encode(_as_dict(shared))
+    return text
+
+
+def _as_dict(value: Any) -> Any:
+    if isinstance(value, Alternative | HostShare):
+        return _as_dict(value._asdict())
+    if isinstance(value, dict):
+        return {name: _as_dict(part) for name, part in value.items()}
+    if isinstance(value, Shared | Request | RoleRequest | HostFacts | Resizing):
+        return {name: _as_dict(getattr(value, name)) for name in _STORED[type(value)]}
+    if isinstance(value, tuple | frozenset):
+        return [_as_dict(part) for part in (sorted(value) if isinstance(value, frozenset) else value)]
+    return value
+
+
+def decode_shared(text: str) -> Shared:
+    """Decode the JSON of ``shared_text``."""
+    values = json.loads(text)
+    request = values["request"]
+    roles = tuple(_role(role) for role in request["roles"])
+    known = {**_known(Request, request), "roles": roles, "hosts": tuple(request.get("hosts", ()))}
+    known["alternatives"] = tuple(_alternative(one) for one in request.get("alternatives", ()))
+    return Shared(**{**_known(Shared, values), "request": Request(**known)})
+
+
+def _role(values: dict[str, Any]) -> RoleRequest:
+    ptile_by = tuple((name, tasks) for name, tasks in values.get("ptile_by", ()))
+    return RoleRequest(
+        **{**_known(RoleRequest, values), "launch": Launch(values.get("launch", 0)), "ptile_by": ptile_by}
+    )
+
+
+def _alternative(values: dict[str, Any]) -> Alternative:
+    roles = tuple(_role(role) for role in values["roles"])
+    return Alternative(roles, values.get("same", ""), values.get("cu", ""), values.get("delay_s", 0))
+
+
+def _known(kind: type[Shared | Request | RoleRequest | HostFacts | Resizing], values: dict[str, Any]) -> dict[str, Any]:
+    names = _STORED[kind]
+    return {name: value for name, value in values.items() if name in names}
+
+
+# -- hosts -----------------------------------------------------------------------------------------------------------
+
+
+def host_row(host: Host) -> Row:
+    """Build the row of a host with its administrative state."""
+    return (host.facts.name, _encode(_as_dict(host.offered)), clean(host.closed_by), clean(host.comment))
+
+
+def decode_facts(text: str) -> HostFacts:
+    """Decode the last facts reported for a host."""
+    values = _known(HostFacts, json.loads(text))
+    devices = tuple(Device(*one) for one in values.get("devices", ()))
+    names = {name: frozenset(values.get(name, ())) for name in ("resources", "exclusive_resources")}
+    return HostFacts(**{**values, **names, "devices": devices})

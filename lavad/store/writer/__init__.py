@@ -1,0 +1,1 @@
+"""Writer of the database: batches, statements, and the writer process as the master sees it."""
