@@ -14,26 +14,27 @@ import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from agents.attempts import Attempts
-from agents.counting import Counting
-from agents.devices import Devices
-from agents.host_context import HostContext
-from agents.journal import Journal
-from agents.kept_outputs import remove_old
+from agents.attempts.attempts import Attempts
+from agents.attempts.journal import Journal
+from agents.attempts.kept_outputs import remove_old
+from agents.attempts.order_executor import Keeper
+from agents.attempts.resizes import name_of
+from agents.attempts.usage_exchange import Counting
+from agents.job_setup.gpu_setup import Devices
+from agents.job_setup.host_context import HostContext
+from agents.job_setup.preparation import Preparation
+from agents.job_setup.users import Users
 from agents.launcher_process import LauncherProcess, Spool
-from agents.orders import Keeper
-from agents.preparation import Preparation
-from agents.report_messages import finished_message, report_for
-from agents.resizes import name_of
+from agents.master.report_messages import finished_message, report_for
 from agents.sensors.compute_mode import Modes, NvmlModes
-from agents.shepherd import hierarchy, messages
-from agents.shepherd.hierarchy import Base
+from agents.shepherd import messages
+from agents.shepherd.confinement import hierarchy
+from agents.shepherd.confinement.hierarchy import Base
 from agents.shepherd.lease import Lease
 from agents.shepherd.messages import Finish, Key, pack
 from agents.shepherd.spool import Traces
-from agents.shepherds import Handle, Pool
-from agents.users import Users
-from agents.watchdog import Watchdog
+from agents.shepherd_pool.pool import Handle, Pool
+from agents.shepherd_pool.watchdog import Watchdog
 from protos.agents_pb2 import Held
 
 LOG = logging.getLogger("lava.agent")

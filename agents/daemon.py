@@ -15,15 +15,15 @@ import grpc.aio
 
 from agents import sensors
 from agents.assembly import Local
-from agents.callers import UserNames
-from agents.enrolment import ensure_certificate
-from agents.gateway import Gateway
-from agents.journal import JournalError
-from agents.local_methods import LocalMethods
+from agents.attempts.journal import JournalError
+from agents.local_socket.callers import UserNames
+from agents.local_socket.gateway import Gateway
+from agents.local_socket.local_methods import LocalMethods
+from agents.master.enrolment import ensure_certificate
+from agents.master.revocations import Revocations
+from agents.master.session import Session
+from agents.master.site_copy import SiteCopy
 from agents.peers import PeerChannels, Peers
-from agents.revocations import Revocations
-from agents.session import Session
-from agents.site_copy import SiteCopy
 from protos import notify
 from protos.agents_pb2 import Welcome
 from protos.cluster_pb2 import HostFacts

@@ -17,7 +17,7 @@ import traceback
 if __name__ == "__main__":  # -I and -S leave only the standard library on the path
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from agents.shepherd.hierarchy import Base
+from agents.shepherd.confinement.hierarchy import Base
 from agents.shepherd.main import SOCKET_SUFFIX, Place, run
 from protos.failpoints import reach
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from agents.shepherd.hierarchy import Base
+from agents.shepherd.confinement.hierarchy import Base
 
 
 class Spool(NamedTuple):

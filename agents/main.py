@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 
 from agents.assembly import Local, StateInUse
-from agents.host_context import HostContext
+from agents.job_setup.host_context import HostContext
 from agents.shepherd import mps
 from agents.shutdown import shut_down
 from protos.logs import start_logging

@@ -19,9 +19,9 @@ import grpc
 import grpc.aio
 from google.protobuf.message import DecodeError
 
-from agents.callers import CallFailed
-from agents.counting import Counting
-from agents.ranks.contract import Attempts, HeldAttempt
+from agents.attempts.usage_exchange import Counting
+from agents.local_socket.callers import CallFailed
+from agents.ranks.interfaces import Attempts, HeldAttempt
 from agents.ranks.output import NotReadable, OnlyForItsUser, open_kept, open_output
 from agents.ranks.tasks import converse
 from agents.shepherd.messages import Key

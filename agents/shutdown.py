@@ -8,8 +8,9 @@ import asyncio
 from pathlib import Path
 
 from agents.assembly import Local
-from agents.host_context import HostContext
-from agents.shepherd import hierarchy, messages
+from agents.job_setup.host_context import HostContext
+from agents.shepherd import messages
+from agents.shepherd.confinement import hierarchy
 from agents.shepherd.messages import pack
 
 PATIENCE_S = 10.0

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 from agents.assembly import Local
-from agents.host_context import HostContext
+from agents.job_setup.host_context import HostContext
 from protos.agents_pb2 import JobSpecBlob, Order, Orders, Report, Stage
 from protos.common_pb2 import AttemptKey, HostShare, Role
 from protos.jobs_pb2 import JobSpec

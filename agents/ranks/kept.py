@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 from agents.shepherd import messages
 from agents.shepherd.messages import Message, pack, unpack
-from agents.shepherd.streams import CHUNK, PMI, SIGNALS, STDERR, STDIN, STDOUT
+from agents.shepherd.tasks.streams import CHUNK, PMI, SIGNALS, STDERR, STDIN, STDOUT
 from protos.agents_pb2 import TaskInput, TaskOutput
 
 LOST = 9  # wait status of a task whose shepherd has gone: it was killed

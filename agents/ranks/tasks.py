@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from agents.ranks import kept
-from agents.ranks.contract import (
+from agents.ranks.interfaces import (
     PMI_DESCRIPTOR,
     Attempts,
     HeldAttempt,

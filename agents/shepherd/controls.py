@@ -9,10 +9,10 @@ import sys
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from agents.shepherd import processes
 from agents.shepherd.clock import NEVER
-from agents.shepherd.spawner import Spawner
-from agents.shepherd.start import HostFailure, StartFailure
+from agents.shepherd.process import processes
+from agents.shepherd.process.spawner import Spawner
+from agents.shepherd.process.start import HostFailure, StartFailure
 
 SUSPEND, RESUME, TERMINATE = "SUSPEND", "RESUME", "TERMINATE"
 STOPPING = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)

@@ -17,17 +17,18 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from agents.shepherd import messages, processes
+from agents.shepherd import messages
+from agents.shepherd.attempt import ENDING, OVER, Work
 from agents.shepherd.clock import NEVER
-from agents.shepherd.hierarchy import Base
-from agents.shepherd.identity import Identity
-from agents.shepherd.kept import Order
+from agents.shepherd.confinement.groups import Confinement, confinement
+from agents.shepherd.confinement.hierarchy import Base
 from agents.shepherd.lease import Lease
-from agents.shepherd.limits import Confinement, confinement
 from agents.shepherd.messages import JobSetup, Key, Message, Receiver, Status, pack, unpack_setup
+from agents.shepherd.process import processes
+from agents.shepherd.process.identity import Identity
 from agents.shepherd.spool import LOG_SUFFIX, ExitLog, OutputFile
+from agents.shepherd.tasks.kept import Order
 from agents.shepherd.tools import Tools
-from agents.shepherd.work import ENDING, OVER, Work
 
 SOCKET_SUFFIX = ".sock"
 # Time that an attempt that is staged but not running is kept for the next agent.

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from agents.shepherd.identity import Identity
-from agents.shepherd.kept import Watch
+from agents.shepherd.confinement.groups import Confinement
 from agents.shepherd.lease import Lease
-from agents.shepherd.limits import Confinement
+from agents.shepherd.process.identity import Identity
 from agents.shepherd.spool import ExitLog, OutputFile
+from agents.shepherd.tasks.kept import Watch
 
 
 class Tools(NamedTuple):

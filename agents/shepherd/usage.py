@@ -4,9 +4,9 @@ import resource
 import time
 from typing import NamedTuple
 
-from agents.shepherd import processes
-from agents.shepherd.limits import MIB, Confinement
+from agents.shepherd.confinement.groups import MIB, Confinement
 from agents.shepherd.messages import Used
+from agents.shepherd.process import processes
 
 # With more processes than this a look at each would cost more than the answer is worth; they are still counted.
 PROCESSES_LISTED_MAX = 1000

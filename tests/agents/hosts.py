@@ -13,8 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agents.assembly import Local
-from agents.host_context import HostContext
-from agents.shepherd import hierarchy, processes
+from agents.job_setup.host_context import HostContext
+from agents.shepherd.confinement import hierarchy
+from agents.shepherd.process import processes
 from protos.agents_pb2 import JobSpecBlob, JobUsage, LaunchOrder, Order, Orders, Release, Report, SignalOrder, Stage
 from protos.common_pb2 import AttemptKey, HostShare, Role
 from protos.jobs_pb2 import JobSpec

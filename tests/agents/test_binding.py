@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.shepherd import cpuset, memory_policy
-from agents.shepherd.hierarchy import CPUSET
+from agents.shepherd.confinement import cpuset, memory_policy
+from agents.shepherd.confinement.hierarchy import CPUSET
 from protos.common_pb2 import HostShare, TaskCpus
 from tests.agents.hosts import NAME, Host, Place, blob, lines, stage
 
@@ -71,7 +71,7 @@ def test_memory_comes_from_the_nodes_of_the_job(place: Place, memory: str, polic
 
 def test_a_node_that_is_not_there() -> None:
     """The kernel's refusal is an error of the call, not of the job."""
-    ask = "from agents.shepherd import memory_policy as m; m.prefer('localonly', [1023])"
+    ask = "from agents.shepherd.confinement import memory_policy as m; m.prefer('localonly', [1023])"
     done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=False)
     assert "OSError" in done.stderr
     assert memory_policy.LOCAL_ONLY == "localonly"

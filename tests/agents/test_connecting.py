@@ -7,7 +7,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from agents.session import Session, SessionRefused
+from agents.master.session import Session, SessionRefused
 from protos.cluster_pb2 import HostFacts
 from protos.tls import TrustError
 

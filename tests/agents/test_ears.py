@@ -4,7 +4,7 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable
 
-from agents.ears import BUSY, PAUSE_MAX_S, Ears
+from agents.shepherd_pool.poll import BUSY, PAUSE_MAX_S, Ears
 
 
 class Talkers:

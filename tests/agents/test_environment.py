@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agents import environment
-from agents.environment import HostFiles, job_environment, submitted
-from agents.host_context import HostContext
+from agents.job_setup import environment
+from agents.job_setup.environment import HostFiles, job_environment, submitted
+from agents.job_setup.host_context import HostContext
 from protos.agents_pb2 import JobSpecBlob, Stage
 from protos.common_pb2 import HostShare, IndexRange, Role
 from protos.jobs_pb2 import JobSpec

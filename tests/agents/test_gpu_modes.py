@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.gpu_modes import GpuModes
+from agents.job_setup.gpu_modes import GpuModes
 from agents.sensors.compute_mode import ModeError, SimulatedModes
 from tests.fakes.nvml import FakeNvml
 

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from agents.shepherd import exec_helper, identity, messages
-from agents.shepherd.identity import Identity
+from agents.shepherd import messages
+from agents.shepherd.process import exec_helper, identity
+from agents.shepherd.process.identity import Identity
 from tests.acceptance.personal import wait_for
 
 pytestmark = pytest.mark.root

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from agents.ranks.contract import KeptRequest
+from agents.ranks.interfaces import KeptRequest
 from agents.shepherd import messages
 from agents.shepherd.messages import FINISHED, Finish, Message, Status, fields_of, pack, unpack
-from agents.shepherd.streams import STDIN, STDOUT
+from agents.shepherd.tasks.streams import STDIN, STDOUT
 from tests.agents.hosts import Host, Place, blob, until
 
 pytestmark = pytest.mark.slow

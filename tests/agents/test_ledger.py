@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.actions import Action, Launch, Limit, Note, Place, Release, Say, Signal
-from agents.journal import Journal, end_record, forget_record, order_record, spec_record, term_record
-from agents.ledger import SUPERVISOR_LOST, Ledger
-from agents.ledger_entry import State
+from agents.attempts.actions import Action, Launch, Limit, Note, Place, Release, Say, Signal
+from agents.attempts.journal import Journal, end_record, forget_record, order_record, spec_record, term_record
+from agents.attempts.ledger import SUPERVISOR_LOST, Ledger
+from agents.attempts.ledger_entry import State
 from agents.shepherd.messages import Finish, Key
 from protos.agents_pb2 import JobSpecBlob, LaunchOrder, Limits, Order, Report, SignalOrder, Stage, Started
 from protos.agents_pb2 import Release as ReleaseOrder

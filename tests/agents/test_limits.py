@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from agents.shepherd import hierarchy, limits, processes
-from agents.shepherd.hierarchy import Base, discover
-from agents.shepherd.limits import MIB, OWN_GROWTH, GroupV2
+from agents.shepherd.confinement import groups, hierarchy
+from agents.shepherd.confinement.groups import MIB, OWN_GROWTH, GroupV2
+from agents.shepherd.confinement.hierarchy import Base, discover
+from agents.shepherd.process import processes
 
 V1_MEMBERSHIPS = "9:name=systemd:/\n8:pids:/\n4:memory:/box/7\n2:cpuacct:/\n1:cpu:/\n0::/\n"
 V1_MOUNTS = """31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
@@ -216,10 +217,10 @@ def test_the_group_of_a_slot_for_real() -> None:
         pytest.skip("no control groups on this machine")
     program = """
 import os, subprocess, sys, time
-from agents.shepherd import limits
-from agents.shepherd.hierarchy import Base
+from agents.shepherd.confinement import groups
+from agents.shepherd.confinement.hierarchy import Base
 version, *paths = sys.argv[1:]
-group = limits.confinement(Base(int(version), tuple(tuple(path.split("=")) for path in paths)), 0)
+group = groups.confinement(Base(int(version), tuple(tuple(path.split("=")) for path in paths)), 0)
 group.join()
 group.limit_memory(50)
 group.begin()
@@ -283,7 +284,7 @@ def test_processes_are_found_by_parent_session_and_mark() -> None:
 
 def test_values_are_found_by_their_whole_name() -> None:
     """`rss` is not `rss_huge`, and a missing value is 0."""
-    value = limits._value
+    value = groups._value
     text = b"rss_huge 7\nrss 5\ntotal_rss 9\n"
     assert (value(text, b"rss"), value(text, b"rss_huge"), value(text, b"total_rss"), value(text, b"no")) == (
         5,

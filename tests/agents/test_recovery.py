@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from agents import assembly, shepherds
-from agents.journal import order_record, spec_record
-from agents.ledger import SUPERVISOR_LOST
-from agents.shepherd.hierarchy import Base
+from agents import assembly
+from agents.attempts.journal import order_record, spec_record
+from agents.attempts.ledger import SUPERVISOR_LOST
+from agents.shepherd.confinement.hierarchy import Base
+from agents.shepherd_pool import pool
 from agents.shutdown import shut_down
 from protos.agents_pb2 import Limits, Order
 from protos.common_pb2 import HostShare
@@ -289,7 +290,7 @@ def test_a_staged_attempt_outlives_the_agent(place: Place) -> None:
 
 def test_logs_are_rotated_and_lose_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A long log is rotated only when the older one is needed no more; unacknowledged ends survive every restart."""
-    monkeypatch.setattr(shepherds, "ROTATE_AFTER", 3)
+    monkeypatch.setattr(pool, "ROTATE_AFTER", 3)
 
     async def story() -> None:
         async with Host(place, slots=1) as host:

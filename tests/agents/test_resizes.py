@@ -4,12 +4,12 @@ import os
 import subprocess
 from pathlib import Path
 
-from agents.counting import hosts_of
-from agents.environment import OwnFiles, put_lists
-from agents.journal import Journal, order_record, resized_record, spec_record
-from agents.ledger import Ledger
-from agents.ledger_entry import State
-from agents.resizes import difference
+from agents.attempts.journal import Journal, order_record, resized_record, spec_record
+from agents.attempts.ledger import Ledger
+from agents.attempts.ledger_entry import State
+from agents.attempts.resizes import difference
+from agents.attempts.usage_exchange import hosts_of
+from agents.job_setup.environment import OwnFiles, put_lists
 from protos.agents_pb2 import JobSpecBlob, Order, Resize
 from protos.agents_pb2 import Release as ReleaseOrder
 from protos.common_pb2 import HostShare

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agents.ledger import SUPERVISOR_LOST, TOO_OLD
+from agents.attempts.ledger import SUPERVISOR_LOST, TOO_OLD
 from protos.agents_pb2 import Order, Reports
 from protos.common_pb2 import HostShare
 from protos.failpoints import AGENT_POINTS

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agents.shepherd import start
+from agents.shepherd.process import start
 from protos.common_pb2 import HostShare
 from protos.jobs_pb2 import Rlimit
 from tests.agents.hosts import Host, Place, blob, lines, stage

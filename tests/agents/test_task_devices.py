@@ -5,9 +5,9 @@ import os
 
 import pytest
 
-from agents.host_context import HostContext
-from agents.ranks.contract import TaskRequest
-from agents.task_devices import Task, task_in_slot, variables_of_all, variables_of_role, variables_of_task
+from agents.job_setup.host_context import HostContext
+from agents.job_setup.task_devices import Task, task_in_slot, variables_of_all, variables_of_role, variables_of_task
+from agents.ranks.interfaces import TaskRequest
 from protos.agents_pb2 import GpuSetup, GpusOfRole, Stage
 from protos.common_pb2 import LAUNCH_EACH, HostShare, ResourceShare, Role
 from protos.jobs_pb2 import JobSpec

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from agents.ranks.contract import TaskRefused, TaskRequest
-from agents.shepherd import hierarchy
+from agents.ranks.interfaces import TaskRefused, TaskRequest
+from agents.shepherd.confinement import hierarchy
 from protos.common_pb2 import LAUNCH_EACH, HostShare, Role
 from tests.agents.hosts import NAME, Host, Place, alive, blob, stage, until
 

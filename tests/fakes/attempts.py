@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from agents.ranks.contract import PMI_DESCRIPTOR, KeptRequest, Key, TaskRefused, TaskRequest
-from agents.shepherd.kept import Host, KeptTasks, Order, Refusal
+from agents.ranks.interfaces import PMI_DESCRIPTOR, KeptRequest, Key, TaskRefused, TaskRequest
+from agents.shepherd.tasks.kept import Host, KeptTasks, Order, Refusal
 from protos.common_pb2 import HostShare
 
 # Redirects the socket, whatever its number, to the one that PMI_FD names, as a shepherd does.

@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 import grpc
 import grpc.aio
 
-from agents.callers import UserNames
-from agents.counting import Counting
-from agents.gateway import Gateway, Limits
-from agents.ledger import Ledger
-from agents.local_methods import LocalMethods
+from agents.attempts.ledger import Ledger
+from agents.attempts.usage_exchange import Counting
+from agents.local_socket.callers import UserNames
+from agents.local_socket.gateway import Gateway, Limits
+from agents.local_socket.local_methods import LocalMethods
 from agents.peers import PeerChannels, Peers
 from lavactl.connection import Connection
 from protos import peektickets

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agents.sensors.device_numbers import device_numbers
-from agents.shepherd.device_filter import FilterV2
+from agents.shepherd.confinement.device_filter import FilterV2
 from protos.common_pb2 import HostShare
 from tests.agents.conftest import place, somebody
 from tests.agents.hosts import NAME, Host, Place, blob, lines, stage

@@ -4,7 +4,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
-from agents.local_methods import TELLING_MAX, LocalMethods
+from agents.local_socket.local_methods import TELLING_MAX, LocalMethods
 from protos.agents_pb2 import TaskStart
 from protos.common_pb2 import HostShare
 

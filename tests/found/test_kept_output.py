@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from agents.kept_outputs import remove_old
+from agents.attempts.kept_outputs import remove_old
+from agents.job_setup.preparation import Bounds
 from agents.peers import Peers
-from agents.preparation import Bounds
 from agents.ranks.output import CHUNK
 from protos.agents_pb2 import TailChunk, TailRequest
 from tests.acceptance.personal import Cluster

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agents.actions import Say
-from agents.ledger import Ledger
+from agents.attempts.actions import Say
+from agents.attempts.ledger import Ledger
 from lavad.api.agents import _report
 from lavad.core import commands as c
 from lavad.core.model import JobState, Key

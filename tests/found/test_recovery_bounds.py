@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from agents.ledger import ENDED_BYTES, Ledger
-from agents.session import details
+from agents.attempts.ledger import ENDED_BYTES, Ledger
+from agents.master.session import details
 from lavad.adoption import Adoption
 from lavad.agent_links.links import AgentLinks
 from lavad.agent_links.seals import Seals

@@ -13,10 +13,13 @@ from typing import Any
 
 import pytest
 
-from agents import shepherds, watchdog
-from agents.preparation import Bounds
-from agents.ranks.contract import TaskRequest
-from agents.shepherd import hierarchy, messages, processes, spool
+from agents.job_setup.preparation import Bounds
+from agents.ranks.interfaces import TaskRequest
+from agents.shepherd import messages, spool
+from agents.shepherd.confinement import hierarchy
+from agents.shepherd.process import processes
+from agents.shepherd_pool import pool as shepherds
+from agents.shepherd_pool import watchdog
 from tests.agents.conftest import place, somebody
 from tests.agents.hosts import Host, Place, alive, blob, stage
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.shepherd.streams import KEPT_MAX
+from agents.shepherd.tasks.streams import KEPT_MAX
 from tests.fakes.site import Site
 from tests.gateway.test_tasks import SLOTS, command, finish, is_alive, until
 

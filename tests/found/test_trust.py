@@ -14,7 +14,7 @@ from pathlib import Path
 import grpc.aio
 import pytest
 
-from agents.enrolment import ensure_certificate
+from agents.master.enrolment import ensure_certificate
 from lavactl.personal import directory as files
 from protos import agents_pb2 as pb
 from protos.agents_pb2_grpc import AgentServiceStub

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from agents.session import Session
+from agents.master.session import Session
 from lavad.api.agents import AgentService
 from lavad.core.cluster import Cluster
 from lavad.core.model.policy import Policy

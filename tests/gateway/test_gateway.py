@@ -13,7 +13,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from agents.gateway import Limits
+from agents.local_socket.gateway import Limits
 from lavactl.connection import CallError, Connection, LostError
 from protos import frames
 from protos.wire import CALLER_GID, CALLER_UID, CALLER_USER
@@ -400,7 +400,7 @@ def test_a_name_that_metadata_cannot_carry_is_percent_encoded(tmp_path: Path) ->
 @pytest.mark.parametrize("uid", [65534, 0xFFFFFFFF])
 def test_ids_that_stand_for_nobody_are_refused(uid: int) -> None:
     """The overflow uid of a user namespace identifies no user."""
-    from agents.callers import CallFailed, peer_credentials
+    from agents.local_socket.callers import CallFailed, peer_credentials
 
     class Socket(socket.socket):
         def getsockopt(self, *_: object) -> bytes:  # type: ignore[override]

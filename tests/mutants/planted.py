@@ -177,7 +177,7 @@ MUTANTS = (
     ),
     Mutant(
         "the real agent carries out orders of any age",
-        "agents/ledger.py",
+        "agents/attempts/ledger.py",
         "        if too_old:\n            return [Say(refused(",
         "        if False:\n            return [Say(refused(",
     ),
@@ -297,7 +297,7 @@ MUTANTS = (
     ),
     Mutant(
         "an agent takes older limits for newer ones",
-        "agents/ledger.py",
+        "agents/attempts/ledger.py",
         "or order.limits.version <= _version(entry.limits)",
         "or order.limits.version == _version(entry.limits)",
     ),

@@ -11,7 +11,7 @@ from pathlib import Path
 import grpc.aio
 import pytest
 
-from agents.enrolment import FILE_NAME, ensure_certificate
+from agents.master.enrolment import FILE_NAME, ensure_certificate
 from lavactl.personal import directory as files
 from lavad.api.enrolment import master_identity, register, start_enrolment_server
 from lavad.api.interceptor import Guard

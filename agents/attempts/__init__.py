@@ -1,0 +1,1 @@
+"""Attempts of this host: ledger, journal, and the execution of orders."""

@@ -1,0 +1,488 @@
+"""Ledger of the attempts on this host: actions from each order and each fact. Pure, and so easy to test.
+
+An order or a fact goes in, actions come out; the caller journals what must be durable before it acts. Invariants: an
+attempt is placed at most once, however often and in whatever order its orders arrive; an order older than the ledger's
+state changes nothing; the newest report of an attempt is kept until the master says `forget`; an order for an unknown
+attempt is answered so that the master can continue.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+
+from agents.attempts import released_hosts
+from agents.attempts.actions import Action, Adapt, Complete, Launch, Limit, Note, Place, Release, Renew, Say, Signal
+from agents.attempts.ledger_entry import Entry, State
+from agents.master.report_messages import finished_message, refused, released, released_with, report_for
+from agents.shepherd.messages import Finish, Key, Used
+from protos.agents_pb2 import (
+    CommitMark,
+    Finished,
+    Held,
+    JobSpecBlob,
+    LaunchOrder,
+    LimitReached,
+    Limits,
+    Order,
+    Refused,
+    Released,
+    Report,
+    Resize,
+    SignalOrder,
+    Stage,
+    Staged,
+    Started,
+)
+from protos.agents_pb2 import Release as ReleaseOrder
+from protos.common_pb2 import AttemptKey
+
+SPECS_KEPT = 1024
+ENDED_KEPT = 1024
+ENDED_BYTES = 16 << 20  # of all ended ones together: each host of a job on a thousand hosts has all their names
+SUPERVISOR_LOST = "supervisor lost: the process that kept the job on its host was killed, and the job with it"
+HOST_REBOOTED = "host rebooted: the host went down while the job ran there"
+TOO_OLD = "order too old"
+KILLED = 9
+# Status of a job that is ended before its start: as a shell reports SIGINT.
+ENDED_BEFORE_START = 130 << 8
+
+
+def _version(limits: Limits | None) -> int:
+    return 0 if limits is None else limits.version
+
+
+def key_of(message: AttemptKey) -> Key:
+    """Return the key as a tuple."""
+    return (message.job, message.index, message.attempt)
+
+
+class Ledger:
+    """Attempts and job specs of one host."""
+
+    def __init__(self) -> None:
+        self.term = 0
+        self.entries: dict[Key, Entry] = {}
+        # The master sends a spec once and relies on it for a while, also between two elements of an array.
+        self.specs: OrderedDict[tuple[int, int], JobSpecBlob] = OrderedDict()
+        self._attempts_of_job: dict[int, int] = {}
+        self.mark = CommitMark()  # newest commit mark from a master
+        self.ended: OrderedDict[Key, Held] = OrderedDict()  # lately forgotten ones, for a master with an older database
+        self._ended_bytes = 0
+
+    # -- from the master
+
+    def accept_term(self, term: int) -> bool:
+        """Return True if orders of this term may be obeyed, and remember the highest term."""
+        if term < self.term:
+            return False
+        self.term = term
+        return True
+
+    def learn(self, blob: JobSpecBlob) -> bool:
+        """Keep a job's spec for attempts to be staged; return True if it was new or changed."""
+        key = (blob.job, blob.version)
+        known = self.specs.get(key)
+        if known == blob:
+            self.specs.move_to_end(key)
+            return False
+        kept = JobSpecBlob()
+        kept.CopyFrom(blob)  # a submessage would keep its whole parent in memory
+        self.specs[key] = kept
+        self.specs.move_to_end(key)
+        if len(self.specs) > SPECS_KEPT:
+            self.specs.popitem(last=False)
+        return True
+
+    def holds(self, job: int) -> bool:
+        """Return True if any attempt of this job is here."""
+        return job in self._attempts_of_job
+
+    def order(self, order: Order, too_old: bool = False) -> list[Action]:
+        """Return the actions for an order; with ``too_old``, none that starts anything."""
+        key = key_of(order.key)
+        entry = self.entries.get(key)
+        match order.WhichOneof("what"):
+            case "stage":
+                return self._stage(key, entry, order, too_old)
+            case "launch":
+                return self._launch(key, entry, order, too_old)
+            case "signal":
+                return self._signal(entry, order)
+            case "release":
+                return self._release(key, entry, order)
+            case "resize":
+                return self._resize(entry, order)
+            case "limits":
+                return self._limit(entry, order)
+        return []
+
+    def _stage(self, key: Key, entry: Entry | None, order: Order, too_old: bool) -> list[Action]:
+        if entry is not None and not entry.version:
+            return self._complete(entry, order)
+        if entry is not None and order.allocation_version <= entry.version:
+            return [] if order.allocation_version < entry.version else self._repeat(entry)
+        if entry is not None and entry.state is not State.OVER:
+            why = "what is left of the attempt is still being ended on this host"
+            return [Say(refused(key, order.allocation_version, why, False))]
+        if too_old:
+            return [Say(refused(key, order.allocation_version, TOO_OLD, False))]
+        spec_key = (key[0], order.stage.spec_version)
+        blob = self.specs.get(spec_key)
+        if blob is None:
+            return [Say(refused(key, order.allocation_version, "the order came without the job's description", True))]
+        stage = Stage()
+        stage.CopyFrom(order.stage)
+        self.specs.move_to_end(spec_key)
+        is_back = self.drop(key)
+        version = order.allocation_version
+        self.entries[key] = Entry(key, version, stage, blob, launched=stage.launch_now, joined=version)
+        self._attempts_of_job[key[0]] = self._attempts_of_job.get(key[0], 0) + 1
+        return [Note(order, sync=True), *([Renew(key)] if is_back else []), Place(key)]
+
+    def found(self, key: Key, launched: bool) -> None:
+        """Add an attempt whose order the journal has lost; a shepherd or a log still has it, the master its order."""
+        self.entries[key] = Entry(key, 0, Stage(), JobSpecBlob(job=key[0]), launched=launched, joined=0)
+        self._attempts_of_job[key[0]] = self._attempts_of_job.get(key[0], 0) + 1
+
+    def _complete(self, entry: Entry, order: Order) -> list[Action]:
+        blob = self.specs.get((entry.key[0], order.stage.spec_version))
+        if blob is None or entry.state is not State.HELD:
+            return self._repeat(entry)
+        entry.blob, entry.version, entry.joined = blob, order.allocation_version, order.allocation_version
+        entry.stage = Stage()
+        entry.stage.CopyFrom(order.stage)
+        return [Note(order, sync=True), Complete(entry.key)]
+
+    def _resize(self, entry: Entry | None, order: Order) -> list[Action]:
+        if entry is None or entry.releasing or entry.state in (State.ENDED, State.OVER):
+            return []
+        if order.allocation_version <= entry.version:
+            return [] if entry.resized is None else [Say(entry.resized)]
+        self._change(entry, order)
+        return [Note(order, sync=True), Adapt(entry.key)]
+
+    @staticmethod
+    def _limit(entry: Entry | None, order: Order) -> list[Action]:
+        if entry is None or entry.state in (State.ENDED, State.OVER) or order.limits.version <= _version(entry.limits):
+            return []
+        entry.limits = Limits()
+        entry.limits.CopyFrom(order.limits)
+        return [Note(order, sync=True), Limit(entry.key)]
+
+    @staticmethod
+    def _change(entry: Entry, order: Order) -> None:
+        entry.given_up = released_hosts.without(entry, order.resize)
+        if entry.is_told:
+            entry.before = list(entry.stage.allocation)
+        stage = Stage()  # a new one: other references to the old allocation stay valid
+        stage.CopyFrom(entry.stage)
+        del stage.allocation[:]
+        stage.allocation.extend(order.resize.allocation)
+        stage.allocation_seal = order.resize.allocation_seal
+        entry.stage, entry.version, entry.notify = stage, order.allocation_version, order.resize.notify
+
+    def _launch(self, key: Key, entry: Entry | None, order: Order, too_old: bool) -> list[Action]:
+        if entry is None:
+            return [Say(refused(key, order.allocation_version, "the attempt is not staged on this host", False))]
+        over = entry.releasing or entry.state in (State.ENDED, State.OVER)
+        if entry.launched or over or order.allocation_version < entry.version:
+            return self._repeat(entry)
+        if too_old:  # other hosts may have started: this one is still ready, and a master that wants it launches again
+            if entry.state is not State.HELD:
+                return []
+            return [Say(self._keep(entry, Report(staged=Staged(again=True))))]
+        entry.launched = True
+        if entry.last is not None and entry.last.staged.again:
+            self._keep(entry, Report(staged=Staged()))
+        return [Note(order, sync=True), *([Launch(key)] if entry.state is State.HELD else [])]
+
+    def _signal(self, entry: Entry | None, order: Order) -> list[Action]:
+        signal = order.signal
+        if entry is None or entry.state in (State.ENDED, State.OVER) or signal.serial in entry.serials:
+            return []
+        if signal.serial:
+            entry.serials.add(signal.serial)
+        if entry.state is State.HELD:
+            if signal.signal in (0, KILLED):
+                entry.ending = entry.ending or signal.reason
+            return [Note(order, sync=False), Signal(entry.key, signal.signal, signal.reason, signal.causes)]
+        if signal.signal in (0, KILLED):
+            return [Note(order, sync=False), *self._end_before_start(entry, signal.reason)]
+        return []
+
+    def _end_before_start(self, entry: Entry, reason: str) -> list[Action]:
+        finished = Finished(status=ENDED_BEFORE_START, reason=reason, detail="The job was ended before it started.")
+        return [Say(self._over(entry, Report(finished=finished, also_released=True)))]
+
+    def _release(self, key: Key, entry: Entry | None, order: Order) -> list[Action]:
+        if entry is None:
+            return [Say(released(key, order.allocation_version))]
+        if entry.state in (State.ACCEPTED, State.OVER):
+            return [Say(self._over(entry, Report(released=Released())))]
+        if entry.releasing:
+            return []
+        entry.releasing = True
+        return [Note(order, sync=False), Release(key)]
+
+    def _repeat(self, entry: Entry) -> list[Action]:
+        """Repeat the last report, to answer a known order."""
+        return [] if entry.last is None else [Say(entry.last)]
+
+    def forget(self, key: Key) -> bool:
+        """Forget an attempt that is over, since the master has all it needs; return True if it was here."""
+        entry = self.entries.get(key)
+        if entry is None or entry.state is not State.OVER:
+            return False
+        if entry.last is not None and entry.last.HasField("finished"):
+            self.remember(_held(entry, detailed=True))
+        return self.drop(key)
+
+    def remember(self, ended: Held) -> None:
+        """Keep the end of a forgotten attempt; beyond a number or size only the newest ends stay."""
+        older = self.ended.pop(key_of(ended.key), None)
+        self._ended_bytes += ended.ByteSize() - (older.ByteSize() if older is not None else 0)
+        self.ended[key_of(ended.key)] = ended
+        while len(self.ended) > ENDED_KEPT or (self._ended_bytes > ENDED_BYTES and len(self.ended) > 1):
+            self._ended_bytes -= self.ended.popitem(last=False)[1].ByteSize()
+
+    def note_mark(self, mark: CommitMark) -> None:
+        """Keep the commit mark from a master whose orders are obeyed."""
+        self.mark.CopyFrom(mark)
+
+    def drop(self, key: Key) -> bool:
+        """Remove an attempt; return True if it was here."""
+        if self.entries.pop(key, None) is None:
+            return False
+        self._attempts_of_job[key[0]] -= 1
+        if not self._attempts_of_job[key[0]]:
+            del self._attempts_of_job[key[0]]
+        return True
+
+    @staticmethod
+    def is_over(entry: Entry) -> bool:
+        """Return True if nothing of an attempt is left here but its report."""
+        return entry.state is State.OVER
+
+    # -- facts of this host
+
+    def refuse(self, key: Key, reason: str, host_fault: bool, user_unknown: bool = False) -> list[Report]:
+        """Report that an order could not be carried out and nothing runs."""
+        entry = self.entries.get(key)
+        if entry is None or entry.state is State.OVER:
+            return []
+        refused = Refused(reason=reason, host_fault=host_fault, user_unknown=user_unknown)
+        return [self._over(entry, Report(refused=refused))]
+
+    def placed(self, key: Key) -> None:
+        """Note that a shepherd has the attempt."""
+        self.entries[key].state = State.HELD
+
+    def staged(self, key: Key) -> list[Report]:
+        """Report that a shepherd is ready for the attempt."""
+        return self._say(key, Report(staged=Staged()))
+
+    def started(self, key: Key, started: Started) -> list[Report]:
+        """Report that the command runs."""
+        return self._say(key, Report(started=started))
+
+    def resized(self, key: Key, version: int, failed: bool, detail: str) -> list[Report]:
+        """Report that the job was notified of the allocation of that version, unless there is a newer one by now."""
+        entry = self.entries.get(key)
+        if entry is None or entry.state is not State.HELD or entry.version != version:
+            return []
+        report = report_for(key, version)
+        report.resized.failed, report.resized.detail = failed, detail
+        entry.resized = report
+        return [report]
+
+    def limit_reached(self, key: Key, reason: str) -> list[Report]:
+        """Report that a per-host limit was reached here, where the job's command does not run."""
+        entry = self.entries.get(key)
+        if entry is None or entry.state is not State.HELD or entry.limit_reached is not None:
+            return []
+        entry.limit_reached = report_for(key, entry.version)
+        entry.limit_reached.limit_reached.CopyFrom(LimitReached(reason=reason))
+        return [entry.limit_reached]
+
+    def finished(self, finish: Finish, home: str, cwd: str) -> list[Report]:
+        """Report that the command has ended."""
+        entry = self.entries.get(finish.key)
+        if entry is None or entry.state in (State.ENDED, State.OVER):
+            return []
+        if entry.releasing and finish.released:
+            return [self._over(entry, released_with(finish.used))]
+        report = Report(finished=finished_message(finish, home, cwd), also_released=finish.released)
+        if finish.released:
+            return [self._over(entry, report)]
+        entry.state = State.ENDED
+        return [self._keep(entry, report)]
+
+    def released(self, key: Key, used: Used | None = None) -> list[Report]:
+        """Report that nothing of the attempt is left; ``used`` is its total usage as far as known."""
+        entry = self.entries.get(key)
+        if entry is None or entry.state is State.OVER:
+            return []
+        if entry.state is State.ENDED and entry.last is not None and not entry.releasing:
+            # The master may lack the end: one report with both can be repeated alone.
+            report = Report()
+            report.CopyFrom(entry.last)
+            report.also_released = True
+            return [self._over(entry, report)]
+        return [self._over(entry, released_with(used))]
+
+    def lost(self, key: Key, finish: Finish | None, now: float, rebooted: bool = False, why: str = "") -> list[Report]:
+        """Report the death of the shepherd, and so of its processes; ``finish`` is the end it recorded before."""
+        entry = self.entries.get(key)
+        if entry is None or entry.state is State.OVER:
+            return []
+        if entry.state is State.ENDED or entry.releasing:
+            return self.released(key)
+        if finish is not None:
+            return self.finished(finish._replace(released=True), "", "")
+        reason = HOST_REBOOTED if rebooted else why or SUPERVISOR_LOST
+        finished = Finished(status=KILLED, time=now, reason=entry.ending or reason, lost=not entry.ending)
+        if entry.last is not None and entry.last.HasField("started"):
+            finished.pid, finished.started = entry.last.started.pid, entry.last.started.time
+        return [self._over(entry, Report(finished=finished, also_released=True))]
+
+    def _say(self, key: Key, report: Report) -> list[Report]:
+        entry = self.entries.get(key)
+        return [] if entry is None or entry.state is not State.HELD else [self._keep(entry, report)]
+
+    def _keep(self, entry: Entry, report: Report) -> Report:
+        job, index, attempt = entry.key
+        report.key.job, report.key.index, report.key.attempt = job, index, attempt
+        report.allocation_version = entry.version
+        entry.last = report
+        return report
+
+    def _over(self, entry: Entry, report: Report) -> Report:
+        entry.state = State.OVER
+        return self._keep(entry, report)
+
+    # -- restart and reconnection
+
+    def held(self, detailed: bool = False) -> list[Held]:
+        """Return every attempt, for the hello of a session."""
+        return [_held(entry, detailed) for entry in self.entries.values()]
+
+    def unacknowledged(self) -> Iterable[Report]:
+        """Yield reports that the master must acknowledge.
+
+        The last ones of attempts that are over, or staged and not yet launched.
+        """
+        for entry in self.entries.values():
+            if entry.last is not None and (entry.state is not State.HELD or not entry.launched):
+                yield entry.last
+
+    def restore(self, order: Order) -> None:
+        """Replay an order from the journal without acting on it."""
+        key = key_of(order.key)
+        entry = self.entries.get(key)
+        match order.WhichOneof("what"):
+            case "stage":
+                if entry is not None and order.allocation_version > entry.version:
+                    self.drop(key)  # the shepherds' logs have the end of its earlier stay
+                self._stage(key, self.entries.get(key), order, False)
+            case "resize" if entry is not None:
+                self._change(entry, order)
+            case "limits" if entry is not None:
+                entry.limits = order.limits
+            case "launch" if entry is not None:
+                entry.launched = True
+            case "signal" if entry is not None:
+                entry.serials.add(order.signal.serial)
+            case "release" if entry is not None:
+                entry.releasing = True
+
+    def orders_of(self, entry: Entry) -> list[Order]:
+        """Return the orders from which `restore` would rebuild this entry."""
+        staged = Order(stage=entry.stage)
+        orders = [staged]
+        if entry.version > entry.joined:
+            if not entry.is_told:
+                del staged.stage.allocation[:]
+                staged.stage.allocation.extend(entry.before)
+            resize = Resize(allocation=entry.stage.allocation, notify=entry.notify, given_up=entry.given_up)
+            resize.allocation_seal = entry.stage.allocation_seal
+            orders.append(Order(resize=resize))
+        if entry.launched and not entry.stage.launch_now:
+            orders.append(Order(launch=LaunchOrder()))
+        orders += [Order(signal=SignalOrder(serial=serial)) for serial in sorted(entry.serials)]
+        if entry.limits is not None:
+            orders.append(Order(limits=entry.limits))
+        if entry.releasing:
+            orders.append(Order(release=ReleaseOrder()))
+        job, index, attempt = entry.key
+        for order in orders:
+            order.key.job, order.key.index, order.key.attempt = job, index, attempt
+            order.allocation_version = entry.version
+        staged.allocation_version = entry.joined
+        return orders
+
+    def restore_resized(self, report: Report) -> None:
+        """Replay a notification of another allocation from the journal."""
+        entry = self.entries.get(key_of(report.key))
+        if entry is not None:
+            entry.resized = report
+
+    def restore_end(self, report: Report) -> None:
+        """Replay a last report from the journal."""
+        entry = self.entries.get(key_of(report.key))
+        if entry is not None:
+            self._over(entry, report)
+
+    def reconcile(
+        self,
+        alive: Mapping[Key, bool],
+        started: set[Key],
+        finished: Mapping[Key, Finish],
+        refusals: Mapping[Key, str],
+        releases: Mapping[Key, Used],
+        rebooted: bool,
+        now: float,
+    ) -> None:
+        """Settle every attempt after a restart, from the surviving shepherds and the logs.
+
+        ``alive`` maps attempts with a shepherd to True if launched. An attempt that no shepherd holds, and of which no
+        log says that a process was to be started, was provably never started, unless the machine went down meanwhile.
+        """
+        for key, entry in self.entries.items():
+            if entry.state is State.OVER:
+                continue
+            is_back = entry.joined > 1  # logs are about an earlier stay: nothing is launched on a host that rejoins
+            finish = None if is_back else finished.get(key)
+            used = releases.get(key)
+            if key in alive:
+                entry.state, entry.launched = State.HELD, entry.launched or alive[key]
+                if finish is not None:
+                    self.finished(finish, "", "")
+            elif key in refusals and not is_back:
+                self.refuse(key, refusals[key], host_fault=True)
+            elif entry.releasing and used is not None:
+                self._over(entry, released_with(used))
+            elif finish is not None or (key in started and not is_back) or (rebooted and entry.launched):
+                entry.state = State.HELD
+                self.lost(key, finish, now, rebooted)
+            elif entry.releasing:
+                self._over(entry, Report(released=Released()))
+            else:
+                self.refuse(key, "this host's agent was restarted before the job was started", host_fault=False)
+
+
+def _held(entry: Entry, detailed: bool) -> Held:
+    job, index, attempt = entry.key
+    one = Held(
+        key=AttemptKey(job=job, index=index, attempt=attempt),
+        allocation_version=entry.version,
+        launched=entry.launched,
+        limits_version=_version(entry.limits),
+    )
+    if entry.last is not None:
+        one.last.CopyFrom(entry.last)
+    if entry.resized is not None:
+        one.resized.CopyFrom(entry.resized)
+    if entry.limit_reached is not None:
+        one.limit_reached.CopyFrom(entry.limit_reached)
+    if detailed:
+        one.order.stage.CopyFrom(entry.stage)
+    return one

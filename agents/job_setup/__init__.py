@@ -1,0 +1,1 @@
+"""Preparation of a job from its order: environment, users, devices."""

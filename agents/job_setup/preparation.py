@@ -1,0 +1,384 @@
+"""Preparation of a job from the master's order: programs, files, limits and environment, packed once for all elements.
+
+An array's elements on the same hosts differ only in their index, which the order does not hold, so one prepared setup
+serves them all. Job scripts are written once per job, readable by their user alone.
+"""
+
+import hashlib
+import itertools
+import os
+import re
+import shlex
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents.job_setup.environment import HostFiles, OwnFiles, job_environment, put_lists
+from agents.job_setup.host_context import HostContext
+from agents.job_setup.task_devices import Task, gpus_of, variables_of_task, visible
+from agents.job_setup.users import Owner
+from agents.shepherd.ending.report import Heading
+from agents.shepherd.messages import Companion, JobSetup, Program
+from agents.shepherd_pool.pool import Setup
+from protos import names
+from protos.agents_pb2 import JobSpecBlob, Stage
+from protos.common_pb2 import LAUNCH_EACH, LAUNCH_FIRST, HostShare
+
+SETUPS_KEPT = 256
+UNUSED_SCRIPTS_KEPT = 64
+NEW = ".new"
+USER_COMMAND = "%USRCMD"  # place of the job's command in JOB_STARTER
+# Dash starts the last command of a line as a child, too, and dies of a signal at once: that would end the job. With
+# these traps it waits for the command and exits with its code; after a warning signal no later line is run.
+TRAPS = "trap exit HUP INT TERM USR2; trap : USR1;"
+UMASK = 0o022  # of a submission that sets none
+# Words without special meaning to any shell: a command of only these needs none.
+PLAIN = re.compile(r"/[A-Za-z0-9_./+@-]*(?: +[A-Za-z0-9_./=,:+@%-]+)*")
+RLIMITS = ("cpu", "fsize", "data", "stack", "core", "nproc", "nofile", "as", "rss", "memlock")
+
+
+@dataclass(slots=True)
+class Intervals:
+    """Intervals of time, from the master's welcome."""
+
+    terminate_s: float = 10.0
+    usage_s: float = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Bounds on a job's use of shared parts of this host, from the master's welcome."""
+
+    processes_max: int = 0  # 0: no bound
+    kept_output_mib: int = 8  # of a job whose output goes to no file
+    kept_s: float = 3600.0  # after its end
+
+    @staticmethod
+    def of(settings: Mapping[str, str]) -> "Bounds":
+        """Read the bounds from the welcome; a master of an earlier version sends none."""
+        said = settings.get("LAVA_JOB_PROCESSES", "")
+        return Bounds(
+            int(said) if said.isdigit() else share_of_processes(),
+            int(settings.get("LAVA_KEPT_OUTPUT") or 8),
+            float(settings.get("CLEAN_PERIOD") or 3600),
+        )
+
+
+def share_of_processes() -> int:
+    """Return a quarter of the machine's maximum of processes and threads: a fork bomb in a job leaves the rest."""
+    limits = (Path("/proc/sys/kernel", name).read_text(encoding="ascii") for name in ("pid_max", "threads-max"))
+    return min(map(int, limits)) // 4
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A setup, with the values the agent itself needs of it."""
+
+    setup: Setup
+    job: JobSetup
+    blob: JobSpecBlob  # also keeps its identity from being reused while this is remembered
+
+
+class Preparation:
+    """Preparation of this host's jobs."""
+
+    def __init__(self, host: HostContext, state: Path) -> None:
+        self.host = host
+        self.intervals = Intervals()
+        self.bounds = Bounds.of({})
+        self.cluster = ""
+        self._lists = state / "hostfiles"
+        self._files = HostFiles(self._lists, self._used)
+        self._scripts = state / "scripts"
+        self._mps_directory = state / "mps"
+        self._numbers = itertools.count(1)
+        self._written: dict[int, set[Path]] = {}
+        self._unused: OrderedDict[int, None] = OrderedDict()
+        self._prepared: OrderedDict[tuple[object, ...], Prepared] = OrderedDict()
+
+    def prepare(self, blob: JobSpecBlob, stage: Stage, owner: Owner, attempt: str = "") -> Prepared:
+        """Prepare a job on this host. ``attempt`` names a resizable one, which has files of its own.
+
+        Raises:
+            OSError: a script or host file cannot be written.
+        """
+        intervals = (self.intervals.terminate_s, self.intervals.usage_s)
+        key = (id(blob), owner, intervals, self.bounds, attempt, stage.SerializeToString(deterministic=True))
+        self._unused.pop(blob.job, None)
+        found = self._prepared.get(key)
+        if found is not None:
+            self._prepared.move_to_end(key)
+            return found
+        job = self._job(blob, stage, owner, OwnFiles(self._lists, attempt) if attempt else None)
+        prepared = Prepared(Setup(next(self._numbers), job.pack()), job, blob)
+        self._prepared[key] = prepared
+        if len(self._prepared) > SETUPS_KEPT:
+            self._prepared.popitem(last=False)
+        return prepared
+
+    def adopt_scripts(self, is_held: Callable[[int], bool]) -> None:
+        """Remove the scripts of jobs no longer held, after a restart."""
+        for path in self._scripts.iterdir():
+            job = path.name.partition(".")[0]
+            if path.suffix != NEW and job.isdigit() and is_held(int(job)):
+                self._written.setdefault(int(job), set()).add(path)
+            else:
+                path.unlink()
+
+    def write_lists(self, stage: Stage, attempt: str) -> None:
+        """Write the allocation lists of an attempt.
+
+        Raises:
+            OSError: a file cannot be written.
+        """
+        put_lists(stage.allocation, OwnFiles(self._lists, attempt))
+
+    def drop_lists(self, attempt: str) -> None:
+        """Remove the lists of an attempt of which nothing is left here."""
+        for path in self._lists.glob(f"{attempt}.*"):
+            path.unlink(missing_ok=True)
+
+    def adopt_lists(self, attempts: Collection[str]) -> None:
+        """Remove the lists of attempts no longer held, after a restart."""
+        for path in self._lists.glob("*-*-*.*"):
+            if path.name.partition(".")[0] not in attempts:
+                path.unlink()
+
+    def forget(self, job: int) -> None:
+        """Forget a job without attempts here. Its script stays a while: an array's next element may be on its way."""
+        if job not in self._written:
+            return
+        self._unused[job] = None
+        self._unused.move_to_end(job)
+        if len(self._unused) > UNUSED_SCRIPTS_KEPT:
+            self._remove_scripts(self._unused.popitem(last=False)[0])
+
+    def _remove_scripts(self, job: int) -> None:
+        for path in self._written.pop(job):
+            path.unlink(missing_ok=True)
+        for key in [key for key, prepared in self._prepared.items() if prepared.blob.job == job]:
+            del self._prepared[key]
+
+    def _job(self, blob: JobSpecBlob, stage: Stage, owner: Owner, own: OwnFiles | None) -> JobSetup:
+        spec, lead = blob.spec, stage.allocation[0].host == self.host.host
+        script = self._script(blob, owner) if spec.is_script else ""
+        environment = job_environment(blob, stage, owner.home, script, self.host, self._files, own)
+        first = any(role.launch == LAUNCH_FIRST for role in spec.roles) or not spec.roles
+        command = next((role.command for role in spec.roles if role.launch == LAUNCH_FIRST and role.command), "")
+        line, spooled = command or spec.command, "" if command else script
+        program = _program(line, spec.shell, spooled, stage.job_starter) if lead and first else None
+        return JobSetup(
+            user=owner.name,
+            uid=owner.uid,
+            gid=owner.gid,
+            groups=owner.groups,
+            home=owner.home,
+            environment=environment,
+            name=spec.name or names.of_command(spec.command),
+            cwd=_for_job(spec.cwd, blob, stage),
+            program=program,
+            companions=_companions(blob, stage, self.host, script),
+            input=spec.input,
+            output=spec.output,
+            error=spec.error,
+            output_overwrite=spec.output_overwrite,
+            error_overwrite=spec.error_overwrite,
+            output_dir=_for_job(spec.output_dir, blob, stage),
+            umask=spec.umask_plus_one - 1 if spec.umask_plus_one else UMASK,
+            nice=stage.nice,
+            rlimits=tuple((limit.name, limit.soft) for limit in spec.rlimits if limit.name in RLIMITS),
+            memory_limit_mib=spec.memory_limit_mib,
+            run_limit_s=stage.run_limit_s,
+            deadline=stage.deadline,
+            terminate_interval_s=self.intervals.terminate_s,
+            usage_interval_s=self.intervals.usage_s,
+            pre_exec=spec.pre_exec if lead else "",
+            post_exec=spec.post_exec if lead else "",
+            report=tuple(self._heading(blob, stage, owner)) if lead and spec.output else None,
+            cpus=_bound_to(stage.allocation, self.host.host),
+            nodes=_memory_nodes(stage.allocation, self.host.host),
+            memory_policy=_memory_policy(stage.allocation, self.host.host),
+            mps=self._mps(stage),
+            processes_max=self.bounds.processes_max,
+            denied_devices=self._devices(stage, own=False),
+            own_devices=self._devices(stage, own=True),
+            kept_output_mib=self.bounds.kept_output_mib,
+            controls=tuple((one.kind, one.signal, one.command if lead else "") for one in stage.controls),
+            lease_s=stage.lease_s,
+            is_wide=lead and (len(stage.allocation) > 1 or spec.resizable),
+        )
+
+    def _mps(self, stage: Stage) -> tuple[str, ...]:
+        gpus = gpus_of(stage, self.host.host)
+        if not stage.gpu.mps or not gpus:
+            return ()
+        return (self.host.mps, str(self._mps_directory), visible(gpus, stage, self.host))
+
+    def _devices(self, stage: Stage, own: bool) -> tuple[str, ...]:
+        gpus = gpus_of(stage, self.host.host)
+        return tuple(device for gpu, device in enumerate(self.host.gpu_devices) if (gpu in gpus) is own)
+
+    def _used(self) -> set[str]:
+        """Return the host files that prepared jobs name."""
+        variables = (
+            b"LSB_DJOB_HOSTFILE",
+            b"LSB_DJOB_RANKFILE",
+            b"OMPI_MCA_orte_default_hostfile",
+            b"LSB_AFFINITY_HOSTFILE",
+        )
+        environments = [one.job.environment for one in self._prepared.values()]
+        return {os.fsdecode(found[name]) for found in environments for name in variables if name in found}
+
+    def _script(self, blob: JobSpecBlob, owner: Owner) -> str:
+        content = blob.spec.command.encode("utf-8", "surrogateescape")
+        path = self._scripts / f"{blob.job}.{hashlib.sha256(content).hexdigest()[:16]}"
+        if path not in self._written.setdefault(blob.job, set()):
+            temporary = path.with_name(path.name + NEW)
+            temporary.unlink(missing_ok=True)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            with open(os.open(temporary, flags, 0o500), "wb") as file:
+                file.write(content)
+                if os.geteuid() == 0:
+                    os.fchown(file.fileno(), owner.uid, owner.gid)
+            os.replace(temporary, path)
+            self._written[blob.job].add(path)
+        return str(path)
+
+    def _heading(self, blob: JobSpecBlob, stage: Stage, owner: Owner) -> Heading:
+        spec = blob.spec
+        return Heading(
+            sender=f"{_administrator()}@{self.host.host}",
+            cluster=blob.cluster or self.cluster,
+            user=blob.user,
+            submit_host=spec.submit_host,
+            submit_time=blob.submit_time,
+            hosts=printed(stage.allocation),
+            queue=stage.queue or blob.queue,
+            home=owner.home,
+            command=spec.command,
+            memory_requested_mib=sum(share.memory_mib for share in stage.allocation),
+            error_file=bool(spec.error),
+        )
+
+
+def printed(allocation: Sequence[HostShare]) -> tuple[str, ...]:
+    """Format hosts as a report names them: "4*n001", "n002"."""
+    return tuple(f"{share.slots}*{share.host}" if share.slots > 1 else share.host for share in allocation)
+
+
+def _administrator() -> str:
+    return "root" if os.geteuid() == 0 else os.environ.get("USER", "lava")
+
+
+def _for_job(path: str, blob: JobSpecBlob, stage: Stage) -> str:
+    """Expand the patterns that are the same for all elements in a directory; %J and %I stay."""
+    if "%" not in path:
+        return path
+    known = {
+        "%JG": blob.spec.job_group,
+        "%EJ": "%J",
+        "%EI": "%I",
+        "%P": blob.spec.project,
+        "%U": blob.user,
+        "%G": blob.spec.user_group,
+        "%H": stage.allocation[0].host,
+    }
+    for pattern, value in known.items():
+        path = path.replace(pattern, value)
+    return path
+
+
+def _program(command: str, shell: str, script: str, starter: str = "") -> Program:
+    """Return the program for a command line or a spooled script, started by the job starter if there is one."""
+    if starter:
+        return _by_starter(starter, command, shell, script)
+    if script:
+        return _interpreter(command, shell, script)
+    if shell:
+        return Program(shell, (f"-{os.path.basename(shell)}", "-c", command))
+    if PLAIN.fullmatch(command):
+        words = tuple(command.split())
+        return Program(words[0], words, guarded(command))
+    return Program("/bin/sh", ("/bin/sh", "-c", guarded(command)))
+
+
+def guarded(command: str) -> str:
+    """Protect a command line's shell from the job's signals, so that its program has time to handle them.
+
+    A warning signal does not affect the shell; told to end, it ends as soon as the program that it waits for has ended.
+    """
+    return f"{TRAPS} {command}"
+
+
+def _by_starter(starter: str, command: str, shell: str, script: str) -> Program:
+    """Insert the job's command line into the starter's, unchanged: the site has quoted it or not."""
+    if script:
+        interpreter = _interpreter(command, shell, script)
+        command = shlex.join((interpreter.path, *interpreter.argv[1:]))
+    line = starter.replace(USER_COMMAND, command) if USER_COMMAND in starter else f"{starter} {command}"
+    return _program(line, shell, "")
+
+
+def _interpreter(text: str, shell: str, script: str) -> Program:
+    """Parse the #! line as the kernel would; scripts may lie on a file system without execution."""
+    line = text.partition("\n")[0]
+    words = line[2:].strip().split(None, 1) if line.startswith("#!") else []
+    if words and words[0].startswith("/"):
+        return Program(words[0], (*(word.rstrip() for word in words), script))
+    if shell:
+        return Program(shell, (f"-{os.path.basename(shell)}", script))
+    return Program("/bin/sh", ("/bin/sh", script))
+
+
+def _bound_to(allocation: Sequence[HostShare], host: str) -> tuple[int, ...]:
+    """Return the CPUs of all tasks of this host: those that the job's processes may use together."""
+    mine = [task for share in allocation if share.host == host for task in share.cpus]
+    return tuple(sorted({cpu for task in mine for cpu in task.cpus}))
+
+
+def _memory_nodes(allocation: Sequence[HostShare], host: str) -> tuple[int, ...]:
+    mine = [task for share in allocation if share.host == host for task in share.cpus]
+    return tuple(sorted({node for task in mine for node in task.nodes}))
+
+
+def _memory_policy(allocation: Sequence[HostShare], host: str) -> str:
+    """Return membind= of affinity[...], if its nodes are known."""
+    tasks = [task for share in allocation if share.host == host for task in share.cpus]
+    return next((task.memory for task in tasks if task.nodes), "")
+
+
+def _companions(blob: JobSpecBlob, stage: Stage, host: HostContext, script: str) -> tuple[Companion, ...]:
+    """Return the tasks of this host whose role has a command of its own: one for each task."""
+    found: list[Companion] = []
+    allocation, number = stage.allocation, 0
+    total = sum(sum(share.tasks_by_role) for share in allocation)
+    for at, role in enumerate(blob.spec.roles):
+        in_role = 0
+        size = sum(_tasks(share, at) for share in allocation)
+        for share in allocation:
+            here = _tasks(share, at)
+            for one in range(here):
+                if role.launch == LAUNCH_EACH and share.host == host.host:
+                    line, spooled = role.command or blob.spec.command, "" if role.command else script
+                    program = _program(line, blob.spec.shell, spooled, stage.job_starter)
+                    variables = _task_variables(number, total, role.name, in_role, size)
+                    devices = variables_of_task(Task(at, one, here), stage, host)
+                    variables |= {os.fsencode(name): os.fsencode(value) for name, value in devices.items()}
+                    found.append(Companion(number, program, variables))
+                number, in_role = number + 1, in_role + 1
+    return tuple(found)
+
+
+def _tasks(share: HostShare, role: int) -> int:
+    return share.tasks_by_role[role] if role < len(share.tasks_by_role) else 0
+
+
+def _task_variables(number: int, total: int, role: str, in_role: int, size: int) -> dict[bytes, bytes]:
+    return {
+        b"LAVA_TASK_INDEX": b"%d" % number,
+        b"LAVA_TASK_COUNT": b"%d" % total,
+        b"LAVA_ROLE": role.encode(),
+        b"LAVA_ROLE_INDEX": b"%d" % in_role,
+        b"LAVA_ROLE_COUNT": b"%d" % size,
+    }

@@ -1,0 +1,1 @@
+"""Local socket of the host: commands of its users."""

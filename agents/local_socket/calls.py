@@ -1,0 +1,133 @@
+"""One call on the local socket: unread messages of the command, and flow control of both directions.
+
+Invariants: no more than ``frames.WINDOW`` unconsumed messages each way; every byte that waits here is counted against a
+budget that bounds the gateway's memory as a whole and for each user; a call ends with exactly one END.
+"""
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import Awaitable, Callable
+
+from agents.local_socket.callers import Caller, CallFailed
+from protos import frames
+
+# Credit is returned in portions: one small frame for many messages.
+_CREDIT_PORTION = frames.WINDOW // 4
+
+
+class ByteBudget:
+    """Bound of the bytes of unconsumed requests, in total and for each user."""
+
+    def __init__(self, total: int, per_user: int) -> None:
+        self._left = total
+        self._per_user = per_user
+        self._held: defaultdict[int, int] = defaultdict(int)
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    async def take(self, uid: int, size: int) -> None:
+        """Wait until ``size`` bytes of this user fit, and count them."""
+        while size > self._left or self._held.get(uid, 0) + size > self._per_user:
+            freed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.add(freed)
+            try:
+                await freed
+            finally:
+                self._waiting.discard(freed)
+        self._left -= size
+        self._held[uid] += size
+
+    def give(self, uid: int, size: int) -> None:
+        """Release bytes counted by ``take``."""
+        self._left += size
+        self._held[uid] -= size
+        if not self._held[uid]:
+            del self._held[uid]
+        for freed in self._waiting:
+            if not freed.done():
+                freed.set_result(None)
+
+
+Write = Callable[[int, int, bytes], Awaitable[None]]
+
+
+class Call:
+    """A call opened by a command.
+
+    ``write(call, kind, payload)`` sends a frame on the connection and waits while the command reads too slowly.
+    """
+
+    def __init__(self, number: int, method: str, caller: Caller, write: Write, budget: ByteBudget) -> None:
+        self.number = number
+        self.method = method
+        # Actions when the command leaves, by a name of their own: shared by all calls of its connection.
+        self.at_close: dict[bytes, Callable[[], None]] = {}
+        self.caller = caller
+        self._write = write
+        self._budget = budget
+        self._inbox: deque[tuple[bytes, int]] = deque()
+        self._half_closed = False
+        self._arrived = asyncio.Event()
+        self._consumed = 0
+        self._credit = frames.WINDOW
+        self._credited = asyncio.Event()
+
+    def deliver(self, message: bytes, paid: int) -> None:
+        """Queue a message of the command; ``paid`` bytes of the budget are counted for it.
+
+        Raises:
+            FrameError: the command sent more than the window, or sent after its half-close.
+        """
+        if self._half_closed or len(self._inbox) >= frames.WINDOW:
+            raise frames.FrameError(f"call {self.number} sent more than it may")
+        self._inbox.append((message, paid))
+        self._arrived.set()
+
+    def half_close(self) -> None:
+        """Note that the command sends no more messages."""
+        self._half_closed = True
+        self._arrived.set()
+
+    def credit(self, messages: int) -> None:
+        """Note that the command consumed this number of answers."""
+        self._credit += messages
+        self._credited.set()
+
+    async def receive(self) -> bytes | None:
+        """Return the next message of the command; None at the end."""
+        while not self._inbox:
+            if self._half_closed:
+                return None
+            self._arrived.clear()
+            await self._arrived.wait()
+        message, paid = self._inbox.popleft()
+        self._budget.give(self.caller.uid, paid)
+        self._consumed += 1
+        if self._consumed >= _CREDIT_PORTION and not self._half_closed:
+            portion, self._consumed = self._consumed, 0
+            await self._write(self.number, frames.CREDIT, portion.to_bytes(4, "little"))
+        return message
+
+    async def send(self, message: bytes) -> None:
+        """Send one answer; wait while the command has consumed too few of the earlier ones.
+
+        Raises:
+            CallFailed: the answer does not fit a frame.
+        """
+        if len(message) > frames.MAX_PAYLOAD:
+            raise CallFailed(
+                frames.RESOURCE_EXHAUSTED, f"an answer of {len(message)} bytes is too large for the local socket"
+            )
+        while self._credit <= 0:
+            self._credited.clear()
+            await self._credited.wait()
+        self._credit -= 1
+        await self._write(self.number, frames.MESSAGE, message)
+
+    async def end(self, status: int, text: str = "") -> None:
+        """Send the END of the call."""
+        await self._write(self.number, frames.END, frames.pack_end(status, text[:4096]))
+
+    def drop(self) -> None:
+        """Release the budget of unread messages."""
+        while self._inbox:
+            self._budget.give(self.caller.uid, self._inbox.popleft()[1])

@@ -1,0 +1,466 @@
+"""Gateway of the local socket: commands of local users reach the master through the agent, which vouches for them.
+
+Calls of the master's services are passed on unparsed; methods under ``/lava.local/`` are answered here. Invariants: the
+caller's identity comes from the kernel; only the services listed in ``MASTER_SERVICES`` reach the master; connections,
+calls and waiting bytes are bounded in total and for each user; a frame that stops half-way closes its connection; a
+slow reader delays only itself; if the master cannot be reached every call ends within seconds, with one sentence that
+says so.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import resource
+import socket
+import stat
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+import grpc.aio
+
+from agents.local_socket.acceptor import Acceptor
+from agents.local_socket.callers import Caller, CallFailed, UserNames, peer_credentials
+from agents.local_socket.calls import ByteBudget, Call
+from protos import frames
+
+LOG = logging.getLogger("lava.gateway")
+
+MASTER_SERVICES = ("/lava.v1.JobService/", "/lava.v1.ClusterService/")
+LOCAL_PREFIX = "/lava.local/"
+
+# A connection, the pipes of a task it starts, and as much again for all other files of the agent.
+DESCRIPTORS_EACH = 10
+DESCRIPTORS_WANTED = 65536
+# Commands that connect at once wait here; beyond that connecting fails. The kernel may allow fewer.
+BACKLOG = 4096
+
+# Error texts of gRPC's library for connections that cannot be made or have broken.
+_LIBRARY_PHRASES = (
+    *("failed to connect", "Failed to connect", "Socket closed", "Cancelling all calls", "keepalive", "ping timeout"),
+    *("Connection reset", "Connection refused", "Broken pipe", "timed out", "No route to host", "unreachable"),
+    *("GOAWAY", "Stream removed", "recvmsg", "sendmsg", "End of TCP stream", "andshake", "Endpoint", "transport"),
+    *("ipv4:", "ipv6:", "http2"),
+)
+
+LocalMethod = Callable[[Call], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of the local socket; in the hundreds, since one launch agent of an MPI is one connection and one call."""
+
+    connections: int = 4096
+    connections_per_user: int = 1024
+    refusals: int = 64  # connections being refused with a sentence; further ones are closed at once
+    calls_per_connection: int = 2048
+    calls_per_user: int = 4096
+    waiting_bytes: int = 512 << 20
+    waiting_bytes_per_user: int = 64 << 20
+    first_frame_s: float = 10.0  # wait for the first frame of a new connection
+    half_frame_s: float = 30.0  # wait for the rest of a frame after its header
+    idle_s: float = 600.0  # between calls
+    master_s: float = 4.0  # time to reach the master
+    first_answer_s: float = 60.0  # time for the master's answer to a plain call
+
+
+class Gateway:
+    """Server of the local socket.
+
+    ``channel()`` is the gRPC channel to the present master, best one of its own: bulk answers must not delay the
+    agent's session. ``address()`` names that master in messages. ``methods`` are the local methods under
+    ``/lava.local/``, by full name.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        channel: Callable[[], grpc.aio.Channel],
+        address: Callable[[], str],
+        methods: Mapping[str, LocalMethod],
+        names: UserNames | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.path = path
+        self.limits = limits or Limits()
+        self.budget = ByteBudget(self.limits.waiting_bytes, self.limits.waiting_bytes_per_user)
+        self._channel = channel
+        self._address = address
+        self._methods = methods
+        self._names = names or UserNames()
+        self.is_stopping = False  # calls are cancelled because this agent ends, not because commands have left
+        self._connections: dict[asyncio.Task[None], int] = {}
+        self._by_user: defaultdict[int, int] = defaultdict(int)
+        self._calls_by_user: defaultdict[int, int] = defaultdict(int)
+        self._refusals: set[asyncio.Task[None]] = set()
+        self._acceptor: Acceptor | None = None
+        self._inode = 0
+        self._connections_max = self.limits.connections
+
+    async def start(self) -> None:
+        """Listen. The socket file of a killed agent is replaced in one step.
+
+        Raises:
+            OSError: the path cannot be used.
+        """
+        self._connections_max = min(self.limits.connections, descriptors() // DESCRIPTORS_EACH)
+        listener = listen(self.path)
+        self._inode = os.stat(self.path).st_ino
+        self._acceptor = Acceptor(listener, self._arrived)
+
+    async def stop(self) -> None:
+        """Close the socket and every connection; running calls are cancelled."""
+        self.is_stopping = True
+        if self._acceptor is not None:
+            self._acceptor.close()
+            self._acceptor = None
+        tasks = [*self._connections, *self._refusals]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._names.close()
+        with contextlib.suppress(FileNotFoundError):
+            if os.stat(self.path).st_ino == self._inode:
+                os.unlink(self.path)
+
+    def _arrived(self, connection: socket.socket) -> None:
+        """Serve a new connection, or refuse it: with a sentence unless too many are being refused."""
+        try:
+            pid, uid, gid = peer_credentials(connection)
+            self._check_room(uid)
+        except CallFailed as failure:
+            if len(self._refusals) >= self.limits.refusals:
+                connection.close()
+                return
+            refusal = asyncio.create_task(self._refuse(connection, failure))
+            self._refusals.add(refusal)
+            refusal.add_done_callback(self._refusals.discard)
+            return
+        task = asyncio.create_task(self._serve(connection, pid, uid, gid))
+        self._connections[task] = uid
+        self._by_user[uid] += 1
+        task.add_done_callback(self._left)
+
+    def _check_room(self, uid: int) -> None:
+        if len(self._connections) >= self._connections_max:
+            raise CallFailed(frames.RESOURCE_EXHAUSTED, "this host's agent has too many connections; try again later")
+        # With a low descriptor limit one user does not get them all.
+        if self._by_user.get(uid, 0) >= min(self.limits.connections_per_user, (self._connections_max + 1) // 2):
+            text = f"uid {uid} has {self._by_user[uid]} connections to this host's agent, which is the limit"
+            raise CallFailed(frames.RESOURCE_EXHAUSTED, text)
+
+    def _left(self, task: asyncio.Task[None]) -> None:
+        uid = self._connections.pop(task)
+        self._by_user[uid] -= 1
+        if not self._by_user[uid]:
+            del self._by_user[uid]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            LOG.error("connection broke uid=%d", uid, exc_info=error)
+
+    async def _serve(self, connection: socket.socket, pid: int, uid: int, gid: int) -> None:
+        reader, writer = await asyncio.open_unix_connection(sock=connection)
+        try:
+            caller = Caller(await self._names.name(uid), uid, gid, pid)
+            await Connection(self, caller, reader, writer).serve()
+        except CallFailed as failure:
+            await self._say(reader, writer, failure)
+        finally:
+            writer.close()
+
+    async def _refuse(self, connection: socket.socket, failure: CallFailed) -> None:
+        reader, writer = await asyncio.open_unix_connection(sock=connection)
+        try:
+            await self._say(reader, writer, failure)
+        finally:
+            writer.close()
+
+    def count_call(self, uid: int) -> None:
+        """Count a call of this user: each costs memory here and in the master.
+
+        Raises:
+            FrameError: the user has too many.
+        """
+        if self._calls_by_user[uid] >= self.limits.calls_per_user:
+            raise frames.FrameError(f"uid {uid} has {self.limits.calls_per_user} calls under way, which is the limit")
+        self._calls_by_user[uid] += 1
+
+    def call_ended(self, uid: int) -> None:
+        """Uncount a call."""
+        self._calls_by_user[uid] -= 1
+        if not self._calls_by_user[uid]:
+            del self._calls_by_user[uid]
+
+    async def _say(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, failure: CallFailed) -> None:
+        """Answer the first call of a refused connection, so that the command can say why."""
+        with contextlib.suppress(TimeoutError, OSError, EOFError, frames.FrameError):
+            async with asyncio.timeout(1.0):
+                call, _, _ = frames.unpack_header(await reader.readexactly(frames.HEADER.size))
+                writer.write(frames.pack(call, frames.END, frames.pack_end(failure.status, failure.text)))
+                await writer.drain()
+
+    async def answer(self, call: Call, plain: bool) -> None:
+        """Run one call to its END. ``plain``: it has one request, so the master's answer is due soon."""
+        status, text = frames.OK, ""
+        try:
+            if call.method.startswith(LOCAL_PREFIX):
+                await self._local(call)
+            else:
+                await self._forward(call, plain)
+        except CallFailed as failure:
+            status, text = failure.status, failure.text
+        except ConnectionError:
+            LOG.debug("caller gone method=%s user=%s", call.method, call.caller.user)
+            return
+        except Exception:
+            LOG.exception("call failed method=%s user=%s", call.method, call.caller.user)
+            status, text = frames.INTERNAL, "this host's agent met an error of its own; its log has the details"
+        await call.end(status, text)
+
+    async def _local(self, call: Call) -> None:
+        method = self._methods.get(call.method)
+        if method is None:
+            raise CallFailed(frames.UNIMPLEMENTED, f"this host's agent knows no method {call.method}")
+        await method(call)
+
+    async def _forward(self, call: Call, plain: bool) -> None:
+        if not call.method.startswith(MASTER_SERVICES):
+            raise CallFailed(frames.PERMISSION_DENIED, f"{call.method} is not for users")
+        channel = await self.master()
+        try:
+            await (self._forward_plain if plain else self._forward_stream)(channel, call)
+        except grpc.aio.AioRpcError as error:
+            raise self.failure(error) from None
+
+    async def master(self) -> grpc.aio.Channel:
+        """Return the channel to the master once it is connected.
+
+        Raises:
+            CallFailed: UNAVAILABLE, the master cannot be reached.
+        """
+        channel = self._channel()
+        try:
+            async with asyncio.timeout(self.limits.master_s):
+                state = channel.get_state(try_to_connect=True)
+                while state is not grpc.ChannelConnectivity.READY:
+                    await channel.wait_for_state_change(state)
+                    state = channel.get_state(try_to_connect=True)
+        except TimeoutError:
+            raise CallFailed(frames.UNAVAILABLE, f"the master at {self._address()} cannot be reached") from None
+        return channel
+
+    def failure(self, error: grpc.aio.AioRpcError) -> CallFailed:
+        """Convert an error of the master or the network to a sentence for users."""
+        code = error.code()
+        if code is grpc.StatusCode.UNAVAILABLE and not said_by_peer(error):
+            return CallFailed(frames.UNAVAILABLE, f"the connection to the master at {self._address()} was lost")
+        return CallFailed(code.value[0], error.details() or code.name.lower().replace("_", " "))
+
+    async def _forward_plain(self, channel: grpc.aio.Channel, call: Call) -> None:
+        request = await call.receive() or b""
+        method = channel.unary_stream(call.method, request_serializer=None, response_deserializer=None)
+        answers = method(request, metadata=call.caller.metadata())
+        try:
+            replies = aiter(answers)
+            async with asyncio.timeout(self.limits.first_answer_s):
+                message = await anext(replies, None)
+            while message is not None:
+                await call.send(message)
+                message = await anext(replies, None)
+        except TimeoutError:
+            text = f"the master at {self._address()} did not answer within {self.limits.first_answer_s:.0f} seconds"
+            raise CallFailed(frames.DEADLINE_EXCEEDED, text) from None
+        finally:
+            answers.cancel()
+
+    async def _forward_stream(self, channel: grpc.aio.Channel, call: Call) -> None:
+        method = channel.stream_stream(call.method, request_serializer=None, response_deserializer=None)
+        await relay(method(None, metadata=call.caller.metadata()), call)
+
+
+class Connection:
+    """One connected command and its calls."""
+
+    def __init__(
+        self, gateway: Gateway, caller: Caller, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._gateway = gateway
+        self._caller = caller
+        self._reader = reader
+        self._writer = writer
+        self._write_turn = asyncio.Lock()
+        self._calls: dict[int, tuple[Call, asyncio.Task[None]]] = {}
+        self._seen = False
+        self._at_close: dict[bytes, Callable[[], None]] = {}
+
+    async def serve(self) -> None:
+        """Read frames until the command leaves or breaks the protocol."""
+        try:
+            while True:
+                await self._frame()
+        except (EOFError, ConnectionError, TimeoutError):
+            LOG.debug("connection ended user=%s", self._caller.user)
+        except frames.FrameError as error:
+            LOG.warning("connection refused user=%s pid=%d reason=%r", self._caller.user, self._caller.pid, str(error))
+        finally:
+            await self._abandon()
+
+    async def _frame(self) -> None:
+        async with asyncio.timeout(self._patience()):
+            header = await self._reader.readexactly(frames.HEADER.size)
+        number, kind, length = frames.unpack_header(header)
+        self._seen = True
+        async with asyncio.timeout(self._gateway.limits.half_frame_s):
+            await self._gateway.budget.take(self._caller.uid, length)
+            kept = False
+            try:
+                payload = await self._reader.readexactly(length)
+                kept = self._handle(number, kind, payload)
+            finally:
+                if not kept:
+                    self._gateway.budget.give(self._caller.uid, length)
+
+    def _patience(self) -> float | None:
+        """Return the seconds within which the next frame must begin; None, without a bound, while a call is open."""
+        if self._calls:
+            return None
+        return self._gateway.limits.idle_s if self._seen else self._gateway.limits.first_frame_s
+
+    def _handle(self, number: int, kind: int, payload: bytes) -> bool:
+        """Handle one frame; return True if its bytes stay counted."""
+        if kind in (frames.CALL, frames.OPEN):
+            return self._open(number, kind == frames.CALL, payload)
+        entry = self._calls.get(number)
+        if entry is None:
+            return False  # of a call that has ended meanwhile
+        call, task = entry
+        match kind:
+            case frames.MESSAGE:
+                call.deliver(payload, len(payload))
+                return True
+            case frames.HALF_CLOSE:
+                call.half_close()
+            case frames.CANCEL:
+                task.cancel()
+            case frames.CREDIT:
+                call.credit(int.from_bytes(payload[:4], "little"))
+            case _:
+                raise frames.FrameError(f"a command may not send frames of kind {kind}")
+        return False
+
+    def _open(self, number: int, plain: bool, payload: bytes) -> bool:
+        method, message = frames.unpack_open(payload)
+        if number in self._calls:
+            raise frames.FrameError(f"call {number} is open already")
+        if len(self._calls) >= self._gateway.limits.calls_per_connection:
+            raise frames.FrameError("too many calls on one connection")
+        self._gateway.count_call(self._caller.uid)
+        call = Call(number, method, self._caller, self._write, self._gateway.budget)
+        call.at_close = self._at_close
+        call.deliver(message, len(payload))
+        if plain:
+            call.half_close()
+        task = asyncio.create_task(self._gateway.answer(call, plain))
+        self._calls[number] = (call, task)
+        task.add_done_callback(lambda done: self._ended(call, done))
+        return True
+
+    def _ended(self, call: Call, task: asyncio.Task[None]) -> None:
+        """End every call, also one cancelled before its first step."""
+        del self._calls[call.number]
+        self._gateway.call_ended(self._caller.uid)
+        call.drop()
+        if task.cancelled():
+            if not self._writer.is_closing():
+                self._writer.write(frames.pack(call.number, frames.END, frames.pack_end(frames.CANCELLED, "cancelled")))
+        elif (error := task.exception()) is not None and not isinstance(error, ConnectionError):
+            LOG.error("call broke method=%s user=%s", call.method, self._caller.user, exc_info=error)
+
+    async def _write(self, number: int, kind: int, payload: bytes) -> None:
+        async with self._write_turn:
+            if self._writer.is_closing():
+                raise ConnectionResetError("the command has gone")
+            self._writer.write(frames.pack(number, kind, payload))
+            await self._writer.drain()
+
+    async def _abandon(self) -> None:
+        """Cancel the calls of a command that has left, and with them what they started."""
+        self._writer.transport.abort()
+        tasks = [task for _, task in self._calls.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for act in [] if self._gateway.is_stopping else self._at_close.values():
+            act()
+
+
+async def relay(remote: "grpc.aio.StreamStreamCall[bytes, bytes]", call: Call) -> None:
+    """Relay messages between a command and a remote stream, both ways, until the remote ends it.
+
+    Raises:
+        AioRpcError: the remote, or the network, ended it with an error.
+    """
+
+    async def upward() -> None:
+        with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):  # the reader reports it
+            while (message := await call.receive()) is not None:
+                await remote.write(message)
+            await remote.done_writing()
+
+    sender = asyncio.create_task(upward())
+    try:
+        async for message in remote:
+            await call.send(message)
+    finally:
+        remote.cancel()
+        sender.cancel()
+        await asyncio.gather(sender, return_exceptions=True)
+
+
+def said_by_peer(error: grpc.aio.AioRpcError) -> bool:
+    """Return True if the peer sent this UNAVAILABLE, False if the library did for a broken connection.
+
+    The library gives no better sign than its text. A phrase missing here costs a user a clumsy sentence, no more.
+    """
+    text = error.details() or ""
+    return bool(text) and not any(phrase in text for phrase in _LIBRARY_PHRASES)
+
+
+def descriptors() -> int:
+    """Raise the soft limit of descriptors as far as it goes, and return it.
+
+    Jobs do not inherit it: the launcher, their ancestor, was started before.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = DESCRIPTORS_WANTED if hard == resource.RLIM_INFINITY else min(DESCRIPTORS_WANTED, hard)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return wanted
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return wanted
+
+
+def listen(path: str) -> socket.socket:
+    """Return a listening Unix socket at ``path``, open to every user, in a directory that every user may enter.
+
+    Raises:
+        OSError: the path is too long, taken by something else than a socket, or not writable.
+    """
+    parent = Path(path).parent
+    parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    if os.path.lexists(path) and not stat.S_ISSOCK(os.lstat(path).st_mode):
+        raise OSError(f"{path} exists and is not a socket")
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    temporary = f"{path}.new"
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        listener.bind(temporary)
+        os.chmod(temporary, 0o666)
+        listener.listen(BACKLOG)
+        os.rename(temporary, path)
+    except OSError as error:
+        listener.close()
+        raise OSError(f"cannot listen on {path}: {error}") from error
+    return listener

@@ -1,0 +1,253 @@
+"""Methods that a host's own agent answers on the local socket: start of tasks on a job's hosts, reading of its output.
+
+``/lava.local/Run``: the command sends TaskInput messages, the first with ``start`` (host and job key filled in), and
+gets TaskOutput messages. ``/lava.local/Peek``: one PeekRequest, answered with TailChunks. Invariants: a task is started
+only for the owner of an attempt that this host holds, only on a host of its allocation, under the attempt that is
+running now; output is read only with the master's ticket for this caller.
+"""
+
+import asyncio
+import functools
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator
+
+import grpc
+import grpc.aio
+from google.protobuf.message import DecodeError
+
+from agents.local_socket.callers import CallFailed
+from agents.local_socket.calls import Call
+from agents.local_socket.gateway import Gateway, LocalMethod, relay, said_by_peer
+from agents.peers import RUN_METHOD, TAIL_METHOD, PeerChannels, Peers
+from agents.ranks.interfaces import Attempts, HeldAttempt, HostPart
+from agents.ranks.tasks import converse
+from protos import frames
+from protos.agents_pb2 import TailChunk, TailRequest, TaskInput, TaskOutput, TaskStart
+from protos.common_pb2 import AttemptKey
+from protos.jobs_pb2 import PeekRequest, PeekTicketReply
+
+LOG = logging.getLogger("lava.gateway")
+
+RUN = "/lava.local/Run"
+PEEK = "/lava.local/Peek"
+# Connection number of a caller that has left: above all its earlier ones.
+NEWEST = 0xFFFFFFFF
+TELLING_MAX = 1024  # of one user at a time: ended commands not yet reported to their tasks' hosts
+AGAIN_FIRST_S, AGAIN_MAX_S = 0.2, 5.0
+# The other agent has heard it and does not know the job, or not this host: no retry.
+ANSWERS = (grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.NOT_FOUND)
+PEEK_TICKET_METHOD = "/lava.v1.JobService/PeekTicket"
+
+
+class LocalMethods:
+    """Methods and their dependencies; ``gateway`` is set once it exists, since each needs the other."""
+
+    def __init__(self, host: str, attempts: Attempts, peers: Peers, channels: PeerChannels) -> None:
+        self._host = host
+        self._attempts = attempts
+        self._peers = peers
+        self._channels = channels
+        self._telling: set[asyncio.Task[None]] = set()
+        self._telling_of: Counter[int] = Counter()  # number of them, by user
+        self.gateway: Gateway | None = None
+
+    def table(self) -> dict[str, LocalMethod]:
+        """Return the methods by full name, for ``Gateway``."""
+        return {RUN: self.run, PEEK: self.peek}
+
+    async def run(self, call: Call) -> None:
+        """Start a task on a host of the caller's job and relay its streams until it ends."""
+        try:
+            first = TaskInput.FromString(await call.receive() or b"")
+        except DecodeError:
+            raise CallFailed(frames.INVALID_ARGUMENT, "the request cannot be read") from None
+        held = self._held_by_caller(call, first.start.key)
+        part = find_host(held, first.start.host)
+        if part is None:
+            text = f"host {first.start.host or '(none)'} is not in the allocation of job <{held.key[0]}>"
+            raise CallFailed(frames.PERMISSION_DENIED, text)
+        first.start.host = part.host
+        first.start.key.CopyFrom(AttemptKey(job=held.key[0], index=held.key[1], attempt=held.key[2]))
+        if part.host == self._host:
+            await self._run_here(call, held, first)
+        else:
+            await self._run_there(call, part, first)
+
+    def _held_by_caller(self, call: Call, key: AttemptKey) -> HeldAttempt:
+        held = self._attempts.find(key.job, key.index, key.attempt)
+        if held is None:
+            raise CallFailed(frames.NOT_FOUND, f"job <{key.job}> does not run on {self._host}")
+        if held.uid != call.caller.uid:
+            raise CallFailed(frames.PERMISSION_DENIED, f"job <{key.job}> belongs to another user")
+        return held
+
+    async def _run_here(self, call: Call, held: HeldAttempt, first: TaskInput) -> None:
+        async def inputs() -> AsyncIterator[TaskInput]:
+            while (message := await call.receive()) is not None:
+                yield TaskInput.FromString(message)
+
+        async def send(output: TaskOutput) -> None:
+            await call.send(output.SerializeToString())
+
+        try:
+            await converse(self._attempts, held, first.start, inputs(), send, self._callers_go)
+        except DecodeError:
+            raise CallFailed(frames.INVALID_ARGUMENT, "a message of the caller cannot be read") from None
+
+    def _callers_go(self) -> bool:
+        """Return True if a call is cancelled because its command has ended."""
+        return self.gateway is not None and not self.gateway.is_stopping
+
+    async def _run_there(self, call: Call, part: HostPart, first: TaskInput) -> None:
+        token = first.start.token
+        if token:
+            call.at_close[token] = lambda: self._tell_gone(call.caller.uid, part, first.start)
+        await self._pass_on(call, part, first)
+        call.at_close.pop(token, None)
+
+    def _tell_gone(self, uid: int, part: HostPart, start: TaskStart) -> None:
+        """Tell the task's host that its caller has ended, so that it need not wait for it.
+
+        Beyond a number for each user the other tasks wait as if their caller's host were lost.
+        """
+        if self._telling_of[uid] >= TELLING_MAX:
+            LOG.warning("event=gone_not_told host=%s job=%d reason='too many of its user's'", part.host, start.key.job)
+            return
+        telling = asyncio.create_task(self._say_gone(part, TaskStart(key=start.key, host=part.host, token=start.token)))
+        self._telling.add(telling)
+        self._telling_of[uid] += 1
+        telling.add_done_callback(functools.partial(self._told, uid))
+
+    def _told(self, uid: int, telling: "asyncio.Task[None]") -> None:
+        self._telling.discard(telling)
+        self._telling_of[uid] -= 1
+        if not self._telling_of[uid]:
+            del self._telling_of[uid]
+
+    async def _say_gone(self, part: HostPart, start: TaskStart) -> None:
+        start.gone, start.connection = True, NEWEST
+        pause_s = AGAIN_FIRST_S
+        give_up_at = asyncio.get_running_loop().time() + self._attempts.patience_s
+        while asyncio.get_running_loop().time() < give_up_at:
+            try:
+                async with self._channels.to(part.host, part.address) as channel:
+                    run = channel.stream_stream(
+                        RUN_METHOD,
+                        request_serializer=TaskInput.SerializeToString,
+                        response_deserializer=TaskOutput.FromString,
+                    )
+                    async for _ in run(iter([TaskInput(start=start)])):
+                        continue
+            except (CallFailed, grpc.aio.AioRpcError) as error:
+                LOG.info("event=gone_not_told host=%s job=%d reason=%r", part.host, start.key.job, str(error))
+                if isinstance(error, grpc.aio.AioRpcError) and error.code() in ANSWERS:
+                    return
+                await asyncio.sleep(pause_s)
+                pause_s = min(AGAIN_MAX_S, 2 * pause_s)
+            else:
+                return
+
+    async def close(self) -> None:
+        """End background work."""
+        for telling in list(self._telling):
+            telling.cancel()
+        await asyncio.gather(*self._telling, return_exceptions=True)
+
+    async def _pass_on(self, call: Call, part: HostPart, first: TaskInput) -> None:
+        async with self._channels.to(part.host, part.address) as channel:
+            remote = channel.stream_stream(RUN_METHOD, request_serializer=None, response_deserializer=None)(None)
+            try:
+                await remote.write(first.SerializeToString())
+                await relay(remote, call)
+            except grpc.aio.AioRpcError as error:
+                raise _peer_failure(error, part.host) from None
+            finally:
+                remote.cancel()
+
+    async def peek(self, call: Call) -> None:
+        """Send the output of a job, from the agent of its lead host, under the master's permission."""
+        try:
+            request = PeekRequest.FromString(await call.receive() or b"")
+        except DecodeError:
+            raise CallFailed(frames.INVALID_ARGUMENT, "the request cannot be read") from None
+        leave = await self._ask_ticket(call, request)
+        if leave.error:
+            await call.send(TailChunk(error=leave.error).SerializeToString())
+            return
+        files = [False, True] if leave.has_error_file else [False]
+        requests = [self._tail_request(request, leave, error_file=error_file) for error_file in files]
+        if request.follow:
+            await self._follow(call, leave, requests)
+        else:
+            for tail in requests:
+                await self._tail(call, leave, tail)
+
+    async def _follow(self, call: Call, leave: PeekTicketReply, requests: list[TailRequest]) -> None:
+        tails = [asyncio.create_task(self._tail(call, leave, request)) for request in requests]
+        try:
+            await asyncio.gather(*tails)
+        finally:
+            for tail in tails:
+                tail.cancel()
+            await asyncio.gather(*tails, return_exceptions=True)
+
+    async def _ask_ticket(self, call: Call, request: PeekRequest) -> PeekTicketReply:
+        assert self.gateway is not None, "the assembly sets it before the socket listens"
+        channel = await self.gateway.master()
+        method = channel.unary_unary(
+            PEEK_TICKET_METHOD, request_serializer=None, response_deserializer=PeekTicketReply.FromString
+        )
+        try:
+            reply: PeekTicketReply = await method(
+                request.job.SerializeToString(),
+                metadata=call.caller.metadata(),
+                timeout=self.gateway.limits.first_answer_s,
+            )
+        except grpc.aio.AioRpcError as error:
+            raise self.gateway.failure(error) from None
+        return reply
+
+    @staticmethod
+    def _tail_request(request: PeekRequest, leave: PeekTicketReply, *, error_file: bool) -> TailRequest:
+        return TailRequest(
+            key=leave.key,
+            ticket=leave.ticket,
+            follow=request.follow,
+            error_file=error_file,
+            last_bytes=request.last_bytes,
+        )
+
+    async def _tail(self, call: Call, leave: PeekTicketReply, request: TailRequest) -> None:
+        if leave.host == self._host:
+            await self._peers.tail(request, lambda chunk: call.send(chunk.SerializeToString()))
+            return
+        async with self._channels.to(leave.host, leave.address) as channel:
+            answers = channel.unary_stream(TAIL_METHOD, request_serializer=None, response_deserializer=None)(
+                request.SerializeToString()
+            )
+            try:
+                async for message in answers:
+                    await call.send(message)
+            except grpc.aio.AioRpcError as error:
+                raise _peer_failure(error, leave.host) from None
+            finally:
+                answers.cancel()
+
+
+def find_host(held: HeldAttempt, name: str) -> HostPart | None:
+    """Return the host of the allocation named ``name``, with or without its domain."""
+    wanted = name.lower().rstrip(".")
+    parts = {part.host.lower(): part for part in held.allocation}
+    if wanted in parts:
+        return parts[wanted]
+    short = wanted.partition(".")[0]
+    matching = [part for host, part in parts.items() if short and host.partition(".")[0] == short]
+    return matching[0] if len(matching) == 1 else None
+
+
+def _peer_failure(error: grpc.aio.AioRpcError, host: str) -> CallFailed:
+    code = error.code()
+    if code is grpc.StatusCode.UNAVAILABLE and not said_by_peer(error):
+        return CallFailed(frames.UNAVAILABLE, f"the connection to the agent of {host} was lost")
+    return CallFailed(code.value[0], error.details() or f"the agent of {host} ended the call")

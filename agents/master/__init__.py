@@ -1,0 +1,1 @@
+"""Session with the master: enrolment, reports up, orders down."""

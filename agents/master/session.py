@@ -1,0 +1,331 @@
+"""Session with the master: hello, reports up, orders down, and reconnection without limit.
+
+Invariants: nothing that happens here affects jobs; a session opens with everything this host holds, so a report lost
+with the last session is in the next one's hello; a last report is repeated until the master says forget. Reports leave
+at once: on a busy host the pool reads its shepherds in batches, so their reports share messages.
+"""
+
+import asyncio
+import contextlib
+import errno
+import logging
+import random
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Protocol
+
+import grpc
+import grpc.aio
+
+from agents.attempts.ledger import Ledger, key_of
+from agents.attempts.order_executor import Keeper
+from agents.job_setup.preparation import Bounds
+from agents.shepherd.lease import own_clock
+from protos.agents_pb2 import Held, Hello, JobSpecBlob, JobUsage, Orders, Report, Reports, Welcome
+from protos.agents_pb2_grpc import AgentServiceStub
+from protos.cluster_pb2 import HostFacts, Load
+from protos.tls import TrustError
+from protos.wire import AGENT_MESSAGE_MAX, LATER_REPORTS, PROTOCOL, REPORTS_UNDERSTOOD, TASK_PATIENCE
+
+LOG = logging.getLogger("lava.session")
+
+BACKOFF_FIRST_S = 0.2
+BACKOFF_MAX_S = 5.0
+WELCOME_S = 60.0  # a master that waits for its administrator holds the welcome back
+REPEAT_S = 5.0
+REPEAT_HEARTBEATS = 10
+SYNC_S = 1.0
+LOAD_EVERY_S = 5.0
+LOAD_AT_LEAST_EVERY_S = 60.0
+USAGES_MAX = 10_000
+DETAILS_MAX = AGENT_MESSAGE_MAX // 2  # bytes of a detailed hello
+# Shortages of the machine that pass, by no fault of this agent.
+SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+
+
+class Sampler(Protocol):
+    """Source of this host's load."""
+
+    def sample(self) -> Load:
+        """Return the load now; may block for a while."""
+
+    def expect(self, names: tuple[str, ...]) -> None:
+        """Set the names of dynamic resources that the master wants; may block for a moment."""
+
+
+class SessionRefused(Exception):
+    """Refusal of this agent by the master; the text says why."""
+
+
+# A report that is written in the instant in which the stream ends meets an InvalidStateError.
+ENDINGS = (grpc.aio.AioRpcError, asyncio.InvalidStateError, TrustError, OSError, TimeoutError, SessionRefused)
+
+
+class Session:
+    """Session with the master, kept open by reconnecting.
+
+    ``dial`` makes a channel; ``significant(old, new)`` returns True if a change of load is to be reported.
+    """
+
+    def __init__(
+        self,
+        dial: Callable[[], Awaitable[grpc.aio.Channel]],
+        facts: HostFacts,
+        incarnation: int,
+        keeper: Keeper,
+        sampler: Sampler,
+        significant: Callable[[Load | None, Load], bool],
+    ) -> None:
+        self.welcome = Welcome(heartbeat_s=5.0)
+        self.connected = asyncio.Event()
+        self.on_welcome: Callable[[Welcome], None] = lambda welcome: None
+        self._dial = dial
+        self._facts = facts
+        self._incarnation = incarnation
+        self._keeper = keeper
+        self._sampler = sampler
+        self._expected: tuple[str, ...] = ()
+        self._significant = significant
+        self._reports: list[Report] = []
+        self._not_understood = frozenset(LATER_REPORTS)  # kinds that would end the session with an older master
+        self._usages: dict[tuple[int, int, int], JobUsage] = {}
+        self._load: Load | None = None
+        self._load_told: Load | None = None
+        self._load_told_at = 0.0
+        self._sequence = 0
+        self._something = asyncio.Event()
+        self._is_detailed = False  # the next hello has the details of all attempts
+        keeper.say = self.say
+        keeper.use = self.use
+
+    # -- messages to the master
+
+    def say(self, report: Report) -> None:
+        """Send a report with the next message."""
+        self._reports.append(report)
+        self._something.set()
+
+    def use(self, usage: JobUsage) -> None:
+        """Send a usage with the next message; a newer one of the same attempt replaces it."""
+        if len(self._usages) < USAGES_MAX:
+            self._usages[key_of(usage.key)] = usage
+
+    # -- connection
+
+    async def run(self) -> None:
+        """Stay connected, for ever.
+
+        Raises:
+            JournalError: the agent must end.
+        """
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._watch_load())
+            group.create_task(self._sync_logs())
+            group.create_task(self._stay_connected())
+
+    async def _stay_connected(self) -> None:
+        pause_s = BACKOFF_FIRST_S
+        while True:
+            try:
+                await self._one_session()
+            except ENDINGS as error:
+                LOG.warning("event=session_ended reason=%r", _reason(error))
+            if self.connected.is_set() or self._is_detailed:
+                pause_s = BACKOFF_FIRST_S
+            self.connected.clear()
+            # Jitter: a thousand agents must not reconnect in the same instant.
+            await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))
+            pause_s = min(BACKOFF_MAX_S, 2 * pause_s)
+
+    async def _one_session(self) -> None:
+        channel = await self._dial()
+        try:
+            call = AgentServiceStub(channel).Session()
+            self._sequence = 0
+            await call.write(self._hello())
+            async with asyncio.timeout(WELCOME_S):
+                await self._take_first(call)
+            LOG.info("event=session_began cluster=%s term=%d", self.welcome.cluster, self._keeper.ledger.term)
+            self.connected.set()
+            await self._converse(call)
+        finally:
+            await channel.close(None)
+
+    def _hello(self) -> Reports:
+        ledger = self._keeper.ledger
+        hello = Hello(
+            facts=self._facts,
+            protocol=PROTOCOL,
+            held=ledger.held(self._is_detailed),
+            highest_term=ledger.term,
+            incarnation=self._incarnation,
+            mark=ledger.mark,
+            is_detailed=self._is_detailed,
+        )
+        if self._is_detailed:
+            specs, ended = details(ledger, DETAILS_MAX - hello.ByteSize())
+            hello.specs.extend(specs)
+            hello.ended.extend(ended)
+        # All waiting reports are in there.
+        self._reports.clear()
+        self._load_told = None
+        self._is_detailed = False
+        for usage in self._keeper.newest_usages():
+            self.use(usage)
+        return self._numbered(Reports(hello=hello))
+
+    async def _take_first(self, call: "grpc.aio.StreamStreamCall[Reports, Orders]") -> None:
+        while True:
+            orders = await self._read(call)
+            if orders.HasField("welcome"):
+                self._take_welcome(orders.welcome)
+                await self._take(orders)
+                return
+            await self._take(orders)
+
+    def _take_welcome(self, welcome: Welcome) -> None:
+        if welcome.error:
+            self._is_detailed = welcome.wants_details
+            raise SessionRefused(welcome.error)
+        self.welcome = welcome
+        self.on_welcome(welcome)
+        self._expected = tuple(welcome.settings.get("LSF_RESOURCES", "").split())
+        preparation = self._keeper.preparation
+        preparation.cluster = welcome.cluster or preparation.cluster
+        preparation.bounds = Bounds.of(welcome.settings)
+        if welcome.terminate_interval_s:
+            preparation.intervals.terminate_s = welcome.terminate_interval_s
+        if welcome.usage_interval_s:
+            preparation.intervals.usage_s = welcome.usage_interval_s
+        if welcome.order_validity_s:
+            self._keeper.order_validity_s = welcome.order_validity_s
+        understood = welcome.settings.get(REPORTS_UNDERSTOOD, "").split()
+        self._not_understood = frozenset(LATER_REPORTS) - {*understood}
+        if TASK_PATIENCE in welcome.settings:
+            self._keeper.attempts.patience_s = float(welcome.settings[TASK_PATIENCE])
+
+    async def _converse(self, call: "grpc.aio.StreamStreamCall[Reports, Orders]") -> None:
+        """Run both directions until one of them fails."""
+        tasks = [
+            asyncio.create_task(work) for work in (self._read_orders(call), self._write_reports(call), self._repeat())
+        ]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            call.cancel()
+            for task in tasks:
+                task.cancel()
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
+
+    # -- messages from the master
+
+    async def _read(self, call: "grpc.aio.StreamStreamCall[Reports, Orders]") -> Orders:
+        orders = await call.read()
+        if not isinstance(orders, Orders):
+            raise SessionRefused(await call.details() or "the master ended the session")
+        return orders
+
+    async def _read_orders(self, call: "grpc.aio.StreamStreamCall[Reports, Orders]") -> None:
+        while True:
+            orders = await self._read(call)
+            if orders.HasField("welcome"):
+                self._take_welcome(orders.welcome)
+            await self._take(orders)
+
+    async def _take(self, orders: Orders) -> None:
+        # Shielded: orders in the journal must reach the shepherds, whatever happens to the connection meanwhile.
+        if not await asyncio.shield(self._keeper.take(orders)):
+            raise SessionRefused(f"orders of term {orders.term} came after those of term {self._keeper.ledger.term}")
+
+    # -- reports
+
+    async def _write_reports(self, call: "grpc.aio.StreamStreamCall[Reports, Orders]") -> None:
+        while True:
+            await self._wait_for_something()
+            await call.write(self._next_message())
+
+    async def _wait_for_something(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.welcome.heartbeat_s or 5.0):
+                await self._something.wait()
+
+    def _next_message(self) -> Reports:
+        reports = [one for one in self._reports if one.WhichOneof("what") not in self._not_understood]
+        message = Reports(reports=reports, usages=self._usages.values())
+        if self._load is not None:
+            message.load.CopyFrom(self._load)
+            self._load_told, self._load = self._load, None
+        self._reports.clear()
+        self._usages.clear()
+        self._something.clear()
+        return self._numbered(message)
+
+    def _numbered(self, message: Reports) -> Reports:
+        self._sequence += 1
+        message.sequence = self._sequence
+        message.sent_monotonic = own_clock()
+        return message
+
+    async def _repeat(self) -> None:
+        """Repeat reports that have not been acknowledged for a while."""
+        before: set[int] = set()
+        while True:
+            await asyncio.sleep(min(REPEAT_S, REPEAT_HEARTBEATS * (self.welcome.heartbeat_s or REPEAT_S)))
+            waiting = {id(report): report for report in self._keeper.ledger.unacknowledged()}
+            for number, report in waiting.items():
+                if number in before:
+                    self.say(report)
+            before = set(waiting)
+
+    async def _sync_logs(self) -> None:
+        while True:
+            await asyncio.sleep(SYNC_S)
+            with shortage_passes("sync_logs"):
+                await self._keeper.pool.sync_logs()
+
+    async def _watch_load(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            with shortage_passes("load"):
+                await asyncio.to_thread(self._sampler.expect, self._expected)
+                load = await asyncio.to_thread(self._sampler.sample)
+                told_long_ago = loop.time() - self._load_told_at > LOAD_AT_LEAST_EVERY_S
+                if told_long_ago or self._load_told is None or self._significant(self._load_told, load):
+                    self._load, self._load_told_at = load, loop.time()
+                    self._something.set()
+            await asyncio.sleep(LOAD_EVERY_S)
+
+
+def details(ledger: Ledger, room: int) -> tuple[list[JobSpecBlob], list[Held]]:
+    """Return a spec for each job here, and the newest ends with their jobs' specs, up to ``room`` bytes."""
+    specs = {entry.key[0]: entry.blob for entry in ledger.entries.values()}
+    room -= sum(blob.ByteSize() for blob in specs.values())
+    known, ended = {job: blob for (job, _), blob in ledger.specs.items()}, list[Held]()
+    for one in reversed(ledger.ended.values()):
+        job = one.key.job
+        new = {job: known[job]} if job in known and job not in specs else {}
+        room -= one.ByteSize() + sum(blob.ByteSize() for blob in new.values())
+        if room < 0:
+            break
+        specs |= new
+        ended.append(one)
+    return list(specs.values()), ended[::-1]
+
+
+@contextlib.contextmanager
+def shortage_passes(what: str) -> Iterator[None]:
+    """Skip periodic work this time if the machine lacks descriptors or memory for it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in SHORTAGES:
+            raise
+        LOG.warning("event=left_out work=%s reason=%r", what, str(error))
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, grpc.aio.AioRpcError):
+        return f"{error.code().name}: {error.details()}"
+    return str(error) or type(error).__name__

@@ -1,0 +1,600 @@
+"""One attempt on this host, from its order to its release: processes, limits, leftovers, and the record of its end.
+
+Invariants: nothing is started before the log has it; the end is recorded before it is reported; the attempt is over
+only when none of its processes is left; any failure becomes a report, never a dead shepherd. Everything is done in
+short steps, driven by orders, by `reaped` and by `tick`, so that no step waits.
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from resource import struct_rusage
+
+from agents.shepherd import controls, messages, mps
+from agents.shepherd.clock import KILL, LIMIT_REACHED, NEVER, NO_LIMITS, TERMINATE, RunClock, Termination
+from agents.shepherd.confinement.groups import confine
+from agents.shepherd.confinement.leftovers import Leftovers
+from agents.shepherd.controls import STOPPING, Commands, Control
+from agents.shepherd.ending import reasons
+from agents.shepherd.ending.others import Figures, OthersUsed
+from agents.shepherd.ending.report import with_hosts, write_report
+from agents.shepherd.lease import LeaseClock
+from agents.shepherd.messages import Finish, JobSetup, Key, Status, pack
+from agents.shepherd.process import processes, start
+from agents.shepherd.process.spawner import Spawner
+from agents.shepherd.process.start import UNUSABLE, HostFailure, StartFailure, Streams
+from agents.shepherd.tasks.kept import Host, KeptTasks, Order, Refusal
+from agents.shepherd.tasks.signals import TaskSignals
+from agents.shepherd.tools import Tools
+from agents.shepherd.usage import Meter
+from protos import endings
+from protos.failpoints import reach
+
+GRACE_S, FIRST_SAMPLE_S = 0.02, 1.0  # a job shorter than the first causes one report, not two
+FIRST_COUNT_S = 0.1  # processes are counted then, and after twice as long each time until the first sample
+# Time that a job's end waits for its last processes; then it is reported, and the slot stays taken until they are gone.
+GIVE_UP_S = 5.0
+POST_EXEC_MAX_S = 600.0
+RECORD_AGAIN_S = 5.0
+KILLED = int(signal.SIGKILL)  # as a wait status
+ABORT_EXIT = 99  # of a pre-execution command: the job must not be retried
+
+STAGING, HELD, PRE, RUNNING, ENDING, POST, OVER = "staging", "held", "pre", "running", "ending", "post", "over"
+
+
+class Work:
+    """Attempt held by this shepherd."""
+
+    def __init__(self, key: Key, setup: JobSetup, tools: Tools) -> None:
+        self.key = key
+        self.setup = setup
+        self.phase = STAGING
+        self.launched = False
+        self.pid = 0  # of the first process, for display
+        self.started = 0.0
+        self._tools = tools
+        self._spawner = Spawner(key, setup, tools.identity, tools.null)
+        self._has_command = setup.program is not None or bool(setup.companions)
+        self._meter = Meter(tools.confinement)
+        self._logged = False
+        self._deciding: set[int] = set()  # the attempt ends with the last of these
+        self._others: set[int] = set()  # or with the first of these that fails
+        self._helper = 0  # pre- or post-execution command
+        self._controls = {name: Control(number, command) for name, number, command in setup.controls}
+        self._commands = Commands()
+        self._tasks: dict[int, int] = {}  # process id -> serial
+        self._task_signals = TaskSignals(self._tasks, tools.confinement.members)
+        here = Host(
+            self._spawn_kept, self._task_signals.add, tools.watch, tools.has_agent, (setup.uid, setup.gid), tools.null
+        )
+        self.kept = KeptTasks(here)
+        self._streams: Streams | None = None
+        self._cwd = ""
+        self._status = 0
+        self._ended = 0.0
+        self._reason = ""
+        self._detail = ""
+        self._told = False
+        self._refusal = ""  # why nothing of it was started
+        self._leftovers = Leftovers(tools.confinement)
+        self._releasing = False
+        self._limits_version = 0
+        self._clock, self._lease = NO_LIMITS, LeaseClock(tools.lease, setup.lease_s)
+        self._termination = Termination(setup.terminate_interval_s)
+        self._announce_at = self._sample_at = self._kill_at = self._give_up_at = self._helper_until = NEVER
+        self._record_at = NEVER
+        self._count_at, self._count_after = NEVER, FIRST_COUNT_S
+        self._others_used = OthersUsed(setup.is_wide)
+        confine(tools.confinement, setup)
+
+    # -- orders of the agent
+
+    def stage(self, launch: bool) -> None:
+        """Set the attempt up, once; then launch, or report STAGED."""
+        self.launched = launch
+        if self.setup.mps:
+            self._attempt(self._start_mps)
+        else:
+            self._staged()
+
+    def _start_mps(self) -> None:
+        self._helper = self._spawner.mps_daemon()
+        self._helper_until = time.monotonic() + mps.START_S
+
+    def _mps_started(self, status: int) -> None:
+        if self._termination.next_at != NEVER:
+            self._end(KILLED)
+        elif status == 0:
+            self._staged()
+        else:
+            self._leftovers.kill()
+            self._refuse(f"the MPS control daemon {self.setup.mps[0]} did not start: wait status {status}")
+
+    def _staged(self) -> None:
+        self.phase = HELD
+        if self.launched:
+            self._start()
+        else:
+            self._send(messages.STAGED)
+
+    def launch(self) -> None:
+        """Start the job's processes on this host, if any."""
+        if self.launched:
+            return
+        self.launched = True
+        if self.phase == HELD:
+            self._start()
+
+    def _start(self) -> None:
+        if self._has_command:
+            self._attempt(self._start_pre_exec if self.setup.pre_exec else self._start_processes)
+
+    def task(self, serial: int, argv: tuple[bytes, ...], cwd: str, overlay: dict[bytes, bytes], fds: list[int]) -> None:
+        """Start a further task with the descriptors sent with the order."""
+        pid, error = 0, ""
+        try:
+            pid = self._spawn_task(serial, argv, cwd, overlay, fds)
+        except Refusal as refusal:
+            error = str(refusal)
+        self._send(messages.TASK_STARTED, serial, pid, error)
+
+    def _spawn_kept(self, serial: int, order: Order, fds: list[int]) -> int:
+        umask = None if order.umask < 0 else order.umask
+        return self._spawn_task(serial, order.argv, order.cwd, order.environment, fds, umask)
+
+    def _spawn_task(
+        self,
+        serial: int,
+        argv: tuple[bytes, ...],
+        cwd: str,
+        overlay: dict[bytes, bytes],
+        fds: list[int],
+        umask: int | None = None,
+    ) -> int:
+        """Start a process beside the job; the descriptors are closed."""
+        if self.phase not in (HELD, RUNNING):
+            for descriptor in fds:
+                os.close(descriptor)
+            raise Refusal("The job is ending on this host.")
+        try:
+            self._note_start()
+            pid = self._spawner.task(serial, argv, cwd, overlay, fds, umask)
+        except (StartFailure, HostFailure, OSError, *UNUSABLE) as failure:
+            raise Refusal(str(failure)) from None
+        self._tasks[pid] = serial
+        if self._sample_at == NEVER:  # on a host with only tasks they are all that is sampled
+            self._sample_at = time.monotonic() + FIRST_SAMPLE_S
+        return pid
+
+    def signal(self, number: int, reason: str, serial: int, causes: int = 0) -> None:
+        """Signal the job (0: end it), or one of its tasks. ``causes``: LSF's bits of the suspension reasons."""
+        if serial:
+            self._task_signals.add(number, serial)
+        elif self.phase in (STAGING, HELD, PRE, RUNNING):
+            if number == 0:
+                self._end_as_configured(TERMINATE, reason)
+            elif number == signal.SIGKILL:
+                self.terminate(KILL, reason)
+            else:
+                self._signal_as_configured(number, causes)
+                # An ordinary signal may end the job or not: only if it does is it the reason.
+                self._reason = self._reason or (reason if number not in (*STOPPING, signal.SIGCONT) else "")
+
+    def count(self) -> None:
+        """Report the usage until now."""
+        self._send(messages.USED, tuple(self._meter.used_now()), self._limit_reached())
+
+    def counted(self, used: Figures, missing: tuple[str, ...], limit: str, *hosts: tuple[str, ...]) -> None:
+        """Take the usage of the job's other hosts, a limit reached there, and the hosts that the job has had."""
+        if hosts:
+            self.setup = with_hosts(self.setup, hosts[0], hosts[1])
+        self._others_used.take(used, missing)
+        self._reason = self._reason or limit
+
+    def release(self, why: str) -> None:
+        """Kill all that is left; the attempt is then over. A post-execution command may finish: its time is bounded."""
+        self._releasing = True
+        if self.phase in (STAGING, HELD, PRE, RUNNING):
+            if why == messages.TAKEN_DOWN and not self._reason:
+                self._reason, self._detail = endings.SHUT_DOWN
+            self._end(KILLED)
+        elif self._commands:
+            self._kill_at = time.monotonic()
+
+    def limit(self, version: int, run_limit_s: float, deadline: float, memory_limit_mib: int) -> None:
+        """Replace the limits, unless newer ones are in force."""
+        if version <= self._limits_version or self.phase not in (STAGING, HELD, PRE, RUNNING):
+            return
+        self._limits_version = version
+        self.setup = self.setup._replace(run_limit_s=run_limit_s, deadline=deadline, memory_limit_mib=memory_limit_mib)
+        try:
+            self._tools.confinement.limit_memory(memory_limit_mib)
+        except OSError as error:  # more is in use: the next sample ends the job
+            print(f"event=memory_limit_not_set key={self.key} error={error.strerror!r}", file=sys.stderr)
+        if self.phase == RUNNING:
+            self._clock.change(run_limit_s, deadline, time.monotonic(), time.time())
+
+    def terminate(self, signals: tuple[int, ...], reason: str) -> None:
+        """Start to end the job with these signals, the terminate interval between them."""
+        if self.phase in (STAGING, HELD, PRE, RUNNING) and self._termination.begin(signals, time.monotonic()):
+            self._reason = reason
+            self._signal_due(time.monotonic())
+
+    # -- timers and ends of processes
+
+    @property
+    def next_at(self) -> float:
+        """Monotonic time of the next `tick` with work."""
+        return min(
+            self._announce_at, self._sample_at, self._kill_at, self._give_up_at, self._helper_until,
+            self._termination.next_at, self._clock.next_at, self._commands.until, self._count_at, self._record_at,
+            self._task_signals.next_at, self.kept.next_at, self._lease.next_at, self._others_used.next_at,
+            self._tools.output.next_at,
+        )  # fmt: skip
+
+    @property
+    def busy(self) -> bool:
+        """True if processes are, or may be, alive."""
+        return self.phase != HELD or bool(self._tasks or self.setup.mps)
+
+    def reaped(self, pid: int, status: int, usage: struct_rusage) -> None:
+        """Handle the end of a child of the shepherd."""
+        self._meter.reaped(usage)
+        failure = self._tools.identity.late_failure(pid)
+        if failure:
+            self._detail = f"The job's program cannot be executed: {os.strerror(failure)}."
+        if pid in self._tasks:
+            if status and self.phase == HELD:  # before the job notices, and ends for that reason alone
+                self._tell_limit()
+            serial = self._tasks.pop(pid)
+            if not self.kept.ended(serial, status):
+                self._send(messages.TASK_ENDED, serial, status)
+        elif pid == self._helper:
+            self._helper_ended(status)
+        elif self._commands.ended(pid):
+            self._give_up_at = self._end_of_patience()
+        elif pid in self._deciding or pid in self._others:
+            self._deciding.discard(pid)
+            self._others.discard(pid)
+            if self.phase == RUNNING and (status or not self._deciding):
+                self._end(status)
+
+    def settle(self, children: bool) -> None:
+        """Continue the attempt's end after reaping; ``children``: True if the shepherd still has any."""
+        if self.phase != ENDING:
+            return
+        if children:
+            if not self._is_left_alone():
+                self._kill_leftovers()
+        elif self._waits_for_others():
+            self._kill_at = self._give_up_at = NEVER
+        elif self._post_exec_is_due():
+            self._attempt(self._start_post_exec)
+        else:
+            self._finish(released=True)
+
+    def tick(self, now: float) -> None:
+        """Carry out all due work."""
+        self.kept.tick(now)
+        if self._lease.has_ended(now):
+            self._fence()
+        if now >= self._announce_at:
+            self._announce()
+        if now >= self._count_at:
+            self._count(now)
+        if now >= self._sample_at:
+            self._sample(now)
+        if now >= self._clock.next_at and (reason := self._clock.reached(now)):
+            self._end_as_configured(LIMIT_REACHED, reason)
+        if now >= self._termination.next_at:
+            self._signal_due(now)
+        if now >= self._kill_at:
+            self._kill_leftovers()
+        if now >= self._give_up_at:
+            self._give_up_at = self._others_used.next_at if self._waits_for_others() else NEVER
+            if self._give_up_at == NEVER:
+                self._finish(released=False)
+        if now >= self._commands.until:
+            self._commands.kill()
+        if now >= self._helper_until:
+            self._helper_ended(KILLED)
+        if now >= self._record_at:
+            self._record_at = NEVER  # `settle` follows
+        self._tools.output.bound(now)
+        if now >= self._task_signals.next_at:
+            self._task_signals.send()
+
+    def status(self) -> bytes:
+        """Return the STATUS message of a held attempt."""
+        status = Status(
+            self.key, messages.PROTOCOL, os.getpid(), self.launched, self.pid, self.started, *self._descriptors()
+        )
+        return pack(messages.STATUS, *status)
+
+    # -- starting
+
+    def _send(self, kind: int, *fields: object) -> None:
+        self._tools.send(pack(kind, *self.key, *fields))
+
+    def _note_start(self) -> None:
+        if not self._logged:
+            self._tools.log.starting(self.key)
+            self._logged = True
+            reach("shepherd.before_spawn")
+
+    def _attempt(self, action: Callable[[], None]) -> None:
+        """Start something; on failure end the attempt with a sentence."""
+        try:
+            action()
+        except StartFailure as failure:
+            self._detail, self._reason = str(failure), failure.reason or self._reason
+            self._end(failure.status)
+        except UNUSABLE as error:
+            self._detail = f"The job cannot be started as it was submitted: {error}."
+            self._end(start.exit_status(126))
+        except HostFailure as failure:
+            self._refuse(str(failure))
+        except OSError as error:  # of a call that should not fail: the host is faulty
+            self._refuse(f"the job could not be started: {error.strerror}")
+
+    def _refuse(self, reason: str) -> None:
+        if self._deciding or self._others:
+            self._detail = reason
+            self._end(start.exit_status(126))
+            return
+        self._refusal = reason
+        self.phase = ENDING
+        self._finish(released=True)
+
+    def _start_processes(self) -> None:
+        self._note_start()
+        setup, tools = self.setup, self._tools
+        spooled = -1 if setup.output else tools.output.fresh(setup)
+        environment = self._spawner.environment()
+        self._spawner.as_user()
+        try:
+            self._cwd = start.enter(setup, self.key)
+            self._streams = streams = start.open_streams(setup, self.key, tools.null, spooled)
+            if setup.program is not None:
+                pid = start.spawn(tools.identity, setup, setup.program, environment, streams[:3])
+                self._deciding.add(pid)
+        finally:
+            tools.identity.back()
+            os.chdir("/")
+        reach("shepherd.after_spawn")
+        decide_themselves = setup.program is None
+        for companion in setup.companions:
+            environment_here = {**environment, **companion.environment}
+            pid = self._spawner.spawn(companion.program, environment_here, streams[:3], self._cwd)
+            (self._deciding if decide_themselves else self._others).add(pid)
+        self._running(min(self._deciding))
+
+    def _running(self, pid: int) -> None:
+        now, self.started = time.monotonic(), time.time()
+        self.phase, self.pid = RUNNING, pid
+        self._clock = RunClock(self.setup.run_limit_s, self.setup.deadline, now, self.started)
+        self._announce_at = now + GRACE_S
+        self._sample_at = now + FIRST_SAMPLE_S
+        self._count_at = now + FIRST_COUNT_S if self.setup.report is not None else NEVER
+
+    def _start_pre_exec(self) -> None:
+        self._note_start()
+        self._helper = self._spawner.shell(self.setup.pre_exec)
+        self.phase = PRE
+
+    def _post_exec_is_due(self) -> bool:
+        return bool(self.setup.post_exec and self.started and not self._told and not self._releasing)
+
+    def _start_post_exec(self) -> None:
+        """Start the post-execution command: the job's end is reported before it, its slot is released after it."""
+        self._finish(released=False)
+        if not self._told:
+            return
+        self._leftovers.allow_forks()
+        self.phase = POST
+        self._kill_at = self._give_up_at = NEVER
+        self._helper_until = time.monotonic() + POST_EXEC_MAX_S
+        self._helper = self._spawner.shell(self.setup.post_exec)
+
+    def _helper_ended(self, status: int) -> None:
+        self._helper, self._helper_until = 0, NEVER
+        if self.phase == STAGING:
+            self._mps_started(status)
+        elif self.phase == PRE:
+            self._after_pre_exec(status)
+        elif self.phase == POST:
+            self._end(self._status)
+
+    def _after_pre_exec(self, status: int) -> None:
+        if self._termination.next_at != NEVER:
+            self._end(status)
+        elif status == 0:
+            self._attempt(self._start_processes)
+        elif status == start.exit_status(ABORT_EXIT):
+            self._reason, self._detail = "TERM_PRE_EXEC_FAIL", "The pre-execution command asked to abort the job."
+            self._end(status)
+        else:
+            self._refuse(f"the pre-execution command ended with wait status {status}")
+
+    # -- while it runs
+
+    def _descriptors(self) -> tuple[int, int]:
+        return (-1, -1) if self._streams is None else self._streams.written
+
+    def _announce(self) -> None:
+        self._announce_at = NEVER
+        self._send(messages.STARTED, self.pid, self.started, *self._descriptors())
+
+    def _count(self, now: float) -> None:
+        """Count processes for the report of a job that ends before its first sample."""
+        self._meter.count()
+        self._count_at = now + self._count_after if 2 * self._count_after < FIRST_SAMPLE_S else NEVER
+        self._count_after *= 2
+
+    def _sample(self, now: float) -> None:
+        self._sample_at = now + self.setup.usage_interval_s
+        sample = self._meter.sample()
+        self._tools.send_optional(pack(messages.USAGE, *self.key, *sample, *self._meter.used()))
+        limit = self.setup.memory_limit_mib
+        if limit and (sample.memory_mib > limit or self._tools.confinement.oom_kills()):
+            self.terminate(KILL, "TERM_MEMLIMIT")
+            self._tell_limit()
+
+    def _limit_reached(self) -> str:
+        """Return a per-host limit that was reached here; empty for none."""
+        if self._reason == "TERM_MEMLIMIT":
+            return self._reason
+        return "TERM_MEMLIMIT" if self.setup.memory_limit_mib and self._tools.confinement.oom_kills() else ""
+
+    def _tell_limit(self) -> None:
+        """Report a limit if only tasks of the job run here, since the job's end is not decided on this host."""
+        if self.phase == HELD and (reason := self._limit_reached()):
+            self._send(messages.LIMIT_REACHED, reason)
+
+    def _signal_as_configured(self, number: int, causes: int) -> None:
+        """Suspend or resume the job by its queue's JOB_CONTROLS; send any other signal to the processes."""
+        now = time.monotonic()
+        if number in STOPPING:
+            self._clock.stop(now)
+        elif number == signal.SIGCONT:
+            self._clock.resume(now)
+        if not self._control(controls.kind_of(number), causes):
+            processes.send(self._tools.confinement.members(), number)
+
+    def _end_as_configured(self, signals: tuple[int, ...], reason: str) -> None:
+        """End the job by its queue's JOB_CONTROLS, which may take a while; without them by these signals."""
+        if self._termination.next_at != NEVER:
+            return
+        if self._control(controls.TERMINATE, 0):
+            self._termination.kill_at(self._patience_ends())
+            self._reason = reason
+            processes.send(self._tools.confinement.members(), signal.SIGCONT)
+        else:
+            self.terminate(signals, reason)
+
+    def _control(self, kind: str, causes: int) -> bool:
+        """Apply the queue's JOB_CONTROLS; return False if there is no such control or it fails."""
+        control, members = self._controls.get(kind), self._tools.confinement.members()
+        if control is None or self.phase in (STAGING, PRE) or not members:
+            return False
+        return self._commands.carry_out(control, members, causes, self._spawner, self._patience_ends())
+
+    def _patience_ends(self) -> float:
+        return time.monotonic() + controls.PATIENCE_INTERVALS * self.setup.terminate_interval_s
+
+    def _signal_due(self, now: float) -> None:
+        number = self._termination.due(now)
+        if number == signal.SIGKILL:
+            self._kill_leftovers()
+        elif number:
+            processes.send(self._tools.confinement.members(), number)
+            processes.send(self._tools.confinement.members(), signal.SIGCONT)
+
+    # -- ending
+
+    def _fence(self) -> None:
+        """Kill all that is left at once, without a command: the master may take the attempt for ended."""
+        if not (self._told or self._reason):
+            self._reason, self._detail = endings.FENCED
+        self._releasing = True
+        if self.phase == POST:
+            self._helper_ended(KILLED)
+        elif self.phase != ENDING:
+            self._end(KILLED)
+        self._kill_at = time.monotonic()
+
+    def _end(self, status: int) -> None:
+        self.phase = ENDING
+        if not self._told:
+            self._status, self._ended = status, time.time()
+        now = time.monotonic()
+        self._announce_at = self._sample_at = self._count_at = self._helper_until = NEVER
+        self._clock = NO_LIMITS
+        if self._termination.next_at != NEVER:
+            self._termination = Termination(self.setup.terminate_interval_s)
+        self._give_up_at = self._end_of_patience()
+        self._kill_at = NEVER if self._is_left_alone() else now  # unless `settle` comes first and finds nothing left
+
+    def _is_left_alone(self) -> bool:
+        """Return True if the leftovers of an ended job wait for the queue's terminate command."""
+        return bool(self._commands) and not self._releasing
+
+    def _end_of_patience(self) -> float:
+        """Return the time at which the job's end is reported even if something is left of it."""
+        if self.phase != ENDING or self._told or self._is_left_alone():
+            return NEVER
+        return time.monotonic() + GIVE_UP_S
+
+    def _kill_leftovers(self) -> None:
+        found = self._leftovers.kill()
+        if self.phase == HELD and not found:  # only tasks were here, and they are gone
+            self._kill_at = NEVER
+            self._leftovers.allow_forks()
+            return
+        self._kill_at = time.monotonic() + self._leftovers.pause_s()
+
+    def _waits_for_others(self) -> bool:
+        """Return True if the usage of the job's other hosts is still awaited; request it once nothing is left here."""
+        if self._told or self._releasing or not (self.launched and self._has_command and self.started):
+            return False
+        if self._others_used.ask(time.monotonic()):
+            self._send(messages.COUNT_OTHERS)
+        return self._others_used.is_awaited
+
+    def _finish(self, released: bool) -> None:
+        """Record and report the end; with ``released`` the attempt is over. A record that fails is retried."""
+        try:
+            self._tell(released)
+        except OSError as error:
+            print(f"event=end_not_recorded key={self.key} error={error.strerror!r}", file=sys.stderr)
+            self._record_at = time.monotonic() + RECORD_AGAIN_S
+        else:
+            if released or self._refusal:
+                self._close()
+
+    def _tell(self, released: bool) -> None:
+        """Record and send a refusal, an end or a release; OSError if the disk refuses."""
+        if self._refusal:
+            message = pack(messages.REFUSED, *self.key, self._refusal)
+            self._tools.log.append(message)
+            self._tools.send(message)
+        elif not self._told and self.launched and self._has_command:
+            self._tell_end(released)
+        elif released:
+            self._tell_release()
+
+    def _tell_release(self) -> None:
+        message = pack(messages.RELEASED, *self.key, *self._meter.used())
+        if self._logged and not self._told:  # only tasks ran here: no record of an end has their usage
+            self._tools.log.append(message)
+        self._tools.send(message)
+
+    def _tell_end(self, released: bool) -> None:
+        finish = self._summary(released)
+        message = pack(messages.FINISHED, *finish)
+        reach("shepherd.before_record")
+        self._tools.log.append(message)
+        self._told = True
+        write_report(self.setup, finish, self._cwd, self._streams)
+        self._tools.output.keep(self.key)
+        reach("shepherd.after_record")
+        self._tools.send(message)
+
+    def _summary(self, released: bool) -> Finish:
+        used, oom_kills = self._meter.used(), self._tools.confinement.oom_kills
+        self._reason = self._reason or reasons.of_end(self.setup, self._status, oom_kills)
+        return Finish(
+            *self.key, self._status, self._ended, used.cpu_s, used.memory_mib_max, used.memory_mib_mean,
+            used.processes_max, self._reason if self._status else "", self._detail, self.pid, self.started, released,
+            used.user_s, used.system_s, used.swap_mib_max, used.threads_max, used.seconds, *self._others_used.found(),
+        )  # fmt: skip
+
+    def _close(self) -> None:
+        self.phase = OVER
+        self._kill_at = self._give_up_at = self._record_at = NEVER
+        self.kept.close()
+        self._leftovers.allow_forks()
+        if self._streams is not None:
+            self._streams.close()

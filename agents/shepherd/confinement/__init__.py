@@ -1,0 +1,1 @@
+"""Confinement of an attempt: control groups, devices, CPUs and memory nodes."""

@@ -1,0 +1,1 @@
+"""The end of an attempt: reasons, usage of other hosts, the job report."""

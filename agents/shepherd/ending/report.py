@@ -1,0 +1,189 @@
+"""Job report at the end of an output file, in the form that tools of LSF users expect.
+
+Output goes straight to the file while the job runs, so the report comes after it. Times are local, as `ctime` writes
+them.
+"""
+
+import functools
+import os
+import sys
+import time
+from typing import Any, NamedTuple
+
+from agents.shepherd.messages import Finish, JobSetup, write_all
+from agents.shepherd.process.start import Streams, is_regular
+from protos import endings
+
+RULE = "-" * 60
+COMMAND_LINES_MAX = 50
+
+USAGE = """\
+    CPU time :                                   %.2f sec.
+    Max Memory :                                 %d MB
+    Average Memory :                             %.2f MB
+    Total Requested Memory :                     %s
+    Delta Memory :                               %s
+    Max Swap :                                   %s
+    Max Processes :                              %d
+    Max Threads :                                %d
+    Run time :                                   %.0f sec.
+    Turnaround time :                            %.0f sec.
+"""
+
+
+class Heading(NamedTuple):
+    """Fields of a report that do not depend on the job's end; prepared once by the agent."""
+
+    sender: str  # user@host
+    cluster: str
+    user: str
+    submit_host: str
+    submit_time: float
+    hosts: tuple[str, ...]  # as printed: "4*n001", "n002"
+    queue: str
+    home: str
+    command: str
+    memory_requested_mib: int
+    error_file: bool  # standard error went to a file of its own
+    given_up: tuple[str, ...] = ()  # hosts that the job released before its end
+
+
+class Ending(NamedTuple):
+    """Fields of a report about this end."""
+
+    label: str  # "12" or "12[3]"
+    name: str  # "sweep[3]" for an element
+    cwd: str
+    finish: Finish
+    error_path: str
+
+
+def render(heading: tuple[Any, ...], ending: Ending) -> bytes:
+    """Render the whole report, beginning with an empty line. ``heading`` has the fields of a `Heading`."""
+    finish = ending.finish
+    started, ended = _date(finish.started or finish.time), _date(finish.time)
+    name = ending.name
+    status = "Done" if finish.status == 0 else "Exited"
+    form, asked = _form(heading)
+    text = form % (
+        ending.label, name, status, name, started, ending.cwd, started, ended, ended, _result(finish),
+        *_usage(asked, ending),
+    )  # fmt: skip
+    if finish.missing:
+        text += f"\nNot counted in it: what was used on {', '.join(finish.missing)}, which did not answer in time.\n"
+    if asked.given_up:
+        text += f"\nNot counted in it: what was used on {', '.join(asked.given_up)}, given up before the job's end.\n"
+    if asked.error_file and ending.error_path:
+        text += f"\nPS:\n\nRead file <{ending.error_path}> for stderr output of this job.\n\n"
+    return text.encode("utf-8", "surrogateescape")
+
+
+def with_hosts(setup: JobSetup, hosts: tuple[str, ...], given_up: tuple[str, ...]) -> JobSetup:
+    """Return the setup of a job with these hosts in its report."""
+    if setup.report is None:
+        return setup
+    return setup._replace(report=Heading(*setup.report)._replace(hosts=hosts, given_up=given_up))
+
+
+def write_report(setup: JobSetup, finish: Finish, cwd: str, streams: Streams | None) -> None:
+    """Write the report at the end of the job's output file, if it has one and wants a report."""
+    if setup.report is None or streams is None or not streams.output_path or not is_regular(streams.output):
+        return
+    job, index, _ = finish.key
+    label, name = (f"{job}[{index}]", f"{setup.name}[{index}]") if index else (str(job), setup.name)
+    try:
+        write_all(streams.output, render(setup.report, Ending(label, name, cwd, finish, streams.error_path)))
+    except OSError as error:  # the user's disk is full: the end itself is recorded
+        print(f"event=report_not_written job={label} error={error.strerror!r}", file=sys.stderr)
+
+
+@functools.lru_cache(maxsize=4)
+def _form(fields: tuple[Any, ...]) -> tuple[str, Heading]:
+    """Format all fields known before the end: the same for all elements of an array."""
+    told = [_escaped(field) for field in fields]
+    heading = Heading._make(told)
+    where = f"in cluster <{heading.cluster}>"
+    first, *others = heading.hosts or ("",)
+    more = "".join(f"\n{' ' * 28}<{host}>" for host in others)
+    form = f"""
+{RULE}
+Sender: LSF System <{heading.sender}>
+Subject: Job %s: <%s> {where} %s
+
+Job <%s> was submitted from host <{heading.submit_host}> by user <{heading.user}> {where} at \
+{_date(heading.submit_time)}
+Job was executed on host(s) <{first}>, in queue <{heading.queue}>, as user <{heading.user}> {where} at %s{more}
+<{heading.home}> was used as the home directory.
+<%s> was used as the working directory.
+Started at %s
+Terminated at %s
+Results reported at %s
+
+Your job looked like:
+
+{RULE}
+# LSBATCH: User input
+{_head(heading.command)}
+{RULE}
+
+%s
+Resource usage summary:
+
+{USAGE}
+The output (if any) is above this job summary.
+
+"""
+    return form, Heading._make(fields)
+
+
+def _escaped(field: Any) -> Any:
+    if isinstance(field, tuple):
+        return tuple(map(_escaped, field))
+    return field.replace("%", "%%") if isinstance(field, str) else field
+
+
+def _result(finish: Finish) -> str:
+    lines = ""
+    if finish.reason:
+        lines = f"{endings.sentence(finish.reason)}\n"
+    if finish.detail:
+        lines += f"{finish.detail}\n"
+    if finish.status == 0:
+        return f"{lines}Successfully completed.\n"
+    if os.WIFSIGNALED(finish.status):
+        return f"{lines}Exited by signal {os.WTERMSIG(finish.status)}.\n"
+    return f"{lines}Exited with exit code {os.WEXITSTATUS(finish.status)}.\n"
+
+
+def _usage(heading: Heading, ending: Ending) -> tuple[float | int | str, ...]:
+    """Return the values of `USAGE`."""
+    finish, asked, used = ending.finish, heading.memory_requested_mib, ending.finish.whole
+    run_s = max(0.0, finish.time - finish.started) if finish.started else 0.0
+    return (
+        used.cpu_s,
+        used.memory_mib_max,
+        used.memory_mib_mean,
+        f"{asked:.2f} MB" if asked else "-",
+        f"{asked - used.memory_mib_max:.2f} MB" if asked else "-",
+        f"{used.swap_mib_max} MB" if used.swap_mib_max else "-",
+        used.processes_max,
+        used.threads_max,
+        run_s,
+        max(0.0, finish.time - heading.submit_time),
+    )
+
+
+def _head(command: str) -> str:
+    lines = command.split("\n", COMMAND_LINES_MAX)
+    if len(lines) > COMMAND_LINES_MAX:
+        lines[COMMAND_LINES_MAX] = "(... more ...)"
+    return "\n".join(lines)
+
+
+def _date(moment: float) -> str:
+    return _date_of_second(int(moment))
+
+
+@functools.lru_cache(maxsize=64)
+def _date_of_second(second: int) -> str:
+    return time.asctime(time.localtime(second))

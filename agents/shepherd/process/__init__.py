@@ -1,0 +1,1 @@
+"""Processes of an attempt: identity, descriptors, start."""

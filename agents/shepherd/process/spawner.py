@@ -1,0 +1,118 @@
+"""Start of one process of an attempt: its environment, user, directory and descriptors."""
+
+import os
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from agents.shepherd import mps
+from agents.shepherd.messages import JobSetup, Key, Program
+from agents.shepherd.process import start
+from agents.shepherd.process.identity import Identity
+from agents.shepherd.process.start import HostFailure, StartFailure
+
+
+class Spawner:
+    """Starter of one attempt's processes as its user, each with the same limits."""
+
+    def __init__(self, key: Key, setup: JobSetup, identity: Identity, null: int) -> None:
+        self._key = key
+        self._setup = setup
+        self._identity = identity
+        self._null = null  # /dev/null
+
+    def environment(self) -> dict[bytes, bytes]:
+        """Return the environment of every process of the attempt; variables of the attempt override the job's own."""
+        job, index, attempt = self._key
+        setup = self._setup
+        label = b"%d[%d]" % (job, index) if index else b"%d" % job
+        environment = {
+            **setup.environment,
+            **mps.variables(setup, self._key),
+            b"LSB_JOBINDEX": b"%d" % index,
+            b"LSB_BATCH_JID": label,
+            b"LAVA_JOB_KEY": b"%d.%d.%d" % self._key,
+            b"LS_JOBPID": b"%d" % os.getpid(),
+        }
+        if index:
+            environment[b"LSB_JOBNAME"] = f"{setup.name}[{index}]".encode("utf-8", "surrogateescape")
+        if attempt > 1:
+            environment[b"LSB_RESTART"] = b"Y"
+        if setup.output:
+            environment[b"LSB_OUTPUTFILE"] = os.fsencode(start.place(setup, setup.output, self._key))
+        if setup.error:
+            environment[b"LSB_ERRORFILE"] = os.fsencode(start.place(setup, setup.error, self._key))
+        if setup.output_dir:
+            environment[b"LSB_OUTDIR"] = os.fsencode(start.output_directory(setup, self._key))
+        if "%" in setup.cwd:
+            environment[b"LS_EXECCWD"] = os.fsencode(start.expand(setup.cwd, self._key))
+        return environment
+
+    def as_user(self) -> None:
+        """Open files as the job's user from now on, until the identity is restored."""
+        self._identity.open_files_as(self._setup.uid, self._setup.gid, self._setup.groups)
+
+    def spawn(
+        self,
+        program: Program,
+        environment: dict[bytes, bytes],
+        descriptors: tuple[int, ...],
+        cwd: str,
+        umask: int | None = None,
+    ) -> int:
+        """Start one process in a directory of the user's, with the job's umask or another; return its process id.
+
+        Raises:
+            StartFailure: the user's program, directory or limits do not let it start.
+            HostFailure: this host does not.
+            OSError: a call that should not fail did.
+        """
+        self.as_user()
+        try:
+            try:
+                os.chdir(cwd)
+            except OSError as error:
+                raise StartFailure(2, f"The directory {cwd} cannot be entered: {error.strerror}.") from None
+            os.umask(self._setup.umask if umask is None else umask)
+            return start.spawn(self._identity, self._setup, program, environment, descriptors)
+        finally:
+            self._identity.back()
+            os.chdir("/")  # never hold a user's directory: it could not be unmounted
+
+    def task(
+        self,
+        serial: int,
+        argv: tuple[bytes, ...],
+        cwd: str,
+        overlay: dict[bytes, bytes],
+        descriptors: list[int],
+        umask: int | None = None,
+    ) -> int:
+        """Start a further task beside the job, marked by its serial number; raises what `spawn` raises."""
+        words = tuple(os.fsdecode(word) for word in argv)
+        environment = {**self.environment(), **overlay, b"LAVA_TASK_SERIAL": b"%d" % serial}
+        path = words[0] if "/" in words[0] else start.find(words[0], environment.get(b"PATH", b""))
+        apart = start.set_apart(descriptors)
+        try:
+            where = cwd or start.expand(self._setup.cwd, self._key)
+            return self.spawn(Program(path, words), environment, tuple(apart), where, umask)
+        finally:
+            for descriptor in apart:
+                os.close(descriptor)
+
+    def mps_daemon(self) -> int:
+        """Start the MPS control daemon of the attempt.
+
+        Raises:
+            HostFailure: it can't be started, which is not the job's fault.
+        """
+        environment = {**self.environment(), b"CUDA_VISIBLE_DEVICES": os.fsencode(self._setup.mps[2])}
+        try:
+            return self.spawn(mps.program(self._setup), environment, (self._null,) * 3, "/")
+        except StartFailure as failure:
+            raise HostFailure(str(failure)) from None
+
+    def shell(self, command: str, variables: Mapping[bytes, bytes] = MappingProxyType({})) -> int:
+        """Start a command line around the job, with /dev/null as its streams."""
+        program = Program("/bin/sh", ("/bin/sh", "-c", command))
+        cwd = start.expand(self._setup.cwd, self._key) or self._setup.home or "/"
+        return self.spawn(program, {**self.environment(), **variables}, (self._null,) * 3, cwd)

@@ -1,0 +1,1 @@
+"""Tasks beside a job, which outlive the agent."""

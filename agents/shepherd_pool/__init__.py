@@ -1,0 +1,1 @@
+"""Pool of shepherds, and polling of their sockets."""
