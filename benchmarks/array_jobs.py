@@ -13,7 +13,7 @@ from benchmarks import submitting
 from benchmarks.figures import Figures, busy_cpu_s
 from benchmarks.personal import Personal, as_user, cluster, submitter
 from benchmarks.scratch import scratch
-from lavactl.connection import Connection
+from lavactl.wire.connection import Connection
 
 JOBS = 2000
 SLOTS = 64

@@ -9,7 +9,7 @@ from benchmarks import submitting
 from benchmarks.figures import Figures
 from benchmarks.personal import Personal, as_user, cluster, submitter
 from benchmarks.scratch import scratch
-from lavactl.connection import Connection
+from lavactl.wire.connection import Connection
 
 DISPATCHES = 60
 COMMANDS = 40

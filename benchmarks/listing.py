@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks import submitting
 from benchmarks.figures import Figures, percentile
 from benchmarks.personal import Personal, cluster
-from lavactl.connection import Connection
+from lavactl.wire.connection import Connection
 
 ELEMENTS = 100_000
 ALONE = 20

@@ -6,7 +6,7 @@ import time
 from benchmarks import submitting
 from benchmarks.figures import Figures, resident_mib
 from benchmarks.personal import Personal, cluster
-from lavactl.connection import Connection
+from lavactl.wire.connection import Connection
 from protos import jobs_pb2
 
 LISTED = 10_000

@@ -2,7 +2,7 @@
 
 import os
 
-from lavactl.connection import Connection
+from lavactl.wire.connection import Connection
 from protos import common_pb2, frames, jobs_pb2
 
 SUBMIT = "/lava.v1.JobService/Submit"

@@ -4,12 +4,12 @@ Invariants: every id is tried, and the exit code is 0 only if all succeeded; wit
 recently submitted job, with id 0 all that match; success goes to standard output, failure to standard error.
 """
 
-from lavactl import messages
 from lavactl.errors import FAILURE, CommandError
 from lavactl.jobrefs import key_text, read_ref
 from lavactl.options import Grammar, Options
-from lavactl.render import clean
-from lavactl.unknown import nothing_so_named, unknown_name
+from lavactl.text.render import clean
+from lavactl.text.unknown import nothing_so_named, unknown_name
+from lavactl.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

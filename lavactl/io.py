@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import BinaryIO
 
-    from lavactl.client import Client
+    from lavactl.wire.client import Client
 
 DEFAULT_WIDTH = 80
 
@@ -50,7 +50,7 @@ class Io:
         stdin, stdout, stderr: binary streams; ``print`` and ``error`` write text to the last two.
         raw_environ: NAME=VALUE entries; the process's own if not given.
         cwd: absolute path; the process's own, with $PWD preferred where it names the same directory, if not given.
-        client: an object with the methods of ``lavactl.client.Client``; made on the first use if not given.
+        client: an object with the methods of ``lavactl.wire.client.Client``; made on the first use if not given.
     """
 
     def __init__(
@@ -247,7 +247,7 @@ class Io:
     def client(self) -> "Client":
         """Connection to this host's agent, made on the first call."""
         if self._client is None:
-            from lavactl.client import Client
+            from lavactl.wire.client import Client
 
             self._client = Client(self)
         return self._client

@@ -1,8 +1,9 @@
 """Job ids as users type them: ``123``, ``"123[5]"``, ``"123[1-10:2,15]"``, ``0``."""
 
-from lavactl import messages, units
 from lavactl.errors import CommandError
 from lavactl.options import printable
+from lavactl.text import units
+from lavactl.wire import messages
 
 JOB_ID_MAX = 2**63 - 1
 

@@ -2,11 +2,11 @@
 
 import time
 
-from lavactl import units
 from lavactl.errors import CommandError
 from lavactl.options import Options, printable
-from lavactl.render import long_time
-from lavactl.unknown import unknown_users
+from lavactl.text import units
+from lavactl.text.render import long_time
+from lavactl.text.unknown import unknown_users
 from protos import cluster_pb2
 
 TYPE_CHECKING = False

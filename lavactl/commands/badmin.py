@@ -50,7 +50,7 @@ def main(argv: list[str], io: "Io") -> int:
 
 
 def _configuration(name: str, argv: list[str], io: "Io") -> int:
-    from lavactl import configuration
+    from lavactl.views import configuration
 
     options = Grammar(f"badmin {name}", USAGE, {"v": FLAG, "f": FLAG, "C": VALUE}).parse(argv)
     if options.words:
@@ -60,7 +60,7 @@ def _configuration(name: str, argv: list[str], io: "Io") -> int:
 
 
 def _show(name: str, argv: list[str], io: "Io") -> int:
-    from lavactl import master_status
+    from lavactl.views import master_status
 
     words = Grammar(f"badmin {name}", USAGE, {}).parse(argv).words
     if name == "showstatus":

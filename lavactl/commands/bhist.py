@@ -1,13 +1,13 @@
 """bhist: history of jobs and the time spent in each state, as far back as the store reaches."""
 
-from lavactl import messages
 from lavactl.control import NOTHING as NO_JOB
 from lavactl.errors import FAILURE
-from lavactl.job_details import Completion
-from lavactl.job_long import SEPARATOR, head, limits, submitted
 from lavactl.jobrefs import key_text, read_refs
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered
-from lavactl.render import clean, keep_tail, kept_output, long_time, wrap
+from lavactl.text.render import clean, keep_tail, kept_output, long_time, wrap
+from lavactl.views.job_details import Completion
+from lavactl.views.job_long import SEPARATOR, head, limits, submitted
+from lavactl.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

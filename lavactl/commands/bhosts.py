@@ -1,14 +1,14 @@
 """bhosts: the server hosts and their slot usage. Jobs are counted in slots, as in LSF."""
 
-from lavactl import resources
 from lavactl.errors import FAILURE
-from lavactl.gpu_long import gpu_long_text
-from lavactl.hosts import fetch_hosts, gpu_use, gpus_of, is_down, model_name
-from lavactl.load import HEADER_WITH_IO, load_columns
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered
-from lavactl.render import MISSING, clean, json_text, limit
-from lavactl.thresholds import bounds_of, threshold_lines
-from lavactl.units import size
+from lavactl.text.render import MISSING, clean, json_text, limit
+from lavactl.text.units import size
+from lavactl.views import resources
+from lavactl.views.gpu_long import gpu_long_text
+from lavactl.views.hosts import fetch_hosts, gpu_use, gpus_of, is_down, model_name
+from lavactl.views.load import HEADER_WITH_IO, load_columns
+from lavactl.views.thresholds import bounds_of, threshold_lines
 from protos import cluster_pb2
 
 TYPE_CHECKING = False
@@ -156,7 +156,7 @@ def gpu_rows(host: cluster_pb2.HostRecord) -> str:
 
 def show_fields(hosts: list[cluster_pb2.HostRecord], text: str, options: Options, io: "Io") -> None:
     """-o, as lines or as JSON."""
-    from lavactl.formats import read_format
+    from lavactl.text.formats import read_format
 
     form = read_format(text, {name: width for name, (width, _) in FIELDS.items()}, ALIASES)
     pairs = [(column, FIELDS[column.name][1]) for column in form.columns]

@@ -1,10 +1,11 @@
 """bjdepinfo: dependencies of a job: its parents or its children."""
 
-from lavactl import messages, units
 from lavactl.errors import FAILURE, CommandError
 from lavactl.jobrefs import key_text, read_ref, ref_text
 from lavactl.options import FLAG, VALUE, Grammar, answered, printable
-from lavactl.render import clean
+from lavactl.text import units
+from lavactl.text.render import clean
+from lavactl.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

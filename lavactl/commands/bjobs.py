@@ -4,12 +4,13 @@ Exit code: 0, also when no job was found; 255 when ids, or a name without wildca
 LSB_BJOBS_CONSISTENT_EXIT_CODE=Y makes it 255 whenever no job, or not every id, was found. 99 for an unknown -o field.
 """
 
-from lavactl import job_table, messages
 from lavactl.errors import FAILURE
-from lavactl.job_details import Completion
 from lavactl.jobrefs import read_refs, ref_text
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered
-from lavactl.unknown import nothing_so_named, unknown_name, where
+from lavactl.text.unknown import nothing_so_named, unknown_name, where
+from lavactl.views import job_table
+from lavactl.views.job_details import Completion
+from lavactl.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -253,8 +254,8 @@ def show_summary(listing: Listing) -> None:
 
 def show_long(listing: Listing) -> None:
     """-l and -UF."""
-    from lavactl.gpu_allocation import DevicesOfHosts, allocation_text
-    from lavactl.job_long import SEPARATOR, long_text
+    from lavactl.views.gpu_allocation import DevicesOfHosts, allocation_text
+    from lavactl.views.job_long import SEPARATOR, long_text
 
     io = listing.io
     now = io.now()
@@ -274,8 +275,8 @@ def show_long(listing: Listing) -> None:
 
 def show_fields(listing: Listing, text: str) -> None:
     """-o, as lines or as JSON."""
-    from lavactl import job_fields
-    from lavactl.formats import read_format
+    from lavactl.text.formats import read_format
+    from lavactl.views import job_fields
 
     form = read_format(text, job_fields.WIDTHS, job_fields.ALIASES)
     table = job_fields.FieldTable(form, short_hosts(listing.io), listing.io.now())
@@ -283,7 +284,7 @@ def show_fields(listing: Listing, text: str) -> None:
     pages = listing.pages(details=details, reasons=reasons, basic_too=True)
     if not listing.is_json:
         return write_rows(listing, form.header(), (table.lines(page) for page in pages))
-    from lavactl.render import json_text
+    from lavactl.text.render import json_text
 
     records = [table.record(job) for page in pages for job in page]
     records += [{"JOBID": ref_text(ref), "ERROR": not_found(ref)} for ref in listing.missing]

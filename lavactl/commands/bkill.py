@@ -1,9 +1,9 @@
 """bkill: terminate or signal jobs."""
 
-from lavactl import messages
 from lavactl.control import carry_out
 from lavactl.errors import CommandError
 from lavactl.options import FLAG, VALUE, Grammar, answered, printable
+from lavactl.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

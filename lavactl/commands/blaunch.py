@@ -7,19 +7,19 @@ command's own, with several tasks that of the first that failed.
 
 import os
 
-from lavactl.connection import LostError
 from lavactl.errors import CommandError, UsageError
 from lavactl.io import encode
-from lavactl.job_around import job_around
-from lavactl.messages import TaskStart
 from lavactl.options import answer_standard, printable
-from lavactl.task import Task
-from lavactl.tasks import Tasks, carried_environment, connect, places_of
+from lavactl.tasks.surrounding_job import job_around
+from lavactl.tasks.task import Task
+from lavactl.tasks.tasks import Tasks, carried_environment, connect, places_of
+from lavactl.wire.connection import LostError
+from lavactl.wire.messages import TaskStart
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lavactl.io import Io
-    from lavactl.job_around import JobKey
+    from lavactl.tasks.surrounding_job import JobKey
 
 USAGE = """\
 Usage: blaunch [-n] [-u host_file | -z "host ..." | host] [-use-login-shell | -no-shell] command [argument ...]

@@ -2,8 +2,8 @@
 
 from lavactl.errors import FAILURE, CommandError
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered
-from lavactl.render import MISSING, clean
-from lavactl.unknown import unknown_name
+from lavactl.text.render import MISSING, clean
+from lavactl.text.unknown import unknown_name
 from protos import cluster_pb2
 
 TYPE_CHECKING = False

@@ -1,7 +1,7 @@
 """bmgroup: host groups, compute units, and their members."""
 
-from lavactl.groups import show_groups
 from lavactl.options import FLAG, Grammar, answered
+from lavactl.views.groups import show_groups
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,10 +1,11 @@
 """bmod: change submission parameters of jobs. Options are those of bsub; with an n appended an option is reset."""
 
-from lavactl import job_options, messages, submission
 from lavactl.control import readable_refs, tell
 from lavactl.errors import FAILURE, CommandError
 from lavactl.jobrefs import ref_text
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered
+from lavactl.submit import job_options, submission
+from lavactl.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

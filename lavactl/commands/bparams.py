@@ -1,7 +1,7 @@
 """bparams: the parameters of the batch system."""
 
 from lavactl.options import FLAG, Grammar, answered
-from lavactl.render import clean
+from lavactl.text.render import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

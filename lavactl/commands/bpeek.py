@@ -1,10 +1,10 @@
 """bpeek: output of a running job so far; with -f also further output."""
 
-from lavactl import messages
 from lavactl.errors import FAILURE, CommandError
 from lavactl.jobrefs import read_ref
 from lavactl.options import FLAG, VALUE, Grammar, answered
-from lavactl.render import clean
+from lavactl.text.render import clean
+from lavactl.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from lavactl.errors import FAILURE, CommandError
 from lavactl.options import FLAG, VALUE, Grammar, answered, printable
-from lavactl.render import MISSING, clean, json_text
-from lavactl.thresholds import bounds_of, threshold_lines
-from lavactl.unknown import unknown_users
+from lavactl.text.render import MISSING, clean, json_text
+from lavactl.text.unknown import unknown_users
+from lavactl.views.thresholds import bounds_of, threshold_lines
 from protos import cluster_pb2
 
 TYPE_CHECKING = False
@@ -100,7 +100,7 @@ def main(argv: list[str], io: "Io") -> int:
 
 def show_fields(queues: list[cluster_pb2.QueueRecord], text: str, options: "Options", io: "Io") -> None:
     """-o, as lines or as JSON."""
-    from lavactl.formats import read_format
+    from lavactl.text.formats import read_format
 
     form = read_format(text, {name: width for name, (width, _) in FIELDS.items()}, ALIASES)
     pairs = [(column, FIELDS[column.name][1]) for column in form.columns]

@@ -1,8 +1,8 @@
 """brequeue: requeue jobs under their ids and in their queue positions; running ones are ended first."""
 
-from lavactl import messages
 from lavactl.control import carry_out
 from lavactl.options import FLAG, VALUE, Grammar, answered
+from lavactl.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,11 +1,11 @@
 """bresize: release hosts and slots of a running resizable job, or request its growth."""
 
-from lavactl import messages
 from lavactl.errors import FAILURE
 from lavactl.jobrefs import key_text, read_refs
 from lavactl.options import FLAG, VALUE, Grammar, answered, printable
-from lavactl.render import clean
-from lavactl.units import read_count
+from lavactl.text.render import clean
+from lavactl.text.units import read_count
+from lavactl.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 from lavactl.commands.blimits import show_configured
 from lavactl.errors import FAILURE
 from lavactl.options import FLAG, Grammar, Options, answered, printable
-from lavactl.render import MISSING, clean
-from lavactl.units import size
+from lavactl.text.render import MISSING, clean
+from lavactl.text.units import size
 from protos import cluster_pb2
 
 TYPE_CHECKING = False

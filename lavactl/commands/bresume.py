@@ -1,8 +1,8 @@
 """bresume: resume suspended jobs, release held ones."""
 
-from lavactl import messages
 from lavactl.control import carry_out
 from lavactl.options import VALUE, Grammar, answered
+from lavactl.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

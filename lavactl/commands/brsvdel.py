@@ -2,7 +2,7 @@
 
 from lavactl.errors import FAILURE, CommandError
 from lavactl.options import FLAG, Grammar, answered
-from lavactl.render import clean
+from lavactl.text.render import clean
 from protos import cluster_pb2
 
 TYPE_CHECKING = False

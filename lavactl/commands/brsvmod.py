@@ -2,7 +2,7 @@
 
 from lavactl import reserving
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered
-from lavactl.render import clean
+from lavactl.text.render import clean
 from protos import cluster_pb2
 
 TYPE_CHECKING = False

@@ -2,10 +2,10 @@
 
 import time
 
-from lavactl import planner
 from lavactl.errors import FAILURE
 from lavactl.options import FLAG, VALUE, Grammar, answered
-from lavactl.render import MISSING, clean
+from lavactl.text.render import MISSING, clean
+from lavactl.views import planner
 from protos import cluster_pb2
 
 TYPE_CHECKING = False

@@ -1,10 +1,11 @@
 """brun: force a pending job to start now, on hosts that an administrator names, regardless of limits and order."""
 
-from lavactl import messages, units
 from lavactl.control import tell
 from lavactl.errors import CommandError
 from lavactl.jobrefs import read_ref
 from lavactl.options import FLAG, VALUE, Grammar, answered, printable
+from lavactl.text import units
+from lavactl.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,8 +1,8 @@
 """bstop: suspend running jobs, hold pending ones."""
 
-from lavactl import messages
 from lavactl.control import carry_out
 from lavactl.options import FLAG, VALUE, Grammar, answered
+from lavactl.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ Exit code: 0 submitted, 255 not; with -K the job's own (126 if it ended without 
 import os
 import time
 
-from lavactl import messages
 from lavactl.errors import CommandError, UsageError
-from lavactl.exits import exit_code
 from lavactl.options import answered
-from lavactl.render import clean, kept_output
-from lavactl.submission import USAGE, Submission, read_submission
+from lavactl.submit.submission import USAGE, Submission, read_submission
+from lavactl.text.exits import exit_code
+from lavactl.text.render import clean, kept_output
+from lavactl.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

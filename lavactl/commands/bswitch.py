@@ -1,10 +1,10 @@
 """bswitch: move jobs to another queue; running ones stay on their hosts."""
 
-from lavactl import messages
 from lavactl.control import chosen_jobs, tell
 from lavactl.errors import FAILURE
 from lavactl.options import VALUE, Grammar, answered
-from lavactl.unknown import nothing_so_named, unknown_name
+from lavactl.text.unknown import nothing_so_named, unknown_name
+from lavactl.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

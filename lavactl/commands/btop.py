@@ -1,10 +1,11 @@
 """btop: move a pending job before the others of the same priority."""
 
-from lavactl import messages, units
 from lavactl.errors import FAILURE, CommandError
 from lavactl.jobrefs import read_ref, ref_text
 from lavactl.options import Grammar, answered, printable
-from lavactl.render import clean
+from lavactl.text import units
+from lavactl.text.render import clean
+from lavactl.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

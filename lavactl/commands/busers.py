@@ -2,7 +2,7 @@
 
 from lavactl.errors import FAILURE
 from lavactl.options import FLAG, Grammar, answered, printable
-from lavactl.render import MISSING, clean
+from lavactl.text.render import MISSING, clean
 from protos import cluster_pb2
 
 TYPE_CHECKING = False

@@ -1,11 +1,11 @@
 """lavactl certificates: list or revoke the host certificates of a cluster directory."""
 
-from lavactl.columns import minute, table
 from lavactl.errors import FAILURE, CommandError, UsageError
 from lavactl.io import Io
 from lavactl.options import VALUE, answer_standard, printable
 from lavactl.personal import directory as files
 from lavactl.personal.options import directory, parse, value
+from lavactl.text.columns import minute, table
 from protos.certificates import Certificate, Register
 from protos.tls import TrustError, check_host_name
 

@@ -3,7 +3,7 @@
 from lavactl.errors import UsageError
 from lavactl.io import Io
 from lavactl.options import FLAG, VALUE, answer_standard
-from lavactl.personal import life, record
+from lavactl.personal import state_file, up_down
 from lavactl.personal.options import parse, shell_directory
 from lavactl.personal.trust import check_directory
 
@@ -28,11 +28,11 @@ def main(argv: list[str], io: Io) -> int:
         raise UsageError(f"lavactl down: {options.words[0]!r} is not an option", USAGE)
     directory = shell_directory(options, io)
     check_directory(directory)
-    cluster = record.existing(directory)
-    with record.locked(directory):
-        note = life.take_down(directory, cluster)
+    cluster = state_file.existing(directory)
+    with state_file.locked(directory):
+        note = up_down.take_down(directory, cluster)
         if "-purge" in options:
-            life.purge(directory)
+            up_down.purge(directory)
     if note:
         io.error(note)
     io.print(f"The cluster in {directory} is {'gone' if '-purge' in options else 'down'}.")

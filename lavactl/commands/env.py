@@ -3,9 +3,9 @@
 from lavactl.errors import CommandError, UsageError
 from lavactl.io import Io
 from lavactl.options import VALUE, answer_standard
-from lavactl.personal import record
+from lavactl.personal import state_file
 from lavactl.personal.options import parse, shell_directory
-from lavactl.personal.toolbox import shell_word
+from lavactl.personal.path_dir import shell_word
 
 USAGE = """\
 Usage: eval "$(lavactl env [--dir D])"
@@ -24,7 +24,7 @@ def main(argv: list[str], io: Io) -> int:
     if options.words:
         raise UsageError(f"lavactl env: {options.words[0]!r} is not an option", USAGE)
     directory = shell_directory(options, io)
-    cluster = record.load(directory)
+    cluster = state_file.load(directory)
     if cluster is None:
         raise CommandError(f"There is no personal cluster in {directory}; make one with lavactl up --dir {directory}")
     if not cluster.commands.is_dir():
@@ -40,6 +40,6 @@ def main(argv: list[str], io: Io) -> int:
     }
     for name, text in values.items():
         io.print(f"export {name}={shell_word(text)}")
-    last = shell_word(str(record.own_commands(directory)))
+    last = shell_word(str(state_file.own_commands(directory)))
     io.print(f'export PATH={shell_word(commands)}"${{PATH:+:$PATH}}":{last}')
     return 0

@@ -6,20 +6,20 @@ the allocation, filling host after host; the failure of one rank ends all; the e
 failed.
 """
 
-from lavactl.connection import LostError
 from lavactl.errors import CommandError, UsageError
 from lavactl.io import encode
-from lavactl.job_around import job_around
-from lavactl.messages import TaskStart
 from lavactl.options import VALUE, Grammar, answer_standard
-from lavactl.pmi import Pmi, rank_environments
-from lavactl.task import Task
-from lavactl.tasks import Tasks, carried_environment, connect, places_of
+from lavactl.tasks.pmi import Pmi, rank_environments
+from lavactl.tasks.surrounding_job import job_around
+from lavactl.tasks.task import Task
+from lavactl.tasks.tasks import Tasks, carried_environment, connect, places_of
+from lavactl.wire.connection import LostError
+from lavactl.wire.messages import TaskStart
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lavactl.io import Io
-    from lavactl.job_around import JobKey
+    from lavactl.tasks.surrounding_job import JobKey
 
 USAGE = """\
 Usage: lavarun [-n ranks] program [argument ...]

@@ -31,7 +31,7 @@ def main(argv: list[str], io: "Io") -> int:
         raise UsageError(f"lsadmin {name}: lava has no LIM and no RES; lava-agent is a service of the host.", USAGE)
     if name not in ("ckconfig", "reconfig"):
         raise UsageError(f"lsadmin: {printable(name)}: no such subcommand", USAGE)
-    from lavactl import configuration
+    from lavactl.views import configuration
 
     options = Grammar(f"lsadmin {name}", USAGE, {"v": FLAG, "f": FLAG}).parse(rest)
     if options.words:

@@ -1,11 +1,11 @@
 """lshosts: static attributes of hosts: type, model, processors, memory, resources."""
 
-from lavactl import resources
 from lavactl.errors import FAILURE
-from lavactl.hosts import fetch_hosts, gpus_of, model_name
 from lavactl.options import FLAG, Grammar, answered
-from lavactl.render import clean
-from lavactl.units import size
+from lavactl.text.render import clean
+from lavactl.text.units import size
+from lavactl.views import resources
+from lavactl.views.hosts import fetch_hosts, gpus_of, model_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

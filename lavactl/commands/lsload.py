@@ -1,11 +1,11 @@
 """lsload: load indices of hosts."""
 
-from lavactl import resources
 from lavactl.errors import FAILURE
-from lavactl.hosts import GPU_MODES, fetch_hosts, gpus_of, is_down, model_name
-from lavactl.load import HEADER, HEADER_WITH_IO, load_columns
 from lavactl.options import FLAG, Grammar, answered
-from lavactl.units import size
+from lavactl.text.units import size
+from lavactl.views import resources
+from lavactl.views.hosts import GPU_MODES, fetch_hosts, gpus_of, is_down, model_name
+from lavactl.views.load import HEADER, HEADER_WITH_IO, load_columns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from lavactl.columns import minute, table
 from lavactl.errors import FAILURE, CommandError, UsageError
 from lavactl.io import Io
 from lavactl.options import VALUE, answer_standard, printable
 from lavactl.personal import directory as files
 from lavactl.personal.options import directory, parse, value
+from lavactl.text.columns import minute, table
 from protos import tickets
 from protos.certificates import Register
 from protos.tls import TrustError

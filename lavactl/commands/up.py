@@ -10,9 +10,10 @@ from pathlib import Path
 from lavactl.errors import CommandError, UsageError
 from lavactl.io import Io
 from lavactl.options import VALUE, Options, answer_standard
-from lavactl.personal import census, daemons, life, making, record, site_files, toolbox, trial
+from lavactl.personal import check_config, create, daemons, path_dir, site_files, state_file, up_down
 from lavactl.personal import directory as files
-from lavactl.personal.network import HOSTS_MAX
+from lavactl.personal.hosts import wait_hosts
+from lavactl.personal.hosts.network import HOSTS_MAX
 from lavactl.personal.options import directory as named_directory
 from lavactl.personal.options import number, own_directory, parse, value
 from lavactl.personal.trust import check_directory
@@ -49,11 +50,11 @@ def main(argv: list[str], io: Io) -> int:
     check_directory(directory)
     wishes = _wishes(options, io)
     files.check_database(wishes.database)
-    is_new = record.load(directory) is None
+    is_new = state_file.load(directory) is None
     if is_new and wishes.lsf_files is not None:
-        trial.check(wishes.lsf_files)
-    with _made(directory), record.locked(directory):
-        cluster = making.make(directory, wishes, io.user_name()) if is_new else record.existing(directory)
+        check_config.check(wishes.lsf_files)
+    with _made(directory), state_file.locked(directory):
+        cluster = create.make(directory, wishes, io.user_name()) if is_new else state_file.existing(directory)
         if not is_new:
             _say_what_is_ignored(options, cluster, io)
         elif wishes.lsf_files is not None:
@@ -64,9 +65,9 @@ def main(argv: list[str], io: Io) -> int:
     return 0
 
 
-def _wishes(options: Options, io: Io) -> making.Wishes:
+def _wishes(options: Options, io: Io) -> create.Wishes:
     source = value(options, "conf-from")
-    return making.Wishes(
+    return create.Wishes(
         hosts=number(options, "hosts", 1, HOSTS_MAX) or DEFAULT_HOSTS,
         slots=number(options, "slots", 1, SLOTS_MAX) or os.cpu_count() or 1,
         gpus=number(options, "simulate-gpus", 0, GPUS_MAX) or 0,
@@ -86,12 +87,12 @@ def _made(directory: Path) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        if is_new and record.load(directory) is None:
+        if is_new and state_file.load(directory) is None:
             shutil.rmtree(directory, ignore_errors=True)
         raise
 
 
-def _say_what_is_ignored(options: Options, cluster: record.Cluster, io: Io) -> None:
+def _say_what_is_ignored(options: Options, cluster: state_file.Cluster, io: Io) -> None:
     kept = {"hosts": len(cluster.hosts), "slots": cluster.slots, "simulate-gpus": cluster.gpus}
     for name, present in kept.items():
         given = value(options, name)
@@ -103,18 +104,18 @@ def _say_what_is_ignored(options: Options, cluster: record.Cluster, io: Io) -> N
         io.error("The cluster exists and keeps its configuration: --conf-from is ignored.")
 
 
-def _start(directory: Path, cluster: record.Cluster, io: Io) -> record.Cluster:
+def _start(directory: Path, cluster: state_file.Cluster, io: Io) -> state_file.Cluster:
     """Start the cluster; after a failure take it down again if it was entirely down before.
 
     A master that waits for its administrator is left running: what it asks for can then be done.
     """
-    ran_before = not set(daemons.all_names(cluster)) <= set(daemons.missing(cluster, record.Table(directory)))
+    ran_before = not set(daemons.all_names(cluster)) <= set(daemons.missing(cluster, state_file.Table(directory)))
     try:
-        cluster = life.bring_up(directory, cluster)
+        cluster = up_down.bring_up(directory, cluster)
         patience_s = HOSTS_READY_S + HOSTS_READY_S_PER_HOST * len(cluster.hosts)
         gone = daemons.removed(directory, cluster)
         everyone = (cluster.login, *(host for host in cluster.hosts if host not in gone))
-        census.wait_for_hosts(
+        wait_hosts.wait_for_hosts(
             cluster.socket(cluster.login),
             everyone,
             directory / "log",
@@ -122,22 +123,22 @@ def _start(directory: Path, cluster: record.Cluster, io: Io) -> record.Cluster:
             lambda: daemons.check_running(directory, cluster),
             lambda problem: io.error(f"{problem}\n{_where_to_type(directory)}"),
         )
-    except census.HeldUpError as error:
+    except wait_hosts.HeldUpError as error:
         raise CommandError(f"{error}\nThe cluster is left running.") from None
     except BaseException:
         if not ran_before:
-            life.take_down(directory, cluster)
+            up_down.take_down(directory, cluster)
         raise
     return cluster
 
 
 def _where_to_type(directory: Path) -> str:
     return (
-        f"Commands about its database take  --conf {toolbox.shell_word(str(directory))}  in other shells than its own."
+        f"Commands about its database take  --conf {path_dir.shell_word(str(directory))}  in other shells than its own."
     )
 
 
-def _describe(directory: Path, cluster: record.Cluster, io: Io) -> None:
+def _describe(directory: Path, cluster: state_file.Cluster, io: Io) -> None:
     gone = daemons.removed(directory, cluster)
     hosts = [host for host in cluster.hosts if host not in gone]
     noun = "host" if len(hosts) == 1 else "hosts"
@@ -146,10 +147,10 @@ def _describe(directory: Path, cluster: record.Cluster, io: Io) -> None:
     )
     if gone:
         io.print(f"Removed by badmin hremove: {' '.join(sorted(gone))}.")
-    if cluster.mode is record.Mode.LOOPBACK:
+    if cluster.mode is state_file.Mode.LOOPBACK:
         io.print(
             "Namespaces are closed here: its hosts are loopback addresses, and MPI over several hosts is left out."
         )
-    if os.geteuid() == 0 and (closed := toolbox.closed_to_others(cluster.commands / "bsub", Path(sys.executable))):
+    if os.geteuid() == 0 and (closed := path_dir.closed_to_others(cluster.commands / "bsub", Path(sys.executable))):
         io.print(f"Other users than root cannot use it: lava's programs are below {closed}, which is closed to them.")
-    io.print(f'To use it in this shell:  eval "$(lavactl env --dir {toolbox.shell_word(str(directory))})"')
+    io.print(f'To use it in this shell:  eval "$(lavactl env --dir {path_dir.shell_word(str(directory))})"')

@@ -9,12 +9,12 @@ import time
 from pathlib import Path
 
 from lavactl.errors import CommandError
-from lavactl.personal import cells, ground
-from lavactl.personal.door import Passage
+from lavactl.personal.hosts import cgroups, namespaces
+from lavactl.personal.hosts.namespace_exec import Passage
 from lavactl.personal.processes import Process, end, is_alive
 from lavactl.personal.readiness import Awaited, last_words, listen, wait_all
-from lavactl.personal.record import PEER_PORT, Cluster, Table
 from lavactl.personal.starting import clean_environment, confirm, program, start
+from lavactl.personal.state_file import PEER_PORT, Cluster, Table
 from protos.certificates import Register
 from protos.tls import TrustError, join_address
 
@@ -83,7 +83,7 @@ def start_all(directory: Path, cluster: Cluster, table: Table, names: list[str])
     try:
         for one in awaited:
             one.starting = start(one.name, _passage(directory, cluster, table, one))
-            ground.settle(table, one.name, one.starting)
+            namespaces.settle(table, one.name, one.starting)
         for one in awaited:
             if one.starting is not None:
                 confirm(one.starting)
@@ -99,7 +99,7 @@ def _notify_path(cluster: Cluster, name: str) -> Path:
 
 def _passage(directory: Path, cluster: Cluster, table: Table, one: Awaited) -> Passage:
     host = cluster.login if one.name == MASTER else one.name.removeprefix("agent ")
-    pid, kinds = ground.entrance(cluster, table, host)
+    pid, kinds = namespaces.entrance(cluster, table, host)
     argv = _master_argv(directory) if one.name == MASTER else _agent_argv(directory, cluster, host)
     environment = clean_environment() | {"NOTIFY_SOCKET": str(one.path)}
     environment |= {name: os.environ[name] for name in PASSED_ON if name in os.environ}
@@ -107,7 +107,7 @@ def _passage(directory: Path, cluster: Cluster, table: Table, one: Awaited) -> P
     if one.name != MASTER:
         environment |= {"LAVA_BINDIR": str(cluster.commands), "LAVA_ENVDIR": str(directory)}
         environment["LAVA_HOSTS_OF_MACHINE"] = str(len(cluster.hosts))
-        groups = cells.make(cluster.id, host)
+        groups = cgroups.make(cluster.id, host)
     return Passage(argv, environment, enter_pid=pid, enter=kinds, groups=groups, log=str(one.log))
 
 
@@ -158,8 +158,8 @@ def end_jobs(directory: Path, cluster: Cluster, table: Table, hosts: list[str]) 
         if state_path(directory, host).is_dir():
             argv = program("agents", "--shutdown", "--state", str(state_path(directory, host)))
             log = str(log_path(directory, agent_key(host)))
-            groups = cells.make(cluster.id, host)
-            pid, kinds = ground.entrance_if_open(cluster, table, host)
+            groups = cgroups.make(cluster.id, host)
+            pid, kinds = namespaces.entrance_if_open(cluster, table, host)
             passage = Passage(argv, clean_environment(), enter_pid=pid, enter=kinds, groups=groups, log=log)
             starting.append((host, start(f"The end of {host}", passage)))
     failed = []

@@ -7,7 +7,7 @@ from pathlib import Path
 from lavactl.errors import CommandError, UsageError
 from lavactl.io import Io
 from lavactl.options import FLAG, VALUE, Grammar, Options
-from lavactl.personal.record import RECORD
+from lavactl.personal.state_file import RECORD
 
 # Characters in the path that have a special meaning in lava.conf or in a database URL.
 _UNFIT = set('"?#%\\')

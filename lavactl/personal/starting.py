@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lavactl.errors import CommandError
-from lavactl.personal.door import Passage
+from lavactl.personal.hosts.namespace_exec import Passage
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # The directory of lavactl, agents, lavad and protos: the daemons run from the same installation as this command.
@@ -35,7 +35,13 @@ def start(what: str, passage: Passage) -> Starting:
     reader, writer = os.pipe()
     try:
         process = subprocess.Popen(
-            [sys.executable, "-S", "-m", "lavactl.personal.door", replace(passage, error_fd=writer).text()],
+            [
+                sys.executable,
+                "-S",
+                "-m",
+                "lavactl.personal.hosts.namespace_exec",
+                replace(passage, error_fd=writer).text(),
+            ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

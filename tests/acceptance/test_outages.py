@@ -22,7 +22,7 @@ SUBMIT = """
 import sys
 from lavactl.commands import bsub
 from lavactl.io import Io
-from lavactl.submission import read_submission
+from lavactl.submit.submission import read_submission
 submission = read_submission(sys.argv[2:], Io())
 submission.spec.run_limit_s = int(sys.argv[1])
 print(bsub.submit(submission, Io()).job)

@@ -18,7 +18,7 @@ from agents.local_socket.callers import UserNames
 from agents.local_socket.gateway import Gateway, Limits
 from agents.local_socket.local_methods import LocalMethods
 from agents.peers import PeerChannels, Peers
-from lavactl.connection import Connection
+from lavactl.wire.connection import Connection
 from protos import peektickets
 from protos.authority import Authority, key_pem, make_authority, make_key, make_request
 from protos.common_pb2 import HostShare

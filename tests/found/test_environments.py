@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lavactl.connection import Connection
+from lavactl.wire.connection import Connection
 from protos import jobs_pb2
 from tests.acceptance.personal import Cluster, a_cluster, wait_for
 

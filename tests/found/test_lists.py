@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lavactl.connection import Connection
+from lavactl.wire.connection import Connection
 from protos import common_pb2, jobs_pb2
 from tests.acceptance.personal import Cluster, wait_for
 

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from lavactl.connection import CallError, Connection
+from lavactl.wire.connection import CallError, Connection
 from protos import frames, jobs_pb2
 from tests.acceptance.personal import Cluster, wait_for
 
 # Submits with a given request id and prints the number of the job, or the refusal.
 SUBMIT = """\
 import os, sys
-from lavactl.connection import Connection
+from lavactl.wire.connection import Connection
 from protos import frames, jobs_pb2
 spec = jobs_pb2.JobSpec(command="true", hold=True, cwd="/", roles=[{}])
 item = jobs_pb2.SubmitItem(request_id=bytes.fromhex(sys.argv[1]), spec=spec, retry=len(sys.argv) > 2)

@@ -22,7 +22,7 @@ import os, sys
 from lavactl import messages
 from lavactl.commands import bsub
 from lavactl.io import Io
-from lavactl.submission import read_submission
+from lavactl.submit.submission import read_submission
 io = Io()
 spec = read_submission(["-H", "-o", "/dev/null", "true"], io).spec
 left = int(sys.argv[1])

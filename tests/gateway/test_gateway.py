@@ -14,7 +14,7 @@ import grpc
 import pytest
 
 from agents.local_socket.gateway import Limits
-from lavactl.connection import CallError, Connection, LostError
+from lavactl.wire.connection import CallError, Connection, LostError
 from protos import frames
 from protos.wire import CALLER_GID, CALLER_UID, CALLER_USER
 from tests.fakes.site import Site

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agents.ranks.output import OnlyForItsUser, OutputReader
-from lavactl.connection import CallError
+from lavactl.wire.connection import CallError
 from protos.agents_pb2 import TailChunk, TaskInput, TaskOutput
 from protos.authority import make_authority
 from protos.jobs_pb2 import PeekRequest

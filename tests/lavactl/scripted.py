@@ -12,7 +12,7 @@ from lavactl.main import run
 from protos import cluster_pb2, common_pb2, jobs_pb2
 
 if TYPE_CHECKING:
-    from lavactl.client import Client
+    from lavactl.wire.client import Client
 
 # Sat Nov 21 09:30:00 2026 UTC
 NOW = 1795253400.0

@@ -125,7 +125,7 @@ HEAVY = (
 @pytest.mark.parametrize("module", ["lavactl.commands.bsub", "lavactl.commands.bjobs", "lavactl.commands.bkill"])
 def test_import_budget(module: str) -> None:
     """spike-cli.md: start-up is imports; each of these costs milliseconds in every call."""
-    code = f"import sys, lavactl.main, {module}, lavactl.client; print(' '.join(sys.modules))"
+    code = f"import sys, lavactl.main, {module}, lavactl.wire.client; print(' '.join(sys.modules))"
     out = subprocess.run(
         [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r}); {code}"],
         capture_output=True, text=True, check=True,

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lavactl.job_table import HEADER
+from lavactl.views.job_table import HEADER
 from protos import cluster_pb2, common_pb2, jobs_pb2
 from tests.lavactl.scripted import Desk, a_job, at
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from lavactl.client import NOT_RESPONDING, TRIES, Client
-from lavactl.connection import Connection, LostError
 from lavactl.errors import CommandError
+from lavactl.wire.client import NOT_RESPONDING, TRIES, Client
+from lavactl.wire.connection import Connection, LostError
 from protos import common_pb2, frames, jobs_pb2
 from tests.lavactl.scripted import Desk, FixedIo
 

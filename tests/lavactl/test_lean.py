@@ -11,7 +11,7 @@ from google.protobuf.message import Message as RealMessage
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lavactl import lean, messages
+from lavactl.wire import lean, messages
 from protos import agents_pb2, common_pb2, jobs_pb2
 
 KINDS = {

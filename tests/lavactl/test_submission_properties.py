@@ -7,11 +7,12 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from lavactl import directives, job_options, units
 from lavactl.errors import CommandError
 from lavactl.jobrefs import read_ref, ref_text
 from lavactl.options import is_plainly_value
-from lavactl.submission import GRAMMAR, script_options
+from lavactl.submit import directives, job_options
+from lavactl.submit.submission import GRAMMAR, script_options
+from lavactl.text import units
 
 RANGES = st.lists(
     st.tuples(st.integers(1, 400), st.integers(0, 60), st.integers(1, 9)).map(lambda r: (r[0], r[0] + r[1], r[2])),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lavactl.pmi import Pmi, process_mapping, rank_environments
+from lavactl.tasks.pmi import Pmi, process_mapping, rank_environments
 
 ANSWER = re.compile(rb"cmd=[^\n]+ rc=-?\d+[^\n]*\n")
 

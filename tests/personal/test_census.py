@@ -9,32 +9,32 @@ from typing import Any
 import pytest
 
 from lavactl.commands import up
-from lavactl.connection import LostError
 from lavactl.errors import CommandError
 from lavactl.io import Io
-from lavactl.personal import census
+from lavactl.personal.hosts import wait_hosts
+from lavactl.wire.connection import LostError
 
 OLDER = "The database is older than the cluster. Run:  lavactl adopt"
 
 
 def _wait(tell: Callable[[str], None], patience_s: float = 0.1) -> None:
-    census.wait_for_hosts(Path("socket"), ("vm", "lava1"), Path("log"), patience_s, lambda: None, tell)
+    wait_hosts.wait_for_hosts(Path("socket"), ("vm", "lava1"), Path("log"), patience_s, lambda: None, tell)
 
 
 @pytest.fixture
 def master(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Answers of a master whose hosts are kept away; asked for its problems at once."""
     answers: dict[str, Any] = {"hosts": {}, "problems": [OLDER]}
-    monkeypatch.setattr(census, "PROBLEMS_S", 0.0)
-    monkeypatch.setattr(census, "ask", lambda socket: answers["hosts"])
-    monkeypatch.setattr(census, "problems_of", lambda socket: answers["problems"])
+    monkeypatch.setattr(wait_hosts, "PROBLEMS_S", 0.0)
+    monkeypatch.setattr(wait_hosts, "ask", lambda socket: answers["hosts"])
+    monkeypatch.setattr(wait_hosts, "problems_of", lambda socket: answers["problems"])
     return answers
 
 
 def test_a_master_that_waits_for_its_administrator_is_heard(master: dict[str, Any]) -> None:
     """Its sentence is told once while there is time, and is the reason at the end: not "the master has not seen it"."""
     told: list[str] = []
-    with pytest.raises(census.HeldUpError) as caught:
+    with pytest.raises(wait_hosts.HeldUpError) as caught:
         _wait(told.append)
     assert told == [OLDER]
     assert str(caught.value) == f"Host vm is not ready in time: {OLDER}\nSee also the logs in log."
@@ -55,7 +55,7 @@ def test_without_a_problem_the_host_is_named(master: dict[str, Any], monkeypatch
     told: list[str] = []
     with pytest.raises(CommandError, match="Host vm is not ready in time: the master has not seen it; see the logs"):
         _wait(told.append)
-    monkeypatch.setattr(census, "ask", _lost)
+    monkeypatch.setattr(wait_hosts, "ask", _lost)
     with pytest.raises(CommandError, match="Host vm is not ready in time: no answer; see the logs in log"):
         _wait(told.append)
     assert not told
@@ -79,8 +79,8 @@ def test_a_cluster_that_can_be_helped_is_left_running(
         monkeypatch.setattr(up.daemons, name, lambda *_: ["lavad"])
     monkeypatch.setattr(up.daemons, "removed", lambda *_: ())
     monkeypatch.setattr(up.daemons, "check_running", lambda *_: None)
-    monkeypatch.setattr(up.life, "bring_up", lambda directory, cluster: cluster)
-    monkeypatch.setattr(up.life, "take_down", lambda directory, cluster: taken_down.append(directory))
+    monkeypatch.setattr(up.up_down, "bring_up", lambda directory, cluster: cluster)
+    monkeypatch.setattr(up.up_down, "take_down", lambda directory, cluster: taken_down.append(directory))
     stderr = memory.BytesIO()
     with pytest.raises(CommandError) as caught:
         up._start(Path("/data/D"), cluster, Io(stderr=stderr))

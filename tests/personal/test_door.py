@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lavactl.errors import CommandError
-from lavactl.personal.door import Passage
+from lavactl.personal.hosts.namespace_exec import Passage
 from lavactl.personal.starting import INSTALLATION, confirm, start
 from tests.personal.people import Person
 
@@ -116,7 +116,9 @@ def test_whatever_fails_on_the_way_is_told(passage: dict[str, object], sentence:
 def test_an_ordinary_user_is_the_same_user_inside_and_just_as_powerless(user: Person) -> None:
     """In a namespace of the own, jobs run under the user's own ids and without a single capability."""
     script = (
-        "import sys\nfrom lavactl.personal.door import Passage\nfrom lavactl.personal.starting import confirm, start\n"
+        "import sys\n"
+        "from lavactl.personal.hosts.namespace_exec import Passage\n"
+        "from lavactl.personal.starting import confirm, start\n"
         f"report = {REPORT!r}\n"
         "passage = Passage([sys.executable, '-S', '-c', report], {'PATH': '/usr/sbin:/usr/bin:/sbin:/bin'},\n"
         "    unshare=['user', 'net', 'mnt', 'uts'], hostname='mine', own_shared_memory=True,\n"

@@ -284,7 +284,7 @@ def test_without_iproute2_the_answer_is_one_sentence(
 ) -> None:
     """The missing package is named."""
     from lavactl.errors import CommandError
-    from lavactl.personal import network
+    from lavactl.personal.hosts import network
 
     monkeypatch.setattr(network, "SYSTEM_PATH", "/nonexistent")
     with pytest.raises(CommandError, match="install the package iproute2"):

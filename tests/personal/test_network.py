@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lavactl.errors import CommandError
-from lavactl.personal import network
+from lavactl.personal.hosts import network
 
 
 def a_network(text: str) -> ipaddress.IPv4Network:

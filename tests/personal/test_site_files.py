@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lavactl.errors import CommandError
-from lavactl.personal import site_files, trial
+from lavactl.personal import check_config, site_files
 from tests.config.files import SITE, loaded, said, write
 
 SHARED = "Begin Cluster\nClusterName  Servers\nmill  (h1)\nEnd Cluster\n"
@@ -94,7 +94,7 @@ def test_mistakes_are_told_before_anything_is_made(tmp_path: Path) -> None:
         "more": "Begin Queue\nQUEUE_NAME = b\nNICE = 99\nEnd Queue\n",
     })  # fmt: skip
     with pytest.raises(CommandError) as caught:
-        trial.check(site_files.find(site))
+        check_config.check(site_files.find(site))
     assert str(caught.value).splitlines() == [
         f"{site}/more:3: NICE = 99: expected a whole number from -20 to 20",
         f"{site}/lsb.params:2: CLEAN_PERIOD = soon: expected a whole number from 1 to 2147483647",
@@ -102,4 +102,4 @@ def test_mistakes_are_told_before_anything_is_made(tmp_path: Path) -> None:
         f"The files of {site} have errors; no cluster was made.",
     ]
     write(site, {"lsb.params": "", "more": "", "lsb.queues": QUEUES.format("a\nPRE_EXEC = /b")})
-    trial.check(site_files.find(site))
+    check_config.check(site_files.find(site))

@@ -1,0 +1,1 @@
+"""Hosts of a personal cluster: namespaces, network, control groups."""

@@ -1,0 +1,1 @@
+"""Conversion of bsub's command line and job script to a job."""

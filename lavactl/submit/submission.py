@@ -1,0 +1,372 @@
+"""Conversion of bsub's command line and job script to the job that is submitted.
+
+Invariants: every option of LSF's bsub is either honoured or refused by name; the command line overrides ``#BSUB``
+lines, option by option (``-o`` and ``-oo`` count as one), and the last of several wins, except that several -R are
+and-ed; a relative path starts at the job's directory, a relative -cwd at the caller's.
+"""
+
+import os
+
+from lavactl.errors import CommandError
+from lavactl.options import FLAG, VALUE, Grammar, Options, printable
+from lavactl.submit import directives, job_options
+from lavactl.submit.command_line import shell_line
+from lavactl.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lavactl.io import Io
+
+USAGE = """\
+Usage: bsub [options] command [arguments]
+       bsub [options] < script
+       bsub [options] script
+  -q "queue ..."  -n min[,max]  -R "requirement" (repeatable)  -W [h:]m  -We [h:]m  -M memory  -m "host ..."
+  -J name | -J "name[1-10:2,15]%limit"  -Jd text  -P project  -G group  -sp priority  -U reservation
+  -o file | -oo file  -e file | -eo file  -i file  -cwd dir  -outdir dir  -env "all | none | list"  -L shell
+  -gpu "num=N:..."  -nnodes N  -x  -H  -K  -r | -rn  -b date  -t date  -w "dependency"  -ti
+  -Q "exit codes"  -c [h:]m  -F kib  -D kib  -S kib  -C kib  -ar  -rnc command  -h  -V
+  -u mail  -N  -Ne  -B  -notify when  (no mail is sent yet)
+"""
+
+NOT_YET = "not supported yet."
+INTERACTIVE = "interactive jobs are not supported yet."
+
+KINDS: dict[str, int | str] = {
+    **dict.fromkeys(
+        ("q", "n", "R", "W", "We", "M", "m", "J", "Jd", "P", "G", "sp", "U", "o", "oo", "e", "eo", "i", "cwd",
+         "outdir", "env", "L", "gpu", "nnodes", "b", "t", "w", "E", "Ep", "c", "F", "D", "S", "C", "u", "notify",
+         "Q", "rnc"),
+        VALUE,
+    ),
+    **dict.fromkeys(("x", "H", "K", "r", "rn", "N", "B", "Ne", "ti", "ar"), FLAG),
+    **dict.fromkeys(("I", "Ip", "Is", "IS", "ISp", "ISs", "IX", "tty"), INTERACTIVE),
+    "g": "job groups are not supported yet.",
+    "app": "application profiles are not supported yet.",
+    "sla": "service classes are not supported yet.",
+    "a": "esub programs are not supported yet.",
+    "k": "checkpoints are not supported yet.",
+    "f": "copying files is not supported: lava expects a shared file system.",
+    "is": "spooling the input file is not supported yet; -i reads it when the job starts.",
+    "Zs": "spooling a command file is not supported yet; give the script on standard input.",
+    "pack": "submitting a pack of jobs is not supported yet.",
+    **dict.fromkeys(("json", "yaml", "jsdl"), "job description files are not supported yet."),
+    **dict.fromkeys(("v", "p", "T", "hl", "ul"), "this limit is not supported yet."),
+    **dict.fromkeys(
+        ("s", "wa", "wt", "ptl", "eptl", "XF", "Lp", "data", "datachk", "stage", "network", "freq",
+         "smt", "jobaff", "rcacct", "rcalloc", "csm", "alloc_flags", "jsm", "clusters", "ext", "extsched", "hostfile",
+         "step_cgroup", "core_isolation", "cn_mem", "cn_cu", "ln_mem", "ln_slots"),
+        NOT_YET,
+    ),
+}  # fmt: skip
+
+GRAMMAR = Grammar("bsub", USAGE, KINDS, words_end=True, glued="q")
+MAIL = ("u", "N", "Ne", "B", "notify")
+NEVER_EMPTY = ("n", "q", "w", "m", "R", "P", "G", "U", "Q", "L")
+RLIMITS = {"F": "fsize", "D": "data", "S": "stack", "C": "core"}
+SCRIPT_MAX = 7 << 20
+DEFAULT_QUEUE, DEFAULT_PROJECT, DEFAULT_GROUP = "LSB_DEFAULTQUEUE", "LSB_DEFAULTPROJECT", "LSB_DEFAULT_USERGROUP"
+
+
+class Submission:
+    """A job ready to be sent, with bsub's own settings. ``by_default``: the environment named its queue."""
+
+    def __init__(self, spec: messages.JobSpec, notes: list[str], wait: bool, quiet: bool, by_default: bool) -> None:
+        self.spec = spec
+        self.notes = notes
+        self.wait = wait
+        self.quiet = quiet
+        self.by_default = by_default
+
+
+class Choices:
+    """Options of the command line over those of the script."""
+
+    def __init__(self, line: Options, script: Options) -> None:
+        self._line = line
+        self._script = script
+
+    def last(self, *names: str) -> tuple[str, str] | None:
+        """(name, value) of the winning one of these options."""
+        for options in (self._line, self._script):
+            for name, value in reversed(options.items):
+                if name in names:
+                    return name, value
+        return None
+
+    def value(self, name: str) -> str | None:
+        """Value of the winning option; None if it was not given."""
+        found = self.last(name)
+        return found[1] if found else None
+
+    def all(self, name: str) -> list[str]:
+        """Values of a repeatable option, from the command line if it is given there at all."""
+        return self._line.all(name) or self._script.all(name)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._line or name in self._script
+
+
+def read_submission(argv: list[str], io: "Io") -> Submission:
+    """Job of a bsub command line; reads the script from standard input or a file.
+
+    Raises:
+        CommandError: a malformed option or script.
+    """
+    line = GRAMMAR.parse(argv)
+    command, is_script, script_text = find_command(line.words, io)
+    notes = []
+    if directives.has_windows_ends(script_text):
+        script_text = script_text.replace("\r\n", "\n")
+        command = script_text if is_script else command
+        notes.append("The lines of the job script end in CR LF, as on Windows: they are taken without the CR.")
+    notes += [
+        f'Line {number} of the job script: "{directives.MARK}" is not at the start of the line and is ignored.'
+        for number in directives.indented_directives(script_text)
+    ]
+    choices = Choices(line, script_options(script_text))
+    refuse_empty(choices)
+    spec = messages.JobSpec(command=command, is_script=is_script)
+    place(spec, choices, io)
+    describe(spec, choices)
+    by_default = fill_from_environment(spec, io)
+    if is_script and line.words and not spec.name:
+        spec.name = line.words[0]
+    limit(spec, choices, io)
+    request(spec, choices)
+    notes += [f"lava sends no mail yet: -{option} has no effect." for option in MAIL if option in choices]
+    return Submission(check_text(spec), notes, "K" in choices, "BSUB_QUIET" in io.environ, by_default)
+
+
+def fill_from_environment(spec: messages.JobSpec, io: "Io") -> bool:
+    """Fill in queue, project and user group from the user's environment; True if the queue comes from there."""
+    spec.project = spec.project or io.environ.get(DEFAULT_PROJECT, "")
+    spec.user_group = spec.user_group or io.environ.get(DEFAULT_GROUP, "")
+    if spec.queues:
+        return False
+    spec.queues.extend(io.environ.get(DEFAULT_QUEUE, "").split())
+    return bool(spec.queues)
+
+
+def find_command(words: list[str], io: "Io") -> tuple[str, bool, str]:
+    """(command, True if it is a script, text that may hold directives)."""
+    if not words:
+        text = read_script(io)
+        return text, True, text
+    parse = (io.setting("LSB_BSUB_PARSE_SCRIPT") or "").upper()
+    text = script_file(words, parse == "Y", io) if parse != "N" else ""
+    if text and len(words) == 1:
+        return text, True, text
+    return shell_line(words), False, text
+
+
+def read_script(io: "Io") -> str:
+    """Job script from standard input: prompted for on a terminal, otherwise read to the end of input."""
+    stdin = io.stdin
+    if io.is_terminal(stdin):
+        data = prompt(io)
+    else:
+        try:
+            data = stdin.read(SCRIPT_MAX + 1)
+        except OSError as error:
+            raise CommandError(f"The job script cannot be read: {error.strerror}.") from None
+    text = decode_script(data)
+    if not any(line.strip() and not line.lstrip().startswith("#") for line in text.split("\n")):
+        raise CommandError("Empty job.")
+    return text
+
+
+def prompt(io: "Io") -> bytes:
+    """Lines typed at the prompt, up to end of input."""
+    lines: list[bytes] = []
+    while True:
+        io.print("bsub> ", end="")
+        io.flush()
+        line = io.stdin.readline()
+        if not line:
+            io.print()
+            return b"".join(lines)
+        lines.append(line)
+
+
+def decode_script(data: bytes) -> str:
+    """Script bytes as text."""
+    if len(data) > SCRIPT_MAX:
+        raise CommandError(f"The job script is larger than {SCRIPT_MAX >> 20} MiB.")
+    if b"\0" in data:
+        raise CommandError("The job script holds a NUL byte: it is no text.")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise CommandError(f"Line {line} of the job script is not UTF-8 text.") from None
+
+
+def script_file(words: list[str], always: bool, io: "Io") -> str:
+    """Text of the file that the command names, if bsub is to read it for directives; otherwise empty.
+
+    An executable file is a program, and read only if LSB_BSUB_PARSE_SCRIPT=Y; so is one followed by arguments.
+    """
+    path = io.path(words[0])
+    if not os.path.isfile(path):
+        return ""
+    if os.access(path, os.X_OK):
+        refuse_windows_program(path)
+    if not always and (len(words) > 1 or os.access(path, os.X_OK)):
+        return ""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(SCRIPT_MAX + 1)
+    except OSError:
+        return ""
+    if b"\0" in data[:4096] or not (data.startswith(b"#!") or directives.MARK.encode() in data):
+        return ""
+    return decode_script(data)
+
+
+def refuse_windows_program(path: str) -> None:
+    """Refuse an executable script whose ``#!`` line ends in CR LF: the kernel would not find its interpreter."""
+    try:
+        with open(path, "rb") as file:
+            first = file.readline(4096) if file.read(2) == b"#!" else b""
+    except OSError:
+        return
+    if first.endswith(b"\r\n"):
+        raise CommandError(
+            f"{printable(path)}: its first line ends in CR LF, so nothing could start it; sed -i 's/\\r$//' mends that."
+        )
+
+
+def script_options(script: str) -> Options:
+    """Options of a script's directives, in order."""
+    options = Options()
+    if directives.MARK not in script:
+        return options
+    for number, words in directives.directive_words(script):
+        try:
+            found = GRAMMAR.parse(words)
+        except CommandError as error:
+            raise CommandError(f"Line {number} of the job script: {error}") from None
+        if found.words:
+            word = printable(found.words[0])
+            raise CommandError(f"Line {number} of the job script: {word} is no option; quote a value that has blanks.")
+        options.items += found.items
+    return options
+
+
+def refuse_empty(choices: Choices) -> None:
+    """Refuse empty values: an unset variable in a script must not turn four slots into one or drop a dependency."""
+    for option in NEVER_EMPTY:
+        if option in choices and not all(value.strip() for value in choices.all(option)):
+            raise CommandError(f"-{option}: expected a value, found an empty one.")
+
+
+def place(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:
+    """Fill in directories, files and environment."""
+    spec.submit_cwd = io.cwd
+    spec.cwd = os.path.normpath(os.path.join(io.cwd, choices.value("cwd") or ""))
+    spec.umask_plus_one = io.umask + 1
+    spec.environment.extend(job_options.job_environment(io.raw_environ, choices.all("env")))
+    if (output_dir := choices.value("outdir")) is not None:
+        spec.output_dir = os.path.normpath(os.path.join(io.cwd, output_dir))
+    spec.input = choices.value("i") or ""
+    start = spec.output_dir or spec.cwd
+    if output := choices.last("o", "oo"):
+        spec.output, spec.output_overwrite = output_path(start, output[1], "out", choices), output[0] == "oo"
+    if error := choices.last("e", "eo"):
+        spec.error, spec.error_overwrite = output_path(start, error[1], "err", choices), error[0] == "eo"
+
+
+def output_path(start: str, name: str, suffix: str, choices: Choices) -> str:
+    """Path of an output file as given; in a directory the file is named by the job id."""
+    if not name:
+        raise CommandError("An output file has an empty name.")
+    if not name.endswith("/") and not os.path.isdir(os.path.join(start, name)):
+        return name
+    is_array = "[" in (choices.value("J") or "")
+    return os.path.join(name, f"%J.%I.{suffix}" if is_array else f"%J.{suffix}")
+
+
+def describe(spec: messages.JobSpec, choices: Choices) -> None:
+    """Fill in name, queue, project, dependency and related options."""
+    name = choices.value("J")
+    if name is not None:
+        spec.name, ranges, spec.array_limit = job_options.job_name(name)
+        spec.array.extend(ranges)
+    spec.queues.extend((choices.value("q") or "").split())
+    spec.project = choices.value("P") or ""
+    spec.description = choices.value("Jd") or ""
+    spec.user_group = choices.value("G") or ""
+    spec.reservation = choices.value("U") or ""
+    spec.dependency = choices.value("w") or ""
+    spec.ends_orphan = "ti" in choices
+    spec.requeue_exit_values = choices.value("Q") or ""
+    spec.shell = choices.value("L") or ""
+    spec.pre_exec = choices.value("E") or ""
+    spec.post_exec = choices.value("Ep") or ""
+    spec.hosts.extend((choices.value("m") or "").split())
+
+
+def limit(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:
+    """Fill in times and limits."""
+    if (text := choices.value("W")) is not None:
+        spec.run_limit_s = job_options.run_limit_s(text)
+    if (text := choices.value("We")) is not None:
+        spec.runtime_estimate_s = job_options.run_limit_s(text, "We")
+    if (text := choices.value("M")) is not None:
+        spec.memory_limit_mib = job_options.memory_mib(text, io.setting("LSF_UNIT_FOR_LIMITS") or "K")
+    if (text := choices.value("b")) is not None:
+        spec.begin_time = job_options.date("b", text, io.now())
+    if (text := choices.value("t")) is not None:
+        spec.terminate_time = job_options.date("t", text, io.now())
+    if spec.begin_time and spec.terminate_time and spec.terminate_time <= spec.begin_time:
+        raise CommandError("Start time is later than termination time.")
+    if (text := choices.value("c")) is not None:
+        spec.rlimits.add(name="cpu", soft=job_options.run_limit_s(text, "c"))
+    for option, name in RLIMITS.items():
+        if (text := choices.value(option)) is not None:
+            spec.rlimits.add(name=name, soft=job_options.kib(text, option))
+
+
+def request(spec: messages.JobSpec, choices: Choices) -> None:
+    """Fill in the resource request: slots, requirement, GPUs and scheduling flags."""
+    spec.hold = "H" in choices
+    spec.exclusive = "x" in choices
+    spec.notify_end = "K" in choices
+    if rerun := choices.last("r", "rn"):
+        spec.rerunnable, spec.not_rerunnable = rerun[0] == "r", rerun[0] == "rn"
+    if (text := choices.value("sp")) is not None:
+        spec.priority = job_options.count("sp", text)
+    spec.resizable, spec.resize_notify = "ar" in choices, choices.value("rnc") or ""
+    if spec.resize_notify and not spec.resizable:
+        raise CommandError("-rnc is for resizable jobs: -ar makes one.")
+    requirements = choices.all("R")
+    tasks_min, tasks_max = job_options.slots(choices.value("n") or "1")
+    if (text := choices.value("nnodes")) is not None:
+        tasks_min, tasks_max, span = whole_hosts(text, choices.value("n"))
+        requirements = [*requirements, span]
+        spec.exclusive = True
+    elif choices.value("n") is None:
+        tasks_min = tasks_max = 0  # the queue's default
+    role = spec.roles.add(tasks_min=tasks_min, tasks_max=tasks_max, slots_per_task=1)
+    if requirements:
+        role.requirement = job_options.requirement(requirements)
+        spec.requirement_text = role.requirement
+    if (text := choices.value("gpu")) is not None:
+        role.gpu.CopyFrom(job_options.gpu_request(text))
+
+
+def whole_hosts(text: str, slots_text: str | None) -> tuple[int, int, str]:
+    """-nnodes as slots and a span: exclusive hosts, with the slots of -n spread evenly over them."""
+    hosts = job_options.count("nnodes", text, 1 << 20)
+    slots = job_options.slots(slots_text)[0] if slots_text is not None else hosts
+    if slots < hosts:
+        raise CommandError(f"-nnodes {hosts} needs -n of at least {hosts}.")
+    return slots, slots, f"span[ptile={-(-slots // hosts)}]"
+
+
+def check_text(spec: messages.JobSpec) -> messages.JobSpec:
+    """The job itself, after a check that it has a command."""
+    if not spec.command.strip():
+        raise CommandError("No command is specified.")
+    return spec

@@ -1,0 +1,1 @@
+"""Tasks of a parallel job, as blaunch and lavarun see them."""

@@ -1,0 +1,1 @@
+"""Text of commands: units, dates, columns, exit sentences."""

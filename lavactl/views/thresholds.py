@@ -1,0 +1,53 @@
+"""Load threshold table of bqueues -l, bhosts -l and bjobs -l."""
+
+from lavactl.text.render import MISSING, clean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from protos import cluster_pb2
+
+    # Index, loadSched, loadStop; None without a bound.
+    Bound = tuple[str, float | None, float | None]
+
+HEADER = "           r15s   r1m  r15m   ut      pg    io   ls    it    tmp    swp    mem"
+EMPTY = "   -     -     -     -       -     -    -     -     -      -      -"
+INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")
+SIZES = ("tmp", "swp", "mem")
+_PLACES = [place for place, letter in enumerate(EMPTY) if letter == "-"]
+
+
+def bounds_of(records: "Iterable[cluster_pb2.ThresholdRecord]") -> "list[Bound]":
+    """Thresholds of a queue or a host."""
+    return [
+        (one.index, one.sched if one.HasField("sched") else None, one.stop if one.HasField("stop") else None)
+        for one in records
+    ]
+
+
+def threshold_lines(bounds: "Iterable[Bound]") -> list[str]:
+    """Header, loadSched and loadStop; site-defined indices in a table of their own below."""
+    known = {index: (sched, stop) for index, sched, stop in bounds}
+    own = [name for name in known if name not in INDICES]
+    lines = [HEADER, _line(" loadSched", known, 0), _line(" loadStop ", known, 1)]
+    if own:
+        lines += ["", " " * 10 + "".join(f" {clean(name):>12}" for name in own)]
+        lines += [_own_line(" loadSched", own, known, 0), _own_line(" loadStop ", own, known, 1)]
+    return lines
+
+
+def _line(label: str, known: "dict[str, tuple[float | None, float | None]]", side: int) -> str:
+    text = list(EMPTY)
+    for place, index in zip(_PLACES, INDICES, strict=True):
+        bound = known.get(index, (None, None))[side]
+        if bound is not None:
+            shown = f"{bound:g}" + "M" * (index in SIZES)
+            start = place - len(shown) // 2
+            text[start : start + len(shown)] = shown
+    return label + "".join(text).rstrip()
+
+
+def _own_line(label: str, own: list[str], known: "dict[str, tuple[float | None, float | None]]", side: int) -> str:
+    values = [MISSING if (bound := known[name][side]) is None else f"{bound:g}" for name in own]
+    return label + "".join(f" {value:>12}" for value in values)

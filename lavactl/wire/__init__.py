@@ -1,0 +1,1 @@
+"""Calls to the master through the local agent, without the protobuf library."""
