@@ -54,7 +54,7 @@ Column = NDArray[np.bool_]
 
 
 class _Room:
-    """Number of jobs that a condition may still refer to: by itself, and with the user's other waiting jobs."""
+    """Number of jobs that a condition may still refer to: by itself, and with the user's other pending jobs."""
 
     def __init__(self, of_user: int, user: str) -> None:
         self.of_condition = MATCHES_MAX
@@ -66,10 +66,10 @@ class _Room:
         return max(0, min(self.of_condition, self.of_user))
 
     def take(self, ref: Ref, jobs: int) -> None:
-        """Take the room of so many jobs.
+        """Count references to that number of jobs.
 
         Raises:
-            Refused: there is not so much left.
+            Refused: one of the bounds would be exceeded.
         """
         if jobs > self.of_user and self.of_user < self.of_condition:
             raise Refused(
@@ -91,7 +91,7 @@ def resolve(
 
     Args:
         own: indices of the dependent array.
-        replaced: job whose condition it takes the place of.
+        replaced: job whose condition it replaces.
 
     Raises:
         Refused: a job does not exist, or is no array where one is needed; or too many are referred to.
