@@ -12,7 +12,7 @@ from lavad.core import commands as c
 from lavad.core.model import HostShare, JobState, Key
 from lavad.core.model.policy import Names
 from lavad.core.model.ranges import Ranges
-from lavad.core.model.reasons import NotNow
+from lavad.core.model.reasons import FOUND_ON_HOST, NotNow
 from lavad.core.plan import Plan, Start
 from lavad.core.state.records import JobEnd
 from lavad.store.reading import history, history_text, reader
@@ -166,6 +166,44 @@ def test_a_lost_job_goes_on_in_the_state_it_was_in() -> None:
     ]
     seconds = history_text.seconds_by_state(history_text.walk(moments), 16.0)
     assert seconds == {"PEND": 1.0, "PSUSP": 0.0, "RUN": 1.0, "USUSP": 10.0, "SSUSP": 0.0, "UNKWN": 4.0}
+
+
+def test_an_attempt_that_was_found_on_its_host_follows_the_one_before(told: Told) -> None:
+    """It began before the database, which is older, was adopted: no line is earlier than the one above, and no second
+    counts twice.
+    """
+    told.do(c.SubmitJob(new_job(), ALICE))
+    told.start(1, after_s=5.0)
+    started_at = told.world.now + 60.0
+    told.do(c.RecoverAttempt(Key(1, 0, 2), None, (HostShare("n001", 1),), started_at=started_at), 600.0)
+    told.do(c.ReportStarted("n001", Key(1, 0, 2), 7, started_at, "/home/alice", "/home/alice/run"))
+    told.end(Key(1, 0, 2), host="n001", after_s=100.0)
+    (one,) = told.history(jobs=(JobRange(1),)).jobs
+    times = [note.at for note in one.notes]
+    assert times == sorted(times)
+    assert [note.at for note in one.notes if note.text.startswith(("Pending", "Dispatched to <n001>"))] == [
+        started_at
+    ] * 2
+    assert {name: round(seconds) for name, seconds in one.seconds_by_state.items() if seconds} == {
+        "PEND": 5,
+        "RUN": 700,
+    }
+
+
+def test_a_host_that_comes_late_takes_no_time_back() -> None:
+    """Its job had been requeued meanwhile, because another host did not know it any more."""
+    moments = [
+        Moment(0.0, "submitted"),
+        Moment(1.0, "started"),
+        Moment(189.0, "requeued", {"reason": "lava1 no longer knows the job"}),
+        Moment(66.0, "dispatched", {**HOSTS, "reason": FOUND_ON_HOST}),
+        Moment(66.0, "started", {"pid": 7}),
+        Moment(541.0, "finished", {"status": 0}),
+    ]
+    told = history_text.in_order(moments)
+    assert [moment.at for moment in told] == [0.0, 1.0, 189.0, 189.0, 189.0, 541.0]
+    assert history_text.seconds_by_state(history_text.walk(told), 541.0)["RUN"] == 540.0
+    assert history_text.in_order(moments[:3]) == moments[:3]
 
 
 @pytest.mark.parametrize("earlier", [[], [Moment(1.0, "dispatched", HOSTS), Moment(2.0, "requeued")]])

@@ -1,9 +1,9 @@
 """Recovery of attempts that hosts hold or have ended and the database lacks: commits were lost, or an older backup was
 restored, and an administrator has had master and hosts agree anew.
 
-They are entered as if they had just been submitted and dispatched; their hosts' reports are then handled as usual.
-Nothing is entered that could run a second time: of an array that the database lacks, elements that no host reports are
-held.
+They are entered as if they had been submitted and dispatched when they began, but no earlier than the last dispatch or
+start that is known of the job; their hosts' reports are then handled as usual. Nothing is entered that could run a
+second time: of an array that the database lacks, elements that no host reports are held.
 """
 
 from collections.abc import Iterator
@@ -14,10 +14,10 @@ from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision
 from lavad.core.model import JobState, Key
 from lavad.core.model.ranges import Ranges
+from lavad.core.model.reasons import FOUND_ON_HOST
 from lavad.core.state.records import ArrayRecord, Attempt, Job
 
 BY = "lavad"
-WHY = "found on its host after the database had been replaced"
 _WAITING = (JobState.PEND, JobState.PSUSP)
 
 
@@ -71,25 +71,36 @@ def recover(cluster: Cluster, command: c.RecoverAttempt, now: float) -> Decision
 
 def _events(cluster: Cluster, command: c.RecoverAttempt, now: float) -> Iterator[e.Event]:
     key, job = command.key, cluster.element(command.key.job, command.key.index)
+    at = _begun_at(cluster, command, job, now)
     if key.job not in cluster.jobs and command.job is not None:
-        yield e.JobSubmitted(min(command.submitted_at or now, now), command.job)
+        yield e.JobSubmitted(min(command.submitted_at or at, at), command.job)
     elif job is not None and job.attempt is not None:
-        yield from _without_older(job, job.attempt, now)
+        yield from _without_older(job, job.attempt, at, now)
     if _is_held(cluster, command, job):
-        yield e.PendingFreed(now, key.job, Ranges.of(key.index) if key.index else Ranges(), BY)
+        yield e.PendingFreed(at, key.job, Ranges.of(key.index) if key.index else Ranges(), BY)
     # As launched, whichever host reports it first: a host that was never told to launch is told so now.
-    at = min(command.started_at or now, now)
-    yield e.AttemptDispatched(at, key, command.allocation, launch_now=True, reason=WHY, lease_s=command.lease_s)
+    yield e.AttemptDispatched(
+        at, key, command.allocation, launch_now=True, reason=FOUND_ON_HOST, lease_s=command.lease_s
+    )
     if len(command.allocation) > 1:
         yield from (e.HostStaged(now, key, share.host) for share in command.allocation)
 
 
-def _without_older(job: Job, attempt: Attempt, now: float) -> Iterator[e.Event]:
-    """Events that end the known attempt: there was a later one."""
+def _begun_at(cluster: Cluster, command: c.RecoverAttempt, job: Job | None, now: float) -> float:
+    """Return the start of the attempt, bounded by the known times of its job: the host's clock may be wrong."""
+    record = cluster.jobs.get(command.key.job)
+    earliest = record.submitted_at if record is not None else command.submitted_at
+    if job is not None and job.attempt is not None:
+        earliest = max(earliest, job.attempt.dispatched_at, job.attempt.started_at)
+    return min(max(command.started_at or now, earliest), now)
+
+
+def _without_older(job: Job, attempt: Attempt, at: float, now: float) -> Iterator[e.Event]:
+    """Events that end the known attempt: there was a later one, which began at ``at``."""
     for host in sorted(attempt.unreleased):
         yield e.HostReleased(now, attempt.key, host)
     if job.state not in _WAITING:
-        yield e.JobRequeued(now, attempt.key, WHY)
+        yield e.JobRequeued(at, attempt.key, FOUND_ON_HOST)
 
 
 def _is_held(cluster: Cluster, command: c.RecoverAttempt, job: Job | None) -> bool:

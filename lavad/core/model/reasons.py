@@ -24,6 +24,8 @@ class PendingReason:
     advice: str = ""
 
 
+FOUND_ON_HOST = "found on its host after the database had been replaced"  # an attempt that the database lacked
+
 NEW_JOB = (1, "New job is waiting for scheduling")
 BEGIN_TIME = (2, "The job has a specified start time")
 DEPENDENCY = (3, "Job dependency condition not satisfied")

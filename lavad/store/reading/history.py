@@ -192,7 +192,8 @@ class _Page:
             return
         if wanted.host and not any(_was_on(moment, wanted.host) for moment in moments):
             return
-        steps = history_text.walk(history_text.with_figures(history_text.with_start(moments, job.end), job.end))
+        told = history_text.with_figures(history_text.with_start(history_text.in_order(moments), job.end), job.end)
+        steps = history_text.walk(told)
         until = job.end.at if job.end else wanted.now
         written = history_text.notes(steps, job.shared, job.text)
         self._stories.append(JobHistory(job, written, history_text.seconds_by_state(steps, until)))

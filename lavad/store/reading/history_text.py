@@ -3,11 +3,12 @@
 import os
 import signal
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lavad.core.model import JobState, Shared, unpack_text
 from lavad.core.model.ranges import Ranges
+from lavad.core.model.reasons import FOUND_ON_HOST
 from lavad.core.state.records import JobEnd
 
 S = JobState
@@ -94,6 +95,24 @@ def with_figures(moments: Sequence[Moment], end: JobEnd | None) -> list[Moment]:
     last = moments[-1]
     figures = {"cpu_s": end.cpu_s, "memory_mib_max": end.memory_mib_max}
     return [*moments[:-1], Moment(last.at, last.kind, {**last.detail, **figures}, last.indices)]
+
+
+def in_order(moments: Sequence[Moment]) -> list[Moment]:
+    """Return the events with those of an attempt that was found on its host no earlier than the ones before.
+
+    It may have begun before what was recorded of its job while the database knew nothing of it.
+    """
+    told, latest = list(moments), 0.0
+    first = next((place for place, moment in enumerate(told) if _is_found_attempt(moment)), len(told))
+    for place, moment in enumerate(told):
+        latest = max(latest, moment.at)
+        if place >= first and moment.at < latest:
+            told[place] = replace(moment, at=latest)
+    return told
+
+
+def _is_found_attempt(moment: Moment) -> bool:
+    return moment.kind == "dispatched" and moment.detail.get("reason") == FOUND_ON_HOST
 
 
 def walk(moments: Iterable[Moment]) -> list[tuple[Moment, JobState]]:
