@@ -58,6 +58,7 @@ class Adoption:
         self._all_back = asyncio.Event()
         self.is_settling = False
         self.late: list[Any] = []  # commands about ends, until all hosts have reported what they hold
+        self.lacking: dict[str, tuple[Key, ...]] = {}  # known attempts that hosts did not report, until then
         self.unproven: list[tuple[str, Key]] = []  # attempts known from hosts' logs alone
         self._cluster = cluster
         self._store = store

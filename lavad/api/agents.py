@@ -186,26 +186,32 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
         for one in commands:
             if one.key not in cluster.attempts:
                 log.error("recovery=impossible job=%s host=%s: it runs on, and is in no list", told(one.key), host)
-        ends = [(enter, _finished(host, key_of(one.key), one.last)) for enter, one in recovering.ended()]
-        now = [end for enter, end in ends if enter is None]
-        self.engine.post(now)
-        late = [(host, enter, end) for enter, end in ends if enter is not None]
-        adoption.late += late
+        adoption.late += [
+            (host, enter, _finished(host, key_of(one.key), one.last)) for enter, one in recovering.ended()
+        ]
         adoption.unproven += [(host, key) for key in recovering.unproven()]
         if not adoption.is_settling:
             self.enter_ends(adoption)
         adoption.back(host, found)
 
     def enter_ends(self, adoption: Adoption) -> None:
-        """Restore attempts that have ended, that no host holds any more, and whose end the database lacks."""
+        """Restore attempts that have ended, that no host holds any more, and whose end the database lacks.
+
+        The newest attempt of a job first: once it is known, older ones are over, also those that the database has.
+        """
         late, adoption.late = adoption.late, []
         cluster = self.engine.cluster
-        for host, enter, end in late:
+        for host, enter, end in sorted(late, key=lambda one: one[2].key.attempt, reverse=True):
+            if enter is None:
+                self.engine.post([end])
+                continue
             self.engine.post([enter])
             if enter.key in cluster.attempts:
                 self.engine.post([end])
                 status = f"status={end.status >> 8 or end.status}"
                 adoption.note_found([f"job={told(enter.key)} host={host} state=ended {status}"])
+        lacking, adoption.lacking = adoption.lacking, {}
+        self.engine.post([c.AgentLacks(host, keys) for host, keys in lacking.items()])
         self._hold_unproven(adoption)
 
     def _hold_unproven(self, adoption: Adoption) -> None:
@@ -267,8 +273,21 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
             if hello.is_detailed and self.adoption.was_asked(host):
                 self._recover(self.adoption, host, hello)
             self.adoption.back(host, [])
-        self.engine.post([c.AgentHello(translate.facts_of(hello.facts), hello.incarnation, held)])
+        lacks_later = self.adoption is not None and self._put_off(self.adoption, host, held)
+        self.engine.post([c.AgentHello(translate.facts_of(hello.facts), hello.incarnation, held, lacks_later)])
         self._take(host, outbox, first)
+
+    def _put_off(self, adoption: Adoption, host: str, held: tuple[c.HeldAttempt, ...]) -> bool:
+        """Put off what to do about attempts that the host does not hold, while other hosts may hold newer ones.
+
+        Returns:
+            True if it is put off; a database that is older than the cluster may have attempts that are long over.
+        """
+        if not adoption.is_settling:
+            return False
+        known, reported = self.engine.cluster.hosts.get(host), {one.key for one in held}
+        adoption.lacking[host] = tuple(key for key in known.attempts if key not in reported) if known else ()
+        return True
 
     async def _run(self, host: str, outbox: Outbox, context: identity.Context) -> None:
         """Read reports and write orders until the agent disconnects, a newer session replaces it, or a write fails."""

@@ -192,11 +192,24 @@ class RecoverAttempt:
 
 @dataclass(frozen=True, slots=True)
 class AgentHello:
-    """Begin of an agent's session; ``held`` are all attempts that the host knows."""
+    """Begin of an agent's session; ``held`` are all attempts that the host knows.
+
+    With ``lacks_later`` attempts that it does not know are left as they are until ``AgentLacks``: the database may be
+    older than what other hosts have still to report.
+    """
 
     facts: HostFacts
     incarnation: int
     held: tuple[HeldAttempt, ...] = ()
+    lacks_later: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AgentLacks:
+    """Attempts that a host did not know at its hello, as far as they are still in the books."""
+
+    host: str
+    keys: tuple[Key, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,6 +445,7 @@ Command = (
     | WishSize
     | RecoverAttempt
     | AgentHello
+    | AgentLacks
     | AgentGone
     | AgentHeard
     | AgentReport

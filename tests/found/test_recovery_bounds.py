@@ -19,9 +19,11 @@ from lavad.api.agents import AgentService, key_of
 from lavad.api.recovery import Recovering
 from lavad.commit_mark import Mark
 from lavad.core import commands as c
+from lavad.core import events as e
 from lavad.core.cluster import Cluster
 from lavad.core.model import HostFacts, HostShare, JobState, Key
 from lavad.core.model.policy import Policy
+from lavad.core.state.records import Job
 from lavad.store.writer.batch import Batch
 from protos import agents_pb2 as pb
 from protos import common_pb2
@@ -250,6 +252,104 @@ def test_a_waiting_job_that_may_have_run_is_held_and_no_other(tmp_path: Path) ->
     assert story.state(array, 2) is JobState.PSUSP
     assert story.state(array, 1) is JobState.PEND
     assert story.state(running) is JobState.STAGING
+
+
+class _Adopting:
+    """A master whose database is from before a job was requeued, and its hosts, which have waited for the adoption."""
+
+    def __init__(self, directory: Path) -> None:
+        self.story = Story(HostFacts("n1", 4), HostFacts("n2", 4))
+        self.job = self.story.submit(a_job())
+        self.older, self.newer = Key(self.job, 0, 1), Key(self.job, 0, 2)
+        self.story.do(c.RecoverAttempt(self.older, None, (HostShare("n1", 1),), started_at=self.story.now))
+        self.story.do(c.ReportStarted("n1", self.older, 1, self.story.now, "", ""))
+        store = cast("Store", SimpleNamespace(mark=MINE, append=lambda batch, durable: None))
+        self.adoption = Adoption(self.story.cluster, store, directory, lambda: 0.0)
+        self.adoption.is_settling = True
+        self.adoption._asked |= {"n1", "n2"}
+        links = AgentLinks(self.story.cluster, cast("Any", None), SEALS)
+        engine = SimpleNamespace(
+            cluster=self.story.cluster,
+            clock=lambda: self.story.now,
+            post=lambda commands: [self.story.do(one) for one in commands],
+        )
+        self.service = AgentService(cast("Any", engine), links, cast("Any", None), b"", None, self.adoption)
+
+    def hello(self, host: str, held: list[pb.Held], ended: list[pb.Held]) -> None:
+        """A host tells what it has."""
+        outbox = SimpleNamespace(hear=lambda sent, sequence: None, nudge=lambda: None, close=lambda: None)
+        hello = pb.Hello(is_detailed=True, incarnation=9, held=held, ended=ended)
+        hello.facts.name, hello.facts.slots, hello.facts.server = host, 4, True
+        self.service._hello(host, cast("Any", outbox), pb.Reports(hello=hello))
+
+    def settle(self) -> None:
+        """All hosts are back, or have had their time."""
+        self.adoption.is_settling = False
+        self.service.enter_ends(self.adoption)
+
+
+def _with(one: pb.Held, key: Key, **last: Any) -> pb.Held:
+    """The same attempt number and order, sealed, with a last report."""
+    one.key.attempt = key.attempt
+    SEALS.seal_stage(key, one.order.stage)
+    one.last.CopyFrom(pb.Report(**last))
+    return one
+
+
+@pytest.mark.parametrize("knows_its_end", [False, True])
+@pytest.mark.parametrize("order", [("n1", "n2"), ("n2", "n1")])
+def test_a_job_that_runs_elsewhere_since_is_not_lost_with_its_older_attempt(
+    tmp_path: Path, order: tuple[str, str], knows_its_end: bool
+) -> None:
+    """The job had been requeued since the backup. Its host of then, if it came first, had it recorded as ended or lost,
+    and what ran was in no list.
+    """
+    master = _Adopting(tmp_path)
+    began = master.story.now + 60.0
+    master.story.now += 600.0
+    killed = _with(_staged(master.job, "n1"), master.older, finished=pb.Finished(status=143 << 8, time=began - 1.0))
+    runs = _with(_staged(master.job, "n2"), master.newer, started=pb.Started(pid=7, time=began))
+    told = {"n1": ([], [killed] if knows_its_end else []), "n2": ([runs], [])}
+    for host in order:
+        master.hello(host, *told[host])
+    master.settle()
+    job = master.story.cluster.jobs[master.job]
+    assert master.story.state(master.job) is JobState.RUN
+    assert master.newer in master.story.cluster.attempts
+    assert master.older not in master.story.cluster.attempts
+    requeued = [event for event in master.story.events if isinstance(event, e.JobRequeued)]
+    assert [event.at for event in requeued] == [began]
+    assert isinstance(job, Job)
+    assert job.attempt is not None
+    assert job.attempt.started_at == began
+
+
+@pytest.mark.parametrize("order", [("n1", "n2"), ("n2", "n1")])
+def test_the_newest_end_of_a_job_counts(tmp_path: Path, order: tuple[str, str]) -> None:
+    """Both attempts have ended since."""
+    master = _Adopting(tmp_path)
+    began = master.story.now + 60.0
+    master.story.now += 600.0
+    killed = _with(_staged(master.job, "n1"), master.older, finished=pb.Finished(status=143 << 8, time=began - 1.0))
+    ended = _with(_staged(master.job, "n2"), master.newer, finished=pb.Finished(status=3 << 8, time=began + 5.0))
+    told = {"n1": killed, "n2": ended}
+    for host in order:
+        master.hello(host, [], [told[host]])
+    master.settle()
+    job = master.story.cluster.jobs[master.job]
+    assert isinstance(job, Job)
+    assert job.end is not None
+    assert (job.attempts, job.end.status) == (2, 3 << 8)
+
+
+def test_an_attempt_that_no_host_knows_any_more_is_lost(tmp_path: Path) -> None:
+    """As before, when all hosts have told what they hold."""
+    master = _Adopting(tmp_path)
+    master.hello("n1", [], [])
+    assert master.story.state(master.job) is JobState.RUN
+    master.settle()
+    assert master.story.state(master.job) is JobState.EXIT
+    assert not master.adoption.lacking
 
 
 def test_a_resized_attempt_is_known_again() -> None:

@@ -4,10 +4,12 @@ reported.
 
 import fcntl
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -117,6 +119,42 @@ def test_an_older_backup_made_the_cluster_dead_until_lavad_was_restarted_often(t
     starts = markers.starts(markers.read(marks))
     assert set(starts.values()) == {1}, (starts, two.history(wide), marks.read_text())
     assert str(after) in said
+
+
+def _dated(history: str) -> list[float]:
+    """Times of the lines of `bhist -l`."""
+    found = re.findall(r"^(\w{3} \w{3} +\d+ [\d:]{8}):", history, re.MULTILINE)
+    year = time.localtime().tm_year
+    return [time.mktime(time.strptime(f"{year} {text}", "%Y %a %b %d %H:%M:%S")) for text in found]
+
+
+def test_a_job_that_was_requeued_since_the_backup_is_told_once(two: Cluster, tmp_path: Path) -> None:
+    """Its host of then told first that it knows nothing: the job was requeued, or lost, and what ran came back later
+    with an earlier date.
+    """
+    marks, backup = tmp_path / "marks", tmp_path / "backup.db"
+    job = _run(two, marks, "3", "-m", "lava1+2 lava2")
+    assert _lavactl(two, "backup", str(backup)).returncode == 0
+    two.run("badmin", "hclose", "lava1")
+    two.run("brequeue", str(job))
+    wait_for(lambda: markers.starts(markers.read(marks)) == {(job, 0): 2}, 30, "the job to start again")
+    assert "lava2" in two.says("bjobs", "-noheader", str(job))
+    time.sleep(3)  # what is told wrong is told by as much
+    _stop(two)
+    assert _lavactl(two, "restore", str(backup)).returncode == 0
+    starting = _popen_up(two)
+    wait_for(lambda: "lavactl adopt" in two.run("badmin", "showstatus").stdout, 20, "lavad to notice")
+    said = _adopt(two)
+    assert starting.wait(60) == 0
+    assert two.state(job) == "RUN", (said, two.history(job))
+    _go(marks).touch()
+    two.becomes(job, "EXIT")
+    assert two.states(job)[0] == ("EXIT", 3), two.history(job)
+    story = two.history(job)
+    dates = _dated(story)
+    assert dates == sorted(dates), story
+    run_s = int(story.splitlines()[-1].split()[2])
+    assert run_s <= dates[-1] - dates[0] + 1, story
 
 
 def _lose_the_log(cluster: Cluster) -> None:

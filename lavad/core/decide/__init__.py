@@ -24,6 +24,7 @@ DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.ResumeJob: control.resume,
     c.RecoverAttempt: recovery.recover,
     c.AgentHello: hosts.hello,
+    c.AgentLacks: hosts.lacks,
     c.AgentGone: hosts.gone,
     c.AgentHeard: hosts.heard,
     c.ReportStaged: reports.staged,

@@ -4,7 +4,7 @@ opened.
 Reconciliation makes restarts harmless: each attempt is adopted, ordered again, released or lost.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from lavad.core import commands as c
@@ -65,20 +65,31 @@ def hello(cluster: Cluster, command: c.AgentHello, now: float) -> Decision:
         if one.limit_reached is not None and not _ends(decision, one.key):
             _merge(decision, reports.limit_reached(cluster, one.limit_reached, now))
     if host is not None:
-        for key in host.attempts:
-            if key not in held:
-                _merge(decision, _compare_missing(cluster, name, cluster.attempts[key], now))
-        decision.events.extend(_found_again(cluster, host, decision.events, now))
+        lacking = [key for key in host.attempts if key not in held]
+        for key in () if command.lacks_later else lacking:
+            _merge(decision, _compare_missing(cluster, name, cluster.attempts[key], now))
+        known = [key for key in host.attempts if key in held] if command.lacks_later else host.attempts
+        decision.events.extend(_found_again(cluster, name, known, decision.events, now))
     return decision
 
 
-def _found_again(cluster: Cluster, host: Host, decided: list[e.Event], now: float) -> list[e.Event]:
+def lacks(cluster: Cluster, command: c.AgentLacks, now: float) -> Decision:
+    """Reconcile what a host did not know at its hello; an attempt that has given way to a newer one is over by now."""
+    decision = Decision()
+    for key in command.keys:
+        attempt = cluster.attempts.get(key)
+        if attempt is not None and command.host in attempt.unreleased:
+            _merge(decision, _compare_missing(cluster, command.host, attempt, now))
+    known = [key for key in command.keys if key in cluster.attempts]
+    decision.events.extend(_found_again(cluster, command.host, known, decision.events, now))
+    return decision
+
+
+def _found_again(cluster: Cluster, name: str, keys: Iterable[Key], decided: list[e.Event], now: float) -> list[e.Event]:
     """Events for jobs in UNKWN whose last silent host this was, except those whose attempts have just ended here."""
     over = {event.key for event in decided if isinstance(event, e.JobFinished | e.JobRequeued)}
     return [
-        e.JobFound(now, key)
-        for key in host.attempts
-        if key not in over and _is_complete(cluster, cluster.attempts[key], host.facts.name)
+        e.JobFound(now, key) for key in keys if key not in over and _is_complete(cluster, cluster.attempts[key], name)
     ]
 
 
@@ -214,7 +225,7 @@ def heard(cluster: Cluster, command: c.AgentHeard, now: float) -> Decision:
     host = cluster.hosts.get(command.host)
     if host is None or not host.is_silent:
         return Decision()
-    decision = Decision([e.HostHeard(now, command.host), *_found_again(cluster, host, [], now)])
+    decision = Decision([e.HostHeard(now, command.host), *_found_again(cluster, command.host, host.attempts, [], now)])
     for key in host.attempts:
         decision.orders.extend(_orders_again(command.host, cluster.attempts[key]))
     return decision
