@@ -3,7 +3,7 @@
 import copy
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lavad.core import commands as c
@@ -20,6 +20,7 @@ from tests.properties.test_easy import EasyPlayer, PlaceOfItsOwn
 @pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.booleans())
+@example(5106, True)  # a job took slots that a reservation needs: a later one, on other hosts, hid them
 def test_nobody_waits_for_nothing(seed: int, where: bool) -> None:
     """No job is told to wait for its turn after a full pass; with the run limit named in the advice a job starts."""
     player = PlaceOfItsOwn(seed) if where else EasyPlayer(seed, False)

@@ -228,9 +228,9 @@ class HostReservations:
     def take(self, cluster: Cluster, start: Start, now: float, until: float, behind: int) -> None:
         """Enter a backfilled start beside the first ``behind`` reservations."""
         self._noted[start.job, start.index] = until
-        for one in self._all[:behind]:
-            one.moments.take(cluster.table, start.allocation, now, until)
         self.note_start(cluster, start.allocation, behind)
+        for one in self._all:  # those behind it that remain hold copies of the windows before them
+            one.moments.take(cluster.table, start.allocation, now, until)
 
     # -- computing -----------------------------------------------------------------------------------------------------
 
