@@ -9,9 +9,10 @@ from lavad.core.cluster import Cluster
 from lavad.core.commands import Command
 from lavad.core.decide import AFTERWARDS, DECIDERS
 from lavad.core.decide.decision import Decision
-from lavad.core.decide.jobs.dependencies import follow_ups
+from lavad.core.decide.jobs.dependencies import budget_of, follow_ups
 from lavad.core.events import Event
 from lavad.core.orders import orders_for
+from lavad.core.state.dependencies import Budget
 
 _ROUNDS_MAX = 8  # rounds; a longer chain of orphans goes on in the next step
 
@@ -19,10 +20,10 @@ _ROUNDS_MAX = 8  # rounds; a longer chain of orphans goes on in the next step
 Outcome = Decision  # a decision whose events have been applied: make them durable, then send the orders and the reply
 
 
-def _release_dependants(cluster: Cluster, outcome: Outcome, now: float) -> None:
+def _release_dependants(cluster: Cluster, outcome: Outcome, budget: Budget, now: float) -> None:
     """Release jobs whose conditions have become true; a job that ends as an orphan may be a parent itself."""
     for _ in range(_ROUNDS_MAX):
-        events = list(follow_ups(cluster, now))
+        events = list(follow_ups(cluster, budget, now))
         if not events:
             return
         _add(cluster, outcome, events)
@@ -49,7 +50,7 @@ def step(cluster: Cluster, command: Command, now: float, has_agents: bool = True
         for decide in AFTERWARDS[type(command)]:
             _add(cluster, outcome, list(decide(cluster, now)))
     if cluster.dependants.stirred:
-        _release_dependants(cluster, outcome, now)
+        _release_dependants(cluster, outcome, budget_of(command), now)
     if not has_agents:
         return outcome
     for event in outcome.events:  # in the state after all of them: what is released already needs no order

@@ -5,8 +5,10 @@ import time
 import pytest
 
 from lavad.core import commands as c
+from lavad.core.decide.clock.tick import wake_at
 from lavad.core.decide.jobs import dependencies
 from lavad.core.language import dependency
+from lavad.core.model import JobState
 from lavad.core.model.reasons import Refused
 from lavad.simulator.cluster.restart import reborn
 from tests.builders import ANN, BOB, Story, a_cluster, a_job
@@ -74,3 +76,45 @@ def test_the_conditions_of_a_user_are_bounded_together(monkeypatch: pytest.Monke
         story.kill(parent)
     assert story.cluster.dependants.references(ANN.uid) == JOBS  # done() is never met
     assert story.cluster.dependants.references(BOB.uid) == 0
+
+
+@pytest.fixture
+def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Grows with each condition on one job that is evaluated."""
+    clauses: list[object] = []
+    of_clause = dependencies._clause
+    monkeypatch.setattr(dependencies, "_clause", lambda *given: clauses.append(given[1]) or of_clause(*given))
+    return clauses
+
+
+def test_a_step_evaluates_no_more_than_its_budget(evaluated: list[object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Conditions were counted, whatever they refer to: each end of a parent took as long as all of them do."""
+    monkeypatch.setattr(dependencies, "EVALUATIONS_MAX", JOBS)
+    monkeypatch.setattr(dependencies, "TICK_EVALUATIONS_MAX", 3 * JOBS)
+    story = _with_jobs()
+    small = [story.submit(a_job(dependency='ended("a*")')) for _ in range(5)]
+    large = [story.submit(a_job(dependency='ended("a*") && exit("a*")')) for _ in range(2)]
+    for parent in range(1, JOBS + 1):
+        evaluated.clear()
+        story.kill(parent)
+        assert len(evaluated) <= JOBS
+    assert set(large) <= set(story.cluster.dependants.conditions)
+    for _ in range(5):
+        assert wake_at(story.cluster, story.now) == story.now
+        evaluated.clear()
+        story.wait(0)
+        assert len(evaluated) <= 3 * JOBS
+        if not story.cluster.dependants.stirred:
+            break
+    assert not story.cluster.dependants.conditions
+    assert {story.state(job) for job in small + large} == {JobState.PEND}
+
+
+def test_an_array_is_evaluated_as_a_whole(evaluated: list[object]) -> None:
+    """With -ti each of its elements was evaluated by itself, whenever a parent had ended."""
+    story = _with_jobs()
+    array = story.submit(a_job(array="1-1000", dependency='done("a*")', ends_orphan=True))
+    evaluated.clear()
+    story.kill(JOBS)
+    assert len(evaluated) == JOBS
+    assert story.array(array).is_over

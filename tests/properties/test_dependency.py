@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
-from lavad.core.decide.jobs.dependencies import holding, verdict
+from lavad.core.decide.jobs.dependencies import evaluated, is_never, verdict
 from lavad.core.events import AttemptDispatched, DependencyMet
 from lavad.core.language.dependency import And, Clause, ConditionKind, Expression, Not, Or, Ref, parse, text_of
 from lavad.core.model import FINAL, JobState
@@ -206,7 +206,8 @@ class Life:
             array = self.story.array(job)
             true = [index for index in INDICES if slow(cluster, condition, index)]
             assert [index for index in INDICES if verdict(cluster, condition, index).holds] == true
-            assert list(holding(cluster, condition, Ranges([range(1, 5)]))) == true
+            met, lost = evaluated(cluster, condition, Ranges([range(1, 5)]))
+            assert (list(met), list(lost)) == (true, [i for i in INDICES if is_never(cluster, condition, i)])
             self.was_true |= {(job, index) for index in true}
             released = {index for index in INDICES if index not in array.unmet}
             assert released - set(array.killed) == {index for index in INDICES if (job, index) in self.was_true}

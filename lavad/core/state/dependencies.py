@@ -5,8 +5,8 @@ A change without dependants costs one look-up. Changes are only noted here (``st
 for each step, however many parents changed in it.
 """
 
+from dataclasses import dataclass
 from enum import Enum, auto
-from itertools import islice
 
 from lavad.core.language.dependency import ConditionKind, Expression, clauses_of
 from lavad.core.model import FINAL, HOLDING, JobState
@@ -29,6 +29,25 @@ _MATTERS = {
     ConditionKind.NUMSTART: DependencyKey.ANY,
     ConditionKind.NUMHOLD: DependencyKey.ANY,
 }
+
+
+@dataclass(slots=True)
+class Budget:
+    """Room of one step for evaluations; conditions with more than ``largest`` references are left to another step."""
+
+    conditions: int
+    references: int  # in all of them
+    largest: float
+    is_used: bool = False
+
+    def take(self, size: int) -> bool:
+        """Take the room of a condition with so many references; False if there is not so much. The first has it."""
+        if not self.conditions or (self.is_used and size > self.references):
+            return False
+        self.conditions -= 1
+        self.references -= size
+        self.is_used = True
+        return True
 
 
 class Dependants:
@@ -123,11 +142,16 @@ class Dependants:
         """Mark all conditions for evaluation: after a restart earlier notes are lost."""
         self.stirred = dict.fromkeys(self.conditions)
 
-    def take(self, most: int) -> list[tuple[int, set[int] | None]]:
-        """Take up to ``most`` jobs to evaluate; the others stay noted."""
-        if not self.stirred:
-            return []
-        taken = list(islice(self.stirred.items(), most))
+    def take(self, budget: Budget) -> list[tuple[int, set[int] | None]]:
+        """Take jobs to evaluate, as far as the budget allows; the others stay noted."""
+        taken = []
+        for job, indices in self.stirred.items():
+            size = self.size(job)
+            if size > budget.largest:
+                continue
+            if not budget.take(size):
+                break
+            taken.append((job, indices))
         for job, _ in taken:
             del self.stirred[job]
         return taken

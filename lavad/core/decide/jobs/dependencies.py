@@ -5,6 +5,7 @@ evaluated only until then. For a dependent array it is evaluated for all element
 indices. Parents that are forgotten stay in ``cluster.remembered`` while a job waits for them.
 """
 
+import math
 import operator
 from collections.abc import Callable, Iterator
 from functools import reduce
@@ -14,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lavad.core import events as e
+from lavad.core.commands import Command, Tick
 from lavad.core.language.dependency import And, Clause, ConditionKind, Expression, Not, Or, Ref
 from lavad.core.model import FINAL, HOLDING, JobState, Shared
 from lavad.core.model import reasons as r
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import Refused
+from lavad.core.state.dependencies import Budget
 from lavad.core.state.records import ArrayRecord, Job, exit_code
 
 if TYPE_CHECKING:
@@ -27,7 +30,8 @@ if TYPE_CHECKING:
 S = JobState
 MATCHES_MAX = 10_000  # jobs that one name, and a whole condition, may refer to
 REFERENCES_MAX = 100_000  # jobs that the conditions of all waiting jobs of one user may refer to
-EVALUATIONS_MAX = 2000  # in one step; the rest is left to the next one
+EVALUATIONS_MAX = 2000  # conditions in one step, and references in them; the rest is left to the next one
+TICK_EVALUATIONS_MAX = 10_000  # references in a step of the clock, which alone evaluates larger conditions
 _OPERATORS: dict[str, Callable[[int, int], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
@@ -171,13 +175,19 @@ def verdict(cluster: "Cluster", expression: Expression, index: int) -> Evaluatio
             inner = verdict(cluster, part, index)
             return Evaluation(not inner.holds, inner.is_final)
         case And(parts):
-            found = [verdict(cluster, part, index) for part in parts]
-            is_lost = any(one.is_final and not one.holds for one in found)
-            return Evaluation(all(one.holds for one in found), is_lost or all(one.is_final for one in found))
+            return _all_of([verdict(cluster, part, index) for part in parts])
         case Or(parts):
-            found = [verdict(cluster, part, index) for part in parts]
-            is_won = any(one.is_final and one.holds for one in found)
-            return Evaluation(any(one.holds for one in found), is_won or all(one.is_final for one in found))
+            return _any_of([verdict(cluster, part, index) for part in parts])
+
+
+def _all_of(found: list[Evaluation]) -> Evaluation:
+    is_lost = any(one.is_final and not one.holds for one in found)
+    return Evaluation(all(one.holds for one in found), is_lost or all(one.is_final for one in found))
+
+
+def _any_of(found: list[Evaluation]) -> Evaluation:
+    is_won = any(one.is_final and one.holds for one in found)
+    return Evaluation(any(one.holds for one in found), is_won or all(one.is_final for one in found))
 
 
 def _clause(cluster: "Cluster", clause: Clause, index: int) -> Evaluation:
@@ -254,42 +264,89 @@ _COUNTS: dict[ConditionKind, Callable[[ArrayRecord], int]] = {
 # -- all elements of an array at once ------------------------------------------------------------------------------
 
 
-def holding(cluster: "Cluster", expression: Expression, indices: Ranges) -> Ranges:
-    """Those of these elements for which the condition is true."""
+def evaluated(cluster: "Cluster", expression: Expression, indices: Ranges) -> tuple[Ranges, Ranges]:
+    """Those of these elements for which the condition is true, and those for which it never will be."""
     size = max((part[-1] for part in indices.parts()), default=0) + 1
-    return indices.intersection(Ranges.from_column(_column(cluster, expression, size)))
+    found = _columns(cluster, expression, size)
+    if isinstance(found, Evaluation):
+        is_lost = found.is_final and not found.holds
+        return indices.copy() if found.holds else Ranges(), indices.copy() if is_lost else Ranges()
+    lost = Ranges.from_column(found.is_final & ~found.holds)
+    return indices.intersection(Ranges.from_column(found.holds)), indices.intersection(lost)
 
 
-def _column(cluster: "Cluster", expression: Expression, size: int) -> Column:
+class _Columns(NamedTuple):
+    """Evaluation of all elements, by index."""
+
+    holds: Column
+    is_final: Column
+
+
+def _columns(cluster: "Cluster", expression: Expression, size: int) -> _Columns | Evaluation:
+    """Evaluate all elements; one value stands for all where the condition pairs no elements."""
     match expression:
         case Clause():
-            return _clause_column(cluster, expression, size)
+            return _clause_columns(cluster, expression, size)
         case Not(part):
-            return ~_column(cluster, part, size)
+            inner = _columns(cluster, part, size)
+            if isinstance(inner, Evaluation):
+                return Evaluation(not inner.holds, inner.is_final)
+            return _Columns(~inner.holds, inner.is_final)
         case And(parts):
-            return reduce(operator.and_, (_column(cluster, part, size) for part in parts))
+            return _joined([_columns(cluster, part, size) for part in parts], size, _all_of, _all_columns)
         case Or(parts):
-            return reduce(operator.or_, (_column(cluster, part, size) for part in parts))
+            return _joined([_columns(cluster, part, size) for part in parts], size, _any_of, _any_column)
 
 
-def _clause_column(cluster: "Cluster", clause: Clause, size: int) -> Column:
+def _joined(
+    found: list[_Columns | Evaluation],
+    size: int,
+    of_values: Callable[[list[Evaluation]], Evaluation],
+    of_columns: Callable[[list[_Columns]], _Columns],
+) -> _Columns | Evaluation:
+    values = [one for one in found if isinstance(one, Evaluation)]
+    columns = [one for one in found if isinstance(one, _Columns)]
+    if not columns:
+        return of_values(values)
+    if values:
+        value = of_values(values)
+        columns.append(_Columns(np.full(size, value.holds), np.full(size, value.is_final)))
+    return of_columns(columns)
+
+
+def _all_columns(found: list[_Columns]) -> _Columns:
+    is_lost = reduce(operator.or_, (one.is_final & ~one.holds for one in found))
+    is_final = reduce(operator.and_, (one.is_final for one in found))
+    return _Columns(reduce(operator.and_, (one.holds for one in found)), is_lost | is_final)
+
+
+def _any_column(found: list[_Columns]) -> _Columns:
+    is_won = reduce(operator.or_, (one.is_final & one.holds for one in found))
+    is_final = reduce(operator.and_, (one.is_final for one in found))
+    return _Columns(reduce(operator.or_, (one.holds for one in found)), is_won | is_final)
+
+
+def _clause_columns(cluster: "Cluster", clause: Clause, size: int) -> _Columns | Evaluation:
     record = parent(cluster, clause.ref)
     if not clause.ref.each or not isinstance(record, ArrayRecord):
-        return np.full(size, _clause(cluster, clause, 0).holds)
-    column = np.zeros(size, bool)
+        return _clause(cluster, clause, 0)
+    is_over, holds = np.zeros(size, bool), np.zeros(size, bool)
     states = np.frombuffer(record.ended, np.uint8)[:size]
+    is_over[: len(states)] = states != 0
     match clause.kind:
         case ConditionKind.DONE:
-            column[: len(states)] = states == S.DONE
+            holds[: len(states)] = states == S.DONE
         case ConditionKind.EXIT:
-            column[: len(states)] = _exits(clause, record)[:size]
+            holds[: len(states)] = _exits(clause, record)[:size]
+        case ConditionKind.STARTED:
+            live = record.live.items()
+            is_over[[index for index, job in live if job.state in _STARTED and index < size]] = True
+            return _Columns(is_over, is_over)
         case ConditionKind.POST_ERR:
-            return column
+            return _Columns(holds, is_over)
         case _:
-            column[: len(states)] = states != 0
-    if clause.kind is ConditionKind.STARTED:
-        column[[index for index, job in record.live.items() if job.state in _STARTED and index < size]] = True
-    return column
+            return _Columns(is_over, is_over)
+    return _Columns(holds, is_over)
 
 
 def _exits(clause: Clause, array: ArrayRecord) -> Column:
@@ -305,12 +362,19 @@ def _exits(clause: Clause, array: ArrayRecord) -> Column:
 # -- after a step ------------------------------------------------------------------------------------------------------
 
 
-def follow_ups(cluster: "Cluster", now: float) -> Iterator[e.Event]:
+def budget_of(command: Command) -> Budget:
+    """Evaluations in a step. Many steps may follow each other at once, but no two of the clock."""
+    if isinstance(command, Tick):
+        return Budget(EVALUATIONS_MAX, TICK_EVALUATIONS_MAX, math.inf)
+    return Budget(EVALUATIONS_MAX, EVALUATIONS_MAX, EVALUATIONS_MAX)
+
+
+def follow_ups(cluster: "Cluster", budget: Budget, now: float) -> Iterator[e.Event]:
     """Events for jobs whose condition has become true by the events of this step, and for orphans to be ended.
 
     Those events must have been applied before.
     """
-    for job, indices in cluster.dependants.take(EVALUATIONS_MAX):
+    for job, indices in cluster.dependants.take(budget):
         record = cluster.jobs[job]
         condition = cluster.dependants.conditions[job]
         if isinstance(record, ArrayRecord):
@@ -326,19 +390,23 @@ def follow_ups(cluster: "Cluster", now: float) -> Iterator[e.Event]:
 def _array_follow_up(
     cluster: "Cluster", array: ArrayRecord, condition: Expression, indices: set[int] | None, now: float
 ) -> Iterator[e.Event]:
-    if indices is None:
-        met = holding(cluster, condition, array.unmet)
+    if indices is not None and len(indices) * cluster.dependants.size(array.id) <= EVALUATIONS_MAX:
+        met, lost = _evaluated_singly(cluster, condition, array.unmet, indices)
     else:
-        looked_at = sorted(index for index in indices if index in array.unmet)
-        met = Ranges.from_sorted(index for index in looked_at if verdict(cluster, condition, index).holds)
+        met, lost = evaluated(cluster, condition, array.unmet)
     if met:
         yield e.DependencyMet(now, array.id, met)
-    if array.terms is None or not array.terms.ends_orphan:
-        return
-    left = (index for index in (array.unmet if indices is None else looked_at) if index not in met)
-    orphans = Ranges.from_sorted(index for index in left if is_never(cluster, condition, index))
-    if orphans:
-        yield e.PendingEnded(now, array.id, orphans, "lavad", r.TERM_ORPHAN_SYSTEM)
+    if lost and array.terms is not None and array.terms.ends_orphan:
+        yield e.PendingEnded(now, array.id, lost, "lavad", r.TERM_ORPHAN_SYSTEM)
+
+
+def _evaluated_singly(
+    cluster: "Cluster", condition: Expression, unmet: Ranges, indices: set[int]
+) -> tuple[Ranges, Ranges]:
+    """``evaluated``, for few elements."""
+    found = {index: verdict(cluster, condition, index) for index in sorted(indices) if index in unmet}
+    met = Ranges.from_sorted(index for index, one in found.items() if one.holds)
+    return met, Ranges.from_sorted(index for index, one in found.items() if one.is_final and not one.holds)
 
 
 def is_never(cluster: "Cluster", condition: Expression, index: int) -> bool:
