@@ -148,7 +148,8 @@ def ended(job: "Job") -> list[str]:
     """End of the job: exit status, CPU time and exit reason."""
     date = long_time(job.end_time)
     if not job.start_time:
-        lines = [f"{date}: Exited; the job ended before it started."]
+        how = exit_sentence(job.exit_status).rstrip(".") if job.exit_status else "Exited"
+        lines = [f"{date}: {how}; the job ended before it started."]
     else:
         cpu = f"The CPU time used is {job.usage.cpu_s:.1f} seconds."
         lines = [f"{date}: {exit_sentence(job.exit_status)} {cpu}"]

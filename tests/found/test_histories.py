@@ -50,3 +50,40 @@ def test_a_job_that_memory_has_forgotten_is_shown_whole(cluster: Cluster) -> Non
         (cluster.directory / "lsb.params").unlink()
         cluster.reconfigure()
     assert said.count("RequestedResources<select[mem>1]>") == 2, said
+
+
+@pytest.mark.acceptance
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "code", "reason"),
+    [
+        (["-i", "/nonexistent"], 1, "The input file /nonexistent cannot be opened: No such file or directory."),
+        (["-cwd", "/proc/nope"], 2, "The working directory /proc/nope cannot be entered: No such file or directory."),
+        (["-o", "/nonexistent/dir/out"], 1, "The output file /nonexistent/dir/out cannot be opened"),
+    ],
+)
+def test_a_job_that_never_began_is_told_alike(cluster: Cluster, options: list[str], code: int, reason: str) -> None:
+    """`bhist -l` told only of an exit code, `bjobs -l` only that it had not started, and `bpeek` of neither."""
+    job = cluster.submit(*options, "true")
+    cluster.becomes(job, "EXIT")
+    how = f"Exited with exit code {code}; the job ended before it started"
+    for command in ("bhist", "bjobs"):
+        said = "".join(cluster.says(command, "-l", str(job)).split())
+        for text in (how, reason.rstrip(".")):
+            assert "".join(text.split()) in said, (command, said)
+    peeked = cluster.run("bpeek", str(job))
+    assert peeked.returncode == 255
+    assert f"Job <{job}> : Already finished: it ended before it started. " in peeked.stderr
+    assert reason in peeked.stderr
+
+
+@pytest.mark.acceptance
+@pytest.mark.slow
+def test_a_job_that_was_killed_while_it_waited_has_nothing_to_peek_at(cluster: Cluster) -> None:
+    """`bpeek` says how it ended."""
+    job = cluster.submit("-H", "-o", "/dev/null", "true")
+    cluster.says("bkill", str(job))
+    cluster.becomes(job, "EXIT")
+    assert "Exited; the job ended before it started." in cluster.says("bjobs", "-l", str(job))
+    peeked = cluster.run("bpeek", str(job)).stderr
+    assert peeked == f"Job <{job}> : Already finished: it ended before it started. TERM_OWNER: job killed by owner.\n"

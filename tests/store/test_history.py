@@ -206,6 +206,23 @@ def test_a_host_that_comes_late_takes_no_time_back() -> None:
     assert history_text.in_order(moments[:3]) == moments[:3]
 
 
+def test_an_end_without_a_start_is_told_as_such() -> None:
+    """Its exit code is that of what kept it from starting, and it has used no time."""
+    shared, ended = new_job().shared, Moment(2.0, "finished", {"status": 256, "reason": "No input file."})
+    dispatched, started = Moment(1.0, "dispatched", HOSTS), Moment(1.0, "started", {"pid": 7})
+
+    def last_lines(*moments: Moment) -> list[str]:
+        return [note.text for note in history_text.notes(history_text.walk(moments), shared, b"")][-2:]
+
+    reason = "Completed <exit>; No input file."
+    never = "Exited with exit code 1; the job ended before it started"
+    assert last_lines(dispatched, ended) == [never, reason]
+    assert last_lines(dispatched, started, Moment(1.5, "requeued"), dispatched, ended) == [never, reason]
+    assert last_lines(dispatched, started, ended) == [
+        "Exited with exit code 1. The CPU time used is 0.0 seconds", reason
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("earlier", [[], [Moment(1.0, "dispatched", HOSTS), Moment(2.0, "requeued")]])
 def test_a_job_whose_end_told_its_start_has_one_in_its_story(earlier: list[Moment]) -> None:
     """Start and end of a short job come in one report; its history has both, once."""

@@ -357,6 +357,8 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
             return None, f"Job <{label}>: User permission denied"
         if job is None:
             return None, f"Job <{label}> : Not yet started."
+        if job.end is not None and not (job.end.started_at or job.end.pid):
+            return None, f"Job <{label}> : Already finished: it ended before it started. {job.end.reason}".rstrip()
         if not _peeked_at(job):
             return None, f"Job <{label}> : " + ("Already finished." if job.end is not None else "Not yet started.")
         return job, ""

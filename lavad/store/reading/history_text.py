@@ -141,9 +141,16 @@ def seconds_by_state(steps: Sequence[tuple[Moment, JobState]], until: float) -> 
 
 def notes(steps: Iterable[tuple[Moment, JobState]], shared: Shared, words: bytes) -> tuple[Note, ...]:
     """Return the lines of the history."""
-    written = []
+    written, has_started = [], True
     for moment, state in steps:
-        lines = _submitted(shared, words) if moment.kind == "submitted" else _LINES[moment.kind](moment.detail)
+        if moment.kind in ("dispatched", "started"):
+            has_started = moment.kind == "started"
+        if moment.kind == "submitted":
+            lines = _submitted(shared, words)
+        elif moment.kind == "finished":
+            lines = _finished(moment.detail, has_started)
+        else:
+            lines = _LINES[moment.kind](moment.detail)
         written += [Note(moment.at, line, state) for line in lines]
     return tuple(written)
 
@@ -163,6 +170,7 @@ def _submitted(shared: Shared, words: bytes) -> list[str]:
     return [", ".join(parts)]
 
 
+ENDED_BEFORE_START = "the job ended before it started"
 _TOLD = ("backfilled", "preempting", "reclaiming", "in room", "in slots")  # shown: other jobs passed over or paid
 
 
@@ -182,12 +190,12 @@ def _started(detail: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _finished(detail: dict[str, Any]) -> list[str]:
+def _finished(detail: dict[str, Any], has_started: bool) -> list[str]:
     cpu = f"The CPU time used is {detail.get('cpu_s', 0.0):.1f} seconds"
     status, reason = detail["status"], detail.get("reason")
     if not status and not reason:
         return [f"Done successfully. {cpu}"]
-    lines = [f"{_ending(status)}. {cpu}"]
+    lines = [f"{_ending(status)}. {cpu}" if has_started else f"{_ending(status)}; {ENDED_BEFORE_START}"]
     return [*lines, f"Completed <exit>; {reason}"] if reason else lines
 
 
@@ -265,7 +273,6 @@ def _doomed(detail: dict[str, Any]) -> str:
 _LINES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "dispatched": _dispatched,
     "started": _started,
-    "finished": _finished,
     "killed": _killed,
     "requeued": _requeued,
     "suspended": _suspended,
