@@ -15,7 +15,7 @@ help:
 	@echo "make test     all tests this machine can run (TESTS=path to choose)"
 	@echo "make test-real-hosts  docs/howto/real-hosts.md, word by word, on three booted hosts (root; some minutes)"
 	@echo "make mutants  plants known bugs in a copy and shows that the tests see each"
-	@echo "make acceptance  those with real daemons, kills and cut-off hosts, in full size (about half an hour)"
+	@echo "make acceptance  those with real daemons, kills and cut-off hosts, in full size (about two hours)"
 	@echo "make lint     format, lint, types, import contracts, generated code"
 	@echo "make format   rewrite the sources in the one format"
 	@echo "make protos   generate the wire's stubs"
@@ -51,7 +51,10 @@ mutants: $(READY)
 acceptance: $(READY)
 	@packaging/test-prerequisites.sh
 	@LAVA_GANG_ROUNDS=50 LAVA_KILL_JOBS=500 LAVA_KILLS=20 LAVA_CRASH_HITS=5 LAVA_RUN_LIMIT_S=60 \
-	    $(BIN)/python -m pytest -o faulthandler_timeout=1800 --durations=0 --durations-min=1 tests/acceptance tests/mpi
+	LAVA_ROLLING_RESTARTS=10 LAVA_NETWORK_SECONDS=5,20,60,300 LAVA_NETWORK_ROUNDS=5 \
+	LAVA_NETWORK_LAUNCHERS=openmpi4,mpich4,openmpi5,mpich5,blaunch LAVA_MOVED_JOBS=100000 LAVA_MOVED_RUNNING=50 \
+	LAVA_FAULT_JOBS=500 LAVA_FAULT_PAUSE_S=20 LAVA_FAULTS=all \
+	    $(BIN)/python -m pytest -o faulthandler_timeout=3000 --durations=0 --durations-min=1 tests/acceptance tests/found tests/mpi
 
 lint: $(READY)
 	@$(BIN)/ruff format --check --quiet .

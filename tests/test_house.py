@@ -23,6 +23,7 @@ PACKAGES = ("lavad", "lavactl", "agents", "protos")
 SCRIPTS = ("examples", "benchmarks", "tests")
 LINES_MAX = 600
 FUNCTION_LINES_MAX = 70
+MODULES_MAX = 15
 GENERATED = re.compile(r"_pb2(_grpc)?\.py$")
 
 # Only the fork server and what it forks may make processes by these; everywhere else gRPC's threads may be alive.
@@ -99,6 +100,40 @@ def test_every_test_says_what_it_shows() -> None:
         return None
 
     assert offences(check, "tests") == []
+
+
+QUESTION = re.compile(
+    r"(what|who|whom|whose|which|whether|is|are|was|were|has|have|had|does|do|did|may|might|can|could|must|shall|should"
+    r"|will|would|how|why|when|where|if)\b",
+    re.IGNORECASE,
+)
+NO_ONE = re.compile(r"\b(some(body|one)|no(body|\sone)|who(m)?ever|anybody|everybody)\b", re.IGNORECASE)
+
+
+def test_docstrings_begin_with_a_statement() -> None:
+    """The first sentence is a noun phrase or an imperative: no question, no unnamed person."""
+
+    def check(node: ast.AST, _path: Path) -> str | None:
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            return None
+        text = ast.get_docstring(node) or ""
+        first = re.split(r"(?<=[.?!:;])\s", text, maxsplit=1)[0]
+        if QUESTION.match(first) or first.endswith("?"):
+            return f"asks: {first}"
+        found = NO_ONE.search(text)
+        return f"says {found[0]}" if found else None
+
+    assert offences(check, *PACKAGES, *SCRIPTS) == []
+
+
+def test_folders_are_small() -> None:
+    """A folder has at most 15 modules; commands are an exception, one file a command."""
+    counted: dict[str, int] = {}
+    for path in sources(*PACKAGES):
+        if not path.stem.startswith("__"):
+            counted[name_of(path.parent)] = counted.get(name_of(path.parent), 0) + 1
+    large = {folder: count for folder, count in counted.items() if count > MODULES_MAX}
+    assert set(large) <= {"lavactl/commands"}
 
 
 def test_files_are_short() -> None:

@@ -1,1 +1,1 @@
-"""What an administrator does with the database beside or in place of a running master: programs of `lavactl`."""
+"""Maintenance of the database beside or in place of a running master: programs of `lavactl`."""

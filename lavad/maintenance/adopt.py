@@ -1,4 +1,4 @@
-"""Ask a lavad to adopt its database: a request in its state directory, where nobody but its user and root may write.
+"""Request to a lavad to adopt its database: a file in its state directory, which only its user and root may write.
 
 It needs no network, no agent and no certificate, and waits there for a lavad that does not run yet.
 """

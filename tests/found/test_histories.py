@@ -1,4 +1,4 @@
-"""What `bhist -l` left out or told differently from `bjobs -l`."""
+"""Fields that `bhist -l` left out or told differently from `bjobs -l`."""
 
 import pytest
 
