@@ -27,7 +27,7 @@ from agents.peers import PeerChannels, Peers
 from protos import notify
 from protos.agents_pb2 import Welcome
 from protos.cluster_pb2 import HostFacts
-from protos.tls import (
+from protos.trust.tls import (
     MASTER_NAME,
     Identity,
     TrustError,

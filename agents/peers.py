@@ -26,19 +26,12 @@ from agents.ranks.output import NotReadable, OnlyForItsUser, open_kept, open_out
 from agents.ranks.tasks import converse
 from agents.shepherd.messages import Key
 from agents.shepherd.spool import kept_path
-from protos import frames, peektickets
+from protos import frames
 from protos.agents_pb2 import CountReply, CountRequest, TailChunk, TailRequest, TaskInput, TaskOutput, TaskStart
 from protos.agents_pb2_grpc import PeerServiceServicer, add_PeerServiceServicer_to_server
 from protos.common_pb2 import HostShare
-from protos.tls import (
-    Identity,
-    Kind,
-    TrustError,
-    agent_server_name,
-    aio_channel,
-    peer_role,
-    server_credentials,
-)
+from protos.trust import peek_tickets
+from protos.trust.tls import Identity, Kind, TrustError, agent_server_name, aio_channel, peer_role, server_credentials
 from protos.wire import SERVER_OPTIONS
 
 LOG = logging.getLogger("lava.peers")
@@ -121,7 +114,7 @@ class Peers(PeerServiceServicer):
         """Send a job's output so far, and follow it if asked."""
         caller = await self._calling_host(context)
         key = (request.key.job, request.key.index, request.key.attempt)
-        if not peektickets.check(self._ticket_key(), request.ticket, key, self.host, time()):
+        if not peek_tickets.check(self._ticket_key(), request.ticket, key, self.host, time()):
             LOG.warning("tail refused job=%d index=%d attempt=%d caller=%s", *key, caller)
             await context.abort(
                 grpc.StatusCode.PERMISSION_DENIED, f"the ticket to read job <{key[0]}> is not valid here"

@@ -44,9 +44,10 @@ from lavad.store.disk_reserve import DiskReserve
 from lavad.store.errors import StoreRefused
 from lavad.store.store import Store
 from lavad.version import VERSION
-from protos import logs, notify, peektickets, tls
+from protos import logs, notify
 from protos.conffile import ConfError
 from protos.pidfile import PidFileInUse, pid_file
+from protos.trust import peek_tickets, tls
 from protos.wire import SERVER_OPTIONS
 
 log = logging.getLogger("lavad")
@@ -167,11 +168,11 @@ class Master:
 
     async def _serve(self, identity: tls.Identity) -> None:
         self._assemble()
-        ticket_key = peektickets.new_key()
+        ticket_key = peek_tickets.new_key()
         trusted = trust.of_settings(self.settings, self._is_connected, self.cluster.hosts.__contains__)
         server = grpc.aio.server(interceptors=[Guard(trusted), Auditor()], options=SERVER_OPTIONS)
         self.agent_service = agent_service = agents.AgentService(
-            self.engine, self.links, self.settings, peektickets.public_bytes(ticket_key), trusted, self.adoption
+            self.engine, self.links, self.settings, peek_tickets.public_bytes(ticket_key), trusted, self.adoption
         )
         agent_service.installation = self.installation
         agents.register(server, agent_service)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from protos.private import PrivateFileError, read_private
+from protos.trust.private import PrivateFileError, read_private
 
 FILE_NAME = "lava.conf"
 

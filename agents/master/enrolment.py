@@ -15,10 +15,10 @@ import grpc.aio
 
 from protos import agents_pb2 as pb
 from protos import agents_pb2_grpc
-from protos.authority import check_identity, is_near_expiry, key_pem, make_key, make_request, serial_of
-from protos.private import write_private
-from protos.tickets import Ticket, read_ticket
-from protos.tls import (
+from protos.trust.authority import check_identity, is_near_expiry, key_pem, make_key, make_request, serial_of
+from protos.trust.private import write_private
+from protos.trust.tickets import Ticket, read_ticket
+from protos.trust.tls import (
     MASTER_NAME,
     Identity,
     Kind,

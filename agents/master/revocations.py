@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from protos.authority import facts_of
-from protos.certificates import Revoked
-from protos.private import PrivateFileError, read_private, write_private
-from protos.tls import TrustError
+from protos.trust.authority import facts_of
+from protos.trust.certificates import Revoked
+from protos.trust.private import PrivateFileError, read_private, write_private
+from protos.trust.tls import TrustError
 
 FILE_NAME = "revoked"
 

@@ -23,7 +23,7 @@ from agents.shepherd.lease import own_clock
 from protos.agents_pb2 import Held, Hello, JobSpecBlob, JobUsage, Orders, Report, Reports, Welcome
 from protos.agents_pb2_grpc import AgentServiceStub
 from protos.cluster_pb2 import HostFacts, Load
-from protos.tls import TrustError
+from protos.trust.tls import TrustError
 from protos.wire import AGENT_MESSAGE_MAX, LATER_REPORTS, PROTOCOL, REPORTS_UNDERSTOOD, TASK_PATIENCE
 
 LOG = logging.getLogger("lava.session")

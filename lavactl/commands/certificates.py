@@ -6,8 +6,8 @@ from lavactl.options import VALUE, answer_standard, printable
 from lavactl.personal import directory as files
 from lavactl.personal.options import directory, parse, value
 from lavactl.text.columns import minute, table
-from protos.certificates import Certificate, Register
-from protos.tls import TrustError, check_host_name
+from protos.trust.certificates import Certificate, Register
+from protos.trust.tls import TrustError, check_host_name
 
 USAGE = """\
 Usage: lavactl certificates DIR [HOST ...]

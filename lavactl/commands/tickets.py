@@ -8,9 +8,9 @@ from lavactl.options import VALUE, answer_standard, printable
 from lavactl.personal import directory as files
 from lavactl.personal.options import directory, parse, value
 from lavactl.text.columns import minute, table
-from protos import tickets
-from protos.certificates import Register
-from protos.tls import TrustError
+from protos.trust import tickets
+from protos.trust.certificates import Register
+from protos.trust.tls import TrustError
 
 USAGE = """\
 Usage: lavactl tickets DIR [--revoke TICKET | HOST | all]

@@ -15,8 +15,8 @@ from lavactl.personal.processes import Process, end, is_alive
 from lavactl.personal.readiness import Awaited, last_words, listen, wait_all
 from lavactl.personal.starting import clean_environment, confirm, program, start
 from lavactl.personal.state_file import PEER_PORT, Cluster, Table
-from protos.certificates import Register
-from protos.tls import TrustError, join_address
+from protos.trust.certificates import Register
+from protos.trust.tls import TrustError, join_address
 
 MASTER = "lavad"
 READY_S = 60.0

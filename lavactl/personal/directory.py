@@ -13,10 +13,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from lavactl.errors import CommandError
-from protos import conffile, tickets
-from protos.authority import key_pem, make_authority, make_key
-from protos.private import follow_owner, write_private
-from protos.tls import Kind, Role, TrustError, check_host_name, join_address, split_address
+from protos import conffile
+from protos.trust import tickets
+from protos.trust.authority import key_pem, make_authority, make_key
+from protos.trust.private import follow_owner, write_private
+from protos.trust.tls import Kind, Role, TrustError, check_host_name, join_address, split_address
 
 MASTER_PORT = 6920
 WILDCARDS = ("0.0.0.0", "::")

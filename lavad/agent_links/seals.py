@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives import serialization
 from lavad.commit_mark import Mark
 from lavad.core.model import Key
 from protos.agents_pb2 import CommitMark, JobSpecBlob, Stage
-from protos.authority import Authority
 from protos.common_pb2 import HostShare
+from protos.trust.authority import Authority
 
 _PURPOSE = b"lava: what a master stages"
 

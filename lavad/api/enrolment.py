@@ -19,8 +19,8 @@ from lavad.api.trust import Trust
 from lavad.audit import TRAIL
 from protos import agents_pb2 as pb
 from protos import agents_pb2_grpc
-from protos.authority import Authority, check_identity, is_near_expiry, serial_of
-from protos.tls import (
+from protos.trust.authority import Authority, check_identity, is_near_expiry, serial_of
+from protos.trust.tls import (
     Identity,
     Kind,
     Role,

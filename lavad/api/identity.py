@@ -12,7 +12,7 @@ import grpc.aio
 
 from lavad.core.commands import Caller
 from lavad.settings import Settings
-from protos.tls import Kind, TrustError, peer_role
+from protos.trust.tls import Kind, TrustError, peer_role
 from protos.wire import CALLER_GID, CALLER_UID, CALLER_USER
 
 UID_MAX = (1 << 32) - 2

@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 
 from lavad.api.trust import Trust
 from lavad.core.model.reasons import NotNow, Refused
-from protos.tls import TrustError
+from protos.trust.tls import TrustError
 
 log = logging.getLogger(__name__)
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lavad.settings import Settings
-from protos import tickets
-from protos.authority import facts_of
-from protos.certificates import Certificate, Register
-from protos.tls import Kind, TrustError, peer_role
+from protos.trust import tickets
+from protos.trust.authority import facts_of
+from protos.trust.certificates import Certificate, Register
+from protos.trust.tls import Kind, TrustError, peer_role
 
 log = logging.getLogger(__name__)
 

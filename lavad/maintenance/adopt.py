@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lavad.adoption import ANSWER, REQUEST
 from lavad.store.errors import StoreRefused
-from protos.private import follow_owner
+from protos.trust.private import follow_owner
 
 _POLL_S = 0.1
 

@@ -24,9 +24,9 @@ from protos.agents_pb2 import (
     Welcome,
 )
 from protos.agents_pb2_grpc import AgentServiceServicer, add_AgentServiceServicer_to_server
-from protos.authority import Authority, key_pem, make_authority, make_key, make_request
-from protos.private import write_private
-from protos.tls import Identity, Kind, Role, server_credentials
+from protos.trust.authority import Authority, key_pem, make_authority, make_key, make_request
+from protos.trust.private import write_private
+from protos.trust.tls import Identity, Kind, Role, server_credentials
 from protos.wire import SERVER_OPTIONS
 from tests.agents.hosts import NAME, Key, Place, key_message, key_of, stage, sweep, until
 

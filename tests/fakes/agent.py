@@ -12,10 +12,10 @@ import grpc.aio
 from protos import agents_pb2 as pb
 from protos import jobs_pb2
 from protos.agents_pb2_grpc import AgentServiceStub
-from protos.authority import Authority
 from protos.cluster_pb2 import HostFacts
 from protos.jobs_pb2_grpc import JobServiceStub
-from protos.tls import MASTER_NAME, Kind, Role, aio_channel
+from protos.trust.authority import Authority
+from protos.trust.tls import MASTER_NAME, Kind, Role, aio_channel
 from protos.wire import CALLER_GID, CALLER_UID, CALLER_USER, PROTOCOL
 from tests.fakes.site import identity_for
 

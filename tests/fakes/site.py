@@ -19,11 +19,11 @@ from agents.local_socket.gateway import Gateway, Limits
 from agents.local_socket.local_methods import LocalMethods
 from agents.peers import PeerChannels, Peers
 from lavactl.wire.connection import Connection
-from protos import peektickets
-from protos.authority import Authority, key_pem, make_authority, make_key, make_request
 from protos.common_pb2 import HostShare
 from protos.jobs_pb2 import PeekTicketReply, PeekTicketRequest
-from protos.tls import MASTER_NAME, Identity, Kind, Role, channel_credentials, secure_channel, server_credentials
+from protos.trust import peek_tickets
+from protos.trust.authority import Authority, key_pem, make_authority, make_key, make_request
+from protos.trust.tls import MASTER_NAME, Identity, Kind, Role, channel_credentials, secure_channel, server_credentials
 from protos.wire import SERVER_OPTIONS
 from tests.fakes.attempts import FakeAttempts, Held
 
@@ -45,7 +45,7 @@ class FakeMaster(grpc.GenericRpcHandler):
         self.identity = identity
         self.methods: dict[str, Handler] = {}
         self.seen: list[tuple[str, dict[str, str]]] = []
-        self.signing = peektickets.new_key()
+        self.signing = peek_tickets.new_key()
         self.port = 0
         self._server: grpc.aio.Server | None = None
 
@@ -90,7 +90,7 @@ class Agent:
             self.host,
             self.attempts,
             Counting(Ledger(), lambda _: None, self.host),
-            lambda: peektickets.public_bytes(site.master.signing),
+            lambda: peek_tickets.public_bytes(site.master.signing),
         )
         self.channels = PeerChannels(lambda: self.identity)
         self.methods = LocalMethods(self.host, self.attempts, self.peers, self.channels)
@@ -197,8 +197,8 @@ class Site:
             reply = PeekTicketReply(host=host, address=self.agents[host].address, has_error_file=has_error_file)
             reply.key.job, reply.key.attempt = request.ref.job, 1
             key = (request.ref.job, 0, 1)
-            expires = time.time() + peektickets.LIFE_S
-            reply.ticket = ticket or peektickets.sign(self.master.signing, key, host, expires)
+            expires = time.time() + peek_tickets.LIFE_S
+            reply.ticket = ticket or peek_tickets.sign(self.master.signing, key, host, expires)
             await context.write(reply.SerializeToString())
 
         assert self.agents[host].attempts.find(job, 0) is not None, "allocate first"

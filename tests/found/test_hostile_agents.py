@@ -14,9 +14,10 @@ from lavad.api.trust import RENEWALS_MAX
 from lavad.core.model import Key
 from lavad.core.reasons import Refused
 from protos import agents_pb2 as pb
-from protos import cluster_pb2, tls
+from protos import cluster_pb2
 from protos.agents_pb2_grpc import EnrolmentServiceStub
-from protos.authority import make_key, make_request
+from protos.trust import tls
+from protos.trust.authority import make_key, make_request
 from protos.wire import HANDSHAKE_MS, SERVER_OPTIONS
 from tests.trust.test_enrolment import a_cluster, a_master, an_ageing_identity
 

@@ -14,9 +14,9 @@ import pytest
 from agents.ranks.output import OnlyForItsUser, OutputReader
 from lavactl.wire.connection import CallError
 from protos.agents_pb2 import TailChunk, TaskInput, TaskOutput
-from protos.authority import make_authority
 from protos.jobs_pb2 import PeekRequest
-from protos.tls import Kind, Role, agent_server_name, channel_credentials, secure_channel
+from protos.trust.authority import make_authority
+from protos.trust.tls import Kind, Role, agent_server_name, channel_credentials, secure_channel
 from tests.fakes.site import Site, identity_for
 
 ROOT = Path(__file__).resolve().parent.parent.parent

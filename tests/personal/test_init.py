@@ -10,10 +10,11 @@ import pytest
 from lavactl.io import Io
 from lavactl.main import run
 from lavad.api.enrolment import master_identity
-from protos import conffile, tickets
-from protos.authority import Authority
-from protos.private import read_private
-from protos.tickets import read_ticket
+from protos import conffile
+from protos.trust import tickets
+from protos.trust.authority import Authority
+from protos.trust.private import read_private
+from protos.trust.tickets import read_ticket
 
 
 def lavactl(*argv: str, cwd: Path) -> tuple[int, str, str]:

@@ -17,12 +17,13 @@ from lavad.api.enrolment import master_identity, register, start_enrolment_serve
 from lavad.api.interceptor import Guard
 from lavad.api.trust import Trust
 from protos import agents_pb2 as pb
-from protos import agents_pb2_grpc, tickets, tls
-from protos.authority import Authority, check_identity, facts_of, key_pem, make_key, make_request
-from protos.certificates import Register
-from protos.private import write_private
-from protos.tickets import Entry, read_ticket
-from protos.tls import Identity, Kind, Role, TrustError
+from protos import agents_pb2_grpc
+from protos.trust import tickets, tls
+from protos.trust.authority import Authority, check_identity, facts_of, key_pem, make_key, make_request
+from protos.trust.certificates import Register
+from protos.trust.private import write_private
+from protos.trust.tickets import Entry, read_ticket
+from protos.trust.tls import Identity, Kind, Role, TrustError
 
 PATIENCE_S = 20.0
 

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from protos import conffile, notify, tickets
-from protos.private import PrivateFileError, read_private, write_private
-from protos.tickets import Entry, Ticket, read_ticket
-from protos.tls import TrustError
+from protos import conffile, notify
+from protos.trust import tickets
+from protos.trust.private import PrivateFileError, read_private, write_private
+from protos.trust.tickets import Entry, Ticket, read_ticket
+from protos.trust.tls import TrustError
 
 
 def a_ticket(secret: str = "s") -> Ticket:

@@ -12,10 +12,18 @@ import grpc
 import grpc.aio
 import pytest
 
-from protos import tls
-from protos.authority import Authority, check_identity, is_near_expiry, key_pem, make_authority, make_key, make_request
-from protos.private import write_private
-from protos.tls import Identity, Kind, Role, TrustError
+from protos.trust import tls
+from protos.trust.authority import (
+    Authority,
+    check_identity,
+    is_near_expiry,
+    key_pem,
+    make_authority,
+    make_key,
+    make_request,
+)
+from protos.trust.private import write_private
+from protos.trust.tls import Identity, Kind, Role, TrustError
 
 MASTER = Role(Kind.MASTER)
 METHOD = "/test/WhoAmI"

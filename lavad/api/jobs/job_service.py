@@ -27,8 +27,9 @@ from lavad.core.scheduling.worklist import Worklist
 from lavad.core.state.records import ArrayRecord, Job
 from lavad.engine import Engine
 from lavad.settings import Settings
-from protos import common_pb2, jobs_pb2_grpc, peektickets
+from protos import common_pb2, jobs_pb2_grpc
 from protos import jobs_pb2 as pb
+from protos.trust import peek_tickets
 
 
 class JobService(jobs_pb2_grpc.JobServiceServicer):
@@ -334,8 +335,8 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         address = known.facts.peer_address if known is not None else ""
         reply = pb.PeekTicketReply(host=host, address=address, has_error_file=has_error_file)
         reply.key.job, reply.key.index, reply.key.attempt = key
-        reply.ticket = peektickets.sign(
-            self.ticket_key, (key.job, key.index, key.attempt), host, time.time() + peektickets.LIFE_S
+        reply.ticket = peek_tickets.sign(
+            self.ticket_key, (key.job, key.index, key.attempt), host, time.time() + peek_tickets.LIFE_S
         )
         return reply
 

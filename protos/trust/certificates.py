@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from protos.private import PrivateFileError, follow_owner, read_private
-from protos.tls import TrustError
+from protos.trust.private import PrivateFileError, follow_owner, read_private
+from protos.trust.tls import TrustError
 
 FILE_NAME = "certificates"
 ALL_OF_HOST = "*"

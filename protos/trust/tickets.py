@@ -19,8 +19,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from protos.private import PrivateFileError, read_private, write_private
-from protos.tls import TrustError
+from protos.trust.private import PrivateFileError, read_private, write_private
+from protos.trust.tls import TrustError
 
 _SECRET_BYTES = 32
 _FIELDS = ("cluster", "masters", "enrol", "ca_pem", "secret", "expires")

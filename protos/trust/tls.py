@@ -17,7 +17,7 @@ from pathlib import Path
 import grpc
 import grpc.aio
 
-from protos.private import PrivateFileError, read_private
+from protos.trust.private import PrivateFileError, read_private
 from protos.wire import CHANNEL_OPTIONS
 
 MASTER_NAME = "lavad"

@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from protos.private import PrivateFileError, read_private
-from protos.tls import Identity, Role, TrustError, role_of_uri, server_name_of_role, uri_of_role
+from protos.trust.private import PrivateFileError, read_private
+from protos.trust.tls import Identity, Role, TrustError, role_of_uri, server_name_of_role, uri_of_role
 
 AUTHORITY_VALIDITY = timedelta(days=20 * 365)
 CERTIFICATE_VALIDITY = timedelta(days=5 * 365)
@@ -111,7 +111,7 @@ def make_key() -> ec.EllipticCurvePrivateKey:
 
 
 def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    """The key as unencrypted PEM; store it only with `protos.private.write_private`."""
+    """The key as unencrypted PEM; store it only with `protos.trust.private.write_private`."""
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )

@@ -1,0 +1,1 @@
+"""Trust between daemons: the authority, certificates, tickets, mutual TLS."""
