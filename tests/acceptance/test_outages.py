@@ -29,7 +29,7 @@ print(bsub.submit(submission, Io()).job)
 """
 MODIFY = """
 import sys
-from lavactl import messages
+from lavactl.wire import messages
 from lavactl.io import Io
 refs = [messages.JobRef(job=int(sys.argv[1]))]
 request = messages.ModifyRequest(refs=refs, spec=messages.JobSpec(run_limit_s=int(sys.argv[2])), fields=["run_limit_s"])

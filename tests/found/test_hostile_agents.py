@@ -12,7 +12,7 @@ from lavad.api import agents, checks
 from lavad.api.enrolment import master_identity
 from lavad.api.trust import RENEWALS_MAX
 from lavad.core.model import Key
-from lavad.core.reasons import Refused
+from lavad.core.model.reasons import Refused
 from protos import agents_pb2 as pb
 from protos import cluster_pb2
 from protos.agents_pb2_grpc import EnrolmentServiceStub

@@ -11,9 +11,9 @@ from lavad.api.jobs.job_service import JobService
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.model import HostFacts, HostShare, Key
+from lavad.core.model.policy import Policy
+from lavad.core.model.reasons import Refused
 from lavad.core.orders import ForgetOrder, StageOrder
-from lavad.core.policy import Policy
-from lavad.core.reasons import Refused
 from lavad.engine import Engine
 from protos import agents_pb2
 from protos import jobs_pb2 as pb

@@ -19,7 +19,7 @@ JOBS = int(os.environ.get("LAVA_MOVED_JOBS", "400"))  # the full size is 100000,
 RUNNING = int(os.environ.get("LAVA_MOVED_RUNNING", "4"))
 SUBMIT = """
 import os, sys
-from lavactl import messages
+from lavactl.wire import messages
 from lavactl.commands import bsub
 from lavactl.io import Io
 from lavactl.submit.submission import read_submission
@@ -94,7 +94,7 @@ def test_moving_to_postgresql_made_another_cluster(tmp_path: Path) -> None:
             cluster.becomes(job, "RUN", 60)
         source = f"sqlite:///{cluster.directory}/state/lava.db"
         refused = _lavactl(cluster, "migrate-database", source, server.url)
-        assert refused.returncode == 1
+        assert refused.returncode == 255
         assert "Another lavad is using" in refused.stderr
         _stop(cluster)
         began = time.monotonic()
