@@ -1,11 +1,17 @@
 """lavactl certificates: list or revoke the host certificates of a cluster directory."""
 
+from pathlib import Path
+
 from lavactl.errors import FAILURE, CommandError, UsageError
 from lavactl.io import Io
 from lavactl.options import VALUE, answer_standard, printable
 from lavactl.personal import directory as files
+from lavactl.personal.hosts.wait_hosts import ask
 from lavactl.personal.options import directory, parse, value
+from lavactl.settings import socket_path
 from lavactl.text.columns import minute, table
+from lavactl.wire.connection import CallError, LostError
+from protos.trust import tickets
 from protos.trust.certificates import Certificate, Register
 from protos.trust.tls import TrustError, check_host_name
 
@@ -33,7 +39,7 @@ def main(argv: list[str], io: Io) -> int:
     files.read_settings(target)
     try:
         register = Register(target)
-        return _list(register, options.words[1:], io) if word is None else _revoke(register, word, io)
+        return _list(register, options.words[1:], io) if word is None else _revoke(target, register, word, io)
     except TrustError as error:
         raise CommandError(f"The certificates in {target} cannot be used: {error}") from error
 
@@ -60,7 +66,7 @@ def _state(one: Certificate, now: float) -> str:
     return "expired" if now >= one.expires_at else "valid" if one.used_at else "not used"
 
 
-def _revoke(register: Register, word: str, io: Io) -> int:
+def _revoke(target: Path, register: Register, word: str, io: Io) -> int:
     one = register.find(word)
     if one is not None:
         register.revoke(one, io.user_name())
@@ -68,7 +74,23 @@ def _revoke(register: Register, word: str, io: Io) -> int:
         return 0
     host = check_host_name(word)
     if not register.of_host(host):
+        problem = _unknown(target, register, host)
+        if problem:
+            io.error(problem)
+            return FAILURE
         io.error(f"{host}: not in the register; certificates of that name that are older than it are revoked.")
     register.revoke_host(host, io.user_name())
     io.print(f"The certificates of host {host} and the tickets for it are revoked.")
     return 0
+
+
+def _unknown(target: Path, register: Register, host: str) -> str:
+    """Sentence about a host without a certificate in the register; empty if a ticket or the master knows its name."""
+    made = tickets.read_entries(target / "tickets").values()
+    if register.host_revoked_at(host) or any(entry.host == host for entry in made):
+        return ""
+    sentence = f"{host}: no certificate, ticket or host of that name is known; nothing is revoked."
+    try:
+        return "" if host in ask(Path(socket_path({"LAVA_ENVDIR": str(target)}))) else sentence
+    except (OSError, LostError, CallError) as error:
+        return f"{sentence} The master cannot be asked for its hosts: {error}"
