@@ -10,6 +10,7 @@ import logging
 import os
 import signal
 import socket
+from pathlib import Path
 
 import grpc.aio
 
@@ -19,7 +20,7 @@ from agents.attempts.journal import JournalError
 from agents.local_socket.callers import UserNames
 from agents.local_socket.gateway import Gateway
 from agents.local_socket.local_methods import LocalMethods
-from agents.master.enrolment import ensure_certificate
+from agents.master.enrolment import FILE_NAME, ensure_certificate
 from agents.master.revocations import Revocations
 from agents.master.session import Session
 from agents.master.site_copy import SiteCopy
@@ -113,6 +114,7 @@ class Daemon:
             sensors.significant,
         )
         self._session.on_welcome = self._take_welcome
+        self._session.credentials = self._credentials
 
     async def run(self) -> None:
         """Serve for ever.
@@ -166,6 +168,12 @@ class Daemon:
         self._revocations.take(welcome.revoked)
         self._site_copy.take(welcome.lsf_conf, welcome.cluster, welcome.default_queues)
 
+    def _credentials(self) -> tuple[int, ...]:
+        """Return when the files of certificate and ticket were changed; 0 for one that is not there."""
+        options = self._options
+        files = (options.state / "identity" / FILE_NAME, *([options.ticket] if options.ticket else []))
+        return tuple(map(_changed_at, files))
+
     async def _dial(self) -> grpc.aio.Channel:
         """Open a channel for a session; the channel for commands follows if the master has moved."""
         target, identity = await self._refresh_channel_for_commands()
@@ -193,6 +201,13 @@ class Daemon:
         if self._identity is None:
             raise TrustError("This agent has no certificate yet.")
         return self._identity
+
+
+def _changed_at(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def reachable(listening: str, master: str) -> str:

@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import errno
 import logging
-import random
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Protocol
 
@@ -19,6 +18,7 @@ import grpc.aio
 from agents.attempts.ledger import Ledger, key_of
 from agents.attempts.order_executor import Keeper
 from agents.job_setup.preparation import Bounds
+from agents.master.backoff import Backoff
 from agents.shepherd.lease import own_clock
 from protos.agents_pb2 import Held, Hello, JobSpecBlob, JobUsage, Orders, Report, Reports, Welcome
 from protos.agents_pb2_grpc import AgentServiceStub
@@ -28,8 +28,7 @@ from protos.wire import AGENT_MESSAGE_MAX, LATER_REPORTS, PROTOCOL, REPORTS_UNDE
 
 LOG = logging.getLogger("lava.session")
 
-BACKOFF_FIRST_S = 0.2
-BACKOFF_MAX_S = 5.0
+CREDENTIALS_S = 5.0  # how often an agent that waits to reconnect looks for new ones
 WELCOME_S = 60.0  # a master that waits for its administrator holds the welcome back
 REPEAT_S = 5.0
 REPEAT_HEARTBEATS = 10
@@ -78,6 +77,7 @@ class Session:
         self.welcome = Welcome(heartbeat_s=5.0)
         self.connected = asyncio.Event()
         self.on_welcome: Callable[[Welcome], None] = lambda welcome: None
+        self.credentials: Callable[[], object] = lambda: None  # what changes with certificate and ticket
         self._dial = dial
         self._facts = facts
         self._incarnation = incarnation
@@ -123,18 +123,28 @@ class Session:
             group.create_task(self._stay_connected())
 
     async def _stay_connected(self) -> None:
-        pause_s = BACKOFF_FIRST_S
+        backoff = Backoff()
         while True:
+            failure: Exception | None = None
             try:
                 await self._one_session()
             except ENDINGS as error:
-                LOG.warning("event=session_ended reason=%r", _reason(error))
-            if self.connected.is_set() or self._is_detailed:
-                pause_s = BACKOFF_FIRST_S
+                failure = error
+                if backoff.is_news(error):
+                    LOG.warning("event=session_ended reason=%r", _reason(error))
+            pause_s = backoff.pause_s(failure, self.connected.is_set() or self._is_detailed)
             self.connected.clear()
-            # Jitter: a thousand agents must not reconnect in the same instant.
-            await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))
-            pause_s = min(BACKOFF_MAX_S, 2 * pause_s)
+            await self._pause(pause_s)
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait that long, or until this host has been given another certificate or ticket."""
+        loop, before = asyncio.get_running_loop(), self.credentials()
+        end = loop.time() + seconds
+        while True:
+            left_s = end - loop.time()
+            if left_s <= 0 or self.credentials() != before:
+                return
+            await asyncio.sleep(min(left_s, CREDENTIALS_S))
 
     async def _one_session(self) -> None:
         channel = await self._dial()

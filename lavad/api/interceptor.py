@@ -7,6 +7,8 @@ Unreadable requests reach no method.
 import asyncio
 import functools
 import logging
+import time
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -21,9 +23,12 @@ from protos.trust.tls import TrustError
 log = logging.getLogger(__name__)
 
 Method = Callable[[Any, Any], Any]
+Check = Callable[[Any], Awaitable[None]]
 Handler = Any  # grpc.RpcMethodHandler, which is generic in its type stubs only
 
 UNREADABLE = "The request can't be read: the program that sent it does not fit this master."
+REFUSED_AGAIN_S = 3600.0
+REFUSALS_KEPT = 1000  # addresses; an older one is logged again
 DEFECT = "The master met an error of its own; its log has the details."
 
 
@@ -36,6 +41,7 @@ class Guard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]
 
     def __init__(self, trust: Trust | None = None) -> None:
         self._trust = trust
+        self._refusals = Refusals()
 
     async def intercept_service(
         self,
@@ -49,13 +55,45 @@ class Guard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]
         name = str(handler_call_details.method)
         read = _cautious(handler.request_deserializer)
         if handler.unary_unary:
-            one = _guarded_one(handler.unary_unary, name, self._trust)
+            one = _guarded_one(handler.unary_unary, name, self._check_trusted)
             return grpc.unary_unary_rpc_method_handler(one, read, handler.response_serializer)
         if handler.unary_stream:
-            many = _guarded_many(handler.unary_stream, name, self._trust)
+            many = _guarded_many(handler.unary_stream, name, self._check_trusted)
             return grpc.unary_stream_rpc_method_handler(many, read, handler.response_serializer)
-        both = _guarded_one(handler.stream_stream, name, self._trust)
+        both = _guarded_one(handler.stream_stream, name, self._check_trusted)
         return grpc.stream_stream_rpc_method_handler(both, read, handler.response_serializer)
+
+    async def _check_trusted(self, context: Any) -> None:
+        """End the call of an agent whose certificate is revoked."""
+        try:
+            refusal = self._trust.why_refused(context) if self._trust is not None else ""
+        except TrustError as error:
+            log.error("trust=unreadable reason=%r", str(error))
+            raise NotNow(str(error)) from error
+        if refusal:
+            self._refusals.note(context.peer(), refusal)
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, refusal)
+
+
+class Refusals:
+    """Log of refused calls: the first of each address and reason, and one for all others of an hour."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._told: OrderedDict[tuple[str, str], tuple[float, int]] = OrderedDict()  # when, and how many since
+
+    def note(self, peer: str, reason: str) -> None:
+        """Log the call, or count it."""
+        address = peer.rpartition(":")[0], reason  # each call comes from a port of its own
+        told_at, more = self._told.get(address, (-REFUSED_AGAIN_S, 0))
+        if self._clock() - told_at < REFUSED_AGAIN_S:
+            self._told[address] = told_at, more + 1
+            return
+        self._told[address] = self._clock(), 0
+        self._told.move_to_end(address)
+        if len(self._told) > REFUSALS_KEPT:
+            self._told.popitem(last=False)
+        log.warning("call=refused peer=%s not_logged=%d reason=%r", peer, more, reason)
 
 
 def _cautious(read: Any) -> Callable[[bytes], Any]:
@@ -68,13 +106,13 @@ def _cautious(read: Any) -> Callable[[bytes], Any]:
     return reading
 
 
-def _guarded_one(method: Method, name: str, trust: Trust | None) -> Method:
+def _guarded_one(method: Method, name: str, check: Check) -> Method:
     """Guard a method that returns its answer, or writes its answers itself."""
 
     @functools.wraps(method)
     async def guarded(request: Any, context: Any) -> Any:
         try:
-            await _check_trusted(trust, context)
+            await check(context)
             check_readable(request)
             return await method(request, context)
         except Exception as error:
@@ -83,13 +121,13 @@ def _guarded_one(method: Method, name: str, trust: Trust | None) -> Method:
     return guarded
 
 
-def _guarded_many(method: Method, name: str, trust: Trust | None) -> Method:
+def _guarded_many(method: Method, name: str, check: Check) -> Method:
     """Guard a method that yields its answers; they are written here, so that a reader that has left is noticed here."""
 
     @functools.wraps(method)
     async def guarded(request: Any, context: Any) -> None:
         try:
-            await _check_trusted(trust, context)
+            await check(context)
             check_readable(request)
             async for answer in method(request, context):
                 await context.write(answer)
@@ -97,18 +135,6 @@ def _guarded_many(method: Method, name: str, trust: Trust | None) -> Method:
             await _end(error, name, context)
 
     return guarded
-
-
-async def _check_trusted(trust: Trust | None, context: Any) -> None:
-    """End the call of an agent whose certificate is revoked."""
-    try:
-        refusal = trust.why_refused(context) if trust is not None else ""
-    except TrustError as error:
-        log.error("trust=unreadable reason=%r", str(error))
-        raise NotNow(str(error)) from error
-    if refusal:
-        log.warning("call=refused peer=%s reason=%r", context.peer(), refusal)
-        await context.abort(grpc.StatusCode.UNAUTHENTICATED, refusal)
 
 
 def check_readable(message: Any) -> None:
