@@ -118,3 +118,12 @@ def test_an_array_is_evaluated_as_a_whole(evaluated: list[object]) -> None:
     story.kill(JOBS)
     assert len(evaluated) == JOBS
     assert story.array(array).is_over
+
+
+def test_the_lists_of_a_condition_are_bounded_together() -> None:
+    """Before names are looked up: a refused submission took as long as one of 200,000 conditions."""
+    story = a_cluster()
+    with pytest.raises(Refused, match="lists more than 10000 array elements"):
+        story.submit(a_job(dependency=" && ".join(['ended("a[1-1000]")'] * 180)))
+    with pytest.raises(Refused, match="a: No matching job found"):
+        story.submit(a_job(dependency=" && ".join(['ended("a[1-1000]")'] * 10)))

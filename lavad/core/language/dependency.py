@@ -18,7 +18,8 @@ _WORD = re.compile(r"[A-Za-z_]\w*(?=\s*\()")
 _LIST = r"\d{1,10}(?:-\d{1,10}(?::\d{1,10})?)?(?:,\d{1,10}(?:-\d{1,10}(?::\d{1,10})?)?)*"
 _BARE = re.compile(r"[\w./:+%@#$^~{}-]+\*?(?:\[(?:\d+|\*|" + _LIST + r")\])?")
 _PARTS = re.compile(r"(?P<name>.*?)(?P<prefix>\*?)(?:\[(?P<index>\*|" + _LIST + r")\])?", re.DOTALL)
-_ELEMENTS_MAX = 1000  # elements in one condition
+_ELEMENTS_MAX = 1000  # in one index list
+_LISTED_MAX = 10_000  # elements in all index lists of a condition
 _NUMBER = re.compile(r"\d{1,10}")
 _OPERATOR = re.compile(r">=|<=|==|!=|>|<")
 
@@ -123,6 +124,7 @@ class _Reader:
         self.text = text
         self.at = 0
         self.depth = 0
+        self.listed = 0
 
     def whole(self) -> Expression:
         found = self.either()
@@ -269,7 +271,14 @@ class _Reader:
             if high < low or (high - low) // self.positive(step or "1", at) >= _ELEMENTS_MAX - len(found):
                 raise self.bad(f"an index list of at most {_ELEMENTS_MAX} elements", at)
             found += range(low, high + 1, int(step or "1"))
+        self.note_list(len(found))
         return [(index, False) for index in found]
+
+    def note_list(self, elements: int) -> None:
+        """Bound all lists together, before a text of 4,000 characters grows to 200,000 conditions."""
+        self.listed += elements if elements > 1 else 0
+        if self.listed > _LISTED_MAX:
+            raise Refused(f"The dependency condition lists more than {_LISTED_MAX} array elements")
 
     def positive(self, digits: str, at: int) -> int:
         if not int(digits):
