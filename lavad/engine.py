@@ -5,15 +5,17 @@ memory the cluster is ahead of the disk by the batches in progress; nothing outs
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from lavad.clock import Clock
 from lavad.core.cluster import Cluster
 from lavad.core.commands import Command
+from lavad.core.decide.jobs.dependencies import step_budget
 from lavad.core.events import Event
 from lavad.core.model.reasons import NotNow, Refused
 from lavad.core.orders import Order
+from lavad.core.state.dependencies import Budget
 from lavad.core.step import Outcome, step
 from protos.failpoints import reach
 
@@ -46,12 +48,12 @@ class Engine:
         self._commit(outcome, lambda: _resolve(future, outcome.reply))
         return future
 
-    def _step(self, command: Command, now: float) -> Outcome:
+    def _step(self, command: Command, now: float, budget: Budget | None = None) -> Outcome:
         """Run one step. A defect may leave memory half changed: the master must stop and restart from its store."""
         if self.is_broken:
             raise NotNow("The master is stopping after a defect; its log says which")
         try:
-            return step(self.cluster, command, now)
+            return step(self.cluster, command, now, budget=budget)
         except (Refused, NotNow):
             raise
         except Exception as error:
@@ -72,7 +74,7 @@ class Engine:
 
     def post_replying(
         self,
-        commands: Sequence[Command],
+        commands: Iterable[Command],
         reply: Callable[[list[Any]], None],
         refusals: list[Refused | NotNow] | None = None,
     ) -> None:
@@ -81,10 +83,10 @@ class Engine:
         Refusals are added to ``refusals`` at once.
         """
         now = self.clock()
-        together, replies = Outcome(), []
+        together, replies, budget = Outcome(), [], step_budget()
         for command in commands:
             try:
-                outcome = self._step(command, now)
+                outcome = self._step(command, now, budget)
             except (Refused, NotNow) as refusal:
                 # The traceback holds this frame, and so the replies and the command: a reference cycle that would keep
                 # them all.

@@ -34,11 +34,14 @@ def _add(cluster: Cluster, outcome: Outcome, events: list[Event]) -> None:
     outcome.events.extend(events)
 
 
-def step(cluster: Cluster, command: Command, now: float, has_agents: bool = True) -> Outcome:
+def step(
+    cluster: Cluster, command: Command, now: float, has_agents: bool = True, budget: Budget | None = None
+) -> Outcome:
     """Carry out one command.
 
     Args:
         has_agents: derive orders; a replay has no agents and is spared them.
+        budget: of the commands of one batch, for evaluations of dependency conditions; None: one of its own.
 
     Raises:
         Refused: the command is not allowed or not possible; nothing has changed.
@@ -50,7 +53,7 @@ def step(cluster: Cluster, command: Command, now: float, has_agents: bool = True
         for decide in AFTERWARDS[type(command)]:
             _add(cluster, outcome, list(decide(cluster, now)))
     if cluster.dependants.stirred:
-        _release_dependants(cluster, outcome, budget_of(command), now)
+        _release_dependants(cluster, outcome, budget_of(command, budget), now)
     if not has_agents:
         return outcome
     for event in outcome.events:  # in the state after all of them: what is released already needs no order

@@ -1,5 +1,6 @@
 """Dependency conditions on very many jobs, which must not block the master."""
 
+import asyncio
 import time
 
 import pytest
@@ -10,6 +11,7 @@ from lavad.core.decide.jobs import dependencies
 from lavad.core.language import dependency
 from lavad.core.model import JobState
 from lavad.core.model.reasons import Refused
+from lavad.engine import Engine
 from lavad.simulator.cluster.restart import reborn
 from tests.builders import ANN, BOB, Story, a_cluster, a_job
 
@@ -127,3 +129,21 @@ def test_the_lists_of_a_condition_are_bounded_together() -> None:
         story.submit(a_job(dependency=" && ".join(['ended("a[1-1000]")'] * 180)))
     with pytest.raises(Refused, match="a: No matching job found"):
         story.submit(a_job(dependency=" && ".join(['ended("a[1-1000]")'] * 10)))
+
+
+def test_a_batch_evaluates_no_more_than_a_step(evaluated: list[object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """bkill of all parents was as many steps, each with evaluations of its own."""
+    monkeypatch.setattr(dependencies, "EVALUATIONS_MAX", JOBS)
+    story = _with_jobs()
+    for _ in range(3):
+        story.submit(a_job(dependency='ended("a*")'))
+    evaluated.clear()
+
+    async def body() -> None:
+        engine = Engine(story.cluster, lambda _, durable: durable(), lambda _: None, lambda: 1000.0)
+        engine.post(c.KillJob(story.target(parent), ANN) for parent in range(1, JOBS + 1))
+
+    asyncio.run(body())
+    assert len(evaluated) == JOBS
+    story.wait(0)
+    assert not story.cluster.dependants.conditions

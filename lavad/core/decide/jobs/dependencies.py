@@ -362,11 +362,16 @@ def _exits(clause: Clause, array: ArrayRecord) -> Column:
 # -- after a step ------------------------------------------------------------------------------------------------------
 
 
-def budget_of(command: Command) -> Budget:
-    """Evaluations in a step. Many steps may follow each other at once, but no two of the clock."""
+def step_budget() -> Budget:
+    """Evaluations in a step, or in all those of a batch, which follow each other at once."""
+    return Budget(EVALUATIONS_MAX, EVALUATIONS_MAX, EVALUATIONS_MAX)
+
+
+def budget_of(command: Command, of_batch: Budget | None) -> Budget:
+    """Evaluations in the step of this command."""
     if isinstance(command, Tick):
         return Budget(EVALUATIONS_MAX, TICK_EVALUATIONS_MAX, math.inf)
-    return Budget(EVALUATIONS_MAX, EVALUATIONS_MAX, EVALUATIONS_MAX)
+    return of_batch or step_budget()
 
 
 def follow_ups(cluster: "Cluster", budget: Budget, now: float) -> Iterator[e.Event]:
