@@ -2,9 +2,12 @@
 
 import asyncio
 import time
+from typing import Any, cast
 
 import pytest
 
+from lavad.agent_links.spec_cache import SpecShelf
+from lavad.api.jobs import submission
 from lavad.core import commands as c
 from lavad.core.decide.clock.tick import wake_at
 from lavad.core.decide.jobs import dependencies
@@ -13,6 +16,7 @@ from lavad.core.model import JobState
 from lavad.core.model.reasons import Refused
 from lavad.engine import Engine
 from lavad.simulator.cluster.restart import reborn
+from protos import jobs_pb2
 from tests.builders import ANN, BOB, Story, a_cluster, a_job
 
 JOBS = 300
@@ -129,6 +133,33 @@ def test_the_lists_of_a_condition_are_bounded_together() -> None:
         story.submit(a_job(dependency=" && ".join(['ended("a[1-1000]")'] * 180)))
     with pytest.raises(Refused, match="a: No matching job found"):
         story.submit(a_job(dependency=" && ".join(['ended("a[1-1000]")'] * 10)))
+
+
+def _batch(jobs: int, dependency: str) -> jobs_pb2.SubmitBatch:
+    """Equal jobs to submit."""
+    spec = jobs_pb2.JobSpec(command="true", cwd="/tmp", roles=[{}], dependency=dependency)
+    return jobs_pb2.SubmitBatch(items=[jobs_pb2.SubmitItem(request_id=b"%d" % n, spec=spec) for n in range(jobs)])
+
+
+def test_other_users_submit_while_a_batch_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch was one step for all users: up to 1,000 conditions were resolved, or refused, in one go."""
+    monkeypatch.setattr(submission, "PORTION_S", 0.0)
+    cluster, unused = _with_jobs().cluster, cast("Any", None)
+
+    async def body() -> tuple[list[int], list[int]]:
+        engine = Engine(cluster, lambda _, durable: durable(), lambda _: None, lambda: 1000.0)
+        submissions = submission.Submissions(engine, SpecShelf(unused, unused), unused)
+        large = asyncio.create_task(submissions.post(_batch(50, 'ended("a*")'), ANN))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        small = await submissions.post(_batch(1, ""), BOB)
+        told = (await (await large)).results, (await small).results
+        return [one.job for one in told[0]], [one.job for one in told[1]]
+
+    large, small = asyncio.run(body())
+    assert sorted(large + small) == list(range(JOBS + 1, JOBS + 52))
+    assert large == sorted(large)
+    assert JOBS + 1 < small[0] < JOBS + 10
 
 
 def test_a_batch_evaluates_no_more_than_a_step(evaluated: list[object], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,12 +15,11 @@ from lavad.api.jobs import listing, modify, resize
 from lavad.api.jobs.dependencies import dependencies_reply
 from lavad.api.jobs.history import Stored
 from lavad.api.jobs.pages import JobLists
+from lavad.api.jobs.submission import Submissions
 from lavad.api.jobs.watch import Watchers
 from lavad.api.privacy import Sight
-from lavad.audit import TRAIL
 from lavad.core import commands as c
 from lavad.core.decide.decision import check_owner, is_owner
-from lavad.core.decide.jobs.submit import Submitted
 from lavad.core.model import HOLDING, JobState
 from lavad.core.model.reasons import NotNow, Refused
 from lavad.core.scheduling.worklist import Worklist
@@ -54,6 +53,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         self.settings = settings
         self.ticket_key = ticket_key
         self.lists = JobLists(engine, stored, agenda)
+        self._submissions = Submissions(engine, shelf, stored)
 
     # -- submit -------------------------------------------------------------------------------------------------
 
@@ -64,78 +64,11 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         writer = asyncio.create_task(_answer_in_order(answers, context))
         try:
             while isinstance(batch := await context.read(), pb.SubmitBatch):
-                await answers.put(await self._submit_batch(batch, caller))
+                await answers.put(await self._submissions.post(batch, caller))
             interceptor.check_readable(batch)
         finally:
             await answers.put(None)
             await writer
-
-    async def _submit_batch(self, batch: pb.SubmitBatch, caller: c.Caller) -> "asyncio.Future[pb.SubmitReplies]":
-        future: asyncio.Future[pb.SubmitReplies] = asyncio.get_running_loop().create_future()
-        checks.check_batch(batch)
-        results = [pb.SubmitResult(request_id=item.request_id) for item in batch.items]
-        new = [
-            place for place, item in enumerate(batch.items) if not await self._is_known(item, results[place], caller)
-        ]
-        commands, places = [], []
-        for place in new:  # without awaiting: the environment that a job shares must still be there when it is decided
-            try:
-                commands.append(self._submit_command(batch.items[place], caller))
-                places.append(place)
-            except Refused as error:
-                results[place].error = str(error)
-                _audit(batch.items[place], results[place], caller)
-
-        def reply(replies: list[Any]) -> None:
-            for place, command, answer in zip(places, commands, replies, strict=True):
-                self._note_answer(batch.items[place], results[place], answer)
-                _audit(batch.items[place], results[place], caller)
-                if isinstance(answer, Submitted) and not answer.is_known:
-                    self.shelf.note_stored(caller.user, command.job.shared.environment)
-            if not future.done():
-                future.set_result(pb.SubmitReplies(results=results))
-
-        not_now = self.engine.not_now()
-        if not_now:
-            for place in places:
-                results[place].error = not_now
-                results[place].retry_later, results[place].retry_s = True, self.stored.store.retry_s
-                _audit(batch.items[place], results[place], caller)
-            future.set_result(pb.SubmitReplies(results=results))
-        else:
-            self.engine.post_replying(commands, reply)
-        return future
-
-    async def _is_known(self, item: pb.SubmitItem, result: pb.SubmitResult, caller: c.Caller) -> bool:
-        """Look a retried request that memory has forgotten up in the store, so that it never makes a second job."""
-        if not item.retry or (caller.user, item.request_id) in self.engine.cluster.request_ids:
-            return False
-        found = await self.stored.job_of_request(item.request_id, caller.user)
-        if found is None:
-            return False
-        result.job, result.queue = found
-        result.default_queue = not item.spec.queues
-        return True
-
-    def _submit_command(self, item: pb.SubmitItem, caller: c.Caller) -> c.SubmitJob:
-        spec = item.spec
-        checks.check_size(spec)
-        spec.submit_host = caller.host
-        policy = self.engine.cluster.policy
-        spec.project = spec.project or policy.default_project
-        packed = self.shelf.pack(spec, caller.user)
-        table = self.engine.cluster.table
-        job = translate.new_job(spec, packed, item.request_id, caller, policy, table)
-        return c.SubmitJob(job, caller, translate.asked_of(spec, policy))
-
-    def _note_answer(self, item: pb.SubmitItem, result: pb.SubmitResult, answer: Any) -> None:
-        if isinstance(answer, Submitted):
-            result.job, result.queue = answer.job, answer.queue
-            result.default_queue = not item.spec.queues
-        else:
-            result.error = str(answer)
-            result.retry_later = isinstance(answer, NotNow)
-            result.retry_s = max(1, round(self.engine.cluster.policy.retry_submit_s))
 
     # -- read ---------------------------------------------------------------------------------------------------
 
@@ -375,12 +308,6 @@ def _peeked_at(job: Job) -> str:
 async def _answer_in_order(answers: Any, context: identity.Context) -> None:
     while (future := await answers.get()) is not None:
         await context.write(await future)
-
-
-def _audit(item: pb.SubmitItem, result: pb.SubmitResult, caller: c.Caller) -> None:
-    """Write one audit line for a job or an array of any size."""
-    queue = result.queue or ",".join(item.spec.queues)
-    TRAIL.note(caller.user, caller.host, "submit", f"jobs={result.job or '-'} queue={queue!r}", result.error)
 
 
 def _past_change(old: pb.JobRecord) -> pb.JobChange:
