@@ -23,7 +23,7 @@ def main(argv: list[str]) -> int:
         for line in run(options):
             sys.stdout.write(f"{line}\n")
     except DBAPIError as error:
-        return _complain(f"{database.sentence_of(error)}.")
+        return _complain(f"The database can't be used: {database.sentence_of(error)}.")
     except (StoreRefused, ConfError) as error:
         return _complain(str(error))
     except OSError as error:

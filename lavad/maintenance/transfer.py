@@ -5,8 +5,9 @@ so that hosts see no other database.
 import contextlib
 from collections.abc import Iterator
 
-from sqlalchemy import Connection, Table, delete, func, insert, select
+from sqlalchemy import Connection, Engine, Table, delete, func, insert, select
 from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
 
 from lavad.store import schema
 from lavad.store.database import database, files, migrate, url
@@ -24,7 +25,7 @@ def opened(where: URL) -> Iterator[Connection]:
     """A writing connection to a database that no lavad uses, and none can use until it is closed.
 
     Raises:
-        StoreRefused: a lavad runs on it, or it can't be used.
+        StoreRefused: a lavad runs on it, or it can't be opened.
     """
     if database.is_sqlite(where):
         path = database.path_of(where)
@@ -33,12 +34,19 @@ def opened(where: URL) -> Iterator[Connection]:
         files.lock(path, 0.0)  # until this program ends
     engine = database.writing_engine(where)
     try:
-        with engine.connect() as connection:
+        with _connected(engine, where) as connection:
             if not database.is_sqlite(where) and not lock_connection(connection, 0.0):
                 raise StoreRefused(f"A lavad is using {url.shown(where)}: stop it first.")
             yield connection
     finally:
         engine.dispose()
+
+
+def _connected(engine: Engine, where: URL) -> Connection:
+    try:
+        return engine.connect()
+    except DBAPIError as error:
+        raise StoreRefused(f"{url.shown(where)} can't be opened: {database.sentence_of(error)}.") from error
 
 
 def migrate_schema(connection: Connection) -> None:

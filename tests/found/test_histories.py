@@ -1,4 +1,4 @@
-"""Fields that `bhist -l` left out or told differently from `bjobs -l`."""
+"""Jobs of which `bhist -l` told less than `bjobs -l`, or something else."""
 
 import pytest
 

@@ -3,6 +3,7 @@
 Every commit of a writing connection is on disk when it returns. A reading connection can't write.
 """
 
+import re
 import sqlite3
 from enum import Enum
 from pathlib import Path
@@ -129,10 +130,19 @@ def _is_operational(cause: BaseException | None) -> bool:
     return any(kind.__name__ in {"OperationalError", "InterfaceError"} for kind in type(cause).__mro__)
 
 
+_NUMBER = re.compile(r"\[Errno -?\d+\] ")
+
+
 def sentence_of(error: DBAPIError) -> str:
-    """Return the database's error message on one line, without the statement."""
-    text = str(error.orig or error).strip() or type(error.orig).__name__
-    return " ".join(text.split()).rstrip(".")
+    """Return the database's error message on one line, without the statement.
+
+    Hints in the form of a question are left out, and so are error numbers and psycopg's list of further attempts, which
+    repeats the message.
+    """
+    text = str(error.orig or error).partition("\nMultiple connection attempts failed")[0]
+    lines = [line.strip() for line in text.removeprefix("connection failed: ").splitlines()]
+    said = " ".join(" ".join(line for line in lines if not line.endswith("?")).split())
+    return (_NUMBER.sub("", said) or type(error.orig).__name__).rstrip(".")
 
 
 def path_of(url: URL) -> Path:
