@@ -5,6 +5,7 @@ enrolment port, where clients have no certificate, only a ticket is accepted. On
 its own certificate with the present one, and no other host's. `trust` decides which tickets admit which hosts.
 """
 
+import asyncio
 import logging
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,35 @@ _log = logging.getLogger(__name__)
 # A request is a secret, a name and a signing request; the port is open to unknown clients, so nothing larger is read.
 _MESSAGE_BYTES_MAX = 32 << 10
 _CALLS_MAX = 64
+# Audit lines of refused calls.
+PERIOD_S = 60.0
+LINES_MAX = 5  # of each address in a period
+ADDRESSES_MAX = 100  # in a period; all others share the lines of one
+OTHERS = "others"
+
+
+class _Refusals:
+    """Audit lines of refused calls, of which each address gets few in a period: anyone may call."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}  # address -> refusals in this period
+
+    def note(self, peer: str, what: str, why: str) -> None:
+        """Write a line, or only count it."""
+        address = peer.rpartition(":")[0]
+        if address not in self._counts and len(self._counts) >= ADDRESSES_MAX:
+            address = OTHERS
+        if not self._counts:
+            asyncio.get_running_loop().call_later(PERIOD_S, self._end_period)
+        self._counts[address] = self._counts.get(address, 0) + 1
+        if self._counts[address] <= LINES_MAX:
+            TRAIL.note("-", peer, "enrol", what, why)
+
+    def _end_period(self) -> None:
+        counts, self._counts = self._counts, {}
+        for address, count in counts.items():
+            if count > LINES_MAX:
+                TRAIL.note("-", address, "enrol", f"left_out={count - LINES_MAX}", "as those before")
 
 
 class Enrolment(agents_pb2_grpc.EnrolmentServiceServicer):
@@ -47,6 +77,7 @@ class Enrolment(agents_pb2_grpc.EnrolmentServiceServicer):
         """Load the cluster's certificate authority; TrustError if it cannot be used."""
         self._authority = Authority.load(trust.directory / "ca")
         self._trust = trust
+        self._refusals = _Refusals()
 
     async def Enrol(self, request: pb.EnrolRequest, context: grpc.aio.ServicerContext[Any, Any]) -> pb.EnrolReply:
         """Issue a certificate for the host in the request, or say why not."""
@@ -60,7 +91,7 @@ class Enrolment(agents_pb2_grpc.EnrolmentServiceServicer):
             certificate = self._authority.sign(request.csr_pem, Role(Kind.AGENT, host))
             self._trust.note_issued(host, certificate, admission)
         except TrustError as error:
-            TRAIL.note("-", str(context.peer()), "enrol", f"name={request.host[:64]!r}", str(error))
+            self._refusals.note(str(context.peer()), f"name={request.host[:64]!r}", str(error))
             return pb.EnrolReply(error=str(error))
         TRAIL.note("-", str(context.peer()), "enrol", f"name={host!r} serial={serial_of(certificate)}")
         return pb.EnrolReply(certificate_pem=certificate, ca_pem=self._authority.certificate_pem)
