@@ -16,7 +16,7 @@ from lavactl.errors import CommandError
 from protos import conffile
 from protos.trust import tickets
 from protos.trust.authority import key_pem, make_authority, make_key
-from protos.trust.private import follow_owner, write_private
+from protos.trust.private import give_to_owner, write_file, write_private
 from protos.trust.tls import Kind, Role, TrustError, check_host_name, join_address, split_address
 
 MASTER_PORT = 6920
@@ -181,20 +181,18 @@ def make_directory(path: Path, mode: int) -> None:
     """Make a directory of exactly this mode, whatever the umask; an existing one keeps its own."""
     if not path.is_dir():
         path.mkdir(parents=True)
-        follow_owner(path)
-        path.chmod(mode)
+        # Its parent may belong to another user than root, who may have put a link in its place meanwhile.
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            give_to_owner(descriptor, path.parent)
+            os.fchmod(descriptor, mode)
+        finally:
+            os.close(descriptor)
 
 
 def write_public(path: Path, text: str) -> None:
     """Write a world-readable file atomically."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.chmod(0o644)
-        follow_owner(temporary)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_file(path, text.encode(), 0o644)
 
 
 def read_settings(directory: Path) -> dict[str, str]:

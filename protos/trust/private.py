@@ -52,16 +52,26 @@ def follow_owner(path: Path) -> None:
         os.chown(path, *_owner(path.parent), follow_symlinks=False)
 
 
+def give_to_owner(descriptor: int, directory: Path) -> None:
+    """Give an open file made by root to the owner of the directory; no effect for other users."""
+    if os.geteuid() == 0:
+        os.fchown(descriptor, *_owner(directory))
+
+
 def write_private(path: Path, content: bytes) -> None:
     """Write a file of mode 0600 atomically."""
+    write_file(path, content, 0o600)
+
+
+def write_file(path: Path, content: bytes, mode: int) -> None:
+    """Write a file of this mode atomically, following no link: the directory may belong to another user than root."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.unlink(missing_ok=True)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as stream:
-            os.fchmod(stream.fileno(), 0o600)
-            if os.geteuid() == 0:
-                os.fchown(stream.fileno(), *_owner(path.parent))
+            os.fchmod(stream.fileno(), mode)
+            give_to_owner(stream.fileno(), path.parent)
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
