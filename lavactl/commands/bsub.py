@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 ENDED_PENDING = 126
 RETRY_S = 60.0
+LINE = 80  # characters; a reason that is longer is printed in full only once
 RETRIES = 12  # of a submission refused only for now, unless LSB_NTRIES is set
 
 
@@ -52,18 +53,26 @@ def submit(submission: Submission, io: "Io") -> messages.SubmitResult:
     item = messages.SubmitItem(request_id=os.urandom(16), spec=submission.spec)
     tries = io.setting("LSB_NTRIES") or ""
     left = int(tries) if tries.isdigit() and int(tries) > 0 else RETRIES
+    told = ""
     while True:
         result = io.client().submit(item)
         if result.job:
             return result
         left -= 1
-        reason = clean(result.error) or "the master gave no reason"
+        whole = clean(result.error) or "the master gave no reason"
+        reason = whole if whole != told else shortened(whole)
         if not result.retry_later or left <= 0:
             raise CommandError(reason)
         pause_s = result.retry_s or RETRY_S
         io.error(f"{reason.rstrip('.')}. Retrying in {pause_s:.0f} seconds...")
         io.sleep(pause_s)
         item.retry = True
+        told = whole
+
+
+def shortened(reason: str) -> str:
+    """Beginning of a long reason, for one that has been printed in full before."""
+    return reason if len(reason) <= LINE else reason.partition(": ")[0].partition(". ")[0]
 
 
 def announce(submission: Submission, result: messages.SubmitResult, io: "Io") -> None:
