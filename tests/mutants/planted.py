@@ -121,7 +121,6 @@ MUTANTS = (
         f"{CORE}/decide/reports.py",
         "    elif host == attempt.lead and not attempt_is_repeated(job, attempt):",
         "    elif host == attempt.lead:",
-        "history",
     ),
     Mutant(
         "a job that may not be repeated is",
