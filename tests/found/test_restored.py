@@ -32,6 +32,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def _stop(cluster: Cluster, number: int = signal.SIGTERM) -> None:
     cluster.kill("lavad", number)
     wait_for(lambda: not cluster.is_running("lavad"), 20, "lavad to end")
+    wait_for(lambda: not _is_locked(cluster), 20, "the writer to end")  # only then its files are all there is
 
 
 def _restart(cluster: Cluster) -> None:
@@ -170,9 +171,7 @@ def test_a_lost_log_gave_numbers_out_again_and_killed_what_ran(two: Cluster, tmp
     running = _run(two, marks, "3")
     ended = two.submit("-o", "/dev/null", markers.script(marks, "0", "4"))
     two.becomes(ended, "EXIT")
-    two.kill("lavad")
-    wait_for(lambda: not two.is_running("lavad"), 20, "lavad to end")
-    wait_for(lambda: not _is_locked(two), 20, "the writer to end")
+    _stop(two, signal.SIGKILL)
     _lose_the_log(two)
     starting = _popen_up(two)
     said = _adopt(two)
