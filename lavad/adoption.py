@@ -32,7 +32,7 @@ REQUEST, ANSWER = "adopt.request", "adopt.answer"
 COMMAND = "If no other lavad serves this cluster, run on the master:  lavactl adopt"
 # Margin above all marks seen: unreachable hosts may have seen more.
 TERMS_AHEAD, COMMITS_AHEAD, JOBS_AHEAD = 10, 1_000_000, 1000
-SETTLE_S = 6.0  # time for reachable hosts to reconnect; nothing is scheduled before
+SETTLE_S = 6.0  # time for reachable hosts to reconnect, above their longest pause; nothing is scheduled before
 REQUEST_KEPT_S = 30.0  # after the start, while hosts have not yet reported that the database is behind
 YOUNG_S = 60.0  # a single host that reports a newer mark later than this is refused and stops no other host
 FIGURE_MAX = 10**9  # a larger number is shown by its magnitude
@@ -235,6 +235,7 @@ class Adoption:
         cluster.lost_jobs.append(range(before.next_job, mark.next_job))
         self._before, self._lost, self._adopted_in = before, [before.next_job, mark.next_job], mark.term
         self._heard.clear()
+        self._found = []
         self._note(self._adopted)
 
     def _note(self, durable: Callable[[], None]) -> None:
@@ -274,7 +275,9 @@ class Adoption:
             self._all_back.set()
 
     def note_found(self, found: list[str]) -> None:
-        """Add lines about attempts that the database lacked."""
+        """Add lines about attempts that the database lacked; of a host that comes late, only the log has them."""
+        for line in found:
+            log.warning("adoption=found %s", line)
         self._found += found
 
     async def _settle(self, request: Path, before: Mark, mark: Mark) -> None:
@@ -286,10 +289,7 @@ class Adoption:
         self.is_settling = False
         self.on_settled()
         self._note(lambda: None)
-        for line in self._found:
-            log.warning("adoption=found %s", line)
         self._answer(request, self._lines(before, mark))
-        self._found = []
 
     def _has_come_back(self) -> bool:
         return any(host.is_connected for host in self._cluster.hosts.values())

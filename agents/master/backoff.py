@@ -47,5 +47,6 @@ class Backoff:
             self._next_s = FIRST_S
         pause_s = min(self._next_s, TURNED_AWAY_MAX_S if is_turned_away(error) else MAX_S)
         self._next_s = 2 * pause_s
-        # Jitter: a thousand agents must not reconnect in the same instant.
-        return pause_s * random.uniform(0.5, 1.5)
+        # Jitter: a thousand agents must not reconnect in the same instant. No pause is longer than MAX_S: an adoption
+        # waits a little longer than that for the hosts that can reach the master.
+        return pause_s * random.uniform(0.5, 1.0)
