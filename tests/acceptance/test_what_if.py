@@ -19,16 +19,16 @@ def figures(cluster: Cluster, *options: str) -> dict[str, float]:
 
 
 def test_the_past_under_other_rules(tmp_path: Path) -> None:
-    """Half-second jobs on two slots, among them an array that runs one element at a time, and a job dependent on it."""
+    """Half-second jobs on two slots: wide ones, an array that runs one element at a time, a job dependent on it."""
     with a_cluster(tmp_path / "cluster", 1, 2) as cluster:
-        singles = [cluster.submit("-n", "2", "-W", "1", "-R", "select[mem>1]", "sleep", "0.5") for _ in range(3)]
+        wide = cluster.submit("-J", "w[1-3]", "-n", "2", "-W", "1", "-R", "select[mem>1]", "sleep", "0.5")
         array = cluster.submit("-J", "a[1-3]%1", "-W", "1", "sleep", "0.5")
         last = cluster.submit("-K", "-w", f"ended({array})", "true")
 
         starts = tmp_path / "starts"
         as_it_was = figures(cluster, "--starts", str(starts))
         lines = dict(line.split() for line in starts.read_text().splitlines())
-        assert set(lines) == {*map(str, singles), *(f"{array}[{index}]" for index in (1, 2, 3)), str(last)}
+        assert set(lines) == {*(f"{job}[{index}]" for job in (wide, array) for index in (1, 2, 3)), str(last)}
         assert as_it_was["jobs_kept"] == as_it_was["recorded_jobs_kept"] == 7
         assert 0 < as_it_was["mean_wait_s"] <= as_it_was["recorded_mean_wait_s"] + 0.2  # it starts jobs in no time
 

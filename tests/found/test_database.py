@@ -124,10 +124,14 @@ def test_who_did_what_was_nowhere(small: Cluster) -> None:
     small.run("badmin", "qclose", "normal")
     small.run("badmin", "qopen", "normal")
     small.run("badmin", "reconfig")
-    lines = [line for line in small.log("lavad").splitlines() if "part=audit" in line]
 
     def found(*words: str) -> int:
-        return sum(all(word in line for word in words) for line in lines)
+        return sum(all(word in line for word in words) for line in lines())
+
+    def lines() -> list[str]:
+        return [line for line in small.log("lavad").splitlines() if "part=audit" in line]
+
+    wait_for(lambda: found("action=reconfigure"), 20, "the last line, written after the answer")
 
     user = f"user={subprocess.check_output(['id', '-un'], text=True).strip()}"
     assert found(user, "action=submit", f"jobs={job} ", "result=ok") == 1
@@ -138,7 +142,7 @@ def test_who_did_what_was_nowhere(small: Cluster) -> None:
     assert found("action=open_host") == found("action=close_queue") == found("action=open_queue") == 1
     assert found("action=reconfigure", "result=ok") == 1
     assert found("action=enrol", "name='lava1'", "result=ok") == 1
-    assert all(re.match(r"time=\S+ level=INFO part=audit user=", line) for line in lines)
+    assert all(re.match(r"time=\S+ level=INFO part=audit user=", line) for line in lines())
 
 
 def test_a_second_daemon_removed_the_pid_file_of_the_first(small: Cluster) -> None:

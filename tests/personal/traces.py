@@ -74,5 +74,12 @@ def all_namespaces() -> frozenset[tuple[str, int]]:
 
 def namespaces_of(pids: list[int]) -> frozenset[tuple[str, int]]:
     """Those that these processes live in and this one does not."""
-    own = {(kind, os.stat(f"/proc/self/ns/{kind}").st_ino) for kind in _KINDS}
-    return frozenset((kind, os.stat(f"/proc/{pid}/ns/{kind}").st_ino) for pid in pids for kind in _KINDS) - own
+    return frozenset().union(*map(_namespaces, pids)) - _namespaces(os.getpid())
+
+
+def _namespaces(pid: int) -> frozenset[tuple[str, int]]:
+    """Namespaces of a process; none of one that has ended since it was listed."""
+    try:
+        return frozenset((kind, os.stat(f"/proc/{pid}/ns/{kind}").st_ino) for kind in _KINDS)
+    except (FileNotFoundError, ProcessLookupError):
+        return frozenset()
