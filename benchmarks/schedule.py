@@ -99,7 +99,7 @@ class Passes:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self.agenda = Worklist()
+        self.worklist = Worklist()
         self.rows = RowMaker()
         self.apply_s = self.orders_s = self.rows_s = 0.0
         self.now = 2.0
@@ -112,7 +112,7 @@ class Passes:
         took_s = 0.0
         while True:
             began, busy = time.perf_counter(), time.thread_time()
-            plan = slice_pass(self.cluster, self.agenda, self.tempo.steps, self.now)
+            plan = slice_pass(self.cluster, self.worklist, self.tempo.steps, self.now)
             planned = time.perf_counter()
             outcome = step(self.cluster, c.ApplyPlan(plan), self.now, has_agents=False) if plan.starts else Outcome()
             ended = time.perf_counter()

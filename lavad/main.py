@@ -127,7 +127,7 @@ class Master:
         self.engine = Engine(self.cluster, self._append, self.links.send, self.clock)
         self.engine.post([c.Reconfigure(self.loaded.policy)])  # jobs may be in queues that the files no longer have
         self.pacer = Pacer(self.engine)
-        self.pacer.agenda.look_at_everything(self.cluster)
+        self.pacer.worklist.look_at_everything(self.cluster)
         self.engine.on_change = self.pacer.wake
         self.engine.on_defect = self._lost
         self.links.on_lost_spec = self._give_up
@@ -152,7 +152,7 @@ class Master:
 
     def _settled(self) -> None:
         self.agent_service.enter_ends(self.adoption)
-        self.pacer.agenda.look_at_everything(self.cluster)
+        self.pacer.worklist.look_at_everything(self.cluster)
         self.pacer.wake()
 
     def _give_up(self, key: Key) -> None:
@@ -178,7 +178,7 @@ class Master:
         agents.register(server, agent_service)
         stored = Stored(self.store, self.clock)
         job_service = jobs.JobService(
-            self.engine, self.links, self.shelf, stored, self.watchers, self.settings, ticket_key, self.pacer.agenda
+            self.engine, self.links, self.shelf, stored, self.watchers, self.settings, ticket_key, self.pacer.worklist
         )
         jobs.register(server, job_service)
         enrolment.register(server, trusted)

@@ -46,7 +46,7 @@ class Pacer:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.agenda = Worklist()
+        self.worklist = Worklist()
         self.tempo = Tempo()
         self.passes = 0
         self.is_held = _never  # True while nothing may be scheduled
@@ -55,7 +55,7 @@ class Pacer:
 
     def wake(self) -> None:
         """Schedule a pass after a change that may let a job start."""
-        if self._is_due or self.is_held() or not self.agenda.has_work(self.engine.cluster, self.engine.clock()):
+        if self._is_due or self.is_held() or not self.worklist.has_work(self.engine.cluster, self.engine.clock()):
             return
         self._is_due = True
         loop = asyncio.get_running_loop()
@@ -77,7 +77,7 @@ class Pacer:
             asyncio.get_running_loop().call_soon(self._run)
 
     def _slice(self) -> Plan:
-        plan = slice_pass(self.engine.cluster, self.agenda, self.tempo.steps, self.engine.clock())
+        plan = slice_pass(self.engine.cluster, self.worklist, self.tempo.steps, self.engine.clock())
         self.passes += plan.is_complete
         if not plan.is_empty:
             self.engine.post_replying([ApplyPlan(plan)], self._check_applied)
@@ -87,5 +87,5 @@ class Pacer:
         """Mark all buckets due if starts were dropped as stale: their buckets count as tried."""
         if replies[0]:
             log.info("plan=stale dropped=%d", replies[0])
-            self.agenda.look_at_everything(self.engine.cluster)
+            self.worklist.look_at_everything(self.engine.cluster)
             self.wake()

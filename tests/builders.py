@@ -104,7 +104,7 @@ class Story:
     def __init__(self, *hosts: HostFacts, policy: Policy | None = None) -> None:
         self.now = BEGIN
         self.cluster = Cluster(policy or Policy())
-        self.agenda = Worklist()
+        self.worklist = Worklist()
         self.events: list[Event] = []
         self.incarnations: dict[str, int] = {}
         for facts in hosts:
@@ -186,7 +186,7 @@ class Story:
         """One whole pass, slice by slice; the orders it leads to."""
         orders: list[Order] = []
         for _ in range(SLICES_MAX):
-            plan = slice_pass(self.cluster, self.agenda, steps, self.now)
+            plan = slice_pass(self.cluster, self.worklist, steps, self.now)
             orders += self.do(c.ApplyPlan(plan)).orders
             if plan.is_complete:
                 return orders

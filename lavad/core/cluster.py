@@ -41,7 +41,7 @@ class Cluster:
         self.lost_jobs: list[range] = []  # job numbers used before the database lost commits
         self.jobs: dict[int, Job | ArrayRecord] = {}
         self.attempts: Paged[Attempt] = Paged()
-        self.touched: set[Key] = set()  # attempts whose slots changed since the last pass
+        self.changed_attempts: set[Key] = set()  # attempts whose slots changed since the last pass
         self.staging: Paged[Attempt] = Paged()  # not all hosts have staged, or the start is not reported yet
         self.resizable: dict[Key, Attempt] = {}  # started attempts that can be resized
         self.resizing: dict[Key, Attempt] = {}  # those of them with a resize under way, which has a deadline
@@ -51,7 +51,7 @@ class Cluster:
         self.hosts: dict[str, Host] = {}
         self.unentered = UnenteredShares(self.hosts)
         self.table = HostTable()
-        self.easing = TimedRusage()
+        self.timed_rusage = TimedRusage()
         self.table.configure(policy)
         self.configured = policy  # as in the files; ``policy`` also has the administrators' queue states
         self.queue_states: dict[str, QueueState] = {}
@@ -59,19 +59,19 @@ class Cluster:
         self.shares = Shares(policy)
         self.charges: Paged[Charge] = Paged()  # charges of attempts that their jobs have not left
         self.charged: dict[str, Account] = {}  # share accounts by path with usage that is not stored yet
-        self.rights = PreemptionRules(policy)
-        self.runners = PreemptableJobs(self.rights.victims)
+        self.preemption_rules = PreemptionRules(policy)
+        self.preemptable = PreemptableJobs(self.preemption_rules.victims)
         self.pools = Pools(policy)
         self.load_rules = LoadThresholds(policy)
-        self.rests: dict[tuple[int, int], float] = {}  # jobs that reserve no slots until then
-        self.unsettled: set[str] = set()  # hosts beyond a loadStop threshold, or with jobs suspended for load
+        self.slot_reserve_pauses: dict[tuple[int, int], float] = {}  # jobs that reserve no slots until then
+        self.hosts_to_check: set[str] = set()  # hosts beyond a loadStop threshold, or with jobs suspended for load
         self.exit_rates = ExitRates()
         self.reserved = AdvanceReservations()
         self.pending = self.new_pending_index()
         self.finished: OrderedDict[tuple[int, int], Job] = OrderedDict()  # oldest first
         self.ended_arrays: OrderedDict[int, float] = OrderedDict()  # job -> end of its last element
         self.request_ids: OrderedDict[tuple[str, bytes], int] = OrderedDict()  # user and id -> job
-        self.tally = JobCounters(PendingCounters(policy))
+        self.counters = JobCounters(PendingCounters(policy))
         self.dependants = Dependants()
         self.remembered: dict[int, Job | ArrayRecord] = {}  # forgotten jobs that other jobs depend on
         self.names = Names()
@@ -87,7 +87,7 @@ class Cluster:
     @property
     def version(self) -> int:
         """Version of the state; raised by every change that may affect placement."""
-        return self.applied + self.table.untold
+        return self.applied + self.table.unlogged_changes
 
     def intern(self, shared: Shared) -> Shared:
         """The one object for all equal shared facts."""
@@ -111,7 +111,7 @@ class Cluster:
             frozenset(
                 queue.name for queue in queues if queue.is_timed or self.reserved or queue.priority <= most_urgent
             ),
-            frozenset(queue.name for queue in queues if queue.backfill_depth > 1) | self.rights.takers,
+            frozenset(queue.name for queue in queues if queue.backfill_depth > 1) | self.preemption_rules.takers,
             self.limits.by_project,
             {queue.name: hosts for queue in queues if (hosts := queue.own_hosts) is not None},
             frozenset(name for rule in self.policy.host_rules.values() for name in rule.exclusive_resources),
@@ -163,15 +163,15 @@ class Cluster:
         if self.load_rules.stops and host.attempts:
             was_stopped = any(LOAD in self.attempts[key].suspended for key in host.attempts)
             if was_stopped or self.load_rules.is_beyond(self.table, host.row):
-                self.unsettled.add(name)
+                self.hosts_to_check.add(name)
 
     def rest(self, job: int, index: int, now: float) -> None:
         """Bar a job that gave up its slot reservation from another one for a while. Lost by a restart, which does no
         harm."""
         record = self.jobs.get(job)
         queue = self.policy.queue(record.shared.queue) if record is not None else None
-        self.rests = {one: until for one, until in self.rests.items() if until > now}
-        self.rests[job, index] = now + (queue.slot_reserve_s if queue is not None else 0.0)
+        self.slot_reserve_pauses = {one: until for one, until in self.slot_reserve_pauses.items() if until > now}
+        self.slot_reserve_pauses[job, index] = now + (queue.slot_reserve_s if queue is not None else 0.0)
 
     def excuse_silence(self, seconds: float, now: float) -> None:
         """Extend the silence timeouts by the time in which the master itself did not listen, or its clock was set."""

@@ -31,7 +31,7 @@ def check(cluster: Cluster) -> None:
     _check_arrays(cluster)
     _check_buckets(cluster)
     _check_dependants(cluster)
-    _check_tally(cluster)
+    _check_counters(cluster)
     _check_limits(cluster)
     _check_shares(cluster)
 
@@ -42,7 +42,7 @@ def _check_hosts(cluster: Cluster) -> None:
         shares = [*host.attempts.values(), *host.claims.values()]
         facts = host.facts
         assert table.slots_free[host.row] == facts.slots - sum(s.slots for s in shares), f"{name}: slots do not add up"
-        eased = sum(cluster.easing.eased_on(key, name, "mem") for key in host.attempts) // PARTS
+        eased = sum(cluster.timed_rusage.eased_on(key, name, "mem") for key in host.attempts) // PARTS
         memory = facts.memory_mib - sum(s.memory_mib for s in shares) + eased
         assert table.memory_free_mib[host.row] == memory, f"{name}: memory does not add up"
         whole = {key: share for key, share in host.attempts.items() if not share.gpu_memory_mib}
@@ -78,7 +78,7 @@ def _check_site(cluster: Cluster) -> None:
             for one in share.resources:
                 amounts = cluster.table.site.amounts(one.name)
                 store = amounts.store(host.row) if amounts is not None else None
-                eased = cluster.easing.eased_on(key, share.host, one.name) if key is not None else 0
+                eased = cluster.timed_rusage.eased_on(key, share.host, one.name) if key is not None else 0
                 if store is not None:
                     held[one.name, store.rows[0]] += one.amount - eased
     for amounts in cluster.table.site.numeric():
@@ -145,19 +145,23 @@ def _check_lending(cluster: Cluster) -> None:
     for name, host in cluster.hosts.items():
         kept = {key: share for key, claim in cluster.claims.items() for share in claim.allocation if share.host == name}
         assert host.claims == kept, f"{name}: claims {host.claims} are not {kept}"
-    _check_runners(cluster)
+    _check_preemptable(cluster)
 
 
-def _check_runners(cluster: Cluster) -> None:
-    queues = cluster.runners.queues
+def _check_preemptable(cluster: Cluster) -> None:
+    queues = cluster.preemptable.queues
     slots = dict.fromkeys(queues, 0)
     for key, attempt in cluster.attempts.items() if queues else ():
         job = cluster.holder(key)
         runs = job is not None and job.state is JobState.RUN and not attempt.is_ending and job.shared.queue in queues
-        assert (key in cluster.runners) == runs, f"{key}: it runs and may be asked for room {runs}, the index differs"
+        assert (key in cluster.preemptable) == runs, (
+            f"{key}: it runs and may be asked for room {runs}, the index differs"
+        )
         if runs and job is not None:
             slots[job.shared.queue] += attempt.slots
-    assert cluster.runners.slots == slots, f"runners hold {slots} slots, counted are {cluster.runners.slots}"
+    assert cluster.preemptable.slots == slots, (
+        f"preemptable jobs hold {slots} slots, counted are {cluster.preemptable.slots}"
+    )
 
 
 def _check_pools(cluster: Cluster) -> None:
@@ -224,7 +228,7 @@ def _check_buckets(cluster: Cluster) -> None:
         assert waits == inside, f"job {record.id}: waits {waits}, in its bucket {inside}"
 
 
-def _check_tally(cluster: Cluster) -> None:
+def _check_counters(cluster: Cluster) -> None:
     slots: Counter[tuple[str, JobState]] = Counter()
     for record in cluster.jobs.values():
         each = record.shared.request.slots_min
@@ -235,8 +239,8 @@ def _check_tally(cluster: Cluster) -> None:
                 slots[record.shared.queue, job.state] += each
         elif record.state not in FINAL:
             slots[record.shared.queue, record.state] += each
-    kept = {key: count for key, count in cluster.tally.slots_by_queue.items() if count}
-    assert kept == {key: count for key, count in slots.items() if count}, f"tally {kept} is not {dict(slots)}"
+    kept = {key: count for key, count in cluster.counters.slots_by_queue.items() if count}
+    assert kept == {key: count for key, count in slots.items() if count}, f"counters {kept} are not {dict(slots)}"
 
 
 def _check_limits(cluster: Cluster) -> None:

@@ -52,7 +52,7 @@ def step(
     if type(command) in AFTERWARDS:
         for decide in AFTERWARDS[type(command)]:
             _add(cluster, outcome, list(decide(cluster, now)))
-    if cluster.dependants.stirred:
+    if cluster.dependants.dependents_to_check:
         _release_dependants(cluster, outcome, budget_of(command, budget), now)
     if not has_agents:
         return outcome

@@ -46,7 +46,7 @@ def listed(story: Story, store: _Store, caller: c.Caller = ANN, **wanted: Any) -
     request = pb.ListJobsRequest(**{"filter": pb.JobFilter(user="all"), "details": True, **wanted})
 
     async def pages() -> list[pb.JobRecord]:
-        lists = JobLists(engine, stored, story.agenda)
+        lists = JobLists(engine, stored, story.worklist)
         return [record async for page in lists.pages(request, caller) for record in page.jobs]
 
     return asyncio.run(pages())
@@ -85,7 +85,7 @@ def test_others_are_served_during_a_long_list(monkeypatch: pytest.MonkeyPatch) -
 
         counting = asyncio.create_task(count())
         request = pb.ListJobsRequest(filter=pb.JobFilter(user="all"), details=True, reasons=True)
-        async for _ in JobLists(engine, stored, story.agenda).pages(request, ANN):
+        async for _ in JobLists(engine, stored, story.worklist).pages(request, ANN):
             pass
         counting.cancel()
 
@@ -108,10 +108,10 @@ def test_reasons_of_many_are_those_of_each() -> None:
     for job in (a_job(array="1-4", limit=1), a_job(9), a_job(9), a_job(hold=True), a_job(array="1-3", hosts=("n1",))):
         story.submit(job)
     story.plan()
-    reasons = PendingReasons(story.cluster, story.now, story.agenda.book)
+    reasons = PendingReasons(story.cluster, story.now, story.worklist.reservation_table)
     for record in story.cluster.jobs.values():
         for index in record.indices if isinstance(record, ArrayRecord) else (0,):
-            alone = explain(story.cluster, record, index, story.now, story.agenda.book)
+            alone = explain(story.cluster, record, index, story.now, story.worklist.reservation_table)
             assert reasons.of(record, index) == alone
 
 

@@ -110,7 +110,7 @@ def test_a_step_evaluates_no_more_than_its_budget(evaluated: list[object], monke
         evaluated.clear()
         story.wait(0)
         assert len(evaluated) <= 3 * JOBS
-        if not story.cluster.dependants.stirred:
+        if not story.cluster.dependants.dependents_to_check:
             break
     assert not story.cluster.dependants.conditions
     assert {story.state(job) for job in small + large} == {JobState.PEND}

@@ -338,7 +338,7 @@ MUTANTS = (
     Mutant(
         "promised resources of the site are not kept",
         f"{CORE}/scheduling/placement/within_limits.py",
-        "                found.amount = self._leeway.amount(self.table, name, row, found.amount)\n",
+        "                found.amount = self._window.amount(self.table, name, row, found.amount)\n",
         "                pass\n",
         "properties",
     ),

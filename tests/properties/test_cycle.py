@@ -36,12 +36,12 @@ RULES = replace(
 CALLERS = (ANN, BOB, c.Caller("cel", 1002), c.Caller("dan", 1003))
 
 
-def whole_pass(story: Story, agenda: Worklist, steps: int) -> list[Any]:
+def whole_pass(story: Story, worklist: Worklist, steps: int) -> list[Any]:
     """All that one pass decided, slice by slice, each applied; a fresh plan holds when it is verified, too."""
     starts: list[Any] = []
-    has_work = agenda.has_work(story.cluster, story.now)
+    has_work = worklist.has_work(story.cluster, story.now)
     for _ in range(SLICES_MAX):
-        plan = slice_pass(story.cluster, agenda, steps, story.now)
+        plan = slice_pass(story.cluster, worklist, steps, story.now)
         starts += plan.starts
         assert all(_is_where_it_may(story, start) for start in plan.starts)
         starts += [
@@ -245,10 +245,10 @@ def test_the_short_ways_lead_where_the_long_ones_do(seed: int, steps: int, with_
         twin = copy.deepcopy(player.story)
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(batch_dispatch, "MANY", 2)
-            short = whole_pass(player.story, player.story.agenda, steps)
+            short = whole_pass(player.story, player.story.worklist, steps)
             patched.setattr(SingleTaskStarts, "may_run", False)
             patched.setattr(batch_dispatch, "MANY", 10**9)
-            assert short == whole_pass(twin, twin.agenda, 100_000)
+            assert short == whole_pass(twin, twin.worklist, 100_000)
         assert all_of(player.story.cluster) == all_of(twin.cluster)
 
 
@@ -276,9 +276,9 @@ def first_difference(player: Player, steps: int, as_columns: bool = False) -> tu
         for number in range(25):
             player.play()
             twin = copy.deepcopy(player.story)
-            twin.agenda.look_at_everything(twin.cluster)
+            twin.worklist.look_at_everything(twin.cluster)
             story = player.story
-            short, whole = whole_pass(story, story.agenda, steps), whole_pass(twin, twin.agenda, 100_000)
+            short, whole = whole_pass(story, story.worklist, steps), whole_pass(twin, twin.worklist, 100_000)
             if short != whole:
                 return number, short, whole
             invariants.check_within_limits(story.cluster, story.now)

@@ -120,11 +120,11 @@ def test_both_ways_start_the_same_jobs_for_the_same_reasons(seed: int, steps: in
         player.play()
         twin.play()
         fresh = afresh(player.story)
-        short = whole_pass(player.story, player.story.agenda, steps)
-        assert short == whole_pass(fresh, fresh.agenda, 100_000)
+        short = whole_pass(player.story, player.story.worklist, steps)
+        assert short == whole_pass(fresh, fresh.worklist, 100_000)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(easy, "turns_of", lambda cluster, agenda: None)
-            assert short == whole_pass(twin.story, twin.story.agenda, 100_000)
+            patched.setattr(easy, "turns_of", lambda cluster, worklist: None)
+            assert short == whole_pass(twin.story, twin.story.worklist, 100_000)
         assert all_of(player.story.cluster) == all_of(twin.story.cluster)
         if holders(player.story):  # its next reservation is made on demand only
             assert holders(player.story) == holders(twin.story)
@@ -174,19 +174,19 @@ def test_nobody_is_held_back_longer_than_a_pass_over_everything_would(seed: int,
     for _ in range(25):
         player.play()
         fresh = afresh(player.story)
-        assert whole_pass(player.story, player.story.agenda, steps) == whole_pass(fresh, fresh.agenda, 100_000)
+        assert whole_pass(player.story, player.story.worklist, steps) == whole_pass(fresh, fresh.worklist, 100_000)
 
 
 def afresh(story: Story) -> Story:
     """The same, without state of earlier passes."""
     twin = copy.deepcopy(story)
-    twin.agenda.look_at_everything(twin.cluster)
+    twin.worklist.look_at_everything(twin.cluster)
     return twin
 
 
 def holders(story: Story) -> list[int]:
     """Jobs that hold a reservation."""
-    return [one.job for one in story.agenda.book.reservations]
+    return [one.job for one in story.worklist.reservation_table.reservations]
 
 
 @given(

@@ -39,7 +39,7 @@ def state_of(cluster: Cluster) -> dict[str, Any]:
         "limits": limits_of(cluster),
         "shares": shares_of(cluster),
         "buckets": {key.kind: list(bucket) for key, bucket in cluster.pending.buckets.items()},
-        "tally": {key: count for key, count in cluster.tally.slots_by_user.items() if count},
+        "counters": {key: count for key, count in cluster.counters.slots_by_user.items() if count},
     }
 
 

@@ -88,7 +88,7 @@ def test_the_fewest_victims_are_found(seed: int, requeue: bool) -> None:
     role = {"ptile": rng.choice((0, 0, 1, 2)), "memory_mib": rng.choice((0, 1500)), "gpus": rng.choice((0, 0, 1))}
     job = story.submit(a_job(tasks, queue=HIGH, one_host=rng.random() < 0.2 and not role["ptile"], **role))
     cluster = story.cluster
-    victims = list(candidates(cluster, cluster.rights.sources(HIGH), story.now))
+    victims = list(candidates(cluster, cluster.preemption_rules.sources(HIGH), story.now))
     found = clear(cluster, cluster.jobs[job].shared.request, (), victims)
     expected = smallest(story, job, victims)
     assert (None if found is None else list(found.victims)) == expected

@@ -105,7 +105,7 @@ def test_nobody_is_ended_where_shrinking_is_enough(seed: int, requeue: bool) -> 
     role = {"ptile": rng.choice((0, 0, 1, 2)), "gpus": rng.choice((0, 0, 0, 1))}
     job = story.submit(a_job(rng.choice((1, 2, 3, 4)), queue=HIGH, **role))
     cluster = story.cluster
-    sources = cluster.rights.sources(HIGH)
+    sources = cluster.preemption_rules.sources(HIGH)
     whole, elastic = list(candidates(cluster, sources, story.now)), to_be_shrunk(cluster, sources, story.now)
     found = clear(cluster, cluster.jobs[job].shared.request, (), whole, elastic=elastic)
     least = fewest_whole(story, job, whole, {key: list(ways_to_shrink(story, key)) for key in elastic})

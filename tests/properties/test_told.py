@@ -27,10 +27,12 @@ def test_nobody_waits_for_nothing(seed: int, where: bool) -> None:
     for _ in range(25):
         player.play()
         story = player.story
-        whole_pass(story, story.agenda, 100_000)
+        whole_pass(story, story.worklist, 100_000)
         for job, record in story.cluster.jobs.items():
             if isinstance(record, Job) and record.may_start:
-                codes = [one.code for one in explain(story.cluster, record, 0, story.now, story.agenda.book)]
+                codes = [
+                    one.code for one in explain(story.cluster, record, 0, story.now, story.worklist.reservation_table)
+                ]
                 assert r.NEW_JOB[0] not in codes
                 if codes == [r.HELD_BACK[0]]:
                     check_held(story, job, record)
@@ -38,9 +40,9 @@ def test_nobody_waits_for_nothing(seed: int, where: bool) -> None:
 
 def check_held(story: Story, job: int, record: Job) -> None:
     """The named job waits for the resources; a job that ends before its start starts now."""
-    found = held_back(story.cluster, story.agenda.book, record, 0, story.now)
+    found = held_back(story.cluster, story.worklist.reservation_table, record, 0, story.now)
     assert isinstance(found, DelayedBy)
-    assert (found.job, found.element) in [(one.job, one.index) for one in story.agenda.book.reservations]
+    assert (found.job, found.element) in [(one.job, one.index) for one in story.worklist.reservation_table.reservations]
     assert found.begins_at >= story.now
     if found.longest_s >= 1:
         twin, shared = copy.deepcopy(story), record.shared
@@ -48,5 +50,5 @@ def check_held(story: Story, job: int, record: Job) -> None:
         words = {"queue": shared.queue, "request": shared.request, "priority": record.priority}
         shorter = a_job(run_limit_s=int(found.longest_s), caller=caller, **words)
         twin.do(c.ModifyJob(c.Target(job), shorter, ROOT, "", frozenset({"run_limit_s"})))
-        whole_pass(twin, twin.agenda, 100_000)
+        whole_pass(twin, twin.worklist, 100_000)
         assert twin.state(job) is JobState.STAGING, found

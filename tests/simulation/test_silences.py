@@ -30,7 +30,7 @@ def ended_by_others(seed: int) -> list[str]:
         world.run_until(min(end, world.now + 40.0), world.is_idle)
         users.resume_everything()
         master = world.master
-        if not master.cluster.attempts and not master.agenda.has_work(master.cluster, world.now):
+        if not master.cluster.attempts and not master.worklist.has_work(master.cluster, world.now):
             users.give_up_impossible()
     check(world.history, world.ended(), healed=world.is_idle())
     commands = [one for one in world.history.processes if one.is_command]

@@ -261,7 +261,9 @@ class Player:
         """Pending reasons of a job."""
         number, index = self._split(letter)
         story = self.story
-        for reason in explain(story.cluster, story.cluster.jobs[number], index, story.now, story.agenda.book):
+        for reason in explain(
+            story.cluster, story.cluster.jobs[number], index, story.now, story.worklist.reservation_table
+        ):
             hosts = f": {' '.join(reason.hosts)}" if reason.hosts else ""
             yield f"{reason.text}{hosts}" + (f"  ({reason.advice})" if reason.advice else "")
 

@@ -23,7 +23,7 @@ def status_reply(
         problems=problems,
     )
     users, running = set(), set()
-    for (user, state), count in cluster.tally.jobs_by_user.items():
+    for (user, state), count in cluster.counters.jobs_by_user.items():
         if count <= 0:
             continue
         users.add(user)

@@ -43,7 +43,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         watchers: Watchers,
         settings: Settings,
         ticket_key: Ed25519PrivateKey,
-        agenda: Worklist,
+        worklist: Worklist,
     ) -> None:
         self.engine = engine
         self.links = links
@@ -52,7 +52,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         self.watchers = watchers
         self.settings = settings
         self.ticket_key = ticket_key
-        self.lists = JobLists(engine, stored, agenda)
+        self.lists = JobLists(engine, stored, worklist)
         self._submissions = Submissions(engine, shelf, stored)
 
     # -- submit -------------------------------------------------------------------------------------------------

@@ -27,10 +27,10 @@ WAITING = (common_pb2.PEND, common_pb2.PSUSP)
 class JobLists:
     """List and Explain for one caller at a time."""
 
-    def __init__(self, engine: Engine, stored: Stored, agenda: Worklist) -> None:
+    def __init__(self, engine: Engine, stored: Stored, worklist: Worklist) -> None:
         self.engine = engine
         self.stored = stored
-        self.agenda = agenda  # the scheduler's, with its reservations
+        self.worklist = worklist  # the scheduler's, with its reservations
 
     async def pages(self, request: pb.ListJobsRequest, caller: Caller) -> AsyncIterator[pb.JobPage]:
         """Yield jobs in memory first, then ids that only the store still has."""
@@ -61,7 +61,7 @@ class JobLists:
 
     def reasons(self) -> PendingReasons:
         """Return the pending reasons of jobs as of now."""
-        return PendingReasons(self.engine.cluster, self.engine.clock(), self.agenda.book)
+        return PendingReasons(self.engine.cluster, self.engine.clock(), self.worklist.reservation_table)
 
 
 class _List:
@@ -140,5 +140,5 @@ class _List:
 
     async def _add_outlook(self, message: pb.JobRecord, item: listing.Item) -> None:
         self._outlooks -= 1
-        engine, book = self._lists.engine, self._lists.agenda.book
-        await add_outlook(message, self._cluster, item[0], item[1], engine.clock(), book)
+        engine, reservation_table = self._lists.engine, self._lists.worklist.reservation_table
+        await add_outlook(message, self._cluster, item[0], item[1], engine.clock(), reservation_table)

@@ -43,14 +43,14 @@ async def add_outlook(
     record: Job | ArrayRecord,
     index: int,
     now: float,
-    book: ReservationTable,
+    reservation_table: ReservationTable,
 ) -> None:
-    """Add the outlook of a pending job; nothing for any other. ``book`` is the scheduler's reservation table."""
+    """Add the outlook of a pending job, with the scheduler's reservations; nothing for any other."""
     state = cluster.present_state(record.id, index)
     if state not in WAITING:
         return
     if state is JobState.PEND:
-        is_held = held_back(cluster, book, record, index, now) is not None
+        is_held = held_back(cluster, reservation_table, record, index, now) is not None
         seen = await in_turns(forecast(cluster, Ranking(cluster, now), record, index, is_held))
         message.outlook.ahead = seen.ahead
         message.outlook.sureness = seen.sureness.value
@@ -58,7 +58,7 @@ async def add_outlook(
             message.estimated_start = seen.start_at
             for share in seen.promised:
                 message.outlook.reserved.add(host=share.host, slots=share.slots)
-    found = await in_turns(remedies(cluster, record, index, now, book))
+    found = await in_turns(remedies(cluster, record, index, now, reservation_table))
     name = f"{record.id}[{index}]" if index else str(record.id)
     message.outlook.is_hopeless, message.outlook.is_for_later = found.is_hopeless, found.is_for_later
     message.outlook.remedies.extend(command.replace("{}", name) for command in found.commands)

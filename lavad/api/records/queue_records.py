@@ -43,7 +43,7 @@ def queue_record(cluster: Cluster, queue: Queue, now: float) -> pb.QueueRecord:
 
 
 def _count(record: pb.QueueRecord, cluster: Cluster, queue: Queue) -> None:
-    slots = cluster.tally.slots_by_queue
+    slots = cluster.counters.slots_by_queue
     counts = {state: slots[queue.name, state] for state in JobState}
     record.pend = counts[S.PEND] + counts[S.PSUSP]
     record.run = counts[S.STAGING] + counts[S.RUN] + counts[S.UNKWN] + counts[S.ZOMBI]

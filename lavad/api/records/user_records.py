@@ -17,7 +17,7 @@ _NO_RULE = UserRule()
 async def users_reply(cluster: Cluster, request: pb.UsersRequest, caller: str) -> pb.UsersReply:
     """List the caller, the named users, or all users with jobs or a row in lsb.users; then the groups of lsb.users."""
     policy = cluster.policy
-    known = {user for user, _ in cluster.tally.slots_by_user} | policy.user_rules.keys()
+    known = {user for user, _ in cluster.counters.slots_by_user} | policy.user_rules.keys()
     groups = {row.name for row in policy.user_group_rows}
     everybody = (*sorted(known - groups, key=natural), *sorted(groups, key=natural))
     names = list(everybody if request.everybody else request.names) or [caller]
@@ -38,18 +38,18 @@ def _may_submit(policy: Policy, name: str) -> bool:
 
 
 def _user(cluster: Cluster, name: str) -> pb.UserRecord:
-    policy, tally = cluster.policy, cluster.tally
+    policy, counters = cluster.policy, cluster.counters
     members = policy.user_groups.get(name)
     record = pb.UserRecord(name=name, is_group=members is not None)
     _add_rule(record, rule_of(policy, name) if members is None else _rule_of_group(policy, name))
-    users = [name] if members is None else sorted({user for user, _ in tally.slots_by_user if user in members})
+    users = [name] if members is None else sorted({user for user, _ in counters.slots_by_user if user in members})
     for user in users:
-        counts = {state: tally.slots_by_user[user, state] for state in JobState}
+        counts = {state: counters.slots_by_user[user, state] for state in JobState}
         record.pend += counts[S.PEND] + counts[S.PSUSP]
         record.run += counts[S.STAGING] + counts[S.RUN] + counts[S.UNKWN] + counts[S.ZOMBI]
         record.ssusp += counts[S.SSUSP]
         record.ususp += counts[S.USUSP]
-        record.pending_jobs += tally.jobs_by_user[user, S.PEND] + tally.jobs_by_user[user, S.PSUSP]
+        record.pending_jobs += counters.jobs_by_user[user, S.PEND] + counters.jobs_by_user[user, S.PSUSP]
     record.rsv = sum(kept for shared, kept in cluster.kept_slots() if shared.user in users)
     record.njobs = record.pend + record.run + record.ssusp + record.ususp
     return record

@@ -22,7 +22,7 @@ def take(cluster: Cluster, attempt: Attempt, shares: Allocation) -> None:
     cluster.table.take_all(rows, shares, attempt.takes_whole_hosts)
     if request is not None and not request.is_simple:
         compute_units.keep(cluster.table, attempt, rows, request)
-        cluster.easing.note(attempt, request)
+        cluster.timed_rusage.note(attempt, request)
     if cluster.pools:
         enter_in_pool(cluster, attempt, shares)
 
@@ -31,7 +31,7 @@ def hold_memory(cluster: Cluster, attempt: Attempt, more_mib: int) -> None:
     """Change the memory that a running attempt holds on each of its hosts."""
     before = attempt.allocation
     attempt.allocation = tuple([share._replace(memory_mib=share.memory_mib + more_mib) for share in before])
-    cluster.touched.add(attempt.key)
+    cluster.changed_attempts.add(attempt.key)
     for old, new in zip(before, attempt.allocation, strict=True):
         host = cluster.hosts[old.host]
         if old.host in attempt.unreleased:
@@ -55,14 +55,14 @@ def give_back_all(cluster: Cluster, key: Key) -> None:
     """Release the attempt from all hosts that still hold a share, at once."""
     attempt = cluster.attempts[key]
     names, attempt.unreleased = attempt.unreleased, frozenset()
-    cluster.touched.add(key)
+    cluster.changed_attempts.add(key)
     shares, hosts = attempt.booked, cluster.hosts
     if len(names) < len(shares):
         shares = tuple([share for share in shares if share.host in names])
-    if key in cluster.easing:
+    if key in cluster.timed_rusage:
         for name in names:
-            cluster.easing.take_again(cluster.table, key, name)
-        cluster.easing.forget(key)
+            cluster.timed_rusage.take_again(cluster.table, key, name)
+        cluster.timed_rusage.forget(key)
     if not cluster.unentered.drop(key, shares):
         for share in shares:
             del hosts[share.host].attempts[key]
@@ -78,11 +78,11 @@ def give_back_all(cluster: Cluster, key: Key) -> None:
 def give_back(cluster: Cluster, attempt: Attempt, name: str, at: float) -> None:
     """Release the attempt from one host, which has reported that nothing of it is left."""
     attempt.unreleased -= {name}
-    if attempt.key in cluster.easing:
-        cluster.easing.take_again(cluster.table, attempt.key, name)
+    if attempt.key in cluster.timed_rusage:
+        cluster.timed_rusage.take_again(cluster.table, attempt.key, name)
         if not attempt.unreleased:
-            cluster.easing.forget(attempt.key)
-    cluster.touched.add(attempt.key)
+            cluster.timed_rusage.forget(attempt.key)
+    cluster.changed_attempts.add(attempt.key)
     host = cluster.hosts.get(name)
     share = _leave(cluster, attempt, host) if host is not None else None
     if host is not None and share is not None:

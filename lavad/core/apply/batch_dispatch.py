@@ -48,8 +48,8 @@ def dispatch_all(cluster: Cluster, events: Sequence[AttemptDispatched]) -> None:
         booking.book(attempt, shared)
     cluster.attempts.update(begun)
     cluster.staging.update(begun)
-    cluster.touched.update(begun)
-    cluster.tally.move_each(moved, _PEND, _STAGING)
+    cluster.changed_attempts.update(begun)
+    cluster.counters.move_each(moved, _PEND, _STAGING)
     booking.close()
 
 
@@ -108,7 +108,7 @@ class _Booking:
         table, count = self._cluster.table, len(attempt.allocation)
         rows = self._rows[-count:]
         compute_units.keep(table, attempt, rows, request)
-        self._cluster.easing.note(attempt, request)
+        self._cluster.timed_rusage.note(attempt, request)
         attempt.takes_whole_hosts = request.exclusive
         if request.exclusive:
             for row, share in zip(rows, attempt.allocation, strict=True):

@@ -69,7 +69,7 @@ def _host_opened(cluster: Cluster, event: e.HostOpened) -> None:
 
 def _host_removed(cluster: Cluster, event: e.HostRemoved) -> None:
     host = cluster.hosts.pop(event.host)
-    cluster.unsettled.discard(event.host)
+    cluster.hosts_to_check.discard(event.host)
     cluster.exit_rates.forget(event.host)
     cluster.table.remove(host.row)
 

@@ -46,7 +46,7 @@ REQUEST_IDS_KEPT = 100_000  # newest submit request ids in memory; the store kno
 def _move(cluster: Cluster, job: Job, event: object, target: JobState) -> None:
     lifecycle.check(job.state, event, target)
     if job.state is not target:
-        cluster.tally.move(job.shared, job.state, target)
+        cluster.counters.move(job.shared, job.state, target)
         old, job.state = job.state, target
         if job.array is not None:
             job.array.counts[old] -= 1
@@ -62,10 +62,10 @@ def _leave_attempt(cluster: Cluster, job: Job, at: float, used: JobUsage | None 
         used = used or of_attempt(attempt)
         charge.discharge(cluster, attempt, job.shared.queue, at, used.cpu_s)
     attempt.over = True
-    cluster.touched.add(attempt.key)
+    cluster.changed_attempts.add(attempt.key)
     cluster.staging.pop(attempt.key)
-    if cluster.runners.queues:
-        cluster.runners.discard(attempt)
+    if cluster.preemptable.queues:
+        cluster.preemptable.discard(attempt)
     if attempt.key in cluster.resizable:
         resize.forget(cluster, attempt)
     if attempt.lends:
@@ -117,7 +117,7 @@ def _job_submitted(cluster: Cluster, event: e.JobSubmitted) -> None:
     job = Job(new.id, 0, shared, new.text, event.at, S.PSUSP if new.hold else S.PEND)
     job.priority = new.priority
     cluster.jobs[new.id] = job
-    cluster.tally.add(shared, job.state)
+    cluster.counters.add(shared, job.state)
     start_conditions.begin(cluster, job, new, event.at)
     if not new.hold:
         list_job(cluster, job)
@@ -128,7 +128,7 @@ def _array_submitted(cluster: Cluster, event: e.JobSubmitted, shared: Any) -> No
     array = ArrayRecord(new.id, shared, new.text, event.at, Ranges(new.indices), new.array_limit, new.hold)
     array.priority = new.priority
     cluster.jobs[new.id] = array
-    cluster.tally.add(shared, S.PSUSP if new.hold else S.PEND, len(array.indices))
+    cluster.counters.add(shared, S.PSUSP if new.hold else S.PEND, len(array.indices))
     start_conditions.begin(cluster, array, new, event.at)
     list_array(cluster, array)
 
@@ -145,7 +145,7 @@ def _pending_ended(cluster: Cluster, event: e.PendingEnded) -> None:
         gone = waiting.intersection(event.indices)
         waiting.difference_update(gone)
         record.killed.update(gone)
-        cluster.tally.move(record.shared, state, S.EXIT, len(gone))
+        cluster.counters.move(record.shared, state, S.EXIT, len(gone))
         for index in gone:
             record.note_end(index, S.EXIT)
     record.unmet.difference_update(event.indices)
@@ -177,7 +177,7 @@ def _shift_waiting(cluster: Cluster, event: e.PendingHeld | e.PendingFreed, old:
         moved = record.held.intersection(event.indices)
         record.held.difference_update(moved)
         record.admit(moved)
-    cluster.tally.move(record.shared, old, new, len(moved))
+    cluster.counters.move(record.shared, old, new, len(moved))
     cluster.dependants.note(record.id, 0, old, new)
     list_array(cluster, record)
 
@@ -200,7 +200,7 @@ def _attempt_dispatched(cluster: Cluster, event: e.AttemptDispatched) -> None:
     job.attempts = key.attempt
     job.postponed_reason = ""
     attempt = Attempt(key, event.allocation, event.at, event.launch_now, event.reason)
-    cluster.touched.add(key)
+    cluster.changed_attempts.add(key)
     attempt.launch_due = event.at + cluster.policy.staging_timeout_s
     attempt.is_unconstrained = event.is_unconstrained
     if event.lease_s is not None:
@@ -245,12 +245,12 @@ def _job_started(cluster: Cluster, event: e.JobStarted) -> None:
         _move(cluster, job, event, S.RUN)
         cluster.staging.pop(event.key)
     attempt = cluster.attempts[event.key]
-    cluster.touched.add(event.key)
+    cluster.changed_attempts.add(event.key)
     attempt.started_at, attempt.pid = event.at, event.pid
     attempt.exec_home, attempt.exec_cwd = event.exec_home, event.exec_cwd
     if cluster.exit_rates:
         cluster.exit_rates.note_start(attempt.lead)
-    cluster.runners.note(job)
+    cluster.preemptable.note(job)
     resize.note_resizable(cluster, job)
 
 
@@ -346,12 +346,12 @@ def _bar(cluster: Cluster, job: Job, host: str) -> None:
     """Exclude a host from those of the job, which makes it another bucket's."""
     record = job.array or job
     for state, count in waiting_counts(record):
-        cluster.tally.add(record.shared, state, -count)
+        cluster.counters.add(record.shared, state, -count)
     if job.array is not None:
         cluster.pending.remove(record.shared, entry(cluster, record))
     start_conditions.bar(cluster, record, host)
     for state, count in waiting_counts(record):
-        cluster.tally.add(record.shared, state, count)
+        cluster.counters.add(record.shared, state, count)
     if job.array is not None:
         list_array(cluster, job.array)
 
@@ -370,8 +370,8 @@ def _job_suspended(cluster: Cluster, event: e.JobSuspended) -> None:
     if event.lends:
         attempt.lends, attempt.preemptions = event.lends, attempt.preemptions + 1
         cluster.lenders[event.key] = attempt
-    cluster.touched.add(event.key)
-    cluster.runners.note(job)
+    cluster.changed_attempts.add(event.key)
+    cluster.preemptable.note(job)
 
 
 def _job_resumed(cluster: Cluster, event: e.JobResumed) -> None:
@@ -383,8 +383,8 @@ def _job_resumed(cluster: Cluster, event: e.JobResumed) -> None:
     _note_for_return(job, attempt, event.at)
     if attempt.lends and event.cause == PREEMPTION:
         _lend_no_more(cluster, attempt)
-    cluster.touched.add(event.key)
-    cluster.runners.note(job)
+    cluster.changed_attempts.add(event.key)
+    cluster.preemptable.note(job)
 
 
 def _note_for_return(job: Job, attempt: Attempt, at: float) -> None:
@@ -410,7 +410,7 @@ def _job_signalled(cluster: Cluster, event: e.JobSignalled) -> None:
     _note_signal(attempt, event.signal, event.reason, event.at)
     if event.reason:
         attempt.kill_reason = event.reason
-        cluster.runners.note(job)
+        cluster.preemptable.note(job)
 
 
 def _note_signal(attempt: Attempt, signal: int, reason: str, at: float) -> None:
@@ -429,7 +429,7 @@ def _job_doomed(cluster: Cluster, event: e.JobDoomed) -> None:
     attempt.doomed, attempt.again = event.reason, event.again
     attempt.held_again, attempt.excludes = event.hold, event.exclude_host
     attempt.leaves_silent = event.leaves_silent
-    cluster.runners.note(job)
+    cluster.preemptable.note(job)
 
 
 def _job_lost(cluster: Cluster, event: e.JobLost) -> None:
@@ -437,7 +437,7 @@ def _job_lost(cluster: Cluster, event: e.JobLost) -> None:
     job.resume_state = job.state
     _move(cluster, job, event, S.UNKWN)
     cluster.staging.pop(event.key)
-    cluster.runners.note(job)
+    cluster.preemptable.note(job)
 
 
 def _job_found(cluster: Cluster, event: e.JobFound) -> None:
@@ -445,7 +445,7 @@ def _job_found(cluster: Cluster, event: e.JobFound) -> None:
     state = job.resume_state or S.RUN
     _move(cluster, job, event, state)
     job.resume_state = None
-    cluster.runners.note(job)
+    cluster.preemptable.note(job)
     if state is S.STAGING:
         cluster.staging[event.key] = cluster.attempts[event.key]
 

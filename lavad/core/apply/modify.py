@@ -19,8 +19,8 @@ def _job_modified(cluster: Cluster, event: e.JobModified) -> None:
     waiting = isinstance(record, ArrayRecord) or record.state is JobState.PEND
     cluster.pending.remove(record.shared, entry(cluster, record))
     for state, count in waiting_counts(record):
-        cluster.tally.add(record.shared, state, -count)
-        cluster.tally.add(shared, state, count)
+        cluster.counters.add(record.shared, state, -count)
+        cluster.counters.add(shared, state, count)
     cluster.names.remove(record.shared.uid, record.text, record.id)
     if isinstance(record, Job):
         _change_memory(cluster, record, shared)
@@ -32,8 +32,8 @@ def _job_modified(cluster: Cluster, event: e.JobModified) -> None:
     if isinstance(record, ArrayRecord):
         record.limit = event.job.array_limit
         for job in record.live.values():
-            cluster.tally.add(job.shared, job.state, -1)
-            cluster.tally.add(shared, job.state)
+            cluster.counters.add(job.shared, job.state, -1)
+            cluster.counters.add(shared, job.state)
             charge.recharge(cluster, job, shared)
             _change_limits(cluster, job, shared)
             job.shared = shared
@@ -56,14 +56,14 @@ def _change_limits(cluster: Cluster, job: Job, shared: Shared) -> None:
     """Give a job that holds hosts other limits; its expected end may change."""
     if job.attempt is not None and limits_of(job.shared) != limits_of(shared):
         job.attempt.limits_version += 1
-        cluster.touched.add(job.attempt.key)
+        cluster.changed_attempts.add(job.attempt.key)
 
 
 def _change_runner(cluster: Cluster, job: Job) -> None:
     """Update the index of preemptable jobs after a change of the queue."""
     if job.attempt is not None:
-        cluster.runners.discard(job.attempt)
-        cluster.runners.note(job)
+        cluster.preemptable.discard(job.attempt)
+        cluster.preemptable.note(job)
 
 
 def _job_moved(cluster: Cluster, event: e.JobMoved) -> None:

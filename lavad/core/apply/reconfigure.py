@@ -19,15 +19,15 @@ def take_policy(cluster: Cluster, policy: Policy) -> None:
     for host in cluster.hosts.values():
         for share in (*host.attempts.values(), *host.claims.values()):
             cluster.table.move_resources(host.row, share.resources, 1)
-    cluster.easing.let_go_again(cluster.table)
+    cluster.timed_rusage.let_go_again(cluster.table)
     cluster.take_queue_states()
     charge.recount(cluster)
-    cluster.tally.take_waiting(PendingCounters(policy))
-    cluster.rights = PreemptionRules(policy)
-    if cluster.rights.victims != cluster.runners.queues:
-        cluster.runners = PreemptableJobs(cluster.rights.victims)
+    cluster.counters.take_waiting(PendingCounters(policy))
+    cluster.preemption_rules = PreemptionRules(policy)
+    if cluster.preemption_rules.victims != cluster.preemptable.queues:
+        cluster.preemptable = PreemptableJobs(cluster.preemption_rules.victims)
         for job in cluster.live_jobs():
-            cluster.runners.note(job)
+            cluster.preemptable.note(job)
     cluster.load_rules = LoadThresholds(policy)
     for name in cluster.hosts:
         cluster.check_load(name)

@@ -64,7 +64,7 @@ def _note_waiting(cluster: Cluster, attempt: Attempt) -> None:
         cluster.resizing[attempt.key] = attempt
     else:
         cluster.resizing.pop(attempt.key, None)
-    cluster.runners.resized(attempt)
+    cluster.preemptable.resized(attempt)
 
 
 def _changed(cluster: Cluster, event: Any) -> Attempt:
@@ -72,7 +72,7 @@ def _changed(cluster: Cluster, event: Any) -> Attempt:
     if job is None or job.attempt is None:
         raise lifecycle.IllegalTransition(f"{event.key} is over or unknown")
     lifecycle.check(job.state, event, job.state)
-    cluster.touched.add(event.key)
+    cluster.changed_attempts.add(event.key)
     return job.attempt
 
 
@@ -86,7 +86,7 @@ def _rebook(cluster: Cluster, attempt: Attempt, names: Iterable[str], before_all
         if before == now:
             continue
         if before is not None:
-            cluster.easing.take_again(cluster.table, attempt.key, name)
+            cluster.timed_rusage.take_again(cluster.table, attempt.key, name)
             cluster.table.give_back(host.row, before, False)
             cluster.pools.give_back(attempt.key, (before,), False)
         if now is not None and name in attempt.unreleased:

@@ -23,7 +23,7 @@ def adopt_job(cluster: Cluster, job: Job) -> None:
     cluster.jobs[job.id] = job
     _note_reservation(cluster, job)
     cluster.next_job = max(cluster.next_job, job.id + 1)
-    cluster.tally.add(job.shared, job.state)
+    cluster.counters.add(job.shared, job.state)
     if job.state in FINAL:
         cluster.finished[job.id, 0] = job
         return
@@ -46,11 +46,11 @@ def adopt_array(cluster: Cluster, array: ArrayRecord) -> None:
     _note_reservation(cluster, array)
     cluster.next_job = max(cluster.next_job, array.id + 1)
     array.divide()
-    cluster.tally.add(array.shared, JobState.PEND, len(array.pending) + len(array.blocked))
-    cluster.tally.add(array.shared, JobState.PSUSP, len(array.held))
+    cluster.counters.add(array.shared, JobState.PEND, len(array.pending) + len(array.blocked))
+    cluster.counters.add(array.shared, JobState.PSUSP, len(array.held))
     for job in array.live.values():
         job.array, job.shared = array, array.shared
-        cluster.tally.add(array.shared, job.state)
+        cluster.counters.add(array.shared, job.state)
         array.counts[job.state] += 1
     if array.is_over:
         cluster.ended_arrays[array.id] = array.over_at
@@ -76,12 +76,12 @@ def adopt_attempt(cluster: Cluster, attempt: Attempt) -> None:
     else:
         attempt.over = True
     cluster.attempts[attempt.key] = attempt
-    cluster.touched.add(attempt.key)
+    cluster.changed_attempts.add(attempt.key)
     cluster.has_leases = cluster.has_leases or bool(attempt.lease_s)
     if attempt.lends:
         cluster.lenders[attempt.key] = attempt
     if job is not None and not attempt.over:
-        cluster.runners.note(job)
+        cluster.preemptable.note(job)
         resize.note_resizable(cluster, job)
     for share in attempt.booked:
         if share.host in attempt.unreleased:

@@ -188,7 +188,7 @@ def _job_revived(cluster: Cluster, event: e.JobRevived) -> None:
         return
     lifecycle.check(record.state, event, target)
     cluster.finished.pop((record.id, 0), None)
-    cluster.tally.add(record.shared, target)
+    cluster.counters.add(record.shared, target)
     if cluster.dependants:
         cluster.dependants.note(record.id, 0, record.state, target)
     record.state, record.end = target, None
@@ -205,7 +205,7 @@ def _elements_revived(cluster: Cluster, array: ArrayRecord, event: e.JobRevived,
     (array.held.update if event.hold else array.admit)(event.indices)
     array.over_at = 0.0
     cluster.ended_arrays.pop(array.id, None)
-    cluster.tally.add(array.shared, target, len(event.indices))
+    cluster.counters.add(array.shared, target, len(event.indices))
     cluster.dependants.note(array.id, 0, S.EXIT, target)
     watch_deadline(cluster, array)
     list_array(cluster, array)

@@ -161,7 +161,7 @@ def _start(cluster: Cluster, plan: Plan, now: float) -> Decision:
     room = _Room(cluster)
     taken: dict[int, set[int]] = {}
     headroom = Headroom(cluster.limits, cluster.table, now) if cluster.limits else None
-    withheld = ReservedCapacity(cluster, now) if cluster.reserved else None
+    reserved_capacity = ReservedCapacity(cluster, now) if cluster.reserved else None
     decision = Decision(reply=0)
     for start in starts:
         exclusive = _is_waiting(cluster, start, taken)
@@ -175,7 +175,7 @@ def _start(cluster: Cluster, plan: Plan, now: float) -> Decision:
         if headroom is not None and not _is_within(cluster, headroom, start):
             decision.reply += 1
             continue
-        if withheld is not None and not _leaves_enough(cluster, withheld, start):
+        if reserved_capacity is not None and not _leaves_enough(cluster, reserved_capacity, start):
             decision.reply += 1
             continue
         if start is not starts[-1]:
@@ -197,12 +197,12 @@ def _is_within(cluster: Cluster, headroom: Headroom, start: Start) -> bool:
     return True
 
 
-def _leaves_enough(cluster: Cluster, withheld: ReservedCapacity, start: Start) -> bool:
+def _leaves_enough(cluster: Cluster, reserved_capacity: ReservedCapacity, start: Start) -> bool:
     """Take the start from the capacity beside advance reservations, unless it is refused; False if so."""
     shared = cluster.jobs[start.job].shared
-    if withheld.refuses(shared.request, shared.queue, shared.run_limit_s, start.allocation):
+    if reserved_capacity.refuses(shared.request, shared.queue, shared.run_limit_s, start.allocation):
         return False
-    withheld.take(shared.request, shared.run_limit_s, start.allocation)
+    reserved_capacity.take(shared.request, shared.run_limit_s, start.allocation)
     return True
 
 

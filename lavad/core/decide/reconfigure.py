@@ -24,7 +24,7 @@ def _with_removed(cluster: Cluster, policy: Policy) -> Policy:
     The configuration of such a queue is kept; after a restart only its name is known. Earlier badmin commands do not
     open it again.
     """
-    used = {queue for (queue, _), slots in cluster.tally.slots_by_queue.items() if slots}
+    used = {queue for (queue, _), slots in cluster.counters.slots_by_queue.items() if slots}
     removed = sorted(name for name in used if policy.queue(name) is None)
     if not removed:
         return policy

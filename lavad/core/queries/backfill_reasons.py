@@ -53,20 +53,20 @@ class DelayedBy(NamedTuple):
 
 
 def held_back(
-    cluster: Cluster, book: ReservationTable | None, record: Job | ArrayRecord, index: int, now: float
+    cluster: Cluster, reservation_table: ReservationTable | None, record: Job | ArrayRecord, index: int, now: float
 ) -> DelayedBy | None:
     """Find the reservation that delays a job for which resources are free; None if none is known."""
     key = cluster.pending.key_of(record.shared)
-    if book is None or not book.reservations or key is None or key.reservation:
+    if reservation_table is None or not reservation_table.reservations or key is None or key.reservation:
         return None
     rank = Ranking(cluster, now).of(key, entry(cluster, record))
     if rank is None:
         return None
     place_, job = (rank, index), (record.id, index)
-    before = [one for one in book.reservations if one.place < place_ and (one.job, one.index) != job]
+    before = [one for one in reservation_table.reservations if one.place < place_ and (one.job, one.index) != job]
     if not before:
         return None
-    asking = _Query(cluster, book, before, record, now)
+    asking = _Query(cluster, reservation_table, before, record, now)
     found = [one for one in (asking.by_slots(), asking.by_host()) if one is not None]
     return found[0]._replace(longest_s=min(one.longest_s for one in found)) if found else None
 
@@ -77,13 +77,13 @@ class _Query:
     def __init__(
         self,
         cluster: Cluster,
-        book: ReservationTable,
+        reservation_table: ReservationTable,
         before: Sequence[Reservation],
         record: Job | ArrayRecord,
         now: float,
     ) -> None:
         self._cluster = cluster
-        self._book = book
+        self._reservation_table = reservation_table
         self._before = before
         self._now = now
         self._shared = record.shared
@@ -100,7 +100,7 @@ class _Query:
 
     def by_slots(self) -> DelayedBy | None:
         """Reservation of slots on any hosts that leaves too few of them."""
-        ends = self._book.foreseen(self._cluster)
+        ends = self._reservation_table.foreseen(self._cluster)
         if ends is None or (self._is_by_host and len(self._before) <= PROMISES_MAX):
             return None
         cluster, wanted, until = self._cluster, self._request.slots_min, self._until(self._shared.run_limit_s)
@@ -122,14 +122,14 @@ class _Query:
 
     def by_host(self) -> DelayedBy | None:
         """First reservation on concrete hosts beside which the job does not fit."""
-        known = self._book.promises.known(self._before) if self._is_by_host else 0
+        known = self._reservation_table.host_reservations.known(self._before) if self._is_by_host else 0
         limit_s = self._shared.run_limit_s
         if not known or self._fits(known, limit_s):
             return None
         number = bisect_left(range(1, known), True, key=lambda count: not self._fits(count, limit_s)) + 1
         one = self._before[number - 1]
         until = self._until(limit_s)
-        ends = sorted({at for at in self._book.promises.begins(known) if self._now < at < until})
+        ends = sorted({at for at in self._reservation_table.host_reservations.begins(known) if self._now < at < until})
         shorter = bisect_left(ends, True, key=lambda at: not self._fits(known, at - self._now))
         begins_at = one.start_at if one.start_at is not None else self._now
         return DelayedBy(one.job, one.index, begins_at, ends[shorter - 1] - self._now if shorter else 0.0)
@@ -137,8 +137,8 @@ class _Query:
     def _fits(self, count: int, run_limit_s: float) -> bool:
         """True if the job fits for ``run_limit_s`` seconds beside the first ``count`` reservations."""
         cluster, request, shared = self._cluster, self._request, self._shared
-        leeway = self._book.promises.leeway(count, self._now, self._until(run_limit_s))
-        slots: NDArray[Any] | None = leeway.slots(cluster.table, request) if leeway is not None else None
+        window = self._reservation_table.host_reservations.window(count, self._now, self._until(run_limit_s))
+        slots: NDArray[Any] | None = window.slots(cluster.table, request) if window is not None else None
         if cluster.reserved:
             most = ReservedCapacity(cluster, self._now).most(request, shared.queue, ceil(run_limit_s))
             slots = most if slots is None else np.minimum(slots, most if most is not None else slots)
@@ -146,7 +146,7 @@ class _Query:
         if cluster.limits:
             placer = LimitedPlacer(room, Headroom(cluster.limits, cluster.table, self._now))
             consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project)
-            return placer.place(consumer, request, self._waited_s, slots, leeway) is not None
+            return placer.place(consumer, request, self._waited_s, slots, window) is not None
         if slots is None:
             return place(room, request, self._waited_s) is not None
-        return place_capped(room, Ceilings(slots), request, self._waited_s, leeway) is not None
+        return place_capped(room, Ceilings(slots), request, self._waited_s, window) is not None

@@ -27,7 +27,7 @@ def explain(
     record: Job | ArrayRecord,
     index: int,
     now: float,
-    book: ReservationTable | None = None,
+    reservation_table: ReservationTable | None = None,
     of_hosts: dict[Shared, list[PendingReason]] | None = None,
 ) -> list[PendingReason]:
     """Return every reason that holds now, those of the job itself first; empty if it is not pending.
@@ -55,7 +55,7 @@ def explain(
         of_hosts[record.shared] = about_hosts
     found = [*own, *about_hosts]
     if not about_hosts:
-        held = held_back(cluster, book, record, index, now)
+        held = held_back(cluster, reservation_table, record, index, now)
         found += [_held_reason(cluster, held)] if held is not None else []
     return found or [PendingReason(*r.NEW_JOB, advice=turn(cluster, record.shared, now))]
 
@@ -79,20 +79,22 @@ class PendingReasons:
     Valid as long as the cluster does not change.
     """
 
-    def __init__(self, cluster: Cluster, now: float, book: ReservationTable | None) -> None:
+    def __init__(self, cluster: Cluster, now: float, reservation_table: ReservationTable | None) -> None:
         self._cluster = cluster
         self._now = now
-        self._book = book
+        self._reservation_table = reservation_table
         self._of_hosts: dict[Shared, list[PendingReason]] = {}
         self._of_elements: dict[tuple[int, JobState, str], list[PendingReason]] = {}
-        self._with_reservation = {one.job for one in book.reservations} if book is not None else set()
+        self._with_reservation = (
+            {one.job for one in reservation_table.reservations} if reservation_table is not None else set()
+        )
 
     def of(self, record: Job | ArrayRecord, index: int) -> list[PendingReason]:
         """Reasons of the job or element, as ``explain`` returns them."""
         key = self._key(record, index)
         found = self._of_elements.get(key) if key is not None else None
         if found is None:
-            found = explain(self._cluster, record, index, self._now, self._book, self._of_hosts)
+            found = explain(self._cluster, record, index, self._now, self._reservation_table, self._of_hosts)
             if key is not None:
                 self._of_elements[key] = found
         return found

@@ -53,14 +53,18 @@ class Suggestions:
 
 
 def remedies(
-    cluster: Cluster, record: Job | ArrayRecord, index: int, now: float, book: ReservationTable | None = None
+    cluster: Cluster,
+    record: Job | ArrayRecord,
+    index: int,
+    now: float,
+    reservation_table: ReservationTable | None = None,
 ) -> Generator[None, None, Suggestions]:
     """Find commands each of which alone would let the job start; divided into pieces, as ``counsel`` is."""
     request = cluster.pending.request_of(record.shared)
-    found = explain(cluster, record, index, now, book)
+    found = explain(cluster, record, index, now, reservation_table)
     yield
     if [one.code for one in found] == [r.HELD_BACK[0]]:
-        held = held_back(cluster, book, record, index, now)
+        held = held_back(cluster, reservation_table, record, index, now)
         return Suggestions((f"bmod -W {held.minutes} {{}}",) if held is not None and held.minutes else ())
     if place(FreeResources(cluster.table), request) is not None:
         return Suggestions(tuple(_beside_room(cluster, record, found)))
@@ -109,8 +113,8 @@ def _may_start(cluster: Cluster, shared: Shared, request: Request, now: float) -
     consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project)
     if headroom.blocking(consumer, request) is not None:
         return False
-    withheld = ReservedCapacity(cluster, now) if cluster.reserved else None
-    most = withheld.most(request, shared.queue, shared.run_limit_s) if withheld is not None else None
+    reserved_capacity = ReservedCapacity(cluster, now) if cluster.reserved else None
+    most = reserved_capacity.most(request, shared.queue, shared.run_limit_s) if reserved_capacity is not None else None
     return LimitedPlacer(FreeResources(cluster.table), headroom).place(consumer, request, 0.0, most) is not None
 
 

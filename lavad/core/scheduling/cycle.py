@@ -38,17 +38,23 @@ class _Slice:
     """
 
     def __init__(
-        self, cluster: Cluster, agenda: Worklist, woken: dict[int, UnblockedBuckets], steps: int, now: float
+        self, cluster: Cluster, worklist: Worklist, unblocked: dict[int, UnblockedBuckets], steps: int, now: float
     ) -> None:
         self.cluster = cluster
-        self.agenda = agenda
+        self.worklist = worklist
         self.steps = steps
         self.room = FreeResources(cluster.table)
         self.starts: list[Start] = []
         self.gate = BackfillGate(
-            agenda.ranking, agenda.book, agenda.blocked, self.room, agenda.headroom, agenda.withheld, self.starts
+            worklist.ranking,
+            worklist.reservation_table,
+            worklist.blocked,
+            self.room,
+            worklist.headroom,
+            worklist.reserved_capacity,
+            self.starts,
         )
-        self.lane = agenda.plain  # the share queue served now
+        self.share_queue = worklist.plain  # the share queue served now
         self.left: Turn | None = None  # of that share queue
         self.begun: dict[BucketKey, JobCursor] = {}
         self.refused: set[BucketKey] = set()
@@ -56,26 +62,28 @@ class _Slice:
         self.takeover: Preempt | None = None
         self.saving: ReserveSlots | None = None
         self.now = now
-        self.tenants = agenda.tenants
-        self.is_shared = bool(agenda.lanes)
-        self.straight = SingleTaskStarts(cluster, agenda, self.room, self.gate, self.starts)
-        self._deal_out(woken)
+        self.pool_users = worklist.pool_users
+        self.is_shared = bool(worklist.share_queues)
+        self.straight = SingleTaskStarts(cluster, worklist, self.room, self.gate, self.starts)
+        self._deal_out(unblocked)
 
-    def _deal_out(self, woken: dict[int, UnblockedBuckets]) -> None:
+    def _deal_out(self, unblocked: dict[int, UnblockedBuckets]) -> None:
         """Distribute unblocked buckets to their share queues, and enter share queues with candidates for selection."""
-        agenda = self.agenda
-        self.is_anything_woken = bool(woken)
-        agenda.plain.woken = woken.get(0, NOBODY_WOKEN)
-        for lane in agenda.lanes.values():
-            lane.woken = woken.get(lane.number, NOBODY_WOKEN)
-            if lane.order or lane.woken:
-                agenda.contest_of(lane).enter(lane)
+        worklist = self.worklist
+        self.is_anything_woken = bool(unblocked)
+        worklist.plain.unblocked = unblocked.get(0, NOBODY_WOKEN)
+        for share_queue in worklist.share_queues.values():
+            share_queue.unblocked = unblocked.get(share_queue.number, NOBODY_WOKEN)
+            if share_queue.order or share_queue.unblocked:
+                worklist.contest_of(share_queue).enter(share_queue)
 
     @property
     def has_woken(self) -> bool:
         """True if an unblocked bucket has not been examined yet."""
-        lanes = self.agenda.lanes.values()
-        return bool(self.agenda.plain.woken) or (self.is_shared and any(lane.woken for lane in lanes))
+        share_queues = self.worklist.share_queues.values()
+        return bool(self.worklist.plain.unblocked) or (
+            self.is_shared and any(share_queue.unblocked for share_queue in share_queues)
+        )
 
     def run(self) -> Plan:
         """Serve candidates until the work budget of the slice is spent, or none is left."""
@@ -87,18 +95,18 @@ class _Slice:
                 break
             self._serve(*found)
         if self.left is not None:
-            self.lane.order.push(self.left)
+            self.share_queue.order.push(self.left)
         self.gate.close()
         if self.gate.limited:
             self._put_limited_aside()
-        for key in self.refused & self.agenda.due:
-            self.agenda.reached[key] = self.begun[key].place
+        for key in self.refused & self.worklist.due:
+            self.worklist.reached[key] = self.begun[key].place
         has_woken = self.has_woken
         if not has_woken:
-            self.agenda.grown.clear()
-            self.agenda.vain.clear()
-        is_complete = not (self.agenda.due or has_woken or self.agenda.is_unfinished(self.cluster))
-        self.agenda.is_under_way = not is_complete
+            self.worklist.grown.clear()
+            self.worklist.vain.clear()
+        is_complete = not (self.worklist.due or has_woken or self.worklist.is_unfinished(self.cluster))
+        self.worklist.is_under_way = not is_complete
         version = self.cluster.version
         return Plan(tuple(self.starts), is_complete, self.room.work, self.takeover, saving=self.saving, version=version)
 
@@ -107,30 +115,30 @@ class _Slice:
 
     def _put_limited_aside(self) -> None:
         """Move buckets that lost their reservation to a limit from waiting for resources to waiting for the limit."""
-        agenda = self.agenda
+        worklist = self.worklist
         for key, counter in self.gate.limited:
-            if key not in agenda.due and (key in agenda.blocked or key in agenda.book.held):
-                agenda.wait_for_limit(self.cluster, key, counter)
-        agenda.call_held(self.cluster)  # their reserved slots are free again
+            if key not in worklist.due and (key in worklist.blocked or key in worklist.reservation_table.held):
+                worklist.wait_for_limit(self.cluster, key, counter)
+        worklist.call_held(self.cluster)  # their reserved slots are free again
 
     def _next(self) -> tuple[BucketKey, JobCursor] | None:
         """First bucket in scheduling order, with its cursor on its first job; None if there is none."""
-        ranks = self.agenda.blocked
+        ranks = self.worklist.blocked
         while True:
             if self.is_shared:
                 self._choose_lane()
-            lane, left, self.left = self.lane, self.left, None
-            order = lane.order
-            if lane.woken:
+            share_queue, left, self.left = self.share_queue, self.left, None
+            order = share_queue.order
+            if share_queue.unblocked:
                 if left is not None:
                     order.push(left)
-                self._drop_vain_wakes(lane)
-                if lane.woken and (not order or ranks.rank(lane.woken.first) < order.first[:4]):
-                    found = self._take_woken(lane)
+                self._drop_vain_wakes(share_queue)
+                if share_queue.unblocked and (not order or ranks.rank(share_queue.unblocked.first) < order.first[:4]):
+                    found = self._take_woken(share_queue)
                     if found is not None:
                         return found
                     continue
-                if not order and lane is not self.agenda.plain:
+                if not order and share_queue is not self.worklist.plain:
                     continue
                 if not order:
                     return None
@@ -148,60 +156,60 @@ class _Slice:
     def _choose_lane(self) -> None:
         """Select the share queue to serve; the common one if no account has an earlier candidate."""
         if self.left is not None:
-            self.lane.order.push(self.left)
+            self.share_queue.order.push(self.left)
             self.left = None
-        blocked = self.agenda.blocked
-        if self.is_anything_woken and not any(self.room.slots(row) > 0 for row in self.agenda.grown):
+        blocked = self.worklist.blocked
+        if self.is_anything_woken and not any(self.room.slots(row) > 0 for row in self.worklist.grown):
             self._drop_all_wakes()
-        self.lane = self.agenda.plain
-        self._drop_vain_wakes(self.lane)
-        first = self.lane.first(blocked)
-        for contest in self.agenda.contests.values():
-            lane = contest.winner()
-            if lane is not None and lane.first(blocked) < first:
-                self.lane, first = lane, lane.first(blocked)
+        self.share_queue = self.worklist.plain
+        self._drop_vain_wakes(self.share_queue)
+        first = self.share_queue.first(blocked)
+        for selector in self.worklist.contests.values():
+            share_queue = selector.winner()
+            if share_queue is not None and share_queue.first(blocked) < first:
+                self.share_queue, first = share_queue, share_queue.first(blocked)
 
     def _drop_all_wakes(self) -> None:
         """Drop all unblocked candidates, which stay blocked: the freed hosts have no free slots left."""
         self.is_anything_woken = False
-        self.agenda.plain.woken = NOBODY_WOKEN
-        for lane in self.agenda.lanes.values():
-            lane.woken = NOBODY_WOKEN
+        self.worklist.plain.unblocked = NOBODY_WOKEN
+        for share_queue in self.worklist.share_queues.values():
+            share_queue.unblocked = NOBODY_WOKEN
 
-    def _drop_vain_wakes(self, lane: ShareQueue) -> None:
+    def _drop_vain_wakes(self, share_queue: ShareQueue) -> None:
         """Drop unblocked candidates that no longer fit any host with newly freed resources."""
-        if lane.woken and not any(self.room.slots(row) > 0 for row in self.agenda.grown):
-            lane.woken = NOBODY_WOKEN
-        while lane.woken and not self._may_fit(lane.woken.first):
-            lane.woken.pop()
+        if share_queue.unblocked and not any(self.room.slots(row) > 0 for row in self.worklist.grown):
+            share_queue.unblocked = NOBODY_WOKEN
+        while share_queue.unblocked and not self._may_fit(share_queue.unblocked.first):
+            share_queue.unblocked.pop()
 
     def _may_fit(self, place: int) -> bool:
-        blocked, room = self.agenda.blocked, self.room
+        blocked, room = self.worklist.blocked, self.room
         need = blocked.need(place)
         if blocked.key(place) is None or need.slots_in_all > self.gate.slots_open:
             return False
         if not need.memory_mib and not need.gpus:
-            return any(room.slots(row) >= need.slots for row in self.agenda.grown)
-        grown = [room.free(row) for row in self.agenda.grown]
+            return any(room.slots(row) >= need.slots for row in self.worklist.grown)
+        grown = [room.free(row) for row in self.worklist.grown]
         return any(
             free.slots >= need.slots and free.memory_mib >= need.memory_mib and free.gpus.bit_count() >= need.gpus
             for free in grown
         )
 
-    def _take_woken(self, lane: ShareQueue) -> tuple[BucketKey, JobCursor] | None:
-        key = self.agenda.blocked.key(lane.woken.pop())
+    def _take_woken(self, share_queue: ShareQueue) -> tuple[BucketKey, JobCursor] | None:
+        key = self.worklist.blocked.key(share_queue.unblocked.pop())
         bucket = self.cluster.pending.buckets.get(key) if key is not None else None
         if key is None or bucket is None:
             if key is not None:
-                self.agenda.blocked.discard(key)
+                self.worklist.blocked.discard(key)
             return None
-        self.agenda.blocked.discard(key)
-        self.agenda.limited.discard(key)
-        self.agenda.book.held.discard(key)
-        self.agenda.due.add(key)
+        self.worklist.blocked.discard(key)
+        self.worklist.limited.discard(key)
+        self.worklist.reservation_table.held.discard(key)
+        self.worklist.due.add(key)
         found = self._begin_bucket(bucket)
         if found is not None and is_single_host(key.request) and not self.gate.is_checked(key):
-            self.room.narrow(key.request, self.agenda.grown)
+            self.room.narrow(key.request, self.worklist.grown)
         return found
 
     def _begin(self, turn: Turn) -> tuple[BucketKey, JobCursor] | None:
@@ -209,10 +217,10 @@ class _Slice:
         key = turn[4]
         cursor = self.begun.get(key) or self._taken_over(key)
         if cursor is not None:
-            return (key, cursor) if cursor.rank == turn[:4] and key in self.agenda.due else None
-        if key in self.agenda.reached:
+            return (key, cursor) if cursor.rank == turn[:4] and key in self.worklist.due else None
+        if key in self.worklist.reached:
             return self._resume(key)
-        bucket = self.agenda.due_bucket(self.cluster, turn)
+        bucket = self.worklist.due_bucket(self.cluster, turn)
         return self._begin_bucket(bucket) if bucket is not None else None
 
     def _taken_over(self, key: BucketKey) -> JobCursor | None:
@@ -225,44 +233,44 @@ class _Slice:
 
     def _resume(self, key: BucketKey) -> tuple[BucketKey, JobCursor] | None:
         """Resume a blocked bucket whose first jobs got reservations in an earlier slice, at the job after them."""
-        reached = self.agenda.reached.pop(key)
+        reached = self.worklist.reached.pop(key)
         bucket = self.cluster.pending.buckets.get(key)
-        if bucket is None or key not in self.agenda.due:
+        if bucket is None or key not in self.worklist.due:
             return None
-        cursor = self.begun[key] = JobCursor(self.agenda.ranking, bucket)
+        cursor = self.begun[key] = JobCursor(self.worklist.ranking, bucket)
         self.refused.add(key)
         while cursor.advance():
             if cursor.place >= reached:
                 return key, cursor
-        self.agenda.due.discard(key)
+        self.worklist.due.discard(key)
         return None
 
     def _begin_bucket(self, bucket: Bucket) -> tuple[BucketKey, JobCursor] | None:
         if bucket.key in self.begun:  # entered twice: its cursor is under way
             return None
-        cursor = self.begun[bucket.key] = JobCursor(self.agenda.ranking, bucket)
-        if self.agenda.limited.called:
+        cursor = self.begun[bucket.key] = JobCursor(self.worklist.ranking, bucket)
+        if self.worklist.limited.called:
             self._call_limited(bucket.key)
         if not cursor.advance():
-            self.agenda.due.discard(bucket.key)
+            self.worklist.due.discard(bucket.key)
             return None
         return bucket.key, cursor
 
     def _call_limited(self, key: BucketKey) -> None:
         """Release the next waiter of the share queue, as this bucket waited for the same limit and is served now."""
-        counter = self.agenda.limited.called.pop(key, None)
+        counter = self.worklist.limited.called.pop(key, None)
         if counter is not None:
-            self.agenda.call_limited(self.cluster, counter, self.agenda.lane_of(key))
+            self.worklist.call_limited(self.cluster, counter, self.worklist.lane_of(key))
 
     def _serve(self, key: BucketKey, cursor: JobCursor) -> None:
         """Start jobs of one bucket until another goes first, one does not fit, or it is empty."""
         limit = self._next_rank()
-        room, gate, account = self.room, self.gate, self.lane.account
+        room, gate, account = self.room, self.gate, self.share_queue.account
         while True:
             room.work += WORK_OF_A_START
-            allocation = gate.place(cursor) if self.tenants is None else self._place_in_pool(self.tenants, cursor)
-            if gate.is_upset and self.agenda.call_held_behind(self.cluster, cursor.rank, self.refused):
-                self.agenda.note_due(self.cluster)
+            allocation = gate.place(cursor) if self.pool_users is None else self._place_in_pool(self.pool_users, cursor)
+            if gate.is_upset and self.worklist.call_held_behind(self.cluster, cursor.rank, self.refused):
+                self.worklist.note_due(self.cluster)
                 limit = self._next_rank()
             if gate.is_paused:
                 self.left = (*cursor.rank, key)
@@ -275,47 +283,47 @@ class _Slice:
                     return
             else:
                 self.starts.append(Start(cursor.job, cursor.index, allocation, gate.reason))
-                if self.agenda.barred:
-                    self.agenda.call_next(self.cluster, key.queue)
+                if self.worklist.barred:
+                    self.worklist.call_next(self.cluster, key.queue)
                     limit = self._next_rank()
                 if account is not None:
-                    self.agenda.ranking.take(account, slots_of(allocation), cursor.run_limit_s)
+                    self.worklist.ranking.take(account, slots_of(allocation), cursor.run_limit_s)
                     limit = _ITS_TURN_IS_OVER
                 if not cursor.advance():
-                    self.agenda.due.discard(key)
+                    self.worklist.due.discard(key)
                     return
             if cursor.rank > limit or room.work >= self.steps:
                 self.left = (*cursor.rank, key)
                 return
 
-    def _place_in_pool(self, tenants: PoolUsers, cursor: JobCursor) -> Allocation | None:
+    def _place_in_pool(self, pool_users: PoolUsers, cursor: JobCursor) -> Allocation | None:
         """Place the candidate if its own pool and the other pools admit it."""
         key = cursor.key
-        if not tenants.admits(key):
+        if not pool_users.admits(key):
             self.gate.refusal = Refusal.POOL
             return None
         allocation = self.gate.place(cursor)
         if allocation is None:
             return None
-        if not tenants.admits_there(key, allocation, self.starts):
+        if not pool_users.admits_there(key, allocation, self.starts):
             self.gate.refusal = Refusal.POOL
             self.is_cut = True  # its resources stay taken in this slice only
             return None
-        tenants.note(key, allocation)
+        pool_users.note(key, allocation)
         return allocation
 
     def _takes(self, key: BucketKey) -> bool:
-        is_taker = key.queue in self.cluster.rights.takers or key.reservation
+        is_taker = key.queue in self.cluster.preemption_rules.takers or key.reservation
         return bool(is_taker) and self.gate.refusal is Refusal.NO_ROOM
 
     def _takes_over(self, key: BucketKey, cursor: JobCursor) -> bool:
         """Try preemption, in a slice that has decided nothing else; True if the bucket is served by it."""
-        takers = self.agenda.takers
+        takers = self.worklist.takers
         while (outcome := self._attempted(cursor)) is PreemptOutcome.WAITING:
             if not cursor.advance():
-                self.agenda.set_aside(key, Refusal.NO_ROOM, cursor.rank)
-                self.agenda.vain.add(key)
-                self.agenda.due.discard(key)
+                self.worklist.set_aside(key, Refusal.NO_ROOM, cursor.rank)
+                self.worklist.vain.add(key)
+                self.worklist.due.discard(key)
                 return True
         if outcome is PreemptOutcome.NOTHING:
             return False
@@ -326,18 +334,18 @@ class _Slice:
         return True
 
     def _attempted(self, cursor: JobCursor) -> PreemptOutcome:
-        takers = self.agenda.takers
+        takers = self.worklist.takers
         is_new = cursor.key not in takers.waiting and not takers.is_being_cleared(self.cluster, cursor)
         if self.starts and is_new:
             return PreemptOutcome.FOUND  # provisional: the next slice searches for victims
-        return self.agenda.takers.attempt(self.cluster, cursor, self.now, self.tenants, self.gate.keeps_slots)
+        return self.worklist.takers.attempt(self.cluster, cursor, self.now, self.pool_users, self.gate.keeps_slots)
 
     def _next_rank(self) -> First:
         """Rank of the first job of all other buckets."""
-        lane, blocked = self.lane, self.agenda.blocked
-        first = lane.first(blocked)
-        if self.agenda.contests and lane.account is None:
-            winners = [contest.winner() for contest in self.agenda.contests.values()]
+        share_queue, blocked = self.share_queue, self.worklist.blocked
+        first = share_queue.first(blocked)
+        if self.worklist.contests and share_queue.account is None:
+            winners = [selector.winner() for selector in self.worklist.contests.values()]
             first = min([first, *(one.first(blocked) for one in winners if one is not None)])
         return first
 
@@ -345,36 +353,40 @@ class _Slice:
         """Defer a refused bucket; True if its next job is to be tried as well, for a reservation only."""
         if key not in self.refused:
             self.refused.add(key)
-            self.agenda.set_aside(key, self.gate.refusal, cursor.rank, self.gate.counter)
-            self.agenda.vain.add(key)
+            self.worklist.set_aside(key, self.gate.refusal, cursor.rank, self.gate.counter)
+            self.worklist.vain.add(key)
             if self.gate.refusal is Refusal.NO_ROOM:
                 self.straight.note_refused(key)
         is_limited = self.gate.refusal in (Refusal.LIMITED, Refusal.LIMITED_THERE)
         if not is_limited and self.gate.wants_more(key) and cursor.advance():
             return True
-        self.agenda.due.discard(key)
+        self.worklist.due.discard(key)
         return False
 
 
-def slice_pass(cluster: Cluster, agenda: Worklist, steps: int, now: float) -> Plan:
+def slice_pass(cluster: Cluster, worklist: Worklist, steps: int, now: float) -> Plan:
     """Plan the next slice, at a cost of about ``steps`` hosts examined; apply the plan before the next call."""
-    agenda.gather(cluster, now)
-    turns = easy.turns_of(cluster, agenda)
+    worklist.gather(cluster, now)
+    turns = easy.turns_of(cluster, worklist)
     if turns:
-        return easy.EasyPass(cluster, agenda, steps, now).run(turns)
+        return easy.EasyPass(cluster, worklist, steps, now).run(turns)
     if turns is not None:
-        agenda.clear_lanes()
-        agenda.end_slice(is_complete=True)
+        worklist.clear_lanes()
+        worklist.end_slice(is_complete=True)
         return _NOTHING
-    if agenda.list_some(cluster, steps):
+    if worklist.list_some(cluster, steps):
         return Plan((), False, steps)
-    ahead = agenda.takers.ahead(cluster, now)
+    ahead = worklist.takers.ahead(cluster, now)
     if ahead is not None:
         return ahead
-    if agenda.book.enter_some(cluster, steps):
+    if worklist.reservation_table.enter_some(cluster, steps):
         return Plan((), False, steps)
-    woken = agenda.blocked.woken_by(cluster.table, agenda.grown, agenda.vain, bool(agenda.lanes))
-    if not any(woken.values()) and not agenda.has_due:
-        agenda.end_slice(is_complete=True)
-        return agenda.takers.behind(cluster, now) or agenda.growers.behind(cluster, agenda.book, now) or _NOTHING
-    return _Slice(cluster, agenda, woken, steps, now).run()
+    unblocked = worklist.blocked.woken_by(cluster.table, worklist.grown, worklist.vain, bool(worklist.share_queues))
+    if not any(unblocked.values()) and not worklist.has_due:
+        worklist.end_slice(is_complete=True)
+        return (
+            worklist.takers.behind(cluster, now)
+            or worklist.elastic_growth.behind(cluster, worklist.reservation_table, now)
+            or _NOTHING
+        )
+    return _Slice(cluster, worklist, unblocked, steps, now).run()

@@ -40,19 +40,19 @@ class ElasticGrowth:
         """True if a change could let a job grow."""
         if not cluster.resizable:
             return False
-        return self.is_due or bool(cluster.table.changed or cluster.touched) or self.retry_at <= now
+        return self.is_due or bool(cluster.table.changed or cluster.changed_attempts) or self.retry_at <= now
 
     def gather(self, cluster: Cluster, has_changed: bool, now: float) -> None:
         """Take over changes of the cluster."""
         if has_changed or self.retry_at <= now:
             self.is_due = True
 
-    def behind(self, cluster: Cluster, book: ReservationTable, now: float) -> Plan | None:
+    def behind(self, cluster: Cluster, reservation_table: ReservationTable, now: float) -> Plan | None:
         """Plan of the growths that fit; None if no job can grow."""
         if not self.is_due:
             return None
         self.is_due, self.retry_at = False, _NEVER
-        if not cluster.resizable or not cluster.table.slots_open or book.reservations:
+        if not cluster.resizable or not cluster.table.slots_open or reservation_table.reservations:
             return None
         if cluster.pools or cluster.limits or cluster.reserved:
             return self._behind_others(cluster, now)
@@ -65,12 +65,12 @@ class ElasticGrowth:
 
     def _behind_others(self, cluster: Cluster, now: float) -> Plan | None:
         """Plan the growth of one job under pools, limits or reservations, halved until it is allowed."""
-        tenants = PoolUsers(cluster) if cluster.pools else None
+        pool_users = PoolUsers(cluster) if cluster.pools else None
         headroom = Headroom(cluster.limits, cluster.table, now)
         for attempt, more in self._candidates(cluster, now):
             while more:
                 additions = _additions(cluster, _room_of(cluster, attempt, now), attempt, more)
-                if additions and _is_allowed(cluster, attempt, additions, tenants, headroom):
+                if additions and _is_allowed(cluster, attempt, additions, pool_users, headroom):
                     return Plan((), False, grows=(Grow(attempt.key, additions, _REASON),))
                 more = more // 2 if additions else 0
         return None
@@ -99,10 +99,10 @@ def _room_of(cluster: Cluster, attempt: Attempt, now: float) -> FreeResources:
 
 
 def _is_allowed(
-    cluster: Cluster, attempt: Attempt, additions: Allocation, tenants: PoolUsers | None, headroom: Headroom
+    cluster: Cluster, attempt: Attempt, additions: Allocation, pool_users: PoolUsers | None, headroom: Headroom
 ) -> bool:
     """True if the job's pool and all limits allow the additions."""
-    if tenants is not None and not tenants.admits_more(cluster.pools.pool_of(attempt.key), additions):
+    if pool_users is not None and not pool_users.admits_more(cluster.pools.pool_of(attempt.key), additions):
         return False
     shared = cluster.jobs[attempt.key.job].shared
     consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project)

@@ -39,11 +39,11 @@ _WORK_OF_LISTING = 4  # cost of entering one bucket in its share queue, in hosts
 class Worklist:
     """State of the scheduler between slices and passes: due buckets, and blocked or deferred ones.
 
-    ``plain`` is the share queue of all buckets without fairshare, ``lanes`` are those of the accounts. ``grown`` are
-    the freed hosts with which not all blocked buckets have been compared yet, ``vain`` the buckets already tried on
-    them: otherwise each slice would begin with the same ones. ``barred`` are heaps of buckets that wait for the head of
-    their queue under strict order; ``limited`` are those that wait for a limit. ``is_under_way``: the pass began in an
-    earlier slice.
+    ``plain`` is the share queue of all buckets without fairshare, ``share_queues`` are those of the accounts. ``grown``
+    are the freed hosts with which not all blocked buckets have been compared yet, ``vain`` the buckets already
+    tried on them: otherwise each slice would begin with the same ones. ``barred`` are heaps of buckets that wait
+    for the head of their queue under strict order; ``limited`` are those that wait for a limit. ``is_under_way``:
+    the pass began in an earlier slice.
     """
 
     def __init__(self) -> None:
@@ -51,24 +51,24 @@ class Worklist:
         self._unlisted: list[BucketKey] = []  # to be added after a full rescan, newest first
         self._unnoted: set[BucketKey] = set()  # due ones in no share queue: the fast path needs none
         self.plain = ShareQueue(0)
-        self.lanes: dict[tuple[Account, int], ShareQueue] = {}
+        self.share_queues: dict[tuple[Account, int], ShareQueue] = {}
         self.contests: dict[tuple[Tree, int], FairshareSelector] = {}  # of the slice under way
         self.grown: set[int] = set()
         self.vain: set[BucketKey] = set()
-        self.hopeless = RefusedSizes()
+        self.refused_sizes = RefusedSizes()
         self.barred: dict[str, list[tuple[Rank, BucketKey]]] = {}
         self.limited = LimitWaiters()
         self.blocked = BlockedBuckets()
-        self.book = ReservationTable()
+        self.reservation_table = ReservationTable()
         self.takers = Preemptor()
         self.delays: list[tuple[float, BucketKey]] = []  # time at which another alternative of a blocked bucket applies
-        self.tenants: PoolUsers | None = None  # of this slice, where there are capacity pools
-        self.growers = ElasticGrowth()
+        self.pool_users: PoolUsers | None = None  # of this slice, where there are capacity pools
+        self.elastic_growth = ElasticGrowth()
         self.is_under_way = False
         self.easy_ranks: dict[str, int] | None = None  # by queue, if the policy allows the fast path ``easy``; else {}
         self.reached: dict[BucketKey, tuple[Rank, int]] = {}  # blocked ones with more jobs to get reservations
         self.headroom: Headroom | None = None
-        self.withheld: ReservedCapacity | None = None  # of this slice, where there are advance reservations
+        self.reserved_capacity: ReservedCapacity | None = None  # of this slice, where there are advance reservations
         self._reserved_version = 0
         self._windows_change_at = 0.0
         self._needs: dict[Chunk | Request, MinimumNeed] = {}
@@ -81,16 +81,16 @@ class Worklist:
         if cluster.policy is not self.policy or cluster.reserved.version != self._reserved_version:
             self.look_at_everything(cluster, now)
             cluster.pending.fresh = set()
-        self.withheld = ReservedCapacity(cluster, now) if cluster.reserved.by_name else None
+        self.reserved_capacity = ReservedCapacity(cluster, now) if cluster.reserved.by_name else None
         self.contests = {}
         fresh, cluster.pending.fresh = cluster.pending.fresh, set()
         changed, cluster.table.changed = cluster.table.changed, set()
-        self.tenants = PoolUsers(cluster) if cluster.pools else None
-        self.ranking.renew(now, self.tenants)
+        self.pool_users = PoolUsers(cluster) if cluster.pools else None
+        self.ranking.renew(now, self.pool_users)
         self.grown |= changed
         if changed:
             self.vain.clear()
-            self.hopeless.clear()
+            self.refused_sizes.clear()
         if cluster.limits:
             self._gather_limited(cluster, now)
         else:  # the only limit may have been a host that did not know a user, and does now
@@ -98,9 +98,9 @@ class Worklist:
         for key in fresh:
             self._add_fresh(cluster, key)
         if cluster.resizable:
-            self.growers.gather(cluster, bool(changed or cluster.touched), now)
+            self.elastic_growth.gather(cluster, bool(changed or cluster.changed_attempts), now)
         if self.takers.waiting or cluster.lenders:
-            for key in self.takers.gather(cluster, changed, cluster.touched, now):
+            for key in self.takers.gather(cluster, changed, cluster.changed_attempts, now):
                 self._add(cluster, key)
         if cluster.table.moved:
             self._gather_moved(cluster)
@@ -125,16 +125,16 @@ class Worklist:
             )
             if is_known:
                 self.look_at_everything(cluster, now)
-        fallen, limits.fallen = limits.fallen, set()
-        for counter in fallen:
-            for lane in self.limited.fall(counter):
-                self.call_limited(cluster, counter, lane)
+        relaxed_limits, limits.relaxed_limits = limits.relaxed_limits, set()
+        for counter in relaxed_limits:
+            for share_queue in self.limited.fall(counter):
+                self.call_limited(cluster, counter, share_queue)
 
-    def call_limited(self, cluster: Cluster, counter: Counter, lane: ShareQueue) -> None:
+    def call_limited(self, cluster: Cluster, counter: Counter, share_queue: ShareQueue) -> None:
         """Release the next waiter for this limit in this share queue, if enough may be left for it."""
         assert self.headroom is not None
         left = self.headroom.left(counter)
-        while (key := self.limited.pop(counter, lane, left)) is not None:
+        while (key := self.limited.pop(counter, share_queue, left)) is not None:
             if key in cluster.pending.buckets and key not in self.due:
                 self._add(cluster, key)
                 self.limited.call(key, counter)
@@ -142,18 +142,20 @@ class Worklist:
 
     def _gather_promised(self, cluster: Cluster, changed: set[int], now: float) -> None:
         """Requeue deferred buckets if resources were freed or reservations may have changed."""
-        book, has_room = self.book, bool(changed)
-        touched, cluster.touched = cluster.touched, set()
+        reservation_table, has_room = self.reservation_table, bool(changed)
+        changed_attempts, cluster.changed_attempts = cluster.changed_attempts, set()
         lost, cluster.table.lost = cluster.table.lost, set()
-        is_other = book.promises.look_again(cluster, changed, lost, touched, book.ends, now) or bool(lost)
-        is_other = is_other or book.are_moved(cluster, touched)
+        is_other = reservation_table.host_reservations.look_again(
+            cluster, changed, lost, changed_attempts, reservation_table.ends, now
+        ) or bool(lost)
+        is_other = is_other or reservation_table.are_moved(cluster, changed_attempts)
         left, cluster.pending.left = cluster.pending.left, set()
-        book.note(touched)
-        is_less = book.drop_departed(cluster, left)
-        if self.headroom is not None and book.reservations:
+        reservation_table.note(changed_attempts)
+        is_less = reservation_table.drop_departed(cluster, left)
+        if self.headroom is not None and reservation_table.reservations:
             is_less = self._drop_limited(cluster, self.headroom) or is_less
-        if book.held:
-            is_later = not self.is_under_way and book.has_overdue(cluster, now)
+        if reservation_table.held:
+            is_later = not self.is_under_way and reservation_table.has_overdue(cluster, now)
             if is_less or is_later or is_other:
                 self.call_held(cluster)
             elif has_room:
@@ -167,13 +169,13 @@ class Worklist:
 
     def call_held(self, cluster: Cluster, by_slots: bool = False) -> None:
         """Requeue deferred buckets; with ``by_slots`` only those not blocked on hosts."""
-        for key in [key for key in self.book.held if not (by_slots and key in self.blocked)]:
+        for key in [key for key in self.reservation_table.held if not (by_slots and key in self.blocked)]:
             self._add(cluster, key)
 
     def call_held_behind(self, cluster: Cluster, rank: Rank, asked: Container[BucketKey]) -> bool:
         """Requeue deferred buckets behind this rank that were not ``asked`` in this slice; True if there are any."""
         buckets, found = cluster.pending.buckets, []
-        for key in self.book.held:
+        for key in self.reservation_table.held:
             bucket = buckets.get(key) if key not in asked else None
             own = self.ranking.of(key, bucket.head()) if bucket is not None else None
             if own is not None and (own > rank or self.ranking.tree_of(key) is not None):
@@ -190,21 +192,21 @@ class Worklist:
     def _drop_limited(self, cluster: Cluster, headroom: Headroom) -> bool:
         """Drop reservations of jobs that a limit forbids by now; True if there were any."""
         kept = []
-        for one in self.book.reservations:
+        for one in self.reservation_table.reservations:
             consumer = cluster.limits.consumer(one.key.kind.user, one.key.queue, one.key.kind.project)
             counter = headroom.blocking(consumer, one.key.request)
             if counter is None:
                 kept.append(one)
-            elif one.key in self.blocked or one.key in self.book.held:
+            elif one.key in self.blocked or one.key in self.reservation_table.held:
                 self.wait_for_limit(cluster, one.key, counter)
-        is_less = len(kept) < len(self.book.reservations)
-        self.book.write(kept, self.book.full)
+        is_less = len(kept) < len(self.reservation_table.reservations)
+        self.reservation_table.write(kept, self.reservation_table.full)
         return is_less
 
     def wait_for_limit(self, cluster: Cluster, key: BucketKey, counter: Counter) -> None:
         """Move a blocked or deferred bucket to the waiters for a limit."""
         self.blocked.discard(key)
-        self.book.held.discard(key)
+        self.reservation_table.held.discard(key)
         bucket = cluster.pending.buckets.get(key)
         rank = self.ranking.of(key, bucket.head()) if bucket is not None else None
         if rank is not None:
@@ -213,7 +215,10 @@ class Worklist:
     def _gather_reordered(self, cluster: Cluster) -> None:
         """Mark all buckets due in queues with reservations whose ranks change with time."""
         names = self._reordered
-        self.book.write([one for one in self.book.reservations if one.key.queue not in names], self.book.full - names)
+        self.reservation_table.write(
+            [one for one in self.reservation_table.reservations if one.key.queue not in names],
+            self.reservation_table.full - names,
+        )
         for key in [key for key in cluster.pending.buckets if key.queue in names]:
             self._add(cluster, key)
 
@@ -224,17 +229,19 @@ class Worklist:
         if tree is None or account is None:
             return self.plain
         priority = self.ranking.cluster.policy.by_name[key.queue].priority
-        lane = self.lanes.get((account, priority))
-        if lane is None:
-            lane = self.lanes[account, priority] = ShareQueue(len(self.lanes) + 1, tree, account, priority)
-        return lane
+        share_queue = self.share_queues.get((account, priority))
+        if share_queue is None:
+            share_queue = self.share_queues[account, priority] = ShareQueue(
+                len(self.share_queues) + 1, tree, account, priority
+            )
+        return share_queue
 
     def set_aside(self, key: BucketKey, refusal: Refusal, rank: Rank, counter: Counter | None = None) -> None:
         """Defer the bucket by the reason for which its first job was refused."""
         if refusal is Refusal.PROMISED:
-            self.book.held.add(key)
+            self.reservation_table.held.add(key)
         elif refusal is Refusal.PROMISED_THERE:
-            self.book.held.add(key)
+            self.reservation_table.held.add(key)
             self._block(key, rank)
         elif refusal is Refusal.POOL:
             self.takers.waiting.add(key)
@@ -281,10 +288,12 @@ class Worklist:
         if key.request.slots_min > cluster.table.slots_open and key in cluster.pending.buckets and key not in self.due:
             rank = self.ranking.of(key, cluster.pending.buckets[key].head())
             queue = cluster.policy.by_name[key.queue]
-            is_behind = queue.name in self._reordered or (rank is not None and self.book.is_behind(queue, rank))
-            may_take = key.queue in cluster.rights.takers or key.reservation
+            is_behind = queue.name in self._reordered or (
+                rank is not None and self.reservation_table.is_behind(queue, rank)
+            )
+            may_take = key.queue in cluster.preemption_rules.takers or key.reservation
             if rank is not None and is_behind and not may_take:
-                self.book.held.discard(key)
+                self.reservation_table.held.discard(key)
                 self.limited.discard(key)
                 self.blocked.add(key, self.need_of(key), rank, self.lane_of(key).number)
                 return
@@ -293,7 +302,7 @@ class Worklist:
     def _add(self, cluster: Cluster, key: BucketKey) -> None:
         """Make the bucket due, unless its queue starts no jobs."""
         self.blocked.discard(key)
-        self.book.held.discard(key)
+        self.reservation_table.held.discard(key)
         if self.reached:
             self.reached.pop(key, None)
         if self.easy_ranks:  # then no bucket waits for a limit, and ranks may never be needed
@@ -315,27 +324,29 @@ class Worklist:
 
     def _note(self, rank: Rank, key: BucketKey) -> None:
         """Enter the due bucket in its share queue with this rank."""
-        lane = self.lane_of(key)
-        lane.order.push((*rank, key))
-        if self.contests and lane is not self.plain:
-            self.contest_of(lane).enter(lane)
+        share_queue = self.lane_of(key)
+        share_queue.order.push((*rank, key))
+        if self.contests and share_queue is not self.plain:
+            self.contest_of(share_queue).enter(share_queue)
 
-    def contest_of(self, lane: ShareQueue) -> FairshareSelector:
+    def contest_of(self, share_queue: ShareQueue) -> FairshareSelector:
         """Fairshare selection in which the share queue takes part in this slice."""
-        assert lane.tree is not None
-        contest = self.contests.get((lane.tree, lane.priority))
-        if contest is None:
-            contest = self.contests[lane.tree, lane.priority] = FairshareSelector(self.ranking, lane.tree, self.blocked)
-        return contest
+        assert share_queue.tree is not None
+        selector = self.contests.get((share_queue.tree, share_queue.priority))
+        if selector is None:
+            selector = self.contests[share_queue.tree, share_queue.priority] = FairshareSelector(
+                self.ranking, share_queue.tree, self.blocked
+            )
+        return selector
 
     def look_at_everything(self, cluster: Cluster, now: float = 0.0) -> None:
         """Mark every bucket due, and discard all results. ``now`` hardly matters: ranks are checked later."""
         self.policy = cluster.policy
         self._reserved_version = cluster.reserved.version
         self.due, self.barred, self.limited = set(), {}, LimitWaiters()
-        self.plain, self.lanes, self.contests = ShareQueue(0), {}, {}
-        self.blocked, self.book = BlockedBuckets(), ReservationTable()
-        self.hopeless.clear()
+        self.plain, self.share_queues, self.contests = ShareQueue(0), {}, {}
+        self.blocked, self.reservation_table = BlockedBuckets(), ReservationTable()
+        self.refused_sizes.clear()
         self.takers.look_at_everything(cluster)
         self.is_under_way, self.reached = False, {}
         self.easy_ranks = None
@@ -403,7 +414,7 @@ class Worklist:
 
     def is_unfinished(self, cluster: Cluster) -> bool:
         """True if resumption or growth is still to be examined after all buckets."""
-        return bool(self.takers.grown or (cluster.resizable and self.growers.is_due))
+        return bool(self.takers.grown or (cluster.resizable and self.elastic_growth.is_due))
 
     def has_work(self, cluster: Cluster, now: float) -> bool:
         """True if a pass would examine anything."""
@@ -411,23 +422,23 @@ class Worklist:
         return bool(
             cluster.pending.fresh
             or self.due
-            or (has_room and (self.book.held or self.blocked.may_fit(cluster.table.slots_open)))
+            or (has_room and (self.reservation_table.held or self.blocked.may_fit(cluster.table.slots_open)))
             or self._unlisted
             or cluster.policy is not self.policy
             or cluster.reserved.version != self._reserved_version
-            or (cluster.table.lost and self.book.held)
+            or (cluster.table.lost and self.reservation_table.held)
             or cluster.table.moved
             or (self.delays and self.delays[0][0] <= now)
-            or self.book.concerns(cluster.pending.left)
+            or self.reservation_table.concerns(cluster.pending.left)
             or self.takers.has_work(cluster, now)
-            or self.growers.has_work(cluster, now)
-            or (cluster.limits.fallen and self.limited)
+            or self.elastic_growth.has_work(cluster, now)
+            or (cluster.limits.relaxed_limits and self.limited)
             or (cluster.limits.windows and self._windows_change_at <= now)
-            or self.book.are_moved(cluster, cluster.touched)
-            or (self.book.held and self.book.has_overdue(cluster, now))
+            or self.reservation_table.are_moved(cluster, cluster.changed_attempts)
+            or (self.reservation_table.held and self.reservation_table.has_overdue(cluster, now))
         )
 
     @property
     def has_due(self) -> bool:
         """True if a share queue has a due bucket."""
-        return bool(self.plain.order) or any(lane.order for lane in self.lanes.values())
+        return bool(self.plain.order) or any(share_queue.order for share_queue in self.share_queues.values())

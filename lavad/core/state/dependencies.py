@@ -1,8 +1,8 @@
 """Index of job dependencies: from a parent job to the jobs whose conditions refer to it, by the kind of change that
 matters.
 
-A change without dependants costs one look-up. Changes are only noted here (``stirred``); conditions are evaluated once
-for each step, however many parents changed in it.
+A change without dependants costs one look-up. Changes are only noted here (``dependents_to_check``); conditions are
+evaluated once for each step, however many parents changed in it.
 """
 
 from dataclasses import dataclass
@@ -51,11 +51,11 @@ class Budget:
 
 
 class Dependants:
-    """Pending dependent jobs. ``stirred`` maps a job to the elements to evaluate again; None: all of them."""
+    """Pending dependent jobs. ``dependents_to_check`` maps a job to the elements to evaluate again; None: all."""
 
     def __init__(self) -> None:
         self.conditions: dict[int, Expression] = {}
-        self.stirred: dict[int, set[int] | None] = {}
+        self.dependents_to_check: dict[int, set[int] | None] = {}
         self._watchers: dict[
             int, dict[DependencyKey, dict[int, bool]]
         ] = {}  # parent -> dependant -> True if element by element
@@ -88,7 +88,7 @@ class Dependants:
     def add(self, job: int, uid: int, condition: Expression) -> None:
         """Add a pending job with its owner and condition, to be evaluated once in any case."""
         self.conditions[job] = condition
-        self.stirred[job] = None
+        self.dependents_to_check[job] = None
         clauses = list(clauses_of(condition))
         self._sizes[job] = uid, len(clauses)
         self._references[uid] = self.references(uid) + len(clauses)
@@ -101,7 +101,7 @@ class Dependants:
     def remove(self, job: int) -> list[int]:
         """Remove a dependant; return the parents that have none left."""
         condition = self.conditions.pop(job, None)
-        self.stirred.pop(job, None)
+        self.dependents_to_check.pop(job, None)
         if condition is None:
             return []
         uid, size = self._sizes.pop(job)
@@ -132,20 +132,20 @@ class Dependants:
 
     def _stir(self, watchers: dict[int, bool] | None, index: int) -> None:
         for job, by_element in (watchers or {}).items():
-            noted = self.stirred.setdefault(job, set())
+            noted = self.dependents_to_check.setdefault(job, set())
             if not (by_element and index):
-                self.stirred[job] = None
+                self.dependents_to_check[job] = None
             elif noted is not None:
                 noted.add(index)
 
     def stir_all(self) -> None:
         """Mark all conditions for evaluation: after a restart earlier notes are lost."""
-        self.stirred = dict.fromkeys(self.conditions)
+        self.dependents_to_check = dict.fromkeys(self.conditions)
 
     def take(self, budget: Budget) -> list[tuple[int, set[int] | None]]:
         """Take jobs to evaluate, as far as the budget allows; the others stay noted."""
         taken = []
-        for job, indices in self.stirred.items():
+        for job, indices in self.dependents_to_check.items():
             size = self.size(job)
             if size > budget.largest:
                 continue
@@ -153,5 +153,5 @@ class Dependants:
                 break
             taken.append((job, indices))
         for job, _ in taken:
-            del self.stirred[job]
+            del self.dependents_to_check[job]
         return taken

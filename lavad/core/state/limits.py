@@ -125,18 +125,20 @@ NOBODY = Consumer()
 
 
 class Limits:
-    """All limits of a policy with their counters. ``fallen``: counters that have decreased since the scheduler took
-    them."""
+    """All limits of a policy with their counters.
+
+    ``relaxed_limits``: counters that have decreased since the scheduler last took them.
+    """
 
     def __init__(self, policy: Policy, table: HostTable) -> None:
         self.rules = tuple(rules_of(policy))
         self.by_project = any(rule.each_project or rule.projects != ALL for rule in self.rules)
         self.windows = tuple(window for rule in self.rules for window in rule.windows)
         self.zone = policy.zone
-        self.fallen: set[Counter] = set()
+        self.relaxed_limits: set[Counter] = set()
         self._rests_s = {rule.rest_s for rule in self.rules if rule.rest_s}
         self._last_starts: NDArray[np.float64] = np.zeros(0)  # by row of the host table; -inf: none
-        self._rests: list[tuple[float, int]] = []  # heap of (time at which the host takes jobs again, row)
+        self._dispatch_intervals: list[tuple[float, int]] = []  # heap of (time at which the host takes jobs again, row)
         self._kept_off: dict[str, tuple[Counter, dict[int, float]]] = {}  # by user: rows to avoid, until when
         self._table = table
         self._numbers_for_many: list[int] = []  # of rules that do not list their users
@@ -209,7 +211,7 @@ class Limits:
             for share in shares_on(counter.rule, allocation):
                 used_on[self._table.rows[share.host]] += sign * amount_of(counter.rule, (share,))
         if sign < 0:
-            self.fallen.update(consumer.overall)
+            self.relaxed_limits.update(consumer.overall)
             if consumer.is_of_hosts:  # free slots there may have been refused because of these limits
                 self._table.changed.update([self._table.rows[share.host] for share in allocation])
             for counter in consumer.among_hosts:
@@ -227,7 +229,7 @@ class Limits:
             self._kept_off[user] = Counter(rule, (user, "", "")), {}
             self._forget_consumers(user)
         self._kept_off[user][1][row] = until
-        heapq.heappush(self._rests, (until, row))
+        heapq.heappush(self._dispatch_intervals, (until, row))
 
     def _forget_consumers(self, user: str) -> None:
         self._consumers = {name: one for name, one in self._consumers.items() if name[0] != user}
@@ -258,7 +260,7 @@ class Limits:
             if at > self._last_starts[row]:
                 self._last_starts[row] = at
                 for rest_s in self._rests_s:
-                    heapq.heappush(self._rests, (at + rest_s, row))
+                    heapq.heappush(self._dispatch_intervals, (at + rest_s, row))
 
     def resting(self, rule: Rule, now: float) -> NDArray[np.float64]:
         """1 for each host that a rule on dispatch intervals, or on accounts, closes now; else 0."""
@@ -272,12 +274,12 @@ class Limits:
         """Mark hosts as changed whose dispatch interval, or avoidance for a missing account, has ended."""
         if self._kept_off:
             self._end_keeping_off(now)
-        while self._rests and self._rests[0][0] <= now:
-            self._table.changed.add(heapq.heappop(self._rests)[1])
+        while self._dispatch_intervals and self._dispatch_intervals[0][0] <= now:
+            self._table.changed.add(heapq.heappop(self._dispatch_intervals)[1])
 
-    def rests(self) -> list[tuple[float, int]]:
+    def dispatch_intervals(self) -> list[tuple[float, int]]:
         """Hosts in a dispatch interval, with the time at which each ends."""
-        return list(self._rests)
+        return list(self._dispatch_intervals)
 
     def rests_after(self, at: float) -> list[float]:
         """Ends of the dispatch intervals after a dispatch at that time, one for each interval configured."""
@@ -291,7 +293,7 @@ class Limits:
     @property
     def rest_ends_at(self) -> float:
         """Time at which the next dispatch interval ends."""
-        return self._rests[0][0] if self._rests else UNLIMITED
+        return self._dispatch_intervals[0][0] if self._dispatch_intervals else UNLIMITED
 
     def is_active(self, rule: Rule, now: float) -> bool:
         """True if the limit is in force at this time of the week."""

@@ -30,10 +30,10 @@ class Bookers:
     def begin(self, trouble_s: float) -> None:
         """Spread the reservations and dependent jobs over the trouble phase."""
         for number in range(self.bookings):
-            self.world.after(self.rng.uniform(1, 0.7 * trouble_s), lambda number=number: self._book(number))  # type: ignore[misc]
+            self.world.after(self.rng.uniform(1, 0.7 * trouble_s), lambda number=number: self._reserve(number))  # type: ignore[misc]
             self.world.after(self.rng.uniform(1, 0.7 * trouble_s), lambda number=number: self._follow(number))  # type: ignore[misc]
 
-    def _book(self, number: int) -> None:
+    def _reserve(self, number: int) -> None:
         rng, now = self.rng, self.world.now
         begins_at = now + rng.choice((1.0, 10.0, 40.0))
         times = ReservationTimes(begins_at, begins_at + rng.choice((5.0, 20.0, 60.0)))

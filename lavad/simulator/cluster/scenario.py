@@ -119,7 +119,7 @@ def run(seed: int, jobs: int = 14, faults: bool = True, check_every: int = 1) ->
             is_quiet = is_quiet and not any(is_unsettled)
             users.resume_everything()
             master = world.master
-            if is_quiet and not master.cluster.attempts and not master.agenda.has_work(master.cluster, world.now):
+            if is_quiet and not master.cluster.attempts and not master.worklist.has_work(master.cluster, world.now):
                 users.give_up_impossible()
             is_quiet = not world.master.cluster.attempts
     if not world.is_idle():

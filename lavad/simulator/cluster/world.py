@@ -93,7 +93,7 @@ class Master:
         self.world = world
         self.cluster = Cluster(policy)
         self.durable = Cluster(policy)
-        self.agenda = Worklist()
+        self.worklist = Worklist()
         self.overbooked = Overbooked()
         self.life = 0  # number of starts: actions planned before a restart do not happen
         self.is_up = False
@@ -114,8 +114,8 @@ class Master:
         self.cluster.term = self.durable.term = self.life
         self.cluster.begin(now)
         self.durable.begin(now)
-        self.agenda = Worklist()
-        self.agenda.look_at_everything(self.cluster)
+        self.worklist = Worklist()
+        self.worklist.look_at_everything(self.cluster)
         self._piled, self._flying, self._is_pass_due = Batch(), None, False
         self.is_up = True
         invariants.check(self.cluster)
@@ -223,14 +223,14 @@ class Master:
 
     def wake(self) -> None:
         """Note that a job may be able to start."""
-        if not self._is_pass_due and self.agenda.has_work(self.cluster, self.world.now):
+        if not self._is_pass_due and self.worklist.has_work(self.cluster, self.world.now):
             self._is_pass_due = True
             self._later(self.world.rng.uniform(0.0, 0.005), self._plan)
 
     def _plan(self) -> None:
         if self.world.faults and self.world.rng.random() < 0.1:
             self._plan_besides()
-        plan = slice_pass(self.cluster, self.agenda, self.world.rng.choice((1, 2, 8, 64, 1024)), self.world.now)
+        plan = slice_pass(self.cluster, self.worklist, self.world.rng.choice((1, 2, 8, 64, 1024)), self.world.now)
         lag_s = self.world.rng.uniform(0.0, 0.5) if self.world.faults and self.world.rng.random() < 0.1 else 0.0
         if lag_s:
             self._later(lag_s, lambda: self._apply_plan(plan, True))
@@ -243,7 +243,7 @@ class Master:
 
         def apply() -> None:
             self.execute(c.ApplyPlan(Plan(tuple(starts))), lambda _: None)
-            self.agenda.look_at_everything(self.cluster)
+            self.worklist.look_at_everything(self.cluster)
             self.wake()
 
         self._later(self.world.rng.uniform(0.0, 0.5), apply)
@@ -260,13 +260,13 @@ class Master:
     def _apply_plan(self, plan: Any, is_late: bool) -> None:
         def applied(dropped: int) -> None:
             if dropped:
-                self.agenda.look_at_everything(self.cluster)
+                self.worklist.look_at_everything(self.cluster)
                 self.wake()
 
         if not plan.is_empty:
             self.execute(c.ApplyPlan(plan), applied)
         if is_late:
-            self.agenda.look_at_everything(self.cluster)  # changes made meanwhile may have been taken for planned ones
+            self.worklist.look_at_everything(self.cluster)  # changes made meanwhile may pass for planned ones
         self._is_pass_due = False
         self.wake()
 

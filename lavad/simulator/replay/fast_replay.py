@@ -30,14 +30,14 @@ class BriefReplay(Replay):
                 self._submit(at, now)
                 at += 1
                 arrival = arrivals[at].at if at < len(arrivals) else None
-            if self.agenda.has_work(self.cluster, now):
+            if self.worklist.has_work(self.cluster, now):
                 self._schedule(now)
         return now
 
     def _schedule(self, now: float) -> None:
-        cluster, agenda, is_complete = self.cluster, self.agenda, False
+        cluster, worklist, is_complete = self.cluster, self.worklist, False
         while not is_complete:
-            plan = slice_pass(cluster, agenda, SLICE_STEPS, now)
+            plan = slice_pass(cluster, worklist, SLICE_STEPS, now)
             is_complete = plan.is_complete
             if plan.starts or not plan.is_empty:
                 outcome = step(cluster, c.ApplyPlan(plan), now, has_agents=False)

@@ -69,7 +69,7 @@ class Replay:
     def __init__(self, submissions: Sequence[Submission], hosts: Iterable[HostFacts], policy: Policy) -> None:
         self.refused: Counter[str] = Counter()
         self.cluster = Cluster(policy)
-        self.agenda = Worklist()
+        self.worklist = Worklist()
         self._submissions, self._began_at = _from_zero(submissions)
         self._hosts = hosts
         self._follows_clock = _follows_clock(policy)
@@ -133,7 +133,7 @@ class Replay:
         """Yield name, slots and first pending reason of pending jobs."""
         for number, record in self.cluster.jobs.items():
             for index in record.pending if isinstance(record, ArrayRecord) else (0,):
-                why = explain(self.cluster, record, index, now, self.agenda.book)
+                why = explain(self.cluster, record, index, now, self.worklist.reservation_table)
                 if why:
                     name = self._submissions[self._places[number]].number
                     label = f"{name}[{index}]" if index else str(name)
@@ -181,9 +181,9 @@ class Replay:
         self._left += len(runs)
 
     def _schedule(self, now: float) -> None:
-        is_complete = not self.agenda.has_work(self.cluster, now)
+        is_complete = not self.worklist.has_work(self.cluster, now)
         while not is_complete:
-            plan = slice_pass(self.cluster, self.agenda, SLICE_STEPS, now)
+            plan = slice_pass(self.cluster, self.worklist, SLICE_STEPS, now)
             is_complete = plan.is_complete
             if not plan.is_empty:
                 dropped = self._do(c.ApplyPlan(plan), now)

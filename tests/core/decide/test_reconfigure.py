@@ -126,7 +126,7 @@ def test_a_master_that_starts_without_a_queue_keeps_its_jobs() -> None:
     old.configured = replace(PLAIN, queues=(Queue("normal"),))
     story.cluster = reborn(old)
     story.do(c.Reconfigure(old.configured))
-    story.agenda = Worklist()
+    story.worklist = Worklist()
     story.join(a_host("n1", 4))
     story.plan()
     assert story.state(waiting) is JobState.PEND

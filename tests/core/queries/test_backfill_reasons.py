@@ -31,18 +31,18 @@ def a_story(depth: int = 1, slots: int = 4, **rules: Any) -> Story:
 
 def why(story: Story, job: int, index: int = 0) -> list[PendingReason]:
     """Explanation of the delay, from the scheduler's state."""
-    return explain(story.cluster, story.cluster.jobs[job], index, story.now, story.agenda.book)
+    return explain(story.cluster, story.cluster.jobs[job], index, story.now, story.worklist.reservation_table)
 
 
 def held(story: Story, job: int) -> DelayedBy | None:
     """Job whose reservation delays it."""
-    return held_back(story.cluster, story.agenda.book, story.cluster.jobs[job], 0, story.now)
+    return held_back(story.cluster, story.worklist.reservation_table, story.cluster.jobs[job], 0, story.now)
 
 
 def cures(story: Story, job: int) -> tuple[str, ...]:
     """Commands that would let it start."""
     record = story.cluster.jobs[job]
-    return in_one_go(remedies(story.cluster, record, 0, story.now, story.agenda.book)).commands
+    return in_one_go(remedies(story.cluster, record, 0, story.now, story.worklist.reservation_table)).commands
 
 
 # Requests of the first blocked job: any slots, one host, and memory.
@@ -134,7 +134,7 @@ def test_it_is_told_in_the_middle_of_a_pass() -> None:
         story.submit(a_job(5 + number, run_limit_s=HOUR))
     codes = []
     while True:
-        plan = slice_pass(story.cluster, story.agenda, 1, story.now)
+        plan = slice_pass(story.cluster, story.worklist, 1, story.now)
         story.do(c.ApplyPlan(plan))
         codes.append(why(story, job)[0])
         if plan.is_complete:
@@ -153,10 +153,18 @@ def test_asking_changes_nothing() -> None:
     job = story.submit(a_job(1, hosts=("n1",), run_limit_s=HOUR))
     story.plan()
     story.submit(a_job(1, hosts=("n1",), run_limit_s=30))
-    before = list(story.agenda.book.ends), story.agenda.book.promises.version, set(story.cluster.touched)
+    before = (
+        list(story.worklist.reservation_table.ends),
+        story.worklist.reservation_table.host_reservations.version,
+        set(story.cluster.changed_attempts),
+    )
     why(story, job)
-    book = story.agenda.book
-    assert (list(book.ends), book.promises.version, set(story.cluster.touched)) == before
+    reservation_table = story.worklist.reservation_table
+    assert (
+        list(reservation_table.ends),
+        reservation_table.host_reservations.version,
+        set(story.cluster.changed_attempts),
+    ) == before
 
 
 def test_its_start_is_expected_behind_those_that_hold_it_back() -> None:

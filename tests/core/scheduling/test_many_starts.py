@@ -12,7 +12,7 @@ def a_plan(story: Story, **job: int) -> Plan:
     """Plan of many starts, not applied yet."""
     for _ in range(JOBS):
         story.submit(a_job(**job))
-    plan = slice_pass(story.cluster, story.agenda, 100_000, story.now)
+    plan = slice_pass(story.cluster, story.worklist, 100_000, story.now)
     assert len(plan.starts) == JOBS
     return plan
 
@@ -95,4 +95,4 @@ def test_a_slice_counts_what_its_own_starts_take() -> None:
         story = Story(a_host("n1", 20, 1000, 5))
         for _ in range(JOBS):
             story.submit(a_job(**job))
-        assert len(slice_pass(story.cluster, story.agenda, 100_000, story.now).starts) == starts, job
+        assert len(slice_pass(story.cluster, story.worklist, 100_000, story.now).starts) == starts, job

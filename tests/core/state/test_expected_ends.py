@@ -37,8 +37,8 @@ def test_each_slice_enters_a_few() -> None:
     short = story.submit(a_job(memory_mib=1, run_limit_s=HOUR // 4))
     entered = [0]
     while True:
-        plan = slice_pass(story.cluster, story.agenda, 1, story.now)
-        entered.append(len(story.agenda.book.ends))
+        plan = slice_pass(story.cluster, story.worklist, 1, story.now)
+        entered.append(len(story.worklist.reservation_table.ends))
         assert entered[-1] - entered[-2] <= A_FEW
         story.do(c.ApplyPlan(plan))
         if plan.starts:
@@ -75,7 +75,7 @@ def test_what_runs_is_looked_through_page_by_page(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Paged, "page", noted)
     counts = []
     while story.state(short) is JobState.PEND:
-        story.do(c.ApplyPlan(slice_pass(story.cluster, story.agenda, 1, story.now)))
+        story.do(c.ApplyPlan(slice_pass(story.cluster, story.worklist, 1, story.now)))
         counts.append(len(pages))
     assert counts[-1] > 2, "there are pages"
     assert all(later - before <= 1 for before, later in zip([0, *counts], counts, strict=False))

@@ -28,7 +28,7 @@ def known(story: Story) -> list[list[Key]]:
 
 def start(story: Story) -> None:
     """Run a pass; all that can start does. No host is read afterwards."""
-    plan = slice_pass(story.cluster, story.agenda, 100_000, story.now)
+    plan = slice_pass(story.cluster, story.worklist, 100_000, story.now)
     step(story.cluster, c.ApplyPlan(plan), story.now)
 
 

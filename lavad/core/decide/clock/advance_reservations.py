@@ -53,15 +53,17 @@ def _endings(cluster: Cluster, one: AdvanceReservation, now: float) -> Iterator[
 
 def _void_claims(cluster: Cluster, now: float) -> Iterator[e.Event]:
     """Events that drop claims on resources that are now reserved."""
-    withheld = ReservedCapacity(cluster, now)
+    reserved_capacity = ReservedCapacity(cluster, now)
     for claim in cluster.claims.values():
-        if _is_void(cluster, withheld, claim):
+        if _is_void(cluster, reserved_capacity, claim):
             yield e.ClaimDropped(now, claim.job, claim.index, KEPT_FOR_OTHERS)
 
 
-def _is_void(cluster: Cluster, withheld: ReservedCapacity, claim: Claim) -> bool:
+def _is_void(cluster: Cluster, reserved_capacity: ReservedCapacity, claim: Claim) -> bool:
     shared = cluster.jobs[claim.job].shared
-    return withheld.refuses(shared.request, shared.queue, shared.run_limit_s, claim.allocation, claim.allocation)
+    return reserved_capacity.refuses(
+        shared.request, shared.queue, shared.run_limit_s, claim.allocation, claim.allocation
+    )
 
 
 def next_turn(cluster: Cluster, now: float) -> float:

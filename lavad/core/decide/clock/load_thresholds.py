@@ -17,7 +17,7 @@ def load_events(cluster: Cluster, now: float) -> list[e.Event]:
     are skipped."""
     events: list[e.Event] = []
     seen: set[Key] = set()
-    for name in sorted(cluster.unsettled):
+    for name in sorted(cluster.hosts_to_check):
         host = cluster.hosts[name]
         jobs = sorted(_jobs_on(cluster, host, seen), key=lambda one: _standing(*one))
         changed = _next_change(cluster, host, jobs, now)
@@ -25,7 +25,7 @@ def load_events(cluster: Cluster, now: float) -> list[e.Event]:
             seen.add(changed[0])
             events += changed[1]
         elif not any(LOAD in attempt.suspended or _why(cluster, host, job, queue) for job, attempt, queue in jobs):
-            cluster.unsettled.discard(name)
+            cluster.hosts_to_check.discard(name)
     return events
 
 

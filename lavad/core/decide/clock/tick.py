@@ -29,7 +29,7 @@ def tick(cluster: Cluster, command: c.Tick, now: float) -> Decision:
     Timed rusage that ends, and hosts between two dispatches (JOB_ACCEPT_INTERVAL), are volatile, as load is: they have
     no events.
     """
-    cluster.easing.ease(cluster.table, now)
+    cluster.timed_rusage.ease(cluster.table, now)
     cluster.limits.end_rests(now)
     events = _overdue_staging(cluster, now)
     given_up = {event.key for event in events if isinstance(event, e.JobRequeued)}
@@ -87,7 +87,7 @@ def _alarms(cluster: Cluster, now: float) -> Iterator[e.Event]:
 
 def wake_at(cluster: Cluster, now: float) -> float:
     """Time of the next timer event that a job waits for: the next tick should be no later."""
-    if cluster.dependants.stirred:
+    if cluster.dependants.dependents_to_check:
         return now
     alarm = cluster.alarms[0][0] if cluster.alarms else NEVER
     window = next_window_change(cluster, now)

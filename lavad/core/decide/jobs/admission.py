@@ -127,7 +127,7 @@ def check_waiting_larger(cluster: Cluster, record: Job | ArrayRecord, shared: Sh
 
 
 def _check_waiting_more(cluster: Cluster, user: str, jobs: int, slots: int) -> None:
-    waiting = cluster.tally.waiting_now
+    waiting = cluster.counters.waiting_now
     for limit in waiting.limits(user):
         for word, most, now, more in (
             ("job", limit.jobs, waiting.jobs, jobs),

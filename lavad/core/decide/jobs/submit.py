@@ -52,7 +52,7 @@ def submit(cluster: Cluster, command: c.SubmitJob, now: float) -> Decision:
     check_array(cluster, new)
     priority = priority_of(cluster, new, command.caller)
     shared = admitted(cluster, new, command.caller, command.asked)
-    if cluster.tally.waiting:
+    if cluster.counters.waiting:
         check_waiting(cluster, new, shared)
     job = NewJob(  # field by field: replace() takes as long as all the rest
         cluster.next_job,
@@ -142,7 +142,7 @@ def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
         if waits_for_itself(cluster.dependants.conditions, record.id, condition):
             raise Refused(f"Job <{record.id}> would wait for itself")
     shared = fitted(cluster, command.job.shared, queue, command.asked)
-    if cluster.tally.waiting:
+    if cluster.counters.waiting:
         check_waiting_larger(cluster, record, shared)
     priority = record.priority  # above the highest, if an administrator set it
     if command.job.priority != priority:

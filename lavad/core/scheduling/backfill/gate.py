@@ -78,11 +78,11 @@ class BackfillGate:
     def __init__(
         self,
         ranking: Ranking,
-        book: ReservationTable,
+        reservation_table: ReservationTable,
         blocked: BlockedBuckets,
         room: FreeResources,
         headroom: Headroom | None = None,
-        withheld: ReservedCapacity | None = None,
+        reserved_capacity: ReservedCapacity | None = None,
         starts: Sequence[Start] = (),
     ) -> None:
         """Take ``starts``, the starts of the slice so far, by reference: the caller appends to it."""
@@ -93,21 +93,21 @@ class BackfillGate:
         self.is_upset = False  # reservations behind the last job may have moved, and with them the deferred jobs
         self._headroom = headroom
         self._placer = LimitedPlacer(room, headroom) if headroom is not None else None
-        self._withheld = withheld
+        self._reserved_capacity = reserved_capacity
         self._ranking = ranking
         self._cluster = cluster = ranking.cluster
-        self._book = book
+        self._reservation_table = reservation_table
         self._blocked = blocked
         self._room = room
         self._now = ranking.now
         self._queues = cluster.policy.by_name
-        self._carried = book.reservations[::-1]  # of earlier passes, in reverse order
+        self._carried = reservation_table.reservations[::-1]  # of earlier passes, in reverse order
         self._holders = {(one.job, one.index) for one in self._carried}
         counts = Counted(one.key.queue for one in self._carried)
-        self._has_vacancy = any(counts[name] < self._queues[name].backfill_depth for name in book.full)
+        self._has_vacancy = any(counts[name] < self._queues[name].backfill_depth for name in reservation_table.full)
         self._made: list[Reservation] = []
         self._starts: Sequence[Start] = starts
-        self._says_where = withheld is not None  # at least one needs more than a number of slots on any hosts
+        self._says_where = reserved_capacity is not None  # at least one needs more than a number of slots on any hosts
         self._finder: ReservationFinder | None = None
         self._beside: HostReservation | None = None  # the newest result,
         self._beside_of = 0, -1  # its number of reservations, and the version it was computed in
@@ -130,12 +130,12 @@ class BackfillGate:
     @property
     def is_open(self) -> bool:
         """True if no reservation, limit or ordering rule can refuse a job that fits."""
-        is_bound = self._headroom or self._withheld is not None
-        return not (self._carried or self._book.full or is_bound or self._made or self._barred)
+        is_bound = self._headroom or self._reserved_capacity is not None
+        return not (self._carried or self._reservation_table.full or is_bound or self._made or self._barred)
 
     def waits_for_ends(self, steps: int) -> bool:
         """True if reservations need more expected ends than a slice of ``steps`` should enter: those come first."""
-        return bool(self._made) and self._book.is_far_behind(self._cluster, steps)
+        return bool(self._made) and self._reservation_table.is_far_behind(self._cluster, steps)
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
@@ -144,7 +144,7 @@ class BackfillGate:
         self.is_upset = False
         if self._carried:
             self._carry(candidate.place, candidate.job, candidate.index)
-        if self._book.full:
+        if self._reservation_table.full:
             self._promote(candidate.rank)
         if self._headroom is not None and self._is_limited(candidate.key):
             self.refusal = Refusal.LIMITED
@@ -202,7 +202,7 @@ class BackfillGate:
         if one is None or (one.job, one.index) != (refused.job, refused.index):
             return False  # its queue is at its reservation depth
         if self._says_where:
-            promised = self._promises()
+            promised = self._host_reservations()
             is_its = promised is not None and promised.place == (one.place, one.key)
             return promised is not None and is_its and promised.begin == NEVER
         self._future()
@@ -216,12 +216,12 @@ class BackfillGate:
         """Record the reservations of this slice for the next one."""
         if self._carried:
             self._carry(_LAST, 0, 0)
-        if not (self._made or self._book.reservations or self._book.full):
+        if not (self._made or self._reservation_table.reservations or self._reservation_table.full):
             return
         full = {name for name, left in self._depth_left.items() if not left} | self._barred
         if len(self._blocked):
-            full |= self._book.full  # candidates for a vacancy are searched only when one is needed
-        self._book.write(self._made, frozenset(full))
+            full |= self._reservation_table.full  # candidates for a vacancy are searched only when one is needed
+        self._reservation_table.write(self._made, frozenset(full))
 
     # -- reservations ------------------------------------------------------------------------------------------------
 
@@ -236,13 +236,13 @@ class BackfillGate:
 
     def _promote(self, rank: Rank) -> None:
         """Reserve for the next blocked jobs where a reservation of a queue at full depth has become vacant."""
-        for name in self._book.full:
+        for name in self._reservation_table.full:
             if self._depth_left.get(name, self._queues[name].backfill_depth):
                 break
         else:
             return
         if self._next_blocked is None:
-            self._next_blocked = blocked_in_order(self._ranking, self._blocked, self._book.full)
+            self._next_blocked = blocked_in_order(self._ranking, self._blocked, self._reservation_table.full)
         while self._next_blocked and self._next_blocked[0][0] < rank:
             _, cursor = heapq.heappop(self._next_blocked)
             is_starting = any(start.job == cursor.job and start.index == cursor.index for start in self._starts)
@@ -295,7 +295,7 @@ class BackfillGate:
 
     def _place(self, candidate: JobCursor) -> Allocation | None:
         key = candidate.key
-        request, leeway = key.request, None
+        request, window = key.request, None
         is_beside = False
         if self._made and not key.reservation:  # an advance reservation's slots are in no backfill reservation
             until = self._end_of(candidate)
@@ -313,12 +313,12 @@ class BackfillGate:
                 if free < request.slots_max:
                     request = with_at_most(request, free)
             if is_beside:
-                promised = self._promises()
+                promised = self._host_reservations()
                 if promised is None:
                     self.is_paused = True
                     return None
-                leeway = promised.moments.leeway(self._now, until)
-        allocation = self._fit(candidate, request, leeway)
+                window = promised.moments.window(self._now, until)
+        allocation = self._fit(candidate, request, window)
         if allocation is not None:
             self._note(candidate, allocation, is_beside)
         return allocation
@@ -332,13 +332,15 @@ class BackfillGate:
         key = candidate.key
         slots = slots_of(allocation) if not key.request.exclusive else slots_of_hosts(self._cluster, allocation)
         self.is_upset = self._is_upsetting(candidate.job, candidate.index)
-        if self._withheld is not None:
-            self._withheld.take(key.request, candidate.run_limit_s, allocation)
+        if self._reserved_capacity is not None:
+            self._reserved_capacity.take(key.request, candidate.run_limit_s, allocation)
         if is_beside:
             start = Start(candidate.job, candidate.index, allocation)
-            self._book.promises.take(self._cluster, start, self._now, self._end_of(candidate), len(self._made))
-        elif self._book.promises:
-            self._book.promises.note_start(self._cluster, allocation)
+            self._reservation_table.host_reservations.take(
+                self._cluster, start, self._now, self._end_of(candidate), len(self._made)
+            )
+        elif self._reservation_table.host_reservations:
+            self._reservation_table.host_reservations.note_start(self._cluster, allocation)
         if key.reservation:
             self.slots_open -= slots
         else:
@@ -348,14 +350,14 @@ class BackfillGate:
         run_limit_s = candidate.run_limit_s
         return self._now + run_limit_s if run_limit_s else NEVER
 
-    def _fit(self, candidate: JobCursor, request: Request, leeway: BackfillWindow | None) -> Allocation | None:
+    def _fit(self, candidate: JobCursor, request: Request, window: BackfillWindow | None) -> Allocation | None:
         """Place the request within limits, advance reservations and the backfill window."""
         key, most = candidate.key, None
         waited_s = self._waited_s(candidate) if request.alternatives else 0.0
-        if self._withheld is not None:
-            most = self._withheld.most(request, key.queue, candidate.run_limit_s)
-        if leeway is not None:
-            return self._fit_beside(leeway, candidate, request, waited_s, most)
+        if self._reserved_capacity is not None:
+            most = self._reserved_capacity.most(request, key.queue, candidate.run_limit_s)
+        if window is not None:
+            return self._fit_beside(window, candidate, request, waited_s, most)
         if self._placer is not None:
             return self._fit_within(self._placer, key, request, waited_s, most)
         if most is None:
@@ -369,34 +371,34 @@ class BackfillGate:
         request: Request,
         waited_s: float,
         most: NDArray[Any] | None,
-        leeway: BackfillWindow | None = None,
+        window: BackfillWindow | None = None,
     ) -> Allocation | None:
-        allocation = placer.place(self._consumer(key), request, waited_s, most, leeway)
+        allocation = placer.place(self._consumer(key), request, waited_s, most, window)
         if allocation is None and placer.counter is not None:
             self.refusal, self.counter = Refusal.LIMITED_THERE, placer.counter
         return allocation
 
     def _fit_beside(
-        self, leeway: BackfillWindow, candidate: JobCursor, request: Request, waited_s: float, most: Slots | None
+        self, window: BackfillWindow, candidate: JobCursor, request: Request, waited_s: float, most: Slots | None
     ) -> Allocation | None:
         """Place the request within the backfill window; an equal one that failed in this slice is not tried again."""
         if self._placer is None and most is None and is_one_task(request) and not request.is_plain:
             first = host_of_one(self._room, request)
             if first is None:
                 return None
-            if self._is_left(leeway, first[0], request.roles[0]):
+            if self._is_left(window, first[0], request.roles[0]):
                 return place(self._room, request)
         key = candidate.key
         alike = request, self._consumer(key), key.queue, candidate.run_limit_s
         if alike in self._vain:
             self.refusal = self._vain[alike]
             return None
-        slots = leeway.slots(self._room.table, request)
+        slots = window.slots(self._room.table, request)
         beside = slots if most is None else np.minimum(slots, most)
         if self._placer is not None:
-            found = self._fit_within(self._placer, key, request, waited_s, beside, leeway)
+            found = self._fit_within(self._placer, key, request, waited_s, beside, window)
         else:
-            found = place_capped(self._room, Ceilings(beside), request, waited_s, leeway)
+            found = place_capped(self._room, Ceilings(beside), request, waited_s, window)
         if found is None and self.refusal is Refusal.NO_ROOM:
             if has_place(self._room, most, request, waited_s):
                 self.refusal = Refusal.PROMISED if request.is_plain else Refusal.PROMISED_THERE
@@ -405,24 +407,24 @@ class BackfillGate:
         return found
 
     @staticmethod
-    def _is_left(leeway: BackfillWindow, row: int, role: RoleRequest) -> bool:
+    def _is_left(window: BackfillWindow, row: int, role: RoleRequest) -> bool:
         """True if the window leaves room for a task on the host that it would get without reservations.
 
         Hosts of lower preference need not be searched then.
         """
         if role.gpus:
-            return leeway.is_free(row)  # reserved devices are not compared one by one here
-        return leeway.leaves(row, role.slots_per_task, role.memory_mib)
+            return window.is_free(row)  # reserved devices are not compared one by one here
+        return window.leaves(row, role.slots_per_task, role.memory_mib)
 
-    def _promises(self) -> HostReservation | None:
+    def _host_reservations(self) -> HostReservation | None:
         """Return the window beside all reservations so far; None if computing it would exceed the slice's budget."""
-        promises = self._book.promises
-        if self._beside_of == (len(self._made), promises.version):
+        host_reservations = self._reservation_table.host_reservations
+        if self._beside_of == (len(self._made), host_reservations.version):
             return self._beside
         if self._finder is None:
-            self._finder = ReservationFinder(self._cluster, self._book.ends_of, self._starts, self._now)
-        found = promises.of(self._made, self._finder)
-        self._beside_of = len(self._made), promises.version
+            self._finder = ReservationFinder(self._cluster, self._reservation_table.ends_of, self._starts, self._now)
+        found = host_reservations.of(self._made, self._finder)
+        self._beside_of = len(self._made), host_reservations.version
         if found is not self._beside:
             self._beside, self._vain = found, {}
         return found
@@ -436,7 +438,7 @@ class BackfillGate:
 
     def note_starts(self, starts: list[Start], slots_open: int) -> None:
         """Record starts made without asking the gate while it ``is_open``; ``slots_open`` slots are left."""
-        self._book.promises.clear()
+        self._reservation_table.host_reservations.clear()
         self.slots_open = slots_open
         self._straight.append(starts)
 
@@ -445,7 +447,7 @@ class BackfillGate:
         profile = self._profile
         if profile is None:
             profile = self._profile = PoolProfile(self._now, self.slots_open, self._ends())
-            for begin, end, slots in self._withheld.spans() if self._withheld is not None else ():
+            for begin, end, slots in self._reserved_capacity.spans() if self._reserved_capacity is not None else ():
                 profile.take(begin, end - begin, slots)
         for one in self._made[self._computed :]:
             slots, duration = one.key.request.slots_min, one.key.run_limit_s or NEVER
@@ -460,5 +462,5 @@ class BackfillGate:
         straight = [(start.job, start.allocation[0].slots) for some in self._straight for start in some]
         started = [*self._planned, *straight]
         planned = [(self._now + (jobs[job].shared.run_limit_s or NEVER), slots) for job, slots in started]
-        running = come_back(self._book.ends_of(self._cluster), self._now)
+        running = come_back(self._reservation_table.ends_of(self._cluster), self._now)
         return heapq.merge(running, sorted(planned)) if planned else running

@@ -159,9 +159,9 @@ class HostReservations:
             count += 1
         return count
 
-    def leeway(self, behind: int, begin: float, end: float) -> BackfillWindow | None:
+    def window(self, behind: int, begin: float, end: float) -> BackfillWindow | None:
         """Backfill window from ``begin`` to ``end`` beside the first ``behind`` reservations; None if unconstrained."""
-        return self._all[behind - 1].moments.leeway(begin, end)
+        return self._all[behind - 1].moments.window(begin, end)
 
     def begins(self, behind: int) -> Iterator[float]:
         """Predicted start times of the first ``behind`` reservations."""
@@ -174,7 +174,7 @@ class HostReservations:
         cluster: Cluster,
         grown: set[int],
         lost: set[int],
-        touched: set[Key],
+        changed_attempts: set[Key],
         ends: ExpectedEnds,
         now: float,
     ) -> bool:
@@ -183,12 +183,12 @@ class HostReservations:
         Args:
             grown: rows of hosts with more free resources.
             lost: rows of closed hosts.
-            touched: attempts that have started, ended or changed.
+            changed_attempts: attempts that have started, ended or changed.
         """
         if not self._all:
             return False
         shrunk = set(lost)
-        for key in touched:
+        for key in changed_attempts:
             shrunk.update(self._moved_on(cluster, key, ends))
         is_void = bool(cluster.claims) or len(self._all[0].relevant) < len(cluster.table)
         steps, played = self._all[-1].steps, 0  # in all, and up to the previous one

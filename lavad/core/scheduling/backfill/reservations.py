@@ -34,19 +34,19 @@ class ReservationTable:
         self.held: set[BucketKey] = set()  # deferred: they fit now, but into reserved slots
         self.full: frozenset[str] = frozenset()  # queues at their reservation depth with more blocked jobs
         self.ends = ExpectedEnds()
-        self.promises = HostReservations()  # the reservations on concrete hosts
+        self.host_reservations = HostReservations()  # the reservations on concrete hosts
         self._keys: set[BucketKey] = set()
-        self._touched: set[Key] | None = None  # attempts to read again; None until the first query
+        self._changed_attempts: set[Key] | None = None  # attempts to read again; None until the first query
         self._pages: list[int] = []  # of attempts present at the first query, not yet read
 
-    def note(self, touched: Iterable[Key]) -> None:
+    def note(self, changed_attempts: Iterable[Key]) -> None:
         """Note attempts that took or released slots."""
-        if self._touched is not None:
-            self._touched.update(touched)
+        if self._changed_attempts is not None:
+            self._changed_attempts.update(changed_attempts)
 
-    def are_moved(self, cluster: Cluster, touched: Iterable[Key]) -> bool:
+    def are_moved(self, cluster: Cluster, changed_attempts: Iterable[Key]) -> bool:
         """True if the expected end of one of these attempts has moved since buckets were deferred for reservations."""
-        return bool(self.held) and any(self._is_moved(cluster, key) for key in touched)
+        return bool(self.held) and any(self._is_moved(cluster, key) for key in changed_attempts)
 
     def _is_moved(self, cluster: Cluster, key: Key) -> bool:
         attempt, record = cluster.attempts.get(key), cluster.jobs.get(key.job)
@@ -60,47 +60,49 @@ class ReservationTable:
 
     def ends_of(self, cluster: Cluster) -> ExpectedEnds:
         """Return the expected ends, brought up to date."""
-        touched = self._to_enter(cluster)
+        changed_attempts = self._to_enter(cluster)
         while self._pages:
-            self._take_page(cluster, touched)
-        if touched:
-            self._touched = set()
-            self._enter(cluster, touched)
+            self._take_page(cluster, changed_attempts)
+        if changed_attempts:
+            self._changed_attempts = set()
+            self._enter(cluster, changed_attempts)
         return self.ends
 
     def foreseen(self, cluster: Cluster) -> Iterator[ExpectedEnd] | None:
         """Up-to-date expected ends for read-only queries, entering nothing. None if that would take too long."""
         if self.is_far_behind(cluster, _FORESEEN_MAX * _WORK_OF_ENTERING):
             return None
-        touched = cluster.touched | self._to_enter(cluster)
-        known = (end for end in self.ends if end.key not in touched)
-        return heapq.merge(known, sorted([end for key in touched if (end := _expectation(cluster, key)) is not None]))
+        changed_attempts = cluster.changed_attempts | self._to_enter(cluster)
+        known = (end for end in self.ends if end.key not in changed_attempts)
+        return heapq.merge(
+            known, sorted([end for key in changed_attempts if (end := _expectation(cluster, key)) is not None])
+        )
 
     def enter_some(self, cluster: Cluster, steps: int) -> bool:
         """Enter expected ends if too many are missing for an ordinary slice; True if it did, and the slice is spent."""
         if not (self.reservations or self.full) or not self.is_far_behind(cluster, steps):
             return False
-        touched = self._to_enter(cluster)
-        some = list(islice(touched, _portion(steps)))
+        changed_attempts = self._to_enter(cluster)
+        some = list(islice(changed_attempts, _portion(steps)))
         self._enter(cluster, some)
-        touched.difference_update(some)
+        changed_attempts.difference_update(some)
         return True
 
     def is_far_behind(self, cluster: Cluster, steps: int) -> bool:
         """True if more expected ends are missing than a slice of ``steps`` should enter."""
-        touched = self._to_enter(cluster)
-        while self._pages and len(touched) <= _portion(steps):
-            self._take_page(cluster, touched)
-        return len(touched) > _portion(steps)
+        changed_attempts = self._to_enter(cluster)
+        while self._pages and len(changed_attempts) <= _portion(steps):
+            self._take_page(cluster, changed_attempts)
+        return len(changed_attempts) > _portion(steps)
 
     def _to_enter(self, cluster: Cluster) -> set[Key]:
         """Attempts whose ends are known to be missing, beside those in ``_pages`` not yet read."""
-        if self._touched is None:
-            self._touched, self._pages = set(), cluster.attempts.numbers()
-        return self._touched
+        if self._changed_attempts is None:
+            self._changed_attempts, self._pages = set(), cluster.attempts.numbers()
+        return self._changed_attempts
 
-    def _take_page(self, cluster: Cluster, touched: set[Key]) -> None:
-        touched.update(cluster.attempts.page(self._pages.pop()))
+    def _take_page(self, cluster: Cluster, changed_attempts: set[Key]) -> None:
+        changed_attempts.update(cluster.attempts.page(self._pages.pop()))
 
     def _enter(self, cluster: Cluster, keys: Iterable[Key]) -> None:
         self.ends.update({key: _expectation(cluster, key) for key in keys})

@@ -92,7 +92,7 @@ class SimulatedFuture:
         self._apart: set[Key] = set()  # attempts that run in advance reservations
         if cluster.reserved:
             self._note_reserved()
-        for at, row in cluster.limits.rests():
+        for at, row in cluster.limits.dispatch_intervals():
             self._note(at, _GIVES, row)
 
     # -- events --------------------------------------------------------------------------------------------------------
@@ -232,9 +232,9 @@ class FuturePlacer:
         if future.headroom.blocking(asked.consumer, request) is not None:
             return None
         until = future.at + asked.run_limit_s if asked.run_limit_s else NEVER
-        leeway = future.moments.leeway(future.at, until, asked.queue) if future.moments else None
-        slots = leeway.slots(future.table, request) if leeway is not None else None
-        return self._placer.place(asked.consumer, request, future.at - asked.submitted_at, slots, leeway)
+        window = future.moments.window(future.at, until, asked.queue) if future.moments else None
+        slots = window.slots(future.table, request) if window is not None else None
+        return self._placer.place(asked.consumer, request, future.at - asked.submitted_at, slots, window)
 
 
 def ends_of_all(cluster: Cluster, now: float) -> Iterator[tuple[float, Attempt]]:

@@ -124,10 +124,10 @@ class FutureReservations:
         for moment in self.all:
             if begin <= moment.at < end:
                 moment.take(table, allocation)
-        for leeway in self._leeways.values():
-            leeway.note(table, allocation)
+        for window in self._leeways.values():
+            window.note(table, allocation)
 
-    def leeway(self, begin: float, end: float, queue: str = "") -> "BackfillWindow | None":
+    def window(self, begin: float, end: float, queue: str = "") -> "BackfillWindow | None":
         """Window for a job of that queue that runs from ``begin`` to ``end``; None if no reservation constrains it."""
         some = tuple([one for one in self.all if begin < one.at < end and queue not in one.exempt])
         if not some:

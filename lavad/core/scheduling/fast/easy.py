@@ -67,7 +67,7 @@ _NO_QUEUE: frozenset[str] = frozenset()
 def ranks_of(cluster: Cluster) -> dict[str, int]:
     """Queue part of ranks by queue, if only free slots and one reservation can refuse a job; else an empty dict."""
     queues = cluster.policy.queues
-    if cluster.limits or cluster.shares or cluster.pools or cluster.rights.takers:
+    if cluster.limits or cluster.shares or cluster.pools or cluster.preemption_rules.takers:
         return {}
     if not all(map(_is_simple, queues)) or sum(queue.backfill_depth for queue in queues) > 1:
         return {}
@@ -78,17 +78,17 @@ def _is_simple(queue: Queue) -> bool:
     return not (queue.in_order or queue.has_windows) and queue.order is JobOrder.SUBMISSION
 
 
-def turns_of(cluster: Cluster, agenda: Worklist) -> list[_Turn] | None:
+def turns_of(cluster: Cluster, worklist: Worklist) -> list[_Turn] | None:
     """Heap of the first jobs of all buckets to examine; None if the plain path is needed."""
-    if not _may_be_short(cluster, agenda):
+    if not _may_be_short(cluster, worklist):
         return None
-    due, blocked = agenda.due_at_once(cluster, _FEW), agenda.blocked
-    woken = blocked.fitting(cluster.table.slots_open) if agenda.grown else []
-    if due is None or len(due) + len(woken) > _FEW:
+    due, blocked = worklist.due_at_once(cluster, _FEW), worklist.blocked
+    unblocked = blocked.fitting(cluster.table.slots_open) if worklist.grown else []
+    if due is None or len(due) + len(unblocked) > _FEW:
         return None
-    buckets, ranks = cluster.pending.buckets, agenda.easy_ranks or {}
+    buckets, ranks = cluster.pending.buckets, worklist.easy_ranks or {}
     turns: list[_Turn] = []
-    for key in (*due, *woken):
+    for key in (*due, *unblocked):
         bucket, queue = buckets.get(key), ranks.get(key.queue)
         if bucket is None or queue is None:
             due.discard(key)
@@ -101,25 +101,25 @@ def turns_of(cluster: Cluster, agenda: Worklist) -> list[_Turn] | None:
     return turns
 
 
-def _may_be_short(cluster: Cluster, agenda: Worklist) -> bool:
+def _may_be_short(cluster: Cluster, worklist: Worklist) -> bool:
     """True if nothing but slots and one reservation can refuse a job now, and all blocked jobs wait for slots only."""
-    if agenda.easy_ranks is None:
-        agenda.easy_ranks = ranks_of(cluster)
-    if not agenda.easy_ranks or agenda.reached or agenda.blocked.others:
+    if worklist.easy_ranks is None:
+        worklist.easy_ranks = ranks_of(cluster)
+    if not worklist.easy_ranks or worklist.reached or worklist.blocked.others:
         return False
     if cluster.limits or cluster.reserved.by_name or cluster.resizable or cluster.lenders or cluster.claims:
         return False
     if cluster.table.shut and has_shut_holders(cluster.table):  # their slots do not go to the holder of the reservation
         return False
-    return all([one.key.is_plain for one in agenda.book.reservations])
+    return all([one.key.is_plain for one in worklist.reservation_table.reservations])
 
 
 class EasyPass:
     """Slice under way: its starts, and the holder of the reservation."""
 
-    def __init__(self, cluster: Cluster, agenda: Worklist, steps: int, now: float) -> None:
+    def __init__(self, cluster: Cluster, worklist: Worklist, steps: int, now: float) -> None:
         self._cluster = cluster
-        self._agenda = agenda
+        self._worklist = worklist
         self._steps = steps
         self._now = now
         self._free: SlotList | None = None  # set at the first placement
@@ -127,8 +127,10 @@ class EasyPass:
         self._slots_open = cluster.table.slots_open
         self._starts: list[Start] = []
         self._ends: list[ExpectedEnd] = []  # of this slice's starts
-        self._full = agenda.book.full
-        self._carried = agenda.book.reservations[0] if agenda.book.reservations else None  # until its turn
+        self._full = worklist.reservation_table.full
+        self._carried = (
+            worklist.reservation_table.reservations[0] if worklist.reservation_table.reservations else None
+        )  # until its turn
         self._holder: Reservation | None = None  # of the reservation that precedes the present candidate
         self._shadow: ShadowTime | None = None  # of the holder, set on first use
         self._waiting: list[tuple[Rank, JobCursor]] | None = None  # blocked buckets, candidates for the reservation
@@ -137,22 +139,22 @@ class EasyPass:
 
     def run(self, turns: list[_Turn]) -> Plan:
         """Serve buckets until the work budget of the slice is spent, or none is left."""
-        agenda, due = self._agenda, self._agenda.due
+        worklist, due = self._worklist, self._worklist.due
         while turns and self._work < self._steps and self._upset_by is None:
             turn = heapq.heappop(turns)
             key = turn[4]
             if key not in due:  # blocked until hosts were freed
                 if key.request.slots_min > self._slots_open:
                     continue  # earlier starts have taken the freed slots
-                agenda.blocked.discard(key)
+                worklist.blocked.discard(key)
                 due.add(key)
             self._serve(turn, turns)
-        agenda.clear_lanes()
+        worklist.clear_lanes()
         self._write_down()
         if self._upset_by is not None:
-            agenda.call_held_behind(self._cluster, self._upset_by, self._refused)
-        is_complete = not (turns or agenda.due)
-        agenda.end_slice(is_complete)
+            worklist.call_held_behind(self._cluster, self._upset_by, self._refused)
+        is_complete = not (turns or worklist.due)
+        worklist.end_slice(is_complete)
         return Plan(tuple(self._starts), is_complete, self._work, version=self._cluster.version)
 
     def _serve(self, turn: _Turn, turns: list[_Turn]) -> None:
@@ -162,14 +164,14 @@ class EasyPass:
         while self._start(turn, key):
             at = turn[5] + 1
             if at == len(bucket):
-                self._agenda.due.discard(key)
+                self._worklist.due.discard(key)
                 return
             turn = (turn[0], *bucket.at(at), key, at)
             if (turns and turns[0] < turn) or self._work >= self._steps or self._upset_by is not None:
                 heapq.heappush(turns, turn)
                 return
-        self._agenda.due.discard(key)
-        self._agenda.vain.add(key)
+        self._worklist.due.discard(key)
+        self._worklist.vain.add(key)
 
     def _start(self, turn: _Turn, key: BucketKey) -> bool:
         """Start the job if it fits without delaying the reservation; else block or defer its bucket."""
@@ -184,7 +186,7 @@ class EasyPass:
         end = self._now + limit_s if limit_s else NEVER
         request = key.request if self._holder is None else self._beside(self._holder, key.request, end)
         if request is None:
-            self._agenda.book.held.add(key)
+            self._worklist.reservation_table.held.add(key)
             self._refused.add(key)
             return False
         allocation = self._place(request)
@@ -214,7 +216,7 @@ class EasyPass:
     def _block(self, turn: _Turn, key: BucketKey) -> None:
         """Block the job's bucket; the job gets the reservation if none is held before it."""
         rank = _new(Rank, turn[:4])
-        self._agenda.blocked.add(key, self._agenda.need_of(key), rank)
+        self._worklist.blocked.add(key, self._worklist.need_of(key), rank)
         if self._holder is None and self._cluster.policy.by_name[key.queue].backfill_depth:
             self._holder = Reservation(self._cluster, (rank, 0), key, turn[3])
             if self._carried is not None:
@@ -222,9 +224,9 @@ class EasyPass:
 
     def _note_upset(self, rank: Rank) -> None:
         """Note a start or a new reservation that changes what jobs behind the former holder may use."""
-        before, agenda = self._agenda.book.reservations, self._agenda
+        before, worklist = self._worklist.reservation_table.reservations, self._worklist
         if before and (self._carried is not None or before[0].job == rank.job):
-            self._upset_by = rank if not agenda.book.held <= self._refused else None
+            self._upset_by = rank if not worklist.reservation_table.held <= self._refused else None
 
     # -- the reservation -------------------------------------------------------------------------------------------
 
@@ -242,10 +244,10 @@ class EasyPass:
     def _promote(self, rank: Rank) -> None:
         """Reserve for the first blocked job, as the former holder has started."""
         if self._waiting is None:
-            self._waiting = blocked_in_order(self._agenda.ranking, self._agenda.blocked, self._full)
+            self._waiting = blocked_in_order(self._worklist.ranking, self._worklist.blocked, self._full)
         while self._waiting and self._waiting[0][0] < rank:
             _, cursor = heapq.heappop(self._waiting)
-            if cursor.key in self._agenda.blocked:
+            if cursor.key in self._worklist.blocked:
                 self._holder = Reservation(self._cluster, cursor.place, cursor.key, cursor.job)
                 return
 
@@ -259,7 +261,7 @@ class EasyPass:
     def _shadow_of(self, holder: Reservation) -> ShadowTime:
         shadow = self._shadow
         if shadow is None:
-            ends: Iterable[ExpectedEnd] = self._agenda.book.ends_of(self._cluster)
+            ends: Iterable[ExpectedEnd] = self._worklist.reservation_table.ends_of(self._cluster)
             if self._ends:
                 ends = heapq.merge(ends, sorted(self._ends))
             shadow = self._shadow = ShadowTime(self._now, self._slots_open, holder.key.request.slots_min, ends)
@@ -268,9 +270,9 @@ class EasyPass:
 
     def _write_down(self) -> None:
         """Record the holder of the reservation, and whether other blocked jobs wait for one."""
-        agenda, holder = self._agenda, self._holder or self._carried
-        before, full = agenda.book.reservations, self._full if len(agenda.blocked) else _NO_QUEUE
+        worklist, holder = self._worklist, self._holder or self._carried
+        before, full = worklist.reservation_table.reservations, self._full if len(worklist.blocked) else _NO_QUEUE
         if holder is not None:
             full |= {holder.key.queue}
         if full != self._full or holder is not (before[0] if before else None):
-            agenda.book.write([holder] if holder is not None else [], full)
+            worklist.reservation_table.write([holder] if holder is not None else [], full)

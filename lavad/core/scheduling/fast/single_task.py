@@ -29,10 +29,10 @@ class SingleTaskStarts:
     """
 
     def __init__(
-        self, cluster: Cluster, agenda: Worklist, room: FreeResources, gate: BackfillGate, starts: list[Start]
+        self, cluster: Cluster, worklist: Worklist, room: FreeResources, gate: BackfillGate, starts: list[Start]
     ) -> None:
         self._cluster = cluster
-        self._agenda = agenda
+        self._worklist = worklist
         self._room = room
         self._gate = gate
         self._starts = starts
@@ -42,14 +42,20 @@ class SingleTaskStarts:
     @property
     def may_run(self) -> bool:
         """True if no constraint could refuse a job that fits."""
-        agenda = self._agenda
-        has_others = agenda.lanes or agenda.plain.woken or agenda.reached or agenda.barred or agenda.tenants
-        return self._gate.is_open and not has_others and not agenda.limited.called
+        worklist = self._worklist
+        has_others = (
+            worklist.share_queues
+            or worklist.plain.unblocked
+            or worklist.reached
+            or worklist.barred
+            or worklist.pool_users
+        )
+        return self._gate.is_open and not has_others and not worklist.limited.called
 
     def cursor(self, key: BucketKey) -> JobCursor | None:
         """Cursor on the next job of a bucket with starts made here, for the plain path."""
         passed = self._passed.pop(key, None)
-        return JobCursor(self._agenda.ranking, self._cluster.pending.buckets[key], passed[0]) if passed else None
+        return JobCursor(self._worklist.ranking, self._cluster.pending.buckets[key], passed[0]) if passed else None
 
     def run(self, turn: Turn | None, begun: dict[BucketKey, JobCursor], steps: int) -> Turn | None:
         """Start jobs, that of ``turn`` among them, until ``steps`` are spent or a job needs the plain path.
@@ -59,10 +65,10 @@ class SingleTaskStarts:
         Returns:
             The queue entry of the bucket served last if it has another job; it is not in the heap.
         """
-        order, due, passed = self._agenda.plain.order, self._agenda.due, self._passed
+        order, due, passed = self._worklist.plain.order, self._worklist.due, self._passed
         buckets, room, starts, names = self._cluster.pending.buckets, self._room, self._starts, self._room.table.names
-        slots_open, begins_with, hopeless = self._gate.slots_open, len(starts), self._agenda.hopeless or ()
-        narrowed, ranking = room.narrowed, self._agenda.ranking
+        slots_open, begins_with, refused_sizes = self._gate.slots_open, len(starts), self._worklist.refused_sizes or ()
+        narrowed, ranking = room.narrowed, self._worklist.ranking
         steady = ranking.steady
         while room.work < steps:
             if turn is not None:
@@ -88,7 +94,7 @@ class SingleTaskStarts:
             else:
                 break
             slots, memory_mib, gpus = key.chunk
-            if (slots > slots_open or key.chunk in hopeless) and self._may_refuse(key):
+            if (slots > slots_open or key.chunk in refused_sizes) and self._may_refuse(key):
                 self._refuse(turn)
                 turn = None
                 continue
@@ -122,19 +128,19 @@ class SingleTaskStarts:
         if name not in self._waits:
             queue = self._cluster.policy.by_name[name]
             makes_reservations = queue.in_order or queue.backfill_depth
-            self._waits[name] = not makes_reservations and name not in self._cluster.rights.takers
+            self._waits[name] = not makes_reservations and name not in self._cluster.preemption_rules.takers
         return self._waits[name]
 
     def _refuse(self, turn: Turn) -> None:
         """Block the bucket: its first job does not fit, nor do the others."""
-        key, agenda = turn[4], self._agenda
+        key, worklist = turn[4], self._worklist
         self._room.work += _WORK_OF_A_REFUSAL
         self._passed.pop(key, None)
-        agenda.blocked.add(key, agenda.need_of(key), _new(Rank, turn[:4]))
-        agenda.vain.add(key)
-        agenda.due.discard(key)
+        worklist.blocked.add(key, worklist.need_of(key), _new(Rank, turn[:4]))
+        worklist.vain.add(key)
+        worklist.due.discard(key)
 
     def note_refused(self, key: BucketKey) -> None:
         """Record the task size of a bucket that fitted on no host: larger requests are skipped."""
         if key.chunk is not None and self._gate.is_open and not self._room.is_narrowed(key.request):
-            self._agenda.hopeless.add(key.chunk)
+            self._worklist.refused_sizes.add(key.chunk)

@@ -24,14 +24,14 @@ class CappedResources(FreeResources):
     """Free resources as one job may use them: a layer over others that caps each host examined at the ceilings.
 
     What is taken is taken from the layer below. ``commit`` then uncovers what was hidden; ``roll_back`` also returns
-    what was taken. ``leeway`` is the backfill window.
+    what was taken. ``window`` is the backfill window.
     """
 
-    def __init__(self, room: FreeResources, ceilings: Ceilings, leeway: BackfillWindow | None = None) -> None:
+    def __init__(self, room: FreeResources, ceilings: Ceilings, window: BackfillWindow | None = None) -> None:
         super().__init__(room.table)
         self._below = room
         self._ceilings = ceilings
-        self._leeway = leeway
+        self._window = window
         self._before: dict[int, HostFree] = {}
         self._left_before: dict[int, tuple[ResourceLeft, ResourceLeft, int]] = {}  # original state, and amount hidden
 
@@ -52,16 +52,16 @@ class CappedResources(FreeResources):
             free.memory_mib = int(min(free.memory_mib, max(0.0, ceilings.memory_mib[row])))
         if ceilings.gpus is not None:
             free.gpus = lowest(free.gpus, ceilings.gpus[row])
-        if self._leeway is not None:
-            self._leeway.lower(row, free)
+        if self._window is not None:
+            self._window.lower(row, free)
 
     def left(self, name: str, row: int) -> ResourceLeft | None:
         """Amount left of a cluster-wide resource, within the backfill window."""
         found = self._below.left(name, row)
         if found is not None and id(found) not in self._left_before:
             before = copy.copy(found)
-            if self._leeway is not None:
-                found.amount = self._leeway.amount(self.table, name, row, found.amount)
+            if self._window is not None:
+                found.amount = self._window.amount(self.table, name, row, found.amount)
             self._left_before[id(found)] = found, before, before.amount - found.amount
         return found
 
@@ -121,10 +121,10 @@ def place_capped(
     ceilings: Ceilings,
     request: Request,
     waited_s: float = 0.0,
-    leeway: BackfillWindow | None = None,
+    window: BackfillWindow | None = None,
 ) -> Allocation | None:
     """Place within the ceilings; None leaves the free resources unchanged."""
-    capped = CappedResources(room, ceilings, leeway)
+    capped = CappedResources(room, ceilings, window)
     allocation = place(capped, request, waited_s)
     room.work += capped.work
     if allocation is None:
@@ -157,20 +157,20 @@ class LimitedPlacer:
         request: Request,
         waited_s: float = 0.0,
         slots: NDArray[Any] | None = None,
-        leeway: BackfillWindow | None = None,
+        window: BackfillWindow | None = None,
     ) -> Allocation | None:
         """Place within limits, taking from free resources and headroom; None leaves both unchanged.
 
         Args:
             slots: further ceiling of slots on each host.
-            leeway: the backfill window.
+            window: the backfill window.
         """
         self.counter = None
         slots_max = self._headroom.slots_max(consumer)
         if slots_max < request.slots_max:
             request = with_at_most(request, int(slots_max + 1e-9))
         if is_checked(consumer, request) or slots is not None:
-            allocation = self._place_checked(consumer, request, waited_s, slots, leeway)
+            allocation = self._place_checked(consumer, request, waited_s, slots, window)
         else:
             allocation = place(self._room, request, waited_s)
         if allocation is not None:
@@ -183,7 +183,7 @@ class LimitedPlacer:
         request: Request,
         waited_s: float,
         slots: NDArray[Any] | None,
-        leeway: BackfillWindow | None,
+        window: BackfillWindow | None,
     ) -> Allocation | None:
         """Place within ceilings of each host.
 
@@ -192,21 +192,21 @@ class LimitedPlacer:
         ceilings = self._headroom.ceilings(consumer)
         if slots is not None:
             ceilings.lower(SLOTS, slots)
-        allocation, refusing = self._try(consumer, request, ceilings, waited_s, leeway)
+        allocation, refusing = self._try(consumer, request, ceilings, waited_s, window)
         if refusing is not None and request.slots_max > request.slots_min:
             request = with_at_most(request, request.slots_min)
-            allocation, refusing = self._try(consumer, request, ceilings, waited_s, leeway)
+            allocation, refusing = self._try(consumer, request, ceilings, waited_s, window)
         if refusing in consumer.among_hosts:
             self._deal_out(consumer, ceilings)
-            allocation, refusing = self._try(consumer, request, ceilings, waited_s, leeway)
+            allocation, refusing = self._try(consumer, request, ceilings, waited_s, window)
         self.counter = refusing if refusing in consumer.overall else None
         return allocation
 
     def _try(
-        self, consumer: Consumer, request: Request, ceilings: Ceilings, waited_s: float, leeway: BackfillWindow | None
+        self, consumer: Consumer, request: Request, ceilings: Ceilings, waited_s: float, window: BackfillWindow | None
     ) -> tuple[Allocation | None, Counter | None]:
         """Return an allocation that all limits allow, or None and the limit that refused it."""
-        capped = CappedResources(self._room, ceilings, leeway)
+        capped = CappedResources(self._room, ceilings, window)
         allocation = place(capped, request, waited_s)
         self._room.work += capped.work
         if allocation is None:

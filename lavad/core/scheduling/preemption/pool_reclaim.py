@@ -105,7 +105,7 @@ class PoolUsers:
     def elastic(self, number: int) -> list[Key]:
         """Elastic jobs of other pools that could shrink for a pool, in the same order."""
         resizable = self.cluster.resizable
-        every = [(-one.started_at, one.slots, key) for key, one in resizable.items() if key in self.cluster.runners]
+        every = [(-one.started_at, one.slots, key) for key, one in resizable.items() if key in self.cluster.preemptable]
         others = [key for _, _, key in sorted(every) if self.pools.pool_of(key) != number]
         near = [key for key in others if self._is_among(number, resizable[key].allocation)]
         return [key for key in near if is_within_reach(self.cluster, resizable[key])]
@@ -135,8 +135,8 @@ class PoolUsers:
         return {other: self._surplus(other) for other in range(len(self.pools.pools)) if other != number}
 
     def _newest_first(self) -> list[Key]:
-        runners, attempts = self.cluster.runners, self.cluster.attempts
-        every = heapq.merge(*(runners.entries(queue) for queue in runners.queues))
+        preemptable, attempts = self.cluster.preemptable, self.cluster.attempts
+        every = heapq.merge(*(preemptable.entries(queue) for queue in preemptable.queues))
         return [key for _, _, key in sorted((-started, attempts[key].slots, key) for started, key in every)]
 
     def _surplus(self, number: int) -> dict[str, float]:

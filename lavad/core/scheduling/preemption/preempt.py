@@ -56,13 +56,13 @@ class Preemptor:
         """True if a change could allow a preemption, a start in cleared resources, or a resumption."""
         if not (self.waiting or cluster.lenders or cluster.claims):
             return False
-        return bool(self.grown or cluster.touched or cluster.table.changed) or self.retry_at <= now
+        return bool(self.grown or cluster.changed_attempts or cluster.table.changed) or self.retry_at <= now
 
-    def gather(self, cluster: Cluster, changed: set[int], touched: set[Key], now: float) -> list[BucketKey]:
+    def gather(self, cluster: Cluster, changed: set[int], changed_attempts: set[Key], now: float) -> list[BucketKey]:
         """Take over changes of the cluster; return the buckets that should try again."""
         if cluster.lenders:
             self.grown |= changed
-        if not self.waiting or not (changed or touched or self.retry_at <= now):
+        if not self.waiting or not (changed or changed_attempts or self.retry_at <= now):
             return []
         again, self.waiting, self.retry_at = list(self.waiting), set(), _NEVER
         return again
@@ -118,7 +118,7 @@ class Preemptor:
         cluster: Cluster,
         cursor: JobCursor,
         now: float,
-        tenants: PoolUsers | None,
+        pool_users: PoolUsers | None,
         keeps_slots: Callable[[JobCursor], bool],
     ) -> PreemptOutcome:
         """Preempt or gather free slots for a job that did not fit; ``takeover`` or ``saving`` is the result.
@@ -136,12 +136,12 @@ class Preemptor:
             words = _Words("suspending", f"suspended for advance reservation {key.reservation},", "")
             self.takeover = _takeover(cursor, clearing, words) if clearing is not None else None
         else:
-            self.takeover = self._takeover_from_others(cluster, cursor, now, tenants)
+            self.takeover = self._takeover_from_others(cluster, cursor, now, pool_users)
             if self.takeover is None and may_save(cluster, key):
                 has_saved = (cursor.job, cursor.index) in cluster.claims
                 if (has_saved or keeps_slots(cursor)) and self._save(cluster, cursor, now):
                     return PreemptOutcome.FOUND
-        planned, self._planned = self._planned, (self.takeover, cluster.runners.version)
+        planned, self._planned = self._planned, (self.takeover, cluster.preemptable.version)
         if self.takeover is None or planned == self._planned:  # no victims, or the same plan was refused before
             self.takeover = None
             self.waiting.add(key)
@@ -149,11 +149,11 @@ class Preemptor:
         return PreemptOutcome.FOUND
 
     def _takeover_from_others(
-        self, cluster: Cluster, cursor: JobCursor, now: float, tenants: PoolUsers | None
+        self, cluster: Cluster, cursor: JobCursor, now: float, pool_users: PoolUsers | None
     ) -> Preempt | None:
         found = self._preempt(cluster, cursor, now)
-        if found is None and tenants is not None:
-            found = _reclaim(cluster, cursor, tenants, now)
+        if found is None and pool_users is not None:
+            found = _reclaim(cluster, cursor, pool_users, now)
         if found is not None and cluster.reserved and _is_set_apart(cluster, cursor, found, now):
             return None
         return found
@@ -179,7 +179,7 @@ class Preemptor:
         return True
 
     def _preempt(self, cluster: Cluster, cursor: JobCursor, now: float) -> Preempt | None:
-        sources = cluster.rights.sources(cursor.key.queue)
+        sources = cluster.preemption_rules.sources(cursor.key.queue)
         if not sources:
             return None
         due = self._may_from(cluster, cursor)
@@ -204,7 +204,7 @@ class Preemptor:
     ) -> VictimSet | None:
         lenders = [key for key in cluster.lenders if _queue_of(cluster, key) in sources]
         lent = sum(cluster.lenders[key].slots for key in lenders)
-        at_most = cluster.table.slots_open + lent + sum(cluster.runners.slots[name] for name in sources)
+        at_most = cluster.table.slots_open + lent + sum(cluster.preemptable.slots[name] for name in sources)
         if cursor.key.request.slots_min > at_most:
             return None
         elastic = to_be_shrunk(cluster, sources, now)
@@ -234,19 +234,19 @@ def _queue_of(cluster: Cluster, key: Key) -> str:
     return cluster.jobs[key.job].shared.queue
 
 
-def _reclaim(cluster: Cluster, cursor: JobCursor, tenants: PoolUsers, now: float) -> Preempt | None:
+def _reclaim(cluster: Cluster, cursor: JobCursor, pool_users: PoolUsers, now: float) -> Preempt | None:
     """Reclaim resources lent by the job's pool, if the job stays within the pool's own and all limits."""
     key = cursor.key
-    if not tenants.is_owed(key):
+    if not pool_users.is_owed(key):
         return None
-    number = tenants.number_of(key)
+    number = pool_users.number_of(key)
     clearing = clear(
         cluster,
         key.request,
         (),
-        tenants.borrowers(number),
-        tenants.leave_enough(number),
-        tenants.elastic(number),
+        pool_users.borrowers(number),
+        pool_users.leave_enough(number),
+        pool_users.elastic(number),
         most_slots(cluster, number),
     )
     if clearing is None or not is_entitled_to(cluster, number, clearing):
@@ -263,8 +263,8 @@ def _is_set_apart(cluster: Cluster, cursor: JobCursor, plan: Preempt, now: float
     given = tuple(share for key in leaving for share in shares_of(cluster, key))
     given += tuple(share for one in plan.shrinks for share in one.gives)
     key = cursor.key
-    withheld = ReservedCapacity(cluster, now)
-    return withheld.refuses(key.request, key.queue, cursor.run_limit_s, plan.start.allocation, given)
+    reserved_capacity = ReservedCapacity(cluster, now)
+    return reserved_capacity.refuses(key.request, key.queue, cursor.run_limit_s, plan.start.allocation, given)
 
 
 class _Words(NamedTuple):
@@ -308,7 +308,7 @@ def candidates(cluster: Cluster, sources: dict[str, PreemptionSource], now: floa
     """Victims in LSF's order: queues by preference, then the shortest run time first."""
     lent = lends(cluster)
     for source in sources.values():
-        for key in cluster.runners.newest_first(source.queue):
+        for key in cluster.preemptable.newest_first(source.queue):
             attempt = cluster.attempts[key]
             if not may_be_preempted(cluster, attempt, now):
                 continue
@@ -323,7 +323,7 @@ def to_be_shrunk(cluster: Cluster, sources: dict[str, PreemptionSource], now: fl
     found = []
     for key, attempt in cluster.resizable.items():
         queue = _queue_of(cluster, key)
-        if queue in sources and key in cluster.runners and may_be_asked(cluster, attempt, now):
+        if queue in sources and key in cluster.preemptable and may_be_asked(cluster, attempt, now):
             found.append((-rank[queue], attempt.started_at, key))
     return [key for _, _, key in sorted(found, reverse=True)]
 

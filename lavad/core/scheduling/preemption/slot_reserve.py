@@ -40,7 +40,7 @@ def save(cluster: Cluster, cursor: JobCursor, now: float) -> ReserveSlots | Star
     key = cursor.key
     queue, job = cluster.policy.by_name[key.queue], (cursor.job, cursor.index)
     saved = cluster.claims.get(job)
-    if saved is None and cluster.rests.get(job, 0.0) > now:
+    if saved is None and cluster.slot_reserve_pauses.get(job, 0.0) > now:
         return None
     waited_s = now - cluster.jobs[cursor.job].submitted_at if key.request.alternatives else 0.0
     choice = _choice(cluster.table, key.request, waited_s)

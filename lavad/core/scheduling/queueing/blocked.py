@@ -35,7 +35,7 @@ class BlockedBuckets:
         self._needs: list[MinimumNeed] = []
         self._ranks: list[First] = []
         self._keys: list[BucketKey | None] = []
-        self._lanes: list[int] = []
+        self._share_queues: list[int] = []
         self._places: dict[BucketKey, int] = {}
         self._spare: list[int] = []
         self.others = 0  # number of those that need more than slots
@@ -49,7 +49,7 @@ class BlockedBuckets:
     def __contains__(self, key: BucketKey) -> bool:
         return key in self._places
 
-    def add(self, key: BucketKey, need: MinimumNeed, rank: Rank, lane: int = 0) -> None:
+    def add(self, key: BucketKey, need: MinimumNeed, rank: Rank, share_queue: int = 0) -> None:
         """Block a bucket whose first job has this rank, in this share queue."""
         place = self._places.get(key)
         if place is None:
@@ -63,14 +63,14 @@ class BlockedBuckets:
             self._least = need.slots_in_all
         self._needs[place] = need
         self._ranks[place] = rank
-        self._lanes[place] = lane
+        self._share_queues[place] = share_queue
         self._columns.note(place)
 
     def _new_place(self) -> int:
         self._needs.append(_NO_NEED)
         self._ranks.append(_NO_RANK)
         self._keys.append(None)
-        self._lanes.append(0)
+        self._share_queues.append(0)
         return len(self._keys) - 1
 
     def discard(self, key: BucketKey) -> None:
@@ -158,7 +158,7 @@ class BlockedBuckets:
             key = self._keys[place]
             return key is not None and key not in vain and gangs.have_room(self._needs[place])
 
-        return {lane: UnblockedBuckets(parts, self.rank, is_hopeful) for lane, parts in by_lane.items()}
+        return {share_queue: UnblockedBuckets(parts, self.rank, is_hopeful) for share_queue, parts in by_lane.items()}
 
     def _few_fitting(self, table: HostTable, rows: set[int]) -> list[int]:
         needs, slots_open = self._needs, table.slots_open
@@ -172,8 +172,11 @@ class BlockedBuckets:
         """One part for each share queue, sorted on first use."""
         found: dict[int, list[int]] = {}
         for place in places:
-            found.setdefault(self._lanes[place], []).append(place)
-        return {lane: [UnblockedPart(_BEFORE_ALL, partial(self._sorted, some))] for lane, some in found.items()}
+            found.setdefault(self._share_queues[place], []).append(place)
+        return {
+            share_queue: [UnblockedPart(_BEFORE_ALL, partial(self._sorted, some))]
+            for share_queue, some in found.items()
+        }
 
     def _sorted(self, places: list[int]) -> list[int]:
         return sorted(places, key=self.rank, reverse=True)

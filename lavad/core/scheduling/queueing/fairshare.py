@@ -22,11 +22,11 @@ NOBODY: First = (2.0**62, 0.0, 0.0)
 class ShareQueue:
     """Due buckets and, during a slice, unblocked ones, of one account and queue priority.
 
-    ``order`` holds due buckets by the rank they had when they became due; it is checked when they are popped. ``woken``
-    holds blocked buckets that freed hosts might fit.
+    ``order`` holds due buckets by the rank they had when they became due; it is checked when they are popped.
+    ``unblocked`` holds blocked buckets that freed hosts might fit.
     """
 
-    __slots__ = ("account", "number", "order", "priority", "tree", "woken")
+    __slots__ = ("account", "number", "order", "priority", "tree", "unblocked")
 
     def __init__(
         self, number: int, tree: Tree | None = None, account: Account | None = None, priority: int = 0
@@ -36,7 +36,7 @@ class ShareQueue:
         self.tree = tree
         self.account = account
         self.order = DueQueue()
-        self.woken = NOBODY_WOKEN
+        self.unblocked = NOBODY_WOKEN
 
     def __lt__(self, other: "ShareQueue") -> bool:
         return self.number < other.number
@@ -44,7 +44,7 @@ class ShareQueue:
     def first(self, blocked: BlockedBuckets) -> First:
         """Rank of the first bucket; one behind all others if the share queue is empty."""
         first: First = self.order.first[:4] if self.order else NOBODY
-        return min(first, blocked.rank(self.woken.first)) if self.woken else first
+        return min(first, blocked.rank(self.unblocked.first)) if self.unblocked else first
 
 
 _Noted = tuple[float, First, int, Account]
@@ -57,15 +57,15 @@ class FairshareSelector:
         self._ranking = ranking
         self._tree = tree
         self._blocked = blocked
-        self._lanes: dict[Account, ShareQueue] = {}
+        self._share_queues: dict[Account, ShareQueue] = {}
         self._heaps: dict[Account, list[_Noted]] = {}
         self._noted: set[Account] = set()  # accounts in a heap
 
-    def enter(self, lane: ShareQueue) -> None:
+    def enter(self, share_queue: ShareQueue) -> None:
         """Add a share queue that has candidates."""
-        account = lane.account
+        account = share_queue.account
         assert account is not None
-        self._lanes[account] = lane
+        self._share_queues[account] = share_queue
         for one in account.chain():
             if one in self._noted:
                 return
@@ -75,8 +75,8 @@ class FairshareSelector:
 
     def _note(self, account: Account) -> _Noted:
         """Order of the account among its siblings: by dynamic priority, then first come, first served."""
-        lane = self._lanes.get(account)
-        first = lane.first(self._blocked) if lane is not None else (0.0, 0.0, float(account.place))
+        share_queue = self._share_queues.get(account)
+        first = share_queue.first(self._blocked) if share_queue is not None else (0.0, 0.0, float(account.place))
         return -self._ranking.priority(self._tree, account), first, account.place, account
 
     def winner(self) -> ShareQueue | None:
@@ -91,14 +91,14 @@ class FairshareSelector:
             if now[:2] > heap[0][:2]:
                 heapq.heapreplace(heap, now)
                 continue
-            lane = self._lanes.get(account)
-            if lane is None:
-                lane = self._winner_of(account)
-            elif not (lane.order or lane.woken):
-                del self._lanes[account]
-                lane = None
-            if lane is not None:
-                return lane
+            share_queue = self._share_queues.get(account)
+            if share_queue is None:
+                share_queue = self._winner_of(account)
+            elif not (share_queue.order or share_queue.unblocked):
+                del self._share_queues[account]
+                share_queue = None
+            if share_queue is not None:
+                return share_queue
             heapq.heappop(heap)
             self._noted.discard(account)
         return None

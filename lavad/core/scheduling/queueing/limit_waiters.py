@@ -37,12 +37,12 @@ class LimitWaiters:
     def __len__(self) -> int:
         return len(self._limits)
 
-    def add(self, counter: Counter, lane: ShareQueue, rank: Rank, key: BucketKey) -> None:
+    def add(self, counter: Counter, share_queue: ShareQueue, rank: Rank, key: BucketKey) -> None:
         """Add a bucket, whose first job has this rank, as waiter for this limit."""
         self._limits[key] = counter
         queue = self._queues.setdefault(counter, _Queue())
         queue.least = min(queue.least, least_of(counter.rule, key.request))
-        queue.back.append((lane, rank, key))
+        queue.back.append((share_queue, rank, key))
 
     def discard(self, key: BucketKey) -> None:
         """Remove a bucket that is due or waits for something else."""
@@ -57,22 +57,22 @@ class LimitWaiters:
         queue = self._queues.get(counter)
         if queue is None:
             return []
-        for lane, rank, key in queue.back:
-            heapq.heappush(queue.heaps.setdefault(lane, []), (rank, key))
+        for share_queue, rank, key in queue.back:
+            heapq.heappush(queue.heaps.setdefault(share_queue, []), (rank, key))
         queue.back.clear()
         return list(queue.heaps)
 
-    def pop(self, counter: Counter, lane: ShareQueue, left: float) -> BucketKey | None:
+    def pop(self, counter: Counter, share_queue: ShareQueue, left: float) -> BucketKey | None:
         """First waiter of the share queue for this limit; None if there is none, or ``left`` is too little."""
         queue = self._queues.get(counter)
         if queue is None or left + _TINY < queue.least:
             return None
-        heap = queue.heaps.get(lane, [])
+        heap = queue.heaps.get(share_queue, [])
         while heap:
             _, key = heapq.heappop(heap)
             if self._limits.get(key) is counter:
                 return key
-        queue.heaps.pop(lane, None)
+        queue.heaps.pop(share_queue, None)
         if not queue.heaps and not queue.back:
             del self._queues[counter]
         return None

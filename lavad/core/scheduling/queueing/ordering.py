@@ -160,6 +160,6 @@ class Ranking:
         oldest = max(heads, key=lambda entry: (self._wait_s(entry), -entry.job), default=None)
         if oldest is None or self._wait_s(oldest) <= PATIENCE_S_MIN:
             return 0
-        work_slot_s = self.cluster.tally.work_by_queue[queue.name, JobState.PEND]
+        work_slot_s = self.cluster.counters.work_by_queue[queue.name, JobState.PEND]
         patience_s = PATIENCE * work_slot_s / max(1, self.cluster.table.slots_usable())
         return oldest.job if self._wait_s(oldest) > patience_s else 0

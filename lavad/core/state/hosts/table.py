@@ -50,7 +50,7 @@ class HostTable:
         self.facts: list[HostFacts] = []
         self.facts_version = 0  # raised when facts of a host change: cached select masks are made again
         self.usable_version = 0  # raised when a host is opened or closed
-        self.untold = 0  # changes without an event
+        self.unlogged_changes = 0  # changes without an event
         self._in_order: list[tuple[list[tuple[int, str]], int]] = []  # (natural name, row), in the order of placement
         self._place: NDArray[np.int64] = np.zeros(0, np.int64)
         self._in_place: NDArray[np.intp] = np.zeros(0, np.intp)  # the row at each place
@@ -290,7 +290,7 @@ class HostTable:
             self.shut.add(row)
         if usable is not bool(self.usable[row]):
             self.usable_version += 1
-            self.untold += 1
+            self.unlogged_changes += 1
         self.usable[row] = usable
         self._set_open(row)
 
@@ -327,7 +327,7 @@ class HostTable:
 
     def set_external(self, row: int, values: Mapping[str, float]) -> None:
         """Set values reported by an elim on that host."""
-        self.untold += 1
+        self.unlogged_changes += 1
         for name, value in values.items():
             store = self.site.report(row, name, value)
             if store is not None:
@@ -378,7 +378,7 @@ class HostTable:
 
     def ease(self, row: int, name: str, amount: int) -> None:
         """Free (negative: take again) thousandths of a booked amount for other jobs."""
-        self.untold += 1
+        self.unlogged_changes += 1
         if name == "mem":
             self.memory_free_mib[row] += amount // PARTS
         else:

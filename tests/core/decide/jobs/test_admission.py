@@ -89,7 +89,7 @@ def test_a_larger_job_needs_leave_to_wait() -> None:
     with pytest.raises(Refused, match="Pending job slots threshold is 10; the submission has 15"):
         enlarge(job, 19)
     enlarge(array, 6)
-    assert story.cluster.tally.waiting_now.slots["user ann"] == 10
+    assert story.cluster.counters.waiting_now.slots["user ann"] == 10
     enlarge(job, 1)
 
 

@@ -212,7 +212,7 @@ def test_a_forgotten_parent_is_remembered_for_who_waits() -> None:
     for name in ("n1", "n2"):
         story.join(a_host(name))
     story.do(c.ResumeJob(story.target(other), ANN))
-    story.agenda.look_at_everything(story.cluster)
+    story.worklist.look_at_everything(story.cluster)
     story.plan()
     ended(story, other)
     assert story.job(waits).may_start

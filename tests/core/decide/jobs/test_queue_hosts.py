@@ -90,7 +90,7 @@ def test_a_master_that_starts_again(story: Story) -> None:
     """The queue's hosts are not stored with the job, so they are those of the files at any time."""
     job = story.submit(a_job())
     story.cluster = reborn(story.cluster)
-    story.agenda = type(story.agenda)()
+    story.worklist = type(story.worklist)()
     for name in ("n1", "n2"):
         story.join(a_host(name, 4))
     story.plan()

@@ -107,7 +107,7 @@ def test_a_job_is_kept_from_the_host_where_it_failed() -> None:
     story.cluster = reborn(story.cluster)
     story.join(a_host("n1", 4))
     story.join(a_host("n2", 1), (story.runs_there("n2", story.key(key.job)),))
-    story.agenda.look_at_everything(story.cluster)
+    story.worklist.look_at_everything(story.cluster)
     story.plan()
     assert not story.array(array).live
     story.finished("n2", story.key(key.job))

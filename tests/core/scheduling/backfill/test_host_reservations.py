@@ -37,10 +37,10 @@ def test_each_slice_finds_one(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(host_reservations, "STEPS_A_SLICE", steps_a_slice)
         story = a_queue_of_waiting()
         short, long = states_of_two(story)
-        slices, plan = 1, slice_pass(story.cluster, story.agenda, 100_000, story.now)
+        slices, plan = 1, slice_pass(story.cluster, story.worklist, 100_000, story.now)
         while not plan.is_complete:
             assert not plan.starts
-            slices, plan = slices + 1, slice_pass(story.cluster, story.agenda, 100_000, story.now)
+            slices, plan = slices + 1, slice_pass(story.cluster, story.worklist, 100_000, story.now)
         assert [start.job for start in plan.starts] == [short]
         assert story.state(long) is JobState.PEND
         assert slices == (DEPTH if steps_a_slice == 1 else 1)

@@ -18,7 +18,7 @@ RULES = Policy(queues=(Queue("normal", 30, backfill_depth=1), Queue("urgent", 50
 def story(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Story:
     """Four slots, three of them held by a job for ten minutes; both ways of a pass must have the same result."""
     if request.param == "long way":
-        monkeypatch.setattr(easy, "turns_of", lambda cluster, agenda: None)
+        monkeypatch.setattr(easy, "turns_of", lambda cluster, worklist: None)
     story = a_cluster(a_host("n1", 4), policy=RULES)
     story.run(a_job(3, run_limit_s=600))
     return story
@@ -51,7 +51,7 @@ def test_more_time_for_what_runs_moves_it_too(story: Story) -> None:
     story.submit(a_job(4, run_limit_s=600))
     job = held_back(story, 900)
     story.do(c.ModifyJob(c.Target(1), a_job(3, run_limit_s=1200), ROOT, "", frozenset({"run_limit_s"})))
-    assert story.agenda.has_work(story.cluster, story.now), "else nobody would begin a pass"
+    assert story.worklist.has_work(story.cluster, story.now), "else nobody would begin a pass"
     story.plan()
     assert story.state(job) is JobState.STAGING
 
@@ -60,7 +60,7 @@ def holders(story: Story) -> list[tuple[int, int]]:
     """Holders of reservations, after a job of highest rank was submitted."""
     story.plan()
     held_back(story, 9000, queue="other")
-    return [(one.job, one.index) for one in story.agenda.book.reservations]
+    return [(one.job, one.index) for one in story.worklist.reservation_table.reservations]
 
 
 def test_whoever_is_put_on_hold_holds_no_reservation(story: Story) -> None:
@@ -116,7 +116,7 @@ def test_whoever_asks_for_no_less_than_was_refused_is_not_asked_for(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of many jobs that would delay the first one only one is tried, if none is smaller or shorter."""
-    monkeypatch.setattr(easy, "turns_of", lambda cluster, agenda: None)
+    monkeypatch.setattr(easy, "turns_of", lambda cluster, worklist: None)
     asked: list[float] = []
     look = PoolProfile.free_until
 
@@ -174,7 +174,7 @@ def test_a_host_that_opens_is_thought_of_anew() -> None:
     story.run(a_job())
     first = story.submit(a_job(5, memory_mib=1, run_limit_s=600))
     story.run(a_job(run_limit_s=600))
-    assert [(one.job, one.start_at) for one in story.agenda.book.reservations] == [(first, float("inf"))]
+    assert [(one.job, one.start_at) for one in story.worklist.reservation_table.reservations] == [(first, float("inf"))]
     long = story.submit(a_job(2, run_limit_s=900))
     story.plan()
     story.do(c.OpenHost("n2", ROOT))
@@ -191,7 +191,7 @@ def test_a_second_reservation_goes_to_whoever_is_second_by_now() -> None:
     story.plan()
     between = story.submit(a_job(4, priority=8))
     story.plan()
-    assert [one.job for one in story.agenda.book.reservations] == [first, between]
+    assert [one.job for one in story.worklist.reservation_table.reservations] == [first, between]
     assert story.state(last) is JobState.PEND
 
 

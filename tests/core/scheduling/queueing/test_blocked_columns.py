@@ -36,7 +36,7 @@ def plainly(
     """The same result by testing each bucket."""
     table = cluster.table
     found: Expected = {}
-    for key, (_, lane) in sorted(known.items(), key=lambda item: item[1][0]):
+    for key, (_, share_queue) in sorted(known.items(), key=lambda item: item[1][0]):
         need = smallest_need(key.request)
         fits = [
             table.slots_free[row] >= need.slots
@@ -46,7 +46,7 @@ def plainly(
         ]
         tasks = sum(min(int(free), need.tasks_per_host) for free in table.slots_free[: len(table)])
         if any(fits) and need.slots_in_all <= table.slots_open and need.tasks <= tasks and key not in vain:
-            found.setdefault(lane, []).append(key)
+            found.setdefault(share_queue, []).append(key)
     return found
 
 
@@ -75,12 +75,12 @@ def test_those_that_fit_come_in_order(bits: int, has_lanes: bool, monkeypatch: p
         rows = set(rng.sample(range(6), rng.choice((1, 2, 6))))
         vain = set(rng.sample(list(known), 20))
         found: Expected = {}
-        for lane, some in buckets.woken_by(cluster.table, rows, vain, has_lanes).items():
+        for share_queue, some in buckets.woken_by(cluster.table, rows, vain, has_lanes).items():
             while some:
                 key_there = buckets.key(some.first)
                 assert key_there is not None
                 assert buckets.key(some.pop()) is key_there
-                found.setdefault(lane, []).append(key_there)
+                found.setdefault(share_queue, []).append(key_there)
         assert found == plainly(known, cluster, rows, vain)
 
 

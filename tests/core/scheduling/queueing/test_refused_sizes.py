@@ -7,15 +7,15 @@ from tests.builders import Story, a_host, a_job
 
 def test_whoever_asks_for_no_less_is_covered() -> None:
     """In slots, memory and GPUs alike; a request for less of any of them is not covered."""
-    hopeless = RefusedSizes()
-    hopeless.add((1, 500, 0))
-    hopeless.add((2, 100, 1))
-    assert (1, 500, 0) in hopeless
-    assert (3, 900, 2) in hopeless
-    assert (2, 100, 0) not in hopeless
-    assert (1, 100, 1) not in hopeless
-    hopeless.clear()
-    assert (3, 900, 2) not in hopeless
+    refused_sizes = RefusedSizes()
+    refused_sizes.add((1, 500, 0))
+    refused_sizes.add((2, 100, 1))
+    assert (1, 500, 0) in refused_sizes
+    assert (3, 900, 2) in refused_sizes
+    assert (2, 100, 0) not in refused_sizes
+    assert (1, 100, 1) not in refused_sizes
+    refused_sizes.clear()
+    assert (3, 900, 2) not in refused_sizes
 
 
 def test_room_that_grows_is_seen_by_whoever_asks_next() -> None:
