@@ -10,6 +10,7 @@ from lavactl.views.hosts import fetch_hosts, gpu_use, gpus_of, is_down, model_na
 from lavactl.views.load import HEADER_WITH_IO, load_columns
 from lavactl.views.thresholds import bounds_of, threshold_lines
 from protos import cluster_pb2
+from protos.gpu_vendors import label as vendor_label
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -148,7 +149,8 @@ def gpu_rows(host: cluster_pb2.HostRecord) -> str:
         use = gpu_use(host, gpu.index)
         lines.append(
             f"{name:<22} {gpu.index:>6} {model_name(gpu):>20} {size(gpu.memory_used_mib):>9} "
-            f"{size(use.memory_reserved_mib):>9} {use.njobs:>6} {use.run:>6} {use.susp:>6} {0:>6} {'Nvidia':>9}\n"
+            f"{size(use.memory_reserved_mib):>9} {use.njobs:>6} {use.run:>6} {use.susp:>6} {0:>6} "
+            f"{vendor_label(gpu.vendor):>9}\n"
         )
         name = ""
     return "".join(lines)

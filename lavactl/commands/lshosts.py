@@ -6,6 +6,7 @@ from lavactl.text.render import clean
 from lavactl.text.units import size
 from lavactl.views import resources
 from lavactl.views.hosts import fetch_hosts, gpus_of, model_name
+from protos.gpu_vendors import label as vendor_label
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def gpu_rows(host: "Host") -> str:
     for gpu in gpus_of(host):
         lines.append(
             f"{name:<11} {gpu.index:>6} {model_name(gpu):>20} {gpu.driver or '-':>12} {'-':>12} "
-            f"{gpu.numa_node:>9} {'Nvidia':>8}\n"
+            f"{gpu.numa_node:>9} {vendor_label(gpu.vendor):>8}\n"
         )
         name = ""
     return "".join(lines)

@@ -3,6 +3,7 @@
 from lavactl.text.render import MISSING, clean
 from lavactl.text.units import size
 from lavactl.views.hosts import gpu_use, gpus_of, model_name
+from protos.gpu_vendors import label as vendor_label
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def static_row(gpu: "cluster_pb2.Gpu", gpus: "list[cluster_pb2.Gpu]") -> str:
     )
     mig = "Y" if gpu.mig else "N"
     return STATIC.format(
-        gpu.index, model_name(gpu), size(gpu.memory_mib), MISSING, gpu.numa_node, "Nvidia", mig, links
+        gpu.index, model_name(gpu), size(gpu.memory_mib), MISSING, gpu.numa_node, vendor_label(gpu.vendor), mig, links
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lavactl.io import Io
 
-# NVML's compute modes, the gpu_mode of lsload -gpuload.
+# Compute modes by their numbers, the gpu_mode of lsload -gpuload.
 GPU_MODES = {"shared": "0.0", "prohibited": "2.0", "exclusive_process": "3.0"}
 DOWN = ("unavail", "unreach")
 

@@ -193,7 +193,7 @@ def facts_of(message: cluster_pb2.HostFacts) -> HostFacts:
 
 def _device(gpu: cluster_pb2.Gpu) -> Device:
     peers = sum(1 << peer for peer in {peer for peer in gpu.nvlink_peers if peer < checks.HOST_GPUS_MAX})
-    return Device(gpu.model, min(gpu.memory_mib, checks.MEMORY_MAX_MIB), gpu.numa_node, peers)
+    return Device(gpu.model, min(gpu.memory_mib, checks.MEMORY_MAX_MIB), gpu.numa_node, peers, gpu.vendor)
 
 
 def load_of(load: cluster_pb2.Load) -> tuple[float, ...]:

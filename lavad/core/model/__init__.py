@@ -319,12 +319,13 @@ Allocation = tuple[HostShare, ...]  # the lead host first
 
 
 class Device(NamedTuple):
-    """One GPU. ``peers`` has a bit for each GPU linked to it by NVLink."""
+    """One GPU. ``peers`` has a bit for each GPU linked to it; ``vendor`` is empty from agents of earlier versions."""
 
     model: str = ""
     memory_mib: int = 0
     numa: int = 0
     peers: int = 0
+    vendor: str = ""
 
 
 @dataclass(frozen=True, slots=True)

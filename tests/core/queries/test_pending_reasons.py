@@ -142,3 +142,15 @@ def test_a_model_of_gpu_that_there_is_not() -> None:
     model = told["The host has no GPU of the model that the job asks for"]
     assert (model.hosts, model.advice) == (("n1",), "")
     assert told["Not enough GPUs on the hosts"].hosts == ("n2", "n3")
+
+
+def test_devices_of_the_requested_vendor() -> None:
+    """A device that names no vendor is NVIDIA's, as all of agents of earlier versions are."""
+    other, unnamed = Device("X300", 32_000, vendor="other"), Device("Tesla V100", 32_000)
+    story = a_cluster(a_host("n1", gpus=1, devices=(other,)), a_host("n2", gpus=1, devices=(unnamed,)))
+    wish = a_job(gpus=1, gpu="num=1:gvendor=nvidia")
+    key = story.run(wish)
+    assert [share.host for share in story.cluster.attempts[key].allocation] == ["n2"]
+    second = story.submit(wish)
+    told = {one.text: one.hosts for one in explain(story.cluster, story.cluster.jobs[second], 0, story.now)}
+    assert told["The host has no GPU of the model that the job asks for"] == ("n1",)

@@ -8,6 +8,7 @@ from lavad.core.model.reasons import Refused
 MEMORY_MAX_MIB = 1 << 30
 PER_SOCKET = -1  # gtile='!': evenly over all sockets
 DEFAULTS = ("-", "")  # arguments that mean the queue's or the cluster's default
+VENDORS = ("nvidia",)  # of gvendor=; the first is that of devices that name none
 _MPS = ("yes", "no", "per_socket", "per_gpu")
 
 
@@ -31,7 +32,8 @@ class GpuRequirement:
     model: str = ""
     model_memory_mib: int = 0  # the model's size, as in gmodel=NAME-80G
     memory_mib: int = 0
-    no_variable: bool = False  # mps=...,nocvd: CUDA_VISIBLE_DEVICES is not set
+    no_variable: bool = False  # mps=...,nocvd: the variable that lists devices is not set
+    vendor: str = ""  # empty: any
 
     @property
     def is_shared(self) -> bool:
@@ -82,9 +84,10 @@ def _with(wanted: GpuRequirement, name: str, value: str, at: int) -> GpuRequirem
         case "gmodel":
             return _model(wanted, value, at)
         case "gvendor":
-            if value != "nvidia":
-                raise Refused(f"-gpu: gvendor={value} is not supported: only nvidia devices are managed here")
-            return wanted
+            if value not in VENDORS:
+                known = " and ".join(VENDORS)
+                raise Refused(f"-gpu: gvendor={value} is not supported: only {known} devices are managed here")
+            return replace(wanted, vendor=value)
         case "mig":
             raise Refused("-gpu: mig is not supported: devices are given to jobs as a whole or by memory (gmem)")
     raise bad(at, f"-gpu takes num, mode, mps, j_exclusive, gmodel, gmem and the like; found {name!r}")
@@ -143,4 +146,5 @@ def text_of(wanted: GpuRequirement) -> str:
         memory = f"-{wanted.model_memory_mib}M" if wanted.model_memory_mib else ""
         parts.append(f"gmodel={wanted.model}{memory}")
     parts += [f"gmem={wanted.memory_mib}M"] if wanted.memory_mib else []
+    parts += [f"gvendor={wanted.vendor}"] if wanted.vendor else []
     return ":".join(parts)

@@ -5,7 +5,7 @@ from functools import lru_cache
 from itertools import combinations
 from math import comb
 
-from lavad.core.language.requirements.gpu import PER_SOCKET, GpuRequirement
+from lavad.core.language.requirements.gpu import PER_SOCKET, VENDORS, GpuRequirement
 from lavad.core.model import Device, HostFacts
 from lavad.core.scheduling.capacity.free_resources import HostFree
 from lavad.core.state.hosts.shared_gpus import SharedGpus
@@ -45,35 +45,37 @@ def usable(facts: HostFacts, free: HostFree, wanted: GpuRequirement) -> int:
 
 
 def can_prepare(facts: HostFacts, wanted: GpuRequirement) -> bool:
-    """True if the host's agent can set the compute mode and MPS that the job needs."""
+    """True if the host's agent can set the compute mode, and start the daemon for shared use, that the job needs."""
     is_mode_set = wanted.mode == "shared" or facts.can_set_gpu_mode
     return is_mode_set and (wanted.mps == "no" or facts.has_mps)
 
 
 def has_model(facts: HostFacts, wanted: GpuRequirement) -> bool:
-    """True if the host has a device of the requested model and memory size."""
-    plain = GpuRequirement(model=wanted.model, model_memory_mib=wanted.model_memory_mib)
+    """True if the host has a device of the requested vendor, model and memory size."""
+    plain = GpuRequirement(model=wanted.model, model_memory_mib=wanted.model_memory_mib, vendor=wanted.vendor)
     return bool(_suitable(facts.devices, facts.gpus, plain))
 
 
 @lru_cache(maxsize=4096)
 def _suitable(devices: tuple[Device, ...], count: int, wanted: GpuRequirement) -> int:
-    """Mask of the devices of the requested model and size."""
+    """Mask of the devices of the requested vendor, model and size."""
     if not devices:
         is_any = not wanted.model and not wanted.is_shared and not wanted.memory_mib and not wanted.model_memory_mib
-        return (1 << count) - 1 if is_any else 0
+        return (1 << count) - 1 if is_any and _is_of(Device(), wanted) else 0
     mask = 0
     for number, device in enumerate(devices):
         size = max(wanted.memory_mib, round(wanted.model_memory_mib * 0.95))  # 80G devices report slightly less
-        if _has_model(device.model, wanted.model) and device.memory_mib >= size:
+        if _is_of(device, wanted) and device.memory_mib >= size:
             mask |= 1 << number
     return mask
 
 
-def _has_model(model: str, wanted: str) -> bool:
-    """True if the names match: ``A100`` and ``NVIDIAA100`` both mean "NVIDIA A100-SXM4-80GB"."""
-    plain, asked = _letters(model), _letters(wanted)
-    return plain.startswith(asked) or plain.removeprefix("nvidia").startswith(asked)
+def _is_of(device: Device, wanted: GpuRequirement) -> bool:
+    """True if vendor and model match: ``A100`` and ``NVIDIAA100`` both mean "NVIDIA A100-SXM4-80GB"."""
+    plain, asked, vendor = _letters(device.model), _letters(wanted.model), device.vendor or VENDORS[0]
+    if wanted.vendor not in ("", vendor):
+        return False
+    return plain.startswith(asked) or plain.removeprefix(vendor).startswith(asked)
 
 
 def _letters(text: str) -> str:

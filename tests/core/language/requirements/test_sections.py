@@ -81,7 +81,7 @@ def test_gpu_options() -> None:
     wanted = gpu.parse("num=2/task:mode=exclusive_process:gmodel=A100-80G:gmem=20G:nvlink=yes:gtile=!:aff=no")
     assert (wanted.num, wanted.per_task, wanted.model, wanted.model_memory_mib) == (2, True, "A100", 81920)
     assert gpu.parse(gpu.text_of(wanted)) == wanted
-    wanted = gpu.parse("mps=yes,nocvd:block=yes:j_exclusive=no")
+    wanted = gpu.parse("mps=yes,nocvd:block=yes:j_exclusive=no:gvendor=nvidia")
     assert (wanted.mps, wanted.no_variable, wanted.block, wanted.j_exclusive) == ("yes", True, True, False)
     assert gpu.parse(gpu.text_of(wanted)) == wanted
     for text in ("mig=2", "gvendor=amd", "mps=per_gpu", "mps=yes,shared", "mps=often", "num=0", "mode=turbo"):
