@@ -20,13 +20,14 @@ from agents.attempts.kept_outputs import remove_old
 from agents.attempts.order_executor import Keeper
 from agents.attempts.resizes import name_of
 from agents.attempts.usage_exchange import Counting
+from agents.gpus.vendor import Modes
+from agents.gpus.vendors import vendor
 from agents.job_setup.gpu_setup import Devices
 from agents.job_setup.host_context import HostContext
 from agents.job_setup.preparation import Preparation
 from agents.job_setup.users import Users
 from agents.launcher_process import LauncherProcess, Spool
 from agents.master.report_messages import finished_message, report_for
-from agents.sensors.compute_mode import Modes, NvmlModes
 from agents.shepherd import messages
 from agents.shepherd.confinement import hierarchy
 from agents.shepherd.confinement.hierarchy import Base
@@ -82,7 +83,7 @@ class Local:
         self.ledger, self._boot_before = self._journal.load()
         self.users = Users()
         self.preparation = Preparation(context, state)
-        self.devices = Devices(context.host, state, modes or NvmlModes())
+        self.devices = Devices(context.host, state, modes or vendor().modes(), context.gpu_vendor)
         self._lease = Lease(str(spool.shepherds))
         self._lease.begin()
         self.keeper = Keeper(

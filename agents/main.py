@@ -16,10 +16,13 @@ from pathlib import Path
 
 from agents.assembly import Local, StateInUse
 from agents.job_setup.host_context import HostContext
-from agents.shepherd import mps
 from agents.shutdown import shut_down
 from protos.logs import start_logging
 from protos.pidfile import PidFileInUse, pid_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agents.gpus.vendor import Vendor
 
 LOG = logging.getLogger("lava.agent")
 
@@ -104,8 +107,9 @@ def main(argv: list[str] | None = None) -> int:
 def run_agent(options: argparse.Namespace) -> int:
     """Assemble the agent and serve."""
     from agents import sensors
-    from agents.sensors import compute_mode
+    from agents.gpus.vendors import vendor
 
+    gpus = vendor(options.simulate_gpus)
     slots = 0 if options.login else options.slots
     facts = sensors.facts(options.name, slots, options.simulate_gpus)
     context = HostContext(
@@ -115,12 +119,13 @@ def run_agent(options: argparse.Namespace) -> int:
         env_dir=os.environ.get("LAVA_ENVDIR", ""),
         has_gpus=bool(facts.gpus),
         gpu_uuids=tuple(gpu.uuid for gpu in facts.gpus),
-        gpu_devices=_gpu_devices(options) if facts.gpus else (),
-        mps=shutil.which(os.environ.get("LAVA_MPS_CONTROL", mps.PROGRAM)) or "" if facts.gpus else "",
+        gpu_devices=_gpu_devices(gpus) if facts.gpus else (),
+        gpu_vendor=gpus.words,
+        gpu_daemon=_gpu_daemon(gpus) if facts.gpus else "",
         oversubscribed=facts.slots * hosts_of_machine() > (os.cpu_count() or 1),
     )
-    modes = compute_mode.modes(options.simulate_gpus)
-    facts.can_set_gpu_mode, facts.has_mps = bool(facts.gpus) and modes.can_set(), bool(context.mps)
+    modes = gpus.modes()
+    facts.can_set_gpu_mode, facts.has_mps = bool(facts.gpus) and modes.can_set(), bool(context.gpu_daemon)
     local = Local(context, options.state.absolute(), facts.slots, not options.no_cgroups, modes)
     facts.cgroups, facts.keeps_leases = local.base.version > 0, True
     # From here on there may be threads of gRPC, started by this import.
@@ -130,11 +135,16 @@ def run_agent(options: argparse.Namespace) -> int:
         return asyncio.run(serve(options, facts, local))
 
 
-def _gpu_devices(options: argparse.Namespace) -> tuple[str, ...]:
-    from agents.sensors.device_numbers import device_numbers
+def _gpu_devices(gpus: "Vendor") -> tuple[str, ...]:
+    from agents.gpus.device_files import device_numbers
 
-    paths = os.environ.get("LAVA_GPU_DEVICES", "").split()
-    return device_numbers(paths) if paths or not options.simulate_gpus else ()
+    return device_numbers(gpus, os.environ.get("LAVA_GPU_DEVICES", "").split())
+
+
+def _gpu_daemon(gpus: "Vendor") -> str:
+    """Return the path of the vendor's daemon by which a job's processes share devices; empty if it is not here."""
+    daemon = gpus.words.daemon
+    return shutil.which(os.environ.get(daemon.control, daemon.program)) or "" if daemon else ""
 
 
 def hosts_of_machine() -> int:

@@ -8,6 +8,7 @@ import asyncio
 from pathlib import Path
 
 from agents.assembly import Local
+from agents.gpus.vendors import vendor
 from agents.job_setup.host_context import HostContext
 from agents.shepherd import messages
 from agents.shepherd.confinement import hierarchy
@@ -25,7 +26,7 @@ def shut_down(state: Path) -> None:
     """
     if not (state / "shepherds").is_dir():
         return
-    context = HostContext("", "", "", "", has_gpus=False, oversubscribed=False)
+    context = HostContext("", "", "", "", has_gpus=False, oversubscribed=False, gpu_vendor=vendor().words)
     local = Local(context, state.absolute(), slots=0)
     asyncio.run(_end_all(local))
     hierarchy.remove(local.base)

@@ -10,13 +10,16 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from agents.job_setup.host_context import HostContext
-from agents.job_setup.task_devices import VISIBLE, first_role, variables_of_all, variables_of_role
-from protos import names
+from agents.job_setup.task_devices import first_role, variables_of_all, variables_of_role
+from protos import gpu_vendors, names
 from protos.agents_pb2 import JobSpecBlob, Stage
 from protos.common_pb2 import HostShare
 
 # Variables of the submitting environment, possibly another job's, that a job must not inherit.
-PREFIXES_DROPPED = (b"LSB_", b"LS_JOBPID=", b"LAVA_JOB_KEY=", b"LAVA_TASK", b"PMI_", b"CUDA_VISIBLE_DEVICES=")
+PREFIXES_DROPPED = (
+    *(b"LSB_", b"LS_JOBPID=", b"LAVA_JOB_KEY=", b"LAVA_TASK", b"PMI_"),
+    *(f"{name}=".encode() for name in gpu_vendors.VISIBLE),
+)
 USERS_OWN = b"LSB_DEFAULT"  # the queue, project and group that the user has chosen as defaults
 # LSF leaves this out if it would be too long; programs then read the host file.
 LSB_HOSTS_MAX = 4096
@@ -225,9 +228,8 @@ def _about_host(host: HostContext) -> dict[str, str]:
 def _about_devices(stage: Stage, host: HostContext) -> dict[str, str]:
     """Return the device variables of the job's command: of its task where it is one, elsewhere of the whole job."""
     found = variables_of_all(stage, host)
-    if VISIBLE in found:
-        # NVML counts devices in the order of the PCI bus; CUDA's default puts the fastest first.
-        found["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+    if host.gpu_vendor.visible in found:
+        found.update(host.gpu_vendor.set_beside)
     lead = stage.allocation[0]
     if lead.host == host.host:
         found.update(variables_of_role(first_role(lead), stage, host))

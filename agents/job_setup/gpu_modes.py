@@ -2,7 +2,7 @@
 
 Invariants: a device's original mode is on disk before it is changed, and stays there until it is restored, so the next
 agent can restore it; if jobs follow one another on a device before that, the mode from before the first of them is
-restored. All methods may block: NVML and the disk.
+restored. All methods may block: the driver and the disk.
 """
 
 import json
@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from agents.gpus.vendor import ModeError, Modes
 from agents.job_setup.environment import write_whole
-from agents.sensors.compute_mode import ModeError, Modes
 from agents.shepherd.messages import Key
 
 LOG = logging.getLogger("lava.gpu")

@@ -9,16 +9,17 @@ import contextlib
 import logging
 import os
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from agents.attempts.ledger_entry import Entry
+from agents.gpus.vendor import ModeError, Modes
 from agents.job_setup.gpu_modes import GpuModes
 from agents.job_setup.users import Owner
-from agents.sensors.compute_mode import ModeError, Modes
+from agents.shepherd.gpu_daemon import directory_of
 from agents.shepherd.messages import Key
-from agents.shepherd.mps import LOG_DIRECTORY, PIPE_DIRECTORY, directory_of
+from protos.gpu_vendors import GpuVendor
 
 LOG = logging.getLogger("lava.gpu")
 
@@ -30,10 +31,11 @@ class NotReady(Exception):
 class Devices:
     """GPU set-up of this host's attempts. ``state`` is the agent's own directory."""
 
-    def __init__(self, host: str, state: Path, modes: Modes) -> None:
+    def __init__(self, host: str, state: Path, modes: Modes, vendor: GpuVendor) -> None:
         self._host = host
         self._modes = GpuModes(state / "gpu-modes", modes)
-        self.mps_directory = state / "mps"
+        self._daemon = vendor.daemon
+        self._base = state / vendor.daemon.folder if vendor.daemon else None
         self._thread = ThreadPoolExecutor(1, "devices")
 
     def concern(self, entry: Entry) -> bool:
@@ -51,16 +53,17 @@ class Devices:
         wanted = entry.stage.gpu
         if wanted.mode:
             self._modes.set(entry.key, self._gpus(entry), wanted.mode)
-        if wanted.mps:
-            self._make_directories(Path(directory_of(str(self.mps_directory), entry.key)), owner)
+        if wanted.mps and self._daemon and self._base:
+            self._base.mkdir(mode=0o711, exist_ok=True)
+            own = Path(directory_of(str(self._base), entry.key))
+            self._make_directories(own, [name for _, name in self._daemon.directories], owner)
 
     def _gpus(self, entry: Entry) -> list[int]:
         return [gpu for share in entry.stage.allocation if share.host == self._host for gpu in share.gpus]
 
-    def _make_directories(self, own: Path, owner: Owner) -> None:
-        self.mps_directory.mkdir(mode=0o711, exist_ok=True)
+    def _make_directories(self, own: Path, names: Sequence[str], owner: Owner) -> None:
         shutil.rmtree(own, ignore_errors=True)
-        for path in (own, own / PIPE_DIRECTORY, own / LOG_DIRECTORY):
+        for path in (own, *(own / name for name in names)):
             path.mkdir(mode=0o700)
             if os.geteuid() == 0:
                 os.chown(path, owner.uid, owner.gid)
@@ -71,7 +74,8 @@ class Devices:
             self._thread.submit(self._put_back, entry.key)
 
     def _put_back(self, key: Key) -> None:
-        shutil.rmtree(directory_of(str(self.mps_directory), key), ignore_errors=True)
+        if self._base:
+            shutil.rmtree(directory_of(str(self._base), key), ignore_errors=True)
         try:
             self._modes.put_back(key)
         except OSError as error:
@@ -80,12 +84,16 @@ class Devices:
     def adopt(self, held: Collection[Key]) -> None:
         """Reverse the set-up of attempts no longer held, after a restart. Blocks."""
         self._modes.adopt(held)
-        wanted = {directory_of(str(self.mps_directory), key) for key in held}
-        with contextlib.suppress(FileNotFoundError):
-            for path in self.mps_directory.iterdir():
-                if str(path) not in wanted:
-                    shutil.rmtree(path, ignore_errors=True)
+        if self._base:
+            _remove_others(self._base, {directory_of(str(self._base), key) for key in held})
 
     async def close(self) -> None:
         """Finish pending work."""
         await asyncio.get_running_loop().run_in_executor(None, self._thread.shutdown)
+
+
+def _remove_others(base: Path, wanted: Collection[str]) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        for path in base.iterdir():
+            if str(path) not in wanted:
+                shutil.rmtree(path, ignore_errors=True)

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from protos.gpu_vendors import NVIDIA, GpuVendor
+
 
 @dataclass(frozen=True, slots=True)
 class HostContext:
@@ -14,5 +16,6 @@ class HostContext:
     has_gpus: bool
     gpu_uuids: tuple[str, ...] = field(default=(), kw_only=True)
     gpu_devices: tuple[str, ...] = field(default=(), kw_only=True)  # MAJOR:MINOR of each; empty if unknown
-    mps: str = field(default="", kw_only=True)  # the program of the MPS control daemon; empty if there is none
+    gpu_vendor: GpuVendor = field(default=NVIDIA, kw_only=True)
+    gpu_daemon: str = field(default="", kw_only=True)  # the program of the vendor's daemon; empty if there is none
     oversubscribed: bool  # more slots than CPUs: MPI ranks must not spin

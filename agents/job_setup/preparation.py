@@ -19,7 +19,7 @@ from agents.job_setup.host_context import HostContext
 from agents.job_setup.task_devices import Task, gpus_of, variables_of_task, visible
 from agents.job_setup.users import Owner
 from agents.shepherd.ending.report import Heading
-from agents.shepherd.messages import Companion, JobSetup, Program
+from agents.shepherd.messages import Companion, GpuDaemon, JobSetup, Program
 from agents.shepherd_pool.pool import Setup
 from protos import names
 from protos.agents_pb2 import JobSpecBlob, Stage
@@ -91,7 +91,7 @@ class Preparation:
         self._lists = state / "hostfiles"
         self._files = HostFiles(self._lists, self._used)
         self._scripts = state / "scripts"
-        self._mps_directory = state / "mps"
+        self._state = state
         self._numbers = itertools.count(1)
         self._written: dict[int, set[Path]] = {}
         self._unused: OrderedDict[int, None] = OrderedDict()
@@ -199,7 +199,7 @@ class Preparation:
             cpus=_bound_to(stage.allocation, self.host.host),
             nodes=_memory_nodes(stage.allocation, self.host.host),
             memory_policy=_memory_policy(stage.allocation, self.host.host),
-            mps=self._mps(stage),
+            gpu_daemon=self._gpu_daemon(stage),
             processes_max=self.bounds.processes_max,
             denied_devices=self._devices(stage, own=False),
             own_devices=self._devices(stage, own=True),
@@ -209,11 +209,19 @@ class Preparation:
             is_wide=lead and (len(stage.allocation) > 1 or spec.resizable),
         )
 
-    def _mps(self, stage: Stage) -> tuple[str, ...]:
-        gpus = gpus_of(stage, self.host.host)
-        if not stage.gpu.mps or not gpus:
-            return ()
-        return (self.host.mps, str(self._mps_directory), visible(gpus, stage, self.host))
+    def _gpu_daemon(self, stage: Stage) -> GpuDaemon | None:
+        gpus, vendor = gpus_of(stage, self.host.host), self.host.gpu_vendor
+        if not stage.gpu.mps or not gpus or vendor.daemon is None:
+            return None
+        return GpuDaemon(
+            self.host.gpu_daemon,
+            str(self._state / vendor.daemon.folder),
+            visible(gpus, stage, self.host),
+            vendor.daemon.label,
+            vendor.visible,
+            vendor.daemon.arguments,
+            vendor.daemon.directories,
+        )
 
     def _devices(self, stage: Stage, own: bool) -> tuple[str, ...]:
         gpus = gpus_of(stage, self.host.host)

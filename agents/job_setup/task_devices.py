@@ -15,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agents.job_setup.host_context import HostContext
 
-VISIBLE = "CUDA_VISIBLE_DEVICES"
-
 
 class Task(NamedTuple):
     """One task of the host: its role, its number among ``tasks`` of that role there."""
@@ -42,7 +40,7 @@ def has_roles(share: HostShare) -> bool:
 
 
 def visible(gpus: Iterable[int], stage: Stage, host: "HostContext") -> str:
-    """Return the value of CUDA_VISIBLE_DEVICES; UUIDs for clients of an MPS daemon, which renumbers its devices."""
+    """Return the value of the variable for devices; UUIDs for clients of a daemon, which renumbers them."""
     if stage.gpu.mps:
         return ",".join([host.gpu_uuids[gpu] for gpu in gpus if gpu < len(host.gpu_uuids)])
     return ",".join(map(str, gpus))
@@ -78,7 +76,7 @@ def variables_of_all(stage: Stage, host: "HostContext") -> dict[str, str]:
     share = share_of(stage, host.host)
     found = {_name(one.name): _joined(one.devices) for one in share.resources if one.devices}
     if host.has_gpus and not stage.gpu.no_variable:
-        found[VISIBLE] = visible(share.gpus, stage, host)
+        found[host.gpu_vendor.visible] = visible(share.gpus, stage, host)
     return found
 
 
@@ -88,7 +86,7 @@ def variables_of_role(role: int, stage: Stage, host: "HostContext") -> dict[str,
     parted = [one for one in share.resources if one.device_roles]
     found = {_name(one.name): _joined(_for(role, one.devices, one.device_roles)) for one in parted}
     if share.gpu_roles and not stage.gpu.no_variable:
-        found[VISIBLE] = visible(_for(role, share.gpus, share.gpu_roles), stage, host)
+        found[host.gpu_vendor.visible] = visible(_for(role, share.gpus, share.gpu_roles), stage, host)
     return found
 
 
@@ -97,7 +95,7 @@ def variables_of_task(task: Task, stage: Stage, host: "HostContext") -> dict[str
     found, share = variables_of_role(task.role, stage, host), share_of(stage, host.host)
     mine = _gpus_of_task(task, share, stage)
     if len(mine) < len(share.gpus) and not stage.gpu.no_variable:
-        found[VISIBLE] = visible(mine, stage, host)
+        found[host.gpu_vendor.visible] = visible(mine, stage, host)
     return found
 
 

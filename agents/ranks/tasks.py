@@ -26,6 +26,7 @@ from agents.ranks.interfaces import (
     TaskRequest,
 )
 from agents.ranks.pipes import ReadEnd, WriteEnd, input_pipe, output_pipe, socket_pair
+from protos import gpu_vendors
 from protos.agents_pb2 import TaskInput, TaskOutput, TaskStart
 
 LOG = logging.getLogger("lava.ranks")
@@ -43,7 +44,7 @@ Send = Callable[[TaskOutput], Awaitable[None]]
 # Variables that the agent of each host sets itself: a caller on another host would send wrong values.
 _OF_THE_HOST = (
     *(b"LSB_", b"LSF_", b"LS_", b"LAVA_"),
-    *(b"CUDA_VISIBLE_DEVICES=", b"CUDA_MPS_PIPE_DIRECTORY=", b"CUDA_MPS_LOG_DIRECTORY="),
+    *(f"{name}=".encode() for name in gpu_vendors.VARIABLES),
     *(b"GPU_DEVICE_ORDINAL=", b"HOSTNAME=", b"TMPDIR="),
 )
 _OF_THE_TASK = (b"LSF_PM_",)

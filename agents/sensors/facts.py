@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from agents.sensors import gpu
+from agents.gpus.vendors import vendor
 from protos.cluster_pb2 import Gpu, HostFacts
 
 MIB = 1 << 20
@@ -105,7 +105,7 @@ def model_name(cpu_info: str) -> str:
 
 
 def _gpus(simulate: int) -> list[Gpu]:
-    devices = gpu.devices(simulate)
+    devices = vendor(simulate).devices()
     try:
         return devices.read()
     finally:

@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from agents.sensors import cpu_memory, gpu
+from agents.gpus.vendors import vendor
+from agents.sensors import cpu_memory
 from agents.sensors.elim import Elims
 from protos.cluster_pb2 import Gpu, Load
 
@@ -75,10 +76,10 @@ class Sampler:
         self._elims = elims
         self._counters = cpu_memory.Counters()
         self._queue = RunQueue(first=os.getloadavg()[0])
-        self._gpus = gpu.devices(simulate_gpus)
+        self._gpus = vendor(simulate_gpus).devices()
 
     def sample(self) -> Load:
-        """Return the load now. Takes a few milliseconds, longer if NVML is slow."""
+        """Return the load now. Takes a few milliseconds, longer if a driver is slow."""
         rates = self._counters.rates()
         one_minute, _, fifteen_minutes = os.getloadavg()
         return Load(

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from resource import struct_rusage
 
-from agents.shepherd import controls, messages, mps
+from agents.shepherd import controls, gpu_daemon, messages
 from agents.shepherd.clock import KILL, LIMIT_REACHED, NEVER, NO_LIMITS, TERMINATE, RunClock, Termination
 from agents.shepherd.confinement.groups import confine
 from agents.shepherd.confinement.leftovers import Leftovers
@@ -94,23 +94,23 @@ class Work:
     def stage(self, launch: bool) -> None:
         """Set the attempt up, once; then launch, or report STAGED."""
         self.launched = launch
-        if self.setup.mps:
-            self._attempt(self._start_mps)
+        if self.setup.gpu_daemon:
+            self._attempt(self._start_gpu_daemon)
         else:
             self._staged()
 
-    def _start_mps(self) -> None:
-        self._helper = self._spawner.mps_daemon()
-        self._helper_until = time.monotonic() + mps.START_S
+    def _start_gpu_daemon(self) -> None:
+        self._helper = self._spawner.gpu_daemon()
+        self._helper_until = time.monotonic() + gpu_daemon.START_S
 
-    def _mps_started(self, status: int) -> None:
+    def _gpu_daemon_started(self, status: int) -> None:
         if self._termination.next_at != NEVER:
             self._end(KILLED)
         elif status == 0:
             self._staged()
         else:
             self._leftovers.kill()
-            self._refuse(f"the MPS control daemon {self.setup.mps[0]} did not start: wait status {status}")
+            self._refuse(gpu_daemon.failure(self.setup, status))
 
     def _staged(self) -> None:
         self.phase = HELD
@@ -237,7 +237,7 @@ class Work:
     @property
     def busy(self) -> bool:
         """True if processes are, or may be, alive."""
-        return self.phase != HELD or bool(self._tasks or self.setup.mps)
+        return self.phase != HELD or bool(self._tasks or self.setup.gpu_daemon)
 
     def reaped(self, pid: int, status: int, usage: struct_rusage) -> None:
         """Handle the end of a child of the shepherd."""
@@ -401,7 +401,7 @@ class Work:
     def _helper_ended(self, status: int) -> None:
         self._helper, self._helper_until = 0, NEVER
         if self.phase == STAGING:
-            self._mps_started(status)
+            self._gpu_daemon_started(status)
         elif self.phase == PRE:
             self._after_pre_exec(status)
         elif self.phase == POST:

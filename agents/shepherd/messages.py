@@ -92,6 +92,21 @@ class Companion(NamedTuple):
     environment: dict[bytes, bytes]
 
 
+class GpuDaemon(NamedTuple):
+    """Daemon by which the job's processes share its GPUs. ``base``: the directory for its attempts' directories.
+
+    A shepherd of an earlier version takes the first three fields, of NVIDIA's MPS; others begin with it only.
+    """
+
+    program: str
+    base: str
+    devices: str
+    label: str
+    visible: str  # the variable for ``devices``
+    arguments: tuple[str, ...]
+    directories: tuple[tuple[str, str], ...]  # the variable of each, and its name
+
+
 class JobSetup(NamedTuple):
     """Everything a shepherd needs to know of a job on this host.
 
@@ -128,8 +143,7 @@ class JobSetup(NamedTuple):
     cpus: tuple[int, ...] = ()  # CPU binding of every process of the job; empty for none
     nodes: tuple[int, ...] = ()  # memory nodes, if the job requests a memory binding
     memory_policy: str = ""  # localonly, localprefer
-    # The MPS control program, the directory for its attempts' directories, the devices; empty: no MPS
-    mps: tuple[str, ...] = ()
+    gpu_daemon: GpuDaemon | None = None
     controls: tuple[tuple[str, int, str], ...] = ()  # of the queue: kind, signal (0: none), command
     lease_s: float = 0.0  # the attempt is ended if the host has not heard from the master for this long; 0 for never
     is_wide: bool = False  # the job has, or may get, other hosts
@@ -142,7 +156,9 @@ class JobSetup(NamedTuple):
         """Pack for a HOLD message."""
         companions = tuple((one.task, tuple(one.program), one.environment) for one in self.companions)
         program = None if self.program is None else tuple(self.program)
-        return marshal.dumps(tuple(self._replace(program=program, companions=companions)), FORMAT)  # type: ignore[arg-type]
+        daemon = tuple(self.gpu_daemon or ())
+        fields = self._replace(program=program, companions=companions, gpu_daemon=daemon)  # type: ignore[arg-type]
+        return marshal.dumps(tuple(fields), FORMAT)
 
 
 def unpack_setup(data: bytes) -> JobSetup:
@@ -150,7 +166,8 @@ def unpack_setup(data: bytes) -> JobSetup:
     setup = JobSetup._make(marshal.loads(data))
     companions = tuple(Companion(task, Program._make(program), env) for task, program, env in setup.companions)
     program = None if setup.program is None else Program._make(setup.program)
-    return setup._replace(program=program, companions=companions)
+    daemon = GpuDaemon._make(setup.gpu_daemon) if setup.gpu_daemon else None
+    return setup._replace(program=program, companions=companions, gpu_daemon=daemon)
 
 
 class Status(NamedTuple):

@@ -6,6 +6,7 @@ from lavactl.errors import CommandError
 from lavactl.options import printable
 from lavactl.text import units
 from lavactl.wire import messages
+from protos import gpu_vendors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ USERS_PREFIX = b"LSB_DEFAULT"  # the user's own defaults for queue, project and 
 JOB_NAMES = frozenset((b"LSFUSER", b"LS_JOBPID", b"LS_SUBCWD", b"LS_EXECCWD", b"LS_EXEC_T", b"TERM", b"TERMCAP"))
 # Set for the processes of one job or rank; outside a job they are the user's own.
 INNER_PREFIXES = (b"PMI_", b"PMIX_", b"OMPI_", b"LAVA_JOB_")
-INNER_NAMES = frozenset((b"CUDA_VISIBLE_DEVICES", b"CUDA_MPS_PIPE_DIRECTORY", b"CUDA_MPS_LOG_DIRECTORY"))
+INNER_NAMES = frozenset(name.encode() for name in gpu_vendors.VARIABLES)
 
 
 def bad(option: str, text: str, expected: str) -> CommandError:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from agents.gpus.simulated import SimulatedModes
+from agents.gpus.vendor import ModeError
 from agents.job_setup.gpu_modes import GpuModes
-from agents.sensors.compute_mode import ModeError, SimulatedModes
 from tests.fakes.nvml import FakeNvml
 
 A, B = (1, 0, 1), (2, 0, 1)
@@ -77,7 +78,7 @@ def test_only_who_asked_for_a_mode_is_refused(tmp_path: Path) -> None:
 
 
 ASK = """
-from agents.sensors.compute_mode import NvmlModes
+from agents.gpus.nvidia import NvmlModes
 modes = NvmlModes()
 print(modes.can_set(), modes.read(modes.uuid(1)))
 """

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from agents.sensors.device_numbers import device_numbers
+from agents.gpus.device_files import device_numbers
+from agents.gpus.vendors import vendor
 from agents.shepherd.confinement.device_filter import FilterV2
 from protos.common_pb2 import HostShare
 from tests.agents.conftest import place, somebody
@@ -35,7 +36,7 @@ def test_a_job_opens_its_own_gpus_only(place: Place) -> None:
 
     async def story() -> None:
         host = Host(place, slots=1, has_gpus=True)
-        host._context = dataclasses.replace(host._context, gpu_devices=device_numbers(GPUS))
+        host._context = dataclasses.replace(host._context, gpu_devices=device_numbers(vendor(), GPUS))
         async with host:
             if not host.base.version or (host.base.version == 1 and "devices" not in dict(host.base.paths)):
                 pytest.skip("no control groups for devices on this machine")
@@ -69,7 +70,7 @@ def _opened_in(group: Path) -> list[str]:
 
 def test_version_2_asks_a_program(group: Path) -> None:
     """The kernel's verifier takes it; the next one takes its place, also one of another shepherd."""
-    urandom, zero = device_numbers(GPUS)
+    urandom, zero = device_numbers(vendor(), GPUS)
     devices = FilterV2(str(group))
     try:
         devices.deny([urandom], [zero])
@@ -84,5 +85,5 @@ def test_version_2_asks_a_program(group: Path) -> None:
 
 def test_files_that_are_no_devices(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """No access is restricted then, and the log gives the reason."""
-    assert device_numbers([str(tmp_path)]) == ()
+    assert device_numbers(vendor(), [str(tmp_path)]) == ()
     assert "is no character device" in caplog.text

@@ -9,14 +9,16 @@ from typing import Any
 
 import pytest
 
-from agents.sensors import gpu
+from agents.gpus import nvml as driver
+from agents.gpus.simulated import SimulatedDevices
+from agents.gpus.vendor import OK
 from tests.fakes.nvml import FakeNvml
 
 # Reads the devices whenever a line arrives; the line is the time on the clock that decides about restarting NVML.
 WATCHER = """
 import json, sys
 from agents.sensors.__main__ import _plain
-from agents.sensors.gpu import NvmlDevices
+from agents.gpus.nvml import NvmlDevices
 now = 0.0
 devices = NvmlDevices(clock=lambda: now)
 for line in sys.stdin:
@@ -105,6 +107,7 @@ def test_every_field_comes_from_the_library(nvml: FakeNvml, read: Read) -> None:
         "mode": "exclusive_process",
         "mig": True,
         "allocated_jobs": 0,
+        "vendor": "nvidia",
     }
     assert (idle["index"], idle["mode"], idle["pids"], idle["nvlink_peers"]) == (0, "shared", [], [])
 
@@ -133,7 +136,7 @@ def test_a_device_that_was_reset_is_found_again(nvml: FakeNvml, read: Read) -> N
     nvml.describe("devices 1", "gpu 0 error 15")
     assert read(0)[0]["status"] == "GPU is lost"
     nvml.describe("devices 1")
-    assert read(gpu.RETRY_S + 1)[0]["status"] == "ok"
+    assert read(driver.RETRY_S + 1)[0]["status"] == "ok"
 
 
 def test_a_driver_that_goes_and_comes_back(nvml: FakeNvml, read: Read) -> None:
@@ -142,9 +145,9 @@ def test_a_driver_that_goes_and_comes_back(nvml: FakeNvml, read: Read) -> None:
     read(0)
     nvml.describe("devices 2", "error 1", "init 9")
     assert [device["status"] for device in read(1)] == ["Uninitialized", "Uninitialized"]
-    assert [device["status"] for device in read(gpu.RETRY_S + 1)] == ["Driver Not Loaded"] * 2
+    assert [device["status"] for device in read(driver.RETRY_S + 1)] == ["Driver Not Loaded"] * 2
     nvml.describe("devices 2", "gpu 1 memory_mib 40")
-    assert [device["memory_used_mib"] for device in read(2 * gpu.RETRY_S + 2)] == [0, 40]
+    assert [device["memory_used_mib"] for device in read(2 * driver.RETRY_S + 2)] == [0, 40]
 
 
 def test_what_a_model_does_not_tell_is_no_fault(nvml: FakeNvml, read: Read) -> None:
@@ -163,10 +166,10 @@ def test_no_library_means_no_devices(read: Read, nvml: FakeNvml) -> None:
 
 def test_simulated_devices_are_plausible() -> None:
     """Invented devices are distinct, healthy, and linked within their half only."""
-    invented = gpu.devices(4).read()
+    invented = SimulatedDevices(4).read()
     assert [device.index for device in invented] == [0, 1, 2, 3]
     assert len({device.uuid for device in invented}) == 4
-    assert all(device.status == gpu.OK and device.memory_mib for device in invented)
+    assert all(device.status == OK and device.memory_mib for device in invented)
     assert [list(device.nvlink_peers) for device in invented] == [[1], [0], [3], [2]]
     assert [device.numa_node for device in invented] == [0, 0, 1, 1]
 

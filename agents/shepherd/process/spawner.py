@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from agents.shepherd import mps
+from agents.shepherd import gpu_daemon
 from agents.shepherd.messages import JobSetup, Key, Program
 from agents.shepherd.process import start
 from agents.shepherd.process.identity import Identity
@@ -27,7 +27,7 @@ class Spawner:
         label = b"%d[%d]" % (job, index) if index else b"%d" % job
         environment = {
             **setup.environment,
-            **mps.variables(setup, self._key),
+            **gpu_daemon.variables(setup, self._key),
             b"LSB_JOBINDEX": b"%d" % index,
             b"LSB_BATCH_JID": label,
             b"LAVA_JOB_KEY": b"%d.%d.%d" % self._key,
@@ -99,15 +99,15 @@ class Spawner:
             for descriptor in apart:
                 os.close(descriptor)
 
-    def mps_daemon(self) -> int:
-        """Start the MPS control daemon of the attempt.
+    def gpu_daemon(self) -> int:
+        """Start the attempt's daemon for its GPUs.
 
         Raises:
             HostFailure: it can't be started, which is not the job's fault.
         """
-        environment = {**self.environment(), b"CUDA_VISIBLE_DEVICES": os.fsencode(self._setup.mps[2])}
+        environment = {**self.environment(), **gpu_daemon.own_variables(self._setup)}
         try:
-            return self.spawn(mps.program(self._setup), environment, (self._null,) * 3, "/")
+            return self.spawn(gpu_daemon.program(self._setup), environment, (self._null,) * 3, "/")
         except StartFailure as failure:
             raise HostFailure(str(failure)) from None
 

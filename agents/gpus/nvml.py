@@ -1,4 +1,4 @@
-"""GPUs of this host: NVML's data, or simulated ones.
+"""NVIDIA devices of this host as NVML reports them.
 
 A failing device does not affect the others: it keeps its place, index and name and carries NVML's sentence as `status`.
 If the driver goes away as a whole, the devices known so far stay with that status. Either way NVML is restarted at
@@ -7,29 +7,29 @@ CUDA_DEVICE_ORDER=PCI_BUS_ID beside CUDA_VISIBLE_DEVICES, or CUDA may number the
 """
 
 import logging
-import os
 import time
-import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import pynvml
 
+from agents.gpus.vendor import OK
 from protos.cluster_pb2 import Gpu
+from protos.gpu_vendors import NVIDIA
 
 MIB = 1 << 20
-OK = "ok"
 PCI_DEVICES = Path("/sys/bus/pci/devices")
 # A missing driver, or a lost device, returns in minutes, not in seconds.
 RETRY_S = 30.0
 
-_COMPUTE_MODES = {
-    pynvml.NVML_COMPUTEMODE_DEFAULT: "shared",
-    pynvml.NVML_COMPUTEMODE_EXCLUSIVE_THREAD: "exclusive_thread",
-    pynvml.NVML_COMPUTEMODE_PROHIBITED: "prohibited",
-    pynvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS: "exclusive_process",
+MODES = {
+    "shared": pynvml.NVML_COMPUTEMODE_DEFAULT,
+    "exclusive_thread": pynvml.NVML_COMPUTEMODE_EXCLUSIVE_THREAD,
+    "prohibited": pynvml.NVML_COMPUTEMODE_PROHIBITED,
+    "exclusive_process": pynvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS,
 }
+MODE_NAMES = {number: name for name, number in MODES.items()}
 # Not a fault: this model or driver does not provide the value, or not to this process.
 _UNTOLD = (
     pynvml.NVML_ERROR_NOT_SUPPORTED,
@@ -49,21 +49,6 @@ _DRIVER = (
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
-
-
-class Devices(Protocol):
-    """Source of the present state of the host's GPUs."""
-
-    def read(self) -> list[Gpu]:
-        """Return one record a device, by index."""
-
-    def close(self) -> None:
-        """Release the driver."""
-
-
-def devices(simulate: int) -> Devices:
-    """Return the real devices of this host, or `simulate` simulated ones if that is not 0."""
-    return SimulatedDevices(simulate) if simulate else NvmlDevices()
 
 
 class _Probe:
@@ -165,6 +150,7 @@ def _describe(probe: _Probe, index: int, handle: Any) -> Gpu:
     bus_id = probe.ask("", lambda: str(pynvml.nvmlDeviceGetPciInfo(handle).busId))
     return Gpu(
         index=index,
+        vendor=NVIDIA.name,
         uuid=probe.ask("", pynvml.nvmlDeviceGetUUID, handle),
         model=probe.ask("", pynvml.nvmlDeviceGetName, handle),
         driver=probe.ask("", pynvml.nvmlSystemGetDriverVersion),
@@ -194,7 +180,7 @@ def _measure(probe: _Probe, known: Gpu, handle: Any) -> Gpu:
         pynvml.NVML_VOLATILE_ECC,
     )
     mode = probe.ask(pynvml.NVML_COMPUTEMODE_DEFAULT, pynvml.nvmlDeviceGetComputeMode, handle)
-    gpu.mode = _COMPUTE_MODES.get(mode, str(mode))
+    gpu.mode = MODE_NAMES.get(mode, str(mode))
     gpu.mig = probe.ask([0, 0], pynvml.nvmlDeviceGetMigMode, handle)[0] == 1
     processes: list[Any] = probe.ask([], pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
     gpu.pids.extend(sorted(process.pid for process in processes))
@@ -232,38 +218,3 @@ def _linked(handle: Any, other: int) -> bool:
     peer = pynvml.nvmlDeviceGetHandleByIndex(other)
     status = pynvml.nvmlDeviceGetP2PStatus(handle, peer, pynvml.NVML_P2P_CAPS_INDEX_NVLINK)
     return bool(status == pynvml.NVML_P2P_STATUS_OK)
-
-
-class SimulatedDevices:
-    """Simulated devices, alike and idle, in two halves: each half shares a NUMA node and is joined by NVLink."""
-
-    MODEL = "Simulated GPU 80GB"
-    MEMORY_MIB = 80 * 1024
-
-    def __init__(self, count: int) -> None:
-        self._gpus = [self._invent(index, count) for index in range(count)]
-
-    def read(self) -> list[Gpu]:
-        """Return the same devices every time."""
-        return list(self._gpus)
-
-    def close(self) -> None:
-        """Ignore the call: nothing was opened."""
-
-    def _invent(self, index: int, count: int) -> Gpu:
-        half = max(1, (count + 1) // 2)
-        node = index // half
-        return Gpu(
-            index=index,
-            uuid=f"GPU-{uuid.uuid5(uuid.NAMESPACE_OID, f'{os.uname().nodename}/{index}')}",
-            model=self.MODEL,
-            driver="0.0",
-            memory_mib=self.MEMORY_MIB,
-            temperature_c=35,
-            power_w=60.0,
-            numa_node=node,
-            bus_id=f"00000000:{index + 1:02X}:00.0",
-            status=OK,
-            nvlink_peers=[other for other in range(count) if other // half == node and other != index],
-            mode="shared",
-        )
