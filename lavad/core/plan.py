@@ -1,7 +1,11 @@
-"""Plans of the scheduler. They are data: ``decide/plans.py`` makes events of the parts that still hold."""
+"""Plans of the scheduler. They are data: ``decide/plans.py`` makes events of the parts that still hold.
+
+A slice ends in one plan. ``is_complete``: the pass has nothing more to examine. ``steps``: work of the slice, in hosts
+examined. ``is_empty``: there is nothing to apply.
+"""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from lavad.core.model import Allocation, Key
 
@@ -25,28 +29,12 @@ class Shrink:
 
 
 @dataclass(frozen=True, slots=True)
-class Preempt:
-    """Preempt for this job: shrink some jobs, suspend some, requeue others.
+class Grow:
+    """Grow a running attempt by these shares."""
 
-    Without a job to shrink or to requeue it starts at once; else the resources are claimed, and it starts when all of
-    them have been released.
-    """
-
-    start: Start
-    suspends: tuple[Key, ...] = ()
-    requeues: tuple[Key, ...] = ()
-    why: str = ""  # for the preempted jobs
-    shrinks: tuple[Shrink, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ReserveSlots:
-    """Reserve these free slots for a blocked parallel job, in place of its former reservation."""
-
-    job: int
-    index: int
-    allocation: Allocation
-    until: float
+    key: Key
+    additions: Allocation
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +46,11 @@ class DropClaim:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Grow:
-    """Grow a running attempt by these shares."""
-
-    key: Key
-    additions: Allocation
-    reason: str = ""
+# -- plans -------------------------------------------------------------------------------------------------------------
 
 
-class Plan(NamedTuple):
-    """Starts of one slice, in the order they were decided; ``is_complete`` if the pass has nothing more to examine.
-    Preemption, starts in claimed resources, resumptions, drops and resizes come in plans of their own.
+class Starts(NamedTuple):
+    """Starts of one slice in free resources, in the order they were decided; a slice without a result has none.
 
     ``version`` is that of the cluster in which the starts were found: while it is unchanged they hold.
     """
@@ -77,26 +58,84 @@ class Plan(NamedTuple):
     starts: tuple[Start, ...] = ()
     is_complete: bool = True
     steps: int = 0
-    takeover: Preempt | None = None
-    claimed: tuple[Start, ...] = ()  # in resources claimed for them
-    saving: ReserveSlots | None = None
-    resumes: tuple[Key, ...] = ()
-    drops: tuple[DropClaim, ...] = ()
-    shrinks: tuple[Shrink, ...] = ()
-    grows: tuple[Grow, ...] = ()
     version: int = -1  # of no cluster
 
     @property
     def is_empty(self) -> bool:
         """True if there is nothing to apply."""
-        return not (self.starts or self.takeover or self.claimed or self.saving or self.is_release or self.is_resize)
+        return not self.starts
 
-    @property
-    def is_release(self) -> bool:
-        """True if it resumes suspended jobs or drops claims."""
-        return bool(self.resumes or self.drops)
 
-    @property
-    def is_resize(self) -> bool:
-        """True if it resizes running jobs."""
-        return bool(self.shrinks or self.grows)
+class _NotLast:
+    """Plan of a slice that others follow in the same pass."""
+
+    __slots__ = ()
+    is_complete: ClassVar[bool] = False
+    is_empty: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True)
+class Preempt(_NotLast):
+    """Preempt for this job: shrink some jobs, suspend some, requeue others.
+
+    Without a job to shrink or to requeue it starts at once; else the resources are claimed, and it starts when all of
+    them have been released.
+    """
+
+    start: Start
+    suspends: tuple[Key, ...] = ()
+    requeues: tuple[Key, ...] = ()
+    why: str = ""  # for the preempted jobs
+    shrinks: tuple[Shrink, ...] = ()
+    steps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReserveSlots(_NotLast):
+    """Reserve these free slots for a blocked parallel job, in place of its former reservation."""
+
+    job: int
+    index: int
+    allocation: Allocation
+    until: float
+    steps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DropClaims(_NotLast):
+    """Drop these claims, which are void."""
+
+    steps: ClassVar[int] = 0
+
+    drops: tuple[DropClaim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StartClaimed(_NotLast):
+    """Start these jobs in the resources claimed for them, which have been released."""
+
+    steps: ClassVar[int] = 0
+
+    starts: tuple[Start, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Resume(_NotLast):
+    """Resume these suspended jobs, whose own resources are free again."""
+
+    steps: ClassVar[int] = 0
+
+    keys: tuple[Key, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Resize(_NotLast):
+    """Shrink and grow these running jobs."""
+
+    steps: ClassVar[int] = 0
+
+    shrinks: tuple[Shrink, ...] = ()
+    grows: tuple[Grow, ...] = ()
+
+
+Plan = Starts | Preempt | ReserveSlots | DropClaims | StartClaimed | Resume | Resize

@@ -4,9 +4,10 @@ from typing import get_args
 
 import pytest
 
-from lavad.core import commands, events
+from lavad.core import commands, events, plan
 from lavad.core.apply.events import HANDLERS
 from lavad.core.decide import DECIDERS
+from lavad.core.decide.plans import PLANS
 from lavad.core.lifecycle import TRANSITIONS, IllegalTransition, check, is_allowed
 from lavad.core.model import FINAL, HOLDING, WAITING, JobState
 
@@ -62,7 +63,8 @@ def test_the_named_unions_divide_the_states() -> None:
 
 
 def test_nothing_is_forgotten() -> None:
-    """Each event has a handler, each command a decider."""
+    """Each event has a handler, each command and each plan a decider."""
     assert set(HANDLERS) == set(EVENTS)
     kinds = {kind for kind in get_args(commands.Command) for kind in (get_args(kind) or (kind,))}
     assert set(DECIDERS) == kinds
+    assert set(PLANS) == set(get_args(plan.Plan))

@@ -15,7 +15,7 @@ from lavad.core.model.advance_reservation import AdvanceReservation, Reservation
 from lavad.core.model.policy import Policy, Window
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import NotNow, Refused
-from lavad.core.plan import Grow, Plan, Start
+from lavad.core.plan import Grow, Resize, Start, Starts
 from lavad.core.state.records import ArrayRecord, Attempt, Job
 from lavad.core.step import step
 
@@ -207,7 +207,7 @@ class World:
         index = self.random.choice(list(record.pending)) if isinstance(record, ArrayRecord) else 0
         allocation = self._place(record.shared.request.slots_min)
         if allocation:
-            plan = Plan((Start(record.id, index, allocation, "there was room"),))
+            plan = Starts((Start(record.id, index, allocation, "there was room"),))
             self.do(c.ApplyPlan(plan))
 
     def _place(self, slots: int) -> tuple[HostShare, ...]:
@@ -239,7 +239,7 @@ class World:
             mine = {share.host for share in attempt.booked}
             more = self._place(rng.randint(1, 3))
             more = tuple(one._replace(memory_mib=0) if one.host in mine else one for one in more)
-            self.do(c.ApplyPlan(Plan(grows=(Grow(key, more, "there was room"),))))
+            self.do(c.ApplyPlan(Resize(grows=(Grow(key, more, "there was room"),))))
         elif rng.random() < 0.7:
             last = attempt.allocation[-1].host
             self.do(c.ShrinkJob(c.Target(key.job), rng.choice(["all", last, f"1*{last}"]), ROOT, rng.choice(["", "x"])))

@@ -13,7 +13,7 @@ from lavad.core.model import HostShare, JobState, Key
 from lavad.core.model.policy import Names
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import FOUND_ON_HOST, NotNow
-from lavad.core.plan import Plan, Start
+from lavad.core.plan import Start, Starts
 from lavad.core.state.records import JobEnd
 from lavad.store.reading import history, history_text, reader
 from lavad.store.reading.history import HistoryFilter, HistoryPage, JobHistory, JobRange
@@ -42,7 +42,7 @@ class Told:
     def start(self, job: int, index: int = 0, host: str = "n000", slots: int = 1, after_s: float = 0.0) -> Key:
         """Dispatch a job on one host and start it."""
         self.world.now += after_s
-        self.do(c.ApplyPlan(Plan((Start(job, index, (HostShare(host, slots),), "free"),))))
+        self.do(c.ApplyPlan(Starts((Start(job, index, (HostShare(host, slots),), "free"),))))
         element = self.world.cluster.element(job, index)
         assert element is not None
         key = element.key

@@ -1,6 +1,8 @@
 """Dispatch of a plan. A plan made from the cluster's present version holds; else each of its starts is verified."""
 
+from collections.abc import Callable
 from operator import le
+from typing import Any
 
 from lavad.core import commands as c
 from lavad.core import events as e
@@ -11,7 +13,7 @@ from lavad.core.decide.jobs import resize
 from lavad.core.decide.preemption import dispatch
 from lavad.core.model import HostShare, ResourceShare
 from lavad.core.model.allocation import is_whole, slots_by_host
-from lavad.core.plan import Plan, Start
+from lavad.core.plan import DropClaims, Preempt, ReserveSlots, Resize, Resume, Start, StartClaimed, Starts
 from lavad.core.scheduling.capacity.advance_reservations import ReservedCapacity
 from lavad.core.scheduling.capacity.headroom import Headroom
 from lavad.core.state.hosts.compute_units import kept_type, unit_mates
@@ -137,23 +139,18 @@ def _cpus(share: HostShare) -> int:
 
 def apply_plan(cluster: Cluster, command: c.ApplyPlan, now: float) -> Decision:
     """Carry out the parts of a plan that still hold; the reply is the number of those that do not."""
-    plan = command.plan
-    if plan.takeover is not None:
-        return preemption.take_over(cluster, plan.takeover, now)
-    if plan.saving is not None:
-        return preemption.save(cluster, plan.saving, now)
-    if plan.drops:
-        return Decision([e.ClaimDropped(now, one.job, one.index, one.reason) for one in plan.drops], reply=0)
-    if plan.claimed:
-        return preemption.start_claimed(cluster, plan.claimed, now)
-    if plan.resumes:
-        return preemption.resume(cluster, plan.resumes, now)
-    if plan.is_resize:
-        return resize.resize(cluster, plan, _Room(cluster), now)
-    return _start(cluster, plan, now)
+    return PLANS[type(command.plan)](cluster, command.plan, now)
 
 
-def _start(cluster: Cluster, plan: Plan, now: float) -> Decision:
+def _drop_claims(_: Cluster, plan: DropClaims, now: float) -> Decision:
+    return Decision([e.ClaimDropped(now, one.job, one.index, one.reason) for one in plan.drops], reply=0)
+
+
+def _resize(cluster: Cluster, plan: Resize, now: float) -> Decision:
+    return resize.resize(cluster, plan, _Room(cluster), now)
+
+
+def _start(cluster: Cluster, plan: Starts, now: float) -> Decision:
     """Dispatch every start that still holds. Limits and reservations depend on time, so they are verified each time."""
     starts = plan.starts
     if plan.version == cluster.version and not (cluster.limits or cluster.reserved):
@@ -218,3 +215,14 @@ def _is_waiting(cluster: Cluster, start: Start, taken: dict[int, set[int]]) -> b
     elif not record.may_start or start.index:
         return None
     return record.shared.request.exclusive
+
+
+PLANS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
+    Starts: _start,
+    Preempt: preemption.take_over,
+    ReserveSlots: preemption.save,
+    DropClaims: _drop_claims,
+    StartClaimed: preemption.start_claimed,
+    Resume: preemption.resume,
+    Resize: _resize,
+}

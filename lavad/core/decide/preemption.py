@@ -3,8 +3,6 @@
 Each plan is verified again: the victims' hosts must be in reach, and the resources must be there.
 """
 
-from collections.abc import Iterable
-
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision
@@ -12,7 +10,7 @@ from lavad.core.decide.jobs.control import SYSTEM, resumed
 from lavad.core.decide.jobs.resize import shrink_attempt
 from lavad.core.model import PREEMPTION, Allocation, JobState, Key
 from lavad.core.model.tuples import new as _new
-from lavad.core.plan import Preempt, ReserveSlots, Start
+from lavad.core.plan import Preempt, ReserveSlots, Resume, Start, StartClaimed
 from lavad.core.scheduling.preemption.lent_resources import (
     UnclaimedResources,
     is_within_reach,
@@ -108,10 +106,10 @@ def dispatch(cluster: Cluster, start: Start, now: float) -> e.AttemptDispatched:
     return _new(e.AttemptDispatched, (now, key, allocation, len(allocation) == 1, start.reason, False, None))
 
 
-def start_claimed(cluster: Cluster, starts: Iterable[Start], now: float) -> Decision:
+def start_claimed(cluster: Cluster, plan: StartClaimed, now: float) -> Decision:
     """Dispatch jobs whose claims are cleared."""
     decision = Decision(reply=0)
-    for start in starts:
+    for start in plan.starts:
         claim = cluster.claims.get((start.job, start.index))
         if claim is None or why_void(cluster, claim, now) or not is_cleared(cluster, claim):
             decision.reply += 1
@@ -120,10 +118,10 @@ def start_claimed(cluster: Cluster, starts: Iterable[Start], now: float) -> Deci
     return decision
 
 
-def resume(cluster: Cluster, keys: Iterable[Key], now: float) -> Decision:
+def resume(cluster: Cluster, plan: Resume, now: float) -> Decision:
     """Resume suspended jobs whose own resources are free again."""
     decision, ground = Decision(reply=0), UnclaimedResources(cluster)
-    for key in keys:
+    for key in plan.keys:
         job = cluster.holder(key)
         if job is None or job.state is not JobState.SSUSP or key not in cluster.lenders:
             decision.reply += 1

@@ -6,10 +6,12 @@ freed resources. ``look_at_everything`` makes it examine all of them, and must l
 test).
 """
 
+from dataclasses import replace
+
 from lavad.core.cluster import Cluster
 from lavad.core.model import Allocation
 from lavad.core.model.allocation import slots_of
-from lavad.core.plan import Plan, Preempt, ReserveSlots, Start
+from lavad.core.plan import Plan, Preempt, ReserveSlots, Start, Starts
 from lavad.core.scheduling.backfill.gate import BackfillGate, Refusal
 from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.fast import easy
@@ -25,7 +27,7 @@ from lavad.core.scheduling.worklist import Worklist
 from lavad.core.state.pending import Bucket, BucketKey
 
 _ITS_TURN_IS_OVER: First = (float("-inf"),)
-_NOTHING = Plan()
+_NOTHING = Starts()
 
 
 class _Slice:
@@ -59,8 +61,7 @@ class _Slice:
         self.begun: dict[BucketKey, JobCursor] = {}
         self.refused: set[BucketKey] = set()
         self.is_cut = False  # the plan must be applied before anything else is decided
-        self.takeover: Preempt | None = None
-        self.saving: ReserveSlots | None = None
+        self.found: Preempt | ReserveSlots | None = None  # for a blocked job, in a slice without starts
         self.now = now
         self.pool_users = worklist.pool_users
         self.is_shared = bool(worklist.share_queues)
@@ -107,8 +108,9 @@ class _Slice:
             self.worklist.vain.clear()
         is_complete = not (self.worklist.due or has_woken or self.worklist.is_unfinished(self.cluster))
         self.worklist.is_under_way = not is_complete
-        version = self.cluster.version
-        return Plan(tuple(self.starts), is_complete, self.room.work, self.takeover, saving=self.saving, version=version)
+        if self.found is not None:
+            return replace(self.found, steps=self.room.work)
+        return Starts(tuple(self.starts), is_complete, self.room.work, self.cluster.version)
 
     def _is_over(self) -> bool:
         return self.is_cut or self.room.work >= self.steps or self.gate.waits_for_ends(self.steps)
@@ -329,8 +331,7 @@ class _Slice:
             return False
         self.left = (*cursor.rank, key)
         self.is_cut = True
-        self.takeover, takers.takeover = takers.takeover, None
-        self.saving, takers.saving = takers.saving, None
+        self.found, takers.found = takers.found, None
         return True
 
     def _attempted(self, cursor: JobCursor) -> PreemptOutcome:
@@ -375,12 +376,12 @@ def slice_pass(cluster: Cluster, worklist: Worklist, steps: int, now: float) -> 
         worklist.end_slice(is_complete=True)
         return _NOTHING
     if worklist.list_some(cluster, steps):
-        return Plan((), False, steps)
+        return Starts((), False, steps)
     ahead = worklist.takers.ahead(cluster, now)
     if ahead is not None:
         return ahead
     if worklist.reservation_table.enter_some(cluster, steps):
-        return Plan((), False, steps)
+        return Starts((), False, steps)
     unblocked = worklist.blocked.woken_by(cluster.table, worklist.grown, worklist.vain, bool(worklist.share_queues))
     if not any(unblocked.values()) and not worklist.has_due:
         worklist.end_slice(is_complete=True)

@@ -13,7 +13,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.language.requirements.parsed import wants_of
 from lavad.core.model import Allocation, HostShare, JobState, Key, Request, RoleRequest
 from lavad.core.model.allocation import is_divisible, tasks_of
-from lavad.core.plan import Grow, Plan
+from lavad.core.plan import Grow, Resize
 from lavad.core.scheduling.backfill.reservations import ReservationTable
 from lavad.core.scheduling.capacity.advance_reservations import ReservedCapacity
 from lavad.core.scheduling.capacity.free_resources import FreeResources
@@ -47,7 +47,7 @@ class ElasticGrowth:
         if has_changed or self.retry_at <= now:
             self.is_due = True
 
-    def behind(self, cluster: Cluster, reservation_table: ReservationTable, now: float) -> Plan | None:
+    def behind(self, cluster: Cluster, reservation_table: ReservationTable, now: float) -> Resize | None:
         """Plan of the growths that fit; None if no job can grow."""
         if not self.is_due:
             return None
@@ -61,9 +61,9 @@ class ElasticGrowth:
             additions = _additions(cluster, room, attempt, more)
             if additions:
                 grows.append(Grow(attempt.key, additions, _REASON))
-        return Plan((), False, grows=tuple(grows)) if grows else None
+        return Resize(grows=tuple(grows)) if grows else None
 
-    def _behind_others(self, cluster: Cluster, now: float) -> Plan | None:
+    def _behind_others(self, cluster: Cluster, now: float) -> Resize | None:
         """Plan the growth of one job under pools, limits or reservations, halved until it is allowed."""
         pool_users = PoolUsers(cluster) if cluster.pools else None
         headroom = Headroom(cluster.limits, cluster.table, now)
@@ -71,7 +71,7 @@ class ElasticGrowth:
             while more:
                 additions = _additions(cluster, _room_of(cluster, attempt, now), attempt, more)
                 if additions and _is_allowed(cluster, attempt, additions, pool_users, headroom):
-                    return Plan((), False, grows=(Grow(attempt.key, additions, _REASON),))
+                    return Resize(grows=(Grow(attempt.key, additions, _REASON),))
                 more = more // 2 if additions else 0
         return None
 

@@ -25,7 +25,7 @@ from lavad.core.model import FINAL, HostFacts, JobState, Key
 from lavad.core.model.policy import Names, Policy, Pool
 from lavad.core.model.reasons import NotNow, Refused
 from lavad.core.orders import Order
-from lavad.core.plan import Plan, Start
+from lavad.core.plan import Plan, Start, Starts
 from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.cycle import slice_pass
 from lavad.core.scheduling.placement.place import place
@@ -242,7 +242,7 @@ class Master:
         starts = [start for bucket in self.cluster.pending.buckets.values() for start in self._careless(bucket)]
 
         def apply() -> None:
-            self.execute(c.ApplyPlan(Plan(tuple(starts))), lambda _: None)
+            self.execute(c.ApplyPlan(Starts(tuple(starts))), lambda _: None)
             self.worklist.look_at_everything(self.cluster)
             self.wake()
 
@@ -257,7 +257,7 @@ class Master:
             if allocation is not None:
                 yield Start(record.id, index, allocation, "careless")
 
-    def _apply_plan(self, plan: Any, is_late: bool) -> None:
+    def _apply_plan(self, plan: Plan, is_late: bool) -> None:
         def applied(dropped: int) -> None:
             if dropped:
                 self.worklist.look_at_everything(self.cluster)

@@ -39,7 +39,7 @@ class BriefReplay(Replay):
         while not is_complete:
             plan = slice_pass(cluster, worklist, SLICE_STEPS, now)
             is_complete = plan.is_complete
-            if plan.starts or not plan.is_empty:
+            if not plan.is_empty:
                 outcome = step(cluster, c.ApplyPlan(plan), now, has_agents=False)
                 assert not outcome.reply, "parts of a fresh plan do not hold"
                 for event in outcome.events:

@@ -3,7 +3,7 @@
 from lavad.core import commands as c
 from lavad.core.model import HostShare, RoleRequest
 from lavad.core.model.allocation import could_give, given_up, grown, part_of, shrunk, tasks_of
-from lavad.core.plan import Plan, Shrink
+from lavad.core.plan import Resize, Shrink
 from tests.builders import ANN, Story, a_host, a_job
 
 ROLE = RoleRequest(tasks_min=2, tasks_max=8, memory_mib=100)
@@ -59,8 +59,8 @@ def test_a_plan_that_would_make_a_job_too_small_is_not_carried_out() -> None:
     key = story.run(a_job(tasks_min=2, tasks_max=4, resizable=True))
     lead, last = story.cluster.attempts[key].allocation
     for gives in ((part_of(lead, 1, ROLE), last), (lead,)):
-        plan = Plan((), False, shrinks=(Shrink(key, gives),))
+        plan = Resize(shrinks=(Shrink(key, gives),))
         assert story.do(c.ApplyPlan(plan)).reply == 1
     assert story.cluster.attempts[key].allocation == (lead, last)
-    assert story.do(c.ApplyPlan(Plan((), False, shrinks=(Shrink(key, (last,)),)))).reply == 0
+    assert story.do(c.ApplyPlan(Resize(shrinks=(Shrink(key, (last,)),)))).reply == 0
     assert story.where(key.job) == [lead.host]

@@ -1,18 +1,19 @@
 """A plan holds as long as nothing has changed since it was made; else each of its starts is verified again."""
 
 from lavad.core import commands as c
-from lavad.core.plan import Plan, Start
+from lavad.core.plan import Start, Starts
 from lavad.core.scheduling.cycle import slice_pass
 from tests.builders import ROOT, Story, a_host, a_job
 
 JOBS = 40
 
 
-def a_plan(story: Story, **job: int) -> Plan:
+def a_plan(story: Story, **job: int) -> Starts:
     """Plan of many starts, not applied yet."""
     for _ in range(JOBS):
         story.submit(a_job(**job))
     plan = slice_pass(story.cluster, story.worklist, 100_000, story.now)
+    assert isinstance(plan, Starts)
     assert len(plan.starts) == JOBS
     return plan
 
@@ -45,7 +46,7 @@ def test_what_no_event_tells_is_a_change_as_well() -> None:
         change()
         assert story.cluster.version != before
     plan = a_plan(Story(a_host("n1", JOBS)))
-    assert plan.version != Plan().version, "a plan that says nothing is never taken for a fresh one"
+    assert plan.version != Starts().version, "a plan that says nothing is never taken for a fresh one"
 
 
 def test_a_host_that_was_shut_without_an_event_gets_nothing() -> None:
@@ -64,7 +65,7 @@ def test_what_does_not_fit_any_more_does_not_start() -> None:
         ahead = plan.starts[0].allocation
         other = story.submit(a_job(slots=JOBS, **({"memory_mib": 100 * JOBS} if job else {})))
         whole = ahead[0]._replace(slots=JOBS, tasks_by_role=(JOBS,))
-        story.do(c.ApplyPlan(Plan((Start(other, 0, (whole,)),))))
+        story.do(c.ApplyPlan(Starts((Start(other, 0, (whole,)),))))
         assert story.do(c.ApplyPlan(plan)).reply == JOBS, job
     story = Story(a_host("n1", JOBS))
     plan = a_plan(story)
@@ -76,7 +77,7 @@ def test_no_job_starts_twice() -> None:
     """A job that the plan names twice starts once."""
     story = Story(a_host("n1", 2 * JOBS))
     plan = a_plan(story)
-    assert story.do(c.ApplyPlan(Plan((*plan.starts, *plan.starts)))).reply == JOBS
+    assert story.do(c.ApplyPlan(Starts((*plan.starts, *plan.starts)))).reply == JOBS
     assert len(story.cluster.attempts) == JOBS
 
 
@@ -86,7 +87,7 @@ def test_no_device_is_given_twice() -> None:
     plan = a_plan(story, gpus=1)
     first, second = plan.starts[:2]
     same = second._replace(allocation=(second.allocation[0]._replace(gpus=first.allocation[0].gpus),))
-    assert story.do(c.ApplyPlan(Plan((first, same, *plan.starts[2:])))).reply == 1
+    assert story.do(c.ApplyPlan(Starts((first, same, *plan.starts[2:])))).reply == 1
 
 
 def test_a_slice_counts_what_its_own_starts_take() -> None:

@@ -17,7 +17,7 @@ from lavad.core.decide.jobs.control import SYSTEM
 from lavad.core.model import SUSPENDED, Allocation, HostShare, JobState, RoleRequest
 from lavad.core.model.allocation import could_give, grown, is_divisible, part_of, shrunk, tasks_of
 from lavad.core.model.reasons import Refused
-from lavad.core.plan import Grow, Plan, Shrink, Start
+from lavad.core.plan import Grow, Resize, Shrink, Start
 from lavad.core.state.records import Attempt, Job
 
 S = JobState
@@ -28,7 +28,7 @@ JOB = "the job itself"
 # -- plans of the scheduler --------------------------------------------------------------------------------------------
 
 
-def resize(cluster: Cluster, plan: Plan, room: "RoomLeft", now: float) -> Decision:
+def resize(cluster: Cluster, plan: Resize, room: "RoomLeft", now: float) -> Decision:
     """Carry out a plan's changes that still hold; the reply is the number of those that do not. ``room`` is that before
     the plan."""
     decision = Decision(reply=0)

@@ -17,7 +17,7 @@ from lavad.core.model import Allocation, Key, Request
 from lavad.core.model.allocation import slots_of
 from lavad.core.model.policy import JobOrder, Queue
 from lavad.core.model.tuples import new as _new
-from lavad.core.plan import Plan, Start
+from lavad.core.plan import Start, Starts
 from lavad.core.scheduling.backfill.host_reservations import has_shut_holders
 from lavad.core.scheduling.backfill.profile import NEVER
 from lavad.core.scheduling.backfill.reservation import Reservation
@@ -137,7 +137,7 @@ class EasyPass:
         self._refused: set[BucketKey] = set()  # deferred in this slice
         self._upset_by: Rank | None = None  # rank of the start or reservation that affects deferred jobs
 
-    def run(self, turns: list[_Turn]) -> Plan:
+    def run(self, turns: list[_Turn]) -> Starts:
         """Serve buckets until the work budget of the slice is spent, or none is left."""
         worklist, due = self._worklist, self._worklist.due
         while turns and self._work < self._steps and self._upset_by is None:
@@ -155,7 +155,7 @@ class EasyPass:
             worklist.call_held_behind(self._cluster, self._upset_by, self._refused)
         is_complete = not (turns or worklist.due)
         worklist.end_slice(is_complete)
-        return Plan(tuple(self._starts), is_complete, self._work, version=self._cluster.version)
+        return Starts(tuple(self._starts), is_complete, self._work, self._cluster.version)
 
     def _serve(self, turn: _Turn, turns: list[_Turn]) -> None:
         """Start jobs of one bucket until another goes first, one is refused, or it is empty."""

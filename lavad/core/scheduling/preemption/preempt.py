@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from lavad.core.cluster import Cluster
 from lavad.core.model import Allocation, JobState, Key
-from lavad.core.plan import DropClaim, Plan, Preempt, ReserveSlots, Shrink, Start
+from lavad.core.plan import DropClaim, DropClaims, Preempt, ReserveSlots, Resume, Shrink, Start, StartClaimed
 from lavad.core.scheduling.capacity.advance_reservations import ReservedCapacity
 from lavad.core.scheduling.capacity.headroom import Headroom
 from lavad.core.scheduling.preemption.lent_resources import UnclaimedResources, is_within_reach, shares_of
@@ -46,8 +46,7 @@ class Preemptor:
         self.waiting: set[BucketKey] = set()
         self.retry_at = _NEVER  # end of the shortest PREEMPT_DELAY still running
         self.grown: set[int] = set()
-        self.takeover: Preempt | None = None
-        self.saving: ReserveSlots | None = None
+        self.found: Preempt | ReserveSlots | None = None  # by the last attempt
         self._planned: tuple[Preempt | None, int] = (None, 0)  # the last plan, with the version of the preemptable jobs
 
     # -- changes -----------------------------------------------------------------------------------------------------
@@ -74,7 +73,7 @@ class Preemptor:
 
     # -- before all candidates ---------------------------------------------------------------------------------------
 
-    def ahead(self, cluster: Cluster, now: float) -> Plan | None:
+    def ahead(self, cluster: Cluster, now: float) -> DropClaims | StartClaimed | None:
         """Plan to drop void claims, else to start the jobs whose claims are cleared; None if there are none."""
         if not cluster.claims:
             return None
@@ -84,16 +83,16 @@ class Preemptor:
             if (why := why_void(cluster, one, now))
         )
         if drops:
-            return Plan((), False, drops=drops)
+            return DropClaims(drops)
         cleared = [one for one in cluster.claims.values() if not one.is_partial and is_cleared(cluster, one)]
         if cluster.limits:
             cleared = cleared[:1]  # the next one is checked with this one's usage counted
         starts = tuple(Start(one.job, one.index, one.allocation, one.reason) for one in cleared)
-        return Plan((), False, claimed=starts) if starts else None
+        return StartClaimed(starts) if starts else None
 
     # -- after all candidates ----------------------------------------------------------------------------------------
 
-    def behind(self, cluster: Cluster, now: float) -> Plan | None:
+    def behind(self, cluster: Cluster, now: float) -> Resume | None:
         """Plan to resume suspended jobs whose resources are free again, by queue priority, then earliest start."""
         if not self.grown:
             return None
@@ -109,7 +108,7 @@ class Preemptor:
         ground = UnclaimedResources(cluster)
         in_order = sorted(found, key=lambda key: _resume_order(cluster, found[key]))
         resumes = tuple([key for key in in_order if fits_again(cluster, ground, key, now)])
-        return Plan((), False, resumes=resumes) if resumes else None
+        return Resume(resumes) if resumes else None
 
     # -- for one candidate -------------------------------------------------------------------------------------------
 
@@ -121,7 +120,7 @@ class Preemptor:
         pool_users: PoolUsers | None,
         keeps_slots: Callable[[JobCursor], bool],
     ) -> PreemptOutcome:
-        """Preempt or gather free slots for a job that did not fit; ``takeover`` or ``saving`` is the result.
+        """Preempt or gather free slots for a job that did not fit; ``found`` is the result.
 
         Args:
             keeps_slots: true if the job may keep free slots idle; called only in queues with SLOT_RESERVE.
@@ -134,18 +133,18 @@ class Preemptor:
         if key.reservation:
             clearing = oust(cluster, cursor, now)
             words = _Words("suspending", f"suspended for advance reservation {key.reservation},", "")
-            self.takeover = _takeover(cursor, clearing, words) if clearing is not None else None
+            takeover = _takeover(cursor, clearing, words) if clearing is not None else None
         else:
-            self.takeover = self._takeover_from_others(cluster, cursor, now, pool_users)
-            if self.takeover is None and may_save(cluster, key):
+            takeover = self._takeover_from_others(cluster, cursor, now, pool_users)
+            if takeover is None and may_save(cluster, key):
                 has_saved = (cursor.job, cursor.index) in cluster.claims
                 if (has_saved or keeps_slots(cursor)) and self._save(cluster, cursor, now):
                     return PreemptOutcome.FOUND
-        planned, self._planned = self._planned, (self.takeover, cluster.preemptable.version)
-        if self.takeover is None or planned == self._planned:  # no victims, or the same plan was refused before
-            self.takeover = None
+        planned, self._planned = self._planned, (takeover, cluster.preemptable.version)
+        if takeover is None or planned == self._planned:  # no victims, or the same plan was refused before
             self.waiting.add(key)
             return PreemptOutcome.NOTHING
+        self.found = takeover
         return PreemptOutcome.FOUND
 
     def _takeover_from_others(
@@ -172,9 +171,9 @@ class Preemptor:
         if isinstance(found, Start):
             if not _is_within_limits(cluster, cursor, found.allocation, now):
                 return False
-            self.takeover = Preempt(found)
+            self.found = Preempt(found)
         else:
-            self.saving = found
+            self.found = found
             self.waiting.add(cursor.key)
         return True
 
