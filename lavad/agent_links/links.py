@@ -10,7 +10,7 @@ import contextlib
 import logging
 import os
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -18,16 +18,13 @@ from lavad.agent_links.seals import Seals
 from lavad.agent_links.spec_cache import CAUSE_BITS, SpecShelf, as_admitted, blob_of, control_of
 from lavad.commit_mark import Mark
 from lavad.core.cluster import Cluster
-from lavad.core.language.requirements.affinity import Affinity
-from lavad.core.language.requirements.gpu import GpuRequirement
-from lavad.core.language.requirements.parsed import all_roles, wants_of
-from lavad.core.language.requirements.rusage import PARTS
-from lavad.core.model import Allocation, HostShare, Key, Request, RoleRequest, Shared
-from lavad.core.model.policy import Queue
+from lavad.core.model import PARTS, Allocation, HostShare, Key
 from lavad.core.model.reasons import NotNow
 from lavad.core.orders import (
     UNKNOWN,
     ForgetOrder,
+    GpuSetup,
+    HostDetails,
     LaunchOrder,
     LimitsOrder,
     Order,
@@ -36,7 +33,6 @@ from lavad.core.orders import (
     SignalOrder,
     StageOrder,
 )
-from lavad.core.scheduling.placement import cpus as processors
 from protos import agents_pb2 as pb
 from protos import common_pb2
 from protos.jobs_pb2 import JobSpec
@@ -56,7 +52,6 @@ MESSAGE_BYTES = AGENT_MESSAGE_MAX // 4
 WAITING_PER_SLOT_MAX = 8
 WAITING_MAX = 1000  # in addition, on a host of any size
 SPECS_REMEMBERED = 64  # agents keep at least four times as many
-_NO_QUEUE = Queue("")
 
 
 class Outbox:
@@ -66,7 +61,9 @@ class Outbox:
         self.host = host
         self._most = WAITING_MAX + WAITING_PER_SLOT_MAX * slots
         self.incarnation = incarnation
-        self.orders: list[Order] = []
+        self.orders: deque[Order] = deque()
+        self._staging: set[Key] = set()  # attempts with a stage order in ``orders``
+        self._postponed: dict[Key, StageOrder] = {}
         self.echo_monotonic = 0.0
         self.echo_sequence = 0
         self.certificate = ""  # serial number of the agent's certificate
@@ -79,15 +76,38 @@ class Outbox:
         self._specs_sent: OrderedDict[int, None] = OrderedDict()
 
     def put(self, order: Order) -> None:
-        """Add an order for the next message; if too many wait, end the session instead."""
+        """Add an order for the next message; if too many wait, end the session instead.
+
+        A release replaces a stage order of the attempt that has not been sent.
+        """
         if self.is_closed:
             return
+        if isinstance(order, StageOrder):
+            self._staging.add(order.key)
+        elif isinstance(order, ReleaseOrder):
+            self._drop_stage(order.key)
         if len(self.orders) >= self._most:
             log.warning("session=cut host=%s reason='%d orders wait and the agent takes none'", self.host, self._most)
             self.close()
             return
         self.orders.append(order)
         self._ready.set()
+
+    def _drop_stage(self, key: Key) -> None:
+        self._postponed.pop(key, None)
+        if key in self._staging:
+            self._staging.discard(key)
+            self.orders = deque(one for one in self.orders if not (isinstance(one, StageOrder) and one.key == key))
+
+    def postpone(self, order: StageOrder, delay_s: float) -> None:
+        """Add a stage order later, unless the attempt is released until then."""
+        self._postponed[order.key] = order
+        asyncio.get_running_loop().call_later(delay_s, self._resume, order)
+
+    def _resume(self, order: StageOrder) -> None:
+        if self._postponed.get(order.key) is order:
+            del self._postponed[order.key]
+            self.put(order)
 
     def nudge(self) -> None:
         """Send a message even without orders: a heartbeat's echo, or the end."""
@@ -97,6 +117,8 @@ class Outbox:
         """End the session."""
         self.is_closed = True
         self.orders.clear()
+        self._staging.clear()
+        self._postponed.clear()
         self._ready.set()
         self._heard.set()
         self._closed.set()
@@ -131,19 +153,22 @@ class Outbox:
         if left_s > 0 and not self.is_closed:
             await asyncio.sleep(left_s)
 
-    def take(self) -> list[Order]:
-        """Take the orders of the next message."""
+    def begin_message(self) -> None:
+        """Note that a message is made of the orders that wait."""
         self._taken_at = time.monotonic()
-        taken, self.orders = self.orders[:MESSAGE_ORDERS_MAX], self.orders[MESSAGE_ORDERS_MAX:]
         if not self.orders:
             self._ready.clear()
-        return taken
 
-    def put_back(self, orders: list[Order]) -> None:
-        """Put back orders that the message had no room for."""
-        if not self.is_closed:
-            self.orders[:0] = orders
-            self._ready.set()
+    def take(self) -> Order | None:
+        """Take the next order; None if there is none."""
+        if not self.orders:
+            return None
+        order = self.orders.popleft()
+        if isinstance(order, StageOrder):
+            self._staging.discard(order.key)
+        if not self.orders:
+            self._ready.clear()
+        return order
 
     def needs_spec(self, job: int) -> bool:
         """Return True unless this session sent the job's spec lately; note that it is sent now."""
@@ -225,10 +250,11 @@ class AgentLinks:
 
     async def _add_orders(self, message: pb.Orders, outbox: Outbox) -> None:
         """Add waiting orders while the message stays well below the size that an agent accepts."""
-        orders, size = outbox.take(), 0
-        for place, order in enumerate(orders):
-            if size >= MESSAGE_BYTES:
-                outbox.put_back(orders[place:])
+        outbox.begin_message()
+        size = 0
+        for _ in range(MESSAGE_ORDERS_MAX):
+            order = outbox.take() if size < MESSAGE_BYTES else None
+            if order is None:
                 return
             if isinstance(order, StageOrder):
                 size += await self._add_stage(message, outbox, order)
@@ -239,54 +265,47 @@ class AgentLinks:
 
     async def _add_stage(self, message: pb.Orders, outbox: Outbox, order: StageOrder) -> int:
         """Add a stage order, with the job's spec if needed; return their size in bytes."""
-        record = self.cluster.jobs.get(order.key.job)
-        attempt = self.cluster.attempts.get(order.key)
-        if record is None or attempt is None or attempt.over:
-            return 0  # ended while the order waited: a release order has been or will be sent
-        shared, size = record.shared, 0
+        size = 0
         if outbox.needs_spec(order.key.job):
             spec = await self._spec_for(outbox, order)
             if spec is None:
                 return 0
+            setup, shared = order.setup, order.setup.shared
             blob = blob_of(
-                as_admitted(spec, shared, self.cluster.policy.queue(shared.queue)),
-                record.id,
+                as_admitted(spec, setup.defaults),
+                order.key.job,
                 shared.user,
                 shared.uid,
                 shared.gid,
                 shared.queue,
                 self.cluster.name,
-                record.submitted_at,
+                setup.submitted_at,
             )
             self.seals.seal_spec(blob)
             message.specs.append(blob)
             size = blob.ByteSize()
         added = message.orders.add(allocation_version=order.version)
         added.key.job, added.key.index, added.key.attempt = order.key
-        added.stage.CopyFrom(self._stage(order, shared))
+        added.stage.CopyFrom(self._stage(order))
         self.seals.seal_stage(order.key, added.stage)
         return size + added.ByteSize()
 
     def _add_resize(self, message: pb.Orders, order: ResizeOrder) -> int:
-        record = self.cluster.jobs.get(order.key.job)
-        if record is None:
-            return 0  # ended while the order waited: a release order has been or will be sent
         added = message.orders.add(allocation_version=order.version)
         added.key.job, added.key.index, added.key.attempt = order.key
-        addresses = tuple([self._address(share.host) for share in order.allocation])
-        added.resize.allocation.extend(self._shares(order.allocation, addresses, record.shared))
+        added.resize.allocation.extend(_shares(order.allocation, order.hosts))
         added.resize.notify = order.notify
         added.resize.allocation_seal = self.seals.of_allocation(order.key, added.resize.allocation)
         return added.ByteSize()
 
-    def _stage(self, order: StageOrder, shared: Shared) -> pb.Stage:
+    def _stage(self, order: StageOrder) -> pb.Stage:
         """Build the stage order; neighbouring elements of an array mostly have equal ones and share the message."""
-        addresses = tuple([self._address(share.host) for share in order.allocation])
-        queue = self.cluster.policy.queue(shared.queue) or _NO_QUEUE
-        same = (shared, order.allocation, order.launch_now, addresses, queue, order.lease_s)
+        setup = order.setup
+        same = (setup, order.allocation, order.launch_now, order.lease_s)
         if self._last_stage[0] != same:
+            shared, queue = setup.shared, setup.queue
             stage = pb.Stage(
-                allocation=self._shares(order.allocation, addresses, shared),
+                allocation=_shares(order.allocation, setup.hosts),
                 launch_now=order.launch_now,
                 run_limit_s=shared.run_limit_s,
                 deadline=shared.terminate_at,
@@ -295,16 +314,11 @@ class AgentLinks:
                 job_starter=queue.defaults.job_starter,
                 controls=[control_of(*one) for one in queue.job_controls],
                 environment={"LSB_EFFECTIVE_RSRCREQ": shared.requirement} if shared.requirement else {},
-                gpu=_gpu_setup(shared.request) if any(share.gpus for share in order.allocation) else None,
+                gpu=_gpu_message(setup.gpu) if setup.gpu is not None else None,
                 lease_s=order.lease_s,
             )
             self._last_stage = (same, stage)
         return self._last_stage[1]
-
-    def _shares(self, allocation: Allocation, addresses: tuple[str, ...], shared: Shared) -> list[common_pb2.HostShare]:
-        topologies = [self._topology(share) for share in allocation]
-        affinity = _affinity(shared.request) if any(topologies) else None
-        return [_share(*three, affinity) for three in zip(allocation, addresses, topologies, strict=True)]
 
     async def _spec_for(self, outbox: Outbox, order: StageOrder) -> JobSpec | None:
         """Return the job's spec; None if the store fails (the order is retried) or has lost it (the job is killed)."""
@@ -313,29 +327,24 @@ class AgentLinks:
         except NotNow as error:
             log.warning("order=postponed job=%s host=%s reason=%r", order.key, order.host, str(error))
             outbox.forget_spec(order.key.job)
-            asyncio.get_running_loop().call_later(RETRY_S, outbox.put, order)
+            outbox.postpone(order, RETRY_S)
         except KeyError:
             log.error("order=impossible job=%s reason='the store has no spec of it'", order.key)
             self.on_lost_spec(order.key)
         return None
 
-    def _topology(self, share: HostShare) -> str:
-        """Return the CPU topology of a host on which tasks are bound."""
-        host = self.cluster.hosts.get(share.host) if share.cpus else None
-        return host.facts.topology if host is not None else ""
 
-    def _address(self, name: str) -> str:
-        host = self.cluster.hosts.get(name)
-        return host.facts.peer_address if host is not None else ""
+def _shares(allocation: Allocation, hosts: tuple[HostDetails, ...]) -> list[common_pb2.HostShare]:
+    return [_share(*two) for two in zip(allocation, hosts, strict=True)]
 
 
-def _share(share: HostShare, address: str, topology: str, affinity: Affinity | None) -> common_pb2.HostShare:
+def _share(share: HostShare, details: HostDetails) -> common_pb2.HostShare:
     message = common_pb2.HostShare(
         host=share.host,
         slots=share.slots,
         gpus=share.gpus,
         memory_mib=share.memory_mib,
-        address=address,
+        address=details.address,
         tasks_by_role=share.tasks_by_role,
         gpu_memory_mib=share.gpu_memory_mib,
         gpu_roles=share.gpu_roles,
@@ -344,36 +353,20 @@ def _share(share: HostShare, address: str, topology: str, affinity: Affinity | N
         message.resources.add(
             name=one.name, amount=one.amount / PARTS, devices=one.devices, device_roles=one.device_roles
         )
-    for task in share.cpus:
-        cpus = processors.bound(topology, task, affinity) if affinity is not None else task
-        memory = affinity.memory if affinity is not None else ""
-        message.cpus.add(cpus=cpus, nodes=processors.nodes_of(topology, cpus), memory=memory)
+    for binding in details.bindings:
+        message.cpus.add(cpus=binding.cpus, nodes=binding.nodes, memory=binding.memory)
     return message
 
 
-def _affinity(request: Request) -> Affinity | None:
-    """Return the CPU binding of the request; the roles of a job have equal ones, or only one role has any."""
-    return next((wants.affinity for role in all_roles(request) if (wants := wants_of(role)).affinity), None)
-
-
-def _gpu_setup(request: Request) -> pb.GpuSetup:
-    """Return the agents' GPU set-up; of several roles the first with GPUs determines it."""
-    role = next((role for role in all_roles(request) if role.gpus), request.roles[0])
-    gpus = wants_of(role).gpus or GpuRequirement(role.gpus, role.gpus_per_task)
+def _gpu_message(gpu: GpuSetup) -> pb.GpuSetup:
     return pb.GpuSetup(
-        mode=gpus.mode,
-        mps=gpus.mps != "no",
-        no_variable=gpus.no_variable,
-        per_task=gpus.num if gpus.per_task and len(request.roles) == 1 else 0,
-        block=gpus.block and len(request.roles) == 1,
-        roles=map(_gpus_of_role, request.roles) if len(request.roles) > 1 and not request.alternatives else (),
+        mode=gpu.mode,
+        mps=gpu.mps,
+        no_variable=gpu.no_variable,
+        per_task=gpu.per_task,
+        block=gpu.block,
+        roles=[pb.GpusOfRole(per_task=per_task, block=block) for per_task, block in gpu.roles],
     )
-
-
-def _gpus_of_role(role: RoleRequest) -> pb.GpusOfRole:
-    """Return the division of a role's GPUs among its tasks, in a job of several roles."""
-    gpus = wants_of(role).gpus or GpuRequirement(role.gpus, role.gpus_per_task)
-    return pb.GpusOfRole(per_task=gpus.num if gpus.per_task else 0, block=gpus.block)
 
 
 def key_message(key: Key) -> common_pb2.AttemptKey:

@@ -10,8 +10,8 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import NamedTuple
 
-from lavad.core.model import BY_USER, LOAD, PREEMPTION, WINDOW, Shared
-from lavad.core.model.policy import Queue
+from lavad.core.model import BY_USER, LOAD, PREEMPTION, WINDOW
+from lavad.core.orders import SpecDefaults
 from protos.agents_pb2 import JobControl, JobSpecBlob
 from protos.jobs_pb2 import JobSpec
 
@@ -172,22 +172,21 @@ def _common(base: dict[bytes, bytes], variables: dict[bytes, bytes]) -> int:
     return len(base.items() & variables.items())
 
 
-def as_admitted(spec: JobSpec, shared: Shared, queue: Queue | None) -> JobSpec:
+def as_admitted(spec: JobSpec, defaults: SpecDefaults) -> JobSpec:
     """Add the queue's defaults to a spec: size, memory limit and process limits that the job does not set."""
-    limits = {name: default or most for name, default, most in queue.defaults.rlimits} if queue is not None else {}
-    for limit in spec.rlimits:
-        limits.pop(limit.name, None)
-    sizes = shared.request.roles  # an agent takes no size for one task
-    is_sized = all(role.tasks_max or size.tasks_max == 1 for role, size in zip(spec.roles, sizes, strict=False))
-    if not limits and is_sized and spec.memory_limit_mib == shared.memory_limit_mib:
+    given = {limit.name for limit in spec.rlimits}
+    limits = [one for one in defaults.process_limits if one[0] not in given]
+    sizes = defaults.sizes  # an agent takes no size for one task
+    is_sized = all(role.tasks_max or most == 1 for role, (_, most) in zip(spec.roles, sizes, strict=False))
+    if not limits and is_sized and spec.memory_limit_mib == defaults.memory_limit_mib:
         return spec
     admitted = JobSpec()
     admitted.CopyFrom(spec)
-    admitted.memory_limit_mib = shared.memory_limit_mib
-    for name, soft in limits.items():
+    admitted.memory_limit_mib = defaults.memory_limit_mib
+    for name, soft in limits:
         admitted.rlimits.add(name=name, soft=soft)
-    for role, size in zip(admitted.roles, sizes, strict=False):
-        role.tasks_min, role.tasks_max = role.tasks_min or size.tasks_min, role.tasks_max or size.tasks_max
+    for role, (least, most) in zip(admitted.roles, sizes, strict=False):
+        role.tasks_min, role.tasks_max = role.tasks_min or least, role.tasks_max or most
     return admitted
 
 

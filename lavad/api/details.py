@@ -9,6 +9,7 @@ from lavad.agent_links.spec_cache import as_admitted
 from lavad.api.jobs import listing
 from lavad.api.slices import Slices
 from lavad.core.model.policy import Policy
+from lavad.core.orders import spec_defaults
 from lavad.core.state.records import ArrayRecord, Job
 from lavad.store.store import Store
 from protos.jobs_pb2 import JobRecord, JobSpec
@@ -44,7 +45,8 @@ class Details:
         """
         if record.id != self._last:
             queue = self._policy.queue(record.shared.queue)
-            known = as_admitted(spec, record.shared, queue) if spec is not None else listing.known_spec(record)
+            defaults = spec_defaults(record.shared, queue)
+            known = as_admitted(spec, defaults) if spec is not None else listing.known_spec(record)
             known.run_limit_s = record.shared.run_limit_s  # includes the queue's default
             self._last, self._spec = record.id, known
         elif self._shares:

@@ -15,8 +15,7 @@ from lavad.api import translate
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.events import NewJob
-from lavad.core.language.requirements.rusage import PARTS
-from lavad.core.model import HostShare, Key, ResourceShare
+from lavad.core.model import PARTS, HostShare, Key, ResourceShare
 from lavad.core.model.reasons import Refused
 from protos import agents_pb2 as pb
 from protos import common_pb2

@@ -10,8 +10,7 @@ import numpy as np
 from lavad.core.apply.resize import is_resizable
 from lavad.core.cluster import Cluster
 from lavad.core.language.dependency import clauses_of
-from lavad.core.language.requirements.rusage import PARTS
-from lavad.core.model import FINAL, HOLDING, JobState, Key
+from lavad.core.model import FINAL, HOLDING, PARTS, JobState, Key
 from lavad.core.model.allocation import tasks_of
 from lavad.core.scheduling.capacity.headroom import Headroom
 from lavad.core.state.hosts.shared_gpus import SharedGpus, joined

@@ -1,16 +1,33 @@
 """Orders to agents, sent once the event is durable.
 
-Orders are data: the driver adds the job's spec and sends them. Each has the attempt's key, so that repeating one is
-safe.
+Orders are data and complete: the driver adds the job's spec, which the core does not hold, and sends them. Each has the
+attempt's key, so that repeating one is safe.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from lavad.core import events as e
-from lavad.core.model import Allocation, JobState, Key, Launch, limits_of, serial_of
+from lavad.core.language.requirements.affinity import Affinity
+from lavad.core.language.requirements.gpu import GpuRequirement
+from lavad.core.language.requirements.parsed import all_roles, wants_of
+from lavad.core.model import (
+    Allocation,
+    HostShare,
+    JobState,
+    Key,
+    Launch,
+    Request,
+    RoleRequest,
+    Shared,
+    limits_of,
+    serial_of,
+)
 from lavad.core.model.allocation import grown
+from lavad.core.model.policy import Queue
+from lavad.core.scheduling.placement.cpus import bound, nodes_of
 
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
@@ -18,7 +35,53 @@ if TYPE_CHECKING:
 
 LEFT = "the job gave this host up"
 UNKNOWN = "the master has no such attempt"
+_NO_QUEUE = Queue("")
 TERMINATE = 0  # as a signal number: INT, TERM, KILL with the cluster's interval
+
+
+class Binding(NamedTuple):
+    """Processors that a task is bound to, their NUMA nodes, and the binding of its memory."""
+
+    cpus: tuple[int, ...]
+    nodes: tuple[int, ...]
+    memory: str
+
+
+class HostDetails(NamedTuple):
+    """Details of an allocated host for the agents: its address for theirs, and a binding for each task with CPUs."""
+
+    address: str
+    bindings: tuple[Binding, ...] = ()
+
+
+class SpecDefaults(NamedTuple):
+    """Additions of a job's queue to its spec, where that has none: memory and process limits, sizes of the roles."""
+
+    memory_limit_mib: int
+    process_limits: tuple[tuple[str, int], ...]  # name, soft limit
+    sizes: tuple[tuple[int, int], ...]  # least and most tasks
+
+
+class GpuSetup(NamedTuple):
+    """Set-up of an attempt's GPUs on its hosts; ``roles`` holds (per_task, block) of each, if there are several."""
+
+    mode: str
+    mps: bool
+    no_variable: bool
+    per_task: int
+    block: bool
+    roles: tuple[tuple[int, bool], ...] = ()
+
+
+class AttemptSetup(NamedTuple):
+    """Facts of an attempt that all its hosts are told."""
+
+    shared: Shared
+    queue: Queue
+    submitted_at: float
+    defaults: SpecDefaults
+    hosts: tuple[HostDetails, ...]  # of the allocation
+    gpu: GpuSetup | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +93,7 @@ class StageOrder:
     version: int
     allocation: Allocation
     launch_now: bool
+    setup: AttemptSetup
     lease_s: float = 0.0  # the host ends its part after so many seconds without contact to the master; 0: never
 
 
@@ -70,6 +134,7 @@ class ResizeOrder:
     key: Key
     version: int
     allocation: Allocation
+    hosts: tuple[HostDetails, ...]  # of the allocation
     notify: str = ""
 
 
@@ -100,7 +165,9 @@ def orders_for(cluster: "Cluster", event: e.Event) -> Iterator[Order]:
     """Orders that follow from an event, in the state after it was applied."""
     match event:
         case e.AttemptDispatched():
-            yield from stage_orders(cluster.attempts[event.key])
+            begun = cluster.attempts[event.key]
+            if not begun.over:
+                yield from stage_orders(cluster, begun)
         case e.AttemptLaunched():
             yield from launch_orders(cluster, cluster.attempts[event.key])
         case e.JobSignalled():
@@ -122,7 +189,7 @@ def orders_for(cluster: "Cluster", event: e.Event) -> Iterator[Order]:
         case e.AttemptGrowing() | e.AttemptResized() | e.ResizeNoted():
             attempt = cluster.attempts.get(event.key)
             if attempt is not None and not attempt.over:
-                yield from _resize_orders(attempt, event)
+                yield from _resize_orders(cluster, attempt, event)
         case e.JobModified():
             for attempt in cluster.attempts_of(event.job.id):
                 for host in attempt.unreleased:
@@ -135,44 +202,118 @@ def orders_for(cluster: "Cluster", event: e.Event) -> Iterator[Order]:
             yield ForgetOrder(event.host, event.key)
 
 
-def stage_orders(attempt: "Attempt", hosts: frozenset[str] | None = None) -> Iterator[StageOrder]:
+def stage_orders(cluster: "Cluster", attempt: "Attempt", hosts: frozenset[str] | None = None) -> Iterator[StageOrder]:
     """Stage orders to all hosts of an attempt, or to some of them again."""
-    launch_now = attempt.launched and len(attempt.allocation) == 1
-    for share in attempt.allocation:
+    allocation = attempt.allocation
+    launch_now = attempt.launched and len(allocation) == 1
+    setup = _setup_of(cluster, attempt.key, allocation)
+    for share in allocation:
         if hosts is None or share.host in hosts:
-            allocation = attempt.allocation
-            yield StageOrder(share.host, attempt.key, attempt.version, allocation, launch_now, attempt.lease_s)
+            yield StageOrder(share.host, attempt.key, attempt.version, allocation, launch_now, setup, attempt.lease_s)
+
+
+def _setup_of(cluster: "Cluster", key: Key, allocation: Allocation) -> AttemptSetup:
+    record = cluster.jobs[key.job]
+    shared = record.shared
+    queue = cluster.policy.queue(shared.queue) or _NO_QUEUE
+    gpu = _gpu_setup(shared.request) if any([share.gpus for share in allocation]) else None
+    details = _details(cluster, allocation, shared.request)
+    return AttemptSetup(shared, queue, record.submitted_at, spec_defaults(shared, queue), details, gpu)
+
+
+def spec_defaults(shared: Shared, queue: Queue | None) -> SpecDefaults:
+    """Additions of the queue to the spec of a job that it admitted."""
+    limits = queue.defaults.rlimits if queue is not None else ()
+    return SpecDefaults(
+        shared.memory_limit_mib,
+        tuple([(name, default or most) for name, default, most in limits]),
+        tuple([(role.tasks_min, role.tasks_max) for role in shared.request.roles]),
+    )
+
+
+def _details(cluster: "Cluster", allocation: Allocation, request: Request) -> tuple[HostDetails, ...]:
+    return tuple([_host_details(cluster, share, request) for share in allocation])
+
+
+def _host_details(cluster: "Cluster", share: HostShare, request: Request) -> HostDetails:
+    host = cluster.hosts.get(share.host)
+    facts = host.facts if host is not None else None
+    address = facts.peer_address if facts is not None else ""
+    if not share.cpus:
+        return HostDetails(address)
+    topology = facts.topology if facts is not None else ""
+    affinity = _affinity(request) if topology else None
+    return HostDetails(address, tuple([_binding(topology, task, affinity) for task in share.cpus]))
+
+
+def _binding(topology: str, task: tuple[int, ...], affinity: Affinity | None) -> Binding:
+    cpus = bound(topology, task, affinity) if affinity is not None else task
+    return Binding(cpus, nodes_of(topology, cpus), affinity.memory if affinity is not None else "")
+
+
+@lru_cache(maxsize=1024)
+def _affinity(request: Request) -> Affinity | None:
+    """CPU binding of the request; the roles of a job have equal ones, or only one role has any."""
+    return next((wants.affinity for role in all_roles(request) if (wants := wants_of(role)).affinity), None)
+
+
+@lru_cache(maxsize=1024)
+def _gpu_setup(request: Request) -> GpuSetup:
+    """GPU set-up for the agents; of several roles the first with GPUs determines it."""
+    role = next((role for role in all_roles(request) if role.gpus), request.roles[0])
+    gpus = _gpus_of(role)
+    is_single = len(request.roles) == 1
+    return GpuSetup(
+        gpus.mode,
+        gpus.mps != "no",
+        gpus.no_variable,
+        gpus.num if gpus.per_task and is_single else 0,
+        gpus.block and is_single,
+        () if is_single or request.alternatives else tuple(map(_gpus_of_tasks, request.roles)),
+    )
+
+
+def _gpus_of(role: RoleRequest) -> GpuRequirement:
+    return wants_of(role).gpus or GpuRequirement(role.gpus, role.gpus_per_task)
+
+
+def _gpus_of_tasks(role: RoleRequest) -> tuple[int, bool]:
+    """Division of a role's GPUs among its tasks, in a job of several roles."""
+    gpus = _gpus_of(role)
+    return (gpus.num if gpus.per_task else 0), gpus.block
 
 
 def _resize_orders(
-    attempt: "Attempt", event: e.AttemptGrowing | e.AttemptResized | e.ResizeNoted
+    cluster: "Cluster", attempt: "Attempt", event: e.AttemptGrowing | e.AttemptResized | e.ResizeNoted
 ) -> Iterator[StageOrder | ResizeOrder | ReleaseOrder]:
     """Orders of a resize: stage on new hosts, tell those that stay, then release those that leave."""
     match event:
         case e.AttemptGrowing():
-            yield from growth_orders(attempt)
+            yield from growth_orders(cluster, attempt)
         case e.AttemptResized():
             for share in attempt.allocation:
                 if share.host in attempt.unreleased:
-                    yield resize_order(attempt, share.host)
+                    yield resize_order(cluster, attempt, share.host)
         case e.ResizeNoted():
             for share in attempt.resizing.leaving:
                 yield ReleaseOrder(share.host, attempt.key, LEFT)
 
 
-def growth_orders(attempt: "Attempt", hosts: frozenset[str] | None = None) -> Iterator[StageOrder]:
+def growth_orders(cluster: "Cluster", attempt: "Attempt", hosts: frozenset[str] | None = None) -> Iterator[StageOrder]:
     """Stage orders to new hosts of a growth, or to some of them again."""
     allocation = grown(attempt.allocation, attempt.resizing.growth)
+    setup = _setup_of(cluster, attempt.key, allocation)
     for share in attempt.resizing.growth:
         if attempt.share_on(share.host) is None and (hosts is None or share.host in hosts):
             version = attempt.joined_with(share.host)
-            yield StageOrder(share.host, attempt.key, version, allocation, False, attempt.lease_s)
+            yield StageOrder(share.host, attempt.key, version, allocation, False, setup, attempt.lease_s)
 
 
-def resize_order(attempt: "Attempt", host: str) -> ResizeOrder:
+def resize_order(cluster: "Cluster", attempt: "Attempt", host: str) -> ResizeOrder:
     """Order with the attempt's present allocation for one of its hosts."""
     change = attempt.resizing
-    return ResizeOrder(host, attempt.key, change.version, attempt.allocation, change.notify)
+    details = _details(cluster, attempt.allocation, cluster.jobs[attempt.key.job].shared.request)
+    return ResizeOrder(host, attempt.key, change.version, attempt.allocation, details, change.notify)
 
 
 def limits_orders(cluster: "Cluster", attempt: "Attempt", host: str) -> Iterator[LimitsOrder]:

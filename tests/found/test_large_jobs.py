@@ -13,7 +13,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.model import HostFacts, HostShare, Key
 from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
-from lavad.core.orders import ForgetOrder, StageOrder
+from lavad.core.orders import ForgetOrder, stage_orders
 from lavad.engine import Engine
 from protos import agents_pb2
 from protos import jobs_pb2 as pb
@@ -44,7 +44,7 @@ def test_large_scripts_for_one_host_go_in_several_messages() -> None:
     for job in jobs:
         key, share = Key(job, 0, 1), HostShare("n1", 1)
         story.do(c.RecoverAttempt(key, None, (share,), started_at=story.now))
-        outbox.put(StageOrder("n1", key, 1, (share,), True))
+        links.send(stage_orders(story.cluster, story.cluster.attempts[key]))
     outbox.put(ForgetOrder("n1", Key(1000, 0, 1)))
 
     async def messages() -> list[agents_pb2.Orders]:

@@ -150,7 +150,7 @@ MUTANTS = (
     Mutant(
         "a missed stage order is not repeated",
         f"{CORE}/decide/hosts.py",
-        "        return Decision(orders=list(stage_orders(attempt, frozenset({name}))))",
+        "        return Decision(orders=list(stage_orders(cluster, attempt, frozenset({name}))))",
         "        return Decision()",
         "history",
     ),

@@ -106,7 +106,7 @@ def _order_lost(cluster: Cluster, name: str, one: c.HeldAttempt) -> Decision:
     attempt = cluster.attempts.get(one.key) if not one.version else None
     if attempt is None or attempt.over or name not in attempt.unreleased or isinstance(one.last, c.ReportFinished):
         return Decision()
-    return Decision(orders=list(stage_orders(attempt, frozenset({name}))))
+    return Decision(orders=list(stage_orders(cluster, attempt, frozenset({name}))))
 
 
 def _ends(decision: Decision, key: Key) -> bool:
@@ -172,7 +172,7 @@ def _compare_size(cluster: Cluster, name: str, one: c.HeldAttempt, now: float) -
     if attempt.share_on(name) is None:
         return Decision()
     if 0 < one.version < attempt.resizing.version:
-        return Decision(orders=[resize_order(attempt, name)])
+        return Decision(orders=[resize_order(cluster, attempt, name)])
     return Decision() if one.resized is None else resize.resized(cluster, one.resized, now)
 
 
@@ -205,10 +205,10 @@ def _compare_missing(cluster: Cluster, name: str, attempt: Attempt, now: float) 
     if job is None:
         return Decision([e.HostReleased(now, attempt.key, name)])
     if resize.is_growing_to(attempt, name) and name not in attempt.staged:
-        return Decision(orders=list(growth_orders(attempt, frozenset({name}))))
+        return Decision(orders=list(growth_orders(cluster, attempt, frozenset({name}))))
     never_heard = name not in attempt.staged and not attempt.started_at
     if never_heard and not attempt.kill_reason and not attempt.doomed:
-        return Decision(orders=list(stage_orders(attempt, frozenset({name}))))
+        return Decision(orders=list(stage_orders(cluster, attempt, frozenset({name}))))
     return reports.part_gone(cluster, job, attempt, name, now, f"{name} no longer knows the job")
 
 

@@ -27,6 +27,8 @@ class JobState(IntEnum):
     ZOMBI = 10
 
 
+PARTS = 1000  # amounts of resources are whole thousandths, so that exactly what was reserved is released
+
 WAITING = frozenset({JobState.PEND, JobState.PSUSP})
 HOLDING = frozenset({JobState.STAGING, JobState.RUN, JobState.USUSP, JobState.SSUSP, JobState.UNKWN, JobState.ZOMBI})
 SUSPENDED = frozenset({JobState.USUSP, JobState.SSUSP})
@@ -269,7 +271,7 @@ def unpack_text(text: bytes) -> dict[str, str]:
 
 
 class ResourceShare(NamedTuple):
-    """Share of a site-defined resource, in thousandths; of an indexed one also the numbers of its devices.
+    """Share of a site-defined resource, in PARTS of its unit; of an indexed one also the numbers of its devices.
 
     ``device_roles``: role of each device's tasks, as in HostShare.
     """

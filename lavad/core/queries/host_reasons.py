@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from lavad.core.cluster import Cluster
 from lavad.core.language.requirements import host_list
 from lavad.core.language.requirements.parsed import ParsedRole, amount_for, wants_of
-from lavad.core.language.requirements.rusage import PARTS, Reserve
-from lavad.core.model import LOAD_INDICES, Request, RoleRequest
+from lavad.core.language.requirements.rusage import Reserve
+from lavad.core.model import LOAD_INDICES, PARTS, Request, RoleRequest
 from lavad.core.model import reasons as r
 from lavad.core.model.policy import Threshold
 from lavad.core.model.reasons import PendingReason

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from lavad.core.cluster import Cluster
 from lavad.core.language.requirements.parsed import wants_of
-from lavad.core.language.requirements.rusage import PARTS, Per
-from lavad.core.model import Request, RoleRequest, Shared
+from lavad.core.language.requirements.rusage import Per
+from lavad.core.model import PARTS, Request, RoleRequest, Shared
 from lavad.core.model import reasons as r
 from lavad.core.model.reasons import PendingReason
 from lavad.core.scheduling.capacity.free_resources import chunk_of

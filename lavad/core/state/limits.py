@@ -14,12 +14,11 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from lavad.core.model import Allocation, HostShare, Request
+from lavad.core.model import PARTS, Allocation, HostShare, Request
 from lavad.core.model.allocation import slots_of
 from lavad.core.model.policy import ALL, Limit, Names, Policy, Queue, UserRule, Window
 from lavad.core.model.windows import is_open
 from lavad.core.state.fairshare import Account
-from lavad.core.state.hosts.site_resources import PARTS
 from lavad.core.state.hosts.table import HostTable
 from lavad.core.state.records import Attempt
 

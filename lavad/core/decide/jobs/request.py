@@ -11,9 +11,9 @@ from itertools import product
 from lavad.core.language.requirements import affinity, cu, gpu, parser, rusage, span
 from lavad.core.language.requirements.gpu import GpuRequirement
 from lavad.core.language.requirements.parser import Choice, CompoundTerm, Requirement
-from lavad.core.language.requirements.rusage import PARTS, Per, Reserve, Usage
+from lavad.core.language.requirements.rusage import Per, Reserve, Usage
 from lavad.core.language.requirements.vocabulary import RESERVABLE, Vocabulary
-from lavad.core.model import Alternative, Request, RoleAsked, RoleRequest
+from lavad.core.model import PARTS, Alternative, Request, RoleAsked, RoleRequest
 from lavad.core.model.policy import Policy, Queue
 from lavad.core.model.reasons import Refused
 from lavad.core.state.hosts.load_thresholds import start_condition

@@ -7,11 +7,11 @@ from enum import Enum
 
 from lavad.core.language.requirements.lexer import MEMORY_MAX_MIB, bad, number, seconds, shown, size_mib
 from lavad.core.language.requirements.vocabulary import ALIASES, ANY, Vocabulary
+from lavad.core.model import PARTS
 from lavad.core.model.reasons import Refused
 
 GPU_NAMES = ("ngpus_physical", "ngpus_excl_p", "ngpus_excl_t", "ngpus_shared", "ngpus")
 SIZES = ("mem", "swp", "tmp")
-PARTS = 1000  # amounts are whole thousandths, so that exactly what was reserved is released
 GPU_OPTIONS = ("gmodel", "gmem", "nvlink", "glink", "gvendor", "mig")
 _PER = re.compile(r"^(.*?)(?:/(host|task|job))?$", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_]\w*")

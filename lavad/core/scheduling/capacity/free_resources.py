@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from lavad.core.language.requirements.parsed import ParsedRole, looked_at, wants_of
 from lavad.core.language.requirements.select import Selection
 from lavad.core.language.requirements.vocabulary import Vocabulary
-from lavad.core.model import Allocation, Request, RoleRequest
+from lavad.core.model import PARTS, Allocation, Request, RoleRequest
 from lavad.core.scheduling.capacity.slot_list import SlotList
 from lavad.core.scheduling.capacity.usable_hosts import UsableHosts, usable
-from lavad.core.state.hosts.site_resources import NOWHERE, PARTS
+from lavad.core.state.hosts.site_resources import NOWHERE
 from lavad.core.state.hosts.table import HostTable
 
 if TYPE_CHECKING:

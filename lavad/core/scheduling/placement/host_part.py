@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from lavad.core.language.requirements.parsed import ParsedRole, amount_for
-from lavad.core.language.requirements.rusage import PARTS, Reserve
-from lavad.core.model import Device, ResourceShare, RoleRequest
+from lavad.core.language.requirements.rusage import Reserve
+from lavad.core.model import PARTS, Device, ResourceShare, RoleRequest
 from lavad.core.scheduling.capacity.free_resources import FreeResources, HostFree
 from lavad.core.scheduling.placement import cpus as processors
 from lavad.core.scheduling.placement import gpus as devices

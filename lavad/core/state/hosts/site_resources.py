@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lavad.core.model import HostFacts
+from lavad.core.model import PARTS, HostFacts
 from lavad.core.model.policy import Resource, ResourceInstance, ResourceKind
 
-PARTS = 1000  # amounts are in thousandths
 _PLENTY = 10**15  # more than any job may ask for
 NOWHERE = -1
 _OF_FACTS = {"swp": "swap_mib", "tmp": "tmp_mib"}  # host facts that rusage can reserve

@@ -13,13 +13,13 @@ from typing import Any, TypeGuard, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lavad.core.model import LOAD_INDICES, Allocation, HostFacts, HostShare, Key, ResourceShare
+from lavad.core.model import LOAD_INDICES, PARTS, Allocation, HostFacts, HostShare, Key, ResourceShare
 from lavad.core.model.allocation import HOST, PlainAllocation
 from lavad.core.model.policy import ComputeUnit, Names, Policy, ResourceKind
 from lavad.core.state.hosts.bulk import ShareTotals, SlotShares
 from lavad.core.state.hosts.exclusive_units import ExclusiveUnits
 from lavad.core.state.hosts.shared_gpus import SharedGpus, joined, left_by
-from lavad.core.state.hosts.site_resources import PARTS, SiteResources
+from lavad.core.state.hosts.site_resources import SiteResources
 
 _GROWTH = 64
 _COLUMNS = ("slots_max", "slots_free", "memory_free_mib", "gpus_free", "_attempts", "usable", "taken_whole", "_open")

@@ -7,8 +7,8 @@ same. A share is booked in full; the part freed since is kept here, and taken ag
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from lavad.core.language.requirements.rusage import PARTS, Reserve, parse
-from lavad.core.model import HostShare, Key, Request
+from lavad.core.language.requirements.rusage import Reserve, parse
+from lavad.core.model import PARTS, HostShare, Key, Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
