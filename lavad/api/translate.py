@@ -1,7 +1,6 @@
 """Conversion of messages to core values and back. The core's parser parses -R here; nothing is decided."""
 
-from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 from lavad.agent_links.spec_cache import Packed
 from lavad.api import checks
@@ -9,7 +8,7 @@ from lavad.core.commands import Asked, Caller, Target
 from lavad.core.decide.jobs import request as requesting
 from lavad.core.events import NewJob
 from lavad.core.language import exit_values
-from lavad.core.model import Device, HostFacts, JobState, Launch, Request, RoleAsked, Shared, pack_text
+from lavad.core.model import Device, HostFacts, JobOptions, JobState, Launch, Request, RoleAsked, Shared, pack_text
 from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
 from lavad.core.state.hosts.table import HostTable
@@ -119,10 +118,14 @@ def request_of(
         Refused: bad -R, -n, -m or -gpu.
     """
     roles = tuple([role_of(role, spec.resizable) for role in spec.roles])
-    request, text = requesting.known_request(
-        roles, tuple(spec.hosts), spec.exclusive, policy, table, policy.queue(queue), from_host
-    )
-    return (replace(request, reservation=spec.reservation) if spec.reservation else request), text
+    return requesting.known_request(roles, options_of(spec), policy, table, policy.queue(queue), from_host)
+
+
+def options_of(spec: jobs_pb2.JobSpec) -> JobOptions:
+    """Return the options for the job as a whole: all are fields of the spec."""
+    values: list[Any] = [getattr(spec, name) for name in JobOptions._fields]
+    plain: list[Any] = [value if isinstance(value, (bool, str, int, float)) else tuple(value) for value in values]
+    return JobOptions(*plain)
 
 
 def role_of(role: common_pb2.Role, resizable: bool = False) -> RoleAsked:

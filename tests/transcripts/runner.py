@@ -15,7 +15,7 @@ from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.decide.jobs.request import request_of, rules_for
 from lavad.core.language.requirements.rusage import PARTS
-from lavad.core.model import HostShare, JobState, Key, Launch, RoleAsked
+from lavad.core.model import NO_OPTIONS, HostShare, JobState, Key, Launch, RoleAsked
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import NotNow, Refused
 from lavad.core.orders import ForgetOrder, LaunchOrder, Order, ReleaseOrder, ResizeOrder, SignalOrder, StageOrder
@@ -127,7 +127,7 @@ class Player:
         tasks = options.pop("slots", 1)
         one = RoleAsked(tasks, tasks, requirement=asked.get("R", ""), gpu=str(asked["gpu"]) if "gpu" in asked else None)
         rules_ = rules_for(cluster.policy, cluster.table, cluster.policy.queue(options.get("queue", "normal")))
-        return {"request": request_of([one], (), False, rules_)[0]}
+        return {"request": request_of([one], NO_OPTIONS, rules_)[0]}
 
     def do_reserve(self, slots: str, *words: str) -> Iterator[str]:
         """reserve 2 begin=60 end=120 hosts=n1,n2 users=ann is_open queues=idle: brsvadd."""

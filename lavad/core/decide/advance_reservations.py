@@ -12,7 +12,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision, denial
 from lavad.core.decide.jobs.request import known_request
 from lavad.core.language.requirements import host_list
-from lavad.core.model import RoleAsked
+from lavad.core.model import NO_OPTIONS, RoleAsked
 from lavad.core.model.advance_reservation import AdvanceReservation, ReservationKind, ReservationTimes, holds
 from lavad.core.model.reasons import Refused
 from lavad.core.model.windows import is_open
@@ -146,7 +146,7 @@ def _candidates(cluster: Cluster, words: tuple[str, ...], select: str, from_host
     chosen = sorted(ranks, key=lambda name: (ranks[name], natural(name)))
     if not select:
         return chosen
-    request, _ = known_request((RoleAsked(requirement=select),), (), False, policy, table, None, from_host)
+    request, _ = known_request((RoleAsked(requirement=select),), NO_OPTIONS, policy, table, None, from_host)
     if len(request.roles) != 1 or request.alternatives:
         raise Refused("-R: a reservation's hosts are chosen by one select section")
     text = request.roles[0].select

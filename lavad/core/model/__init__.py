@@ -128,6 +128,20 @@ def _is_even(role: RoleRequest) -> bool:
     return is_whole and not (role.gpus or role.one_host)
 
 
+class JobOptions(NamedTuple):
+    """Options of a submission for the job as a whole: fields of a job's spec and of its request under the same names.
+
+    They are passed on as one value, so that a further one needs no place on the way.
+    """
+
+    hosts: tuple[str, ...] = ()
+    exclusive: bool = False
+    reservation: str = ""
+
+
+NO_OPTIONS = JobOptions()
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """Request for placement. Equal requests are one object (interned), so that there are few buckets."""
@@ -179,6 +193,11 @@ class Request:
 
     def __hash__(self) -> int:
         return self._hash  # read at each start and end of a job
+
+    @property
+    def options(self) -> JobOptions:
+        """Options of the submission."""
+        return JobOptions(*[getattr(self, name) for name in JobOptions._fields])
 
     @property
     def is_particular(self) -> bool:

@@ -97,14 +97,12 @@ def as_typed(cluster: Cluster, shared: Shared, advice: Advice) -> Request | None
         role.tasks_min, role.tasks_max, role.slots_per_task, requirement_text(role), role.gpu or gpus, role.launch,
         role.name, role.command, role.resizable,
     )  # fmt: skip
-    before, queue = shared.request, cluster.policy.queue(shared.queue)
+    options, queue = shared.request.options, cluster.policy.queue(shared.queue)
     try:
-        made, _ = known_request(
-            (asked,), before.hosts, before.exclusive, cluster.policy, cluster.table, queue, shared.from_host
-        )
+        made, _ = known_request((asked,), options, cluster.policy, cluster.table, queue, shared.from_host)
     except Refused:
         return None
-    return cluster.pending.request_of(replace(shared, request=replace(made, reservation=before.reservation)))
+    return cluster.pending.request_of(replace(shared, request=made))
 
 
 def _may_start(cluster: Cluster, shared: Shared, request: Request, now: float) -> bool:

@@ -393,7 +393,10 @@ def decode_shared(text: str) -> Shared:
     values = json.loads(text)
     request = values["request"]
     roles = tuple(_role(role) for role in request["roles"])
-    known = {**_known(Request, request), "roles": roles, "hosts": tuple(request.get("hosts", ()))}
+    known: dict[str, Any] = {
+        name: tuple(one) if isinstance(one, list) else one for name, one in _known(Request, request).items()
+    }
+    known["roles"] = roles
     known["alternatives"] = tuple(_alternative(one) for one in request.get("alternatives", ()))
     return Shared(**{**_known(Shared, values), "request": Request(**known)})
 

@@ -178,11 +178,8 @@ def _moved(cluster: Cluster, shared: Shared, queue: Queue, asked: Asked) -> Shar
     """The job's shared facts in another queue, with that queue's requirement."""
     if not asked.roles:
         return replace(shared, queue=queue.name)
-    before = shared.request
-    request, text = known_request(
-        asked.roles, before.hosts, before.exclusive, cluster.policy, cluster.table, queue, shared.from_host
-    )
-    request = replace(request, reservation=before.reservation) if before.reservation else request
+    options = shared.request.options
+    request, text = known_request(asked.roles, options, cluster.policy, cluster.table, queue, shared.from_host)
     return replace(shared, queue=queue.name, request=request, requirement=text)
 
 

@@ -26,9 +26,7 @@ def with_other_memory(cluster: Cluster, job: Job, asked: Asked, queue: Queue, no
     shared, attempt = job.shared, job.attempt
     assert attempt is not None, f"{job.key} holds no hosts"
     before = shared.request
-    request, text = known_request(
-        asked.roles, before.hosts, before.exclusive, cluster.policy, cluster.table, queue, shared.from_host
-    )
+    request, text = known_request(asked.roles, before.options, cluster.policy, cluster.table, queue, shared.from_host)
     if len(request.roles) != 1 or len(before.roles) != 1 or request.alternatives or before.alternatives:
         raise Refused(_ONLY)
     (old,), (new,) = before.roles, request.roles

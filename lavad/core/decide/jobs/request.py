@@ -13,7 +13,7 @@ from lavad.core.language.requirements.gpu import GpuRequirement
 from lavad.core.language.requirements.parser import Choice, CompoundTerm, Requirement
 from lavad.core.language.requirements.rusage import Per, Reserve, Usage
 from lavad.core.language.requirements.vocabulary import RESERVABLE, Vocabulary
-from lavad.core.model import PARTS, Alternative, Request, RoleAsked, RoleRequest
+from lavad.core.model import PARTS, Alternative, JobOptions, Request, RoleAsked, RoleRequest
 from lavad.core.model.policy import Policy, Queue
 from lavad.core.model.reasons import Refused
 from lavad.core.state.hosts.load_thresholds import start_condition
@@ -111,9 +111,7 @@ def _merged_usages(job: tuple[Usage, ...], queue: tuple[Usage, ...]) -> tuple[Us
 # -- roles -------------------------------------------------------------------------------------------------------------
 
 
-def request_of(
-    asked: Sequence[RoleAsked], hosts: tuple[str, ...], exclusive: bool, rules: RequestRules
-) -> tuple[Request, str]:
+def request_of(asked: Sequence[RoleAsked], options: JobOptions, rules: RequestRules) -> tuple[Request, str]:
     """Request for placement, and the combined requirement as text.
 
     Raises:
@@ -125,20 +123,20 @@ def request_of(
     if len(asked) == 1:
         choices = list(_choices(asked[0], wanted[0], rules))
         first, *others = choices
-        return Request(first.roles, hosts, exclusive, first.same, first.cu, tuple(others)), text
+        request = Request(first.roles, same=first.same, cu=first.cu, alternatives=tuple(others), **options._asdict())
+        return request, text
     if not all(one.is_simple for one in wanted):
         raise Refused("A job with several roles takes one simple -R for each: no terms in braces, no alternatives")
     roles = [
         _role(one, parsed.term, _usage(parsed.term), one.tasks_min, one.tasks_max, rules)
         for one, parsed in zip(asked, wanted, strict=True)
     ]
-    return Request(tuple(roles), hosts, exclusive), text
+    return Request(tuple(roles), **options._asdict()), text
 
 
 def known_request(
     asked: tuple[RoleAsked, ...],
-    hosts: tuple[str, ...],
-    exclusive: bool,
+    options: JobOptions,
     policy: Policy,
     table: HostTable,
     queue: Queue | None,
@@ -147,10 +145,10 @@ def known_request(
     """Request of a job in a queue, as by ``request_of``. Cached until hosts or rules change: many jobs are alike."""
 
     def make() -> tuple[Request, str]:
-        return request_of(asked, hosts, exclusive, rules_for(policy, table, queue, from_host))
+        return request_of(asked, options, rules_for(policy, table, queue, from_host))
 
     queue_name = queue.name if queue is not None else ""
-    return table.cached(("request", asked, hosts, exclusive, queue_name, from_host), make)
+    return table.cached(("request", asked, options, queue_name, from_host), make)
 
 
 def _choices(asked: RoleAsked, wanted: Requirement, rules: RequestRules) -> Iterator[Alternative]:

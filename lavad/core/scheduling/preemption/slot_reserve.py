@@ -89,7 +89,7 @@ def _all_free(table: HostTable, request: Request, choice: Alternative, queue: Qu
         one_task = replace(
             role, tasks_min=1, tasks_max=1, one_host=False, ptile=0, block=0, stripe=0, memory_mib=memory_mib
         )
-        probe = Request((one_task,), request.hosts, queue_hosts=request.queue_hosts, avoids=request.avoids)
+        probe = replace(request, roles=(one_task,), exclusive=False, same="", cu="", alternatives=(), reservation="")
         rows = list(FreeResources(table).candidates(probe, probe.roles, 0, 0).all_rows())
         if queue.reserves_memory:
             rows.sort(key=lambda row: -_keepable(table, row, role))

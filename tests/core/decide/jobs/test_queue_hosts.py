@@ -6,7 +6,7 @@ import pytest
 
 from lavad.core import commands as c
 from lavad.core.decide.jobs.request import request_of, rules_for
-from lavad.core.model import JobState, RoleAsked
+from lavad.core.model import NO_OPTIONS, JobState, RoleAsked
 from lavad.core.model.policy import Names, Policy, Queue
 from lavad.core.model.reasons import Refused
 from lavad.core.queries.pending_reasons import explain
@@ -41,7 +41,7 @@ def placed(story: Story, **job: object) -> list[str]:
 def requested(story: Story, text: str, tasks: int = 1) -> dict[str, object]:
     """A job with that -R."""
     rules = rules_for(story.cluster.policy, story.cluster.table, None)
-    return {"request": request_of([RoleAsked(tasks, tasks, requirement=text)], (), False, rules)[0]}
+    return {"request": request_of([RoleAsked(tasks, tasks, requirement=text)], NO_OPTIONS, rules)[0]}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from lavad.core.decide.jobs.request import RequestRules, combined, request_of
 from lavad.core.language.requirements import gpu, host_list
 from lavad.core.language.requirements.parser import parse, text_of
 from lavad.core.language.requirements.vocabulary import Vocabulary
-from lavad.core.model import RoleAsked
+from lavad.core.model import NO_OPTIONS, RoleAsked
 from lavad.core.model.policy import Resource, ResourceKind
 from lavad.core.model.reasons import Refused
 
@@ -70,7 +70,7 @@ def test_job_and_queue_are_merged() -> None:
 def test_roles_of_a_requirement() -> None:
     """Simple memory is a number, other rusage stays text; its alternatives are alternatives of the request."""
     asked = RoleAsked(4, 4, requirement="rusage[mem=2GB,lic=1 || mem=1GB] span[ptile=2]")
-    request, _ = request_of([asked], (), False, RequestRules(WORDS))
+    request, _ = request_of([asked], NO_OPTIONS, RequestRules(WORDS))
     (role,) = request.roles
     assert (role.memory_mib, role.rusage, role.ptile) == (2048, "lic=1", 2)
     assert [one.roles[0].memory_mib for one in request.alternatives] == [1024]
