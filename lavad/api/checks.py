@@ -42,6 +42,20 @@ SIGNAL_MAX = 64
 # Texts with a bound of their own: a script may be long, and a name has its own error message.
 _OTHERWISE_BOUNDED = frozenset({"command", "name"})
 
+# Repeated fields of a job: name for users, and the most values. Those that are not listed are named by their option.
+_COUNTED = {
+    "roles": ("roles", ROLES_MAX),
+    "hosts": ("-m", HOSTS_MAX),
+    "queues": ("-q", QUEUES_MAX),
+    "rlimits": ("limits", RLIMITS_MAX),
+}
+_UNCOUNTED = {"environment", "environment_unset", "array", *_COUNTED}
+_COUNTED.update(
+    (field.name, (f"-{field.name}", HOSTS_MAX))
+    for field in jobs_pb2.JobSpec.DESCRIPTOR.fields
+    if field.is_repeated and field.name not in _UNCOUNTED
+)
+
 
 def check_spec(spec: jobs_pb2.JobSpec) -> None:
     """Refuse a job that the cluster could not handle.
@@ -54,20 +68,19 @@ def check_spec(spec: jobs_pb2.JobSpec) -> None:
     _check_numbers(spec)
     if any(b"\0" in entry for entry in spec.environment):
         raise Refused("An environment variable can't hold a NUL character")
-    for what, values, most in (
-        ("roles", spec.roles, ROLES_MAX),
-        ("-m", spec.hosts, HOSTS_MAX),
-        ("-q", spec.queues, QUEUES_MAX),
-        ("limits", spec.rlimits, RLIMITS_MAX),
-    ):
-        if len(values) > most:
-            raise Refused(f"{what}: more than {most} were given")
+    _check_counts(spec)
     for role in spec.roles:
         check_texts(role)
         if role.launch not in common_pb2.Launch.values():
             raise Refused(f"Unknown way to launch a role: {role.launch}")
         if role.gpu.num > GPUS_MAX:
             raise Refused(f"-gpu: more than {GPUS_MAX} GPUs were requested")
+
+
+def _check_counts(spec: jobs_pb2.JobSpec) -> None:
+    for name, (what, most) in _COUNTED.items():
+        if len(getattr(spec, name)) > most:
+            raise Refused(f"{what}: more than {most} were given")
 
 
 def check_size(spec: jobs_pb2.JobSpec) -> None:

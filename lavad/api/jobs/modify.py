@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime, tzinfo
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lavad.api.translate import gpu_text
 from lavad.core.model.reasons import Refused
@@ -76,6 +76,7 @@ class Versions(NamedTuple):
 def in_words(versions: Versions, zone: tzinfo) -> str:
     """Describe the differences, old value and new: ``run limit from 10.0 min to 30.0 min``."""
     words: dict[str, Shown] = {"queue": lambda spec: _queue(spec, versions.queue), **_SHOWN, **_times(zone)}
+    words.update((field.name.replace("_", " "), _field(field)) for field in _BY_KIND)
     said = []
     for label, shown in words.items():
         before, after = shown(versions.before), shown(versions.after)
@@ -160,11 +161,22 @@ def _times(zone: tzinfo) -> dict[str, Shown]:
     return {"begin time": moment("begin_time"), "termination time": moment("terminate_time")}
 
 
+def _values(name: str) -> Shown:
+    return lambda spec: _quoted(" ".join(map(str, getattr(spec, name))))
+
+
+def _field(field: Any) -> Shown:
+    """Show a field without words of its own."""
+    if field.is_repeated:
+        return _values(field.name)
+    return _switch(field.name) if field.type == field.TYPE_BOOL else _text(field.name)
+
+
 _SHOWN: dict[str, Shown] = {
     "number of tasks": _tasks,
     "resource requirement": _requirement,
     "GPU requirement": _gpu,
-    "hosts": lambda spec: _quoted(" ".join(spec.hosts)),
+    "hosts": _values("hosts"),
     "exclusive": _switch("exclusive"),
     "run limit": lambda spec: _minutes(spec.run_limit_s),
     "estimated run time": lambda spec: _minutes(spec.runtime_estimate_s),
@@ -193,3 +205,6 @@ _SHOWN: dict[str, Shown] = {
     "elements at once": _number("array_limit"),
     "command": _text("command"),
 }
+# Fields up to this number have their words above, or bmod does not change them; later ones are shown by name and kind.
+_WITH_WORDS = pb.JobSpec.DESCRIPTOR.fields_by_name["resize_notify"].number
+_BY_KIND = [field for field in pb.JobSpec.DESCRIPTOR.fields if field.number > _WITH_WORDS]
