@@ -65,6 +65,7 @@ lint: $(READY)
 	@for stub in $(STUBS); do for end in _pb2.py _pb2.pyi _pb2_grpc.py; do \
 	    cmp -s $$stub$$end .cache/protos/$$stub$$end || { echo "$$stub$$end is not what its .proto generates: run make protos"; exit 1; }; \
 	done; done
+	@PYTHONPATH=. $(BIN)/python packaging/wire_fields.py --check
 	@echo "lint: nothing to complain about"
 
 format: $(READY)
@@ -73,6 +74,7 @@ format: $(READY)
 
 protos: $(READY)
 	@$(call PROTOC,.)
+	@PYTHONPATH=. $(BIN)/python packaging/wire_fields.py
 
 bench: $(READY)
 	@$(BIN)/python -m benchmarks

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 # Kinds of fields; a message class is a kind, too.
 TEXT, BYTES, NUMBER, DOUBLE, BOOL, SIGNED = range(6)
+_LETTERS = dict(zip("sbudti", range(6), strict=True))
 DEFAULTS: "tuple[Any, ...]" = ("", b"", 0, 0.0, False, 0)
 
 _DOUBLE = Struct("<d")
@@ -124,16 +125,15 @@ class Message:
         return message
 
 
-def table(cls: "type[Message]", text: str, *kinds: "type[Message]") -> None:
-    """Define the fields of a class: ``number name kind`` each, the kind one of ``s b u d t i`` or a class; ``*``
-    repeats.
+def table(cls: "type[Message]", text: str, kinds: "dict[str, Any]") -> None:
+    """Define the fields of a class: ``number name kind`` each, the kind one of ``s b u d t i`` or the name of a class
+    in ``kinds``; ``*`` repeats.
     """
-    letters: dict[str, Any] = dict(zip("sbudti", range(6), strict=True))
-    letters.update({kind.__name__: kind for kind in kinds})
     cls.FIELDS = {}
     for entry in text.split(","):
         number, name, kind = entry.split()
-        cls.FIELDS[int(number)] = (name, letters[kind.rstrip("*")], kind.endswith("*"))
+        plain = kind.rstrip("*")
+        cls.FIELDS[int(number)] = (name, _LETTERS[plain] if plain in _LETTERS else kinds[plain], kind.endswith("*"))
     cls.NAMES = {name: (kind, repeated) for name, kind, repeated in cls.FIELDS.values()}
 
 

@@ -1,0 +1,89 @@
+"""Fields of the messages that commands send and read: number, name and kind of each, in the notation of `lean.table`.
+
+Written by packaging/wire_fields.py from protos/*.proto: change it there, then run make protos.
+"""
+
+FIELDS = {
+    "GpuRequest": "1 num u, 2 per_task t, 3 exclusive_process t, 4 j_exclusive t, 5 text s",
+    "Role": (
+        "1 name s, 2 tasks_min u, 3 tasks_max u, 4 slots_per_task u, 5 requirement s, 6 gpu GpuRequest, 7 launch u, "
+        "8 command s"
+    ),
+    "IndexRange": "1 first u, 2 last u, 3 step u",
+    "Rlimit": "1 name s, 2 soft u",
+    "JobSpec": (
+        "1 name s, 2 command s, 3 is_script t, 4 queues s*, 5 project s, 6 cwd s, 7 submit_cwd s, 8 input s, "
+        "9 output s, 10 error s, 11 output_overwrite t, 12 error_overwrite t, 13 environment b*, 14 roles Role*, "
+        "15 run_limit_s u, 16 memory_limit_mib u, 17 hosts s*, 18 hold t, 19 exclusive t, 20 rerunnable t, "
+        "21 not_rerunnable t, 22 array IndexRange*, 23 array_limit u, 24 umask_plus_one u, 26 description s, "
+        "27 user_group s, 28 dependency s, 29 begin_time d, 30 terminate_time d, 31 priority u, 32 notify_end t, "
+        "33 shell s, 34 rlimits Rlimit*, 35 pre_exec s, 36 post_exec s, 37 output_dir s, 38 requeue_exit_values s, "
+        "39 resizable t, 40 runtime_estimate_s u, 41 job_group s, 42 reservation s, 43 requirement_text s, "
+        "46 ends_orphan t, 47 resize_notify s"
+    ),
+    "SubmitItem": "1 request_id b, 2 spec JobSpec, 3 retry t",
+    "SubmitBatch": "1 items SubmitItem*",
+    "SubmitResult": "1 request_id b, 2 job u, 3 queue s, 4 default_queue t, 5 error s, 6 retry_later t, 7 retry_s u",
+    "SubmitReplies": "1 results SubmitResult*",
+    "JobRef": "1 job u, 2 indices IndexRange*",
+    "JobFilter": "1 refs JobRef*, 2 user s, 3 queue s, 4 host s, 5 name s, 6 project s, 7 states u*, 8 finished_too t",
+    "ListJobsRequest": "1 filter JobFilter, 2 arrays t, 3 details t, 4 reasons t, 5 shares_details t, 6 basic_too t",
+    "HostShare": (
+        "1 host s, 2 slots u, 3 gpus u*, 4 memory_mib u, 6 tasks_by_role u*, 9 gpu_memory_mib u*, 10 gpu_roles u*"
+    ),
+    "Usage": (
+        "1 cpu_s d, 2 memory_mib u, 3 memory_mib_max u, 4 swap_mib u, 5 pids u*, 6 process_groups u*, 7 threads u, "
+        "8 host s, 9 memory_mib_mean d, 10 user_s d, 11 system_s d"
+    ),
+    "PendingReason": "1 code u, 2 text s, 3 hosts u, 4 host_names s*, 5 advice s",
+    "ArrayCounts": "1 total u, 2 pend u, 3 done u, 4 run u, 5 exit u, 6 ssusp u, 7 ususp u, 8 psusp u, 9 spec s",
+    "LoadBound": "1 index s, 2 sched d, 3 stop d, 4 has_sched t, 5 has_stop t",
+    "Outlook": (
+        "1 ahead u, 2 sureness s, 3 remedies s*, 4 is_hopeless t, 5 is_for_later t, 6 costs s*, 7 reserved HostShare*"
+    ),
+    "JobRecord": (
+        "1 job u, 2 index u, 3 user s, 4 state u, 5 queue s, 6 from_host s, 7 hosts HostShare*, 8 name s, "
+        "9 submit_time d, 10 start_time d, 11 end_time d, 12 project s, 13 exit_status i, 14 exit_reason s, "
+        "15 usage Usage, 16 usage_by_host Usage*, 17 attempt u, 18 pending_reasons PendingReason*, 19 spec JobSpec, "
+        "20 slots_min u, 21 slots_max u, 22 array ArrayCounts, 23 exec_cwd s, 24 exec_home s, 26 suspend_reason s, "
+        "27 effective_requirement s, 28 priority u, 29 estimated_start d, 30 start_reason s, "
+        "31 load_bounds LoadBound*, 32 share_account s, 60 outlook Outlook"
+    ),
+    "JobPage": "1 jobs JobRecord*, 2 missing JobRef*",
+    "SignalRequest": "1 filter JobFilter, 2 action u, 3 signal u, 4 newest_only t, 5 states u*, 6 hold t",
+    "SignalResult": "1 job u, 2 index u, 3 error s, 4 note s",
+    "SignalReply": "1 results SignalResult*, 2 error s",
+    "ModifyRequest": "1 refs JobRef*, 2 spec JobSpec, 3 fields s*, 4 filter JobFilter, 5 newest_only t, 6 is_switch t",
+    "ModifyReply": "1 results SignalResult*",
+    "MoveRequest": "1 ref JobRef, 2 place i",
+    "MoveReply": "1 error s, 2 place i",
+    "ForceRequest": "1 ref JobRef, 2 hosts HostShare*, 3 is_unconstrained t",
+    "ResizeRequest": "1 ref JobRef, 2 action u, 3 what s, 4 tasks u, 5 notify s",
+    "ResizeReply": "1 error s",
+    "DependenciesRequest": "1 ref JobRef, 2 children t, 3 depth u",
+    "DependencyLink": "1 job u, 2 relative u, 3 index u, 4 status s, 5 name s, 6 level u",
+    "DependenciesReply": "1 error s, 2 condition s, 3 links DependencyLink*",
+    "WatchRequest": "1 refs JobRef*",
+    "JobChange": "1 job u, 2 index u, 3 state u, 4 exit_status i, 5 exit_reason s, 6 hosts s*",
+    "ExplainRequest": "1 refs JobRef*, 2 host_names t",
+    "Explanation": "1 job u, 2 index u, 3 reasons PendingReason*, 4 estimated_start d",
+    "ExplainReply": "1 explanations Explanation*",
+    "HistoryRequest": "1 filter JobFilter, 2 details t, 3 shares_details t",
+    "PeekTicketRequest": "1 ref JobRef, 2 filter JobFilter",
+    "PeekRequest": "1 job PeekTicketRequest, 2 follow t, 3 last_bytes u",
+    "TailChunk": "1 data b, 2 error s, 3 is_error_file t",
+    "AttemptKey": "1 job u, 2 index u, 3 attempt u",
+    "TaskStart": (
+        "1 key AttemptKey, 2 command b, 3 argv b*, 4 cwd b, 5 environment b*, 6 task u, 7 no_input t, 8 host s, "
+        "9 pmi t, 10 token b, 11 connection u, 12 resume t, 13 gone t, 14 got_out u, 15 got_err u, 16 got_pmi u, "
+        "17 umask_plus_one u, 18 place u, 19 places u"
+    ),
+    "TaskInput": (
+        "1 start TaskStart, 2 data b, 3 end_of_input t, 4 signal u, 5 pmi b, 6 offset u, 7 got_out u, 8 got_err u, "
+        "9 got_pmi u, 10 done t"
+    ),
+    "TaskOutput": (
+        "1 out b, 2 err b, 3 started t, 4 pid u, 5 ended t, 6 status i, 7 error s, 8 pmi b, 9 taken u, 10 offset u, "
+        "11 taken_pmi u, 12 taken_signals u, 13 kept t, 14 patience_s d"
+    ),
+}
