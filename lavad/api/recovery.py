@@ -14,6 +14,7 @@ from lavad.agent_links.spec_cache import SpecShelf
 from lavad.api import translate
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
+from lavad.core.decide.jobs.admission import combined_with_queue
 from lavad.core.events import NewJob
 from lavad.core.model import PARTS, HostShare, Key, ResourceShare
 from lavad.core.model.reasons import Refused
@@ -100,12 +101,13 @@ class Recovering:
         try:
             cluster = self._cluster
             packed = self._shelf.pack(spec, blob.user)
-            new = translate.new_job(spec, packed, b"", owner, cluster.policy, cluster.table)
+            new = translate.new_job(spec, packed, b"", owner)
+            shared = combined_with_queue(cluster, new.shared, translate.asked_of(spec))
         except Refused as error:
             log.error("recovery=impossible job=%d reason=%r", key.job, str(error))
             return None
         run_limit_s = int(stage.run_limit_s)
-        shared = replace(new.shared, queue=blob.queue, run_limit_s=run_limit_s, terminate_at=stage.deadline)
+        shared = replace(shared, run_limit_s=run_limit_s, terminate_at=stage.deadline)
         return new._replace(id=key.job, shared=shared, hold=bool(new.indices))
 
 

@@ -1,62 +1,45 @@
-"""Conversion of messages to core values and back. The core's parser parses -R here; nothing is decided."""
+"""Conversion of messages to core values and back. Nothing is decided here, and -R is not parsed."""
 
+from functools import lru_cache
 from typing import Any, cast
 
 from lavad.agent_links.spec_cache import Packed
 from lavad.api import checks
 from lavad.core.commands import Asked, Caller, Target
-from lavad.core.decide.jobs import request as requesting
 from lavad.core.events import NewJob
 from lavad.core.language import exit_values
 from lavad.core.model import Device, HostFacts, JobOptions, JobState, Launch, Request, RoleAsked, Shared, pack_text
-from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
-from lavad.core.state.hosts.table import HostTable
 from protos import cluster_pb2, common_pb2, jobs_pb2
 
+_ONE_TASK = (RoleAsked(),)
 COMMAND_SHOWN_MAX = 4096  # characters; only the beginning of a longer script stays in memory, for lists
 
 
-def queue_for(spec: jobs_pb2.JobSpec, policy: Policy) -> str:
-    """Return the first candidate queue that exists and is open, or else the first named, so that a refusal names it."""
-    if not spec.queues:
-        return policy.default_queue
-    for name in spec.queues:
-        queue = policy.queue(name)
-        if queue is not None and queue.open:
-            return name
-    return spec.queues[0]
-
-
-def asked_of(spec: jobs_pb2.JobSpec, policy: Policy) -> Asked:
-    """Return what a queue's admission checks look at beside the job itself."""
+def asked_of(spec: jobs_pb2.JobSpec, default_queues: tuple[str, ...] = ()) -> Asked:
+    """Return the options that the core combines with a queue's rules; ``default_queues`` count without -q."""
     return Asked(
-        tuple(spec.queues) or policy.default_queues or (policy.default_queue,),
+        tuple(spec.queues) or default_queues,
         bool(spec.roles and spec.roles[0].tasks_min),
-        tuple((limit.name, limit.soft) for limit in spec.rlimits),
-        tuple(map(role_of, spec.roles)),
+        tuple([(limit.name, limit.soft) for limit in spec.rlimits]),
+        tuple([role_of(role, spec.resizable) for role in spec.roles]) or _ONE_TASK,
     )
 
 
-def new_job(
-    spec: jobs_pb2.JobSpec, packed: Packed, request_id: bytes, caller: Caller, policy: Policy, table: HostTable
-) -> NewJob:
-    """Build a submission for the core. ``table`` says which resources hosts have, and so which names are valid.
+def new_job(spec: jobs_pb2.JobSpec, packed: Packed, request_id: bytes, caller: Caller) -> NewJob:
+    """Build a submission for the core, without a queue and roles: what these are follows from ``asked_of``.
 
     Raises:
             Refused: something in the spec is invalid; one sentence says what.
     """
     _check_spec(spec)
-    queue = queue_for(spec, policy)
-    request, combined = request_of(spec, queue, caller.host, policy, table)
     shared = Shared(
         user=caller.user,
         uid=caller.uid,
         gid=caller.gid,
-        queue=queue,
+        queue="",
         project=spec.project or "default",
-        request=request,
-        requirement=combined,
+        request=_request_without_roles(options_of(spec)),
         from_host=caller.host,
         run_limit_s=spec.run_limit_s,
         memory_limit_mib=spec.memory_limit_mib,
@@ -83,6 +66,11 @@ def new_job(
     )
 
 
+@lru_cache(maxsize=1024)
+def _request_without_roles(options: JobOptions) -> Request:
+    return Request((), **options._asdict())
+
+
 def _check_spec(spec: jobs_pb2.JobSpec) -> None:
     checks.check_spec(spec)
     if spec.cwd and not spec.cwd.startswith("/"):
@@ -107,18 +95,6 @@ def text_of(spec: jobs_pb2.JobSpec) -> bytes:
         error=spec.error,
         description=spec.description,
     )
-
-
-def request_of(
-    spec: jobs_pb2.JobSpec, queue: str, from_host: str, policy: Policy, table: HostTable
-) -> tuple[Request, str]:
-    """Return the placement request, and the combined requirement as text.
-
-    Raises:
-        Refused: bad -R, -n, -m or -gpu.
-    """
-    roles = tuple([role_of(role, spec.resizable) for role in spec.roles])
-    return requesting.known_request(roles, options_of(spec), policy, table, policy.queue(queue), from_host)
 
 
 def options_of(spec: jobs_pb2.JobSpec) -> JobOptions:

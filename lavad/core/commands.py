@@ -27,12 +27,15 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Options of a submission beside the job itself. ``limits`` are those of processes, by name, in their own units."""
+    """Options of a submission that the rules of a queue are combined with.
+
+    ``limits`` are those of processes, by name, in their own units. Without ``roles`` the job's request is complete.
+    """
 
     queues: tuple[str, ...] = ()  # candidates; the first that accepts the job; empty: the job's own
     is_size_given: bool = True  # -n
     limits: tuple[tuple[str, int], ...] = ()
-    roles: tuple[RoleAsked, ...] = ()  # as submitted; another queue combines them to another request
+    roles: tuple[RoleAsked, ...] = ()
 
 
 NOTHING_MORE = Asked()

@@ -222,11 +222,11 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         checks.check_size(spec)
         owner = c.Caller(record.shared.user, record.shared.uid, False, record.shared.gid, record.shared.from_host)
         packed = self.shelf.pack(spec, record.shared.user)
-        cluster = self.engine.cluster
-        new = translate.new_job(spec, packed, b"", owner, cluster.policy, cluster.table)
-        changes = modify.in_words(modify.Versions(before, spec, record.shared.queue), cluster.policy.zone)
+        policy = self.engine.cluster.policy
+        new = translate.new_job(spec, packed, b"", owner)
+        changes = modify.in_words(modify.Versions(before, spec, record.shared.queue), policy.zone)
         fields = frozenset(request.fields)
-        asked = translate.asked_of(spec, cluster.policy)
+        asked = translate.asked_of(spec, (policy.default_queue,))
         done = self.engine.execute(c.ModifyJob(target, new, caller, changes, fields, request.is_switch, asked))
         self.links.spec_changed(target.job)  # at once: the change may let the job start in the same commit
         await done

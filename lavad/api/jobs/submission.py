@@ -141,9 +141,8 @@ class Submissions:
         policy = self._engine.cluster.policy
         spec.project = spec.project or policy.default_project
         packed = self._shelf.pack(spec, caller.user)
-        table = self._engine.cluster.table
-        job = translate.new_job(spec, packed, item.request_id, caller, policy, table)
-        return c.SubmitJob(job, caller, translate.asked_of(spec, policy))
+        job = translate.new_job(spec, packed, item.request_id, caller)
+        return c.SubmitJob(job, caller, translate.asked_of(spec, policy.default_queues or (policy.default_queue,)))
 
     def _note_answer(self, item: pb.SubmitItem, result: pb.SubmitResult, answer: Any) -> None:
         if isinstance(answer, Submitted):

@@ -24,22 +24,38 @@ HARD_LIMIT = "Cannot exceed queue's hard limit(s)"
 _ADMISSIONS_KEPT = 10_000
 
 
-def admitted(cluster: Cluster, new: NewJob, caller: Caller, asked: Asked) -> Shared:
+def combined_with_queue(cluster: Cluster, shared: Shared, asked: Asked) -> Shared:
+    """The job's shared facts with its request as the first open queue reads it, of those that it may go to.
+
+    A request that no queue can read is refused before any queue is asked to accept it. Without roles in ``asked`` the
+    request is complete.
+
+    Raises:
+        Refused: bad -R, -n, -m or -gpu.
+    """
+    if not asked.roles:
+        return shared
+    names = asked.queues or (shared.queue,)
+    queues = [queue for name in names if (queue := cluster.policy.queue(name)) is not None and queue.open]
+    return _read_in(cluster, shared, queues[0].name if queues else names[0], asked)
+
+
+def admitted(cluster: Cluster, asked_for: Shared, caller: Caller, asked: Asked) -> Shared:
     """Shared facts of the job in the first queue that accepts it.
 
     Raises:
         Refused: no queue accepts it; the text is the first queue's.
     """
-    known = cluster.admissions.get(new.shared)
+    known = cluster.admissions.get(asked_for)
     if known is not None and _is_like(known, (cluster.policy, caller, asked)):
         return known[3]
-    check_request(cluster, new.shared.request)
-    check_group(cluster, new.shared)
-    shared = _in_first_queue(cluster, new, caller, asked)
-    if not (asked.queues or new.shared.request.hosts):  # then the result depends on the rules alone
+    check_request(cluster, asked_for.request)
+    check_group(cluster, asked_for)
+    shared = _in_first_queue(cluster, asked_for, caller, asked)
+    if not (asked.queues or asked_for.request.hosts):  # then the result depends on the rules alone
         if len(cluster.admissions) >= _ADMISSIONS_KEPT:
             cluster.admissions.clear()
-        cluster.admissions[new.shared] = cluster.policy, caller, asked, shared
+        cluster.admissions[asked_for] = cluster.policy, caller, asked, shared
     return shared
 
 
@@ -48,24 +64,24 @@ def _is_like(known: tuple[object, ...], now: tuple[object, ...]) -> bool:
     return known[0] is now[0] and known[1:3] == now[1:]
 
 
-def _in_first_queue(cluster: Cluster, new: NewJob, caller: Caller, asked: Asked) -> Shared:
-    names = asked.queues or (new.shared.queue,)
+def _in_first_queue(cluster: Cluster, shared: Shared, caller: Caller, asked: Asked) -> Shared:
+    names = asked.queues or (shared.queue,)
     first: Refused | None = None
     for name in names:
         try:
-            return _in_queue(cluster, new, name, caller, asked)
+            return _in_queue(cluster, shared, name, caller, asked)
         except Refused as refusal:
             first = first or refusal
     assert first is not None, "there is always a queue to ask"
     raise first
 
 
-def _in_queue(cluster: Cluster, new: NewJob, name: str, caller: Caller, asked: Asked) -> Shared:
+def _in_queue(cluster: Cluster, shared: Shared, name: str, caller: Caller, asked: Asked) -> Shared:
     check_queue(cluster, name)
     queue = cluster.policy.by_name[name]
     check_user(queue, caller)
-    check_hosts(cluster, queue, new.shared.request)
-    return fitted(cluster, new.shared, queue, asked)
+    check_hosts(cluster, queue, shared.request)
+    return fitted(cluster, shared, queue, asked)
 
 
 def fitted(cluster: Cluster, shared: Shared, queue: Queue, asked: Asked) -> Shared:
@@ -78,7 +94,7 @@ def fitted(cluster: Cluster, shared: Shared, queue: Queue, asked: Asked) -> Shar
     _check_units(cluster.policy.compute_unit_types, shared.request)
     if queue.defaults.rlimits:
         _check_process_limits(queue, dict(asked.limits))
-    shared = shared if shared.queue == queue.name else _moved(cluster, shared, queue, asked)
+    shared = shared if shared.queue == queue.name else _read_in(cluster, shared, queue.name, asked)
     shared = with_queue_limits(_sized(shared, queue, asked.is_size_given), queue)
     check_share(cluster, shared)
     return shared
@@ -174,13 +190,13 @@ def _check_units(types: tuple[str, ...], request: Request) -> None:
             raise Refused(f"{units.type}: No such type of compute units; {known}")
 
 
-def _moved(cluster: Cluster, shared: Shared, queue: Queue, asked: Asked) -> Shared:
-    """The job's shared facts in another queue, with that queue's requirement."""
+def _read_in(cluster: Cluster, shared: Shared, queue: str, asked: Asked) -> Shared:
+    """The job's shared facts in a queue, with the request that its options and that queue's requirement make."""
     if not asked.roles:
-        return replace(shared, queue=queue.name)
-    options = shared.request.options
-    request, text = known_request(asked.roles, options, cluster.policy, cluster.table, queue, shared.from_host)
-    return replace(shared, queue=queue.name, request=request, requirement=text)
+        return replace(shared, queue=queue)
+    rules, options = cluster.policy.queue(queue), shared.request.options
+    request, text = known_request(asked.roles, options, cluster.policy, cluster.table, rules, shared.from_host)
+    return replace(shared, queue=queue, request=request, requirement=text)
 
 
 def check_hosts(cluster: Cluster, queue: Queue, request: Request) -> None:

@@ -29,6 +29,8 @@ def with_other_memory(cluster: Cluster, job: Job, asked: Asked, queue: Queue, no
     request, text = known_request(asked.roles, before.options, cluster.policy, cluster.table, queue, shared.from_host)
     if len(request.roles) != 1 or len(before.roles) != 1 or request.alternatives or before.alternatives:
         raise Refused(_ONLY)
+    if before.roles[0].resizable:
+        raise Refused(_ONLY)
     (old,), (new,) = before.roles, request.roles
     if not _differ_in_memory_alone(old, new) or (request.same, request.cu) != (before.same, before.cu):
         raise Refused(_ONLY)

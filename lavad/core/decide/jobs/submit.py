@@ -17,6 +17,7 @@ from lavad.core.decide.jobs.admission import (
     check_user,
     check_waiting,
     check_waiting_larger,
+    combined_with_queue,
     fitted,
     run_limit_in,
     with_queue_limits,
@@ -27,6 +28,7 @@ from lavad.core.decide.jobs.run_windows import may_run, run_window_events
 from lavad.core.events import JobModified, JobSubmitted, NewJob
 from lavad.core.language.dependency import Expression, parse
 from lavad.core.language.dependency_cycles import waits_for_itself
+from lavad.core.model import Request
 from lavad.core.model.policy import Queue
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import Refused
@@ -48,10 +50,11 @@ def submit(cluster: Cluster, command: c.SubmitJob, now: float) -> Decision:
         record = cluster.jobs.get(known)
         return Decision(reply=Submitted(known, record.shared.queue if record else "", True))
     new = command.job
-    check_reservation(cluster, new.shared.request, new.shared.user)
-    check_array(cluster, new)
+    asked_for = combined_with_queue(cluster, new.shared, command.asked)
+    check_reservation(cluster, asked_for.request, asked_for.user)
+    check_array(cluster, new.indices, asked_for.request)
     priority = priority_of(cluster, new, command.caller)
-    shared = admitted(cluster, new, command.caller, command.asked)
+    shared = admitted(cluster, asked_for, command.caller, command.asked)
     if cluster.counters.waiting:
         check_waiting(cluster, new, shared)
     job = NewJob(  # field by field: replace() takes as long as all the rest
@@ -98,22 +101,22 @@ def priority_of(cluster: Cluster, new: NewJob, caller: c.Caller) -> int:
     return new.priority
 
 
-def check_array(cluster: Cluster, new: NewJob) -> None:
+def check_array(cluster: Cluster, indices: tuple[range, ...], request: Request) -> None:
     """Refuse index lists out of bounds."""
-    if not new.indices:
+    if not indices:
         return
-    if any(not part or part.step < 1 for part in new.indices):
+    if any(not part or part.step < 1 for part in indices):
         raise Refused("Job array index error: an index list holds n, n-m or n-m:step with n <= m")
-    if any(part.start < 1 for part in new.indices):
+    if any(part.start < 1 for part in indices):
         raise Refused("Job array index error: indices start at 1")
-    _check_resizable_is_single(new)
-    largest = max(part[-1] for part in new.indices)
+    _check_resizable_is_single(indices, request)
+    largest = max(part[-1] for part in indices)
     if largest > cluster.policy.max_array_size:
         raise Refused(f"Job array index too large: the largest here is {cluster.policy.max_array_size}")
 
 
-def _check_resizable_is_single(new: NewJob) -> None:
-    if new.indices and any(role.resizable for role in new.shared.request.roles):
+def _check_resizable_is_single(indices: tuple[range, ...], request: Request) -> None:
+    if indices and any(role.resizable for role in request.roles):
         raise Refused("-ar: a job array can't be resizable")
 
 
@@ -123,11 +126,13 @@ def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
     if record is None:
         raise Refused("No matching job found")
     check_owner(record, command.caller)
+    shared = combined_with_queue(cluster, command.job.shared, command.asked)
+    command = replace(command, job=command.job._replace(shared=shared))
     _check_modifiable(record, command)
     if isinstance(record, Job) and record.attempt is not None:
         return _modify_running(cluster, record, command, now)
     check_request(cluster, command.job.shared.request)
-    _check_resizable_is_single(command.job)
+    _check_resizable_is_single(command.job.indices, command.job.shared.request)
     if "user_group" in command.fields:
         check_group(cluster, command.job.shared)
     if "reservation" in command.fields:
