@@ -57,22 +57,8 @@ def submit(cluster: Cluster, command: c.SubmitJob, now: float) -> Decision:
     shared = admitted(cluster, asked_for, command.caller, command.asked)
     if cluster.counters.waiting:
         check_waiting(cluster, new, shared)
-    job = NewJob(  # field by field: replace() takes as long as all the rest
-        cluster.next_job,
-        shared,
-        new.text,
-        new.spec,
-        new.request_id,
-        new.hold,
-        new.indices,
-        new.array_limit,
-        priority,
-        new.dependency,
-        new.begin_at,
-        new.ends_orphan,
-        new.environment,
-        resolved(cluster, new) if new.dependency else None,
-    )
+    condition = resolved(cluster, new) if new.dependency else None
+    job = new._replace(id=cluster.next_job, shared=shared, priority=priority, condition=condition)
     return Decision([JobSubmitted(now, job)], reply=Submitted(job.id, job.shared.queue))
 
 
