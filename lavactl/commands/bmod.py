@@ -21,16 +21,17 @@ Usage: bmod [bsub options | -optionn] [-Z "command"] job_id ...
   -U reservation  -r | -rn  -i file  -o file | -oo file  -e file | -eo file  -cwd dir  -outdir dir  -L shell
   -c -F -D -S -C limit
 """
+USAGE += "".join(f"  {text}\n" for text in submission.FURTHER_USAGE.values())
+AS_SUBMITTED = ("E", "Ep", "H", "K", "ar", "rnc")
 # Job parameters changed by each option; parts of its only role are named individually.
 FIELDS = {
-    "q": ("queues",), "n": ("roles.tasks",), "R": ("roles.requirement", "requirement_text"), "gpu": ("roles.gpu",),
-    "m": ("hosts",), "x": ("exclusive",), "W": ("run_limit_s",), "We": ("runtime_estimate_s",),
-    "M": ("memory_limit_mib",), "J": ("name",), "Jd": ("description",), "P": ("project",), "G": ("user_group",),
-    "sp": ("priority",), "b": ("begin_time",), "t": ("terminate_time",), "w": ("dependency",), "ti": ("ends_orphan",),
-    "Q": ("requeue_exit_values",), "r": ("rerunnable", "not_rerunnable"), "rn": ("rerunnable", "not_rerunnable"),
+    **{option: (field,) for option, field in submission.FIELDS.items() if option not in AS_SUBMITTED},
+    "n": ("roles.tasks",), "R": ("roles.requirement", "requirement_text"), "gpu": ("roles.gpu",),
+    "W": ("run_limit_s",), "We": ("runtime_estimate_s",), "M": ("memory_limit_mib",), "J": ("name",),
+    "sp": ("priority",), "b": ("begin_time",), "t": ("terminate_time",),
+    "r": ("rerunnable", "not_rerunnable"), "rn": ("rerunnable", "not_rerunnable"),
     "i": ("input",), "o": ("output", "output_overwrite"), "oo": ("output", "output_overwrite"),
     "e": ("error", "error_overwrite"), "eo": ("error", "error_overwrite"), "cwd": ("cwd",), "outdir": ("output_dir",),
-    "L": ("shell",), "U": ("reservation",),
     "c": ("rlimits.cpu",),
     **{option: (f"rlimits.{name}",) for option, name in submission.RLIMITS.items()},
     "Z": ("command", "is_script"),

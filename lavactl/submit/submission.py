@@ -32,14 +32,27 @@ Usage: bsub [options] command [arguments]
 NOT_YET = "not supported yet."
 INTERACTIVE = "interactive jobs are not supported yet."
 
+# Options whose value is one field of the job as it is written: words, a text, or a flag. bmod changes the same fields.
+WORDS = {"q": "queues", "m": "hosts"}
+TEXTS = {
+    "P": "project", "Jd": "description", "G": "user_group", "U": "reservation", "w": "dependency",
+    "Q": "requeue_exit_values", "L": "shell", "E": "pre_exec", "Ep": "post_exec", "rnc": "resize_notify",
+}  # fmt: skip
+FLAGS = {"ti": "ends_orphan", "H": "hold", "x": "exclusive", "K": "notify_end", "ar": "resizable"}
+FIELDS = {**WORDS, **TEXTS, **FLAGS}
+# A line of the usage of bsub and bmod for each such option that the text above does not show.
+FURTHER_USAGE: dict[str, str] = {}
+USAGE += "".join(f"  {text}\n" for text in FURTHER_USAGE.values())
+
 KINDS: dict[str, int | str] = {
+    **dict.fromkeys((*WORDS, *TEXTS), VALUE),
+    **dict.fromkeys(FLAGS, FLAG),
     **dict.fromkeys(
-        ("q", "n", "R", "W", "We", "M", "m", "J", "Jd", "P", "G", "sp", "U", "o", "oo", "e", "eo", "i", "cwd",
-         "outdir", "env", "L", "gpu", "nnodes", "b", "t", "w", "E", "Ep", "c", "F", "D", "S", "C", "u", "notify",
-         "Q", "rnc"),
+        ("n", "R", "W", "We", "M", "J", "sp", "o", "oo", "e", "eo", "i", "cwd", "outdir", "env", "gpu", "nnodes", "b",
+         "t", "c", "F", "D", "S", "C", "u", "notify"),
         VALUE,
     ),
-    **dict.fromkeys(("x", "H", "K", "r", "rn", "N", "B", "Ne", "ti", "ar"), FLAG),
+    **dict.fromkeys(("r", "rn", "N", "B", "Ne"), FLAG),
     **dict.fromkeys(("I", "Ip", "Is", "IS", "ISp", "ISs", "IX", "tty"), INTERACTIVE),
     "g": "job groups are not supported yet.",
     "app": "application profiles are not supported yet.",
@@ -288,23 +301,17 @@ def output_path(start: str, name: str, suffix: str, choices: Choices) -> str:
 
 
 def describe(spec: messages.JobSpec, choices: Choices) -> None:
-    """Fill in name, queue, project, dependency and related options."""
+    """Fill in the name, and the options that are fields as they are written: queue, project, dependency and others."""
     name = choices.value("J")
     if name is not None:
         spec.name, ranges, spec.array_limit = job_options.job_name(name)
         spec.array.extend(ranges)
-    spec.queues.extend((choices.value("q") or "").split())
-    spec.project = choices.value("P") or ""
-    spec.description = choices.value("Jd") or ""
-    spec.user_group = choices.value("G") or ""
-    spec.reservation = choices.value("U") or ""
-    spec.dependency = choices.value("w") or ""
-    spec.ends_orphan = "ti" in choices
-    spec.requeue_exit_values = choices.value("Q") or ""
-    spec.shell = choices.value("L") or ""
-    spec.pre_exec = choices.value("E") or ""
-    spec.post_exec = choices.value("Ep") or ""
-    spec.hosts.extend((choices.value("m") or "").split())
+    for option, field in WORDS.items():
+        getattr(spec, field).extend((choices.value(option) or "").split())
+    for option, field in TEXTS.items():
+        setattr(spec, field, choices.value(option) or "")
+    for option, field in FLAGS.items():
+        setattr(spec, field, option in choices)
 
 
 def limit(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:
@@ -329,15 +336,11 @@ def limit(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:
 
 
 def request(spec: messages.JobSpec, choices: Choices) -> None:
-    """Fill in the resource request: slots, requirement, GPUs and scheduling flags."""
-    spec.hold = "H" in choices
-    spec.exclusive = "x" in choices
-    spec.notify_end = "K" in choices
+    """Fill in the resource request: slots, requirement, GPUs and priority."""
     if rerun := choices.last("r", "rn"):
         spec.rerunnable, spec.not_rerunnable = rerun[0] == "r", rerun[0] == "rn"
     if (text := choices.value("sp")) is not None:
         spec.priority = job_options.count("sp", text)
-    spec.resizable, spec.resize_notify = "ar" in choices, choices.value("rnc") or ""
     if spec.resize_notify and not spec.resizable:
         raise CommandError("-rnc is for resizable jobs: -ar makes one.")
     requirements = choices.all("R")
