@@ -1,6 +1,7 @@
 """``bjobs -l -gpu``: the GPUs allocated to a job on its hosts, and the tasks that use each."""
 
 from lavactl.text.render import MISSING
+from lavactl.text.roles import gpu_request
 from lavactl.text.units import size
 from lavactl.views.hosts import gpus_of, model_name
 from lavactl.wire import messages
@@ -65,7 +66,7 @@ def _users(job: "messages.JobRecord", share: "messages.HostShare", tasks: range,
         role = share.gpu_roles[place]
         tasks = tasks[sum(share.tasks_by_role[:role]) : sum(share.tasks_by_role[: role + 1])]
         place, devices = list(share.gpu_roles[:place]).count(role), list(share.gpu_roles).count(role)
-    request = job.spec.roles[0].gpu if job.spec.roles else messages.GpuRequest()
+    request = gpu_request(job.spec, share.gpu_roles[place] if share.gpu_roles else -1)
     if request.per_task and request.num:
         return tasks[place // request.num : place // request.num + 1]
     if "block=yes" in request.text and len(tasks) > devices:

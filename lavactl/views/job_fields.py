@@ -7,6 +7,7 @@ every listing; the other fields need the details that -l also requests.
 from lavactl.text.exits import exit_code
 from lavactl.text.formats import Format
 from lavactl.text.render import MISSING, clean, clean_script, short_time
+from lavactl.text.roles import gpu_request
 from lavactl.text.units import mbytes
 from lavactl.views.job_table import STATES, host_list, reason_text
 from lavactl.views.run_time import complete, finish_at, time_left
@@ -198,14 +199,9 @@ def rlimit(job: "Job", name: str) -> str:
     return next((f"{limit.soft >> 10} K" for limit in job.spec.rlimits if limit.name == name), "")
 
 
-def gpus(job: "Job") -> messages.GpuRequest:
-    """The GPU request of the job's first role."""
-    return job.spec.roles[0].gpu if job.spec.roles else messages.GpuRequest()
-
-
 def gpu_mode(job: "Job") -> str:
     """Requested compute mode."""
-    request = gpus(job)
+    request = gpu_request(job.spec)
     asked = (pair.strip().partition("=") for pair in request.text.lower().split(":"))
     default = "exclusive_process" if request.exclusive_process else "shared"
     mode = next((value.strip() for key, _, value in asked if key.strip() == "mode"), default)
@@ -217,7 +213,7 @@ def gpu_alone(job: "Job") -> str:
     given = [share for share in job.hosts if share.gpus]
     if given:
         return "no" if any(share.gpu_memory_mib for share in given) else "yes"
-    request = gpus(job)
+    request = gpu_request(job.spec)
     if not request.num:
         return ""
     asked = dict(pair.strip().partition("=")[::2] for pair in request.text.lower().split(":"))
@@ -272,7 +268,7 @@ FIXED: "dict[str, tuple[int, Reader]]" = {
     "ru_utime": (12, lambda job: processor_time(job, job.usage.user_s)),
     "ru_stime": (12, lambda job: processor_time(job, job.usage.system_s)),
     "slots": (5, lambda job: str(allocated(job) or job.slots_min or 1)),
-    "gpu_num": (10, lambda job: str(gpus(job).num or "")),
+    "gpu_num": (10, lambda job: str(gpu_request(job.spec).num or "")),
     "gpu_mode": (20, gpu_mode),
     "gpu_alloc": (30, gpu_alloc),
     "j_exclusive": (11, gpu_alone),

@@ -7,6 +7,7 @@ LSF's (Task(s), Slot(s)); a command or name of the user's cannot break a line.
 from lavactl.jobrefs import key_text
 from lavactl.text.exits import exit_sentence
 from lavactl.text.render import clean, clean_script, long_time, short_time, wrap
+from lavactl.text.roles import gpu_text
 from lavactl.views.job_table import STATES, host_list, reason_text
 from lavactl.views.thresholds import threshold_lines
 from lavactl.wire import messages
@@ -109,11 +110,6 @@ def under_home(path: str, home: str) -> str:
     if home and home != "/" and (path == home or path.startswith(home + "/")):
         path = "$HOME" + path[len(home) :]
     return clean(path)
-
-
-def gpu_text(spec: messages.JobSpec) -> str:
-    """The -gpu argument."""
-    return spec.roles[0].gpu.text if spec.roles else ""
 
 
 def slots(job: "Job", unformatted: bool) -> str:

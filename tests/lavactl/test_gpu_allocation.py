@@ -93,3 +93,21 @@ def test_devices_of_terms(desk: Desk) -> None:
     job.hosts.add(host="n010", slots=4, tasks_by_role=[1, 0, 3], gpus=[0, 1, 3], gpu_roles=[0, 2, 2])
     desk.client.jobs = [job]
     assert [line[-10:][:2] for line in rows(desk, "-l", "-gpu")] == [["0", "0"], ["1,2,3", "1"], ["1,2,3", "3"]]
+
+
+def test_devices_of_several_roles(desk: Desk) -> None:
+    """Each role's devices are divided as that role asks, and each request is shown with its role's name."""
+    desk.client.host_records = [a_gpu_host("n010")]
+    spec = jobs_pb2.JobSpec(
+        roles=[
+            common_pb2.Role(name="server"),
+            common_pb2.Role(name="trainer", gpu=common_pb2.GpuRequest(num=1, per_task=True, text="num=1/task")),
+        ]
+    )
+    job = a_job(state=common_pb2.RUN, spec=spec)
+    job.hosts.add(host="n010", slots=3, tasks_by_role=[1, 2], gpus=[0, 1], gpu_roles=[1, 1])
+    desk.client.jobs = [job]
+    shown = [line[-10:] for line in rows(desk, "-l", "-gpu")]
+    assert [(line[0], line[1]) for line in shown] == [("1", "0"), ("2", "1")]
+    assert "Requested GPU <trainer: num=1/task>" in desk.type("bjobs", "-UF", "1201").out
+    assert desk.type("bjobs", "-noheader", "-o", "gpu_num", "1201").out == "1\n"
