@@ -310,7 +310,7 @@ MUTANTS = (
     Mutant(
         "jobs that come later may have what is promised on certain hosts",
         f"{CORE}/scheduling/backfill/gate.py",
-        "            self._says_where = not is_anywhere(self._cluster, one.key) or",
+        "            self._says_where = not is_anywhere(self._simulated, one.key) or",
         "            self._says_where = False and",
         "properties",
     ),

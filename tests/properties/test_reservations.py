@@ -15,6 +15,7 @@ from lavad.core.model.advance_reservation import AdvanceReservation
 from lavad.core.model.policy import Window
 from lavad.core.model.reasons import Refused
 from lavad.core.scheduling.capacity.advance_reservations import ReservedCapacity
+from lavad.core.scheduling.capacity.constraint import Demand
 from lavad.core.state.records import Attempt
 from tests.builders import BOB, Story, a_cluster, a_host, a_job
 
@@ -170,7 +171,7 @@ def test_what_is_left_is_what_fits_at_every_hour(
     start_all(story)
     advance(story, hours)
     request = a_job().shared.request
-    most = ReservedCapacity(story.cluster, story.now).most(request, "normal", limit * HOUR)
+    most = ReservedCapacity(story.cluster, story.now).most(Demand("ann", "normal", "default", request, limit * HOUR))
     for host in ("n1", "n2"):
         row = story.cluster.table.rows[host]
         free = int(story.cluster.table.slots_free[row])

@@ -14,8 +14,8 @@ from lavad.core.decide.preemption import dispatch
 from lavad.core.model import HostShare, ResourceShare
 from lavad.core.model.allocation import is_whole, slots_by_host
 from lavad.core.plan import DropClaims, Preempt, ReserveSlots, Resize, Resume, Start, StartClaimed, Starts
-from lavad.core.scheduling.capacity.advance_reservations import ReservedCapacity
-from lavad.core.scheduling.capacity.headroom import Headroom
+from lavad.core.scheduling.capacity.allowance import Allowance, allowance_of
+from lavad.core.scheduling.capacity.constraint import demand_of
 from lavad.core.state.hosts.compute_units import kept_type, unit_mates
 from lavad.core.state.hosts.shared_gpus import SharedGpus, joined
 from lavad.core.state.records import ArrayRecord
@@ -151,14 +151,12 @@ def _resize(cluster: Cluster, plan: Resize, now: float) -> Decision:
 
 
 def _start(cluster: Cluster, plan: Starts, now: float) -> Decision:
-    """Dispatch every start that still holds. Limits and reservations depend on time, so they are verified each time."""
-    starts = plan.starts
-    if plan.version == cluster.version and not (cluster.limits or cluster.reserved):
+    """Dispatch every start that still holds. Constraints that change with time are verified each time."""
+    starts, allowance = plan.starts, allowance_of(cluster, now)
+    if plan.version == cluster.version and not allowance.only("changes_with_time"):
         return Decision([dispatch(cluster, start, now) for start in starts], reply=0)
     room = _Room(cluster)
     taken: dict[int, set[int]] = {}
-    headroom = Headroom(cluster.limits, cluster.table, now) if cluster.limits else None
-    reserved_capacity = ReservedCapacity(cluster, now) if cluster.reserved else None
     decision = Decision(reply=0)
     for start in starts:
         exclusive = _is_waiting(cluster, start, taken)
@@ -169,10 +167,7 @@ def _start(cluster: Cluster, plan: Starts, now: float) -> Decision:
         if kind is not None and not room.can_keep(start, kind):
             decision.reply += 1
             continue
-        if headroom is not None and not _is_within(cluster, headroom, start):
-            decision.reply += 1
-            continue
-        if reserved_capacity is not None and not _leaves_enough(cluster, reserved_capacity, start):
+        if allowance and not _is_within(cluster, allowance, start):
             decision.reply += 1
             continue
         if start is not starts[-1]:
@@ -184,22 +179,12 @@ def _start(cluster: Cluster, plan: Starts, now: float) -> Decision:
     return decision
 
 
-def _is_within(cluster: Cluster, headroom: Headroom, start: Start) -> bool:
-    """Count the start with all limits, unless one refuses it; False if so."""
-    shared = cluster.jobs[start.job].shared
-    consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project)
-    if headroom.refusing(consumer, start.allocation) is not None:
+def _is_within(cluster: Cluster, allowance: Allowance, start: Start) -> bool:
+    """Take the start from the allowance, unless a constraint refuses it; False if so."""
+    demand = demand_of(cluster.jobs[start.job].shared)
+    if allowance.why(demand, start.allocation) is not None:
         return False
-    headroom.take(consumer, start.allocation)
-    return True
-
-
-def _leaves_enough(cluster: Cluster, reserved_capacity: ReservedCapacity, start: Start) -> bool:
-    """Take the start from the capacity beside advance reservations, unless it is refused; False if so."""
-    shared = cluster.jobs[start.job].shared
-    if reserved_capacity.refuses(shared.request, shared.queue, shared.run_limit_s, start.allocation):
-        return False
-    reserved_capacity.take(shared.request, shared.run_limit_s, start.allocation)
+    allowance.take(demand, start.allocation)
     return True
 
 

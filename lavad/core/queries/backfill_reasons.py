@@ -8,9 +8,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import islice
 from math import ceil
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from lavad.core.apply.enqueue import entry
 from lavad.core.cluster import Cluster
@@ -23,16 +21,12 @@ from lavad.core.scheduling.backfill.host_reservations import (
 from lavad.core.scheduling.backfill.profile import NEVER, PoolProfile, come_back
 from lavad.core.scheduling.backfill.reservation import Reservation
 from lavad.core.scheduling.backfill.reservations import ReservationTable
-from lavad.core.scheduling.capacity.advance_reservations import ReservedCapacity
+from lavad.core.scheduling.capacity.allowance import allowance_of
+from lavad.core.scheduling.capacity.constraint import demand_of
 from lavad.core.scheduling.capacity.free_resources import FreeResources
-from lavad.core.scheduling.capacity.headroom import Ceilings, Headroom
-from lavad.core.scheduling.placement.place import place
-from lavad.core.scheduling.placement.within_limits import LimitedPlacer, place_capped
+from lavad.core.scheduling.placement.within_limits import LimitedPlacer
 from lavad.core.scheduling.queueing.ordering import Ranking
 from lavad.core.state.records import ArrayRecord, Job
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _ENDS_MAX = 4096  # expected ends examined for one answer
 TYPING_S = 30  # margin for typing a command that changes the run limit
@@ -89,8 +83,10 @@ class _Query:
         self._shared = record.shared
         self._request = cluster.pending.request_of(record.shared)
         self._waited_s = now - record.submitted_at
-        says_where = bool(cluster.reserved) or has_shut_holders(cluster.table)
-        says_where = says_where or not all(is_anywhere(cluster, one.key) for one in before)
+        self._allowance = allowance_of(cluster, now)
+        simulated = self._allowance.only("is_simulated")
+        says_where = self._allowance.withholds_later or has_shut_holders(cluster.table)
+        says_where = says_where or not all(is_anywhere(simulated, one.key) for one in before)
         self._is_by_host = says_where or shuts_others_out(self._request)
 
     def _until(self, run_limit_s: float) -> float:
@@ -106,7 +102,7 @@ class _Query:
         cluster, wanted, until = self._cluster, self._request.slots_min, self._until(self._shared.run_limit_s)
         soon = islice(ends, _ENDS_MAX)
         profile = PoolProfile(self._now, cluster.table.slots_open, come_back(soon, self._now))
-        for begin, end, slots in ReservedCapacity(cluster, self._now).spans() if cluster.reserved else ():
+        for begin, end, slots in self._allowance.spans():
             profile.take(begin, end - begin, slots)
         holder: DelayedBy | None = None
         for one in self._before:
@@ -136,17 +132,7 @@ class _Query:
 
     def _fits(self, count: int, run_limit_s: float) -> bool:
         """True if the job fits for ``run_limit_s`` seconds beside the first ``count`` reservations."""
-        cluster, request, shared = self._cluster, self._request, self._shared
         window = self._reservation_table.host_reservations.window(count, self._now, self._until(run_limit_s))
-        slots: NDArray[Any] | None = window.slots(cluster.table, request) if window is not None else None
-        if cluster.reserved:
-            most = ReservedCapacity(cluster, self._now).most(request, shared.queue, ceil(run_limit_s))
-            slots = most if slots is None else np.minimum(slots, most if most is not None else slots)
-        room = FreeResources(cluster.table)
-        if cluster.limits:
-            placer = LimitedPlacer(room, Headroom(cluster.limits, cluster.table, self._now))
-            consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project)
-            return placer.place(consumer, request, self._waited_s, slots, window) is not None
-        if slots is None:
-            return place(room, request, self._waited_s) is not None
-        return place_capped(room, Ceilings(slots), request, self._waited_s, window) is not None
+        demand = demand_of(self._shared, self._request)._replace(run_limit_s=ceil(run_limit_s))
+        placer = LimitedPlacer(FreeResources(self._cluster.table), allowance_of(self._cluster, self._now))
+        return placer.place(demand, self._waited_s, window) is not None

@@ -10,15 +10,14 @@ from lavad.core.model import LOAD_INDICES, PARTS, Request, RoleRequest
 from lavad.core.model import reasons as r
 from lavad.core.model.policy import Threshold
 from lavad.core.model.reasons import PendingReason
-from lavad.core.queries.limit_reasons import LimitReasons
+from lavad.core.scheduling.capacity.allowance import NO_CONSTRAINTS, Allowance
+from lavad.core.scheduling.capacity.constraint import Ceilings, Demand
 from lavad.core.scheduling.capacity.free_resources import FreeResources, HostFree, chunk_of
-from lavad.core.scheduling.capacity.headroom import Ceilings
 from lavad.core.scheduling.capacity.usable_hosts import is_avoided
 from lavad.core.scheduling.placement import cpus, gpus
 from lavad.core.scheduling.placement.host_part import gpus_for, room_for
 from lavad.core.scheduling.placement.place import place
 from lavad.core.scheduling.placement.within_limits import CappedResources
-from lavad.core.state.advance_reservations import Slots
 from lavad.core.state.hosts.load_thresholds import exceeded
 from lavad.core.state.hosts.table import HostTable
 from lavad.core.state.records import Claim, Host
@@ -45,10 +44,9 @@ class _Found:
 
 def host_reasons(
     cluster: Cluster,
-    request: Request,
+    demand: Demand,
     waited_s: float = 0.0,
-    limits: LimitReasons | None = None,
-    most: Slots | None = None,
+    allowance: Allowance = NO_CONSTRAINTS,
     claim: Claim | None = None,
     bounds: tuple[Threshold, ...] = (),
 ) -> list[PendingReason]:
@@ -56,13 +54,13 @@ def host_reasons(
 
     Args:
         bounds: the load thresholds of the job's queue.
-        most: slots that advance reservations leave to the job on each host; None: all.
         claim: slots gathered by the job, or being cleared for it; they count as free.
     """
     if not any(host.facts.server for host in cluster.hosts.values()):
         return [PendingReason(r.NO_SLOTS[0], "No host has joined the cluster yet")]
-    table = _with_claim(cluster.table, claim)
-    if place(_room_for(table, limits, most), request, waited_s) is not None:
+    request, table = demand.request, _with_claim(cluster.table, claim)
+    ceilings = allowance.limit(demand).on_hosts
+    if place(_room_for(table, ceilings), request, waited_s) is not None:
         return []
     room = FreeResources(table)
     by_cause: dict[tuple[int, str], _Found] = {}
@@ -71,19 +69,31 @@ def host_reasons(
         for name, host in cluster.hosts.items():
             if not host.facts.server:
                 continue
-            cause = cause_on(cluster, room, request, role, name, bounds) or _limit_on(limits, role, host.row)
+            cause = cause_on(cluster, room, request, role, name, bounds)
             if cause is not None and cause.code == r.NO_SLOTS[0]:
                 cause = _saved_on(room, host, role, claim) or cause
-            if most is not None and (cause is None or cause.code == r.NO_SLOTS[0]):
-                cause = _reserved_on(cluster, most, request, role, host.row) or cause
+            cause = _of_constraints(allowance, demand, role, host.row, cause)
             if cause is not None:
                 _note(by_cause, name, cause)
             else:
-                free = _free_on(table, limits, host.row)
-                free_slots += free if most is None else min(free, int(most[host.row]))
+                free = int(table.slots_free[host.row])
+                free_slots += free if ceilings is None else ceilings.slots_on(host.row, free)
                 free_hosts += 1
     told = _told(by_cause, request, free_slots, free_hosts)
     return [replace(one, advice=_models(cluster, request)) if one.code == r.GPU_MODEL[0] else one for one in told]
+
+
+def _of_constraints(
+    allowance: Allowance, demand: Demand, role: RoleRequest, row: int, cause: HostReason | None
+) -> HostReason | None:
+    """Reason of the first constraint that forbids the host, where another cause does not go before it."""
+    is_full = cause is not None and cause.code == r.NO_SLOTS[0]
+    for constraint in allowance.constraints:
+        if cause is None or (is_full and constraint.has_reason_on_full_hosts):
+            reason = constraint.reason_on(demand, role, row)
+            if reason is not None:
+                return HostReason(*reason)
+    return cause
 
 
 def _models(cluster: Cluster, request: Request) -> str:
@@ -119,34 +129,10 @@ def _saved_on(room: FreeResources, host: Host, role: RoleRequest, claim: Claim |
     return HostReason(code, f"{text} (Job: {names})")
 
 
-def _room_for(table: HostTable, limits: LimitReasons | None, most: Slots | None) -> FreeResources:
-    """Free resources that limits on hosts and advance reservations leave to this job."""
-    room: FreeResources = FreeResources(table)
-    if limits is not None and limits.ceilings is not None:
-        room = CappedResources(room, limits.ceilings)
-    return room if most is None else CappedResources(room, Ceilings(most))
-
-
-def _reserved_on(cluster: Cluster, most: Slots, request: Request, role: RoleRequest, row: int) -> HostReason | None:
-    """Reason for a host on which advance reservations leave the job too few slots; None if they leave enough."""
-    if most[row] >= chunk_of(role)[0]:
-        return None
-    if not request.reservation:
-        return HostReason(*r.RESERVED)
-    is_there = request.reservation in cluster.reserved.by_name
-    is_of_it = is_there and cluster.reserved.slots(cluster, request.reservation)[row] > 0
-    return HostReason(*(r.NO_SLOTS if is_of_it else r.NOT_RESERVED))
-
-
-def _free_on(table: HostTable, limits: LimitReasons | None, row: int) -> int:
-    """Free slots of a host, as far as limits allow them to the job."""
-    free = int(table.slots_free[row])
-    return free if limits is None or limits.ceilings is None else limits.ceilings.slots_on(row, free)
-
-
-def _limit_on(limits: LimitReasons | None, role: RoleRequest, row: int) -> HostReason | None:
-    reason = limits.on_host(row, role) if limits is not None else None
-    return HostReason(*reason) if reason is not None else None
+def _room_for(table: HostTable, ceilings: Ceilings | None) -> FreeResources:
+    """Free resources that constraints leave to this job."""
+    room = FreeResources(table)
+    return room if ceilings is None else CappedResources(room, ceilings)
 
 
 def _note(by_cause: dict[tuple[int, str], _Found], name: str, cause: HostReason) -> None:

@@ -12,11 +12,10 @@ from lavad.core.model.windows import NEVER, moment_text, opens_at
 from lavad.core.queries.backfill_reasons import DelayedBy, held_back
 from lavad.core.queries.fairshare_tree import turn
 from lavad.core.queries.host_reasons import host_reasons
-from lavad.core.queries.limit_reasons import LimitReasons, limit_reasons
 from lavad.core.scheduling.backfill.reservations import ReservationTable
-from lavad.core.scheduling.capacity.advance_reservations import ReservedCapacity
+from lavad.core.scheduling.capacity.allowance import Allowance, allowance_of
+from lavad.core.scheduling.capacity.constraint import demand_of
 from lavad.core.scheduling.queueing.eligibility import obstacle
-from lavad.core.state.pools import PoolState, least
 from lavad.core.state.records import ArrayRecord, Attempt, Claim, Job
 
 Windows = tuple[Window, ...]
@@ -44,13 +43,13 @@ def explain(
     terms = _terms_reasons(cluster, record, index)
     if terms:
         return terms
-    limits = limit_reasons(cluster, record.shared, now)
-    own = [*_own_reasons(cluster, record, index, now), *(limits.overall() if limits is not None else ())]
+    allowance = allowance_of(cluster, now)
+    own = [*_own_reasons(cluster, record, index, now), *allowance.reasons(demand_of(record.shared))]
     if any(one.code in (r.RESERVATION_GONE[0], r.RESERVATION_INACTIVE[0]) for one in own):
         return own  # no host matters until then
     claim = cluster.claims.get((record.id, index))
     known = of_hosts.get(record.shared) if of_hosts is not None and claim is None else None
-    about_hosts = _about_hosts(cluster, record.shared, limits, claim, now) if known is None else known
+    about_hosts = _about_hosts(cluster, record.shared, allowance, claim, now) if known is None else known
     if of_hosts is not None and claim is None:
         of_hosts[record.shared] = about_hosts
     found = [*own, *about_hosts]
@@ -61,15 +60,13 @@ def explain(
 
 
 def _about_hosts(
-    cluster: Cluster, shared: Shared, limits: LimitReasons | None, claim: Claim | None, now: float
+    cluster: Cluster, shared: Shared, allowance: Allowance, claim: Claim | None, now: float
 ) -> list[PendingReason]:
-    request, most = cluster.pending.request_of(shared), None
-    if cluster.reserved:
-        saved = claim.allocation if claim is not None else ()
-        most = ReservedCapacity(cluster, now).most(request, shared.queue, shared.run_limit_s, saved)
+    demand = demand_of(shared, cluster.pending.request_of(shared))
+    demand = demand._replace(given=claim.allocation if claim is not None else ())
     queue = cluster.policy.queue(shared.queue)
     bounds = queue.thresholds if queue is not None else ()
-    found = host_reasons(cluster, request, limits=limits, most=most, claim=claim, bounds=bounds)
+    found = host_reasons(cluster, demand, allowance=allowance, claim=claim, bounds=bounds)
     return [_with_opening(cluster, one, now) for one in found]
 
 
@@ -160,8 +157,6 @@ def _own_reasons(cluster: Cluster, record: Job | ArrayRecord, index: int, now: f
     if postponed:
         code, text = r.REQUEUED
         found.append(PendingReason(code, f"{text} ({postponed})"))
-    if cluster.pools:
-        found.extend(_pool_reasons(cluster, record))
     if isinstance(record, ArrayRecord) and record.limit and len(record.live) >= record.limit:
         found.append(PendingReason(*r.ARRAY_LIMIT, advice=f"raise its limit of {record.limit} running elements"))
     return found
@@ -182,18 +177,6 @@ def _with_opening(cluster: Cluster, reason: PendingReason, now: float) -> Pendin
     first = min((opens_at([windows], cluster.policy.zone, now) for windows in rules), default=NEVER)
     told = f"the first opens on {moment_text(first, cluster.policy.zone)}" if first < NEVER else "none ever opens"
     return replace(reason, advice=told)
-
-
-def _pool_reasons(cluster: Cluster, record: Job | ArrayRecord) -> list[PendingReason]:
-    """Reason for a job whose pool has reached its maximum."""
-    pools, shared = cluster.pools, record.shared
-    number = pools.number_of(shared.user, shared.queue)
-    short = PoolState(pools, ()).beyond(number, least(shared.request))
-    if not short:
-        return []
-    pool = pools.pools[number]
-    code, text = r.POOL_LIMIT
-    return [PendingReason(code, f"{text} (Pool: {pool.name}, Resource: {short}, Limit Value: {pool.largest[short]:g})")]
 
 
 def _has_no_share(cluster: Cluster, record: Job | ArrayRecord) -> bool:

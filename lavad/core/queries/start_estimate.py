@@ -11,23 +11,19 @@ other requests meanwhile.
 
 import heapq
 from bisect import bisect_left
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Hashable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from lavad.core.apply.enqueue import entry
 from lavad.core.cluster import Cluster
-from lavad.core.model import Allocation, JobState, Request
+from lavad.core.model import Allocation, JobState
 from lavad.core.scheduling.backfill.simulated_future import PendingRequest, SimulatedFuture, asked_for, ends_of_all
 from lavad.core.scheduling.queueing.cursor import JobCursor
 from lavad.core.scheduling.queueing.ordering import Rank, Ranking
 from lavad.core.state.pending import Bucket, BucketKey
 from lavad.core.state.records import ArrayRecord, Attempt, Job
-
-if TYPE_CHECKING:
-    from lavad.core.state.limits import Consumer
 
 AHEAD_MAX = 2_000  # jobs ahead that are simulated; with more of them the estimate is rough
 PLACINGS_MAX = 20_000  # placements tried for one answer
@@ -220,15 +216,15 @@ class _Simulation:
         """
         table, placing = self.future.table, self.future.placing()
         slots_open = table.slots_open
-        vain: set[tuple[Request, Consumer, str, int]] = set()
+        vain: set[Hashable] = set()
         left: list[PendingRequest] = []
         started: list[tuple[PendingRequest, Allocation]] = []
         for job in jobs:
             if left and self.is_held and job is jobs[-1]:
                 left.append(job)
                 continue
-            allocation, alike = None, (job.request, job.consumer, job.queue, job.run_limit_s)
-            if alike not in vain and job.request.slots_min <= slots_open:
+            allocation, alike = None, self.future.allowance.kind_of(job.demand)
+            if alike not in vain and job.demand.request.slots_min <= slots_open:
                 self.placings += 1
                 allocation = placing.place(job)
             if allocation is None:
@@ -238,6 +234,6 @@ class _Simulation:
                 slots_open -= sum(share.slots for share in allocation)
                 started.append((job, allocation))
         for job, allocation in started:
-            self.has_unlimited = self.has_unlimited or not job.run_limit_s
+            self.has_unlimited = self.has_unlimited or not job.demand.run_limit_s
             self.future.take(job, allocation)
         return left, started[-1][1] if started else ()

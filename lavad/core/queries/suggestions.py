@@ -25,9 +25,9 @@ from lavad.core.queries.request_changes import (
     requirement_text,
 )
 from lavad.core.scheduling.backfill.reservations import ReservationTable
-from lavad.core.scheduling.capacity.advance_reservations import ReservedCapacity
+from lavad.core.scheduling.capacity.allowance import allowance_of
+from lavad.core.scheduling.capacity.constraint import demand_of
 from lavad.core.scheduling.capacity.free_resources import FreeResources
-from lavad.core.scheduling.capacity.headroom import Headroom
 from lavad.core.scheduling.placement.place import place
 from lavad.core.scheduling.placement.within_limits import LimitedPlacer
 from lavad.core.state.records import ArrayRecord, Job
@@ -106,14 +106,11 @@ def as_typed(cluster: Cluster, shared: Shared, advice: Advice) -> Request | None
 
 
 def _may_start(cluster: Cluster, shared: Shared, request: Request, now: float) -> bool:
-    """True if such a request would start now, within limits and beside advance reservations."""
-    headroom = Headroom(cluster.limits, cluster.table, now)
-    consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project)
-    if headroom.blocking(consumer, request) is not None:
+    """True if such a request would start now, within its allowance."""
+    allowance, demand = allowance_of(cluster, now), demand_of(shared, request)
+    if allowance.why(demand) is not None:
         return False
-    reserved_capacity = ReservedCapacity(cluster, now) if cluster.reserved else None
-    most = reserved_capacity.most(request, shared.queue, shared.run_limit_s) if reserved_capacity is not None else None
-    return LimitedPlacer(FreeResources(cluster.table), headroom).place(consumer, request, 0.0, most) is not None
+    return LimitedPlacer(FreeResources(cluster.table), allowance).place(demand) is not None
 
 
 def _beside_room(cluster: Cluster, record: Job | ArrayRecord, found: Iterable[PendingReason]) -> list[str]:

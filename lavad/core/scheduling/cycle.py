@@ -9,15 +9,14 @@ test).
 from dataclasses import replace
 
 from lavad.core.cluster import Cluster
-from lavad.core.model import Allocation
 from lavad.core.model.allocation import slots_of
 from lavad.core.plan import Plan, Preempt, ReserveSlots, Start, Starts
-from lavad.core.scheduling.backfill.gate import BackfillGate, Refusal
+from lavad.core.scheduling.backfill.gate import BackfillGate
+from lavad.core.scheduling.capacity.constraint import Refusal
 from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.fast import easy
 from lavad.core.scheduling.fast.single_task import WORK_OF_A_START, SingleTaskStarts
 from lavad.core.scheduling.placement.place import is_single_host
-from lavad.core.scheduling.preemption.pool_reclaim import PoolUsers
 from lavad.core.scheduling.preemption.preempt import PreemptOutcome
 from lavad.core.scheduling.queueing.blocked_columns import NOBODY_WOKEN, UnblockedBuckets
 from lavad.core.scheduling.queueing.cursor import JobCursor
@@ -27,6 +26,7 @@ from lavad.core.scheduling.worklist import Worklist
 from lavad.core.state.pending import Bucket, BucketKey
 
 _ITS_TURN_IS_OVER: First = (float("-inf"),)
+_OF_CONSTRAINTS = frozenset({Refusal.LIMITED, Refusal.LIMITED_THERE, Refusal.FORBIDDEN})
 _NOTHING = Starts()
 
 
@@ -52,8 +52,7 @@ class _Slice:
             worklist.reservation_table,
             worklist.blocked,
             self.room,
-            worklist.headroom,
-            worklist.reserved_capacity,
+            worklist.allowance,
             self.starts,
         )
         self.share_queue = worklist.plain  # the share queue served now
@@ -116,11 +115,11 @@ class _Slice:
         return self.is_cut or self.room.work >= self.steps or self.gate.waits_for_ends(self.steps)
 
     def _put_limited_aside(self) -> None:
-        """Move buckets that lost their reservation to a limit from waiting for resources to waiting for the limit."""
+        """Let buckets whose reservation a constraint forbids wait for that instead of resources."""
         worklist = self.worklist
-        for key, counter in self.gate.limited:
+        for key, obstacle in self.gate.limited:
             if key not in worklist.due and (key in worklist.blocked or key in worklist.reservation_table.held):
-                worklist.wait_for_limit(self.cluster, key, counter)
+                worklist.wait_for(self.cluster, key, obstacle)
         worklist.call_held(self.cluster)  # their reserved slots are free again
 
     def _next(self) -> tuple[BucketKey, JobCursor] | None:
@@ -270,7 +269,7 @@ class _Slice:
         room, gate, account = self.room, self.gate, self.share_queue.account
         while True:
             room.work += WORK_OF_A_START
-            allocation = gate.place(cursor) if self.pool_users is None else self._place_in_pool(self.pool_users, cursor)
+            allocation = gate.place(cursor)
             if gate.is_upset and self.worklist.call_held_behind(self.cluster, cursor.rank, self.refused):
                 self.worklist.note_due(self.cluster)
                 limit = self._next_rank()
@@ -297,22 +296,6 @@ class _Slice:
             if cursor.rank > limit or room.work >= self.steps:
                 self.left = (*cursor.rank, key)
                 return
-
-    def _place_in_pool(self, pool_users: PoolUsers, cursor: JobCursor) -> Allocation | None:
-        """Place the candidate if its own pool and the other pools admit it."""
-        key = cursor.key
-        if not pool_users.admits(key):
-            self.gate.refusal = Refusal.POOL
-            return None
-        allocation = self.gate.place(cursor)
-        if allocation is None:
-            return None
-        if not pool_users.admits_there(key, allocation, self.starts):
-            self.gate.refusal = Refusal.POOL
-            self.is_cut = True  # its resources stay taken in this slice only
-            return None
-        pool_users.note(key, allocation)
-        return allocation
 
     def _takes(self, key: BucketKey) -> bool:
         is_taker = key.queue in self.cluster.preemption_rules.takers or key.reservation
@@ -358,8 +341,7 @@ class _Slice:
             self.worklist.vain.add(key)
             if self.gate.refusal is Refusal.NO_ROOM:
                 self.straight.note_refused(key)
-        is_limited = self.gate.refusal in (Refusal.LIMITED, Refusal.LIMITED_THERE)
-        if not is_limited and self.gate.wants_more(key) and cursor.advance():
+        if self.gate.refusal not in _OF_CONSTRAINTS and self.gate.wants_more(key) and cursor.advance():
             return True
         self.worklist.due.discard(key)
         return False

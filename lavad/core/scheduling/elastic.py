@@ -15,13 +15,12 @@ from lavad.core.model import Allocation, HostShare, JobState, Key, Request, Role
 from lavad.core.model.allocation import is_divisible, tasks_of
 from lavad.core.plan import Grow, Resize
 from lavad.core.scheduling.backfill.reservations import ReservationTable
-from lavad.core.scheduling.capacity.advance_reservations import ReservedCapacity
+from lavad.core.scheduling.capacity.allowance import Allowance, allowance_of
+from lavad.core.scheduling.capacity.constraint import Demand, demand_of
 from lavad.core.scheduling.capacity.free_resources import FreeResources
-from lavad.core.scheduling.capacity.headroom import Ceilings, Headroom
 from lavad.core.scheduling.placement.place import share_of
 from lavad.core.scheduling.placement.span import TaskDistributor, live_rows
 from lavad.core.scheduling.placement.within_limits import CappedResources
-from lavad.core.scheduling.preemption.pool_reclaim import PoolUsers
 from lavad.core.state.records import Attempt
 
 _NEVER = float("inf")
@@ -54,8 +53,9 @@ class ElasticGrowth:
         self.is_due, self.retry_at = False, _NEVER
         if not cluster.resizable or not cluster.table.slots_open or reservation_table.reservations:
             return None
-        if cluster.pools or cluster.limits or cluster.reserved:
-            return self._behind_others(cluster, now)
+        allowance = allowance_of(cluster, now)
+        if allowance:
+            return self._behind_others(cluster, allowance, now)
         room, grows = FreeResources(cluster.table), []
         for attempt, more in self._candidates(cluster, now):
             additions = _additions(cluster, room, attempt, more)
@@ -63,14 +63,13 @@ class ElasticGrowth:
                 grows.append(Grow(attempt.key, additions, _REASON))
         return Resize(grows=tuple(grows)) if grows else None
 
-    def _behind_others(self, cluster: Cluster, now: float) -> Resize | None:
-        """Plan the growth of one job under pools, limits or reservations, halved until it is allowed."""
-        pool_users = PoolUsers(cluster) if cluster.pools else None
-        headroom = Headroom(cluster.limits, cluster.table, now)
+    def _behind_others(self, cluster: Cluster, allowance: Allowance, now: float) -> Resize | None:
+        """Plan the growth of one job under constraints, halved until it is allowed."""
         for attempt, more in self._candidates(cluster, now):
+            demand = _demand_of(cluster, attempt, now)
             while more:
-                additions = _additions(cluster, _room_of(cluster, attempt, now), attempt, more)
-                if additions and _is_allowed(cluster, attempt, additions, pool_users, headroom):
+                additions = _additions(cluster, _room_for(cluster, allowance, demand), attempt, more)
+                if additions and allowance.why(demand, additions) is None:
                     return Resize(grows=(Grow(attempt.key, additions, _REASON),))
                 more = more // 2 if additions else 0
         return None
@@ -87,26 +86,17 @@ class ElasticGrowth:
                 yield attempt, more
 
 
-def _room_of(cluster: Cluster, attempt: Attempt, now: float) -> FreeResources:
-    """Free resources that advance reservations leave to a running job until its run limit."""
-    room, shared = FreeResources(cluster.table), cluster.jobs[attempt.key.job].shared
-    if not cluster.reserved:
-        return room
-    end = attempt.started_at + shared.run_limit_s
-    left_s = max(1, round(end - now)) if shared.run_limit_s else 0
-    most = ReservedCapacity(cluster, now).most(shared.request, shared.queue, left_s)
-    return room if most is None else CappedResources(room, Ceilings(most))
-
-
-def _is_allowed(
-    cluster: Cluster, attempt: Attempt, additions: Allocation, pool_users: PoolUsers | None, headroom: Headroom
-) -> bool:
-    """True if the job's pool and all limits allow the additions."""
-    if pool_users is not None and not pool_users.admits_more(cluster.pools.pool_of(attempt.key), additions):
-        return False
+def _demand_of(cluster: Cluster, attempt: Attempt, now: float) -> Demand:
+    """Demand of a running job until its run limit."""
     shared = cluster.jobs[attempt.key.job].shared
-    consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project)
-    return headroom.refusing(consumer, additions, is_new=False) is None
+    left_s = max(1, round(attempt.started_at + shared.run_limit_s - now)) if shared.run_limit_s else 0
+    return demand_of(shared)._replace(run_limit_s=left_s, attempt=attempt.key)
+
+
+def _room_for(cluster: Cluster, allowance: Allowance, demand: Demand) -> FreeResources:
+    """Free resources as far as the job may have them."""
+    room, ceilings = FreeResources(cluster.table), allowance.limit(demand).on_hosts
+    return room if ceilings is None else CappedResources(room, ceilings)
 
 
 def _order(cluster: Cluster, key: Key) -> tuple[int, int]:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from lavad.core.cluster import Cluster
 from lavad.core.model.windows import next_change
-from lavad.core.scheduling.backfill.gate import Refusal
 from lavad.core.scheduling.backfill.reservations import ReservationTable
-from lavad.core.scheduling.capacity.advance_reservations import ReservedCapacity
+from lavad.core.scheduling.capacity.allowance import NO_CONSTRAINTS, allowance_of
+from lavad.core.scheduling.capacity.constraint import Obstacle, Refusal, demand_of_bucket
 from lavad.core.scheduling.capacity.headroom import Headroom
+from lavad.core.scheduling.capacity.pools import PoolUsers
 from lavad.core.scheduling.elastic import ElasticGrowth
 from lavad.core.scheduling.placement.place import MinimumNeed, smallest_need
-from lavad.core.scheduling.preemption.pool_reclaim import PoolUsers
 from lavad.core.scheduling.preemption.preempt import Preemptor
 from lavad.core.scheduling.queueing.blocked import BlockedBuckets
 from lavad.core.scheduling.queueing.due_queue import DueQueue
@@ -62,13 +62,11 @@ class Worklist:
         self.reservation_table = ReservationTable()
         self.takers = Preemptor()
         self.delays: list[tuple[float, BucketKey]] = []  # time at which another alternative of a blocked bucket applies
-        self.pool_users: PoolUsers | None = None  # of this slice, where there are capacity pools
         self.elastic_growth = ElasticGrowth()
         self.is_under_way = False
         self.easy_ranks: dict[str, int] | None = None  # by queue, if the policy allows the fast path ``easy``; else {}
         self.reached: dict[BucketKey, tuple[Rank, int]] = {}  # blocked ones with more jobs to get reservations
-        self.headroom: Headroom | None = None
-        self.reserved_capacity: ReservedCapacity | None = None  # of this slice, where there are advance reservations
+        self.allowance = NO_CONSTRAINTS  # of this slice
         self._reserved_version = 0
         self._windows_change_at = 0.0
         self._needs: dict[Chunk | Request, MinimumNeed] = {}
@@ -81,11 +79,10 @@ class Worklist:
         if cluster.policy is not self.policy or cluster.reserved.version != self._reserved_version:
             self.look_at_everything(cluster, now)
             cluster.pending.fresh = set()
-        self.reserved_capacity = ReservedCapacity(cluster, now) if cluster.reserved.by_name else None
+        self.allowance = allowance_of(cluster, now)
         self.contests = {}
         fresh, cluster.pending.fresh = cluster.pending.fresh, set()
         changed, cluster.table.changed = cluster.table.changed, set()
-        self.pool_users = PoolUsers(cluster) if cluster.pools else None
         self.ranking.renew(now, self.pool_users)
         self.grown |= changed
         if changed:
@@ -93,8 +90,6 @@ class Worklist:
             self.refused_sizes.clear()
         if cluster.limits:
             self._gather_limited(cluster, now)
-        else:  # the only limit may have been a host that did not know a user, and does now
-            self.headroom = None
         for key in fresh:
             self._add_fresh(cluster, key)
         if cluster.resizable:
@@ -117,7 +112,6 @@ class Worklist:
     def _gather_limited(self, cluster: Cluster, now: float) -> None:
         """Release the first waiters of limits whose usage has fallen; mark all due if a time window has changed."""
         limits = cluster.limits
-        self.headroom = Headroom(limits, cluster.table, now)
         if limits.windows and now >= self._windows_change_at:
             is_known, self._windows_change_at = (
                 bool(self._windows_change_at),
@@ -132,8 +126,8 @@ class Worklist:
 
     def call_limited(self, cluster: Cluster, counter: Counter, share_queue: ShareQueue) -> None:
         """Release the next waiter for this limit in this share queue, if enough may be left for it."""
-        assert self.headroom is not None
-        left = self.headroom.left(counter)
+        headroom = self.allowance.part(Headroom)
+        left = headroom.left(counter) if headroom is not None else float("inf")
         while (key := self.limited.pop(counter, share_queue, left)) is not None:
             if key in cluster.pending.buckets and key not in self.due:
                 self._add(cluster, key)
@@ -152,8 +146,8 @@ class Worklist:
         left, cluster.pending.left = cluster.pending.left, set()
         reservation_table.note(changed_attempts)
         is_less = reservation_table.drop_departed(cluster, left)
-        if self.headroom is not None and reservation_table.reservations:
-            is_less = self._drop_limited(cluster, self.headroom) or is_less
+        if self.allowance and reservation_table.reservations:
+            is_less = self._drop_limited(cluster) or is_less
         if reservation_table.held:
             is_later = not self.is_under_way and reservation_table.has_overdue(cluster, now)
             if is_less or is_later or is_other:
@@ -189,28 +183,32 @@ class Worklist:
         while self._unnoted:
             self._enter(cluster, self._unnoted.pop())
 
-    def _drop_limited(self, cluster: Cluster, headroom: Headroom) -> bool:
-        """Drop reservations of jobs that a limit forbids by now; True if there were any."""
+    def _drop_limited(self, cluster: Cluster) -> bool:
+        """Drop reservations of jobs that a constraint forbids by now; True if there were any."""
         kept = []
         for one in self.reservation_table.reservations:
-            consumer = cluster.limits.consumer(one.key.kind.user, one.key.queue, one.key.kind.project)
-            counter = headroom.blocking(consumer, one.key.request)
-            if counter is None:
+            obstacle = self.allowance.why(demand_of_bucket(one.key))
+            if obstacle is None:
                 kept.append(one)
             elif one.key in self.blocked or one.key in self.reservation_table.held:
-                self.wait_for_limit(cluster, one.key, counter)
+                self.wait_for(cluster, one.key, obstacle)
         is_less = len(kept) < len(self.reservation_table.reservations)
         self.reservation_table.write(kept, self.reservation_table.full)
         return is_less
 
-    def wait_for_limit(self, cluster: Cluster, key: BucketKey, counter: Counter) -> None:
-        """Move a blocked or deferred bucket to the waiters for a limit."""
+    @property
+    def pool_users(self) -> PoolUsers | None:
+        """Use of capacity pools in this slice; None where there are no pools."""
+        return self.allowance.part(PoolUsers)
+
+    def wait_for(self, cluster: Cluster, key: BucketKey, obstacle: Obstacle) -> None:
+        """Let a blocked or deferred bucket wait for the end of an obstacle instead."""
         self.blocked.discard(key)
         self.reservation_table.held.discard(key)
         bucket = cluster.pending.buckets.get(key)
         rank = self.ranking.of(key, bucket.head()) if bucket is not None else None
         if rank is not None:
-            self.set_aside(key, Refusal.LIMITED, rank, counter)
+            self.set_aside(key, obstacle.refusal, rank, obstacle.counter)
 
     def _gather_reordered(self, cluster: Cluster) -> None:
         """Mark all buckets due in queues with reservations whose ranks change with time."""
@@ -243,7 +241,7 @@ class Worklist:
         elif refusal is Refusal.PROMISED_THERE:
             self.reservation_table.held.add(key)
             self._block(key, rank)
-        elif refusal is Refusal.POOL:
+        elif refusal is Refusal.FORBIDDEN:
             self.takers.waiting.add(key)
         elif refusal is Refusal.NO_ROOM:
             self._block(key, rank)

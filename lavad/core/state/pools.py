@@ -102,12 +102,12 @@ class PoolState:
         for number, shares in claims:
             self.note(number, shares)
 
-    def note(self, number: int, shares: Iterable[HostShare]) -> None:
-        """Add shares that a job of the pool is to get."""
+    def note(self, number: int, shares: Iterable[HostShare], sign: int = 1) -> None:
+        """Add shares that a job of the pool is to get or, with ``sign`` -1, deduct them."""
         if number == NOBODY:
             return
         for name, amount in self._pools.amounts(number, shares).items():
-            self.used[number][name] += amount
+            self.used[number][name] += sign * amount
 
     def is_owed(self, number: int, wanted: Mapping[str, float]) -> bool:
         """True if the job, with what its pool uses, is within the pool's entitlement."""

@@ -15,6 +15,7 @@ from lavad.core.model import reasons as r
 from lavad.core.model.advance_reservation import AdvanceReservation, end_after, is_over
 from lavad.core.model.windows import NEVER
 from lavad.core.scheduling.capacity.advance_reservations import ReservedCapacity
+from lavad.core.scheduling.capacity.constraint import demand_of
 from lavad.core.state.records import Claim
 
 KEPT_FOR_OTHERS = "its slots are set apart by an advance reservation"
@@ -60,10 +61,8 @@ def _void_claims(cluster: Cluster, now: float) -> Iterator[e.Event]:
 
 
 def _is_void(cluster: Cluster, reserved_capacity: ReservedCapacity, claim: Claim) -> bool:
-    shared = cluster.jobs[claim.job].shared
-    return reserved_capacity.refuses(
-        shared.request, shared.queue, shared.run_limit_s, claim.allocation, claim.allocation
-    )
+    demand = demand_of(cluster.jobs[claim.job].shared)._replace(given=claim.allocation)
+    return reserved_capacity.why(demand, claim.allocation) is not None
 
 
 def next_turn(cluster: Cluster, now: float) -> float:

@@ -9,8 +9,8 @@ from lavad.core.decide.jobs.request import known_request
 from lavad.core.model import HostShare, RoleRequest, Shared
 from lavad.core.model.policy import Queue
 from lavad.core.model.reasons import Refused
-from lavad.core.scheduling.capacity.headroom import Headroom
-from lavad.core.state.limits import text_of
+from lavad.core.scheduling.capacity.allowance import allowance_of
+from lavad.core.scheduling.capacity.constraint import demand_of
 from lavad.core.state.records import Attempt, Job
 
 _ONLY = "Job has already started: of its -R only the amount of rusage[mem=...] can be changed"
@@ -57,7 +57,7 @@ def _check_room(cluster: Cluster, attempt: Attempt, more_mib: int) -> None:
 
 def _check_limits(cluster: Cluster, attempt: Attempt, shared: Shared, more_mib: int, now: float) -> None:
     more = tuple([HostShare(share.host, 0, more_mib) for share in attempt.allocation if more_mib > 0])
-    consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project)
-    full = Headroom(cluster.limits, cluster.table, now).refusing(consumer, more, is_new=False) if more else None
-    if full is not None:
-        raise Refused(text_of(full))
+    demand = demand_of(shared)._replace(attempt=attempt.key)
+    obstacle = allowance_of(cluster, now).why(demand, more) if more else None
+    if obstacle is not None:
+        raise Refused(obstacle.reason[1])

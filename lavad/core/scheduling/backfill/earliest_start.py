@@ -10,7 +10,6 @@ from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.capacity.usable_hosts import usable
 from lavad.core.scheduling.placement.place import MinimumNeed, smallest_need
 from lavad.core.state.hosts.table import HostTable
-from lavad.core.state.limits import NOBODY
 
 TRIES_MAX = 200  # placements tried for one job before its start counts as unpredictable
 STEPS_MAX = 20_000  # events simulated for one job
@@ -39,8 +38,11 @@ def earliest(
 
     Returns None if the start cannot be predicted within ``STEPS_MAX`` events and ``TRIES_MAX`` placements.
     """
-    table, request, need = future.table, asked.request, smallest_need(asked.request)
-    is_watching = asked.consumer is not NOBODY or any(table.site.amounts(name) for name in watched_by(request))
+    table, request = future.table, asked.demand.request
+    need = smallest_need(request)
+    is_watching = future.allowance.concerns(asked.demand) or any(
+        table.site.amounts(name) for name in watched_by(request)
+    )
     is_due, tries = True, 0
     for _ in range(STEPS_MAX):
         if is_due and _is_enough(table, request, relevant, need):

@@ -11,12 +11,8 @@ into the free resources asks to start after them.
 
 import heapq
 from collections import Counter as Counted
-from collections.abc import Iterator, Sequence
-from enum import Enum
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Hashable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from lavad.core.model import Allocation, Request, RoleRequest
 from lavad.core.model.allocation import slots_of
@@ -33,46 +29,30 @@ from lavad.core.scheduling.backfill.host_reservations import (
 from lavad.core.scheduling.backfill.profile import NEVER, PoolProfile, come_back
 from lavad.core.scheduling.backfill.reservation import Reservation
 from lavad.core.scheduling.backfill.reservations import ReservationTable, slots_of_hosts
-from lavad.core.scheduling.capacity.advance_reservations import ReservedCapacity
+from lavad.core.scheduling.capacity.allowance import NO_CONSTRAINTS, Allowance
 from lavad.core.scheduling.capacity.backfill_window import BackfillWindow
+from lavad.core.scheduling.capacity.constraint import Demand, Obstacle, Refusal, demand_of_bucket
 from lavad.core.scheduling.capacity.free_resources import FreeResources
-from lavad.core.scheduling.capacity.headroom import Ceilings, Headroom
 from lavad.core.scheduling.placement.place import host_of_one, is_one_task, place
-from lavad.core.scheduling.placement.within_limits import (
-    LimitedPlacer,
-    has_place,
-    is_checked,
-    place_capped,
-    with_at_most,
-)
+from lavad.core.scheduling.placement.within_limits import LimitedPlacer, has_place, with_at_most
 from lavad.core.scheduling.queueing.blocked import BlockedBuckets
 from lavad.core.scheduling.queueing.cursor import JobCursor, blocked_in_order
 from lavad.core.scheduling.queueing.ordering import Rank, Ranking
-from lavad.core.state.advance_reservations import Slots
-from lavad.core.state.limits import Consumer, Counter
 from lavad.core.state.pending import BucketKey
+
+if TYPE_CHECKING:
+    from lavad.core.state.limits import Counter
 
 _WORK_SPARED = 14  # cost of a profile query, in hosts examined
 _FIRST = float("-inf")
+_NEVER_RESERVED_FOR = frozenset({Refusal.LIMITED_THERE, Refusal.FORBIDDEN})
 _LAST = (Rank(2**62, 0, 0.0, 0), 0)
-
-
-class Refusal(Enum):
-    """Reason for which a candidate cannot start now."""
-
-    NO_ROOM = "no room"
-    PROMISED = "there is room, but it is promised to jobs that go before it"
-    PROMISED_THERE = "there is room, but only where it is promised to jobs that go before it"
-    POOL = "its capacity pool has reached its maximum, or the room is another pool's"
-    OUT_OF_TURN = "a job ahead of it in its queue has to start first"
-    LIMITED = "a limit on what some users, queues or projects may use leaves too little"
-    LIMITED_THERE = "it would exceed such a limit on the hosts that have room"
 
 
 class BackfillGate:
     """Gate of one slice. ``refusal`` is the reason of the last refusal; ``slots_open`` counts the free slots left.
 
-    ``limited`` lists the buckets whose reservation a limit forbids now, each with that limit.
+    ``limited`` lists the buckets whose reservation a constraint forbids now, each with that obstacle.
     """
 
     def __init__(
@@ -81,19 +61,18 @@ class BackfillGate:
         reservation_table: ReservationTable,
         blocked: BlockedBuckets,
         room: FreeResources,
-        headroom: Headroom | None = None,
-        reserved_capacity: ReservedCapacity | None = None,
+        allowance: Allowance = NO_CONSTRAINTS,
         starts: Sequence[Start] = (),
     ) -> None:
         """Take ``starts``, the starts of the slice so far, by reference: the caller appends to it."""
         self.refusal = Refusal.NO_ROOM
         self.counter: Counter | None = None  # the limit that refused the last job
-        self.limited: list[tuple[BucketKey, Counter]] = []
+        self.limited: list[tuple[BucketKey, Obstacle]] = []
         self.is_paused = False  # the last candidate has to ask again in the next slice
         self.is_upset = False  # reservations behind the last job may have moved, and with them the deferred jobs
-        self._headroom = headroom
-        self._placer = LimitedPlacer(room, headroom) if headroom is not None else None
-        self._reserved_capacity = reserved_capacity
+        self._allowance = allowance
+        self._simulated = allowance.only("is_simulated")
+        self._placer = LimitedPlacer(room, allowance)
         self._ranking = ranking
         self._cluster = cluster = ranking.cluster
         self._reservation_table = reservation_table
@@ -107,12 +86,12 @@ class BackfillGate:
         self._has_vacancy = any(counts[name] < self._queues[name].backfill_depth for name in reservation_table.full)
         self._made: list[Reservation] = []
         self._starts: Sequence[Start] = starts
-        self._says_where = reserved_capacity is not None  # at least one needs more than a number of slots on any hosts
+        self._says_where = allowance.withholds_later  # at least one needs more than a number of slots on any hosts
         self._finder: ReservationFinder | None = None
         self._beside: HostReservation | None = None  # the newest result,
         self._beside_of = 0, -1  # its number of reservations, and the version it was computed in
         self._scant: dict[int, float] = {}  # soonest end of the refused jobs, by slots
-        self._vain: dict[tuple[Request, Consumer, str, int], Refusal] = {}  # requests refused beside reservations
+        self._vain: dict[Hashable, Refusal] = {}  # kinds of demands refused beside reservations
         self._computed = 0  # number of reservations entered in the profile
         self._depth_left: dict[str, int] = {}  # reservations still allowed, by queue
         self._next_blocked: list[tuple[Rank, JobCursor]] | None = None
@@ -130,8 +109,8 @@ class BackfillGate:
     @property
     def is_open(self) -> bool:
         """True if no reservation, limit or ordering rule can refuse a job that fits."""
-        is_bound = self._headroom or self._reserved_capacity is not None
-        return not (self._carried or self._reservation_table.full or is_bound or self._made or self._barred)
+        is_bound = self._allowance or self._carried or self._made
+        return not (is_bound or self._reservation_table.full or self._barred)
 
     def waits_for_ends(self, steps: int) -> bool:
         """True if reservations need more expected ends than a slice of ``steps`` should enter: those come first."""
@@ -146,8 +125,9 @@ class BackfillGate:
             self._carry(candidate.place, candidate.job, candidate.index)
         if self._reservation_table.full:
             self._promote(candidate.rank)
-        if self._headroom is not None and self._is_limited(candidate.key):
-            self.refusal = Refusal.LIMITED
+        obstacle = self._allowance.why(_demand_of(candidate)) if self._allowance else None
+        if obstacle is not None:
+            self.refusal, self.counter = obstacle.refusal, obstacle.counter
             return None
         self.refusal = Refusal.NO_ROOM
         key = candidate.key
@@ -157,7 +137,7 @@ class BackfillGate:
             allocation = self._place(candidate)
             if allocation is not None:
                 return allocation
-        if self.refusal is not Refusal.LIMITED_THERE and not (key.reservation or self.is_paused):
+        if self.refusal not in _NEVER_RESERVED_FOR and not (key.reservation or self.is_paused):
             self._reserve_for(candidate)
         return None
 
@@ -169,15 +149,6 @@ class BackfillGate:
             self._reserve(queue, Reservation(self._cluster, place, candidate.key, candidate.job))
             self.is_upset = bool(self._carried) and (candidate.job, candidate.index) not in self._holders
 
-    def _is_limited(self, key: BucketKey) -> bool:
-        """True if a limit leaves too little for any job of this bucket; ``counter`` is then that limit."""
-        assert self._headroom is not None
-        self.counter = self._headroom.blocking(self._consumer(key), key.request)
-        return self.counter is not None
-
-    def _consumer(self, key: BucketKey) -> Consumer:
-        return self._cluster.limits.consumer(key.kind.user, key.queue, key.kind.project)
-
     def _noted_place(self, queue: Queue, candidate: JobCursor) -> tuple[Rank, int]:
         """Position of a reservation in the order of candidates.
 
@@ -188,8 +159,8 @@ class BackfillGate:
         return Rank(-queue.priority, _FIRST, _FIRST, candidate.job), candidate.index
 
     def is_checked(self, key: BucketKey) -> bool:
-        """True if the limits on the bucket's jobs depend on the hosts they are placed on."""
-        return self._headroom is not None and is_checked(self._consumer(key), key.request)
+        """True if the constraints on the bucket's jobs depend on the hosts they are placed on."""
+        return bool(self._allowance) and self._allowance.is_checked(demand_of_bucket(key))
 
     def keeps_slots(self, refused: JobCursor) -> bool:
         """True if the job refused last should gather free slots (SLOT_RESERVE).
@@ -266,9 +237,9 @@ class BackfillGate:
         return self._depth_left.get(queue.name, queue.backfill_depth) > 0
 
     def _reserve(self, queue: Queue, one: Reservation) -> None:
-        if self._headroom is not None and self._is_limited(one.key):
-            assert self.counter is not None
-            self.limited.append((one.key, self.counter))
+        obstacle = self._allowance.why(demand_of_bucket(one.key)) if self._allowance else None
+        if obstacle is not None:
+            self.limited.append((one.key, obstacle))
             self.is_upset = True
             return
         if queue.in_order:
@@ -284,7 +255,7 @@ class BackfillGate:
     def _make(self, one: Reservation) -> None:
         if not self._says_where:
             table = self._cluster.table
-            self._says_where = not is_anywhere(self._cluster, one.key) or has_shut_holders(table)
+            self._says_where = not is_anywhere(self._simulated, one.key) or has_shut_holders(table)
         self._made.append(one)
 
     # -- starting ----------------------------------------------------------------------------------------------------
@@ -332,8 +303,6 @@ class BackfillGate:
         key = candidate.key
         slots = slots_of(allocation) if not key.request.exclusive else slots_of_hosts(self._cluster, allocation)
         self.is_upset = self._is_upsetting(candidate.job, candidate.index)
-        if self._reserved_capacity is not None:
-            self._reserved_capacity.take(key.request, candidate.run_limit_s, allocation)
         if is_beside:
             start = Start(candidate.job, candidate.index, allocation)
             self._reservation_table.host_reservations.take(
@@ -351,59 +320,41 @@ class BackfillGate:
         return self._now + run_limit_s if run_limit_s else NEVER
 
     def _fit(self, candidate: JobCursor, request: Request, window: BackfillWindow | None) -> Allocation | None:
-        """Place the request within limits, advance reservations and the backfill window."""
-        key, most = candidate.key, None
+        """Place the request within the job's allowance and the backfill window."""
         waited_s = self._waited_s(candidate) if request.alternatives else 0.0
-        if self._reserved_capacity is not None:
-            most = self._reserved_capacity.most(request, key.queue, candidate.run_limit_s)
-        if window is not None:
-            return self._fit_beside(window, candidate, request, waited_s, most)
-        if self._placer is not None:
-            return self._fit_within(self._placer, key, request, waited_s, most)
-        if most is None:
+        if not self._allowance and window is None:
             return place(self._room, request, waited_s)
-        return place_capped(self._room, Ceilings(most), request, waited_s)
+        demand = _demand_of(candidate)._replace(request=request)
+        if window is not None:
+            return self._fit_beside(window, demand, waited_s)
+        return self._fit_within(demand, waited_s)
 
-    def _fit_within(
-        self,
-        placer: LimitedPlacer,
-        key: BucketKey,
-        request: Request,
-        waited_s: float,
-        most: NDArray[Any] | None,
-        window: BackfillWindow | None = None,
-    ) -> Allocation | None:
-        allocation = placer.place(self._consumer(key), request, waited_s, most, window)
-        if allocation is None and placer.counter is not None:
-            self.refusal, self.counter = Refusal.LIMITED_THERE, placer.counter
+    def _fit_within(self, demand: Demand, waited_s: float, window: BackfillWindow | None = None) -> Allocation | None:
+        allocation = self._placer.place(demand, waited_s, window)
+        obstacle = self._placer.obstacle
+        if allocation is None and obstacle is not None and obstacle.refusal is not Refusal.NO_ROOM:
+            self.refusal, self.counter = obstacle.refusal, obstacle.counter
         return allocation
 
-    def _fit_beside(
-        self, window: BackfillWindow, candidate: JobCursor, request: Request, waited_s: float, most: Slots | None
-    ) -> Allocation | None:
+    def _fit_beside(self, window: BackfillWindow, demand: Demand, waited_s: float) -> Allocation | None:
         """Place the request within the backfill window; an equal one that failed in this slice is not tried again."""
-        if self._placer is None and most is None and is_one_task(request) and not request.is_plain:
+        request = demand.request
+        if not self._allowance and is_one_task(request) and not request.is_plain:
             first = host_of_one(self._room, request)
             if first is None:
                 return None
             if self._is_left(window, first[0], request.roles[0]):
                 return place(self._room, request)
-        key = candidate.key
-        alike = request, self._consumer(key), key.queue, candidate.run_limit_s
-        if alike in self._vain:
-            self.refusal = self._vain[alike]
+        kind = self._allowance.kind_of(demand)
+        if kind in self._vain:
+            self.refusal = self._vain[kind]
             return None
-        slots = window.slots(self._room.table, request)
-        beside = slots if most is None else np.minimum(slots, most)
-        if self._placer is not None:
-            found = self._fit_within(self._placer, key, request, waited_s, beside, window)
-        else:
-            found = place_capped(self._room, Ceilings(beside), request, waited_s, window)
+        found = self._fit_within(demand, waited_s, window)
         if found is None and self.refusal is Refusal.NO_ROOM:
-            if has_place(self._room, most, request, waited_s):
+            if has_place(self._room, self._allowance.limit(demand).on_hosts, request, waited_s):
                 self.refusal = Refusal.PROMISED if request.is_plain else Refusal.PROMISED_THERE
             if not request.alternatives:
-                self._vain[alike] = self.refusal
+                self._vain[kind] = self.refusal
         return found
 
     @staticmethod
@@ -447,7 +398,7 @@ class BackfillGate:
         profile = self._profile
         if profile is None:
             profile = self._profile = PoolProfile(self._now, self.slots_open, self._ends())
-            for begin, end, slots in self._reserved_capacity.spans() if self._reserved_capacity is not None else ():
+            for begin, end, slots in self._allowance.spans():
                 profile.take(begin, end - begin, slots)
         for one in self._made[self._computed :]:
             slots, duration = one.key.request.slots_min, one.key.run_limit_s or NEVER
@@ -464,3 +415,7 @@ class BackfillGate:
         planned = [(self._now + (jobs[job].shared.run_limit_s or NEVER), slots) for job, slots in started]
         running = come_back(self._reservation_table.ends_of(self._cluster), self._now)
         return heapq.merge(running, sorted(planned)) if planned else running
+
+
+def _demand_of(candidate: JobCursor) -> Demand:
+    return demand_of_bucket(candidate.key)._replace(run_limit_s=candidate.run_limit_s)

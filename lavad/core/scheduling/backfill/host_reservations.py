@@ -26,8 +26,8 @@ from lavad.core.scheduling.backfill.simulated_future import (
     PendingRequest,
     SimulatedFuture,
     asked_for,
-    consumer_of,
 )
+from lavad.core.scheduling.capacity.allowance import Allowance
 from lavad.core.scheduling.capacity.backfill_window import (
     BackfillWindow,
     FutureReservations,
@@ -35,8 +35,9 @@ from lavad.core.scheduling.capacity.backfill_window import (
     WindowEnd,
     place_of,
 )
+from lavad.core.scheduling.capacity.constraint import demand_of, demand_of_bucket
 from lavad.core.scheduling.capacity.free_resources import FreeResources
-from lavad.core.scheduling.placement.within_limits import is_checked, with_at_most
+from lavad.core.scheduling.placement.within_limits import with_at_most
 from lavad.core.state.expected_ends import ExpectedEnds, expected_end
 from lavad.core.state.hosts.compute_units import kept_type, unit_mates
 from lavad.core.state.hosts.table import HostTable
@@ -57,11 +58,13 @@ _STEPS_OF_A_COPY = 25
 Ends = Callable[[Cluster], ExpectedEnds]
 
 
-def is_anywhere(cluster: Cluster, key: BucketKey) -> bool:
-    """True if the request needs only a number of slots, on any hosts."""
-    if not key.request.is_plain:
-        return False
-    return not cluster.limits or not is_checked(consumer_of(cluster, key), key.request)
+def is_anywhere(simulated: Allowance, key: BucketKey) -> bool:
+    """True if the request needs only a number of slots, on any hosts.
+
+    Args:
+        simulated: the constraints that simulated futures ask.
+    """
+    return key.request.is_plain and not simulated.is_checked(demand_of_bucket(key))
 
 
 def has_shut_holders(table: HostTable) -> bool:
@@ -107,7 +110,7 @@ class HostReservation:
 
     def promise(self, table: HostTable, begin: float, taken: FutureStart, room: FreeResources) -> None:
         """Enter the allocation from ``begin`` on; ``room`` holds the free resources left beside it then."""
-        request, allocation = taken.request, taken.allocation
+        request, allocation = taken.demand.request, taken.allocation
         self.begin = begin
         self.moments.take(table, allocation, begin, taken.until)
         self.taken.append((begin, taken))
@@ -267,8 +270,9 @@ class ReservationFinder:
     def find(self, one: "Reservation", before: HostReservation | None) -> HostReservation:
         """Compute start and hosts after those before it; reserve nothing if the start cannot be predicted."""
         asked = asked_for(self._cluster, one.key, one.job, one.index)
-        asked = asked._replace(request=with_at_most(asked.request, asked.request.slots_min))
-        relevant = could_take(self._cluster.table, asked.request)
+        request = with_at_most(asked.demand.request, asked.demand.request.slots_min)
+        asked = asked._replace(demand=asked.demand._replace(request=request))
+        relevant = could_take(self._cluster.table, request)
         made = HostReservation(one, before, relevant)
         relevant = relevant & self._cluster.table.usable[: len(relevant)]
         future = self._future(asked, relevant, made)
@@ -276,8 +280,7 @@ class ReservationFinder:
         one.start_at = future.at if found is not None else NEVER
         if found is not None:
             allocation, placing = found
-            until = future.at + asked.run_limit_s if asked.run_limit_s else NEVER
-            taken = FutureStart(asked.request, asked.consumer, allocation, until, asked.key)
+            taken = FutureStart(asked.demand, allocation, future.until(asked.demand), asked.key)
             made.promise(self._cluster.table, future.at, taken, placing.room)
         steps = _STEPS_OF_A_COPY + future.steps + self._scanned // _SCANS_A_STEP
         made.found_at = self._now
@@ -302,9 +305,8 @@ class ReservationFinder:
         for start in self._starts:
             shared = cluster.jobs[start.job].shared
             until = self._end_of(start)
-            consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project)
             key = Key(start.job, start.index, 0)
-            future.promise(self._now, FutureStart(shared.request, consumer, start.allocation, until, key))
+            future.promise(self._now, FutureStart(demand_of(shared), start.allocation, until, key))
         for moment in made.moments.all:
             future.moments.add(moment)
         for begin, taken in made.taken:

@@ -10,16 +10,16 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from lavad.core.cluster import Cluster
-from lavad.core.model import Allocation, HostShare, Key, Request
+from lavad.core.model import Allocation, HostShare, Key
 from lavad.core.model.windows import NEVER
 from lavad.core.scheduling.capacity.advance_reservations import Interval, ends_by_reservation, moments_of, stretches_of
+from lavad.core.scheduling.capacity.allowance import allowance_of
 from lavad.core.scheduling.capacity.backfill_window import FutureReservations
+from lavad.core.scheduling.capacity.constraint import Demand, demand_of, demand_of_bucket
 from lavad.core.scheduling.capacity.free_resources import FreeResources
-from lavad.core.scheduling.capacity.headroom import Headroom
 from lavad.core.scheduling.placement.within_limits import LimitedPlacer
 from lavad.core.state.expected_ends import expected_end
 from lavad.core.state.hosts import compute_units
-from lavad.core.state.limits import NOBODY, Consumer
 from lavad.core.state.pending import BucketKey
 from lavad.core.state.records import Attempt, Claim
 
@@ -28,11 +28,11 @@ _GIVES, _TAKES = 0, 1  # at one time, releases come before starts
 
 
 class FutureRelease(NamedTuple):
-    """Resources released when a job ends; ``counted`` is the part that limits count."""
+    """Resources released when a job ends; ``counted`` is the part that constraints count for the job of ``demand``."""
 
     whole_hosts: bool
     shares: Allocation
-    consumer: Consumer = NOBODY
+    demand: Demand | None = None
     counted: Allocation = ()
     keeper: Key | None = None  # the attempt that holds compute units exclusively
 
@@ -40,8 +40,7 @@ class FutureRelease(NamedTuple):
 class FutureStart(NamedTuple):
     """Resources taken by a start at a future time, until its expected end."""
 
-    request: Request
-    consumer: Consumer
+    demand: Demand
     allocation: Allocation
     until: float
     key: Key
@@ -50,10 +49,7 @@ class FutureStart(NamedTuple):
 class PendingRequest(NamedTuple):
     """Pending job, as far as its placement depends on it."""
 
-    request: Request
-    consumer: Consumer  # of limits
-    queue: str
-    run_limit_s: int
+    demand: Demand
     submitted_at: float
     key: Key  # with attempt number 0: there is none yet
 
@@ -61,13 +57,8 @@ class PendingRequest(NamedTuple):
 def asked_for(cluster: Cluster, key: BucketKey, job: int, index: int) -> PendingRequest:
     """Placement request of a pending job of that bucket."""
     record = cluster.jobs[job]
-    shared, consumer = record.shared, consumer_of(cluster, key)
-    return PendingRequest(key.request, consumer, key.queue, shared.run_limit_s, record.submitted_at, Key(job, index, 0))
-
-
-def consumer_of(cluster: Cluster, key: BucketKey) -> Consumer:
-    """Consumer under which limits count the jobs of a bucket."""
-    return cluster.limits.consumer(key.kind.user, key.queue, key.kind.project)
+    demand = demand_of_bucket(key)._replace(run_limit_s=record.shared.run_limit_s)
+    return PendingRequest(demand, record.submitted_at, Key(job, index, 0))
 
 
 class SimulatedFuture:
@@ -77,7 +68,7 @@ class SimulatedFuture:
         """Take ``ends``, the expected ends in order of time; those within advance reservations are found here."""
         self.table = cluster.table.copy()
         self.at = now
-        self.headroom = Headroom(cluster.limits, self.table, now)
+        self.allowance = allowance_of(cluster, now).only("is_simulated")
         self.moments = FutureReservations()
         self.freed: set[int] = set()
         self.steps = 0  # cost so far
@@ -153,7 +144,7 @@ class SimulatedFuture:
             return False
         self.at = at = max(at, self.at)
         self.freed = set()
-        self.headroom.move_to(at)
+        self.allowance.move_to(at)
         while following is not None and following[0] <= at:
             if following[1].key not in self._apart:
                 self._give_back(_held(self._cluster, following[1]))
@@ -176,7 +167,8 @@ class SimulatedFuture:
     def _give_back(self, held: FutureRelease) -> None:
         table = self.table
         self.steps += 1
-        self.headroom.take(held.consumer, held.counted, -1)
+        if held.demand is not None:
+            self.allowance.take(held.demand, held.counted, -1)
         rows = [table.rows[share.host] for share in held.shares]
         for row, share in zip(rows, held.shares, strict=True):
             table.give_back(row, share, held.whole_hosts)
@@ -189,18 +181,23 @@ class SimulatedFuture:
 
     # -- starts --------------------------------------------------------------------------------------------------------
 
+    def until(self, demand: Demand) -> float:
+        """End of a job that starts now, at its run limit."""
+        return self.at + demand.run_limit_s if demand.run_limit_s else NEVER
+
     def placing(self) -> "FuturePlacer":
         """Placement at the present simulated time."""
         return FuturePlacer(self)
 
     def take(self, asked: PendingRequest, allocation: Allocation) -> None:
         """Start a job now that the limit counters already include."""
-        until = self.at + asked.run_limit_s if asked.run_limit_s else NEVER
-        self._take(FutureStart(asked.request, asked.consumer, allocation, until, asked.key), False)
+        until = self.until(asked.demand)
+        self._take(FutureStart(asked.demand, allocation, until, asked.key), False)
         self.moments.take(self.table, allocation, self.at, until)
 
     def _take(self, taken: FutureStart, is_counted: bool = True) -> None:
-        table, (request, consumer, allocation, until, key) = self.table, taken
+        table, (demand, allocation, until, key) = self.table, taken
+        request = demand.request
         rows = [table.rows[share.host] for share in allocation]
         table.take_all(rows, allocation, request.exclusive)
         kind = compute_units.kept_type(request)
@@ -210,12 +207,12 @@ class SimulatedFuture:
                     if row in members:
                         table.keep(key, row, members)
         if is_counted:
-            self.headroom.take(consumer, allocation)
+            self.allowance.take(demand, allocation)
         for at in self._cluster.limits.rests_after(self.at):
             for row in rows:
                 self._note(at, _GIVES, row)
         keeper = key if kind is not None else None
-        self._note(until, _GIVES, FutureRelease(request.exclusive, allocation, consumer, allocation, keeper))
+        self._note(until, _GIVES, FutureRelease(request.exclusive, allocation, demand, allocation, keeper))
 
 
 class FuturePlacer:
@@ -224,17 +221,16 @@ class FuturePlacer:
     def __init__(self, future: SimulatedFuture) -> None:
         self.room = FreeResources(future.table)
         self._future = future
-        self._placer = LimitedPlacer(self.room, future.headroom)
+        self._placer = LimitedPlacer(self.room, future.allowance)
 
     def place(self, asked: PendingRequest) -> Allocation | None:
         """Place a job and take its resources and limits; None if no allocation can be kept until its run limit."""
-        future, request = self._future, asked.request
-        if future.headroom.blocking(asked.consumer, request) is not None:
+        future, demand = self._future, asked.demand
+        if future.allowance.why(demand) is not None:
             return None
-        until = future.at + asked.run_limit_s if asked.run_limit_s else NEVER
-        window = future.moments.window(future.at, until, asked.queue) if future.moments else None
-        slots = window.slots(future.table, request) if window is not None else None
-        return self._placer.place(asked.consumer, request, future.at - asked.submitted_at, slots, window)
+        moments = future.moments
+        window = moments.window(future.at, future.until(demand), demand.queue) if moments else None
+        return self._placer.place(demand, future.at - asked.submitted_at, window)
 
 
 def ends_of_all(cluster: Cluster, now: float) -> Iterator[tuple[float, Attempt]]:
@@ -250,11 +246,9 @@ def _held(cluster: Cluster, attempt: Attempt) -> FutureRelease:
     """Resources an attempt will release: shares on hosts not yet released, and limit counts unless the job is over."""
     shares, keeper = _unreleased(attempt), attempt.key if attempt.keeps_units is not None else None
     record = cluster.jobs.get(attempt.key.job)
-    if record is None or attempt.over or not cluster.limits:
+    if record is None or attempt.over:
         return FutureRelease(attempt.takes_whole_hosts, shares, keeper=keeper)
-    shared = record.shared
-    consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project)
-    return FutureRelease(attempt.takes_whole_hosts, shares, consumer, attempt.booked, keeper)
+    return FutureRelease(attempt.takes_whole_hosts, shares, demand_of(record.shared), attempt.booked, keeper)
 
 
 def _unreleased(attempt: Attempt) -> Allocation:

@@ -5,22 +5,36 @@ others; it starts even if its run limit goes beyond the end. Any other job may u
 without one it counts as endless. ``ReservedCapacity`` serves starts now, the intervals serve predicted starts.
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from lavad.core.cluster import Cluster
-from lavad.core.model import Allocation, Key, Request
+from lavad.core.model import Allocation, Key, RoleRequest
+from lavad.core.model import reasons as r
 from lavad.core.model.windows import NEVER
 from lavad.core.scheduling.capacity.backfill_window import HostRemainder, WindowEnd
+from lavad.core.scheduling.capacity.constraint import (
+    NO_LIMIT,
+    Ceilings,
+    Constraint,
+    Demand,
+    Limit,
+    Obstacle,
+    Refusal,
+)
+from lavad.core.scheduling.capacity.free_resources import chunk_of
 from lavad.core.state.advance_reservations import Slots
 from lavad.core.state.expected_ends import expected_end
 from lavad.core.state.records import Attempt
 
 
-class ReservedCapacity:
+class ReservedCapacity(Constraint):
     """Reserved capacity at one moment, less what this slice has taken; the cluster is not changed."""
+
+    has_reason_on_full_hosts = True
+    withholds_later = True
 
     def __init__(self, cluster: Cluster, now: float) -> None:
         self._cluster = cluster
@@ -31,45 +45,72 @@ class ReservedCapacity:
         self._taken_own: dict[str, Slots] = {}
         self._parts: dict[tuple[int, frozenset[str]], Slots] = {}
         self._is_any_unused: bool | None = None
+        self._asked: tuple[Demand, Slots | None] | None = None
 
-    def most(self, request: Request, queue: str, run_limit_s: int, given: Allocation = ()) -> Slots | None:
-        """Slots that such a job may have on each host; None if reservations constrain nothing.
+    def limit(self, demand: Demand) -> Limit:
+        """Return the slots that the job may have on each host."""
+        most = self.most(demand)
+        return NO_LIMIT if most is None else Limit(on_hosts=Ceilings(most))
 
-        Args:
-            given: booked shares to count as free, because their holders release them to the job.
-        """
+    def is_checked(self, demand: Demand) -> bool:
+        """False: the ceilings say all."""
+        return False
+
+    def kind_of(self, demand: Demand) -> Hashable:
+        """Return a constant: queue, request and run limit say all."""
+        return ()
+
+    def most(self, demand: Demand) -> Slots | None:
+        """Slots that the job may have on each host; None if reservations constrain nothing."""
+        request = demand.request
         if request.reservation:
             found: Slots | None = self._own(request.reservation)
         else:
-            found = self._of_others(queue, run_limit_s, given)
+            found = self._of_others(demand.queue, demand.run_limit_s, demand.given)
         if found is not None and request.exclusive:
             hosts = len(self._cluster.table)
             return np.where(found < self._cluster.table.slots_max[:hosts], 0, found)
         return found
 
-    def refuses(
-        self, request: Request, queue: str, run_limit_s: int, allocation: Allocation, given: Allocation = ()
-    ) -> bool:
-        """True if the allocation exceeds what reservations leave to the job."""
-        most = self.most(request, queue, run_limit_s, given)
+    def why(self, demand: Demand, allocation: Allocation | None = None) -> Obstacle | None:
+        """Return an obstacle if the allocation exceeds what reservations leave to the job."""
+        most = self.most(demand) if allocation else None
         if most is None:
-            return False
+            return None
         rows = self._cluster.table.rows
-        return any(share.slots > most[rows[share.host]] for share in allocation)
+        is_over = any(share.slots > max(0, most[rows[share.host]]) for share in allocation or ())
+        return Obstacle(Refusal.NO_ROOM, r.RESERVED) if is_over else None
 
-    def take(self, request: Request, run_limit_s: int, allocation: Allocation) -> None:
+    def take(self, demand: Demand, allocation: Allocation, sign: int = 1) -> None:
         """Deduct the allocation of a job that is about to start."""
         rows = [self._cluster.table.rows[share.host] for share in allocation]
-        slots = [share.slots for share in allocation]
-        if request.reservation:
-            self._add(self._taken_own.setdefault(request.reservation, self._none()), rows, slots)
+        slots = [sign * share.slots for share in allocation]
+        if demand.request.reservation:
+            self._add(self._taken_own.setdefault(demand.request.reservation, self._none()), rows, slots)
             return
         self._parts.clear()
-        for number in range(1 + self._timeline.before(self._end(run_limit_s))):
+        for number in range(1 + self._timeline.before(self._end(demand.run_limit_s))):
             taken = self._taken[number]
             if taken is None:
                 taken = self._taken[number] = self._none()
             self._add(taken, rows, slots)
+
+    def reason_on(self, demand: Demand, role: RoleRequest, row: int) -> tuple[int, str] | None:
+        """Return a reason for a host on which reservations leave the job too few slots; None if they leave enough."""
+        most, request = self._most_once(demand), demand.request
+        if most is None or most[row] >= chunk_of(role)[0]:
+            return None
+        if not request.reservation:
+            return r.RESERVED
+        is_there = request.reservation in self._reserved.by_name
+        is_of_it = is_there and self._reserved.slots(self._cluster, request.reservation)[row] > 0
+        return r.NO_SLOTS if is_of_it else r.NOT_RESERVED
+
+    def _most_once(self, demand: Demand) -> Slots | None:
+        """Result of ``most``, kept for one demand: reasons ask it for each host."""
+        if self._asked is None or self._asked[0] is not demand:
+            self._asked = demand, self.most(demand)
+        return self._asked[1]
 
     def spans(self) -> Iterator[tuple[float, float, int]]:
         """Intervals of the coming week, with the slots of all hosts that they withhold from other jobs."""
@@ -147,6 +188,11 @@ class ReservedCapacity:
     def _less(self, left: Slots, number: int) -> Slots:
         taken = self._taken[number]
         return left if taken is None else left - taken
+
+
+def reserved_capacity_of(cluster: Cluster, now: float) -> ReservedCapacity | None:
+    """Reserved capacity of the cluster; None if it has no advance reservations."""
+    return ReservedCapacity(cluster, now) if cluster.reserved.by_name else None
 
 
 class Interval(NamedTuple):

@@ -21,6 +21,7 @@ from lavad.core.plan import Start, Starts
 from lavad.core.scheduling.backfill.host_reservations import has_shut_holders
 from lavad.core.scheduling.backfill.profile import NEVER
 from lavad.core.scheduling.backfill.reservation import Reservation
+from lavad.core.scheduling.capacity.allowance import Allowance
 from lavad.core.scheduling.capacity.slot_list import SlotList, free_slots_of
 from lavad.core.scheduling.fast.single_task import WORK_OF_A_START
 from lavad.core.scheduling.placement.within_limits import with_at_most
@@ -64,10 +65,10 @@ _NO_KEY = Key(0, 0, 0)  # of an attempt not created yet
 _NO_QUEUE: frozenset[str] = frozenset()
 
 
-def ranks_of(cluster: Cluster) -> dict[str, int]:
+def ranks_of(cluster: Cluster, allowance: Allowance) -> dict[str, int]:
     """Queue part of ranks by queue, if only free slots and one reservation can refuse a job; else an empty dict."""
     queues = cluster.policy.queues
-    if cluster.limits or cluster.shares or cluster.pools or cluster.preemption_rules.takers:
+    if allowance or cluster.shares or cluster.preemption_rules.takers:
         return {}
     if not all(map(_is_simple, queues)) or sum(queue.backfill_depth for queue in queues) > 1:
         return {}
@@ -104,10 +105,10 @@ def turns_of(cluster: Cluster, worklist: Worklist) -> list[_Turn] | None:
 def _may_be_short(cluster: Cluster, worklist: Worklist) -> bool:
     """True if nothing but slots and one reservation can refuse a job now, and all blocked jobs wait for slots only."""
     if worklist.easy_ranks is None:
-        worklist.easy_ranks = ranks_of(cluster)
+        worklist.easy_ranks = ranks_of(cluster, worklist.allowance)
     if not worklist.easy_ranks or worklist.reached or worklist.blocked.others:
         return False
-    if cluster.limits or cluster.reserved.by_name or cluster.resizable or cluster.lenders or cluster.claims:
+    if worklist.allowance or cluster.resizable or cluster.lenders or cluster.claims:
         return False
     if cluster.table.shut and has_shut_holders(cluster.table):  # their slots do not go to the holder of the reservation
         return False

@@ -43,13 +43,7 @@ class SingleTaskStarts:
     def may_run(self) -> bool:
         """True if no constraint could refuse a job that fits."""
         worklist = self._worklist
-        has_others = (
-            worklist.share_queues
-            or worklist.plain.unblocked
-            or worklist.reached
-            or worklist.barred
-            or worklist.pool_users
-        )
+        has_others = worklist.share_queues or worklist.plain.unblocked or worklist.reached or worklist.barred
         return self._gate.is_open and not has_others and not worklist.limited.called
 
     def cursor(self, key: BucketKey) -> JobCursor | None:

@@ -7,17 +7,18 @@ are capped first; an allocation found is taken from the real free resources only
 import copy
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lavad.core.model import Allocation, Request, RoleRequest
+from lavad.core.scheduling.capacity.allowance import NO_CONSTRAINTS, Allowance
 from lavad.core.scheduling.capacity.backfill_window import BackfillWindow, lowest
+from lavad.core.scheduling.capacity.constraint import Ceilings, Demand, Obstacle, no_ceilings
 from lavad.core.scheduling.capacity.free_resources import CandidateHosts, FreeResources, HostFree, ResourceLeft
-from lavad.core.scheduling.capacity.headroom import Ceilings, Headroom
 from lavad.core.scheduling.placement.place import place
-from lavad.core.state.limits import JOBS, SLOTS, Consumer, Counter
+from lavad.core.state.limits import SLOTS
 
 
 class CappedResources(FreeResources):
@@ -109,13 +110,6 @@ class CappedResources(FreeResources):
             left.amount, left.busy = before.amount, before.busy
 
 
-def is_checked(consumer: Consumer, request: Request) -> bool:
-    """True if the job's use of limits depends on the hosts it is placed on."""
-    if consumer.is_of_hosts or request.alternatives:
-        return bool(consumer.counters)
-    return any(counter.rule.what not in (SLOTS, JOBS) for counter in consumer.overall)
-
-
 def place_capped(
     room: FreeResources,
     ceilings: Ceilings,
@@ -134,9 +128,9 @@ def place_capped(
     return allocation
 
 
-def has_place(room: FreeResources, slots: NDArray[Any] | None, request: Request, waited_s: float = 0.0) -> bool:
-    """True if the request fits with at most ``slots`` on each host (None: all free slots). Nothing is taken."""
-    capped = CappedResources(room, Ceilings(np.full(len(room.table), np.inf) if slots is None else slots))
+def has_place(room: FreeResources, ceilings: Ceilings | None, request: Request, waited_s: float = 0.0) -> bool:
+    """True if the request fits within the ceilings (None: in all that is free). Nothing is taken."""
+    capped = CappedResources(room, ceilings or no_ceilings(len(room.table)))
     allocation = place(capped, request, waited_s)
     room.work += capped.work
     capped.roll_back()
@@ -144,92 +138,77 @@ def has_place(room: FreeResources, slots: NDArray[Any] | None, request: Request,
 
 
 class LimitedPlacer:
-    """Placement of a slice's jobs within limits; ``counter`` is the limit that refused the last one, else None."""
+    """Placement of a slice's jobs within their allowance; ``obstacle`` is what refused the last one, else None."""
 
-    def __init__(self, room: FreeResources, headroom: Headroom) -> None:
-        self.counter: Counter | None = None
+    def __init__(self, room: FreeResources, allowance: Allowance) -> None:
+        self.obstacle: Obstacle | None = None
         self._room = room
-        self._headroom = headroom
+        self._allowance = allowance
 
-    def place(
-        self,
-        consumer: Consumer,
-        request: Request,
-        waited_s: float = 0.0,
-        slots: NDArray[Any] | None = None,
-        window: BackfillWindow | None = None,
-    ) -> Allocation | None:
-        """Place within limits, taking from free resources and headroom; None leaves both unchanged.
+    def place(self, demand: Demand, waited_s: float = 0.0, window: BackfillWindow | None = None) -> Allocation | None:
+        """Place within the allowance, taking from it and from the free resources; None leaves both unchanged.
 
         Args:
-            slots: further ceiling of slots on each host.
             window: the backfill window.
         """
-        self.counter = None
-        slots_max = self._headroom.slots_max(consumer)
-        if slots_max < request.slots_max:
-            request = with_at_most(request, int(slots_max + 1e-9))
-        if is_checked(consumer, request) or slots is not None:
-            allocation = self._place_checked(consumer, request, waited_s, slots, window)
+        self.obstacle, limit = None, self._allowance.limit(demand)
+        if limit.slots < demand.request.slots_max:
+            demand = demand._replace(request=with_at_most(demand.request, int(limit.slots + 1e-9)))
+        is_checked = self._allowance.is_checked(demand)
+        if is_checked or limit.on_hosts is not None or window is not None:
+            allocation = self._place_checked(demand, limit.on_hosts, is_checked, waited_s, window)
         else:
-            allocation = place(self._room, request, waited_s)
+            allocation = place(self._room, demand.request, waited_s)
         if allocation is not None:
-            self._headroom.take(consumer, allocation)
+            self._allowance.take(demand, allocation)
         return allocation
 
     def _place_checked(
         self,
-        consumer: Consumer,
-        request: Request,
+        demand: Demand,
+        ceilings: Ceilings | None,
+        is_checked: bool,
         waited_s: float,
-        slots: NDArray[Any] | None,
         window: BackfillWindow | None,
     ) -> Allocation | None:
         """Place within ceilings of each host.
 
-        If a limit refuses the result, try the minimum of tasks, then share out what limits on groups of hosts allow.
+        If a constraint refuses the result, try the minimum of tasks, then share out what it leaves to several hosts.
         """
-        ceilings = self._headroom.ceilings(consumer)
-        if slots is not None:
-            ceilings.lower(SLOTS, slots)
-        allocation, refusing = self._try(consumer, request, ceilings, waited_s, window)
-        if refusing is not None and request.slots_max > request.slots_min:
-            request = with_at_most(request, request.slots_min)
-            allocation, refusing = self._try(consumer, request, ceilings, waited_s, window)
-        if refusing in consumer.among_hosts:
-            self._deal_out(consumer, ceilings)
-            allocation, refusing = self._try(consumer, request, ceilings, waited_s, window)
-        self.counter = refusing if refusing in consumer.overall else None
+        ceilings = ceilings or no_ceilings(len(self._room.table))
+        if window is not None:
+            ceilings.lower(SLOTS, window.slots(self._room.table, demand.request))
+        attempt = _Attempt(self._room, self._allowance if is_checked else NO_CONSTRAINTS, ceilings, waited_s, window)
+        allocation, obstacle = attempt.place(demand)
+        if obstacle is not None and demand.request.slots_max > demand.request.slots_min:
+            demand = demand._replace(request=with_at_most(demand.request, demand.request.slots_min))
+            allocation, obstacle = attempt.place(demand)
+        if obstacle is not None and self._allowance.share_out(demand, obstacle, ceilings, self._room):
+            allocation, obstacle = attempt.place(demand)
+        self.obstacle = obstacle
         return allocation
 
-    def _try(
-        self, consumer: Consumer, request: Request, ceilings: Ceilings, waited_s: float, window: BackfillWindow | None
-    ) -> tuple[Allocation | None, Counter | None]:
-        """Return an allocation that all limits allow, or None and the limit that refused it."""
-        capped = CappedResources(self._room, ceilings, window)
-        allocation = place(capped, request, waited_s)
-        self._room.work += capped.work
-        if allocation is None:
-            capped.roll_back()
-            return None, None
-        refusing = self._headroom.refusing(consumer, allocation)
-        if refusing is not None:
-            capped.roll_back()
-            return None, refusing
-        capped.commit(allocation, request.exclusive)
-        return allocation, None
 
-    def _deal_out(self, consumer: Consumer, ceilings: Ceilings) -> None:
-        """Share out what a limit on a group of hosts has left to its hosts in order, as far as they have free slots."""
-        table = self._room.table
-        for counter in consumer.among_hosts:
-            if counter.rule.what != SLOTS:
-                continue
-            left = self._headroom.left(counter)
-            for row in table.sorted_rows(self._headroom.members(counter.rule)).tolist():
-                offered = min(float(ceilings.slots[row]), left, float(max(0, self._room.slots(row))))
-                ceilings.slots[row] = offered
-                left -= offered
+class _Attempt(NamedTuple):
+    """Attempt to place a job within these ceilings."""
+
+    room: FreeResources
+    allowance: Allowance
+    ceilings: Ceilings
+    waited_s: float
+    window: BackfillWindow | None
+
+    def place(self, demand: Demand) -> tuple[Allocation | None, Obstacle | None]:
+        """Return an allocation that all constraints allow, or None and what refused it."""
+        capped = CappedResources(self.room, self.ceilings, self.window)
+        allocation = place(capped, demand.request, self.waited_s)
+        self.room.work += capped.work
+        obstacle = self.allowance.why(demand, allocation) if allocation is not None else None
+        if allocation is None or obstacle is not None:
+            capped.roll_back()
+            return None, obstacle
+        capped.commit(allocation, demand.request.exclusive)
+        return allocation, None
 
 
 @lru_cache(maxsize=4096)

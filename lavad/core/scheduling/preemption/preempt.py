@@ -12,18 +12,19 @@ from typing import NamedTuple
 from lavad.core.cluster import Cluster
 from lavad.core.model import Allocation, JobState, Key
 from lavad.core.plan import DropClaim, DropClaims, Preempt, ReserveSlots, Resume, Shrink, Start, StartClaimed
-from lavad.core.scheduling.capacity.advance_reservations import ReservedCapacity
+from lavad.core.scheduling.capacity.allowance import allowance_of
+from lavad.core.scheduling.capacity.constraint import Obstacle, demand_of, demand_of_bucket
 from lavad.core.scheduling.capacity.headroom import Headroom
+from lavad.core.scheduling.capacity.pools import PoolUsers
 from lavad.core.scheduling.preemption.lent_resources import UnclaimedResources, is_within_reach, shares_of
 from lavad.core.scheduling.preemption.pool_entitlement import is_entitled_to, most_slots
-from lavad.core.scheduling.preemption.pool_reclaim import PoolUsers
+from lavad.core.scheduling.preemption.pool_reclaim import LentByPools
 from lavad.core.scheduling.preemption.reservation_suspend import is_needed, oust
 from lavad.core.scheduling.preemption.slot_reserve import may_save, save
 from lavad.core.scheduling.preemption.victim_search import VictimSet, clear
 from lavad.core.scheduling.preemption.victims import PreemptionMode, Victim, lends, lent_part
 from lavad.core.scheduling.queueing.cursor import JobCursor
 from lavad.core.scheduling.queueing.eligibility import obstacle
-from lavad.core.state.limits import Consumer
 from lavad.core.state.pending import BucketKey
 from lavad.core.state.preemptable import PreemptionSource
 from lavad.core.state.records import ArrayRecord, Attempt, Claim, Job
@@ -151,11 +152,10 @@ class Preemptor:
         self, cluster: Cluster, cursor: JobCursor, now: float, pool_users: PoolUsers | None
     ) -> Preempt | None:
         found = self._preempt(cluster, cursor, now)
-        if found is None and pool_users is not None:
-            found = _reclaim(cluster, cursor, pool_users, now)
-        if found is not None and cluster.reserved and _is_set_apart(cluster, cursor, found, now):
-            return None
-        return found
+        if found is not None and _is_allowed(cluster, cursor, found, now):
+            return found
+        found = _reclaim(cluster, cursor, pool_users) if pool_users is not None else None
+        return found if found is not None and _is_allowed(cluster, cursor, found, now) else None
 
     @staticmethod
     def is_being_cleared(cluster: Cluster, cursor: JobCursor) -> bool:
@@ -169,7 +169,9 @@ class Preemptor:
         if found is None:
             return False
         if isinstance(found, Start):
-            if not _is_within_limits(cluster, cursor, found.allocation, now):
+            claim = cluster.claims.get((cursor.job, cursor.index))
+            given = claim.allocation if claim is not None else ()
+            if _obstacle(cluster, cursor, found.allocation, given, now) is not None:
                 return False
             self.found = Preempt(found)
         else:
@@ -186,9 +188,7 @@ class Preemptor:
             self.retry_at = min(self.retry_at, due)
             return None
         clearing = self._clear(cluster, cursor, sources, now)
-        if clearing is None or not _is_within_limits(cluster, cursor, clearing.allocation, now):
-            return None
-        return _takeover(cursor, clearing, _PREEMPTING)
+        return _takeover(cursor, clearing, _PREEMPTING) if clearing is not None else None
 
     @staticmethod
     def _may_from(cluster: Cluster, cursor: JobCursor) -> float:
@@ -210,60 +210,53 @@ class Preemptor:
         return clear(cluster, cursor.key.request, lenders, candidates(cluster, sources, now), elastic=elastic)
 
 
-def _is_within_limits(cluster: Cluster, cursor: JobCursor, allocation: Allocation, now: float) -> bool:
-    """True if the job stays within all limits on this allocation.
+def _is_allowed(cluster: Cluster, cursor: JobCursor, plan: Preempt, now: float) -> bool:
+    """True if all constraints allow the job its new resources; those that others release to it count as free."""
+    leaving = (*plan.suspends, *plan.requeues, *cluster.lenders)
+    given = tuple(share for key in leaving for share in shares_of(cluster, key))
+    given += tuple(share for one in plan.shrinks for share in one.gives)
+    return _obstacle(cluster, cursor, plan.start.allocation, given, now) is None
 
-    Usage of its victims still counts, and so do the claims of other jobs.
+
+def _obstacle(
+    cluster: Cluster, cursor: JobCursor, allocation: Allocation, given: Allocation, now: float
+) -> Obstacle | None:
+    """Return the first obstacle to the job on this allocation.
+
+    Usage of its victims still counts with limits, and so do the claims of other jobs.
     """
-    if not cluster.limits:
-        return True
-    headroom = Headroom(cluster.limits, cluster.table, now)
+    allowance = allowance_of(cluster, now)
+    headroom = allowance.part(Headroom)
     for (job, index), claim in cluster.claims.items():
-        if (job, index) != (cursor.job, cursor.index) and not claim.is_partial:
-            headroom.take(_consumer_of(cluster, job), claim.allocation)
-    return headroom.refusing(_consumer_of(cluster, cursor.job), allocation) is None
-
-
-def _consumer_of(cluster: Cluster, job: int) -> Consumer:
-    shared = cluster.jobs[job].shared
-    return cluster.limits.consumer(shared.user, shared.queue, shared.project)
+        if headroom is not None and (job, index) != (cursor.job, cursor.index) and not claim.is_partial:
+            headroom.take(demand_of(cluster.jobs[job].shared), claim.allocation)
+    return allowance.why(demand_of(cluster.jobs[cursor.job].shared)._replace(given=given), allocation)
 
 
 def _queue_of(cluster: Cluster, key: Key) -> str:
     return cluster.jobs[key.job].shared.queue
 
 
-def _reclaim(cluster: Cluster, cursor: JobCursor, pool_users: PoolUsers, now: float) -> Preempt | None:
-    """Reclaim resources lent by the job's pool, if the job stays within the pool's own and all limits."""
+def _reclaim(cluster: Cluster, cursor: JobCursor, pool_users: PoolUsers) -> Preempt | None:
+    """Reclaim resources lent by the job's pool, if the job stays within the pool's own."""
     key = cursor.key
-    if not pool_users.is_owed(key):
+    demand = demand_of_bucket(key)
+    if not pool_users.is_owed(demand):
         return None
-    number = pool_users.number_of(key)
+    number, lent = pool_users.number_of(demand), LentByPools(cluster)
     clearing = clear(
         cluster,
         key.request,
         (),
-        pool_users.borrowers(number),
-        pool_users.leave_enough(number),
-        pool_users.elastic(number),
+        lent.borrowers(number),
+        lent.leave_enough(number),
+        lent.elastic(number),
         most_slots(cluster, number),
     )
     if clearing is None or not is_entitled_to(cluster, number, clearing):
         return None
-    if not _is_within_limits(cluster, cursor, clearing.allocation, now):
-        return None
     for_pool = f"reclaimed for pool {cluster.pools.pools[number].name} by"
     return _takeover(cursor, clearing, _Words("reclaiming", for_pool, for_pool))
-
-
-def _is_set_apart(cluster: Cluster, cursor: JobCursor, plan: Preempt, now: float) -> bool:
-    """True if an advance reservation needs the job's new resources before the job ends."""
-    leaving = (*plan.suspends, *plan.requeues, *cluster.lenders)
-    given = tuple(share for key in leaving for share in shares_of(cluster, key))
-    given += tuple(share for one in plan.shrinks for share in one.gives)
-    key = cursor.key
-    reserved_capacity = ReservedCapacity(cluster, now)
-    return reserved_capacity.refuses(key.request, key.queue, cursor.run_limit_s, plan.start.allocation, given)
 
 
 class _Words(NamedTuple):
@@ -368,11 +361,12 @@ def _why_not_now(cluster: Cluster, claim: Claim, now: float) -> str:
     kept_back = obstacle(cluster, cluster.policy.queue(shared.queue), shared.run_limit_s, shared.terminate_at, now)
     if kept_back is not None:
         return "its queue or its deadline keeps it from being started now"
-    if cluster.limits:
-        headroom = Headroom(cluster.limits, cluster.table, now)
-        if headroom.refusing(_consumer_of(cluster, claim.job), claim.allocation) is not None:
-            return "a limit has been reached since its room was claimed"
-    return ""
+    demand = demand_of(shared)._replace(given=claim.allocation)
+    found = allowance_of(cluster, now).why(demand, claim.allocation)
+    if found is None:
+        return ""
+    is_limit = found.counter is not None
+    return f"{'a limit has' if is_limit else 'what others may have has'} been reached since its room was claimed"
 
 
 def may_start(cluster: Cluster, job: int, index: int) -> bool:

@@ -15,14 +15,13 @@ from lavad.core.cluster import Cluster
 from lavad.core.model import Allocation, Alternative, HostShare, Request, RoleRequest
 from lavad.core.model.policy import Queue
 from lavad.core.plan import ReserveSlots, Start
-from lavad.core.scheduling.capacity.advance_reservations import ReservedCapacity
+from lavad.core.scheduling.capacity.allowance import allowance_of
+from lavad.core.scheduling.capacity.constraint import Ceilings, demand_of_bucket
 from lavad.core.scheduling.capacity.free_resources import FreeResources
-from lavad.core.scheduling.capacity.headroom import Ceilings
 from lavad.core.scheduling.placement.feasibility import choices_ever
 from lavad.core.scheduling.placement.place import place
 from lavad.core.scheduling.placement.within_limits import place_capped
 from lavad.core.scheduling.queueing.cursor import JobCursor
-from lavad.core.state.advance_reservations import Slots
 from lavad.core.state.hosts.table import HostTable
 from lavad.core.state.pending import BucketKey
 
@@ -49,18 +48,17 @@ def save(cluster: Cluster, cursor: JobCursor, now: float) -> ReserveSlots | Star
     table = cluster.table.copy()
     for share in saved.allocation if saved is not None else ():
         table.give_back(table.rows[share.host], share, False)
-    most = None
-    if cluster.reserved:
-        mine = saved.allocation if saved is not None else ()
-        most = ReservedCapacity(cluster, now).most(key.request, key.queue, cursor.run_limit_s, mine)
+    mine = saved.allocation if saved is not None else ()
+    demand = demand_of_bucket(key)._replace(run_limit_s=cursor.run_limit_s, given=mine)
+    ceilings = allowance_of(cluster, now).limit(demand).on_hosts
     room = FreeResources(table)
-    if most is None:
+    if ceilings is None:
         allocation = place(room, key.request, waited_s)
     else:
-        allocation = place_capped(room, Ceilings(most), key.request, waited_s)
+        allocation = place_capped(room, ceilings, key.request, waited_s)
     if allocation is not None:
         return Start(*job, allocation, FROM_SAVINGS)
-    more = _all_free(table, key.request, choice, queue, most)
+    more = _all_free(table, key.request, choice, queue, ceilings)
     if _size(more) <= (_size(saved.allocation) if saved is not None else (0, 0)):
         return None
     return ReserveSlots(*job, more, saved.until if saved is not None else now + queue.slot_reserve_s)
@@ -81,7 +79,9 @@ def _size(allocation: Allocation) -> tuple[int, int]:
     return sum(share.slots for share in allocation), sum(share.memory_mib for share in allocation)
 
 
-def _all_free(table: HostTable, request: Request, choice: Alternative, queue: Queue, most: Slots | None) -> Allocation:
+def _all_free(
+    table: HostTable, request: Request, choice: Alternative, queue: Queue, ceilings: Ceilings | None
+) -> Allocation:
     """Free slots on hosts that could take a part of the job, as many as it needs; hosts with free memory first."""
     left, found = sum(role.tasks_min * role.slots_per_task for role in choice.roles), {}
     for role in choice.roles:
@@ -95,7 +95,7 @@ def _all_free(table: HostTable, request: Request, choice: Alternative, queue: Qu
             rows.sort(key=lambda row: -_keepable(table, row, role))
         for row in rows:
             free = int(table.slots_free[row])
-            slots = min(left, _usable(free if most is None else min(free, int(most[row])), role))
+            slots = min(left, _usable(free if ceilings is None else ceilings.slots_on(row, free), role))
             if slots > 0 and table.is_open(row) and row not in found:
                 memory = _keepable(table, row, role) if queue.reserves_memory else 0
                 found[row] = HostShare(table.names[row], slots, memory)

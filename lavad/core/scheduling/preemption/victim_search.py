@@ -17,8 +17,8 @@ from itertools import combinations, islice, tee
 from lavad.core.cluster import Cluster
 from lavad.core.model import Allocation, HostShare, Key, Request
 from lavad.core.model.allocation import shrunk
+from lavad.core.scheduling.capacity.constraint import Ceilings
 from lavad.core.scheduling.capacity.free_resources import FreeResources, chunk_of
-from lavad.core.scheduling.capacity.headroom import Ceilings
 from lavad.core.scheduling.placement.place import place
 from lavad.core.scheduling.placement.within_limits import place_capped
 from lavad.core.scheduling.preemption.lent_resources import leaving, shares_of

@@ -16,6 +16,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.model import JobState
 from lavad.core.model.policy import JobOrder, Queue
 from lavad.core.model.tuples import new as _new
+from lavad.core.scheduling.capacity.constraint import Demand, demand_of_bucket
 from lavad.core.scheduling.queueing.eligibility import obstacle
 from lavad.core.state.fairshare import Account, Tree
 from lavad.core.state.pending import BucketKey, PendingEntry
@@ -25,6 +26,7 @@ PATIENCE = 1.2  # longest wait, in multiples of the time the cluster needs for t
 PATIENCE_S_MIN = 3600.0
 _FIRST = float("-inf")
 _UNKNOWN = 2**62  # not the priority of any queue
+_AHEAD = 1 << 24  # larger than any difference of queue priorities
 
 
 class Rank(NamedTuple):
@@ -40,10 +42,10 @@ Turn = tuple[int, float, float, int, BucketKey]  # a rank and its bucket; flat, 
 
 
 class Adviser(Protocol):
-    """Policy that lets some buckets go before others, regardless of their queues."""
+    """Policy that lets jobs go before all others, regardless of their queues."""
 
-    def ranked(self, key: BucketKey, rank: Rank) -> Rank:
-        """Effective rank of a bucket."""
+    def is_owed(self, demand: Demand) -> bool:
+        """True if the job goes before all others: what is released for it must not be given to them first."""
 
 
 class Ranking:
@@ -99,7 +101,8 @@ class Ranking:
             return None  # the user's share was removed after the submission
         place = entry.position if queue.order is not JobOrder.SLOWDOWN else self._score(queue, key, entry)
         rank = Rank(-queue.priority, entry.rank, place, entry.job)
-        return rank if self._adviser is None else self._adviser.ranked(key, rank)
+        is_owed = self._adviser is not None and self._adviser.is_owed(demand_of_bucket(key))
+        return rank._replace(queue=rank.queue - _AHEAD) if is_owed else rank
 
     def _is_kept_back(self, queue: Queue, key: BucketKey) -> bool:
         if not key.deadline and not queue.has_windows and not key.reservation:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lavad.core.scheduling.capacity.headroom import Ceilings
+from lavad.core.scheduling.capacity.constraint import Ceilings
 
 
 def test_a_limit_on_a_resource_of_the_site_is_none_on_devices() -> None:

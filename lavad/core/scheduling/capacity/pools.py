@@ -1,0 +1,109 @@
+"""Capacity pools at the start of jobs: the maximum of each pool, and guarantees that are not lent (LOAN = N)."""
+
+from collections.abc import Hashable
+
+from lavad.core.cluster import Cluster
+from lavad.core.model import Allocation
+from lavad.core.model.reasons import POOL_LIMIT
+from lavad.core.scheduling.capacity.constraint import NO_LIMIT, Constraint, Demand, Limit, Obstacle, Refusal
+from lavad.core.state.pools import GPUS, MEMORY, NOBODY, SLOTS, PoolState, least
+
+_GUARANTEED = (POOL_LIMIT[0], "What is free is guaranteed to another capacity pool")
+
+
+class PoolUsers(Constraint):
+    """Use of pools in one slice, including what the slice has started and what claims hold."""
+
+    changes_with_time = False
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._pools = cluster.pools
+        claims = [(self._number(job), claim.allocation) for (job, _), claim in cluster.claims.items()]
+        self._state = PoolState(cluster.pools, claims)
+        self._unlent = [number for number, pool in enumerate(self._pools.pools) if not pool.lends]
+        self._free: dict[int, dict[str, float]] = {}  # of unlent pools' hosts, less what the slice has taken
+
+    def _number(self, job: int) -> int:
+        shared = self._cluster.jobs[job].shared
+        return self._pools.number_of(shared.user, shared.queue)
+
+    def number_of(self, demand: Demand) -> int:
+        """Number of the job's pool; of a running job, that of its dispatch."""
+        if demand.attempt is not None:
+            return self._pools.pool_of(demand.attempt)
+        return self._pools.number_of(demand.user, demand.queue)
+
+    def is_owed(self, demand: Demand) -> bool:
+        """True if the job would stay within its pool's own."""
+        return self._state.is_owed(self.number_of(demand), least(demand.request))
+
+    def limit(self, demand: Demand) -> Limit:
+        """Return no limit: a pool's amounts are of several hosts together, so that allocations are checked."""
+        return NO_LIMIT
+
+    def is_checked(self, demand: Demand) -> bool:
+        """True if the job's pool has a maximum, or another pool does not lend."""
+        number = self.number_of(demand)
+        return bool(self._unlent) or (number != NOBODY and bool(self._pools.pools[number].largest))
+
+    def kind_of(self, demand: Demand) -> Hashable:
+        """Return the number of the job's pool."""
+        return self.number_of(demand)
+
+    def why(self, demand: Demand, allocation: Allocation | None = None) -> Obstacle | None:
+        """Return an obstacle at the pool's maximum, or where the guarantee of a pool with LOAN = N would be used.
+
+        What others release to the job is not the pools' to lend, and its size was checked before.
+        """
+        if allocation and demand.given:
+            return None
+        number = self.number_of(demand)
+        short = self._state.beyond(number, self._amounts(number, demand, allocation))
+        if short:
+            pool = self._pools.pools[number]
+            code, text = POOL_LIMIT
+            told = f"{text} (Pool: {pool.name}, Resource: {short}, Limit Value: {pool.largest[short]:g})"
+            return Obstacle(Refusal.FORBIDDEN, (code, told))
+        others = self._unlent if allocation else ()
+        if all(self._leaves_enough(other, allocation or ()) for other in others if other != number):
+            return None
+        return Obstacle(Refusal.FORBIDDEN, _GUARANTEED)
+
+    def _amounts(self, number: int, demand: Demand, allocation: Allocation | None) -> dict[str, float]:
+        return self._pools.amounts(number, allocation) if allocation else least(demand.request)
+
+    def _leaves_enough(self, other: int, allocation: Allocation) -> bool:
+        """True if the unused part of the other pool's guarantee still fits beside the allocation."""
+        guaranteed, used = self._pools.pools[other].guaranteed, self._state.used[other]
+        taken = self._pools.amounts(other, allocation)
+        if not any(taken[name] for name in guaranteed):
+            return True
+        free = self._free_for(other)
+        return all(free[name] - taken[name] >= most - used[name] for name, most in guaranteed.items() if taken[name])
+
+    def _free_for(self, number: int) -> dict[str, float]:
+        """Free resources of a pool's hosts."""
+        found = self._free.get(number)
+        if found is None:
+            table, hosts = self._cluster.table, self._pools.pools[number].hosts
+            rows = [row for row, name in enumerate(table.names) if table.is_open(row) and name in hosts]
+            found = self._free[number] = {
+                SLOTS: float(table.slots_free[rows].clip(0).sum()),
+                MEMORY: float(table.memory_free_mib[rows].clip(0).sum()),
+                GPUS: float(table.gpus_free[rows].sum()),
+            }
+        return found
+
+    def take(self, demand: Demand, allocation: Allocation, sign: int = 1) -> None:
+        """Deduct the allocation of a job that starts or, with ``sign`` -1, give it back."""
+        for other in self._unlent:
+            free = self._free_for(other)
+            for name, amount in self._pools.amounts(other, allocation).items():
+                free[name] -= sign * amount
+        self._state.note(self.number_of(demand), allocation, sign)
+
+
+def pool_users_of(cluster: Cluster, _: float) -> PoolUsers | None:
+    """Use of the cluster's capacity pools; None if it has none."""
+    return PoolUsers(cluster) if cluster.pools else None
