@@ -40,6 +40,8 @@ def command(
     environment = {"PATH": os.environ["PATH"], **site.job_environment(7, *slots)}
     environment.update(options.pop("environment", {}))  # type: ignore[call-overload]
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    # Unbuffered: what readline() reads ahead would be lost to communicate().
+    streams["bufsize"] = 0
     return subprocess.Popen([sys.executable, "-m", "lavactl", *argv], env=environment, cwd=ROOT, **streams)  # type: ignore[call-overload,no-any-return]
 
 
