@@ -89,8 +89,9 @@ class Local:
         self.keeper = Keeper(
             self.ledger, self._journal, self._boot_id, self.preparation, self.users, self.devices, self._lease
         )
+        keeper = self.keeper
         self.pool = Pool(
-            spool, self.base, slots, self._launcher, self.keeper.on_message, self.keeper.on_lost, self._marks
+            spool, self.base, slots, self._launcher, keeper.on_idle, keeper.on_message, keeper.on_lost, self._marks
         )
         self._background: list[asyncio.Task[None]] = []
         self.attempts = Attempts(self.ledger, self.pool, context)

@@ -7,7 +7,6 @@ carried out is answered, not dropped.
 
 import asyncio
 import contextlib
-import functools
 import logging
 import time
 from collections.abc import Callable, Coroutine, Iterable
@@ -292,11 +291,11 @@ class Keeper:
         except Exception:
             self._refuse_for_a_defect(key)
             return
-        waiting = Waiting(key, prepared.setup, functools.partial(self._wanted, key, echo, prepared))
+        waiting = Waiting(key, echo, prepared.setup, prepared.job)
         if self._devices.concern(entry):
             self._spawn(self._make_ready_and_hold(entry, owner, waiting))
         else:
-            self.pool.hold(waiting)
+            self._give(waiting)
 
     async def _make_ready_and_hold(self, entry: Entry, owner: Owner, waiting: Waiting) -> None:
         try:
@@ -306,7 +305,7 @@ class Keeper:
         except Exception:
             self._refuse_for_a_defect(entry.key)
         if entry.state is State.ACCEPTED:
-            self.pool.hold(waiting)
+            self._give(waiting)
         else:  # refused, or released meanwhile
             self._devices.put_back(entry)
 
@@ -324,19 +323,36 @@ class Keeper:
         name = name_of(entry.key) if entry.blob.spec.resizable else ""
         return self.preparation.prepare(entry.blob, entry.stage, owner, name)
 
-    def _wanted(self, key: Key, echo: float, prepared: Prepared) -> tuple[bool, bool]:
-        """Return two flags once a shepherd is ready: if the attempt is still wanted, and if it is to be launched."""
-        entry = self.ledger.entries.get(key)
-        if entry is None or entry.state is not State.ACCEPTED:
-            self._put_devices_back(key)
-            return False, False
-        if self._too_old(echo):
-            self._refuse(key, "order too old", host_fault=False)
-            self._put_devices_back(key)
-            return False, False
+    def _give(self, waiting: Waiting) -> None:
+        """Give an attempt to an idle shepherd, now or as soon as there is one."""
+        if self._is_wanted(waiting):
+            shepherd = self.pool.take_idle(waiting)
+            if shepherd is not None:
+                self._give_to(shepherd, waiting)
+
+    def on_idle(self, shepherd: Handle, waiting: Waiting) -> bool:
+        """Give an attempt that has waited to this shepherd; return False if it is not wanted any more."""
+        is_wanted = self._is_wanted(waiting)
+        if is_wanted:
+            self._give_to(shepherd, waiting)
+        return is_wanted
+
+    def _is_wanted(self, waiting: Waiting) -> bool:
+        """Return True if the attempt is still to be placed; refuse it if its order has become too old."""
+        entry = self.ledger.entries.get(waiting.key)
+        is_accepted = entry is not None and entry.state is State.ACCEPTED
+        if is_accepted and not self._too_old(waiting.echo):
+            return True
+        if is_accepted:
+            self._refuse(waiting.key, "order too old", host_fault=False)
+        self._put_devices_back(waiting.key)
+        return False
+
+    def _give_to(self, shepherd: Handle, waiting: Waiting) -> None:
+        key = waiting.key
         self.ledger.placed(key)
-        self.attempts.note(key, prepared.job)
-        return True, entry.launched
+        self.attempts.note(key, waiting.job)
+        self.pool.hold(shepherd, key, waiting.setup, self.ledger.entries[key].launched)
 
     # -- decisions of this host
 

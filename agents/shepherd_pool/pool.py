@@ -22,7 +22,7 @@ from agents.shepherd import messages
 from agents.shepherd.confinement import hierarchy
 from agents.shepherd.confinement.hierarchy import Base
 from agents.shepherd.main import SOCKET_SUFFIX
-from agents.shepherd.messages import Finish, Key, Message, Receiver, Status, fields_of, pack
+from agents.shepherd.messages import Finish, JobSetup, Key, Message, Receiver, Status, fields_of, pack
 from agents.shepherd.process import processes
 from agents.shepherd.spool import LOG_SUFFIX, Traces
 from agents.shepherd_pool.poll import Ears
@@ -48,14 +48,12 @@ class Setup(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """An attempt that needs a shepherd.
-
-    ``wanted`` is called at the last moment and returns two flags: go on, and launch.
-    """
+    """An attempt that needs a shepherd; ``echo`` dates its order."""
 
     key: Key
+    echo: float
     setup: Setup
-    wanted: Callable[[], tuple[bool, bool]]
+    job: JobSetup
 
 
 class Handle:
@@ -173,6 +171,8 @@ class _Log:
 class Pool:
     """All shepherds of this host.
 
+    ``on_idle(handle, waiting)`` gets a shepherd for an attempt that found none idle; it returns False if the attempt is
+    not wanted any more.
     ``on_message(handle, message)`` gets all messages of shepherds but STATUS, with ``handle.key`` still set.
     ``on_lost(key, finish, why)`` is called when a shepherd died with an attempt, after all of the attempt's processes
     are gone; ``finish`` is the end it had recorded, if any, ``why`` a sentence if more is known. ``marks`` returns the
@@ -185,6 +185,7 @@ class Pool:
         base: Base,
         capacity: int,
         launcher: LauncherProcess,
+        on_idle: Callable[[Handle, Waiting], bool],
         on_message: Callable[[Handle, Message], None],
         on_lost: Callable[[Key, Finish | None, str], None],
         marks: Callable[[Key], tuple[bytes, ...]],
@@ -193,6 +194,7 @@ class Pool:
         self._spool = spool
         self._capacity = capacity
         self._launcher = launcher
+        self._on_idle = on_idle
         self._on_message = on_message
         self._on_lost = on_lost
         self._marks = marks
@@ -321,24 +323,20 @@ class Pool:
         """Number of attempts held, or waiting for a shepherd."""
         return len(self._by_key) + len(self._waiting)
 
-    def hold(self, waiting: Waiting) -> None:
-        """Give an attempt to an idle shepherd, now or as soon as there is one."""
-        if self._idle and not self._waiting:
-            handle = self._idle.pop()
-            if not self._give(handle, waiting):
-                self._idle.append(handle)
-        else:
+    def take_idle(self, waiting: Waiting) -> Handle | None:
+        """Take an idle shepherd for an attempt; if there is none, the attempt waits for ``on_idle``."""
+        handle = self._idle.pop() if self._idle and not self._waiting else None
+        if handle is None:
             self._waiting.append(waiting)
         self._idle_least = min(self._idle_least, len(self._idle))
         if len(self._idle) < SPARE:
             self._grow(len(self._waiting) + SPARE - len(self._idle))
+        return handle
 
-    def _give(self, handle: Handle, waiting: Waiting) -> bool:
-        go_on, launch = waiting.wanted()
-        if go_on:
-            self._by_key[waiting.key] = handle
-            handle.hold(waiting.key, waiting.setup, launch, self._logs[handle.slot].rotate_now())
-        return go_on
+    def hold(self, handle: Handle, key: Key, setup: Setup, launch: bool) -> None:
+        """Give an attempt to a shepherd that was idle."""
+        self._by_key[key] = handle
+        handle.hold(key, setup, launch, self._logs[handle.slot].rotate_now())
 
     def done(self, handle: Handle) -> None:
         """Note that nothing is left of this shepherd's attempt."""
@@ -422,7 +420,7 @@ class Pool:
             handle.send(pack(messages.RETIRE))
             return
         while self._waiting:
-            if self._give(handle, self._waiting.popleft()):
+            if self._on_idle(handle, self._waiting.popleft()):
                 return
         self._idle.append(handle)
 
