@@ -29,7 +29,7 @@ from lavad.core.events import AttemptDispatched, NewJob
 from lavad.core.model import HostFacts, Key, Request, RoleRequest, Shared, pack_text
 from lavad.core.model.policy import Policy, Queue
 from lavad.core.orders import orders_for
-from lavad.core.scheduling.cycle import slice_pass
+from lavad.core.passes import slice_pass
 from lavad.core.scheduling.worklist import Worklist
 from lavad.core.step import Outcome, step
 from lavad.pacer import Tempo

@@ -8,8 +8,8 @@ import logging
 import time
 
 from lavad.core.commands import ApplyPlan
+from lavad.core.passes import slice_pass
 from lavad.core.plan import Plan
-from lavad.core.scheduling.cycle import slice_pass
 from lavad.core.scheduling.worklist import Worklist
 from lavad.engine import Engine
 

@@ -19,7 +19,7 @@ from lavad.core.model.advance_reservation import AdvanceReservation, Reservation
 from lavad.core.model.policy import Policy
 from lavad.core.model.ranges import Ranges
 from lavad.core.orders import Order
-from lavad.core.scheduling.cycle import slice_pass
+from lavad.core.passes import slice_pass
 from lavad.core.scheduling.worklist import Worklist
 from lavad.core.state.records import ArrayRecord, Job
 from lavad.core.step import Outcome, step

@@ -346,7 +346,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
             cluster.observe_load(host, translate.load_of(message.load))
             if message.load.external:
                 cluster.table.set_external(cluster.hosts[host].row, translate.external_of(message.load))
-            if cluster.table.moved:
+            if cluster.table.changed_values:
                 self.engine.on_change()  # a pending job may wait for this load
         if message.usages:
             observe(cluster, host, tuple((key_of(one.key), _usage(one.usage)) for one in message.usages))

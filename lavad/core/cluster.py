@@ -12,6 +12,7 @@ from lavad.core.model.allocation import slots_of
 from lavad.core.model.policy import Policy, Queue
 from lavad.core.model.windows import Calendar
 from lavad.core.state.advance_reservations import AdvanceReservations
+from lavad.core.state.changes import Changes
 from lavad.core.state.counters import JobCounters, PendingCounters
 from lavad.core.state.dependencies import Dependants
 from lavad.core.state.fairshare import Account, Shares
@@ -88,6 +89,28 @@ class Cluster:
     def version(self) -> int:
         """Version of the state; raised by every change that may affect placement."""
         return self.applied + self.table.unlogged_changes
+
+    @property
+    def changes(self) -> Changes:
+        """Changes since the scheduler last took them."""
+        pending, table = self.pending, self.table
+        return Changes(
+            pending.changed_buckets,
+            pending.shrunk_buckets,
+            table.freed_hosts,
+            table.closed_hosts,
+            table.changed_values,
+            self.changed_attempts,
+            self.limits.relaxed_limits,
+        )
+
+    def take_changes(self) -> Changes:
+        """Take the changes, of which none are left: a later change never alters what was taken."""
+        changes, pending, table = self.changes, self.pending, self.table
+        pending.changed_buckets, pending.shrunk_buckets = set(), set()
+        table.freed_hosts, table.closed_hosts, table.changed_values = set(), set(), set()
+        self.changed_attempts, self.limits.relaxed_limits = set(), set()
+        return changes
 
     def intern(self, shared: Shared) -> Shared:
         """The one object for all equal shared facts."""

@@ -163,7 +163,7 @@ MUTANTS = (
     Mutant(
         "room that appears wakes nobody",
         f"{CORE}/scheduling/worklist.py",
-        "        self.grown |= changed\n",
+        "        self.grown |= changes.freed_hosts\n",
         "        pass\n",
         "history",
     ),
@@ -183,8 +183,8 @@ MUTANTS = (
     Mutant(
         "new rules wake nobody",
         f"{CORE}/scheduling/worklist.py",
-        "if cluster.policy is not self.policy or cluster.reserved.version",
-        "if cluster.reserved.version",
+        "return cluster.policy is not self.policy or cluster.reserved.version",
+        "return cluster.reserved.version",
     ),
     Mutant(
         "a queue that the files have no more is forgotten with its jobs",

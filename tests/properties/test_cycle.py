@@ -17,8 +17,8 @@ from lavad.core.decide.plans import apply_plan
 from lavad.core.model import LOAD_INDICES, Launch
 from lavad.core.model.policy import Policy, Resource, ResourceInstance, ResourceKind
 from lavad.core.model.reasons import Refused
+from lavad.core.passes import slice_pass
 from lavad.core.plan import DropClaims, Plan, Preempt, ReserveSlots, Resume, Start, StartClaimed, Starts
-from lavad.core.scheduling.cycle import slice_pass
 from lavad.core.scheduling.fast.single_task import SingleTaskStarts
 from lavad.core.scheduling.queueing import blocked
 from lavad.core.scheduling.queueing import blocked_columns as columns

@@ -40,7 +40,7 @@ def _claim_dropped(cluster: Cluster, event: e.ClaimDropped) -> None:
     record = cluster.jobs.get(event.job)
     key = cluster.pending.key_of(record.shared) if record is not None else None
     if key is not None:
-        cluster.pending.fresh.add(key)
+        cluster.pending.changed_buckets.add(key)
 
 
 HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {

@@ -23,6 +23,7 @@ from lavad.core.scheduling.queueing.cursor import JobCursor
 from lavad.core.scheduling.queueing.fairshare import First, ShareQueue
 from lavad.core.scheduling.queueing.ordering import Turn
 from lavad.core.scheduling.worklist import Worklist
+from lavad.core.state.changes import Changes
 from lavad.core.state.pending import Bucket, BucketKey
 
 _ITS_TURN_IS_OVER: First = (float("-inf"),)
@@ -347,9 +348,9 @@ class _Slice:
         return False
 
 
-def slice_pass(cluster: Cluster, worklist: Worklist, steps: int, now: float) -> Plan:
-    """Plan the next slice, at a cost of about ``steps`` hosts examined; apply the plan before the next call."""
-    worklist.gather(cluster, now)
+def plan_slice(cluster: Cluster, changes: Changes, worklist: Worklist, steps: int, now: float) -> Plan:
+    """Plan the next slice, at a cost of about ``steps`` hosts examined, from the changes since the last one."""
+    worklist.gather(cluster, changes, now)
     turns = easy.turns_of(cluster, worklist)
     if turns:
         return easy.EasyPass(cluster, worklist, steps, now).run(turns)

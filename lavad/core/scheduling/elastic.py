@@ -21,6 +21,7 @@ from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement.place import share_of
 from lavad.core.scheduling.placement.span import TaskDistributor, live_rows
 from lavad.core.scheduling.placement.within_limits import CappedResources
+from lavad.core.state.changes import Changes
 from lavad.core.state.records import Attempt
 
 _NEVER = float("inf")
@@ -36,14 +37,12 @@ class ElasticGrowth:
         self.retry_at = _NEVER  # end of the shortest delay after a failed growth
 
     def has_work(self, cluster: Cluster, now: float) -> bool:
-        """True if a change could let a job grow."""
-        if not cluster.resizable:
-            return False
-        return self.is_due or bool(cluster.table.changed or cluster.changed_attempts) or self.retry_at <= now
+        """True if growth is still to be examined, or to be tried again by now."""
+        return bool(cluster.resizable) and (self.is_due or self.retry_at <= now)
 
-    def gather(self, cluster: Cluster, has_changed: bool, now: float) -> None:
+    def gather(self, changes: Changes, now: float) -> None:
         """Take over changes of the cluster."""
-        if has_changed or self.retry_at <= now:
+        if changes.may_free or self.retry_at <= now:
             self.is_due = True
 
     def behind(self, cluster: Cluster, reservation_table: ReservationTable, now: float) -> Resize | None:

@@ -5,7 +5,7 @@ reservation, or the head of a queue in strict order.
 """
 
 import heapq
-from collections.abc import Container
+from collections.abc import Container, Set
 from typing import TYPE_CHECKING
 
 from lavad.core.cluster import Cluster
@@ -24,6 +24,7 @@ from lavad.core.scheduling.queueing.fairshare import FairshareSelector, ShareQue
 from lavad.core.scheduling.queueing.limit_waiters import LimitWaiters
 from lavad.core.scheduling.queueing.ordering import Rank, Ranking, Turn
 from lavad.core.scheduling.queueing.refused_sizes import Chunk, RefusedSizes
+from lavad.core.state.changes import Changes
 from lavad.core.state.limits import Counter
 from lavad.core.state.pending import Bucket, BucketKey
 
@@ -74,42 +75,39 @@ class Worklist:
         self.ranking: Ranking
         self.policy: Policy | None = None  # under which this state was computed
 
-    def gather(self, cluster: Cluster, now: float) -> None:
+    def gather(self, cluster: Cluster, changes: Changes, now: float) -> None:
         """Take over the changes of the cluster since the last call; a new policy marks everything due."""
-        if cluster.policy is not self.policy or cluster.reserved.version != self._reserved_version:
+        changed_buckets = changes.changed_buckets
+        if self._is_outdated(cluster):
             self.look_at_everything(cluster, now)
-            cluster.pending.fresh = set()
+            changed_buckets = frozenset()
         self.allowance = allowance_of(cluster, now)
         self.contests = {}
-        fresh, cluster.pending.fresh = cluster.pending.fresh, set()
-        changed, cluster.table.changed = cluster.table.changed, set()
         self.ranking.renew(now, self.pool_users)
-        self.grown |= changed
-        if changed:
+        self.grown |= changes.freed_hosts
+        if changes.freed_hosts:
             self.vain.clear()
             self.refused_sizes.clear()
         if cluster.limits:
-            self._gather_limited(cluster, now)
-        for key in fresh:
+            self._gather_limited(cluster, changes.relaxed_limits, now)
+        for key in changed_buckets:
             self._add_fresh(cluster, key)
         if cluster.resizable:
-            self.elastic_growth.gather(cluster, bool(changed or cluster.changed_attempts), now)
+            self.elastic_growth.gather(changes, now)
         if self.takers.waiting or cluster.lenders:
-            for key in self.takers.gather(cluster, changed, cluster.changed_attempts, now):
+            for key in self.takers.gather(cluster, changes, now):
                 self._add(cluster, key)
-        if cluster.table.moved:
-            self._gather_moved(cluster)
+        for key in self.blocked.watching(changes.changed_values):
+            self._add(cluster, key)
         while self.delays and self.delays[0][0] <= now:
             self._add(cluster, heapq.heappop(self.delays)[1])
-        self._gather_promised(cluster, changed, now)
+        self._gather_promised(cluster, changes, now)
 
-    def _gather_moved(self, cluster: Cluster) -> None:
-        """Mark buckets due that wait for a load index or cluster-wide resource that has changed."""
-        moved, cluster.table.moved = cluster.table.moved, set()
-        for key in self.blocked.watching(moved):
-            self._add(cluster, key)
+    def _is_outdated(self, cluster: Cluster) -> bool:
+        """True if another policy or advance reservation invalidates all results."""
+        return cluster.policy is not self.policy or cluster.reserved.version != self._reserved_version
 
-    def _gather_limited(self, cluster: Cluster, now: float) -> None:
+    def _gather_limited(self, cluster: Cluster, relaxed_limits: Set[Counter], now: float) -> None:
         """Release the first waiters of limits whose usage has fallen; mark all due if a time window has changed."""
         limits = cluster.limits
         if limits.windows and now >= self._windows_change_at:
@@ -119,7 +117,6 @@ class Worklist:
             )
             if is_known:
                 self.look_at_everything(cluster, now)
-        relaxed_limits, limits.relaxed_limits = limits.relaxed_limits, set()
         for counter in relaxed_limits:
             for share_queue in self.limited.fall(counter):
                 self.call_limited(cluster, counter, share_queue)
@@ -134,18 +131,14 @@ class Worklist:
                 self.limited.call(key, counter)
                 return
 
-    def _gather_promised(self, cluster: Cluster, changed: set[int], now: float) -> None:
+    def _gather_promised(self, cluster: Cluster, changes: Changes, now: float) -> None:
         """Requeue deferred buckets if resources were freed or reservations may have changed."""
-        reservation_table, has_room = self.reservation_table, bool(changed)
-        changed_attempts, cluster.changed_attempts = cluster.changed_attempts, set()
-        lost, cluster.table.lost = cluster.table.lost, set()
-        is_other = reservation_table.host_reservations.look_again(
-            cluster, changed, lost, changed_attempts, reservation_table.ends, now
-        ) or bool(lost)
-        is_other = is_other or reservation_table.are_moved(cluster, changed_attempts)
-        left, cluster.pending.left = cluster.pending.left, set()
-        reservation_table.note(changed_attempts)
-        is_less = reservation_table.drop_departed(cluster, left)
+        reservation_table, has_room = self.reservation_table, bool(changes.freed_hosts)
+        is_other = reservation_table.host_reservations.look_again(cluster, changes, reservation_table.ends, now)
+        is_other = is_other or bool(changes.closed_hosts)
+        is_other = is_other or reservation_table.are_moved(cluster, changes.changed_attempts)
+        reservation_table.note(changes.changed_attempts)
+        is_less = reservation_table.drop_departed(cluster, changes.shrunk_buckets)
         if self.allowance and reservation_table.reservations:
             is_less = self._drop_limited(cluster) or is_less
         if reservation_table.held:
@@ -351,7 +344,11 @@ class Worklist:
         self.ranking = Ranking(cluster, now)
         self._reordered = {queue.name for queue in cluster.policy.queues if self.ranking.is_reordered(queue)}
         self._unlisted, self._unnoted = list(reversed(cluster.pending.buckets)), set()
-        cluster.table.watched = self.blocked.watched
+
+    @property
+    def awaited_values(self) -> frozenset[str]:
+        """Names of the resource values for which blocked buckets wait."""
+        return self.blocked.awaited_values
 
     def list_some(self, cluster: Cluster, steps: int) -> bool:
         """Enter due buckets in their share queues; True if some are left for the next slice.
@@ -415,26 +412,40 @@ class Worklist:
         return bool(self.takers.grown or (cluster.resizable and self.elastic_growth.is_due))
 
     def has_work(self, cluster: Cluster, now: float) -> bool:
-        """True if a pass would examine anything."""
-        has_room = cluster.table.changed or self.grown
+        """True if the worklist waits for one of the cluster's changes, or has work of its own."""
+        return self._has_own_work(cluster, now) or self._awaits(cluster, cluster.changes)
+
+    def _has_own_work(self, cluster: Cluster, now: float) -> bool:
+        """True if something is left to examine, or due by now."""
         return bool(
-            cluster.pending.fresh
-            or self.due
-            or (has_room and (self.reservation_table.held or self.blocked.may_fit(cluster.table.slots_open)))
+            self.due
             or self._unlisted
-            or cluster.policy is not self.policy
-            or cluster.reserved.version != self._reserved_version
-            or (cluster.table.lost and self.reservation_table.held)
-            or cluster.table.moved
+            or self._is_outdated(cluster)
+            or (self.grown and self._may_use_room(cluster))
             or (self.delays and self.delays[0][0] <= now)
-            or self.reservation_table.concerns(cluster.pending.left)
             or self.takers.has_work(cluster, now)
             or self.elastic_growth.has_work(cluster, now)
-            or (cluster.limits.relaxed_limits and self.limited)
             or (cluster.limits.windows and self._windows_change_at <= now)
-            or self.reservation_table.are_moved(cluster, cluster.changed_attempts)
             or (self.reservation_table.held and self.reservation_table.has_overdue(cluster, now))
         )
+
+    def _awaits(self, cluster: Cluster, changes: Changes) -> bool:
+        """True if one of these changes matters. A pass after any change would examine nothing more, but cost time."""
+        table = self.reservation_table
+        return bool(
+            changes.changed_buckets
+            or changes.changed_values
+            or (changes.freed_hosts and self._may_use_room(cluster))
+            or (changes.closed_hosts and table.held)
+            or (changes.relaxed_limits and self.limited)
+            or (changes.may_free and (self.takers.is_waiting(cluster) or cluster.resizable))
+            or table.concerns(changes.shrunk_buckets)
+            or table.are_moved(cluster, changes.changed_attempts)
+        )
+
+    def _may_use_room(self, cluster: Cluster) -> bool:
+        """True if a deferred bucket, or a blocked one by its slots, may use freed resources."""
+        return bool(self.reservation_table.held) or self.blocked.may_fit(cluster.table.slots_open)
 
     @property
     def has_due(self) -> bool:

@@ -212,10 +212,10 @@ class Limits:
         if sign < 0:
             self.relaxed_limits.update(consumer.overall)
             if consumer.is_of_hosts:  # free slots there may have been refused because of these limits
-                self._table.changed.update([self._table.rows[share.host] for share in allocation])
+                self._table.freed_hosts.update([self._table.rows[share.host] for share in allocation])
             for counter in consumer.among_hosts:
                 if shares_on(counter.rule, allocation):
-                    self._table.changed.update(np.flatnonzero(self.members_of(counter.rule)).tolist())
+                    self._table.freed_hosts.update(np.flatnonzero(self.members_of(counter.rule)).tolist())
 
     # -- hosts without an account for a user -------------------------------------------------------------------------
 
@@ -274,7 +274,7 @@ class Limits:
         if self._kept_off:
             self._end_keeping_off(now)
         while self._dispatch_intervals and self._dispatch_intervals[0][0] <= now:
-            self._table.changed.add(heapq.heappop(self._dispatch_intervals)[1])
+            self._table.freed_hosts.add(heapq.heappop(self._dispatch_intervals)[1])
 
     def dispatch_intervals(self) -> list[tuple[float, int]]:
         """Hosts in a dispatch interval, with the time at which each ends."""

@@ -186,8 +186,8 @@ class PendingIndex:
         exclusive: frozenset[str] = frozenset(),
     ) -> None:
         self.buckets: dict[BucketKey, Bucket] = {}
-        self.fresh: set[BucketKey] = set()  # changed since the last pass
-        self.left: set[BucketKey] = set()  # lost entries since the last pass: their reservations may be outdated
+        self.changed_buckets: set[BucketKey] = set()  # changed since the last pass
+        self.shrunk_buckets: set[BucketKey] = set()  # lost entries since then: reservations may be outdated
         self._timed_queues = timed_queues
         self._by_project = by_project
         self._eager_queues = eager_queues  # queues in which a job at any position may matter to others
@@ -262,24 +262,24 @@ class PendingIndex:
             key = BucketKey(place.kind, self._made)
             bucket = place.bucket = self.buckets[key] = Bucket(key, place)
             bucket.add(entry, is_array)
-            self.fresh.add(key)
+            self.changed_buckets.add(key)
             return
         was_head = bucket.head()
         bucket.add(entry, is_array)
         if is_array:  # it may have been there already, with fewer elements
-            self.left.add(bucket.key)
+            self.shrunk_buckets.add(bucket.key)
         # Behind a head that waits for resources nothing new can start, unless the entry is to get a reservation.
         if bucket.head() != was_head or shared.queue in self._eager_queues:
-            self.fresh.add(bucket.key)
+            self.changed_buckets.add(bucket.key)
 
     def remove(self, shared: Shared, entry: PendingEntry) -> None:
         """Remove a job or array that may not start any more."""
         bucket = self._place_of(shared).bucket
         if bucket is not None:
             if len(bucket) > 1 and bucket.head() == entry:  # the bucket takes the rank of its next entry
-                self.fresh.add(bucket.key)
+                self.changed_buckets.add(bucket.key)
             bucket.remove(entry)
-            self.left.add(bucket.key)
+            self.shrunk_buckets.add(bucket.key)
             if not len(bucket):
                 self._drop(bucket)
 
@@ -292,21 +292,21 @@ class PendingIndex:
         left = bucket.remove_head(job) if bucket is not None else None
         if bucket is None or left is None:
             return False
-        self.left.add(bucket.key)
+        self.shrunk_buckets.add(bucket.key)
         if not left:
             self._drop(bucket)
         elif not is_planned:
-            self.fresh.add(bucket.key)
+            self.changed_buckets.add(bucket.key)
         return True
 
     def _drop(self, bucket: Bucket) -> None:
         bucket.place.bucket = None
         del self.buckets[bucket.key]
-        self.fresh.discard(bucket.key)
+        self.changed_buckets.discard(bucket.key)
 
     def freshen(self, queue: str) -> None:
         """Mark all buckets of a queue that has changed for the next pass."""
-        self.fresh |= {key for key in self.buckets if key.queue == queue}
+        self.changed_buckets |= {key for key in self.buckets if key.queue == queue}
 
     def __len__(self) -> int:
         return sum(map(len, self.buckets.values()))

@@ -25,9 +25,9 @@ from lavad.core.model import FINAL, HostFacts, JobState, Key
 from lavad.core.model.policy import Names, Policy, Pool
 from lavad.core.model.reasons import NotNow, Refused
 from lavad.core.orders import Order
+from lavad.core.passes import slice_pass
 from lavad.core.plan import Plan, Start, Starts
 from lavad.core.scheduling.capacity.free_resources import FreeResources
-from lavad.core.scheduling.cycle import slice_pass
 from lavad.core.scheduling.placement.place import place
 from lavad.core.scheduling.worklist import Worklist
 from lavad.core.state.pending import Bucket

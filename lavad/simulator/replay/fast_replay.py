@@ -11,7 +11,7 @@ from lavad.core import events as e
 from lavad.core.apply.allocate import give_back_all
 from lavad.core.apply.events import apply_event
 from lavad.core.model import Key
-from lavad.core.scheduling.cycle import slice_pass
+from lavad.core.passes import slice_pass
 from lavad.core.step import step
 from lavad.simulator.replay.replay import SLICE_STEPS, Replay
 

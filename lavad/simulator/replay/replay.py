@@ -19,8 +19,8 @@ from lavad.core.model.allocation import slots_of
 from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import NotNow, Refused
 from lavad.core.orders import LaunchOrder, Order, ReleaseOrder, SignalOrder, StageOrder
+from lavad.core.passes import slice_pass
 from lavad.core.queries.pending_reasons import explain
-from lavad.core.scheduling.cycle import slice_pass
 from lavad.core.scheduling.worklist import Worklist
 from lavad.core.state.limits import UNLIMITED
 from lavad.core.state.records import ArrayRecord, Job

@@ -9,11 +9,11 @@ from lavad.core.model import JobState
 from lavad.core.model.policy import Policy, Queue, UserRule, Window
 from lavad.core.model.reasons import PendingReason
 from lavad.core.model.windows import moment_text
+from lavad.core.passes import slice_pass
 from lavad.core.queries.backfill_reasons import DelayedBy, held_back
 from lavad.core.queries.pending_reasons import explain
 from lavad.core.queries.start_estimate import Confidence, StartEstimate, forecast
 from lavad.core.queries.suggestions import remedies
-from lavad.core.scheduling.cycle import slice_pass
 from lavad.core.scheduling.queueing.ordering import Ranking
 from tests.builders import ROOT, Story, a_cluster, a_host, a_job, in_one_go
 

@@ -103,10 +103,10 @@ def test_nothing_changes_by_asking(story: Story) -> None:
     """Hosts, buckets and the worklist are as before."""
     story.run(a_job(8, run_limit_s=600))
     job = story.submit(a_job(8, run_limit_s=60))
-    before = story.cluster.table.slots_free.copy(), len(story.cluster.pending), set(story.cluster.table.changed)
+    before = story.cluster.table.slots_free.copy(), len(story.cluster.pending), set(story.cluster.table.freed_hosts)
     ask(story, job)
     assert (before[0] == story.cluster.table.slots_free).all()
-    assert before[1:] == (len(story.cluster.pending), set(story.cluster.table.changed))
+    assert before[1:] == (len(story.cluster.pending), set(story.cluster.table.freed_hosts))
 
 
 def test_what_holds_no_place_in_the_order_has_no_forecast(story: Story) -> None:

@@ -1,8 +1,8 @@
 """A plan holds as long as nothing has changed since it was made; else each of its starts is verified again."""
 
 from lavad.core import commands as c
+from lavad.core.passes import slice_pass
 from lavad.core.plan import Start, Starts
-from lavad.core.scheduling.cycle import slice_pass
 from tests.builders import ROOT, Story, a_host, a_job
 
 JOBS = 40

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lavad.core import commands as c
 from lavad.core.model import JobState, Key
 from lavad.core.model.policy import Policy, Queue
-from lavad.core.scheduling.cycle import slice_pass
+from lavad.core.passes import slice_pass
 from lavad.core.state import expected_ends
 from lavad.core.state.expected_ends import NEVER
 from lavad.core.state.paged import Paged

@@ -5,7 +5,7 @@ from lavad.core.apply.allocate import give_back_all
 from lavad.core.apply.batch_dispatch import MANY
 from lavad.core.invariants import check
 from lavad.core.model import Key
-from lavad.core.scheduling.cycle import slice_pass
+from lavad.core.passes import slice_pass
 from lavad.core.step import step
 from tests.builders import ANN, Story, a_host, a_job
 

@@ -8,7 +8,7 @@ The search costs a copy of the host table, a step for each end before the start,
 fit. Results are kept from slice to slice and recomputed when changes on the hosts may alter them.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,6 +38,7 @@ from lavad.core.scheduling.capacity.backfill_window import (
 from lavad.core.scheduling.capacity.constraint import demand_of, demand_of_bucket
 from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement.within_limits import with_at_most
+from lavad.core.state.changes import Changes
 from lavad.core.state.expected_ends import ExpectedEnds, expected_end
 from lavad.core.state.hosts.compute_units import kept_type, unit_mates
 from lavad.core.state.hosts.table import HostTable
@@ -94,7 +95,7 @@ class HostReservation:
         self.found_at = 0.0
         self.steps: int = before.steps if before is not None else 0  # cost of computing this one and all before it
 
-    def is_spoilt(self, grown: set[int], shrunk: set[int], now: float, steps: int) -> bool:
+    def is_spoilt(self, freed: Set[int], shrunk: set[int], now: float, steps: int) -> bool:
         """True if recomputation may move the reservation.
 
         It may if a start is due, a named host has fewer free resources, or a relevant host has changed long enough
@@ -106,7 +107,7 @@ class HostReservation:
         if any(moment.at <= now for moment in self.moments.all) or not self.rows.isdisjoint(shrunk):
             return True
         holds_until = self.found_at + max(0, steps - STEPS_FREE) * HOLD_S_PER_STEP
-        return now >= holds_until and any(self.relevant[row] for row in grown | shrunk)
+        return now >= holds_until and any(self.relevant[row] for row in freed | shrunk)
 
     def promise(self, table: HostTable, begin: float, taken: FutureStart, room: FreeResources) -> None:
         """Enter the allocation from ``begin`` on; ``room`` holds the free resources left beside it then."""
@@ -175,28 +176,20 @@ class HostReservations:
     def look_again(
         self,
         cluster: Cluster,
-        grown: set[int],
-        lost: set[int],
-        changed_attempts: set[Key],
+        changes: Changes,
         ends: ExpectedEnds,
         now: float,
     ) -> bool:
-        """Discard reservations that changes on hosts or of attempts may have outdated; True if there were any.
-
-        Args:
-            grown: rows of hosts with more free resources.
-            lost: rows of closed hosts.
-            changed_attempts: attempts that have started, ended or changed.
-        """
+        """Discard reservations that changes on hosts or of attempts may have outdated; True if there were any."""
         if not self._all:
             return False
-        shrunk = set(lost)
-        for key in changed_attempts:
+        shrunk = set(changes.closed_hosts)
+        for key in changes.changed_attempts:
             shrunk.update(self._moved_on(cluster, key, ends))
         is_void = bool(cluster.claims) or len(self._all[0].relevant) < len(cluster.table)
         steps, played = self._all[-1].steps, 0  # in all, and up to the previous one
         for number, one in enumerate(self._all):
-            if is_void or one.is_spoilt(grown, shrunk, now, steps - played):
+            if is_void or one.is_spoilt(changes.freed_hosts, shrunk, now, steps - played):
                 self._forget_from(number)
                 return True
             played = one.steps
@@ -211,7 +204,7 @@ class HostReservations:
         else:
             noted = self._noted.get((key.job, key.index))
         if attempt is None or record is None:
-            return []  # its freed hosts are reported in ``grown``
+            return []  # its freed hosts are reported as such
         before = old.at if old is not None else noted
         after = expected_end(attempt, record.shared.run_limit_s, 0).at
         moments = self._all[-1].moments.all

@@ -5,7 +5,7 @@ it never grows stale; only its holder is remembered between passes. ``start_at``
 """
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from itertools import islice
 
 from lavad.core.apply.enqueue import entry
@@ -130,11 +130,11 @@ class ReservationTable:
         """True if a job of one of these buckets holds a reservation."""
         return not self._keys.isdisjoint(buckets)
 
-    def drop_departed(self, cluster: Cluster, left: set[BucketKey]) -> bool:
-        """Drop reservations of jobs that have left their position in these buckets; True if there were any."""
-        if not self.concerns(left):
+    def drop_departed(self, cluster: Cluster, shrunk: Set[BucketKey]) -> bool:
+        """Drop reservations of jobs that have left their position in buckets that shrank; True if there were any."""
+        if not self.concerns(shrunk):
             return False
-        kept = [one for one in self.reservations if one.key not in left or _still_waits(cluster, one)]
+        kept = [one for one in self.reservations if one.key not in shrunk or _still_waits(cluster, one)]
         is_less = len(kept) < len(self.reservations)
         self.write(kept, self.full)
         return is_less

@@ -176,8 +176,8 @@ class SimulatedFuture:
         if held.keeper is not None:
             for row in rows:
                 table.keep_no_more(held.keeper, row)
-            self.freed |= table.changed
-        table.changed.clear()
+            self.freed |= table.freed_hosts
+        table.freed_hosts.clear()
 
     # -- starts --------------------------------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ from lavad.core.scheduling.preemption.victim_search import VictimSet, clear
 from lavad.core.scheduling.preemption.victims import PreemptionMode, Victim, lends, lent_part
 from lavad.core.scheduling.queueing.cursor import JobCursor
 from lavad.core.scheduling.queueing.eligibility import obstacle
+from lavad.core.state.changes import Changes
 from lavad.core.state.pending import BucketKey
 from lavad.core.state.preemptable import PreemptionSource
 from lavad.core.state.records import ArrayRecord, Attempt, Claim, Job
@@ -53,16 +54,18 @@ class Preemptor:
     # -- changes -----------------------------------------------------------------------------------------------------
 
     def has_work(self, cluster: Cluster, now: float) -> bool:
-        """True if a change could allow a preemption, a start in cleared resources, or a resumption."""
-        if not (self.waiting or cluster.lenders or cluster.claims):
-            return False
-        return bool(self.grown or cluster.changed_attempts or cluster.table.changed) or self.retry_at <= now
+        """True if a resumption is still to be examined, or a preemption to be tried again by now."""
+        return self.is_waiting(cluster) and (bool(self.grown) or self.retry_at <= now)
 
-    def gather(self, cluster: Cluster, changed: set[int], changed_attempts: set[Key], now: float) -> list[BucketKey]:
+    def is_waiting(self, cluster: Cluster) -> bool:
+        """True if freed resources could allow a preemption, a start in cleared resources, or a resumption."""
+        return bool(self.waiting or cluster.lenders or cluster.claims)
+
+    def gather(self, cluster: Cluster, changes: Changes, now: float) -> list[BucketKey]:
         """Take over changes of the cluster; return the buckets that should try again."""
         if cluster.lenders:
-            self.grown |= changed
-        if not self.waiting or not (changed or changed_attempts or self.retry_at <= now):
+            self.grown |= changes.freed_hosts
+        if not self.waiting or not (changes.may_free or self.retry_at <= now):
             return []
         again, self.waiting, self.retry_at = list(self.waiting), set(), _NEVER
         return again

@@ -3,7 +3,7 @@
 Those that freed hosts unblock are found in scheduling order without examining each: see ``blocked_columns``.
 """
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable
 from functools import partial
 
 import numpy as np
@@ -21,6 +21,7 @@ from lavad.core.scheduling.queueing.ordering import Rank
 from lavad.core.state.hosts.table import HostTable
 from lavad.core.state.pending import BucketKey
 
+_NO_VALUES: frozenset[str] = frozenset()
 _FEW = 32  # compared one by one: arrays would take longer
 _NEVER = int(np.iinfo(np.int64).max)
 _NO_NEED = MinimumNeed(*[_NEVER] * len(MinimumNeed._fields))
@@ -94,9 +95,9 @@ class BlockedBuckets:
                 del self._watching[name]
 
     @property
-    def watched(self) -> Mapping[str, object]:
-        """Live view of the resource values for which some of these buckets wait."""
-        return self._watching
+    def awaited_values(self) -> frozenset[str]:
+        """Names of the resource values for which some of these buckets wait."""
+        return frozenset(self._watching) if self._watching else _NO_VALUES
 
     def watching(self, names: Iterable[str]) -> list[BucketKey]:
         """Buckets that wait for one of these values, oldest first."""

@@ -56,8 +56,8 @@ class HostTable:
         self._in_place: NDArray[np.intp] = np.zeros(0, np.intp)  # the row at each place
         self._is_sorted = True  # rows are in natural order of names
         self.plain = SlotShares(self.names)
-        self.changed: set[int] = set()  # rows with resources freed since the last pass
-        self.lost: set[int] = set()  # rows closed since the last pass
+        self.freed_hosts: set[int] = set()  # rows with resources freed since the last pass
+        self.closed_hosts: set[int] = set()  # rows closed since the last pass
         self.shut: set[int] = set()  # rows of hosts that take no jobs now, whatever is free on them
         self.slots_open = 0  # free slots of all hosts that take jobs now
         self._is_open: list[bool] = []
@@ -71,8 +71,8 @@ class HostTable:
         self.units: tuple[ComputeUnit, ...] = ()
         self.unit_type = ""  # type of cu[...] sections that name none
         self.kept = ExclusiveUnits()
-        self.watched: Mapping[str, object] = {}  # values that blocked requirements depend on
-        self.moved: set[str] = set()  # those of them that have changed since the last pass
+        self.awaited_values: frozenset[str] = frozenset()  # those that blocked requirements depend on
+        self.changed_values: set[str] = set()  # those of them that have changed since the last pass
         self._cache: dict[object, Any] = {}
         self._cache_version = (0, 0)
 
@@ -118,7 +118,7 @@ class HostTable:
         """Empty a host's row: rows are never given to other hosts. The host must hold nothing."""
         self.set_usable(row, usable=False)
         self.resize(row, self.facts[row], HostFacts(self.names[row], 0, server=False))
-        self.changed.discard(row)
+        self.freed_hosts.discard(row)
 
     def rows_of(self, shares: Allocation) -> list[int]:
         """Row of each share's host.
@@ -138,7 +138,7 @@ class HostTable:
                 setattr(twin, name, value.copy())
         twin.site, twin.kept = self.site.copy(), self.kept.copy()
         twin.gpu_shared = {row: shared.copy() for row, shared in self.gpu_shared.items()}
-        twin.watched = {}
+        twin.awaited_values = frozenset()
         twin.plain = SlotShares(twin.names)
         return twin
 
@@ -266,7 +266,7 @@ class HostTable:
         self.memory_free_mib[row] += new.memory_mib - old.memory_mib
         self._count_gpus(row)
         self.site.change_facts(row, new)
-        self.changed.add(row)
+        self.freed_hosts.add(row)
 
     def _add_slots(self, row: int, slots: int) -> None:
         """Add (negative: subtract) free slots. Below 0, double-booked slots do not count as open ones."""
@@ -283,10 +283,10 @@ class HostTable:
     def set_usable(self, row: int, usable: bool) -> None:
         """Open or close a host for new jobs."""
         if usable and not self.usable[row]:
-            self.changed.add(row)
+            self.freed_hosts.add(row)
             self.shut.discard(row)
         elif not usable and self.usable[row]:
-            self.lost.add(row)
+            self.closed_hosts.add(row)
             self.shut.add(row)
         if usable is not bool(self.usable[row]):
             self.usable_version += 1
@@ -310,20 +310,20 @@ class HostTable:
     def keep_no_more(self, key: Key, row: int) -> None:
         """Open the hosts that were closed for the attempt's share on ``row``, now released."""
         for one in self.kept.let_go(key, row):
-            self.changed.add(one)
+            self.freed_hosts.add(one)
             self._set_open(one)
 
     def set_load(self, row: int, load: Sequence[float]) -> None:
         """Set the load indices of a host, in the order of ``LOAD_INDICES``; sizes in MiB."""
-        if self.watched:
-            self._note_moved_load(row, load)
+        if self.awaited_values:
+            self._note_changed_load(row, load)
         self.load[row] = load
 
-    def _note_moved_load(self, row: int, load: Sequence[float]) -> None:
-        for name in self.watched:
+    def _note_changed_load(self, row: int, load: Sequence[float]) -> None:
+        for name in self.awaited_values:
             place = _PLACES.get(name)
             if place is not None and self.load[row, place] != load[place]:
-                self._note_moved(name)
+                self._note_changed(name)
 
     def set_external(self, row: int, values: Mapping[str, float]) -> None:
         """Set values reported by an elim on that host."""
@@ -331,18 +331,18 @@ class HostTable:
         for name, value in values.items():
             store = self.site.report(row, name, value)
             if store is not None:
-                self._note_moved(name)
+                self._note_changed(name)
 
-    def _note_moved(self, name: str) -> None:
+    def _note_changed(self, name: str) -> None:
         """Note a changed value if blocked jobs wait for it, so that they are tried again."""
-        if name in self.watched:
-            self.moved.add(name)
+        if name in self.awaited_values:
+            self.changed_values.add(name)
 
     def take(self, row: int, share: HostShare, whole: bool) -> None:
         """Book a host share. Resources lent by a suspended job, or about to be released, may be booked a second
         time."""
         self._add_slots(row, -share.slots)
-        self._note_moved("slots")
+        self._note_changed("slots")
         self._attempts[row] += 1
         if share.memory_mib:
             self.memory_free_mib[row] -= share.memory_mib
@@ -362,7 +362,7 @@ class HostTable:
 
     def take_many(self, rows: list[int], shares: list[HostShare]) -> None:
         """Book shares of many attempts, each on its row; a host may occur several times."""
-        self._note_moved("slots")
+        self._note_changed("slots")
         total = ShareTotals()
         for row, share in total.add_all(rows, shares):
             self._hold_rest(row, share)
@@ -383,15 +383,15 @@ class HostTable:
             self.memory_free_mib[row] += amount // PARTS
         else:
             self.site.move(row, name, -amount, 0)
-            self._note_moved(name)
-        self.changed.add(row)
+            self._note_changed(name)
+        self.freed_hosts.add(row)
 
     def move_resources(self, row: int, resources: tuple[ResourceShare, ...], sign: int) -> None:
         """Reserve (``sign`` 1) or release (-1) site-defined resources."""
         for one in resources:
             store = self.site.move(row, one.name, sign * one.amount, _bits(one.devices))
             if store is not None:
-                self._note_moved(one.name)
+                self._note_changed(one.name)
 
     def _hold_gpus(self, row: int, share: HostShare) -> None:
         """Book GPUs: exclusively, or shared with an amount of memory on each."""
@@ -434,7 +434,7 @@ class HostTable:
             free = self.slots_free[shares.at]
             if min(free.tolist()) >= 0:
                 self._move(shares, free + shares.slots, 1)
-                self.changed.update(shares.rows)
+                self.freed_hosts.update(shares.rows)
                 return
         for row, share in zip(rows, shares, strict=True):
             self.give_back(row, share, whole)
@@ -445,7 +445,7 @@ class HostTable:
 
     def _move(self, shares: PlainAllocation, free: NDArray[np.int64], sign: int) -> None:
         """Set the free slots of a vector allocation's hosts; none was negative before, nor is one now."""
-        self._note_moved("slots")
+        self._note_changed("slots")
         self.slots_free[shares.at] = free
         if sign < 0:
             self._gangs_noted[id(shares.at)] = shares.at
@@ -486,7 +486,7 @@ class HostTable:
         if whole:
             self.taken_whole[row] = False
             self._set_open(row)
-        self.changed.add(row)
+        self.freed_hosts.add(row)
 
     def _free_gpus(self, row: int, share: HostShare) -> None:
         if share.gpu_memory_mib:

@@ -4,8 +4,8 @@ import pytest
 
 from lavad.core.model import JobState
 from lavad.core.model.policy import Policy, Queue
+from lavad.core.passes import slice_pass
 from lavad.core.scheduling.backfill import host_reservations
-from lavad.core.scheduling.cycle import slice_pass
 from tests.builders import Story, a_host, a_job
 
 HOUR = 3600

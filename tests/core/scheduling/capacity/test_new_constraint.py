@@ -7,12 +7,12 @@ from lavad.core.cluster import Cluster
 from lavad.core.model import Allocation, JobState
 from lavad.core.model.allocation import slots_of
 from lavad.core.model.policy import Policy, Queue
+from lavad.core.passes import slice_pass
 from lavad.core.queries.pending_reasons import explain
 from lavad.core.queries.start_estimate import forecast
 from lavad.core.queries.suggestions import remedies
 from lavad.core.scheduling.capacity import allowance
 from lavad.core.scheduling.capacity.constraint import Constraint, Demand, Limit, Obstacle, Refusal
-from lavad.core.scheduling.cycle import slice_pass
 from lavad.core.scheduling.queueing.ordering import Ranking
 from tests.builders import Story, a_cluster, a_host, a_job, in_one_go
 
