@@ -46,7 +46,8 @@ def _submission(stream: submitting.SubmitStream) -> float:
 def _bsub(personal: Personal) -> float:
     began = time.perf_counter()
     command = personal.command("bsub", "-H", "true")
-    subprocess.run(command, check=True, env=personal.environment, stdout=subprocess.DEVNULL)
+    quiet = subprocess.DEVNULL
+    subprocess.run(command, check=True, env=personal.environment, stdout=quiet, stderr=quiet)
     return time.perf_counter() - began
 
 
@@ -74,8 +75,8 @@ class _Beside(threading.Thread):
         self.join()
 
 
-def _list(figures: Figures, personal: Personal, key: str, job: int, words: list[str], elements: int) -> None:
-    """One listing of all elements: wall time, lavad's CPU, and bsub beside it."""
+def list_once(figures: Figures, personal: Personal, key: str, words: list[str], count: int) -> None:
+    """One listing of this many jobs: wall time, lavad's CPU, and bsub beside it."""
     alone = [_bsub(personal) for _ in range(ALONE)]
     stream = submitting.SubmitStream(Connection(personal.socket))
     alone_submissions = [_submission(stream) for _ in range(ALONE)]
@@ -83,7 +84,7 @@ def _list(figures: Figures, personal: Personal, key: str, job: int, words: list[
     beside = _Beside(personal)
     beside.start()
     used, began = _cpu_s(personal.master_pid), time.perf_counter()
-    command = personal.command("bjobs", "-a", *words, str(job))
+    command = personal.command(*words)
     with tempfile.TemporaryFile() as output:
         listing = subprocess.Popen(command, env=personal.environment, stdout=output)
         _, status, spent = os.wait4(listing.pid, 0)
@@ -95,7 +96,7 @@ def _list(figures: Figures, personal: Personal, key: str, job: int, words: list[
     figures.put(f"list_{key}_s", took)
     figures.put(f"list_{key}_command_cpu_s", spent.ru_utime + spent.ru_stime)
     figures.put(f"list_{key}_mib", printed / (1 << 20))
-    figures.put(f"list_{key}_master_us_each", used / elements * 1e6)
+    figures.put(f"list_{key}_master_us_each", used / count * 1e6)
     beside.stop()
     figures.put(f"list_{key}_bsub_alone_ms", statistics.median(alone) * 1000)
     figures.put(f"list_{key}_bsub_beside_ms", statistics.median(beside.commands) * 1000)
@@ -104,7 +105,7 @@ def _list(figures: Figures, personal: Personal, key: str, job: int, words: list[
     figures.put(f"list_{key}_submission_beside_ms", statistics.median(beside.submissions) * 1000)
 
 
-def _beside_a_computation(figures: Figures, personal: Personal) -> None:
+def beside_a_computation(figures: Figures, personal: Personal) -> None:
     """bsub beside a process that only computes, as the listing command does: the delay that is not the master's."""
     busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
@@ -125,11 +126,11 @@ def measure(figures: Figures, elements: int = ELEMENTS) -> None:
         connection = Connection(personal.socket)
         spec = submitting.spec("/bin/true", name="sweep", array=submitting.array(elements), memory_limit_mib=512)
         job = submitting.submit_all(connection, [spec])[0]
-        _beside_a_computation(figures, personal)
+        beside_a_computation(figures, personal)
         for form, words in FORMS.items():
-            _list(figures, personal, f"waiting_{form}", job, words, elements)
+            list_once(figures, personal, f"waiting_{form}", ["bjobs", "-a", *words, str(job)], elements)
         _run(personal, "bkill", str(job))
-        _list(figures, personal, "ended_l", job, ["-l"], elements)
+        list_once(figures, personal, "ended_l", ["bjobs", "-a", "-l", str(job)], elements)
 
 
 def _run(personal: Personal, *words: str) -> None:

@@ -21,6 +21,7 @@ from lavad.api import agents, enrolment, trust
 from lavad.api.audit import Auditor
 from lavad.api.cluster import cluster_service, configuration
 from lavad.api.cluster.installation import Installation
+from lavad.api.history.reader import HistoryReader
 from lavad.api.interceptor import Guard
 from lavad.api.jobs import job_service as jobs
 from lavad.api.jobs.history import Stored
@@ -79,12 +80,13 @@ class Master:
         await asyncio.to_thread(self.installation.take, self.loaded)
         self.reserve = DiskReserve(self.settings.state_dir)
         self.store = await self._open_store()
+        self.reader = HistoryReader(self.settings.database)
         try:
             with pid_file(self.pid_path):
                 self._restore()
                 await self._serve(identity)
         finally:
-            await self.store.close()
+            await asyncio.gather(self.store.close(), self.reader.close())
         return 1 if self.failure else 0
 
     async def _open_store(self) -> Store:
@@ -176,7 +178,7 @@ class Master:
         )
         agent_service.installation = self.installation
         agents.register(server, agent_service)
-        stored = Stored(self.store, self.clock)
+        stored = Stored(self.store, self.reader, self.clock)
         job_service = jobs.JobService(
             self.engine, self.links, self.shelf, stored, self.watchers, self.settings, ticket_key, self.pacer.worklist
         )

@@ -22,12 +22,17 @@ async def read_specs(store: Store, jobs: Collection[int], slices: Slices) -> dic
     found: dict[int, JobSpec] = {}
     for job, stored in (await store.specs(jobs)).items():
         await slices.check()
-        spec = JobSpec.FromString(stored)
-        spec.ClearField("environment")
-        spec.ClearField("environment_base")
-        spec.ClearField("environment_unset")
-        found[job] = spec
+        found[job] = shown_spec(stored)
     return found
+
+
+def shown_spec(stored: bytes) -> JobSpec:
+    """Parse a stored spec and leave out its environment."""
+    spec = JobSpec.FromString(stored)
+    spec.ClearField("environment")
+    spec.ClearField("environment_base")
+    spec.ClearField("environment_unset")
+    return spec
 
 
 class Details:

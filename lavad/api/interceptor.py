@@ -5,6 +5,7 @@ Unreadable requests reach no method.
 """
 
 import asyncio
+import contextlib
 import functools
 import logging
 import time
@@ -59,7 +60,7 @@ class Guard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]
             return grpc.unary_unary_rpc_method_handler(one, read, handler.response_serializer)
         if handler.unary_stream:
             many = _guarded_many(handler.unary_stream, name, self._check_trusted)
-            return grpc.unary_stream_rpc_method_handler(many, read, handler.response_serializer)
+            return grpc.unary_stream_rpc_method_handler(many, read, _ready_or(handler.response_serializer))
         both = _guarded_one(handler.stream_stream, name, self._check_trusted)
         return grpc.stream_stream_rpc_method_handler(both, read, handler.response_serializer)
 
@@ -106,6 +107,11 @@ def _cautious(read: Any) -> Callable[[bytes], Any]:
     return reading
 
 
+def _ready_or(write: Any) -> Callable[[Any], bytes]:
+    """Return a serialiser that passes on what is serialised already: pages of the reader process."""
+    return lambda answer: answer if isinstance(answer, bytes) else write(answer)
+
+
 def _guarded_one(method: Method, name: str, check: Check) -> Method:
     """Guard a method that returns its answer, or writes its answers itself."""
 
@@ -129,8 +135,9 @@ def _guarded_many(method: Method, name: str, check: Check) -> Method:
         try:
             await check(context)
             check_readable(request)
-            async for answer in method(request, context):
-                await context.write(answer)
+            async with contextlib.aclosing(method(request, context)) as answers:
+                async for answer in answers:
+                    await context.write(answer)
         except Exception as error:
             await _end(error, name, context)
 

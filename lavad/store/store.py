@@ -1,7 +1,7 @@
 """Store as the rest of the master sees it: one object to save to, to restore from and to query."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
@@ -9,11 +9,9 @@ from sqlalchemy.exc import DBAPIError
 
 from lavad.commit_mark import Mark
 from lavad.core.events import Event
-from lavad.core.state.records import Job
 from lavad.store.database import database, url
 from lavad.store.errors import StoreRefused
-from lavad.store.reading import history, reader, restore
-from lavad.store.reading.history import HistoryFilter, HistoryPage, JobRange
+from lavad.store.reading import reader, restore
 from lavad.store.rows.rows import RowMaker
 from lavad.store.writer.batch import Batch
 from lavad.store.writer.writer import LOCK_WAIT_S, Ready, Writer
@@ -257,24 +255,6 @@ class Store:
             NotNow: the database can't be read at the moment.
         """
         return await self._reading.run(lambda connection: reader.read_request(connection, request_id, user))
-
-    async def finished_jobs(
-        self, wanted: Sequence[JobRange], after: tuple[int, int] = (0, 0), limit: int = history.PAGE
-    ) -> list[Job]:
-        """Return ended jobs and elements by id, forgotten ones too, ascending after ``after``.
-
-        Raises:
-            NotNow: the database can't be read at the moment.
-        """
-        return await self._reading.run(lambda connection: history.finished_jobs(connection, wanted, after, limit))
-
-    async def history(self, wanted: HistoryFilter) -> HistoryPage:
-        """Return one page of the histories of the selected jobs.
-
-        Raises:
-            NotNow: the database can't be read at the moment.
-        """
-        return await self._reading.run(lambda connection: history.read_page(connection, wanted))
 
 
 class _Recent(Generic[K]):

@@ -9,15 +9,17 @@ import pytest
 from sqlalchemy import Connection
 
 from lavad.core import commands as c
-from lavad.core.model import HostShare, JobState, Key
+from lavad.core.model import FINAL, HostShare, JobState, Key
 from lavad.core.model.policy import Names
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import FOUND_ON_HOST, NotNow
 from lavad.core.plan import Start, Starts
 from lavad.core.state.records import JobEnd
 from lavad.store.reading import history, history_text, reader
+from lavad.store.reading.brief import read_brief
 from lavad.store.reading.history import HistoryFilter, HistoryPage, JobHistory, JobRange
 from lavad.store.reading.history_text import Moment
+from lavad.store.reading.restore import SharedTexts
 from tests.fakes.world import ROOT, new_job
 from tests.store.saved import Saved, saving
 from tests.store.saving import Submitter, durable, opened
@@ -327,14 +329,11 @@ def test_jobs_that_left_memory_are_found(told: Told) -> None:
     told.world.now += 10_000.0
     told.world.tick()
     assert list(told.world.cluster.jobs) == [3]
-    wanted = [JobRange(1), JobRange(2), JobRange(3)]
-    found = told.saved.read(lambda connection: history.finished_jobs(connection, wanted))
+    found = [entry.job for entry in told.all_pages(jobs=(JobRange(1), JobRange(2), JobRange(3)), states=FINAL, limit=2)]
     assert [(job.id, job.index, job.state) for job in found] == [
         (1, 0, S.EXIT), (2, 1, S.EXIT), (2, 2, S.DONE), (2, 3, S.EXIT),
     ]  # fmt: skip
     assert [job.end.status for job in found if job.end] == [256, 0, 0, 0]
-    again = told.saved.read(lambda connection: history.finished_jobs(connection, wanted, (2, 1), 1))
-    assert [(job.id, job.index) for job in again] == [(2, 2)]
     assert told.saved.read(lambda connection: reader.read_specs(connection, [1, 2, 77])) == {1: b"one", 2: b"two"}
 
 
@@ -363,6 +362,73 @@ def test_specs_and_environments_come_back_from_the_database(database_url: str) -
     asyncio.run(run())
 
 
+def many_lives(told: Told) -> None:
+    """Jobs and elements with ordinary lives, short ones among them, and with all kinds of others."""
+    for number in range(10):
+        told.do(c.SubmitJob(new_job(f"j{number}" if number % 2 else "", hold=number == 9), ALICE), 1.0)
+    told.do(c.SubmitJob(new_job("sweep", indices=(range(1, 6),)), ALICE))
+    for job in (1, 2, 3):
+        told.end(told.start(job, after_s=2.5), job % 2, after_s=7.25)
+    key = told.start(4, host="n001", after_s=3.0)
+    told.do(c.StopJob(c.Target(4), ALICE), 10.0)
+    told.do(c.ResumeJob(c.Target(4), ALICE), 20.0)
+    told.end(key, host="n001", after_s=5.0)
+    for job, index in ((5, 0), (6, 0), (11, 1)):
+        told.world.now += 1.0
+        told.do(c.ApplyPlan(Starts((Start(job, index, (HostShare("n000", 1),), "free"),))))
+        element = told.world.cluster.element(job, index)
+        assert element is not None
+        started_at = told.world.now + (0.75 if job != 6 else 0.0)
+        report = c.ReportFinished(
+            "n000", element.key, 0, told.world.now + 4.0, "", 1.5, 77, also_released=True, started_at=started_at
+        )
+        told.do(report, 4.0)
+    told.do(c.KillJob(c.Target(7), ALICE), 3.0)
+    told.start(8, after_s=2.0)
+    told.end(told.start(11, 2, after_s=2.0), after_s=3.0)
+    told.start(11, 3, after_s=2.0)
+    told.do(c.KillJob(c.Target(11, Ranges.of(4)), ALICE), 3.0)
+    told.world.now += 100.0
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {},
+        {"limit": 3},
+        {"states": FINAL},
+        {"states": frozenset({S.PEND, S.PSUSP, S.RUN}), "limit": 2},
+        {"host": "n001"},
+        {"jobs": (JobRange(3), JobRange(11, Ranges.of(1, 2, 4)))},
+    ],
+)
+def test_brief_histories_tell_the_same_seconds(told: Told, parts: dict[str, Any]) -> None:
+    """Of the same jobs in the same states, whether the life was an ordinary one or not."""
+    many_lives(told)
+
+    def outline(found: list[JobHistory]) -> list[tuple[Any, ...]]:
+        return [
+            (
+                job.id,
+                job.index,
+                job.state,
+                job.shared,
+                job.words,
+                {name: some for name, some in seconds.items() if some},
+            )
+            for job, _, seconds in found
+        ]
+
+    assert outline(told.all_pages(is_brief=True, **parts)) == outline(told.all_pages(**parts))
+
+
+def test_an_ordinary_life_is_found_in_the_database(told: Told) -> None:
+    """Also of a short job; a job that was stopped, killed or found again has its events read one by one."""
+    many_lives(told)
+    found = told.saved.read(lambda connection: list(read_brief(connection, range(1, 11), SharedTexts())))
+    assert [job.id for job, life in found if life is not None] == [1, 2, 3, 5, 6]
+
+
 @pytest.mark.postgres
 def test_a_database_that_can_not_be_read_is_not_now(postgres_url: str) -> None:
     """A failed query raises "not now" to its caller, and the next one may succeed."""
@@ -377,6 +443,6 @@ def test_a_database_that_can_not_be_read_is_not_now(postgres_url: str) -> None:
 
             with pytest.raises(NotNow, match="can't be read"):
                 await store._reading.run(too_slow)
-            assert len((await store.history(HistoryFilter(0.0))).jobs) == 1
+            assert await store.find_request(b"none", "alice") == []
 
     asyncio.run(run())

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Any
 
 import grpc
@@ -72,35 +73,36 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
 
     # -- read ---------------------------------------------------------------------------------------------------
 
-    async def List(self, request: pb.ListJobsRequest, context: identity.Context) -> AsyncIterator[pb.JobPage]:
+    async def List(self, request: pb.ListJobsRequest, context: identity.Context) -> AsyncIterator[pb.JobPage | bytes]:
         """bjobs."""
         caller = await identity.caller(context, self.settings)
-        async for page in self.lists.pages(request, caller):
-            yield page
+        async with aclosing(self.lists.pages(request, caller)) as pages:
+            async for page in pages:
+                yield page
 
     async def Explain(self, request: pb.ExplainRequest, context: identity.Context) -> pb.ExplainReply:
         """Return the pending reasons of jobs (bjobs -p)."""
         return await self.lists.explain(request, await identity.caller(context, self.settings))
 
-    async def History(self, request: pb.HistoryRequest, context: identity.Context) -> AsyncIterator[pb.HistoryPage]:
+    async def History(self, request: pb.HistoryRequest, context: identity.Context) -> AsyncIterator[bytes]:
         """Yield the histories of jobs from the store (bhist)."""
         caller = await identity.caller(context, self.settings)
-        async for page in self.stored.history(request, caller, self.engine.cluster.policy):
-            yield page
+        async with aclosing(self.stored.history(request, caller, self.engine.cluster.policy)) as pages:
+            async for page in pages:
+                yield page
 
     async def Watch(self, request: pb.WatchRequest, context: identity.Context) -> AsyncIterator[pb.JobChange]:
         """Yield the present state at once, then every change, until all watched jobs have ended."""
         caller = await identity.caller(context, self.settings)
         checks.check_refs(request.refs)
-        sight = Sight(caller, self.engine.cluster.policy)
-        jobs = self._watchable(request, sight)
+        jobs = self._watchable(request, Sight(caller, self.engine.cluster.policy))
         with self.watchers.counted(caller.user, jobs):
             if request.only_end:
                 await self.watchers.until_over(jobs)
                 for job in jobs:
                     yield self.watchers.change(job, 0)
                 return
-            async for change in self._watch(jobs, sight):
+            async for change in self._watch(jobs, caller):
                 yield change
 
     def _watchable(self, request: pb.WatchRequest, sight: Sight) -> list[int]:
@@ -110,9 +112,9 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         found = ((job, cluster.jobs.get(job)) for job in jobs)
         return [job for job, record in found if record is None or sight.has_details(record.shared)]
 
-    async def _watch(self, jobs: list[int], sight: Sight) -> AsyncIterator[pb.JobChange]:
+    async def _watch(self, jobs: list[int], caller: c.Caller) -> AsyncIterator[pb.JobChange]:
         with self.watchers.watching(jobs) as watch:
-            async for change in self._present(jobs, sight):
+            async for change in self._present(jobs, caller):
                 yield change
             self.watchers.close_ended(watch, jobs)
             while watch.open:
@@ -126,10 +128,10 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
             while (unread := watch.take()) is not None:
                 yield unread
             if watch.has_missed:
-                async for change in self._present(jobs, sight):
+                async for change in self._present(jobs, caller):
                     yield change
 
-    async def _present(self, jobs: list[int], sight: Sight) -> AsyncIterator[pb.JobChange]:
+    async def _present(self, jobs: list[int], caller: c.Caller) -> AsyncIterator[pb.JobChange]:
         for job in jobs:
             record = self.engine.cluster.jobs.get(job)
             if isinstance(record, ArrayRecord):
@@ -138,8 +140,10 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
             elif record is not None:
                 yield self.watchers.change(job, 0)
             else:
-                async for old in self.stored.records(common_pb2.JobRef(job=job), sight, needs_details=True):
-                    yield _past_change(old)
+                refs, policy = [common_pb2.JobRef(job=job)], self.engine.cluster.policy
+                async for page in self.stored.records(refs, caller, policy, needs_details=True):
+                    for old in pb.JobPage.FromString(page).jobs:
+                        yield _past_change(old)
 
     # -- control ------------------------------------------------------------------------------------------------
 

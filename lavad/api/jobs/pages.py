@@ -5,7 +5,8 @@ pending reasons of one bucket) is read and computed once for all of them; a reco
 the record is made.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 
 from lavad.api.details import READ_AT_ONCE, Details, read_specs
 from lavad.api.jobs import listing
@@ -32,18 +33,24 @@ class JobLists:
         self.stored = stored
         self.worklist = worklist  # the scheduler's, with its reservations
 
-    async def pages(self, request: pb.ListJobsRequest, caller: Caller) -> AsyncIterator[pb.JobPage]:
-        """Yield jobs in memory first, then ids that only the store still has."""
-        missing: list[common_pb2.JobRef] = []
+    async def pages(self, request: pb.ListJobsRequest, caller: Caller) -> AsyncGenerator[pb.JobPage | bytes, None]:
+        """Yield jobs in memory first, then those that only the store still has, and unknown ids: serialised pages."""
+        forgotten: list[common_pb2.JobRef] = []
+        wanted = _List(self, request, caller)
         page, size = pb.JobPage(), 0
-        async for record in _List(self, request, caller).records(missing):
+        async for record in wanted.records(forgotten):
             page.jobs.append(record)
             size += record.ByteSize()
             if len(page.jobs) >= listing.PAGE_JOBS or size >= listing.PAGE_BYTES:
                 yield page
                 page, size = pb.JobPage(), 0
-        page.missing.extend(missing)
         yield page
+        if forgotten:
+            policy, needs_details = self.engine.cluster.policy, wanted.needs_details
+            answers = self.stored.records(forgotten, caller, policy, request, needs_details)
+            async with aclosing(answers):
+                async for answer in answers:
+                    yield answer
 
     async def explain(self, request: pb.ExplainRequest, caller: Caller) -> pb.ExplainReply:
         """Answer with the pending reasons of jobs, with host names when asked."""
@@ -72,23 +79,22 @@ class _List:
         self._request = request
         self._cluster = lists.engine.cluster
         self._sight = Sight(caller, self._cluster.policy)
-        self._selection = listing.Selection(request.filter, caller, self._cluster, self._needs_details)
+        self._selection = listing.Selection(request.filter, caller, self._cluster, self.needs_details)
         self._slices = Slices()
         self._outlooks = OUTLOOKS_MAX if request.details and request.reasons else 0
         self._details = Details(self._cluster.policy, request.shares_details)
 
     @property
-    def _needs_details(self) -> bool:
+    def needs_details(self) -> bool:
         """True if jobs whose details the caller may not see are left out."""
         return self._request.details and not self._request.basic_too
 
-    async def records(self, missing: list[common_pb2.JobRef]) -> AsyncIterator[pb.JobRecord]:
-        """Yield the selected records one by one; append unknown ids to ``missing``."""
+    async def records(self, forgotten: list[common_pb2.JobRef]) -> AsyncIterator[pb.JobRecord]:
+        """Yield the selected records one by one; append ids that memory does not know to ``forgotten``."""
         if self._request.arrays:
             async for array in self._selection.arrays():
                 yield listing.array_message(array)
             return
-        forgotten: list[common_pb2.JobRef] = []
         items: list[listing.Item] = []
         jobs: dict[int, None] = {}
         async for item in self._selection.items(forgotten):
@@ -100,14 +106,6 @@ class _List:
                 items, jobs = [], {}
         async for record in self._made(items, jobs):
             yield record
-        for ref in forgotten:
-            is_found = False
-            details = self._details if self._request.details else None
-            async for old in self._lists.stored.records(ref, self._sight, self._needs_details, details):
-                is_found = True
-                yield old
-            if not is_found:
-                missing.append(ref)
 
     async def _made(self, items: list[listing.Item], jobs: dict[int, None]) -> AsyncIterator[pb.JobRecord]:
         """Yield the records of some jobs, reading their specs together."""

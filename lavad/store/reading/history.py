@@ -6,8 +6,9 @@ elements or ten years of one user's jobs cost no more at once than any other que
 
 import heapq
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import dataclass
+from itertools import groupby, islice
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, or_, select, union
@@ -19,6 +20,7 @@ from lavad.core.model.ranges import Ranges
 from lavad.core.state.records import ArrayRecord, Job, JobEnd
 from lavad.store import schema
 from lavad.store.reading import history_text
+from lavad.store.reading.brief import Told, life_in, read_brief
 from lavad.store.reading.history_text import Moment, Note
 from lavad.store.reading.restore import SharedTexts, array_of, job_of, jobs, select_arrays, select_jobs, specs
 from lavad.store.rows import values as v
@@ -40,7 +42,7 @@ class HistoryFilter:
     """Selection of jobs; an empty field selects any.
 
     ``group`` are users selected beside ``user``; ``name`` is a pattern of names; ``after`` the last job and index of
-    the page before.
+    the page before; ``is_brief`` asks for brief histories.
     """
 
     now: float
@@ -54,11 +56,14 @@ class HistoryFilter:
     states: frozenset[JobState] = frozenset()
     after: tuple[int, int] = (0, 0)
     limit: int = PAGE
+    is_brief: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class JobHistory:
-    """History of one job or element: its record, its event lines, and the seconds in each column of LSF's summary."""
+class JobHistory(NamedTuple):
+    """History of one job or element: its record, its event lines, and the seconds in each column of LSF's summary.
+
+    A brief one has no event lines, and of the job's end only the times.
+    """
 
     job: Job
     notes: tuple[Note, ...]
@@ -73,12 +78,12 @@ class HistoryPage:
     after: tuple[int, int] | None
 
 
-def read_page(connection: Connection, wanted: HistoryFilter) -> HistoryPage:
-    """Read the next page of selected jobs, in the order of their ids."""
+def read_page(connection: Connection, wanted: HistoryFilter, texts: SharedTexts | None = None) -> HistoryPage:
+    """Read the next page of selected jobs, in the order of their ids; ``texts`` may be those of the page before."""
     rows = connection.execute(_candidates(wanted)).all()
     pattern = name_pattern(wanted.name or "*")
     rows_of_page = [row for row in rows[: wanted.limit] if pattern.admits(row.name)]
-    page = _Page(connection, wanted, pattern.elements)
+    page = _Page(connection, wanted, pattern.elements, SharedTexts() if texts is None else texts)
     for job, is_array in _kinds(connection, [row.job for row in rows_of_page]):
         if is_array:
             page.add_array(job)
@@ -130,11 +135,14 @@ def _kinds(connection: Connection, ids: Sequence[int]) -> list[tuple[int, bool]]
 class _Page:
     """One page in progress: plain jobs are collected and read together, an array's elements window by window."""
 
-    def __init__(self, connection: Connection, wanted: HistoryFilter, elements: Ranges | None) -> None:
+    def __init__(
+        self, connection: Connection, wanted: HistoryFilter, elements: Ranges | None, texts: SharedTexts
+    ) -> None:
         self._connection = connection
         self._wanted = wanted
         self._elements = elements  # selected elements of arrays; None for all
-        self._texts = SharedTexts()
+        self._texts = texts
+        self._is_brief = wanted.is_brief and not wanted.host
         self._stories: list[JobHistory] = []
         self._looked_at = 0
         self.plain: list[int] = []
@@ -146,14 +154,30 @@ class _Page:
 
     def finish(self) -> HistoryPage:
         """Return the page, in the order of the ids."""
-        rows = self._connection.execute(select_jobs().where(jobs.job.in_(self.plain), jobs.idx == 0)).all()
-        moments = _moments(self._connection, self.plain)
-        for row in rows:
-            self._add(job_of(row, self._texts), [told.moment for told in moments.get(row.job, ())])
+        self._add_told(self._read_brief() if self._is_brief else self._read_jobs())
         if self.is_full and self.after is None and self.plain:
             self.after = (self.plain[-1], _LAST)
         stories = sorted(self._stories, key=lambda entry: (entry.job.id, entry.job.index))
         return HistoryPage(tuple(stories), self.after)
+
+    def _read_jobs(self) -> list[Job]:
+        rows = self._connection.execute(select_jobs().where(jobs.job.in_(self.plain), jobs.idx == 0))
+        return [job_of(row, self._texts) for row in rows]
+
+    def _read_brief(self) -> list[Job]:
+        """Add the plain jobs with an ordinary life; return the others."""
+        others = []
+        for job, life in read_brief(self._connection, self.plain, self._texts):
+            if life is None or job.end is None:
+                others.append(job)
+            elif self._is_of_state(job):
+                self._stories.append(JobHistory(job, (), life.seconds(job.end)))
+        return others
+
+    def _add_told(self, some: list[Job]) -> None:
+        told = _told(self._connection, [job.id for job in some]) if some else {}
+        for job in some:
+            self._add(job, told.get(job.id, []))
 
     def add_array(self, job_id: int) -> None:
         """Add the array's next elements, up to the page's limit."""
@@ -176,57 +200,63 @@ class _Page:
         between = jobs.idx.between(indices[0], indices[-1])
         rows = self._connection.execute(select_jobs().where(jobs.job == array.id, between))
         found = {row.idx: job_of(row, self._texts) for row in rows}
-        moments = _moments(self._connection, [array.id], indices[0], indices[-1]).get(array.id, [])
-        of_all = [told for told in moments if not told.about]
-        of_one: dict[int, list[_Told]] = {}
-        for told in moments:
-            of_one.setdefault(told.about, []).append(told)
+        told = _told(self._connection, [array.id], indices[0], indices[-1]).get(array.id, [])
+        of_all = [(one, _indices_of(one)) for one in told if not one.about]
+        of_one: dict[int, list[Told]] = {}
+        for one in told:
+            of_one.setdefault(one.about, []).append(one)
         for index in indices:
-            about = [told for told in of_all if told.moment.indices is None or index in told.moment.indices]
-            moments_of = [told.moment for told in sorted([*about, *of_one.get(index, ())], key=_seq)]
-            self._add(found.get(index) or _element_without_row(array, index, moments_of), moments_of)
+            about = [one for one, meant in of_all if meant is None or index in meant]
+            events_of = sorted([*about, *of_one.get(index, ())])
+            self._add(found.get(index) or _element_without_row(array, index, events_of), events_of)
 
-    def _add(self, job: Job, moments: list[Moment]) -> None:
+    def _is_of_state(self, job: Job) -> bool:
+        return not self._wanted.states or job.state in self._wanted.states
+
+    def _add(self, job: Job, told: list[Told]) -> None:
         wanted = self._wanted
-        if wanted.states and job.state not in wanted.states:
+        if not self._is_of_state(job):
             return
-        if wanted.host and not any(_was_on(moment, wanted.host) for moment in moments):
+        if wanted.host and not any(_was_on(one, wanted.host) for one in told):
             return
-        told = history_text.with_figures(history_text.with_start(history_text.in_order(moments), job.end), job.end)
-        steps = history_text.walk(told)
+        life = life_in(told) if wanted.is_brief and job.end is not None else None
+        if life is not None and job.end is not None:
+            self._stories.append(JobHistory(job, (), life.seconds(job.end)))
+            return
+        moments = history_text.with_start(history_text.in_order(list(map(_moment, told))), job.end)
+        steps = history_text.walk(history_text.with_figures(moments, job.end))
+        written = () if wanted.is_brief else history_text.notes(steps, job.shared, job.text)
         until = job.end.at if job.end else wanted.now
-        written = history_text.notes(steps, job.shared, job.text)
         self._stories.append(JobHistory(job, written, history_text.seconds_by_state(steps, until)))
 
 
-def _was_on(moment: Moment, host: str) -> bool:
-    return moment.kind == "dispatched" and any(share[0] == host for share in moment.detail["hosts"])
+def _was_on(told: Told, host: str) -> bool:
+    return told.kind == "dispatched" and any(share[0] == host for share in v.decode_detail(told.detail)["hosts"])
 
 
 # -- events ----------------------------------------------------------------------------------------------------------
 
 
-class _Told(NamedTuple):
-    seq: int
-    about: int  # index; 0 for a plain job or a whole array
-    moment: Moment
-
-
-def _seq(told: _Told) -> int:
-    return told.seq
-
-
-def _moments(connection: Connection, ids: Collection[int], first: int = 0, last: int = 0) -> dict[int, list[_Told]]:
+def _told(connection: Connection, ids: Collection[int], first: int = 0, last: int = 0) -> dict[int, list[Told]]:
     """Read the events of these jobs in order; of arrays those of the whole array and of a window of elements."""
     about = or_(events.idx == 0, events.idx.between(first, last))
-    query = select(schema.job_events).where(events.job.in_(ids), about).order_by(events.job, events.seq)
-    found: dict[int, list[_Told]] = {}
-    for row in connection.execute(query):
-        detail = v.decode_detail(row.detail)
-        indices = Ranges.parse(detail["indices"]) if "indices" in detail else None
-        moment = Moment(row.at, row.kind, detail, indices)
-        found.setdefault(row.job, []).append(_Told(row.seq, row.idx, moment))
-    return found
+    columns = (events.job, events.seq, events.idx, events.at, events.kind, events.detail)
+    query = select(*columns).where(events.job.in_(ids), about).order_by(events.job, events.seq)
+    rows = map(Told._make, connection.execute(query).all())
+    return {job: list(told) for job, told in groupby(rows, key=_job)}
+
+
+_job = attrgetter("job")
+
+
+def _moment(told: Told) -> Moment:
+    return Moment(told.at, told.kind, v.decode_detail(told.detail))
+
+
+def _indices_of(told: Told) -> Ranges | None:
+    """Return the elements that an event of a whole array is about; None for all."""
+    detail = v.decode_detail(told.detail)
+    return Ranges.parse(detail["indices"]) if "indices" in detail else None
 
 
 # -- elements --------------------------------------------------------------------------------------------------------
@@ -269,37 +299,17 @@ def _distinct(ascending: Iterator[int]) -> Iterator[int]:
         last = index
 
 
-def _element_without_row(array: ArrayRecord, index: int, moments: Sequence[Moment]) -> Job:
+def _element_without_row(array: ArrayRecord, index: int, told: Sequence[Told]) -> Job:
     """Build an element that was never dispatched: it is pending, or was killed while pending."""
     state = JobState.PEND if index in array.pending else JobState.PSUSP
     end = None
     if index in array.killed:
-        state, end = JobState.EXIT, _end_of_killed(moments)
+        state, end = JobState.EXIT, _end_of_killed(told)
     job = Job(array.id, index, array.shared, array.text, array.submitted_at, state)
     job.priority, job.position, job.end = array.priority, array.position, end
     return job
 
 
-def _end_of_killed(moments: Sequence[Moment]) -> JobEnd:
-    last = next((moment for moment in reversed(moments) if moment.kind == "killed"), Moment(0.0, "killed"))
-    return JobEnd(last.at, 0, last.detail.get("reason", ""))
-
-
-# -- jobs that have left memory ----------------------------------------------------------------------------------------
-
-
-def finished_jobs(
-    connection: Connection, wanted: Sequence[JobRange], after: tuple[int, int] = (0, 0), limit: int = PAGE
-) -> list[Job]:
-    """Return ended jobs and elements by id, ascending, at most ``limit`` after ``after``."""
-    if not wanted:
-        return []
-    asked = HistoryFilter(0.0, tuple(wanted), states=FINAL, after=after, limit=limit)
-    found: list[Job] = []
-    while len(found) < limit:
-        page = read_page(connection, asked)
-        found += [entry.job for entry in page.jobs]
-        if page.after is None:
-            break
-        asked = replace(asked, after=page.after)
-    return found[:limit]
+def _end_of_killed(told: Sequence[Told]) -> JobEnd:
+    last = next((one for one in reversed(told) if one.kind == "killed"), None)
+    return JobEnd(last.at, 0, v.decode_detail(last.detail).get("reason", "")) if last is not None else JobEnd(0.0, 0)

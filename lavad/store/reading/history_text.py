@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lavad.core.model import JobState, Shared, unpack_text
-from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import FOUND_ON_HOST
 from lavad.core.state.records import JobEnd
 
@@ -28,12 +27,11 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A row of ``job_events``; ``indices`` are the elements that an event of a whole array is about, None for all."""
+    """A row of ``job_events``."""
 
     at: float
     kind: str
     detail: dict[str, Any] = field(default_factory=dict)
-    indices: Ranges | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +92,7 @@ def with_figures(moments: Sequence[Moment], end: JobEnd | None) -> list[Moment]:
         return list(moments)
     last = moments[-1]
     figures = {"cpu_s": end.cpu_s, "memory_mib_max": end.memory_mib_max}
-    return [*moments[:-1], Moment(last.at, last.kind, {**last.detail, **figures}, last.indices)]
+    return [*moments[:-1], Moment(last.at, last.kind, {**last.detail, **figures})]
 
 
 def in_order(moments: Sequence[Moment]) -> list[Moment]:

@@ -47,6 +47,9 @@ class SharedTexts:
     def __init__(self) -> None:
         self._decoded: dict[str, Shared] = {}
 
+    def __len__(self) -> int:
+        return len(self._decoded)
+
     def decode(self, text: str) -> Shared:
         """Decode a ``specs.shared`` column."""
         shared = self._decoded.get(text)

@@ -8,18 +8,13 @@ the loop's iteration, so that the consequences of a command share its commit.
 
 import asyncio
 import marshal
-import os
-import site
 import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from time import monotonic
 
-import lavad
 from lavad.commit_mark import Mark
+from lavad.store.child_process import spawn
 from lavad.store.errors import StoreRefused
 from lavad.store.writer import protocol
 from lavad.store.writer.batch import Batch
@@ -82,7 +77,7 @@ class Writer(asyncio.Protocol):
         self._ended: asyncio.Future[None] = loop.create_future()
         ours, theirs = socket.socketpair()
         with theirs:
-            self.process = _spawn(theirs.fileno())
+            self.process = spawn("lavad.store.writer_process", theirs.fileno())
         self._transport, _ = await loop.create_connection(lambda: self, sock=ours)
         self._transport.write(protocol.frame(marshal.dumps(self._settings)))
         try:
@@ -266,18 +261,3 @@ _WORDS: dict[str, Callable[..., None]] = {
     protocol.LOST: Writer._be_lost,
     protocol.RAISED: Writer._on_raised,
 }
-
-
-def _spawn(descriptor: int) -> subprocess.Popen[bytes]:
-    """Start the writer process in a session of its own: a terminal's interrupt must not end it before the master."""
-    root, environment = str(Path(lavad.__file__).parents[1]), dict(os.environ)
-    if root not in site.getsitepackages():  # a checkout: the child would not find it by itself
-        environment["PYTHONPATH"] = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", "lavad.store.writer_process", str(descriptor)],
-        env=environment,
-        cwd="/",
-        pass_fds=[descriptor],
-        stdin=subprocess.DEVNULL,
-        start_new_session=True,
-    )
