@@ -4,7 +4,7 @@ All are frozen. Records that change (jobs, attempts, hosts) are in ``state.recor
 Memory is in MiB, times are in seconds since the epoch.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -101,11 +101,15 @@ class RoleRequest:
     command: str = ""
     resizable: bool = False  # can be resized between its minimum and maximum while it runs
 
-    @property
-    def is_special(self) -> bool:
-        """True if the role requests more than slots, memory, whole GPUs, a selection and a fixed ptile."""
-        sections = self.order or self.same or self.rusage or self.gpu or self.cu or self.affinity
-        return bool(sections or self.block or self.stripe or self.ptile < 0 or self.ptile_by)
+    # Requests no more than slots, memory, whole GPUs, a selection and a fixed ptile.
+    is_basic: bool = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_basic", self.has_only(_BASIC_ROLE) and self.ptile >= 0)
+
+    def has_only(self, names: frozenset[str]) -> bool:
+        """True if all fields except these have their default values."""
+        return all([name in names or getattr(self, name) == default for name, default in _ROLE_DEFAULTS])
 
 
 class Alternative(NamedTuple):
@@ -117,10 +121,16 @@ class Alternative(NamedTuple):
     delay_s: int = 0
 
 
+# A fast path takes only requests that are equal to a minimal one but for these fields: one with a field that was added
+# later takes the plain path, until its author has seen to it.
+_ROLE_DEFAULTS = tuple((one.name, one.default) for one in fields(RoleRequest) if one.init)
+_SLOTS_ROLE = frozenset({"tasks_min", "tasks_max", "gpus_per_task", "launch", "name", "command", "resizable"})
+_TASK_ROLE = _SLOTS_ROLE | {"slots_per_task", "memory_mib", "gpus", "one_host", "ptile"}
+_BASIC_ROLE = _TASK_ROLE | {"select"}
+
+
 def _is_plain(role: RoleRequest) -> bool:
-    is_bound = role.one_host and role.tasks_max > 1
-    asks = is_bound or role.ptile or role.memory_mib or role.gpus or role.select
-    return role.slots_per_task == 1 and not (asks or role.is_special)
+    return role.has_only(_SLOTS_ROLE | {"one_host"} if role.tasks_max == 1 else _SLOTS_ROLE)
 
 
 def _is_even(role: RoleRequest) -> bool:
@@ -166,16 +176,14 @@ class Request:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "slots_min", self._least())
-        is_plain = len(self.roles) == 1 and _is_plain(self.roles[0]) and not self.hosts and not self.exclusive
-        is_plain = is_plain and not (self.alternatives or self.same or self.cu)
-        is_plain = is_plain and not (self.queue_hosts or self.avoids)
+        role = self.single_role
+        is_plain = role is not None and _is_plain(role) and self._has_only(_SLOTS_REQUEST)
         object.__setattr__(self, "is_plain", is_plain)
-        is_special = any(role.is_special for role in self.roles)
-        is_simple = not (is_special or self.exclusive or self.alternatives or self.same or self.cu)
+        is_simple = all([one.is_basic for one in self.roles]) and self._has_only(_BASIC_REQUEST)
         is_first = any("!" in word for word in self.hosts)
         object.__setattr__(self, "is_simple", is_simple and not is_first)
         object.__setattr__(self, "chunk", self._chunk())
-        object.__setattr__(self, "is_even", self.is_simple and len(self.roles) == 1 and _is_even(self.roles[0]))
+        object.__setattr__(self, "is_even", self.is_simple and role is not None and _is_even(role))
         rest = (self.same, self.cu, self.alternatives, self.queue_hosts, self.avoids, self.reservation)
         object.__setattr__(self, "_hash", hash((self.roles, self.hosts, self.exclusive, rest)))
 
@@ -183,16 +191,23 @@ class Request:
         choices = (self.roles, *(one.roles for one in self.alternatives))
         return min(sum(role.tasks_min * role.slots_per_task for role in roles) for roles in choices)
 
+    def _has_only(self, names: frozenset[str]) -> bool:
+        """True if all fields except these have their default values."""
+        return all([name in names or getattr(self, name) == default for name, default in _REQUEST_DEFAULTS])
+
     def _chunk(self) -> tuple[int, int, int] | None:
-        if not self.is_simple or len(self.roles) != 1 or self.roles[0].tasks_max != 1:
+        role = self.single_role
+        if role is None or role.tasks_max != 1 or not (self.is_simple and self._has_only(_TASK_REQUEST)):
             return None
-        role = self.roles[0]
-        if role.select or self.is_particular or self.reservation:
-            return None
-        return role.slots_per_task, role.memory_mib, role.gpus
+        return (role.slots_per_task, role.memory_mib, role.gpus) if role.has_only(_TASK_ROLE) else None
 
     def __hash__(self) -> int:
         return self._hash  # read at each start and end of a job
+
+    @property
+    def single_role(self) -> RoleRequest | None:
+        """The only role; None if there are several."""
+        return self.roles[0] if len(self.roles) == 1 else None
 
     @property
     def options(self) -> JobOptions:
@@ -207,6 +222,12 @@ class Request:
     @property
     def slots_max(self) -> int:
         return sum(role.tasks_max * role.slots_per_task for role in self.roles)
+
+
+_REQUEST_DEFAULTS = tuple((one.name, one.default) for one in fields(Request) if one.init)
+_TASK_REQUEST = frozenset({"roles"})
+_SLOTS_REQUEST = frozenset({"roles", "reservation"})
+_BASIC_REQUEST = frozenset({"roles", "hosts", "reservation", "queue_hosts", "avoids"})
 
 
 class CountKey:

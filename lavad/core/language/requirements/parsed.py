@@ -56,7 +56,7 @@ def _wants(
 
 def wants_of(role: RoleRequest) -> ParsedRole:
     """The role's parsed sections."""
-    if not role.is_special:
+    if role.is_basic:
         return NOTHING
     return _wants(role.rusage, role.gpu, role.order, role.same, role.cu, role.affinity)
 
