@@ -1,4 +1,4 @@
-"""Requests that the fast paths take: those equal to a minimal one, so that a field nobody thought of sends a job round."""
+"""Requests that the fast paths take: those equal to a minimal one but for the fields that the path knows."""
 
 from dataclasses import fields, replace
 from typing import Any
@@ -35,13 +35,13 @@ def test_a_field_of_a_role_closes_the_fast_path(name: str) -> None:
     """Unless the path can do what it says."""
     role = replace(a_role(), **{name: OTHERS[name], **({"tasks_max": 2} if name == "tasks_min" else {})})
     request = Request((role,))
-    assert request.is_plain == (name in ANYWHERE | {"tasks_min"})
-    assert (request.chunk is not None) == (name in (ANYWHERE | ONE_TASK) - {"tasks_max"})
+    assert request.is_slots_only == (name in ANYWHERE | {"tasks_min"})
+    assert (request.task_size is not None) == (name in (ANYWHERE | ONE_TASK) - {"tasks_max"})
 
 
 @pytest.mark.parametrize("name", OF_JOB)
 def test_a_field_of_the_job_closes_the_fast_path(name: str) -> None:
     """An advance reservation is looked at by the bucket's key."""
     request = Request((a_role(),), **{name: OF_JOB[name]})
-    assert request.chunk is None
-    assert request.is_plain == (name == "reservation")
+    assert request.task_size is None
+    assert request.is_slots_only == (name == "reservation")

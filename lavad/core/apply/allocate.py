@@ -20,7 +20,7 @@ def take(cluster: Cluster, attempt: Attempt, shares: Allocation) -> None:
     rows = cluster.table.rows_of(shares)
     cluster.unentered.note(attempt.key, shares)
     cluster.table.take_all(rows, shares, attempt.takes_whole_hosts)
-    if request is not None and not request.is_simple:
+    if request is not None and not request.is_basic:
         compute_units.keep(cluster.table, attempt, rows, request)
         cluster.timed_rusage.note(attempt, request)
     if cluster.pools:

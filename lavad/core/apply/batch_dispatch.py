@@ -96,7 +96,7 @@ class _Booking:
             host.entered[key] = share
             self._rows.append(host.row)
             self._shares.append(share)
-        if not request.is_simple:
+        if not request.is_basic:
             self._book_special(attempt, request)
         if self._is_pooled:
             enter_in_pool(self._cluster, attempt, attempt.allocation)

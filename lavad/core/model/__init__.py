@@ -129,11 +129,11 @@ _TASK_ROLE = _SLOTS_ROLE | {"slots_per_task", "memory_mib", "gpus", "one_host", 
 _BASIC_ROLE = _TASK_ROLE | {"select"}
 
 
-def _is_plain(role: RoleRequest) -> bool:
+def _is_slots_only(role: RoleRequest) -> bool:
     return role.has_only(_SLOTS_ROLE | {"one_host"} if role.tasks_max == 1 else _SLOTS_ROLE)
 
 
-def _is_even(role: RoleRequest) -> bool:
+def _is_even_split(role: RoleRequest) -> bool:
     is_whole = role.ptile > 0 and role.tasks_min == role.tasks_max and role.tasks_max % role.ptile == 0
     return is_whole and not (role.gpus or role.one_host)
 
@@ -167,23 +167,25 @@ class Request:
     queue_hosts: QueueHosts | None = None
     avoids: frozenset[str] = frozenset()
     slots_min: int = field(init=False, compare=False, repr=False)
-    is_plain: bool = field(init=False, compare=False, repr=False)  # any free slots fit, on any hosts
-    is_simple: bool = field(init=False, compare=False, repr=False)  # slots, memory and whole GPUs on selected hosts
+    is_slots_only: bool = field(init=False, compare=False, repr=False)  # any free slots fit, on any hosts
+    is_basic: bool = field(init=False, compare=False, repr=False)  # slots, memory and whole GPUs on selected hosts
     # Slots, memory and GPUs of a request of one task without other conditions; None for all others.
-    chunk: tuple[int, int, int] | None = field(init=False, compare=False, repr=False)
-    is_even: bool = field(init=False, compare=False, repr=False)  # equal parts of tasks on its hosts, without GPUs
+    task_size: tuple[int, int, int] | None = field(init=False, compare=False, repr=False)
+    is_even_split: bool = field(
+        init=False, compare=False, repr=False
+    )  # equal parts of tasks on its hosts, without GPUs
     _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "slots_min", self._least())
         role = self.single_role
-        is_plain = role is not None and _is_plain(role) and self._has_only(_SLOTS_REQUEST)
-        object.__setattr__(self, "is_plain", is_plain)
-        is_simple = all([one.is_basic for one in self.roles]) and self._has_only(_BASIC_REQUEST)
+        is_slots_only = role is not None and _is_slots_only(role) and self._has_only(_SLOTS_REQUEST)
+        object.__setattr__(self, "is_slots_only", is_slots_only)
+        is_basic = all([one.is_basic for one in self.roles]) and self._has_only(_BASIC_REQUEST)
         is_first = any("!" in word for word in self.hosts)
-        object.__setattr__(self, "is_simple", is_simple and not is_first)
-        object.__setattr__(self, "chunk", self._chunk())
-        object.__setattr__(self, "is_even", self.is_simple and role is not None and _is_even(role))
+        object.__setattr__(self, "is_basic", is_basic and not is_first)
+        object.__setattr__(self, "task_size", self._task_size())
+        object.__setattr__(self, "is_even_split", self.is_basic and role is not None and _is_even_split(role))
         rest = (self.same, self.cu, self.alternatives, self.queue_hosts, self.avoids, self.reservation)
         object.__setattr__(self, "_hash", hash((self.roles, self.hosts, self.exclusive, rest)))
 
@@ -195,9 +197,9 @@ class Request:
         """True if all fields except these have their default values."""
         return all([name in names or getattr(self, name) == default for name, default in _REQUEST_DEFAULTS])
 
-    def _chunk(self) -> tuple[int, int, int] | None:
+    def _task_size(self) -> tuple[int, int, int] | None:
         role = self.single_role
-        if role is None or role.tasks_max != 1 or not (self.is_simple and self._has_only(_TASK_REQUEST)):
+        if role is None or role.tasks_max != 1 or not (self.is_basic and self._has_only(_TASK_REQUEST)):
             return None
         return (role.slots_per_task, role.memory_mib, role.gpus) if role.has_only(_TASK_ROLE) else None
 
@@ -215,7 +217,7 @@ class Request:
         return JobOptions(*[getattr(self, name) for name in JobOptions._fields])
 
     @property
-    def is_particular(self) -> bool:
+    def has_host_preferences(self) -> bool:
         """True if some hosts are excluded or preferred, whatever they offer."""
         return bool(self.hosts or self.avoids) or self.queue_hosts is not None
 

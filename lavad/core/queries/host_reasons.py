@@ -12,7 +12,7 @@ from lavad.core.model.policy import Threshold
 from lavad.core.model.reasons import PendingReason
 from lavad.core.scheduling.capacity.allowance import NO_CONSTRAINTS, Allowance
 from lavad.core.scheduling.capacity.constraint import Ceilings, Demand
-from lavad.core.scheduling.capacity.free_resources import FreeResources, HostFree, chunk_of
+from lavad.core.scheduling.capacity.free_resources import FreeResources, HostFree, smallest_share
 from lavad.core.scheduling.capacity.usable_hosts import is_avoided
 from lavad.core.scheduling.placement import cpus, gpus
 from lavad.core.scheduling.placement.host_part import gpus_for, room_for
@@ -122,7 +122,7 @@ def _saved_on(room: FreeResources, host: Host, role: RoleRequest, claim: Claim |
     """Reason for a host whose slots would suffice without the claims of other jobs; None for all other hosts."""
     mine = (claim.job, claim.index) if claim is not None else None
     others = {key: share.slots for key, share in sorted(host.claims.items()) if key != mine}
-    if not others or room.table.slots_free[host.row] + sum(others.values()) < chunk_of(role)[0]:
+    if not others or room.table.slots_free[host.row] + sum(others.values()) < smallest_share(role)[0]:
         return None
     names = ", ".join(f"{job}[{index}]" if index else str(job) for job, index in others)
     code, text = r.SAVED_UP
@@ -203,7 +203,7 @@ def cause_on(
     """First reason that excludes this host for this role, or None; the order of checks is the priority."""
     host, table = cluster.hosts[name], room.table
     row = host.row
-    slots = chunk_of(role)[0]
+    slots = smallest_share(role)[0]
     unusable = _not_for_it(room, request, row)
     if unusable is not None:
         return HostReason(*unusable)
@@ -231,7 +231,7 @@ def _busy_text(indices: list[str]) -> str:
 
 def _not_for_it(room: FreeResources, request: Request, row: int) -> tuple[int, str] | None:
     """Reason for which the host is not usable at all: an exclusive resource, the queue's HOSTS or -m; else None."""
-    if not request.is_particular or room.usable(request).contains[row]:
+    if not request.has_host_preferences or room.usable(request).contains[row]:
         return None
     if is_avoided(room.table, request, row):
         return r.REQUIREMENT

@@ -90,8 +90,8 @@ def idle_hosts(cluster: Cluster) -> HostTable:
 def advise(table: HostTable, request: Request) -> Generator[None, None, list[Advice]]:
     """Smallest sufficient change of each kind, least costly for the job first; empty if the request fits."""
     found: list[Advice] = []
-    is_simple = len(request.roles) == 1 and not request.alternatives
-    if not is_simple or place(FreeResources(table), request) is not None:
+    has_one_choice = len(request.roles) == 1 and not request.alternatives
+    if not has_one_choice or place(FreeResources(table), request) is not None:
         return found
     for change, steps_of in _STEPS.items():
         yield

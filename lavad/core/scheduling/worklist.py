@@ -23,7 +23,7 @@ from lavad.core.scheduling.queueing.due_queue import DueQueue
 from lavad.core.scheduling.queueing.fairshare import FairshareSelector, ShareQueue
 from lavad.core.scheduling.queueing.limit_waiters import LimitWaiters
 from lavad.core.scheduling.queueing.ordering import Rank, Ranking, Turn
-from lavad.core.scheduling.queueing.refused_sizes import Chunk, RefusedSizes
+from lavad.core.scheduling.queueing.refused_sizes import RefusedSizes, TaskSize
 from lavad.core.state.changes import Changes
 from lavad.core.state.limits import Counter
 from lavad.core.state.pending import Bucket, BucketKey
@@ -70,7 +70,7 @@ class Worklist:
         self.allowance = NO_CONSTRAINTS  # of this slice
         self._reserved_version = 0
         self._windows_change_at = 0.0
-        self._needs: dict[Chunk | Request, MinimumNeed] = {}
+        self._needs: dict[TaskSize | Request, MinimumNeed] = {}
         self._reordered: set[str] = set()  # queues with reservations whose order changes with time
         self.ranking: Ranking
         self.policy: Policy | None = None  # under which this state was computed
@@ -258,11 +258,11 @@ class Worklist:
 
     def need_of(self, key: BucketKey) -> MinimumNeed:
         """Minimum need of the bucket's jobs; requests of one task size share it."""
-        need = self._needs.get(key.chunk or key.request)
+        need = self._needs.get(key.task_size or key.request)
         if need is None:
             if len(self._needs) >= _NEEDS_KEPT:
                 self._needs.clear()
-            need = self._needs[key.chunk or key.request] = smallest_need(key.request)
+            need = self._needs[key.task_size or key.request] = smallest_need(key.request)
         return need
 
     def call_next(self, cluster: Cluster, queue: str) -> None:

@@ -46,21 +46,31 @@ def names_in(request: Request) -> frozenset[str]:
 class BucketKey:
     """Identity of a bucket while it exists. One object each, compared by identity, since the scheduler compares often.
 
-    ``chunk``: slots, memory and GPUs of a job that is one simple task on any host; None for all others. ``is_plain``:
-    any free slots fit, at any time.
+    ``task_size``: slots, memory and GPUs of a job that is one simple task on any host; None for all others.
+    ``is_slots_only``: any free slots fit, at any time.
     """
 
-    __slots__ = ("chunk", "deadline", "is_plain", "kind", "number", "queue", "request", "reservation", "run_limit_s")
+    __slots__ = (
+        "deadline",
+        "is_slots_only",
+        "kind",
+        "number",
+        "queue",
+        "request",
+        "reservation",
+        "run_limit_s",
+        "task_size",
+    )
 
     def __init__(self, kind: SchedulingClass, number: int) -> None:
         self.kind = kind
         self.queue = kind.queue
         self.request = kind.request
-        self.chunk = kind.request.chunk
+        self.task_size = kind.request.task_size
         self.reservation = kind.request.reservation
         self.run_limit_s = kind.run_limit_s
         self.deadline = kind.deadline
-        self.is_plain = self.request.is_plain and not self.reservation and not self.deadline
+        self.is_slots_only = self.request.is_slots_only and not self.reservation and not self.deadline
         self.number = number
 
     def __lt__(self, other: "BucketKey") -> bool:

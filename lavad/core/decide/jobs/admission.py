@@ -184,7 +184,7 @@ def _check_kind(queue: Queue, request: Request) -> None:
 
 
 def _check_units(types: tuple[str, ...], request: Request) -> None:
-    for units in () if request.is_simple else units_of(request):
+    for units in () if request.is_basic else units_of(request):
         if units.type and units.type not in types:
             known = f"the types are {' '.join(types)}" if types else "none is configured"
             raise Refused(f"{units.type}: No such type of compute units; {known}")

@@ -75,7 +75,7 @@ def all_roles(request: Request) -> list[RoleRequest]:
 @lru_cache(maxsize=_KEPT)
 def watched_by(request: Request) -> frozenset[str]:
     """Values beside free slots, memory and GPUs by whose change the request may fit."""
-    if request.is_plain:
+    if request.is_slots_only:
         return NOTHING_WATCHED
     found: set[str] = set()
     for role in all_roles(request):

@@ -23,7 +23,7 @@ def could_take(table: HostTable, request: Request) -> NDArray[np.bool_]:
         found &= table.values("maxmem") >= need.memory_mib
     if need.gpus:
         found &= table.values("ngpus") >= need.gpus
-    if request.is_particular:
+    if request.has_host_preferences:
         found &= usable(table, request).contains
     selects = {role.select for role in all_roles(request)}
     if len(selects) == 1 and (select := selects.pop()) and all(map(table.is_fixed, names_of(select))):

@@ -339,7 +339,7 @@ class BackfillGate:
     def _fit_beside(self, window: BackfillWindow, demand: Demand, waited_s: float) -> Allocation | None:
         """Place the request within the backfill window; an equal one that failed in this slice is not tried again."""
         request = demand.request
-        if not self._allowance and is_one_task(request) and not request.is_plain:
+        if not self._allowance and is_one_task(request) and not request.is_slots_only:
             first = host_of_one(self._room, request)
             if first is None:
                 return None
@@ -352,7 +352,7 @@ class BackfillGate:
         found = self._fit_within(demand, waited_s, window)
         if found is None and self.refusal is Refusal.NO_ROOM:
             if has_place(self._room, self._allowance.limit(demand).on_hosts, request, waited_s):
-                self.refusal = Refusal.PROMISED if request.is_plain else Refusal.PROMISED_THERE
+                self.refusal = Refusal.PROMISED if request.is_slots_only else Refusal.PROMISED_THERE
             if not request.alternatives:
                 self._vain[kind] = self.refusal
         return found

@@ -65,7 +65,7 @@ def is_anywhere(simulated: Allowance, key: BucketKey) -> bool:
     Args:
         simulated: the constraints that simulated futures ask.
     """
-    return key.request.is_plain and not simulated.is_checked(demand_of_bucket(key))
+    return key.request.is_slots_only and not simulated.is_checked(demand_of_bucket(key))
 
 
 def has_shut_holders(table: HostTable) -> bool:
@@ -75,7 +75,7 @@ def has_shut_holders(table: HostTable) -> bool:
 
 def shuts_others_out(request: Request) -> bool:
     """True if the request takes whole hosts or exclusive compute units, and so denies others more than it uses."""
-    return not request.is_simple and (request.exclusive or kept_type(request) is not None)
+    return not request.is_basic and (request.exclusive or kept_type(request) is not None)
 
 
 class HostReservation:

@@ -24,7 +24,7 @@ from lavad.core.scheduling.capacity.constraint import (
     Obstacle,
     Refusal,
 )
-from lavad.core.scheduling.capacity.free_resources import chunk_of
+from lavad.core.scheduling.capacity.free_resources import smallest_share
 from lavad.core.state.advance_reservations import Slots
 from lavad.core.state.expected_ends import expected_end
 from lavad.core.state.records import Attempt
@@ -98,7 +98,7 @@ class ReservedCapacity(Constraint):
     def reason_on(self, demand: Demand, role: RoleRequest, row: int) -> tuple[int, str] | None:
         """Return a reason for a host on which reservations leave the job too few slots; None if they leave enough."""
         most, request = self._most_once(demand), demand.request
-        if most is None or most[row] >= chunk_of(role)[0]:
+        if most is None or most[row] >= smallest_share(role)[0]:
             return None
         if not request.reservation:
             return r.RESERVED

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lavad.core.model import Allocation, Key, Request, RoleRequest, Shared
 from lavad.core.model.reasons import PendingReason
-from lavad.core.scheduling.capacity.free_resources import FreeResources, chunk_of
+from lavad.core.scheduling.capacity.free_resources import FreeResources, smallest_share
 from lavad.core.state.limits import DEVICES, JOBS, MEMORY, SLOTS, Counter
 from lavad.core.state.pending import BucketKey
 
@@ -95,7 +95,7 @@ class Ceilings:
 
     def is_below(self, row: int, role: RoleRequest) -> bool:
         """True if not even one part of the role may be on the host."""
-        slots, memory_mib, gpus = chunk_of(role)
+        slots, memory_mib, gpus = smallest_share(role)
         return (
             self.slots[row] + _TINY < slots
             or (self.memory_mib is not None and self.memory_mib[row] + _TINY < memory_mib)

@@ -132,7 +132,7 @@ class FirstFitCache:
         return row >= 0
 
 
-def chunk_of(role: RoleRequest) -> tuple[int, int, int]:
+def smallest_share(role: RoleRequest) -> tuple[int, int, int]:
     """Smallest useful share on one host: (slots, memory, GPUs). With ptile the last host may have fewer tasks."""
     tasks = role.tasks_min if role.one_host else 1
     if role.ptile > 0 and not role.ptile_by:
@@ -298,18 +298,18 @@ class FreeResources:
     def _find(self, request: Request, role: RoleRequest) -> CandidateHosts:
         """Find candidates: all at once if they have to be sorted, else on demand."""
         wants = wants_of(role)
-        is_particular = request.is_particular
-        if wants.order or is_particular or self._is_moving(role):
-            rows = self.usable(request).rows if is_particular else self._rows_with(chunk_of(role)[2])
+        has_host_preferences = request.has_host_preferences
+        if wants.order or has_host_preferences or self._is_moving(role):
+            rows = self.usable(request).rows if has_host_preferences else self._rows_with(smallest_share(role)[2])
             fitting = self._fitting(rows, request, role)
-            enough = is_particular or self._is_enough(fitting, role)
+            enough = has_host_preferences or self._is_enough(fitting, role)
             version = self.version if self._is_moving(role) else -1
             return CandidateHosts(self._sorted(fitting, request, wants) if enough else [], version=version)
         return CandidateHosts([], self._blocks(request, role))
 
     def rows_for(self, request: Request, role: RoleRequest) -> list[int]:
         """Rows of all hosts that could take a task of the role, even if too few for the whole role."""
-        rows = self.usable(request).rows if request.is_particular else self._rows_with(chunk_of(role)[2])
+        rows = self.usable(request).rows if request.has_host_preferences else self._rows_with(smallest_share(role)[2])
         found: list[int] = self._fitting(rows, request, role).tolist()
         return found
 
@@ -343,14 +343,14 @@ class FreeResources:
 
     def _fits_now(self, request: Request, role: RoleRequest, row: int) -> bool:
         free = self.free(row)
-        slots, memory, gpus = chunk_of(role)
+        slots, memory, gpus = smallest_share(role)
         self.work += 1
         return bool(
             self._open[row]
             and free.slots >= slots
             and free.memory_mib >= memory
             and free.gpus.bit_count() >= gpus
-            and (not request.is_particular or self.usable(request).contains[row])
+            and (not request.has_host_preferences or self.usable(request).contains[row])
             and (not role.select or self.mask(role.select)[row])
         )
 
@@ -395,7 +395,7 @@ class FreeResources:
 
         For a parallel job the first block is large enough for its minimum, if there are that many hosts.
         """
-        rows, start, size = self._rows_with(chunk_of(role)[2]), 0, _FIRST_BLOCK
+        rows, start, size = self._rows_with(smallest_share(role)[2]), 0, _FIRST_BLOCK
         held: list[int] = []
         missing = role.tasks_min if role.tasks_min > 1 and not role.one_host else 0
         while start < len(rows):
@@ -425,7 +425,7 @@ class FreeResources:
     def _fitting(self, rows: NDArray[np.intp], request: Request, role: RoleRequest) -> NDArray[np.intp]:
         """Those of the rows that could take a task of the role when the slice began."""
         table = self.table
-        slots, memory, gpus = chunk_of(role)
+        slots, memory, gpus = smallest_share(role)
         self.work += 1 + len(rows) // 64
         fits = self._open[rows] & (table.slots_free[rows] >= slots)
         if memory:
@@ -441,10 +441,10 @@ class FreeResources:
     def _sorted(self, rows: NDArray[np.intp], request: Request, wants: ParsedRole) -> list[int]:
         """Rows sorted by preference of -m or the queue, then order[...], place in -m, and natural order of names."""
         table = self.table
-        if not wants.order and not request.is_particular:
+        if not wants.order and not request.has_host_preferences:
             return rows[np.argsort(table.place[rows])].tolist()  # type: ignore[no-any-return]
         keys: list[NDArray[Any]] = [table.place[rows]]
-        ranked = self.usable(request) if request.is_particular else None
+        ranked = self.usable(request) if request.has_host_preferences else None
         if ranked is not None:
             keys.append(ranked.places[rows])
         for key in reversed(wants.order):

@@ -23,7 +23,7 @@ from lavad.core.scheduling.capacity.constraint import (
     Refusal,
     no_ceilings,
 )
-from lavad.core.scheduling.capacity.free_resources import FreeResources, chunk_of
+from lavad.core.scheduling.capacity.free_resources import FreeResources, smallest_share
 from lavad.core.state.hosts.table import HostTable
 from lavad.core.state.limits import (
     DEVICES,
@@ -290,7 +290,7 @@ def _least_on_host(what: str, role: RoleRequest) -> float:
 
     The resource is slots, jobs, MiB of memory, devices, or a cluster-wide resource.
     """
-    slots, memory_mib, gpus = chunk_of(role)
+    slots, memory_mib, gpus = smallest_share(role)
     if what == SLOTS:
         return slots
     if what == JOBS:

@@ -94,7 +94,7 @@ def turns_of(cluster: Cluster, worklist: Worklist) -> list[_Turn] | None:
         if bucket is None or queue is None:
             due.discard(key)
             blocked.discard(key)
-        elif bucket.arrays or not key.is_plain:
+        elif bucket.arrays or not key.is_slots_only:
             return None
         else:
             turns.append((queue, *bucket.head(), key, 0))
@@ -112,7 +112,7 @@ def _may_be_short(cluster: Cluster, worklist: Worklist) -> bool:
         return False
     if cluster.table.shut and has_shut_holders(cluster.table):  # their slots do not go to the holder of the reservation
         return False
-    return all([one.key.is_plain for one in worklist.reservation_table.reservations])
+    return all([one.key.is_slots_only for one in worklist.reservation_table.reservations])
 
 
 class EasyPass:

@@ -72,7 +72,7 @@ class SingleTaskStarts:
             else:
                 break
             key = turn[4]
-            if key.chunk is None or key not in due or key in begun:
+            if key.task_size is None or key not in due or key in begun:
                 break
             known = passed.get(key)
             if known is None:
@@ -87,8 +87,8 @@ class SingleTaskStarts:
                 at, _, bucket = known
             else:
                 break
-            slots, memory_mib, gpus = key.chunk
-            if (slots > slots_open or key.chunk in refused_sizes) and self._may_refuse(key):
+            slots, memory_mib, gpus = key.task_size
+            if (slots > slots_open or key.task_size in refused_sizes) and self._may_refuse(key):
                 self._refuse(turn)
                 turn = None
                 continue
@@ -136,5 +136,5 @@ class SingleTaskStarts:
 
     def note_refused(self, key: BucketKey) -> None:
         """Record the task size of a bucket that fitted on no host: larger requests are skipped."""
-        if key.chunk is not None and self._gate.is_open and not self._room.is_narrowed(key.request):
-            self._worklist.refused_sizes.add(key.chunk)
+        if key.task_size is not None and self._gate.is_open and not self._room.is_narrowed(key.request):
+            self._worklist.refused_sizes.add(key.task_size)

@@ -12,7 +12,7 @@ from lavad.core.language.requirements import cu
 from lavad.core.language.requirements.cu import ComputeUnits
 from lavad.core.language.requirements.parsed import wants_of
 from lavad.core.model import Allocation, HostShare, Request, ResourceShare, RoleRequest
-from lavad.core.scheduling.capacity.free_resources import CandidateHosts, FreeResources, HostFree, chunk_of
+from lavad.core.scheduling.capacity.free_resources import CandidateHosts, FreeResources, HostFree, smallest_share
 from lavad.core.scheduling.placement import gpus as devices
 from lavad.core.scheduling.placement.compute_units import Capacity, HostSet, alike, within
 from lavad.core.scheduling.placement.host_part import HostPart
@@ -46,7 +46,7 @@ def smallest_need(request: Request) -> MinimumNeed:
 
 
 def _need_of(roles: tuple[RoleRequest, ...]) -> MinimumNeed:
-    chunks = [chunk_of(role) for role in roles]
+    chunks = [smallest_share(role) for role in roles]
     role = roles[0]
     is_gang = len(roles) == 1 and not role.one_host
     is_tiled = role.ptile > 0 and not role.ptile_by
@@ -79,12 +79,12 @@ def place(room: FreeResources, request: Request, waited_s: float = 0.0) -> Alloc
     Args:
         waited_s: seconds since submission, for alternatives that apply only after a delay.
     """
-    if request.is_plain:
+    if request.is_slots_only:
         return _place_plain(room, request)
     role = request.roles[0]
     if is_one_task(request):
         return _place_one(room, request, role)
-    if request.is_even:
+    if request.is_even_split:
         return _place_evenly(room, request, role)
     found = _Trial(room, request, request.roles, 0).place(request.same, request.cu)
     for number, one in enumerate(request.alternatives, 1):
@@ -124,14 +124,14 @@ def _place_plain(room: FreeResources, request: Request) -> Allocation | None:
 
 def is_one_task(request: Request) -> bool:
     """True if the request is one task that needs only slots, memory and whole devices, on any one usable host."""
-    return request.roles[0].tasks_max == 1 and len(request.roles) == 1 and request.is_simple
+    return request.roles[0].tasks_max == 1 and len(request.roles) == 1 and request.is_basic
 
 
 def host_of_one(room: FreeResources, request: Request) -> tuple[int, HostFree] | None:
     """First host with room for such a task, with its free resources; None if there is none. Nothing is taken."""
     role = request.roles[0]
     found = None
-    if not (role.select or request.is_particular or room.is_narrowed(request)):
+    if not (role.select or request.has_host_preferences or room.is_narrowed(request)):
         found = room.front(role.slots_per_task, role.gpus).first_with(role.memory_mib)
     if found is None:
         candidates = room.candidates(request, request.roles, 0, 0)
@@ -174,7 +174,7 @@ def _place_evenly(room: FreeResources, request: Request, role: RoleRequest) -> A
     tasks, memory = role.ptile, role.memory_mib
     slots, wanted = tasks * role.slots_per_task, role.tasks_max // tasks
     chosen: list[tuple[int, HostFree]] = []
-    if not (role.select or request.is_particular or room.is_narrowed(request)):
+    if not (role.select or request.has_host_preferences or room.is_narrowed(request)):
         chosen = _parts_of(room, room.with_slots(slots), slots, memory, wanted, _WIDE_FRONT * wanted)
     if len(chosen) < wanted:
         chosen = _parts_of(room, room.candidates(request, request.roles, 0, 0), slots, memory, wanted, len(room))
@@ -324,7 +324,7 @@ class _Trial:
     def _live_rows(self, filler: TaskDistributor, candidates: CandidateHosts) -> Iterator[int]:
         """Candidates from the cursor on; the cursor passes rows that cannot hold one task any more."""
         room = self.room
-        slots, memory, gpus = filler.chunk
+        slots, memory, gpus = filler.task_size
         rows, at = candidates.rows, candidates.start
         at_front = True
         while at < len(rows) or candidates.grow():

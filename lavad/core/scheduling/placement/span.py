@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from lavad.core.language.requirements.parsed import ParsedRole
 from lavad.core.model import RoleRequest
-from lavad.core.scheduling.capacity.free_resources import FreeResources, chunk_of
+from lavad.core.scheduling.capacity.free_resources import FreeResources, smallest_share
 from lavad.core.scheduling.placement.host_part import HostPart, room_for, take, undo
 
 
@@ -24,7 +24,7 @@ class TaskDistributor:
         self.exclusive = exclusive
         self.mine = mine
         self.chosen: list[HostPart] = []
-        self.chunk = chunk_of(role)
+        self.task_size = smallest_share(role)
         self._part_of: dict[int, int] = {}  # index of a host's group in ``_left_of``
         self._left_of: list[int] = []  # tasks each group may still take
 
@@ -197,7 +197,7 @@ def _level(rooms: list[int], wanted: int) -> int:
 
 def live_rows(filler: TaskDistributor, rows: list[int]) -> Iterator[int]:
     """Rows with slots, memory and GPUs for at least one task: a cheap filter before tasks are counted."""
-    slots, memory, gpus = filler.chunk
+    slots, memory, gpus = filler.task_size
     room = filler.room
     for row in rows:
         free = room.free(row)

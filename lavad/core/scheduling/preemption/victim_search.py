@@ -18,7 +18,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.model import Allocation, HostShare, Key, Request
 from lavad.core.model.allocation import shrunk
 from lavad.core.scheduling.capacity.constraint import Ceilings
-from lavad.core.scheduling.capacity.free_resources import FreeResources, chunk_of
+from lavad.core.scheduling.capacity.free_resources import FreeResources, smallest_share
 from lavad.core.scheduling.placement.place import place
 from lavad.core.scheduling.placement.within_limits import place_capped
 from lavad.core.scheduling.preemption.lent_resources import leaving, shares_of
@@ -274,7 +274,7 @@ class _FreedCapacity:
     def __init__(self, table: HostTable, all_freed: HostTable, request: Request) -> None:
         role = request.roles[0]
         self._chunk = (
-            chunk_of(role if role.one_host else replace(role, ptile=0)) if len(request.roles) == 1 else (1, 0, 0)
+            smallest_share(role if role.one_host else replace(role, ptile=0)) if len(request.roles) == 1 else (1, 0, 0)
         )
         self._needed = 1 if role.one_host else role.tasks_min
         self._most = 1 if role.one_host else max(role.ptile, 0) or role.tasks_min

@@ -56,8 +56,8 @@ class BlockedBuckets:
         if place is None:
             place = self._places[key] = self._spare.pop() if self._spare else self._new_place()
             self._keys[place] = key
-            self.others += not key.is_plain
-            if not (key.is_plain or key.chunk):  # these depend on no resource values
+            self.others += not key.is_slots_only
+            if not (key.is_slots_only or key.task_size):  # these depend on no resource values
                 for name in watched_by(key.request):
                     self._watching.setdefault(name, set()).add(key)
         if need.slots_in_all < self._least:
@@ -79,11 +79,11 @@ class BlockedBuckets:
         place = self._places.pop(key, None)
         if place is not None:
             self._keys[place] = None
-            self.others -= not key.is_plain
+            self.others -= not key.is_slots_only
             self._needs[place], self._ranks[place] = _NO_NEED, _NO_RANK
             self._columns.note(place)
             self._spare.append(place)
-            if not (key.is_plain or key.chunk):
+            if not (key.is_slots_only or key.task_size):
                 for name in watched_by(key.request):
                     self._unwatch(name, key)
 

@@ -15,7 +15,7 @@ from lavad.core.state.records import Attempt
 
 def kept_type(request: Request) -> str | None:
     """Type of the units that a job uses exclusively, empty for the default type; None if it uses none exclusively."""
-    return None if request.is_simple else _kept_type(request)
+    return None if request.is_basic else _kept_type(request)
 
 
 @lru_cache(maxsize=4096)
