@@ -8,10 +8,9 @@ from lavad.core import commands as c
 from lavad.core.apply.charge import observe
 from lavad.core.model import JobState, Key
 from lavad.core.model.policy import ALL, Fairshare, Policy, Queue, Share
-from lavad.core.model.usage import NO_ONE, HostUsage
+from lavad.core.model.usage import NO_ONE, HostUsage, depart, of_attempt
 from lavad.core.state.fairshare import Account
 from lavad.core.state.records import JobEnd
-from lavad.core.state.usage import depart, of_attempt
 from lavad.store.rows import values
 from lavad.store.rows.rows import RowMaker
 from tests.builders import ANN, Story, a_cluster, a_host, a_job, each

@@ -17,10 +17,9 @@ from lavad.core.model import FINAL, WAITING, Allocation, JobState
 from lavad.core.model.policy import Names, Threshold
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import PendingReason
-from lavad.core.model.usage import NO_ONE, HostUsage, JobUsage
+from lavad.core.model.usage import NO_ONE, HostUsage, JobUsage, of_attempt
 from lavad.core.queries.pending_reasons import PendingReasons, explain_ending
 from lavad.core.state.records import ArrayRecord, Attempt, Job
-from lavad.core.state.usage import of_attempt
 from protos import common_pb2, jobs_pb2, names
 
 PAGE_JOBS = 500

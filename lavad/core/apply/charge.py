@@ -9,11 +9,10 @@ from collections.abc import Iterable
 
 from lavad.core.cluster import Cluster
 from lavad.core.model import HOLDING, Key, Shared
-from lavad.core.model.usage import NO_ONE, HostUsage, taken
+from lavad.core.model.usage import NO_ONE, HostUsage, of_attempt, taken
 from lavad.core.state.fairshare import Account, Shares, Used, decayed_run_s
 from lavad.core.state.limits import Charge, Limits
 from lavad.core.state.records import Attempt, Job
-from lavad.core.state.usage import of_attempt
 
 
 def charge(cluster: Cluster, attempt: Attempt, shared: Shared) -> None:

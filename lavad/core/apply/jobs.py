@@ -31,9 +31,8 @@ from lavad.core.model import (
 )
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.tuples import new as _new
-from lavad.core.model.usage import NO_ONE, HostUsage, JobUsage, taken
+from lavad.core.model.usage import NO_ONE, HostUsage, JobUsage, depart, of_attempt, taken
 from lavad.core.state.records import ArrayRecord, Attempt, Job, JobEnd, exit_code
-from lavad.core.state.usage import depart, of_attempt
 
 S = JobState
 STOP, CONT = 19, 18

@@ -6,7 +6,7 @@ reported at the end is that of the last report; an attempt starts from 0, so a r
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +73,16 @@ def taken(usage: ByHost, said: Iterable[tuple[str, HostUsage]]) -> ByHost:
     return {**usage, **{host: newer(usage.get(host), one) for host, one in said}}
 
 
-def whole(usage: ByHost, departed: Departed = NO_ONE) -> JobUsage:
-    """Total usage of all hosts."""
-    parts = usage.values()
+class UsageRecord(Protocol):
+    """The fields of an attempt that are read here."""
+
+    usage: ByHost  # of its present hosts
+    departed: Departed
+
+
+def of_attempt(attempt: UsageRecord) -> JobUsage:
+    """Total usage of the attempt so far."""
+    parts, departed = attempt.usage.values(), attempt.departed
     run_s = max((one.seconds for one in parts), default=0.0)
     run_s = max(run_s, departed.seconds)  # all hosts with longer measurements may have left before the end was reported
     mean = sum(one.memory_mib_mean * _part(one.seconds, run_s) for one in parts)
@@ -91,3 +98,18 @@ def whole(usage: ByHost, departed: Departed = NO_ONE) -> JobUsage:
 def _part(seconds: float, run_s: float) -> float:
     """Part of a run for which a host was measured."""
     return seconds / run_s if seconds and run_s else 1.0
+
+
+def depart(attempt: UsageRecord, host: str) -> None:
+    """Move the usage of a host that leaves the attempt to that of departed hosts."""
+    rest = dict(attempt.usage)
+    gone, before, known = rest.pop(host), of_attempt(attempt), attempt.departed
+    attempt.usage = rest
+    attempt.departed = Departed(
+        known.cpu_s + gone.cpu_s,
+        known.user_s + gone.user_s,
+        known.system_s + gone.system_s,
+        max(known.memory_mib_max, before.memory_mib_max),
+        known.memory_mib_s + gone.memory_mib_mean * gone.seconds,
+        max(known.seconds, gone.seconds),
+    )

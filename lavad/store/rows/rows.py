@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from lavad.core import events as e
 from lavad.core.apply.charge import touched_accounts
 from lavad.core.model import JobState, Key
+from lavad.core.model.usage import of_attempt
 from lavad.core.state.paged import Paged
 from lavad.core.state.records import ArrayRecord, Attempt, Job, JobEnd
-from lavad.core.state.usage import of_attempt
 from lavad.store.rows import values as v
 from lavad.store.writer.batch import Batch, Row
 
