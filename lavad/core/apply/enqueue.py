@@ -1,13 +1,14 @@
 """Entry of pending jobs into their buckets."""
 
 from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.model import JobState
 from lavad.core.model.tuples import new as _new
 from lavad.core.state.pending import PendingEntry
 from lavad.core.state.records import ArrayRecord, Job
 
 
-def entry(cluster: Cluster, record: Job | ArrayRecord) -> PendingEntry:
+def entry(cluster: ClusterView, record: Job | ArrayRecord) -> PendingEntry:
     """Entry of a pending job or array in its bucket.
 
     All priorities grow alike while jobs are pending, so the value extrapolated to time 0 ranks them for good.

@@ -11,7 +11,7 @@ from math import ceil
 from typing import NamedTuple
 
 from lavad.core.apply.enqueue import entry
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.scheduling.backfill.host_reservations import (
     PROMISES_MAX,
     has_shut_holders,
@@ -47,7 +47,7 @@ class DelayedBy(NamedTuple):
 
 
 def held_back(
-    cluster: Cluster, reservation_table: ReservationTable | None, record: Job | ArrayRecord, index: int, now: float
+    cluster: ClusterView, reservation_table: ReservationTable | None, record: Job | ArrayRecord, index: int, now: float
 ) -> DelayedBy | None:
     """Find the reservation that delays a job for which resources are free; None if none is known."""
     key = cluster.pending.key_of(record.shared)
@@ -70,7 +70,7 @@ class _Query:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterView,
         reservation_table: ReservationTable,
         before: Sequence[Reservation],
         record: Job | ArrayRecord,

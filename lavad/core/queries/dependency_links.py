@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.language.dependency import clauses_of
 
 LINKS_MAX = 10_000  # of one answer
@@ -23,7 +23,7 @@ class Link:
     level: int
 
 
-def links(cluster: Cluster, job: int, children: bool, depth: int) -> list[Link]:
+def links(cluster: ClusterView, job: int, children: bool, depth: int) -> list[Link]:
     """Relatives of a job, nearest first, up to ``depth`` steps away; each job is followed once."""
     found: list[Link] = []
     seen, due = {job}, deque([(job, 1)])
@@ -37,11 +37,11 @@ def links(cluster: Cluster, job: int, children: bool, depth: int) -> list[Link]:
     return found[:LINKS_MAX]
 
 
-def _parents(cluster: Cluster, job: int) -> Iterator[tuple[int, int]]:
+def _parents(cluster: ClusterView, job: int) -> Iterator[tuple[int, int]]:
     condition = cluster.dependants.conditions.get(job)
     if condition is not None:
         yield from dict.fromkeys((clause.ref.job, clause.ref.index) for clause in clauses_of(condition))
 
 
-def _children(cluster: Cluster, job: int) -> Iterator[tuple[int, int]]:
+def _children(cluster: ClusterView, job: int) -> Iterator[tuple[int, int]]:
     return ((child, 0) for child in cluster.dependants.of(job))

@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Shared
 from lavad.core.state.fairshare import Account, Tree
 
@@ -25,7 +25,7 @@ class ShareRow:
     gpu_run_time_s: float
 
 
-def share_tree(cluster: Cluster, queue: str, now: float) -> tuple[ShareRow, ...]:
+def share_tree(cluster: ClusterView, queue: str, now: float) -> tuple[ShareRow, ...]:
     """Accounts of a fairshare queue, groups before their members; empty for other queues.
 
     At each level the account with the highest priority goes first. Accounts of ``default`` and ``group@`` appear with
@@ -38,7 +38,7 @@ def share_tree(cluster: Cluster, queue: str, now: float) -> tuple[ShareRow, ...]
     return tuple(_row(tree, account, kept[account.path], now) for account in tree.accounts())
 
 
-def _kept(cluster: Cluster, tree: Tree) -> Counter[str]:
+def _kept(cluster: ClusterView, tree: Tree) -> Counter[str]:
     """Slots kept for pending jobs, by the path of each account they belong to."""
     found: Counter[str] = Counter()
     for shared, slots in cluster.kept_slots():
@@ -65,7 +65,7 @@ def _row(tree: Tree, account: Account, kept: int, now: float) -> ShareRow:
     )
 
 
-def turn(cluster: Cluster, shared: Shared, now: float) -> str:
+def turn(cluster: ClusterView, shared: Shared, now: float) -> str:
     """Position of the account among its siblings, at the highest level where one of them goes before it; else empty."""
     tree = cluster.shares.trees.get(shared.queue)
     account = cluster.shares.account_of(shared.queue, shared.user, shared.user_group)

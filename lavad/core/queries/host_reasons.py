@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.language.requirements import host_list
 from lavad.core.language.requirements.parsed import ParsedRole, amount_for, wants_of
 from lavad.core.language.requirements.rusage import Reserve
@@ -43,7 +43,7 @@ class _Found:
 
 
 def host_reasons(
-    cluster: Cluster,
+    cluster: ClusterView,
     demand: Demand,
     waited_s: float = 0.0,
     allowance: Allowance = NO_CONSTRAINTS,
@@ -96,7 +96,7 @@ def _of_constraints(
     return cause
 
 
-def _models(cluster: Cluster, request: Request) -> str:
+def _models(cluster: ClusterView, request: Request) -> str:
     """Models of GPUs in the cluster, for advice; empty unless the requested model is missing."""
     asked = [wanted for role in request.roles if (wanted := wants_of(role).gpus) is not None and wanted.model]
     facts = [host.facts for host in cluster.hosts.values()]
@@ -198,7 +198,12 @@ def _size(mib: float) -> str:
 
 
 def cause_on(
-    cluster: Cluster, room: FreeResources, request: Request, role: RoleRequest, name: str, bounds: tuple[Threshold, ...]
+    cluster: ClusterView,
+    room: FreeResources,
+    request: Request,
+    role: RoleRequest,
+    name: str,
+    bounds: tuple[Threshold, ...],
 ) -> HostReason | None:
     """First reason that excludes this host for this role, or None; the order of checks is the priority."""
     host, table = cluster.hosts[name], room.table

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.model.policy import Names
 from lavad.core.state.limits import Counter, LimitKind
 
@@ -28,7 +28,7 @@ class LimitUsage:
     hosts: Names | None
 
 
-def limit_usage(cluster: Cluster) -> tuple[LimitUsage, ...]:
+def limit_usage(cluster: ClusterView) -> tuple[LimitUsage, ...]:
     """Every limit with usage, in the order of the configuration."""
     rules = {rule: place for place, rule in enumerate(cluster.limits.rules)}
     found: list[LimitUsage] = []
@@ -40,7 +40,7 @@ def limit_usage(cluster: Cluster) -> tuple[LimitUsage, ...]:
     return tuple(found)
 
 
-def _on_hosts(cluster: Cluster, counter: Counter) -> list[LimitUsage]:
+def _on_hosts(cluster: ClusterView, counter: Counter) -> list[LimitUsage]:
     table = cluster.table
     used, most = counter.on_rows(len(table)), cluster.limits.ceilings_on(counter.rule)
     rows = np.flatnonzero(used).tolist()

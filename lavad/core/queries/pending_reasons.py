@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.decide.jobs.dependencies import is_never
 from lavad.core.model import JobState, Shared
 from lavad.core.model import reasons as r
@@ -22,7 +22,7 @@ Windows = tuple[Window, ...]
 
 
 def explain(
-    cluster: Cluster,
+    cluster: ClusterView,
     record: Job | ArrayRecord,
     index: int,
     now: float,
@@ -60,7 +60,7 @@ def explain(
 
 
 def _about_hosts(
-    cluster: Cluster, shared: Shared, allowance: Allowance, claim: Claim | None, now: float
+    cluster: ClusterView, shared: Shared, allowance: Allowance, claim: Claim | None, now: float
 ) -> list[PendingReason]:
     demand = demand_of(shared, cluster.pending.request_of(shared))
     demand = demand._replace(given=claim.allocation if claim is not None else ())
@@ -76,7 +76,7 @@ class PendingReasons:
     Valid as long as the cluster does not change.
     """
 
-    def __init__(self, cluster: Cluster, now: float, reservation_table: ReservationTable | None) -> None:
+    def __init__(self, cluster: ClusterView, now: float, reservation_table: ReservationTable | None) -> None:
         self._cluster = cluster
         self._now = now
         self._reservation_table = reservation_table
@@ -106,7 +106,7 @@ class PendingReasons:
         return record.id, state, record.postponed.get(index, "")
 
 
-def _held_reason(cluster: Cluster, held: DelayedBy) -> PendingReason:
+def _held_reason(cluster: ClusterView, held: DelayedBy) -> PendingReason:
     """Reason for a job that fits now but would delay a reservation."""
     code, text = r.HELD_BACK
     name = f"{held.job}[{held.element}]" if held.element else str(held.job)
@@ -126,7 +126,7 @@ def explain_ending(attempt: Attempt) -> list[PendingReason]:
     return [PendingReason(code, waits, tuple(sorted(attempt.unreleased)))]
 
 
-def _terms_reasons(cluster: Cluster, record: Job | ArrayRecord, index: int) -> list[PendingReason]:
+def _terms_reasons(cluster: ClusterView, record: Job | ArrayRecord, index: int) -> list[PendingReason]:
     """Start conditions still unmet; until then no host matters."""
     terms = record.terms
     if terms is None:
@@ -138,7 +138,7 @@ def _terms_reasons(cluster: Cluster, record: Job | ArrayRecord, index: int) -> l
     return found
 
 
-def _own_reasons(cluster: Cluster, record: Job | ArrayRecord, index: int, now: float) -> list[PendingReason]:
+def _own_reasons(cluster: ClusterView, record: Job | ArrayRecord, index: int, now: float) -> list[PendingReason]:
     found = []
     shared = record.shared
     queue = cluster.policy.queue(shared.queue)
@@ -162,13 +162,13 @@ def _own_reasons(cluster: Cluster, record: Job | ArrayRecord, index: int, now: f
     return found
 
 
-def _opening(cluster: Cluster, one: Windows, other: Windows, now: float) -> str:
+def _opening(cluster: ClusterView, one: Windows, other: Windows, now: float) -> str:
     """Text with the next time at which both windows are open."""
     at = opens_at([one, other], cluster.policy.zone, now)
     return f"they open next on {moment_text(at, cluster.policy.zone)}" if at < NEVER else "they never open"
 
 
-def _with_opening(cluster: Cluster, reason: PendingReason, now: float) -> PendingReason:
+def _with_opening(cluster: ClusterView, reason: PendingReason, now: float) -> PendingReason:
     """Reason about hosts; if their windows are closed, with the time at which the first opens."""
     if reason.code != r.HOST_WINDOW[0]:
         return reason
@@ -179,7 +179,7 @@ def _with_opening(cluster: Cluster, reason: PendingReason, now: float) -> Pendin
     return replace(reason, advice=told)
 
 
-def _has_no_share(cluster: Cluster, record: Job | ArrayRecord) -> bool:
+def _has_no_share(cluster: ClusterView, record: Job | ArrayRecord) -> bool:
     """True if the user's share was removed after the submission."""
     shared = record.shared
     return cluster.shares.account_of(shared.queue, shared.user, shared.user_group) is None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.model.policy import Names, Pool
 from lavad.core.state.pools import GPUS, MEMORY, SLOTS
 
@@ -36,7 +36,7 @@ class PoolUsage:
         return self.own > self.total
 
 
-def pool_usage(cluster: Cluster) -> Iterator[PoolUsage]:
+def pool_usage(cluster: ClusterView) -> Iterator[PoolUsage]:
     """Each pool with the resources it names (slots by default), in the order of the file."""
     found: dict[Names, tuple[Amounts, Amounts]] = {}  # pools are often on the same hosts
     for number, pool in enumerate(cluster.pools.pools):
@@ -50,7 +50,7 @@ def pool_usage(cluster: Cluster) -> Iterator[PoolUsage]:
                 yield PoolUsage(pool, name, total[name], free[name], own, used)
 
 
-def _on_hosts(cluster: Cluster, names: Names) -> tuple[Amounts, Amounts]:
+def _on_hosts(cluster: ClusterView, names: Names) -> tuple[Amounts, Amounts]:
     """Total and free amounts of the hosts that accept jobs now."""
     table = cluster.table
     total, free = {SLOTS: 0.0, MEMORY: 0.0, GPUS: 0.0}, {SLOTS: 0.0, MEMORY: 0.0, GPUS: 0.0}

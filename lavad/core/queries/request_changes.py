@@ -14,7 +14,7 @@ from enum import Enum
 
 import numpy as np
 
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.language.requirements import span
 from lavad.core.language.requirements.span import Span
 from lavad.core.model import Request, RoleRequest
@@ -64,7 +64,7 @@ class RequestChanges:
 Steps = Callable[[HostTable, Request], Sequence[Request]]
 
 
-def counsel(cluster: Cluster, request: Request) -> Generator[None, None, RequestChanges]:
+def counsel(cluster: ClusterView, request: Request) -> Generator[None, None, RequestChanges]:
     """Find changes that let the request start now; if there are none and it can never start, on idle hosts."""
     if place(FreeResources(cluster.table), request) is not None:
         return RequestChanges()
@@ -79,7 +79,7 @@ def counsel(cluster: Cluster, request: Request) -> Generator[None, None, Request
     return RequestChanges(tuple(ever), is_hopeless=True, is_for_later=True)
 
 
-def idle_hosts(cluster: Cluster) -> HostTable:
+def idle_hosts(cluster: ClusterView) -> HostTable:
     """Host table as if all hosts were up, open and idle."""
     table = cluster.table.emptied()
     for row, facts in enumerate(table.facts):

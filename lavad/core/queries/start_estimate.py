@@ -17,7 +17,7 @@ from enum import Enum
 from itertools import islice
 
 from lavad.core.apply.enqueue import entry
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation, JobState
 from lavad.core.scheduling.backfill.simulated_future import PendingRequest, SimulatedFuture, asked_for, ends_of_all
 from lavad.core.scheduling.queueing.cursor import JobCursor
@@ -56,7 +56,7 @@ class StartEstimate:
 
 
 def forecast(
-    cluster: Cluster, ranking: Ranking, record: Job | ArrayRecord, index: int = 0, is_held: bool = False
+    cluster: ClusterView, ranking: Ranking, record: Job | ArrayRecord, index: int = 0, is_held: bool = False
 ) -> Generator[None, None, StartEstimate]:
     """Simulate until the job starts; ``ranking`` gives the present time and the scheduling order.
 
@@ -91,7 +91,7 @@ def forecast(
     return StartEstimate(game.future.at, sureness, ahead, allocation if is_promised else ())
 
 
-def _forecast_of_window(cluster: Cluster, key: BucketKey, record: Job | ArrayRecord, now: float) -> StartEstimate:
+def _forecast_of_window(cluster: ClusterView, key: BucketKey, record: Job | ArrayRecord, now: float) -> StartEstimate:
     """Estimate for a job in an advance reservation: the next start of that."""
     stretches = cluster.reserved.timeline(cluster, now).stretches
     begin = min((begin for begin, _, name in stretches if name == key.reservation and begin > now), default=None)
@@ -109,7 +109,7 @@ def _forecast_of_window(cluster: Cluster, key: BucketKey, record: Job | ArrayRec
     return StartEstimate(begin, Confidence.WINDOW, ahead)
 
 
-def _all_ends(cluster: Cluster, now: float) -> Generator[None, None, list[tuple[float, Attempt]]]:
+def _all_ends(cluster: ClusterView, now: float) -> Generator[None, None, list[tuple[float, Attempt]]]:
     """Expected ends of all attempts, in order of time."""
     found = []
     for number, end in enumerate(ends_of_all(cluster, now)):
@@ -131,7 +131,7 @@ def _place_of(ranking: Ranking, bucket: Bucket, record: Job | ArrayRecord) -> Ra
     return ranking.of(bucket.key, entry(ranking.cluster, record))
 
 
-def _count_ahead(cluster: Cluster, ranking: Ranking, mine: Rank) -> Generator[None, None, int]:
+def _count_ahead(cluster: ClusterView, ranking: Ranking, mine: Rank) -> Generator[None, None, int]:
     """Number of entries of all buckets that rank before this one: a binary search in each."""
     count = 0
     for number, bucket in enumerate(list(cluster.pending.buckets.values())):
@@ -154,7 +154,7 @@ def _ahead_in(ranking: Ranking, bucket: Bucket, mine: Rank) -> int:
     return low
 
 
-def _first_ahead(cluster: Cluster, ranking: Ranking, mine: Rank) -> Generator[None, None, list[PendingRequest]]:
+def _first_ahead(cluster: ClusterView, ranking: Ranking, mine: Rank) -> Generator[None, None, list[PendingRequest]]:
     """First jobs and elements that rank before this one, in order.
 
     Buckets may change between pieces, so only their ranks are kept over a pause. Each bucket yields at least one job,
@@ -176,7 +176,7 @@ def _first_ahead(cluster: Cluster, ranking: Ranking, mine: Rank) -> Generator[No
     return list(islice(_merge(cluster, cursors, mine), AHEAD_MAX))
 
 
-def _merge(cluster: Cluster, heads: list[tuple[Rank, int, JobCursor]], mine: Rank) -> Iterator[PendingRequest]:
+def _merge(cluster: ClusterView, heads: list[tuple[Rank, int, JobCursor]], mine: Rank) -> Iterator[PendingRequest]:
     heapq.heapify(heads)
     while heads:
         _, number, cursor = heads[0]

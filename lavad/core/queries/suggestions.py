@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.decide.jobs.request import known_request
 from lavad.core.model import Request, RoleAsked, Shared
 from lavad.core.model import reasons as r
@@ -53,7 +53,7 @@ class Suggestions:
 
 
 def remedies(
-    cluster: Cluster,
+    cluster: ClusterView,
     record: Job | ArrayRecord,
     index: int,
     now: float,
@@ -87,7 +87,7 @@ def remedies(
     return Suggestions(tuple(commands), said.is_hopeless, said.is_for_later and not reopened, tuple(costs))
 
 
-def as_typed(cluster: Cluster, shared: Shared, advice: Advice) -> Request | None:
+def as_typed(cluster: ClusterView, shared: Shared, advice: Advice) -> Request | None:
     """Request of the job after the command, its queue's requirement included; None if the queue refuses that -R."""
     if not is_of_requirement(advice.change):
         return advice.request
@@ -105,7 +105,7 @@ def as_typed(cluster: Cluster, shared: Shared, advice: Advice) -> Request | None
     return cluster.pending.request_of(replace(shared, request=made))
 
 
-def _may_start(cluster: Cluster, shared: Shared, request: Request, now: float) -> bool:
+def _may_start(cluster: ClusterView, shared: Shared, request: Request, now: float) -> bool:
     """True if such a request would start now, within its allowance."""
     allowance, demand = allowance_of(cluster, now), demand_of(shared, request)
     if allowance.why(demand) is not None:
@@ -113,7 +113,7 @@ def _may_start(cluster: Cluster, shared: Shared, request: Request, now: float) -
     return LimitedPlacer(FreeResources(cluster.table), allowance).place(demand) is not None
 
 
-def _beside_room(cluster: Cluster, record: Job | ArrayRecord, found: Iterable[PendingReason]) -> list[str]:
+def _beside_room(cluster: ClusterView, record: Job | ArrayRecord, found: Iterable[PendingReason]) -> list[str]:
     """Commands for a job that fits, if exactly one thing holds it back."""
     own = [one for one in found if one.code in _OWN]
     if any(one.code == r.HELD_BACK[0] for one in found):
@@ -123,7 +123,7 @@ def _beside_room(cluster: Cluster, record: Job | ArrayRecord, found: Iterable[Pe
     return _OWN[own[0].code](cluster, record)
 
 
-def _to_another_queue(cluster: Cluster, record: Job | ArrayRecord) -> list[str]:
+def _to_another_queue(cluster: ClusterView, record: Job | ArrayRecord) -> list[str]:
     """Command to switch to the queue of highest priority that would accept and start the job."""
     for queue in sorted(cluster.policy.queues, key=lambda queue: -queue.priority):
         moved = replace(record.shared, queue=queue.name)
@@ -140,12 +140,12 @@ def _takes(queue: Queue, shared: Shared) -> bool:
     return queue.open and queue.active and shared.user in queue.users and is_short_enough and may_be_exclusive
 
 
-def _more_elements(cluster: Cluster, record: Job | ArrayRecord) -> list[str]:
+def _more_elements(cluster: ClusterView, record: Job | ArrayRecord) -> list[str]:
     assert isinstance(record, ArrayRecord)
     return [f'bmod -J "%{record.limit + 1}" {record.id}']
 
 
-def _reopening(cluster: Cluster, request: Request, found: Iterable[PendingReason]) -> list[str]:
+def _reopening(cluster: ClusterView, request: Request, found: Iterable[PendingReason]) -> list[str]:
     """Command for an administrator to open the fewest closed hosts, in their order."""
     closed = [name for one in found if one.code == r.CLOSED[0] for name in one.hosts]
     table: HostTable = cluster.table.copy()
@@ -157,7 +157,7 @@ def _reopening(cluster: Cluster, request: Request, found: Iterable[PendingReason
     return []
 
 
-_Remedy = Callable[[Cluster, Job | ArrayRecord], list[str]]
+_Remedy = Callable[[ClusterView, Job | ArrayRecord], list[str]]
 
 _OWN: dict[int, _Remedy] = {
     r.HELD_BY_USER[0]: lambda cluster, record: ["bresume {}"],

@@ -8,7 +8,7 @@ test).
 
 from dataclasses import replace
 
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.model.allocation import slots_of
 from lavad.core.plan import Plan, Preempt, ReserveSlots, Start, Starts
 from lavad.core.scheduling.backfill.gate import BackfillGate
@@ -41,7 +41,7 @@ class _Slice:
     """
 
     def __init__(
-        self, cluster: Cluster, worklist: Worklist, unblocked: dict[int, UnblockedBuckets], steps: int, now: float
+        self, cluster: ClusterView, worklist: Worklist, unblocked: dict[int, UnblockedBuckets], steps: int, now: float
     ) -> None:
         self.cluster = cluster
         self.worklist = worklist
@@ -348,7 +348,7 @@ class _Slice:
         return False
 
 
-def plan_slice(cluster: Cluster, changes: Changes, worklist: Worklist, steps: int, now: float) -> Plan:
+def plan_slice(cluster: ClusterView, changes: Changes, worklist: Worklist, steps: int, now: float) -> Plan:
     """Plan the next slice, at a cost of about ``steps`` hosts examined, from the changes since the last one."""
     worklist.gather(cluster, changes, now)
     turns = easy.turns_of(cluster, worklist)

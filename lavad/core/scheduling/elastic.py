@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from lavad.core.apply.resize import may_change
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.language.requirements.parsed import wants_of
 from lavad.core.model import Allocation, HostShare, JobState, Key, Request, RoleRequest
 from lavad.core.model.allocation import is_divisible, tasks_of
@@ -36,7 +36,7 @@ class ElasticGrowth:
         self.is_due = True
         self.retry_at = _NEVER  # end of the shortest delay after a failed growth
 
-    def has_work(self, cluster: Cluster, now: float) -> bool:
+    def has_work(self, cluster: ClusterView, now: float) -> bool:
         """True if growth is still to be examined, or to be tried again by now."""
         return bool(cluster.resizable) and (self.is_due or self.retry_at <= now)
 
@@ -45,7 +45,7 @@ class ElasticGrowth:
         if changes.may_free or self.retry_at <= now:
             self.is_due = True
 
-    def behind(self, cluster: Cluster, reservation_table: ReservationTable, now: float) -> Resize | None:
+    def behind(self, cluster: ClusterView, reservation_table: ReservationTable, now: float) -> Resize | None:
         """Plan of the growths that fit; None if no job can grow."""
         if not self.is_due:
             return None
@@ -62,7 +62,7 @@ class ElasticGrowth:
                 grows.append(Grow(attempt.key, additions, _REASON))
         return Resize(grows=tuple(grows)) if grows else None
 
-    def _behind_others(self, cluster: Cluster, allowance: Allowance, now: float) -> Resize | None:
+    def _behind_others(self, cluster: ClusterView, allowance: Allowance, now: float) -> Resize | None:
         """Plan the growth of one job under constraints, halved until it is allowed."""
         for attempt, more in self._candidates(cluster, now):
             demand = _demand_of(cluster, attempt, now)
@@ -73,7 +73,7 @@ class ElasticGrowth:
                 more = more // 2 if additions else 0
         return None
 
-    def _candidates(self, cluster: Cluster, now: float) -> Iterator[tuple[Attempt, int]]:
+    def _candidates(self, cluster: ClusterView, now: float) -> Iterator[tuple[Attempt, int]]:
         """Attempts that may grow now, with the number of tasks; by queue priority, then oldest job."""
         for key in sorted(cluster.resizable, key=lambda key: _order(cluster, key)):
             attempt, more = cluster.resizable[key], wanted(cluster, key)
@@ -85,25 +85,25 @@ class ElasticGrowth:
                 yield attempt, more
 
 
-def _demand_of(cluster: Cluster, attempt: Attempt, now: float) -> Demand:
+def _demand_of(cluster: ClusterView, attempt: Attempt, now: float) -> Demand:
     """Demand of a running job until its run limit."""
     shared = cluster.jobs[attempt.key.job].shared
     left_s = max(1, round(attempt.started_at + shared.run_limit_s - now)) if shared.run_limit_s else 0
     return demand_of(shared)._replace(run_limit_s=left_s, attempt=attempt.key)
 
 
-def _room_for(cluster: Cluster, allowance: Allowance, demand: Demand) -> FreeResources:
+def _room_for(cluster: ClusterView, allowance: Allowance, demand: Demand) -> FreeResources:
     """Free resources as far as the job may have them."""
     room, ceilings = FreeResources(cluster.table), allowance.limit(demand).on_hosts
     return room if ceilings is None else CappedResources(room, ceilings)
 
 
-def _order(cluster: Cluster, key: Key) -> tuple[int, int]:
+def _order(cluster: ClusterView, key: Key) -> tuple[int, int]:
     queue = cluster.policy.queue(cluster.jobs[key.job].shared.queue)
     return -(queue.priority if queue else 0), key.job
 
 
-def wanted(cluster: Cluster, key: Key) -> int:
+def wanted(cluster: ClusterView, key: Key) -> int:
     """Number of tasks by which an attempt would grow; 0 while it is being resized or does not run."""
     attempt, job = cluster.resizable[key], cluster.holder(key)
     if job is None or job.state is not JobState.RUN or not may_change(attempt):
@@ -112,7 +112,7 @@ def wanted(cluster: Cluster, key: Key) -> int:
     return max(0, min(role.tasks_max, attempt.resizing.wish or role.tasks_max) - tasks_of(attempt.allocation))
 
 
-def _additions(cluster: Cluster, room: FreeResources, attempt: Attempt, more: int) -> Allocation:
+def _additions(cluster: ClusterView, room: FreeResources, attempt: Attempt, more: int) -> Allocation:
     """Up to ``more`` tasks, first on the attempt's own hosts, then on others; taken from ``room``."""
     request = cluster.pending.request_of(cluster.jobs[attempt.key.job].shared)
     role = request.roles[0]

@@ -8,7 +8,7 @@ import heapq
 from collections.abc import Container, Set
 from typing import TYPE_CHECKING
 
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.model.windows import next_change
 from lavad.core.scheduling.backfill.reservations import ReservationTable
 from lavad.core.scheduling.capacity.allowance import NO_CONSTRAINTS, allowance_of
@@ -75,7 +75,7 @@ class Worklist:
         self.ranking: Ranking
         self.policy: Policy | None = None  # under which this state was computed
 
-    def gather(self, cluster: Cluster, changes: Changes, now: float) -> None:
+    def gather(self, cluster: ClusterView, changes: Changes, now: float) -> None:
         """Take over the changes of the cluster since the last call; a new policy marks everything due."""
         changed_buckets = changes.changed_buckets
         if self._is_outdated(cluster):
@@ -103,11 +103,11 @@ class Worklist:
             self._add(cluster, heapq.heappop(self.delays)[1])
         self._gather_promised(cluster, changes, now)
 
-    def _is_outdated(self, cluster: Cluster) -> bool:
+    def _is_outdated(self, cluster: ClusterView) -> bool:
         """True if another policy or advance reservation invalidates all results."""
         return cluster.policy is not self.policy or cluster.reserved.version != self._reserved_version
 
-    def _gather_limited(self, cluster: Cluster, relaxed_limits: Set[Counter], now: float) -> None:
+    def _gather_limited(self, cluster: ClusterView, relaxed_limits: Set[Counter], now: float) -> None:
         """Release the first waiters of limits whose usage has fallen; mark all due if a time window has changed."""
         limits = cluster.limits
         if limits.windows and now >= self._windows_change_at:
@@ -121,7 +121,7 @@ class Worklist:
             for share_queue in self.limited.fall(counter):
                 self.call_limited(cluster, counter, share_queue)
 
-    def call_limited(self, cluster: Cluster, counter: Counter, share_queue: ShareQueue) -> None:
+    def call_limited(self, cluster: ClusterView, counter: Counter, share_queue: ShareQueue) -> None:
         """Release the next waiter for this limit in this share queue, if enough may be left for it."""
         headroom = self.allowance.part(Headroom)
         left = headroom.left(counter) if headroom is not None else float("inf")
@@ -131,7 +131,7 @@ class Worklist:
                 self.limited.call(key, counter)
                 return
 
-    def _gather_promised(self, cluster: Cluster, changes: Changes, now: float) -> None:
+    def _gather_promised(self, cluster: ClusterView, changes: Changes, now: float) -> None:
         """Requeue deferred buckets if resources were freed or reservations may have changed."""
         reservation_table, has_room = self.reservation_table, bool(changes.freed_hosts)
         is_other = reservation_table.host_reservations.look_again(cluster, changes, reservation_table.ends, now)
@@ -154,12 +154,12 @@ class Worklist:
         if self._reordered and (has_room or is_less or is_new) and cluster.table.slots_open:
             self._gather_reordered(cluster)
 
-    def call_held(self, cluster: Cluster, by_slots: bool = False) -> None:
+    def call_held(self, cluster: ClusterView, by_slots: bool = False) -> None:
         """Requeue deferred buckets; with ``by_slots`` only those not blocked on hosts."""
         for key in [key for key in self.reservation_table.held if not (by_slots and key in self.blocked)]:
             self._add(cluster, key)
 
-    def call_held_behind(self, cluster: Cluster, rank: Rank, asked: Container[BucketKey]) -> bool:
+    def call_held_behind(self, cluster: ClusterView, rank: Rank, asked: Container[BucketKey]) -> bool:
         """Requeue deferred buckets behind this rank that were not ``asked`` in this slice; True if there are any."""
         buckets, found = cluster.pending.buckets, []
         for key in self.reservation_table.held:
@@ -171,12 +171,12 @@ class Worklist:
             self._add(cluster, key)
         return bool(found)
 
-    def note_due(self, cluster: Cluster) -> None:
+    def note_due(self, cluster: ClusterView) -> None:
         """Enter all due buckets in their share queues, for a slice on the plain path."""
         while self._unnoted:
             self._enter(cluster, self._unnoted.pop())
 
-    def _drop_limited(self, cluster: Cluster) -> bool:
+    def _drop_limited(self, cluster: ClusterView) -> bool:
         """Drop reservations of jobs that a constraint forbids by now; True if there were any."""
         kept = []
         for one in self.reservation_table.reservations:
@@ -194,7 +194,7 @@ class Worklist:
         """Use of capacity pools in this slice; None where there are no pools."""
         return self.allowance.part(PoolUsers)
 
-    def wait_for(self, cluster: Cluster, key: BucketKey, obstacle: Obstacle) -> None:
+    def wait_for(self, cluster: ClusterView, key: BucketKey, obstacle: Obstacle) -> None:
         """Let a blocked or deferred bucket wait for the end of an obstacle instead."""
         self.blocked.discard(key)
         self.reservation_table.held.discard(key)
@@ -203,7 +203,7 @@ class Worklist:
         if rank is not None:
             self.set_aside(key, obstacle.refusal, rank, obstacle.counter)
 
-    def _gather_reordered(self, cluster: Cluster) -> None:
+    def _gather_reordered(self, cluster: ClusterView) -> None:
         """Mark all buckets due in queues with reservations whose ranks change with time."""
         names = self._reordered
         self.reservation_table.write(
@@ -265,7 +265,7 @@ class Worklist:
             need = self._needs[key.task_size or key.request] = smallest_need(key.request)
         return need
 
-    def call_next(self, cluster: Cluster, queue: str) -> None:
+    def call_next(self, cluster: ClusterView, queue: str) -> None:
         """Requeue the next bucket of a queue in strict order, as its head has started or left."""
         waiting = self.barred.get(queue)
         while waiting:
@@ -274,7 +274,7 @@ class Worklist:
                 self._add(cluster, key)
                 return
 
-    def _add_fresh(self, cluster: Cluster, key: BucketKey) -> None:
+    def _add_fresh(self, cluster: ClusterView, key: BucketKey) -> None:
         """Add a new or changed bucket; block it at once if it requests more slots than are free."""
         if key.request.slots_min > cluster.table.slots_open and key in cluster.pending.buckets and key not in self.due:
             rank = self.ranking.of(key, cluster.pending.buckets[key].head())
@@ -290,7 +290,7 @@ class Worklist:
                 return
         self._add(cluster, key)
 
-    def _add(self, cluster: Cluster, key: BucketKey) -> None:
+    def _add(self, cluster: ClusterView, key: BucketKey) -> None:
         """Make the bucket due, unless its queue starts no jobs."""
         self.blocked.discard(key)
         self.reservation_table.held.discard(key)
@@ -303,7 +303,7 @@ class Worklist:
         self.limited.discard(key)
         self._enter(cluster, key)
 
-    def _enter(self, cluster: Cluster, key: BucketKey) -> None:
+    def _enter(self, cluster: ClusterView, key: BucketKey) -> None:
         """Make the bucket due and enter it in its share queue."""
         bucket = cluster.pending.buckets.get(key)
         rank = self.ranking.of(key, bucket.head()) if bucket is not None else None
@@ -330,7 +330,7 @@ class Worklist:
             )
         return selector
 
-    def look_at_everything(self, cluster: Cluster, now: float = 0.0) -> None:
+    def look_at_everything(self, cluster: ClusterView, now: float = 0.0) -> None:
         """Mark every bucket due, and discard all results. ``now`` hardly matters: ranks are checked later."""
         self.policy = cluster.policy
         self._reserved_version = cluster.reserved.version
@@ -343,14 +343,14 @@ class Worklist:
         self.easy_ranks = None
         self.ranking = Ranking(cluster, now)
         self._reordered = {queue.name for queue in cluster.policy.queues if self.ranking.is_reordered(queue)}
-        self._unlisted, self._unnoted = list(reversed(cluster.pending.buckets)), set()
+        self._unlisted, self._unnoted = list(cluster.pending.buckets)[::-1], set()
 
     @property
     def awaited_values(self) -> frozenset[str]:
         """Names of the resource values for which blocked buckets wait."""
         return self.blocked.awaited_values
 
-    def list_some(self, cluster: Cluster, steps: int) -> bool:
+    def list_some(self, cluster: ClusterView, steps: int) -> bool:
         """Enter due buckets in their share queues; True if some are left for the next slice.
 
         No job may start before all are entered, because the order is not known before.
@@ -364,7 +364,7 @@ class Worklist:
                 return False
         return bool(self._unlisted or self._unnoted)
 
-    def due_at_once(self, cluster: Cluster, most: int) -> set[BucketKey] | None:
+    def due_at_once(self, cluster: ClusterView, most: int) -> set[BucketKey] | None:
         """All due buckets, entered in their share queues or not; None if there are more than ``most``."""
         if len(self._unlisted) + len(self.due) > most:
             return None
@@ -372,7 +372,7 @@ class Worklist:
             self._list_next(cluster)
         return self.due
 
-    def _list_next(self, cluster: Cluster) -> None:
+    def _list_next(self, cluster: ClusterView) -> None:
         key = self._unlisted.pop()
         if key not in self.due:
             self._add(cluster, key)
@@ -383,7 +383,7 @@ class Worklist:
             self.plain.order = DueQueue()
         self._unnoted = set(self.due)
 
-    def due_bucket(self, cluster: Cluster, turn: Turn) -> Bucket | None:
+    def due_bucket(self, cluster: ClusterView, turn: Turn) -> Bucket | None:
         """Bucket of an entry popped from its share queue; None if outdated: then it is entered again if due."""
         key = turn[4]
         if key not in self.due:
@@ -407,15 +407,15 @@ class Worklist:
             self.grown.clear()
             self.vain.clear()
 
-    def is_unfinished(self, cluster: Cluster) -> bool:
+    def is_unfinished(self, cluster: ClusterView) -> bool:
         """True if resumption or growth is still to be examined after all buckets."""
         return bool(self.takers.grown or (cluster.resizable and self.elastic_growth.is_due))
 
-    def has_work(self, cluster: Cluster, now: float) -> bool:
+    def has_work(self, cluster: ClusterView, now: float) -> bool:
         """True if the worklist waits for one of the cluster's changes, or has work of its own."""
         return self._has_own_work(cluster, now) or self._awaits(cluster, cluster.changes)
 
-    def _has_own_work(self, cluster: Cluster, now: float) -> bool:
+    def _has_own_work(self, cluster: ClusterView, now: float) -> bool:
         """True if something is left to examine, or due by now."""
         return bool(
             self.due
@@ -429,7 +429,7 @@ class Worklist:
             or (self.reservation_table.held and self.reservation_table.has_overdue(cluster, now))
         )
 
-    def _awaits(self, cluster: Cluster, changes: Changes) -> bool:
+    def _awaits(self, cluster: ClusterView, changes: Changes) -> bool:
         """True if one of these changes matters. A pass after any change would examine nothing more, but cost time."""
         table = self.reservation_table
         return bool(
@@ -443,7 +443,7 @@ class Worklist:
             or table.are_moved(cluster, changes.changed_attempts)
         )
 
-    def _may_use_room(self, cluster: Cluster) -> bool:
+    def _may_use_room(self, cluster: ClusterView) -> bool:
         """True if a deferred bucket, or a blocked one by its slots, may use freed resources."""
         return bool(self.reservation_table.held) or self.blocked.may_fit(cluster.table.slots_open)
 

@@ -31,7 +31,7 @@ from lavad.core.model.policy import Policy
 from lavad.core.model.windows import NEVER
 from lavad.core.state.expected_ends import expected_end
 from lavad.core.state.hosts.table import HostTable
-from lavad.core.state.paged import Paged
+from lavad.core.state.paged import PagedView
 from lavad.core.state.records import ArrayRecord, Attempt, Host, Job
 
 Slots = NDArray[np.int64]
@@ -45,7 +45,7 @@ class AllocationView(Protocol):
     @property
     def jobs(self) -> Mapping[int, Job | ArrayRecord]: ...
     @property
-    def attempts(self) -> Paged[Attempt]: ...
+    def attempts(self) -> PagedView[Attempt]: ...
     @property
     def hosts(self) -> Mapping[str, Host]: ...
     @property

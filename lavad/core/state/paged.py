@@ -6,14 +6,29 @@ A plain dictionary that outgrows its table moves as a whole: with hundreds of th
 
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from lavad.core.model import Key
 
 Value = TypeVar("Value")
+Read = TypeVar("Read", covariant=True)
 
 _NO_PAGE: Mapping[Key, Any] = MappingProxyType({})
 _BITS = 10  # jobs per page: 1024; each element of an array counts
+
+
+class PagedView(Protocol[Read]):
+    """Read-only view of such a dictionary; the methods are described there."""
+
+    def __getitem__(self, key: Key, /) -> Read: ...
+    def __contains__(self, key: Key, /) -> bool: ...
+    def __iter__(self) -> Iterator[Key]: ...
+    def __len__(self) -> int: ...
+    def get(self, key: Key, /) -> Read | None: ...
+    def values(self) -> Iterator[Read]: ...
+    def items(self) -> Iterator[tuple[Key, Read]]: ...
+    def numbers(self) -> list[int]: ...
+    def page(self, number: int, /) -> Iterable[Key]: ...
 
 
 class Paged(Generic[Value]):

@@ -26,6 +26,7 @@ from lavad.core.state.records import ArrayRecord, Job, exit_code
 
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
+    from lavad.core.cluster_view import ClusterView
 
 S = JobState
 MATCHES_MAX = 10_000  # jobs that one name, and a whole condition, may refer to
@@ -166,7 +167,7 @@ def _check(record: Job | ArrayRecord | None, clause: Clause, job: int, own: Rang
 # -- one job or element --------------------------------------------------------------------------------------------
 
 
-def verdict(cluster: "Cluster", expression: Expression, index: int) -> Evaluation:
+def verdict(cluster: "ClusterView", expression: Expression, index: int) -> Evaluation:
     """Evaluate a condition for a plain job (index 0) or this element of an array."""
     match expression:
         case Clause():
@@ -190,7 +191,7 @@ def _any_of(found: list[Evaluation]) -> Evaluation:
     return Evaluation(any(one.holds for one in found), is_won or all(one.is_final for one in found))
 
 
-def _clause(cluster: "Cluster", clause: Clause, index: int) -> Evaluation:
+def _clause(cluster: "ClusterView", clause: Clause, index: int) -> Evaluation:
     record = parent(cluster, clause.ref)
     if record is None:
         return _NEVER
@@ -202,7 +203,7 @@ def _clause(cluster: "Cluster", clause: Clause, index: int) -> Evaluation:
     return _of_counts(clause, record) if clause.kind.is_count else _of_all(clause, record)
 
 
-def parent(cluster: "Cluster", ref: Ref) -> Job | ArrayRecord | None:
+def parent(cluster: "ClusterView", ref: Ref) -> Job | ArrayRecord | None:
     """The parent job, also one that is kept only for its dependants."""
     return cluster.jobs.get(ref.job) or cluster.remembered.get(ref.job)
 
@@ -414,7 +415,7 @@ def _evaluated_singly(
     return met, Ranges.from_sorted(index for index, one in found.items() if one.is_final and not one.holds)
 
 
-def is_never(cluster: "Cluster", condition: Expression, index: int) -> bool:
+def is_never(cluster: "ClusterView", condition: Expression, index: int) -> bool:
     """True if the condition does not hold and never will."""
     found = verdict(cluster, condition, index)
     return found.is_final and not found.holds

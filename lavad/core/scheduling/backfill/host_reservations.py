@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.language.requirements.parsed import all_roles, wants_of
 from lavad.core.model import Allocation, Key, Request
 from lavad.core.model.windows import NEVER
@@ -56,7 +56,7 @@ HOLD_S_PER_STEP = 0.001  # validity earned by a further step of some 20 us: a fi
 _SCANS_A_STEP = 16
 _STEPS_OF_A_COPY = 25
 
-Ends = Callable[[Cluster], ExpectedEnds]
+Ends = Callable[[ClusterView], ExpectedEnds]
 
 
 def is_anywhere(simulated: Allowance, key: BucketKey) -> bool:
@@ -175,7 +175,7 @@ class HostReservations:
 
     def look_again(
         self,
-        cluster: Cluster,
+        cluster: ClusterView,
         changes: Changes,
         ends: ExpectedEnds,
         now: float,
@@ -195,7 +195,7 @@ class HostReservations:
             played = one.steps
         return False
 
-    def _moved_on(self, cluster: Cluster, key: Key, ends: ExpectedEnds) -> list[int]:
+    def _moved_on(self, cluster: ClusterView, key: Key, ends: ExpectedEnds) -> list[int]:
         """Rows of an attempt's hosts if it is new, or if its expected end has passed a reservation's start time."""
         attempt, record = cluster.attempts.get(key), cluster.jobs.get(key.job)
         old = ends.of(key)
@@ -213,7 +213,7 @@ class HostReservations:
             return [cluster.table.rows[share.host] for share in attempt.booked]
         return []
 
-    def note_start(self, cluster: Cluster, allocation: Allocation, behind: int = 0) -> None:
+    def note_start(self, cluster: ClusterView, allocation: Allocation, behind: int = 0) -> None:
         """Discard reservations, after the first ``behind``, that may have wanted the hosts of a job about to start."""
         rows = [cluster.table.rows[share.host] for share in allocation]
         for number, one in enumerate(self._all[behind:], behind):
@@ -221,7 +221,7 @@ class HostReservations:
                 self._forget_from(number)
                 return
 
-    def take(self, cluster: Cluster, start: Start, now: float, until: float, behind: int) -> None:
+    def take(self, cluster: ClusterView, start: Start, now: float, until: float, behind: int) -> None:
         """Enter a backfilled start beside the first ``behind`` reservations."""
         self._noted[start.job, start.index] = until
         self.note_start(cluster, start.allocation, behind)
@@ -251,7 +251,7 @@ class HostReservations:
 class ReservationFinder:
     """Search for host reservations in one slice. The caller appends its decisions to ``starts``."""
 
-    def __init__(self, cluster: Cluster, ends: Ends, starts: Sequence[Start], now: float) -> None:
+    def __init__(self, cluster: ClusterView, ends: Ends, starts: Sequence[Start], now: float) -> None:
         """Take ``ends`` as a function: expected ends are read only if a reservation has to be computed."""
         self._cluster = cluster
         self._ends = ends

@@ -1,7 +1,7 @@
 """The reservation of a blocked job."""
 
 from lavad.core.apply.enqueue import entry
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.scheduling.queueing.ordering import Rank
 from lavad.core.state.pending import BucketKey
 
@@ -11,7 +11,7 @@ class Reservation:
 
     __slots__ = ("entry", "job", "key", "place", "start_at")
 
-    def __init__(self, cluster: Cluster, place: tuple[Rank, int], key: BucketKey, job: int) -> None:
+    def __init__(self, cluster: ClusterView, place: tuple[Rank, int], key: BucketKey, job: int) -> None:
         self.place = place
         self.key = key
         self.job = job

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Set
 from itertools import islice
 
 from lavad.core.apply.enqueue import entry
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation, Key
 from lavad.core.model.allocation import slots_of
 from lavad.core.model.policy import Queue
@@ -44,11 +44,11 @@ class ReservationTable:
         if self._changed_attempts is not None:
             self._changed_attempts.update(changed_attempts)
 
-    def are_moved(self, cluster: Cluster, changed_attempts: Iterable[Key]) -> bool:
+    def are_moved(self, cluster: ClusterView, changed_attempts: Iterable[Key]) -> bool:
         """True if the expected end of one of these attempts has moved since buckets were deferred for reservations."""
         return bool(self.held) and any(self._is_moved(cluster, key) for key in changed_attempts)
 
-    def _is_moved(self, cluster: Cluster, key: Key) -> bool:
+    def _is_moved(self, cluster: ClusterView, key: Key) -> bool:
         attempt, record = cluster.attempts.get(key), cluster.jobs.get(key.job)
         if attempt is None or record is None:
             return False  # its slots are free: the hosts are reported as changed
@@ -58,7 +58,7 @@ class ReservationTable:
         before = old.at if old is not None else attempt.dispatched_at + (run_limit_s or NEVER)
         return abs(expected_end(attempt, run_limit_s, 0).at - before) > MOVED_S
 
-    def ends_of(self, cluster: Cluster) -> ExpectedEnds:
+    def ends_of(self, cluster: ClusterView) -> ExpectedEnds:
         """Return the expected ends, brought up to date."""
         changed_attempts = self._to_enter(cluster)
         while self._pages:
@@ -68,7 +68,7 @@ class ReservationTable:
             self._enter(cluster, changed_attempts)
         return self.ends
 
-    def foreseen(self, cluster: Cluster) -> Iterator[ExpectedEnd] | None:
+    def foreseen(self, cluster: ClusterView) -> Iterator[ExpectedEnd] | None:
         """Up-to-date expected ends for read-only queries, entering nothing. None if that would take too long."""
         if self.is_far_behind(cluster, _FORESEEN_MAX * _WORK_OF_ENTERING):
             return None
@@ -78,7 +78,7 @@ class ReservationTable:
             known, sorted([end for key in changed_attempts if (end := _expectation(cluster, key)) is not None])
         )
 
-    def enter_some(self, cluster: Cluster, steps: int) -> bool:
+    def enter_some(self, cluster: ClusterView, steps: int) -> bool:
         """Enter expected ends if too many are missing for an ordinary slice; True if it did, and the slice is spent."""
         if not (self.reservations or self.full) or not self.is_far_behind(cluster, steps):
             return False
@@ -88,26 +88,26 @@ class ReservationTable:
         changed_attempts.difference_update(some)
         return True
 
-    def is_far_behind(self, cluster: Cluster, steps: int) -> bool:
+    def is_far_behind(self, cluster: ClusterView, steps: int) -> bool:
         """True if more expected ends are missing than a slice of ``steps`` should enter."""
         changed_attempts = self._to_enter(cluster)
         while self._pages and len(changed_attempts) <= _portion(steps):
             self._take_page(cluster, changed_attempts)
         return len(changed_attempts) > _portion(steps)
 
-    def _to_enter(self, cluster: Cluster) -> set[Key]:
+    def _to_enter(self, cluster: ClusterView) -> set[Key]:
         """Attempts whose ends are known to be missing, beside those in ``_pages`` not yet read."""
         if self._changed_attempts is None:
             self._changed_attempts, self._pages = set(), cluster.attempts.numbers()
         return self._changed_attempts
 
-    def _take_page(self, cluster: Cluster, changed_attempts: set[Key]) -> None:
+    def _take_page(self, cluster: ClusterView, changed_attempts: set[Key]) -> None:
         changed_attempts.update(cluster.attempts.page(self._pages.pop()))
 
-    def _enter(self, cluster: Cluster, keys: Iterable[Key]) -> None:
+    def _enter(self, cluster: ClusterView, keys: Iterable[Key]) -> None:
         self.ends.update({key: _expectation(cluster, key) for key in keys})
 
-    def has_overdue(self, cluster: Cluster, now: float) -> bool:
+    def has_overdue(self, cluster: ClusterView, now: float) -> bool:
         """True if an attempt still holds slots past its expected end."""
         return self.ends.first() <= now and self.ends_of(cluster).first() <= now
 
@@ -130,7 +130,7 @@ class ReservationTable:
         """True if a job of one of these buckets holds a reservation."""
         return not self._keys.isdisjoint(buckets)
 
-    def drop_departed(self, cluster: Cluster, shrunk: Set[BucketKey]) -> bool:
+    def drop_departed(self, cluster: ClusterView, shrunk: Set[BucketKey]) -> bool:
         """Drop reservations of jobs that have left their position in buckets that shrank; True if there were any."""
         if not self.concerns(shrunk):
             return False
@@ -144,7 +144,7 @@ def _portion(steps: int) -> int:
     return max(_ENTERED_MIN, steps // _WORK_OF_ENTERING)
 
 
-def _expectation(cluster: Cluster, key: Key) -> ExpectedEnd | None:
+def _expectation(cluster: ClusterView, key: Key) -> ExpectedEnd | None:
     attempt = cluster.attempts.get(key)
     if attempt is None:
         return None
@@ -153,12 +153,12 @@ def _expectation(cluster: Cluster, key: Key) -> ExpectedEnd | None:
     return expected_end(attempt, shared.run_limit_s, slots)
 
 
-def slots_of_hosts(cluster: Cluster, allocation: Allocation) -> int:
+def slots_of_hosts(cluster: ClusterView, allocation: Allocation) -> int:
     """Slots that an exclusive job takes and releases: all slots of its hosts."""
     return sum([cluster.hosts[share.host].facts.slots for share in allocation])
 
 
-def _still_waits(cluster: Cluster, one: Reservation) -> bool:
+def _still_waits(cluster: ClusterView, one: Reservation) -> bool:
     record = cluster.jobs.get(one.job)
     if record is None or cluster.pending.key_of(record.shared) != one.key or entry(cluster, record) != one.entry:
         return False

@@ -9,7 +9,7 @@ import heapq
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation, HostShare, Key
 from lavad.core.model.windows import NEVER
 from lavad.core.scheduling.capacity.advance_reservations import Interval, ends_by_reservation, moments_of, stretches_of
@@ -54,7 +54,7 @@ class PendingRequest(NamedTuple):
     key: Key  # with attempt number 0: there is none yet
 
 
-def asked_for(cluster: Cluster, key: BucketKey, job: int, index: int) -> PendingRequest:
+def asked_for(cluster: ClusterView, key: BucketKey, job: int, index: int) -> PendingRequest:
     """Placement request of a pending job of that bucket."""
     record = cluster.jobs[job]
     demand = demand_of_bucket(key)._replace(run_limit_s=record.shared.run_limit_s)
@@ -64,7 +64,7 @@ def asked_for(cluster: Cluster, key: BucketKey, job: int, index: int) -> Pending
 class SimulatedFuture:
     """Host state at simulated time ``at``; ``freed`` are the rows with resources released by the last event."""
 
-    def __init__(self, cluster: Cluster, now: float, ends: Iterable[tuple[float, Attempt]]) -> None:
+    def __init__(self, cluster: ClusterView, now: float, ends: Iterable[tuple[float, Attempt]]) -> None:
         """Take ``ends``, the expected ends in order of time; those within advance reservations are found here."""
         self.table = cluster.table.copy()
         self.at = now
@@ -233,7 +233,7 @@ class FuturePlacer:
         return self._placer.place(demand, future.at - asked.submitted_at, window)
 
 
-def ends_of_all(cluster: Cluster, now: float) -> Iterator[tuple[float, Attempt]]:
+def ends_of_all(cluster: ClusterView, now: float) -> Iterator[tuple[float, Attempt]]:
     """Expected ends of all attempts with a run limit, unordered."""
     for attempt in list(cluster.attempts.values()):
         record = cluster.jobs.get(attempt.key.job)
@@ -242,7 +242,7 @@ def ends_of_all(cluster: Cluster, now: float) -> Iterator[tuple[float, Attempt]]
             yield max(at, now + SOON_S), attempt
 
 
-def _held(cluster: Cluster, attempt: Attempt) -> FutureRelease:
+def _held(cluster: ClusterView, attempt: Attempt) -> FutureRelease:
     """Resources an attempt will release: shares on hosts not yet released, and limit counts unless the job is over."""
     shares, keeper = _unreleased(attempt), attempt.key if attempt.keeps_units is not None else None
     record = cluster.jobs.get(attempt.key.job)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation, Key, RoleRequest
 from lavad.core.model import reasons as r
 from lavad.core.model.windows import NEVER
@@ -36,7 +36,7 @@ class ReservedCapacity(Constraint):
     has_reason_on_full_hosts = True
     withholds_later = True
 
-    def __init__(self, cluster: Cluster, now: float) -> None:
+    def __init__(self, cluster: ClusterView, now: float) -> None:
         self._cluster = cluster
         self._now = now
         self._reserved = cluster.reserved
@@ -190,7 +190,7 @@ class ReservedCapacity(Constraint):
         return left if taken is None else left - taken
 
 
-def reserved_capacity_of(cluster: Cluster, now: float) -> ReservedCapacity | None:
+def reserved_capacity_of(cluster: ClusterView, now: float) -> ReservedCapacity | None:
     """Reserved capacity of the cluster; None if it has no advance reservations."""
     return ReservedCapacity(cluster, now) if cluster.reserved.by_name else None
 
@@ -208,7 +208,7 @@ class Interval(NamedTuple):
         return self.begin <= at < self.end
 
 
-def stretches_of(cluster: Cluster, now: float) -> list[Interval]:
+def stretches_of(cluster: ClusterView, now: float) -> list[Interval]:
     """Intervals of all advance reservations in the coming week, in order of time."""
     reserved, found = cluster.reserved, []
     for begin, end, name in reserved.timeline(cluster, now).stretches:
@@ -218,7 +218,7 @@ def stretches_of(cluster: Cluster, now: float) -> list[Interval]:
     return sorted(found)
 
 
-def ends_by_reservation(cluster: Cluster, stretches: list[Interval]) -> Iterator[tuple[Attempt, str, float]]:
+def ends_by_reservation(cluster: ClusterView, stretches: list[Interval]) -> Iterator[tuple[Attempt, str, float]]:
     """Attempts that run in a reservation, with the time from which others may use their resources.
 
     That is never before the end of the interval in which the attempt ends. Jobs of a closed reservation end with it.
@@ -233,12 +233,12 @@ def ends_by_reservation(cluster: Cluster, stretches: list[Interval]) -> Iterator
             yield attempt, name, next((stretch.end for stretch in mine if stretch.covers(end)), end)
 
 
-def _end_of(cluster: Cluster, key: Key) -> float:
+def _end_of(cluster: ClusterView, key: Key) -> float:
     record = cluster.jobs.get(key.job)
     return expected_end(cluster.attempts[key], record.shared.run_limit_s if record is not None else 0, 0).at
 
 
-def moments_of(cluster: Cluster, stretches: list[Interval], now: float) -> Iterator[WindowEnd]:
+def moments_of(cluster: ClusterView, stretches: list[Interval], now: float) -> Iterator[WindowEnd]:
     """Slots left on reserved hosts at the start of each interval, if nothing more starts."""
     for stretch in stretches:
         if stretch.begin > now:
@@ -250,7 +250,7 @@ def moments_of(cluster: Cluster, stretches: list[Interval], now: float) -> Itera
             yield moment
 
 
-def _left(cluster: Cluster, together: dict[str, dict[int, int]], row: int, at: float) -> int:
+def _left(cluster: ClusterView, together: dict[str, dict[int, int]], row: int, at: float) -> int:
     """Slots of a host that are neither reserved at that time nor held by jobs still running then."""
     apart = {name: slots.get(row, 0) for name, slots in together.items()}
     own, held = dict.fromkeys(apart, 0), 0

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation
 from lavad.core.model.reasons import PendingReason
 from lavad.core.scheduling.capacity.advance_reservations import reserved_capacity_of
@@ -28,7 +28,7 @@ from lavad.core.state.limits import DEVICES, MEMORY
 
 C = TypeVar("C", bound=Constraint)
 
-CONSTRAINTS: tuple[Callable[[Cluster, float], Constraint | None], ...] = (
+CONSTRAINTS: tuple[Callable[[ClusterView, float], Constraint | None], ...] = (
     pool_users_of,
     headroom_of,
     reserved_capacity_of,
@@ -110,7 +110,7 @@ class Allowance:
             yield from constraint.reasons(demand)
 
 
-def allowance_of(cluster: Cluster, now: float) -> Allowance:
+def allowance_of(cluster: ClusterView, now: float) -> Allowance:
     """Allowance under all constraints that the cluster has now."""
     return Allowance([made for make in CONSTRAINTS if (made := make(cluster, now)) is not None])
 

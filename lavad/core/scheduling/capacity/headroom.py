@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.language.requirements.parsed import wants_of
 from lavad.core.language.requirements.rusage import Per
 from lavad.core.model import PARTS, Allocation, HostShare, Request, RoleRequest
@@ -268,7 +268,7 @@ class Headroom(Constraint):
                 yield r.NAMED_LIMIT, text_of(counter)
 
 
-def headroom_of(cluster: Cluster, now: float) -> Headroom | None:
+def headroom_of(cluster: ClusterView, now: float) -> Headroom | None:
     """Headroom of the cluster's limits; None if it has none."""
     return Headroom(cluster.limits, cluster.table, now) if cluster.limits else None
 

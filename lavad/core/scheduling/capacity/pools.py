@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable
 
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation
 from lavad.core.model.reasons import POOL_LIMIT
 from lavad.core.scheduling.capacity.constraint import NO_LIMIT, Constraint, Demand, Limit, Obstacle, Refusal
@@ -16,7 +16,7 @@ class PoolUsers(Constraint):
 
     changes_with_time = False
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterView) -> None:
         self._cluster = cluster
         self._pools = cluster.pools
         claims = [(self._number(job), claim.allocation) for (job, _), claim in cluster.claims.items()]
@@ -104,6 +104,6 @@ class PoolUsers(Constraint):
         self._state.note(self.number_of(demand), allocation, sign)
 
 
-def pool_users_of(cluster: Cluster, _: float) -> PoolUsers | None:
+def pool_users_of(cluster: ClusterView, _: float) -> PoolUsers | None:
     """Use of the cluster's capacity pools; None if it has none."""
     return PoolUsers(cluster) if cluster.pools else None

@@ -12,7 +12,7 @@ Invariants: jobs come in order of rank; the reservation belongs to the first blo
 import heapq
 from collections.abc import Iterable
 
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation, Key, Request
 from lavad.core.model.allocation import slots_of
 from lavad.core.model.policy import JobOrder, Queue
@@ -65,7 +65,7 @@ _NO_KEY = Key(0, 0, 0)  # of an attempt not created yet
 _NO_QUEUE: frozenset[str] = frozenset()
 
 
-def ranks_of(cluster: Cluster, allowance: Allowance) -> dict[str, int]:
+def ranks_of(cluster: ClusterView, allowance: Allowance) -> dict[str, int]:
     """Queue part of ranks by queue, if only free slots and one reservation can refuse a job; else an empty dict."""
     queues = cluster.policy.queues
     if allowance or cluster.shares or cluster.preemption_rules.takers:
@@ -79,7 +79,7 @@ def _is_simple(queue: Queue) -> bool:
     return not (queue.in_order or queue.has_windows) and queue.order is JobOrder.SUBMISSION
 
 
-def turns_of(cluster: Cluster, worklist: Worklist) -> list[_Turn] | None:
+def turns_of(cluster: ClusterView, worklist: Worklist) -> list[_Turn] | None:
     """Heap of the first jobs of all buckets to examine; None if the plain path is needed."""
     if not _may_be_short(cluster, worklist):
         return None
@@ -102,7 +102,7 @@ def turns_of(cluster: Cluster, worklist: Worklist) -> list[_Turn] | None:
     return turns
 
 
-def _may_be_short(cluster: Cluster, worklist: Worklist) -> bool:
+def _may_be_short(cluster: ClusterView, worklist: Worklist) -> bool:
     """True if nothing but slots and one reservation can refuse a job now, and all blocked jobs wait for slots only."""
     if worklist.easy_ranks is None:
         worklist.easy_ranks = ranks_of(cluster, worklist.allowance)
@@ -118,7 +118,7 @@ def _may_be_short(cluster: Cluster, worklist: Worklist) -> bool:
 class EasyPass:
     """Slice under way: its starts, and the holder of the reservation."""
 
-    def __init__(self, cluster: Cluster, worklist: Worklist, steps: int, now: float) -> None:
+    def __init__(self, cluster: ClusterView, worklist: Worklist, steps: int, now: float) -> None:
         self._cluster = cluster
         self._worklist = worklist
         self._steps = steps

@@ -4,7 +4,7 @@ It applies where no limit, share, pool, reservation or window can refuse a job, 
 them. All other jobs are left to ``cycle``, which decides the same one job after the other (a property test).
 """
 
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.model import HostShare
 from lavad.core.model.tuples import new as _new
 from lavad.core.plan import Start
@@ -29,7 +29,7 @@ class SingleTaskStarts:
     """
 
     def __init__(
-        self, cluster: Cluster, worklist: Worklist, room: FreeResources, gate: BackfillGate, starts: list[Start]
+        self, cluster: ClusterView, worklist: Worklist, room: FreeResources, gate: BackfillGate, starts: list[Start]
     ) -> None:
         self._cluster = cluster
         self._worklist = worklist

@@ -8,7 +8,7 @@ lender itself when it resumes.
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation, HostShare, Key
 from lavad.core.state.records import Attempt, Claim, Host
 
@@ -55,7 +55,7 @@ class UnclaimedResources:
         gone: attempts to treat as if they had released everything.
     """
 
-    def __init__(self, cluster: Cluster, before: Claim | None = None, gone: Collection[Key] = ()) -> None:
+    def __init__(self, cluster: ClusterView, before: Claim | None = None, gone: Collection[Key] = ()) -> None:
         self._cluster = cluster
         self._before = before
         self._gone = gone
@@ -83,7 +83,7 @@ class UnclaimedResources:
             self.on(share.host).give(share, what)
 
 
-def _standing(cluster: Cluster, host: Host, before: Claim | None, gone: Collection[Key]) -> LentResources:
+def _standing(cluster: ClusterView, host: Host, before: Claim | None, gone: Collection[Key]) -> LentResources:
     facts, gpus_held = host.facts, 0
     found = LentResources(facts.slots, facts.memory_mib, (1 << facts.gpus) - 1)
     for job, share in host.claims.items():
@@ -101,19 +101,19 @@ def _standing(cluster: Cluster, host: Host, before: Claim | None, gone: Collecti
     return found
 
 
-def shares_of(cluster: Cluster, key: Key) -> Allocation:
+def shares_of(cluster: ClusterView, key: Key) -> Allocation:
     """Shares that an attempt still holds."""
     attempt = cluster.attempts[key]
     return tuple(share for share in attempt.booked if share.host in attempt.unreleased)
 
 
-def on_their_way_out(cluster: Cluster) -> set[Key]:
+def on_their_way_out(cluster: ClusterView) -> set[Key]:
     """Victims of claims that have not released everything yet."""
     asked = {key for claim in cluster.claims.values() for key in claim.victims}
     return {key for key in asked if key in cluster.attempts}
 
 
-def leaving(cluster: Cluster) -> Iterator[tuple[Key, HostShare]]:
+def leaving(cluster: ClusterView) -> Iterator[tuple[Key, HostShare]]:
     """Shares about to be released by requeued victims and shrunk jobs; some of them are claimed already."""
     gone = on_their_way_out(cluster)
     for key in gone:
@@ -125,7 +125,7 @@ def leaving(cluster: Cluster) -> Iterator[tuple[Key, HostShare]]:
                 yield key, share
 
 
-def is_within_reach(cluster: Cluster, attempt: Attempt) -> bool:
+def is_within_reach(cluster: ClusterView, attempt: Attempt) -> bool:
     """True if all hosts of the attempt are connected and still hold their shares."""
     for share in attempt.booked:
         host = cluster.hosts[share.host]

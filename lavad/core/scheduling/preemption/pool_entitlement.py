@@ -7,7 +7,7 @@ memory; but no pool has a guarantee of licences and other cluster-wide resources
 
 import numpy as np
 
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation, HostShare
 from lavad.core.model.policy import ALL
 from lavad.core.scheduling.preemption.lent_resources import bits, leaving
@@ -17,7 +17,7 @@ from lavad.core.state.hosts.table import HostTable
 from lavad.core.state.pools import GPUS, MEMORY, SLOTS
 
 
-def most_slots(cluster: Cluster, number: int) -> Slots | None:
+def most_slots(cluster: ClusterView, number: int) -> Slots | None:
     """Slots of each host for a job that reclaims: outside the pool's hosts only free ones, or those about to be.
 
     None: the pool contains all hosts.
@@ -30,7 +30,7 @@ def most_slots(cluster: Cluster, number: int) -> Slots | None:
     return np.where(is_of_pool, np.iinfo(np.int64).max, table.slots_free[: len(table)])
 
 
-def is_entitled_to(cluster: Cluster, number: int, clearing: VictimSet) -> bool:
+def is_entitled_to(cluster: ClusterView, number: int, clearing: VictimSet) -> bool:
     """True if the victims release only what the pool has a share of, or there are no victims."""
     if not clearing.victims:
         return True
@@ -45,7 +45,7 @@ def is_entitled_to(cluster: Cluster, number: int, clearing: VictimSet) -> bool:
     )
 
 
-def _soon(cluster: Cluster) -> HostTable:
+def _soon(cluster: ClusterView) -> HostTable:
     """Copy of the host table in which everything about to be released is free."""
     table = cluster.table.copy()
     for _, share in leaving(cluster):

@@ -7,7 +7,7 @@ are requeued, whole jobs only. No borrower is left with less than its own share.
 import heapq
 from collections.abc import Iterator, Sequence
 
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation, Key
 from lavad.core.scheduling.preemption.lent_resources import is_within_reach, leaving, shares_of
 from lavad.core.scheduling.preemption.victims import PreemptionMode, Together, Victim
@@ -17,7 +17,7 @@ from lavad.core.state.pools import NOBODY
 class LentByPools:
     """Resources of pools that others use, and the jobs that could give them back."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterView) -> None:
         self.cluster = cluster
         self.pools = cluster.pools
 

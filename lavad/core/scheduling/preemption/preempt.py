@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation, JobState, Key
 from lavad.core.plan import DropClaim, DropClaims, Preempt, ReserveSlots, Resume, Shrink, Start, StartClaimed
 from lavad.core.scheduling.capacity.allowance import allowance_of
@@ -53,15 +53,15 @@ class Preemptor:
 
     # -- changes -----------------------------------------------------------------------------------------------------
 
-    def has_work(self, cluster: Cluster, now: float) -> bool:
+    def has_work(self, cluster: ClusterView, now: float) -> bool:
         """True if a resumption is still to be examined, or a preemption to be tried again by now."""
         return self.is_waiting(cluster) and (bool(self.grown) or self.retry_at <= now)
 
-    def is_waiting(self, cluster: Cluster) -> bool:
+    def is_waiting(self, cluster: ClusterView) -> bool:
         """True if freed resources could allow a preemption, a start in cleared resources, or a resumption."""
         return bool(self.waiting or cluster.lenders or cluster.claims)
 
-    def gather(self, cluster: Cluster, changes: Changes, now: float) -> list[BucketKey]:
+    def gather(self, cluster: ClusterView, changes: Changes, now: float) -> list[BucketKey]:
         """Take over changes of the cluster; return the buckets that should try again."""
         if cluster.lenders:
             self.grown |= changes.freed_hosts
@@ -70,14 +70,14 @@ class Preemptor:
         again, self.waiting, self.retry_at = list(self.waiting), set(), _NEVER
         return again
 
-    def look_at_everything(self, cluster: Cluster) -> None:
+    def look_at_everything(self, cluster: ClusterView) -> None:
         """Discard all results, so that everything is examined again."""
         self.waiting, self.retry_at = set(), _NEVER
         self.grown = {cluster.hosts[share.host].row for one in cluster.lenders.values() for share in one.allocation}
 
     # -- before all candidates ---------------------------------------------------------------------------------------
 
-    def ahead(self, cluster: Cluster, now: float) -> DropClaims | StartClaimed | None:
+    def ahead(self, cluster: ClusterView, now: float) -> DropClaims | StartClaimed | None:
         """Plan to drop void claims, else to start the jobs whose claims are cleared; None if there are none."""
         if not cluster.claims:
             return None
@@ -96,7 +96,7 @@ class Preemptor:
 
     # -- after all candidates ----------------------------------------------------------------------------------------
 
-    def behind(self, cluster: Cluster, now: float) -> Resume | None:
+    def behind(self, cluster: ClusterView, now: float) -> Resume | None:
         """Plan to resume suspended jobs whose resources are free again, by queue priority, then earliest start."""
         if not self.grown:
             return None
@@ -118,7 +118,7 @@ class Preemptor:
 
     def attempt(
         self,
-        cluster: Cluster,
+        cluster: ClusterView,
         cursor: JobCursor,
         now: float,
         pool_users: PoolUsers | None,
@@ -152,7 +152,7 @@ class Preemptor:
         return PreemptOutcome.FOUND
 
     def _takeover_from_others(
-        self, cluster: Cluster, cursor: JobCursor, now: float, pool_users: PoolUsers | None
+        self, cluster: ClusterView, cursor: JobCursor, now: float, pool_users: PoolUsers | None
     ) -> Preempt | None:
         found = self._preempt(cluster, cursor, now)
         if found is not None and _is_allowed(cluster, cursor, found, now):
@@ -161,12 +161,12 @@ class Preemptor:
         return found if found is not None and _is_allowed(cluster, cursor, found, now) else None
 
     @staticmethod
-    def is_being_cleared(cluster: Cluster, cursor: JobCursor) -> bool:
+    def is_being_cleared(cluster: ClusterView, cursor: JobCursor) -> bool:
         """True if victims are already clearing resources for the job."""
         claim = cluster.claims.get((cursor.job, cursor.index))
         return claim is not None and not claim.is_partial
 
-    def _save(self, cluster: Cluster, cursor: JobCursor, now: float) -> bool:
+    def _save(self, cluster: ClusterView, cursor: JobCursor, now: float) -> bool:
         """Gather free slots for the job, or start it in those it has; True if there is something to do."""
         found = save(cluster, cursor, now)
         if found is None:
@@ -182,7 +182,7 @@ class Preemptor:
             self.waiting.add(cursor.key)
         return True
 
-    def _preempt(self, cluster: Cluster, cursor: JobCursor, now: float) -> Preempt | None:
+    def _preempt(self, cluster: ClusterView, cursor: JobCursor, now: float) -> Preempt | None:
         sources = cluster.preemption_rules.sources(cursor.key.queue)
         if not sources:
             return None
@@ -194,7 +194,7 @@ class Preemptor:
         return _takeover(cursor, clearing, _PREEMPTING) if clearing is not None else None
 
     @staticmethod
-    def _may_from(cluster: Cluster, cursor: JobCursor) -> float:
+    def _may_from(cluster: ClusterView, cursor: JobCursor) -> float:
         """Time from which the job may preempt (PREEMPT_DELAY)."""
         delay_s = cluster.policy.by_name[cursor.key.queue].preempt_delay_s
         delay_s = cluster.policy.preempt_delay_s if delay_s is None else delay_s
@@ -202,7 +202,7 @@ class Preemptor:
 
     @staticmethod
     def _clear(
-        cluster: Cluster, cursor: JobCursor, sources: dict[str, PreemptionSource], now: float
+        cluster: ClusterView, cursor: JobCursor, sources: dict[str, PreemptionSource], now: float
     ) -> VictimSet | None:
         lenders = [key for key in cluster.lenders if _queue_of(cluster, key) in sources]
         lent = sum(cluster.lenders[key].slots for key in lenders)
@@ -213,7 +213,7 @@ class Preemptor:
         return clear(cluster, cursor.key.request, lenders, candidates(cluster, sources, now), elastic=elastic)
 
 
-def _is_allowed(cluster: Cluster, cursor: JobCursor, plan: Preempt, now: float) -> bool:
+def _is_allowed(cluster: ClusterView, cursor: JobCursor, plan: Preempt, now: float) -> bool:
     """True if all constraints allow the job its new resources; those that others release to it count as free."""
     leaving = (*plan.suspends, *plan.requeues, *cluster.lenders)
     given = tuple(share for key in leaving for share in shares_of(cluster, key))
@@ -222,7 +222,7 @@ def _is_allowed(cluster: Cluster, cursor: JobCursor, plan: Preempt, now: float) 
 
 
 def _obstacle(
-    cluster: Cluster, cursor: JobCursor, allocation: Allocation, given: Allocation, now: float
+    cluster: ClusterView, cursor: JobCursor, allocation: Allocation, given: Allocation, now: float
 ) -> Obstacle | None:
     """Return the first obstacle to the job on this allocation.
 
@@ -236,11 +236,11 @@ def _obstacle(
     return allowance.why(demand_of(cluster.jobs[cursor.job].shared)._replace(given=given), allocation)
 
 
-def _queue_of(cluster: Cluster, key: Key) -> str:
+def _queue_of(cluster: ClusterView, key: Key) -> str:
     return cluster.jobs[key.job].shared.queue
 
 
-def _reclaim(cluster: Cluster, cursor: JobCursor, pool_users: PoolUsers) -> Preempt | None:
+def _reclaim(cluster: ClusterView, cursor: JobCursor, pool_users: PoolUsers) -> Preempt | None:
     """Reclaim resources lent by the job's pool, if the job stays within the pool's own."""
     key = cursor.key
     demand = demand_of_bucket(key)
@@ -299,7 +299,7 @@ def _name(key: Key) -> str:
     return f"{key.job}[{key.index}]" if key.index else str(key.job)
 
 
-def candidates(cluster: Cluster, sources: dict[str, PreemptionSource], now: float) -> Iterator[Victim]:
+def candidates(cluster: ClusterView, sources: dict[str, PreemptionSource], now: float) -> Iterator[Victim]:
     """Victims in LSF's order: queues by preference, then the shortest run time first."""
     lent = lends(cluster)
     for source in sources.values():
@@ -312,7 +312,7 @@ def candidates(cluster: Cluster, sources: dict[str, PreemptionSource], now: floa
             yield Victim(key, PreemptionMode.REQUEUE if source.requeues else PreemptionMode.SUSPEND, gives)
 
 
-def to_be_shrunk(cluster: Cluster, sources: dict[str, PreemptionSource], now: float) -> list[Key]:
+def to_be_shrunk(cluster: ClusterView, sources: dict[str, PreemptionSource], now: float) -> list[Key]:
     """Elastic jobs of these queues, in the same order. Past preemptions do not count: the job keeps running."""
     rank = {name: number for number, name in enumerate(sources)}
     found = []
@@ -323,7 +323,7 @@ def to_be_shrunk(cluster: Cluster, sources: dict[str, PreemptionSource], now: fl
     return [key for _, _, key in sorted(found, reverse=True)]
 
 
-def may_be_preempted(cluster: Cluster, attempt: Attempt, now: float) -> bool:
+def may_be_preempted(cluster: ClusterView, attempt: Attempt, now: float) -> bool:
     """True if the job itself may be preempted, MAX_JOB_PREEMPT included."""
     most = cluster.policy.preemptions_max
     if most and attempt.preemptions + attempt.key.attempt - 1 >= most:
@@ -331,7 +331,7 @@ def may_be_preempted(cluster: Cluster, attempt: Attempt, now: float) -> bool:
     return may_be_asked(cluster, attempt, now)
 
 
-def may_be_asked(cluster: Cluster, attempt: Attempt, now: float) -> bool:
+def may_be_asked(cluster: ClusterView, attempt: Attempt, now: float) -> bool:
     """True if the attempt is not exclusive, not protected by its run or finish time, and on hosts that all respond."""
     policy = cluster.policy
     run_s = now - attempt.started_at
@@ -343,12 +343,12 @@ def may_be_asked(cluster: Cluster, attempt: Attempt, now: float) -> bool:
     return is_within_reach(cluster, attempt)
 
 
-def is_cleared(cluster: Cluster, claim: Claim) -> bool:
+def is_cleared(cluster: ClusterView, claim: Claim) -> bool:
     """True if all resources of a claim are free, after those of earlier claims."""
     return UnclaimedResources(cluster, before=claim).holds(claim.allocation)
 
 
-def why_void(cluster: Cluster, claim: Claim, now: float) -> str:
+def why_void(cluster: ClusterView, claim: Claim, now: float) -> str:
     """Reason why a claim cannot lead to a start any more; empty if it can."""
     if not may_start(cluster, claim.job, claim.index):
         return "the job no longer waits"
@@ -358,7 +358,7 @@ def why_void(cluster: Cluster, claim: Claim, now: float) -> str:
     return "" if claim.is_partial else _why_not_now(cluster, claim, now)
 
 
-def _why_not_now(cluster: Cluster, claim: Claim, now: float) -> str:
+def _why_not_now(cluster: ClusterView, claim: Claim, now: float) -> str:
     """Reason why the job could not start there now: its queue, its deadline, or a limit reached since; else empty."""
     shared = cluster.jobs[claim.job].shared
     kept_back = obstacle(cluster, cluster.policy.queue(shared.queue), shared.run_limit_s, shared.terminate_at, now)
@@ -372,7 +372,7 @@ def _why_not_now(cluster: Cluster, claim: Claim, now: float) -> str:
     return f"{'a limit has' if is_limit else 'what others may have has'} been reached since its room was claimed"
 
 
-def may_start(cluster: Cluster, job: int, index: int) -> bool:
+def may_start(cluster: ClusterView, job: int, index: int) -> bool:
     """True if the job or element is pending and its array allows another start."""
     record = cluster.jobs.get(job)
     if isinstance(record, ArrayRecord):
@@ -380,7 +380,7 @@ def may_start(cluster: Cluster, job: int, index: int) -> bool:
     return record is not None and not index and record.may_start
 
 
-def fits_again(cluster: Cluster, ground: UnclaimedResources, key: Key, now: float) -> bool:
+def fits_again(cluster: ClusterView, ground: UnclaimedResources, key: Key, now: float) -> bool:
     """True if the resources lent by a suspended job are free on all its hosts; they are then taken from ``ground``."""
     lends = cluster.attempts[key].lends
     wanted = tuple(lent_part(share, lends) for share in shares_of(cluster, key))
@@ -392,7 +392,7 @@ def fits_again(cluster: Cluster, ground: UnclaimedResources, key: Key, now: floa
     return True
 
 
-def _resume_order(cluster: Cluster, job: Job) -> tuple[int, float, Key]:
+def _resume_order(cluster: ClusterView, job: Job) -> tuple[int, float, Key]:
     queue = cluster.policy.queue(job.shared.queue)
     assert job.attempt is not None, f"{job.key} is suspended without an attempt"
     return -(queue.priority if queue else 0), job.attempt.started_at, job.key

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation, JobState, Key
 from lavad.core.scheduling.capacity.advance_reservations import ReservedCapacity
 from lavad.core.scheduling.capacity.constraint import demand_of_bucket
@@ -18,7 +18,7 @@ from lavad.core.scheduling.preemption.victims import PreemptionMode, Victim, len
 from lavad.core.scheduling.queueing.cursor import JobCursor
 
 
-def oust(cluster: Cluster, cursor: JobCursor, now: float) -> VictimSet | None:
+def oust(cluster: ClusterView, cursor: JobCursor, now: float) -> VictimSet | None:
     """Find the jobs to suspend for a job of an active reservation; None if that would not let it start."""
     key = cursor.key
     one = cluster.reserved.by_name.get(key.reservation)
@@ -32,12 +32,12 @@ def oust(cluster: Cluster, cursor: JobCursor, now: float) -> VictimSet | None:
     return clear(cluster, key.request, [one for one in strangers if one in cluster.lenders], victims, most=most)
 
 
-def _lent(cluster: Cluster, key: Key) -> Allocation:
+def _lent(cluster: ClusterView, key: Key) -> Allocation:
     what = lends(cluster)
     return tuple(lent_part(share, what) for share in shares_of(cluster, key))
 
 
-def _strangers(cluster: Cluster, rows: list[int], now: float) -> Iterator[Key]:
+def _strangers(cluster: ClusterView, rows: list[int], now: float) -> Iterator[Key]:
     """Attempts on these hosts that run in no active reservation, newest start first."""
     names, holding = cluster.table.names, cluster.reserved.timeline(cluster, now).now
     found = {key for row in rows for key in cluster.hosts[names[row]].attempts}
@@ -47,14 +47,14 @@ def _strangers(cluster: Cluster, rows: list[int], now: float) -> Iterator[Key]:
             yield key
 
 
-def _may_be_suspended(cluster: Cluster, key: Key) -> bool:
+def _may_be_suspended(cluster: ClusterView, key: Key) -> bool:
     job, attempt = cluster.holder(key), cluster.attempts[key]
     if job is None or job.state is not JobState.RUN or attempt.is_ending or attempt.takes_whole_hosts:
         return False
     return is_within_reach(cluster, attempt)
 
 
-def is_needed(cluster: Cluster, ground: UnclaimedResources, key: Key, wanted: Allocation, now: float) -> bool:
+def is_needed(cluster: ClusterView, ground: UnclaimedResources, key: Key, wanted: Allocation, now: float) -> bool:
     """True if an active reservation of others needs the resources in which a suspended job would resume."""
     record = cluster.jobs.get(key.job)
     reserved = cluster.reserved

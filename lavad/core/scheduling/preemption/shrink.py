@@ -7,7 +7,7 @@ functions find all that each job could release, then by trial how little of it s
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation, HostShare, JobState, Key, RoleRequest
 from lavad.core.model.allocation import could_give, is_divisible, part_of, tasks_of
 from lavad.core.scheduling.preemption.lent_resources import bits
@@ -19,7 +19,7 @@ GIVERS_MAX = 256  # elastic jobs considered, in order of preference
 Fits = Callable[[Victim], bool]
 
 
-def all_but_one(cluster: Cluster, keys: Iterable[Key]) -> list[Victim]:
+def all_but_one(cluster: ClusterView, keys: Iterable[Key]) -> list[Victim]:
     """Shares of these jobs except one task each: an upper bound on what they can release."""
     found = []
     for key in islice(keys, GIVERS_MAX):
@@ -43,7 +43,7 @@ def lacking(table: HostTable, allocation: Allocation) -> dict[str, int]:
 
 
 def givers(
-    cluster: Cluster, keys: Iterable[Key], wanted: Mapping[str, int], may_give_together: Together
+    cluster: ClusterView, keys: Iterable[Key], wanted: Mapping[str, int], may_give_together: Together
 ) -> list[Victim]:
     """Victims that release up to ``wanted`` slots of these hosts, in order, as long as all may be taken together."""
     left, found = dict(wanted), list[Victim]()
@@ -56,7 +56,7 @@ def givers(
     return found
 
 
-def _giver(cluster: Cluster, key: Key, wanted: Mapping[str, int], may_give: Fits) -> Victim:
+def _giver(cluster: ClusterView, key: Key, wanted: Mapping[str, int], may_give: Fits) -> Victim:
     """Victim that releases as many tasks as it can and may."""
 
     def giving(tasks: int) -> Victim:
@@ -65,7 +65,7 @@ def _giver(cluster: Cluster, key: Key, wanted: Mapping[str, int], may_give: Fits
     return giving(_most(tasks_of(spare(cluster, key, 0, wanted)), lambda tasks: may_give(giving(tasks))))
 
 
-def in_part(cluster: Cluster, victim: Victim, fits: Fits) -> Victim:
+def in_part(cluster: ClusterView, victim: Victim, fits: Fits) -> Victim:
     """Reduce what a victim releases to the minimum, host by host, for which ``fits`` holds."""
     role = cluster.jobs[victim.key.job].shared.request.roles[0]
     for share in victim.gives:
@@ -97,7 +97,7 @@ def _most(high: int, holds: Callable[[int], bool]) -> int:
     return low
 
 
-def spare(cluster: Cluster, key: Key, tasks: int = 0, wanted: Mapping[str, int] | None = None) -> Allocation:
+def spare(cluster: ClusterView, key: Key, tasks: int = 0, wanted: Mapping[str, int] | None = None) -> Allocation:
     """Shares that an attempt could release to shrink by ``tasks`` (0: as far as it can); empty if none.
 
     The shares are those of a ``Shrink`` in a plan. Slots on hosts that it keeps are free as soon as the job has been

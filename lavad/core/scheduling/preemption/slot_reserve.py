@@ -11,7 +11,7 @@ and lets those run that end before.
 
 from dataclasses import replace
 
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation, Alternative, HostShare, Request, RoleRequest
 from lavad.core.model.policy import Queue
 from lavad.core.plan import ReserveSlots, Start
@@ -28,13 +28,13 @@ from lavad.core.state.pending import BucketKey
 FROM_SAVINGS = "in slots that were reserved for it"
 
 
-def may_save(cluster: Cluster, key: BucketKey) -> bool:
+def may_save(cluster: ClusterView, key: BucketKey) -> bool:
     """True if jobs of this bucket gather free slots."""
     queue = cluster.policy.by_name[key.queue]
     return queue.slot_reserve_s > 0 and key.request.slots_min > 1 and not key.request.exclusive
 
 
-def save(cluster: Cluster, cursor: JobCursor, now: float) -> ReserveSlots | Start | None:
+def save(cluster: ClusterView, cursor: JobCursor, now: float) -> ReserveSlots | Start | None:
     """Start the job in its claim and the free slots, else extend the claim; None if there is nothing to add."""
     key = cursor.key
     queue, job = cluster.policy.by_name[key.queue], (cursor.job, cursor.index)

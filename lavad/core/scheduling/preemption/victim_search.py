@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations, islice, tee
 
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation, HostShare, Key, Request
 from lavad.core.model.allocation import shrunk
 from lavad.core.scheduling.capacity.constraint import Ceilings
@@ -44,7 +44,7 @@ class VictimSet:
 
 
 def clear(
-    cluster: Cluster,
+    cluster: ClusterView,
     request: Request,
     lenders: Iterable[Key],
     victims: Iterable[Victim],
@@ -84,7 +84,7 @@ class _Search:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterView,
         table: HostTable,
         request: Request,
         may_go_together: Together,

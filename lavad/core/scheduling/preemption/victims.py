@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.model import HostShare, Key
 
 
@@ -35,7 +35,7 @@ def lent_part(share: HostShare, what: tuple[str, ...]) -> HostShare:
     return HostShare(share.host, slots, memory, share.gpus if "gpus" in what else ())
 
 
-def lends(cluster: Cluster) -> tuple[str, ...]:
+def lends(cluster: ClusterView) -> tuple[str, ...]:
     """Resources that suspended jobs lend here: slots, and those listed in PREEMPTABLE_RESOURCES."""
     listed = cluster.policy.preemptable_resources
     return ("slots", *(name for name, words in _LENT.items() if listed & words))

@@ -9,12 +9,12 @@ from lavad.core.model import reasons as r
 from lavad.core.model.windows import NEVER
 
 if TYPE_CHECKING:
-    from lavad.core.cluster import Cluster
+    from lavad.core.cluster_view import ClusterView
     from lavad.core.model.policy import Queue
 
 
 def obstacle(
-    cluster: "Cluster", queue: "Queue | None", run_limit_s: int, deadline: float, now: float
+    cluster: "ClusterView", queue: "Queue | None", run_limit_s: int, deadline: float, now: float
 ) -> tuple[int, str] | None:
     """Number and text of the pending reason that holds such jobs of this queue back now, or None.
 

@@ -12,7 +12,7 @@ first has waited longer than the whole cluster would need to clear the queue, wi
 
 from typing import NamedTuple, Protocol
 
-from lavad.core.cluster import Cluster
+from lavad.core.cluster_view import ClusterView
 from lavad.core.model import JobState
 from lavad.core.model.policy import JobOrder, Queue
 from lavad.core.model.tuples import new as _new
@@ -51,7 +51,7 @@ class Adviser(Protocol):
 class Ranking:
     """Ranks under one policy, at successive moments."""
 
-    def __init__(self, cluster: Cluster, now: float, adviser: Adviser | None = None) -> None:
+    def __init__(self, cluster: ClusterView, now: float, adviser: Adviser | None = None) -> None:
         self.cluster = cluster
         self._adviser = adviser
         self.now = now
