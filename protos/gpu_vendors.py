@@ -60,6 +60,8 @@ NVIDIA = GpuVendor(
 VENDORS = (NVIDIA,)
 VISIBLE = tuple(vendor.visible for vendor in VENDORS)
 VARIABLES = tuple(name for vendor in VENDORS for name in vendor.variables())
+# The agent's variables that name another program for a daemon.
+CONTROLS = tuple(vendor.daemon.control for vendor in VENDORS if vendor.daemon)
 
 
 def label(name: str) -> str:

@@ -15,6 +15,7 @@ from lavactl.personal.processes import Process, end, is_alive
 from lavactl.personal.readiness import Awaited, last_words, listen, wait_all
 from lavactl.personal.starting import clean_environment, confirm, program, start
 from lavactl.personal.state_file import PEER_PORT, Cluster, Table
+from protos import gpu_vendors
 from protos.trust.certificates import Register
 from protos.trust.tls import TrustError, join_address
 
@@ -25,7 +26,7 @@ END_PATIENCE_S = 10.0
 
 # Paths of a user's own driver libraries and programs, and switches of tests: death at a chosen point, no control
 # groups.
-PASSED_ON = ("LAVA_FAIL", "LAVA_NO_CGROUPS", "LAVA_MPS_CONTROL", "LD_LIBRARY_PATH")
+PASSED_ON = ("LAVA_FAIL", "LAVA_NO_CGROUPS", *gpu_vendors.CONTROLS, "LD_LIBRARY_PATH")
 
 
 def agent_key(host: str) -> str:

@@ -159,6 +159,7 @@ def facts_of(message: cluster_pb2.HostFacts) -> HostFacts:
         peer_address=message.peer_address,
         gpu_model=message.gpus[0].model if message.gpus else "",
         gpu_driver=message.gpus[0].driver if message.gpus else "",
+        gpu_vendor=message.gpus[0].vendor if message.gpus else "",
         devices=tuple(map(_device, message.gpus)),
         cores=message.cores,
         sockets=message.sockets,
@@ -172,7 +173,7 @@ def facts_of(message: cluster_pb2.HostFacts) -> HostFacts:
 
 def _device(gpu: cluster_pb2.Gpu) -> Device:
     peers = sum(1 << peer for peer in {peer for peer in gpu.nvlink_peers if peer < checks.HOST_GPUS_MAX})
-    return Device(gpu.model, min(gpu.memory_mib, checks.MEMORY_MAX_MIB), gpu.numa_node, peers, gpu.vendor)
+    return Device(gpu.model, min(gpu.memory_mib, checks.MEMORY_MAX_MIB), gpu.numa_node, peers)
 
 
 def load_of(load: cluster_pb2.Load) -> tuple[float, ...]:

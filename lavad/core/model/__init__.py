@@ -363,13 +363,12 @@ Allocation = tuple[HostShare, ...]  # the lead host first
 
 
 class Device(NamedTuple):
-    """One GPU. ``peers`` has a bit for each GPU linked to it; ``vendor`` is empty from agents of earlier versions."""
+    """One GPU. ``peers`` has a bit for each GPU linked to it."""
 
     model: str = ""
     memory_mib: int = 0
     numa: int = 0
     peers: int = 0
-    vendor: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,6 +392,7 @@ class HostFacts:
     peer_address: str = ""
     gpu_model: str = ""
     gpu_driver: str = ""
+    gpu_vendor: str = ""  # empty from agents of earlier versions, which have NVIDIA's devices
     devices: tuple[Device, ...] = ()
     cores: int = 0
     sockets: int = 1

@@ -145,9 +145,9 @@ def test_a_model_of_gpu_that_there_is_not() -> None:
 
 
 def test_devices_of_the_requested_vendor() -> None:
-    """A device that names no vendor is NVIDIA's, as all of agents of earlier versions are."""
-    other, unnamed = Device("X300", 32_000, vendor="other"), Device("Tesla V100", 32_000)
-    story = a_cluster(a_host("n1", gpus=1, devices=(other,)), a_host("n2", gpus=1, devices=(unnamed,)))
+    """A host that names no vendor has NVIDIA's devices, as those of agents of earlier versions have."""
+    other = a_host("n1", gpus=1, devices=(Device("X300", 32_000),), gpu_vendor="other")
+    story = a_cluster(other, a_host("n2", gpus=1, devices=(Device("Tesla V100", 32_000),)))
     wish = a_job(gpus=1, gpu="num=1:gvendor=nvidia")
     key = story.run(wish)
     assert [share.host for share in story.cluster.attempts[key].allocation] == ["n2"]

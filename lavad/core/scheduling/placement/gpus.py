@@ -35,11 +35,12 @@ def usable(facts: HostFacts, free: HostFree, wanted: GpuRequirement) -> int:
     """Mask of the devices that the job may use now."""
     if not can_prepare(facts, wanted):
         return 0
-    mask = free.gpus & _suitable(facts.devices, facts.gpus, wanted)
+    suitable = _suitable(facts.devices, facts.gpus, facts.gpu_vendor, wanted)
+    mask = free.gpus & suitable
     if not wanted.is_shared:
         return mask
     for gpu, shared in (free.gpu_shared or {}).items():
-        if shared.can_take(wanted.memory_mib) and _suitable(facts.devices, facts.gpus, wanted) >> gpu & 1:
+        if shared.can_take(wanted.memory_mib) and suitable >> gpu & 1:
             mask |= 1 << gpu
     return mask
 
@@ -53,28 +54,29 @@ def can_prepare(facts: HostFacts, wanted: GpuRequirement) -> bool:
 def has_model(facts: HostFacts, wanted: GpuRequirement) -> bool:
     """True if the host has a device of the requested vendor, model and memory size."""
     plain = GpuRequirement(model=wanted.model, model_memory_mib=wanted.model_memory_mib, vendor=wanted.vendor)
-    return bool(_suitable(facts.devices, facts.gpus, plain))
+    return bool(_suitable(facts.devices, facts.gpus, facts.gpu_vendor, plain))
 
 
 @lru_cache(maxsize=4096)
-def _suitable(devices: tuple[Device, ...], count: int, wanted: GpuRequirement) -> int:
-    """Mask of the devices of the requested vendor, model and size."""
+def _suitable(devices: tuple[Device, ...], count: int, vendor: str, wanted: GpuRequirement) -> int:
+    """Mask of the devices of the requested model and size; all are of one vendor."""
+    vendor = vendor or VENDORS[0]
+    if wanted.vendor not in ("", vendor):
+        return 0
     if not devices:
         is_any = not wanted.model and not wanted.is_shared and not wanted.memory_mib and not wanted.model_memory_mib
-        return (1 << count) - 1 if is_any and _is_of(Device(), wanted) else 0
+        return (1 << count) - 1 if is_any else 0
     mask = 0
     for number, device in enumerate(devices):
         size = max(wanted.memory_mib, round(wanted.model_memory_mib * 0.95))  # 80G devices report slightly less
-        if _is_of(device, wanted) and device.memory_mib >= size:
+        if _has_model(device.model, wanted.model, vendor) and device.memory_mib >= size:
             mask |= 1 << number
     return mask
 
 
-def _is_of(device: Device, wanted: GpuRequirement) -> bool:
-    """True if vendor and model match: ``A100`` and ``NVIDIAA100`` both mean "NVIDIA A100-SXM4-80GB"."""
-    plain, asked, vendor = _letters(device.model), _letters(wanted.model), device.vendor or VENDORS[0]
-    if wanted.vendor not in ("", vendor):
-        return False
+def _has_model(model: str, wanted: str, vendor: str) -> bool:
+    """True if the names match: ``A100`` and ``NVIDIAA100`` both mean "NVIDIA A100-SXM4-80GB"."""
+    plain, asked = _letters(model), _letters(wanted)
     return plain.startswith(asked) or plain.removeprefix(vendor).startswith(asked)
 
 
