@@ -359,8 +359,8 @@ MUTANTS = (
     Mutant(
         "who is held back is not asked again when a reservation has changed",
         f"{CORE}/scheduling/cycle.py",
-        "            if gate.is_upset and",
-        "            if False and",
+        "        if self.gate.is_upset and",
+        "        if False and",
     ),
     Mutant(
         "a bucket whose first job is gone goes on standing where that stood",
