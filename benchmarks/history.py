@@ -56,7 +56,7 @@ async def _fill(database: str, jobs: int) -> None:
         events = list(_events(known.next_job, count, host, now - AGO_S))
         for event in events:
             apply_event(known, event)
-        store.append(store.rows_for(events, known), lambda: None)
+        store.append(store.rows.rows_for(events, known), lambda: None)
         await store.flush()
         jobs -= count
     await store.close()

@@ -44,7 +44,7 @@ class Work:
         for event in events:
             apply_event(self.cluster, event)
         begun = time.perf_counter()
-        batch = self.store.rows_for(events, self.cluster)
+        batch = self.store.rows.rows_for(events, self.cluster)
         self.rows_s += time.perf_counter() - begun
         return batch
 

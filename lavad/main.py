@@ -166,7 +166,7 @@ class Master:
     def _append(self, events: list[Event], durable: Callable[[], None]) -> None:
         if self.check:
             invariants.check(self.cluster)
-        self.store.append(self.store.rows_for(events, self.cluster), durable)
+        self.store.append(self.store.rows.rows_for(events, self.cluster), durable)
 
     async def _serve(self, identity: tls.Identity) -> None:
         self._assemble()

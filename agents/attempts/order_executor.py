@@ -102,15 +102,24 @@ class Keeper:
             JournalError: the agent must end.
         """
         async with self._turn:  # one of a lost session may still be in progress
-            return await self._take(orders)
+            before = self.ledger.term
+            if not self.ledger.accept_term(orders.term):
+                return False
+            self._renew_lease(orders.echo_monotonic)
+            records, sync, actions = self._decide(orders, self.ledger.term != before)
+            if not await self._record(records, sync, actions):
+                actions = self._without_starts(actions)
+            if actions:
+                reach("agent.after_journal", actions)
+                for action in actions:
+                    self._act(action, orders.echo_monotonic)
+                reach("agent.after_handover", actions)
+            return True
 
-    async def _take(self, orders: Orders) -> bool:
+    def _decide(self, orders: Orders, is_new_term: bool) -> tuple[list[bytes], bool, list[Action]]:
+        """Return records for the journal, if the disk is waited for, and what is to be done then."""
         ledger = self.ledger
-        before = ledger.term
-        if not ledger.accept_term(orders.term):
-            return False
-        self._renew_lease(orders.echo_monotonic)
-        records = [term_record(ledger.term)] if ledger.term != before else []
+        records = [term_record(ledger.term)] if is_new_term else []
         records += [spec_record(blob) for blob in orders.specs if ledger.learn(blob)]
         too_old = self._too_old(orders.echo_monotonic)
         actions: list[Action] = []
@@ -125,14 +134,7 @@ class Keeper:
         records += self._forget(orders.forget)
         if orders.HasField("mark"):
             records += self._mark(orders.mark)
-        if not await self._record(records, sync, actions):
-            actions = self._without_starts(actions)
-        if actions:
-            reach("agent.after_journal", actions)
-            for action in actions:
-                self._act(action, orders.echo_monotonic)
-            reach("agent.after_handover", actions)
-        return True
+        return records, sync, actions
 
     def _mark(self, mark: CommitMark) -> list[bytes]:
         """Keep the mark: in memory at once, in the journal at intervals."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 from sqlalchemy.exc import DBAPIError
 
 from lavad.commit_mark import Mark
-from lavad.core.events import Event
 from lavad.store.database import database, url
 from lavad.store.errors import StoreRefused
 from lavad.store.reading import reader, restore
@@ -34,7 +33,7 @@ class Store:
     ) -> None:
         self._url = url.parse(text)
         self._writer = Writer(text, on_lost, lock_wait_s, str(mark_path or ""))
-        self._rows = RowMaker()
+        self.rows = RowMaker()
         self._specs: _Recent[int] = _Recent(SPECS_KEPT_BYTES)
         self._environments: _Recent[bytes] = _Recent(ENVIRONMENTS_KEPT_BYTES)
         self._ready: Ready | None = None
@@ -131,7 +130,7 @@ class Store:
             self._reading.read(lambda connection: restore.restore(connection, cluster, now))
         except DBAPIError as error:
             raise StoreRefused(f"The database can't be read: {database.sentence_of(error)}.") from error
-        self._rows.adopt(cluster)
+        self.rows.adopt(cluster)
 
     def adoptions(self) -> list[tuple[int, str]]:
         """Return the past adoptions of the database by an administrator: term and content of the row.
@@ -169,10 +168,6 @@ class Store:
     def writer_pid(self) -> int:
         """Process id of the writer."""
         return self._writer.process.pid
-
-    def rows_for(self, events: Iterable[Event], cluster: "Cluster") -> Batch:
-        """Build the rows of a step's events; called right after the step, with the cluster as the events left it."""
-        return self._rows.rows_for(events, cluster)
 
     def append(self, batch: Batch, durable: Callable[[], None]) -> None:
         """Hand over rows; ``durable`` is called on the loop when they and all before them are on disk.

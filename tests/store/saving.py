@@ -73,7 +73,7 @@ class Submitter:
         """The rows of one submit."""
         before = len(self.world.events)
         assert self.world.do(c.SubmitJob(job, c.Caller(job.shared.user, 1000)))
-        return self.store.rows_for(self.world.events[before:], self.world.cluster)
+        return self.store.rows.rows_for(self.world.events[before:], self.world.cluster)
 
 
 def events_batch(job: int, count: int = 1) -> Batch:
