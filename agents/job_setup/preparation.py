@@ -18,7 +18,7 @@ from agents.job_setup.environment import HostFiles, OwnFiles, job_environment, p
 from agents.job_setup.host_context import HostContext
 from agents.job_setup.task_devices import Task, gpus_of, variables_of_task, visible
 from agents.job_setup.users import Owner
-from agents.shepherd.ending.report import Heading
+from agents.shepherd.ending import Heading
 from agents.shepherd.messages import Companion, GpuDaemon, JobSetup, Program
 from agents.shepherd_pool.pool import Setup
 from protos import names

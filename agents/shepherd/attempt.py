@@ -14,19 +14,15 @@ from resource import struct_rusage
 
 from agents.shepherd import controls, gpu_daemon, messages
 from agents.shepherd.clock import KILL, LIMIT_REACHED, NEVER, NO_LIMITS, TERMINATE, RunClock, Termination
-from agents.shepherd.confinement.groups import confine
-from agents.shepherd.confinement.leftovers import Leftovers
+from agents.shepherd.confinement.groups import Leftovers, confine
 from agents.shepherd.controls import STOPPING, Commands, Control
-from agents.shepherd.ending import reasons
-from agents.shepherd.ending.others import Figures, OthersUsed
-from agents.shepherd.ending.report import with_hosts, write_report
+from agents.shepherd.ending import Figures, OthersUsed, limit_reached, with_hosts, write_report
 from agents.shepherd.lease import LeaseClock
 from agents.shepherd.messages import Finish, JobSetup, Key, Status, pack
 from agents.shepherd.process import processes, start
 from agents.shepherd.process.spawner import Spawner
 from agents.shepherd.process.start import UNUSABLE, HostFailure, StartFailure, Streams
 from agents.shepherd.tasks.kept import Host, KeptTasks, Order, Refusal
-from agents.shepherd.tasks.signals import TaskSignals
 from agents.shepherd.tools import Tools
 from agents.shepherd.usage import Meter
 from protos import endings
@@ -65,7 +61,7 @@ class Work:
         self._controls = {name: Control(number, command) for name, number, command in setup.controls}
         self._commands = Commands()
         self._tasks: dict[int, int] = {}  # process id -> serial
-        self._task_signals = TaskSignals(self._tasks, tools.confinement.members)
+        self._task_signals = processes.TaskSignals(self._tasks, tools.confinement.members)
         here = Host(
             self._spawn_kept, self._task_signals.add, tools.watch, tools.has_agent, (setup.uid, setup.gid), tools.null
         )
@@ -584,7 +580,7 @@ class Work:
 
     def _summary(self, released: bool) -> Finish:
         used, oom_kills = self._meter.used(), self._tools.confinement.oom_kills
-        self._reason = self._reason or reasons.of_end(self.setup, self._status, oom_kills)
+        self._reason = self._reason or limit_reached(self.setup, self._status, oom_kills)
         return Finish(
             *self.key, self._status, self._ended, used.cpu_s, used.memory_mib_max, used.memory_mib_mean,
             used.processes_max, self._reason if self._status else "", self._detail, self.pid, self.started, released,

@@ -7,8 +7,11 @@ know the process to be theirs: a descendant not yet reaped, or a member of the j
 import ctypes
 import os
 import signal
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
+
+from agents.shepherd.clock import NEVER
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PR_SET_CHILD_SUBREAPER = 36
@@ -159,3 +162,35 @@ def become_subreaper() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+PAUSE_S = 0.005  # least time in which signals are gathered
+
+
+class TaskSignals:
+    """Signals to tasks of a job, gathered: one look at all of its processes finds those of a thousand tasks.
+
+    ``first`` maps living first processes to their tasks' serials.
+    """
+
+    def __init__(self, first: Mapping[int, int], members: Callable[[], list[int]]) -> None:
+        self.next_at = NEVER
+        self._first = first
+        self._members = members
+        self._waiting: dict[int, list[int]] = {}
+        self._pause_s = PAUSE_S
+
+    def add(self, number: int, serial: int) -> None:
+        """Signal a task, soon."""
+        self._waiting.setdefault(serial, []).append(number)
+        self.next_at = min(self.next_at, time.monotonic() + self._pause_s)
+
+    def send(self) -> None:
+        """Send all waiting signals."""
+        began, self.next_at = time.monotonic(), NEVER
+        waiting, self._waiting = self._waiting, {}
+        found = task_trees(waiting, self._first, self._members())
+        for serial, numbers in waiting.items():
+            for number in numbers:
+                send(found[serial], number)
+        self._pause_s = max(PAUSE_S, time.monotonic() - began)  # leaves half of the time for other work

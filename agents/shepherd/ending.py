@@ -1,15 +1,22 @@
-"""Job report at the end of an output file, in the form that tools of LSF users expect.
+"""End of an attempt: limits of the kernel that caused it, usage of other hosts, the job report.
 
-Output goes straight to the file while the job runs, so the report comes after it. Times are local, as `ctime` writes
-them.
+The report has the form that tools of LSF users expect. Output goes straight to the file while the job runs, so the
+report comes after it. Times are local, as `ctime` writes them.
+
+Usage on a job's other hosts is gathered by the shepherd of the lead host. It is requested when the command has ended
+and nothing of the job is left on the lead host. Invariant: the end is reported within a bounded time, even if hosts are
+silent; missing hosts are named.
 """
 
 import functools
 import os
+import signal
 import sys
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from agents.shepherd.clock import NEVER
 from agents.shepherd.messages import Finish, JobSetup, write_all
 from agents.shepherd.process.start import Streams, is_regular
 from protos import endings
@@ -187,3 +194,64 @@ def _date(moment: float) -> str:
 @functools.lru_cache(maxsize=64)
 def _date_of_second(second: int) -> str:
     return time.asctime(time.localtime(second))
+
+
+# -- usage on other hosts
+
+# Longest wait of the report. The request is repeated meanwhile, since the agent may be a new one.
+COUNT_OTHERS_S, ASK_AGAIN_S = 4.5, 1.0
+
+Figures = tuple[tuple[str, tuple[float, ...]], ...]  # host, fields of a Used
+
+
+class OthersUsed:
+    """One request, repeated until it is answered or the time is up."""
+
+    def __init__(self, is_wide: bool) -> None:
+        self.is_awaited = is_wide
+        self.next_at = NEVER  # next repetition, or the end
+        self._until = NEVER
+        self._found: Figures = ()
+        self._missing: tuple[str, ...] = ("the other hosts",) if is_wide else ()
+
+    def ask(self, now: float) -> bool:
+        """Return True if the request is to be sent now."""
+        if not self.is_awaited or (self.next_at != NEVER and now < self.next_at):
+            return False
+        self._until = min(self._until, now + COUNT_OTHERS_S)
+        self.next_at = min(now + ASK_AGAIN_S, self._until)
+        if now >= self._until:
+            self._stop()
+        return self.is_awaited
+
+    def take(self, found: Figures, missing: tuple[str, ...]) -> None:
+        """Take the answer."""
+        self._found, self._missing = found, missing
+        self._stop()
+
+    def _stop(self) -> None:
+        self.is_awaited, self.next_at = False, NEVER
+
+    def found(self) -> tuple[Figures, tuple[str, ...]]:
+        """Return figures by host, and hosts without figures."""
+        return self._found, self._missing
+
+
+# -- reasons
+
+
+def limit_reached(setup: JobSetup, status: int, oom_kills: Callable[[], int]) -> str:
+    """Return the limit that ended a job with this wait status, as a TERM_ word; empty for none."""
+    if not status:
+        return ""
+    if setup.memory_limit_mib and oom_kills():
+        return "TERM_MEMLIMIT"
+    has_cpu_limit = any(name == "cpu" for name, _ in setup.rlimits)
+    return "TERM_CPULIMIT" if has_cpu_limit and _ended_by(status) == signal.SIGXCPU else ""
+
+
+def _ended_by(status: int) -> int:
+    """Return the signal that killed the job, or the last program that its shell ran; 0 for none."""
+    if os.WIFSIGNALED(status):
+        return os.WTERMSIG(status)
+    return max(0, os.WEXITSTATUS(status) - 128)
