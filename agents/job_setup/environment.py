@@ -13,7 +13,7 @@ from agents.job_setup.host_context import HostContext
 from agents.job_setup.task_devices import first_role, variables_of_all, variables_of_role
 from protos import gpu_vendors, names
 from protos.agents_pb2 import JobSpecBlob, Stage
-from protos.common_pb2 import HostShare
+from protos.common_pb2 import HostShare, Role
 
 # Variables of the submitting environment, possibly another job's, that a job must not inherit.
 PREFIXES_DROPPED = (
@@ -185,6 +185,13 @@ def submitted(lines: Iterable[bytes]) -> dict[bytes, bytes]:
     return {name: value for name, separator, value in kept if name and separator}
 
 
+def _requirement(roles: Sequence[Role]) -> str:
+    """The -R of the job; several roles are the terms of a compound one."""
+    if len(roles) > 1:
+        return " + ".join(f"{role.tasks_min or 1}*{{{role.requirement}}}" for role in roles)
+    return "".join(role.requirement for role in roles)
+
+
 def _about_job(blob: JobSpecBlob, stage: Stage, home: str, script: str) -> dict[str, str]:
     spec = blob.spec
     last = max((part.last for part in spec.array), default=0)
@@ -202,7 +209,7 @@ def _about_job(blob: JobSpecBlob, stage: Stage, home: str, script: str) -> dict[
         "LSB_JOBFILENAME": script or str(blob.job),
         "LSB_EXIT_PRE_ABORT": "99",
         "LSB_JOB_EXECUSER": blob.user,
-        "LSB_EFFECTIVE_RSRCREQ": spec.roles[0].requirement if spec.roles else "",
+        "LSB_EFFECTIVE_RSRCREQ": _requirement(spec.roles),
         "LS_SUBCWD": spec.submit_cwd or spec.cwd,
         "LS_EXECCWD": spec.cwd,
         "LS_EXEC_T": "START",

@@ -20,7 +20,7 @@ def asked_of(spec: jobs_pb2.JobSpec, default_queues: tuple[str, ...] = ()) -> As
     """Return the options that the core combines with a queue's rules; ``default_queues`` count without -q."""
     return Asked(
         tuple(spec.queues) or default_queues,
-        bool(spec.roles and spec.roles[0].tasks_min),
+        any(role.tasks_min for role in spec.roles),
         tuple([(limit.name, limit.soft) for limit in spec.rlimits]),
         tuple([role_of(role, spec.resizable) for role in spec.roles]) or _ONE_TASK,
     )

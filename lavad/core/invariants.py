@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 
-from lavad.core.apply.resize import is_resizable
+from lavad.core.apply.resize import is_resizable, resizable_role
 from lavad.core.cluster import Cluster
 from lavad.core.language.dependency import clauses_of
 from lavad.core.model import FINAL, HOLDING, PARTS, JobState, Key
@@ -125,7 +125,7 @@ def _check_resizable(cluster: Cluster) -> None:
     waited = {key for key, attempt in resizable.items() if attempt.resizing.due}
     assert set(cluster.resizing) == waited, f"resizing {set(cluster.resizing)} are not {waited}"
     for key, attempt in resizable.items():
-        role, change = cluster.jobs[key.job].shared.request.roles[0], attempt.resizing
+        role, change = resizable_role(cluster.jobs[key.job].shared.request), attempt.resizing
         tasks = tasks_of(attempt.allocation)
         assert role.tasks_min <= tasks, f"{key}: {tasks} tasks are too few"
         assert tasks + tasks_of(change.growth) <= role.tasks_max, f"{key}: {tasks} tasks and {change.growth} too many"

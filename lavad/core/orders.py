@@ -260,9 +260,10 @@ def _affinity(request: Request) -> Affinity | None:
 @lru_cache(maxsize=1024)
 def _gpu_setup(request: Request) -> GpuSetup:
     """GPU set-up for the agents; of several roles the first with GPUs determines it."""
-    role = next((role for role in all_roles(request) if role.gpus), request.roles[0])
+    roles = all_roles(request)
+    role = next((role for role in roles if role.gpus), roles[0])  # without GPUs any says the same
     gpus = _gpus_of(role)
-    is_single = len(request.roles) == 1
+    is_single = request.single_role is not None
     return GpuSetup(
         gpus.mode,
         gpus.mps != "no",

@@ -119,6 +119,17 @@ def test_tasks_of_several_roles_are_ranked_in_order(tmp_path: Path) -> None:
     assert Path(found["LSB_DJOB_RANKFILE"]).read_text().split() == ["n1", "n1", "n2", "n2"]
 
 
+def test_the_requirement_is_that_of_all_roles(tmp_path: Path) -> None:
+    """A compound one of several roles, never only the first one's."""
+    roles = [Role(tasks_min=1, requirement="select[gpus]"), Role(tasks_min=3, requirement="rusage[mem=10]")]
+    for some, text in (
+        ([], ""),
+        (roles[:1], "select[gpus]"),
+        (roles, "1*{select[gpus]} + 3*{rusage[mem=10]}"),
+    ):
+        assert environment_of(tmp_path, JobSpec(roles=some))["LSB_EFFECTIVE_RSRCREQ"] == text
+
+
 def test_host_files_are_shared_readable_and_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same content is the same file; old ones go, but never one that is in use."""
     monkeypatch.setattr(environment, "HOST_FILES_KEPT", 3)

@@ -47,9 +47,11 @@ def _job_modified(cluster: Cluster, event: e.JobModified) -> None:
 
 def _change_memory(cluster: Cluster, job: Job, shared: Shared) -> None:
     """Change the memory held by a job that has hosts."""
-    more_mib = shared.request.roles[0].memory_mib - job.shared.request.roles[0].memory_mib
-    if job.attempt is not None and more_mib:
-        allocate.hold_memory(cluster, job.attempt, more_mib)
+    old, new = job.shared.request.single_role, shared.request.single_role
+    if job.attempt is None or old is None or new is None:  # with several roles the change was refused
+        return
+    if new.memory_mib != old.memory_mib:
+        allocate.hold_memory(cluster, job.attempt, new.memory_mib - old.memory_mib)
 
 
 def _change_limits(cluster: Cluster, job: Job, shared: Shared) -> None:

@@ -12,15 +12,22 @@ from lavad.core import events as e
 from lavad.core import lifecycle
 from lavad.core.apply import charge
 from lavad.core.cluster import Cluster
-from lavad.core.model import Shared
+from lavad.core.model import Request, RoleRequest, Shared
 from lavad.core.model.allocation import given_up, grown, slots_of
 from lavad.core.state.records import Attempt, Job, Resizing
 
 
 def is_resizable(shared: Shared) -> bool:
     """True if jobs of these shared facts can be resized."""
-    roles = shared.request.roles
-    return len(roles) == 1 and roles[0].resizable
+    role = shared.request.single_role
+    return role is not None and role.resizable
+
+
+def resizable_role(request: Request) -> RoleRequest:
+    """The only role of a resizable job's request: one of several roles is refused at submission."""
+    role = request.single_role
+    assert role is not None, "a resizable job has one role"
+    return role
 
 
 def may_change(attempt: Attempt) -> bool:

@@ -147,9 +147,10 @@ def _candidates(cluster: Cluster, words: tuple[str, ...], select: str, from_host
     if not select:
         return chosen
     request, _ = known_request((RoleAsked(requirement=select),), NO_OPTIONS, policy, table, None, from_host)
-    if len(request.roles) != 1 or request.alternatives:
+    role = request.single_role
+    if role is None or request.alternatives:
         raise Refused("-R: a reservation's hosts are chosen by one select section")
-    text = request.roles[0].select
+    text = role.select
     mask = FreeResources(table).mask(text) if text else None
     return [name for name in chosen if mask is None or mask[table.rows[name]]]
 

@@ -90,7 +90,7 @@ def idle_hosts(cluster: ClusterView) -> HostTable:
 def advise(table: HostTable, request: Request) -> Generator[None, None, list[Advice]]:
     """Smallest sufficient change of each kind, least costly for the job first; empty if the request fits."""
     found: list[Advice] = []
-    has_one_choice = len(request.roles) == 1 and not request.alternatives
+    has_one_choice = request.single_role is not None and not request.alternatives
     if not has_one_choice or place(FreeResources(table), request) is not None:
         return found
     for change, steps_of in _STEPS.items():
@@ -127,24 +127,31 @@ def _first(table: HostTable, steps: Sequence[Request]) -> Generator[None, None, 
     return None
 
 
+def role_of(request: Request) -> RoleRequest:
+    """Role of a request with advice: for several roles there is none."""
+    role = request.single_role
+    assert role is not None, "only requests of one role are advised on"
+    return role
+
+
 def _with_role(request: Request, **changes: object) -> Request:
-    return replace(request, roles=(replace(request.roles[0], **changes),))  # type: ignore[arg-type]
+    return replace(request, roles=(replace(role_of(request), **changes),))  # type: ignore[arg-type]
 
 
 def _less_memory(table: HostTable, request: Request) -> list[Request]:
     """Requests with the free memory of some host, largest first: only these amounts change the result."""
-    wanted = request.roles[0].memory_mib
+    wanted = role_of(request).memory_mib
     left = np.unique(table.memory_free_mib[: len(table)][table.open_rows()])[::-1]
     return [_with_role(request, memory_mib=int(mib)) for mib in left[:STEPS_MAX] if 0 < mib < wanted]
 
 
 def _fewer_gpus(table: HostTable, request: Request) -> list[Request]:
-    return [_with_role(request, gpus=count) for count in range(request.roles[0].gpus - 1, -1, -1)]
+    return [_with_role(request, gpus=count) for count in range(role_of(request).gpus - 1, -1, -1)]
 
 
 def _looser_span(table: HostTable, request: Request) -> list[Request]:
     """Requests with fewer tasks on each host, and finally with no span."""
-    role = request.roles[0]
+    role = role_of(request)
     if role.one_host or role.block or role.stripe or role.ptile < 0:
         return [_with_role(request, one_host=False, block=0, stripe=0, ptile=0, ptile_by=())]
     if not role.ptile:
@@ -158,16 +165,16 @@ def _any_host(table: HostTable, request: Request) -> list[Request]:
 
 
 def _no_condition(table: HostTable, request: Request) -> list[Request]:
-    return [_with_role(request, select="")] if request.roles[0].select else []
+    return [_with_role(request, select="")] if role_of(request).select else []
 
 
 def _unlike_hosts(table: HostTable, request: Request) -> list[Request]:
-    role = request.roles[0]
+    role = role_of(request)
     return [_with_role(request, same="", cu="")] if role.same or role.cu else []
 
 
 def _unbound(table: HostTable, request: Request) -> list[Request]:
-    return [_with_role(request, affinity="")] if request.roles[0].affinity else []
+    return [_with_role(request, affinity="")] if role_of(request).affinity else []
 
 
 def _shared_hosts(table: HostTable, request: Request) -> list[Request]:
@@ -175,7 +182,7 @@ def _shared_hosts(table: HostTable, request: Request) -> list[Request]:
 
 
 def _fewer_tasks(table: HostTable, request: Request) -> list[Request]:
-    most = request.roles[0].tasks_min - 1
+    most = role_of(request).tasks_min - 1
     counts = range(most, max(0, most - STEPS_MAX), -1)
     return [_with_role(request, tasks_min=count, tasks_max=count) for count in counts]
 
@@ -201,7 +208,7 @@ def is_of_requirement(change: Change) -> bool:
 def options(advice: Advice) -> str:
     """Options of bmod for the change."""
     request = advice.request
-    role = request.roles[0]
+    role = role_of(request)
     match advice.change:
         case Change.HOSTS:
             return "-mn"

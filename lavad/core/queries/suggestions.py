@@ -23,6 +23,7 @@ from lavad.core.queries.request_changes import (
     is_of_requirement,
     options,
     requirement_text,
+    role_of,
 )
 from lavad.core.scheduling.backfill.reservations import ReservationTable
 from lavad.core.scheduling.capacity.allowance import allowance_of
@@ -82,7 +83,7 @@ def remedies(
     else:
         changes = [(one, made) for one, made in typed if made and _may_start(cluster, record.shared, made, now)]
     commands = [*reopened, *elsewhere, *(f"bmod {options(one)} {{}}" for one, _ in changes)]
-    costs = [given_up(request.roles[0], made.roles[0]) for _, made in changes]
+    costs = [given_up(role_of(request), role_of(made)) for _, made in changes]
     costs = [*[""] * (len(commands) - len(costs)), *costs] if any(costs) else []
     return Suggestions(tuple(commands), said.is_hopeless, said.is_for_later and not reopened, tuple(costs))
 
@@ -91,7 +92,7 @@ def as_typed(cluster: ClusterView, shared: Shared, advice: Advice) -> Request | 
     """Request of the job after the command, its queue's requirement included; None if the queue refuses that -R."""
     if not is_of_requirement(advice.change):
         return advice.request
-    role = advice.request.roles[0]
+    role = role_of(advice.request)
     gpus = f"num={role.gpus}{'/task' if role.gpus_per_task else ''}" if role.gpus else None
     asked = RoleAsked(
         role.tasks_min, role.tasks_max, role.slots_per_task, requirement_text(role), role.gpu or gpus, role.launch,

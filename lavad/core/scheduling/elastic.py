@@ -8,7 +8,7 @@ reservation no job grows: free resources may be reserved for it.
 from collections.abc import Iterator
 from dataclasses import replace
 
-from lavad.core.apply.resize import may_change
+from lavad.core.apply.resize import may_change, resizable_role
 from lavad.core.cluster_view import ClusterView
 from lavad.core.language.requirements.parsed import wants_of
 from lavad.core.model import Allocation, HostShare, JobState, Key, Request, RoleRequest
@@ -108,14 +108,14 @@ def wanted(cluster: ClusterView, key: Key) -> int:
     attempt, job = cluster.resizable[key], cluster.holder(key)
     if job is None or job.state is not JobState.RUN or not may_change(attempt):
         return 0
-    role = job.shared.request.roles[0]
+    role = resizable_role(job.shared.request)
     return max(0, min(role.tasks_max, attempt.resizing.wish or role.tasks_max) - tasks_of(attempt.allocation))
 
 
 def _additions(cluster: ClusterView, room: FreeResources, attempt: Attempt, more: int) -> Allocation:
     """Up to ``more`` tasks, first on the attempt's own hosts, then on others; taken from ``room``."""
     request = cluster.pending.request_of(cluster.jobs[attempt.key.job].shared)
-    role = request.roles[0]
+    role = resizable_role(request)
     found: list[HostShare] = []
     for share in attempt.allocation if is_divisible(role) else ():
         tasks = _more_here(room, role, share, more)
@@ -139,7 +139,7 @@ def _more_here(room: FreeResources, role: RoleRequest, share: HostShare, more: i
 
 def _on_new_hosts(room: FreeResources, request: Request, attempt: Attempt, more: int) -> Allocation:
     """Shares on further hosts, distributed as on the first ones; hosts still releasing the attempt are left out."""
-    role = replace(request.roles[0], tasks_min=1, tasks_max=more)
+    role = replace(resizable_role(request), tasks_min=1, tasks_max=more)
     wanted = replace(request, roles=(role,))
     names, held = room.table.names, {share.host for share in attempt.booked}
     filler = TaskDistributor(room, role, wants_of(role), NOT_FIRST, False, set())

@@ -255,17 +255,18 @@ def _sized(shared: Shared, queue: Queue, is_size_given: bool) -> Shared:
     rules, roles = queue.defaults, shared.request.roles
     if rules.tasks_max is None and rules.tasks_min == rules.tasks_default == 1:
         return shared
-    if len(roles) == 1 and not is_size_given:
-        roles = (replace(roles[0], tasks_min=rules.tasks_default, tasks_max=rules.tasks_default),)
+    only = shared.request.single_role  # the sizes of several roles are checked, but never altered
+    if only is not None and not is_size_given:
+        roles = (replace(only, tasks_min=rules.tasks_default, tasks_max=rules.tasks_default),)
     least, most = sum(role.tasks_min for role in roles), sum(role.tasks_max for role in roles)
     if rules.tasks_max is not None and least > rules.tasks_max:
         raise Refused("Too many processors requested")
     if most < rules.tasks_min:
         raise Refused("Too few processors requested")
-    if len(roles) == 1:
+    if only is not None:
         ceiling = rules.tasks_max if rules.tasks_max is not None else most
         bounds = (max(least, min(rules.tasks_min, most)), min(most, ceiling))
-        roles = (replace(roles[0], tasks_min=bounds[0], tasks_max=bounds[1]),)
+        roles = (replace(only, tasks_min=bounds[0], tasks_max=bounds[1]),)
     return shared if roles == shared.request.roles else replace(shared, request=replace(shared.request, roles=roles))
 
 
@@ -332,7 +333,7 @@ def _complaint_about_role(request: Request, role: RoleRequest) -> str:
 
 
 def _complaint_about_resizing(request: Request, role: RoleRequest) -> str:
-    if len(request.roles) > 1 or role.launch is not Launch.FIRST:
+    if request.single_role is None or role.launch is not Launch.FIRST:
         return "-ar: only a job of one command that starts its tasks itself can be resizable"
     if request.exclusive:
         return "-ar: a resizable job can't have its hosts for itself (-x)"

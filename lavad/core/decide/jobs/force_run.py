@@ -49,10 +49,10 @@ def _next_attempt(record: Job | ArrayRecord, target: c.Target) -> Key:
 
 
 def _allocation(cluster: Cluster, record: Job | ArrayRecord, named: tuple[tuple[str, int], ...]) -> Allocation:
-    roles = record.shared.request.roles
-    if len(roles) != 1:
+    role = record.shared.request.single_role
+    if role is None:
         raise Refused("A job of several roles can't be forced")
-    role, hosts = roles[0], [(_host(cluster, name), tasks) for name, tasks in named]
+    hosts = [(_host(cluster, name), tasks) for name, tasks in named]
     _check_alone(cluster, record.shared.request, [host for host, _ in hosts])
     tasks = _spread(role, hosts)
     return tuple(_share(cluster, host, role, count) for (host, _), count in zip(hosts, tasks, strict=True) if count)

@@ -27,11 +27,9 @@ def with_other_memory(cluster: Cluster, job: Job, asked: Asked, queue: Queue, no
     assert attempt is not None, f"{job.key} holds no hosts"
     before = shared.request
     request, text = known_request(asked.roles, before.options, cluster.policy, cluster.table, queue, shared.from_host)
-    if len(request.roles) != 1 or len(before.roles) != 1 or request.alternatives or before.alternatives:
+    old, new = before.single_role, request.single_role
+    if old is None or new is None or request.alternatives or before.alternatives or old.resizable:
         raise Refused(_ONLY)
-    if before.roles[0].resizable:
-        raise Refused(_ONLY)
-    (old,), (new,) = before.roles, request.roles
     if not _differ_in_memory_alone(old, new) or (request.same, request.cu) != (before.same, before.cu):
         raise Refused(_ONLY)
     if new.memory_mib != old.memory_mib:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from lavad.core import commands as c
 from lavad.core import events as e
-from lavad.core.apply.resize import is_resizable, may_change
+from lavad.core.apply.resize import is_resizable, may_change, resizable_role
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision, check_owner
 from lavad.core.decide.jobs.control import SYSTEM
@@ -60,7 +60,7 @@ def _may_grow(cluster: Cluster, grow: Grow, now: float) -> bool:
     job, attempt = cluster.holder(grow.key), cluster.resizable.get(grow.key)
     if job is None or attempt is None or job.state is not S.RUN or not may_change(attempt):
         return False
-    role = job.shared.request.roles[0]
+    role = resizable_role(job.shared.request)
     there = {share.host for share in attempt.allocation}
     is_back = any(share.host in attempt.unreleased - there for share in grow.additions)
     tasks = tasks_of(attempt.allocation) + tasks_of(grow.additions)
@@ -92,7 +92,7 @@ def shrink_attempt(
     if job is None or attempt is None or attempt.is_ending or attempt.lends:
         return []
     left = shrunk(attempt.allocation, shrink.gives)
-    if not _is_sound(attempt, job.shared.request.roles[0], shrink.gives, left):
+    if not _is_sound(attempt, resizable_role(job.shared.request), shrink.gives, left):
         return []
     events = give_growth_up(attempt, now, now, "it is to shrink") if attempt.resizing.growth else []
     version = attempt.version + bool(events) + 1
@@ -212,7 +212,7 @@ def overdue(cluster: Cluster, now: float) -> list[e.Event]:
 def shrink_job(cluster: Cluster, command: c.ShrinkJob, now: float) -> Decision:
     """Shrink a job (bresize release). It does not grow back by itself: that would undo the command at once."""
     job, attempt = _running(cluster, command.target, command.caller)
-    role = job.shared.request.roles[0]
+    role = resizable_role(job.shared.request)
     gives = _asked_for(attempt, role, command.what)
     left = shrunk(attempt.allocation, gives)
     if tasks_of(left) < role.tasks_min:
@@ -227,7 +227,7 @@ def shrink_job(cluster: Cluster, command: c.ShrinkJob, now: float) -> Decision:
 def wish_size(cluster: Cluster, command: c.WishSize, now: float) -> Decision:
     """Set the size that the job is to grow to from now on (bresize request, cancel)."""
     job, attempt = _running(cluster, command.target, command.caller)
-    role, present = job.shared.request.roles[0], tasks_of(attempt.allocation)
+    role, present = resizable_role(job.shared.request), tasks_of(attempt.allocation)
     tasks = command.tasks or present
     if tasks > role.tasks_max:
         raise Refused(f"The job asked for at most {role.tasks_max} tasks when it was submitted")

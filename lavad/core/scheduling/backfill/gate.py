@@ -339,11 +339,12 @@ class BackfillGate:
     def _fit_beside(self, window: BackfillWindow, demand: Demand, waited_s: float) -> Allocation | None:
         """Place the request within the backfill window; an equal one that failed in this slice is not tried again."""
         request = demand.request
-        if not self._allowance and is_one_task(request) and not request.is_slots_only:
-            first = host_of_one(self._room, request)
+        role = request.single_role
+        if role is not None and not self._allowance and is_one_task(request) and not request.is_slots_only:
+            first = host_of_one(self._room, request, role)
             if first is None:
                 return None
-            if self._is_left(window, first[0], request.roles[0]):
+            if self._is_left(window, first[0], role):
                 return place(self._room, request)
         kind = self._allowance.kind_of(demand)
         if kind in self._vain:

@@ -315,7 +315,8 @@ class FreeResources:
 
     def narrow(self, request: Request, rows: Iterable[int]) -> None:
         """Restrict the request to these hosts: no other had room at its last try, or has more now."""
-        role = request.roles[0]
+        role = request.single_role
+        assert role is not None, "only requests that fit on one host are restricted"
         if self._is_moving(role):  # its conditions may have changed on other hosts, too
             return
         fitting = np.array([row for row in rows if self._fits_now(request, role, row)], np.intp)

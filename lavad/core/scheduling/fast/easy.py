@@ -202,7 +202,9 @@ class EasyPass:
             free = self._free = free_slots_of(self._cluster.table)
             self._work += free.work
         before = free.work
-        allocation = free.take(request.roles[0])
+        role = request.single_role
+        assert role is not None, "a request for slots only has one role"
+        allocation = free.take(role)
         assert allocation is not None, "open slots are on hosts, and any will do"
         self._work += free.work - before
         return allocation
@@ -255,9 +257,10 @@ class EasyPass:
     def _beside(self, holder: Reservation, request: Request, end: float) -> Request | None:
         """Request reduced to what does not delay the holder; None if that is below its minimum."""
         most = self._shadow_of(holder).most(end, self._slots_open)
-        if most < request.slots_min:
+        role = request.single_role
+        if role is None or most < request.slots_min:
             return None
-        return request if most >= request.roles[0].tasks_max else with_at_most(request, most)
+        return request if most >= role.tasks_max else with_at_most(request, most)
 
     def _shadow_of(self, holder: Reservation) -> ShadowTime:
         shadow = self._shadow

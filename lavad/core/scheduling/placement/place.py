@@ -47,24 +47,25 @@ def smallest_need(request: Request) -> MinimumNeed:
 
 def _need_of(roles: tuple[RoleRequest, ...]) -> MinimumNeed:
     chunks = [smallest_share(role) for role in roles]
-    role = roles[0]
-    is_gang = len(roles) == 1 and not role.one_host
-    is_tiled = role.ptile > 0 and not role.ptile_by
+    tasks = (1, 1, 1)  # of several roles the tasks are not counted over hosts
+    if len(roles) == 1:
+        (role,) = roles
+        is_tiled = role.ptile > 0 and not role.ptile_by
+        each = role.ptile if is_tiled else role.tasks_min
+        tasks = (1 if role.one_host else role.tasks_min, role.slots_per_task, each)
     return MinimumNeed(
         min(slots for slots, _, _ in chunks),
         min(memory for _, memory, _ in chunks),
         min(gpus for _, _, gpus in chunks),
         sum(role.tasks_min * role.slots_per_task for role in roles),
-        role.tasks_min if is_gang else 1,
-        role.slots_per_task,
-        role.ptile if is_tiled else role.tasks_min,
+        *tasks,
     )
 
 
 def is_single_host(request: Request) -> bool:
     """True if the request always fits on one host; then only hosts with freed resources can unblock it."""
-    role = request.roles[0]
-    return len(request.roles) == 1 and not request.alternatives and (role.one_host or role.tasks_max == 1)
+    role = request.single_role
+    return role is not None and not request.alternatives and (role.one_host or role.tasks_max == 1)
 
 
 @lru_cache(maxsize=1024)
@@ -79,13 +80,14 @@ def place(room: FreeResources, request: Request, waited_s: float = 0.0) -> Alloc
     Args:
         waited_s: seconds since submission, for alternatives that apply only after a delay.
     """
-    if request.is_slots_only:
-        return _place_plain(room, request)
-    role = request.roles[0]
-    if is_one_task(request):
-        return _place_one(room, request, role)
-    if request.is_even_split:
-        return _place_evenly(room, request, role)
+    role = request.single_role
+    if role is not None:  # of several roles each has conditions of its own
+        if request.is_slots_only:
+            return _place_plain(room, request, role)
+        if is_one_task(request):
+            return _place_one(room, request, role)
+        if request.is_even_split:
+            return _place_evenly(room, request, role)
     found = _Trial(room, request, request.roles, 0).place(request.same, request.cu)
     for number, one in enumerate(request.alternatives, 1):
         if found is not None:
@@ -95,13 +97,13 @@ def place(room: FreeResources, request: Request, waited_s: float = 0.0) -> Alloc
     return found
 
 
-def _place_plain(room: FreeResources, request: Request) -> Allocation | None:
+def _place_plain(room: FreeResources, request: Request, role: RoleRequest) -> Allocation | None:
     """Place a request of slots only, first come, first served: the fast path of most jobs."""
     candidates = room.plain(request)
     listed = room.listed(candidates)
     if listed is not None:
-        return room.take_listed(listed, request.roles[0])
-    wanted = left = request.roles[0].tasks_max
+        return room.take_listed(listed, role)
+    wanted = left = role.tasks_max
     chosen: list[tuple[int, int]] = []
     rows, at = candidates.rows, candidates.start
     for at in range(candidates.start, len(rows)):
@@ -114,7 +116,7 @@ def _place_plain(room: FreeResources, request: Request) -> Allocation | None:
                 at += free == slots
                 break
     room.work += 1 + at - candidates.start
-    if wanted - left < request.roles[0].tasks_min:
+    if wanted - left < role.tasks_min:
         return None
     candidates.start = at
     for row, slots in chosen:
@@ -124,12 +126,12 @@ def _place_plain(room: FreeResources, request: Request) -> Allocation | None:
 
 def is_one_task(request: Request) -> bool:
     """True if the request is one task that needs only slots, memory and whole devices, on any one usable host."""
-    return request.roles[0].tasks_max == 1 and len(request.roles) == 1 and request.is_basic
+    role = request.single_role
+    return role is not None and role.tasks_max == 1 and request.is_basic
 
 
-def host_of_one(room: FreeResources, request: Request) -> tuple[int, HostFree] | None:
+def host_of_one(room: FreeResources, request: Request, role: RoleRequest) -> tuple[int, HostFree] | None:
     """First host with room for such a task, with its free resources; None if there is none. Nothing is taken."""
-    role = request.roles[0]
     found = None
     if not (role.select or request.has_host_preferences or room.is_narrowed(request)):
         found = room.front(role.slots_per_task, role.gpus).first_with(role.memory_mib)
@@ -141,7 +143,7 @@ def host_of_one(room: FreeResources, request: Request) -> tuple[int, HostFree] |
 
 def _place_one(room: FreeResources, request: Request, role: RoleRequest) -> Allocation | None:
     """Place one task on the first host with room for it: a fast path for single-task jobs."""
-    found = host_of_one(room, request)
+    found = host_of_one(room, request, role)
     if found is None:
         return None
     row, free = found

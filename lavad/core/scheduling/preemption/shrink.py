@@ -7,6 +7,7 @@ functions find all that each job could release, then by trial how little of it s
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 
+from lavad.core.apply.resize import resizable_role
 from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation, HostShare, JobState, Key, RoleRequest
 from lavad.core.model.allocation import could_give, is_divisible, part_of, tasks_of
@@ -23,7 +24,7 @@ def all_but_one(cluster: ClusterView, keys: Iterable[Key]) -> list[Victim]:
     """Shares of these jobs except one task each: an upper bound on what they can release."""
     found = []
     for key in islice(keys, GIVERS_MAX):
-        attempt, role = cluster.resizable[key], cluster.jobs[key.job].shared.request.roles[0]
+        attempt, role = cluster.resizable[key], resizable_role(cluster.jobs[key.job].shared.request)
         lead, *rest = attempt.allocation
         more = tasks_of((lead,)) - 1 if is_divisible(role) else 0
         found.append(Victim(key, PreemptionMode.SHRINK, (*((part_of(lead, more, role),) if more else ()), *rest)))
@@ -67,7 +68,7 @@ def _giver(cluster: ClusterView, key: Key, wanted: Mapping[str, int], may_give: 
 
 def in_part(cluster: ClusterView, victim: Victim, fits: Fits) -> Victim:
     """Reduce what a victim releases to the minimum, host by host, for which ``fits`` holds."""
-    role = cluster.jobs[victim.key.job].shared.request.roles[0]
+    role = resizable_role(cluster.jobs[victim.key.job].shared.request)
     for share in victim.gives:
         victim = _less_of(share, victim, role, fits)
     return victim
@@ -107,5 +108,5 @@ def spare(cluster: ClusterView, key: Key, tasks: int = 0, wanted: Mapping[str, i
     attempt, job = cluster.resizable.get(key), cluster.holder(key)
     if attempt is None or job is None or job.state is not JobState.RUN or attempt.is_ending:
         return ()
-    role = job.shared.request.roles[0]
+    role = resizable_role(job.shared.request)
     return could_give(attempt.allocation, role, tasks or tasks_of(attempt.allocation), wanted)

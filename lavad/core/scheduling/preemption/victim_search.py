@@ -272,15 +272,15 @@ class _FreedCapacity:
     """Estimate, in tasks, of how close hosts are to holding the job; the placement has the last word."""
 
     def __init__(self, table: HostTable, all_freed: HostTable, request: Request) -> None:
-        role = request.roles[0]
-        self._chunk = (
-            smallest_share(role if role.one_host else replace(role, ptile=0)) if len(request.roles) == 1 else (1, 0, 0)
-        )
-        self._needed = 1 if role.one_host else role.tasks_min
-        self._most = 1 if role.one_host else max(role.ptile, 0) or role.tasks_min
-        self._per_task_gpus = role.gpus_per_task
-        if len(request.roles) > 1:
+        role = request.single_role
+        if role is None:  # of several roles only slots are estimated
+            self._chunk, self._per_task_gpus = (1, 0, 0), False
             self._needed = self._most = request.slots_min
+        else:
+            self._chunk = smallest_share(role if role.one_host else replace(role, ptile=0))
+            self._per_task_gpus = role.gpus_per_task
+            self._needed = 1 if role.one_host else role.tasks_min
+            self._most = 1 if role.one_host else max(role.ptile, 0) or role.tasks_min
         self._rows = {row for number in range(len(request.roles)) for row in _rows_for(all_freed, request, number)}
         self._table = table
         self._free: dict[int, tuple[int, int, int]] = {}

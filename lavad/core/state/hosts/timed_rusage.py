@@ -22,9 +22,10 @@ STEP_S = 10.0  # interval at which linear decay is applied
 @lru_cache(maxsize=4096)
 def timed_reserves(request: Request) -> tuple[Reserve, ...]:
     """Reservations that change while a job runs; none for jobs with alternatives or several roles."""
-    if len(request.roles) != 1 or request.alternatives or ":duration=" not in request.roles[0].rusage:
+    role = request.single_role
+    if role is None or request.alternatives or ":duration=" not in role.rusage:
         return ()
-    return tuple([one for one in parse(request.roles[0].rusage)[0].reserves if one.is_timed])
+    return tuple([one for one in parse(role.rusage)[0].reserves if one.is_timed])
 
 
 class TimedRusage:
@@ -37,7 +38,8 @@ class TimedRusage:
 
     def note(self, attempt: "Attempt", request: Request | None) -> None:
         """Note an attempt that has been allocated shares."""
-        reserves = timed_reserves(request) if request is not None and request.roles[0].rusage else ()
+        role = request.single_role if request is not None else None
+        reserves = timed_reserves(request) if request is not None and role is not None and role.rusage else ()
         if reserves:
             self._timed[attempt.key] = attempt, reserves
             self._due_at = 0.0
