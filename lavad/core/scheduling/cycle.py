@@ -19,11 +19,12 @@ from lavad.core.model import Allocation
 from lavad.core.model.allocation import slots_of
 from lavad.core.plan import Plan, Preempt, ReserveSlots, Start, Starts
 from lavad.core.scheduling.backfill.gate import BackfillGate
+from lavad.core.scheduling.budget import WORK_OF_A_START
 from lavad.core.scheduling.candidates import Candidates
 from lavad.core.scheduling.capacity.constraint import Refusal
 from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.fast import easy
-from lavad.core.scheduling.fast.single_task import WORK_OF_A_START, SingleTaskStarts
+from lavad.core.scheduling.fast.single_task import SingleTaskStarts
 from lavad.core.scheduling.preemption.preempt import PreemptOutcome
 from lavad.core.scheduling.queueing.blocked_columns import UnblockedBuckets
 from lavad.core.scheduling.queueing.cursor import JobCursor

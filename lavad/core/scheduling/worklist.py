@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from lavad.core.cluster_view import ClusterView
 from lavad.core.model.windows import next_change
 from lavad.core.scheduling.backfill.reservations import ReservationTable
+from lavad.core.scheduling.budget import WORK_OF_LISTING
 from lavad.core.scheduling.capacity.allowance import NO_CONSTRAINTS, allowance_of
 from lavad.core.scheduling.capacity.constraint import Obstacle, Refusal, demand_of_bucket
 from lavad.core.scheduling.capacity.headroom import Headroom
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from lavad.core.state.fairshare import Account, Tree
 
 _NEEDS_KEPT = 10_000
-_WORK_OF_LISTING = 4  # cost of entering one bucket in its share queue, in hosts examined
 
 
 class Worklist:
@@ -355,7 +355,7 @@ class Worklist:
 
         No job may start before all are entered, because the order is not known before.
         """
-        for _ in range(max(1, steps // _WORK_OF_LISTING)):
+        for _ in range(max(1, steps // WORK_OF_LISTING)):
             if self._unlisted:
                 self._list_next(cluster)
             elif self._unnoted:

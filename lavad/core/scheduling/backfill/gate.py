@@ -29,6 +29,7 @@ from lavad.core.scheduling.backfill.host_reservations import (
 from lavad.core.scheduling.backfill.profile import NEVER, PoolProfile, come_back
 from lavad.core.scheduling.backfill.reservation import Reservation
 from lavad.core.scheduling.backfill.reservations import ReservationTable, slots_of_hosts
+from lavad.core.scheduling.budget import WORK_SPARED
 from lavad.core.scheduling.capacity.allowance import NO_CONSTRAINTS, Allowance
 from lavad.core.scheduling.capacity.backfill_window import BackfillWindow
 from lavad.core.scheduling.capacity.constraint import Demand, Obstacle, Refusal, demand_of_bucket
@@ -43,7 +44,6 @@ from lavad.core.state.pending import BucketKey
 if TYPE_CHECKING:
     from lavad.core.state.limits import Counter
 
-_WORK_SPARED = 14  # cost of a profile query, in hosts examined
 _FIRST = float("-inf")
 _NEVER_RESERVED_FOR = frozenset({Refusal.LIMITED_THERE, Refusal.FORBIDDEN})
 _LAST = (Rank(2**62, 0, 0.0, 0), 0)
@@ -274,7 +274,7 @@ class BackfillGate:
             if not is_beside or len(self._made) > PROMISES_MAX:
                 if self._is_scant(request.slots_min, until):
                     self.refusal = Refusal.PROMISED
-                    self._room.work -= _WORK_SPARED
+                    self._room.work -= WORK_SPARED
                     return None
                 free = self._future().free_until(until)
                 if free < request.slots_min:

@@ -27,6 +27,7 @@ from lavad.core.scheduling.backfill.simulated_future import (
     SimulatedFuture,
     asked_for,
 )
+from lavad.core.scheduling.budget import HOLD_S_PER_STEP, SCANS_A_STEP, STEPS_A_SLICE, STEPS_FREE, STEPS_OF_A_COPY
 from lavad.core.scheduling.capacity.allowance import Allowance
 from lavad.core.scheduling.capacity.backfill_window import (
     BackfillWindow,
@@ -50,11 +51,6 @@ if TYPE_CHECKING:
     from lavad.core.scheduling.queueing.ordering import Rank
 
 PROMISES_MAX = 32  # on hosts: each may cost milliseconds on a large cluster
-STEPS_FREE = 500  # simulated at every change without delay
-STEPS_A_SLICE = 200  # simulated before a slice ends
-HOLD_S_PER_STEP = 0.001  # validity earned by a further step of some 20 us: a fiftieth of the time
-_SCANS_A_STEP = 16
-_STEPS_OF_A_COPY = 25
 
 Ends = Callable[[ClusterView], ExpectedEnds]
 
@@ -275,7 +271,7 @@ class ReservationFinder:
             allocation, placing = found
             taken = FutureStart(asked.demand, allocation, future.until(asked.demand), asked.key)
             made.promise(self._cluster.table, future.at, taken, placing.room)
-        steps = _STEPS_OF_A_COPY + future.steps + self._scanned // _SCANS_A_STEP
+        steps = STEPS_OF_A_COPY + future.steps + self._scanned // SCANS_A_STEP
         made.found_at = self._now
         made.steps += steps
         self.steps += steps

@@ -15,13 +15,13 @@ from lavad.core.model.allocation import slots_of
 from lavad.core.model.policy import Queue
 from lavad.core.scheduling.backfill.host_reservations import HostReservations
 from lavad.core.scheduling.backfill.reservation import Reservation
+from lavad.core.scheduling.budget import WORK_OF_ENTERING
 from lavad.core.scheduling.queueing.ordering import Rank
 from lavad.core.state.expected_ends import NEVER, ExpectedEnd, ExpectedEnds, expected_end
 from lavad.core.state.pending import BucketKey
 from lavad.core.state.records import ArrayRecord
 
 MOVED_S = 1.0  # an expected end that moves by less alters no reservation
-_WORK_OF_ENTERING = 8  # cost of entering one end, in hosts examined
 _ENTERED_MIN = 64  # ends entered in one slice
 _FORESEEN_MAX = 2048  # missing ends that one query may read
 
@@ -70,7 +70,7 @@ class ReservationTable:
 
     def foreseen(self, cluster: ClusterView) -> Iterator[ExpectedEnd] | None:
         """Up-to-date expected ends for read-only queries, entering nothing. None if that would take too long."""
-        if self.is_far_behind(cluster, _FORESEEN_MAX * _WORK_OF_ENTERING):
+        if self.is_far_behind(cluster, _FORESEEN_MAX * WORK_OF_ENTERING):
             return None
         changed_attempts = cluster.changed_attempts | self._to_enter(cluster)
         known = (end for end in self.ends if end.key not in changed_attempts)
@@ -141,7 +141,7 @@ class ReservationTable:
 
 
 def _portion(steps: int) -> int:
-    return max(_ENTERED_MIN, steps // _WORK_OF_ENTERING)
+    return max(_ENTERED_MIN, steps // WORK_OF_ENTERING)
 
 
 def _expectation(cluster: ClusterView, key: Key) -> ExpectedEnd | None:

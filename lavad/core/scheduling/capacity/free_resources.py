@@ -14,6 +14,7 @@ from lavad.core.language.requirements.parsed import ParsedRole, looked_at, wants
 from lavad.core.language.requirements.select import Selection
 from lavad.core.language.requirements.vocabulary import Vocabulary
 from lavad.core.model import PARTS, Allocation, Request, RoleRequest
+from lavad.core.scheduling.budget import HOSTS_A_COMPARISON
 from lavad.core.scheduling.capacity.slot_list import SlotList
 from lavad.core.scheduling.capacity.usable_hosts import UsableHosts, usable
 from lavad.core.state.hosts.site_resources import NOWHERE
@@ -375,7 +376,7 @@ class FreeResources:
         table, start, size = self.table, self._first_place(), _FIRST_WINDOW
         while start < len(table):
             rows = table.rows_at(start, start + size)
-            self.work += 1 + len(rows) // 64
+            self.work += 1 + len(rows) // HOSTS_A_COMPARISON
             fits = self._open[rows] & (table.slots_free[rows] >= slots)
             if gpus:
                 fits &= table.gpus_free[rows] >= gpus
@@ -386,7 +387,7 @@ class FreeResources:
         """Place, in natural order of names, of the first host that had a free slot."""
         if self._full is None:
             table, used = self.table, len(self.table)
-            self.work += 1 + used // 64
+            self.work += 1 + used // HOSTS_A_COMPARISON
             has_room = (self._open & (table.slots_free[:used] > 0))[table.rows_at(0, used)]
             self._full = int(has_room.argmax()) if has_room.any() else used
         return self._full
@@ -416,7 +417,7 @@ class FreeResources:
         found = self._with_slots.get(gpus)
         if found is None:
             table, used = self.table, len(self.table)
-            self.work += 1 + used // 64
+            self.work += 1 + used // HOSTS_A_COMPARISON
             found = table.rows_with_slots()
             if gpus:
                 found = found[table.gpus_free[found] >= gpus]
@@ -427,7 +428,7 @@ class FreeResources:
         """Those of the rows that could take a task of the role when the slice began."""
         table = self.table
         slots, memory, gpus = smallest_share(role)
-        self.work += 1 + len(rows) // 64
+        self.work += 1 + len(rows) // HOSTS_A_COMPARISON
         fits = self._open[rows] & (table.slots_free[rows] >= slots)
         if memory:
             fits &= table.memory_free_mib[rows] >= memory
@@ -454,7 +455,7 @@ class FreeResources:
         if ranked is not None:
             keys.append(ranked.levels[rows])
         found = rows[np.lexsort(keys)].tolist()
-        self.work += len(found) // 64
+        self.work += len(found) // HOSTS_A_COMPARISON
         first = self.first(request)
         if first is not None:
             found.sort(key=lambda row: table.names[row] not in first)
@@ -476,7 +477,7 @@ class FreeResources:
         found = self._masks.get(text)
         if found is None or found[0] not in (-1, self.version):
             selection = self.table.cached(("select", text), lambda: compiled(self.table, text))
-            self.work += len(self.table) // 64
+            self.work += len(self.table) // HOSTS_A_COMPARISON
             is_fixed = all(self.table.is_fixed(name) for name in selection.names)
             if is_fixed:
                 mask = self.table.cached(("mask", text), lambda: selection.truth(self.table))

@@ -21,9 +21,9 @@ from lavad.core.plan import Start, Starts
 from lavad.core.scheduling.backfill.host_reservations import has_shut_holders
 from lavad.core.scheduling.backfill.profile import NEVER
 from lavad.core.scheduling.backfill.reservation import Reservation
+from lavad.core.scheduling.budget import WORK_OF_A_START
 from lavad.core.scheduling.capacity.allowance import Allowance
 from lavad.core.scheduling.capacity.slot_list import SlotList, free_slots_of
-from lavad.core.scheduling.fast.single_task import WORK_OF_A_START
 from lavad.core.scheduling.placement.within_limits import with_at_most
 from lavad.core.scheduling.queueing.cursor import JobCursor, blocked_in_order
 from lavad.core.scheduling.queueing.ordering import Rank

@@ -9,6 +9,7 @@ from lavad.core.model import HostShare
 from lavad.core.model.tuples import new as _new
 from lavad.core.plan import Start
 from lavad.core.scheduling.backfill.gate import BackfillGate
+from lavad.core.scheduling.budget import WORK_OF_A_REFUSAL, WORK_OF_A_START
 from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement import gpus as devices
 from lavad.core.scheduling.queueing.cursor import JobCursor
@@ -16,8 +17,6 @@ from lavad.core.scheduling.queueing.ordering import Rank, Turn
 from lavad.core.scheduling.worklist import Worklist
 from lavad.core.state.pending import Bucket, BucketKey
 
-WORK_OF_A_START = 16  # fixed cost of a start, in hosts examined
-_WORK_OF_A_REFUSAL = 8
 _IN_ORDER = "in order"
 _ONE_TASK = (1,)
 
@@ -128,7 +127,7 @@ class SingleTaskStarts:
     def _refuse(self, turn: Turn) -> None:
         """Block the bucket: its first job does not fit, nor do the others."""
         key, worklist = turn[4], self._worklist
-        self._room.work += _WORK_OF_A_REFUSAL
+        self._room.work += WORK_OF_A_REFUSAL
         self._passed.pop(key, None)
         worklist.blocked.add(key, worklist.need_of(key), _new(Rank, turn[:4]))
         worklist.vain.add(key)
