@@ -1,12 +1,16 @@
-"""The result of a decision, and the check that its caller owns the job or is an administrator."""
+"""The result of a decision, the check that its caller owns the job or is an administrator, the dispatch of a job."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
+from lavad.core.cluster import Cluster
 from lavad.core.commands import Caller
-from lavad.core.events import Event
+from lavad.core.events import AttemptDispatched, Event
+from lavad.core.model import Key
 from lavad.core.model.reasons import Refused
+from lavad.core.model.tuples import new as _new
 from lavad.core.orders import Order
+from lavad.core.plan import Start
 from lavad.core.state.records import ArrayRecord, Job
 
 
@@ -40,3 +44,11 @@ def denial(caller: Caller) -> str:
     if caller.would_administer:
         return f"User permission denied: {caller.host} is not a host that administrators are heeded from"
     return "User permission denied"
+
+
+def dispatch(cluster: Cluster, start: Start, now: float) -> AttemptDispatched:
+    """Event that dispatches the start: the job's next attempt."""
+    record = cluster.jobs[start.job]
+    before = record.attempts.get(start.index, 0) if isinstance(record, ArrayRecord) else record.attempts
+    key, allocation = _new(Key, (start.job, start.index, before + 1)), start.allocation
+    return _new(AttemptDispatched, (now, key, allocation, len(allocation) == 1, start.reason, False, None))

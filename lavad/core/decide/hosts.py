@@ -191,7 +191,7 @@ def _orders_again(name: str, attempt: Attempt | None) -> list[Order]:
         return [ReleaseOrder(name, attempt.key, "the attempt is over")]
     if attempt.lead not in attempt.unreleased:  # a requeued job, which waits for the other hosts to end
         return [ReleaseOrder(name, attempt.key, attempt.doomed)]
-    if resize.is_leaving(attempt, name):
+    if attempt.is_leaving(name):
         return [ReleaseOrder(name, attempt.key, LEFT)] if attempt.resizing.is_told else []
     again: list[Order] = list(signal_again(attempt, name))
     if attempt.doomed:
@@ -204,7 +204,7 @@ def _compare_missing(cluster: Cluster, name: str, attempt: Attempt, now: float) 
     job = cluster.holder(attempt.key)
     if job is None:
         return Decision([e.HostReleased(now, attempt.key, name)])
-    if resize.is_growing_to(attempt, name) and name not in attempt.staged:
+    if attempt.is_growing_to(name) and name not in attempt.staged:
         return Decision(orders=list(growth_orders(cluster, attempt, frozenset({name}))))
     never_heard = name not in attempt.staged and not attempt.started_at
     if never_heard and not attempt.kill_reason and not attempt.doomed:
@@ -254,7 +254,7 @@ def _silent_attempt(
     key = attempt.key
     if not attempt.launched:
         return give_up_staging(cluster, attempt, [name], now)
-    if resize.is_growing_to(attempt, name):
+    if attempt.is_growing_to(name):
         return resize.silent(cluster, attempt, name, now)
     if attempt.leaves_silent and attempt.unreleased <= silent | {*silent_hosts(cluster, attempt)}:
         return [reports.requeued(attempt, now, attempt.doomed)]

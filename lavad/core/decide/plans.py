@@ -8,9 +8,8 @@ from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
 from lavad.core.decide import preemption
-from lavad.core.decide.decision import Decision
+from lavad.core.decide.decision import Decision, dispatch
 from lavad.core.decide.jobs import resize
-from lavad.core.decide.preemption import dispatch
 from lavad.core.model import HostShare, ResourceShare
 from lavad.core.model.allocation import is_whole, slots_by_host
 from lavad.core.plan import DropClaims, Preempt, ReserveSlots, Resize, Resume, Start, StartClaimed, Starts

@@ -5,12 +5,11 @@ Each plan is verified again: the victims' hosts must be in reach, and the resour
 
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
-from lavad.core.decide.decision import Decision
+from lavad.core.decide.decision import Decision, dispatch
 from lavad.core.decide.jobs.control import SYSTEM, resumed
 from lavad.core.decide.jobs.resize import shrink_attempt
 from lavad.core.model import PREEMPTION, Allocation, JobState, Key
-from lavad.core.model.tuples import new as _new
-from lavad.core.plan import Preempt, ReserveSlots, Resume, Start, StartClaimed
+from lavad.core.plan import Preempt, ReserveSlots, Resume, StartClaimed
 from lavad.core.scheduling.preemption.lent_resources import (
     UnclaimedResources,
     is_within_reach,
@@ -20,7 +19,7 @@ from lavad.core.scheduling.preemption.lent_resources import (
 )
 from lavad.core.scheduling.preemption.preempt import fits_again, is_cleared, may_start, why_void
 from lavad.core.scheduling.preemption.victims import lends
-from lavad.core.state.records import ArrayRecord, Claim
+from lavad.core.state.records import Claim
 
 SAVING = "free slots are reserved for it"
 
@@ -96,14 +95,6 @@ def _may_be_told(cluster: Cluster, key: Key) -> bool:
     if job is None or attempt is None or job.state is not JobState.RUN or attempt.is_ending:
         return False
     return is_within_reach(cluster, attempt)
-
-
-def dispatch(cluster: Cluster, start: Start, now: float) -> e.AttemptDispatched:
-    """Event that dispatches the start: the job's next attempt."""
-    record = cluster.jobs[start.job]
-    before = record.attempts.get(start.index, 0) if isinstance(record, ArrayRecord) else record.attempts
-    key, allocation = _new(Key, (start.job, start.index, before + 1)), start.allocation
-    return _new(e.AttemptDispatched, (now, key, allocation, len(allocation) == 1, start.reason, False, None))
 
 
 def start_claimed(cluster: Cluster, plan: StartClaimed, now: float) -> Decision:

@@ -49,7 +49,7 @@ def staged(cluster: Cluster, command: c.ReportStaged, now: float) -> Decision:
         return _unknown(command.host, command.key)
     if attempt.over:
         return Decision(orders=[ReleaseOrder(command.host, command.key, "the attempt is over")])
-    if resize.is_growing_to(attempt, command.host):
+    if attempt.is_growing_to(command.host):
         return resize.staged(cluster, attempt, command.host, now)
     if attempt.launched or command.host in attempt.staged:
         return Decision(orders=_launch_again(cluster, attempt, command.host) if command.again else [])
@@ -79,7 +79,7 @@ def refused(cluster: Cluster, command: c.ReportRefused, now: float) -> Decision:
     why = f"{command.host}: {command.reason}"
     if job is None:
         return Decision([e.HostReleased(now, command.key, command.host)])
-    if resize.is_growing_to(attempt, command.host):
+    if attempt.is_growing_to(command.host):
         return Decision(resize.not_to_be(cluster, attempt, command.host, now, why))
     if attempt.launched and command.host != attempt.lead:
         return part_gone(cluster, job, attempt, command.host, now, why)
@@ -133,10 +133,10 @@ def part_gone(
     key, rest = attempt.key, attempt.unreleased - {host}
     if attempt.leaves_silent:
         rest -= {*silent_hosts(cluster, attempt)}
-    if resize.is_growing_to(attempt, host):
+    if attempt.is_growing_to(host):
         return Decision(resize.give_growth_up(attempt, now, now, why, gone=host))
     decision = Decision([e.HostReleased(now, key, host)])
-    if resize.is_leaving(attempt, host) and attempt.lead in rest:
+    if attempt.is_leaving(host) and attempt.lead in rest:
         return decision
     if not attempt.launched:
         decision.events.append(requeued(attempt, now, why))
@@ -176,7 +176,7 @@ def started(cluster: Cluster, command: c.ReportStarted, now: float) -> Decision:
         return Decision()
     at = _moment(attempt, command.at, now)
     start = e.JobStarted(at, command.key, command.pid, command.exec_home, command.exec_cwd)
-    return Decision([start, *control.noted(job, attempt, now)])
+    return Decision([start, *(control.noted(job, attempt, now) if attempt.suspended else ())])
 
 
 def finished(cluster: Cluster, command: c.ReportFinished, now: float) -> Decision:
@@ -195,8 +195,8 @@ def finished(cluster: Cluster, command: c.ReportFinished, now: float) -> Decisio
         if is_wanted:
             sent_back = _sent_back(attempt, command, command.host if excludes else "", now)
             return _with_usage(sent_back, command.host, command.usage)
-        silent = [name for name in silent_hosts(cluster, attempt) if name != command.host]
-        if command.status and silent and attempt_is_repeated(job, attempt):
+        silent = [name for name in silent_hosts(cluster, attempt) if name != command.host] if command.status else []
+        if silent and attempt_is_repeated(job, attempt):
             why = f"it failed on {command.host} while {named(silent)} silent"
             return _with_usage(
                 _undone(attempt, command, e.JobDoomed(now, command.key, why)), command.host, command.usage

@@ -248,6 +248,16 @@ class Attempt:
         """The attempt's share on that host, or None."""
         return next((share for share in self.allocation if share.host == host), None)
 
+    def is_growing_to(self, host: str) -> bool:
+        """True if the host is new to the attempt, not in its allocation yet, and the lead host has not released the
+        attempt."""
+        is_new = any(share.host == host for share in self.resizing.growth) and self.share_on(host) is None
+        return is_new and self.lead in self.unreleased
+
+    def is_leaving(self, host: str) -> bool:
+        """True if the attempt has given up all of that host."""
+        return self.share_on(host) is None and any(share.host == host for share in self.resizing.leaving)
+
 
 class Job:
     """A job, or an element of an array that has started, has ended or differs from the others."""

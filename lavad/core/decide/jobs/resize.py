@@ -130,18 +130,6 @@ def give_growth_up(attempt: Attempt, now: float, retry_at: float, reason: str, g
 # -- reports of hosts --------------------------------------------------------------------------------------------------
 
 
-def is_growing_to(attempt: Attempt, host: str) -> bool:
-    """True if the host is new to the attempt, not in its allocation yet, and the lead host has not released the
-    attempt."""
-    is_new = any(share.host == host for share in attempt.resizing.growth) and attempt.share_on(host) is None
-    return is_new and attempt.lead in attempt.unreleased
-
-
-def is_leaving(attempt: Attempt, host: str) -> bool:
-    """True if the attempt has given up all of that host."""
-    return attempt.share_on(host) is None and any(share.host == host for share in attempt.resizing.leaving)
-
-
 def staged(cluster: Cluster, attempt: Attempt, host: str, now: float) -> Decision:
     """Note that a new host is staged; with the last one the attempt grows, if it still runs."""
     decision = Decision()
