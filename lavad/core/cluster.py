@@ -134,7 +134,7 @@ class Cluster:
             frozenset(
                 queue.name for queue in queues if queue.is_timed or self.reserved or queue.priority <= most_urgent
             ),
-            frozenset(queue.name for queue in queues if queue.backfill_depth > 1) | self.preemption_rules.takers,
+            frozenset(queue.name for queue in queues if queue.backfill_depth > 1) | self.preemption_rules.preemptors,
             self.limits.by_project,
             {queue.name: hosts for queue in queues if (hosts := queue.own_hosts) is not None},
             frozenset(name for rule in self.policy.host_rules.values() for name in rule.exclusive_resources),

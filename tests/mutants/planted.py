@@ -163,7 +163,7 @@ MUTANTS = (
     Mutant(
         "room that appears wakes nobody",
         f"{CORE}/scheduling/worklist.py",
-        "        self.grown |= changes.freed_hosts\n",
+        "        self.freed_hosts |= changes.freed_hosts\n",
         "        pass\n",
         "history",
     ),
@@ -195,7 +195,7 @@ MUTANTS = (
     Mutant(
         "a suspended job goes on while others use its room",
         f"{CORE}/scheduling/preemption/preempt.py",
-        "    if not ground.holds(wanted):\n        return False\n",
+        "    if not unclaimed.holds(wanted):\n        return False\n",
         "",
     ),
     Mutant(

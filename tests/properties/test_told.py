@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lavad.core import commands as c
 from lavad.core.model import JobState
 from lavad.core.model import reasons as r
-from lavad.core.queries.backfill_reasons import DelayedBy, held_back
+from lavad.core.queries.backfill_reasons import DelayedBy, delayed_by
 from lavad.core.queries.pending_reasons import explain
 from lavad.core.state.records import Job
 from tests.builders import ROOT, Story, a_job
@@ -40,7 +40,7 @@ def test_nobody_waits_for_nothing(seed: int, where: bool) -> None:
 
 def check_held(story: Story, job: int, record: Job) -> None:
     """The named job waits for the resources; a job that ends before its start starts now."""
-    found = held_back(story.cluster, story.worklist.reservation_table, record, 0, story.now)
+    found = delayed_by(story.cluster, story.worklist.reservation_table, record, 0, story.now)
     assert isinstance(found, DelayedBy)
     assert (found.job, found.element) in [(one.job, one.index) for one in story.worklist.reservation_table.reservations]
     assert found.begins_at >= story.now

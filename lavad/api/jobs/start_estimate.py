@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from lavad.core.cluster import Cluster
 from lavad.core.model import WAITING, JobState
-from lavad.core.queries.backfill_reasons import held_back
+from lavad.core.queries.backfill_reasons import delayed_by
 from lavad.core.queries.start_estimate import forecast
 from lavad.core.queries.suggestions import remedies
 from lavad.core.scheduling.backfill.reservations import ReservationTable
@@ -50,10 +50,10 @@ async def add_outlook(
     if state not in WAITING:
         return
     if state is JobState.PEND:
-        is_held = held_back(cluster, reservation_table, record, index, now) is not None
+        is_held = delayed_by(cluster, reservation_table, record, index, now) is not None
         seen = await in_turns(forecast(cluster, Ranking(cluster, now), record, index, is_held))
         message.outlook.ahead = seen.ahead
-        message.outlook.sureness = seen.sureness.value
+        message.outlook.sureness = seen.confidence.value
         if seen.start_at is not None and seen.start_at > now:
             message.estimated_start = seen.start_at
             for share in seen.promised:

@@ -54,16 +54,16 @@ def _set(cluster: Cluster, record: Job | ArrayRecord, new: NewJob, now: float) -
 def _terms(
     old: StartConditions | None, condition: Expression | None, new: NewJob, now: float
 ) -> StartConditions | None:
-    barred, detached = (old.barred, old.detached) if old is not None else ((), "")
-    made = StartConditions(condition, new.begin_at, new.begin_at > now, new.ends_orphan, barred, detached)
+    excluded_hosts, detached = (old.excluded_hosts, old.detached) if old is not None else ((), "")
+    made = StartConditions(condition, new.begin_at, new.begin_at > now, new.ends_orphan, excluded_hosts, detached)
     return None if made == StartConditions() else made
 
 
 def bar(cluster: Cluster, record: Job | ArrayRecord, host: str) -> None:
     """Exclude a host from those of the job; of an array for all its elements."""
     terms = record.terms or StartConditions()
-    if host not in terms.barred:
-        record.terms = replace(terms, barred=(*terms.barred, host))
+    if host not in terms.excluded_hosts:
+        record.terms = replace(terms, excluded_hosts=(*terms.excluded_hosts, host))
         record.shared = adapted(cluster, record.shared, record.terms)
 
 
@@ -78,7 +78,7 @@ def adapted(cluster: Cluster, shared: Shared, terms: StartConditions | None) -> 
     if terms is None:
         return shared
     before = request = shared.request
-    words = tuple(f"~{host}" for host in terms.barred if f"~{host}" not in request.hosts)
+    words = tuple(f"~{host}" for host in terms.excluded_hosts if f"~{host}" not in request.hosts)
     if words:
         request = replace(request, hosts=(*request.hosts, *words))
     if terms.detached and request.reservation == terms.detached:

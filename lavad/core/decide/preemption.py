@@ -54,14 +54,14 @@ def _still_holds(cluster: Cluster, plan: Preempt) -> bool:
     if not (is_free and _are_open(cluster, start.allocation) and all(_may_be_told(cluster, key) for key in victims)):
         return False
     gone = on_their_way_out(cluster) | set(plan.requeues)
-    ground = UnclaimedResources(cluster, gone=gone)
-    ground.give([share for key, share in leaving(cluster) if key not in gone])
+    unclaimed = UnclaimedResources(cluster, gone=gone)
+    unclaimed.give([share for key, share in leaving(cluster) if key not in gone])
     for shrink in plan.shrinks:
-        ground.give(shrink.gives)
-    ground.give(own.allocation if own is not None else ())
+        unclaimed.give(shrink.gives)
+    unclaimed.give(own.allocation if own is not None else ())
     for key in plan.suspends:
-        ground.give(shares_of(cluster, key), lends(cluster))
-    return ground.holds(start.allocation)
+        unclaimed.give(shares_of(cluster, key), lends(cluster))
+    return unclaimed.holds(start.allocation)
 
 
 def _are_open(cluster: Cluster, allocation: Allocation) -> bool:
@@ -71,20 +71,20 @@ def _are_open(cluster: Cluster, allocation: Allocation) -> bool:
 
 def _is_there(cluster: Cluster, plan: Preempt) -> bool:
     """True if suspending the victims frees all that the job needs, so that it need not wait for others to end."""
-    ground, own = UnclaimedResources(cluster), cluster.claims.get((plan.start.job, plan.start.index))
-    ground.give(own.allocation if own is not None else ())
+    unclaimed, own = UnclaimedResources(cluster), cluster.claims.get((plan.start.job, plan.start.index))
+    unclaimed.give(own.allocation if own is not None else ())
     for key in plan.suspends:
-        ground.give(shares_of(cluster, key), lends(cluster))
-    return ground.holds(plan.start.allocation)
+        unclaimed.give(shares_of(cluster, key), lends(cluster))
+    return unclaimed.holds(plan.start.allocation)
 
 
 def save(cluster: Cluster, plan: ReserveSlots, now: float) -> Decision:
     """Reserve free slots for a blocked job, if they still are free."""
     own = cluster.claims.get((plan.job, plan.index))
-    ground = UnclaimedResources(cluster)
-    ground.give(own.allocation if own is not None else ())
+    unclaimed = UnclaimedResources(cluster)
+    unclaimed.give(own.allocation if own is not None else ())
     is_free = may_start(cluster, plan.job, plan.index) and (own is None or own.is_partial)
-    if not (is_free and _are_open(cluster, plan.allocation) and ground.holds(plan.allocation)):
+    if not (is_free and _are_open(cluster, plan.allocation) and unclaimed.holds(plan.allocation)):
         return Decision(reply=1)
     kept = e.RoomClaimed(now, plan.job, plan.index, plan.allocation, (), plan.until, SAVING, is_partial=True)
     return Decision([kept], reply=0)
@@ -111,12 +111,12 @@ def start_claimed(cluster: Cluster, plan: StartClaimed, now: float) -> Decision:
 
 def resume(cluster: Cluster, plan: Resume, now: float) -> Decision:
     """Resume suspended jobs whose own resources are free again."""
-    decision, ground = Decision(reply=0), UnclaimedResources(cluster)
+    decision, unclaimed = Decision(reply=0), UnclaimedResources(cluster)
     for key in plan.keys:
         job = cluster.holder(key)
         if job is None or job.state is not JobState.SSUSP or key not in cluster.lenders:
             decision.reply += 1
-        elif fits_again(cluster, ground, key, now):
+        elif fits_again(cluster, unclaimed, key, now):
             decision.events += resumed(job, PREEMPTION, SYSTEM, now, "its room is free again")
         else:
             decision.reply += 1

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from lavad.core.apply.enqueue import entry
 from lavad.core.cluster_view import ClusterView
 from lavad.core.scheduling.backfill.host_reservations import (
-    PROMISES_MAX,
+    RESERVATIONS_MAX,
     has_shut_holders,
     is_anywhere,
     shuts_others_out,
@@ -46,7 +46,7 @@ class DelayedBy(NamedTuple):
         return max(0, int((self.longest_s - TYPING_S) // 60))
 
 
-def held_back(
+def delayed_by(
     cluster: ClusterView, reservation_table: ReservationTable | None, record: Job | ArrayRecord, index: int, now: float
 ) -> DelayedBy | None:
     """Find the reservation that delays a job for which resources are free; None if none is known."""
@@ -97,7 +97,7 @@ class _Query:
     def by_slots(self) -> DelayedBy | None:
         """Reservation of slots on any hosts that leaves too few of them."""
         ends = self._reservation_table.foreseen(self._cluster)
-        if ends is None or (self._is_by_host and len(self._before) <= PROMISES_MAX):
+        if ends is None or (self._is_by_host and len(self._before) <= RESERVATIONS_MAX):
             return None
         cluster, wanted, until = self._cluster, self._request.slots_min, self._until(self._shared.run_limit_s)
         soon = islice(ends, _ENDS_MAX)

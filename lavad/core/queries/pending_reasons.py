@@ -9,7 +9,7 @@ from lavad.core.model import reasons as r
 from lavad.core.model.policy import Window
 from lavad.core.model.reasons import PendingReason
 from lavad.core.model.windows import NEVER, moment_text, opens_at
-from lavad.core.queries.backfill_reasons import DelayedBy, held_back
+from lavad.core.queries.backfill_reasons import DelayedBy, delayed_by
 from lavad.core.queries.fairshare_tree import turn
 from lavad.core.queries.host_reasons import host_reasons
 from lavad.core.scheduling.backfill.reservations import ReservationTable
@@ -54,7 +54,7 @@ def explain(
         of_hosts[record.shared] = about_hosts
     found = [*own, *about_hosts]
     if not about_hosts:
-        held = held_back(cluster, reservation_table, record, index, now)
+        held = delayed_by(cluster, reservation_table, record, index, now)
         found += [_held_reason(cluster, held)] if held is not None else []
     return found or [PendingReason(*r.NEW_JOB, advice=turn(cluster, record.shared, now))]
 

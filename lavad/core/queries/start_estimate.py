@@ -50,7 +50,7 @@ class StartEstimate:
     """
 
     start_at: float | None
-    sureness: Confidence
+    confidence: Confidence
     ahead: int
     promised: Allocation = ()
 
@@ -86,9 +86,9 @@ def forecast(
         return StartEstimate(None, Confidence.UNKNOWN, ahead)
     queue = cluster.policy.by_name[record.shared.queue]
     is_protected = queue.backfill_depth > ahead or queue.in_order
-    sureness = _sureness(game, ahead, len(jobs) - 1, is_protected)
-    is_promised = is_protected and sureness is not Confidence.ROUGH
-    return StartEstimate(game.future.at, sureness, ahead, allocation if is_promised else ())
+    confidence = _confidence(game, ahead, len(jobs) - 1, is_protected)
+    is_promised = is_protected and confidence is not Confidence.ROUGH
+    return StartEstimate(game.future.at, confidence, ahead, allocation if is_promised else ())
 
 
 def _forecast_of_window(cluster: ClusterView, key: BucketKey, record: Job | ArrayRecord, now: float) -> StartEstimate:
@@ -119,7 +119,7 @@ def _all_ends(cluster: ClusterView, now: float) -> Generator[None, None, list[tu
     return sorted(found, key=lambda end: (end[0], end[1].key))
 
 
-def _sureness(game: "_Simulation", ahead: int, played: int, is_protected: bool) -> Confidence:
+def _confidence(game: "_Simulation", ahead: int, played: int, is_protected: bool) -> Confidence:
     if game.has_unlimited or played < ahead:
         return Confidence.ROUGH
     if not is_protected:
@@ -216,7 +216,7 @@ class _Simulation:
         """
         table, placing = self.future.table, self.future.placing()
         slots_open = table.slots_open
-        vain: set[Hashable] = set()
+        tried: set[Hashable] = set()
         left: list[PendingRequest] = []
         started: list[tuple[PendingRequest, Allocation]] = []
         for job in jobs:
@@ -224,11 +224,11 @@ class _Simulation:
                 left.append(job)
                 continue
             allocation, alike = None, self.future.allowance.kind_of(job.demand)
-            if alike not in vain and job.demand.request.slots_min <= slots_open:
+            if alike not in tried and job.demand.request.slots_min <= slots_open:
                 self.placings += 1
                 allocation = placing.place(job)
             if allocation is None:
-                vain.add(alike)
+                tried.add(alike)
                 left.append(job)
             else:
                 slots_open -= sum(share.slots for share in allocation)

@@ -13,7 +13,7 @@ from lavad.core.model import Request, RoleAsked, Shared
 from lavad.core.model import reasons as r
 from lavad.core.model.policy import Queue
 from lavad.core.model.reasons import PendingReason, Refused
-from lavad.core.queries.backfill_reasons import held_back
+from lavad.core.queries.backfill_reasons import delayed_by
 from lavad.core.queries.pending_reasons import explain
 from lavad.core.queries.request_changes import (
     Advice,
@@ -65,7 +65,7 @@ def remedies(
     found = explain(cluster, record, index, now, reservation_table)
     yield
     if [one.code for one in found] == [r.HELD_BACK[0]]:
-        held = held_back(cluster, reservation_table, record, index, now)
+        held = delayed_by(cluster, reservation_table, record, index, now)
         return Suggestions((f"bmod -W {held.minutes} {{}}",) if held is not None and held.minutes else ())
     if place(FreeResources(cluster.table), request) is not None:
         return Suggestions(tuple(_beside_room(cluster, record, found)))
@@ -128,13 +128,13 @@ def _to_another_queue(cluster: ClusterView, record: Job | ArrayRecord) -> list[s
     """Command to switch to the queue of highest priority that would accept and start the job."""
     for queue in sorted(cluster.policy.queues, key=lambda queue: -queue.priority):
         moved = replace(record.shared, queue=queue.name)
-        is_other = queue.name != record.shared.queue and _takes(queue, record.shared)
+        is_other = queue.name != record.shared.queue and _may_preempt(queue, record.shared)
         if is_other and place(FreeResources(cluster.table), cluster.pending.request_of(moved)) is not None:
             return [f"bswitch {queue.name} {{}}"]
     return []
 
 
-def _takes(queue: Queue, shared: Shared) -> bool:
+def _may_preempt(queue: Queue, shared: Shared) -> bool:
     limit = queue.run_limit_s
     is_short_enough = not limit or 0 < shared.run_limit_s <= limit
     may_be_exclusive = queue.is_exclusive_allowed or not shared.request.exclusive

@@ -10,7 +10,7 @@ from lavad.core.scheduling.backfill.gate import BackfillGate
 from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.fast.single_task import SingleTaskStarts
 from lavad.core.scheduling.placement.place import is_single_host
-from lavad.core.scheduling.queueing.blocked_columns import NOBODY_WOKEN, UnblockedBuckets
+from lavad.core.scheduling.queueing.blocked_columns import NONE_UNBLOCKED, UnblockedBuckets
 from lavad.core.scheduling.queueing.cursor import JobCursor
 from lavad.core.scheduling.queueing.fairshare import First, ShareQueue
 from lavad.core.scheduling.queueing.ordering import Turn
@@ -46,20 +46,20 @@ class Candidates:
         self.begun: dict[BucketKey, JobCursor] = {}
         self.refused: set[BucketKey] = set()
         self.is_shared = bool(worklist.share_queues)
-        self._deal_out(unblocked)
+        self._distribute(unblocked)
 
-    def _deal_out(self, unblocked: dict[int, UnblockedBuckets]) -> None:
+    def _distribute(self, unblocked: dict[int, UnblockedBuckets]) -> None:
         """Distribute unblocked buckets to their share queues, and enter share queues with candidates for selection."""
         worklist = self.worklist
-        self.is_anything_woken = bool(unblocked)
-        worklist.plain.unblocked = unblocked.get(0, NOBODY_WOKEN)
+        self.is_any_unblocked = bool(unblocked)
+        worklist.plain.unblocked = unblocked.get(0, NONE_UNBLOCKED)
         for share_queue in worklist.share_queues.values():
-            share_queue.unblocked = unblocked.get(share_queue.number, NOBODY_WOKEN)
+            share_queue.unblocked = unblocked.get(share_queue.number, NONE_UNBLOCKED)
             if share_queue.order or share_queue.unblocked:
-                worklist.contest_of(share_queue).enter(share_queue)
+                worklist.selector_of(share_queue).enter(share_queue)
 
     @property
-    def has_woken(self) -> bool:
+    def has_unblocked(self) -> bool:
         """True if an unblocked bucket has not been examined yet."""
         share_queues = self.worklist.share_queues.values()
         return bool(self.worklist.plain.unblocked) or (
@@ -75,15 +75,15 @@ class Candidates:
         """First bucket in scheduling order, with its cursor on its first job; None if there is none."""
         while True:
             if self.is_shared:
-                self._choose_lane()
+                self._choose_share_queue()
             share_queue, order = self.share_queue, self.share_queue.order
             left, self.left = self.left, None
             if share_queue.unblocked:
                 if left is not None:
                     order.push(left)
-                self._drop_vain_wakes(share_queue)
+                self._drop_useless_unblocked(share_queue)
                 if self._is_unblocked_first(share_queue):
-                    found = self._take_woken(share_queue)
+                    found = self._take_unblocked(share_queue)
                 elif order:
                     found = self._begin(order.pop())
                 elif share_queue is self.worklist.plain:
@@ -106,33 +106,33 @@ class Candidates:
             return False
         return not order or self.worklist.blocked.rank(unblocked.first) < order.first[:4]
 
-    def _choose_lane(self) -> None:
+    def _choose_share_queue(self) -> None:
         """Select the share queue to serve; the common one if no account has an earlier candidate."""
         if self.left is not None:
             self.share_queue.order.push(self.left)
             self.left = None
         blocked = self.worklist.blocked
-        if self.is_anything_woken and not any(self.room.slots(row) > 0 for row in self.worklist.grown):
-            self._drop_all_wakes()
+        if self.is_any_unblocked and not any(self.room.slots(row) > 0 for row in self.worklist.freed_hosts):
+            self._drop_all_unblocked()
         self.share_queue = self.worklist.plain
-        self._drop_vain_wakes(self.share_queue)
+        self._drop_useless_unblocked(self.share_queue)
         first = self.share_queue.first(blocked)
-        for selector in self.worklist.contests.values():
+        for selector in self.worklist.selectors.values():
             share_queue = selector.winner()
             if share_queue is not None and share_queue.first(blocked) < first:
                 self.share_queue, first = share_queue, share_queue.first(blocked)
 
-    def _drop_all_wakes(self) -> None:
+    def _drop_all_unblocked(self) -> None:
         """Drop all unblocked candidates, which stay blocked: the freed hosts have no free slots left."""
-        self.is_anything_woken = False
-        self.worklist.plain.unblocked = NOBODY_WOKEN
+        self.is_any_unblocked = False
+        self.worklist.plain.unblocked = NONE_UNBLOCKED
         for share_queue in self.worklist.share_queues.values():
-            share_queue.unblocked = NOBODY_WOKEN
+            share_queue.unblocked = NONE_UNBLOCKED
 
-    def _drop_vain_wakes(self, share_queue: ShareQueue) -> None:
+    def _drop_useless_unblocked(self, share_queue: ShareQueue) -> None:
         """Drop unblocked candidates that no longer fit any host with newly freed resources."""
-        if share_queue.unblocked and not any(self.room.slots(row) > 0 for row in self.worklist.grown):
-            share_queue.unblocked = NOBODY_WOKEN
+        if share_queue.unblocked and not any(self.room.slots(row) > 0 for row in self.worklist.freed_hosts):
+            share_queue.unblocked = NONE_UNBLOCKED
         while share_queue.unblocked and not self._may_fit(share_queue.unblocked.first):
             share_queue.unblocked.pop()
 
@@ -142,14 +142,14 @@ class Candidates:
         if blocked.key(place) is None or need.slots_in_all > self.gate.slots_open:
             return False
         if not need.memory_mib and not need.gpus:
-            return any(room.slots(row) >= need.slots for row in self.worklist.grown)
-        grown = [room.free(row) for row in self.worklist.grown]
+            return any(room.slots(row) >= need.slots for row in self.worklist.freed_hosts)
+        freed_hosts = [room.free(row) for row in self.worklist.freed_hosts]
         return any(
             free.slots >= need.slots and free.memory_mib >= need.memory_mib and free.gpus.bit_count() >= need.gpus
-            for free in grown
+            for free in freed_hosts
         )
 
-    def _take_woken(self, share_queue: ShareQueue) -> Candidate | None:
+    def _take_unblocked(self, share_queue: ShareQueue) -> Candidate | None:
         key = self.worklist.blocked.key(share_queue.unblocked.pop())
         bucket = self.cluster.pending.buckets.get(key) if key is not None else None
         if key is None or bucket is None:
@@ -162,7 +162,7 @@ class Candidates:
         self.worklist.due.add(key)
         found = self._begin_bucket(bucket)
         if found is not None and is_single_host(key.request) and not self.gate.is_checked(key):
-            self.room.narrow(key.request, self.worklist.grown)
+            self.room.narrow(key.request, self.worklist.freed_hosts)
         return found
 
     def _begin(self, turn: Turn) -> Candidate | None:
@@ -203,24 +203,24 @@ class Candidates:
             return None
         cursor = self.begun[bucket.key] = JobCursor(self.worklist.ranking, bucket)
         if self.worklist.limited.called:
-            self._call_limited(bucket.key)
+            self._requeue_limited(bucket.key)
         if not cursor.advance():
             self.worklist.due.discard(bucket.key)
             return None
         return bucket.key, cursor
 
-    def _call_limited(self, key: BucketKey) -> None:
+    def _requeue_limited(self, key: BucketKey) -> None:
         """Release the next waiter of the share queue, as this bucket waited for the same limit and is served now."""
         counter = self.worklist.limited.called.pop(key, None)
         if counter is not None:
-            self.worklist.call_limited(self.cluster, counter, self.worklist.lane_of(key))
+            self.worklist.requeue_limited(self.cluster, counter, self.worklist.share_queue_of(key))
 
     def next_rank(self) -> First:
         """Rank of the first job of all other buckets."""
         share_queue, blocked = self.share_queue, self.worklist.blocked
         first = share_queue.first(blocked)
-        if self.worklist.contests and share_queue.account is None:
-            winners = [selector.winner() for selector in self.worklist.contests.values()]
+        if self.worklist.selectors and share_queue.account is None:
+            winners = [selector.winner() for selector in self.worklist.selectors.values()]
             first = min([first, *(one.first(blocked) for one in winners if one is not None)])
         return first
 
@@ -235,7 +235,7 @@ class Candidates:
             self.share_queue.order.push(self.left)
         for key in self.refused & worklist.due:
             worklist.reached[key] = self.begun[key].place
-        if not self.has_woken:
-            worklist.grown.clear()
-            worklist.vain.clear()
-        return not (worklist.due or self.has_woken or worklist.is_unfinished(self.cluster))
+        if not self.has_unblocked:
+            worklist.freed_hosts.clear()
+            worklist.tried.clear()
+        return not (worklist.due or self.has_unblocked or worklist.is_unfinished(self.cluster))

@@ -68,7 +68,7 @@ def _backfill_slots_only(one: _Slice) -> Plan | None:
         return None
     if turns:
         return easy.EasyPass(one.cluster, one.worklist, one.steps, one.now).run(turns)
-    one.worklist.clear_lanes()
+    one.worklist.clear_share_queues()
     one.worklist.end_slice(is_complete=True)
     return _NOTHING
 
@@ -80,7 +80,7 @@ def _rank_new_buckets(one: _Slice) -> Plan | None:
 
 def _start_preemptors(one: _Slice) -> Plan | None:
     """Start jobs whose claimed resources have been released, and drop void claims."""
-    return one.worklist.takers.ahead(one.cluster, one.now)
+    return one.worklist.preemptor.ahead(one.cluster, one.now)
 
 
 def _predict_ends(one: _Slice) -> Plan | None:
@@ -91,7 +91,9 @@ def _predict_ends(one: _Slice) -> Plan | None:
 def _start_candidates(one: _Slice) -> Plan | None:
     """Start pending jobs, or preempt for one; None if there is no candidate."""
     cluster, worklist = one.cluster, one.worklist
-    unblocked = worklist.blocked.woken_by(cluster.table, worklist.grown, worklist.vain, bool(worklist.share_queues))
+    unblocked = worklist.blocked.unblocked_by(
+        cluster.table, worklist.freed_hosts, worklist.tried, bool(worklist.share_queues)
+    )
     if any(unblocked.values()) or worklist.has_due:
         return _Starts(one, unblocked).run()
     worklist.end_slice(is_complete=True)
@@ -100,7 +102,7 @@ def _start_candidates(one: _Slice) -> Plan | None:
 
 def _resume_suspended(one: _Slice) -> Plan | None:
     """Resume preempted jobs in resources that no pending job takes."""
-    return one.worklist.takers.behind(one.cluster, one.now)
+    return one.worklist.preemptor.behind(one.cluster, one.now)
 
 
 def _grow_elastic(one: _Slice) -> Plan | None:
@@ -173,7 +175,9 @@ class _Starts:
         """Let one job start or wait; True if the next job of its bucket may be served."""
         self.room.work += WORK_OF_A_START
         allocation = self.gate.place(cursor)
-        if self.gate.is_upset and self.worklist.call_held_behind(self.cluster, cursor.rank, self.candidates.refused):
+        if self.gate.is_upset and self.worklist.requeue_deferred_behind(
+            self.cluster, cursor.rank, self.candidates.refused
+        ):
             self.worklist.note_due(self.cluster)
             self.limit = self.candidates.next_rank()
         if self.gate.is_paused:
@@ -181,13 +185,13 @@ class _Starts:
             return False
         if allocation is not None:
             return self._start(key, cursor, allocation)
-        return not (self._takes(key) and self._takes_over(key, cursor)) and self._goes_on(key, cursor)
+        return not (self._may_preempt(key) and self._preempts(key, cursor)) and self._goes_on(key, cursor)
 
     def _start(self, key: BucketKey, cursor: JobCursor, allocation: Allocation) -> bool:
         """Start the job; True if its bucket has another one."""
         self.starts.append(Start(cursor.job, cursor.index, allocation, self.gate.reason))
-        if self.worklist.barred:
-            self.worklist.call_next(self.cluster, key.queue)
+        if self.worklist.behind_heads:
+            self.worklist.requeue_next(self.cluster, key.queue)
             self.limit = self.candidates.next_rank()
         account = self.candidates.share_queue.account
         if account is not None:
@@ -210,7 +214,7 @@ class _Starts:
         if key not in self.candidates.refused:
             self.candidates.refused.add(key)
             self.worklist.set_aside(key, self.gate.refusal, cursor.rank, self.gate.counter)
-            self.worklist.vain.add(key)
+            self.worklist.tried.add(key)
             if self.gate.refusal is Refusal.NO_ROOM:
                 self.single_tasks.note_refused(key)
         if self.gate.refusal not in _OF_CONSTRAINTS and self.gate.wants_more(key) and cursor.advance():
@@ -218,32 +222,32 @@ class _Starts:
         self.worklist.due.discard(key)
         return False
 
-    def _takes(self, key: BucketKey) -> bool:
+    def _may_preempt(self, key: BucketKey) -> bool:
         """True if jobs of this bucket may preempt others, or reserve slots, for want of resources."""
-        is_taker = key.queue in self.cluster.preemption_rules.takers or key.reservation
-        return bool(is_taker) and self.gate.refusal is Refusal.NO_ROOM
+        may_preempt = key.queue in self.cluster.preemption_rules.preemptors or key.reservation
+        return bool(may_preempt) and self.gate.refusal is Refusal.NO_ROOM
 
-    def _takes_over(self, key: BucketKey, cursor: JobCursor) -> bool:
+    def _preempts(self, key: BucketKey, cursor: JobCursor) -> bool:
         """Try preemption, in a slice that has decided nothing else; True if the bucket is served by it."""
-        takers = self.worklist.takers
+        preemptor = self.worklist.preemptor
         while (outcome := self._attempted(cursor)) is PreemptOutcome.WAITING:
             if not cursor.advance():
                 self.worklist.set_aside(key, Refusal.NO_ROOM, cursor.rank)
-                self.worklist.vain.add(key)
+                self.worklist.tried.add(key)
                 self.worklist.due.discard(key)
                 return True
         if outcome is PreemptOutcome.NOTHING:
             return False
         self._cut(key, cursor)
-        self.found, takers.found = takers.found, None
+        self.found, preemptor.found = preemptor.found, None
         return True
 
     def _attempted(self, cursor: JobCursor) -> PreemptOutcome:
-        takers = self.worklist.takers
-        is_new = cursor.key not in takers.waiting and not takers.is_being_cleared(self.cluster, cursor)
+        preemptor = self.worklist.preemptor
+        is_new = cursor.key not in preemptor.waiting and not preemptor.is_being_cleared(self.cluster, cursor)
         if self.starts and is_new:
             return PreemptOutcome.FOUND  # provisional: the next slice searches for victims
-        return takers.attempt(self.cluster, cursor, self.now, self.worklist.pool_users, self.gate.keeps_slots)
+        return preemptor.attempt(self.cluster, cursor, self.now, self.worklist.pool_users, self.gate.keeps_slots)
 
     def _put_limited_aside(self) -> None:
         """Let buckets whose reservation a constraint forbids wait for that instead of resources."""
@@ -251,4 +255,4 @@ class _Starts:
         for key, obstacle in self.gate.limited:
             if key not in worklist.due and (key in worklist.blocked or key in worklist.reservation_table.held):
                 worklist.wait_for(self.cluster, key, obstacle)
-        worklist.call_held(self.cluster)  # their reserved slots are free again
+        worklist.requeue_deferred(self.cluster)  # their reserved slots are free again

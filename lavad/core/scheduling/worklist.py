@@ -40,11 +40,11 @@ _NEEDS_KEPT = 10_000
 class Worklist:
     """State of the scheduler between slices and passes: due buckets, and blocked or deferred ones.
 
-    ``plain`` is the share queue of all buckets without fairshare, ``share_queues`` are those of the accounts. ``grown``
-    are the freed hosts with which not all blocked buckets have been compared yet, ``vain`` the buckets already
-    tried on them: otherwise each slice would begin with the same ones. ``barred`` are heaps of buckets that wait
-    for the head of their queue under strict order; ``limited`` are those that wait for a limit. ``is_under_way``:
-    the pass began in an earlier slice.
+    ``plain`` is the share queue of all buckets without fairshare, ``share_queues`` are those of the accounts.
+    ``freed_hosts`` are the rows of hosts with which not all blocked buckets have been compared yet, ``tried`` the
+    buckets already tried on them: otherwise each slice would begin with the same ones. ``behind_heads`` are heaps of
+    buckets that wait for the head of their queue under strict order; ``limited`` are those that wait for a limit.
+    ``is_under_way``: the pass began in an earlier slice.
     """
 
     def __init__(self) -> None:
@@ -53,15 +53,15 @@ class Worklist:
         self._unnoted: set[BucketKey] = set()  # due ones in no share queue: the fast path needs none
         self.plain = ShareQueue(0)
         self.share_queues: dict[tuple[Account, int], ShareQueue] = {}
-        self.contests: dict[tuple[Tree, int], FairshareSelector] = {}  # of the slice under way
-        self.grown: set[int] = set()
-        self.vain: set[BucketKey] = set()
+        self.selectors: dict[tuple[Tree, int], FairshareSelector] = {}  # of the slice under way
+        self.freed_hosts: set[int] = set()
+        self.tried: set[BucketKey] = set()
         self.refused_sizes = RefusedSizes()
-        self.barred: dict[str, list[tuple[Rank, BucketKey]]] = {}
+        self.behind_heads: dict[str, list[tuple[Rank, BucketKey]]] = {}
         self.limited = LimitWaiters()
         self.blocked = BlockedBuckets()
         self.reservation_table = ReservationTable()
-        self.takers = Preemptor()
+        self.preemptor = Preemptor()
         self.delays: list[tuple[float, BucketKey]] = []  # time at which another alternative of a blocked bucket applies
         self.elastic_growth = ElasticGrowth()
         self.is_under_way = False
@@ -82,11 +82,11 @@ class Worklist:
             self.look_at_everything(cluster, now)
             changed_buckets = frozenset()
         self.allowance = allowance_of(cluster, now)
-        self.contests = {}
+        self.selectors = {}
         self.ranking.renew(now, self.pool_users)
-        self.grown |= changes.freed_hosts
+        self.freed_hosts |= changes.freed_hosts
         if changes.freed_hosts:
-            self.vain.clear()
+            self.tried.clear()
             self.refused_sizes.clear()
         if cluster.limits:
             self._gather_limited(cluster, changes.relaxed_limits, now)
@@ -94,14 +94,14 @@ class Worklist:
             self._add_fresh(cluster, key)
         if cluster.resizable:
             self.elastic_growth.gather(changes, now)
-        if self.takers.waiting or cluster.lenders:
-            for key in self.takers.gather(cluster, changes, now):
+        if self.preemptor.waiting or cluster.lenders:
+            for key in self.preemptor.gather(cluster, changes, now):
                 self._add(cluster, key)
         for key in self.blocked.watching(changes.changed_values):
             self._add(cluster, key)
         while self.delays and self.delays[0][0] <= now:
             self._add(cluster, heapq.heappop(self.delays)[1])
-        self._gather_promised(cluster, changes, now)
+        self._gather_reservations(cluster, changes, now)
 
     def _is_outdated(self, cluster: ClusterView) -> bool:
         """True if another policy or advance reservation invalidates all results."""
@@ -119,9 +119,9 @@ class Worklist:
                 self.look_at_everything(cluster, now)
         for counter in relaxed_limits:
             for share_queue in self.limited.fall(counter):
-                self.call_limited(cluster, counter, share_queue)
+                self.requeue_limited(cluster, counter, share_queue)
 
-    def call_limited(self, cluster: ClusterView, counter: Counter, share_queue: ShareQueue) -> None:
+    def requeue_limited(self, cluster: ClusterView, counter: Counter, share_queue: ShareQueue) -> None:
         """Release the next waiter for this limit in this share queue, if enough may be left for it."""
         headroom = self.allowance.part(Headroom)
         left = headroom.left(counter) if headroom is not None else float("inf")
@@ -131,7 +131,7 @@ class Worklist:
                 self.limited.call(key, counter)
                 return
 
-    def _gather_promised(self, cluster: ClusterView, changes: Changes, now: float) -> None:
+    def _gather_reservations(self, cluster: ClusterView, changes: Changes, now: float) -> None:
         """Requeue deferred buckets if resources were freed or reservations may have changed."""
         reservation_table, has_room = self.reservation_table, bool(changes.freed_hosts)
         is_other = reservation_table.host_reservations.look_again(cluster, changes, reservation_table.ends, now)
@@ -144,22 +144,22 @@ class Worklist:
         if reservation_table.held:
             is_later = not self.is_under_way and reservation_table.has_overdue(cluster, now)
             if is_less or is_later or is_other:
-                self.call_held(cluster)
+                self.requeue_deferred(cluster)
             elif has_room:
-                self.call_held(cluster, by_slots=True)
+                self.requeue_deferred(cluster, by_slots=True)
         if is_less:
-            for queue in self.barred:
-                self.call_next(cluster, queue)
+            for queue in self.behind_heads:
+                self.requeue_next(cluster, queue)
         is_new = bool(self.due) and not self.is_under_way
         if self._reordered and (has_room or is_less or is_new) and cluster.table.slots_open:
             self._gather_reordered(cluster)
 
-    def call_held(self, cluster: ClusterView, by_slots: bool = False) -> None:
+    def requeue_deferred(self, cluster: ClusterView, by_slots: bool = False) -> None:
         """Requeue deferred buckets; with ``by_slots`` only those not blocked on hosts."""
         for key in [key for key in self.reservation_table.held if not (by_slots and key in self.blocked)]:
             self._add(cluster, key)
 
-    def call_held_behind(self, cluster: ClusterView, rank: Rank, asked: Container[BucketKey]) -> bool:
+    def requeue_deferred_behind(self, cluster: ClusterView, rank: Rank, asked: Container[BucketKey]) -> bool:
         """Requeue deferred buckets behind this rank that were not ``asked`` in this slice; True if there are any."""
         buckets, found = cluster.pending.buckets, []
         for key in self.reservation_table.held:
@@ -213,7 +213,7 @@ class Worklist:
         for key in [key for key in cluster.pending.buckets if key.queue in names]:
             self._add(cluster, key)
 
-    def lane_of(self, key: BucketKey) -> ShareQueue:
+    def share_queue_of(self, key: BucketKey) -> ShareQueue:
         """Share queue of the bucket."""
         tree = self.ranking.tree_of(key)
         account = self.ranking.account_of(key) if tree is not None else None
@@ -229,26 +229,26 @@ class Worklist:
 
     def set_aside(self, key: BucketKey, refusal: Refusal, rank: Rank, counter: Counter | None = None) -> None:
         """Defer the bucket by the reason for which its first job was refused."""
-        if refusal is Refusal.PROMISED:
+        if refusal is Refusal.RESERVED:
             self.reservation_table.held.add(key)
-        elif refusal is Refusal.PROMISED_THERE:
+        elif refusal is Refusal.RESERVED_THERE:
             self.reservation_table.held.add(key)
             self._block(key, rank)
         elif refusal is Refusal.FORBIDDEN:
-            self.takers.waiting.add(key)
+            self.preemptor.waiting.add(key)
         elif refusal is Refusal.NO_ROOM:
             self._block(key, rank)
         elif counter is not None and refusal in (Refusal.LIMITED, Refusal.LIMITED_THERE):
-            self.limited.add(counter, self.lane_of(key), rank, key)
+            self.limited.add(counter, self.share_queue_of(key), rank, key)
             if refusal is Refusal.LIMITED_THERE:
-                self.blocked.add(key, self.need_of(key), rank, self.lane_of(key).number)
+                self.blocked.add(key, self.need_of(key), rank, self.share_queue_of(key).number)
         else:
-            heapq.heappush(self.barred.setdefault(key.queue, []), (rank, key))
+            heapq.heappush(self.behind_heads.setdefault(key.queue, []), (rank, key))
 
     def _block(self, key: BucketKey, rank: Rank) -> None:
         """Block the bucket until hosts are freed, or until a delayed alternative applies."""
         self._note_delays(key, rank)
-        self.blocked.add(key, self.need_of(key), rank, self.lane_of(key).number)
+        self.blocked.add(key, self.need_of(key), rank, self.share_queue_of(key).number)
 
     def _note_delays(self, key: BucketKey, rank: Rank) -> None:
         for one in key.request.alternatives:
@@ -265,9 +265,9 @@ class Worklist:
             need = self._needs[key.task_size or key.request] = smallest_need(key.request)
         return need
 
-    def call_next(self, cluster: ClusterView, queue: str) -> None:
+    def requeue_next(self, cluster: ClusterView, queue: str) -> None:
         """Requeue the next bucket of a queue in strict order, as its head has started or left."""
-        waiting = self.barred.get(queue)
+        waiting = self.behind_heads.get(queue)
         while waiting:
             _, key = heapq.heappop(waiting)
             if key in cluster.pending.buckets and key not in self.due:
@@ -282,11 +282,11 @@ class Worklist:
             is_behind = queue.name in self._reordered or (
                 rank is not None and self.reservation_table.is_behind(queue, rank)
             )
-            may_take = key.queue in cluster.preemption_rules.takers or key.reservation
+            may_take = key.queue in cluster.preemption_rules.preemptors or key.reservation
             if rank is not None and is_behind and not may_take:
                 self.reservation_table.held.discard(key)
                 self.limited.discard(key)
-                self.blocked.add(key, self.need_of(key), rank, self.lane_of(key).number)
+                self.blocked.add(key, self.need_of(key), rank, self.share_queue_of(key).number)
                 return
         self._add(cluster, key)
 
@@ -315,17 +315,17 @@ class Worklist:
 
     def _note(self, rank: Rank, key: BucketKey) -> None:
         """Enter the due bucket in its share queue with this rank."""
-        share_queue = self.lane_of(key)
+        share_queue = self.share_queue_of(key)
         share_queue.order.push((*rank, key))
-        if self.contests and share_queue is not self.plain:
-            self.contest_of(share_queue).enter(share_queue)
+        if self.selectors and share_queue is not self.plain:
+            self.selector_of(share_queue).enter(share_queue)
 
-    def contest_of(self, share_queue: ShareQueue) -> FairshareSelector:
+    def selector_of(self, share_queue: ShareQueue) -> FairshareSelector:
         """Fairshare selection in which the share queue takes part in this slice."""
         assert share_queue.tree is not None
-        selector = self.contests.get((share_queue.tree, share_queue.priority))
+        selector = self.selectors.get((share_queue.tree, share_queue.priority))
         if selector is None:
-            selector = self.contests[share_queue.tree, share_queue.priority] = FairshareSelector(
+            selector = self.selectors[share_queue.tree, share_queue.priority] = FairshareSelector(
                 self.ranking, share_queue.tree, self.blocked
             )
         return selector
@@ -334,11 +334,11 @@ class Worklist:
         """Mark every bucket due, and discard all results. ``now`` hardly matters: ranks are checked later."""
         self.policy = cluster.policy
         self._reserved_version = cluster.reserved.version
-        self.due, self.barred, self.limited = set(), {}, LimitWaiters()
-        self.plain, self.share_queues, self.contests = ShareQueue(0), {}, {}
+        self.due, self.behind_heads, self.limited = set(), {}, LimitWaiters()
+        self.plain, self.share_queues, self.selectors = ShareQueue(0), {}, {}
         self.blocked, self.reservation_table = BlockedBuckets(), ReservationTable()
         self.refused_sizes.clear()
-        self.takers.look_at_everything(cluster)
+        self.preemptor.look_at_everything(cluster)
         self.is_under_way, self.reached = False, {}
         self.easy_ranks = None
         self.ranking = Ranking(cluster, now)
@@ -377,7 +377,7 @@ class Worklist:
         if key not in self.due:
             self._add(cluster, key)
 
-    def clear_lanes(self) -> None:
+    def clear_share_queues(self) -> None:
         """Remove all due buckets from their share queues."""
         if self.plain.order:
             self.plain.order = DueQueue()
@@ -404,12 +404,12 @@ class Worklist:
         """End a slice; if complete, all blocked buckets have been compared with all freed hosts."""
         self.is_under_way = not is_complete
         if is_complete:
-            self.grown.clear()
-            self.vain.clear()
+            self.freed_hosts.clear()
+            self.tried.clear()
 
     def is_unfinished(self, cluster: ClusterView) -> bool:
         """True if resumption or growth is still to be examined after all buckets."""
-        return bool(self.takers.grown or (cluster.resizable and self.elastic_growth.is_due))
+        return bool(self.preemptor.freed_hosts or (cluster.resizable and self.elastic_growth.is_due))
 
     def has_work(self, cluster: ClusterView, now: float) -> bool:
         """True if the worklist waits for one of the cluster's changes, or has work of its own."""
@@ -421,9 +421,9 @@ class Worklist:
             self.due
             or self._unlisted
             or self._is_outdated(cluster)
-            or (self.grown and self._may_use_room(cluster))
+            or (self.freed_hosts and self._may_use_room(cluster))
             or (self.delays and self.delays[0][0] <= now)
-            or self.takers.has_work(cluster, now)
+            or self.preemptor.has_work(cluster, now)
             or self.elastic_growth.has_work(cluster, now)
             or (cluster.limits.windows and self._windows_change_at <= now)
             or (self.reservation_table.held and self.reservation_table.has_overdue(cluster, now))
@@ -438,7 +438,7 @@ class Worklist:
             or (changes.freed_hosts and self._may_use_room(cluster))
             or (changes.closed_hosts and table.held)
             or (changes.relaxed_limits and self.limited)
-            or (changes.may_free and (self.takers.is_waiting(cluster) or cluster.resizable))
+            or (changes.may_free and (self.preemptor.is_waiting(cluster) or cluster.resizable))
             or table.concerns(changes.shrunk_buckets)
             or table.are_moved(cluster, changes.changed_attempts)
         )

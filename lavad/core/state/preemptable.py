@@ -93,7 +93,7 @@ class PreemptionSource:
 
 
 class PreemptionRules:
-    """Preemption rules of one policy. ``takers`` may preempt or reserve slots, ``victims`` may be preempted; with
+    """Preemption rules of one policy. ``preemptors`` may preempt or reserve slots, ``victims`` may be preempted; with
     capacity pools all queues are both. ``sources`` is empty for queues that may not preempt."""
 
     def __init__(self, policy: Policy) -> None:
@@ -105,7 +105,7 @@ class PreemptionRules:
                 self._sources[taker.name] = {one.queue: one for one in some}
         pooled = frozenset(queue.name for queue in policy.queues) if policy.pools else frozenset()
         savers = frozenset(queue.name for queue in policy.queues if queue.slot_reserve_s > 0)
-        self.takers = frozenset(self._sources) | pooled | savers
+        self.preemptors = frozenset(self._sources) | pooled | savers
         self.victims = frozenset(name for sources in self._sources.values() for name in sources) | pooled
 
     def sources(self, queue: str) -> dict[str, PreemptionSource]:

@@ -88,7 +88,7 @@ class StartConditions:
     begin_at: float = 0.0
     is_early: bool = False
     ends_orphan: bool = False  # -ti: end the job when its condition can never be met
-    barred: tuple[str, ...] = ()  # hosts excluded by its exit code
+    excluded_hosts: tuple[str, ...] = ()  # hosts excluded by its exit code
     detached: str = ""  # name of the removed advance reservation that it was submitted to
 
     @property

@@ -345,7 +345,7 @@ def terms_text(terms: StartConditions, unmet: Ranges | None = None) -> str:
         "begin": terms.begin_at,
         "early": terms.is_early,
         "orphan": terms.ends_orphan,
-        "barred": terms.barred,
+        "barred": terms.excluded_hosts,
         "detached": terms.detached,
     }
     return _encode({name: value for name, value in values.items() if value})

@@ -10,7 +10,7 @@ from lavad.core.model.policy import Policy, Queue, UserRule, Window
 from lavad.core.model.reasons import PendingReason
 from lavad.core.model.windows import moment_text
 from lavad.core.passes import slice_pass
-from lavad.core.queries.backfill_reasons import DelayedBy, held_back
+from lavad.core.queries.backfill_reasons import DelayedBy, delayed_by
 from lavad.core.queries.pending_reasons import explain
 from lavad.core.queries.start_estimate import Confidence, StartEstimate, forecast
 from lavad.core.queries.suggestions import remedies
@@ -36,7 +36,7 @@ def why(story: Story, job: int, index: int = 0) -> list[PendingReason]:
 
 def held(story: Story, job: int) -> DelayedBy | None:
     """Job whose reservation delays it."""
-    return held_back(story.cluster, story.worklist.reservation_table, story.cluster.jobs[job], 0, story.now)
+    return delayed_by(story.cluster, story.worklist.reservation_table, story.cluster.jobs[job], 0, story.now)
 
 
 def cures(story: Story, job: int) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ def test_the_head_starts_when_enough_running_jobs_have_reached_their_limits(stor
     story.run(a_job(4, run_limit_s=900))
     job = story.submit(a_job(8, run_limit_s=60))
     seen = ask(story, job)
-    assert (seen.start_at, seen.sureness, seen.ahead) == (BEGIN + 900, Confidence.FIRM, 0)
+    assert (seen.start_at, seen.confidence, seen.ahead) == (BEGIN + 900, Confidence.FIRM, 0)
     assert [(share.host, share.slots) for share in seen.promised] == [("n1", 4), ("n2", 4)]
 
 

@@ -19,7 +19,7 @@ from lavad.core.model.allocation import slots_of
 from lavad.core.model.policy import Queue
 from lavad.core.plan import Start
 from lavad.core.scheduling.backfill.host_reservations import (
-    PROMISES_MAX,
+    RESERVATIONS_MAX,
     HostReservation,
     ReservationFinder,
     has_shut_holders,
@@ -90,15 +90,15 @@ class BackfillGate:
         self._finder: ReservationFinder | None = None
         self._beside: HostReservation | None = None  # the newest result,
         self._beside_of = 0, -1  # its number of reservations, and the version it was computed in
-        self._scant: dict[int, float] = {}  # soonest end of the refused jobs, by slots
+        self._too_few: dict[int, float] = {}  # soonest end of the refused jobs, by slots
         self._vain: dict[Hashable, Refusal] = {}  # kinds of demands refused beside reservations
         self._computed = 0  # number of reservations entered in the profile
         self._depth_left: dict[str, int] = {}  # reservations still allowed, by queue
         self._next_blocked: list[tuple[Rank, JobCursor]] | None = None
-        self._barred: set[str] = set()  # strict-order queues whose head is blocked
+        self._blocked_queues: set[str] = set()  # strict-order queues whose head is blocked
         self.slots_open = cluster.table.slots_open
         self._planned: list[tuple[int, int]] = []  # jobs and slots of this slice's starts,
-        self._straight: list[list[Start]] = []  # without the starts made while the gate was open
+        self._single_task_starts: list[list[Start]] = []  # without the starts made while the gate was open
         self._profile: PoolProfile | None = None
 
     @property
@@ -110,7 +110,7 @@ class BackfillGate:
     def is_open(self) -> bool:
         """True if no reservation, limit or ordering rule can refuse a job that fits."""
         is_bound = self._allowance or self._carried or self._made
-        return not (is_bound or self._reservation_table.full or self._barred)
+        return not (is_bound or self._reservation_table.full or self._blocked_queues)
 
     def waits_for_ends(self, steps: int) -> bool:
         """True if reservations need more expected ends than a slice of ``steps`` should enter: those come first."""
@@ -131,7 +131,7 @@ class BackfillGate:
             return None
         self.refusal = Refusal.NO_ROOM
         key = candidate.key
-        if self._barred and key.queue in self._barred and not key.reservation:
+        if self._blocked_queues and key.queue in self._blocked_queues and not key.reservation:
             self.refusal = Refusal.OUT_OF_TURN
         elif key.request.slots_min <= self.slots_open:
             allocation = self._place(candidate)
@@ -189,7 +189,7 @@ class BackfillGate:
             self._carry(_LAST, 0, 0)
         if not (self._made or self._reservation_table.reservations or self._reservation_table.full):
             return
-        full = {name for name, left in self._depth_left.items() if not left} | self._barred
+        full = {name for name, left in self._depth_left.items() if not left} | self._blocked_queues
         if len(self._blocked):
             full |= self._reservation_table.full  # candidates for a vacancy are searched only when one is needed
         self._reservation_table.write(self._made, frozenset(full))
@@ -233,7 +233,7 @@ class BackfillGate:
 
     def _makes_more(self, queue: Queue) -> bool:
         if queue.in_order:
-            return queue.name not in self._barred
+            return queue.name not in self._blocked_queues
         return self._depth_left.get(queue.name, queue.backfill_depth) > 0
 
     def _reserve(self, queue: Queue, one: Reservation) -> None:
@@ -243,8 +243,8 @@ class BackfillGate:
             self.is_upset = True
             return
         if queue.in_order:
-            if queue.name not in self._barred:
-                self._barred.add(queue.name)
+            if queue.name not in self._blocked_queues:
+                self._blocked_queues.add(queue.name)
                 self._make(one)
             return
         left = self._depth_left.get(queue.name, queue.backfill_depth)
@@ -271,15 +271,15 @@ class BackfillGate:
         if self._made and not key.reservation:  # an advance reservation's slots are in no backfill reservation
             until = self._end_of(candidate)
             is_beside = self._says_where or shuts_others_out(request)
-            if not is_beside or len(self._made) > PROMISES_MAX:
-                if self._is_scant(request.slots_min, until):
-                    self.refusal = Refusal.PROMISED
+            if not is_beside or len(self._made) > RESERVATIONS_MAX:
+                if self._are_too_few(request.slots_min, until):
+                    self.refusal = Refusal.RESERVED
                     self._room.work -= WORK_SPARED
                     return None
                 free = self._future().free_until(until)
                 if free < request.slots_min:
-                    self.refusal = Refusal.PROMISED
-                    self._scant[request.slots_min] = until
+                    self.refusal = Refusal.RESERVED
+                    self._too_few[request.slots_min] = until
                     return None
                 if free < request.slots_max:
                     request = with_at_most(request, free)
@@ -294,9 +294,9 @@ class BackfillGate:
             self._note(candidate, allocation, is_beside)
         return allocation
 
-    def _is_scant(self, slots: int, until: float) -> bool:
+    def _are_too_few(self, slots: int, until: float) -> bool:
         """True if this slice refused a job of no more slots and no later end: free slots only decrease."""
-        return any(fewer <= slots and sooner <= until for fewer, sooner in self._scant.items())
+        return any(fewer <= slots and sooner <= until for fewer, sooner in self._too_few.items())
 
     def _note(self, candidate: JobCursor, allocation: Allocation, is_beside: bool) -> None:
         """Record that the job starts on this allocation."""
@@ -353,7 +353,7 @@ class BackfillGate:
         found = self._fit_within(demand, waited_s, window)
         if found is None and self.refusal is Refusal.NO_ROOM:
             if has_place(self._room, self._allowance.limit(demand).on_hosts, request, waited_s):
-                self.refusal = Refusal.PROMISED if request.is_slots_only else Refusal.PROMISED_THERE
+                self.refusal = Refusal.RESERVED if request.is_slots_only else Refusal.RESERVED_THERE
             if not request.alternatives:
                 self._vain[kind] = self.refusal
         return found
@@ -392,7 +392,7 @@ class BackfillGate:
         """Record starts made without asking the gate while it ``is_open``; ``slots_open`` slots are left."""
         self._reservation_table.host_reservations.clear()
         self.slots_open = slots_open
-        self._straight.append(starts)
+        self._single_task_starts.append(starts)
 
     def _future(self) -> PoolProfile:
         """Availability profile with every reservation so far entered."""
@@ -411,8 +411,8 @@ class BackfillGate:
 
     def _ends(self) -> Iterator[tuple[float, int]]:
         jobs = self._cluster.jobs
-        straight = [(start.job, start.allocation[0].slots) for some in self._straight for start in some]
-        started = [*self._planned, *straight]
+        single_tasks = [(start.job, start.allocation[0].slots) for some in self._single_task_starts for start in some]
+        started = [*self._planned, *single_tasks]
         planned = [(self._now + (jobs[job].shared.run_limit_s or NEVER), slots) for job, slots in started]
         running = come_back(self._reservation_table.ends_of(self._cluster), self._now)
         return heapq.merge(running, sorted(planned)) if planned else running

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from lavad.core.scheduling.backfill.reservation import Reservation
     from lavad.core.scheduling.queueing.ordering import Rank
 
-PROMISES_MAX = 32  # on hosts: each may cost milliseconds on a large cluster
+RESERVATIONS_MAX = 32  # on hosts: each may cost milliseconds on a large cluster
 
 Ends = Callable[[ClusterView], ExpectedEnds]
 
@@ -227,11 +227,11 @@ class HostReservations:
     # -- computing -----------------------------------------------------------------------------------------------------
 
     def of(self, reservations: "list[Reservation]", ask: "ReservationFinder") -> HostReservation | None:
-        """Return the last of these reservations, at most ``PROMISES_MAX``, computing those that are missing.
+        """Return the last of these reservations, at most ``RESERVATIONS_MAX``, computing those that are missing.
 
         None: the budget of the slice is spent, and the next slice continues.
         """
-        some = reservations[:PROMISES_MAX]
+        some = reservations[:RESERVATIONS_MAX]
         for number, one in enumerate(some):
             if number < len(self._all) and self._all[number].place != (one.place, one.key):
                 self._forget_from(number)

@@ -27,8 +27,8 @@ class Refusal(Enum):
     """Kind of a candidate's refusal; it determines the change for which the candidate waits."""
 
     NO_ROOM = "no room"
-    PROMISED = "there is room, but it is promised to jobs that go before it"
-    PROMISED_THERE = "there is room, but only where it is promised to jobs that go before it"
+    RESERVED = "there is room, but it is promised to jobs that go before it"
+    RESERVED_THERE = "there is room, but only where it is promised to jobs that go before it"
     FORBIDDEN = "a rule without a counter forbids it for now, such as the maximum of its capacity pool"
     OUT_OF_TURN = "a job ahead of it in its queue has to start first"
     LIMITED = "a limit on what some users, queues or projects may use leaves too little"

@@ -68,7 +68,7 @@ _NO_QUEUE: frozenset[str] = frozenset()
 def ranks_of(cluster: ClusterView, allowance: Allowance) -> dict[str, int]:
     """Queue part of ranks by queue, if only free slots and one reservation can refuse a job; else an empty dict."""
     queues = cluster.policy.queues
-    if allowance or cluster.shares or cluster.preemption_rules.takers:
+    if allowance or cluster.shares or cluster.preemption_rules.preemptors:
         return {}
     if not all(map(_is_simple, queues)) or sum(queue.backfill_depth for queue in queues) > 1:
         return {}
@@ -84,7 +84,7 @@ def turns_of(cluster: ClusterView, worklist: Worklist) -> list[_Turn] | None:
     if not _may_be_short(cluster, worklist):
         return None
     due, blocked = worklist.due_at_once(cluster, _FEW), worklist.blocked
-    unblocked = blocked.fitting(cluster.table.slots_open) if worklist.grown else []
+    unblocked = blocked.fitting(cluster.table.slots_open) if worklist.freed_hosts else []
     if due is None or len(due) + len(unblocked) > _FEW:
         return None
     buckets, ranks = cluster.pending.buckets, worklist.easy_ranks or {}
@@ -150,10 +150,10 @@ class EasyPass:
                 worklist.blocked.discard(key)
                 due.add(key)
             self._serve(turn, turns)
-        worklist.clear_lanes()
+        worklist.clear_share_queues()
         self._write_down()
         if self._upset_by is not None:
-            worklist.call_held_behind(self._cluster, self._upset_by, self._refused)
+            worklist.requeue_deferred_behind(self._cluster, self._upset_by, self._refused)
         is_complete = not (turns or worklist.due)
         worklist.end_slice(is_complete)
         return Starts(tuple(self._starts), is_complete, self._work, self._cluster.version)
@@ -172,7 +172,7 @@ class EasyPass:
                 heapq.heappush(turns, turn)
                 return
         self._worklist.due.discard(key)
-        self._worklist.vain.add(key)
+        self._worklist.tried.add(key)
 
     def _start(self, turn: _Turn, key: BucketKey) -> bool:
         """Start the job if it fits without delaying the reservation; else block or defer its bucket."""

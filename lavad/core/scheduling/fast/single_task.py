@@ -42,7 +42,7 @@ class SingleTaskStarts:
     def may_run(self) -> bool:
         """True if no constraint could refuse a job that fits."""
         worklist = self._worklist
-        has_others = worklist.share_queues or worklist.plain.unblocked or worklist.reached or worklist.barred
+        has_others = worklist.share_queues or worklist.plain.unblocked or worklist.reached or worklist.behind_heads
         return self._gate.is_open and not has_others and not worklist.limited.called
 
     def cursor(self, key: BucketKey) -> JobCursor | None:
@@ -121,7 +121,7 @@ class SingleTaskStarts:
         if name not in self._waits:
             queue = self._cluster.policy.by_name[name]
             makes_reservations = queue.in_order or queue.backfill_depth
-            self._waits[name] = not makes_reservations and name not in self._cluster.preemption_rules.takers
+            self._waits[name] = not makes_reservations and name not in self._cluster.preemption_rules.preemptors
         return self._waits[name]
 
     def _refuse(self, turn: Turn) -> None:
@@ -130,7 +130,7 @@ class SingleTaskStarts:
         self._room.work += WORK_OF_A_REFUSAL
         self._passed.pop(key, None)
         worklist.blocked.add(key, worklist.need_of(key), _new(Rank, turn[:4]))
-        worklist.vain.add(key)
+        worklist.tried.add(key)
         worklist.due.discard(key)
 
     def note_refused(self, key: BucketKey) -> None:

@@ -19,7 +19,7 @@ from lavad.core.scheduling.capacity.pools import PoolUsers
 from lavad.core.scheduling.preemption.lent_resources import UnclaimedResources, is_within_reach, shares_of
 from lavad.core.scheduling.preemption.pool_entitlement import is_entitled_to, most_slots
 from lavad.core.scheduling.preemption.pool_reclaim import LentByPools
-from lavad.core.scheduling.preemption.reservation_suspend import is_needed, oust
+from lavad.core.scheduling.preemption.reservation_suspend import is_needed, suspend_for_reservation
 from lavad.core.scheduling.preemption.slot_reserve import may_save, save
 from lavad.core.scheduling.preemption.victim_search import VictimSet, clear
 from lavad.core.scheduling.preemption.victims import PreemptionMode, Victim, lends, lent_part
@@ -47,7 +47,7 @@ class Preemptor:
     def __init__(self) -> None:
         self.waiting: set[BucketKey] = set()
         self.retry_at = _NEVER  # end of the shortest PREEMPT_DELAY still running
-        self.grown: set[int] = set()
+        self.freed_hosts: set[int] = set()
         self.found: Preempt | ReserveSlots | None = None  # by the last attempt
         self._planned: tuple[Preempt | None, int] = (None, 0)  # the last plan, with the version of the preemptable jobs
 
@@ -55,7 +55,7 @@ class Preemptor:
 
     def has_work(self, cluster: ClusterView, now: float) -> bool:
         """True if a resumption is still to be examined, or a preemption to be tried again by now."""
-        return self.is_waiting(cluster) and (bool(self.grown) or self.retry_at <= now)
+        return self.is_waiting(cluster) and (bool(self.freed_hosts) or self.retry_at <= now)
 
     def is_waiting(self, cluster: ClusterView) -> bool:
         """True if freed resources could allow a preemption, a start in cleared resources, or a resumption."""
@@ -64,7 +64,7 @@ class Preemptor:
     def gather(self, cluster: ClusterView, changes: Changes, now: float) -> list[BucketKey]:
         """Take over changes of the cluster; return the buckets that should try again."""
         if cluster.lenders:
-            self.grown |= changes.freed_hosts
+            self.freed_hosts |= changes.freed_hosts
         if not self.waiting or not (changes.may_free or self.retry_at <= now):
             return []
         again, self.waiting, self.retry_at = list(self.waiting), set(), _NEVER
@@ -73,7 +73,9 @@ class Preemptor:
     def look_at_everything(self, cluster: ClusterView) -> None:
         """Discard all results, so that everything is examined again."""
         self.waiting, self.retry_at = set(), _NEVER
-        self.grown = {cluster.hosts[share.host].row for one in cluster.lenders.values() for share in one.allocation}
+        self.freed_hosts = {
+            cluster.hosts[share.host].row for one in cluster.lenders.values() for share in one.allocation
+        }
 
     # -- before all candidates ---------------------------------------------------------------------------------------
 
@@ -98,20 +100,20 @@ class Preemptor:
 
     def behind(self, cluster: ClusterView, now: float) -> Resume | None:
         """Plan to resume suspended jobs whose resources are free again, by queue priority, then earliest start."""
-        if not self.grown:
+        if not self.freed_hosts:
             return None
-        grown, self.grown = self.grown, set()
+        freed_hosts, self.freed_hosts = self.freed_hosts, set()
         found: dict[Key, Job] = {}
         names = cluster.table.names
-        for row in grown if cluster.lenders else ():
+        for row in freed_hosts if cluster.lenders else ():
             host = cluster.hosts.get(names[row])  # None: removed since
             for key in host.attempts if host is not None else ():
                 job = cluster.holder(key) if key in cluster.lenders else None
                 if job is not None and job.state is JobState.SSUSP:
                     found[key] = job
-        ground = UnclaimedResources(cluster)
+        unclaimed = UnclaimedResources(cluster)
         in_order = sorted(found, key=lambda key: _resume_order(cluster, found[key]))
-        resumes = tuple([key for key in in_order if fits_again(cluster, ground, key, now)])
+        resumes = tuple([key for key in in_order if fits_again(cluster, unclaimed, key, now)])
         return Resume(resumes) if resumes else None
 
     # -- for one candidate -------------------------------------------------------------------------------------------
@@ -135,7 +137,7 @@ class Preemptor:
         if key.request.exclusive or key in self.waiting:
             return PreemptOutcome.NOTHING
         if key.reservation:
-            clearing = oust(cluster, cursor, now)
+            clearing = suspend_for_reservation(cluster, cursor, now)
             words = _Words("suspending", f"suspended for advance reservation {key.reservation},", "")
             takeover = _takeover(cursor, clearing, words) if clearing is not None else None
         else:
@@ -380,15 +382,15 @@ def may_start(cluster: ClusterView, job: int, index: int) -> bool:
     return record is not None and not index and record.may_start
 
 
-def fits_again(cluster: ClusterView, ground: UnclaimedResources, key: Key, now: float) -> bool:
-    """True if the resources lent by a suspended job are free on all its hosts; they are then taken from ``ground``."""
+def fits_again(cluster: ClusterView, unclaimed: UnclaimedResources, key: Key, now: float) -> bool:
+    """True if the resources lent by a suspended job are free on all its hosts; ``unclaimed`` then has them no more."""
     lends = cluster.attempts[key].lends
     wanted = tuple(lent_part(share, lends) for share in shares_of(cluster, key))
-    if not ground.holds(wanted):
+    if not unclaimed.holds(wanted):
         return False
-    if cluster.reserved and is_needed(cluster, ground, key, wanted, now):
+    if cluster.reserved and is_needed(cluster, unclaimed, key, wanted, now):
         return False
-    ground.take(wanted)
+    unclaimed.take(wanted)
     return True
 
 

@@ -18,7 +18,7 @@ from lavad.core.scheduling.preemption.victims import PreemptionMode, Victim, len
 from lavad.core.scheduling.queueing.cursor import JobCursor
 
 
-def oust(cluster: ClusterView, cursor: JobCursor, now: float) -> VictimSet | None:
+def suspend_for_reservation(cluster: ClusterView, cursor: JobCursor, now: float) -> VictimSet | None:
     """Find the jobs to suspend for a job of an active reservation; None if that would not let it start."""
     key = cursor.key
     one = cluster.reserved.by_name.get(key.reservation)
@@ -54,11 +54,11 @@ def _may_be_suspended(cluster: ClusterView, key: Key) -> bool:
     return is_within_reach(cluster, attempt)
 
 
-def is_needed(cluster: ClusterView, ground: UnclaimedResources, key: Key, wanted: Allocation, now: float) -> bool:
+def is_needed(cluster: ClusterView, unclaimed: UnclaimedResources, key: Key, wanted: Allocation, now: float) -> bool:
     """True if an active reservation of others needs the resources in which a suspended job would resume."""
     record = cluster.jobs.get(key.job)
     reserved = cluster.reserved
     if record is None or record.shared.request.reservation in reserved.timeline(cluster, now).now:
         return False
     unused, rows = reserved.unused(cluster, now), cluster.table.rows
-    return any(ground.on(share.host).slots - share.slots < unused[rows[share.host]] for share in wanted)
+    return any(unclaimed.on(share.host).slots - share.slots < unused[rows[share.host]] for share in wanted)

@@ -138,12 +138,12 @@ class BlockedBuckets:
     def _least_now(self) -> int:
         return min([self._needs[place].slots_in_all for place in self._places.values()], default=_NEVER)
 
-    def woken_by(
-        self, table: HostTable, rows: set[int], vain: Container[BucketKey], has_lanes: bool
+    def unblocked_by(
+        self, table: HostTable, rows: set[int], tried: Container[BucketKey], has_share_queues: bool
     ) -> dict[int, UnblockedBuckets]:
-        """Buckets whose need fits one of these hosts now, by share queue, without those already tried (``vain``).
+        """Buckets whose need fits one of these hosts now, by share queue, without those already tried (``tried``).
 
-        If fairshare is not used (``has_lanes`` false), all of them are in share queue 0.
+        If fairshare is not used (``has_share_queues`` false), all of them are in share queue 0.
         """
         if not self._places or not rows:
             return {}
@@ -152,12 +152,14 @@ class BlockedBuckets:
         else:
             rooms = HostsFree(_largest(_distinct_rooms(table, rows)), table.slots_open)
             parts = self._columns.parts(rooms)
-            by_lane = self._by_lane(place for part in parts for place in part.places) if has_lanes else {0: parts}
+            by_lane = (
+                self._by_lane(place for part in parts for place in part.places) if has_share_queues else {0: parts}
+            )
         gangs = _Gangs(table)
 
         def is_hopeful(place: int) -> bool:
             key = self._keys[place]
-            return key is not None and key not in vain and gangs.have_room(self._needs[place])
+            return key is not None and key not in tried and gangs.have_room(self._needs[place])
 
         return {share_queue: UnblockedBuckets(parts, self.rank, is_hopeful) for share_queue, parts in by_lane.items()}
 

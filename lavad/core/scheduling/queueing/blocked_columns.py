@@ -88,7 +88,7 @@ def _nowhere(_: int) -> First:
     raise AssertionError("there are no places")
 
 
-NOBODY_WOKEN = UnblockedBuckets((), _nowhere, bool)
+NONE_UNBLOCKED = UnblockedBuckets((), _nowhere, bool)
 
 
 _BITS = 10

@@ -10,7 +10,7 @@ heap is never too late, and only the first one has to be checked again.
 import heapq
 
 from lavad.core.scheduling.queueing.blocked import BlockedBuckets
-from lavad.core.scheduling.queueing.blocked_columns import NOBODY_WOKEN
+from lavad.core.scheduling.queueing.blocked_columns import NONE_UNBLOCKED
 from lavad.core.scheduling.queueing.due_queue import DueQueue
 from lavad.core.scheduling.queueing.ordering import Ranking
 from lavad.core.state.fairshare import Account, Tree
@@ -36,7 +36,7 @@ class ShareQueue:
         self.tree = tree
         self.account = account
         self.order = DueQueue()
-        self.unblocked = NOBODY_WOKEN
+        self.unblocked = NONE_UNBLOCKED
 
     def __lt__(self, other: "ShareQueue") -> bool:
         return self.number < other.number

@@ -24,7 +24,7 @@ def story(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> St
     return story
 
 
-def held_back(story: Story, run_limit_s: int, queue: str = "normal") -> int:
+def delayed_by(story: Story, run_limit_s: int, queue: str = "normal") -> int:
     """Submit a job of one slot that fits, and may not start."""
     job = story.submit(a_job(run_limit_s=run_limit_s, queue=queue))
     story.plan()
@@ -39,7 +39,7 @@ def test_a_start_that_was_long_in_coming_moves_the_reservation() -> None:
     story.plan()
     story.submit(a_job(4, run_limit_s=600))
     story.now += 10
-    job = held_back(story, 600)
+    job = delayed_by(story, 600)
     story.now += 10
     story.started("n1", story.key(number))
     story.plan()
@@ -49,7 +49,7 @@ def test_a_start_that_was_long_in_coming_moves_the_reservation() -> None:
 def test_more_time_for_what_runs_moves_it_too(story: Story) -> None:
     """bmod -W of a running job."""
     story.submit(a_job(4, run_limit_s=600))
-    job = held_back(story, 900)
+    job = delayed_by(story, 900)
     story.do(c.ModifyJob(c.Target(1), a_job(3, run_limit_s=1200), ROOT, "", frozenset({"run_limit_s"})))
     assert story.worklist.has_work(story.cluster, story.now), "else nobody would begin a pass"
     story.plan()
@@ -59,7 +59,7 @@ def test_more_time_for_what_runs_moves_it_too(story: Story) -> None:
 def holders(story: Story) -> list[tuple[int, int]]:
     """Holders of reservations, after a job of highest rank was submitted."""
     story.plan()
-    held_back(story, 9000, queue="other")
+    delayed_by(story, 9000, queue="other")
     return [(one.job, one.index) for one in story.worklist.reservation_table.reservations]
 
 
@@ -93,7 +93,7 @@ def test_what_starts_before_the_reservation_lets_others_start(story: Story) -> N
     story = a_cluster(a_host("n1", 4), a_host("n2", 2), policy=RULES)
     story.run(a_job(4, run_limit_s=600))
     story.submit(a_job(6, run_limit_s=600))
-    job = held_back(story, 900)
+    job = delayed_by(story, 900)
     urgent = story.submit(a_job(run_limit_s=1000, queue="urgent"))
     story.plan()
     assert story.state(urgent) is JobState.STAGING
@@ -103,7 +103,7 @@ def test_what_starts_before_the_reservation_lets_others_start(story: Story) -> N
 def test_whoever_is_held_back_goes_before_a_new_one_behind_it(story: Story) -> None:
     """A more urgent job without a predictable start takes the reservation over: no job has to wait for it."""
     story.submit(a_job(4, run_limit_s=600))
-    job = held_back(story, 900)
+    job = delayed_by(story, 900)
     story.do(c.SubmitJob(a_job(40, priority=0), ROOT))
     first = story.submit(a_job(40))
     story.move(first, 1, ROOT)
@@ -198,7 +198,7 @@ def test_a_second_reservation_goes_to_whoever_is_second_by_now() -> None:
 def test_a_short_job_of_any_queue_goes_before_a_long_one_that_is_held_back(story: Story) -> None:
     """Their queue makes no reservations itself, but has to respect that of another."""
     story.submit(a_job(4, run_limit_s=600))
-    long = held_back(story, 900, queue="other")
+    long = delayed_by(story, 900, queue="other")
     short = story.submit(a_job(run_limit_s=300, queue="other"))
     story.plan()
     assert (story.state(short), story.state(long)) == (JobState.STAGING, JobState.PEND)

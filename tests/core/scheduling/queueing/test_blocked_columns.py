@@ -31,7 +31,7 @@ def a_key(rng: Random, number: int) -> BucketKey:
 
 
 def plainly(
-    known: dict[BucketKey, tuple[Rank, int]], cluster: Cluster, rows: set[int], vain: set[BucketKey]
+    known: dict[BucketKey, tuple[Rank, int]], cluster: Cluster, rows: set[int], tried: set[BucketKey]
 ) -> Expected:
     """The same result by testing each bucket."""
     table = cluster.table
@@ -45,14 +45,14 @@ def plainly(
             for row in rows
         ]
         tasks = sum(min(int(free), need.tasks_per_host) for free in table.slots_free[: len(table)])
-        if any(fits) and need.slots_in_all <= table.slots_open and need.tasks <= tasks and key not in vain:
+        if any(fits) and need.slots_in_all <= table.slots_open and need.tasks <= tasks and key not in tried:
             found.setdefault(share_queue, []).append(key)
     return found
 
 
 @pytest.mark.parametrize("bits", [1, 4, 10])
-@pytest.mark.parametrize("has_lanes", [False, True])
-def test_those_that_fit_come_in_order(bits: int, has_lanes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("has_share_queues", [False, True])
+def test_those_that_fit_come_in_order(bits: int, has_share_queues: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The result is the same with other queues and job priorities, while buckets come and go."""
     monkeypatch.setattr(blocked_columns, "_BITS", bits)
     monkeypatch.setattr(blocked_columns, "_WIDTH", 1 << bits)
@@ -66,22 +66,22 @@ def test_those_that_fit_come_in_order(bits: int, has_lanes: bool, monkeypatch: p
             key = a_key(rng, number)
             queue, priority = rng.choice((-30, -1)) * (seed % 2), rng.choice((0.0, -5.0)) * (seed % 3)
             rank = Rank(queue, priority, rng.random(), number)
-            known[key] = rank, rng.randrange(4) if has_lanes else 0
+            known[key] = rank, rng.randrange(4) if has_share_queues else 0
             buckets.add(key, smallest_need(key.request), *known[key])
             if not rng.randrange(4):
                 gone = rng.choice(list(known))
                 buckets.discard(gone)
                 del known[gone]
         rows = set(rng.sample(range(6), rng.choice((1, 2, 6))))
-        vain = set(rng.sample(list(known), 20))
+        tried = set(rng.sample(list(known), 20))
         found: Expected = {}
-        for share_queue, some in buckets.woken_by(cluster.table, rows, vain, has_lanes).items():
+        for share_queue, some in buckets.unblocked_by(cluster.table, rows, tried, has_share_queues).items():
             while some:
                 key_there = buckets.key(some.first)
                 assert key_there is not None
                 assert buckets.key(some.pop()) is key_there
                 found.setdefault(share_queue, []).append(key_there)
-        assert found == plainly(known, cluster, rows, vain)
+        assert found == plainly(known, cluster, rows, tried)
 
 
 def test_nobody_is_thought_to_fit_where_all_were_found_too_large() -> None:
