@@ -17,11 +17,10 @@ def directory_of(base: str, key: Key) -> str:
 
 
 def variables(setup: JobSetup, key: Key) -> dict[bytes, bytes]:
-    """Return the variables by which the job's processes find its daemon; none without one."""
-    if setup.gpu_daemon is None:
-        return {}
-    own = directory_of(setup.gpu_daemon.base, key)
-    return {os.fsencode(variable): os.fsencode(f"{own}/{name}") for variable, name in setup.gpu_daemon.directories}
+    """Return the variables by which the job's processes find its daemon."""
+    daemon = _of(setup)
+    own = directory_of(daemon.base, key)
+    return {os.fsencode(variable): os.fsencode(f"{own}/{name}") for variable, name in daemon.directories}
 
 
 def own_variables(setup: JobSetup) -> dict[bytes, bytes]:

@@ -9,8 +9,8 @@ import os
 
 from lavactl.errors import CommandError
 from lavactl.options import FLAG, VALUE, Grammar, Options, printable
-from lavactl.submit import directives, job_options
-from lavactl.submit.command_line import shell_line
+from lavactl.submit import job_options
+from lavactl.submit.words import MARK, directive_words, has_windows_ends, indented_directives, shell_line
 from lavactl.wire import messages
 
 TYPE_CHECKING = False
@@ -129,13 +129,13 @@ def read_submission(argv: list[str], io: "Io") -> Submission:
     line = GRAMMAR.parse(argv)
     command, is_script, script_text = find_command(line.words, io)
     notes = []
-    if directives.has_windows_ends(script_text):
+    if has_windows_ends(script_text):
         script_text = script_text.replace("\r\n", "\n")
         command = script_text if is_script else command
         notes.append("The lines of the job script end in CR LF, as on Windows: they are taken without the CR.")
     notes += [
-        f'Line {number} of the job script: "{directives.MARK}" is not at the start of the line and is ignored.'
-        for number in directives.indented_directives(script_text)
+        f'Line {number} of the job script: "{MARK}" is not at the start of the line and is ignored.'
+        for number in indented_directives(script_text)
     ]
     choices = Choices(line, script_options(script_text))
     refuse_empty(choices)
@@ -232,7 +232,7 @@ def script_file(words: list[str], always: bool, io: "Io") -> str:
             data = file.read(SCRIPT_MAX + 1)
     except OSError:
         return ""
-    if b"\0" in data[:4096] or not (data.startswith(b"#!") or directives.MARK.encode() in data):
+    if b"\0" in data[:4096] or not (data.startswith(b"#!") or MARK.encode() in data):
         return ""
     return decode_script(data)
 
@@ -253,9 +253,9 @@ def refuse_windows_program(path: str) -> None:
 def script_options(script: str) -> Options:
     """Options of a script's directives, in order."""
     options = Options()
-    if directives.MARK not in script:
+    if MARK not in script:
         return options
-    for number, words in directives.directive_words(script):
+    for number, words in directive_words(script):
         try:
             found = GRAMMAR.parse(words)
         except CommandError as error:

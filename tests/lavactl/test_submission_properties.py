@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from lavactl.errors import CommandError
 from lavactl.jobrefs import read_ref, ref_text
 from lavactl.options import is_plainly_value
-from lavactl.submit import directives, job_options
+from lavactl.submit import job_options
 from lavactl.submit.submission import GRAMMAR, script_options
+from lavactl.submit.words import split_words
 from lavactl.text import units
 
 RANGES = st.lists(
@@ -119,7 +120,7 @@ def test_dates_that_not_every_month_or_year_has(text: str) -> None:
 def test_words_survive_quoting(words: list[str]) -> None:
     """Words in double quotes are read unchanged."""
     line = " ".join('"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"' for word in words)
-    assert directives.split_words(f" {line}  # comment", 1) == words
+    assert split_words(f" {line}  # comment", 1) == words
 
 
 @given(st.text(max_size=200))

@@ -27,7 +27,7 @@ class Spawner:
         label = b"%d[%d]" % (job, index) if index else b"%d" % job
         environment = {
             **setup.environment,
-            **gpu_daemon.variables(setup, self._key),
+            **(gpu_daemon.variables(setup, self._key) if setup.gpu_daemon is not None else {}),
             b"LSB_JOBINDEX": b"%d" % index,
             b"LSB_BATCH_JID": label,
             b"LAVA_JOB_KEY": b"%d.%d.%d" % self._key,

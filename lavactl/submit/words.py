@@ -1,15 +1,27 @@
-"""The ``#BSUB`` lines of a job script.
+"""Words of a job: those of the ``#BSUB`` lines of its script, and those of its command line as a line of the shell.
 
-Rules (docs/reference has them for users): a directive starts in the first column with ``#BSUB`` and a blank, anywhere
-in the script; words are split as a shell would, quotes included, nothing is expanded; a ``#`` at the start of a word
-begins a comment. An indented line is no directive: ipyparallel's default template repeats ``-J`` without its index list
-on an indented line, and would start one engine instead of n. Such lines are reported.
+Rules for a script (docs/reference has them for users): a directive starts in the first column with ``#BSUB`` and a
+blank, anywhere in the script; words are split as a shell would, quotes included, nothing is expanded; a ``#`` at the
+start of a word begins a comment. An indented line is no directive: ipyparallel's default template repeats ``-J``
+without its index list on an indented line, and would start one engine instead of n. Such lines are reported.
+
+Rules for a command line: the first word stays as it is, so that ``bsub "a; b"`` is a line of the shell. A later word
+that contains blanks is quoted whole and taken literally; in one without blanks only quotes, backslashes and parentheses
+are escaped, so that ``$LSB_JOBID``, ``*`` and ``\\>`` are left to the shell of the job.
 """
 
 from lavactl.errors import CommandError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 MARK = "#BSUB"
 BLANKS = " \t\r"
+
+SHELL_BLANKS = frozenset(" \t\n\r\v\f")
+ESCAPED = str.maketrans({letter: f"\\{letter}" for letter in "\"'\\()"})
+LITERAL_ONLY = frozenset('"$`\\')  # between double quotes the shell would interpret these
 
 
 def directive_words(script: str) -> list[tuple[int, list[str]]]:
@@ -80,3 +92,19 @@ def _word(text: str, place: int, line: int) -> tuple[str, int]:
     if quote:
         raise CommandError(f"Line {line} of the job script: the quote {quote} is not closed.")
     return "".join(taken), place
+
+
+def shell_line(words: "Sequence[str]") -> str:
+    """Command line that gives a shell these words."""
+    return " ".join([*words[:1], *map(quoted, words[1:])])
+
+
+def quoted(word: str) -> str:
+    """Second or later word, quoted for the line."""
+    if not word:
+        return '""'
+    if SHELL_BLANKS.isdisjoint(word):
+        return word.translate(ESCAPED)
+    if LITERAL_ONLY.isdisjoint(word):
+        return f'"{word}"'
+    return "'" + word.replace("'", "'\\''") + "'"
