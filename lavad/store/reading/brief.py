@@ -7,11 +7,11 @@ take. They are the seconds that ``history_text`` finds in the events one by one,
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, bindparam, case, func, select
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, case, func, select
 
-from lavad.core.model import JobState
+from lavad.core.model import JobState, Shared
 from lavad.core.model.reasons import FOUND_ON_HOST
-from lavad.core.state.records import Job, JobEnd
+from lavad.core.state.records import ArrayRecord, Job, JobEnd
 from lavad.store import schema
 from lavad.store.reading.restore import SharedTexts, jobs, specs
 
@@ -62,15 +62,50 @@ def life_in(told: Sequence[Told]) -> Life | None:
     return Life(told[0].at, told[1].at, told[2].at if has_start else None, told[-1].at)
 
 
+def among(column: ColumnElement[int], ids: Sequence[int]) -> ColumnElement[bool]:
+    """Match ascending ids, and perhaps a few that lie between them: a list of hundreds costs more than their rows."""
+    return column.between(ids[0], ids[-1]) if _are_close(ids) else column.in_(ids)
+
+
+def _are_close(ids: Sequence[int]) -> bool:
+    return bool(ids) and ids[-1] - ids[0] < 2 * len(ids)
+
+
 def read_brief(connection: Connection, ids: Sequence[int], texts: SharedTexts) -> Iterator[tuple[Job, Life | None]]:
-    """Yield plain jobs, of their end the times only, with the lives of those that had an ordinary one."""
-    for row in connection.execute(_QUERY, {"ids": ids}).all():
-        number, state, submitted_at, ended_at, started_at, pid, shared, words, told, *times = row
-        job = Job(number, 0, texts.decode(shared), words, submitted_at, _STATES[state])
-        if ended_at:
-            job.end = JobEnd(ended_at, 0, started_at=started_at, pid=pid)
-        is_ordinary = ended_at and told == 4 - times.count(None)
-        yield job, Life._make(times) if is_ordinary and None not in (times[0], times[1], times[3]) else None
+    """Yield plain jobs, of their end the times only, with the lives of those that had an ordinary one.
+
+    Args:
+        ids: ascending.
+    """
+    if _are_close(ids):
+        rows = connection.execute(_QUERY_BETWEEN, {"first": ids[0], "last": ids[-1]}).all()
+    else:
+        rows = connection.execute(_QUERY, {"ids": ids}).all()
+    wanted = set(ids)
+    for number, shared, words, told, submitted, dispatched, started, finished, *rest in rows:
+        if number in wanted:
+            job = _brief_job(number, 0, texts.decode(shared), words, *rest)
+            life = Life(submitted, dispatched, started, finished)
+            is_ordinary = job.end is not None and told == 3 + (started is not None)
+            yield job, life if is_ordinary and None not in (submitted, dispatched, finished) else None
+
+
+def read_brief_elements(connection: Connection, array: ArrayRecord, first: int, last: int) -> dict[int, Job]:
+    """Return those elements of a window that were ever dispatched, of their end the times only."""
+    query = select(jobs.idx, *_TIMES).where(jobs.job == array.id, jobs.idx.between(first, last))
+    rows = connection.execute(query).all()
+    return {index: _brief_job(array.id, index, array.shared, array.text, *rest) for index, *rest in rows}
+
+
+def _brief_job(number: int, index: int, shared: Shared, words: bytes, *times: Any) -> Job:
+    state, submitted_at, ended_at, started_at, pid = times
+    job = Job(number, index, shared, words, submitted_at, _STATES[state])
+    if ended_at:
+        job.end = JobEnd(ended_at, 0, started_at=started_at, pid=pid)
+    return job
+
+
+_TIMES = (jobs.state, jobs.submitted_at, jobs.ended_at, jobs.started_at, jobs.pid)
 
 
 def _at(kind: str, but: str = "") -> ColumnElement[Any]:
@@ -79,9 +114,9 @@ def _at(kind: str, but: str = "") -> ColumnElement[Any]:
     return func.max(case((wanted, events.at)))
 
 
-_IDS: Any = bindparam("ids", expanding=True)
-_LIVES = (
-    select(
+def _query(is_event: ColumnElement[bool], is_job: ColumnElement[bool]) -> Select[Any]:
+    """Select plain jobs with the times of their lives, one row each."""
+    lives = select(
         events.job,
         func.count().label("told"),
         _at("submitted", but=_HELD).label("submitted"),
@@ -89,17 +124,18 @@ _LIVES = (
         _at("started").label("started"),
         _at("finished").label("finished"),
     )
-    .where(events.job.in_(_IDS))
-    .group_by(events.job)
-    .subquery()
-    .c
-)
-_QUERY = (
-    select(
-        jobs.job, jobs.state, jobs.submitted_at, jobs.ended_at, jobs.started_at, jobs.pid, specs.shared, specs.words,
-        _LIVES.told, _LIVES.submitted, _LIVES.dispatched, _LIVES.started, _LIVES.finished,
+    life = lives.where(is_event).group_by(events.job).subquery()
+    told = (life.c.told, life.c.submitted, life.c.dispatched, life.c.started, life.c.finished)
+    return (
+        select(jobs.job, specs.shared, specs.words, *told, *_TIMES)
+        .join_from(schema.jobs, schema.specs, jobs.job == specs.job)
+        .outerjoin(life, jobs.job == life.c.job)
+        .where(is_job, jobs.idx == 0)
     )
-    .join_from(schema.jobs, schema.specs, jobs.job == specs.job)
-    .outerjoin(_LIVES.job.table, jobs.job == _LIVES.job)
-    .where(jobs.job.in_(_IDS), jobs.idx == 0)
-)  # fmt: skip
+
+
+_IDS: Any = bindparam("ids", expanding=True)
+_FIRST: Any = bindparam("first")
+_LAST: Any = bindparam("last")
+_QUERY = _query(events.job.in_(_IDS), jobs.job.in_(_IDS))
+_QUERY_BETWEEN = _query(events.job.between(_FIRST, _LAST), jobs.job.between(_FIRST, _LAST))

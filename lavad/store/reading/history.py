@@ -20,7 +20,7 @@ from lavad.core.model.ranges import Ranges
 from lavad.core.state.records import ArrayRecord, Job, JobEnd
 from lavad.store import schema
 from lavad.store.reading import history_text
-from lavad.store.reading.brief import Told, life_in, read_brief
+from lavad.store.reading.brief import Told, among, life_in, read_brief, read_brief_elements
 from lavad.store.reading.history_text import Moment, Note
 from lavad.store.reading.restore import SharedTexts, array_of, job_of, jobs, select_arrays, select_jobs, specs
 from lavad.store.rows import values as v
@@ -128,7 +128,7 @@ def _unended(table: Any) -> Select[Any]:
 
 def _kinds(connection: Connection, ids: Sequence[int]) -> list[tuple[int, bool]]:
     """Return the jobs with True for arrays."""
-    found = set(connection.scalars(select(arrays.job).where(arrays.job.in_(ids))))
+    found = set(connection.scalars(select(arrays.job).where(among(arrays.job, ids))))
     return [(job, job in found) for job in ids]
 
 
@@ -198,8 +198,11 @@ class _Page:
 
     def _add_elements(self, array: ArrayRecord, indices: Sequence[int]) -> None:
         between = jobs.idx.between(indices[0], indices[-1])
-        rows = self._connection.execute(select_jobs().where(jobs.job == array.id, between))
-        found = {row.idx: job_of(row, self._texts) for row in rows}
+        if self._is_brief:
+            found = read_brief_elements(self._connection, array, indices[0], indices[-1])
+        else:
+            rows = self._connection.execute(select_jobs().where(jobs.job == array.id, between))
+            found = {row.idx: job_of(row, self._texts) for row in rows}
         told = _told(self._connection, [array.id], indices[0], indices[-1]).get(array.id, [])
         of_all = [(one, _indices_of(one)) for one in told if not one.about]
         of_one: dict[int, list[Told]] = {}
