@@ -11,6 +11,8 @@ from lavactl.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from lavactl.io import Io
     from protos import jobs_pb2
 
@@ -39,6 +41,7 @@ SELECTIONS = {
 STATES = ("PEND", "PSUSP", "RUN", "USUSP", "SSUSP", "UNKWN")
 TITLE = "Summary of time in seconds spent in various states:"
 HEADER = "JOBID   USER    JOB_NAME  PEND    PSUSP   RUN     USUSP   SSUSP   UNKWN   TOTAL"
+ROW = "{:<7} {:<7} {:<9} {:<7} {:<7} {:<7} {:<7} {:<7} {:<7} {:<7}"
 ENDED = (messages.DONE, messages.EXIT)
 
 
@@ -51,12 +54,8 @@ def main(argv: list[str], io: "Io") -> int:
         raise GRAMMAR.wrong("-l and -w cannot be used together")
     is_long = "l" in options
     request = messages.HistoryRequest(filter=job_filter(options), details=is_long, shares_details=is_long)
-    found, completion = 0, Completion()
-    for page in io.client().history(request):
-        records = completion.complete([job.record for job in page.jobs])
-        for job, record in zip(page.jobs, records, strict=True):
-            show_long(job, record, io, first=not found) if is_long else show_row(job, io, options, first=not found)
-            found += 1
+    pages = io.client().history(request)
+    found = show_all_long(pages, io) if is_long else show_rows(pages, io, is_wide="w" in options)
     return 0 if found else nothing(options, io)
 
 
@@ -86,19 +85,40 @@ def nothing(options: Options, io: "Io") -> int:
 
 def seconds(job: "jobs_pb2.JobHistory") -> list[int]:
     """Seconds in each state, and their sum."""
-    spent = [round(job.seconds_by_state.get(state, 0.0)) for state in STATES]
+    known = dict(job.seconds_by_state)
+    spent = [round(known.get(state, 0.0)) for state in STATES]
     return [*spent, sum(spent)]
 
 
-def show_row(job: "jobs_pb2.JobHistory", io: "Io", options: Options, *, first: bool) -> None:
+def show_rows(pages: "Iterable[jobs_pb2.HistoryPage]", io: "Io", *, is_wide: bool) -> bool:
+    """Print the summary, a line for each job; True if there was any."""
+    found = False
+    for page in pages:
+        rows = [row(job, is_wide) for job in page.jobs]
+        if rows:
+            io.print("\n".join(rows if found else [TITLE, HEADER, *rows]))
+            found = True
+    return found
+
+
+def row(job: "jobs_pb2.JobHistory", is_wide: bool) -> str:
     """One line of the summary."""
-    if first:
-        io.print(f"{TITLE}\n{HEADER}")
     name, user = clean(job.name), job.user
-    if "w" not in options:
+    if not is_wide:
         name, user = keep_tail(name, 9), user[:7]
-    numbers = " ".join(f"{number:<7}" for number in seconds(job)).rstrip()
-    io.print(f"{key_text(job.job, job.index):<7} {user:<7} {name:<9} {numbers}")
+    key = key_text(job.job, job.index)
+    return ROW.format(key, user, name, *seconds(job)).rstrip()
+
+
+def show_all_long(pages: "Iterable[jobs_pb2.HistoryPage]", io: "Io") -> bool:
+    """Print all histories in full; True if there was any."""
+    found, completion = False, Completion()
+    for page in pages:
+        records = completion.complete([job.record for job in page.jobs])
+        for job, record in zip(page.jobs, records, strict=True):
+            show_long(job, record, io, first=not found)
+            found = True
+    return found
 
 
 def show_long(job: "jobs_pb2.JobHistory", record: messages.JobRecord, io: "Io", *, first: bool) -> None:
