@@ -27,6 +27,7 @@ from protos import jobs_pb2 as pb
 
 T = TypeVar("T")
 TEXTS_KEPT = 10_000  # distinct submissions
+BRIEF_BYTES = 100  # of a brief history beside its name, about
 
 
 class Read(Protocol):
@@ -56,7 +57,7 @@ class Answers:
         wanted = filter_of(request.filter, caller, policy.user_groups, question.now)
         for entries in self._stored(replace(wanted, is_brief=not request.details)):
             seen = [one for one in entries if is_visible(one.job.shared)]
-            yield from _pages(pb.HistoryPage, self._long(seen, details) if request.details else map(_brief, seen))
+            yield from _pages(pb.HistoryPage, self._long(seen, details)) if request.details else _brief(seen)
 
     def _long(self, entries: Sequence[JobHistory], details: Details) -> Iterator[pb.JobHistory]:
         """Yield the whole histories of jobs whose details the caller may see."""
@@ -126,13 +127,18 @@ def _pages(kind: type[pb.HistoryPage] | type[pb.JobPage], messages: Iterable[Any
     yield page.SerializeToString()
 
 
-def _brief(one: JobHistory) -> pb.JobHistory:
-    """Build the seconds in each state."""
-    job, _, seconds = one
-    spent = {column: some for column, some in seconds.items() if some}
-    return pb.JobHistory(
-        job=job.id, index=job.index, user=job.shared.user, name=_name_of(job.text), seconds_by_state=spent
-    )
+def _brief(entries: Iterable[JobHistory]) -> Iterator[bytes]:
+    """Yield the seconds in each state of some jobs, in pages."""
+    page, size = pb.HistoryPage(), 0
+    for job, _, seconds in entries:
+        spent = seconds if all(seconds.values()) else {column: some for column, some in seconds.items() if some}
+        name = _name_of(job.text)
+        page.jobs.add(job=job.id, index=job.index, user=job.shared.user, name=name, seconds_by_state=spent)
+        size += BRIEF_BYTES + len(name)
+        if size >= listing.PAGE_BYTES:
+            yield page.SerializeToString()
+            page, size = pb.HistoryPage(), 0
+    yield page.SerializeToString()
 
 
 def _name_of(text: bytes) -> str:

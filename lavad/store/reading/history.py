@@ -84,13 +84,12 @@ def read_page(connection: Connection, wanted: HistoryFilter, texts: SharedTexts 
     pattern = name_pattern(wanted.name or "*")
     rows_of_page = [row for row in rows[: wanted.limit] if pattern.admits(row.name)]
     page = _Page(connection, wanted, pattern.elements, SharedTexts() if texts is None else texts)
-    for job, is_array in _kinds(connection, [row.job for row in rows_of_page]):
-        if is_array:
-            page.add_array(job)
-        elif pattern.elements is None:
-            page.plain.append(job)
-        if page.is_full:
-            break
+    ids = [row.job for row in rows_of_page]
+    found = _arrays_among(connection, ids)
+    if not found and pattern.elements is None:
+        page.plain = ids
+    else:
+        page.add(ids, found)
     if not page.is_full:
         page.after = (rows[wanted.limit - 1].job, _LAST) if len(rows) > wanted.limit else None
     return page.finish()
@@ -126,10 +125,9 @@ def _unended(table: Any) -> Select[Any]:
     return select(table.c.job).where(table.c.ended_at == 0)
 
 
-def _kinds(connection: Connection, ids: Sequence[int]) -> list[tuple[int, bool]]:
-    """Return the jobs with True for arrays."""
-    found = set(connection.scalars(select(arrays.job).where(among(arrays.job, ids))))
-    return [(job, job in found) for job in ids]
+def _arrays_among(connection: Connection, ids: Sequence[int]) -> set[int]:
+    """Return the arrays among these jobs, and perhaps others."""
+    return set(connection.scalars(select(arrays.job).where(among(arrays.job, ids))))
 
 
 class _Page:
@@ -151,6 +149,16 @@ class _Page:
     @property
     def is_full(self) -> bool:
         return self._looked_at + len(self.plain) >= self._wanted.limit
+
+    def add(self, ids: Sequence[int], found: Collection[int]) -> None:
+        """Add jobs, of which those found are arrays, up to the page's limit."""
+        for job in ids:
+            if job in found:
+                self._add_array(job)
+            elif self._elements is None:
+                self.plain.append(job)
+            if self.is_full:
+                break
 
     def finish(self) -> HistoryPage:
         """Return the page, in the order of the ids."""
@@ -179,7 +187,7 @@ class _Page:
         for job in some:
             self._add(job, told.get(job.id, []))
 
-    def add_array(self, job_id: int) -> None:
+    def _add_array(self, job_id: int) -> None:
         """Add the array's next elements, up to the page's limit."""
         row = self._connection.execute(select_arrays().where(arrays.job == job_id)).one()
         array = array_of(row, self._texts)
