@@ -12,9 +12,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from benchmarks.figures import Figures
-from benchmarks.listing import beside_a_computation, list_once
+from benchmarks.listing import beside_a_computation, cpu_s, list_once
 from benchmarks.personal import BIN, Personal, cluster
 from lavad.core import events as e
 from lavad.core.apply.events import apply_event
@@ -69,13 +70,21 @@ def _seed(personal: Personal, jobs: int) -> None:
     subprocess.run([BIN / "lavactl", "up", "--dir", personal.directory], check=True, stdout=subprocess.DEVNULL)
 
 
+def _reader_cpu_s(personal: Personal) -> float:
+    """CPU time of the reader process so far; 0 before its start."""
+    pids = [pid for pid in personal.master_pids() if b"reader_process" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return sum(map(cpu_s, pids))
+
+
 def measure(figures: Figures, jobs: int = JOBS, turns: int = TURNS) -> None:
     """list_history_TURN_...: seconds in total, microseconds of lavad's CPU for each job."""
     with cluster(2, 4) as personal:
         _seed(personal, jobs)
         beside_a_computation(figures, personal)
         for turn in range(1, turns + 1):
+            used = _reader_cpu_s(personal)
             list_once(figures, personal, f"history_{turn}", ["bhist", "-a"], jobs)
+            figures.put(f"list_history_{turn}_reader_cpu_s", _reader_cpu_s(personal) - used)
 
 
 def main() -> None:

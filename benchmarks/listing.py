@@ -30,7 +30,7 @@ FORMS = {
 }
 
 
-def _cpu_s(pid: int) -> float:
+def cpu_s(pid: int) -> float:
     """CPU time of a process."""
     tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
     return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
@@ -83,13 +83,13 @@ def list_once(figures: Figures, personal: Personal, key: str, words: list[str], 
     stream.close()
     beside = _Beside(personal)
     beside.start()
-    used, began = _cpu_s(personal.master_pid), time.perf_counter()
+    used, began = cpu_s(personal.master_pid), time.perf_counter()
     command = personal.command(*words)
     with tempfile.TemporaryFile() as output:
         listing = subprocess.Popen(command, env=personal.environment, stdout=output)
         _, status, spent = os.wait4(listing.pid, 0)
         listing.returncode = os.waitstatus_to_exitcode(status)
-        took, used = time.perf_counter() - began, _cpu_s(personal.master_pid) - used
+        took, used = time.perf_counter() - began, cpu_s(personal.master_pid) - used
         printed = os.fstat(output.fileno()).st_size
     if listing.returncode:
         raise RuntimeError(f"{command} ended with exit code {listing.returncode}")
