@@ -82,8 +82,7 @@ class BackfillGate:
         self._queues = cluster.policy.by_name
         self._carried = reservation_table.reservations[::-1]  # of earlier passes, in reverse order
         self._holders = {(one.job, one.index) for one in self._carried}
-        counts = Counted(one.key.queue for one in self._carried)
-        self._has_vacancy = any(counts[name] < self._queues[name].backfill_depth for name in reservation_table.full)
+        self._has_vacancy = bool(reservation_table.full) and self._has_room_for_more()
         self._made: list[Reservation] = []
         self._starts: Sequence[Start] = starts
         self._says_where = allowance.withholds_later  # at least one needs more than a number of slots on any hosts
@@ -100,6 +99,11 @@ class BackfillGate:
         self._planned: list[tuple[int, int]] = []  # jobs and slots of this slice's starts,
         self._single_task_starts: list[list[Start]] = []  # without the starts made while the gate was open
         self._profile: PoolProfile | None = None
+
+    def _has_room_for_more(self) -> bool:
+        """True if a queue that was at its reservation depth holds fewer reservations now."""
+        counts = Counted(one.key.queue for one in self._carried)
+        return any(counts[name] < self._queues[name].backfill_depth for name in self._reservation_table.full)
 
     @property
     def reason(self) -> str:

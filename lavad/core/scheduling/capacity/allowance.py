@@ -46,11 +46,14 @@ class Allowance:
 
     def only(self, attribute: str) -> "Allowance":
         """Return the allowance of the constraints that have this attribute: changes_with_time or is_simulated."""
-        return Allowance(tuple(filter(attrgetter(attribute), self.constraints)))
+        return Allowance(tuple(filter(attrgetter(attribute), self.constraints))) if self.constraints else self
 
     def part(self, kind: type[C]) -> C | None:
         """Return the constraint of this class; None if there is none."""
-        return next((one for one in self.constraints if isinstance(one, kind)), None)
+        for one in self.constraints:
+            if isinstance(one, kind):
+                return one
+        return None
 
     @property
     def withholds_later(self) -> bool:
@@ -110,12 +113,13 @@ class Allowance:
             yield from constraint.reasons(demand)
 
 
+NO_CONSTRAINTS = Allowance(())
+
+
 def allowance_of(cluster: ClusterView, now: float) -> Allowance:
     """Allowance under all constraints that the cluster has now."""
-    return Allowance([made for make in CONSTRAINTS if (made := make(cluster, now)) is not None])
-
-
-NO_CONSTRAINTS = Allowance(())
+    found = [made for make in CONSTRAINTS if (made := make(cluster, now)) is not None]
+    return Allowance(found) if found else NO_CONSTRAINTS
 
 
 def _least(limits: list[Limit]) -> Limit:
