@@ -11,5 +11,5 @@ from lavad.core.scheduling.worklist import Worklist
 def slice_pass(cluster: Cluster, worklist: Worklist, steps: int, now: float) -> Plan:
     """Plan the next slice, at a cost of about ``steps`` hosts examined; apply the plan before the next call."""
     plan = plan_slice(cluster, cluster.take_changes(), worklist, steps, now)
-    cluster.table.awaited_values = worklist.awaited_values
+    cluster.table.awaited_values = worklist.blocked.awaited_values
     return plan

@@ -97,8 +97,9 @@ class Worklist:
         if self.preemptor.waiting or cluster.lenders:
             for key in self.preemptor.gather(cluster, changes, now):
                 self._add(cluster, key)
-        for key in self.blocked.watching(changes.changed_values):
-            self._add(cluster, key)
+        if changes.changed_values:
+            for key in self.blocked.watching(changes.changed_values):
+                self._add(cluster, key)
         while self.delays and self.delays[0][0] <= now:
             self._add(cluster, heapq.heappop(self.delays)[1])
         self._gather_reservations(cluster, changes, now)
@@ -344,11 +345,6 @@ class Worklist:
         self.ranking = Ranking(cluster, now)
         self._reordered = {queue.name for queue in cluster.policy.queues if self.ranking.is_reordered(queue)}
         self._unlisted, self._unnoted = list(cluster.pending.buckets)[::-1], set()
-
-    @property
-    def awaited_values(self) -> frozenset[str]:
-        """Names of the resource values for which blocked buckets wait."""
-        return self.blocked.awaited_values
 
     def list_some(self, cluster: ClusterView, steps: int) -> bool:
         """Enter due buckets in their share queues; True if some are left for the next slice.

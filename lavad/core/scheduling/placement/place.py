@@ -84,7 +84,7 @@ def place(room: FreeResources, request: Request, waited_s: float = 0.0) -> Alloc
     if role is not None:  # of several roles each has conditions of its own
         if request.is_slots_only:
             return _place_plain(room, request, role)
-        if is_one_task(request):
+        if role.tasks_max == 1 and request.is_basic:
             return _place_one(room, request, role)
         if request.is_even_split:
             return _place_evenly(room, request, role)
