@@ -238,6 +238,7 @@ def documents() -> list[Path]:
         *sorted(ROOT.glob("*.md")),
         *sorted((ROOT / "docs").rglob("*.md")),
         *sorted((ROOT / "packaging").glob("*.md")),
+        *sorted((ROOT / "lavad").rglob("*.md")),
     ]
 
 

@@ -8,7 +8,7 @@ a slice; the first that has a plan ends it. The stage of most plans is ``_Starts
 
 A pass costs buckets plus starts, not jobs, and examines only buckets that are new, or whose minimum need fits a host
 with freed resources. ``look_at_everything`` makes it examine all of them, and must lead to the same starts (a property
-test).
+test). ``cycle.md`` beside this file is a flow chart of a pass.
 """
 
 from dataclasses import replace
