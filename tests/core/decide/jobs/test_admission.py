@@ -7,7 +7,7 @@ import pytest
 
 from lavad.core import commands as c
 from lavad.core.events import NewJob
-from lavad.core.model import Shared
+from lavad.core.model import RoleAsked, Shared
 from lavad.core.model.policy import Fairshare, JobDefaults, Names, Policy, Queue, Share, UserRule
 from lavad.core.model.reasons import NotNow, Refused
 from tests.builders import ANN, BOB, ROOT, Story, a_host, a_job
@@ -175,3 +175,19 @@ def test_what_was_admitted_before_is_asked_again_under_other_rules_and_for_other
     assert refusal(story, job, queues=("r",)) == "r: No such queue"
     story.do(c.RuleQueue("q", c.QueueAction.CLOSE, ROOT))
     assert refusal(story, job) == "q: Queue has been closed"
+
+
+def test_the_request_is_read_by_the_rules_of_the_queue_that_takes_the_job() -> None:
+    """Of several queues each combines the options anew; what no queue can read is refused before any is asked."""
+    shut = Queue("shut", open=False, defaults=JobDefaults(requirement="rusage[mem=5]"))
+    small = Queue("small", run_limit_s=60, defaults=JobDefaults(requirement="rusage[mem=50]"))
+    large = Queue("large", defaults=JobDefaults(requirement="rusage[mem=500]"))
+    story, queues = a_story(shut, small, large), ("shut", "small", "large")
+    roles = (RoleAsked(2, 4, resizable=True),)
+    short = shared_of(story, a_job(queue="", run_limit_s=30), queues=queues, roles=roles)
+    assert (short.queue, short.request.roles[0].memory_mib, short.requirement) == ("small", 50, "rusage[mem=50]")
+    long = shared_of(story, a_job(queue="", run_limit_s=6000), queues=queues, roles=roles)
+    assert (long.queue, long.request.roles[0].memory_mib, long.request.roles[0].resizable) == ("large", 500, True)
+    assert refusal(story, a_job(queue=""), queues=("shut",), roles=roles) == "shut: Queue has been closed"
+    bad = (RoleAsked(requirement="rusage[mem"),)
+    assert "resource requirement" in refusal(story, a_job(queue=""), queues=("shut", "small"), roles=bad)
