@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted((ROOT / "docs" / "subsystems").glob("*.md"))
+OVERVIEWS = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "docs" / "architecture.md")
 LINES_MAX = 150
 EXPLAINED = ("lavad/core/scheduling", "lavad/store", "agents")
 FOLDERS = (
@@ -62,9 +63,9 @@ def test_a_page_is_short(page: Path) -> None:
     assert len(page.read_text(encoding="utf-8").splitlines()) <= LINES_MAX
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [*PAGES, *OVERVIEWS], ids=lambda page: page.stem)
 def test_every_file_named_exists(page: Path) -> None:
-    """A file that has moved is named by its new place."""
+    """A file that has moved is named by its new place, in the overviews as well."""
     assert sorted(name for name in paths_in(page) if not exists(name)) == []
 
 
