@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from lavad.core.apply.enqueue import entry
 from lavad.core.cluster_view import ClusterView
+from lavad.core.model.demand import demand_of
 from lavad.core.scheduling.backfill.host_reservations import (
     RESERVATIONS_MAX,
     has_shut_holders,
@@ -22,7 +23,6 @@ from lavad.core.scheduling.backfill.profile import NEVER, PoolProfile, come_back
 from lavad.core.scheduling.backfill.reservation import Reservation
 from lavad.core.scheduling.backfill.reservations import ReservationTable
 from lavad.core.scheduling.capacity.allowance import allowance_of
-from lavad.core.scheduling.capacity.constraint import demand_of
 from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement.within_limits import LimitedPlacer
 from lavad.core.scheduling.queueing.ordering import Ranking

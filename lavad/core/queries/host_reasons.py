@@ -8,10 +8,11 @@ from lavad.core.language.requirements.parsed import ParsedRole, amount_for, want
 from lavad.core.language.requirements.rusage import Reserve
 from lavad.core.model import LOAD_INDICES, PARTS, Request, RoleRequest
 from lavad.core.model import reasons as r
+from lavad.core.model.demand import Demand
 from lavad.core.model.policy import Threshold
 from lavad.core.model.reasons import PendingReason
 from lavad.core.scheduling.capacity.allowance import NO_CONSTRAINTS, Allowance
-from lavad.core.scheduling.capacity.constraint import Ceilings, Demand
+from lavad.core.scheduling.capacity.constraint import Ceilings
 from lavad.core.scheduling.capacity.free_resources import FreeResources, HostFree, smallest_share
 from lavad.core.scheduling.capacity.usable_hosts import is_avoided
 from lavad.core.scheduling.placement import cpus, gpus

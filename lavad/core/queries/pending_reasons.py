@@ -6,6 +6,7 @@ from lavad.core.cluster_view import ClusterView
 from lavad.core.decide.jobs.dependencies import is_never
 from lavad.core.model import JobState, Shared
 from lavad.core.model import reasons as r
+from lavad.core.model.demand import demand_of
 from lavad.core.model.policy import Window
 from lavad.core.model.reasons import PendingReason
 from lavad.core.model.windows import NEVER, moment_text, opens_at
@@ -14,7 +15,6 @@ from lavad.core.queries.fairshare_tree import turn
 from lavad.core.queries.host_reasons import host_reasons
 from lavad.core.scheduling.backfill.reservations import ReservationTable
 from lavad.core.scheduling.capacity.allowance import Allowance, allowance_of
-from lavad.core.scheduling.capacity.constraint import demand_of
 from lavad.core.scheduling.queueing.eligibility import obstacle
 from lavad.core.state.records import ArrayRecord, Attempt, Claim, Job
 

@@ -11,6 +11,7 @@ from lavad.core.cluster_view import ClusterView
 from lavad.core.decide.jobs.request import known_request
 from lavad.core.model import Request, RoleAsked, Shared
 from lavad.core.model import reasons as r
+from lavad.core.model.demand import demand_of
 from lavad.core.model.policy import Queue
 from lavad.core.model.reasons import PendingReason, Refused
 from lavad.core.queries.backfill_reasons import delayed_by
@@ -27,7 +28,6 @@ from lavad.core.queries.request_changes import (
 )
 from lavad.core.scheduling.backfill.reservations import ReservationTable
 from lavad.core.scheduling.capacity.allowance import allowance_of
-from lavad.core.scheduling.capacity.constraint import demand_of
 from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement.place import place
 from lavad.core.scheduling.placement.within_limits import LimitedPlacer

@@ -13,7 +13,7 @@ from lavad.core.model.windows import next_change
 from lavad.core.scheduling.backfill.reservations import ReservationTable
 from lavad.core.scheduling.budget import WORK_OF_LISTING
 from lavad.core.scheduling.capacity.allowance import NO_CONSTRAINTS, allowance_of
-from lavad.core.scheduling.capacity.constraint import Obstacle, Refusal, demand_of_bucket
+from lavad.core.scheduling.capacity.constraint import Obstacle, Refusal
 from lavad.core.scheduling.capacity.headroom import Headroom
 from lavad.core.scheduling.capacity.pools import PoolUsers
 from lavad.core.scheduling.elastic import ElasticGrowth
@@ -181,7 +181,7 @@ class Worklist:
         """Drop reservations of jobs that a constraint forbids by now; True if there were any."""
         kept = []
         for one in self.reservation_table.reservations:
-            obstacle = self.allowance.why(demand_of_bucket(one.key))
+            obstacle = self.allowance.why(one.key.demand)
             if obstacle is None:
                 kept.append(one)
             elif one.key in self.blocked or one.key in self.reservation_table.held:

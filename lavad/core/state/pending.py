@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from lavad.core.model import Request, Shared
+from lavad.core.model.demand import Demand
 from lavad.core.model.policy import QueueHosts
 
 _LAST = float("inf")  # after all positions
@@ -52,6 +53,7 @@ class BucketKey:
 
     __slots__ = (
         "deadline",
+        "demand",
         "is_slots_only",
         "kind",
         "number",
@@ -70,6 +72,7 @@ class BucketKey:
         self.reservation = kind.request.reservation
         self.run_limit_s = kind.run_limit_s
         self.deadline = kind.deadline
+        self.demand = Demand(kind.user, kind.queue, kind.project, kind.request, kind.run_limit_s)
         self.is_slots_only = self.request.is_slots_only and not self.reservation and not self.deadline
         self.number = number
 

@@ -13,9 +13,9 @@ from lavad.core.decide.jobs.control import kill_attempt
 from lavad.core.model import JobState
 from lavad.core.model import reasons as r
 from lavad.core.model.advance_reservation import AdvanceReservation, end_after, is_over
+from lavad.core.model.demand import demand_of
 from lavad.core.model.windows import NEVER
 from lavad.core.scheduling.capacity.advance_reservations import ReservedCapacity
-from lavad.core.scheduling.capacity.constraint import demand_of
 from lavad.core.state.records import Claim
 
 KEPT_FOR_OTHERS = "its slots are set apart by an advance reservation"

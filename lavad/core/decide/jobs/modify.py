@@ -7,10 +7,10 @@ from lavad.core.cluster import Cluster
 from lavad.core.commands import Asked
 from lavad.core.decide.jobs.request import known_request
 from lavad.core.model import HostShare, RoleRequest, Shared
+from lavad.core.model.demand import demand_of
 from lavad.core.model.policy import Queue
 from lavad.core.model.reasons import Refused
 from lavad.core.scheduling.capacity.allowance import allowance_of
-from lavad.core.scheduling.capacity.constraint import demand_of
 from lavad.core.state.records import Attempt, Job
 
 _ONLY = "Job has already started: of its -R only the amount of rusage[mem=...] can be changed"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from lavad.core.model import Allocation, Request, RoleRequest
 from lavad.core.model.allocation import slots_of
+from lavad.core.model.demand import Demand
 from lavad.core.model.policy import Queue
 from lavad.core.plan import Start
 from lavad.core.scheduling.backfill.host_reservations import (
@@ -32,7 +33,7 @@ from lavad.core.scheduling.backfill.reservations import ReservationTable, slots_
 from lavad.core.scheduling.budget import WORK_SPARED
 from lavad.core.scheduling.capacity.allowance import NO_CONSTRAINTS, Allowance
 from lavad.core.scheduling.capacity.backfill_window import BackfillWindow
-from lavad.core.scheduling.capacity.constraint import Demand, Obstacle, Refusal, demand_of_bucket
+from lavad.core.scheduling.capacity.constraint import Obstacle, Refusal
 from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement.place import host_of_one, is_one_task, place
 from lavad.core.scheduling.placement.within_limits import LimitedPlacer, has_place, with_at_most
@@ -129,7 +130,7 @@ class BackfillGate:
             self._carry(candidate.place, candidate.job, candidate.index)
         if self._reservation_table.full:
             self._promote(candidate.rank)
-        obstacle = self._allowance.why(_demand_of(candidate)) if self._allowance else None
+        obstacle = self._allowance.why(candidate.key.demand) if self._allowance else None
         if obstacle is not None:
             self.refusal, self.counter = obstacle.refusal, obstacle.counter
             return None
@@ -164,7 +165,7 @@ class BackfillGate:
 
     def is_checked(self, key: BucketKey) -> bool:
         """True if the constraints on the bucket's jobs depend on the hosts they are placed on."""
-        return bool(self._allowance) and self._allowance.is_checked(demand_of_bucket(key))
+        return bool(self._allowance) and self._allowance.is_checked(key.demand)
 
     def keeps_slots(self, refused: JobCursor) -> bool:
         """True if the job refused last should gather free slots (SLOT_RESERVE).
@@ -241,7 +242,7 @@ class BackfillGate:
         return self._depth_left.get(queue.name, queue.backfill_depth) > 0
 
     def _reserve(self, queue: Queue, one: Reservation) -> None:
-        obstacle = self._allowance.why(demand_of_bucket(one.key)) if self._allowance else None
+        obstacle = self._allowance.why(one.key.demand) if self._allowance else None
         if obstacle is not None:
             self.limited.append((one.key, obstacle))
             self.is_upset = True
@@ -328,7 +329,11 @@ class BackfillGate:
         waited_s = self._waited_s(candidate) if request.alternatives else 0.0
         if not self._allowance and window is None:
             return place(self._room, request, waited_s)
-        demand = _demand_of(candidate)._replace(request=request)
+        demand = candidate.key.demand
+        if window is not None or self._says_where:
+            demand = demand._replace(request=request, run_limit_s=candidate.run_limit_s)
+        elif request is not demand.request:
+            demand = demand._replace(request=request)
         if window is not None:
             return self._fit_beside(window, demand, waited_s)
         return self._fit_within(demand, waited_s)
@@ -420,7 +425,3 @@ class BackfillGate:
         planned = [(self._now + (jobs[job].shared.run_limit_s or NEVER), slots) for job, slots in started]
         running = come_back(self._reservation_table.ends_of(self._cluster), self._now)
         return heapq.merge(running, sorted(planned)) if planned else running
-
-
-def _demand_of(candidate: JobCursor) -> Demand:
-    return demand_of_bucket(candidate.key)._replace(run_limit_s=candidate.run_limit_s)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from lavad.core.cluster_view import ClusterView
 from lavad.core.language.requirements.parsed import all_roles, wants_of
 from lavad.core.model import Allocation, Key, Request
+from lavad.core.model.demand import demand_of
 from lavad.core.model.windows import NEVER
 from lavad.core.plan import Start
 from lavad.core.scheduling.backfill.earliest_start import could_take, earliest
@@ -36,7 +37,6 @@ from lavad.core.scheduling.capacity.backfill_window import (
     WindowEnd,
     place_of,
 )
-from lavad.core.scheduling.capacity.constraint import demand_of, demand_of_bucket
 from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement.within_limits import with_at_most
 from lavad.core.state.changes import Changes
@@ -61,7 +61,7 @@ def is_anywhere(simulated: Allowance, key: BucketKey) -> bool:
     Args:
         simulated: the constraints that simulated futures ask.
     """
-    return key.request.is_slots_only and not simulated.is_checked(demand_of_bucket(key))
+    return key.request.is_slots_only and not simulated.is_checked(key.demand)
 
 
 def has_shut_holders(table: HostTable) -> bool:

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation, HostShare, Key
+from lavad.core.model.demand import Demand, demand_of
 from lavad.core.model.windows import NEVER
 from lavad.core.scheduling.capacity.advance_reservations import Interval, ends_by_reservation, moments_of, stretches_of
 from lavad.core.scheduling.capacity.allowance import allowance_of
 from lavad.core.scheduling.capacity.backfill_window import FutureReservations
-from lavad.core.scheduling.capacity.constraint import Demand, demand_of, demand_of_bucket
 from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement.within_limits import LimitedPlacer
 from lavad.core.state.expected_ends import expected_end
@@ -57,7 +57,7 @@ class PendingRequest(NamedTuple):
 def asked_for(cluster: ClusterView, key: BucketKey, job: int, index: int) -> PendingRequest:
     """Placement request of a pending job of that bucket."""
     record = cluster.jobs[job]
-    demand = demand_of_bucket(key)._replace(run_limit_s=record.shared.run_limit_s)
+    demand = key.demand._replace(run_limit_s=record.shared.run_limit_s)
     return PendingRequest(demand, record.submitted_at, Key(job, index, 0))
 
 

@@ -13,17 +13,10 @@ import numpy as np
 from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation, Key, RoleRequest
 from lavad.core.model import reasons as r
+from lavad.core.model.demand import Demand
 from lavad.core.model.windows import NEVER
 from lavad.core.scheduling.capacity.backfill_window import HostRemainder, WindowEnd
-from lavad.core.scheduling.capacity.constraint import (
-    NO_LIMIT,
-    Ceilings,
-    Constraint,
-    Demand,
-    Limit,
-    Obstacle,
-    Refusal,
-)
+from lavad.core.scheduling.capacity.constraint import NO_LIMIT, Ceilings, Constraint, Limit, Obstacle, Refusal
 from lavad.core.scheduling.capacity.free_resources import smallest_share
 from lavad.core.state.advance_reservations import Slots
 from lavad.core.state.expected_ends import expected_end

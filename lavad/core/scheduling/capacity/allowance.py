@@ -11,16 +11,10 @@ import numpy as np
 
 from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation
+from lavad.core.model.demand import Demand
 from lavad.core.model.reasons import PendingReason
 from lavad.core.scheduling.capacity.advance_reservations import reserved_capacity_of
-from lavad.core.scheduling.capacity.constraint import (
-    NO_LIMIT,
-    Ceilings,
-    Constraint,
-    Demand,
-    Limit,
-    Obstacle,
-)
+from lavad.core.scheduling.capacity.constraint import NO_LIMIT, Ceilings, Constraint, Limit, Obstacle
 from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.capacity.headroom import headroom_of
 from lavad.core.scheduling.capacity.pools import pool_users_of

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lavad.core.model import Allocation, Key, Request, RoleRequest, Shared
+from lavad.core.model import Allocation, RoleRequest
+from lavad.core.model.demand import Demand
 from lavad.core.model.reasons import PendingReason
 from lavad.core.scheduling.capacity.free_resources import FreeResources, smallest_share
 from lavad.core.state.limits import DEVICES, JOBS, MEMORY, SLOTS, Counter
-from lavad.core.state.pending import BucketKey
 
 _TINY = 1e-9  # amounts are sums of floats
 UNBOUNDED = float("inf")
@@ -33,32 +33,6 @@ class Refusal(Enum):
     OUT_OF_TURN = "a job ahead of it in its queue has to start first"
     LIMITED = "a limit on what some users, queues or projects may use leaves too little"
     LIMITED_THERE = "it would exceed such a limit on the hosts that have room"
-
-
-class Demand(NamedTuple):
-    """Resources that a job requests, with all that constraints distinguish jobs by.
-
-    ``given`` are booked shares that count as free, because their holders release them to the job. ``attempt`` is that
-    of a running job that requests more.
-    """
-
-    user: str
-    queue: str
-    project: str
-    request: Request
-    run_limit_s: int = 0  # 0: none
-    given: Allocation = ()
-    attempt: Key | None = None
-
-
-def demand_of(shared: Shared, request: Request | None = None) -> Demand:
-    """Demand of a job, with another request if one is given."""
-    return Demand(shared.user, shared.queue, shared.project, request or shared.request, shared.run_limit_s)
-
-
-def demand_of_bucket(key: BucketKey) -> Demand:
-    """Demand of each job of a bucket."""
-    return Demand(key.kind.user, key.queue, key.kind.project, key.request, key.run_limit_s)
 
 
 class Obstacle(NamedTuple):
@@ -130,7 +104,8 @@ class Constraint(abc.ABC):
     changes_with_time = True  # False: it holds as long as the cluster does not change
     is_simulated = False  # True: ``take`` can give back, so that simulated futures may ask it
     has_reason_on_full_hosts = False  # True: its reason is given also for hosts without free slots
-    withholds_later = False  # True: it withholds slots of certain hosts from some time on, as ``spans`` says
+    # True: it withholds slots of certain hosts from some time on, as ``spans`` says; demands then have run limits.
+    withholds_later = False
 
     @abc.abstractmethod
     def limit(self, demand: Demand) -> Limit:

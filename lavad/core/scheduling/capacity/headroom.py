@@ -13,16 +13,9 @@ from lavad.core.language.requirements.parsed import wants_of
 from lavad.core.language.requirements.rusage import Per
 from lavad.core.model import PARTS, Allocation, HostShare, Request, RoleRequest
 from lavad.core.model import reasons as r
+from lavad.core.model.demand import Demand
 from lavad.core.model.reasons import PendingReason
-from lavad.core.scheduling.capacity.constraint import (
-    Ceilings,
-    Constraint,
-    Demand,
-    Limit,
-    Obstacle,
-    Refusal,
-    no_ceilings,
-)
+from lavad.core.scheduling.capacity.constraint import Ceilings, Constraint, Limit, Obstacle, Refusal, no_ceilings
 from lavad.core.scheduling.capacity.free_resources import FreeResources, smallest_share
 from lavad.core.state.hosts.table import HostTable
 from lavad.core.state.limits import (

@@ -4,8 +4,9 @@ from collections.abc import Hashable
 
 from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation
+from lavad.core.model.demand import Demand
 from lavad.core.model.reasons import POOL_LIMIT
-from lavad.core.scheduling.capacity.constraint import NO_LIMIT, Constraint, Demand, Limit, Obstacle, Refusal
+from lavad.core.scheduling.capacity.constraint import NO_LIMIT, Constraint, Limit, Obstacle, Refusal
 from lavad.core.state.pools import GPUS, MEMORY, NOBODY, SLOTS, PoolState, least
 
 _GUARANTEED = (POOL_LIMIT[0], "What is free is guaranteed to another capacity pool")

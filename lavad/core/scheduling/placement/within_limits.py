@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lavad.core.model import Allocation, Request, RoleRequest
+from lavad.core.model.demand import Demand
 from lavad.core.scheduling.capacity.allowance import NO_CONSTRAINTS, Allowance
 from lavad.core.scheduling.capacity.backfill_window import BackfillWindow, lowest
-from lavad.core.scheduling.capacity.constraint import Ceilings, Demand, Obstacle, no_ceilings
+from lavad.core.scheduling.capacity.constraint import Ceilings, Obstacle, no_ceilings
 from lavad.core.scheduling.capacity.free_resources import CandidateHosts, FreeResources, HostFree, ResourceLeft
 from lavad.core.scheduling.placement.place import place
 from lavad.core.state.limits import SLOTS

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation, JobState, Key
+from lavad.core.model.demand import demand_of
 from lavad.core.plan import DropClaim, DropClaims, Preempt, ReserveSlots, Resume, Shrink, Start, StartClaimed
 from lavad.core.scheduling.capacity.allowance import allowance_of
-from lavad.core.scheduling.capacity.constraint import Obstacle, demand_of, demand_of_bucket
+from lavad.core.scheduling.capacity.constraint import Obstacle
 from lavad.core.scheduling.capacity.headroom import Headroom
 from lavad.core.scheduling.capacity.pools import PoolUsers
 from lavad.core.scheduling.preemption.lent_resources import UnclaimedResources, is_within_reach, shares_of
@@ -245,7 +246,7 @@ def _queue_of(cluster: ClusterView, key: Key) -> str:
 def _reclaim(cluster: ClusterView, cursor: JobCursor, pool_users: PoolUsers) -> Preempt | None:
     """Reclaim resources lent by the job's pool, if the job stays within the pool's own."""
     key = cursor.key
-    demand = demand_of_bucket(key)
+    demand = key.demand
     if not pool_users.is_owed(demand):
         return None
     number, lent = pool_users.number_of(demand), LentByPools(cluster)

@@ -11,7 +11,6 @@ import numpy as np
 from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation, JobState, Key
 from lavad.core.scheduling.capacity.advance_reservations import ReservedCapacity
-from lavad.core.scheduling.capacity.constraint import demand_of_bucket
 from lavad.core.scheduling.preemption.lent_resources import UnclaimedResources, is_within_reach, shares_of
 from lavad.core.scheduling.preemption.victim_search import VictimSet, clear
 from lavad.core.scheduling.preemption.victims import PreemptionMode, Victim, lends, lent_part
@@ -22,7 +21,7 @@ def suspend_for_reservation(cluster: ClusterView, cursor: JobCursor, now: float)
     """Find the jobs to suspend for a job of an active reservation; None if that would not let it start."""
     key = cursor.key
     one = cluster.reserved.by_name.get(key.reservation)
-    most = ReservedCapacity(cluster, now).most(demand_of_bucket(key))
+    most = ReservedCapacity(cluster, now).most(key.demand)
     if one is None or not one.suspends or most is None or most.clip(0).sum() < key.request.slots_min:
         return None
     strangers = list(_strangers(cluster, np.flatnonzero(most > 0).tolist(), now))

@@ -16,7 +16,7 @@ from lavad.core.model import Allocation, Alternative, HostShare, Request, RoleRe
 from lavad.core.model.policy import Queue
 from lavad.core.plan import ReserveSlots, Start
 from lavad.core.scheduling.capacity.allowance import allowance_of
-from lavad.core.scheduling.capacity.constraint import Ceilings, demand_of_bucket
+from lavad.core.scheduling.capacity.constraint import Ceilings
 from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement.feasibility import choices_ever
 from lavad.core.scheduling.placement.place import place
@@ -49,7 +49,7 @@ def save(cluster: ClusterView, cursor: JobCursor, now: float) -> ReserveSlots | 
     for share in saved.allocation if saved is not None else ():
         table.give_back(table.rows[share.host], share, False)
     mine = saved.allocation if saved is not None else ()
-    demand = demand_of_bucket(key)._replace(run_limit_s=cursor.run_limit_s, given=mine)
+    demand = key.demand._replace(run_limit_s=cursor.run_limit_s, given=mine)
     ceilings = allowance_of(cluster, now).limit(demand).on_hosts
     room = FreeResources(table)
     if ceilings is None:

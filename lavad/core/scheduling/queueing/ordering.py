@@ -14,9 +14,9 @@ from typing import NamedTuple, Protocol
 
 from lavad.core.cluster_view import ClusterView
 from lavad.core.model import JobState
+from lavad.core.model.demand import Demand
 from lavad.core.model.policy import JobOrder, Queue
 from lavad.core.model.tuples import new as _new
-from lavad.core.scheduling.capacity.constraint import Demand, demand_of_bucket
 from lavad.core.scheduling.queueing.eligibility import obstacle
 from lavad.core.state.fairshare import Account, Tree
 from lavad.core.state.pending import BucketKey, PendingEntry
@@ -101,7 +101,7 @@ class Ranking:
             return None  # the user's share was removed after the submission
         place = entry.position if queue.order is not JobOrder.SLOWDOWN else self._score(queue, key, entry)
         rank = Rank(-queue.priority, entry.rank, place, entry.job)
-        is_owed = self._adviser is not None and self._adviser.is_owed(demand_of_bucket(key))
+        is_owed = self._adviser is not None and self._adviser.is_owed(key.demand)
         return rank._replace(queue=rank.queue - _AHEAD) if is_owed else rank
 
     def _is_kept_back(self, queue: Queue, key: BucketKey) -> bool:
