@@ -91,3 +91,10 @@ def test_every_module_is_named() -> None:
 def test_the_flow_chart_is_named() -> None:
     """The page of the pass leads to the chart beside the code, which links cannot reach from the site."""
     assert "lavad/core/scheduling/cycle.md" in paths_in(ROOT / "docs" / "subsystems" / "scheduling-pass.md")
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    """A reader of the site finds each page of docs."""
+    listed = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    assert pages == listed
