@@ -14,7 +14,7 @@ from lavad.core.commands import Command
 from lavad.core.decide.jobs.dependencies import step_budget
 from lavad.core.events import Event
 from lavad.core.model.reasons import NotNow, Refused
-from lavad.core.orders import Order
+from lavad.core.orders import Order, still_wanted
 from lavad.core.state.dependencies import Budget
 from lavad.core.step import Outcome, step
 from protos.failpoints import reach
@@ -103,7 +103,7 @@ class Engine:
         def speak() -> None:
             if outcome.events:
                 reach("master.after_commit", outcome.events)
-            self._send(outcome.orders)
+            self._send(still_wanted(self.cluster, outcome.orders))
             for listener in self.listeners:
                 listener(outcome.events)
             if outcome.events:

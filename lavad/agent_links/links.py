@@ -78,13 +78,13 @@ class Outbox:
     def put(self, order: Order) -> None:
         """Add an order for the next message; if too many wait, end the session instead.
 
-        A release replaces a stage order of the attempt that has not been sent.
+        A release replaces a stage order of the attempt that has not been sent, and so does the order to forget it.
         """
         if self.is_closed:
             return
         if isinstance(order, StageOrder):
             self._staging.add(order.key)
-        elif isinstance(order, ReleaseOrder):
+        elif isinstance(order, ReleaseOrder | ForgetOrder):
             self._drop_stage(order.key)
         if len(self.orders) >= self._most:
             log.warning("session=cut host=%s reason='%d orders wait and the agent takes none'", self.host, self._most)

@@ -4,7 +4,7 @@ Orders are data and complete: the driver adds the job's spec, which the core doe
 attempt's key, so that repeating one is safe.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -200,6 +200,19 @@ def orders_for(cluster: "Cluster", event: e.Event) -> Iterator[Order]:
             yield ReleaseOrder(event.host, event.key, "the attempt was given up before it was launched")
         case e.HostReleased():
             yield ForgetOrder(event.host, event.key)
+
+
+def still_wanted(cluster: "Cluster", orders: Iterable[Order]) -> list[Order]:
+    """Return the orders to send now: without stage orders of attempts that have ended since they were made.
+
+    A host that has reported the end of an attempt forgets it, and would start it a second time.
+    """
+    attempts = cluster.attempts
+    return [
+        one
+        for one in orders
+        if type(one) is not StageOrder or ((attempt := attempts.get(one.key)) is not None and not attempt.over)
+    ]
 
 
 def stage_orders(cluster: "Cluster", attempt: "Attempt", hosts: frozenset[str] | None = None) -> Iterator[StageOrder]:

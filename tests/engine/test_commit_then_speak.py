@@ -9,9 +9,12 @@ import pytest
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.events import Event
-from lavad.core.model import Key
+from lavad.core.model import JobState, Key
 from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
+from lavad.core.orders import ForgetOrder, StageOrder
+from lavad.core.passes import slice_pass
+from lavad.core.scheduling.worklist import Worklist
 from lavad.engine import Engine
 from tests.builders import ANN, a_host, a_job
 
@@ -97,5 +100,22 @@ def test_a_refusal_comes_at_once() -> None:
         with pytest.raises(Refused):
             disk.engine.execute(c.KillJob(c.Target(7), ANN))
         assert not disk.waiting
+
+    in_a_loop(body)
+
+
+def test_an_attempt_that_has_ended_meanwhile_is_not_staged() -> None:
+    """After an adoption its host reports the end at once, forgets it, and would start it a second time."""
+
+    async def body(disk: Disk) -> None:
+        cluster = disk.engine.cluster
+        disk.engine.post([c.AgentHello(a_host(), 1)])
+        disk.engine.post([c.SubmitJob(a_job(), ANN)])
+        disk.engine.post([c.ApplyPlan(slice_pass(cluster, Worklist(), 100, 1000.0))])
+        disk.engine.post([c.ReportFinished("n1", Key(1, 0, 1), 0, 1000.0, also_released=True)])
+        disk.write()
+        assert cluster.jobs[1].state is JobState.DONE
+        assert [order for order in disk.sent if isinstance(order, StageOrder)] == []
+        assert any(isinstance(order, ForgetOrder) for order in disk.sent)
 
     in_a_loop(body)
