@@ -12,8 +12,8 @@ from tests.acceptance.personal import Cluster, a_cluster, wait_for
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.root]
 
-JOBS = int(os.environ.get("LAVA_KILL_JOBS", "60"))  # at least; more follow while there are kills to come
-KILLS = int(os.environ.get("LAVA_KILLS", "4"))  # of the master, and as many of agents
+JOBS = int(os.environ.get("LAVA_KILL_JOBS", "40"))  # at least; more follow while there are kills to come
+KILLS = int(os.environ.get("LAVA_KILLS", "3"))  # of the master, and as many of agents
 SEED = int(os.environ.get("LAVA_KILL_SEED", "20261121"))
 HOSTS, SLOTS = 3, 2
 MORE = 20

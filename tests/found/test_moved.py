@@ -15,7 +15,7 @@ from tests.found.test_restored import _adopt, _lavactl, _popen_up, _stop
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
-JOBS = int(os.environ.get("LAVA_MOVED_JOBS", "400"))  # the full size is 100000, with 50 running
+JOBS = int(os.environ.get("LAVA_MOVED_JOBS", "200"))  # the full size is 100000, with 50 running
 RUNNING = int(os.environ.get("LAVA_MOVED_RUNNING", "4"))
 SUBMIT = """
 import os, sys

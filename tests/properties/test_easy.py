@@ -111,7 +111,7 @@ class EasyPlayer(Player):
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([1, 30, 100_000]), st.booleans())
 def test_both_ways_start_the_same_jobs_for_the_same_reasons(seed: int, steps: int, with_others: bool) -> None:
     """After each change, each with the state of its own passes, and a third one without state."""
