@@ -13,8 +13,8 @@ from lavad.core.model.policy import Policy, Queue
 from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement.place import place
 from lavad.core.scheduling.preemption.preempt import candidates
+from lavad.core.scheduling.preemption.victim import Victim
 from lavad.core.scheduling.preemption.victim_search import clear
-from lavad.core.scheduling.preemption.victims import Victim
 from tests.builders import ROOT, Story, a_host, a_job
 
 HIGH, LOW, IDLE = "high", "low", "idle"

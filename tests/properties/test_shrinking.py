@@ -15,8 +15,8 @@ from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement.place import place
 from lavad.core.scheduling.preemption.preempt import candidates, to_be_shrunk
 from lavad.core.scheduling.preemption.shrink import spare
+from lavad.core.scheduling.preemption.victim import PreemptionMode, Victim
 from lavad.core.scheduling.preemption.victim_search import VictimSet, clear
-from lavad.core.scheduling.preemption.victims import PreemptionMode, Victim
 from tests.builders import Story, a_host, a_job
 from tests.properties.test_preemption import HIGH, IDLE, LOW, QUEUES, start
 

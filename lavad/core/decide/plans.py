@@ -14,7 +14,8 @@ from lavad.core.model import HostShare, ResourceShare
 from lavad.core.model.allocation import is_whole, slots_by_host
 from lavad.core.model.demand import demand_of
 from lavad.core.plan import DropClaims, Preempt, ReserveSlots, Resize, Resume, Start, StartClaimed, Starts
-from lavad.core.scheduling.capacity.allowance import Allowance, allowance_of
+from lavad.core.scheduling.capacity.allowance import Allowance
+from lavad.core.scheduling.capacity.constraints import allowance_of
 from lavad.core.state.hosts.compute_units import kept_type, unit_mates
 from lavad.core.state.hosts.shared_gpus import SharedGpus, joined
 from lavad.core.state.records import ArrayRecord

@@ -18,7 +18,7 @@ from lavad.core.scheduling.preemption.lent_resources import (
     shares_of,
 )
 from lavad.core.scheduling.preemption.preempt import fits_again, is_cleared, may_start, why_void
-from lavad.core.scheduling.preemption.victims import lends
+from lavad.core.scheduling.preemption.victim import lends
 from lavad.core.state.records import Claim
 
 SAVING = "free slots are reserved for it"

@@ -22,7 +22,7 @@ from lavad.core.scheduling.backfill.host_reservations import (
 from lavad.core.scheduling.backfill.profile import NEVER, PoolProfile, come_back
 from lavad.core.scheduling.backfill.reservation import Reservation
 from lavad.core.scheduling.backfill.reservations import ReservationTable
-from lavad.core.scheduling.capacity.allowance import allowance_of
+from lavad.core.scheduling.capacity.constraints import allowance_of
 from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement.within_limits import LimitedPlacer
 from lavad.core.scheduling.queueing.ordering import Ranking

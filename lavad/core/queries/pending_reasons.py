@@ -14,7 +14,8 @@ from lavad.core.queries.backfill_reasons import DelayedBy, delayed_by
 from lavad.core.queries.fairshare_tree import turn
 from lavad.core.queries.host_reasons import host_reasons
 from lavad.core.scheduling.backfill.reservations import ReservationTable
-from lavad.core.scheduling.capacity.allowance import Allowance, allowance_of
+from lavad.core.scheduling.capacity.allowance import Allowance
+from lavad.core.scheduling.capacity.constraints import allowance_of
 from lavad.core.scheduling.queueing.eligibility import obstacle
 from lavad.core.state.records import ArrayRecord, Attempt, Claim, Job
 

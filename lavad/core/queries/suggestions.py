@@ -27,7 +27,7 @@ from lavad.core.queries.request_changes import (
     role_of,
 )
 from lavad.core.scheduling.backfill.reservations import ReservationTable
-from lavad.core.scheduling.capacity.allowance import allowance_of
+from lavad.core.scheduling.capacity.constraints import allowance_of
 from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement.place import place
 from lavad.core.scheduling.placement.within_limits import LimitedPlacer

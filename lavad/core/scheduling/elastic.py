@@ -16,7 +16,8 @@ from lavad.core.model.allocation import is_divisible, tasks_of
 from lavad.core.model.demand import Demand, demand_of
 from lavad.core.plan import Grow, Resize
 from lavad.core.scheduling.backfill.reservations import ReservationTable
-from lavad.core.scheduling.capacity.allowance import Allowance, allowance_of
+from lavad.core.scheduling.capacity.allowance import Allowance
+from lavad.core.scheduling.capacity.constraints import allowance_of
 from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement.place import share_of
 from lavad.core.scheduling.placement.span import TaskDistributor, live_rows

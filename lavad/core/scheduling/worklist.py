@@ -12,8 +12,9 @@ from lavad.core.cluster_view import ClusterView
 from lavad.core.model.windows import next_change
 from lavad.core.scheduling.backfill.reservations import ReservationTable
 from lavad.core.scheduling.budget import WORK_OF_LISTING
-from lavad.core.scheduling.capacity.allowance import NO_CONSTRAINTS, allowance_of
+from lavad.core.scheduling.capacity.allowance import NO_CONSTRAINTS
 from lavad.core.scheduling.capacity.constraint import Obstacle, Refusal
+from lavad.core.scheduling.capacity.constraints import allowance_of
 from lavad.core.scheduling.capacity.headroom import Headroom
 from lavad.core.scheduling.capacity.pools import PoolUsers
 from lavad.core.scheduling.elastic import ElasticGrowth

@@ -10,7 +10,7 @@ from lavad.core.model import HostShare, RoleRequest, Shared
 from lavad.core.model.demand import demand_of
 from lavad.core.model.policy import Queue
 from lavad.core.model.reasons import Refused
-from lavad.core.scheduling.capacity.allowance import allowance_of
+from lavad.core.scheduling.capacity.constraints import allowance_of
 from lavad.core.state.records import Attempt, Job
 
 _ONLY = "Job has already started: of its -R only the amount of rusage[mem=...] can be changed"

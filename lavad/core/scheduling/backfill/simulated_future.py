@@ -14,8 +14,8 @@ from lavad.core.model import Allocation, HostShare, Key
 from lavad.core.model.demand import Demand, demand_of
 from lavad.core.model.windows import NEVER
 from lavad.core.scheduling.capacity.advance_reservations import Interval, ends_by_reservation, moments_of, stretches_of
-from lavad.core.scheduling.capacity.allowance import allowance_of
 from lavad.core.scheduling.capacity.backfill_window import FutureReservations
+from lavad.core.scheduling.capacity.constraints import allowance_of
 from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement.within_limits import LimitedPlacer
 from lavad.core.state.expected_ends import expected_end

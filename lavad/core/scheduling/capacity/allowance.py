@@ -1,32 +1,22 @@
 """Allowance: what a job may have of what is free, by all constraints of the cluster together.
 
-``CONSTRAINTS`` lists them. Each is asked in that order, and the first obstacle is the one a job waits for.
+Each is asked in the order of ``constraints.CONSTRAINTS``, and the first obstacle is the one a job waits for.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from operator import attrgetter
 from typing import TypeVar
 
 import numpy as np
 
-from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation
 from lavad.core.model.demand import Demand
 from lavad.core.model.reasons import PendingReason
-from lavad.core.scheduling.capacity.advance_reservations import reserved_capacity_of
 from lavad.core.scheduling.capacity.constraint import NO_LIMIT, Ceilings, Constraint, Limit, Obstacle
 from lavad.core.scheduling.capacity.free_resources import FreeResources
-from lavad.core.scheduling.capacity.headroom import headroom_of
-from lavad.core.scheduling.capacity.pools import pool_users_of
 from lavad.core.state.limits import DEVICES, MEMORY
 
 C = TypeVar("C", bound=Constraint)
-
-CONSTRAINTS: tuple[Callable[[ClusterView, float], Constraint | None], ...] = (
-    pool_users_of,
-    headroom_of,
-    reserved_capacity_of,
-)
 
 
 class Allowance:
@@ -108,12 +98,6 @@ class Allowance:
 
 
 NO_CONSTRAINTS = Allowance(())
-
-
-def allowance_of(cluster: ClusterView, now: float) -> Allowance:
-    """Allowance under all constraints that the cluster has now."""
-    found = [made for make in CONSTRAINTS if (made := make(cluster, now)) is not None]
-    return Allowance(found) if found else NO_CONSTRAINTS
 
 
 def _least(limits: list[Limit]) -> Limit:

@@ -1,7 +1,7 @@
 """Constraint: one rule about what a job may have of what is free, such as a limit or an advance reservation.
 
-A new ceiling is one subclass with ``limit`` and ``why``, and one line in ``allowance.CONSTRAINTS``. The scheduler, the
-verification of plans, elastic growth, preemption, estimates and explanations ask all constraints of that list.
+A new ceiling is one subclass with ``limit`` and ``why``, and one line in ``constraints.CONSTRAINTS``. The scheduler,
+the verification of plans, elastic growth, preemption, estimates and explanations ask all constraints of that list.
 """
 
 import abc

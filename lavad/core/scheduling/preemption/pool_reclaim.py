@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation, Key
 from lavad.core.scheduling.preemption.lent_resources import is_within_reach, leaving, shares_of
-from lavad.core.scheduling.preemption.victims import PreemptionMode, Together, Victim
+from lavad.core.scheduling.preemption.victim import PreemptionMode, Together, Victim
 from lavad.core.state.pools import NOBODY
 
 

@@ -13,8 +13,8 @@ from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation, JobState, Key
 from lavad.core.model.demand import demand_of
 from lavad.core.plan import DropClaim, DropClaims, Preempt, ReserveSlots, Resume, Shrink, Start, StartClaimed
-from lavad.core.scheduling.capacity.allowance import allowance_of
 from lavad.core.scheduling.capacity.constraint import Obstacle
+from lavad.core.scheduling.capacity.constraints import allowance_of
 from lavad.core.scheduling.capacity.headroom import Headroom
 from lavad.core.scheduling.capacity.pools import PoolUsers
 from lavad.core.scheduling.preemption.lent_resources import UnclaimedResources, is_within_reach, shares_of
@@ -22,8 +22,8 @@ from lavad.core.scheduling.preemption.pool_entitlement import is_entitled_to, mo
 from lavad.core.scheduling.preemption.pool_reclaim import LentByPools
 from lavad.core.scheduling.preemption.reservation_suspend import is_needed, suspend_for_reservation
 from lavad.core.scheduling.preemption.slot_reserve import may_save, save
+from lavad.core.scheduling.preemption.victim import PreemptionMode, Victim, lends, lent_part
 from lavad.core.scheduling.preemption.victim_search import VictimSet, clear
-from lavad.core.scheduling.preemption.victims import PreemptionMode, Victim, lends, lent_part
 from lavad.core.scheduling.queueing.cursor import JobCursor
 from lavad.core.scheduling.queueing.eligibility import obstacle
 from lavad.core.state.changes import Changes

@@ -12,8 +12,8 @@ from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation, JobState, Key
 from lavad.core.scheduling.capacity.advance_reservations import ReservedCapacity
 from lavad.core.scheduling.preemption.lent_resources import UnclaimedResources, is_within_reach, shares_of
+from lavad.core.scheduling.preemption.victim import PreemptionMode, Victim, lends, lent_part
 from lavad.core.scheduling.preemption.victim_search import VictimSet, clear
-from lavad.core.scheduling.preemption.victims import PreemptionMode, Victim, lends, lent_part
 from lavad.core.scheduling.queueing.cursor import JobCursor
 
 

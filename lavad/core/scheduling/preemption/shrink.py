@@ -12,7 +12,7 @@ from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation, HostShare, JobState, Key, RoleRequest
 from lavad.core.model.allocation import could_give, is_divisible, part_of, tasks_of
 from lavad.core.scheduling.preemption.lent_resources import bits
-from lavad.core.scheduling.preemption.victims import PreemptionMode, Together, Victim
+from lavad.core.scheduling.preemption.victim import PreemptionMode, Together, Victim
 from lavad.core.state.hosts.table import HostTable
 
 GIVERS_MAX = 256  # elastic jobs considered, in order of preference

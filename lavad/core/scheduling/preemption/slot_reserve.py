@@ -15,8 +15,8 @@ from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation, Alternative, HostShare, Request, RoleRequest
 from lavad.core.model.policy import Queue
 from lavad.core.plan import ReserveSlots, Start
-from lavad.core.scheduling.capacity.allowance import allowance_of
 from lavad.core.scheduling.capacity.constraint import Ceilings
+from lavad.core.scheduling.capacity.constraints import allowance_of
 from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement.feasibility import choices_ever
 from lavad.core.scheduling.placement.place import place

@@ -23,7 +23,7 @@ from lavad.core.scheduling.placement.place import place
 from lavad.core.scheduling.placement.within_limits import place_capped
 from lavad.core.scheduling.preemption.lent_resources import leaving, shares_of
 from lavad.core.scheduling.preemption.shrink import all_but_one, givers, in_part, lacking
-from lavad.core.scheduling.preemption.victims import PreemptionMode, Together, Victim, lent_part
+from lavad.core.scheduling.preemption.victim import PreemptionMode, Together, Victim, lent_part
 from lavad.core.state.advance_reservations import Slots
 from lavad.core.state.hosts.table import HostTable
 

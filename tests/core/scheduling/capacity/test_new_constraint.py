@@ -11,7 +11,7 @@ from lavad.core.passes import slice_pass
 from lavad.core.queries.pending_reasons import explain
 from lavad.core.queries.start_estimate import forecast
 from lavad.core.queries.suggestions import remedies
-from lavad.core.scheduling.capacity import allowance
+from lavad.core.scheduling.capacity import constraints
 from lavad.core.scheduling.capacity.constraint import Constraint, Demand, Limit, Obstacle, Refusal
 from lavad.core.scheduling.queueing.ordering import Ranking
 from tests.builders import Story, a_cluster, a_host, a_job, in_one_go
@@ -50,7 +50,7 @@ class PowerCap(Constraint):
 @pytest.fixture(autouse=True)
 def _capped(monkeypatch: pytest.MonkeyPatch) -> None:
     """The one line."""
-    monkeypatch.setattr(allowance, "CONSTRAINTS", (*allowance.CONSTRAINTS, PowerCap))
+    monkeypatch.setattr(constraints, "CONSTRAINTS", (*constraints.CONSTRAINTS, PowerCap))
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_estimates_know_it(story: Story) -> None:
 
 def test_it_is_forgotten_with_its_line(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the line all eight slots are used."""
-    monkeypatch.setattr(allowance, "CONSTRAINTS", allowance.CONSTRAINTS[:-1])
+    monkeypatch.setattr(constraints, "CONSTRAINTS", constraints.CONSTRAINTS[:-1])
     for _ in range(2):
         story.submit(a_job(4))
     story.plan()
