@@ -94,8 +94,8 @@ def last_word(directory: Path, host: str, identity: Identity) -> str:
                     if orders.welcome.error:
                         return str(orders.welcome.error)
                 return str(await call.details())
-            except grpc.aio.AioRpcError as error:
-                return str(error.details())
+            except grpc.aio.AioRpcError:  # a write beside the end has words of the library
+                return str(await call.details())
 
     return asyncio.run(story())
 
