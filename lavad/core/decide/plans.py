@@ -153,7 +153,7 @@ def _resize(cluster: Cluster, plan: Resize, now: float) -> Decision:
 def _start(cluster: Cluster, plan: Starts, now: float) -> Decision:
     """Dispatch every start that still holds. Constraints that change with time are verified each time."""
     starts, allowance = plan.starts, allowance_of(cluster, now)
-    if plan.version == cluster.version and not allowance.only("changes_with_time"):
+    if plan.version == cluster.version and not allowance.changes_with_time:
         return Decision([dispatch(cluster, start, now) for start in starts], reply=0)
     room = _Room(cluster)
     taken: dict[int, set[int]] = {}

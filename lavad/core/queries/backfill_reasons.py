@@ -84,7 +84,7 @@ class _Query:
         self._request = cluster.pending.request_of(record.shared)
         self._waited_s = now - record.submitted_at
         self._allowance = allowance_of(cluster, now)
-        simulated = self._allowance.only("is_simulated")
+        simulated = self._allowance.simulated
         says_where = self._allowance.withholds_later or has_shut_holders(cluster.table)
         says_where = says_where or not all(is_anywhere(simulated, one.key) for one in before)
         self._is_by_host = says_where or shuts_others_out(self._request)

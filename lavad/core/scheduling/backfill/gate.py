@@ -72,7 +72,7 @@ class BackfillGate:
         self.is_paused = False  # the last candidate has to ask again in the next slice
         self.is_upset = False  # reservations behind the last job may have moved, and with them the deferred jobs
         self._allowance = allowance
-        self._simulated = allowance.only("is_simulated")
+        self._simulated = allowance.simulated
         self._placer = LimitedPlacer(room, allowance)
         self._ranking = ranking
         self._cluster = cluster = ranking.cluster

@@ -68,7 +68,7 @@ class SimulatedFuture:
         """Take ``ends``, the expected ends in order of time; those within advance reservations are found here."""
         self.table = cluster.table.copy()
         self.at = now
-        self.allowance = allowance_of(cluster, now).only("is_simulated")
+        self.allowance = allowance_of(cluster, now).simulated
         self.moments = FutureReservations()
         self.freed: set[int] = set()
         self.steps = 0  # cost so far

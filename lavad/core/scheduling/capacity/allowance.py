@@ -4,7 +4,6 @@ Each is asked in the order of ``constraints.CONSTRAINTS``, and the first obstacl
 """
 
 from collections.abc import Hashable, Iterator, Sequence
-from operator import attrgetter
 from typing import TypeVar
 
 import numpy as np
@@ -28,9 +27,15 @@ class Allowance:
     def __bool__(self) -> bool:
         return bool(self.constraints)
 
-    def only(self, attribute: str) -> "Allowance":
-        """Return the allowance of the constraints that have this attribute: changes_with_time or is_simulated."""
-        return Allowance(tuple(filter(attrgetter(attribute), self.constraints))) if self.constraints else self
+    @property
+    def simulated(self) -> "Allowance":
+        """Allowance of the constraints that simulated futures ask."""
+        return Allowance([one for one in self.constraints if one.is_simulated]) if self.constraints else self
+
+    @property
+    def changes_with_time(self) -> bool:
+        """True if a constraint may change although the cluster does not."""
+        return any([one.changes_with_time for one in self.constraints])
 
     def part(self, kind: type[C]) -> C | None:
         """Return the constraint of this class; None if there is none."""
