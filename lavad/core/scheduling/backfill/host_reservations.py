@@ -37,6 +37,7 @@ from lavad.core.scheduling.capacity.backfill_window import (
     WindowEnd,
     place_of,
 )
+from lavad.core.scheduling.capacity.constraints import allowance_of
 from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement.within_limits import with_at_most
 from lavad.core.state.changes import Changes
@@ -287,9 +288,8 @@ class ReservationFinder:
 
     def _future(self, asked: PendingRequest, relevant: NDArray[np.bool_], made: HostReservation) -> SimulatedFuture:
         cluster = self._cluster
-        future = SimulatedFuture(
-            cluster, self._now, self._coming(relevant, bool(cluster.limits) or bool(relevant.all()))
-        )
+        is_all = bool(allowance_of(cluster, self._now).simulated) or bool(relevant.all())
+        future = SimulatedFuture(cluster, self._now, self._coming(relevant, is_all))
         future.free(cluster.claims.get(asked.key[:2]))  # it starts in the slots it has gathered
         for start in self._starts:
             shared = cluster.jobs[start.job].shared

@@ -26,6 +26,7 @@ from lavad.core.state.records import Attempt
 class ReservedCapacity(Constraint):
     """Reserved capacity at one moment, less what this slice has taken; the cluster is not changed."""
 
+    counts_claims = True  # the host table books claims
     has_reason_on_full_hosts = True
     withholds_later = True
 

@@ -82,6 +82,12 @@ class Allowance:
         for constraint in self.constraints:
             constraint.take(demand, allocation, sign)
 
+    def take_claim(self, demand: Demand, allocation: Allocation) -> None:
+        """Deduct the claim of another job, where it does not count yet."""
+        for constraint in self.constraints:
+            if not constraint.counts_claims:
+                constraint.take(demand, allocation)
+
     def share_out(self, demand: Demand, obstacle: Obstacle, ceilings: Ceilings, room: FreeResources) -> bool:
         """Lower the ceilings so that placements within them have not this obstacle; True if that is possible."""
         return any([one.share_out(demand, obstacle, ceilings, room) for one in self.constraints])

@@ -103,6 +103,7 @@ class Constraint(abc.ABC):
 
     changes_with_time = True  # False: it holds as long as the cluster does not change
     is_simulated = False  # True: ``take`` can give back, so that simulated futures may ask it
+    counts_claims = False  # True: resources claimed by other jobs count from the start; ``take_claim`` spares it
     has_reason_on_full_hosts = False  # True: its reason is given also for hosts without free slots
     # True: it withholds slots of certain hosts from some time on, as ``spans`` says; demands then have run limits.
     withholds_later = False

@@ -16,6 +16,7 @@ class PoolUsers(Constraint):
     """Use of pools in one slice, including what the slice has started and what claims hold."""
 
     changes_with_time = False
+    counts_claims = True
 
     def __init__(self, cluster: ClusterView) -> None:
         self._cluster = cluster

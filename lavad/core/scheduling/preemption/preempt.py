@@ -15,7 +15,6 @@ from lavad.core.model.demand import demand_of
 from lavad.core.plan import DropClaim, DropClaims, Preempt, ReserveSlots, Resume, Shrink, Start, StartClaimed
 from lavad.core.scheduling.capacity.constraint import Obstacle
 from lavad.core.scheduling.capacity.constraints import allowance_of
-from lavad.core.scheduling.capacity.headroom import Headroom
 from lavad.core.scheduling.capacity.pools import PoolUsers
 from lavad.core.scheduling.preemption.lent_resources import UnclaimedResources, is_within_reach, shares_of
 from lavad.core.scheduling.preemption.pool_entitlement import is_entitled_to, most_slots
@@ -92,7 +91,7 @@ class Preemptor:
         if drops:
             return DropClaims(drops)
         cleared = [one for one in cluster.claims.values() if not one.is_partial and is_cleared(cluster, one)]
-        if cluster.limits:
+        if allowance_of(cluster, now):
             cleared = cleared[:1]  # the next one is checked with this one's usage counted
         starts = tuple(Start(one.job, one.index, one.allocation, one.reason) for one in cleared)
         return StartClaimed(starts) if starts else None
@@ -232,10 +231,9 @@ def _obstacle(
     Usage of its victims still counts with limits, and so do the claims of other jobs.
     """
     allowance = allowance_of(cluster, now)
-    headroom = allowance.part(Headroom)
     for (job, index), claim in cluster.claims.items():
-        if headroom is not None and (job, index) != (cursor.job, cursor.index) and not claim.is_partial:
-            headroom.take(demand_of(cluster.jobs[job].shared), claim.allocation)
+        if (job, index) != (cursor.job, cursor.index) and not claim.is_partial:
+            allowance.take_claim(demand_of(cluster.jobs[job].shared), claim.allocation)
     return allowance.why(demand_of(cluster.jobs[cursor.job].shared)._replace(given=given), allocation)
 
 

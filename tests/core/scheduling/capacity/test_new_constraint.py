@@ -4,7 +4,8 @@ import pytest
 
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
-from lavad.core.model import Allocation, JobState
+from lavad.core.events import NewJob
+from lavad.core.model import Allocation, JobState, Key
 from lavad.core.model.allocation import slots_of
 from lavad.core.model.policy import Policy, Queue
 from lavad.core.passes import slice_pass
@@ -136,6 +137,77 @@ def test_preemption_does_not_pass_it() -> None:
     story.plan()
     assert story.state(job) is JobState.PEND
     assert in_use(story) == 4
+
+
+class CountedCap(PowerCap):
+    """The same cap, for which victims count until they have ended, as they do for limits."""
+
+    most = MOST
+
+    def why(self, demand: Demand, allocation: Allocation | None = None) -> Obstacle | None:
+        """Return an obstacle if too few are left."""
+        wanted = slots_of(allocation) if allocation else demand.request.slots_min
+        return Obstacle(Refusal.FORBIDDEN, REASON) if wanted > self.most - self._used else None
+
+
+@pytest.fixture
+def preempting(monkeypatch: pytest.MonkeyPatch) -> tuple[Story, list[Key]]:
+    """Cluster whose hosts each run a job of one slot with all the memory; jobs of queue high end them."""
+    monkeypatch.setattr(constraints, "CONSTRAINTS", (CountedCap,))
+    queues = (
+        Queue("low", is_preemptable=True),
+        Queue("high", priority=50, preempts=(("low", 0),)),
+    )
+    story = a_cluster(a_host("n1", 4), a_host("n2", 4), policy=Policy(queues=queues, preempts_by_requeue=True))
+    return story, [story.run(a_job(1, queue="low", memory_mib=8000)) for _ in range(2)]
+
+
+def a_preemptor() -> NewJob:
+    """Job of three slots on one host that fits beside no other."""
+    return a_job(queue="high", slots_per_task=3, memory_mib=8000)
+
+
+def test_claims_of_others_count(preempting: tuple[Story, list[Key]]) -> None:
+    """The cap has room for one of two preemptors: the other one preempts nothing."""
+    story, victims = preempting
+    first, _ = (story.submit(a_preemptor()) for _ in range(2))
+    story.plan()
+    assert [claim.job for claim in story.cluster.claims.values()] == [first]
+    assert [story.cluster.attempts[key].is_ending for key in victims].count(True) == 1
+
+
+def test_claims_cleared_together_start_one_by_one(
+    preempting: tuple[Story, list[Key]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cap falls while victims end: the second job no longer keeps within it."""
+    story, victims = preempting
+    monkeypatch.setattr(CountedCap, "most", 100)
+    for _ in range(2):
+        story.submit(a_preemptor())
+    story.plan()
+    assert len(story.cluster.claims) == 2
+    for key in victims:
+        story.finished(story.cluster.attempts[key].lead, key)
+    monkeypatch.setattr(CountedCap, "most", MOST)
+    story.plan()
+    assert in_use(story) <= MOST
+    assert not story.cluster.claims
+
+
+def test_a_reservation_on_certain_hosts_knows_who_gives_it_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job on another host uses what the second reservation needs of the cap: that starts when it ends."""
+    monkeypatch.setattr(constraints, "CONSTRAINTS", (CountedCap,))
+    monkeypatch.setattr(CountedCap, "most", 6)
+    policy = Policy(queues=(Queue("normal", backfill_depth=2),))
+    story = a_cluster(*(a_host(name, 4) for name in ("n1", "n2", "n3")), policy=policy)
+    for host, memory_mib, run_limit_s in (("n1", 8000, 1000), ("n2", 4000, 500), ("n2", 4000, 2000)):
+        story.run(a_job(hosts=(host,), memory_mib=memory_mib, run_limit_s=run_limit_s))
+    for host, memory_mib in (("n2", 4000), ("n1", 8000)):
+        story.submit(a_job(hosts=(host,), slots_per_task=3, memory_mib=memory_mib, run_limit_s=5000))
+    story.submit(a_job(hosts=("n3",), run_limit_s=60))
+    story.plan()
+    starts = [one.start_at for one in story.worklist.reservation_table.reservations]
+    assert starts == [story.now + 500, story.now + 2000]
 
 
 def test_its_reason_is_told_and_nothing_is_advised_against_it(story: Story) -> None:
