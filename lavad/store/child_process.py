@@ -1,5 +1,6 @@
-"""Start of the master's child processes: programs of this installation that serve it over a socket pair."""
+"""Start and end of the master's child processes: programs of this installation that serve it over a socket pair."""
 
+import asyncio
 import os
 import site
 import subprocess
@@ -25,3 +26,12 @@ def spawn(module: str, descriptor: int) -> subprocess.Popen[bytes]:
         stdin=subprocess.DEVNULL,
         start_new_session=True,
     )
+
+
+async def end(process: subprocess.Popen[bytes], timeout_s: float) -> None:
+    """Wait for the end of a process whose socket is closed; kill it after the time given."""
+    try:
+        await asyncio.wait_for(asyncio.to_thread(process.wait), timeout_s)
+    except TimeoutError:
+        process.kill()
+        process.wait()

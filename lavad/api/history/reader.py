@@ -15,7 +15,7 @@ from time import monotonic
 from lavad.api.history import protocol
 from lavad.api.history.question import Question
 from lavad.core.model.reasons import NotNow
-from lavad.store.child_process import spawn
+from lavad.store import child_process
 from lavad.store.writer.protocol import Unframer, message
 
 SILENCE_S = 100.0  # longer than the database may take for a query
@@ -83,7 +83,7 @@ async def _start(database: str) -> "_Link":
     ours, theirs = socket.socketpair()
     try:
         with theirs:
-            process = spawn("lavad.api.history.reader_process", theirs.fileno())
+            process = child_process.spawn("lavad.api.history.reader_process", theirs.fileno())
     except OSError as error:
         ours.close()
         raise NotNow(f"Histories can't be read at the moment: {error.strerror}.") from error
@@ -144,11 +144,7 @@ class _Link(asyncio.Protocol):
     async def close(self) -> None:
         """End the process, at once if it does not end by itself."""
         self._transport.close()
-        try:
-            await asyncio.wait_for(asyncio.to_thread(self.process.wait), CLOSE_TIMEOUT_S)
-        except TimeoutError:
-            self.process.kill()
-            self.process.wait()
+        await child_process.end(self.process, CLOSE_TIMEOUT_S)
 
     # -- messages from the process -----------------------------------------------------------------------------------
 

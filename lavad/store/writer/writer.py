@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from time import monotonic
 
 from lavad.commit_mark import Mark
-from lavad.store.child_process import spawn
+from lavad.store import child_process
 from lavad.store.errors import StoreRefused
 from lavad.store.writer import protocol
 from lavad.store.writer.batch import Batch
@@ -77,7 +77,7 @@ class Writer(asyncio.Protocol):
         self._ended: asyncio.Future[None] = loop.create_future()
         ours, theirs = socket.socketpair()
         with theirs:
-            self.process = spawn("lavad.store.writer_process", theirs.fileno())
+            self.process = child_process.spawn("lavad.store.writer_process", theirs.fileno())
         self._transport, _ = await loop.create_connection(lambda: self, sock=ours)
         self._transport.write(protocol.frame(marshal.dumps(self._settings)))
         try:
@@ -109,11 +109,7 @@ class Writer(asyncio.Protocol):
     async def _end(self) -> None:
         self._closing = True
         self._transport.close()
-        try:
-            await asyncio.wait_for(asyncio.to_thread(self.process.wait), CLOSE_TIMEOUT_S)
-        except TimeoutError:
-            self.process.kill()
-            self.process.wait()
+        await child_process.end(self.process, CLOSE_TIMEOUT_S)
 
     async def raise_mark(self, mark: Mark) -> None:
         """Raise term, commit number and next job of the database, durably.
