@@ -41,12 +41,15 @@ def test_a_master_that_waits_for_its_administrator_is_heard(master: dict[str, An
 
 
 def test_hosts_that_come_after_the_remedy_are_waited_for(master: dict[str, Any]) -> None:
-    """The administrator types the command meanwhile."""
+    """The administrator, told the problem, types the command meanwhile."""
+    told: list[str] = []
 
     def adopt(problem: str) -> None:
+        told.append(problem)
         master["hosts"] = {"vm": "ok", "lava1": "closed_Full"}
 
     _wait(adopt)
+    assert told == [OLDER]
 
 
 def test_without_a_problem_the_host_is_named(master: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
