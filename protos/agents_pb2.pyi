@@ -66,7 +66,7 @@ class CommitMark(_message.Message):
     def __init__(self, database: _Optional[str] = ..., term: _Optional[int] = ..., batch: _Optional[int] = ..., next_job: _Optional[int] = ..., seal: _Optional[bytes] = ...) -> None: ...
 
 class Held(_message.Message):
-    __slots__ = ("key", "allocation_version", "last", "launched", "resized", "limits_version", "order", "limit_reached")
+    __slots__ = ("key", "allocation_version", "last", "launched", "resized", "limits_version", "order", "limit_reached", "tasks")
     KEY_FIELD_NUMBER: _ClassVar[int]
     ALLOCATION_VERSION_FIELD_NUMBER: _ClassVar[int]
     LAST_FIELD_NUMBER: _ClassVar[int]
@@ -75,6 +75,7 @@ class Held(_message.Message):
     LIMITS_VERSION_FIELD_NUMBER: _ClassVar[int]
     ORDER_FIELD_NUMBER: _ClassVar[int]
     LIMIT_REACHED_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
     key: _common_pb2.AttemptKey
     allocation_version: int
     last: Report
@@ -83,7 +84,8 @@ class Held(_message.Message):
     limits_version: int
     order: Order
     limit_reached: Report
-    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., last: _Optional[_Union[Report, _Mapping]] = ..., launched: _Optional[bool] = ..., resized: _Optional[_Union[Report, _Mapping]] = ..., limits_version: _Optional[int] = ..., order: _Optional[_Union[Order, _Mapping]] = ..., limit_reached: _Optional[_Union[Report, _Mapping]] = ...) -> None: ...
+    tasks: _containers.RepeatedCompositeFieldContainer[_common_pb2.TaskState]
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., last: _Optional[_Union[Report, _Mapping]] = ..., launched: _Optional[bool] = ..., resized: _Optional[_Union[Report, _Mapping]] = ..., limits_version: _Optional[int] = ..., order: _Optional[_Union[Order, _Mapping]] = ..., limit_reached: _Optional[_Union[Report, _Mapping]] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.TaskState, _Mapping]]] = ...) -> None: ...
 
 class Reports(_message.Message):
     __slots__ = ("sequence", "hello", "reports", "load", "usages", "sent_monotonic")
@@ -110,7 +112,7 @@ class JobUsage(_message.Message):
     def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., usage: _Optional[_Union[_common_pb2.Usage, _Mapping]] = ...) -> None: ...
 
 class Report(_message.Message):
-    __slots__ = ("key", "allocation_version", "staged", "refused", "started", "finished", "released", "resized", "limit_reached", "also_released")
+    __slots__ = ("key", "allocation_version", "staged", "refused", "started", "finished", "released", "resized", "limit_reached", "tasks", "also_released")
     KEY_FIELD_NUMBER: _ClassVar[int]
     ALLOCATION_VERSION_FIELD_NUMBER: _ClassVar[int]
     STAGED_FIELD_NUMBER: _ClassVar[int]
@@ -120,6 +122,7 @@ class Report(_message.Message):
     RELEASED_FIELD_NUMBER: _ClassVar[int]
     RESIZED_FIELD_NUMBER: _ClassVar[int]
     LIMIT_REACHED_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
     ALSO_RELEASED_FIELD_NUMBER: _ClassVar[int]
     key: _common_pb2.AttemptKey
     allocation_version: int
@@ -130,14 +133,25 @@ class Report(_message.Message):
     released: Released
     resized: Resized
     limit_reached: LimitReached
+    tasks: TasksReport
     also_released: bool
-    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., staged: _Optional[_Union[Staged, _Mapping]] = ..., refused: _Optional[_Union[Refused, _Mapping]] = ..., started: _Optional[_Union[Started, _Mapping]] = ..., finished: _Optional[_Union[Finished, _Mapping]] = ..., released: _Optional[_Union[Released, _Mapping]] = ..., resized: _Optional[_Union[Resized, _Mapping]] = ..., limit_reached: _Optional[_Union[LimitReached, _Mapping]] = ..., also_released: _Optional[bool] = ...) -> None: ...
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., staged: _Optional[_Union[Staged, _Mapping]] = ..., refused: _Optional[_Union[Refused, _Mapping]] = ..., started: _Optional[_Union[Started, _Mapping]] = ..., finished: _Optional[_Union[Finished, _Mapping]] = ..., released: _Optional[_Union[Released, _Mapping]] = ..., resized: _Optional[_Union[Resized, _Mapping]] = ..., limit_reached: _Optional[_Union[LimitReached, _Mapping]] = ..., tasks: _Optional[_Union[TasksReport, _Mapping]] = ..., also_released: _Optional[bool] = ...) -> None: ...
 
 class Staged(_message.Message):
-    __slots__ = ("again",)
+    __slots__ = ("again", "tasks", "address")
     AGAIN_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
     again: bool
-    def __init__(self, again: _Optional[bool] = ...) -> None: ...
+    tasks: _containers.RepeatedCompositeFieldContainer[_common_pb2.RoleTasks]
+    address: str
+    def __init__(self, again: _Optional[bool] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.RoleTasks, _Mapping]]] = ..., address: _Optional[str] = ...) -> None: ...
+
+class TasksReport(_message.Message):
+    __slots__ = ("tasks",)
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    tasks: _containers.RepeatedCompositeFieldContainer[_common_pb2.TaskState]
+    def __init__(self, tasks: _Optional[_Iterable[_Union[_common_pb2.TaskState, _Mapping]]] = ...) -> None: ...
 
 class Refused(_message.Message):
     __slots__ = ("reason", "host_fault", "user_unknown")
@@ -308,7 +322,7 @@ class JobSpecBlob(_message.Message):
     def __init__(self, job: _Optional[int] = ..., spec: _Optional[_Union[_jobs_pb2.JobSpec, _Mapping]] = ..., user: _Optional[str] = ..., uid: _Optional[int] = ..., gid: _Optional[int] = ..., version: _Optional[int] = ..., submit_time: _Optional[float] = ..., queue: _Optional[str] = ..., cluster: _Optional[str] = ..., seal: _Optional[bytes] = ...) -> None: ...
 
 class Order(_message.Message):
-    __slots__ = ("key", "allocation_version", "stage", "launch", "signal", "release", "resize", "limits")
+    __slots__ = ("key", "allocation_version", "stage", "launch", "signal", "release", "resize", "limits", "tasks")
     KEY_FIELD_NUMBER: _ClassVar[int]
     ALLOCATION_VERSION_FIELD_NUMBER: _ClassVar[int]
     STAGE_FIELD_NUMBER: _ClassVar[int]
@@ -317,6 +331,7 @@ class Order(_message.Message):
     RELEASE_FIELD_NUMBER: _ClassVar[int]
     RESIZE_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
     key: _common_pb2.AttemptKey
     allocation_version: int
     stage: Stage
@@ -325,10 +340,25 @@ class Order(_message.Message):
     release: Release
     resize: Resize
     limits: Limits
-    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., stage: _Optional[_Union[Stage, _Mapping]] = ..., launch: _Optional[_Union[LaunchOrder, _Mapping]] = ..., signal: _Optional[_Union[SignalOrder, _Mapping]] = ..., release: _Optional[_Union[Release, _Mapping]] = ..., resize: _Optional[_Union[Resize, _Mapping]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ...) -> None: ...
+    tasks: TasksOrder
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., stage: _Optional[_Union[Stage, _Mapping]] = ..., launch: _Optional[_Union[LaunchOrder, _Mapping]] = ..., signal: _Optional[_Union[SignalOrder, _Mapping]] = ..., release: _Optional[_Union[Release, _Mapping]] = ..., resize: _Optional[_Union[Resize, _Mapping]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., tasks: _Optional[_Union[TasksOrder, _Mapping]] = ...) -> None: ...
+
+class TasksOrder(_message.Message):
+    __slots__ = ("version", "table", "start", "stop", "reason")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    STOP_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    table: _containers.RepeatedCompositeFieldContainer[_common_pb2.TaskHost]
+    start: _containers.RepeatedCompositeFieldContainer[_common_pb2.TaskRun]
+    stop: _containers.RepeatedCompositeFieldContainer[_common_pb2.TaskRun]
+    reason: str
+    def __init__(self, version: _Optional[int] = ..., table: _Optional[_Iterable[_Union[_common_pb2.TaskHost, _Mapping]]] = ..., start: _Optional[_Iterable[_Union[_common_pb2.TaskRun, _Mapping]]] = ..., stop: _Optional[_Iterable[_Union[_common_pb2.TaskRun, _Mapping]]] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Stage(_message.Message):
-    __slots__ = ("allocation", "launch_now", "spec_version", "run_limit_s", "deadline", "queue", "nice", "environment", "gpu", "job_starter", "controls", "lease_s", "seal", "allocation_seal")
+    __slots__ = ("allocation", "launch_now", "spec_version", "run_limit_s", "deadline", "queue", "nice", "environment", "gpu", "job_starter", "controls", "lease_s", "seal", "allocation_seal", "tasks")
     class EnvironmentEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -350,6 +380,7 @@ class Stage(_message.Message):
     LEASE_S_FIELD_NUMBER: _ClassVar[int]
     SEAL_FIELD_NUMBER: _ClassVar[int]
     ALLOCATION_SEAL_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
     allocation: _containers.RepeatedCompositeFieldContainer[_common_pb2.HostShare]
     launch_now: bool
     spec_version: int
@@ -364,7 +395,8 @@ class Stage(_message.Message):
     lease_s: float
     seal: bytes
     allocation_seal: bytes
-    def __init__(self, allocation: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., launch_now: _Optional[bool] = ..., spec_version: _Optional[int] = ..., run_limit_s: _Optional[float] = ..., deadline: _Optional[float] = ..., queue: _Optional[str] = ..., nice: _Optional[int] = ..., environment: _Optional[_Mapping[str, str]] = ..., gpu: _Optional[_Union[GpuSetup, _Mapping]] = ..., job_starter: _Optional[str] = ..., controls: _Optional[_Iterable[_Union[JobControl, _Mapping]]] = ..., lease_s: _Optional[float] = ..., seal: _Optional[bytes] = ..., allocation_seal: _Optional[bytes] = ...) -> None: ...
+    tasks: _containers.RepeatedCompositeFieldContainer[_common_pb2.RoleTasks]
+    def __init__(self, allocation: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., launch_now: _Optional[bool] = ..., spec_version: _Optional[int] = ..., run_limit_s: _Optional[float] = ..., deadline: _Optional[float] = ..., queue: _Optional[str] = ..., nice: _Optional[int] = ..., environment: _Optional[_Mapping[str, str]] = ..., gpu: _Optional[_Union[GpuSetup, _Mapping]] = ..., job_starter: _Optional[str] = ..., controls: _Optional[_Iterable[_Union[JobControl, _Mapping]]] = ..., lease_s: _Optional[float] = ..., seal: _Optional[bytes] = ..., allocation_seal: _Optional[bytes] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.RoleTasks, _Mapping]]] = ...) -> None: ...
 
 class JobControl(_message.Message):
     __slots__ = ("kind", "signal", "command")
@@ -559,18 +591,20 @@ class CountReply(_message.Message):
     def __init__(self, usage: _Optional[_Union[_common_pb2.Usage, _Mapping]] = ..., limit_reached: _Optional[str] = ...) -> None: ...
 
 class TailRequest(_message.Message):
-    __slots__ = ("key", "ticket", "follow", "error_file", "last_bytes")
+    __slots__ = ("key", "ticket", "follow", "error_file", "last_bytes", "task")
     KEY_FIELD_NUMBER: _ClassVar[int]
     TICKET_FIELD_NUMBER: _ClassVar[int]
     FOLLOW_FIELD_NUMBER: _ClassVar[int]
     ERROR_FILE_FIELD_NUMBER: _ClassVar[int]
     LAST_BYTES_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
     key: _common_pb2.AttemptKey
     ticket: bytes
     follow: bool
     error_file: bool
     last_bytes: int
-    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., ticket: _Optional[bytes] = ..., follow: _Optional[bool] = ..., error_file: _Optional[bool] = ..., last_bytes: _Optional[int] = ...) -> None: ...
+    task: _common_pb2.TaskRun
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., ticket: _Optional[bytes] = ..., follow: _Optional[bool] = ..., error_file: _Optional[bool] = ..., last_bytes: _Optional[int] = ..., task: _Optional[_Union[_common_pb2.TaskRun, _Mapping]] = ...) -> None: ...
 
 class TailChunk(_message.Message):
     __slots__ = ("data", "error", "is_error_file")

@@ -25,6 +25,49 @@ class Launch(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     LAUNCH_FIRST: _ClassVar[Launch]
     LAUNCH_EACH: _ClassVar[Launch]
+    LAUNCH_HOST: _ClassVar[Launch]
+    LAUNCH_NONE: _ClassVar[Launch]
+
+class TaskEvent(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    TASK_EVENT_UNSPECIFIED: _ClassVar[TaskEvent]
+    TASK_ANY: _ClassVar[TaskEvent]
+    TASK_FAILED: _ClassVar[TaskEvent]
+    TASK_EVICTED: _ClassVar[TaskEvent]
+    TASK_PENDING: _ClassVar[TaskEvent]
+    TASK_SUCCEEDED: _ClassVar[TaskEvent]
+    ROLE_COMPLETED: _ClassVar[TaskEvent]
+    ROLE_FAILED: _ClassVar[TaskEvent]
+    HOST_LOST: _ClassVar[TaskEvent]
+    TASK_HANGS: _ClassVar[TaskEvent]
+    TASK_TIMEOUT: _ClassVar[TaskEvent]
+
+class TaskAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    TASK_ACTION_UNSPECIFIED: _ClassVar[TaskAction]
+    IGNORE: _ClassVar[TaskAction]
+    RESTART_TASK: _ClassVar[TaskAction]
+    RESTART_ROLE: _ClassVar[TaskAction]
+    RESTART_JOB: _ClassVar[TaskAction]
+    ABORT_JOB: _ClassVar[TaskAction]
+    TERMINATE_JOB: _ClassVar[TaskAction]
+    COMPLETE_JOB: _ClassVar[TaskAction]
+    RESUME_JOB: _ClassVar[TaskAction]
+
+class RestartInPlace(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    RESTART_NEVER: _ClassVar[RestartInPlace]
+    RESTART_ON_FAILURE: _ClassVar[RestartInPlace]
+    RESTART_ALWAYS: _ClassVar[RestartInPlace]
+
+class TaskPhase(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    TASK_WAITING: _ClassVar[TaskPhase]
+    TASK_STARTING: _ClassVar[TaskPhase]
+    TASK_RUNNING: _ClassVar[TaskPhase]
+    TASK_STOPPING: _ClassVar[TaskPhase]
+    TASK_DONE: _ClassVar[TaskPhase]
+    TASK_EXITED: _ClassVar[TaskPhase]
 JOB_STATE_UNSPECIFIED: JobState
 PEND: JobState
 PSUSP: JobState
@@ -38,6 +81,37 @@ UNKWN: JobState
 ZOMBI: JobState
 LAUNCH_FIRST: Launch
 LAUNCH_EACH: Launch
+LAUNCH_HOST: Launch
+LAUNCH_NONE: Launch
+TASK_EVENT_UNSPECIFIED: TaskEvent
+TASK_ANY: TaskEvent
+TASK_FAILED: TaskEvent
+TASK_EVICTED: TaskEvent
+TASK_PENDING: TaskEvent
+TASK_SUCCEEDED: TaskEvent
+ROLE_COMPLETED: TaskEvent
+ROLE_FAILED: TaskEvent
+HOST_LOST: TaskEvent
+TASK_HANGS: TaskEvent
+TASK_TIMEOUT: TaskEvent
+TASK_ACTION_UNSPECIFIED: TaskAction
+IGNORE: TaskAction
+RESTART_TASK: TaskAction
+RESTART_ROLE: TaskAction
+RESTART_JOB: TaskAction
+ABORT_JOB: TaskAction
+TERMINATE_JOB: TaskAction
+COMPLETE_JOB: TaskAction
+RESUME_JOB: TaskAction
+RESTART_NEVER: RestartInPlace
+RESTART_ON_FAILURE: RestartInPlace
+RESTART_ALWAYS: RestartInPlace
+TASK_WAITING: TaskPhase
+TASK_STARTING: TaskPhase
+TASK_RUNNING: TaskPhase
+TASK_STOPPING: TaskPhase
+TASK_DONE: TaskPhase
+TASK_EXITED: TaskPhase
 
 class AttemptKey(_message.Message):
     __slots__ = ("job", "index", "attempt")
@@ -67,6 +141,30 @@ class JobRef(_message.Message):
     indices: _containers.RepeatedCompositeFieldContainer[IndexRange]
     def __init__(self, job: _Optional[int] = ..., indices: _Optional[_Iterable[_Union[IndexRange, _Mapping]]] = ...) -> None: ...
 
+class TaskPolicy(_message.Message):
+    __slots__ = ("events", "exit_codes", "action", "timeout_s", "index_plus_one")
+    EVENTS_FIELD_NUMBER: _ClassVar[int]
+    EXIT_CODES_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_S_FIELD_NUMBER: _ClassVar[int]
+    INDEX_PLUS_ONE_FIELD_NUMBER: _ClassVar[int]
+    events: _containers.RepeatedScalarFieldContainer[TaskEvent]
+    exit_codes: _containers.RepeatedScalarFieldContainer[int]
+    action: TaskAction
+    timeout_s: float
+    index_plus_one: int
+    def __init__(self, events: _Optional[_Iterable[_Union[TaskEvent, str]]] = ..., exit_codes: _Optional[_Iterable[int]] = ..., action: _Optional[_Union[TaskAction, str]] = ..., timeout_s: _Optional[float] = ..., index_plus_one: _Optional[int] = ...) -> None: ...
+
+class PortRequest(_message.Message):
+    __slots__ = ("name", "count", "number")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    count: int
+    number: int
+    def __init__(self, name: _Optional[str] = ..., count: _Optional[int] = ..., number: _Optional[int] = ...) -> None: ...
+
 class GpuRequest(_message.Message):
     __slots__ = ("num", "per_task", "exclusive_process", "j_exclusive", "text")
     NUM_FIELD_NUMBER: _ClassVar[int]
@@ -82,7 +180,7 @@ class GpuRequest(_message.Message):
     def __init__(self, num: _Optional[int] = ..., per_task: _Optional[bool] = ..., exclusive_process: _Optional[bool] = ..., j_exclusive: _Optional[bool] = ..., text: _Optional[str] = ...) -> None: ...
 
 class Role(_message.Message):
-    __slots__ = ("name", "tasks_min", "tasks_max", "slots_per_task", "requirement", "gpu", "launch", "command")
+    __slots__ = ("name", "tasks_min", "tasks_max", "slots_per_task", "requirement", "gpu", "launch", "command", "may_be_absent", "environment", "cwd", "ports", "after", "after_any", "policies", "restart", "restarts_max", "success_min", "failed_enough", "succeeded_enough", "run_limit_s", "spread", "argv", "image", "memory_limit_mib")
     NAME_FIELD_NUMBER: _ClassVar[int]
     TASKS_MIN_FIELD_NUMBER: _ClassVar[int]
     TASKS_MAX_FIELD_NUMBER: _ClassVar[int]
@@ -91,6 +189,23 @@ class Role(_message.Message):
     GPU_FIELD_NUMBER: _ClassVar[int]
     LAUNCH_FIELD_NUMBER: _ClassVar[int]
     COMMAND_FIELD_NUMBER: _ClassVar[int]
+    MAY_BE_ABSENT_FIELD_NUMBER: _ClassVar[int]
+    ENVIRONMENT_FIELD_NUMBER: _ClassVar[int]
+    CWD_FIELD_NUMBER: _ClassVar[int]
+    PORTS_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    AFTER_ANY_FIELD_NUMBER: _ClassVar[int]
+    POLICIES_FIELD_NUMBER: _ClassVar[int]
+    RESTART_FIELD_NUMBER: _ClassVar[int]
+    RESTARTS_MAX_FIELD_NUMBER: _ClassVar[int]
+    SUCCESS_MIN_FIELD_NUMBER: _ClassVar[int]
+    FAILED_ENOUGH_FIELD_NUMBER: _ClassVar[int]
+    SUCCEEDED_ENOUGH_FIELD_NUMBER: _ClassVar[int]
+    RUN_LIMIT_S_FIELD_NUMBER: _ClassVar[int]
+    SPREAD_FIELD_NUMBER: _ClassVar[int]
+    ARGV_FIELD_NUMBER: _ClassVar[int]
+    IMAGE_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_LIMIT_MIB_FIELD_NUMBER: _ClassVar[int]
     name: str
     tasks_min: int
     tasks_max: int
@@ -99,7 +214,78 @@ class Role(_message.Message):
     gpu: GpuRequest
     launch: Launch
     command: str
-    def __init__(self, name: _Optional[str] = ..., tasks_min: _Optional[int] = ..., tasks_max: _Optional[int] = ..., slots_per_task: _Optional[int] = ..., requirement: _Optional[str] = ..., gpu: _Optional[_Union[GpuRequest, _Mapping]] = ..., launch: _Optional[_Union[Launch, str]] = ..., command: _Optional[str] = ...) -> None: ...
+    may_be_absent: bool
+    environment: _containers.RepeatedScalarFieldContainer[bytes]
+    cwd: str
+    ports: _containers.RepeatedCompositeFieldContainer[PortRequest]
+    after: _containers.RepeatedScalarFieldContainer[str]
+    after_any: bool
+    policies: _containers.RepeatedCompositeFieldContainer[TaskPolicy]
+    restart: RestartInPlace
+    restarts_max: int
+    success_min: int
+    failed_enough: int
+    succeeded_enough: int
+    run_limit_s: float
+    spread: str
+    argv: _containers.RepeatedScalarFieldContainer[str]
+    image: str
+    memory_limit_mib: int
+    def __init__(self, name: _Optional[str] = ..., tasks_min: _Optional[int] = ..., tasks_max: _Optional[int] = ..., slots_per_task: _Optional[int] = ..., requirement: _Optional[str] = ..., gpu: _Optional[_Union[GpuRequest, _Mapping]] = ..., launch: _Optional[_Union[Launch, str]] = ..., command: _Optional[str] = ..., may_be_absent: _Optional[bool] = ..., environment: _Optional[_Iterable[bytes]] = ..., cwd: _Optional[str] = ..., ports: _Optional[_Iterable[_Union[PortRequest, _Mapping]]] = ..., after: _Optional[_Iterable[str]] = ..., after_any: _Optional[bool] = ..., policies: _Optional[_Iterable[_Union[TaskPolicy, _Mapping]]] = ..., restart: _Optional[_Union[RestartInPlace, str]] = ..., restarts_max: _Optional[int] = ..., success_min: _Optional[int] = ..., failed_enough: _Optional[int] = ..., succeeded_enough: _Optional[int] = ..., run_limit_s: _Optional[float] = ..., spread: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., image: _Optional[str] = ..., memory_limit_mib: _Optional[int] = ...) -> None: ...
+
+class RoleTasks(_message.Message):
+    __slots__ = ("role", "indices", "ports")
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    INDICES_FIELD_NUMBER: _ClassVar[int]
+    PORTS_FIELD_NUMBER: _ClassVar[int]
+    role: int
+    indices: _containers.RepeatedScalarFieldContainer[int]
+    ports: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, role: _Optional[int] = ..., indices: _Optional[_Iterable[int]] = ..., ports: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class TaskHost(_message.Message):
+    __slots__ = ("host", "address", "roles")
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    ROLES_FIELD_NUMBER: _ClassVar[int]
+    host: str
+    address: str
+    roles: _containers.RepeatedCompositeFieldContainer[RoleTasks]
+    def __init__(self, host: _Optional[str] = ..., address: _Optional[str] = ..., roles: _Optional[_Iterable[_Union[RoleTasks, _Mapping]]] = ...) -> None: ...
+
+class TaskRun(_message.Message):
+    __slots__ = ("role", "index", "run")
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    role: int
+    index: int
+    run: int
+    def __init__(self, role: _Optional[int] = ..., index: _Optional[int] = ..., run: _Optional[int] = ...) -> None: ...
+
+class TaskState(_message.Message):
+    __slots__ = ("task", "phase", "host", "pid", "started", "ended", "status", "reason", "detail", "order_again")
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    PHASE_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    PID_FIELD_NUMBER: _ClassVar[int]
+    STARTED_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    DETAIL_FIELD_NUMBER: _ClassVar[int]
+    ORDER_AGAIN_FIELD_NUMBER: _ClassVar[int]
+    task: TaskRun
+    phase: TaskPhase
+    host: str
+    pid: int
+    started: float
+    ended: float
+    status: int
+    reason: str
+    detail: str
+    order_again: bool
+    def __init__(self, task: _Optional[_Union[TaskRun, _Mapping]] = ..., phase: _Optional[_Union[TaskPhase, str]] = ..., host: _Optional[str] = ..., pid: _Optional[int] = ..., started: _Optional[float] = ..., ended: _Optional[float] = ..., status: _Optional[int] = ..., reason: _Optional[str] = ..., detail: _Optional[str] = ..., order_again: _Optional[bool] = ...) -> None: ...
 
 class HostShare(_message.Message):
     __slots__ = ("host", "slots", "gpus", "memory_mib", "address", "tasks_by_role", "resources", "cpus", "gpu_memory_mib", "gpu_roles")

@@ -35,7 +35,7 @@ RESIZE_REQUEST: ResizeAction
 RESIZE_CANCEL: ResizeAction
 
 class JobSpec(_message.Message):
-    __slots__ = ("name", "command", "is_script", "queues", "project", "cwd", "submit_cwd", "input", "output", "error", "output_overwrite", "error_overwrite", "environment", "roles", "run_limit_s", "memory_limit_mib", "hosts", "hold", "exclusive", "rerunnable", "not_rerunnable", "array", "array_limit", "umask_plus_one", "submit_host", "description", "user_group", "dependency", "begin_time", "terminate_time", "priority", "notify_end", "shell", "rlimits", "pre_exec", "post_exec", "output_dir", "requeue_exit_values", "resizable", "runtime_estimate_s", "job_group", "reservation", "requirement_text", "environment_base", "ends_orphan", "environment_unset", "resize_notify")
+    __slots__ = ("name", "command", "is_script", "queues", "project", "cwd", "submit_cwd", "input", "output", "error", "output_overwrite", "error_overwrite", "environment", "roles", "run_limit_s", "memory_limit_mib", "hosts", "hold", "exclusive", "rerunnable", "not_rerunnable", "array", "array_limit", "umask_plus_one", "submit_host", "description", "user_group", "dependency", "begin_time", "terminate_time", "priority", "notify_end", "shell", "rlimits", "pre_exec", "post_exec", "output_dir", "requeue_exit_values", "resizable", "runtime_estimate_s", "job_group", "reservation", "requirement_text", "environment_base", "ends_orphan", "environment_unset", "resize_notify", "tasks")
     NAME_FIELD_NUMBER: _ClassVar[int]
     COMMAND_FIELD_NUMBER: _ClassVar[int]
     IS_SCRIPT_FIELD_NUMBER: _ClassVar[int]
@@ -83,6 +83,7 @@ class JobSpec(_message.Message):
     ENDS_ORPHAN_FIELD_NUMBER: _ClassVar[int]
     ENVIRONMENT_UNSET_FIELD_NUMBER: _ClassVar[int]
     RESIZE_NOTIFY_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
     name: str
     command: str
     is_script: bool
@@ -130,7 +131,50 @@ class JobSpec(_message.Message):
     ends_orphan: bool
     environment_unset: _containers.RepeatedScalarFieldContainer[bytes]
     resize_notify: str
-    def __init__(self, name: _Optional[str] = ..., command: _Optional[str] = ..., is_script: _Optional[bool] = ..., queues: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., cwd: _Optional[str] = ..., submit_cwd: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., error: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error_overwrite: _Optional[bool] = ..., environment: _Optional[_Iterable[bytes]] = ..., roles: _Optional[_Iterable[_Union[_common_pb2.Role, _Mapping]]] = ..., run_limit_s: _Optional[int] = ..., memory_limit_mib: _Optional[int] = ..., hosts: _Optional[_Iterable[str]] = ..., hold: _Optional[bool] = ..., exclusive: _Optional[bool] = ..., rerunnable: _Optional[bool] = ..., not_rerunnable: _Optional[bool] = ..., array: _Optional[_Iterable[_Union[_common_pb2.IndexRange, _Mapping]]] = ..., array_limit: _Optional[int] = ..., umask_plus_one: _Optional[int] = ..., submit_host: _Optional[str] = ..., description: _Optional[str] = ..., user_group: _Optional[str] = ..., dependency: _Optional[str] = ..., begin_time: _Optional[float] = ..., terminate_time: _Optional[float] = ..., priority: _Optional[int] = ..., notify_end: _Optional[bool] = ..., shell: _Optional[str] = ..., rlimits: _Optional[_Iterable[_Union[Rlimit, _Mapping]]] = ..., pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., output_dir: _Optional[str] = ..., requeue_exit_values: _Optional[str] = ..., resizable: _Optional[bool] = ..., runtime_estimate_s: _Optional[int] = ..., job_group: _Optional[str] = ..., reservation: _Optional[str] = ..., requirement_text: _Optional[str] = ..., environment_base: _Optional[bytes] = ..., ends_orphan: _Optional[bool] = ..., environment_unset: _Optional[_Iterable[bytes]] = ..., resize_notify: _Optional[str] = ...) -> None: ...
+    tasks: TaskRules
+    def __init__(self, name: _Optional[str] = ..., command: _Optional[str] = ..., is_script: _Optional[bool] = ..., queues: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., cwd: _Optional[str] = ..., submit_cwd: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., error: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error_overwrite: _Optional[bool] = ..., environment: _Optional[_Iterable[bytes]] = ..., roles: _Optional[_Iterable[_Union[_common_pb2.Role, _Mapping]]] = ..., run_limit_s: _Optional[int] = ..., memory_limit_mib: _Optional[int] = ..., hosts: _Optional[_Iterable[str]] = ..., hold: _Optional[bool] = ..., exclusive: _Optional[bool] = ..., rerunnable: _Optional[bool] = ..., not_rerunnable: _Optional[bool] = ..., array: _Optional[_Iterable[_Union[_common_pb2.IndexRange, _Mapping]]] = ..., array_limit: _Optional[int] = ..., umask_plus_one: _Optional[int] = ..., submit_host: _Optional[str] = ..., description: _Optional[str] = ..., user_group: _Optional[str] = ..., dependency: _Optional[str] = ..., begin_time: _Optional[float] = ..., terminate_time: _Optional[float] = ..., priority: _Optional[int] = ..., notify_end: _Optional[bool] = ..., shell: _Optional[str] = ..., rlimits: _Optional[_Iterable[_Union[Rlimit, _Mapping]]] = ..., pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., output_dir: _Optional[str] = ..., requeue_exit_values: _Optional[str] = ..., resizable: _Optional[bool] = ..., runtime_estimate_s: _Optional[int] = ..., job_group: _Optional[str] = ..., reservation: _Optional[str] = ..., requirement_text: _Optional[str] = ..., environment_base: _Optional[bytes] = ..., ends_orphan: _Optional[bool] = ..., environment_unset: _Optional[_Iterable[bytes]] = ..., resize_notify: _Optional[str] = ..., tasks: _Optional[_Union[TaskRules, _Mapping]] = ...) -> None: ...
+
+class TaskRules(_message.Message):
+    __slots__ = ("policies", "restarts_max", "restarts_when_failed", "success_min", "succeeded_enough", "final_codes", "free_codes", "ttl_s", "has_ttl", "conventions", "origin", "owner_name", "secrets", "hang_s", "format")
+    POLICIES_FIELD_NUMBER: _ClassVar[int]
+    RESTARTS_MAX_FIELD_NUMBER: _ClassVar[int]
+    RESTARTS_WHEN_FAILED_FIELD_NUMBER: _ClassVar[int]
+    SUCCESS_MIN_FIELD_NUMBER: _ClassVar[int]
+    SUCCEEDED_ENOUGH_FIELD_NUMBER: _ClassVar[int]
+    FINAL_CODES_FIELD_NUMBER: _ClassVar[int]
+    FREE_CODES_FIELD_NUMBER: _ClassVar[int]
+    TTL_S_FIELD_NUMBER: _ClassVar[int]
+    HAS_TTL_FIELD_NUMBER: _ClassVar[int]
+    CONVENTIONS_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_FIELD_NUMBER: _ClassVar[int]
+    OWNER_NAME_FIELD_NUMBER: _ClassVar[int]
+    SECRETS_FIELD_NUMBER: _ClassVar[int]
+    HANG_S_FIELD_NUMBER: _ClassVar[int]
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
+    policies: _containers.RepeatedCompositeFieldContainer[_common_pb2.TaskPolicy]
+    restarts_max: int
+    restarts_when_failed: bool
+    success_min: int
+    succeeded_enough: int
+    final_codes: _containers.RepeatedScalarFieldContainer[int]
+    free_codes: _containers.RepeatedScalarFieldContainer[int]
+    ttl_s: float
+    has_ttl: bool
+    conventions: _containers.RepeatedCompositeFieldContainer[Convention]
+    origin: str
+    owner_name: str
+    secrets: _containers.RepeatedScalarFieldContainer[bytes]
+    hang_s: float
+    format: int
+    def __init__(self, policies: _Optional[_Iterable[_Union[_common_pb2.TaskPolicy, _Mapping]]] = ..., restarts_max: _Optional[int] = ..., restarts_when_failed: _Optional[bool] = ..., success_min: _Optional[int] = ..., succeeded_enough: _Optional[int] = ..., final_codes: _Optional[_Iterable[int]] = ..., free_codes: _Optional[_Iterable[int]] = ..., ttl_s: _Optional[float] = ..., has_ttl: _Optional[bool] = ..., conventions: _Optional[_Iterable[_Union[Convention, _Mapping]]] = ..., origin: _Optional[str] = ..., owner_name: _Optional[str] = ..., secrets: _Optional[_Iterable[bytes]] = ..., hang_s: _Optional[float] = ..., format: _Optional[int] = ...) -> None: ...
+
+class Convention(_message.Message):
+    __slots__ = ("name", "options")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    options: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., options: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Rlimit(_message.Message):
     __slots__ = ("name", "soft")
@@ -217,7 +261,7 @@ class ListJobsRequest(_message.Message):
     def __init__(self, filter: _Optional[_Union[JobFilter, _Mapping]] = ..., arrays: _Optional[bool] = ..., details: _Optional[bool] = ..., reasons: _Optional[bool] = ..., shares_details: _Optional[bool] = ..., basic_too: _Optional[bool] = ...) -> None: ...
 
 class JobRecord(_message.Message):
-    __slots__ = ("job", "index", "user", "state", "queue", "from_host", "hosts", "name", "submit_time", "start_time", "end_time", "project", "exit_status", "exit_reason", "usage", "usage_by_host", "attempt", "pending_reasons", "spec", "slots_min", "slots_max", "array", "exec_cwd", "exec_home", "suspend_reason", "effective_requirement", "priority", "estimated_start", "start_reason", "load_bounds", "share_account", "outlook")
+    __slots__ = ("job", "index", "user", "state", "queue", "from_host", "hosts", "name", "submit_time", "start_time", "end_time", "project", "exit_status", "exit_reason", "usage", "usage_by_host", "attempt", "pending_reasons", "spec", "slots_min", "slots_max", "array", "exec_cwd", "exec_home", "suspend_reason", "effective_requirement", "priority", "estimated_start", "start_reason", "load_bounds", "share_account", "tasks", "restarts", "outlook")
     JOB_FIELD_NUMBER: _ClassVar[int]
     INDEX_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
@@ -249,6 +293,8 @@ class JobRecord(_message.Message):
     START_REASON_FIELD_NUMBER: _ClassVar[int]
     LOAD_BOUNDS_FIELD_NUMBER: _ClassVar[int]
     SHARE_ACCOUNT_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    RESTARTS_FIELD_NUMBER: _ClassVar[int]
     OUTLOOK_FIELD_NUMBER: _ClassVar[int]
     job: int
     index: int
@@ -281,8 +327,10 @@ class JobRecord(_message.Message):
     start_reason: str
     load_bounds: _containers.RepeatedCompositeFieldContainer[LoadBound]
     share_account: str
+    tasks: _containers.RepeatedCompositeFieldContainer[_common_pb2.TaskState]
+    restarts: int
     outlook: Outlook
-    def __init__(self, job: _Optional[int] = ..., index: _Optional[int] = ..., user: _Optional[str] = ..., state: _Optional[_Union[_common_pb2.JobState, str]] = ..., queue: _Optional[str] = ..., from_host: _Optional[str] = ..., hosts: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., name: _Optional[str] = ..., submit_time: _Optional[float] = ..., start_time: _Optional[float] = ..., end_time: _Optional[float] = ..., project: _Optional[str] = ..., exit_status: _Optional[int] = ..., exit_reason: _Optional[str] = ..., usage: _Optional[_Union[_common_pb2.Usage, _Mapping]] = ..., usage_by_host: _Optional[_Iterable[_Union[_common_pb2.Usage, _Mapping]]] = ..., attempt: _Optional[int] = ..., pending_reasons: _Optional[_Iterable[_Union[PendingReason, _Mapping]]] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., slots_min: _Optional[int] = ..., slots_max: _Optional[int] = ..., array: _Optional[_Union[ArrayCounts, _Mapping]] = ..., exec_cwd: _Optional[str] = ..., exec_home: _Optional[str] = ..., suspend_reason: _Optional[str] = ..., effective_requirement: _Optional[str] = ..., priority: _Optional[int] = ..., estimated_start: _Optional[float] = ..., start_reason: _Optional[str] = ..., load_bounds: _Optional[_Iterable[_Union[LoadBound, _Mapping]]] = ..., share_account: _Optional[str] = ..., outlook: _Optional[_Union[Outlook, _Mapping]] = ...) -> None: ...
+    def __init__(self, job: _Optional[int] = ..., index: _Optional[int] = ..., user: _Optional[str] = ..., state: _Optional[_Union[_common_pb2.JobState, str]] = ..., queue: _Optional[str] = ..., from_host: _Optional[str] = ..., hosts: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., name: _Optional[str] = ..., submit_time: _Optional[float] = ..., start_time: _Optional[float] = ..., end_time: _Optional[float] = ..., project: _Optional[str] = ..., exit_status: _Optional[int] = ..., exit_reason: _Optional[str] = ..., usage: _Optional[_Union[_common_pb2.Usage, _Mapping]] = ..., usage_by_host: _Optional[_Iterable[_Union[_common_pb2.Usage, _Mapping]]] = ..., attempt: _Optional[int] = ..., pending_reasons: _Optional[_Iterable[_Union[PendingReason, _Mapping]]] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., slots_min: _Optional[int] = ..., slots_max: _Optional[int] = ..., array: _Optional[_Union[ArrayCounts, _Mapping]] = ..., exec_cwd: _Optional[str] = ..., exec_home: _Optional[str] = ..., suspend_reason: _Optional[str] = ..., effective_requirement: _Optional[str] = ..., priority: _Optional[int] = ..., estimated_start: _Optional[float] = ..., start_reason: _Optional[str] = ..., load_bounds: _Optional[_Iterable[_Union[LoadBound, _Mapping]]] = ..., share_account: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.TaskState, _Mapping]]] = ..., restarts: _Optional[int] = ..., outlook: _Optional[_Union[Outlook, _Mapping]] = ...) -> None: ...
 
 class LoadBound(_message.Message):
     __slots__ = ("index", "sched", "stop", "has_sched", "has_stop")
@@ -361,20 +409,24 @@ class PendingReason(_message.Message):
     def __init__(self, code: _Optional[int] = ..., text: _Optional[str] = ..., hosts: _Optional[int] = ..., host_names: _Optional[_Iterable[str]] = ..., advice: _Optional[str] = ...) -> None: ...
 
 class SignalRequest(_message.Message):
-    __slots__ = ("filter", "action", "signal", "newest_only", "states", "hold")
+    __slots__ = ("filter", "action", "signal", "newest_only", "states", "hold", "role", "task_plus_one")
     FILTER_FIELD_NUMBER: _ClassVar[int]
     ACTION_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
     NEWEST_ONLY_FIELD_NUMBER: _ClassVar[int]
     STATES_FIELD_NUMBER: _ClassVar[int]
     HOLD_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    TASK_PLUS_ONE_FIELD_NUMBER: _ClassVar[int]
     filter: JobFilter
     action: SignalAction
     signal: int
     newest_only: bool
     states: _containers.RepeatedScalarFieldContainer[_common_pb2.JobState]
     hold: bool
-    def __init__(self, filter: _Optional[_Union[JobFilter, _Mapping]] = ..., action: _Optional[_Union[SignalAction, str]] = ..., signal: _Optional[int] = ..., newest_only: _Optional[bool] = ..., states: _Optional[_Iterable[_Union[_common_pb2.JobState, str]]] = ..., hold: _Optional[bool] = ...) -> None: ...
+    role: str
+    task_plus_one: int
+    def __init__(self, filter: _Optional[_Union[JobFilter, _Mapping]] = ..., action: _Optional[_Union[SignalAction, str]] = ..., signal: _Optional[int] = ..., newest_only: _Optional[bool] = ..., states: _Optional[_Iterable[_Union[_common_pb2.JobState, str]]] = ..., hold: _Optional[bool] = ..., role: _Optional[str] = ..., task_plus_one: _Optional[int] = ...) -> None: ...
 
 class SignalResult(_message.Message):
     __slots__ = ("job", "index", "error", "note")
@@ -566,12 +618,18 @@ class HistoryPage(_message.Message):
     def __init__(self, jobs: _Optional[_Iterable[_Union[JobHistory, _Mapping]]] = ...) -> None: ...
 
 class PeekTicketRequest(_message.Message):
-    __slots__ = ("ref", "filter")
+    __slots__ = ("ref", "filter", "role", "task", "run")
     REF_FIELD_NUMBER: _ClassVar[int]
     FILTER_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
     ref: _common_pb2.JobRef
     filter: JobFilter
-    def __init__(self, ref: _Optional[_Union[_common_pb2.JobRef, _Mapping]] = ..., filter: _Optional[_Union[JobFilter, _Mapping]] = ...) -> None: ...
+    role: str
+    task: int
+    run: int
+    def __init__(self, ref: _Optional[_Union[_common_pb2.JobRef, _Mapping]] = ..., filter: _Optional[_Union[JobFilter, _Mapping]] = ..., role: _Optional[str] = ..., task: _Optional[int] = ..., run: _Optional[int] = ...) -> None: ...
 
 class PeekTicketReply(_message.Message):
     __slots__ = ("error", "key", "host", "address", "ticket", "has_error_file")

@@ -5,12 +5,23 @@ Written by packaging/wire_fields.py from protos/*.proto: change it there, then r
 
 FIELDS = {
     "GpuRequest": "1 num u, 2 per_task t, 3 exclusive_process t, 4 j_exclusive t, 5 text s",
+    "PortRequest": "1 name s, 2 count u, 3 number u",
+    "TaskPolicy": "1 events u*, 2 exit_codes i*, 3 action u, 4 timeout_s d, 5 index_plus_one u",
     "Role": (
         "1 name s, 2 tasks_min u, 3 tasks_max u, 4 slots_per_task u, 5 requirement s, 6 gpu GpuRequest, 7 launch u, "
-        "8 command s"
+        "8 command s, 9 may_be_absent t, 10 environment b*, 11 cwd s, 12 ports PortRequest*, 13 after s*, "
+        "14 after_any t, 15 policies TaskPolicy*, 16 restart u, 17 restarts_max u, 18 success_min u, "
+        "19 failed_enough u, 20 succeeded_enough u, 21 run_limit_s d, 22 spread s, 23 argv s*, 24 image s, "
+        "25 memory_limit_mib u"
     ),
     "IndexRange": "1 first u, 2 last u, 3 step u",
     "Rlimit": "1 name s, 2 soft u",
+    "Convention": "1 name s, 2 options s*",
+    "TaskRules": (
+        "1 policies TaskPolicy*, 2 restarts_max u, 3 restarts_when_failed t, 4 success_min u, 5 succeeded_enough u, "
+        "6 final_codes i*, 7 free_codes i*, 8 ttl_s d, 9 has_ttl t, 10 conventions Convention*, 11 origin s, "
+        "12 owner_name s, 13 secrets b*, 14 hang_s d, 15 format u"
+    ),
     "JobSpec": (
         "1 name s, 2 command s, 3 is_script t, 4 queues s*, 5 project s, 6 cwd s, 7 submit_cwd s, 8 input s, "
         "9 output s, 10 error s, 11 output_overwrite t, 12 error_overwrite t, 13 environment b*, 14 roles Role*, "
@@ -19,7 +30,7 @@ FIELDS = {
         "27 user_group s, 28 dependency s, 29 begin_time d, 30 terminate_time d, 31 priority u, 32 notify_end t, "
         "33 shell s, 34 rlimits Rlimit*, 35 pre_exec s, 36 post_exec s, 37 output_dir s, 38 requeue_exit_values s, "
         "39 resizable t, 40 runtime_estimate_s u, 41 job_group s, 42 reservation s, 43 requirement_text s, "
-        "46 ends_orphan t, 47 resize_notify s"
+        "46 ends_orphan t, 47 resize_notify s, 48 tasks TaskRules"
     ),
     "SubmitItem": "1 request_id b, 2 spec JobSpec, 3 retry t",
     "SubmitBatch": "1 items SubmitItem*",
@@ -38,6 +49,11 @@ FIELDS = {
     "PendingReason": "1 code u, 2 text s, 3 hosts u, 4 host_names s*, 5 advice s",
     "ArrayCounts": "1 total u, 2 pend u, 3 done u, 4 run u, 5 exit u, 6 ssusp u, 7 ususp u, 8 psusp u, 9 spec s",
     "LoadBound": "1 index s, 2 sched d, 3 stop d, 4 has_sched t, 5 has_stop t",
+    "TaskRun": "1 role u, 2 index u, 3 run u",
+    "TaskState": (
+        "1 task TaskRun, 2 phase u, 3 host s, 4 pid u, 5 started d, 6 ended d, 7 status i, 8 reason s, 9 detail s, "
+        "10 order_again t"
+    ),
     "Outlook": (
         "1 ahead u, 2 sureness s, 3 remedies s*, 4 is_hopeless t, 5 is_for_later t, 6 costs s*, 7 reserved HostShare*"
     ),
@@ -47,10 +63,13 @@ FIELDS = {
         "15 usage Usage, 16 usage_by_host Usage*, 17 attempt u, 18 pending_reasons PendingReason*, 19 spec JobSpec, "
         "20 slots_min u, 21 slots_max u, 22 array ArrayCounts, 23 exec_cwd s, 24 exec_home s, 26 suspend_reason s, "
         "27 effective_requirement s, 28 priority u, 29 estimated_start d, 30 start_reason s, "
-        "31 load_bounds LoadBound*, 32 share_account s, 60 outlook Outlook"
+        "31 load_bounds LoadBound*, 32 share_account s, 33 tasks TaskState*, 34 restarts u, 60 outlook Outlook"
     ),
     "JobPage": "1 jobs JobRecord*, 2 missing JobRef*",
-    "SignalRequest": "1 filter JobFilter, 2 action u, 3 signal u, 4 newest_only t, 5 states u*, 6 hold t",
+    "SignalRequest": (
+        "1 filter JobFilter, 2 action u, 3 signal u, 4 newest_only t, 5 states u*, 6 hold t, 7 role s, "
+        "8 task_plus_one u"
+    ),
     "SignalResult": "1 job u, 2 index u, 3 error s, 4 note s",
     "SignalReply": "1 results SignalResult*, 2 error s",
     "ModifyRequest": "1 refs JobRef*, 2 spec JobSpec, 3 fields s*, 4 filter JobFilter, 5 newest_only t, 6 is_switch t",
@@ -69,7 +88,7 @@ FIELDS = {
     "Explanation": "1 job u, 2 index u, 3 reasons PendingReason*, 4 estimated_start d",
     "ExplainReply": "1 explanations Explanation*",
     "HistoryRequest": "1 filter JobFilter, 2 details t, 3 shares_details t",
-    "PeekTicketRequest": "1 ref JobRef, 2 filter JobFilter",
+    "PeekTicketRequest": "1 ref JobRef, 2 filter JobFilter, 3 role s, 4 task u, 5 run u",
     "PeekRequest": "1 job PeekTicketRequest, 2 follow t, 3 last_bytes u",
     "TailChunk": "1 data b, 2 error s, 3 is_error_file t",
     "AttemptKey": "1 job u, 2 index u, 3 attempt u",

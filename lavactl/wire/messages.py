@@ -28,6 +28,7 @@ __all__ = [
     "ZOMBI",
     "ArrayCounts",
     "AttemptKey",
+    "Convention",
     "DependenciesReply",
     "DependenciesRequest",
     "DependencyLink",
@@ -53,6 +54,7 @@ __all__ = [
     "PeekRequest",
     "PeekTicketRequest",
     "PendingReason",
+    "PortRequest",
     "ResizeReply",
     "ResizeRequest",
     "Rlimit",
@@ -67,7 +69,11 @@ __all__ = [
     "TailChunk",
     "TaskInput",
     "TaskOutput",
+    "TaskPolicy",
+    "TaskRules",
+    "TaskRun",
     "TaskStart",
+    "TaskState",
     "Usage",
     "WatchRequest",
     "read_page",
@@ -93,7 +99,11 @@ if TYPE_CHECKING:
         HostShare,
         IndexRange,
         JobRef,
+        PortRequest,
         Role,
+        TaskPolicy,
+        TaskRun,
+        TaskState,
         Usage,
     )
     from protos.jobs_pb2 import (
@@ -108,6 +118,7 @@ if TYPE_CHECKING:
         TERMINATE,
         TERMINATE_DONE,
         ArrayCounts,
+        Convention,
         DependenciesReply,
         DependenciesRequest,
         DependencyLink,
@@ -139,6 +150,7 @@ if TYPE_CHECKING:
         SubmitItem,
         SubmitReplies,
         SubmitResult,
+        TaskRules,
         WatchRequest,
     )
 else:
@@ -158,9 +170,13 @@ else:
         return _made[name]
 
     GpuRequest = _message("GpuRequest")
+    PortRequest = _message("PortRequest")
+    TaskPolicy = _message("TaskPolicy")
     Role = _message("Role")
     IndexRange = _message("IndexRange")
     Rlimit = _message("Rlimit")
+    Convention = _message("Convention")
+    TaskRules = _message("TaskRules")
     JobSpec = _message("JobSpec")
     SubmitItem = _message("SubmitItem")
     SubmitBatch = _message("SubmitBatch")
@@ -175,6 +191,8 @@ else:
     ArrayCounts = _message("ArrayCounts")
     LoadBound = _message("LoadBound")
     Outlook = _message("Outlook")
+    TaskRun = _message("TaskRun")
+    TaskState = _message("TaskState")
     JobRecord = _message("JobRecord")
     JobPage = _message("JobPage")
     SignalRequest = _message("SignalRequest")
