@@ -1,9 +1,10 @@
-"""Writes docs/reference/lifecycle.md from the core's transition table, so that the page cannot differ from the code."""
+"""Writes docs/reference/lifecycle.md from the transition tables, so that the page cannot differ from the code."""
 
 import sys
 from collections import defaultdict
 from pathlib import Path
 
+from lavad.core.decide.tasks import job_phases
 from lavad.core.lifecycle import TRANSITIONS
 from lavad.core.model import JobState
 
@@ -20,8 +21,8 @@ STAGING (the allocation is committed, its hosts are making themselves ready) is 
 """
 
 
-def page() -> str:
-    """The page's text: a diagram of the changes of state, then every pair of state and event."""
+def states_part() -> str:
+    """The part about the states: a diagram of the changes of state, then every pair of state and event."""
     arrows: dict[tuple[JobState, JobState], set[str]] = defaultdict(set)
     for (state, event), targets in TRANSITIONS.items():
         for target in targets - {state}:
@@ -42,6 +43,40 @@ def page() -> str:
         leads = ", ".join(target.name for target in sorted(targets, key=order.__getitem__))
         lines.append(f"| {state.name} | {event.__name__} | {leads} |")
     return "\n".join(lines) + "\n"
+
+
+TASKS_HEAD = """
+## Jobs of tasks
+
+Beside its state a job whose tasks are started one by one has a phase (`lavad/core/decide/tasks/job_phases.py`).
+Lifecycle policies and commands cause the actions; an action that is not listed for a phase has no effect in it.
+Aborted, terminated and completed are reached when no task is alive any more.
+"""
+
+
+def tasks_part() -> str:
+    """The part about jobs of tasks: a diagram, then every pair of phase and action."""
+    rows = job_phases.TRANSITIONS.items()
+    lines = [TASKS_HEAD, "```mermaid", "stateDiagram-v2", "    [*] --> active"]
+    arrows: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for (phase, action), target in rows:
+        arrows[phase.value, target.value].append(action.name)
+    lines += [f"    {start} --> {target}: {', '.join(names)}" for (start, target), names in arrows.items()]
+    lines += [
+        *(f"    {under_way.value} --> {reached.value}" for under_way, reached in job_phases.OF_VERDICT.values()),
+        "    restarting --> active",
+        "```",
+        "",
+        "| in phase | action | leads to |",
+        "| --- | --- | --- |",
+    ]
+    lines += [f"| {phase.value} | {action.name} | {target.value} |" for (phase, action), target in rows]
+    return "\n".join(lines) + "\n"
+
+
+def page() -> str:
+    """The page's text."""
+    return states_part() + tasks_part()
 
 
 def main() -> int:

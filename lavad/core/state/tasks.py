@@ -64,7 +64,9 @@ class JobTasks:
     """Tasks of one job."""
 
     rules: TaskRules
+    names: tuple[str, ...]  # of the roles
     sizes: tuple[int, ...]  # of each role: tasks wanted at most
+    least: tuple[int, ...]  # of each role: tasks without which the job does not start
     records: dict[TaskKey, TaskRecord] = field(default_factory=dict)  # in order of role and index
     version: int = 0  # of the task table: raised when a place or port changes
     restarts: int = 0  # of the whole job, as far as they count
@@ -81,6 +83,10 @@ class JobTasks:
         """Number of a role's tasks in these phases."""
         wanted = frozenset(phases)
         return sum(record.phase in wanted for _, record in self.of_role(role))
+
+    def label(self, key: TaskKey) -> str:
+        """Name of a task for users: ``worker[3]``."""
+        return f"{self.names[key.role]}[{key.index}]"
 
     @property
     def alive(self) -> list[TaskKey]:

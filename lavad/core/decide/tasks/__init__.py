@@ -1,0 +1,1 @@
+"""Decisions about jobs of tasks: lifecycle policies, restarts, and the end of the job."""

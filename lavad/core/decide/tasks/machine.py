@@ -1,0 +1,255 @@
+"""Lifecycle of a job of tasks: the steps that follow from what happens to its tasks. Pure.
+
+Order of decision for one event, after Volcano and OpenPAI's FrameworkController (workload-specs.md 1.2, 1.3, 3.4):
+restarts in place; the first policy of the role, then of the job; then the counts. Once the job is concluded, nothing
+follows from an event any more, but an aborted job can be resumed. A restart of the whole job, of a role or of a task by
+a policy counts as one restart of the job; one more than allowed is its failure.
+"""
+
+from collections.abc import Iterable
+
+from lavad.core.decide.tasks import policies
+from lavad.core.decide.tasks.job_phases import is_effective
+from lavad.core.decide.tasks.steps import Conclude, Delay, Drop, Restart, Step
+from lavad.core.model.task_rules import InPlace, TaskAction, TaskEvent, TaskKey, TaskPhase
+from lavad.core.state.records import exit_code
+from lavad.core.state.tasks import JOB, ROLE, TASK, Delayed, JobTasks, Verdict
+
+A, E, P = TaskAction, TaskEvent, TaskPhase
+FAILED_STATUS = 1 << 8  # wait status of a job that fails without a failed task: exit code 1
+_SCOPES = {A.RESTART_TASK: TASK, A.RESTART_ROLE: ROLE, A.RESTART_JOB: JOB}
+
+
+# -- events ------------------------------------------------------------------------------------------------------------
+
+
+def happened(tasks: JobTasks, task: TaskKey, event: TaskEvent, now: float) -> list[Step]:
+    """Steps after an event of a task, whose record shows it already."""
+    if tasks.verdict is not None:
+        return _after_verdict(tasks, task, event)
+    again = _in_place(tasks, task, event)
+    if again is not None:
+        return [again]
+    for one in _events_of(tasks, task, event):
+        policy = policies.policy_for(tasks.rules, task, one, _code_of(tasks, task))
+        if policy is not None and policy.timeout_s:
+            return [Delay(Delayed(now + policy.timeout_s, policy.action, one, task))]
+        if policy is not None and (steps := act(tasks, policy.action, task, one)):
+            return steps
+    return _by_counts(tasks, task)
+
+
+def _after_verdict(tasks: JobTasks, task: TaskKey, event: TaskEvent) -> list[Step]:
+    named = (*tasks.rules.roles[task.role].policies, *tasks.rules.policies)
+    if is_effective(tasks, A.RESUME) and policies.resumes(named, event):
+        return [Conclude(Verdict(A.RESTART_JOB, reason=f"resumed: {event.name}"))]
+    return []
+
+
+def _events_of(tasks: JobTasks, task: TaskKey, event: TaskEvent) -> tuple[TaskEvent, ...]:
+    """The event, preceded by the event of its role that it completes."""
+    if event is E.SUCCEEDED and tasks.count(task.role, [P.DONE]) >= tasks.sizes[task.role]:
+        return E.SUCCEEDED, E.ROLE_COMPLETED
+    role = tasks.rules.roles[task.role]
+    if event is E.FAILED and role.in_place is not InPlace.NEVER:
+        return E.ROLE_FAILED, E.FAILED
+    return (event,)
+
+
+def _in_place(tasks: JobTasks, task: TaskKey, event: TaskEvent) -> Restart | None:
+    """Restart of a task by its role's own rule, as long as that allows it."""
+    role, record = tasks.rules.roles[task.role], tasks.records[task]
+    wanted = (E.FAILED, E.SUCCEEDED) if role.in_place is InPlace.ALWAYS else (E.FAILED,)
+    if role.in_place is InPlace.NEVER or event not in wanted or not record.host:
+        return None
+    if event is E.FAILED and exit_code(record.status) in tasks.rules.final_codes:
+        return None
+    if tasks.restarts_in_place.get(task.role, 0) >= role.restarts_max:
+        return None
+    return Restart(TASK, (task,), event, in_place=True)
+
+
+def _code_of(tasks: JobTasks, task: TaskKey) -> int:
+    return exit_code(tasks.records[task].status)
+
+
+# -- actions -----------------------------------------------------------------------------------------------------------
+
+
+def act(tasks: JobTasks, action: TaskAction, task: TaskKey, event: TaskEvent) -> list[Step]:
+    """Steps of an action at that task, with those delayed actions dropped that it makes void; none if it has no effect
+    in the job's phase."""
+    if not is_effective(tasks, action):
+        return []
+    name = _told(tasks, task, event)
+    step: Step
+    if action in _SCOPES:
+        step = _restart(tasks, _SCOPES[action], task, event, name)
+    else:
+        status = 0 if action is A.COMPLETE else tasks.records[task].status or FAILED_STATUS
+        step = Conclude(Verdict(action, status, name))
+    void = tuple(one for one in tasks.delayed if _is_void(one, step))
+    return [step, Drop(void)] if void else [step]
+
+
+_WORDS = {
+    E.FAILED: "task {0} failed",
+    E.EVICTED: "task {0} lost its place",
+    E.PENDING: "task {0} waited too long",
+    E.SUCCEEDED: "task {0} succeeded",
+    E.ROLE_COMPLETED: "all tasks of role {1} succeeded",
+    E.ROLE_FAILED: "role {1} used up its restarts",
+    E.HOST_LOST: "the host of task {0} was lost",
+    E.HANGS: "task {0} hangs",
+    E.TIMEOUT: "task {0} ran for too long",
+}
+
+
+def _told(tasks: JobTasks, task: TaskKey, event: TaskEvent) -> str:
+    """The event in words, for the job's history."""
+    return _WORDS[event].format(tasks.label(task), tasks.names[task.role])
+
+
+def _is_void(delayed: Delayed, step: Step) -> bool:
+    """True if a step makes a delayed action void: it ends the job, or starts the action's task anew."""
+    return not isinstance(step, Restart) or delayed.task in step.tasks
+
+
+def _restart(tasks: JobTasks, scope: str, task: TaskKey, event: TaskEvent, name: str) -> Step:
+    """Restart within the bounds of the rules; else the job fails. Tasks without a place need another attempt."""
+    status, code = tasks.records[task].status or FAILED_STATUS, _code_of(tasks, task)
+    is_counted = code not in tasks.rules.free_codes
+    if event is E.FAILED and code in tasks.rules.final_codes:
+        return Conclude(Verdict(A.TERMINATE, status, f"exit code {code} is final"))
+    if is_counted and tasks.restarts >= tasks.rules.restarts_max:
+        return Conclude(Verdict(A.TERMINATE, status, f"{name}, after {tasks.restarts} restarts"))
+    keys = tuple(_scope(tasks, scope, task))
+    if all(tasks.records[key].host for key in keys):
+        return Restart(scope, keys, event, is_counted)
+    return Conclude(Verdict(A.RESTART_JOB, status, name, is_counted))
+
+
+def _scope(tasks: JobTasks, scope: str, task: TaskKey) -> Iterable[TaskKey]:
+    if scope == TASK:
+        return (task,)
+    return (key for key in tasks.records if scope == JOB or key.role == task.role)
+
+
+# -- counts ------------------------------------------------------------------------------------------------------------
+
+
+def _by_counts(tasks: JobTasks, task: TaskKey) -> list[Step]:
+    """End of the job by the numbers of tasks that have failed or succeeded, whatever others still do."""
+    role = tasks.rules.roles[task.role]
+    failed, done = tasks.count(task.role, [P.EXITED]), tasks.count(task.role, [P.DONE])
+    if role.failed_enough and failed >= role.failed_enough:
+        return [_failure(tasks, task, f"{failed} of the tasks of role {tasks.names[task.role]} failed")]
+    if role.succeeded_enough and done >= role.succeeded_enough:
+        return [Conclude(Verdict(A.COMPLETE, 0, f"{done} of the tasks of role {tasks.names[task.role]} succeeded"))]
+    total = sum(record.phase is P.DONE for record in tasks.records.values())
+    if tasks.rules.succeeded_enough and total >= tasks.rules.succeeded_enough:
+        return [Conclude(Verdict(A.COMPLETE, 0, f"{total} of the tasks succeeded"))]
+    return []
+
+
+def _failure(tasks: JobTasks, task: TaskKey, reason: str) -> Step:
+    """Failure of the job: a restart if its rules want one and allow it."""
+    if tasks.rules.restarts_when_failed:
+        return _restart(tasks, JOB, task, E.FAILED, reason)
+    return Conclude(Verdict(A.TERMINATE, tasks.records[task].status or FAILED_STATUS, reason))
+
+
+def at_end(tasks: JobTasks) -> list[Step]:
+    """Steps when no task is alive or can be started, and nothing has concluded the job before."""
+    if tasks.verdict is not None or not tasks.records or tasks.alive or due(tasks) or tasks.delayed:
+        return []
+    short = next((role for role in range(len(tasks.rules.roles)) if _is_short(tasks, role)), None)
+    total = sum(record.phase is P.DONE for record in tasks.records.values())
+    if short is None and total >= tasks.rules.success_min:
+        return [Conclude(Verdict(A.COMPLETE))]
+    of = f" of role {tasks.names[short]}" if short is not None else ""
+    return [_failure(tasks, _first_failed(tasks), f"too few tasks{of} succeeded")]
+
+
+def _is_short(tasks: JobTasks, role: int) -> bool:
+    return tasks.count(role, [P.DONE]) < tasks.rules.roles[role].success_min
+
+
+def _first_failed(tasks: JobTasks) -> TaskKey:
+    """The task that failed first; if none did, the first one that has not succeeded, or any."""
+    failed = [(record.ended, key) for key, record in tasks.records.items() if record.phase is P.EXITED]
+    if failed:
+        return min(failed)[1]
+    left = [key for key, record in tasks.records.items() if record.phase is not P.DONE]
+    return next(iter(left or tasks.records))
+
+
+# -- starts ------------------------------------------------------------------------------------------------------------
+
+
+def due(tasks: JobTasks) -> tuple[TaskKey, ...]:
+    """Tasks that may start now: placed, not started yet, with the roles ready that theirs is to follow.
+
+    While a restart of the job or of a role ends its tasks, none of these is started: all start with the same peers.
+    """
+    if tasks.verdict is not None or not any(record.phase is P.WAITING for record in tasks.records.values()):
+        return ()
+    ready = {role: is_ready(tasks, role) for role in {one for role in tasks.rules.roles for one in role.after}}
+    is_held_back = any(record.is_alive and record.waits_for_all for record in tasks.records.values())
+    return tuple(
+        key
+        for key, record in tasks.records.items()
+        if record.phase is P.WAITING
+        and record.host
+        and not (is_held_back and record.waits_for_all)
+        and _may_follow(tasks, key.role, ready)
+    )
+
+
+def _may_follow(tasks: JobTasks, role: int, ready: dict[int, bool]) -> bool:
+    rule = tasks.rules.roles[role]
+    if not rule.after:
+        return True
+    found = [ready[one] for one in rule.after]
+    return any(found) if rule.after_any else all(found)
+
+
+def is_ready(tasks: JobTasks, role: int) -> bool:
+    """True if as many tasks of a role as it needs at least are running or have succeeded."""
+    return tasks.count(role, [P.RUNNING, P.DONE]) >= max(tasks.least[role], 1)
+
+
+# -- time --------------------------------------------------------------------------------------------------------------
+
+
+def waits(tasks: JobTasks, keys: Iterable[TaskKey], now: float) -> list[Step]:
+    """Steps for tasks that begin to wait for a place or for their start: their policies for that, delayed."""
+    found: list[Step] = []
+    for key in keys:
+        policy = policies.policy_for(tasks.rules, key, E.PENDING)
+        if policy is not None and tasks.verdict is None:
+            found.append(Delay(Delayed(now + policy.timeout_s, policy.action, E.PENDING, key)))
+    return found
+
+
+def runs(tasks: JobTasks, key: TaskKey) -> list[Step]:
+    """Steps when a task runs: delayed actions at it are dropped."""
+    void = tuple(one for one in tasks.delayed if one.task == key)
+    return [Drop(void)] if void else []
+
+
+def expired(tasks: JobTasks, now: float) -> list[Step]:
+    """Steps of the first delayed action whose time has come; none before."""
+    for one in tasks.delayed:
+        if one.at <= now:
+            known = [step for step in act(tasks, one.action, one.task, one.event) if not isinstance(step, Drop)]
+            rest = tuple(other for other in tasks.delayed if other == one or (known and _is_void(other, known[0])))
+            return [*known, Drop(rest)]
+    return []
+
+
+def resumed(tasks: JobTasks) -> list[Step]:
+    """Steps that resume an aborted job: it is dispatched anew, which counts as a restart."""
+    if not is_effective(tasks, A.RESUME):
+        return []
+    return [Conclude(Verdict(A.RESTART_JOB, reason="resumed"))]
