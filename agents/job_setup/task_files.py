@@ -1,0 +1,78 @@
+"""Files of one attempt on one host, as its tasks are told of them: replaced one by one, never read half or empty.
+
+The directory has `tree` with the files at fixed paths (the shepherd makes them appear there), `bin` with programs, and
+files that variables name. Files of an earlier table that the new one lacks are removed last.
+"""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from agents.job_setup.environment import write_whole
+from agents.job_setup.told.values import TREE, File, Names, Told
+
+HOSTS = "/etc/hosts"
+
+
+class TaskFiles:
+    """Directory of the files of one attempt."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._written: dict[str, File] | None = None  # None: not known, after a restart of the agent
+
+    def write(self, told: Told, hosts_file: str = HOSTS) -> bool:
+        """Write all files that differ from those written before; return True if some are at fixed paths.
+
+        Raises:
+            OSError: a file cannot be written.
+        """
+        wanted = dict(told.own) | {f"{TREE}{path}": file for path, file in told.files.items()}
+        if told.names:
+            wanted[TREE + HOSTS] = File(_read(hosts_file) + lines_of(told.names))
+        before = self._found() if self._written is None else self._written
+        for path, file in wanted.items():
+            if before.get(path) != file:
+                self._put(path, file)
+        for path in before.keys() - wanted.keys():
+            (self._directory / path).unlink(missing_ok=True)
+        self._written = wanted
+        return any(path.startswith(f"{TREE}/") for path in wanted)
+
+    def remove(self) -> None:
+        """Remove everything: nothing of the attempt is left on this host."""
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _put(self, path: str, file: File) -> None:
+        place = self._directory / path
+        for folder in reversed(place.relative_to(self._directory).parents):
+            directory = self._directory / folder
+            directory.mkdir(parents=True, exist_ok=True)
+            directory.chmod(0o755)
+        write_whole(str(place), file.content, file.mode)
+
+    def _found(self) -> Mapping[str, File]:
+        """Return what an earlier agent has written."""
+        paths = [path for path in self._directory.rglob("*") if path.is_file() and path.suffix != ".new"]
+        return {
+            path.relative_to(self._directory).as_posix(): File(path.read_bytes(), path.stat().st_mode & 0o777)
+            for path in paths
+        }
+
+
+def lines_of(names: Names) -> bytes:
+    """Return lines of a hosts file."""
+    return "".join(f"{address}\t{' '.join(known)}\n" for address, known in names).encode()
+
+
+def _read(path: str) -> bytes:
+    try:
+        content = Path(path).read_bytes()
+    except FileNotFoundError:
+        return b""
+    return content if content.endswith(b"\n") or not content else content + b"\n"
+
+
+def directory_of(state: Path, key: tuple[int, int, int]) -> Path:
+    """Return the directory for an attempt's files, below the agent's state directory."""
+    return state / "taskfiles" / "-".join(map(str, key))
