@@ -27,7 +27,7 @@ COMMANDS = (
 )  # fmt: skip
 SUBCOMMANDS = (
     "up", "down", "env", "init", "tickets", "certificates", "link", "sshrun", "simulate",
-    "adopt", "backup", "restore", "migrate-database",
+    "adopt", "backup", "restore", "migrate-database", "tasks", "logs",
 )  # fmt: skip
 
 

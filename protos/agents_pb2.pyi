@@ -607,11 +607,13 @@ class TailRequest(_message.Message):
     def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., ticket: _Optional[bytes] = ..., follow: _Optional[bool] = ..., error_file: _Optional[bool] = ..., last_bytes: _Optional[int] = ..., task: _Optional[_Union[_common_pb2.TaskRun, _Mapping]] = ...) -> None: ...
 
 class TailChunk(_message.Message):
-    __slots__ = ("data", "error", "is_error_file")
+    __slots__ = ("data", "error", "is_error_file", "has_tasks")
     DATA_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     IS_ERROR_FILE_FIELD_NUMBER: _ClassVar[int]
+    HAS_TASKS_FIELD_NUMBER: _ClassVar[int]
     data: bytes
     error: str
     is_error_file: bool
-    def __init__(self, data: _Optional[bytes] = ..., error: _Optional[str] = ..., is_error_file: _Optional[bool] = ...) -> None: ...
+    has_tasks: bool
+    def __init__(self, data: _Optional[bytes] = ..., error: _Optional[str] = ..., is_error_file: _Optional[bool] = ..., has_tasks: _Optional[bool] = ...) -> None: ...

@@ -632,20 +632,24 @@ class PeekTicketRequest(_message.Message):
     def __init__(self, ref: _Optional[_Union[_common_pb2.JobRef, _Mapping]] = ..., filter: _Optional[_Union[JobFilter, _Mapping]] = ..., role: _Optional[str] = ..., task: _Optional[int] = ..., run: _Optional[int] = ...) -> None: ...
 
 class PeekTicketReply(_message.Message):
-    __slots__ = ("error", "key", "host", "address", "ticket", "has_error_file")
+    __slots__ = ("error", "key", "host", "address", "ticket", "has_error_file", "has_tasks", "task")
     ERROR_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     TICKET_FIELD_NUMBER: _ClassVar[int]
     HAS_ERROR_FILE_FIELD_NUMBER: _ClassVar[int]
+    HAS_TASKS_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
     error: str
     key: _common_pb2.AttemptKey
     host: str
     address: str
     ticket: bytes
     has_error_file: bool
-    def __init__(self, error: _Optional[str] = ..., key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., host: _Optional[str] = ..., address: _Optional[str] = ..., ticket: _Optional[bytes] = ..., has_error_file: _Optional[bool] = ...) -> None: ...
+    has_tasks: bool
+    task: _common_pb2.TaskRun
+    def __init__(self, error: _Optional[str] = ..., key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., host: _Optional[str] = ..., address: _Optional[str] = ..., ticket: _Optional[bytes] = ..., has_error_file: _Optional[bool] = ..., has_tasks: _Optional[bool] = ..., task: _Optional[_Union[_common_pb2.TaskRun, _Mapping]] = ...) -> None: ...
 
 class PeekRequest(_message.Message):
     __slots__ = ("job", "follow", "last_bytes")

@@ -175,6 +175,9 @@ class LocalMethods:
         if leave.error:
             await call.send(TailChunk(error=leave.error).SerializeToString())
             return
+        if leave.has_tasks:
+            await call.send(TailChunk(has_tasks=True).SerializeToString())
+            return
         files = [False, True] if leave.has_error_file else [False]
         requests = [self._tail_request(request, leave, error_file=error_file) for error_file in files]
         if request.follow:
@@ -216,6 +219,7 @@ class LocalMethods:
             follow=request.follow,
             error_file=error_file,
             last_bytes=request.last_bytes,
+            task=leave.task if leave.HasField("task") else None,
         )
 
     async def _tail(self, call: Call, leave: PeekTicketReply, request: TailRequest) -> None:

@@ -1,16 +1,20 @@
 """bkill: terminate or signal jobs."""
 
-from lavactl.control import carry_out
-from lavactl.errors import CommandError
+from lavactl.control import NOTHING, carry_out, tell
+from lavactl.errors import FAILURE, CommandError
 from lavactl.options import FLAG, VALUE, Grammar, answered, printable
+from lavactl.taskrefs import names_tasks, read_task_ref, task_text
+from lavactl.text.render import clean
 from lavactl.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lavactl.io import Io
+    from lavactl.options import Options
 
 USAGE = """\
 Usage: bkill [-r | -d] [-s signal] [-J name] [-m host] [-q queue] [-u user | -u all] [job_id | "job_id[index]" | 0 ...]
+       bkill [-s signal] "job_id[role]" | "job_id[role/task]" ...
        bkill -l | -h | -V
 """
 GRAMMAR = Grammar(
@@ -33,6 +37,8 @@ def main(argv: list[str], io: "Io") -> int:
         io.print(" ".join(names()))
         return 0
     name = options.last("s")
+    if any(names_tasks(word) for word in options.words):
+        return _kill_tasks(options, name, io)
     if "r" in options:
         return carry_out(options, GRAMMAR, io, messages.REMOVE, "being terminated")
     if name is None:
@@ -40,6 +46,30 @@ def main(argv: list[str], io: "Io") -> int:
         return carry_out(options, GRAMMAR, io, action, "being terminated")
     number = signal_number(name)
     return carry_out(options, GRAMMAR, io, action_for(number), "being signaled", number)
+
+
+def _kill_tasks(options: "Options", name: str | None, io: "Io") -> int:
+    """Signal tasks of jobs, or end them: lifecycle policies take that for an eviction."""
+    others = [given for given, _ in options.items if given != "s"]
+    if others or not all(names_tasks(word) for word in options.words):
+        raise GRAMMAR.wrong("tasks of jobs are named by themselves, with no option but -s")
+    code = 0
+    for word in options.words:
+        ref = read_task_ref(word)
+        request = messages.SignalRequest(filter=messages.JobFilter(refs=[ref.job], user="all"), role=ref.role)
+        request.task_plus_one = 0 if ref.index is None else ref.index + 1
+        request.action, request.signal = messages.TERMINATE, 0
+        if name is not None:
+            request.action, request.signal = messages.SEND, signal_number(name)
+        reply = io.client().signal(request)
+        if reply.error or not reply.results:
+            io.error(f"Job <{ref}>: {clean(reply.error or NOTHING).rstrip('.')}")
+            code = FAILURE
+            continue
+        tasks = f"[{task_text(ref.role, ref.index)}]"
+        doing = "being signaled" if name is not None else "being terminated"
+        code = tell(reply.results, f"Job <{{}}{tasks}> is {doing}", io) or code
+    return code
 
 
 def action_for(number: int) -> int:

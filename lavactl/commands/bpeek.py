@@ -3,6 +3,7 @@
 from lavactl.errors import FAILURE, CommandError
 from lavactl.jobrefs import read_ref
 from lavactl.options import FLAG, VALUE, Grammar, answered
+from lavactl.taskrefs import TaskRef, job_of, names_tasks, read_task_ref
 from lavactl.text.render import clean
 from lavactl.wire import messages
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from lavactl.io import Io
 
 USAGE = """\
-Usage: bpeek [-f] [-J name] [-m host] [-q queue] [job_id | "job_id[index]"]
+Usage: bpeek [-f] [-J name] [-m host] [-q queue] [job_id | "job_id[index]" | "job_id[role]" | "job_id[role/task]"]
        bpeek -h | -V
 """
 GRAMMAR = Grammar("bpeek", USAGE, {"f": FLAG, "l": "not supported yet.", **dict.fromkeys(("J", "m", "q"), VALUE)})
@@ -26,6 +27,8 @@ def main(argv: list[str], io: "Io") -> int:
     options = GRAMMAR.parse(argv)
     if len(options.words) > 1:
         raise GRAMMAR.wrong("only one job at a time")
+    if options.words and names_tasks(options.words[0]):
+        return _peek_tasks(read_task_ref(options.words[0]), "f" in options, io)
     request = messages.PeekRequest(follow="f" in options)
     if options.words:
         request.job.ref.CopyFrom(read_ref(options.words[0]))
@@ -39,6 +42,8 @@ def show(request: messages.PeekRequest, io: "Io") -> int:
     """Print output as it arrives. Standard error kept in a file of its own follows under its own title."""
     shown = None
     for chunk in io.client().peek(request):
+        if chunk.has_tasks:
+            return _peek_all(request, io)
         if chunk.error:
             io.flush()
             raise CommandError(clean(chunk.error), FAILURE)
@@ -50,3 +55,25 @@ def show(request: messages.PeekRequest, io: "Io") -> int:
     if shown is None:
         io.write(OUTPUT)
     return 0
+
+
+def _peek_tasks(ref: TaskRef, follow: bool, io: "Io") -> int:
+    """Print the output of some tasks of a job."""
+    from lavactl.tasks.task_output import show_tasks
+
+    io.write(OUTPUT)
+    return show_tasks(job_of(ref.job, io), ref, io, follow=follow)
+
+
+def _peek_all(request: messages.PeekRequest, io: "Io") -> int:
+    """Print the output of all tasks of the job that a request selects: the newest one that matches."""
+    from lavactl.tasks.task_output import show_tasks
+
+    ref = request.job.ref
+    if not ref.job:
+        wanted = request.job.filter
+        pages = io.client().list_jobs(messages.ListJobsRequest(filter=wanted))
+        newest = max(job.job for page in pages for job in page.jobs)
+        ref = messages.JobRef(job=newest)
+    io.write(OUTPUT)
+    return show_tasks(job_of(ref, io), None, io, follow=request.follow)

@@ -5,6 +5,7 @@ LSF's (Task(s), Slot(s)); a command or name of the user's cannot break a line.
 """
 
 from lavactl.jobrefs import key_text
+from lavactl.tasks.task_table import role_text, task_lines
 from lavactl.text.exits import exit_sentence
 from lavactl.text.render import clean, clean_script, long_time, short_time, wrap
 from lavactl.text.roles import gpu_text
@@ -40,6 +41,7 @@ def long_text(job: "Job", unformatted: bool, now: float, home: str) -> str:
     if job.state in ENDED:
         parts += [fold(line) for line in ended(job)]
     parts += usage(job, now, unformatted)
+    parts += task_lines(job)
     parts += reasons(job)
     parts += scheduling(job) + requirement(job)
     return "\n".join(parts) + "\n"
@@ -80,6 +82,7 @@ def submitted(job: "Job", unformatted: bool, home: str, *, to_queue: bool = Fals
         f"Resize Notification Command <{clean(spec.resize_notify)}>" if spec.resize_notify else "",
         "Exclusive Execution" if spec.exclusive else "",
         slots(job, unformatted),
+        role_text(spec),
         f"Requested Resources <{clean(spec.requirement_text)}>" if spec.requirement_text else "",
         f"Requested GPU <{clean(gpu_text(spec))}>" if gpu_text(spec) else "",
         f"Dependency Condition <{clean(spec.dependency)}>" if spec.dependency else "",

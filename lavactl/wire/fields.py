@@ -90,7 +90,7 @@ FIELDS = {
     "HistoryRequest": "1 filter JobFilter, 2 details t, 3 shares_details t",
     "PeekTicketRequest": "1 ref JobRef, 2 filter JobFilter, 3 role s, 4 task u, 5 run u",
     "PeekRequest": "1 job PeekTicketRequest, 2 follow t, 3 last_bytes u",
-    "TailChunk": "1 data b, 2 error s, 3 is_error_file t",
+    "TailChunk": "1 data b, 2 error s, 3 is_error_file t, 4 has_tasks t",
     "AttemptKey": "1 job u, 2 index u, 3 attempt u",
     "TaskStart": (
         "1 key AttemptKey, 2 command b, 3 argv b*, 4 cwd b, 5 environment b*, 6 task u, 7 no_input t, 8 host s, "

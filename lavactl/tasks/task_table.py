@@ -1,0 +1,57 @@
+"""Tasks of a job as a table: bjobs -l and ``lavactl tasks``."""
+
+from lavactl.taskrefs import task_text
+from lavactl.text.columns import table
+from lavactl.text.exits import exit_code
+from lavactl.text.render import clean, short_time
+from lavactl.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from protos.common_pb2 import TaskState
+
+HEADER = ("TASK", "STAT", "HOST", "RUN", "EXIT", "PID", "STARTED", "ENDED", "REASON")
+PHASES = ("WAIT", "START", "RUN", "STOP", "DONE", "EXIT")
+DONE, EXITED = 4, 5
+
+
+def task_rows(job: messages.JobRecord) -> list[tuple[str, ...]]:
+    """A row for each task, by role and index."""
+    names = [role.name for role in job.spec.roles]
+    return [_row(clean(names[one.task.role]) if one.task.role < len(names) else "-", one) for one in job.tasks]
+
+
+def _row(role: str, one: "TaskState") -> tuple[str, ...]:
+    has_ended = one.phase in (DONE, EXITED) and one.task.run > 0
+    return (
+        task_text(role, one.task.index),
+        PHASES[one.phase],
+        clean(one.host) or "-",
+        str(one.task.run) if one.task.run else "-",
+        str(exit_code(one.status)) if has_ended else "-",
+        str(one.pid) if one.pid else "-",
+        short_time(one.started) if one.started else "-",
+        short_time(one.ended) if one.ended and has_ended else "-",
+        clean(one.detail or one.reason) or "-",
+    )
+
+
+def task_lines(job: messages.JobRecord) -> list[str]:
+    """Block of bjobs -l about the tasks; nothing for a job without tasks of its own."""
+    if not job.tasks:
+        return []
+    again = f" (the job was restarted {job.restarts} time{'s' * (job.restarts != 1)})" if job.restarts else ""
+    return ["", f" TASKS:{again}", *(f" {line}" for line in table(HEADER, task_rows(job)).split("\n"))]
+
+
+def role_text(spec: messages.JobSpec) -> str:
+    """Sizes of the roles of a job of tasks: ``Roles <ps: 1, worker: 1-3>``; empty for other jobs."""
+    if not spec.HasField("tasks"):
+        return ""
+    return f"Roles <{', '.join(f'{clean(role.name)}: {_size(role)}' for role in spec.roles)}>"
+
+
+def _size(role: messages.Role) -> str:
+    most = role.tasks_max or role.tasks_min or 1
+    least = 0 if role.may_be_absent else role.tasks_min or 1
+    return str(most) if least == most else f"{least}-{most}"
