@@ -16,7 +16,7 @@ from pathlib import Path
 
 from agents.attempts.attempts import Attempts
 from agents.attempts.journal import Journal
-from agents.attempts.kept_outputs import remove_old
+from agents.attempts.kept_outputs import Use, numbers_in, remove_old
 from agents.attempts.order_executor import Keeper
 from agents.attempts.resizes import name_of
 from agents.attempts.usage_exchange import Counting
@@ -169,8 +169,19 @@ class Local:
     async def _remove_outputs(self) -> None:
         while True:
             bounds = self.preparation.bounds
-            await asyncio.to_thread(remove_old, self.outputs, bounds.kept_s, bounds.kept_output_mib << 20, time.time())
+            of_a_job = bounds.kept_output_mib << 20
+            await asyncio.to_thread(remove_old, self.outputs, bounds.kept_s, of_a_job, time.time(), self._use_of)
             await asyncio.sleep(REMOVE_EVERY_S)
+
+    def _use_of(self, name: str) -> Use:
+        """Return the use of a kept output."""
+        numbers = numbers_in(name)
+        entry = self.ledger.entries.get((numbers[0], numbers[1], numbers[2])) if len(numbers) > 2 else None
+        if entry is None or entry.tasks is None or self.ledger.is_over(entry):
+            return Use.OVER
+        known = entry.tasks.known.get((numbers[3], numbers[4])) if len(numbers) == 6 else None
+        is_newest = known is not None and known.run == numbers[5] and not known.has_ended
+        return Use.RUNS if is_newest else Use.HELD
 
     async def close(self) -> None:
         """Stop the agent's parts; jobs and their shepherds continue."""

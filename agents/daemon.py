@@ -129,6 +129,7 @@ class Daemon:
         self._options.socket.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         address = await self._serve_peers()
         self._facts.peer_address = await asyncio.to_thread(reachable, address, self._options.master)
+        self._local.keeper.task_orders.address = await asyncio.to_thread(ip_address, self._facts.peer_address)
         await self._gateway.start()
         LOG.info(
             "event=serving host=%s slots=%d cgroups=%d socket=%s peers=%s",
@@ -208,6 +209,16 @@ def _changed_at(path: Path) -> int:
         return path.stat().st_mtime_ns
     except OSError:
         return 0
+
+
+def ip_address(peer_address: str) -> str:
+    """Return the IP address in the address for peers; a name that is unknown here stays a name."""
+    host, port = split_address(peer_address)
+    try:
+        return str(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][4][0])
+    except OSError as error:
+        LOG.warning("event=own_address_unknown host=%s reason=%r", host, error.strerror)
+        return host
 
 
 def reachable(listening: str, master: str) -> str:

@@ -9,6 +9,8 @@ from protos import conffile
 
 # Whole numbers that are sent to every agent.
 OF_AGENTS = ("LAVA_JOB_PROCESSES", "LAVA_KEPT_OUTPUT")
+TASK_PORTS = "LAVA_TASK_PORTS"  # FIRST-LAST, likewise
+PORT_MAX = 65535
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,16 @@ class Settings:
 
     def of_agents(self) -> dict[str, str]:
         """Return the settings for agents, as in their welcome; agents have their own defaults for unset ones."""
-        return {name: str(self._number(name)) for name in OF_AGENTS if self.extra.get(name)}
+        found = {name: str(self._number(name)) for name in OF_AGENTS if self.extra.get(name)}
+        return found | ({TASK_PORTS: self._ports(TASK_PORTS)} if self.extra.get(TASK_PORTS) else {})
+
+    def _ports(self, name: str) -> str:
+        text = self.extra[name]
+        first, _, last = text.partition("-")
+        if not (first.isdecimal() and last.isdecimal() and 0 < int(first) <= int(last) <= PORT_MAX):
+            path = self.directory / conffile.FILE_NAME
+            raise conffile.ConfError(f"{path}: {name} must be a range of ports, as 20000-29999, not {text!r}.")
+        return text
 
     def _number(self, name: str) -> int:
         text = self.extra[name]

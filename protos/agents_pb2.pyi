@@ -344,18 +344,22 @@ class Order(_message.Message):
     def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., stage: _Optional[_Union[Stage, _Mapping]] = ..., launch: _Optional[_Union[LaunchOrder, _Mapping]] = ..., signal: _Optional[_Union[SignalOrder, _Mapping]] = ..., release: _Optional[_Union[Release, _Mapping]] = ..., resize: _Optional[_Union[Resize, _Mapping]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., tasks: _Optional[_Union[TasksOrder, _Mapping]] = ...) -> None: ...
 
 class TasksOrder(_message.Message):
-    __slots__ = ("version", "table", "start", "stop", "reason")
+    __slots__ = ("version", "table", "start", "stop", "reason", "signal", "signalled")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     TABLE_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
     STOP_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    SIGNALLED_FIELD_NUMBER: _ClassVar[int]
     version: int
     table: _containers.RepeatedCompositeFieldContainer[_common_pb2.TaskHost]
     start: _containers.RepeatedCompositeFieldContainer[_common_pb2.TaskRun]
     stop: _containers.RepeatedCompositeFieldContainer[_common_pb2.TaskRun]
     reason: str
-    def __init__(self, version: _Optional[int] = ..., table: _Optional[_Iterable[_Union[_common_pb2.TaskHost, _Mapping]]] = ..., start: _Optional[_Iterable[_Union[_common_pb2.TaskRun, _Mapping]]] = ..., stop: _Optional[_Iterable[_Union[_common_pb2.TaskRun, _Mapping]]] = ..., reason: _Optional[str] = ...) -> None: ...
+    signal: int
+    signalled: _containers.RepeatedCompositeFieldContainer[_common_pb2.TaskRun]
+    def __init__(self, version: _Optional[int] = ..., table: _Optional[_Iterable[_Union[_common_pb2.TaskHost, _Mapping]]] = ..., start: _Optional[_Iterable[_Union[_common_pb2.TaskRun, _Mapping]]] = ..., stop: _Optional[_Iterable[_Union[_common_pb2.TaskRun, _Mapping]]] = ..., reason: _Optional[str] = ..., signal: _Optional[int] = ..., signalled: _Optional[_Iterable[_Union[_common_pb2.TaskRun, _Mapping]]] = ...) -> None: ...
 
 class Stage(_message.Message):
     __slots__ = ("allocation", "launch_now", "spec_version", "run_limit_s", "deadline", "queue", "nice", "environment", "gpu", "job_starter", "controls", "lease_s", "seal", "allocation_seal", "tasks")

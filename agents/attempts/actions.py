@@ -5,6 +5,7 @@ Those with ``journal`` set must be on disk before anything else of the same batc
 
 from typing import NamedTuple
 
+from agents.attempts.task_book import Run
 from agents.shepherd.messages import Key
 from protos.agents_pb2 import (
     Order,
@@ -57,6 +58,17 @@ class Limit(NamedTuple):
     key: Key
 
 
+class Tasks(NamedTuple):
+    """End, signal and start tasks of a held attempt, in this order."""
+
+    key: Key
+    stop: tuple[Run, ...]
+    reason: str
+    signalled: tuple[Run, ...]
+    signal: int
+    start: tuple[Run, ...]
+
+
 class Say(NamedTuple):
     """Send a report."""
 
@@ -76,4 +88,4 @@ class Complete(NamedTuple):
     key: Key
 
 
-Action = Complete | Place | Launch | Signal | Release | Renew | Adapt | Limit | Say | Note
+Action = Complete | Place | Launch | Signal | Release | Renew | Adapt | Limit | Tasks | Say | Note

@@ -14,11 +14,11 @@ from pathlib import Path
 from agents.attempts.ledger import Ledger
 from agents.shepherd.messages import Key, write_all
 from agents.shepherd.spool import HEADER, frame, frames
-from protos.agents_pb2 import CommitMark, JobSpecBlob, Order, Report
+from protos.agents_pb2 import CommitMark, JobSpecBlob, Order, Report, Staged
 from protos.common_pb2 import AttemptKey
 
 # Kinds: the first byte of a record.
-BOOT, TERM, SPEC, ORDER, END, FORGET, RESIZED, MARK = b"B", b"T", b"S", b"O", b"R", b"F", b"Z", b"M"
+BOOT, TERM, SPEC, ORDER, END, FORGET, RESIZED, MARK, PORTS = b"B", b"T", b"S", b"O", b"R", b"F", b"Z", b"M", b"P"
 
 # Size of a journal to compact, if most of it is about attempts forgotten long ago.
 COMPACT_AT = 4 << 20
@@ -49,6 +49,11 @@ def end_record(report: Report) -> bytes:
 def resized_record(report: Report) -> bytes:
     """Record that a job was notified of another allocation."""
     return frame(RESIZED + report.SerializeToString())
+
+
+def ports_record(report: Report) -> bytes:
+    """Record of the ports of an attempt's tasks."""
+    return frame(PORTS + report.SerializeToString())
 
 
 def forget_record(key: Key) -> bytes:
@@ -212,6 +217,8 @@ def _replay(ledger: Ledger, kind: bytes, body: bytes) -> None:
         ledger.restore_end(Report.FromString(body))
     elif kind == RESIZED:
         ledger.restore_resized(Report.FromString(body))
+    elif kind == PORTS:
+        ledger.restore_ports(Report.FromString(body))
     elif kind == MARK:
         ledger.note_mark(CommitMark.FromString(body))
     elif kind == FORGET:
@@ -232,6 +239,9 @@ def _content(ledger: Ledger, boot: str) -> Iterable[bytes]:
         yield from map(order_record, ledger.orders_of(entry))
         if entry.resized is not None:
             yield resized_record(entry.resized)
+        if entry.tasks is not None and (entry.tasks.reserved or entry.tasks.address):
+            staged = Staged(tasks=entry.tasks.reserved, address=entry.tasks.address)
+            yield ports_record(ledger.reserve(entry.key, staged))
         if ledger.is_over(entry) and entry.last is not None:
             yield end_record(entry.last)
     yield from map(spec_record, ledger.specs.values())

@@ -7,13 +7,27 @@ attempt is answered so that the master can continue.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from agents.attempts import released_hosts
-from agents.attempts.actions import Action, Adapt, Complete, Launch, Limit, Note, Place, Release, Renew, Say, Signal
+from agents.attempts.actions import (
+    Action,
+    Adapt,
+    Complete,
+    Launch,
+    Limit,
+    Note,
+    Place,
+    Release,
+    Renew,
+    Say,
+    Signal,
+    Tasks,
+)
 from agents.attempts.ledger_entry import Entry, State
+from agents.attempts.task_book import TaskBook
 from agents.master.report_messages import finished_message, refused, released, released_with, report_for
-from agents.shepherd.messages import Finish, Key, Used
+from agents.shepherd.messages import Finish, Key, RunState, Used
 from protos.agents_pb2 import (
     CommitMark,
     Finished,
@@ -33,7 +47,7 @@ from protos.agents_pb2 import (
     Started,
 )
 from protos.agents_pb2 import Release as ReleaseOrder
-from protos.common_pb2 import AttemptKey
+from protos.common_pb2 import AttemptKey, TaskState
 
 SPECS_KEPT = 1024
 ENDED_KEPT = 1024
@@ -113,6 +127,8 @@ class Ledger:
                 return self._resize(entry, order)
             case "limits":
                 return self._limit(entry, order)
+            case "tasks":
+                return self._tasks(key, entry, order, too_old)
         return []
 
     def _stage(self, key: Key, entry: Entry | None, order: Order, too_old: bool) -> list[Action]:
@@ -134,7 +150,9 @@ class Ledger:
         self.specs.move_to_end(spec_key)
         is_back = self.drop(key)
         version = order.allocation_version
-        self.entries[key] = Entry(key, version, stage, blob, launched=stage.launch_now, joined=version)
+        self.entries[key] = Entry(
+            key, version, stage, blob, launched=stage.launch_now, joined=version, tasks=_book(blob)
+        )
         self._attempts_of_job[key[0]] = self._attempts_of_job.get(key[0], 0) + 1
         return [Note(order, sync=True), *([Renew(key)] if is_back else []), Place(key)]
 
@@ -150,6 +168,7 @@ class Ledger:
         entry.blob, entry.version, entry.joined = blob, order.allocation_version, order.allocation_version
         entry.stage = Stage()
         entry.stage.CopyFrom(order.stage)
+        entry.tasks = entry.tasks or _book(blob)
         return [Note(order, sync=True), Complete(entry.key)]
 
     def _resize(self, entry: Entry | None, order: Order) -> list[Action]:
@@ -194,6 +213,21 @@ class Ledger:
         if entry.last is not None and entry.last.staged.again:
             self._keep(entry, Report(staged=Staged()))
         return [Note(order, sync=True), *([Launch(key)] if entry.state is State.HELD else [])]
+
+    def _tasks(self, key: Key, entry: Entry | None, order: Order, too_old: bool) -> list[Action]:
+        if entry is None:
+            return [Say(refused(key, order.allocation_version, "the attempt is not staged on this host", False))]
+        if entry.tasks is None or entry.releasing or entry.state in (State.ENDED, State.OVER):
+            return self._repeat(entry)
+        tasks = order.tasks
+        decision = entry.tasks.order(tasks, too_old or entry.state is not State.HELD)
+        entry.launched = entry.launched or bool(decision.start)
+        actions: list[Action] = [Note(order, sync=True)] if decision.is_news else []
+        if decision.start or decision.stop or decision.signalled:
+            actions.append(Tasks(key, decision.stop, tasks.reason, decision.signalled, tasks.signal, decision.start))
+        if decision.say:
+            actions.append(Say(_tasks_report(entry, decision.say)))
+        return actions
 
     def _signal(self, entry: Entry | None, order: Order) -> list[Action]:
         signal = order.signal
@@ -278,7 +312,45 @@ class Ledger:
 
     def staged(self, key: Key) -> list[Report]:
         """Report that a shepherd is ready for the attempt."""
-        return self._say(key, Report(staged=Staged()))
+        entry = self.entries.get(key)
+        if entry is None or entry.tasks is None:
+            return self._say(key, Report(staged=Staged()))
+        return self._say(key, Report(staged=Staged(tasks=entry.tasks.reserved, address=entry.tasks.address)))
+
+    def reserve(self, key: Key, staged: Staged) -> Report:
+        """Keep the ports of the attempt's tasks; return a report for the journal."""
+        entry = self.entries[key]
+        report = report_for(key, entry.version)
+        report.staged.CopyFrom(staged)
+        self.restore_ports(report)
+        return report
+
+    def restore_ports(self, report: Report) -> None:
+        """Replay the ports of an attempt's tasks from the journal."""
+        entry = self.entries.get(key_of(report.key))
+        if entry is not None and entry.tasks is not None:
+            entry.tasks.reserved, entry.tasks.address = list(report.staged.tasks), report.staged.address
+
+    def ports(self) -> set[int]:
+        """Return the ports of all attempts that are not over."""
+        books = (entry.tasks for entry in self.entries.values() if entry.state is not State.OVER)
+        return {port for book in books if book is not None for port in book.ports()}
+
+    def ran(self, key: Key, states: Iterable[RunState]) -> list[Report]:
+        """Report what its shepherd says of the attempt's tasks, as far as it is news."""
+        entry = self.entries.get(key)
+        if entry is None or entry.tasks is None:
+            return []
+        news = entry.tasks.take(states)
+        return [_tasks_report(entry, news)] if news else []
+
+    def adopt_tasks(self, key: Key, states: Collection[RunState]) -> None:
+        """Take the states of the attempt's tasks from a shepherd that outlived the last agent."""
+        entry = self.entries[key]
+        if entry.tasks is None and states:
+            entry.tasks = TaskBook()
+        if entry.tasks is not None:
+            entry.tasks.adopt(states)
 
     def started(self, key: Key, started: Started) -> list[Report]:
         """Report that the command runs."""
@@ -335,7 +407,7 @@ class Ledger:
         if entry is None or entry.state is State.OVER:
             return []
         if entry.state is State.ENDED or entry.releasing:
-            return self.released(key)
+            return self.released(key, None if finish is None else finish.used)
         if finish is not None:
             return self.finished(finish._replace(released=True), "", "")
         reason = HOST_REBOOTED if rebooted else why or SUPERVISOR_LOST
@@ -393,6 +465,9 @@ class Ledger:
                 entry.serials.add(order.signal.serial)
             case "release" if entry is not None:
                 entry.releasing = True
+            case "tasks" if entry is not None and entry.tasks is not None:
+                entry.tasks.restore(order.tasks)
+                entry.launched = entry.launched or bool(order.tasks.start)
 
     def orders_of(self, entry: Entry) -> list[Order]:
         """Return the orders from which `restore` would rebuild this entry."""
@@ -410,6 +485,8 @@ class Ledger:
         orders += [Order(signal=SignalOrder(serial=serial)) for serial in sorted(entry.serials)]
         if entry.limits is not None:
             orders.append(Order(limits=entry.limits))
+        if entry.tasks is not None and entry.tasks.known:
+            orders.append(Order(tasks=entry.tasks.content()))
         if entry.releasing:
             orders.append(Order(release=ReleaseOrder()))
         job, index, attempt = entry.key
@@ -469,6 +546,16 @@ class Ledger:
                 self.refuse(key, "this host's agent was restarted before the job was started", host_fault=False)
 
 
+def _book(blob: JobSpecBlob) -> TaskBook | None:
+    return TaskBook() if blob.spec.HasField("tasks") else None
+
+
+def _tasks_report(entry: Entry, states: Iterable[TaskState]) -> Report:
+    report = report_for(entry.key, entry.version)
+    report.tasks.tasks.extend(states)
+    return report
+
+
 def _held(entry: Entry, detailed: bool) -> Held:
     job, index, attempt = entry.key
     one = Held(
@@ -483,6 +570,8 @@ def _held(entry: Entry, detailed: bool) -> Held:
         one.resized.CopyFrom(entry.resized)
     if entry.limit_reached is not None:
         one.limit_reached.CopyFrom(entry.limit_reached)
+    if entry.tasks is not None:
+        one.tasks.extend(entry.tasks.states())
     if detailed:
         one.order.stage.CopyFrom(entry.stage)
     return one

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from enum import Enum
 
+from agents.attempts.task_book import TaskBook
 from agents.shepherd.messages import Key
 from protos.agents_pb2 import (
     JobSpecBlob,
@@ -43,6 +44,7 @@ class Entry:
     limits: Limits | None = None  # replace those it was staged with
     limit_reached: Report | None = None
     ending: str = ""  # why a forwarded signal is to end it
+    tasks: TaskBook | None = None  # of a job of tasks
 
     @property
     def is_told(self) -> bool:

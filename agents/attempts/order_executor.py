@@ -12,7 +12,20 @@ import time
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
-from agents.attempts.actions import Action, Adapt, Complete, Launch, Limit, Note, Place, Release, Renew, Say, Signal
+from agents.attempts.actions import (
+    Action,
+    Adapt,
+    Complete,
+    Launch,
+    Limit,
+    Note,
+    Place,
+    Release,
+    Renew,
+    Say,
+    Signal,
+    Tasks,
+)
 from agents.attempts.attempts import Attempts
 from agents.attempts.journal import (
     Journal,
@@ -27,6 +40,8 @@ from agents.attempts.journal import (
 from agents.attempts.ledger import Ledger, key_of
 from agents.attempts.ledger_entry import Entry, State
 from agents.attempts.resizes import Resizes, name_of
+from agents.attempts.task_orders import TaskOrders
+from agents.attempts.task_ports import NoPort
 from agents.attempts.usage_exchange import Counting
 from agents.job_setup.gpu_setup import Devices, NotReady
 from agents.job_setup.preparation import Preparation, Prepared
@@ -34,7 +49,7 @@ from agents.job_setup.users import Owner, UnknownUser, Users
 from agents.master.report_messages import usage_message
 from agents.shepherd import messages
 from agents.shepherd.lease import Lease, own_clock
-from agents.shepherd.messages import Finish, Key, Message, Used, fields_of, pack
+from agents.shepherd.messages import Finish, Key, Message, RunState, Used, fields_of, pack
 from agents.shepherd.process.start import expand
 from agents.shepherd_pool.pool import Handle, Pool, Waiting
 from protos.agents_pb2 import CommitMark, JobUsage, Orders, Report, Started
@@ -86,6 +101,9 @@ class Keeper:
         self.attempts = attempts
         self.counting = counting
         self.resizes = Resizes(self.ledger, attempts, self.preparation, self._told_of_size)
+        self.task_orders = TaskOrders(
+            self.ledger, pool, attempts, self.preparation, self._journal, lambda report: self.say(report)
+        )
 
     async def close(self) -> None:
         """End background work."""
@@ -197,6 +215,9 @@ class Keeper:
                     left.append(Release(action.key))
                 reports = self.ledger.refuse(action.key, "this host's spool takes no more data", host_fault=True)
                 left += [Say(report) for report in reports]
+            elif isinstance(action, Tasks):
+                self.task_orders.fail(action.key, action.start, "This host's spool takes no more data.")
+                left.append(action._replace(start=()))
             else:
                 left.append(action)
         return left
@@ -232,6 +253,8 @@ class Keeper:
                 self._spawn(self.resizes.adapt(key))
             case Limit(key):
                 self._limit(key)
+            case Tasks():
+                self.task_orders.carry_out(action)
             case Say(report):
                 self.say(report)
 
@@ -287,6 +310,10 @@ class Keeper:
             return  # released or ended meanwhile
         try:
             prepared = self.prepare(entry, owner)
+            self.task_orders.make_ready(entry)
+        except NoPort as error:
+            self._refuse(key, str(error), host_fault=False)
+            return
         except OSError as error:
             self._refuse(key, f"the job cannot be prepared: {error.strerror}")
             return
@@ -392,6 +419,7 @@ class Keeper:
     def adopted(self, handle: Handle, key: Key) -> None:
         """Restore the state of an attempt from its shepherd, after a restart, for the next hello."""
         status = handle.status
+        self.ledger.adopt_tasks(key, [fields_of(RunState, one) for one in status.tasks])
         if status.job_pid:
             home, cwd = self._places(key)
             started = Started(pid=status.job_pid, time=status.job_started, exec_home=home, exec_cwd=cwd)
@@ -415,6 +443,8 @@ class Keeper:
             home, cwd = self._places(key)
             self._tell(self.ledger.started(key, Started(pid=pid, time=moment, exec_home=home, exec_cwd=cwd)))
             self._limit(key)  # they may have changed before it had a shepherd
+        elif kind == messages.TASKS:
+            self.task_orders.ran(key, [fields_of(RunState, one) for one in message[4]])
         elif kind == messages.STAGED:
             self._tell(self.ledger.staged(key))
             self._limit(key)

@@ -7,8 +7,6 @@ serves them all. Job scripts are written once per job, readable by their user al
 import hashlib
 import itertools
 import os
-import re
-import shlex
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,10 +14,11 @@ from pathlib import Path
 
 from agents.job_setup.environment import HostFiles, OwnFiles, job_environment, put_lists
 from agents.job_setup.host_context import HostContext
+from agents.job_setup.programs import program_of
 from agents.job_setup.task_devices import Task, gpus_of, variables_of_task, visible
 from agents.job_setup.users import Owner
 from agents.shepherd.ending import Heading
-from agents.shepherd.messages import Companion, GpuDaemon, JobSetup, Program
+from agents.shepherd.messages import Companion, GpuDaemon, JobSetup
 from agents.shepherd_pool.pool import Setup
 from protos import names
 from protos.agents_pb2 import JobSpecBlob, Stage
@@ -28,13 +27,8 @@ from protos.common_pb2 import LAUNCH_EACH, LAUNCH_FIRST, HostShare
 SETUPS_KEPT = 256
 UNUSED_SCRIPTS_KEPT = 64
 NEW = ".new"
-USER_COMMAND = "%USRCMD"  # place of the job's command in JOB_STARTER
-# Dash starts the last command of a line as a child, too, and dies of a signal at once: that would end the job. With
-# these traps it waits for the command and exits with its code; after a warning signal no later line is run.
-TRAPS = "trap exit HUP INT TERM USR2; trap : USR1;"
+TASK_PORTS = range(20000, 30000)  # below the ports that the kernel gives to clients
 UMASK = 0o022  # of a submission that sets none
-# Words without special meaning to any shell: a command of only these needs none.
-PLAIN = re.compile(r"/[A-Za-z0-9_./+@-]*(?: +[A-Za-z0-9_./=,:+@%-]+)*")
 RLIMITS = ("cpu", "fsize", "data", "stack", "core", "nproc", "nofile", "as", "rss", "memlock")
 
 
@@ -53,6 +47,7 @@ class Bounds:
     processes_max: int = 0  # 0: no bound
     kept_output_mib: int = 8  # of a job whose output goes to no file
     kept_s: float = 3600.0  # after its end
+    task_ports: range = TASK_PORTS  # for tasks that want ports
 
     @staticmethod
     def of(settings: Mapping[str, str]) -> "Bounds":
@@ -62,7 +57,13 @@ class Bounds:
             int(said) if said.isdigit() else share_of_processes(),
             int(settings.get("LAVA_KEPT_OUTPUT") or 8),
             float(settings.get("CLEAN_PERIOD") or 3600),
+            _ports_in(settings.get("LAVA_TASK_PORTS", "")),
         )
+
+
+def _ports_in(text: str) -> range:
+    first, _, last = text.partition("-")
+    return range(int(first), int(last) + 1) if first.isdigit() and last.isdigit() else TASK_PORTS
 
 
 def share_of_processes() -> int:
@@ -167,7 +168,9 @@ class Preparation:
         first = any(role.launch == LAUNCH_FIRST for role in spec.roles) or not spec.roles
         command = next((role.command for role in spec.roles if role.launch == LAUNCH_FIRST and role.command), "")
         line, spooled = command or spec.command, "" if command else script
-        program = _program(line, spec.shell, spooled, stage.job_starter) if lead and first else None
+        of_tasks = spec.HasField("tasks")
+        is_first = lead and first and not of_tasks
+        program = program_of(line, spec.shell, spooled, stage.job_starter) if is_first else None
         return JobSetup(
             user=owner.name,
             uid=owner.uid,
@@ -176,15 +179,15 @@ class Preparation:
             home=owner.home,
             environment=environment,
             name=spec.name or names.of_command(spec.command),
-            cwd=_for_job(spec.cwd, blob, stage),
+            cwd=for_job(spec.cwd, blob, stage),
             program=program,
-            companions=_companions(blob, stage, self.host, script),
+            companions=() if of_tasks else _companions(blob, stage, self.host, script),
             input=spec.input,
             output=spec.output,
             error=spec.error,
             output_overwrite=spec.output_overwrite,
             error_overwrite=spec.error_overwrite,
-            output_dir=_for_job(spec.output_dir, blob, stage),
+            output_dir=for_job(spec.output_dir, blob, stage),
             umask=spec.umask_plus_one - 1 if spec.umask_plus_one else UMASK,
             nice=stage.nice,
             rlimits=tuple((limit.name, limit.soft) for limit in spec.rlimits if limit.name in RLIMITS),
@@ -195,7 +198,7 @@ class Preparation:
             usage_interval_s=self.intervals.usage_s,
             pre_exec=spec.pre_exec if lead else "",
             post_exec=spec.post_exec if lead else "",
-            report=tuple(self._heading(blob, stage, owner)) if lead and spec.output else None,
+            report=tuple(self._heading(blob, stage, owner)) if lead and spec.output and not of_tasks else None,
             cpus=_bound_to(stage.allocation, self.host.host),
             nodes=_memory_nodes(stage.allocation, self.host.host),
             memory_policy=_memory_policy(stage.allocation, self.host.host),
@@ -206,7 +209,9 @@ class Preparation:
             kept_output_mib=self.bounds.kept_output_mib,
             controls=tuple((one.kind, one.signal, one.command if lead else "") for one in stage.controls),
             lease_s=stage.lease_s,
-            is_wide=lead and (len(stage.allocation) > 1 or spec.resizable),
+            is_wide=lead and not of_tasks and (len(stage.allocation) > 1 or spec.resizable),
+            role_names=tuple(role.name for role in spec.roles) if of_tasks else (),
+            is_lead=lead,
         )
 
     def _gpu_daemon(self, stage: Stage) -> GpuDaemon | None:
@@ -279,7 +284,7 @@ def _administrator() -> str:
     return "root" if os.geteuid() == 0 else os.environ.get("USER", "lava")
 
 
-def _for_job(path: str, blob: JobSpecBlob, stage: Stage) -> str:
+def for_job(path: str, blob: JobSpecBlob, stage: Stage) -> str:
     """Expand the patterns that are the same for all elements in a directory; %J and %I stay."""
     if "%" not in path:
         return path
@@ -295,48 +300,6 @@ def _for_job(path: str, blob: JobSpecBlob, stage: Stage) -> str:
     for pattern, value in known.items():
         path = path.replace(pattern, value)
     return path
-
-
-def _program(command: str, shell: str, script: str, starter: str = "") -> Program:
-    """Return the program for a command line or a spooled script, started by the job starter if there is one."""
-    if starter:
-        return _by_starter(starter, command, shell, script)
-    if script:
-        return _interpreter(command, shell, script)
-    if shell:
-        return Program(shell, (f"-{os.path.basename(shell)}", "-c", command))
-    if PLAIN.fullmatch(command):
-        words = tuple(command.split())
-        return Program(words[0], words, guarded(command))
-    return Program("/bin/sh", ("/bin/sh", "-c", guarded(command)))
-
-
-def guarded(command: str) -> str:
-    """Protect a command line's shell from the job's signals, so that its program has time to handle them.
-
-    A warning signal does not affect the shell; told to end, it ends as soon as the program that it waits for has ended.
-    """
-    return f"{TRAPS} {command}"
-
-
-def _by_starter(starter: str, command: str, shell: str, script: str) -> Program:
-    """Insert the job's command line into the starter's, unchanged: the site has quoted it or not."""
-    if script:
-        interpreter = _interpreter(command, shell, script)
-        command = shlex.join((interpreter.path, *interpreter.argv[1:]))
-    line = starter.replace(USER_COMMAND, command) if USER_COMMAND in starter else f"{starter} {command}"
-    return _program(line, shell, "")
-
-
-def _interpreter(text: str, shell: str, script: str) -> Program:
-    """Parse the #! line as the kernel would; scripts may lie on a file system without execution."""
-    line = text.partition("\n")[0]
-    words = line[2:].strip().split(None, 1) if line.startswith("#!") else []
-    if words and words[0].startswith("/"):
-        return Program(words[0], (*(word.rstrip() for word in words), script))
-    if shell:
-        return Program(shell, (f"-{os.path.basename(shell)}", script))
-    return Program("/bin/sh", ("/bin/sh", script))
 
 
 def _bound_to(allocation: Sequence[HostShare], host: str) -> tuple[int, ...]:
@@ -369,7 +332,7 @@ def _companions(blob: JobSpecBlob, stage: Stage, host: HostContext, script: str)
             for one in range(here):
                 if role.launch == LAUNCH_EACH and share.host == host.host:
                     line, spooled = role.command or blob.spec.command, "" if role.command else script
-                    program = _program(line, blob.spec.shell, spooled, stage.job_starter)
+                    program = program_of(line, blob.spec.shell, spooled, stage.job_starter)
                     variables = _task_variables(number, total, role.name, in_role, size)
                     devices = variables_of_task(Task(at, one, here), stage, host)
                     variables |= {os.fsencode(name): os.fsencode(value) for name, value in devices.items()}

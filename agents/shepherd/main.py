@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from agents.shepherd import messages
 from agents.shepherd.attempt import ENDING, OVER, Work
+from agents.shepherd.attempt_of_tasks import WorkOfTasks
 from agents.shepherd.clock import NEVER
 from agents.shepherd.confinement.groups import Confinement, confinement
 from agents.shepherd.confinement.hierarchy import Base
@@ -270,7 +271,8 @@ class Shepherd:
         if setup is not None:
             self._setups[number] = unpack_setup(setup)
         try:
-            self._work = work = Work(key, self._setups[number], self._tools)
+            job = self._setups[number]
+            self._work = work = (WorkOfTasks if job.role_names else Work)(key, job, self._tools)
         except OSError as error:  # its limits cannot be set
             self._send(pack(messages.REFUSED, *key, f"the limits of the job cannot be set: {error.strerror}"))
             return
@@ -302,6 +304,8 @@ class Shepherd:
             work.count()
         elif kind == messages.COUNTED:
             work.counted(*fields)
+        elif isinstance(work, WorkOfTasks):
+            work.order(kind, fields)
 
     def _not_here(self, kind: int, key: Key, message: Message) -> None:
         """Answer an order for an attempt that has just ended: it crossed with the report."""

@@ -12,10 +12,11 @@ import os
 import socket
 from typing import Any, NamedTuple, TypeVar
 
-PROTOCOL = 4
+PROTOCOL = 5
 KEEPS_TASKS = 2  # the first protocol with RUN_TASK
 ANSWERS = 3  # with PING
 NAMES_HOSTS = 4  # with hosts in COUNTED
+RUNS_TASKS = 5  # with START_TASKS
 INLINE_MAX = 60_000  # bytes of one message on the socket; longer ones go by memfd
 DESCRIPTORS_MAX = 8
 # Plain numbers: combining enum members costs more than the call they are for.
@@ -25,7 +26,7 @@ FORMAT = 4  # marshal's, readable by every Python since 3.4
 
 Key = tuple[int, int, int]  # job, index, attempt
 Message = tuple[Any, ...]
-Fields = TypeVar("Fields", "Status", "Finish")
+Fields = TypeVar("Fields", "Status", "Finish", "RunOrder", "RunState")
 
 # Agent to shepherd. Every message but RETIRE continues with the key.
 HOLD = 1  # spec number, spec bytes or None when sent before, forget other specs, launch now, rotate the log
@@ -41,6 +42,10 @@ COUNTED = 11  # answer to COUNT_OTHERS: (host, fields of a Used) of each that an
 # then the job's hosts as its report names them, and those that it has released
 RUN_TASK = 9  # token, then the fields of a kept.Order; the descriptor is the task's own connection
 PING = 12  # answered at once with PONG
+# Of a job of tasks:
+START_TASKS = 13  # the fields of a RunOrder for each
+STOP_TASKS = 14  # (role, index, run) of each, reason
+SIGNAL_TASKS = 15  # signal, (role, index, run) of each
 
 TAKEN_DOWN = "taken down"  # the host ends all its jobs
 
@@ -58,6 +63,7 @@ USED = 25  # the fields of a Used, the limit that was reached here or empty
 COUNT_OTHERS = 26  # query of the usage on the job's other hosts; the job report waits for COUNTED, for a while
 LIMIT_REACHED = 27  # reason: a per-host limit, reached where the job's command does not run
 PONG = 28
+TASKS = 29  # the fields of a RunState for each task of a job of tasks with news
 
 # On the connection of a kept task, without a key. Both ways:
 DATA = 40  # stream, offset of the first byte, bytes
@@ -90,6 +96,44 @@ class Companion(NamedTuple):
     task: int
     program: Program
     environment: dict[bytes, bytes]
+
+
+class RunOrder(NamedTuple):
+    """Start of a task of a job of tasks. A program without a slash is searched for in PATH."""
+
+    role: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which has no use on these
+    run: int
+    role_name: str
+    program: Program
+    environment: dict[bytes, bytes]  # over the job's own
+    cwd: str = ""  # empty: the job's
+    memory_limit_mib: int = 0  # 0: none
+    run_limit_s: float = 0.0  # 0: none
+
+    def pack(self) -> tuple[Any, ...]:
+        """Return the fields for START_TASKS."""
+        return tuple(self._replace(program=tuple(self.program)))  # type: ignore[arg-type]
+
+    @staticmethod
+    def of(fields: tuple[Any, ...]) -> "RunOrder":
+        """Return the order with these fields, of any version."""
+        order = fields_of(RunOrder, fields)
+        return order._replace(program=Program._make(order.program))
+
+
+class RunState(NamedTuple):
+    """Newest state of a task of a job of tasks: a run that was started, or could not be."""
+
+    role: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which has no use on these
+    run: int
+    pid: int = 0
+    started: float = 0.0  # 0: never
+    ended: float = 0.0  # 0: it runs
+    status: int = 0  # raw wait status
+    reason: str = ""
+    detail: str = ""
 
 
 class GpuDaemon(NamedTuple):
@@ -151,6 +195,8 @@ class JobSetup(NamedTuple):
     kept_output_mib: int = 8  # of output without a file
     denied_devices: tuple[str, ...] = ()  # GPUs of others on this host, as MAJOR:MINOR
     own_devices: tuple[str, ...] = ()
+    role_names: tuple[str, ...] = ()  # of a job of tasks, whose processes come by START_TASKS
+    is_lead: bool = False  # of a job of tasks: this is the lead host
 
     def pack(self) -> bytes:
         """Pack for a HOLD message."""
@@ -181,6 +227,7 @@ class Status(NamedTuple):
     job_started: float = 0.0
     output: int = -1  # descriptors of the job's files, -1 for none
     error: int = -1
+    tasks: tuple[tuple[Any, ...], ...] = ()  # of a job of tasks: the fields of a RunState for each task
 
 
 def fields_of(kind: type[Fields], message: Message) -> Fields:

@@ -200,6 +200,11 @@ class OutputFile:
         if size > 2 * self._limit:
             give_back(self._fd, half, size - 2 * half)
 
+    @property
+    def directory(self) -> str:
+        """The directory of kept outputs."""
+        return os.path.dirname(self._path)
+
     def keep(self, key: Key) -> None:
         """Move an ended job's output, if any, to a file of its own, which the agent removes later."""
         if self.next_at == NEVER:
@@ -216,8 +221,8 @@ class OutputFile:
             return
         os.utime(self._fd)
         if size > self._limit:
-            _cut(self._fd, self._path, self._limit // 2, size)
-        os.replace(self._path, kept_path(os.path.dirname(self._path), key))
+            cut(self._fd, self._path, self._limit // 2, size)
+        os.replace(self._path, kept_path(self.directory, key))
         self._forget()
 
     def _forget(self) -> None:
@@ -231,7 +236,7 @@ def kept_path(directory: str, key: Key) -> str:
     return f"{directory}/{key[0]}.{key[1]}.{key[2]}"
 
 
-def _cut(descriptor: int, path: str, half: int, size: int) -> None:
+def cut(descriptor: int, path: str, half: int, size: int) -> None:
     """Replace the file by its beginning and its end, with a line about the missing middle."""
     about = os.fstat(descriptor)
     ends = os.pread(descriptor, half, 0), os.pread(descriptor, half, size - half)

@@ -16,7 +16,17 @@ from agents.assembly import Local
 from agents.job_setup.host_context import HostContext
 from agents.shepherd.confinement import hierarchy
 from agents.shepherd.process import processes
-from protos.agents_pb2 import JobSpecBlob, JobUsage, LaunchOrder, Order, Orders, Release, Report, SignalOrder, Stage
+from protos.agents_pb2 import (
+    JobSpecBlob,
+    JobUsage,
+    LaunchOrder,
+    Order,
+    Orders,
+    Release,
+    Report,
+    SignalOrder,
+    Stage,
+)
 from protos.common_pb2 import AttemptKey, HostShare, Role
 from protos.jobs_pb2 import JobSpec
 

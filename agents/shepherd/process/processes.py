@@ -9,6 +9,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from agents.shepherd.clock import NEVER
@@ -119,17 +120,24 @@ def stop_and_kill(root: int) -> int:
     return send(stopped, signal.SIGKILL)
 
 
-def task_trees(serials: Iterable[int], first: Mapping[int, int], pool: Iterable[int]) -> dict[int, list[int]]:
+def task_trees(
+    serials: Iterable[int],
+    first: Mapping[int, int],
+    pool: Iterable[int],
+    sessions: Mapping[int, int] = MappingProxyType({}),
+) -> dict[int, list[int]]:
     """Return a job's processes in ``pool`` by task, for these tasks.
 
     They descend from its first process, stayed in its session, or were born with its mark. ``first`` maps living first
-    processes to their tasks' serials; an ended one may have left descendants.
+    processes to their tasks' serials; an ended one may have left descendants: ``sessions`` maps those of ended ones.
     """
     among = {pid: entry for pid in pool if (entry := stat(pid)) is not None}
     found: dict[int, list[int]] = {serial: [] for serial in serials}
     known = dict(first)
     for pid in among:
-        serial = _ancestor(pid, among, known) or first.get(among[pid].session) or _serial_in_environment(pid)
+        session = among[pid].session
+        serial = _ancestor(pid, among, known) or first.get(session) or sessions.get(session)
+        serial = serial or _serial_in_environment(pid)
         if serial in found:
             found[serial].append(pid)
     return found

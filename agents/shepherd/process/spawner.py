@@ -99,6 +99,36 @@ class Spawner:
             for descriptor in apart:
                 os.close(descriptor)
 
+    def run(self, setup: JobSetup, program: Program, overlay: dict[bytes, bytes], spooled: int) -> int:
+        """Start a task of a job of tasks, with files and directory of its own; raises what `spawn` raises.
+
+        ``setup`` has its directory and files; ``spooled`` takes an output without a file.
+        """
+        environment = {**self.environment(), **overlay}
+        self.as_user()
+        try:
+            start.enter(setup, self._key)
+            streams = start.open_streams(setup, self._key, self._null, spooled)
+            try:
+                if "/" not in program.path:
+                    program = program._replace(path=start.find(program.path, environment.get(b"PATH", b"")))
+                return start.spawn(self._identity, setup, program, environment, streams[:3])
+            finally:
+                streams.close()
+        finally:
+            self._identity.back()
+            os.chdir("/")
+
+    def empty(self, setup: JobSetup) -> None:
+        """Empty the output files that all tasks of the job share; raises what `spawn` raises."""
+        self.as_user()
+        try:
+            start.enter(setup, self._key)
+            start.open_streams(setup, self._key, self._null, self._null).close()
+        finally:
+            self._identity.back()
+            os.chdir("/")
+
     def gpu_daemon(self) -> int:
         """Start the attempt's daemon for its GPUs.
 

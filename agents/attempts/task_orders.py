@@ -1,0 +1,110 @@
+"""Orders about tasks of jobs of tasks, carried out: ports when an attempt is staged, programs when a task starts.
+
+A start that cannot be prepared is told as the task's end, with the reason; it is never dropped.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from agents.attempts.actions import Tasks
+from agents.attempts.attempts import Attempts
+from agents.attempts.journal import ports_record
+from agents.attempts.ledger import Ledger
+from agents.attempts.ledger_entry import Entry
+from agents.attempts.task_book import Run
+from agents.attempts.task_ports import reserve
+from agents.job_setup.preparation import Preparation
+from agents.job_setup.role_tasks import Job, NotPlaced, run_order
+from agents.shepherd import messages
+from agents.shepherd.messages import Key, RunState, pack
+from agents.shepherd_pool.pool import Pool
+from protos.agents_pb2 import Report, Staged
+
+LOG = logging.getLogger("lava.tasks")
+
+NOT_PREPARED = 126 << 8  # wait status of a task that cannot be started
+APART = 101  # places of two jobs in the range of ports
+
+
+class Log(Protocol):
+    """The journal."""
+
+    def append(self, records: Iterable[bytes]) -> None: ...
+
+
+class TaskOrders:
+    """Orders of this host's jobs of tasks. ``address`` is its IP address for the jobs' other hosts."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        pool: Pool,
+        attempts: Attempts,
+        preparation: Preparation,
+        journal: Log,
+        say: Callable[[Report], None],
+    ) -> None:
+        self.address = ""
+        self._ledger = ledger
+        self._pool = pool
+        self._attempts = attempts
+        self._preparation = preparation
+        self._journal = journal
+        self._say = say
+
+    def make_ready(self, entry: Entry) -> None:
+        """Reserve the ports of an attempt's tasks.
+
+        Raises:
+            NoPort: a wanted one is taken, or none is free.
+            OSError: the journal takes no more data.
+        """
+        if entry.tasks is None:
+            return
+        roles, pool = entry.blob.spec.roles, self._preparation.bounds.task_ports
+        tasks = reserve(roles, entry.stage.tasks, self._ledger.ports(), pool, APART * entry.key[0])
+        report = self._ledger.reserve(entry.key, Staged(tasks=tasks, address=self.address))
+        self._journal.append([ports_record(report)])
+
+    def carry_out(self, action: Tasks) -> None:
+        """Pass an order on to the attempt's shepherd."""
+        key, shepherd = action.key, self._pool.holder(action.key)
+        if shepherd is None:
+            self.fail(key, action.start, "The job is not running on this host.")
+            return
+        if action.stop:
+            shepherd.send(pack(messages.STOP_TASKS, *key, action.stop, action.reason))
+        if action.signalled:
+            shepherd.send(pack(messages.SIGNAL_TASKS, *key, action.signal, action.signalled))
+        if action.start and (starts := self._prepared(key, action.start)):
+            shepherd.send(pack(messages.START_TASKS, *key, starts))
+        shepherd.ask()
+
+    def _prepared(self, key: Key, runs: tuple[Run, ...]) -> tuple[tuple[object, ...], ...]:
+        entry, setup = self._ledger.entries[key], self._attempts.prepared(key)
+        if setup is None or entry.tasks is None:
+            self.fail(key, runs, "The job's user cannot be looked up on this host.")
+            return ()
+        job = Job(entry.blob, entry.stage, setup, entry.tasks.table, self._preparation.host)
+        found = []
+        for run in runs:
+            try:
+                found.append(run_order(job, run).pack())
+            except NotPlaced as error:
+                self.fail(key, [run], str(error))
+            except Exception:
+                LOG.exception("event=task_not_prepared key=%s run=%s", key, run)
+                self.fail(key, [run], "This host's agent met an error of its own; its log has the details.")
+        return tuple(found)
+
+    def fail(self, key: Key, runs: Iterable[Run], why: str) -> None:
+        """Report runs that cannot be started."""
+        now = time.time()
+        self.ran(key, [RunState(*run, ended=now, status=NOT_PREPARED, detail=why) for run in runs])
+
+    def ran(self, key: Key, states: Iterable[RunState]) -> None:
+        """Report what is news of the tasks of an attempt."""
+        for report in self._ledger.ran(key, states):
+            self._say(report)
