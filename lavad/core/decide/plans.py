@@ -153,6 +153,7 @@ def _resize(cluster: Cluster, plan: Resize, now: float) -> Decision:
 def _start(cluster: Cluster, plan: Starts, now: float) -> Decision:
     """Dispatch every start that still holds. Constraints that change with time are verified each time."""
     starts, allowance = plan.starts, allowance_of(cluster, now)
+    is_bound = bool(allowance)
     if plan.version == cluster.version and not allowance.changes_with_time:
         return Decision([dispatch(cluster, start, now) for start in starts], reply=0)
     room = _Room(cluster)
@@ -167,7 +168,7 @@ def _start(cluster: Cluster, plan: Starts, now: float) -> Decision:
         if kind is not None and not room.can_keep(start, kind):
             decision.reply += 1
             continue
-        if allowance and not _is_within(cluster, allowance, start):
+        if is_bound and not _is_within(cluster, allowance, start):
             decision.reply += 1
             continue
         if start is not starts[-1]:

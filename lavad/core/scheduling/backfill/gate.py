@@ -72,6 +72,7 @@ class BackfillGate:
         self.is_paused = False  # the last candidate has to ask again in the next slice
         self.is_upset = False  # reservations behind the last job may have moved, and with them the deferred jobs
         self._allowance = allowance
+        self._is_bound = bool(allowance)
         self._simulated = allowance.simulated
         self._placer = LimitedPlacer(room, allowance)
         self._ranking = ranking
@@ -114,7 +115,7 @@ class BackfillGate:
     @property
     def is_open(self) -> bool:
         """True if no reservation, limit or ordering rule can refuse a job that fits."""
-        is_bound = self._allowance or self._carried or self._made
+        is_bound = self._is_bound or self._carried or self._made
         return not (is_bound or self._reservation_table.full or self._blocked_queues)
 
     def waits_for_ends(self, steps: int) -> bool:
@@ -130,7 +131,7 @@ class BackfillGate:
             self._carry(candidate.place, candidate.job, candidate.index)
         if self._reservation_table.full:
             self._promote(candidate.rank)
-        obstacle = self._allowance.why(candidate.key.demand) if self._allowance else None
+        obstacle = self._allowance.why(candidate.key.demand) if self._is_bound else None
         if obstacle is not None:
             self.refusal, self.counter = obstacle.refusal, obstacle.counter
             return None
@@ -165,7 +166,7 @@ class BackfillGate:
 
     def is_checked(self, key: BucketKey) -> bool:
         """True if the constraints on the bucket's jobs depend on the hosts they are placed on."""
-        return bool(self._allowance) and self._allowance.is_checked(key.demand)
+        return self._is_bound and self._allowance.is_checked(key.demand)
 
     def keeps_slots(self, refused: JobCursor) -> bool:
         """True if the job refused last should gather free slots (SLOT_RESERVE).
@@ -242,7 +243,7 @@ class BackfillGate:
         return self._depth_left.get(queue.name, queue.backfill_depth) > 0
 
     def _reserve(self, queue: Queue, one: Reservation) -> None:
-        obstacle = self._allowance.why(one.key.demand) if self._allowance else None
+        obstacle = self._allowance.why(one.key.demand) if self._is_bound else None
         if obstacle is not None:
             self.limited.append((one.key, obstacle))
             self.is_upset = True
@@ -327,7 +328,7 @@ class BackfillGate:
     def _fit(self, candidate: JobCursor, request: Request, window: BackfillWindow | None) -> Allocation | None:
         """Place the request within the job's allowance and the backfill window."""
         waited_s = self._waited_s(candidate) if request.alternatives else 0.0
-        if not self._allowance and window is None:
+        if not self._is_bound and window is None:
             return place(self._room, request, waited_s)
         demand = candidate.key.demand
         if window is not None or self._says_where:
@@ -349,7 +350,7 @@ class BackfillGate:
         """Place the request within the backfill window; an equal one that failed in this slice is not tried again."""
         request = demand.request
         role = request.single_role
-        if role is not None and not self._allowance and is_one_task(request) and not request.is_slots_only:
+        if role is not None and not self._is_bound and is_one_task(request) and not request.is_slots_only:
             first = host_of_one(self._room, request, role)
             if first is None:
                 return None

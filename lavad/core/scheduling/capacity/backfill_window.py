@@ -85,25 +85,23 @@ class WindowEnd:
         twin.stores = self.stores.copy()
         return twin
 
-    def take(self, table: HostTable, allocation: Allocation) -> None:
-        """Deduct an allocation that is held at this time."""
-        for share in allocation:
-            row = table.rows[share.host]
-            rest = self.rows.get(row)
-            if rest is not None:
-                rest.take(share)
-            for one in share.resources if self.stores else ():
-                place = place_of(table, one.name, row)
-                if place in self.stores:
-                    self.stores[place] -= one.amount
+    def take(self, table: HostTable, row: int, share: HostShare) -> None:
+        """Deduct a share of a host that is held at this time."""
+        if row in self.rows:
+            self.rows[row].take(share)
+        for one in share.resources if self.stores else ():
+            place = place_of(table, one.name, row)
+            if place in self.stores:
+                self.stores[place] -= one.amount
 
 
 class FutureReservations:
-    """Starts of future reservations, in order of time."""
+    """Starts of future reservations, in order of time, and for each host (by row) those that leave less of it."""
 
     def __init__(self) -> None:
         self.all: list[WindowEnd] = []
-        self._leeways: dict[tuple[WindowEnd, ...], BackfillWindow] = {}
+        self._on: dict[int, list[WindowEnd]] = {}
+        self._windows: dict[tuple[WindowEnd, ...], BackfillWindow] = {}
 
     def __bool__(self) -> bool:
         return bool(self.all)
@@ -111,30 +109,36 @@ class FutureReservations:
     def copy(self) -> "FutureReservations":
         """Return an independent copy."""
         twin = FutureReservations()
-        twin.all = [moment.copy() for moment in self.all]
+        for moment in self.all:
+            twin.add(moment.copy())
         return twin
 
     def add(self, moment: WindowEnd) -> None:
-        """Add the start of a reservation."""
+        """Add the start of a reservation, with all its hosts."""
         insort(self.all, moment)
-        self._leeways.clear()
+        for row in moment.rows:
+            self._on.setdefault(row, []).append(moment)
+        self._windows.clear()
 
     def take(self, table: HostTable, allocation: Allocation, begin: float, end: float) -> None:
         """Deduct an allocation held from ``begin`` to ``end``."""
-        for moment in self.all:
-            if begin <= moment.at < end:
-                moment.take(table, allocation)
-        for window in self._leeways.values():
-            window.note(table, allocation)
+        for share in allocation:
+            row = table.rows[share.host]
+            for moment in self.all if share.resources else self._on.get(row, ()):
+                if begin <= moment.at < end:
+                    moment.take(table, row, share)
+            if row in self._on:
+                for window in self._windows.values():
+                    window.note(row)
 
     def window(self, begin: float, end: float, queue: str = "") -> "BackfillWindow | None":
         """Window for a job of that queue that runs from ``begin`` to ``end``; None if no reservation constrains it."""
         some = tuple([one for one in self.all if begin < one.at < end and queue not in one.exempt])
         if not some:
             return None
-        found = self._leeways.get(some)
+        found = self._windows.get(some)
         if found is None:
-            found = self._leeways[some] = BackfillWindow(some)
+            found = self._windows[some] = BackfillWindow(some)
         return found
 
 
@@ -149,9 +153,9 @@ class BackfillWindow:
             for row, rest in moment.rows.items():
                 self._rows.setdefault(row, []).append(rest)
 
-    def note(self, table: HostTable, allocation: Allocation) -> None:
-        """Note an allocation: cached columns of its hosts are out of date."""
-        if any(table.rows[share.host] in self._rows for share in allocation):
+    def note(self, row: int) -> None:
+        """Note an allocation on a host: cached columns with it are out of date."""
+        if row in self._rows:
             self._columns.clear()
 
     def lower(self, row: int, free: HostFree) -> None:

@@ -70,10 +70,11 @@ class Headroom(Constraint):
         self._left_on: dict[Counter, NDArray[np.float64]] = {}  # until the next change
         self._active: dict[Rule, bool] = {}
         self._started_on: dict[int, float] = {}  # time of the last start by row, where limits need it
+        self._asked: tuple[Demand | None, Consumer] = (None, NOBODY)
 
     def left(self, counter: Counter) -> float:
         """Amount left of a limit that does not count each host apart."""
-        if not self._is_active(counter.rule):
+        if counter.rule.windows and not self._is_active(counter.rule):
             return float("inf")
         return counter.rule.amount - counter.used - self._taken.get(counter, 0.0)
 
@@ -110,8 +111,10 @@ class Headroom(Constraint):
     # -- before a job is placed -------------------------------------------------------------------------------------
 
     def consumer(self, demand: Demand) -> Consumer:
-        """Return the counters of the limits on the job."""
-        return self._limits.consumer(demand.user, demand.queue, demand.project)
+        """Return the counters of the limits on the job; kept for one demand, as each start asks several times."""
+        if self._asked[0] is not demand:
+            self._asked = demand, self._limits.consumer(demand.user, demand.queue, demand.project)
+        return self._asked[1]
 
     def limit(self, demand: Demand) -> Limit:
         """Return the slots left in all and, of limits that depend on hosts, the amounts left on each."""
@@ -149,8 +152,9 @@ class Headroom(Constraint):
         """Return the first limit that forbids the allocation or, without one, every allocation."""
         consumer = self.consumer(demand)
         if allocation is None:
-            counter = next(self._blocking(consumer, demand.request), None)
-            return self._obstacle(Refusal.LIMITED, counter, demand.request) if counter is not None else None
+            for first in self._blocking(consumer, demand.request):
+                return self._obstacle(Refusal.LIMITED, first, demand.request)
+            return None
         counter = self._exceeded(consumer, allocation, is_new=demand.attempt is None)
         if counter is None:
             return None
