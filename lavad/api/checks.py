@@ -116,7 +116,7 @@ def check_texts(
 
 
 def _check_command(spec: jobs_pb2.JobSpec) -> None:
-    if not spec.command.strip():
+    if not spec.command.strip() and not spec.HasField("tasks"):  # its roles may have commands of their own
         raise Refused("No command is specified")
     if spec.is_script and "\0" in spec.command.partition("\n")[0]:
         raise Refused("Bad command: the first line of a script can't hold a NUL character")

@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import Any, cast
 
 from lavad.agent_links.spec_cache import Packed
-from lavad.api import checks
+from lavad.api import checks, task_rules
 from lavad.core.commands import Asked, Caller, Target
 from lavad.core.events import NewJob
 from lavad.core.language import exit_values
@@ -18,11 +18,12 @@ COMMAND_SHOWN_MAX = 4096  # characters; only the beginning of a longer script st
 
 def asked_of(spec: jobs_pb2.JobSpec, default_queues: tuple[str, ...] = ()) -> Asked:
     """Return the options that the core combines with a queue's rules; ``default_queues`` count without -q."""
+    is_of_tasks = spec.HasField("tasks")
     return Asked(
         tuple(spec.queues) or default_queues,
-        any(role.tasks_min for role in spec.roles),
+        is_of_tasks or any(role.tasks_min for role in spec.roles),
         tuple([(limit.name, limit.soft) for limit in spec.rlimits]),
-        tuple([role_of(role, spec.resizable) for role in spec.roles]) or _ONE_TASK,
+        tuple([role_of(role, spec.resizable, is_of_tasks) for role in spec.roles]) or _ONE_TASK,
     )
 
 
@@ -48,6 +49,7 @@ def new_job(spec: jobs_pb2.JobSpec, packed: Packed, request_id: bytes, caller: C
         user_group=spec.user_group,
         requeue_exit_values=spec.requeue_exit_values,
         environment=packed.environment,
+        tasks=task_rules.rules_of(spec),
     )
     return NewJob(
         id=0,
@@ -73,6 +75,7 @@ def _request_without_roles(options: JobOptions) -> Request:
 
 def _check_spec(spec: jobs_pb2.JobSpec) -> None:
     checks.check_spec(spec)
+    task_rules.check(spec)
     if spec.cwd and not spec.cwd.startswith("/"):
         raise Refused("-cwd: the working directory must be an absolute path")
     if spec.begin_time and spec.terminate_time and spec.terminate_time <= spec.begin_time:
@@ -104,9 +107,9 @@ def options_of(spec: jobs_pb2.JobSpec) -> JobOptions:
     return JobOptions(*plain)
 
 
-def role_of(role: common_pb2.Role, resizable: bool = False) -> RoleAsked:
+def role_of(role: common_pb2.Role, resizable: bool = False, is_of_tasks: bool = False) -> RoleAsked:
     """Convert one role of a spec."""
-    tasks_min = role.tasks_min or 1
+    tasks_min = 0 if role.may_be_absent else role.tasks_min or 1
     return RoleAsked(
         tasks_min=tasks_min,
         tasks_max=max(role.tasks_max or tasks_min, 1),
@@ -117,6 +120,8 @@ def role_of(role: common_pb2.Role, resizable: bool = False) -> RoleAsked:
         name=role.name,
         command=role.command,
         resizable=resizable,
+        is_of_tasks=is_of_tasks,
+        spread=role.spread,
     )
 
 

@@ -20,7 +20,7 @@ ONE_TASK = {"slots_per_task", "memory_mib", "gpus", "one_host", "ptile", "gpus_p
 OF_JOB: dict[str, Any] = {
     "hosts": ("n1",), "exclusive": True, "same": "type", "cu": "type=rack", "reservation": "r1",
     "alternatives": (Alternative((RoleRequest(),)),), "queue_hosts": QueueHosts(frozenset({"n1"})),
-    "avoids": frozenset({"big"}),
+    "avoids": frozenset({"big"}), "is_of_tasks": True,
 }  # fmt: skip
 
 

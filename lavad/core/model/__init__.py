@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from lavad.core.model.policy import QueueHosts
+from lavad.core.model.task_rules import TaskRules
 
 
 class JobState(IntEnum):
@@ -53,10 +54,16 @@ def serial_of(at: float, signal: int) -> int:
 
 
 class Launch(IntEnum):
-    """Start of a role's command: once on the lead host, or once for each task."""
+    """Start of a role's command: once on the lead host, or once for each task.
+
+    In a job of tasks FIRST is once, as its first task; HOST is once on each host with tasks of the role; NONE: its
+    tasks only hold their slots, for ranks of other roles.
+    """
 
     FIRST = 0
     EACH = 1
+    HOST = 2
+    NONE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +79,11 @@ class RoleAsked:
     name: str = ""
     command: str = ""
     resizable: bool = False
+    is_of_tasks: bool = False  # of a job of tasks, whose minimum may be 0
+    spread: str = ""  # of a job of tasks: PACK, SPREAD, RACK; empty: as the requirement says
+
+
+PACK, SPREAD, RACK = "pack", "spread", "rack"  # few hosts; as many as there are tasks; one compute unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +175,7 @@ class Request:
     cu: str = ""
     alternatives: tuple[Alternative, ...] = ()
     reservation: str = ""  # -U: only in slots of this advance reservation, while it is active
+    is_of_tasks: bool = False  # of a job of tasks: no fast path knows these
     # Set in the scheduler's own requests only: hosts of the queue, and exclusive resources that are not requested.
     queue_hosts: QueueHosts | None = None
     avoids: frozenset[str] = frozenset()
@@ -270,6 +283,7 @@ class Shared:
     requirement: str = ""  # combined requirement of job and queue, as shown
     requeue_exit_values: str = ""  # -Q; empty: the queue's
     environment: str = ""  # hash of the stored environment that the jobs' own ones are differences from
+    tasks: TaskRules | None = None  # of a job of tasks
     sort: CountKey = field(init=False, compare=False, repr=False)
     _hash: int = field(init=False, compare=False, repr=False)
 

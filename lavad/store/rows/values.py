@@ -29,6 +29,7 @@ from lavad.core.model.policy import Window
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.usage import NO_ONE, Departed, HostUsage
 from lavad.core.state.records import NEVER_RESIZED, Attempt, Claim, Host, JobEnd, Resizing, StartConditions
+from lavad.store.rows.task_values import decode_rules, rules_values
 from lavad.store.writer.batch import Row
 
 if TYPE_CHECKING:
@@ -381,7 +382,10 @@ def _as_dict(value: Any) -> Any:
         return _as_dict(value._asdict())
     if isinstance(value, dict):
         return {name: _as_dict(part) for name, part in value.items()}
-    if isinstance(value, Shared | Request | RoleRequest | HostFacts | Resizing):
+    if isinstance(value, Shared):
+        known = {name: _as_dict(getattr(value, name)) for name in _STORED[Shared] if name != "tasks"}
+        return known if value.tasks is None else known | {"tasks": rules_values(value.tasks)}
+    if isinstance(value, Request | RoleRequest | HostFacts | Resizing):
         return {name: _as_dict(getattr(value, name)) for name in _STORED[type(value)]}
     if isinstance(value, tuple | frozenset):
         return [_as_dict(part) for part in (sorted(value) if isinstance(value, frozenset) else value)]
@@ -398,7 +402,8 @@ def decode_shared(text: str) -> Shared:
     }
     known["roles"] = roles
     known["alternatives"] = tuple(_alternative(one) for one in request.get("alternatives", ()))
-    return Shared(**{**_known(Shared, values), "request": Request(**known)})
+    rules = decode_rules(values["tasks"]) if "tasks" in values else None
+    return Shared(**{**_known(Shared, values), "request": Request(**known), "tasks": rules})
 
 
 def _role(values: dict[str, Any]) -> RoleRequest:

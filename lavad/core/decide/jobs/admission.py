@@ -318,12 +318,26 @@ def _complaint_about(request: Request) -> str:
     """Reason why no cluster could satisfy the request; empty if it is good."""
     if not request.roles:
         return "The job has no tasks: a role is missing"
+    if request.is_of_tasks and (complaint := _complaint_about_tasks(request)):
+        return complaint
     roles = (*request.roles, *(role for one in request.alternatives for role in one.roles))
     return next(filter(None, (_complaint_about_role(request, role) for role in roles)), "")
 
 
+TASKS_MAX = 50_000  # of a job of tasks: its agents are told about all of them
+
+
+def _complaint_about_tasks(request: Request) -> str:
+    if not request.slots_min:
+        return "The job could start without any task: one role at least needs a minimum above 0"
+    if sum(role.tasks_max for role in request.roles) > TASKS_MAX:
+        return f"A job of roles has at most {TASKS_MAX} tasks"
+    return ""
+
+
 def _complaint_about_role(request: Request, role: RoleRequest) -> str:
-    if role.tasks_min < 1 or role.tasks_max < role.tasks_min or role.slots_per_task < 1:
+    least = 0 if request.is_of_tasks else 1
+    if role.tasks_min < least or role.tasks_max < max(role.tasks_min, 1) or role.slots_per_task < 1:
         return "Bad processor number: -n takes min[,max] with 1 <= min <= max"
     if role.ptile < -1:
         return "Bad resource requirement syntax: span[ptile=n] takes a positive number"
@@ -333,7 +347,7 @@ def _complaint_about_role(request: Request, role: RoleRequest) -> str:
 
 
 def _complaint_about_resizing(request: Request, role: RoleRequest) -> str:
-    if request.single_role is None or role.launch is not Launch.FIRST:
+    if request.is_of_tasks or request.single_role is None or role.launch is not Launch.FIRST:
         return "-ar: only a job of one command that starts its tasks itself can be resizable"
     if request.exclusive:
         return "-ar: a resizable job can't have its hosts for itself (-x)"

@@ -13,7 +13,7 @@ from lavad.core.language.requirements.gpu import GpuRequirement
 from lavad.core.language.requirements.parser import Choice, CompoundTerm, Requirement
 from lavad.core.language.requirements.rusage import Per, Reserve, Usage
 from lavad.core.language.requirements.vocabulary import RESERVABLE, Vocabulary
-from lavad.core.model import PARTS, Alternative, JobOptions, Request, RoleAsked, RoleRequest
+from lavad.core.model import PARTS, RACK, SPREAD, Alternative, JobOptions, Request, RoleAsked, RoleRequest
 from lavad.core.model.policy import Policy, Queue
 from lavad.core.model.reasons import Refused
 from lavad.core.state.hosts.load_thresholds import start_condition
@@ -22,6 +22,7 @@ from lavad.core.state.hosts.table import HostTable
 CHOICES_MAX = 16
 SLOTS_MAX = 1_000_000
 UNBOUNDED = -1  # span[stripe] without a number
+MOST_FREE_FIRST = "slots"  # order of hosts that makes tasks take few of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class RequestRules:
     default_gpu: str = ""  # LSB_GPU_REQ: meaning of ``-gpu -`` without a GPU_REQ of the queue
     per_task: bool = False
     type: str = ""  # of the submission host if types differ: select[type==local] is LSF's default
+    has_units: bool = False  # compute units are configured
 
 
 def vocabulary_of(policy: Policy, table: HostTable, from_host: str = "") -> Vocabulary:
@@ -52,7 +54,8 @@ def rules_for(policy: Policy, table: HostTable, queue: Queue | None, from_host: 
     types = table.cached("types", lambda: {facts.type for facts in table.facts if facts.server})
     gpus = queue.defaults.gpu_requirement if queue is not None else ""
     own_type = vocabulary.local_type if len(types) > 1 else ""
-    return RequestRules(vocabulary, parsed, gpus, policy.gpu_requirement, policy.reserves_per_task, own_type)
+    has_units = bool(policy.compute_unit_types)
+    return RequestRules(vocabulary, parsed, gpus, policy.gpu_requirement, policy.reserves_per_task, own_type, has_units)
 
 
 def _queue_requirement(text: str, vocabulary: Vocabulary) -> Requirement:
@@ -120,7 +123,8 @@ def request_of(asked: Sequence[RoleAsked], options: JobOptions, rules: RequestRu
     asked = asked or (RoleAsked(),)
     wanted = [combined(one.requirement, rules) for one in asked]
     text = parser.text_of(wanted[0])
-    if len(asked) == 1:
+    is_of_tasks = asked[0].is_of_tasks
+    if len(asked) == 1 and not is_of_tasks:
         choices = list(_choices(asked[0], wanted[0], rules))
         first, *others = choices
         request = Request(first.roles, same=first.same, cu=first.cu, alternatives=tuple(others), **options._asdict())
@@ -131,7 +135,7 @@ def request_of(asked: Sequence[RoleAsked], options: JobOptions, rules: RequestRu
         _role(one, parsed.term, _usage(parsed.term), one.tasks_min, one.tasks_max, rules)
         for one, parsed in zip(asked, wanted, strict=True)
     ]
-    return Request(tuple(roles), **options._asdict()), text
+    return Request(tuple(roles), **options._asdict(), is_of_tasks=is_of_tasks), text
 
 
 def known_request(
@@ -186,6 +190,8 @@ def _role(
     asked: RoleAsked, term: CompoundTerm, usage: Usage, tasks_min: int, tasks_max: int, rules: RequestRules
 ) -> RoleRequest:
     _check_tasks(tasks_min, tasks_max, asked.slots_per_task)
+    if asked.spread:
+        term = _spread(asked, term, rules)
     reserves = tuple([_per_task(one) for one in usage.reserves]) if rules.per_task else usage.reserves
     memory = next((one for one in reserves if one.name == "mem" and _is_simple(one)), None)
     rest = tuple([one for one in reserves if one is not memory])
@@ -215,6 +221,23 @@ def _role(
         command=asked.command,
         resizable=asked.resizable,
     )
+
+
+def _spread(asked: RoleAsked, term: CompoundTerm, rules: RequestRules) -> CompoundTerm:
+    """The requirement with the placement that the role asks for by name."""
+    if asked.spread == RACK:
+        if not rules.has_units:
+            raise Refused(f"Role {asked.name}: placement in one rack needs compute units, and none is configured")
+        if term.cu is not None:
+            raise Refused(f"Role {asked.name}: its requirement has a cu section, so it can't be spread as {RACK!r}")
+        return replace(term, cu=cu.ComputeUnits(most=1))
+    if term.span != span.NONE:
+        raise Refused(
+            f"Role {asked.name}: its requirement has a span section, so it can't be spread as {asked.spread!r}"
+        )
+    if asked.spread == SPREAD:
+        return replace(term, span=span.Span(is_striped=True))
+    return replace(term, order=term.order or MOST_FREE_FIRST)
 
 
 def _check_tasks(tasks_min: int, tasks_max: int, slots_per_task: int) -> None:

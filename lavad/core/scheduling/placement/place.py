@@ -5,6 +5,7 @@ natural order of their names (first fit), which keeps wide holes for parallel jo
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -89,11 +90,23 @@ def place(room: FreeResources, request: Request, waited_s: float = 0.0) -> Alloc
         if request.is_even_split:
             return _place_evenly(room, request, role)
     found = _Trial(room, request, request.roles, 0).place(request.same, request.cu)
+    if found is None and request.is_of_tasks:
+        return _place_smaller(room, request)
     for number, one in enumerate(request.alternatives, 1):
         if found is not None:
             break
         if waited_s >= one.delay_s:
             found = _Trial(room, request, one.roles, number).place(one.same, one.cu)
+    return found
+
+
+def _place_smaller(room: FreeResources, request: Request) -> Allocation | None:
+    """Place a job of tasks with the first roles at their minimum: what they took beyond it, later ones may need."""
+    roles, found = request.roles, None
+    for number, role in enumerate(roles[:-1]):
+        if found is None and role.tasks_max > role.tasks_min:
+            roles = (*roles[:number], replace(role, tasks_max=role.tasks_min), *roles[number + 1 :])
+            found = _Trial(room, request, roles, 0).place(request.same, request.cu)
     return found
 
 
@@ -303,7 +316,9 @@ class _Trial:
             first = None
 
     def _has_first(self, filler: TaskDistributor, first: frozenset[str] | None) -> bool:
-        if first is None or filler.number or self.room.table.names[filler.chosen[0].row] in first:
+        if first is None or filler.number or not filler.chosen:  # a role that may be absent takes no host
+            return True
+        if self.room.table.names[filler.chosen[0].row] in first:
             return True
         filler.undo()
         return False

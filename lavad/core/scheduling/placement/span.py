@@ -36,7 +36,7 @@ class TaskDistributor:
 
     def fill(self, rows: Iterable[int]) -> bool:
         """Take as many tasks as the role may have; False, and nothing taken, if fewer than its minimum."""
-        left = self._way()(rows)
+        left = self._way()(rows) if self.role.tasks_max else 0
         if self.role.tasks_max - left >= self.role.tasks_min:
             return True
         self.undo()
