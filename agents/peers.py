@@ -26,6 +26,7 @@ from agents.ranks.output import NotReadable, OnlyForItsUser, open_kept, open_out
 from agents.ranks.tasks import converse
 from agents.shepherd.messages import Key
 from agents.shepherd.spool import kept_path
+from agents.shepherd.tasks.run_files import kept_path_of_run
 from protos import frames
 from protos.agents_pb2 import CountReply, CountRequest, TailChunk, TailRequest, TaskInput, TaskOutput, TaskStart
 from protos.agents_pb2_grpc import PeerServiceServicer, add_PeerServiceServicer_to_server
@@ -137,6 +138,9 @@ class Peers(PeerServiceServicer):
     async def tail(self, request: TailRequest, send: Callable[[TailChunk], Awaitable[None]]) -> None:
         """Send a job's output to a caller with a verified ticket; an unreadable file is reported in a chunk."""
         key = (request.key.job, request.key.index, request.key.attempt)
+        if request.HasField("task"):
+            await self._tail_run(key, request, send)
+            return
         held, path = self._attempts.find(*key), self._path(request)
         if held is None and not request.error_file and self.kept:
             await self._tail_kept(key, send)
@@ -163,6 +167,32 @@ class Peers(PeerServiceServicer):
         finally:
             reader.close()
 
+    async def _tail_run(self, key: Key, request: TailRequest, send: Callable[[TailChunk], Awaitable[None]]) -> None:
+        """Send the output of a run of a task: from the file that the job names, or the one kept here."""
+        run = (request.task.role, request.task.index, request.task.run)
+        held = self._attempts.find(*key)
+        output = self._attempts.run_output(key, run, request.error_file) if held is not None else None
+        if held is not None and output is not None and output.path:
+            await self._tail_as_user(held, output.path, request, send, output.pid)
+            return
+        if request.error_file:
+            return  # it joins the output
+        try:
+            reader = open_kept(kept_path_of_run(self.kept, key, run), "No output of this run is kept on its host.")
+        except NotReadable as error:
+            await send(TailChunk(error=str(error)))
+            return
+
+        async def pass_on(data: bytes) -> None:
+            await send(TailChunk(data=data))
+
+        try:
+            await reader.send_all(request.last_bytes, pass_on)
+            if request.follow:
+                await reader.follow(lambda: not self._attempts.run_output(key, run, False).pid, pass_on)
+        finally:
+            reader.close()
+
     async def _tail_kept(self, key: Key, send: Callable[[TailChunk], Awaitable[None]]) -> None:
         """Send the kept output of a job that has ended here."""
         try:
@@ -183,10 +213,18 @@ class Peers(PeerServiceServicer):
         return held.error_path if request.error_file else held.output_path
 
     async def _tail_as_user(
-        self, held: HeldAttempt, path: str, request: TailRequest, send: Callable[[TailChunk], Awaitable[None]]
+        self,
+        held: HeldAttempt,
+        path: str,
+        request: TailRequest,
+        send: Callable[[TailChunk], Awaitable[None]],
+        pid: int = 0,
     ) -> None:
-        """Read the file by its name in a task beside the job, as the user: only what the user may read."""
-        start = TaskStart(argv=_tail_argv(request, path), cwd=b"/", no_input=True)
+        """Read the file by its name in a task beside the job, as the user: only what the user may read.
+
+        ``pid``: the process to whose end a run's output is followed.
+        """
+        start = TaskStart(argv=_tail_argv(request, path, pid), cwd=b"/", no_input=True)
 
         async def pass_on(output: TaskOutput) -> None:
             error = output.error or output.err.decode(errors="replace").strip()
@@ -210,9 +248,11 @@ class Peers(PeerServiceServicer):
         return role.host
 
 
-def _tail_argv(request: TailRequest, path: str) -> list[bytes]:
+def _tail_argv(request: TailRequest, path: str, pid: int) -> list[bytes]:
     start = b"%d" % request.last_bytes if request.last_bytes else b"+1"
     follow = [b"-f"] if request.follow else []
+    if request.HasField("task"):
+        follow = [b"-f", b"--pid=%d" % pid, b"-s", b"0.2"] if request.follow and pid else []
     return [b"/usr/bin/env", b"tail", b"-c", start, *follow, b"--", os.fsencode(path)]
 
 

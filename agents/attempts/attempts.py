@@ -15,12 +15,15 @@ from itertools import takewhile
 
 from agents.attempts.ledger import Ledger
 from agents.attempts.ledger_entry import Entry, State
+from agents.attempts.task_book import Run
 from agents.job_setup.environment import place_variables
 from agents.job_setup.host_context import HostContext
 from agents.job_setup.task_devices import has_roles, share_of, task_in_slot, variables_of_all, variables_of_task
 from agents.ranks.interfaces import KeptRequest, TaskRefused, TaskRequest
 from agents.shepherd import messages
 from agents.shepherd.messages import JobSetup, Key, Message, pack
+from agents.shepherd.process.start import place
+from agents.shepherd.tasks.run_files import expand_run
 from agents.shepherd_pool.pool import Handle, Pool
 from protos.common_pb2 import HostShare
 from protos.jobs_pb2 import JobSpec
@@ -49,6 +52,14 @@ class HeldAttempt:
         str  # through the shepherd's open descriptor: no user can put another file there; empty if none is open
     )
     error_path: str  # empty if it joins the output
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutput:
+    """Output of a run: its file if the job names one, and its first process while it runs."""
+
+    path: str
+    pid: int
 
 
 class TaskHandle:
@@ -139,6 +150,15 @@ class Attempts:
             output_path=_through(shepherd.pid, shepherd.output),
             error_path=_through(shepherd.pid, shepherd.error),
         )
+
+    def run_output(self, key: Key, run: Run, is_error: bool) -> RunOutput:
+        """Return where a run of a held attempt writes its output, or its errors."""
+        entry, job = self._ledger.entries.get(key), self._jobs.get(key)
+        if entry is None or entry.tasks is None or job is None:
+            return RunOutput("", 0)
+        template = job.error if is_error else job.output
+        path = place(job, expand_run(template, entry.blob.spec.roles[run[0]].name, run), key)
+        return RunOutput(path, entry.tasks.pid_of(run))
 
     def _place_of(self, key: Key) -> tuple[Entry, Handle]:
         entry, shepherd = self._ledger.entries.get(key), self._pool.holder(key)

@@ -104,6 +104,11 @@ class TaskBook:
         known = self.known.get(run[:2])
         return known is not None and known.run == run[2] and not known.has_ended
 
+    def pid_of(self, run: Run) -> int:
+        """Return the first process of a run while it is alive; else 0."""
+        known = self.known.get(run[:2])
+        return known.state.pid if known is not None and known.state is not None and self._is_alive(run) else 0
+
     def take(self, states: Iterable[RunState]) -> list[TaskState]:
         """Take states from the shepherd; return those that are news."""
         news = []

@@ -98,6 +98,18 @@ class KeptRequest:
     places: int = 0
 
 
+class RunOutput(Protocol):
+    """Output of a run of a task of a job of tasks."""
+
+    @property
+    def path(self) -> str:
+        """Path of the file that the job names for it; empty if its output is kept by the agent."""
+
+    @property
+    def pid(self) -> int:
+        """Its first process while it runs; 0 before and after."""
+
+
 # The descriptor of the PMI socket in a rank: the first after the standard ones.
 PMI_DESCRIPTOR = 3
 
@@ -118,6 +130,9 @@ class Attempts(Protocol):
         Raises:
             TaskRefused: the attempt is not running here (any more).
         """
+
+    def run_output(self, key: Key, run: tuple[int, int, int], is_error: bool) -> RunOutput:
+        """Return where a run (role, index, run) of an attempt that this host holds writes its output, or its errors."""
 
     async def run_task(self, key: Key, request: TaskRequest) -> TaskHandle:
         """Start a task inside the attempt: its user, cgroup and limits. The caller keeps ownership of the descriptors.

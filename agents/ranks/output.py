@@ -98,8 +98,8 @@ async def open_output(path: str, uid: int, groups: Sequence[int], is_held: Calla
     return OutputReader(descriptor, reading)
 
 
-def open_kept(path: str) -> OutputReader:
-    """Open the kept output of an ended job. Its user may still have it open, and give it any size.
+def open_kept(path: str, missing: str = "The job has ended, and no output of it is kept here.") -> OutputReader:
+    """Open a kept output. Its user may still have it open, and give it any size. ``missing``: the answer for none.
 
     Raises:
         NotReadable: it is not there, or its user reads too many already.
@@ -107,7 +107,7 @@ def open_kept(path: str) -> OutputReader:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
-        raise NotReadable("The job has ended, and no output of it is kept here.") from None
+        raise NotReadable(missing) from None
     reading = READERS.begin(os.fstat(descriptor).st_uid)
     if reading is None:
         os.close(descriptor)

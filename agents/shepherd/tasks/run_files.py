@@ -4,6 +4,7 @@ Patterns beside %J and %I: %R the role, %T the task's index in it, %N the run. A
 the tasks, who append to it.
 """
 
+import glob
 import os
 import time
 
@@ -66,6 +67,15 @@ def setups_to_empty(setup: JobSetup) -> list[JobSetup]:
 def kept_run_path(directory: str, key: Key, run: Run) -> str:
     """Return the path of a run's kept output."""
     return f"{directory}/{'.'.join(map(str, (*key, *run)))}"
+
+
+def kept_path_of_run(directory: str, key: Key, run: Run) -> str:
+    """Return the path of a run's kept output, which may be of an earlier attempt of the job; that of none if neither."""
+    path = kept_run_path(directory, key, run)
+    if os.path.exists(path):
+        return path
+    others = glob.glob(f"{glob.escape(directory)}/{key[0]}.{key[1]}.*.{'.'.join(map(str, run))}")
+    return max(others, key=os.path.getmtime, default=path)
 
 
 class KeptOutput:
