@@ -71,6 +71,7 @@ class Local:
             ("outputs", PRIVATE),
             ("scripts", PASSABLE),
             ("hostfiles", PASSABLE),
+            ("taskfiles", PASSABLE),
         ):
             (state / name).mkdir(exist_ok=True)
             (state / name).chmod(mode)
@@ -118,6 +119,7 @@ class Local:
         await asyncio.to_thread(self.devices.adopt, held)
         self.preparation.adopt_scripts(self.ledger.holds)
         self.preparation.adopt_lists({name_of(key) for key in self.ledger.entries})
+        self.keeper.task_orders.adopt(held)
         for key, handle in alive.items():
             await self._adopt(key, handle)
         self._journal.rewrite(self.ledger, self._boot_id)

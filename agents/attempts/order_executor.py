@@ -485,6 +485,7 @@ class Keeper:
         self.counting.forget(key)
         self.attempts.forget(key)
         self._drop_lists(key)
+        self.task_orders.forget(key)
         self._put_devices_back(key)
 
     def _put_devices_back(self, key: Key) -> None:

@@ -5,7 +5,8 @@ A start that cannot be prepared is told as the task's end, with the reason; it i
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
 from typing import Protocol
 
 from agents.attempts.actions import Tasks
@@ -16,9 +17,12 @@ from agents.attempts.ledger_entry import Entry
 from agents.attempts.task_book import Run
 from agents.attempts.task_ports import reserve
 from agents.job_setup.preparation import Preparation
-from agents.job_setup.role_tasks import Job, NotPlaced, run_order
+from agents.job_setup.role_tasks import Job, NotPlaced, run_order, told_of
+from agents.job_setup.task_files import TaskFiles, directory_of
+from agents.job_setup.told.table import Table
+from agents.job_setup.told.tell import CannotTell
 from agents.shepherd import messages
-from agents.shepherd.messages import Key, RunState, pack
+from agents.shepherd.messages import Key, RunOrder, RunState, pack
 from agents.shepherd_pool.pool import Pool
 from protos.agents_pb2 import Report, Staged
 
@@ -47,10 +51,13 @@ class TaskOrders:
         say: Callable[[Report], None],
     ) -> None:
         self.address = ""
+        self.is_private = False  # this host can show files at fixed paths to an attempt alone
+        self._files: dict[Key, TaskFiles] = {}
         self._ledger = ledger
         self._pool = pool
         self._attempts = attempts
         self._preparation = preparation
+        self._state = preparation.state
         self._journal = journal
         self._say = say
 
@@ -74,35 +81,74 @@ class TaskOrders:
         if shepherd is None:
             self.fail(key, action.start, "The job is not running on this host.")
             return
+        starts = self._prepared(key, action.start)
         if action.stop:
             shepherd.send(pack(messages.STOP_TASKS, *key, action.stop, action.reason))
         if action.signalled:
             shepherd.send(pack(messages.SIGNAL_TASKS, *key, action.signal, action.signalled))
-        if action.start and (starts := self._prepared(key, action.start)):
+        if starts:
             shepherd.send(pack(messages.START_TASKS, *key, starts))
         shepherd.ask()
 
     def _prepared(self, key: Key, runs: tuple[Run, ...]) -> tuple[tuple[object, ...], ...]:
-        entry, setup = self._ledger.entries[key], self._attempts.prepared(key)
-        if setup is None or entry.tasks is None:
+        """Write the files of the newest table, and return these starts as the shepherd takes them."""
+        job = self._job(key)
+        if job is None:
             self.fail(key, runs, "The job's user cannot be looked up on this host.")
             return ()
-        job = Job(entry.blob, entry.stage, setup, entry.tasks.table, self._preparation.host)
-        found = []
-        for run in runs:
+        found: list[RunOrder] = []
+        for run in runs or self._any_run(job):
             try:
-                found.append(run_order(job, run).pack())
-            except NotPlaced as error:
+                told = told_of(job, run)
+                if not found:  # files are the same for all tasks of the attempt here
+                    self._files.setdefault(key, TaskFiles(Path(job.directory))).write(told)
+                found.append(run_order(job, run, told))
+            except (NotPlaced, CannotTell) as error:
                 self.fail(key, [run], str(error))
+            except OSError as error:
+                self.fail(key, [run], f"The files of the job's tasks cannot be written: {error.strerror}.")
             except Exception:
                 LOG.exception("event=task_not_prepared key=%s run=%s", key, run)
                 self.fail(key, [run], "This host's agent met an error of its own; its log has the details.")
-        return tuple(found)
+        return tuple(one.pack() for one in found) if runs else ()
+
+    def _job(self, key: Key) -> Job | None:
+        entry, setup = self._ledger.entries[key], self._attempts.prepared(key)
+        if setup is None or entry.tasks is None:
+            return None
+        hosts, directory = entry.tasks.table, directory_of(self._state, key)
+        table = Table.of(entry.blob, hosts)
+        return Job(
+            key, entry.blob, entry.stage, setup, hosts, table, self._preparation.host, str(directory), self.is_private
+        )
+
+    @staticmethod
+    def _any_run(job: Job) -> list[Run]:
+        """Return run 0, which is none, of a task here: files are written for it, by which others learn of ends."""
+        parts = [part for one in job.hosts if one.host == job.host.host for part in one.roles if part.indices]
+        return [(part.role, part.indices[0], 0) for part in parts[:1]]
+
+    def forget(self, key: Key) -> None:
+        """Remove the files of an attempt of which nothing is left here."""
+        files = self._files.pop(key, None)
+        if files is not None:
+            files.remove()
+
+    def adopt(self, held: Collection[Key]) -> None:
+        """Take over the files of attempts held here after a restart, and remove those of others."""
+        for path in directory_of(self._state, (0, 0, 0)).parent.glob("*-*-*"):
+            keys = [key for key in held if directory_of(self._state, key) == path]
+            files = TaskFiles(path)
+            if keys:
+                self._files[keys[0]] = files
+            else:
+                files.remove()
 
     def fail(self, key: Key, runs: Iterable[Run], why: str) -> None:
         """Report runs that cannot be started."""
-        now = time.time()
-        self.ran(key, [RunState(*run, ended=now, status=NOT_PREPARED, detail=why) for run in runs])
+        now, real = time.time(), [run for run in runs if run[2]]
+        LOG.warning("event=tasks_not_started job=%d index=%d attempt=%d reason=%r", *key, why)
+        self.ran(key, [RunState(*run, ended=now, status=NOT_PREPARED, detail=why) for run in real])
 
     def ran(self, key: Key, states: Iterable[RunState]) -> None:
         """Report what is news of the tasks of an attempt."""

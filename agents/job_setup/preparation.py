@@ -92,7 +92,7 @@ class Preparation:
         self._lists = state / "hostfiles"
         self._files = HostFiles(self._lists, self._used)
         self._scripts = state / "scripts"
-        self._state = state
+        self.state = state
         self._numbers = itertools.count(1)
         self._written: dict[int, set[Path]] = {}
         self._unused: OrderedDict[int, None] = OrderedDict()
@@ -220,7 +220,7 @@ class Preparation:
             return None
         return GpuDaemon(
             self.host.gpu_daemon,
-            str(self._state / vendor.daemon.folder),
+            str(self.state / vendor.daemon.folder),
             visible(gpus, stage, self.host),
             vendor.daemon.label,
             vendor.visible,

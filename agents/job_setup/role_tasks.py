@@ -1,21 +1,25 @@
 """Starts of tasks of a job of tasks: program, directory and variables of each, from the job's spec and its task table.
 
-Pure. Of variables with one name the job's own give way to the role's, and both to lava's.
+Pure. Of variables with one name the job's own give way to the role's, both to its devices, and all to what it is told.
 """
 
 import os
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from agents.job_setup.environment import submitted
 from agents.job_setup.host_context import HostContext
 from agents.job_setup.preparation import for_job
 from agents.job_setup.programs import program_of
-from agents.job_setup.task_devices import Task, variables_of_task
-from agents.shepherd.messages import JobSetup, Program, RunOrder
+from agents.job_setup.task_devices import Task, gpus_of_task, share_of, variables_of_task
+from agents.job_setup.told.table import Table
+from agents.job_setup.told.tell import tell
+from agents.job_setup.told.values import HostFacts, Told
+from agents.shepherd.messages import JobSetup, Key, Program, RunOrder
+from agents.shepherd.process.start import expand
 from protos.agents_pb2 import JobSpecBlob, Stage
-from protos.common_pb2 import Role, TaskHost
+from protos.common_pb2 import Role, TaskHost, TaskRun
 
 Run = tuple[int, int, int]  # role, index, run
 
@@ -27,40 +31,63 @@ class NotPlaced(Exception):
 class Job(NamedTuple):
     """A job of tasks as this host prepared it."""
 
+    key: Key
     blob: JobSpecBlob
     stage: Stage
     setup: JobSetup
-    table: Sequence[TaskHost]
+    hosts: Sequence[TaskHost]
+    table: Table  # the same
     host: HostContext
+    directory: str  # of the attempt's files
+    is_private: bool  # they appear at fixed paths
 
 
-class Placed(NamedTuple):
-    """A task's place in the job: its numbers, and its ports in order of its role's requests."""
+class Place(NamedTuple):
+    """A task's place on its host: its number among those of its role there, and its ports."""
 
-    number: int  # among all tasks
-    tasks: int
-    in_role: int
-    here: int  # among the role's tasks on its host
+    here: int
     all_here: int
     ports: tuple[int, ...]
 
 
-def run_order(job: Job, run: Run) -> RunOrder:
-    """Return the start of a run.
+def told_of(job: Job, run: Run) -> Told:
+    """Return what a task is told.
 
     Raises:
         NotPlaced: the table has no such task on this host.
+        CannotTell: the job names a convention that this host does not know.
     """
+    place = place_of(job, run)
+    share = share_of(job.stage, job.host.host)
+    facts = HostFacts(
+        job.host.host,
+        job.directory,
+        job.key,
+        _directory(job, run),
+        job.host.bin_dir,
+        tuple(gpus_of_task(Task(run[0], place.here, place.all_here), share, job.stage)),
+        job.is_private,
+    )
+    return tell(job.blob, TaskRun(role=run[0], index=run[1], run=run[2]), job.table, facts)
+
+
+def run_order(job: Job, run: Run, told: Told) -> RunOrder:
+    """Return the start of a run; raises NotPlaced like `told_of`."""
     role = job.blob.spec.roles[run[0]]
     return RunOrder(
         *run,
         role.name,
         _program(job, role),
-        _variables(job, run, role),
+        _variables(job, run, role, told),
         for_job(role.cwd, job.blob, job.stage),
         role.memory_limit_mib,
         role.run_limit_s,
     )
+
+
+def _directory(job: Job, run: Run) -> str:
+    cwd = for_job(job.blob.spec.roles[run[0]].cwd, job.blob, job.stage) or job.setup.cwd
+    return expand(cwd, job.key) or job.setup.home
 
 
 def _program(job: Job, role: Role) -> Program:
@@ -75,50 +102,28 @@ def _program(job: Job, role: Role) -> Program:
     return program_of(spec.command, spec.shell, script, starter)
 
 
-def _variables(job: Job, run: Run, role: Role) -> dict[bytes, bytes]:
-    placed = place_of(job.table, job.host.host, run)
+def _variables(job: Job, run: Run, role: Role, told: Told) -> dict[bytes, bytes]:
+    place = place_of(job, run)
     found = submitted([*role.environment, *job.blob.spec.tasks.secrets])
-    text = variables_of_task(Task(run[0], placed.here, placed.all_here), job.stage, job.host)
-    text |= {
-        "LAVA_ROLE": role.name,
-        "LAVA_ROLE_INDEX": str(run[1]),
-        "LAVA_ROLE_COUNT": str(placed.in_role),
-        "LAVA_TASK_INDEX": str(placed.number),
-        "LAVA_TASK_COUNT": str(placed.tasks),
-        "LAVA_TASK_RUN": str(run[2]),
-    }
-    if placed.ports:
-        text["LAVA_TASK_PORTS"] = " ".join(map(str, placed.ports))
-    return found | {os.fsencode(name): os.fsencode(value) for name, value in text.items()}
+    text = variables_of_task(Task(run[0], place.here, place.all_here), job.stage, job.host)
+    if place.ports:
+        text["LAVA_TASK_PORTS"] = " ".join(map(str, place.ports))
+    found |= {os.fsencode(name): os.fsencode(value) for name, value in text.items()}
+    if told.path_prefix and b"PATH" not in found and b"PATH" in job.setup.environment:
+        found[b"PATH"] = job.setup.environment[b"PATH"]
+    return told.laid_over(found)
 
 
-def place_of(table: Sequence[TaskHost], host: str, run: Run) -> Placed:
-    """Return the place of a task that is on this host.
+def place_of(job: Job, run: Run) -> Place:
+    """Return the place of a task on this host.
 
     Raises:
-        NotPlaced: it is not.
+        NotPlaced: it is not here.
     """
-    sizes: dict[int, int] = {}
-    for part in (part for one in table for part in one.roles):
-        sizes[part.role] = sizes.get(part.role, 0) + len(part.indices)
-    mine = (part for one in table if one.host == host for part in one.roles if part.role == run[0])
+    mine = (part for one in job.hosts if one.host == job.host.host for part in one.roles if part.role == run[0])
     found = [part for part in mine if run[1] in part.indices]
     if not found:
         raise NotPlaced("The task has no place on this host.")
     part = found[0]
     at, each = list(part.indices).index(run[1]), len(part.ports) // len(part.indices)
-    return Placed(
-        number=_number(table, run),
-        tasks=sum(sizes.values()),
-        in_role=sizes[run[0]],
-        here=at,
-        all_here=len(part.indices),
-        ports=tuple(part.ports[at * each : (at + 1) * each]),
-    )
-
-
-def _number(table: Iterable[TaskHost], run: Run) -> int:
-    """Return a task's number among all of the job: by role, and by index in it."""
-    parts = [part for one in table for part in one.roles]
-    before = sum(len(part.indices) for part in parts if part.role < run[0])
-    return before + sum(index < run[1] for part in parts if part.role == run[0] for index in part.indices)
+    return Place(at, len(part.indices), tuple(part.ports[at * each : (at + 1) * each]))

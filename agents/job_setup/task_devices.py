@@ -93,13 +93,14 @@ def variables_of_role(role: int, stage: Stage, host: "HostContext") -> dict[str,
 def variables_of_task(task: Task, stage: Stage, host: "HostContext") -> dict[str, str]:
     """Return the variables for a task's own devices, if not all tasks have the same ones."""
     found, share = variables_of_role(task.role, stage, host), share_of(stage, host.host)
-    mine = _gpus_of_task(task, share, stage)
+    mine = gpus_of_task(task, share, stage)
     if len(mine) < len(share.gpus) and not stage.gpu.no_variable:
         found[host.gpu_vendor.visible] = visible(mine, stage, host)
     return found
 
 
-def _gpus_of_task(task: Task, share: HostShare, stage: Stage) -> list[int]:
+def gpus_of_task(task: Task, share: HostShare, stage: Stage) -> list[int]:
+    """Return a task's own devices."""
     gpus, wanted = _for(task.role, share.gpus, share.gpu_roles), stage.gpu
     own = wanted.roles[task.role] if task.role < len(wanted.roles) else wanted
     if own.per_task:

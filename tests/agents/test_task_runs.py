@@ -1,6 +1,7 @@
 """Jobs of tasks under real shepherds: tasks start, fail, start again and end one by one."""
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -14,6 +15,7 @@ import pytest
 from agents import assembly
 from agents.shepherd.confinement.hierarchy import Base
 from protos.common_pb2 import TASK_DONE, TASK_EXITED, PortRequest
+from protos.jobs_pb2 import Convention, TaskRules
 from tests.agents.hosts import Host, Place, alive, until
 from tests.agents.task_jobs import KEY, a_job, job, role, staging
 
@@ -182,6 +184,42 @@ def test_a_newer_run_waits_for_the_end_of_the_older(place: Place) -> None:
             second = await tasks.running((0, 0, 2))
             assert not alive(first.pid)
             assert (await tasks.ended((0, 0, 1))).ended <= second.started
+
+    run(story())
+
+
+def test_tasks_know_each_other_until_the_end(place: Place) -> None:
+    """Each has the table in a file; the next agent goes on with it, and it goes with the attempt."""
+
+    async def story() -> None:
+        async with Host(place) as host:
+            roles = (
+                role("ps", "true"),
+                role("w", "cp $LAVA_TASKS_FILE table; echo $LAVA_TASK_INDEX $LAVA_TASK_COUNT", 2),
+            )
+            tasks = await a_job(host, *roles)
+            await tasks.start((1, 1, 1))
+            await tasks.ended((1, 1, 1))
+            assert tasks.output((1, 1, 1)) == "2 3\n"
+            told = json.loads(place.out("table").read_text())
+            assert [f"{one['role']}/{one['index']}" for one in told["tasks"]] == ["ps/0", "w/0", "w/1"]
+            await host.replace()
+            assert [path.name for path in (place.state / "taskfiles").iterdir()] == ["1-0-1"]
+            await host.release(KEY)
+            await host.report(KEY, "released")
+            assert not list((place.state / "taskfiles").iterdir())
+
+    run(story())
+
+
+def test_a_convention_that_is_unknown_here_fails_its_tasks(place: Place) -> None:
+    """The end says so in a sentence."""
+
+    async def story() -> None:
+        async with Host(place) as host:
+            tasks = await a_job(host, role("w", "true"), tasks=TaskRules(format=1, conventions=[Convention(name="x")]))
+            await tasks.start((0, 0, 1))
+            assert (await tasks.ended((0, 0, 1))).detail == "The convention x is not known on h1."
 
     run(story())
 

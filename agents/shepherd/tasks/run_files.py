@@ -70,7 +70,7 @@ def kept_run_path(directory: str, key: Key, run: Run) -> str:
 
 
 def kept_path_of_run(directory: str, key: Key, run: Run) -> str:
-    """Return the path of a run's kept output, which may be of an earlier attempt of the job; that of none if neither."""
+    """Return the path of a run's kept output, if need be of another attempt of the job here; it may not exist."""
     path = kept_run_path(directory, key, run)
     if os.path.exists(path):
         return path
