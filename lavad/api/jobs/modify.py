@@ -10,7 +10,7 @@ from protos import common_pb2
 from protos import jobs_pb2 as pb
 
 FILLED_IN = {"submit_host", "environment_base", "environment_unset"}  # set by the master, whatever a caller sends
-FOR_GOOD = {"array", "hold", "notify_end"}  # as submitted; bresume releases a held job
+FOR_GOOD = {"array", "hold", "notify_end", "tasks"}  # as submitted; bresume releases a held job
 _RLIMIT = "rlimits."  # followed by the limit's name: the other limits stay
 Shown = Callable[[pb.JobSpec], str]
 _SHOWN_MAX = 200  # characters of a value
@@ -207,4 +207,6 @@ _SHOWN: dict[str, Shown] = {
 }
 # Fields up to this number have their words above, or bmod does not change them; later ones are shown by name and kind.
 _WITH_WORDS = pb.JobSpec.DESCRIPTOR.fields_by_name["resize_notify"].number
-_BY_KIND = [field for field in pb.JobSpec.DESCRIPTOR.fields if field.number > _WITH_WORDS]
+_BY_KIND = [
+    field for field in pb.JobSpec.DESCRIPTOR.fields if field.number > _WITH_WORDS and field.name not in FOR_GOOD
+]
