@@ -41,7 +41,7 @@ SELECTIONS = {
 STATES = ("PEND", "PSUSP", "RUN", "USUSP", "SSUSP", "UNKWN")
 TITLE = "Summary of time in seconds spent in various states:"
 HEADER = "JOBID   USER    JOB_NAME  PEND    PSUSP   RUN     USUSP   SSUSP   UNKWN   TOTAL"
-ROW = "{:<7} {:<7} {:<9} {:<7} {:<7} {:<7} {:<7} {:<7} {:<7} {:<7}"
+ROW = "%-7s %-7s %-9s %-7d %-7d %-7d %-7d %-7d %-7d %d"
 ENDED = (messages.DONE, messages.EXIT)
 
 
@@ -85,8 +85,8 @@ def nothing(options: Options, io: "Io") -> int:
 
 def seconds(job: "jobs_pb2.JobHistory") -> list[int]:
     """Seconds in each state, and their sum."""
-    known = dict(job.seconds_by_state)
-    spent = [round(known.get(state, 0.0)) for state in STATES]
+    known = job.seconds_by_state
+    spent = [round(known[state]) if state in known else 0 for state in STATES]
     return [*spent, sum(spent)]
 
 
@@ -106,8 +106,7 @@ def row(job: "jobs_pb2.JobHistory", is_wide: bool) -> str:
     name, user = clean(job.name), job.user
     if not is_wide:
         name, user = keep_tail(name, 9), user[:7]
-    key = key_text(job.job, job.index)
-    return ROW.format(key, user, name, *seconds(job)).rstrip()
+    return ROW % (key_text(job.job, job.index), user, name, *seconds(job))
 
 
 def show_all_long(pages: "Iterable[jobs_pb2.HistoryPage]", io: "Io") -> bool:

@@ -388,6 +388,10 @@ def many_lives(told: Told) -> None:
     told.end(told.start(11, 2, after_s=2.0), after_s=3.0)
     told.start(11, 3, after_s=2.0)
     told.do(c.KillJob(c.Target(11, Ranges.of(4)), ALICE), 3.0)
+    for job, index in ((9, 0), (11, 5)):
+        key = told.start(job, index, after_s=5.0)
+        told.world.now -= 20.0  # the clock is set back while it runs
+        told.end(key, after_s=3.0)
     told.world.now += 100.0
 
 
@@ -423,7 +427,7 @@ def test_brief_histories_tell_the_same_seconds(told: Told, parts: dict[str, Any]
 
 
 def test_an_ordinary_life_is_found_in_the_database(told: Told) -> None:
-    """Also of a short job; a job that was stopped, killed or found again has its events read one by one."""
+    """Also of a short job; one that was stopped, killed, found again or back in time has its events read one by one."""
     many_lives(told)
     found = told.saved.read(lambda connection: list(read_brief(connection, range(1, 11), SharedTexts())))
     assert [job.id for job, life in found if life is not None] == [1, 2, 3, 5, 6]

@@ -27,6 +27,7 @@ from protos import jobs_pb2 as pb
 
 T = TypeVar("T")
 TEXTS_KEPT = 10_000  # distinct submissions
+BRIEF_AT_ONCE = 2000  # brief histories read in one transaction: about what a page holds
 BRIEF_BYTES = 100  # of a brief history beside its name, about
 
 
@@ -55,7 +56,9 @@ class Answers:
         is_visible = sight.has_details if request.details else sight.has_summary
         details = Details(policy, request.shares_details)
         wanted = filter_of(request.filter, caller, policy.user_groups, question.now)
-        for entries in self._stored(replace(wanted, is_brief=not request.details)):
+        if not request.details:
+            wanted = replace(wanted, is_brief=True, limit=BRIEF_AT_ONCE)
+        for entries in self._stored(wanted):
             seen = [one for one in entries if is_visible(one.job.shared)]
             yield from _pages(pb.HistoryPage, self._long(seen, details)) if request.details else _brief(seen)
 
@@ -131,9 +134,11 @@ def _brief(entries: Iterable[JobHistory]) -> Iterator[bytes]:
     """Yield the seconds in each state of some jobs, in pages."""
     page, size = pb.HistoryPage(), 0
     for job, _, seconds in entries:
-        spent = seconds if all(seconds.values()) else {column: some for column, some in seconds.items() if some}
         name = _name_of(job.text)
-        page.jobs.add(job=job.id, index=job.index, user=job.shared.user, name=name, seconds_by_state=spent)
+        spent = page.jobs.add(job=job.id, index=job.index, user=job.shared.user, name=name).seconds_by_state
+        for column, some in seconds.items():
+            if some:
+                spent[column] = some
         size += BRIEF_BYTES + len(name)
         if size >= listing.PAGE_BYTES:
             yield page.SerializeToString()

@@ -1,15 +1,17 @@
 """Brief histories: the seconds in each state only, as bhist lists them without -l.
 
-The database finds the times of an ordinary life, so that a hundred thousand jobs are listed in the time that their rows
-take. They are the seconds that ``history_text`` finds in the events one by one, which it does for any other life.
+An ordinary life is one in which the job was submitted, dispatched and ended once, in that order of time, and did
+nothing else but start. The database finds the seconds of such lives, so that a hundred thousand jobs are listed in the
+time that their rows take. They are those that ``history_text`` finds in the events one by one, which it does for any
+other life. The start of a short job is told with its end.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, bindparam, case, func, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, case, func, select
 
-from lavad.core.model import JobState, Shared
+from lavad.core.model import JobState
 from lavad.core.model.reasons import FOUND_ON_HOST
 from lavad.core.state.records import ArrayRecord, Job, JobEnd
 from lavad.store import schema
@@ -17,6 +19,7 @@ from lavad.store.reading.restore import SharedTexts, jobs, specs
 
 events = schema.job_events.c
 _HELD = '"hold":true'
+_ORDINARY = (["submitted", "dispatched", "finished"], ["submitted", "dispatched", "started", "finished"])
 _STATES = {int(state): state for state in JobState}
 
 
@@ -31,35 +34,14 @@ class Told(NamedTuple):
     detail: str
 
 
-class Life(NamedTuple):
-    """Times of a job that was submitted, dispatched and ended once, and did nothing else but start.
-
-    The start of a short job is told with its end: ``started_at`` is None then.
-    """
-
-    submitted_at: float
-    dispatched_at: float
-    started_at: float | None
-    ended_at: float
-
-    def seconds(self, end: JobEnd) -> dict[str, float]:
-        """Return the seconds in each column of LSF's summary, but for those without any."""
-        since, until, started_at = self.dispatched_at, self.ended_at, self.started_at
-        if started_at is None:
-            started_at = min(max(end.started_at or since, since), until)
-        starting, running = started_at - since, until - started_at
-        return {"PEND": max(0.0, since - self.submitted_at), "RUN": max(0.0, starting) + max(0.0, running)}
-
-
-def life_in(told: Sequence[Told]) -> Life | None:
-    """Return the life in these events, or None if it is not an ordinary one."""
-    kinds = [one.kind for one in told]
-    has_start = kinds[2:-1] == ["started"]
-    if kinds[:2] != ["submitted", "dispatched"] or kinds[2 + has_start :] != ["finished"]:
+def ordinary_seconds(told: Sequence[Told]) -> dict[str, float] | None:
+    """Return the seconds in each column of LSF's summary, or None if these events are not those of an ordinary life."""
+    kinds, times = [one.kind for one in told], [one.at for one in told]
+    if kinds not in _ORDINARY or times != sorted(times):
         return None
     if _HELD in told[0].detail or FOUND_ON_HOST in told[1].detail:
         return None
-    return Life(told[0].at, told[1].at, told[2].at if has_start else None, told[-1].at)
+    return {"PEND": times[1] - times[0], "RUN": times[-1] - times[1]}
 
 
 def among(column: ColumnElement[int], ids: Sequence[int]) -> ColumnElement[bool]:
@@ -71,8 +53,10 @@ def _are_close(ids: Sequence[int]) -> bool:
     return bool(ids) and ids[-1] - ids[0] < 2 * len(ids)
 
 
-def read_brief(connection: Connection, ids: Sequence[int], texts: SharedTexts) -> Iterator[tuple[Job, Life | None]]:
-    """Yield plain jobs, of their end the times only, with the lives of those that had an ordinary one.
+def read_brief(
+    connection: Connection, ids: Sequence[int], texts: SharedTexts
+) -> Iterator[tuple[Job, dict[str, float]]]:
+    """Yield those plain jobs that had an ordinary life, without their ends, and the seconds in its columns.
 
     Args:
         ids: ascending.
@@ -82,30 +66,22 @@ def read_brief(connection: Connection, ids: Sequence[int], texts: SharedTexts) -
     else:
         rows = connection.execute(_QUERY, {"ids": ids}).all()
     wanted = set(ids)
-    for number, shared, words, told, submitted, dispatched, started, finished, *rest in rows:
+    for number, state, submitted_at, shared, words, waited, ran in rows:
         if number in wanted:
-            job = _brief_job(number, 0, texts.decode(shared), words, *rest)
-            life = Life(submitted, dispatched, started, finished)
-            is_ordinary = job.end is not None and told == 3 + (started is not None)
-            yield job, life if is_ordinary and None not in (submitted, dispatched, finished) else None
+            job = Job(number, 0, texts.decode(shared), words, submitted_at, _STATES[state])
+            yield job, {"PEND": waited, "RUN": ran}
 
 
 def read_brief_elements(connection: Connection, array: ArrayRecord, first: int, last: int) -> dict[int, Job]:
     """Return those elements of a window that were ever dispatched, of their end the times only."""
-    query = select(jobs.idx, *_TIMES).where(jobs.job == array.id, jobs.idx.between(first, last))
-    rows = connection.execute(query).all()
-    return {index: _brief_job(array.id, index, array.shared, array.text, *rest) for index, *rest in rows}
-
-
-def _brief_job(number: int, index: int, shared: Shared, words: bytes, *times: Any) -> Job:
-    state, submitted_at, ended_at, started_at, pid = times
-    job = Job(number, index, shared, words, submitted_at, _STATES[state])
-    if ended_at:
-        job.end = JobEnd(ended_at, 0, started_at=started_at, pid=pid)
-    return job
-
-
-_TIMES = (jobs.state, jobs.submitted_at, jobs.ended_at, jobs.started_at, jobs.pid)
+    times = (jobs.state, jobs.submitted_at, jobs.ended_at, jobs.started_at, jobs.pid)
+    query = select(jobs.idx, *times).where(jobs.job == array.id, jobs.idx.between(first, last))
+    found = {}
+    for index, state, submitted_at, ended_at, started_at, pid in connection.execute(query):
+        job = found[index] = Job(array.id, index, array.shared, array.text, submitted_at, _STATES[state])
+        if ended_at:
+            job.end = JobEnd(ended_at, 0, started_at=started_at, pid=pid)
+    return found
 
 
 def _at(kind: str, but: str = "") -> ColumnElement[Any]:
@@ -115,7 +91,7 @@ def _at(kind: str, but: str = "") -> ColumnElement[Any]:
 
 
 def _query(is_event: ColumnElement[bool], is_job: ColumnElement[bool]) -> Select[Any]:
-    """Select plain jobs with the times of their lives, one row each."""
+    """Select plain jobs that had an ordinary life, with its times, one row each."""
     lives = select(
         events.job,
         func.count().label("told"),
@@ -124,13 +100,21 @@ def _query(is_event: ColumnElement[bool], is_job: ColumnElement[bool]) -> Select
         _at("started").label("started"),
         _at("finished").label("finished"),
     )
-    life = lives.where(is_event).group_by(events.job).subquery()
-    told = (life.c.told, life.c.submitted, life.c.dispatched, life.c.started, life.c.finished)
+    found = lives.where(is_event).group_by(events.job).subquery()
+    life = found.c
+    started = func.coalesce(life.started, life.dispatched)
+    is_ordinary = and_(
+        life.told == case((life.started.is_(None), 3), else_=4),
+        life.submitted <= life.dispatched,
+        life.dispatched <= started,
+        started <= life.finished,
+    )
+    waited, ran = life.dispatched - life.submitted, life.finished - life.dispatched
     return (
-        select(jobs.job, specs.shared, specs.words, *told, *_TIMES)
+        select(jobs.job, jobs.state, jobs.submitted_at, specs.shared, specs.words, waited, ran)
         .join_from(schema.jobs, schema.specs, jobs.job == specs.job)
-        .outerjoin(life, jobs.job == life.c.job)
-        .where(is_job, jobs.idx == 0)
+        .join(found, jobs.job == life.job)
+        .where(is_job, jobs.idx == 0, jobs.ended_at > 0, is_ordinary)
     )
 
 

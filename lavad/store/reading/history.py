@@ -20,7 +20,7 @@ from lavad.core.model.ranges import Ranges
 from lavad.core.state.records import ArrayRecord, Job, JobEnd
 from lavad.store import schema
 from lavad.store.reading import history_text
-from lavad.store.reading.brief import Told, among, life_in, read_brief, read_brief_elements
+from lavad.store.reading.brief import Told, among, ordinary_seconds, read_brief, read_brief_elements
 from lavad.store.reading.history_text import Moment, Note
 from lavad.store.reading.restore import SharedTexts, array_of, job_of, jobs, select_arrays, select_jobs, specs
 from lavad.store.rows import values as v
@@ -62,7 +62,7 @@ class HistoryFilter:
 class JobHistory(NamedTuple):
     """History of one job or element: its record, its event lines, and the seconds in each column of LSF's summary.
 
-    A brief one has no event lines, and of the job's end only the times.
+    A brief one has no event lines, and the job's end may be missing.
     """
 
     job: Job
@@ -82,9 +82,8 @@ def read_page(connection: Connection, wanted: HistoryFilter, texts: SharedTexts 
     """Read the next page of selected jobs, in the order of their ids; ``texts`` may be those of the page before."""
     rows = connection.execute(_candidates(wanted)).all()
     pattern = name_pattern(wanted.name or "*")
-    rows_of_page = [row for row in rows[: wanted.limit] if pattern.admits(row.name)]
     page = _Page(connection, wanted, pattern.elements, SharedTexts() if texts is None else texts)
-    ids = [row.job for row in rows_of_page]
+    ids = [job for job, name in rows[: wanted.limit] if pattern.admits(name)]
     found = _arrays_among(connection, ids)
     if not found and pattern.elements is None:
         page.plain = ids
@@ -96,6 +95,7 @@ def read_page(connection: Connection, wanted: HistoryFilter, texts: SharedTexts 
 
 
 _LAST = 2**62  # after every index of a job
+_PLACE = attrgetter("job.id", "job.index")
 
 
 def _candidates(wanted: HistoryFilter) -> Select[Any]:
@@ -162,30 +162,27 @@ class _Page:
 
     def finish(self) -> HistoryPage:
         """Return the page, in the order of the ids."""
-        self._add_told(self._read_brief() if self._is_brief else self._read_jobs())
+        others = self._add_brief() if self._is_brief else self.plain
+        if others:
+            self._add_told(others)
         if self.is_full and self.after is None and self.plain:
             self.after = (self.plain[-1], _LAST)
-        stories = sorted(self._stories, key=lambda entry: (entry.job.id, entry.job.index))
-        return HistoryPage(tuple(stories), self.after)
+        return HistoryPage(tuple(sorted(self._stories, key=_PLACE)), self.after)
 
-    def _read_jobs(self) -> list[Job]:
-        rows = self._connection.execute(select_jobs().where(jobs.job.in_(self.plain), jobs.idx == 0))
-        return [job_of(row, self._texts) for row in rows]
-
-    def _read_brief(self) -> list[Job]:
+    def _add_brief(self) -> list[int]:
         """Add the plain jobs with an ordinary life; return the others."""
-        others = []
-        for job, life in read_brief(self._connection, self.plain, self._texts):
-            if life is None or job.end is None:
-                others.append(job)
-            elif self._is_of_state(job):
-                self._stories.append(JobHistory(job, (), life.seconds(job.end)))
-        return others
+        added = set()
+        for job, seconds in read_brief(self._connection, self.plain, self._texts):
+            added.add(job.id)
+            if self._is_of_state(job):
+                self._stories.append(JobHistory(job, (), seconds))
+        return [job for job in self.plain if job not in added]
 
-    def _add_told(self, some: list[Job]) -> None:
-        told = _told(self._connection, [job.id for job in some]) if some else {}
-        for job in some:
-            self._add(job, told.get(job.id, []))
+    def _add_told(self, ids: Sequence[int]) -> None:
+        """Add plain jobs event by event."""
+        told = _told(self._connection, ids)
+        for row in self._connection.execute(select_jobs().where(jobs.job.in_(ids), jobs.idx == 0)).all():
+            self._add(job_of(row, self._texts), told.get(row.job, []))
 
     def _add_array(self, job_id: int) -> None:
         """Add the array's next elements, up to the page's limit."""
@@ -230,9 +227,9 @@ class _Page:
             return
         if wanted.host and not any(_was_on(one, wanted.host) for one in told):
             return
-        life = life_in(told) if wanted.is_brief and job.end is not None else None
-        if life is not None and job.end is not None:
-            self._stories.append(JobHistory(job, (), life.seconds(job.end)))
+        seconds = ordinary_seconds(told) if wanted.is_brief and job.end is not None else None
+        if seconds is not None:
+            self._stories.append(JobHistory(job, (), seconds))
             return
         moments = history_text.with_start(history_text.in_order(list(map(_moment, told))), job.end)
         steps = history_text.walk(history_text.with_figures(moments, job.end))
