@@ -1,5 +1,6 @@
 """Builders of jobs of tasks for tests: a role in one call, a submission, and a cluster that runs them."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from google.protobuf.message import Message
@@ -8,10 +9,15 @@ from lavad.agent_links.spec_cache import Packed
 from lavad.api import translate
 from lavad.core import commands as c
 from lavad.core.events import NewJob
-from lavad.core.model.task_rules import TaskAction, TaskEvent
+from lavad.core.model import Key
+from lavad.core.model.task_rules import TaskAction, TaskEvent, TaskKey, TaskPhase
+from lavad.core.model.task_values import RolePart, TaskReport
+from lavad.core.orders import Order, TasksOrder
+from lavad.core.state.tasks import JobTasks, TaskRecord
+from lavad.core.step import Outcome
 from protos import common_pb2
 from protos import jobs_pb2 as pb
-from tests.builders import ANN
+from tests.builders import ANN, Story
 
 EACH, FIRST, HOST, NONE = (
     common_pb2.LAUNCH_EACH,
@@ -72,3 +78,89 @@ def a_task_job(*roles: common_pb2.Role, rerunnable: bool = False, **rules: objec
     """Submission of a job of tasks, for stories that need no command."""
     job = submission(a_task_spec(*roles, **rules)).job
     return job._replace(shared=replace(job.shared, rerunnable=rerunnable))
+
+
+class TaskStory(Story):
+    """A cluster whose hosts carry out the orders for tasks at once, as far as a test lets them."""
+
+    def begin(self, *roles: common_pb2.Role, **rules: object) -> Key:
+        """Submit a job, dispatch it and stage all its hosts; its tasks are ordered."""
+        job = self.do(submission(a_task_spec(*roles, **rules))).reply.job
+        self.plan()
+        key = self.key(job)
+        self.stage(key)
+        return key
+
+    def stage(self, key: Key) -> list[Order]:
+        """All hosts of the attempt are ready, each with two ports for each of its tasks."""
+        orders: list[Order] = []
+        for number, share in enumerate(self.cluster.attempts[key].allocation, 1):
+            parts = next(one.parts for one in self.tasks(key).table if one.host == share.host)
+            ports = tuple(
+                RolePart(part.role, part.indices, tuple(range(9000, 9000 + 2 * len(part.indices)))) for part in parts
+            )
+            orders += self.do(c.ReportStaged(share.host, key, 1, False, ports, f"10.0.0.{number}")).orders
+        return orders
+
+    def tasks(self, key: Key) -> JobTasks:
+        """Tasks of the job."""
+        tasks = self.job(key.job, key.index).tasks
+        assert tasks is not None
+        return tasks
+
+    def task(self, key: Key, role: int, index: int) -> TaskRecord:
+        """One task."""
+        return self.tasks(key).records[TaskKey(role, index)]
+
+    def phases(self, key: Key) -> str:
+        """Initial of each task's phase: W, S, R, T (stopping), D, E."""
+        letters = {TaskPhase.STOPPING: "T"}
+        return "".join(letters.get(one.phase, one.phase.name[0]) for one in self.tasks(key).records.values())
+
+    def report(self, key: Key, *tasks: tuple[int, int], phase: TaskPhase = TaskPhase.RUNNING, code: int = 0) -> Outcome:
+        """The hosts of these tasks report their state."""
+        together = Outcome()
+        for role, index in tasks:
+            record = self.task(key, role, index)
+            at = (4000 + index, self.now, 0.0 if phase is TaskPhase.RUNNING else self.now, code << 8)
+            state = TaskReport(TaskKey(role, index), record.run, phase, *at)
+            outcome = self.do(c.ReportTasks(record.host, key, (state,)))
+            together.events += outcome.events
+            together.orders += outcome.orders
+        return together
+
+    def runs(self, key: Key, *tasks: tuple[int, int]) -> Outcome:
+        """These tasks run; by default all that were ordered."""
+        chosen = tasks or [one for one, record in self._all(key) if record.phase is TaskPhase.STARTING]
+        return self.report(key, *chosen)
+
+    def ends(self, key: Key, role: int, index: int, code: int = 0) -> Outcome:
+        """The task has ended."""
+        return self.report(key, (role, index), phase=TaskPhase.EXITED if code else TaskPhase.DONE, code=code)
+
+    def stops(self, key: Key) -> Outcome:
+        """All tasks that were told to end have ended by SIGTERM."""
+        stopping = [one for one, record in self._all(key) if record.phase is TaskPhase.STOPPING]
+        return self.report(key, *stopping, phase=TaskPhase.EXITED, code=143)
+
+    def _all(self, key: Key) -> list[tuple[tuple[int, int], TaskRecord]]:
+        tasks = self.tasks(key)
+        return [((one.role, one.index), record) for one, record in tasks.records.items() if tasks.has_process(one)]
+
+
+def starts(orders: Iterable[Order]) -> dict[str, list[tuple[int, int, int]]]:
+    """Starts ordered on each host: role, index and run."""
+    return {
+        one.host: [(run.task.role, run.task.index, run.run) for run in one.start]
+        for one in orders
+        if isinstance(one, TasksOrder) and one.start
+    }
+
+
+def stops(orders: Iterable[Order]) -> dict[str, list[tuple[int, int, int]]]:
+    """Ends ordered on each host: role, index and run."""
+    return {
+        one.host: [(run.task.role, run.task.index, run.run) for run in one.stop]
+        for one in orders
+        if isinstance(one, TasksOrder) and one.stop
+    }

@@ -16,6 +16,7 @@ from typing import Any
 
 from lavad.agent_links.seals import Seals
 from lavad.agent_links.spec_cache import CAUSE_BITS, SpecShelf, as_admitted, blob_of, control_of
+from lavad.agent_links.task_orders import TaskMessages, part_message
 from lavad.commit_mark import Mark
 from lavad.core.cluster import Cluster
 from lavad.core.model import PARTS, Allocation, HostShare, Key
@@ -32,6 +33,7 @@ from lavad.core.orders import (
     ResizeOrder,
     SignalOrder,
     StageOrder,
+    TasksOrder,
 )
 from protos import agents_pb2 as pb
 from protos import common_pb2
@@ -195,6 +197,7 @@ class AgentLinks:
         self.on_lost_spec: Callable[[Key], None] = lambda key: None
         self.mark: Callable[[], Mark] = Mark
         self._last_stage: tuple[object, pb.Stage] = (None, pb.Stage())  # with the values it was made from
+        self._tasks = TaskMessages()
 
     def open(self, host: str, incarnation: int, slots: int = 0) -> Outbox:
         """Open a session for a host with this many slots; an older one of the same host is closed."""
@@ -260,6 +263,8 @@ class AgentLinks:
                 size += await self._add_stage(message, outbox, order)
             elif isinstance(order, ResizeOrder):
                 size += self._add_resize(message, order)
+            elif isinstance(order, TasksOrder):
+                size += self._tasks.add(message, order)
             else:
                 _ADDERS[type(order)](message, order)
 
@@ -301,7 +306,7 @@ class AgentLinks:
     def _stage(self, order: StageOrder) -> pb.Stage:
         """Build the stage order; neighbouring elements of an array mostly have equal ones and share the message."""
         setup = order.setup
-        same = (setup, order.allocation, order.launch_now, order.lease_s)
+        same = (setup, order.allocation, order.launch_now, order.lease_s, order.tasks)
         if self._last_stage[0] != same:
             shared, queue = setup.shared, setup.queue
             stage = pb.Stage(
@@ -316,6 +321,7 @@ class AgentLinks:
                 environment={"LSB_EFFECTIVE_RSRCREQ": shared.requirement} if shared.requirement else {},
                 gpu=_gpu_message(setup.gpu) if setup.gpu is not None else None,
                 lease_s=order.lease_s,
+                tasks=[part_message(one) for one in order.tasks],
             )
             self._last_stage = (same, stage)
         return self._last_stage[1]

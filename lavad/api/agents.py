@@ -15,7 +15,7 @@ import grpc
 
 from lavad.adoption import Adoption
 from lavad.agent_links.links import AgentLinks, Outbox
-from lavad.api import checks, identity, translate
+from lavad.api import checks, identity, task_reports, translate
 from lavad.api.recovery import Recovering
 from lavad.api.trust import Trust
 from lavad.commit_mark import Mark
@@ -373,7 +373,8 @@ def _held(host: str, one: pb.Held) -> c.HeldAttempt:
     last = _REPORTS[kind](host, key, one.last) if kind else None
     resized = _resized(host, key, one.resized) if one.HasField("resized") else None
     limit = _limit_reached(host, key, one.limit_reached) if one.HasField("limit_reached") else None
-    return c.HeldAttempt(key, last, one.launched, one.allocation_version, resized, one.limits_version, limit)
+    tasks = task_reports.states_of(one.tasks)
+    return c.HeldAttempt(key, last, one.launched, one.allocation_version, resized, one.limits_version, limit, tasks)
 
 
 def _report(host: str, report: pb.Report) -> Any:
@@ -423,13 +424,14 @@ def _started(host: str, key: Key, report: pb.Report) -> c.ReportStarted:
 
 
 _REPORTS: dict[str, Callable[[str, Key, pb.Report], Any]] = {
-    "staged": lambda host, key, report: c.ReportStaged(host, key, report.allocation_version, report.staged.again),
+    "staged": task_reports.staged,
     "refused": _refused,
     "started": _started,
     "finished": _finished,
     "released": _released,
     "resized": _resized,
     "limit_reached": _limit_reached,
+    "tasks": lambda host, key, report: c.ReportTasks(host, key, task_reports.states_of(report.tasks.tasks)),
 }
 
 

@@ -3,9 +3,10 @@
 Indexes by state and by host are maintained, so that no operation on a job scans all jobs.
 """
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from lavad.core.model import LOAD, JobState, Key, QueueWindow, Request, Shared
 from lavad.core.model.allocation import slots_of
@@ -28,6 +29,9 @@ from lavad.core.state.pools import Pools
 from lavad.core.state.preemptable import PreemptableJobs, PreemptionRules
 from lavad.core.state.records import ArrayRecord, Attempt, Claim, Host, Job, QueueState, UnenteredShares
 
+if TYPE_CHECKING:
+    from lavad.core.model.task_rules import TaskEvent, TaskKey
+
 FINISHED_KEPT = 50_000  # ended jobs in memory; the store has the older ones
 
 
@@ -47,6 +51,9 @@ class Cluster:
         self.resizable: dict[Key, Attempt] = {}  # started attempts that can be resized
         self.resizing: dict[Key, Attempt] = {}  # those of them with a resize under way, which has a deadline
         self.lenders: dict[Key, Attempt] = {}  # suspended attempts whose resources are lent, in order of suspension
+        # By job and index: what happened to tasks, to be decided upon in the same step; without an event: it runs.
+        self.task_news: dict[tuple[int, int], deque[tuple[TaskKey, TaskEvent | None]]] = {}
+        self.timed_tasks: dict[tuple[int, int], None] = {}  # jobs with delayed actions
         self.has_leases = False  # an attempt has had one since this master began
         self.claims: dict[tuple[int, int], Claim] = {}  # by job and index: resources claimed for it
         self.hosts: dict[str, Host] = {}

@@ -9,6 +9,7 @@ from lavad.core.model import Allocation, HostFacts, JobState, Key, RoleAsked
 from lavad.core.model.advance_reservation import AdvanceReservation, ReservationTimes
 from lavad.core.model.policy import Policy
 from lavad.core.model.ranges import Ranges
+from lavad.core.model.task_values import RolePart, TaskReport
 from lavad.core.model.usage import HostUsage
 from lavad.core.plan import Plan
 
@@ -52,10 +53,15 @@ class SubmitJob:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A job, or some elements of an array. ``indices`` None: all of it."""
+    """A job, or some elements of an array. ``indices`` None: all of it.
+
+    With ``role`` the tasks of that role of a job of tasks, or the one with the index ``task``.
+    """
 
     job: int
     indices: Ranges | None = None
+    role: str = ""
+    task: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +182,7 @@ class HeldAttempt:
     resized: "ReportResized | None" = None
     limits: int = 0
     limit_reached: "ReportLimit | None" = None
+    tasks: tuple[TaskReport, ...] = ()  # the newest run of each task that was ever ordered there
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +245,8 @@ class ReportStaged:
     key: Key
     version: int = 0
     again: bool = False  # the launch order came too late: send another
+    tasks: tuple[RolePart, ...] = ()  # of a job of tasks: the ports of the tasks there
+    address: str = ""  # and its IP address for the job's other hosts
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,8 +331,24 @@ class ReportResized:
     detail: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class ReportTasks:
+    """States of tasks on a host that have changed."""
+
+    host: str
+    key: Key
+    states: tuple[TaskReport, ...]
+
+
 AgentReport = (
-    ReportStaged | ReportRefused | ReportStarted | ReportFinished | ReportReleased | ReportResized | ReportLimit
+    ReportStaged
+    | ReportRefused
+    | ReportStarted
+    | ReportFinished
+    | ReportReleased
+    | ReportResized
+    | ReportLimit
+    | ReportTasks
 )
 
 

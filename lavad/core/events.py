@@ -12,7 +12,9 @@ from lavad.core.model import Allocation, HostFacts, JobState, Key, QueueWindow, 
 from lavad.core.model.advance_reservation import AdvanceReservation
 from lavad.core.model.policy import Policy
 from lavad.core.model.ranges import Ranges
+from lavad.core.model.task_values import RolePart
 from lavad.core.model.usage import HostUsage
+from lavad.core.task_events import TaskJobEvent
 
 
 class NewJob(NamedTuple):
@@ -54,9 +56,13 @@ class AttemptDispatched(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HostStaged:
+    """A host is ready; of a job of tasks with the ports of its tasks, and its address for the job's other hosts."""
+
     at: float
     key: Key
     host: str
+    tasks: tuple[RolePart, ...] = ()
+    address: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -571,4 +577,5 @@ Event = (
     | ReservationsTurned
     | JobDetached
     | FinishedForgotten
+    | TaskJobEvent
 )

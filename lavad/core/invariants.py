@@ -16,6 +16,7 @@ from lavad.core.scheduling.capacity.headroom import Headroom
 from lavad.core.state.hosts.shared_gpus import SharedGpus, joined
 from lavad.core.state.limits import Limits
 from lavad.core.state.records import ArrayRecord, Job
+from lavad.core.state.tasks import JobTasks, TaskList
 
 
 def check(cluster: Cluster) -> None:
@@ -24,6 +25,7 @@ def check(cluster: Cluster) -> None:
     _check_open(cluster)
     _check_site(cluster)
     _check_attempts(cluster)
+    _check_tasks(cluster)
     _check_resizable(cluster)
     _check_lending(cluster)
     _check_pools(cluster)
@@ -112,6 +114,29 @@ def _check_attempts(cluster: Cluster) -> None:
         assert job.attempt is attempt, f"{key}: attempt is not the job's"
         assert job.state in HOLDING, f"{key}: holds an allocation in {job.state.name}"
         assert (job.state is JobState.STAGING) == (key in cluster.staging), f"{key}: staging index is wrong"
+
+
+def _check_tasks(cluster: Cluster) -> None:
+    """Check that tasks are counted right, and alive only on hosts that their attempt holds."""
+    assert not cluster.task_news, f"news of tasks of {list(cluster.task_news)} are not decided upon"
+    for record in cluster.jobs.values():
+        for job in (record,) if isinstance(record, Job) else record.live.values():
+            if job.tasks is not None:
+                _check_tasks_of(job, job.tasks)
+
+
+def _check_tasks_of(job: Job, tasks: JobTasks) -> None:
+    fresh, known = TaskList(tasks.records), tasks.records
+    assert (known.alive, known.waiting) == (fresh.alive, fresh.waiting), f"{job.key}: its tasks are indexed wrongly"
+    numbers = known.restarting, known.held_back, +known.counts
+    assert numbers == (fresh.restarting, fresh.held_back, +fresh.counts), f"{job.key}: tasks are counted wrongly"
+    attempt = job.attempt
+    assert attempt is None or attempt.tasks is tasks, f"{job.key}: its attempt has other tasks"
+    held = attempt.unreleased if attempt is not None else frozenset[str]()
+    for key in known.alive:
+        assert known[key].host in held, f"{job.key}: {tasks.label(key)} is alive on {known[key].host}, not its host"
+    is_launched = attempt is not None and attempt.launched
+    assert is_launched or not known.alive, f"{job.key}: tasks are alive before all hosts have staged"
 
 
 def _check_resizable(cluster: Cluster) -> None:

@@ -5,11 +5,12 @@ attempt's key, so that repeating one is safe.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from lavad.core import events as e
+from lavad.core import task_events as t
 from lavad.core.language.requirements.affinity import Affinity
 from lavad.core.language.requirements.gpu import GpuRequirement
 from lavad.core.language.requirements.parsed import all_roles, wants_of
@@ -27,7 +28,10 @@ from lavad.core.model import (
 )
 from lavad.core.model.allocation import grown
 from lavad.core.model.policy import Queue
+from lavad.core.model.task_rules import TaskKey, TaskPhase
+from lavad.core.model.task_values import RolePart, TaskRun, TaskTable
 from lavad.core.scheduling.placement.cpus import bound, nodes_of
+from lavad.core.state.tasks import JobTasks
 
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
@@ -95,6 +99,7 @@ class StageOrder:
     launch_now: bool
     setup: AttemptSetup
     lease_s: float = 0.0  # the host ends its part after so many seconds without contact to the master; 0: never
+    tasks: tuple[RolePart, ...] = ()  # of a job of tasks: those on this host, without ports
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,21 @@ class LaunchOrder:
     host: str
     key: Key
     version: int
+
+
+@dataclass(frozen=True, slots=True)
+class TasksOrder:
+    """Start, end and signal tasks on a host; ``table`` says where all tasks of the job are."""
+
+    host: str
+    key: Key
+    version: int  # of the table
+    table: TaskTable
+    start: tuple[TaskRun, ...] = ()
+    stop: tuple[TaskRun, ...] = ()
+    reason: str = ""  # of the stops
+    signalled: tuple[TaskRun, ...] = ()
+    signal: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +178,7 @@ class ForgetOrder:
     key: Key
 
 
-Order = StageOrder | LaunchOrder | SignalOrder | ReleaseOrder | ResizeOrder | LimitsOrder | ForgetOrder
+Order = StageOrder | LaunchOrder | TasksOrder | SignalOrder | ReleaseOrder | ResizeOrder | LimitsOrder | ForgetOrder
 
 
 def orders_for(cluster: "Cluster", event: e.Event) -> Iterator[Order]:
@@ -170,6 +190,18 @@ def orders_for(cluster: "Cluster", event: e.Event) -> Iterator[Order]:
                 yield from stage_orders(cluster, begun)
         case e.AttemptLaunched():
             yield from launch_orders(cluster, cluster.attempts[event.key])
+        case (
+            t.TasksOrdered()
+            | t.TasksStopped()
+            | t.TasksRestarted()
+            | t.TasksConcluded()
+            | t.TasksSignalled()
+            | t.TasksReported()
+            | t.TasksLost()
+        ):
+            attempt = cluster.attempts.get(event.key)
+            if attempt is not None and attempt.tasks is not None and not attempt.over:
+                yield from _orders_of_tasks(attempt, attempt.tasks, event)
         case e.JobSignalled():
             attempt = cluster.attempts.get(event.key)
             if attempt is not None and not attempt.over:
@@ -218,11 +250,77 @@ def still_wanted(cluster: "Cluster", orders: Iterable[Order]) -> list[Order]:
 def stage_orders(cluster: "Cluster", attempt: "Attempt", hosts: frozenset[str] | None = None) -> Iterator[StageOrder]:
     """Stage orders to all hosts of an attempt, or to some of them again."""
     allocation = attempt.allocation
-    launch_now = attempt.launched and len(allocation) == 1
+    launch_now = attempt.launched and len(allocation) == 1 and attempt.tasks is None
     setup = _setup_of(cluster, attempt.key, allocation)
+    parts = _parts(attempt.tasks) if attempt.tasks is not None else {}
     for share in allocation:
         if hosts is None or share.host in hosts:
-            yield StageOrder(share.host, attempt.key, attempt.version, allocation, launch_now, setup, attempt.lease_s)
+            yield StageOrder(
+                share.host, attempt.key, attempt.version, allocation, launch_now, setup, attempt.lease_s,
+                parts.get(share.host, ()),
+            )  # fmt: skip
+
+
+def _parts(tasks: JobTasks) -> dict[str, tuple[RolePart, ...]]:
+    """Tasks on each host, without ports: the host chooses them."""
+    return {one.host: tuple([part._replace(ports=()) for part in one.parts]) for one in tasks.table}
+
+
+TaskOrderEvent = (
+    t.TasksOrdered
+    | t.TasksStopped
+    | t.TasksRestarted
+    | t.TasksConcluded
+    | t.TasksSignalled
+    | t.TasksReported
+    | t.TasksLost
+)
+
+
+def _orders_of_tasks(
+    attempt: "Attempt", tasks: JobTasks, event: TaskOrderEvent
+) -> Iterator["TasksOrder | ReleaseOrder"]:
+    match event:
+        case t.TasksReported() | t.TasksLost():  # an attempt that is to be repeated is over when all have released it
+            if attempt.doomed and not attempt.kill_reason and not tasks.is_running:
+                yield from release_rest(attempt, attempt.doomed)
+        case t.TasksOrdered():
+            for host, keys in _by_host(tasks, event.tasks, TaskPhase.STARTING).items():
+                yield task_order(attempt, tasks, host, keys, ())
+        case t.TasksSignalled():
+            for host, keys in _by_host(tasks, event.tasks, None).items():
+                order = task_order(attempt, tasks, host, (), ())
+                yield replace(order, signalled=tasks.runs(keys), signal=event.signal)
+        case _:
+            chosen = tasks.alive if isinstance(event, t.TasksConcluded) else event.tasks
+            for host, keys in _by_host(tasks, chosen, TaskPhase.STOPPING).items():
+                yield task_order(attempt, tasks, host, (), keys)
+
+
+def _by_host(tasks: JobTasks, keys: Iterable[TaskKey], phase: TaskPhase | None) -> dict[str, list[TaskKey]]:
+    """Those of the tasks that have a process and are in that phase, by host."""
+    found: dict[str, list[TaskKey]] = {}
+    for key in keys:
+        record = tasks.records[key]
+        if record.host and (phase is None or record.phase is phase) and tasks.has_process(key):
+            found.setdefault(record.host, []).append(key)
+    return found
+
+
+def task_order(
+    attempt: "Attempt", tasks: JobTasks, host: str, start: Iterable[TaskKey], stop: Iterable[TaskKey]
+) -> TasksOrder:
+    """Order to start and end tasks on one host."""
+    ended = list(stop)
+    reason = tasks.records[ended[0]].stopped or attempt.kill_reason if ended else ""
+    return TasksOrder(host, attempt.key, tasks.version, tasks.table, tasks.runs(start), tasks.runs(ended), reason)
+
+
+def release_rest(attempt: "Attempt", reason: str) -> Iterator[ReleaseOrder]:
+    """Release orders to all hosts that have not released the attempt."""
+    for share in attempt.booked:
+        if share.host in attempt.unreleased:
+            yield ReleaseOrder(share.host, attempt.key, reason)
 
 
 def _setup_of(cluster: "Cluster", key: Key, allocation: Allocation) -> AttemptSetup:
@@ -344,7 +442,9 @@ def launch_orders(cluster: "Cluster", attempt: "Attempt") -> Iterator[LaunchOrde
 
 
 def launch_hosts(cluster: "Cluster", attempt: "Attempt") -> list[str]:
-    """Hosts on which launch orders start processes of the attempt."""
+    """Hosts on which launch orders start processes of the attempt: none of a job of tasks."""
+    if attempt.tasks is not None:
+        return []
     record = cluster.jobs[attempt.key.job]
     if any(role.launch is Launch.EACH for role in record.shared.request.roles):
         return [share.host for share in attempt.allocation]
@@ -363,8 +463,11 @@ def signal_again(attempt: "Attempt", host: str) -> Iterator[SignalOrder]:
         yield SignalOrder(host, attempt.key, *attempt.last_signal, tuple(attempt.suspended))
 
 
-def doom_orders(cluster: "Cluster", attempt: "Attempt") -> Iterator[SignalOrder]:
+def doom_orders(cluster: "Cluster", attempt: "Attempt") -> Iterator[SignalOrder | ReleaseOrder]:
     """Orders that end a failed attempt on hosts in contact; the others get theirs when they are back."""
+    if attempt.tasks is not None and not attempt.tasks.is_running:
+        yield from release_rest(attempt, attempt.doomed)
+        return
     for share in attempt.booked:
         host = cluster.hosts.get(share.host)
         if share.host in attempt.unreleased and host is not None and not host.is_silent:
@@ -380,7 +483,4 @@ def _release_orders(cluster: "Cluster", event: e.JobFinished | e.JobRequeued) ->
     attempt = cluster.attempts.get(event.key)
     if attempt is None:
         return
-    reason = event.reason or "the job has ended"
-    for share in attempt.booked:
-        if share.host in attempt.unreleased:
-            yield ReleaseOrder(share.host, attempt.key, reason)
+    yield from release_rest(attempt, event.reason or "the job has ended")

@@ -10,6 +10,7 @@ from lavad.core.commands import Command
 from lavad.core.decide import AFTERWARDS, DECIDERS
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.jobs.dependencies import budget_of, follow_ups
+from lavad.core.decide.tasks.follow_up import follow_up
 from lavad.core.events import Event
 from lavad.core.orders import orders_for
 from lavad.core.state.dependencies import Budget
@@ -27,6 +28,12 @@ def _release_dependants(cluster: Cluster, outcome: Outcome, budget: Budget, now:
         if not events:
             return
         _add(cluster, outcome, events)
+
+
+def _follow_tasks(cluster: Cluster, outcome: Outcome, now: float) -> None:
+    """Decide what follows from what happened to tasks, one thing at a time, each in the state the last one left."""
+    while (decision := follow_up(cluster, now)) is not None:
+        _add(cluster, outcome, decision.events)
 
 
 def _add(cluster: Cluster, outcome: Outcome, events: list[Event]) -> None:
@@ -52,6 +59,8 @@ def step(
     if type(command) in AFTERWARDS:
         for decide in AFTERWARDS[type(command)]:
             _add(cluster, outcome, list(decide(cluster, now)))
+    if cluster.task_news:
+        _follow_tasks(cluster, outcome, now)
     if cluster.dependants.dependents_to_check:
         _release_dependants(cluster, outcome, budget_of(command, budget), now)
     if not has_agents:

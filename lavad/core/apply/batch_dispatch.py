@@ -7,6 +7,7 @@ from lavad.core.apply import charge, leases, start_conditions
 from lavad.core.apply.allocate import enter_in_pool
 from lavad.core.apply.enqueue import entry
 from lavad.core.apply.jobs import element_for_dispatch
+from lavad.core.apply.tasks import events as task_events
 from lavad.core.cluster import Cluster
 from lavad.core.events import AttemptDispatched, Event
 from lavad.core.model import CountKey, HostShare, JobState, Key, Request, Shared
@@ -73,6 +74,8 @@ def _begin_attempt(cluster: Cluster, job: Job, event: AttemptDispatched) -> Atte
     if cluster.policy.fence_after_s:
         leases.begin(cluster, attempt)
     job.attempt = attempt
+    if job.shared.tasks is not None:
+        task_events.begin(cluster, job, attempt)
     return attempt
 
 

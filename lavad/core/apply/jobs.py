@@ -20,6 +20,8 @@ from lavad.core.apply import (
 from lavad.core.apply.charge import note_usage
 from lavad.core.apply.enqueue import entry, list_array, list_job, waiting_counts
 from lavad.core.apply.restore import adopt_host
+from lavad.core.apply.tasks import events as task_events
+from lavad.core.apply.tasks import places
 from lavad.core.cluster import Cluster
 from lavad.core.model import (
     BY_USER,
@@ -212,6 +214,8 @@ def _attempt_dispatched(cluster: Cluster, event: e.AttemptDispatched) -> None:
             adopt_host(cluster, HostFacts(share.host, share.slots, share.memory_mib))
     allocate.take(cluster, attempt, event.allocation)
     charge.charge(cluster, attempt, job.shared)
+    if job.shared.tasks is not None:
+        task_events.begin(cluster, job, attempt)
 
 
 def element_for_dispatch(cluster: Cluster, array: ArrayRecord, index: int) -> Job:
@@ -223,16 +227,28 @@ def element_for_dispatch(cluster: Cluster, array: ArrayRecord, index: int) -> Jo
         start_conditions.force(cluster, array, index)
     array.live[index] = job
     array.postponed.pop(index, None)
+    job.tasks = array.tasks.pop(index, None)
     list_array(cluster, array)
     return job
 
 
 def _host_staged(cluster: Cluster, event: e.HostStaged) -> None:
-    cluster.attempts[event.key].staged |= {event.host}
+    attempt = cluster.attempts[event.key]
+    attempt.staged |= {event.host}
+    if attempt.tasks is not None:
+        places.reserved(attempt.tasks, event.host, event.address, event.tasks)
 
 
 def _attempt_launched(cluster: Cluster, event: e.AttemptLaunched) -> None:
-    cluster.attempts[event.key].launched = True
+    attempt = cluster.attempts[event.key]
+    attempt.launched = True
+    _look_at_tasks(cluster, attempt)
+
+
+def _look_at_tasks(cluster: Cluster, attempt: Attempt) -> None:
+    """Note a job of tasks: some may be started now, or none is left."""
+    if attempt.tasks is not None:
+        task_events.note(cluster, _holder(cluster, attempt.key))
 
 
 def _job_started(cluster: Cluster, event: e.JobStarted) -> None:
@@ -261,14 +277,16 @@ def _job_finished(cluster: Cluster, event: e.JobFinished) -> None:
     at, _, status, reason, _, _, pid, started_at, _, _, _, _, _, home, cwd, *_ = event
     began_at = attempt.started_at or started_at
     cpu_s, memory_mib_max, memory_mib_mean, user_s, system_s = used
-    places = attempt.exec_home or home, attempt.exec_cwd or cwd
+    directories = attempt.exec_home or home, attempt.exec_cwd or cwd
     job.end = _new(
         JobEnd,
         (at, status, reason, cpu_s, memory_mib_max, began_at, attempt.allocation, attempt.pid or pid,
-         user_s, system_s, memory_mib_mean, *places),
+         user_s, system_s, memory_mib_mean, *directories),
     )  # fmt: skip
     if status or cluster.exit_rates:
         cluster.exit_rates.note_end(job, attempt, event, began_at)
+    if job.tasks is not None:
+        places.closed(job.tasks, at, reason)
     _note_finished(cluster, job)
 
 
@@ -318,6 +336,10 @@ def _job_requeued(cluster: Cluster, event: e.JobRequeued) -> None:
     job = _holder(cluster, event.key)
     _move(cluster, job, event, S.PSUSP if event.hold else S.PEND)
     _leave_attempt(cluster, job, event.at)
+    if job.tasks is not None:
+        places.left(job.tasks)
+        if job.array is not None:
+            job.array.tasks[job.index] = job.tasks
     if event.avoid_host and event.avoid_host in cluster.hosts:
         cluster.hosts[event.avoid_host].avoid_until = event.avoid_until
         hosts.refresh_host(cluster, cluster.hosts[event.avoid_host], event.at)
@@ -379,6 +401,7 @@ def _job_resumed(cluster: Cluster, event: e.JobResumed) -> None:
     attempt.suspended = {cause: reason for cause, reason in attempt.suspended.items() if cause != event.cause}
     if event.state is S.RUN:
         _note_signal(attempt, CONT, "", event.at)
+    _look_at_tasks(cluster, attempt)
     _note_for_return(job, attempt, event.at)
     if attempt.lends and event.cause == PREEMPTION:
         _lend_no_more(cluster, attempt)
@@ -407,6 +430,7 @@ def _job_signalled(cluster: Cluster, event: e.JobSignalled) -> None:
     _move(cluster, job, event, job.state)
     attempt = cluster.attempts[event.key]
     _note_signal(attempt, event.signal, event.reason, event.at)
+    _look_at_tasks(cluster, attempt)
     if event.reason:
         attempt.kill_reason = event.reason
         cluster.preemptable.note(job)
@@ -428,6 +452,7 @@ def _job_doomed(cluster: Cluster, event: e.JobDoomed) -> None:
     attempt.doomed, attempt.again = event.reason, event.again
     attempt.held_again, attempt.excludes = event.hold, event.exclude_host
     attempt.leaves_silent = event.leaves_silent
+    _look_at_tasks(cluster, attempt)
     cluster.preemptable.note(job)
 
 

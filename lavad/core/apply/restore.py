@@ -2,6 +2,8 @@
 
 from lavad.core.apply import allocate, charge, claims, enqueue, resize, start_conditions
 from lavad.core.apply.reconfigure import sort_pending
+from lavad.core.apply.tasks import events as task_events
+from lavad.core.apply.tasks import places
 from lavad.core.cluster import Cluster
 from lavad.core.model import FINAL, HOLDING, HostFacts, JobState
 from lavad.core.model.advance_reservation import AdvanceReservation
@@ -75,6 +77,8 @@ def adopt_attempt(cluster: Cluster, attempt: Attempt) -> None:
             cluster.staging[attempt.key] = attempt
     else:
         attempt.over = True
+    if job is not None and job.tasks is not None and not attempt.over:
+        adopt_tasks(cluster, job, attempt)
     cluster.attempts[attempt.key] = attempt
     cluster.changed_attempts.add(attempt.key)
     cluster.has_leases = cluster.has_leases or bool(attempt.lease_s)
@@ -90,6 +94,15 @@ def adopt_attempt(cluster: Cluster, attempt: Attempt) -> None:
             allocate.take(cluster, attempt, (share,))
     if not attempt.over and job is not None:
         charge.charge(cluster, attempt, job.shared)
+
+
+def adopt_tasks(cluster: Cluster, job: Job, attempt: Attempt) -> None:
+    """Restore the tasks of a running job: what follows from their state is decided at the next step."""
+    attempt.tasks = job.tasks
+    assert job.tasks is not None, f"{job.key} has no tasks"
+    places.find_leads(job.tasks)
+    task_events.note(cluster, job)
+    cluster.timed_tasks[job.id, job.index] = None
 
 
 def _note_reservation(cluster: Cluster, record: Job | ArrayRecord) -> None:

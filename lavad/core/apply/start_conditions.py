@@ -12,6 +12,7 @@ from typing import Any
 from lavad.core import events as e
 from lavad.core import lifecycle
 from lavad.core.apply.enqueue import list_array, list_job
+from lavad.core.apply.tasks import places
 from lavad.core.cluster import Cluster
 from lavad.core.events import NewJob
 from lavad.core.language.dependency import Expression
@@ -192,6 +193,8 @@ def _job_revived(cluster: Cluster, event: e.JobRevived) -> None:
     if cluster.dependants:
         cluster.dependants.note(record.id, 0, record.state, target)
     record.state, record.end = target, None
+    if record.tasks is not None:
+        places.renewed(record.tasks)
     watch_deadline(cluster, record)
     list_job(cluster, record)
 
@@ -201,6 +204,9 @@ def _elements_revived(cluster: Cluster, array: ArrayRecord, event: e.JobRevived,
         old = cluster.finished.pop((array.id, index), None)
         if old is not None:
             array.attempts[index] = old.attempts
+            if old.tasks is not None:
+                places.renewed(old.tasks)
+                array.tasks[index] = old.tasks
         array.forget_end(index)
     (array.held.update if event.hold else array.admit)(event.indices)
     array.over_at = 0.0

@@ -9,7 +9,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.decide import advance_reservations, hosts, leases, plans, reconfigure, recovery, removal, reports
 from lavad.core.decide.clock import tick, windows
 from lavad.core.decide.decision import Decision
-from lavad.core.decide.jobs import control, force_run, reorder, requeue, resize, submit
+from lavad.core.decide.jobs import control, force_run, reorder, requeue, resize, submit, task_control, task_reports
 from lavad.core.events import Event
 
 DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
@@ -18,10 +18,10 @@ DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.MoveJob: reorder.move,
     c.RequeueJob: requeue.requeue,
     c.ForceJob: force_run.force,
-    c.KillJob: control.kill,
-    c.SignalJob: control.signal,
+    c.KillJob: task_control.kill,
+    c.SignalJob: task_control.signal,
     c.StopJob: control.stop,
-    c.ResumeJob: control.resume,
+    c.ResumeJob: task_control.resume,
     c.RecoverAttempt: recovery.recover,
     c.AgentHello: hosts.hello,
     c.AgentLacks: hosts.lacks,
@@ -34,6 +34,7 @@ DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.ReportReleased: reports.released,
     c.ReportResized: resize.resized,
     c.ReportLimit: reports.limit_reached,
+    c.ReportTasks: task_reports.reported,
     c.ShrinkJob: resize.shrink_job,
     c.WishSize: resize.wish_size,
     c.ApplyPlan: plans.apply_plan,

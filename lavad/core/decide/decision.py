@@ -51,4 +51,5 @@ def dispatch(cluster: Cluster, start: Start, now: float) -> AttemptDispatched:
     record = cluster.jobs[start.job]
     before = record.attempts.get(start.index, 0) if isinstance(record, ArrayRecord) else record.attempts
     key, allocation = _new(Key, (start.job, start.index, before + 1)), start.allocation
-    return _new(AttemptDispatched, (now, key, allocation, len(allocation) == 1, start.reason, False, None))
+    launch_now = len(allocation) == 1 and record.shared.tasks is None
+    return _new(AttemptDispatched, (now, key, allocation, launch_now, start.reason, False, None))

@@ -13,7 +13,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.decide import reports
 from lavad.core.decide.contact import is_in_contact, silent_hosts
 from lavad.core.decide.decision import Decision, denial
-from lavad.core.decide.jobs import resize
+from lavad.core.decide.jobs import resize, task_reports
 from lavad.core.decide.recovery import is_left
 from lavad.core.model import HostFacts, JobState, Key
 from lavad.core.model.host_config import as_configured
@@ -61,6 +61,8 @@ def hello(cluster: Cluster, command: c.AgentHello, now: float) -> Decision:
     for one in held.values():
         _merge(decision, _compare_held(cluster, name, one, now))
         _merge(decision, _order_lost(cluster, name, one))
+        if not _ends(decision, one.key):
+            _merge(decision, task_reports.compared(cluster, name, one, now))
         decision.orders.extend(_limits_again(cluster, name, one))
         if one.limit_reached is not None and not _ends(decision, one.key):
             _merge(decision, reports.limit_reached(cluster, one.limit_reached, now))
@@ -189,7 +191,10 @@ def _orders_again(name: str, attempt: Attempt | None) -> list[Order]:
         return []
     if attempt.over:
         return [ReleaseOrder(name, attempt.key, "the attempt is over")]
-    if attempt.lead not in attempt.unreleased:  # a requeued job, which waits for the other hosts to end
+    is_over = attempt.lead not in attempt.unreleased  # a requeued job, which waits for the other hosts to end
+    if attempt.tasks is not None:
+        is_over = bool(attempt.doomed) and not attempt.tasks.is_running
+    if is_over:
         return [ReleaseOrder(name, attempt.key, attempt.doomed)]
     if attempt.is_leaving(name):
         return [ReleaseOrder(name, attempt.key, LEFT)] if attempt.resizing.is_told else []

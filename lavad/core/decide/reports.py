@@ -10,7 +10,7 @@ from lavad.core import events as e
 from lavad.core.cluster import Cluster
 from lavad.core.decide.contact import named, silent_hosts
 from lavad.core.decide.decision import Decision
-from lavad.core.decide.jobs import control, resize
+from lavad.core.decide.jobs import control, resize, task_reports
 from lavad.core.decide.jobs.requeue import by_exit_code
 from lavad.core.model import JobState, Key
 from lavad.core.model import reasons as r
@@ -53,7 +53,7 @@ def staged(cluster: Cluster, command: c.ReportStaged, now: float) -> Decision:
         return resize.staged(cluster, attempt, command.host, now)
     if attempt.launched or command.host in attempt.staged:
         return Decision(orders=_launch_again(cluster, attempt, command.host) if command.again else [])
-    decision = Decision([e.HostStaged(now, command.key, command.host)])
+    decision = Decision([e.HostStaged(now, command.key, command.host, command.tasks, command.address)])
     if attempt.staged | {command.host} == {share.host for share in attempt.allocation}:
         decision.events.append(e.AttemptLaunched(now, command.key))
     return decision
@@ -81,7 +81,7 @@ def refused(cluster: Cluster, command: c.ReportRefused, now: float) -> Decision:
         return Decision([e.HostReleased(now, command.key, command.host)])
     if attempt.is_growing_to(command.host):
         return Decision(resize.not_to_be(cluster, attempt, command.host, now, why))
-    if attempt.launched and command.host != attempt.lead:
+    if attempt.launched and (command.host != attempt.lead or attempt.tasks is not None):
         return part_gone(cluster, job, attempt, command.host, now, why)
     if attempt.started_at:  # a repeated order was refused as outdated: the job has started long ago
         return Decision()
@@ -130,6 +130,8 @@ def part_gone(
     A job to be repeated waits until every host has released the attempt; one that is not is over with its lead host. An
     elastic one goes on without the host if it can.
     """
+    if attempt.tasks is not None and attempt.launched:
+        return task_reports.part_gone(cluster, job, attempt, host, now, why)
     key, rest = attempt.key, attempt.unreleased - {host}
     if attempt.leaves_silent:
         rest -= {*silent_hosts(cluster, attempt)}
@@ -170,7 +172,7 @@ def started(cluster: Cluster, command: c.ReportStarted, now: float) -> Decision:
     if attempt is None:
         return _unknown(command.host, command.key)
     job = cluster.holder(command.key)
-    if job is None or command.host != attempt.lead:
+    if job is None or command.host != attempt.lead or attempt.tasks is not None:
         return Decision()
     if job.state is not S.STAGING and (job.state is not S.UNKWN or job.resume_state is not S.STAGING):
         return Decision()
@@ -187,6 +189,8 @@ def finished(cluster: Cluster, command: c.ReportFinished, now: float) -> Decisio
     if attempt is None:
         return Decision(orders=[ForgetOrder(command.host, command.key)])
     job = cluster.holder_of(attempt)
+    if job is not None and attempt.tasks is not None and attempt.launched:
+        return task_reports.finished(cluster, job, attempt, command, now)
     is_leads = attempt.launched and command.host == attempt.lead
     if job is not None and not (is_leads and not _is_repeated(job, attempt, command)):
         return _with_usage(_part_ended(cluster, job, attempt, command, now), command.host, command.usage)

@@ -9,13 +9,16 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lavad.core.language.dependency import Expression
 from lavad.core.model import Allocation, HostFacts, HostShare, JobState, Key, Shared, unpack_text
 from lavad.core.model.allocation import HOST, grown, slots_of
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.usage import NO_ONE, ByHost
+
+if TYPE_CHECKING:
+    from lavad.core.state.tasks import JobTasks
 
 _SHARES_MAX = 4096  # entered within a millisecond
 
@@ -174,6 +177,7 @@ class Attempt:
         "suspended",
         "suspended_at",
         "takes_whole_hosts",
+        "tasks",
         "unreleased",
         "usage",
         "version",
@@ -213,6 +217,7 @@ class Attempt:
         self.limits_version = 0  # raised with each change of its limits; 0: those it was staged with
         self.usage: ByHost = _NOTHING
         self.departed = NO_ONE  # usage on hosts that it has left
+        self.tasks: JobTasks | None = None  # of a job of tasks: the job's
 
     @property
     def lead(self) -> str:
@@ -277,6 +282,7 @@ class Job:
         "shared",
         "state",
         "submitted_at",
+        "tasks",
         "terms",
         "text",
     )
@@ -300,6 +306,7 @@ class Job:
         self.postponed_reason = ""  # why the last attempt failed to start
         self.resume_state: JobState | None = None  # state to return to from UNKWN
         self.terms: StartConditions | None = None
+        self.tasks: JobTasks | None = None  # of a job of tasks that was dispatched before
 
     @property
     def key(self) -> Key:
@@ -360,6 +367,7 @@ class ArrayRecord:
         "priority",
         "shared",
         "submitted_at",
+        "tasks",
         "terms",
         "text",
         "unmet",
@@ -389,6 +397,7 @@ class ArrayRecord:
         self.over_at = 0.0  # when the last element ended
         self.attempts: dict[int, int] = {}  # of pending elements that were dispatched before
         self.postponed: dict[int, str] = {}
+        self.tasks: dict[int, JobTasks] = {}  # of pending elements of a job of tasks that were dispatched before
         self.position: float = job_id
         self.aged_from = submitted_at
         self.priority = 0

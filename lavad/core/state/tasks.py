@@ -1,14 +1,18 @@
 """Tasks of a job of tasks: where each is, in which phase, and what the job as a whole has been through.
 
 Replaced records, so that an attempt's history can be compared; only ``apply`` writes. Run numbers and the number of
-restarts count over the life of the job, tasks are placed anew with each attempt.
+restarts count over the life of the job, tasks are placed anew with each attempt. Phases are counted as they change: a
+job of thousands of tasks is decided upon after each report.
 """
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from lavad.core.model.task_rules import TaskAction, TaskEvent, TaskKey, TaskPhase, TaskRules
+from lavad.core.model import Launch
+from lavad.core.model.task_rules import TaskEvent, TaskKey, TaskPhase, TaskRules
+from lavad.core.model.task_values import Delayed, RolePart, TaskHost, TaskRun, TaskTable, Verdict
 
 ALIVE = frozenset({TaskPhase.STARTING, TaskPhase.RUNNING, TaskPhase.STOPPING})
 ENDED = frozenset({TaskPhase.DONE, TaskPhase.EXITED})
@@ -31,6 +35,7 @@ class TaskRecord(NamedTuple):
     again: bool = False
     waits_for_all: bool = False
     stopped: str = ""  # why its end was ordered; empty: it was not
+    ends_as: TaskEvent | None = None  # event that its end counts as; None: by its exit status
 
     @property
     def is_alive(self) -> bool:
@@ -38,25 +43,42 @@ class TaskRecord(NamedTuple):
         return self.phase in ALIVE
 
 
-class Delayed(NamedTuple):
-    """Action of a policy with a timeout, due unless the task runs again before."""
+class TaskList(dict[TaskKey, TaskRecord]):
+    """Records in order of role and index, with sets and numbers of those in some phases.
 
-    at: float
-    action: TaskAction
-    event: TaskEvent
-    task: TaskKey
-
-
-class Verdict(NamedTuple):
-    """Decision about the job as a whole; it takes effect when none of its tasks is alive.
-
-    ``action``: COMPLETE, TERMINATE, ABORT, or RESTART_JOB for another attempt. ``status``: raw wait status of its end.
+    ``changed`` are those that the store has not taken yet.
     """
 
-    action: TaskAction
-    status: int = 0
-    reason: str = ""
-    is_counted: bool = True
+    __slots__ = ("alive", "changed", "counts", "held_back", "restarting", "waiting")
+
+    def __init__(self, given: Mapping[TaskKey, TaskRecord] | None = None) -> None:
+        super().__init__()
+        self.alive: set[TaskKey] = set()
+        self.waiting: set[TaskKey] = set()  # with a place
+        self.counts: Counter[tuple[int, TaskPhase]] = Counter()
+        self.restarting = 0  # alive, to be started anew
+        self.held_back = 0  # alive, and others are started with it or not at all
+        self.changed: set[TaskKey] = set()
+        for key, record in (given or {}).items():
+            self[key] = record
+
+    def __setitem__(self, key: TaskKey, record: TaskRecord) -> None:
+        before = self.get(key)
+        if before is not None:
+            self._count(key, before, -1)
+        super().__setitem__(key, record)
+        self._count(key, record, 1)
+        self.changed.add(key)
+
+    def _count(self, key: TaskKey, record: TaskRecord, step: int) -> None:
+        phase = record.phase
+        self.counts[key.role, phase] += step
+        if phase is TaskPhase.WAITING and record.host:
+            (self.waiting.add if step > 0 else self.waiting.discard)(key)
+        elif phase in ALIVE:
+            (self.alive.add if step > 0 else self.alive.discard)(key)
+            self.restarting += step * record.again
+            self.held_back += step * record.waits_for_all
 
 
 @dataclass(slots=True)
@@ -67,28 +89,77 @@ class JobTasks:
     names: tuple[str, ...]  # of the roles
     sizes: tuple[int, ...]  # of each role: tasks wanted at most
     least: tuple[int, ...]  # of each role: tasks without which the job does not start
-    records: dict[TaskKey, TaskRecord] = field(default_factory=dict)  # in order of role and index
+    records: TaskList = field(default_factory=TaskList)
+    launches: tuple[Launch, ...] = ()  # of each role
     version: int = 0  # of the task table: raised when a place or port changes
     restarts: int = 0  # of the whole job, as far as they count
     restarts_in_place: dict[int, int] = field(default_factory=dict)  # by role
     verdict: Verdict | None = None
     delayed: tuple[Delayed, ...] = ()
     addresses: dict[str, str] = field(default_factory=dict)  # of its hosts, as their agents gave them
+    # By task without a process of its own: the task whose process stands for it; and the other way round.
+    stands_for: dict[TaskKey, TaskKey] = field(default_factory=dict)
+    led: dict[TaskKey, tuple[TaskKey, ...]] = field(default_factory=dict)
+    _table: tuple[int, TaskTable] = (-1, ())
 
     def of_role(self, role: int) -> Iterator[tuple[TaskKey, TaskRecord]]:
         """Tasks of one role, by index."""
         return (item for item in self.records.items() if item[0].role == role)
 
+    def on_host(self, host: str) -> list[TaskKey]:
+        """Tasks with a place on that host."""
+        return [key for key, record in self.records.items() if record.host == host]
+
     def count(self, role: int, phases: Iterable[TaskPhase]) -> int:
         """Number of a role's tasks in these phases."""
-        wanted = frozenset(phases)
-        return sum(record.phase in wanted for _, record in self.of_role(role))
+        return sum(self.records.counts[role, phase] for phase in phases)
+
+    def total(self, phase: TaskPhase) -> int:
+        """Number of tasks in that phase."""
+        return sum(self.records.counts[role, phase] for role in range(len(self.sizes)))
 
     def label(self, key: TaskKey) -> str:
         """Name of a task for users: ``worker[3]``."""
         return f"{self.names[key.role]}[{key.index}]"
 
+    def has_process(self, key: TaskKey) -> bool:
+        """True if the task is started on its host; others only hold their slots."""
+        is_held = bool(self.launches) and self.launches[key.role] is Launch.NONE
+        return not is_held and key not in self.stands_for
+
     @property
     def alive(self) -> list[TaskKey]:
         """Tasks of which a process runs, or is about to, or may be left."""
-        return [key for key, record in self.records.items() if record.is_alive]
+        return sorted(self.records.alive)
+
+    @property
+    def is_running(self) -> bool:
+        """True if a process of any task may be left."""
+        return any(self.has_process(key) for key in self.records.alive)
+
+    def runs(self, tasks: Iterable[TaskKey]) -> tuple[TaskRun, ...]:
+        """The newest runs of these tasks."""
+        return tuple([TaskRun(key, self.records[key].run) for key in tasks])
+
+    @property
+    def table(self) -> TaskTable:
+        """All placed tasks by host, in the order of roles and indices. Made once for each version."""
+        if self._table[0] != self.version:
+            self._table = self.version, self._made()
+        return self._table[1]
+
+    def _made(self) -> TaskTable:
+        hosts: dict[str, dict[int, list[TaskKey]]] = {}
+        for key, record in self.records.items():
+            if record.host:
+                hosts.setdefault(record.host, {}).setdefault(key.role, []).append(key)
+        return tuple(
+            [
+                TaskHost(name, self.addresses.get(name, ""), tuple([self._part(*one) for one in roles.items()]))
+                for name, roles in hosts.items()
+            ]
+        )
+
+    def _part(self, role: int, keys: list[TaskKey]) -> RolePart:
+        ports = tuple([port for key in keys for port in self.records[key].ports])
+        return RolePart(role, tuple([key.index for key in keys]), ports)

@@ -246,7 +246,7 @@ class SimulatedHost:
         entry = self.journal[key]
         if isinstance(report, c.ReportFinished):
             report = report._replace(version=entry.version)
-        elif not isinstance(report, c.ReportStarted):
+        elif not isinstance(report, c.ReportStarted | c.ReportTasks):
             report = replace(report, version=entry.version)
         entry.last = report
         self.world.say(self, [report])

@@ -11,6 +11,7 @@ from lavad.core.cluster import FINISHED_KEPT, Cluster
 from lavad.core.decide.clock.advance_reservations import next_turn, turn_events
 from lavad.core.decide.clock.exit_rates import exit_rate_events
 from lavad.core.decide.clock.load_thresholds import load_events
+from lavad.core.decide.clock.tasks import look_at_tasks, next_task_action
 from lavad.core.decide.clock.windows import next_window_change, window_events
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.hosts import give_up_staging, silence
@@ -91,7 +92,8 @@ def wake_at(cluster: Cluster, now: float) -> float:
         return now
     alarm = cluster.alarms[0][0] if cluster.alarms else NEVER
     window = next_window_change(cluster, now)
-    return min(alarm, window, next_turn(cluster, now), cluster.limits.rest_ends_at)
+    action = next_task_action(cluster) if cluster.timed_tasks else NEVER
+    return min(alarm, window, next_turn(cluster, now), cluster.limits.rest_ends_at, action)
 
 
 def _without(events: list[e.Event], given_up: set[Key]) -> list[e.Event]:
@@ -128,4 +130,13 @@ def _end_of_nth(cluster: Cluster, count: int) -> float:
 
 
 # After the silent hosts: a job that was just lost or requeued is not to be stopped by a window or a load.
-LATER = (overdue_claims, overdue, window_events, load_events, turn_events, exit_rate_events, _forget_finished)
+LATER = (
+    overdue_claims,
+    overdue,
+    window_events,
+    load_events,
+    turn_events,
+    exit_rate_events,
+    look_at_tasks,
+    _forget_finished,
+)

@@ -34,6 +34,8 @@ def find(cluster: Cluster, target: c.Target, caller: c.Caller) -> Job | ArrayRec
     if record is None:
         raise Refused("No matching job found")
     check_owner(record, caller)
+    if target.role:
+        raise Refused("Tasks can only be ended or signalled (bkill); this is for the whole job")
     if target.indices is not None and not isinstance(record, ArrayRecord):
         raise Refused("Job array index error: the job is not an array")
     return record
@@ -155,11 +157,15 @@ def kill_attempt(cluster: Cluster, job: Job, attempt: Attempt, now: float, by: s
 
 def _is_out_of_reach(cluster: Cluster, job: Job, attempt: Attempt) -> bool:
     """True if the job's command can't be signalled: its lead host is silent. UNKWN also covers other silent hosts."""
+    if attempt.tasks is not None:
+        return job.state in (S.UNKWN, S.ZOMBI) and bool(silent_hosts(cluster, attempt))
     return job.state in (S.UNKWN, S.ZOMBI) and not is_in_contact(cluster, attempt, attempt.lead)
 
 
 def _is_without_command(attempt: Attempt) -> bool:
     """True if nothing runs on the lead host, not yet or not any more, so that no end will be reported."""
+    if attempt.tasks is not None:
+        return not attempt.launched or not attempt.unreleased
     return not attempt.launched or attempt.lead not in attempt.unreleased
 
 

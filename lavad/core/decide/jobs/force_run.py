@@ -24,7 +24,7 @@ def force(cluster: Cluster, command: c.ForceJob, now: float) -> Decision:
     key = _next_attempt(record, command.target)
     allocation = _allocation(cluster, record, command.hosts)
     reason = f"forced by {command.caller.user}"
-    is_single = len(allocation) == 1
+    is_single = len(allocation) == 1 and record.shared.tasks is None
     return Decision([AttemptDispatched(now, key, allocation, is_single, reason, command.is_unconstrained)])
 
 

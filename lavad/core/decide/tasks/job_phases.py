@@ -48,12 +48,11 @@ OF_VERDICT = {
 
 def phase_of(tasks: JobTasks) -> JobPhase:
     """Present phase of a job of tasks."""
-    is_alive = any(record.is_alive for record in tasks.records.values())
+    is_alive = bool(tasks.records.alive)
     if tasks.verdict is not None:
         under_way, reached = OF_VERDICT[tasks.verdict.action]
         return under_way if is_alive else reached
-    is_restarting = any(record.again and record.is_alive for record in tasks.records.values())
-    return P.RESTARTING if is_restarting else P.ACTIVE
+    return P.RESTARTING if tasks.records.restarting else P.ACTIVE
 
 
 def is_effective(tasks: JobTasks, action: TaskAction) -> bool:

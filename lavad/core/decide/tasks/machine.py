@@ -12,8 +12,9 @@ from lavad.core.decide.tasks import policies
 from lavad.core.decide.tasks.job_phases import is_effective
 from lavad.core.decide.tasks.steps import Conclude, Delay, Drop, Restart, Step
 from lavad.core.model.task_rules import InPlace, TaskAction, TaskEvent, TaskKey, TaskPhase
+from lavad.core.model.task_values import Delayed, Verdict
 from lavad.core.state.records import exit_code
-from lavad.core.state.tasks import JOB, ROLE, TASK, Delayed, JobTasks, Verdict
+from lavad.core.state.tasks import JOB, ROLE, TASK, JobTasks
 
 A, E, P = TaskAction, TaskEvent, TaskPhase
 FAILED_STATUS = 1 << 8  # wait status of a job that fails without a failed task: exit code 1
@@ -146,7 +147,7 @@ def _by_counts(tasks: JobTasks, task: TaskKey) -> list[Step]:
         return [_failure(tasks, task, f"{failed} of the tasks of role {tasks.names[task.role]} failed")]
     if role.succeeded_enough and done >= role.succeeded_enough:
         return [Conclude(Verdict(A.COMPLETE, 0, f"{done} of the tasks of role {tasks.names[task.role]} succeeded"))]
-    total = sum(record.phase is P.DONE for record in tasks.records.values())
+    total = tasks.total(P.DONE)
     if tasks.rules.succeeded_enough and total >= tasks.rules.succeeded_enough:
         return [Conclude(Verdict(A.COMPLETE, 0, f"{total} of the tasks succeeded"))]
     return []
@@ -161,10 +162,10 @@ def _failure(tasks: JobTasks, task: TaskKey, reason: str) -> Step:
 
 def at_end(tasks: JobTasks) -> list[Step]:
     """Steps when no task is alive or can be started, and nothing has concluded the job before."""
-    if tasks.verdict is not None or not tasks.records or tasks.alive or due(tasks) or tasks.delayed:
+    if tasks.verdict is not None or not tasks.records or tasks.records.alive or due(tasks) or tasks.delayed:
         return []
     short = next((role for role in range(len(tasks.rules.roles)) if _is_short(tasks, role)), None)
-    total = sum(record.phase is P.DONE for record in tasks.records.values())
+    total = tasks.total(P.DONE)
     if short is None and total >= tasks.rules.success_min:
         return [Conclude(Verdict(A.COMPLETE))]
     of = f" of role {tasks.names[short]}" if short is not None else ""
@@ -192,17 +193,15 @@ def due(tasks: JobTasks) -> tuple[TaskKey, ...]:
 
     While a restart of the job or of a role ends its tasks, none of these is started: all start with the same peers.
     """
-    if tasks.verdict is not None or not any(record.phase is P.WAITING for record in tasks.records.values()):
+    if tasks.verdict is not None or not tasks.records.waiting:
         return ()
     ready = {role: is_ready(tasks, role) for role in {one for role in tasks.rules.roles for one in role.after}}
-    is_held_back = any(record.is_alive and record.waits_for_all for record in tasks.records.values())
+    roles = {role for role in range(len(tasks.sizes)) if _may_follow(tasks, role, ready)}
+    waits = bool(tasks.records.held_back)
     return tuple(
         key
-        for key, record in tasks.records.items()
-        if record.phase is P.WAITING
-        and record.host
-        and not (is_held_back and record.waits_for_all)
-        and _may_follow(tasks, key.role, ready)
+        for key in sorted(tasks.records.waiting)
+        if key.role in roles and not (waits and tasks.records[key].waits_for_all)
     )
 
 

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from lavad.core.model.task_rules import TaskEvent, TaskKey
-from lavad.core.state.tasks import Delayed, Verdict
+from lavad.core.model.task_values import Delayed, Verdict
 
 
 class Restart(NamedTuple):

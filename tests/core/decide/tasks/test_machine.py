@@ -9,7 +9,8 @@ from lavad.core.decide.tasks import machine
 from lavad.core.decide.tasks.job_phases import TRANSITIONS, JobPhase, phase_of
 from lavad.core.decide.tasks.steps import Conclude, Delay, Drop, Restart, Step
 from lavad.core.model.task_rules import InPlace, Policy, RoleRules, TaskAction, TaskEvent, TaskKey, TaskPhase, TaskRules
-from lavad.core.state.tasks import JOB, ROLE, TASK, Delayed, JobTasks, TaskRecord, Verdict
+from lavad.core.model.task_values import Delayed, Verdict
+from lavad.core.state.tasks import JOB, ROLE, TASK, JobTasks, TaskRecord
 
 A, E, P = TaskAction, TaskEvent, TaskPhase
 PS, WORKER = 0, 1

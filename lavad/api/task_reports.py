@@ -1,0 +1,54 @@
+"""Reports of agents about tasks, bounded and converted for the core: they are stored and shown."""
+
+import time
+from collections.abc import Iterable
+
+from lavad.api import checks
+from lavad.core import commands as c
+from lavad.core.model import Key
+from lavad.core.model.task_rules import TaskKey, TaskPhase
+from lavad.core.model.task_values import RolePart, TaskReport
+from protos import agents_pb2 as pb
+from protos import common_pb2, endings
+
+STATUS_MAX = 0xFFFF  # of a raw wait status
+PORT_MAX = 65535
+_PHASES = frozenset(map(int, (TaskPhase.RUNNING, TaskPhase.DONE, TaskPhase.EXITED)))
+
+
+def staged(host: str, key: Key, report: pb.Report) -> c.ReportStaged:
+    """Convert the report that a host is ready, with the ports of its tasks."""
+    word = report.staged
+    parts = tuple([_part(one) for one in word.tasks])
+    return c.ReportStaged(host, key, report.allocation_version, word.again, parts, checks.words_of(word.address))
+
+
+def _part(part: common_pb2.RoleTasks) -> RolePart:
+    return RolePart(part.role, tuple(part.indices), tuple([min(port, PORT_MAX) for port in part.ports]))
+
+
+def states_of(states: Iterable[common_pb2.TaskState]) -> tuple[TaskReport, ...]:
+    """Convert reported states; those in other phases than a host can know are left out."""
+    now = time.time()
+    return tuple([_state(one, now) for one in states if one.order_again or one.phase in _PHASES])
+
+
+def _state(state: common_pb2.TaskState, now: float) -> TaskReport:
+    task, words = state.task, checks.words_of
+    phase = TaskPhase(state.phase) if state.phase in _PHASES else TaskPhase.RUNNING
+    status = state.status if 0 <= state.status <= STATUS_MAX else STATUS_MAX
+    if phase is TaskPhase.EXITED and not status:
+        status = 1 << 8  # a failure whose status is not known
+    detail = words(state.detail)
+    return TaskReport(
+        TaskKey(task.role, task.index),
+        task.run,
+        phase,
+        min(state.pid, checks.STORED_MAX),
+        checks.moment_of(state.started, now) if state.started else 0.0,
+        checks.moment_of(state.ended, now) if state.ended else 0.0,
+        status if phase is not TaskPhase.RUNNING else 0,
+        endings.explained(words(state.reason), detail) or detail,
+        detail,
+        state.order_again,
+    )

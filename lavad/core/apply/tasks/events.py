@@ -1,0 +1,204 @@
+"""Events of the tasks of a job: one function each. Nothing is decided here.
+
+What happens to a task by itself (it ended, its host was lost) is noted as news of its job, upon which the lifecycle
+machine decides in the same step. A task without a process of its own is as the task whose process stands for it.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from lavad.core import task_events as t
+from lavad.core.apply.tasks.places import placed
+from lavad.core.cluster import Cluster
+from lavad.core.model import Launch
+from lavad.core.model.reasons import EXIT_STATUS_LOST
+from lavad.core.model.task_rules import TaskAction, TaskEvent, TaskKey, TaskPhase
+from lavad.core.model.task_values import TaskReport
+from lavad.core.state.records import Attempt, Job
+from lavad.core.state.tasks import ALIVE, TASK, JobTasks, TaskRecord
+
+E, P = TaskEvent, TaskPhase
+
+
+def note(cluster: Cluster, job: Job, *news: tuple[TaskKey, TaskEvent | None]) -> None:
+    """Note news of a job's tasks (without an event: it runs), or just that its state is to be looked at."""
+    cluster.task_news.setdefault((job.id, job.index), deque()).extend(news)
+
+
+def begin(cluster: Cluster, job: Job, attempt: Attempt) -> None:
+    """Place the tasks of a job that is dispatched."""
+    job.tasks = attempt.tasks = placed(job.tasks, job.shared, attempt.allocation)
+    note(cluster, job, (TaskKey(0, 0), E.PENDING))
+
+
+def _of(cluster: Cluster, event: t.TaskJobEvent) -> tuple[Job, JobTasks]:
+    job = cluster.element(event.key.job, event.key.index)
+    assert job is not None, f"{event.key} is unknown"
+    assert job.tasks is not None, f"{event.key} has no tasks"
+    note(cluster, job)
+    return job, job.tasks
+
+
+def _set(tasks: JobTasks, key: TaskKey, record: TaskRecord) -> None:
+    """Set a task's record, and those of the tasks that its process stands for."""
+    tasks.records[key] = record
+    for other in tasks.led.get(key, ()):
+        known = tasks.records[other]
+        tasks.records[other] = record._replace(host=known.host, ports=known.ports, pid=0)
+
+
+def _ended(record: TaskRecord, phase: TaskPhase, at: float, status: int = 0, reason: str = "") -> TaskRecord:
+    return record._replace(phase=phase, ended=at, status=status, reason=reason, again=False, waits_for_all=False)
+
+
+# -- reports -----------------------------------------------------------------------------------------------------------
+
+
+def _reported(cluster: Cluster, event: t.TasksReported) -> None:
+    job, tasks = _of(cluster, event)
+    for state in event.states:
+        record = tasks.records.get(state.task)
+        if record is not None and state.run >= record.run:
+            _take(cluster, job, tasks, state, record._replace(run=state.run))
+
+
+def _take(cluster: Cluster, job: Job, tasks: JobTasks, state: TaskReport, record: TaskRecord) -> None:
+    """Take over a task's state. An end that was ordered is no news, unless it counts as an event."""
+    key = state.task
+    if state.phase is P.RUNNING:
+        phase = P.STOPPING if record.phase is P.STOPPING else P.RUNNING
+        _set(tasks, key, record._replace(phase=phase, pid=state.pid, started=state.started))
+        if phase is P.RUNNING:
+            note(cluster, job, (key, None))
+        return
+    known = record._replace(pid=state.pid or record.pid, started=state.started or record.started)
+    reason = state.reason or record.stopped
+    if record.again:
+        waiting = _ended(known, P.WAITING, state.ended, state.status, reason)
+        _set(tasks, key, waiting._replace(waits_for_all=record.waits_for_all))
+        return
+    _set(tasks, key, _ended(known, state.phase, state.ended, state.status, reason))
+    if record.ends_as is not None:
+        note(cluster, job, (key, record.ends_as))
+    elif state.reason.startswith("TERM_RUNLIMIT"):  # of its role; its exit status says nothing about that
+        note(cluster, job, (key, E.TIMEOUT))
+    elif not record.stopped:
+        note(cluster, job, (key, E.SUCCEEDED if state.phase is P.DONE else E.FAILED))
+
+
+def _lost(cluster: Cluster, event: t.TasksLost) -> None:
+    """Tasks of a lost host have failed and have no place; those that had ended keep their ends.
+
+    One that was to be restarted in place keeps that wish: it needs another attempt.
+    """
+    job, tasks = _of(cluster, event)
+    for key in tasks.on_host(event.host):
+        record = tasks.records[key]
+        if record.phase in ALIVE or record.phase is P.WAITING:
+            end = _ended(record, P.EXITED, event.at, EXIT_STATUS_LOST, event.reason)
+            wishes = bool(record.again or (record.phase is P.WAITING and record.run))
+            _forget_lead(tasks, key)
+            tasks.records[key] = end._replace(host="", again=wishes)
+            note(cluster, job, (key, E.HOST_LOST))
+    tasks.addresses.pop(event.host, None)
+    tasks.version += 1
+
+
+def _forget_lead(tasks: JobTasks, key: TaskKey) -> None:
+    """Part a lost task from the process that stood for it; the tasks that its own stood for are lost with it."""
+    lead = tasks.stands_for.pop(key, None)
+    if lead is not None:
+        tasks.led[lead] = tuple([other for other in tasks.led[lead] if other != key])
+        return
+    for other in tasks.led.pop(key, ()):
+        del tasks.stands_for[other]
+        record = tasks.records[other]
+        if record.is_alive:
+            tasks.records[other] = _ended(record, P.EXITED, record.ended, EXIT_STATUS_LOST, "its first task was lost")
+
+
+# -- decisions ---------------------------------------------------------------------------------------------------------
+
+
+def _ordered(cluster: Cluster, event: t.TasksOrdered) -> None:
+    _, tasks = _of(cluster, event)
+    for key in event.tasks:
+        record = tasks.records[key]
+        is_held = tasks.launches[key.role] is Launch.NONE
+        phase, started = (P.RUNNING, event.at) if is_held else (P.STARTING, 0.0)
+        _set(tasks, key, TaskRecord(phase, record.host, record.run + 1, record.ports, started=started))
+
+
+def _stopped(cluster: Cluster, event: t.TasksStopped) -> None:
+    job, tasks = _of(cluster, event)
+    for key in event.tasks:
+        record = tasks.records[key]
+        if record.phase in ALIVE and tasks.has_process(key):
+            stopping = record._replace(phase=P.STOPPING, again=False, waits_for_all=False)
+            _set(tasks, key, stopping._replace(stopped=event.reason, ends_as=event.event))
+        elif record.phase in ALIVE or record.phase is P.WAITING:
+            _set(tasks, key, _ended(record, P.EXITED, event.at, EXIT_STATUS_LOST, event.reason))
+            note(cluster, job, (key, event.event))
+
+
+def _restarted(cluster: Cluster, event: t.TasksRestarted) -> None:
+    _, tasks = _of(cluster, event)
+    waits = event.scope != TASK
+    for key in event.tasks:
+        if key in tasks.stands_for:
+            continue
+        record = tasks.records[key]
+        if record.phase in ALIVE and tasks.has_process(key):
+            changed = record._replace(phase=P.STOPPING, again=True, stopped=f"restarted: {event.event.name}")
+        else:
+            changed = record._replace(phase=P.WAITING, again=False, stopped="")
+        _set(tasks, key, changed._replace(waits_for_all=waits, ends_as=None))
+    if event.in_place:
+        role = event.tasks[0].role
+        tasks.restarts_in_place[role] = tasks.restarts_in_place.get(role, 0) + 1
+    elif event.is_counted:
+        tasks.restarts += 1
+
+
+def _concluded(cluster: Cluster, event: t.TasksConcluded) -> None:
+    _, tasks = _of(cluster, event)
+    verdict = tasks.verdict = event.verdict
+    tasks.restarts += verdict.action is TaskAction.RESTART_JOB and verdict.is_counted
+    tasks.delayed = ()
+    is_well = verdict.action is TaskAction.COMPLETE
+    for key in list(tasks.records.alive):
+        record = tasks.records[key]
+        if tasks.has_process(key):
+            end = record._replace(phase=P.STOPPING, again=False, waits_for_all=False, ends_as=None)
+            _set(tasks, key, end._replace(stopped=record.stopped or verdict.reason or "the job has ended"))
+        elif key not in tasks.stands_for:
+            tasks.records[key] = _ended(record, P.DONE if is_well else P.EXITED, event.at, reason=verdict.reason)
+
+
+def _delayed(cluster: Cluster, event: t.TaskActionDelayed) -> None:
+    job, tasks = _of(cluster, event)
+    tasks.delayed = (*tasks.delayed, event.delayed)
+    cluster.timed_tasks[job.id, job.index] = None
+
+
+def _dropped(cluster: Cluster, event: t.TaskActionsDropped) -> None:
+    _, tasks = _of(cluster, event)
+    tasks.delayed = tuple([one for one in tasks.delayed if one not in event.delayed])
+
+
+def _signalled(cluster: Cluster, event: t.TasksSignalled) -> None:
+    """Nothing changes: the order follows from the event."""
+
+
+HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
+    t.TasksReported: _reported,
+    t.TasksLost: _lost,
+    t.TasksOrdered: _ordered,
+    t.TasksStopped: _stopped,
+    t.TasksRestarted: _restarted,
+    t.TasksConcluded: _concluded,
+    t.TaskActionDelayed: _delayed,
+    t.TaskActionsDropped: _dropped,
+    t.TasksSignalled: _signalled,
+}

@@ -1,0 +1,141 @@
+"""Decisions that follow for a job of tasks from the news of its tasks: one at a time, each in the state that the one
+before leaves.
+
+The lifecycle machine says the steps; here they become events, due tasks are started, and the verdict takes effect when
+no process of the job is left. A job that is being killed or requeued as a whole starts nothing any more.
+"""
+
+from collections.abc import Iterable
+
+from lavad.core import events as e
+from lavad.core import task_events as t
+from lavad.core.cluster import Cluster
+from lavad.core.decide.decision import Decision
+from lavad.core.decide.tasks import machine
+from lavad.core.decide.tasks.steps import Conclude, Delay, Drop, Restart, Step
+from lavad.core.model import Key
+from lavad.core.model import reasons as r
+from lavad.core.model.task_rules import TaskAction, TaskEvent, TaskKey, TaskPhase
+from lavad.core.model.task_values import TaskReport, Verdict
+from lavad.core.state.records import Attempt, Job
+from lavad.core.state.tasks import JobTasks
+
+ATTEMPTS_MAX = 100  # of a rerunnable job that loses its hosts each time
+
+
+def follow_up(cluster: Cluster, now: float) -> Decision | None:
+    """The next decision about a job with news; None when there is none left."""
+    while cluster.task_news:
+        key = next(iter(cluster.task_news))
+        news = cluster.task_news[key]
+        job = cluster.element(*key)
+        decision = None
+        if job is not None and job.tasks is not None and job.attempt is not None:
+            if news:
+                return _about(job, job.attempt, job.tasks, *news.popleft(), now)
+            decision = _settled(job, job.attempt, job.tasks, now)
+        if decision is None:
+            del cluster.task_news[key]
+        else:
+            return decision
+    return None
+
+
+def events_of(steps: Iterable[Step], key: Key, now: float) -> list[e.Event]:
+    """Events of the machine's steps."""
+    return [_event(step, key, now) for step in steps]
+
+
+def _event(step: Step, key: Key, now: float) -> e.Event:
+    match step:
+        case Restart():
+            return t.TasksRestarted(now, key, step.scope, step.tasks, step.event, step.is_counted, step.in_place)
+        case Conclude():
+            return t.TasksConcluded(now, key, step.verdict)
+        case Delay():
+            return t.TaskActionDelayed(now, key, step.delayed)
+        case Drop():
+            return t.TaskActionsDropped(now, key, step.delayed)
+
+
+def _about(job: Job, attempt: Attempt, tasks: JobTasks, task: TaskKey, event: TaskEvent | None, now: float) -> Decision:
+    """Decide upon one piece of news."""
+    if attempt.is_ending:
+        return Decision()
+    if event is None:
+        return Decision(events_of(machine.runs(tasks, task), attempt.key, now))
+    if event is TaskEvent.PENDING:
+        waiting = [key for key, record in tasks.records.items() if record.phase is TaskPhase.WAITING]
+        return Decision(events_of(machine.waits(tasks, waiting, now), attempt.key, now))
+    steps = machine.happened(tasks, task, event, now)
+    if event is TaskEvent.HOST_LOST and not steps and tasks.verdict is None:
+        steps = _without_place(job, attempt, tasks, task)
+    return Decision(events_of(steps, attempt.key, now))
+
+
+def _without_place(job: Job, attempt: Attempt, tasks: JobTasks, task: TaskKey) -> list[Step]:
+    """Another attempt for a task that was to be restarted on the lost host, and for any of a rerunnable job."""
+    is_rerun = job.shared.rerunnable and attempt.key.attempt < ATTEMPTS_MAX
+    if not (is_rerun or tasks.records[task].again):
+        return []
+    record = tasks.records[task]
+    reason = f"{tasks.label(task)} lost its host"
+    return [Conclude(Verdict(TaskAction.RESTART_JOB, record.status, reason, is_counted=False))]
+
+
+def _settled(job: Job, attempt: Attempt, tasks: JobTasks, now: float) -> Decision | None:
+    """The next decision that the present state calls for; None if there is none."""
+    if not attempt.launched:
+        return None
+    if attempt.is_ending:
+        return None if tasks.is_running else _ended(attempt, now)
+    if tasks.verdict is not None:
+        return None if tasks.is_running else _effect(attempt, tasks, tasks.verdict, now)
+    steps = machine.expired(tasks, now)
+    if not steps and not attempt.suspended:
+        due = tuple([key for key in machine.due(tasks) if key not in tasks.stands_for])
+        if due:
+            return Decision([t.TasksOrdered(now, attempt.key, due)])
+    if not steps and not tasks.is_running and (held := _held_to_the_end(tasks)):
+        return Decision([_completed(attempt.key, tasks, held, now)])
+    steps = steps or machine.at_end(tasks)
+    return Decision(events_of(steps, attempt.key, now)) if steps else None
+
+
+def _held_to_the_end(tasks: JobTasks) -> list[TaskKey]:
+    """Tasks without a process when all those with one have ended, and none is to be started."""
+    return [] if machine.due(tasks) or tasks.delayed else tasks.alive
+
+
+def _completed(key: Key, tasks: JobTasks, held: Iterable[TaskKey], now: float) -> e.Event:
+    states = [TaskReport(task, tasks.records[task].run, TaskPhase.DONE, ended=now) for task in held]
+    return t.TasksReported(now, key, "", tuple(states))
+
+
+# -- the end of an attempt ---------------------------------------------------------------------------------------------
+
+
+def _effect(attempt: Attempt, tasks: JobTasks, verdict: Verdict, now: float) -> Decision:
+    """Let the verdict take effect: none of the job's processes is left."""
+    if verdict.action in (TaskAction.COMPLETE, TaskAction.TERMINATE):
+        status = 0 if verdict.action is TaskAction.COMPLETE else verdict.status or machine.FAILED_STATUS
+        return Decision([_finished(attempt, now, status, detail=verdict.reason)])
+    is_held = verdict.action is TaskAction.ABORT
+    why = f"aborted: {verdict.reason}" if is_held else f"restarted ({tasks.restarts}): {verdict.reason}"
+    if not attempt.unreleased:
+        return Decision([e.JobRequeued(now, attempt.key, why, is_held)])
+    return Decision([e.JobDoomed(now, attempt.key, why, again=True, hold=is_held)])
+
+
+def _ended(attempt: Attempt, now: float) -> Decision | None:
+    """End the job that was killed. An attempt that is to be repeated is over when all hosts have released it."""
+    if attempt.kill_reason:
+        status = 0 if attempt.kill_reason in r.RECORDED_DONE else r.EXIT_STATUS_KILLED
+        return Decision([_finished(attempt, now, status, attempt.kill_reason if status else "")])
+    return None
+
+
+def _finished(attempt: Attempt, now: float, status: int, reason: str = "", detail: str = "") -> e.Event:
+    return e.JobFinished(
+        now, attempt.key, status, reason, pid=attempt.pid, started_at=attempt.started_at, detail=detail
+    )

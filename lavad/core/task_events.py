@@ -1,0 +1,106 @@
+"""Events of the tasks of a job. A step of the lifecycle machine becomes one of them."""
+
+from typing import NamedTuple
+
+from lavad.core.model import Key
+from lavad.core.model.task_rules import TaskEvent, TaskKey
+from lavad.core.model.task_values import Delayed, TaskReport, Verdict
+
+
+class TasksReported(NamedTuple):
+    """States of tasks changed by a host's report; without a host those of tasks that have no process."""
+
+    at: float
+    key: Key
+    host: str
+    states: tuple[TaskReport, ...]
+
+
+class TasksLost(NamedTuple):
+    """All tasks of a host are lost with it; they have no place any more."""
+
+    at: float
+    key: Key
+    host: str
+    reason: str
+
+
+class TasksOrdered(NamedTuple):
+    """Waiting tasks are started: the next run of each is ordered."""
+
+    at: float
+    key: Key
+    tasks: tuple[TaskKey, ...]
+
+
+class TasksStopped(NamedTuple):
+    """Tasks are ended, by a user or for a limit. The end of each counts as ``event``."""
+
+    at: float
+    key: Key
+    tasks: tuple[TaskKey, ...]
+    event: TaskEvent
+    reason: str
+    by: str = ""
+
+
+class TasksRestarted(NamedTuple):
+    """Tasks are ended if they are alive, and started anew on the same hosts. ``scope``: job, role or task.
+
+    ``in_place``: a restart by the role's own rule, which does not count as one of the job.
+    """
+
+    at: float
+    key: Key
+    scope: str
+    tasks: tuple[TaskKey, ...]
+    event: TaskEvent
+    is_counted: bool = True
+    in_place: bool = False
+
+
+class TasksConcluded(NamedTuple):
+    """The job's fate is decided: its tasks are ended, and then the verdict takes effect."""
+
+    at: float
+    key: Key
+    verdict: Verdict
+
+
+class TaskActionDelayed(NamedTuple):
+    """An action is kept until its time."""
+
+    at: float
+    key: Key
+    delayed: Delayed
+
+
+class TaskActionsDropped(NamedTuple):
+    """Delayed actions are void, or have been taken."""
+
+    at: float
+    key: Key
+    delayed: tuple[Delayed, ...]
+
+
+class TasksSignalled(NamedTuple):
+    """A user sent a signal to some tasks; one that does not end them."""
+
+    at: float
+    key: Key
+    tasks: tuple[TaskKey, ...]
+    signal: int
+    by: str
+
+
+TaskJobEvent = (
+    TasksReported
+    | TasksLost
+    | TasksOrdered
+    | TasksStopped
+    | TasksRestarted
+    | TasksConcluded
+    | TaskActionDelayed
+    | TaskActionsDropped
+    | TasksSignalled
+)
