@@ -9,7 +9,7 @@ import asyncio
 import itertools
 import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -30,6 +30,7 @@ from protos.jobs_pb2 import JobSpec
 
 TASK_START_S = 60.0
 PATIENCE_S = 300.0
+SSH_TASK = b"LAVA_SSH_TASK"  # ROLE/INDEX: a task of a job of tasks, in whose place the process is started
 LOST = 9  # wait status of tasks whose shepherd died: they were killed
 
 
@@ -99,6 +100,7 @@ class Attempts:
         self._tasks: dict[int, _Task] = {}
         self._serials = itertools.count(1)
         self.patience_s = PATIENCE_S
+        self.in_place_of: Callable[[Key, str], Mapping[bytes, bytes]] = lambda key, label: {}  # variables of a task
 
     def note(self, key: Key, job: JobSetup) -> None:
         """Store the setup that an attempt was prepared with."""
@@ -186,7 +188,9 @@ class Attempts:
         return ours
 
     def _overlay(self, entry: Entry, request: TaskRequest | KeptRequest) -> dict[bytes, bytes]:
-        return _overlay(entry, request) | _encoded(_devices(entry, request, self._host))
+        found = _overlay(entry, request) | _encoded(_devices(entry, request, self._host))
+        label = found.pop(SSH_TASK, None) if entry.tasks is not None else None
+        return found if label is None else {**found, **self.in_place_of(entry.key, os.fsdecode(label))}
 
     async def run_task(self, key: Key, request: TaskRequest) -> TaskHandle:
         """Start a task inside the attempt. The caller keeps ownership of the descriptors.

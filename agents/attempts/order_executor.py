@@ -104,6 +104,7 @@ class Keeper:
         self.task_orders = TaskOrders(
             self.ledger, pool, attempts, self.preparation, self._journal, lambda report: self.say(report)
         )
+        attempts.in_place_of = self.task_orders.in_place_of
 
     async def close(self) -> None:
         """End background work."""

@@ -104,6 +104,10 @@ class TaskBook:
         known = self.known.get(run[:2])
         return known is not None and known.run == run[2] and not known.has_ended
 
+    def run_of(self, task: TaskKey) -> int:
+        """Return the newest run of a task; 0 for none."""
+        return self.known[task].run if task in self.known else 0
+
     def pid_of(self, run: Run) -> int:
         """Return the first process of a run while it is alive; else 0."""
         known = self.known.get(run[:2])

@@ -17,7 +17,7 @@ from agents.attempts.ledger_entry import Entry
 from agents.attempts.task_book import Run
 from agents.attempts.task_ports import reserve
 from agents.job_setup.preparation import Preparation
-from agents.job_setup.role_tasks import Job, NotPlaced, run_order, told_of
+from agents.job_setup.role_tasks import Job, NotPlaced, run_order, told_of, variables
 from agents.job_setup.task_files import TaskFiles, directory_of
 from agents.job_setup.told.table import Table
 from agents.job_setup.told.tell import CannotTell
@@ -121,6 +121,23 @@ class TaskOrders:
         return Job(
             key, entry.blob, entry.stage, setup, hosts, table, self._preparation.host, str(directory), self.is_private
         )
+
+    def in_place_of(self, key: Key, label: str) -> dict[bytes, bytes]:
+        """Return the variables of a process that is started here in the place of a task, ROLE/INDEX.
+
+        None if the task is not on this host: then it is a process beside the job like any other.
+        """
+        job = self._job(key)
+        role, _, index = label.rpartition("/")
+        names = [one.name for one in job.blob.spec.roles] if job is not None else []
+        if job is None or role not in names or not index.isdecimal():
+            return {}
+        entry, task = self._ledger.entries[key], (names.index(role), int(index))
+        run = (*task, entry.tasks.run_of(task) if entry.tasks is not None else 0)
+        try:
+            return variables(job, run, told_of(job, run))
+        except (NotPlaced, CannotTell):
+            return {}
 
     @staticmethod
     def _any_run(job: Job) -> list[Run]:

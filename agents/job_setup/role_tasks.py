@@ -78,7 +78,7 @@ def run_order(job: Job, run: Run, told: Told) -> RunOrder:
         *run,
         role.name,
         _program(job, role),
-        _variables(job, run, role, told),
+        variables(job, run, told),
         for_job(role.cwd, job.blob, job.stage),
         role.memory_limit_mib,
         role.run_limit_s,
@@ -102,9 +102,10 @@ def _program(job: Job, role: Role) -> Program:
     return program_of(spec.command, spec.shell, script, starter)
 
 
-def _variables(job: Job, run: Run, role: Role, told: Told) -> dict[bytes, bytes]:
+def variables(job: Job, run: Run, told: Told) -> dict[bytes, bytes]:
+    """Return the variables of a task beside the job's; raises NotPlaced like `told_of`."""
     place = place_of(job, run)
-    found = submitted([*role.environment, *job.blob.spec.tasks.secrets])
+    found = submitted([*job.blob.spec.roles[run[0]].environment, *job.blob.spec.tasks.secrets])
     text = variables_of_task(Task(run[0], place.here, place.all_here), job.stage, job.host)
     if place.ports:
         text["LAVA_TASK_PORTS"] = " ".join(map(str, place.ports))

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from agents import assembly
+from agents.ranks.interfaces import TaskRequest
 from agents.shepherd.confinement.hierarchy import Base
 from protos.common_pb2 import TASK_DONE, TASK_EXITED, PortRequest
 from protos.jobs_pb2 import Convention, TaskRules
@@ -220,6 +221,36 @@ def test_a_convention_that_is_unknown_here_fails_its_tasks(place: Place) -> None
             tasks = await a_job(host, role("w", "true"), tasks=TaskRules(format=1, conventions=[Convention(name="x")]))
             await tasks.start((0, 0, 1))
             assert (await tasks.ended((0, 0, 1))).detail == "The convention x is not known on h1."
+
+    run(story())
+
+
+async def beside(host: Host, *environment: bytes) -> list[str]:
+    """Output of a process that blaunch starts beside the job's tasks."""
+    nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    script = f"echo $LAVA_ROLE/$LAVA_ROLE_INDEX $MINE $LSB_HOSTS > {host.place.out('beside')}"
+    argv = (b"/bin/sh", b"-c", script.encode())
+    try:
+        task = await host.local.attempts.run_task(KEY, TaskRequest(argv, "", environment, nowhere, nowhere, nowhere))
+    finally:
+        os.close(nowhere)
+    assert await task.wait() == 0
+    return host.place.out("beside").read_text().split()
+
+
+def test_other_processes_run_beside_tasks_or_in_their_place(place: Place) -> None:
+    """As in every job; one that is started in the place of a task has its variables, and not its caller's."""
+
+    async def story() -> None:
+        async with Host(place) as host:
+            tasks = await a_job(host, role("w", "sleep 1000", 2, environment=[b"MINE=of-w"]))
+            hosts = ["h1", "h1"]
+            assert await beside(host, b"LAVA_ROLE=a", b"LAVA_ROLE_INDEX=b") == ["a/b", *hosts]
+            await tasks.start((0, 1, 1))
+            await tasks.running((0, 1, 1))
+            caller = (b"LAVA_ROLE=a", b"LAVA_ROLE_INDEX=0", b"MINE=no")
+            assert await beside(host, *caller, b"LAVA_SSH_TASK=w/1") == ["w/1", "of-w", *hosts]
+            assert await beside(host, *caller, b"LAVA_SSH_TASK=w/9") == ["a/0", "no", *hosts]
 
     run(story())
 

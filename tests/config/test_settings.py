@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.job_setup.preparation import Bounds
 from lavad.settings import read_settings
 from protos.conffile import ConfError
 
@@ -37,3 +38,14 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path, line: str, complaint: st
     (tmp_path / "lava.conf").write_text(f"{NEEDED}{line}\n")
     with pytest.raises(ConfError, match=f"/lava.conf: {line.partition('=')[0]} {complaint}"):
         read_settings(tmp_path)
+
+
+@pytest.mark.parametrize("ports", ["20000", "5-4", "0-9", "1-70000", "a-b"])
+def test_ports_of_tasks_are_a_range(tmp_path: Path, ports: str) -> None:
+    """Agents get it as it is written; anything else keeps the master from its start."""
+    (tmp_path / "lava.conf").write_text(f"{NEEDED}LAVA_TASK_PORTS=21000-21999\n")
+    assert read_settings(tmp_path).of_agents() == {"LAVA_TASK_PORTS": "21000-21999"}
+    assert Bounds.of({"LAVA_TASK_PORTS": "21000-21999"}).task_ports == range(21000, 22000)
+    (tmp_path / "lava.conf").write_text(f"{NEEDED}LAVA_TASK_PORTS={ports}\n")
+    with pytest.raises(ConfError, match="LAVA_TASK_PORTS must be a range of ports, as 20000-29999, not"):
+        read_settings(tmp_path).policy()

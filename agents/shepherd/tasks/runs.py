@@ -82,6 +82,7 @@ class Runs:
     _timed: set[_Task] = field(default_factory=set)  # with due work, now or later
     _look_at: float = NEVER
     _is_suspended: bool = False
+    _news: list[RunState] = field(default_factory=list)  # to be told together
     _serials: "itertools.count[int]" = field(default_factory=lambda: itertools.count(FIRST_SERIAL))
 
     # -- orders
@@ -100,6 +101,12 @@ class Runs:
                 self._waiting[key] = order
             else:
                 self._start(order)
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._news:
+            news, self._news = self._news, []
+            self.host.tell(news)
 
     def _newest_run(self, key: TaskKey) -> int:
         waiting, newest = self._waiting.get(key), self._newest.get(key)
@@ -111,6 +118,7 @@ class Runs:
             key = (order.role, order.index)
             if order.run > self._newest_run(key):
                 self._never(order, StartFailure(130, why))
+        self._tell()
 
     def _start(self, order: RunOrder) -> None:
         serial = next(self._serials)
@@ -132,7 +140,7 @@ class Runs:
             self._timed.add(task)
         if order.memory_limit_mib or output is not None:
             self._look_at = min(self._look_at, now + LOOK_S)
-        self.host.tell([state])
+        self._news.append(state)
 
     def _never(self, order: RunOrder, failure: Exception) -> None:
         status = failure.status if isinstance(failure, StartFailure) else start.exit_status(126)
@@ -147,7 +155,7 @@ class Runs:
             detail=_sentence(failure),
         )
         self._newest[order.role, order.index] = _Task(order, state, Termination(self.interval_s))
-        self.host.tell([state])
+        self._news.append(state)
 
     def stop(self, runs: Iterable[Run], reason: str) -> None:
         """End these runs, or older ones of their tasks; one that was not started yet never will be."""
@@ -180,6 +188,7 @@ class Runs:
             newest = self._newest.get(key)
             if newest is None or not newest.is_alive:
                 self._start(self._waiting.pop(key))
+        self._tell()
 
     def _terminate(self, task: _Task, reason: str, signals: tuple[int, ...] = STOP) -> None:
         if task.termination.begin(signals, time.monotonic()):
@@ -214,6 +223,7 @@ class Runs:
         self._waiting.clear()
         for task in [task for task in self._by_serial.values() if task.look_at != NEVER]:
             self._over(task)
+        self._tell()
 
     @property
     def next_at(self) -> float:
@@ -233,6 +243,7 @@ class Runs:
         if now >= self._look_at:
             self._look(now)
         self._timed.difference_update([task for task in due if task.next_at == NEVER])
+        self._tell()
 
     def _signal_due(self, task: _Task, now: float) -> None:
         number = task.termination.due(now)
@@ -261,7 +272,7 @@ class Runs:
         self.last_status = task.status or self.last_status
         _close(task.output)
         task.output = None
-        self.host.tell([task.state])
+        self._news.append(task.state)
         key = (task.order.role, task.order.index)
         if key in self._waiting and not self._is_suspended:
             self._start(self._waiting.pop(key))
