@@ -59,10 +59,14 @@ exec "$blaunch" $input -z "$host" -- "$@"
 
 
 def tell(scene: Scene) -> Told:
-    """Tell of the program, and of the client's configuration where a path for it is given or the user is root."""
+    """Tell of the program, and of the client's configuration where the user is root.
+
+    Others have none: a file of theirs in a directory that the kernel trusts must not appear there by root's hand.
+    Options: ssh-key-file-path, ssh-port.
+    """
     given = scene.option("ssh-key-file-path", "")
-    folder = given or (f"{HOME_OF_ROOT}/.ssh" if scene.blob.uid == 0 else "")
-    files = {f"{folder}/config": File(_config(scene), 0o644 if given else 0o600)} if folder else {}
+    path = f"{given or f'{HOME_OF_ROOT}/.ssh'}/config"
+    files = {path: File(_config(scene), 0o644 if given else 0o600)} if scene.blob.uid == 0 else {}
     return program(scene).joined(Told(files=files, names=names_of(scene)))
 
 

@@ -16,13 +16,15 @@ import select
 import signal
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from agents.shepherd.process import exec_helper
 
 if TYPE_CHECKING:
     import ctypes
+
+    from agents.shepherd.process.private_files import Namespace
 
 # Python ignores SIGPIPE and SIGXFSZ, and ignored signals survive exec: a job gets every default back.
 DEFAULT_SIGNALS = tuple(map(int, signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}))
@@ -47,6 +49,8 @@ class Identity:
         self._helper = exec_helper.make() if self._root or _has_an_id() else -1
         self._libc: ctypes.CDLL | None = None  # needed without a helper
         self._unanswered: dict[int, int] = {}  # process id -> descriptor
+        self._enter: Callable[[], None] | None = None  # called by a new process before its program
+        self.namespace: Namespace | None = None  # of the attempt whose files are private; made with its first process
 
     def open_files_as(self, uid: int, gid: int, groups: tuple[int, ...]) -> None:
         """Become the user for file access. OSError (EPERM) if this process may not."""
@@ -85,6 +89,15 @@ class Identity:
             os.close(ours)
             raise
 
+    @contextlib.contextmanager
+    def entering(self, enter: Callable[[], None]) -> Iterator[None]:
+        """Let each process that is started within call this before it becomes its program."""
+        self._enter = enter
+        try:
+            yield
+        finally:
+            self._enter = None
+
     def late_failure(self, pid: int) -> int:
         """Return the errno for which an ended process never became its program; 0 if it did."""
         answer = self._unanswered.pop(pid, -1)
@@ -121,7 +134,7 @@ class Identity:
         descriptors: tuple[int, ...],
         theirs: int,
     ) -> int:
-        if self._helper >= 0 and theirs <= _DESCRIPTOR_MAX:
+        if self._helper >= 0 and theirs <= _DESCRIPTOR_MAX and self._enter is None:
             os.set_inheritable(theirs, True)
             words: tuple[str | bytes, ...] = (bytes((theirs,)), path, *argv)
             try:
@@ -134,7 +147,7 @@ class Identity:
                 os.set_inheritable(theirs, False)
         if self._libc is None:
             self._libc = _c_library()
-        return _fork(path, argv, environment, descriptors, theirs, self._libc)
+        return _fork(path, argv, environment, descriptors, theirs, self._libc, self._enter)
 
     def _answered(self, pid: int, ours: int) -> int:
         if not _is_readable(ours, START_S):
@@ -194,6 +207,7 @@ def _fork(
     descriptors: tuple[int, ...],
     theirs: int,
     libc: "ctypes.CDLL",
+    enter: Callable[[], None] | None,
 ) -> int:
     """Fork, and act as the helper in the child, at ten times the cost."""
     pid = os.fork()
@@ -201,6 +215,8 @@ def _fork(
         return pid
     try:
         _become(os.geteuid(), descriptors)
+        if enter is not None:
+            enter()
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # after the ids, since their change would clear it
         os.execve(path, argv, environment)
     except OSError as error:

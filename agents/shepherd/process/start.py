@@ -195,6 +195,19 @@ def spawn(
     Called under the user's effective id and in the job's directory; on return the shepherd has its own identity. Once
     the process exists nothing is an error any more: a running job must not be reported as never started.
     """
+    if not setup.private_files:
+        return _spawn_limited(identity, setup, program, environment, descriptors)
+    cwd = os.getcwd()
+    identity.back()
+    from agents.shepherd.process import private_files  # takes 8 ms, and files that the user may not be able to read
+
+    with private_files.seen(identity, setup, cwd):
+        return _spawn_limited(identity, setup, program, environment, descriptors)
+
+
+def _spawn_limited(
+    identity: Identity, setup: JobSetup, program: Program, environment: dict[bytes, bytes], descriptors: tuple[int, ...]
+) -> int:
     own = _bind(setup.cpus)
     is_nice = setup.nice > 0 and identity.can_return_from_nice
     before = os.getpriority(os.PRIO_PROCESS, 0) if is_nice else 0
