@@ -6,7 +6,19 @@ Tasks that have the same table are told from one `Table`: build it once for an o
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
 
-from agents.job_setup.told import base, ssh, volcano
+from agents.job_setup.told import (
+    base,
+    launchers,
+    mindspore,
+    mpi,
+    pai,
+    pytorch,
+    ray,
+    slurm,
+    ssh,
+    tensorflow,
+    volcano,
+)
 from agents.job_setup.told.scene import Scene, options_of
 from agents.job_setup.told.table import Table
 from agents.job_setup.told.values import TREE, HostFacts, Told
@@ -18,6 +30,17 @@ CONVENTIONS: dict[str, Callable[[Scene], Told]] = {
     "svc": volcano.tell_svc,
     "dns": volcano.tell_dns,
     "ssh": ssh.tell,
+    "tensorflow": tensorflow.tell,
+    "pytorch": pytorch.tell,
+    "torchelastic": pytorch.tell_elastic,
+    "mpi": mpi.tell,
+    "mpijob": mpi.tell_mpijob,
+    "horovod": launchers.tell_horovod,
+    "deepspeed": launchers.tell_deepspeed,
+    "mindspore": mindspore.tell,
+    "ray": ray.tell,
+    "pai": pai.tell,
+    "slurm": slurm.tell,
 }
 # The kernel's bound on one NAME=VALUE with its end (MAX_ARG_STRLEN), and a half of that on all (a quarter of the usual
 # stack limit): beyond them no program starts.
