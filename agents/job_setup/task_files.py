@@ -30,9 +30,10 @@ class TaskFiles:
         Raises:
             OSError: a file cannot be written.
         """
-        wanted = dict(told.own) | {f"{TREE}{path}": file for path, file in told.files.items()}
-        if told.names:
-            wanted[TREE + HOSTS] = File(_read(hosts_file) + lines_of(told.names))
+        wanted = {TREE + HOSTS: File(_read(hosts_file) + lines_of(told.names))} if told.names else {}
+        wanted |= told.own  # names come first, so that whatever a list names resolves
+        wanted |= {f"{TREE}{path}": file for path, file in told.files.items()}
+        (self._directory / TREE).mkdir(parents=True, exist_ok=True)  # looked for where the job may have files
         before = self._found() if self._written is None else self._written
         for path, file in wanted.items():
             if before.get(path) != file:

@@ -42,6 +42,7 @@ CONVENTIONS: dict[str, Callable[[Scene], Told]] = {
     "pai": pai.tell,
     "slurm": slurm.tell,
 }
+FILELESS = ("env", "slurm")  # no files at fixed paths, no names
 # The kernel's bound on one NAME=VALUE with its end (MAX_ARG_STRLEN), and a half of that on all (a quarter of the usual
 # stack limit): beyond them no program starts.
 VARIABLE_MAX = 128 * 1024 - 1
@@ -67,6 +68,11 @@ def tell(blob: JobSpecBlob, run: TaskRun, table: Table | Sequence[TaskHost], hos
             raise CannotTell(f"The convention {convention.name} is not known on {host.host}.")
         told = told.joined(teller(_with(scene, convention.options)))
     return _bounded(_where(told, host))
+
+
+def needs_files(blob: JobSpecBlob) -> bool:
+    """Return True if the job's tasks have files at fixed paths or names, whatever its table will be."""
+    return any(convention.name not in FILELESS for convention in blob.spec.tasks.conventions)
 
 
 def _scene(blob: JobSpecBlob, run: TaskRun, table: Table, host: HostFacts) -> Scene:
