@@ -8,12 +8,16 @@ from lavad.core.model.task_values import Delayed, TaskReport, Verdict
 
 
 class TasksReported(NamedTuple):
-    """States of tasks changed by a host's report; without a host those of tasks that have no process."""
+    """States of tasks changed by a host's report; without a host those of tasks that have no process.
+
+    ``failed`` are those that have failed by themselves.
+    """
 
     at: float
     key: Key
     host: str
     states: tuple[TaskReport, ...]
+    failed: tuple[TaskKey, ...] = ()
 
 
 class TasksLost(NamedTuple):

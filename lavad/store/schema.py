@@ -151,6 +151,27 @@ allocations = _table(
     _words("detail"),
 )
 
+# Tasks of jobs of tasks, and what such a job has been through; of an ended job as they were at its end.
+tasks = _table(
+    "tasks",
+    _part_of_key("job"),
+    _part_of_key("idx"),
+    _part_of_key("role"),
+    _part_of_key("number"),
+    _number("attempt"),
+    _number("run"),
+    Column("phase", SmallInteger, nullable=False),
+    _words("host"),
+    _words("ports"),
+    _number("pid"),
+    _seconds("started_at"),
+    _seconds("ended_at"),
+    _number("status"),
+    _words("reason"),
+    _words("detail"),
+)
+task_jobs = _table("task_jobs", _part_of_key("job"), _part_of_key("idx"), _words("content"))
+
 # One row for each ended attempt; ``state`` is the job's state after it: DONE, EXIT, or pending again.
 accounting = _table(
     "accounting",

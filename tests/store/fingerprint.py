@@ -4,6 +4,7 @@ from typing import Any
 
 from lavad.core.cluster import Cluster
 from lavad.core.state.records import ArrayRecord, Attempt, Job
+from lavad.core.state.tasks import JobTasks
 
 
 def fingerprint(cluster: Cluster) -> dict[str, Any]:
@@ -53,7 +54,15 @@ def _job(job: Job) -> tuple[Any, ...]:
         repr(job.terms) if job.end is None else "",
         repr(job.end),
         tuple(job.attempt.key) if job.attempt else (),
+        _tasks(job.tasks),
     )
+
+
+def _tasks(tasks: JobTasks | None) -> tuple[Any, ...]:
+    if tasks is None:
+        return ()
+    names = ("version", "restarts", "restarts_in_place", "verdict", "delayed", "addresses", "led", "stands_for")
+    return (dict(tasks.records), *(getattr(tasks, name) for name in names))
 
 
 def _array(array: ArrayRecord) -> tuple[Any, ...]:
@@ -74,8 +83,9 @@ def _array(array: ArrayRecord) -> tuple[Any, ...]:
         {index: count for index, count in array.attempts.items() if index in waiting},
         {index: why for index, why in array.postponed.items() if index in waiting},
         {index: _job(job) for index, job in array.live.items()},
+        {index: _tasks(tasks) for index, tasks in array.tasks.items()},
     )
 
 
 def _attempt(attempt: Attempt) -> dict[str, Any]:
-    return {name: getattr(attempt, name) for name in Attempt.__slots__ if name != "usage"}
+    return {name: getattr(attempt, name) for name in Attempt.__slots__ if name not in ("usage", "tasks")}

@@ -3,6 +3,8 @@
 A real master has to find out anew what is dropped here (sessions, silence, load, usage, plans).
 """
 
+from copy import copy
+
 from lavad.core.apply.restore import (
     adopt_array,
     adopt_attempt,
@@ -16,6 +18,7 @@ from lavad.core.apply.restore import (
 from lavad.core.cluster import Cluster
 from lavad.core.model.ranges import Ranges
 from lavad.core.state.records import ArrayRecord, Attempt, Job
+from lavad.core.state.tasks import JobTasks, TaskList
 
 ATTEMPT_FIELDS = (
     "version",
@@ -78,7 +81,18 @@ def _job(old: Job) -> Job:
     names = ("attempts", "priority", "position", "aged_from", "postponed_reason", "resume_state", "end", "terms")
     for name in names:
         setattr(job, name, getattr(old, name))
+    job.tasks = _tasks(old.tasks)
     return job
+
+
+def _tasks(old: JobTasks | None) -> JobTasks | None:
+    if old is None:
+        return None
+    new = copy(old)
+    new.records = TaskList(old.records)
+    new.restarts_in_place, new.addresses = dict(old.restarts_in_place), dict(old.addresses)
+    new.led, new.stands_for = {}, {}  # found out at adoption
+    return new
 
 
 def _array(old: ArrayRecord) -> ArrayRecord:
@@ -90,6 +104,7 @@ def _array(old: ArrayRecord) -> ArrayRecord:
     for name in ("done", "exited", "over_at", "position", "aged_from", "priority", "terms"):
         setattr(array, name, getattr(old, name))
     array.attempts, array.postponed = dict(old.attempts), dict(old.postponed)
+    array.tasks = {index: found for index, tasks in old.tasks.items() if (found := _tasks(tasks)) is not None}
     array.live = {index: _job(job) for index, job in old.live.items()}
     return array
 

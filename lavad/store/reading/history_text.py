@@ -268,7 +268,47 @@ def _doomed(detail: dict[str, Any]) -> str:
     return f"Requeue requested{by}: {detail.get('reason', '')}"
 
 
+def _task_failed(detail: dict[str, Any]) -> list[str]:
+    where = f" on {detail['host']}" if detail.get("host") else ""
+    why = f"; {detail['reason']}" if detail.get("reason") else ""
+    return [f"Task {detail['task']} {_ending(detail['status']).lower()}{where}{why}"]
+
+
+def _tasks_restarted(detail: dict[str, Any]) -> list[str]:
+    counted = f" ({detail['count']} of {detail['most']})" if detail.get("count") else ""
+    return [f"{detail['what']} restarted{counted}: {_event_name(detail)}"]
+
+
+def _event_name(detail: dict[str, Any]) -> str:
+    return str(detail.get("event", "")).lower().replace("_", " ")
+
+
+_VERDICTS = {
+    "COMPLETE": "Job completed by its tasks",
+    "TERMINATE": "Job failed by its tasks",
+    "ABORT": "Job aborted by its tasks",
+    "RESTART_JOB": "Job is restarted in another attempt",
+}
+
+
+def _tasks_concluded(detail: dict[str, Any]) -> list[str]:
+    reason = f": {detail['reason']}" if detail.get("reason") else ""
+    return [_VERDICTS.get(detail["action"], "Job is ended by its tasks") + reason]
+
+
 _LINES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
+    "task failed": _task_failed,
+    "tasks failed": lambda detail: [f"{detail['count']} more tasks failed on {detail.get('host', '')}"],
+    "tasks lost": lambda detail: [f"Host {detail.get('host', '')} and its tasks are lost: {detail.get('reason', '')}"],
+    "tasks stopped": lambda detail: [
+        f"Signal <KILL> requested by user or administrator <{detail.get('by', '')}> for {detail.get('tasks', '')}"
+    ],
+    "tasks signalled": lambda detail: [
+        f"Signal <{_signal_name(detail.get('signal', 0))}> requested by user or administrator "
+        f"<{detail.get('by', '')}> for {detail.get('tasks', '')}"
+    ],
+    "tasks restarted": _tasks_restarted,
+    "tasks concluded": _tasks_concluded,
     "dispatched": _dispatched,
     "started": _started,
     "killed": _killed,

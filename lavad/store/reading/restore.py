@@ -27,6 +27,7 @@ from lavad.core.model.ranges import Ranges
 from lavad.core.state.fairshare import Used
 from lavad.core.state.records import ArrayRecord, Job, QueueState, exit_code
 from lavad.store import schema
+from lavad.store.rows import task_values
 from lavad.store.rows import values as v
 
 if TYPE_CHECKING:
@@ -115,6 +116,7 @@ def restore(connection: Connection, cluster: "Cluster", now: float) -> None:
     for array in sorted(found.values(), key=lambda array: (array.over_at, array.id)):
         adopt_array(cluster, array)
     _adopt_ended(connection, cluster, since, texts)
+    _adopt_tasks(connection, cluster)
     used = connection.execute(select(schema.shares))
     cluster.shares.adopt({row.account: Used(row.cpu_s, row.run_s, row.gpu_s, row.as_of) for row in used})
     for row in connection.execute(select(schema.allocations)):
@@ -124,6 +126,25 @@ def restore(connection: Connection, cluster: "Cluster", now: float) -> None:
     order_jobs(cluster)
     next_job = connection.scalar(select(schema.cluster.c.next_job))
     cluster.next_job = max(cluster.next_job, next_job or 1)
+
+
+def _adopt_tasks(connection: Connection, cluster: "Cluster") -> None:
+    """Give each job of tasks in memory its tasks, before its attempt is adopted."""
+    for row in connection.execute(select(schema.task_jobs)).all():
+        record, job = cluster.jobs.get(row.job), cluster.element(row.job, row.idx)
+        if record is None or record.shared.tasks is None:
+            continue
+        tasks = task_values.tasks_of(record.shared, row.content, read_tasks(connection, row.job, row.idx))
+        if job is not None:
+            job.tasks = tasks
+        elif isinstance(record, ArrayRecord) and row.idx in record.attempts:
+            record.tasks[row.idx] = tasks
+
+
+def read_tasks(connection: Connection, job: int, index: int) -> Iterable[Row[Any]]:
+    """Read the rows of a job's tasks, in order of role and number."""
+    of = schema.tasks.c
+    return connection.execute(select(schema.tasks).where(of.job == job, of.idx == index).order_by(of.role, of.number))
 
 
 def _adopt_standing(cluster: "Cluster", rows: Iterable[Row[Any]], kinds: Mapping[str, Adopt]) -> None:

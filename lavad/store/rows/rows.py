@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from lavad.core import events as e
+from lavad.core import task_events as t
 from lavad.core.apply.charge import touched_accounts
 from lavad.core.model import JobState, Key
 from lavad.core.model.usage import of_attempt
 from lavad.core.state.paged import Paged
 from lavad.core.state.records import ArrayRecord, Attempt, Job, JobEnd
+from lavad.store.rows import task_rows
 from lavad.store.rows import values as v
 from lavad.store.writer.batch import Batch, Row
 
@@ -52,7 +54,7 @@ class RowMaker:
 class _Turn:
     """Changes of one step; the rows are made once, at the end."""
 
-    __slots__ = ("arrays", "attempts", "batch", "claims", "cluster", "jobs", "known")
+    __slots__ = ("arrays", "attempts", "batch", "claims", "cluster", "jobs", "known", "tasks")
 
     def __init__(self, cluster: "Cluster", known: Paged[Attempt], claims: set[tuple[int, int]]) -> None:
         self.cluster = cluster
@@ -62,6 +64,7 @@ class _Turn:
         self.jobs: dict[tuple[int, int], None] = {}
         self.arrays: dict[int, None] = {}
         self.attempts: dict[Key, None] = {}
+        self.tasks: dict[tuple[int, int], None] = {}  # jobs of tasks
 
     def tell(self, at: float, key: Key, kind: str, detail: str = "") -> None:
         """Add an event row to the job's history."""
@@ -86,6 +89,8 @@ class _Turn:
         if cluster.charged:
             for path, used in touched_accounts(cluster).items():
                 batch.shares[path] = (path, v.finite(used.cpu_s), used.run_s, used.gpu_s, used.as_of)
+        for job, index in self.tasks:
+            task_rows.add_rows(batch, cluster, job, index)
         for array in self.arrays:
             batch.arrays[array] = _array_row(_array(cluster, array))
         return batch
@@ -299,6 +304,10 @@ def _job_revived(turn: _Turn, event: e.JobRevived) -> None:
         for index in event.indices:
             if index in record.attempts:  # the others were killed without ever having a row
                 turn.jobs[event.job, index] = None
+            if index in record.tasks:
+                turn.tasks[event.job, index] = None
+    elif record.tasks is not None:
+        turn.tasks[event.job, 0] = None
     turn.tell(event.at, Key(event.job, 0, 0), "revived", v.detail(by=event.by, hold=event.hold, **elements))
 
 
@@ -319,8 +328,15 @@ def _dispatched(turn: _Turn, event: e.AttemptDispatched) -> None:
         _forget_claim(turn, key.job, key.index)
     turn.known[key] = attempt or Attempt(key, event.allocation, event.at, event.launch_now, event.reason)
     _change_attempt(turn, key)
+    _touch_tasks(turn, key)
     hosts, reason = v.hosts_text(event.allocation), v.quote(event.reason)
     turn.tell(event.at, key, "dispatched", f'{{"hosts":{hosts},"reason":{reason}}}')
+
+
+def _touch_tasks(turn: _Turn, key: Key) -> None:
+    """Mark the tasks of an attempt as changed, if it has any."""
+    if turn.known[key].tasks is not None:
+        turn.tasks[key.job, key.index] = None
 
 
 def _change_attempt(turn: _Turn, key: Key) -> None:
@@ -333,6 +349,13 @@ def _change_attempt(turn: _Turn, key: Key) -> None:
 
 def _attempt_only(turn: _Turn, event: e.HostStaged | e.AttemptLaunched) -> None:
     turn.attempts[event.key] = None
+    _touch_tasks(turn, event.key)
+
+
+def _tasks_changed(turn: _Turn, event: t.TaskJobEvent) -> None:
+    turn.tasks[event.key.job, event.key.index] = None
+    for kind, detail in task_rows.lines(turn.cluster, event):
+        turn.tell(event.at, event.key, kind, detail)
 
 
 def _released(turn: _Turn, event: e.HostReleased) -> None:
@@ -357,6 +380,7 @@ def _started(turn: _Turn, event: e.JobStarted) -> None:
 def _finished(turn: _Turn, event: e.JobFinished) -> None:
     key = event.key
     _change_attempt(turn, key)
+    _touch_tasks(turn, key)
     job = turn.cluster.element(key.job, key.index)
     assert job is not None, f"{key} ended but its job is not in memory"
     attempt, end = turn.known[key], job.end
@@ -375,6 +399,7 @@ def _finished(turn: _Turn, event: e.JobFinished) -> None:
 def _requeued(turn: _Turn, event: e.JobRequeued) -> None:
     key = event.key
     _change_attempt(turn, key)
+    _touch_tasks(turn, key)
     attempt = turn.known[key]
     cpu_s, memory_mib_max, mean, user_s, system_s = of_attempt(attempt)
     outcome: Row = (event.at, 0, v.clean(event.reason), cpu_s, memory_mib_max, user_s, system_s, mean)
@@ -558,4 +583,13 @@ _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
     e.ReservationSet: _reservation_set,
     e.ReservationRemoved: _reservation_removed,
     e.JobDetached: _job_detached,
+    t.TasksReported: _tasks_changed,
+    t.TasksLost: _tasks_changed,
+    t.TasksOrdered: _tasks_changed,
+    t.TasksStopped: _tasks_changed,
+    t.TasksRestarted: _tasks_changed,
+    t.TasksConcluded: _tasks_changed,
+    t.TaskActionDelayed: _tasks_changed,
+    t.TaskActionsDropped: _tasks_changed,
+    t.TasksSignalled: _tasks_changed,
 }

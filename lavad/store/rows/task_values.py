@@ -1,13 +1,33 @@
-"""Encodings of jobs of tasks in rows, and their decoders: their rules.
+"""Encodings of jobs of tasks in rows, and their decoders: rules, tasks, and what the job has been through.
 
 Numbers of events, actions and phases are those of the wire. Missing fields have their default values.
 """
 
+import json
 from collections.abc import Iterable
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lavad.core.model.task_rules import InPlace, Policy, RoleRules, TaskAction, TaskEvent, TaskRules
+from lavad.core.apply.tasks.places import new_tasks
+from lavad.core.model import Shared
+from lavad.core.model.task_rules import (
+    InPlace,
+    Policy,
+    RoleRules,
+    TaskAction,
+    TaskEvent,
+    TaskKey,
+    TaskPhase,
+    TaskRules,
+)
+from lavad.core.model.task_values import Delayed, Verdict
+from lavad.core.state.tasks import JobTasks, TaskRecord
+from lavad.store.writer.batch import Row
+
+if TYPE_CHECKING:
+    from sqlalchemy import Row as SqlRow
+
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 _SETS = ("final_codes", "free_codes")
 
@@ -70,3 +90,90 @@ def _policies(values: Iterable[list[Any]]) -> tuple[Policy, ...]:
             for action, events, codes, timeout_s, index in values
         ]
     )
+
+
+# -- tasks -----------------------------------------------------------------------------------------------------------
+
+
+def task_row(job: int, index: int, attempt: int, key: TaskKey, record: TaskRecord) -> Row:
+    """Build the row of a task."""
+    seldom = {
+        "again": record.again,
+        "all": record.waits_for_all,
+        "stopped": record.stopped,
+        "as": int(record.ends_as or 0),
+    }
+    return (
+        job,
+        index,
+        *key,
+        attempt,
+        record.run,
+        int(record.phase),
+        record.host,
+        ",".join(map(str, record.ports)),
+        record.pid,
+        record.started,
+        record.ended,
+        record.status,
+        _clean(record.reason),
+        _encode({name: value for name, value in seldom.items() if value}),
+    )
+
+
+def _clean(text: str) -> str:
+    return text.replace("\0", "").encode(errors="replace").decode()
+
+
+def record_of(row: "SqlRow[Any]") -> TaskRecord:
+    """Build the task of a row."""
+    seldom = json.loads(row.detail)
+    return TaskRecord(
+        TaskPhase(row.phase),
+        row.host,
+        row.run,
+        tuple(map(int, filter(None, row.ports.split(",")))),
+        row.pid,
+        row.started_at,
+        row.ended_at,
+        row.status,
+        row.reason,
+        bool(seldom.get("again")),
+        bool(seldom.get("all")),
+        seldom.get("stopped", ""),
+        TaskEvent(seldom["as"]) if "as" in seldom else None,
+    )
+
+
+def job_row(job: int, index: int, tasks: JobTasks) -> Row:
+    """Build the row of all that concerns the tasks of a job together."""
+    values = {
+        "version": tasks.version,
+        "restarts": tasks.restarts,
+        "in_place": list(tasks.restarts_in_place.items()),
+        "verdict": tasks.verdict,
+        "delayed": tasks.delayed,
+        "addresses": tasks.addresses,
+    }
+    return job, index, _encode({name: value for name, value in values.items() if value})
+
+
+def tasks_of(shared: Shared, content: str, rows: Iterable["SqlRow[Any]"]) -> JobTasks:
+    """Build the tasks of a job from its row and those of its tasks, in order of role and number."""
+    tasks, values = new_tasks(shared), json.loads(content)
+    for row in rows:
+        if row.role >= len(tasks.sizes) or row.number >= tasks.sizes[row.role]:
+            continue  # the job was made smaller since
+        tasks.records[TaskKey(row.role, row.number)] = record_of(row)
+    tasks.records.changed.clear()
+    tasks.version, tasks.restarts = values.get("version", 0), values.get("restarts", 0)
+    tasks.restarts_in_place = dict(values.get("in_place", ()))
+    if "verdict" in values:
+        action, *rest = values["verdict"]
+        tasks.verdict = Verdict(TaskAction(action), *rest)
+    tasks.delayed = tuple(
+        [Delayed(at, TaskAction(action), TaskEvent(event), TaskKey(*task))
+         for at, action, event, task in values.get("delayed", ())]
+    )  # fmt: skip
+    tasks.addresses = dict(values.get("addresses", {}))
+    return tasks

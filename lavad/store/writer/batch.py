@@ -10,7 +10,10 @@ Value = int | float | str | bytes
 Row = tuple[Value, ...]
 
 # Tables in the order of writing, and so the order of their rows in a packed batch.
-UPSERTS = ("specs", "jobs", "arrays", "allocations", "hosts", "queues", "standing", "shares", "accounting")
+UPSERTS = (
+    "specs", "jobs", "arrays", "allocations", "hosts", "queues", "standing", "shares", "accounting",
+    "tasks", "task_jobs",
+)  # fmt: skip
 INSERTS = ("requests", "environments", "job_events")  # the first row of a key stays
 
 FORGOTTEN = ("allocations", "standing", "hosts", "environments")  # tables from which rows are deleted
@@ -37,6 +40,8 @@ class Batch:
         "shares",
         "specs",
         "standing",
+        "task_jobs",
+        "tasks",
     )
 
     def __init__(self) -> None:
@@ -52,6 +57,8 @@ class Batch:
         self.shares: dict[str, Row] = {}
         self.environments: dict[bytes, Row | None] = {}
         self.standing: dict[tuple[str, str], Row | None] = {}
+        self.tasks: dict[tuple[int, int, int, int], Row] = {}
+        self.task_jobs: dict[tuple[int, int], Row] = {}
         self.next_job = 0  # 0: no job was submitted
 
     def __bool__(self) -> bool:
@@ -68,6 +75,7 @@ class Batch:
             or self.accounting
             or self.standing
             or self.shares
+            or self.task_jobs
         )
 
     def merge(self, later: "Batch") -> None:
@@ -82,6 +90,8 @@ class Batch:
         self.shares.update(later.shares)
         self.environments.update(later.environments)
         self.standing.update(later.standing)
+        self.tasks.update(later.tasks)
+        self.task_jobs.update(later.task_jobs)
         for key, row in later.requests.items():
             self.requests.setdefault(key, row)
         self.events += later.events
@@ -99,6 +109,8 @@ class Batch:
             [row for row in self.standing.values() if row is not None],
             list(self.shares.values()),
             list(self.accounting.values()),
+            list(self.tasks.values()),
+            list(self.task_jobs.values()),
             list(self.requests.values()),
             [row for row in self.environments.values() if row is not None],
             [(row[0], number << SEQ_BITS | place, *row[1:]) for place, row in enumerate(self.events)],

@@ -38,7 +38,9 @@ def reported(cluster: Cluster, command: c.ReportTasks, now: float) -> Decision:
     news = tuple([_bounded(attempt, state, now) for state in command.states if _is_news(tasks, command.host, state)])
     decision = Decision(orders=_orders_again(attempt, tasks, command.host, command.states))
     if news:
-        decision.events = [*_start(job, attempt, news, now), t.TasksReported(now, command.key, command.host, news)]
+        failed = tuple([one.task for one in news if one.phase is P.EXITED and not tasks.records[one.task].stopped])
+        told = t.TasksReported(now, command.key, command.host, news, failed)
+        decision.events = [*_start(job, attempt, news, now), told]
     return decision
 
 

@@ -1,0 +1,195 @@
+"""Tasks in the database: a restarted master goes on with each of them, and bhist tells what happened to them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+
+from lavad.core import commands as c
+from lavad.core import invariants
+from lavad.core.cluster import Cluster
+from lavad.core.model import JobState, Key
+from lavad.core.model.task_rules import TaskAction, TaskEvent, TaskPhase
+from lavad.core.step import Outcome
+from lavad.store import schema
+from lavad.store.database import database, url
+from lavad.store.reading.history import HistoryFilter, JobRange, read_page
+from lavad.store.reading.restore import SharedTexts, restore
+from lavad.store.rows.rows import RowMaker
+from lavad.store.writer import batch
+from lavad.store.writer_process import Database
+from tests.builders import ANN, a_host
+from tests.store.fingerprint import fingerprint
+from tests.task_jobs import FIRST, TaskStory, a_policy, a_task_role, a_task_spec, starts, submission
+
+A, E, P, S = TaskAction, TaskEvent, TaskPhase, JobState
+
+
+class SavedStory(TaskStory):
+    """A story whose steps are written to a database, as far as it is open."""
+
+    def __init__(self, where: str) -> None:
+        self.rows, self.number, self.database = RowMaker(), 0, Database(url.parse(where))
+        self.database.open(0.0)
+        self.engine = database.reading_engine(url.parse(where))
+        self.written: list[int] = []  # rows of tasks in each step
+        super().__init__(*(a_host(f"h{number}", 2) for number in (1, 2, 3)))
+
+    def do(self, command: c.Command) -> Outcome:
+        """One step, and its rows."""
+        outcome = super().do(command)
+        made = self.rows.rows_for(outcome.events, self.cluster)
+        if made:
+            self.number += 1
+            self.written.append(len(made.tasks))
+            self.database.commit(batch.unpack(made.pack(self.number)))
+        return outcome
+
+    def restored(self) -> Cluster:
+        """The cluster as a new master finds it."""
+        cluster = Cluster(self.cluster.policy)
+        with self.engine.begin() as connection:
+            restore(connection, cluster, self.now)
+        return cluster
+
+    def restart(self) -> None:
+        """Another master takes over; the hosts' agents come back with what they have."""
+        self.cluster = self.restored()
+        self.rows = RowMaker()
+        self.rows.adopt(self.cluster)
+        self.cluster.begin(self.now)
+
+    def told(self, job: int) -> list[str]:
+        """Lines of bhist -l."""
+        with self.engine.begin() as connection:
+            page = read_page(connection, HistoryFilter(self.now, (JobRange(job, None),)), SharedTexts())
+        return [note.text for one in page.jobs for note in one.notes]
+
+
+@contextmanager
+def a_story(where: str) -> Iterator[SavedStory]:
+    story = SavedStory(where)
+    try:
+        yield story
+    finally:
+        story.engine.dispose()
+        story.database.drop()
+
+
+def _roles(**worker: Any) -> tuple[Any, Any]:
+    return a_task_role("ps", launch=FIRST), a_task_role("worker", 3, **worker)
+
+
+def _restored_alike(story: SavedStory) -> None:
+    found = story.restored()
+    assert fingerprint(found) == fingerprint(story.cluster)
+
+
+def _life(story: SavedStory) -> Key:
+    """A job that has been through a restart in place, and is in the middle of another one."""
+    delayed = a_policy(E.EVICTED, action=A.TERMINATE, timeout_s=60.0)
+    key = story.begin(*_roles(policies=[a_policy(E.FAILED, action=A.RESTART_ROLE), delayed]), restarts_max=3)
+    _restored_alike(story)
+    story.runs(key)
+    story.ends(key, 1, 0, code=3)
+    story.stops(key)
+    story.runs(key)
+    story.do(c.KillJob(c.Target(key.job, None, "worker", 2), ANN))
+    story.stops(key)
+    story.ends(key, 1, 1, code=4)
+    return key
+
+
+def test_a_restarted_master_knows_each_task(tmp_path: Path) -> None:
+    """Phase, run, place, ports, restarts and delayed actions; then it goes on where the other one stopped."""
+    with a_story(f"{tmp_path}/lava.db") as story:
+        key = _life(story)
+        _restored_alike(story)
+        before = story.phases(key)
+        story.restart()
+        invariants_hold(story)
+        assert story.phases(key) == before
+        assert "T" in before
+        assert story.task(key, 1, 1).ports
+        story.do(c.Tick())
+        story.join(a_host("h1", 2))
+
+
+def invariants_hold(story: SavedStory) -> None:
+    """News of restored jobs are decided upon with the first step."""
+    story.do(c.Tick())
+    invariants.check(story.cluster)
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_postgresql_keeps_the_same(postgres_url: str) -> None:
+    """The other database has the same values."""
+    with a_story(postgres_url) as story:
+        _life(story)
+        _restored_alike(story)
+
+
+def test_starts_that_were_decided_before_the_restart(tmp_path: Path) -> None:
+    """The new master repeats the orders that a host lacks, of the same runs."""
+    with a_story(f"{tmp_path}/lava.db") as story:
+        key = story.begin(*_roles())
+        story.restart()
+        held = c.HeldAttempt(key, None, True)
+        assert starts(story.join(a_host("h2", 2), (held,))) == {"h2": [(1, 1, 1), (1, 2, 1)]}
+
+
+def test_an_ended_job_keeps_its_tasks(tmp_path: Path) -> None:
+    """For bjobs -l, as long as it is in memory."""
+    with a_story(f"{tmp_path}/lava.db") as story:
+        key = story.begin(*_roles())
+        story.runs(key)
+        for task in ((0, 0), (1, 0), (1, 1), (1, 2)):
+            story.ends(key, *task)
+        assert story.state(key.job) is S.DONE
+        _restored_alike(story)
+        assert {one.phase for one in story.tasks(key).records.values()} == {P.DONE}
+
+
+def test_each_change_writes_the_changed_tasks_alone(tmp_path: Path) -> None:
+    """A report on one task is one row, however many tasks the job has."""
+    with a_story(f"{tmp_path}/lava.db") as story:
+        key = story.begin(*_roles())
+        before = len(story.written)
+        story.runs(key, (1, 0))
+        assert story.written[before:] == [1]
+        with story.engine.begin() as connection:
+            assert connection.scalar(select(func.count()).select_from(schema.tasks)) == 4
+
+
+def test_the_history_tells_of_failures_and_restarts(tmp_path: Path) -> None:
+    """In a user's words; tasks that were ended for a restart have no lines of their own."""
+    with a_story(f"{tmp_path}/lava.db") as story:
+        key = _life(story)
+        told = "\n".join(story.told(key.job))
+        assert "Task worker[0] exited with exit code 3 on h1" in told
+        assert "Role worker restarted (1 of 3): failed" in told
+        assert "Signal <KILL> requested by user or administrator <ann> for worker[2]" in told
+        assert "exit code 143" not in told
+
+
+def test_an_element_between_two_attempts(tmp_path: Path) -> None:
+    """It is no object of its own then, and its tasks count on."""
+    with a_story(f"{tmp_path}/lava.db") as story:
+        spec = a_task_spec(a_task_role(tasks=2), policies=[a_policy(E.HOST_LOST)], restarts_max=3)
+        spec.array.add(first=1, last=2)
+        job = story.do(submission(spec)).reply.job
+        story.plan()
+        key = story.key(job, 1)
+        story.stage(key)
+        story.runs(key)
+        (host,) = {record.host for record in story.tasks(key).records.values()}
+        story.released(host, key)
+        assert story.cluster.element(job, 1) is None
+        restored = story.restored()
+        assert fingerprint(restored) == fingerprint(story.cluster)
+        array = restored.jobs[job]
+        assert array.tasks[1].restarts == 1  # type: ignore[union-attr, index]
