@@ -26,7 +26,7 @@ COMMANDS = (
     "brsvadd", "brsvmod", "brsvdel", "brsvs",
 )  # fmt: skip
 SUBCOMMANDS = (
-    "up", "down", "env", "init", "tickets", "certificates", "link", "sshrun", "simulate",
+    "up", "down", "env", "init", "tickets", "certificates", "link", "run", "show", "sshrun", "simulate",
     "adopt", "backup", "restore", "migrate-database", "tasks", "logs",
 )  # fmt: skip
 

@@ -8,7 +8,7 @@ import time
 
 from lavactl.errors import CommandError, UsageError
 from lavactl.options import answered
-from lavactl.submit.submission import USAGE, Submission, read_submission
+from lavactl.submit.submission import GRAMMAR, JOB_FILE_OPTIONS, USAGE, Submission, submission_of
 from lavactl.text.exits import exit_code
 from lavactl.text.render import clean, kept_output
 from lavactl.wire import messages
@@ -16,6 +16,7 @@ from lavactl.wire import messages
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lavactl.io import Io
+    from lavactl.options import Options
 
 ENDED_PENDING = 126
 RETRY_S = 60.0
@@ -28,7 +29,10 @@ def main(argv: list[str], io: "Io") -> int:
     if answered(argv, USAGE, io):
         return 0
     try:
-        submission = read_submission(argv, io)
+        line = GRAMMAR.parse(argv)
+        if (found := next((one for one in line.items if one[0] in JOB_FILE_OPTIONS), None)) is not None:
+            return submit_file(found[1], line, io)
+        submission = submission_of(line, io)
         for note in submission.notes:
             io.error(note)
         result = submit(submission, io)
@@ -40,6 +44,17 @@ def main(argv: list[str], io: "Io") -> int:
         raise CommandError(not_submitted(error), error.code) from None
     announce(submission, result, io)
     return wait_for(result.job, submission.quiet, io) if submission.wait else 0
+
+
+def submit_file(path: str, line: "Options", io: "Io") -> int:
+    """Submit the jobs of a job file; with -K wait for all of them: the first failure's exit code, or 0."""
+    from lavactl.job_files.handing_in import hand_in
+
+    sent = hand_in(path, line, io, submit)
+    for submission, result in sent:
+        announce(submission, result, io)
+    codes = [wait_for(result.job, submission.quiet, io) for submission, result in sent if submission.wait]
+    return next((code for code in codes if code), 0)
 
 
 def not_submitted(error: CommandError) -> str:

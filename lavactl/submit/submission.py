@@ -21,6 +21,7 @@ USAGE = """\
 Usage: bsub [options] command [arguments]
        bsub [options] < script
        bsub [options] script
+       bsub -yaml file | -json file [options]   (jobs of a job file; options given beside it win)
   -q "queue ..."  -n min[,max]  -R "requirement" (repeatable)  -W [h:]m  -We [h:]m  -M memory  -m "host ..."
   -J name | -J "name[1-10:2,15]%limit"  -Jd text  -P project  -G group  -sp priority  -U reservation
   -o file | -oo file  -e file | -eo file  -i file  -cwd dir  -outdir dir  -env "all | none | list"  -L shell
@@ -44,6 +45,9 @@ FIELDS = {**WORDS, **TEXTS, **FLAGS}
 FURTHER_USAGE: dict[str, str] = {}
 USAGE += "".join(f"  {text}\n" for text in FURTHER_USAGE.values())
 
+# Both read any job file: what it is shows in its content.
+JOB_FILE_OPTIONS = ("yaml", "json")
+
 KINDS: dict[str, int | str] = {
     **dict.fromkeys((*WORDS, *TEXTS), VALUE),
     **dict.fromkeys(FLAGS, FLAG),
@@ -53,6 +57,7 @@ KINDS: dict[str, int | str] = {
         VALUE,
     ),
     **dict.fromkeys(("r", "rn", "N", "B", "Ne"), FLAG),
+    **dict.fromkeys(JOB_FILE_OPTIONS, VALUE),
     **dict.fromkeys(("I", "Ip", "Is", "IS", "ISp", "ISs", "IX", "tty"), INTERACTIVE),
     "g": "job groups are not supported yet.",
     "app": "application profiles are not supported yet.",
@@ -63,7 +68,7 @@ KINDS: dict[str, int | str] = {
     "is": "spooling the input file is not supported yet; -i reads it when the job starts.",
     "Zs": "spooling a command file is not supported yet; give the script on standard input.",
     "pack": "submitting a pack of jobs is not supported yet.",
-    **dict.fromkeys(("json", "yaml", "jsdl"), "job description files are not supported yet."),
+    "jsdl": "job description files in JSDL are not supported; -yaml and -json read others.",
     **dict.fromkeys(("v", "p", "T", "hl", "ul"), "this limit is not supported yet."),
     **dict.fromkeys(
         ("s", "wa", "wt", "ptl", "eptl", "XF", "Lp", "data", "datachk", "stage", "network", "freq",
@@ -126,7 +131,11 @@ def read_submission(argv: list[str], io: "Io") -> Submission:
     Raises:
         CommandError: a malformed option or script.
     """
-    line = GRAMMAR.parse(argv)
+    return submission_of(GRAMMAR.parse(argv), io)
+
+
+def submission_of(line: Options, io: "Io") -> Submission:
+    """Job of a parsed command line."""
     command, is_script, script_text = find_command(line.words, io)
     notes = []
     if has_windows_ends(script_text):
@@ -258,6 +267,7 @@ def script_options(script: str) -> Options:
     for number, words in directive_words(script):
         try:
             found = GRAMMAR.parse(words)
+            refuse_job_file(found)
         except CommandError as error:
             raise CommandError(f"Line {number} of the job script: {error}") from None
         if found.words:
@@ -265,6 +275,13 @@ def script_options(script: str) -> Options:
             raise CommandError(f"Line {number} of the job script: {word} is no option; quote a value that has blanks.")
         options.items += found.items
     return options
+
+
+def refuse_job_file(found: Options) -> None:
+    """Refuse options that name a job file among the directives of a script."""
+    given = next((name for name in JOB_FILE_OPTIONS if name in found), None)
+    if given:
+        raise CommandError(f"-{given} names a job file and belongs on the command line.")
 
 
 def refuse_empty(choices: Choices) -> None:
@@ -335,12 +352,17 @@ def limit(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:
             spec.rlimits.add(name=name, soft=job_options.kib(text, option))
 
 
-def request(spec: messages.JobSpec, choices: Choices) -> None:
-    """Fill in the resource request: slots, requirement, GPUs and priority."""
+def rank(spec: messages.JobSpec, choices: Choices) -> None:
+    """Fill in the priority and what happens after a loss of its host."""
     if rerun := choices.last("r", "rn"):
         spec.rerunnable, spec.not_rerunnable = rerun[0] == "r", rerun[0] == "rn"
     if (text := choices.value("sp")) is not None:
         spec.priority = job_options.count("sp", text)
+
+
+def request(spec: messages.JobSpec, choices: Choices) -> None:
+    """Fill in the resource request: slots, requirement, GPUs and priority."""
+    rank(spec, choices)
     if spec.resize_notify and not spec.resizable:
         raise CommandError("-rnc is for resizable jobs: -ar makes one.")
     requirements = choices.all("R")

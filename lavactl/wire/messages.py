@@ -5,9 +5,17 @@ Their fields, in ``fields``, are generated from the .proto files; a test compare
 """
 
 __all__ = [
+    "ABORT_JOB",
+    "COMPLETE_JOB",
     "DONE",
     "EXIT",
+    "HOST_LOST",
+    "IGNORE",
     "JOB_STATE_UNSPECIFIED",
+    "LAUNCH_EACH",
+    "LAUNCH_FIRST",
+    "LAUNCH_HOST",
+    "LAUNCH_NONE",
     "PEND",
     "PSUSP",
     "REMOVE",
@@ -15,14 +23,31 @@ __all__ = [
     "RESIZE_CANCEL",
     "RESIZE_RELEASE",
     "RESIZE_REQUEST",
+    "RESTART_ALWAYS",
+    "RESTART_JOB",
+    "RESTART_NEVER",
+    "RESTART_ON_FAILURE",
+    "RESTART_ROLE",
+    "RESTART_TASK",
     "RESUME",
+    "RESUME_JOB",
+    "ROLE_COMPLETED",
+    "ROLE_FAILED",
     "RUN",
     "SEND",
     "SSUSP",
     "STAGING",
     "STOP",
+    "TASK_ANY",
+    "TASK_EVICTED",
+    "TASK_FAILED",
+    "TASK_HANGS",
+    "TASK_PENDING",
+    "TASK_SUCCEEDED",
+    "TASK_TIMEOUT",
     "TERMINATE",
     "TERMINATE_DONE",
+    "TERMINATE_JOB",
     "UNKWN",
     "USUSP",
     "ZOMBI",
@@ -83,14 +108,39 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from protos.agents_pb2 import TailChunk, TaskInput, TaskOutput, TaskStart
     from protos.common_pb2 import (
+        ABORT_JOB,
+        COMPLETE_JOB,
         DONE,
         EXIT,
+        HOST_LOST,
+        IGNORE,
         JOB_STATE_UNSPECIFIED,
+        LAUNCH_EACH,
+        LAUNCH_FIRST,
+        LAUNCH_HOST,
+        LAUNCH_NONE,
         PEND,
         PSUSP,
+        RESTART_ALWAYS,
+        RESTART_JOB,
+        RESTART_NEVER,
+        RESTART_ON_FAILURE,
+        RESTART_ROLE,
+        RESTART_TASK,
+        RESUME_JOB,
+        ROLE_COMPLETED,
+        ROLE_FAILED,
         RUN,
         SSUSP,
         STAGING,
+        TASK_ANY,
+        TASK_EVICTED,
+        TASK_FAILED,
+        TASK_HANGS,
+        TASK_PENDING,
+        TASK_SUCCEEDED,
+        TASK_TIMEOUT,
+        TERMINATE_JOB,
         UNKWN,
         USUSP,
         ZOMBI,
@@ -160,6 +210,11 @@ else:
     JOB_STATE_UNSPECIFIED, PEND, PSUSP, STAGING, RUN, USUSP, SSUSP, DONE, EXIT, UNKWN, ZOMBI = range(11)
     TERMINATE, SEND, STOP, RESUME, REMOVE, REQUEUE, TERMINATE_DONE = range(7)
     RESIZE_RELEASE, RESIZE_REQUEST, RESIZE_CANCEL = range(3)
+    TASK_ANY, TASK_FAILED, TASK_EVICTED, TASK_PENDING, TASK_SUCCEEDED = range(1, 6)
+    ROLE_COMPLETED, ROLE_FAILED, HOST_LOST, TASK_HANGS, TASK_TIMEOUT = range(6, 11)
+    IGNORE, RESTART_TASK, RESTART_ROLE, RESTART_JOB, ABORT_JOB, TERMINATE_JOB, COMPLETE_JOB, RESUME_JOB = range(1, 9)
+    LAUNCH_FIRST, LAUNCH_EACH, LAUNCH_HOST, LAUNCH_NONE = range(4)
+    RESTART_NEVER, RESTART_ON_FAILURE, RESTART_ALWAYS = range(3)
 
     _made: dict[str, type[Message]] = {}
 

@@ -1,0 +1,135 @@
+"""Kinds of documents, told apart by their content, and their importers, each imported when it is needed."""
+
+from dataclasses import dataclass, field
+
+from lavactl.job_files.text.nodes import Mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lavactl.job_files.model import JobFile
+    from lavactl.job_files.text.fields import Fields
+
+    Importer = Callable[["Fields", "Shared"], list[JobFile]]
+
+_KUBERNETES = "lavactl.job_files.importers.kubernetes."
+# (API group, kind) to the module and its function.
+KUBERNETES = {
+    ("batch.volcano.sh", "Job"): ("volcano", "read_job"),
+    ("batch.volcano.sh", "CronJob"): ("volcano", "read_cron_job"),
+    ("flow.volcano.sh", "JobFlow"): ("jobflow", "read_flow"),
+    ("flow.volcano.sh", "JobTemplate"): ("jobflow", "read_template"),
+    ("kubeflow.org", "MPIJob"): ("mpijob", "read_job"),
+    ("kubeflow.org", "PyTorchJob"): ("training", "read_pytorch_job"),
+    ("kubeflow.org", "TFJob"): ("training", "read_tensorflow_job"),
+    ("trainer.kubeflow.org", "TrainJob"): ("trainjob", "read_job"),
+    ("jobset.x-k8s.io", "JobSet"): ("jobset", "read_job"),
+    ("ray.io", "RayJob"): ("ray", "read_job"),
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): ("leaderworkerset", "read_job"),
+    ("batch", "Job"): ("batch", "read_job"),
+    ("batch", "CronJob"): ("batch", "read_cron_job"),
+}
+JOB_KINDS = (
+    "Volcano's Job, CronJob, JobFlow and JobTemplate, MPIJob, PyTorchJob, TFJob, TrainJob, JobSet, RayJob, "
+    "LeaderWorkerSet, and Job and CronJob of batch/v1"
+)
+# Documents beside the jobs: (words for them, what takes their place).
+NO_JOBS = {
+    **dict.fromkeys(
+        (("scheduling.volcano.sh", "Queue"), ("kueue.x-k8s.io", "ClusterQueue"), ("kueue.x-k8s.io", "LocalQueue"),
+         ("kueue.x-k8s.io", "ResourceFlavor"), ("kueue.x-k8s.io", "Cohort"), ("kueue.x-k8s.io", "Topology")),
+        "its counterpart are queues and capacity pools, which administrators configure (lsb.queues, lsb.resources)",
+    ),
+    **dict.fromkeys(
+        (("kueue.x-k8s.io", "WorkloadPriorityClass"), ("scheduling.k8s.io", "PriorityClass")),
+        "only the order of roles in jobs of this file follows it",
+    ),
+    ("scheduling.volcano.sh", "PodGroup"): "each job is a gang by itself",
+    **dict.fromkeys((("", "ConfigMap"), ("", "Secret")), "tasks read files, and variables that the job names"),
+    **dict.fromkeys(
+        (("", "PersistentVolumeClaim"), ("", "PersistentVolume"), ("storage.k8s.io", "StorageClass")),
+        "lava expects a shared file system",
+    ),
+    **dict.fromkeys(
+        (("", "Service"), ("", "Namespace"), ("", "ServiceAccount"), ("rbac.authorization.k8s.io", "Role"),
+         ("rbac.authorization.k8s.io", "RoleBinding"), ("networking.k8s.io", "NetworkPolicy"),
+         ("trainer.kubeflow.org", "TrainingRuntime"), ("trainer.kubeflow.org", "ClusterTrainingRuntime")),
+        "a job needs none here",
+    ),
+}  # fmt: skip
+
+
+@dataclass
+class Shared:
+    """Knowledge that the documents of a file have of each other."""
+
+    user: str
+    templates: dict[str, Mapping] = field(default_factory=dict)  # JobTemplates by name
+    used_templates: set[str] = field(default_factory=set)  # by a JobFlow
+    priorities: dict[str, int] = field(default_factory=dict)  # PriorityClasses by name
+
+
+def group_of(document: Mapping) -> str:
+    """API group of a document, without its version."""
+    group, slash, _ = document.text("apiVersion").rpartition("/")
+    return group if slash else ""
+
+
+def prepare(document: Mapping, shared: Shared) -> None:
+    """Note what other documents refer to."""
+    metadata = document.get("metadata")
+    name = metadata.text("name") if isinstance(metadata, Mapping) else ""
+    kind = document.text("kind")
+    if kind == "JobTemplate":
+        shared.templates[name] = document
+    elif kind == "PriorityClass" and document.text("value").lstrip("-").isdigit():
+        shared.priorities[name] = int(document.text("value"))
+    elif kind == "JobFlow":
+        from lavactl.job_files.importers.kubernetes.jobflow import names_of
+
+        shared.used_templates |= names_of(document)
+
+
+def importer_of(fields: "Fields") -> "Importer | None":
+    """Importer of a document; None if it is none of another system.
+
+    Raises:
+        FileError: it is of another system, but no job that lava knows.
+    """
+    document = fields.node
+    if document.get("kind") is not None or document.get("apiVersion") is not None:
+        return _kubernetes(fields)
+    if document.get("protocolVersion") is not None:
+        return _named("lavactl.job_files.importers.pai.version2", "read_job")
+    if document.get("jobName") is not None and document.get("taskRoles") is not None:
+        return _named("lavactl.job_files.importers.pai.version1", "read_job")
+    if document.get("physicalCluster") is not None or document.get("virtualClusters") is not None:
+        raise fields.wrong(
+            "", "this is a configuration of HiveD, no job; queues and capacity pools of lava take its place."
+        )
+    return None
+
+
+def _named(module: str, function: str) -> "Importer":
+    importer: Importer = getattr(__import__(module, fromlist=[function]), function)
+    return importer
+
+
+def _kubernetes(fields: "Fields") -> "Importer":
+    version, kind = fields.required("apiVersion"), fields.required("kind")
+    group = group_of(fields.node)
+    known = KUBERNETES.get((group, kind))
+    if known is not None:
+        return _named(_KUBERNETES + known[0], known[1])
+    if (group, kind) in NO_JOBS:
+        return _leave_out
+    raise fields.wrong("kind", f"{kind} of {version} is no job that lava knows; it knows {JOB_KINDS}.")
+
+
+def _leave_out(fields: "Fields", _shared: Shared) -> "list[JobFile]":
+    """Note a document that is no job."""
+    kind = fields.text("kind")
+    fields.asked |= set(fields.node.entries)
+    fields.note("", f"{kind} is no job and is left out: {NO_JOBS[group_of(fields.node), kind]}.")
+    return []

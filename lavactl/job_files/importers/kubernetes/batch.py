@@ -1,0 +1,142 @@
+"""Job and CronJob of batch/v1, with Kueue's labels: one role whose tasks are the completions."""
+
+from lavactl.job_files.importers.kinds import Shared
+from lavactl.job_files.importers.kubernetes import metadata, pods
+from lavactl.job_files.model import JobFile, role
+from lavactl.job_files.text.fields import Fields
+from lavactl.wire import messages
+
+ROLE = "job"
+BACKOFF = 6
+PARTIAL = "kueue.x-k8s.io/job-min-parallelism"
+TOPOLOGIES = {
+    "kueue.x-k8s.io/podset-required-topology": "rack",
+    "kueue.x-k8s.io/podset-preferred-topology": "pack",
+}
+HOST_LEVEL = "kubernetes.io/hostname"
+MODES = {"NonIndexed": False, "Indexed": True}
+ACTIONS = {
+    "FailJob": messages.TERMINATE_JOB,
+    "Ignore": messages.RESTART_TASK,
+    "FailIndex": messages.IGNORE,
+    "Count": None,
+}
+
+
+def read_cron_job(fields: Fields, _shared: Shared) -> list[JobFile]:
+    """The job of a CronJob, to be run once and now."""
+    job = metadata.start(fields, "CronJob", "batch-job")
+    spec = fields.child("spec")
+    spec.required("schedule")
+    spec.note("schedule", "ignored: the job runs once, now; cron or systemd can submit this file again.")
+    keys = ("concurrencyPolicy", "startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
+    spec.ignore((*keys, "timeZone", "suspend"), "it belongs to the schedule")
+    template = spec.child("jobTemplate")
+    read_spec(job, template.child("spec"), template)
+    return [job]
+
+
+def read_job(fields: Fields, _shared: Shared) -> list[JobFile]:
+    """Job of a document."""
+    job = metadata.start(fields, "Job of batch/v1", "batch-job")
+    read_spec(job, fields.child("spec"), fields)
+    return [job]
+
+
+def read_spec(job: JobFile, spec: Fields, owner: Fields) -> None:
+    """Fill in a job from its specification.
+
+    Raises:
+        FileError: a field is wrong, or Kubernetes would refuse the job.
+    """
+    is_queued = metadata.has_queue_label(owner)
+    made = read_role(job, spec, ROLE)
+    at_once = min(spec.number("parallelism", 1), made.tasks_max)
+    least = at_once if is_queued else 1
+    annotations = owner.child("metadata").child("annotations")
+    if annotations.has(PARTIAL):
+        least = annotations.number(PARTIAL, least, 1, max(at_once, 1))
+    annotations.get(PARTIAL)
+    made.tasks_min, made.may_be_absent = max(least, 1), False
+    metadata.read_times(job, spec)
+    metadata.read_suspend(job, spec, is_queued)
+    job.roles = [made]
+
+
+def read_role(job: JobFile, spec: Fields, name: str) -> messages.Role:
+    """Role of a job's specification, with its completions as tasks."""
+    parallelism = spec.number("parallelism", 1)
+    completions = spec.number("completions", parallelism, 1) if spec.has("completions") else 0
+    spec.get("completions")
+    if not (completions or parallelism):
+        raise spec.wrong("parallelism", "a job without parallelism would never start.")
+    is_indexed = spec.word("completionMode", MODES, False)
+    if is_indexed and not completions:
+        raise spec.wrong("completions", "an indexed job needs completions.")
+    made = role(name, completions or parallelism)
+    if completions > parallelism:
+        spec.note("parallelism", f"up to {completions} tasks run at once, as room comes.")
+    template = spec.child("template")
+    if not spec.has("template"):
+        raise spec.wrong("template", "it is missing.")
+    pods.fill_role(job, made, template)
+    pod = template.child("spec")
+    if pod.text("restartPolicy") not in ("Never", "OnFailure"):
+        raise pod.wrong("restartPolicy", "a job needs the restartPolicy Never or OnFailure.")
+    if is_indexed:
+        job.tasks_rules.conventions.add(name="indexed", options=[])
+    _read_placement(made, template.child("metadata").child("annotations"))
+    _read_ends(made, spec, completions)
+    return made
+
+
+def _read_placement(made: messages.Role, annotations: Fields) -> None:
+    for key, spread in TOPOLOGIES.items():
+        level = annotations.text(key)
+        if not level:
+            continue
+        if level == HOST_LEVEL and spread == "rack":
+            made.requirement = f"span[hosts=1] {made.requirement}".strip()
+            annotations.note(key, f"the tasks of role {made.name} keep to one host.")
+        else:
+            made.spread = spread
+            words = "one rack" if spread == "rack" else "few hosts"
+            annotations.note(key, f"the tasks of role {made.name} keep to {words}, in place of one {level}.")
+
+
+def _read_ends(made: messages.Role, spec: Fields, completions: int) -> None:
+    """Read when the job is done and when it has failed: pods that fail are replaced, up to backoffLimit."""
+    _read_failures(made, spec)
+    made.restart = messages.RESTART_ON_FAILURE
+    made.restarts_max = spec.number("backoffLimit", BACKOFF)
+    if spec.has("backoffLimitPerIndex"):
+        made.restarts_max = spec.number("backoffLimitPerIndex", 0) * made.tasks_max
+        spec.note("backoffLimitPerIndex", "the restarts of all tasks are counted together.")
+    spec.get("backoffLimitPerIndex")
+    made.failed_enough = spec.number("maxFailedIndexes", 0) + 1
+    made.failed_enough = min(made.failed_enough, made.tasks_max)
+    made.succeeded_enough = completions or 1
+    policy = spec.child("successPolicy")
+    for rule in policy.children("rules"):
+        if rule.has("succeededCount"):
+            made.succeeded_enough = rule.number("succeededCount", 1, 1, made.tasks_max)
+        rule.get("succeededCount")
+        rule.ignore(("succeededIndexes",), "only how many tasks succeeded counts")
+    spec.ignore(("podReplacementPolicy",), "a task is replaced when it has ended")
+    spec.ignore(("managedBy",), "lava runs the job")
+    spec.ignore(("manualSelector", "selector"), "tasks belong to their job")
+
+
+def _read_failures(made: messages.Role, spec: Fields) -> None:
+    for rule in spec.child("podFailurePolicy").children("rules"):
+        action = rule.word("action", ACTIONS, None)
+        codes = rule.child("onExitCodes")
+        if not rule.has("onExitCodes") or codes.text("operator") != "In" or action is None:
+            rule.get("onExitCodes"), codes.get("operator"), codes.get("values"), codes.get("containerName")
+            rule.note("", "ignored: policies of a file are for exit codes that are listed (In).")
+            continue
+        codes.asked.add("containerName")
+        found = [int(text) for text in codes.texts("values") if text.isdigit()]
+        if 0 in found or not found:
+            raise codes.wrong("values", "expected exit codes other than 0.")
+        made.policies.add(action=action, exit_codes=found)

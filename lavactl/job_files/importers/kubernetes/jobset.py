@@ -1,0 +1,101 @@
+"""JobSet: replicated jobs as roles, with the order of their starts and what their ends mean for the whole."""
+
+from lavactl.job_files.importers.kinds import Shared
+from lavactl.job_files.importers.kubernetes import batch, metadata
+from lavactl.job_files.model import JobFile
+from lavactl.job_files.text.fields import Fields
+from lavactl.wire import messages
+
+ORDERS = {"AnyOrder": False, "InOrder": True}
+OPERATORS = {"All": True, "Any": False}
+
+
+def read_job(fields: Fields, _shared: Shared) -> list[JobFile]:
+    """Job of a document.
+
+    Raises:
+        FileError: a field is wrong, or a replicated job depends on one that does not stand before it.
+    """
+    job = metadata.start(fields, "JobSet", "jobset")
+    spec = fields.child("spec")
+    parts = spec.children("replicatedJobs")
+    if not parts:
+        raise spec.wrong("replicatedJobs", "a JobSet needs replicated jobs.")
+    options = [_part(job, one) for one in parts]
+    _read_order(job, spec, parts)
+    _read_ends(job, spec)
+    is_queued = metadata.has_queue_label(fields)
+    metadata.read_suspend(job, spec, is_queued)
+    metadata.read_times(job, spec)
+    spec.ignore(("managedBy", "coordinator"), "lava runs the job")
+    network = spec.child("network")
+    if not network.flag("enableDNSHostnames", True):
+        options.append("network=no")
+    network.ignore(("subdomain",), "tasks are named below the job")
+    network.asked.add("publishNotReadyAddresses")
+    del job.tasks_rules.conventions[:]
+    job.tasks_rules.conventions.add(name="jobset", options=options)
+    job.roles = [one for one in job.roles if one.tasks_max]
+    return [job]
+
+
+def _part(job: JobFile, fields: Fields) -> str:
+    """Add the role of a replicated job; returns the option that says how many tasks one of its replicas has."""
+    name = fields.required("name")
+    metadata.check_label(fields, "name", name)
+    if any(one.name == name for one in job.roles):
+        raise fields.wrong("name", f"there are two replicated jobs named {name}.")
+    replicas = fields.number("replicas", 1)
+    template = fields.child("template")
+    template.get("metadata")
+    made = batch.read_role(job, template.child("spec"), name)
+    pods = made.tasks_max
+    made.tasks_max = pods * replicas
+    made.tasks_min = made.tasks_max
+    made.may_be_absent = made.tasks_min == 0
+    made.succeeded_enough = 0
+    made.success_min = made.tasks_max
+    made.restarts_max *= replicas
+    template.child("spec").ignore(("suspend",), "the JobSet's own counts")
+    job.roles.append(made)
+    return f"{name}.pods={pods}"
+
+
+def _read_order(job: JobFile, spec: Fields, parts: list[Fields]) -> None:
+    names = [one.name for one in job.roles]
+    in_order = spec.child("startupPolicy").word("startupPolicyOrder", ORDERS, False)
+    for at, (part, made) in enumerate(zip(parts, job.roles, strict=True)):
+        if in_order and at:
+            made.after.append(names[at - 1])
+        for one in part.children("dependsOn"):
+            name = one.required("name")
+            if name not in names[:at]:
+                raise one.wrong("name", f"no replicated job before this one is named {name}.")
+            if one.word("status", {"Ready": False, "Complete": True}, False):
+                one.note("status", f"it starts when {name} runs: lava has no order by completion inside a job.")
+            if name not in made.after:
+                made.after.append(name)
+
+
+def _read_ends(job: JobFile, spec: Fields) -> None:
+    success = spec.child("successPolicy")
+    targets = success.texts("targetReplicatedJobs")
+    names = {one.name for one in job.roles}
+    for name in targets:
+        if name not in names:
+            raise success.wrong("targetReplicatedJobs", f"there is no replicated job named {name}.")
+    is_all = success.word("operator", OPERATORS, True)
+    counted = [one for one in job.roles if not targets or one.name in targets]
+    if not is_all or (targets and len(counted) == 1):
+        for one in counted:
+            one.succeeded_enough = one.tasks_max
+    elif targets:
+        success.note("targetReplicatedJobs", "the job is done when all of its tasks have ended.")
+    failure = spec.child("failurePolicy")
+    restarts = failure.number("maxRestarts", 0)
+    failure.ignore(("rules", "restartStrategy"), "every failed job counts")
+    job.tasks_rules.restarts_max = restarts
+    for one in job.roles:
+        one.failed_enough = 0 if restarts else 1
+        if restarts:
+            one.policies.add(action=messages.RESTART_JOB, events=[messages.TASK_FAILED])

@@ -1,0 +1,94 @@
+"""Metadata of Kubernetes' objects, and the fields that jobs of several kinds share."""
+
+import re
+
+from lavactl.job_files.model import JobFile
+from lavactl.job_files.text.fields import Fields
+
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
+NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+NAME_MAX = 253
+LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+LABEL_MAX = 63
+
+
+def start(fields: Fields, kind: str, origin: str) -> JobFile:
+    """A job of tasks with the name of its metadata, and the queue of its label.
+
+    Raises:
+        FileError: it has no name, or one that Kubernetes refuses.
+    """
+    job = JobFile(fields.reading.file, fields.place(), kind, own_queue=False)
+    fields.asked |= {"apiVersion", "kind"}
+    fields.ignore(("status",), "it is the state of a job that was")
+    name = _name(fields.child("metadata"))
+    job.options.append(("J", name))
+    job.tasks_rules.origin = origin
+    job.tasks_rules.owner_name = name
+    _read_queue(job, fields.child("metadata"))
+    return job
+
+
+def _name(metadata: Fields) -> str:
+    metadata.asked |= {"resourceVersion", "uid", "creationTimestamp", "generation", "managedFields", "selfLink"}
+    if metadata.text("namespace") == "default":
+        metadata.asked.add("namespace")
+    else:
+        metadata.ignore(("namespace",), "lava has none; users and queues tell jobs apart")
+    if metadata.has("name") or not metadata.has("generateName"):
+        name = metadata.required("name")
+        metadata.text("generateName")
+        key = "name"
+    else:
+        name, key = metadata.text("generateName").rstrip("-."), "generateName"
+        metadata.note(key, "the job id tells jobs of this name apart.")
+    if not NAME.fullmatch(name) or len(name) > NAME_MAX:
+        raise metadata.wrong(
+            key, "a name has small letters, digits, - and . and begins and ends with a letter or digit."
+        )
+    return name
+
+
+def _read_queue(job: JobFile, metadata: Fields) -> None:
+    labels = metadata.child("labels")
+    if labels.has(QUEUE_LABEL):
+        job.options.append(("q", labels.required(QUEUE_LABEL)))
+    labels.ignore((PRIORITY_LABEL,), "the queue's priority counts")
+
+
+def set_queue(job: JobFile, fields: Fields, key: str) -> None:
+    """Take a job's queue from a field; one named ``default`` may be the cluster's default queue."""
+    if fields.has(key):
+        job.options.append(("q", fields.required(key)))
+    fields.get(key)
+
+
+def has_queue_label(fields: Fields) -> bool:
+    """True if Kueue would hold the job until all of it fits."""
+    return fields.child("metadata").child("labels").has(QUEUE_LABEL)
+
+
+def read_suspend(job: JobFile, fields: Fields, is_queued: bool) -> None:
+    """Hold a suspended job, unless it is suspended for Kueue to release it."""
+    if fields.flag("suspend"):
+        if is_queued:
+            fields.note("suspend", "the scheduler starts the job, as Kueue would.")
+        else:
+            job.options.append(("H", ""))
+
+
+def read_times(job: JobFile, fields: Fields) -> None:
+    """Read the run limit of a job, and how long it is remembered."""
+    if fields.has("activeDeadlineSeconds"):
+        job.run_limit_s = fields.number("activeDeadlineSeconds", 0, 1)
+    fields.get("activeDeadlineSeconds")
+    if fields.has("ttlSecondsAfterFinished"):
+        job.tasks_rules.ttl_s, job.tasks_rules.has_ttl = float(fields.number("ttlSecondsAfterFinished", 0)), True
+    fields.get("ttlSecondsAfterFinished")
+
+
+def check_label(fields: Fields, key: str, name: str) -> None:
+    """Refuse a name that Kubernetes would not take for a part of a host name."""
+    if not LABEL.fullmatch(name) or len(name) > LABEL_MAX:
+        raise fields.wrong(key, f"{name[:80]!r} is no name: it has up to 63 small letters, digits and -.")

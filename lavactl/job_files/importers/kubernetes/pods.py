@@ -1,0 +1,240 @@
+"""Pod templates as roles: command, environment, resources, ports, restarts of the container.
+
+Only the first container becomes the tasks' command; a fraction of a processor becomes a whole slot. Fields of a pod
+that have no meaning on a host without containers are noted, never taken silently.
+"""
+
+import re
+
+from lavactl.job_files.importers.kubernetes import quantities
+from lavactl.job_files.importers.kubernetes.expansion import expand, is_open, shell_line
+from lavactl.job_files.model import UNLIMITED, JobFile, gpus_per_task
+from lavactl.job_files.text.fields import Fields, Note
+from lavactl.job_files.text.nodes import Mapping, Scalar
+from lavactl.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+RESTARTS = {
+    "Always": messages.RESTART_ALWAYS,
+    "OnFailure": messages.RESTART_ON_FAILURE,
+    "Never": messages.RESTART_NEVER,
+}
+SSH_PORT = 22
+GPU = re.compile(r"(nvidia\.com|amd\.com|gpu\.intel\.com)/(gpu|i915|xe)|volcano\.sh/gpu-number")
+SLOTS_MAX = 1 << 20
+NO_COMMAND = (
+    "role ROLE has no command: its image's own is not known to lava; give one beside the file, as in "
+    "bsub -yaml FILE COMMAND."
+)
+SHELLS = frozenset(("sh", "bash", "ash", "dash"))
+_SSHD_ONLY = re.compile(r"(mkdir( -p)? \S*sshd\S*|(exec )?(\S*/)?sshd( -\S+| \S*sshd_config\S*)*|sleep infinity)?")
+
+
+def fill_role(job: JobFile, role: messages.Role, template: Fields, container: str = "") -> None:
+    """Fill in a role from a pod template.
+
+    Args:
+        container: name of the container that runs; the first one without it.
+
+    Raises:
+        FileError: the template is wrong.
+    """
+    pod = template.child("spec")
+    main = _main_container(pod, container)
+    variables = _environment(main)
+    role.environment.extend(f"{name}={value}".encode("utf-8", "surrogateescape") for name, value in variables.items())
+    role.cwd = main.text("workingDir")
+    _read_directory(role, pod)
+    role.image = main.text("image")
+    if role.image:
+        main.note("image", f"{role.image} is used only where hosts are configured to run containers.")
+    _fill_command(job, role, main, variables)
+    _fill_resources(role, main)
+    _fill_ports(role, main)
+    _fill_selector(role, pod)
+    role.restart = pod.word("restartPolicy", RESTARTS, messages.RESTART_NEVER)
+    if role.restart != messages.RESTART_NEVER:
+        role.restarts_max = UNLIMITED
+    _ignore(pod, main)
+
+
+def _main_container(pod: Fields, name: str) -> Fields:
+    nodes = pod.items("containers")
+    if not nodes:
+        raise pod.wrong("containers", "a pod needs a container.")
+    names = [node.text("name") if isinstance(node, Mapping) else "" for node in nodes]
+    if name and name not in names:
+        raise pod.wrong("containers", f"there is no container named {name}.")
+    chosen = names.index(name) if name else 0
+    main = None
+    for at, node in enumerate(nodes):
+        if not isinstance(node, Mapping):
+            raise pod.expected(f"containers[{at}]", "a mapping", node)
+        if at == chosen:
+            main = pod.reading.open(node, f"{pod.path_of('containers')}[{at}]")
+        else:
+            pod.reading.note(
+                node.place, f"{pod.path_of('containers')}[{at}]", f"ignored: container {names[chosen]} is the task."
+            )
+    assert main is not None
+    main.text("name")
+    return main
+
+
+def _environment(main: Fields) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for one in main.children("env"):
+        name = one.required("name")
+        if "=" in name:
+            raise one.wrong("name", f"{name} is no name of a variable.")
+        if one.has("valueFrom"):
+            one.ignore(("valueFrom",), f"the variable {name} is not set")
+            continue
+        found[name] = expand(one.text("value"), found)
+    return found
+
+
+def _read_directory(role: messages.Role, pod: Fields) -> None:
+    """A working directory that stands beside the containers, as in some of Volcano's examples, is no field of a pod."""
+    if pod.has("workingDir"):
+        pod.ignore(("workingDir",), "a working directory is a field of the container")
+
+
+def _fill_command(job: JobFile, role: messages.Role, main: Fields, variables: dict[str, str]) -> None:
+    words = main.texts("command") + main.texts("args")
+    if main.has("args") and not main.texts("command"):
+        main.note("args", "the image's entry point is not known: the arguments are run as a command.")
+    if not words:
+        note_lack(job, role.name, main)
+    elif any(is_open(word, variables) for word in words):
+        role.command = shell_line(words, variables)
+    else:
+        role.argv.extend(expand(word, variables) for word in words)
+
+
+def note_lack(job: JobFile, name: str, fields: Fields) -> None:
+    """Note that a role has no command, which submission needs."""
+    job.lacks.append(Note(fields.place(), fields.path_of("command"), NO_COMMAND.replace("ROLE", name)))
+    fields.note("command", f"missing: submission of role {name} needs one beside the file.")
+
+
+def drop_lack(job: JobFile, role: messages.Role, notes: "list[Note]") -> None:
+    """Take back that a role needs a command."""
+    paths = {lack.field for lack in job.lacks if f"role {role.name} " in lack.text}
+    job.lacks = [lack for lack in job.lacks if lack.field not in paths]
+    notes[:] = [note for note in notes if note.field not in paths or not note.text.startswith("missing")]
+
+
+def is_ssh_server(role: messages.Role) -> bool:
+    """True if a role's command only runs an SSH server: lava starts processes on its hosts by itself."""
+    words = list(role.argv)
+    if not words:
+        return False
+    program = words[0].rpartition("/")[2]
+    if program == "sshd":
+        return True
+    if program not in SHELLS or len(words) != 3 or not words[1].startswith("-") or "c" not in words[1]:
+        return False
+    statements = [one.strip() for one in re.split(r";|&&|\n", words[2])]
+    return any("sshd" in one.split("/")[-1] for one in statements) and all(map(_SSHD_ONLY.fullmatch, statements))
+
+
+def hold_without_process(role: messages.Role, fields: Fields, why: str) -> None:
+    """Let the tasks of a role only hold their slots, for ranks that another role starts there."""
+    role.launch, role.restart, role.restarts_max = messages.LAUNCH_NONE, messages.RESTART_NEVER, 0
+    del role.argv[:]
+    role.command = ""
+    fields.note("", f"role {role.name} holds its slots without a process: {why}.")
+
+
+# -- resources ---------------------------------------------------------------------------------------------------------
+
+
+def _fill_resources(role: messages.Role, main: Fields) -> None:
+    resources = main.child("resources")
+    fill_amounts(role, resources)
+
+
+def fill_amounts(role: messages.Role, resources: Fields) -> None:
+    """Fill in slots, memory and GPUs of each task from requests and limits; a request that is absent is its limit."""
+    limits, requests = resources.child("limits"), resources.child("requests")
+    amounts: dict[str, tuple[Fields, Fraction]] = {}
+    for fields in (limits, requests):
+        for name, _ in fields.node:
+            amounts[name] = fields, _quantity(fields, name)
+    gpus = 0
+    for name, (fields, amount) in amounts.items():
+        if name == "cpu":
+            _fill_slots(role, fields, amount)
+        elif name == "memory":
+            if memory := quantities.mib(amount):
+                role.requirement = f"rusage[mem={memory}/task]"
+        elif GPU.fullmatch(name):
+            gpus += quantities.whole(amount)
+        else:
+            fields.note(name, "ignored: lava gives out slots, memory and GPUs by a job file.")
+    if gpus:
+        role.gpu.CopyFrom(gpus_per_task(gpus))
+    if "memory" in limits.node.entries:
+        role.memory_limit_mib = quantities.mib(_quantity(limits, "memory"))
+
+
+def _quantity(fields: Fields, name: str) -> "Fraction":
+    node = fields.scalar(name, "a quantity")
+    if node is None:
+        return quantities.read_quantity("0")
+    try:
+        return quantities.read_quantity(node.text)
+    except ValueError:
+        raise fields.expected(name, "a quantity such as 2, 500m or 4Gi", node) from None
+
+
+def _fill_slots(role: messages.Role, fields: Fields, amount: "Fraction") -> None:
+    slots = max(quantities.whole(amount), 1)
+    if slots > SLOTS_MAX:
+        raise fields.wrong("cpu", "that many processors are in no cluster.")
+    if slots != amount:
+        fields.note("cpu", f"{fields.text('cpu')} of a processor is {slots} slot{'s' * (slots > 1)} of each task.")
+    role.slots_per_task = slots
+
+
+def _fill_ports(role: messages.Role, main: Fields) -> None:
+    for one in main.children("ports"):
+        number = one.number("containerPort", 0, 1, 65535)
+        if not number:
+            raise one.wrong("containerPort", "it is missing.")
+        one.asked |= {"protocol", "hostPort"}
+        name = one.text("name") or f"port-{number}"
+        if number == SSH_PORT:
+            one.ignore(("containerPort",), "no SSH server is needed")
+        elif all(port.name != name for port in role.ports):
+            role.ports.add(name=name, count=1, number=number)
+
+
+def _fill_selector(role: messages.Role, pod: Fields) -> None:
+    selector = pod.child("nodeSelector")
+    for label, node in selector.node:
+        value = node.text if isinstance(node, Scalar) else ""
+        if label == "kubernetes.io/hostname" and re.fullmatch(r"[\w.-]+", value):
+            selector.text(label)
+            role.requirement = f'select[hname=="{value}"] {role.requirement}'.strip()
+        elif label == "kubernetes.io/os" and value == "linux":
+            selector.text(label)
+        else:
+            selector.ignore((label,), "lava's hosts have no labels; a resource requirement selects them")
+
+
+def _ignore(pod: Fields, main: Fields) -> None:
+    pod.ignore(("schedulerName",), "lava is the scheduler")
+    pod.ignore(("initContainers",), "they are not run")
+    pod.ignore(("volumes",), "lava expects a shared file system")
+    main.ignore(("volumeMounts",), "lava expects a shared file system")
+    main.ignore(("imagePullPolicy",), "images are prepared by the site")
+    pod.ignore(("imagePullSecrets",), "images are prepared by the site")
+    pod.ignore(("securityContext",), "tasks run as the user who submits them")
+    main.ignore(("securityContext",), "tasks run as the user who submits them")
+    main.ignore(("livenessProbe", "readinessProbe", "startupProbe"), "a task is ready when it runs")
+    pod.ignore(("priorityClassName",), "the queue's priority counts")

@@ -1,0 +1,44 @@
+"""TrainJob of Kubeflow's trainer: nodes that run one command, whose runtime lava takes the place of."""
+
+from lavactl.job_files.importers.kinds import Shared
+from lavactl.job_files.importers.kubernetes import metadata, pods
+from lavactl.job_files.importers.kubernetes.expansion import expand, is_open, shell_line
+from lavactl.job_files.model import JobFile, role
+from lavactl.job_files.text.fields import Fields
+
+NODE = "node"
+
+
+def read_job(fields: Fields, _shared: Shared) -> list[JobFile]:
+    """Job of a document."""
+    job = metadata.start(fields, "TrainJob", "trainjob")
+    spec = fields.child("spec")
+    runtime = spec.child("runtimeRef")
+    name = runtime.required("name")
+    runtime.asked |= {"kind", "apiGroup"}
+    runtime.note("name", f"ignored: lava takes the place of the runtime {name}; its template is not read.")
+    trainer = spec.child("trainer")
+    nodes = role(NODE, trainer.number("numNodes", 1, 1))
+    variables = {one.required("name"): one.text("value") for one in trainer.children("env")}
+    nodes.environment.extend(f"{key}={value}".encode("utf-8", "surrogateescape") for key, value in variables.items())
+    nodes.image = trainer.text("image")
+    if nodes.image:
+        trainer.note("image", f"{nodes.image} is used only where hosts are configured to run containers.")
+    words = trainer.texts("command") + trainer.texts("args")
+    if not words:
+        pods.note_lack(job, NODE, trainer)
+    elif any(is_open(word, variables) for word in words):
+        nodes.command = shell_line(words, variables)
+    else:
+        nodes.argv.extend(expand(word, variables) for word in words)
+    pods.fill_amounts(nodes, trainer.child("resourcesPerNode"))
+    options = ["worker=node"]
+    if processes := trainer.text("numProcPerNode"):
+        options.append(f"nproc-per-node={processes}")
+    spec.ignore(("initializer",), "data and models are where the command finds them")
+    spec.ignore(("managedBy",), "lava runs the job")
+    metadata.read_suspend(job, spec, metadata.has_queue_label(fields))
+    nodes.failed_enough, nodes.succeeded_enough = 1, nodes.tasks_max
+    job.roles = [nodes]
+    job.tasks_rules.conventions.add(name="pytorchjob", options=options)
+    return [job]

@@ -1,0 +1,1 @@
+"""Jobs of OpenPAI, in both of its formats."""

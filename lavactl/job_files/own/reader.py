@@ -1,0 +1,254 @@
+"""Reader of lava's own job file. A key that it does not have is refused: it would be a mistake."""
+
+import shlex
+
+from lavactl.errors import CommandError
+from lavactl.job_files.model import ACTIONS, EVENTS, LAUNCHES, RESTARTS, SPREADS, JobFile
+from lavactl.job_files.own.keys import OF_ONE_ROLE, OPTION_KEYS, TABLES
+from lavactl.job_files.text.durations import WORDING, read_duration
+from lavactl.job_files.text.fields import Fields, one_of
+from lavactl.job_files.text.nodes import Scalar, Sequence
+from lavactl.options import FLAG
+from lavactl.submit import job_options
+from lavactl.submit.submission import KINDS
+from lavactl.text import units
+from lavactl.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lavactl.job_files.own.keys import Key
+
+KIND = "job"
+CODE_MAX = 255
+EVENT_TEXTS = "an event or a list of events: " + one_of(EVENTS)
+
+
+def read_own(fields: Fields) -> JobFile:
+    """Job of a document in lava's own form.
+
+    Raises:
+        FileError: a key or a value is wrong.
+    """
+    job = JobFile(fields.reading.file, fields.place(), KIND)
+    for key in OPTION_KEYS:
+        _read_option(job, fields, key)
+    _read_command(job, fields)
+    job.environment = [f"{name}={value}" for name, value in _variables(fields, "environment").items()]
+    job.umask = _umask(fields)
+    job.submit_cwd = fields.text("submission-directory")
+    if fields.has("roles"):
+        _read_roles(job, fields)
+    _read_rules(job, fields)
+    fields.reading.refuse_unread([key.name for table in TABLES.values() for key in table])
+    return job
+
+
+def _read_option(job: JobFile, fields: Fields, key: "Key") -> None:
+    if not fields.has(key.name):
+        fields.get(key.name)
+    elif KINDS[key.option] == FLAG:
+        if fields.flag(key.name):
+            job.options.append((key.option, ""))
+    elif key.option == "W" and fields.text("run-limit").endswith("s"):
+        job.run_limit_s = round(duration(fields, "run-limit"))
+    else:
+        texts = _lines(fields, key.name) if key.kind == "lines" else [fields.text(key.name)]
+        job.options += [(key.option, text) for text in texts]
+
+
+def _lines(fields: Fields, key: str) -> list[str]:
+    return fields.texts(key) if isinstance(fields.get(key), Sequence) else [fields.text(key)]
+
+
+def _read_command(job: JobFile, fields: Fields) -> None:
+    if fields.has("command") and fields.has("script"):
+        raise fields.wrong("script", "a job has a command or a script, not both.")
+    if fields.has("script"):
+        job.command, job.is_script = fields.required("script"), True
+    elif isinstance(fields.get("command"), Sequence):
+        job.command = shlex.join(fields.texts("command"))
+    else:
+        job.command = fields.text("command")
+    fields.get("script")
+
+
+def _variables(fields: Fields, key: str) -> dict[str, str]:
+    found = fields.pairs(key)
+    for name in found:
+        if not name or "=" in name or "\0" in name:
+            raise fields.wrong(key, f"{name[:80]!r} is no name of a variable.")
+    return found
+
+
+def _umask(fields: Fields) -> int | None:
+    text = fields.text("umask")
+    if text and not (text.isascii() and text.isdigit() and set(text) <= set("01234567") and int(text, 8) <= 0o777):
+        raise fields.wrong("umask", f"expected an octal number such as 0022, found {text}.")
+    return int(text, 8) if text else None
+
+
+def _read_roles(job: JobFile, fields: Fields) -> None:
+    for key in OPTION_KEYS:
+        if key.option in OF_ONE_ROLE and fields.has(key.name):
+            raise fields.wrong(key.name, "each role says this for itself in a job with roles.")
+    if job.is_script:
+        raise fields.wrong("script", "a job with roles has commands.")
+    assert job.tasks_rules
+    named = fields.named("roles")
+    if not named:
+        raise fields.wrong("roles", "there is no role.")
+    for name, role in named:
+        job.roles.append(_role(name, role))
+        is_without = not (job.roles[-1].command.strip() or job.roles[-1].argv or job.command.strip())
+        if is_without and job.roles[-1].launch != messages.LAUNCH_NONE:
+            raise role.wrong("", "this role has no command.")
+
+
+def _role(name: str, fields: Fields) -> messages.Role:
+    least, most = _tasks(fields)
+    role = messages.Role(name=name, tasks_min=least, tasks_max=most, may_be_absent=least == 0)
+    role.slots_per_task = fields.number("slots", 1, 1, 1 << 20)
+    if fields.has("requirement"):
+        role.requirement = job_options.requirement(_lines(fields, "requirement"))
+    fields.get("requirement")
+    _fill_command(role, fields)
+    role.launch = fields.word("launch", LAUNCHES, messages.LAUNCH_EACH)
+    role.image, role.cwd = fields.text("image"), fields.text("directory")
+    role.environment.extend(
+        f"{name}={value}".encode("utf-8", "surrogateescape")
+        for name, value in _variables(fields, "environment").items()
+    )
+    role.ports.extend(_ports(fields))
+    role.after.extend(fields.texts("after"))
+    role.after_any = fields.flag("after-any")
+    role.restart = fields.word("restart", RESTARTS, messages.RESTART_NEVER)
+    role.restarts_max = fields.number("restarts", 0)
+    role.success_min = fields.number("success-min", 0)
+    role.failed_enough = fields.number("failed-enough", 0)
+    role.succeeded_enough = fields.number("succeeded-enough", 0)
+    role.run_limit_s = duration(fields, "run-limit")
+    role.spread = fields.word("spread", {word: word for word in SPREADS}, "")
+    role.policies.extend(_policies(fields, has_tasks=True))
+    _fill_values(role, fields)
+    return role
+
+
+def _fill_command(role: messages.Role, fields: Fields) -> None:
+    if fields.has("command") and fields.has("argv"):
+        raise fields.wrong("argv", "a role has a command or an argv, not both.")
+    role.command = fields.text("command")
+    role.argv.extend(fields.texts("argv"))
+
+
+def _fill_values(role: messages.Role, fields: Fields) -> None:
+    """Fill in what bsub's own parsers read."""
+    try:
+        if fields.has("gpu"):
+            role.gpu.CopyFrom(job_options.gpu_request(fields.text("gpu")))
+        if fields.has("memory-limit"):
+            role.memory_limit_mib = job_options.memory_mib(fields.text("memory-limit"), "M")
+    except CommandError as error:
+        key = "memory-limit" if role.gpu.text or not fields.has("gpu") else "gpu"
+        raise fields.wrong(key, str(error).partition(": ")[2]) from None
+    fields.get("gpu"), fields.get("memory-limit")
+
+
+def _tasks(fields: Fields) -> tuple[int, int]:
+    text = fields.text("tasks", "1").replace(",", "-")
+    least, dash, most = text.partition("-")
+    try:
+        low, high = units.read_count(least.strip(), 0), units.read_count((most if dash else least).strip())
+        if low > high:
+            raise ValueError(text)
+    except ValueError:
+        raise fields.wrong("tasks", f"expected a number, or least and most such as 2-8, found {text}.") from None
+    return low, high
+
+
+def _ports(fields: Fields) -> list[messages.PortRequest]:
+    parent = fields.child("ports")
+    found = []
+    for name, node in parent.node:
+        if isinstance(node, Scalar):
+            found.append(messages.PortRequest(name=name, count=parent.number(name, 1, 1, 1000)))
+        else:
+            port = parent.child(name)
+            found.append(
+                messages.PortRequest(
+                    name=name, count=port.number("count", 1, 1, 1000), number=port.number("number", 0, 0, 65535)
+                )
+            )
+    return found
+
+
+def _policies(fields: Fields, has_tasks: bool) -> list[messages.TaskPolicy]:
+    found = []
+    for one in fields.children("policies"):
+        policy = messages.TaskPolicy(exit_codes=_codes(one, "exit-codes"), timeout_s=duration(one, "after"))
+        texts = _lines(one, "on") if one.has("on") else []
+        for text in texts:
+            if text not in EVENTS:
+                raise one.wrong("on", f"expected {EVENT_TEXTS}, found {text}.")
+            policy.events.append(EVENTS[text])
+        if bool(texts) == bool(policy.exit_codes):
+            raise one.wrong("", "a policy is for events (on) or for exit-codes, one of them.")
+        if not one.has("do"):
+            raise one.wrong("", "a policy needs an action (do).")
+        policy.action = one.word("do", ACTIONS, messages.IGNORE)
+        if one.has("task"):
+            if not has_tasks:
+                raise one.wrong("task", "a policy for one task belongs to its role.")
+            policy.index_plus_one = one.number("task", 0) + 1
+        found.append(policy)
+    return found
+
+
+def _codes(fields: Fields, key: str) -> list[int]:
+    found = []
+    for text in fields.texts(key):
+        if not units.is_digits(text) or not 0 < int(text) <= CODE_MAX:
+            raise fields.wrong(key, f"expected exit codes from 1 to {CODE_MAX}, found {text}.")
+        found.append(int(text))
+    return found
+
+
+def _read_rules(job: JobFile, fields: Fields) -> None:
+    if job.rules is None:
+        given = next((key.name for key in TABLES["job"] if key.name in _RULES and fields.has(key.name)), "")
+        if given:
+            raise fields.wrong(given, "this is for jobs with roles.")
+        return
+    rules = job.rules
+    rules.policies.extend(_policies(fields, has_tasks=False))
+    rules.restarts_max = fields.number("restarts", 0)
+    rules.restarts_when_failed = fields.flag("restart-when-failed")
+    rules.success_min = fields.number("success-min", 0)
+    rules.succeeded_enough = fields.number("succeeded-enough", 0)
+    rules.final_codes.extend(_codes(fields, "final-codes"))
+    rules.free_codes.extend(_codes(fields, "free-codes"))
+    rules.ttl_s, rules.has_ttl = duration(fields, "ttl"), fields.has("ttl")
+    rules.hang_s = duration(fields, "hang")
+    rules.owner_name, rules.origin = fields.text("told-name"), fields.text("origin")
+    rules.secrets.extend(
+        f"{name}={value}".encode("utf-8", "surrogateescape") for name, value in _variables(fields, "secrets").items()
+    )
+    parent = fields.child("conventions")
+    for name, _ in parent.node:
+        rules.conventions.add(name=name, options=[f"{key}={value}" for key, value in parent.pairs(name).items()])
+
+
+_RULES = frozenset(
+    ("policies", "restarts", "restart-when-failed", "success-min", "succeeded-enough", "final-codes", "free-codes",
+     "ttl", "hang", "conventions", "told-name", "origin", "secrets")
+)  # fmt: skip
+
+
+def duration(fields: Fields, key: str) -> float:
+    """Seconds of a field that is a duration; 0 if it is absent."""
+    node = fields.scalar(key, WORDING)
+    if node is None:
+        return 0.0
+    try:
+        return read_duration(node.text)
+    except ValueError:
+        raise fields.expected(key, WORDING, node) from None

@@ -1,0 +1,110 @@
+"""Conversion of the jobs of a file to what is submitted, with the options that were typed beside the file.
+
+An option of the command line wins over the file's; one that each role says for itself is refused there.
+"""
+
+import os
+
+from lavactl.errors import CommandError
+from lavactl.job_files.model import JobFile
+from lavactl.job_files.own.keys import OF_ONE_ROLE
+from lavactl.job_files.text.nodes import FileError
+from lavactl.options import Options
+from lavactl.submit import submission
+from lavactl.submit.words import shell_line
+from lavactl.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lavactl.io import Io
+
+DEFAULT_QUEUE = "default"
+
+
+def submission_of(job: JobFile, line: Options, io: "Io") -> submission.Submission:
+    """A job ready to be sent.
+
+    Raises:
+        CommandError: the file or the options beside it are wrong.
+    """
+    file = Options()
+    file.items = list(job.options)
+    if job.rules is None and line.words:
+        job.command, job.is_script = shell_line(line.words), False
+    choices = submission.Choices(line, file)
+    try:
+        return _build(job, line, choices, io)
+    except FileError:
+        raise
+    except CommandError as error:
+        raise FileError(job.file, job.place, "", str(error)) from None
+
+
+def _build(job: JobFile, line: Options, choices: submission.Choices, io: "Io") -> submission.Submission:
+    submission.refuse_empty(choices)
+    spec = messages.JobSpec(command=job.command, is_script=job.is_script)
+    submission.place(spec, choices, io)
+    spec.environment.extend(entry.encode("utf-8", "surrogateescape") for entry in job.environment)
+    _replace_surroundings(spec, job, choices)
+    submission.describe(spec, choices)
+    by_default = submission.fill_from_environment(spec, io)
+    submission.limit(spec, choices, io)
+    if job.run_limit_s and choices.value("W") is None:
+        spec.run_limit_s = job.run_limit_s
+    if job.rules is None:
+        submission.request(spec, choices)
+        submission.check_text(spec)
+    else:
+        _fill_roles(spec, job, line)
+        submission.rank(spec, choices)
+    notes = [f"lava sends no mail yet: -{option} has no effect." for option in submission.MAIL if option in choices]
+    return submission.Submission(spec, notes, "K" in choices, "BSUB_QUIET" in io.environ, by_default)
+
+
+def _replace_surroundings(spec: messages.JobSpec, job: JobFile, choices: submission.Choices) -> None:
+    """Replace variables of the caller by those of the file, and directory and umask where the file names them."""
+    kept = {entry.partition(b"=")[0]: entry for entry in spec.environment}
+    spec.environment[:] = list(kept.values())
+    if job.umask is not None:
+        spec.umask_plus_one = job.umask + 1
+    if not job.submit_cwd:
+        return
+    spec.submit_cwd = job.submit_cwd
+    spec.cwd = os.path.normpath(os.path.join(job.submit_cwd, choices.value("cwd") or ""))
+    if (output_dir := choices.value("outdir")) is not None:
+        spec.output_dir = os.path.normpath(os.path.join(job.submit_cwd, output_dir))
+
+
+def _fill_roles(spec: messages.JobSpec, job: JobFile, line: Options) -> None:
+    given = next((option for option in OF_ONE_ROLE if option in line), None)
+    if given:
+        raise CommandError(f"-{given}: each role of {job.file} says this for itself; change it there.")
+    if line.words:
+        spec.command = shell_line(line.words)
+    elif job.lacks:
+        lack = job.lacks[0]
+        raise FileError(job.file, lack.place, lack.field, lack.text)
+    assert job.rules is not None
+    spec.tasks.CopyFrom(job.rules)
+    for role in job.roles:
+        added = spec.roles.add()
+        added.CopyFrom(role)
+        if added.cwd:
+            added.cwd = os.path.normpath(os.path.join(spec.cwd, added.cwd))
+
+
+def drop_unknown_queue(one: submission.Submission, job: JobFile, io: "Io") -> str:
+    """Leave the queue to the cluster where a file of another system says ``default`` and no queue has that name.
+
+    Returns:
+        A note about it, or an empty text.
+    """
+    if job.own_queue or list(one.spec.queues) != [DEFAULT_QUEUE] or job.option("q") != DEFAULT_QUEUE:
+        return ""
+    from protos import cluster_pb2
+
+    reply = io.client().queues(cluster_pb2.QueuesRequest(names=[DEFAULT_QUEUE]))
+    if any(queue.name == DEFAULT_QUEUE for queue in reply.queues):
+        return ""
+    del one.spec.queues[:]
+    return f"{job.file}: there is no queue {DEFAULT_QUEUE}: the cluster's default queue is taken."

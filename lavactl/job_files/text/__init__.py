@@ -1,0 +1,1 @@
+"""Texts of job files as values that know their line and column."""

@@ -1,0 +1,83 @@
+"""Understanding of a job file: which form each document has, and the jobs that they describe.
+
+Told apart by content alone: ``apiVersion`` and ``kind``, ``protocolVersion``, ``jobName`` with ``taskRoles``, and
+lava's own form by ``roles``, ``command`` or ``script``. Nothing of a file with a wrong document is a job: all errors
+are told at once.
+"""
+
+from dataclasses import dataclass, field
+
+from lavactl.errors import CommandError
+from lavactl.job_files.importers import kinds
+from lavactl.job_files.model import JobFile
+from lavactl.job_files.own.reader import read_own
+from lavactl.job_files.text.documents import load, read_documents
+from lavactl.job_files.text.fields import Fields, Note, Reading
+from lavactl.job_files.text.nodes import FileError, Mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lavactl.io import Io
+
+OWN = ("roles", "command", "script")
+FORMS = "a job of lava (roles:, command: or script:), of Kubernetes (apiVersion:, kind:) or of OpenPAI"
+
+
+@dataclass
+class Understood:
+    """The jobs of a file in the order in which they are submitted, and remarks on the documents that are no jobs."""
+
+    file: str
+    jobs: list[JobFile] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+
+
+def understand(path: str, io: "Io") -> Understood:
+    """Understand a job file.
+
+    Raises:
+        CommandError: it cannot be read, or a document is wrong; a line for each that is.
+    """
+    name, text = load(path, io)
+    return understand_text(text, name, io.user_name())
+
+
+def understand_text(text: str, name: str, user: str = "") -> Understood:
+    """Understand the text of a job file that is called ``name`` in messages."""
+    found = Understood(name)
+    errors: list[FileError] = []
+    documents = read_documents(text, name)
+    shared = kinds.Shared(user)
+    for document in documents:
+        kinds.prepare(document, shared)
+    for document in documents:
+        reading = Reading(name)
+        fields = reading.open(document)
+        try:
+            jobs = _read(fields, shared)
+        except FileError as error:
+            errors.append(error)
+            continue
+        notes = reading.close()
+        if jobs:
+            jobs[0].notes += notes
+        else:
+            found.notes += notes
+        found.jobs += jobs
+    if errors:
+        raise CommandError("\n".join(map(str, errors)))
+    return found
+
+
+def _read(fields: Fields, shared: kinds.Shared) -> list[JobFile]:
+    importer = kinds.importer_of(fields)
+    if importer is not None:
+        return importer(fields, shared)
+    if any(key in fields.node.entries for key in OWN):
+        return [read_own(fields)]
+    raise fields.wrong("", _unknown(fields.node))
+
+
+def _unknown(document: Mapping) -> str:
+    keys = ", ".join(list(document.entries)[:5]) or "nothing"
+    return f"this is no job: expected {FORMS}, found the keys {keys}."
