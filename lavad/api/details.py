@@ -32,6 +32,8 @@ def shown_spec(stored: bytes) -> JobSpec:
     spec.ClearField("environment")
     spec.ClearField("environment_base")
     spec.ClearField("environment_unset")
+    if spec.HasField("tasks"):
+        spec.tasks.ClearField("secrets")
     return spec
 
 

@@ -14,14 +14,16 @@ from lavad.api import checks, translate
 from lavad.api.details import READ_AT_ONCE, Details, shown_spec
 from lavad.api.history.question import HISTORIES, Question
 from lavad.api.jobs import listing
+from lavad.api.jobs.tasks import add_tasks
 from lavad.api.privacy import Sight
 from lavad.core.commands import Caller
 from lavad.core.model import JobState
 from lavad.core.model.policy import Names
+from lavad.core.state.records import Job
 from lavad.store.reading import reader
 from lavad.store.reading.history import NOBODY, HistoryFilter, JobHistory, JobRange, read_page
 from lavad.store.reading.history_text import Note
-from lavad.store.reading.restore import SharedTexts
+from lavad.store.reading.restore import SharedTexts, read_job_tasks
 from protos import common_pb2, names
 from protos import jobs_pb2 as pb
 
@@ -70,6 +72,7 @@ class Answers:
             for one in part:
                 message = _history(one)
                 details.add(message.record, one.job, specs.get(one.job.id))
+                self._add_tasks(message.record, one.job)
                 yield message
 
     def _records(self, question: Question) -> Iterator[bytes]:
@@ -98,9 +101,16 @@ class Answers:
             message = _record(one, is_whole)
             if details is not None and is_whole:
                 details.add(message, one.job, specs.get(one.job.id))
+                self._add_tasks(message, one.job)
             elif details is not None:
                 details.left_out()
             yield message
+
+    def _add_tasks(self, message: pb.JobRecord, job: Job) -> None:
+        if job.shared.tasks is not None:
+            tasks = self._read(lambda connection: read_job_tasks(connection, job))
+            if tasks is not None:
+                add_tasks(message, tasks)
 
     def _specs(self, jobs: set[int]) -> dict[int, pb.JobSpec]:
         found = self._read(lambda connection: reader.read_specs(connection, jobs))

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -12,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from lavad.agent_links.links import AgentLinks
 from lavad.agent_links.spec_cache import SpecShelf
 from lavad.api import checks, identity, interceptor, translate
-from lavad.api.jobs import listing, modify, resize
+from lavad.api.jobs import listing, modify, resize, tasks
 from lavad.api.jobs.dependencies import dependencies_reply
 from lavad.api.jobs.history import Stored
 from lavad.api.jobs.pages import JobLists
@@ -268,9 +269,19 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         if job is None:
             return pb.PeekTicketReply(error=problem)
         key, host, has_error_file = job.key, _peeked_at(job), bool(job.words["error"]) and job.end is None
+        task = None
+        if job.tasks is not None:
+            if not request.role:
+                return pb.PeekTicketReply(has_tasks=True)
+            try:
+                host, task = tasks.output_of(job.tasks, request)
+            except Refused as error:
+                return pb.PeekTicketReply(error=f"Job <{key.job}> : {error}")
+        elif request.role:
+            return pb.PeekTicketReply(error=f"Job <{key.job}> has no roles")
         known = self.engine.cluster.hosts.get(host)
         address = known.facts.peer_address if known is not None else ""
-        reply = pb.PeekTicketReply(host=host, address=address, has_error_file=has_error_file)
+        reply = pb.PeekTicketReply(host=host, address=address, has_error_file=has_error_file, task=task)
         reply.key.job, reply.key.index, reply.key.attempt = key
         reply.ticket = peek_tickets.sign(
             self.ticket_key, (key.job, key.index, key.attempt), host, time.time() + peek_tickets.LIFE_S
@@ -297,7 +308,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
             return None, f"Job <{label}> : Not yet started."
         if job.end is not None and not (job.end.started_at or job.end.pid):
             return None, f"Job <{label}> : Already finished: it ended before it started. {job.end.reason}".rstrip()
-        if not _peeked_at(job):
+        if not _peeked_at(job) and job.tasks is None:
             return None, f"Job <{label}> : " + ("Already finished." if job.end is not None else "Not yet started.")
         return job, ""
 
@@ -326,6 +337,8 @@ def _single(target: c.Target) -> int:
 
 
 def _command(request: pb.SignalRequest, target: c.Target, caller: c.Caller) -> c.Command:
+    if request.role:
+        target = replace(target, role=request.role, task=request.task_plus_one - 1)
     match request.action:
         case pb.TERMINATE:
             return c.KillJob(target, caller)

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 
 from lavad.api import checks, translate
+from lavad.api.jobs.tasks import add_tasks
 from lavad.api.privacy import Sight
 from lavad.api.slices import Slices
 from lavad.config.names import NOBODY, minus, union
@@ -222,6 +223,8 @@ def record_message(
     )
     if job is not None:
         add_run(message, job)
+    if details and job is not None and job.tasks is not None:
+        add_tasks(message, job.tasks)
     if details:
         account = cluster.shares.account_of(shared.queue, shared.user, shared.user_group)
         message.share_account = account.path_in_tree if account is not None else ""

@@ -26,6 +26,7 @@ from lavad.core.model import FINAL, JobState, Shared
 from lavad.core.model.ranges import Ranges
 from lavad.core.state.fairshare import Used
 from lavad.core.state.records import ArrayRecord, Job, QueueState, exit_code
+from lavad.core.state.tasks import JobTasks
 from lavad.store import schema
 from lavad.store.rows import task_values
 from lavad.store.rows import values as v
@@ -139,6 +140,15 @@ def _adopt_tasks(connection: Connection, cluster: "Cluster") -> None:
             job.tasks = tasks
         elif isinstance(record, ArrayRecord) and row.idx in record.attempts:
             record.tasks[row.idx] = tasks
+
+
+def read_job_tasks(connection: Connection, job: Job) -> JobTasks | None:
+    """Read the tasks of a job that memory has forgotten; None for a job without any."""
+    of = schema.task_jobs.c
+    content = connection.scalar(select(of.content).where(of.job == job.id, of.idx == job.index))
+    if content is None or job.shared.tasks is None:
+        return None
+    return task_values.tasks_of(job.shared, content, read_tasks(connection, job.id, job.index))
 
 
 def read_tasks(connection: Connection, job: int, index: int) -> Iterable[Row[Any]]:
