@@ -51,7 +51,6 @@ class TaskOrders:
         say: Callable[[Report], None],
     ) -> None:
         self.address = ""
-        self.is_private = False  # this host can show files at fixed paths to an attempt alone
         self._files: dict[Key, TaskFiles] = {}
         self._ledger = ledger
         self._pool = pool
@@ -118,8 +117,9 @@ class TaskOrders:
             return None
         hosts, directory = entry.tasks.table, directory_of(self._state, key)
         table = Table.of(entry.blob, hosts)
+        is_private = bool(setup.private_files)
         return Job(
-            key, entry.blob, entry.stage, setup, hosts, table, self._preparation.host, str(directory), self.is_private
+            key, entry.blob, entry.stage, setup, hosts, table, self._preparation.host, str(directory), is_private
         )
 
     def in_place_of(self, key: Key, label: str) -> dict[bytes, bytes]:

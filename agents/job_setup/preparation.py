@@ -16,6 +16,8 @@ from agents.job_setup.environment import HostFiles, OwnFiles, job_environment, p
 from agents.job_setup.host_context import HostContext
 from agents.job_setup.programs import program_of
 from agents.job_setup.task_devices import Task, gpus_of, variables_of_task, visible
+from agents.job_setup.task_files import can_be_private, files_of_tasks
+from agents.job_setup.told.tell import needs_files
 from agents.job_setup.users import Owner
 from agents.shepherd.ending import Heading
 from agents.shepherd.messages import Companion, GpuDaemon, JobSetup
@@ -212,7 +214,12 @@ class Preparation:
             is_wide=lead and not of_tasks and (len(stage.allocation) > 1 or spec.resizable),
             role_names=tuple(role.name for role in spec.roles) if of_tasks else (),
             is_lead=lead,
+            private_files=str(files_of_tasks(self.state)) if self.shows_files(blob) else "",
         )
+
+    def shows_files(self, blob: JobSpecBlob) -> bool:
+        """Return True for a job whose tasks see files at fixed paths and have names here."""
+        return needs_files(blob) and can_be_private()
 
     def _gpu_daemon(self, stage: Stage) -> GpuDaemon | None:
         gpus, vendor = gpus_of(stage, self.host.host), self.host.gpu_vendor

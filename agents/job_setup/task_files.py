@@ -4,11 +4,13 @@ The directory has `tree` with the files at fixed paths (the shepherd makes them 
 files that variables name. Files of an earlier table that the new one lacks are removed last.
 """
 
+import ipaddress
 import os
 import posixpath
 import shutil
 import subprocess
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from agents.job_setup.environment import write_whole
@@ -67,8 +69,16 @@ class TaskFiles:
 
 
 def lines_of(names: Names) -> bytes:
-    """Return lines of a hosts file."""
-    return "".join(f"{address}\t{' '.join(known)}\n" for address, known in names).encode()
+    """Return lines of a hosts file; none for a task whose address is not known."""
+    return "".join(f"{address}\t{' '.join(known)}\n" for address, known in names if _is_ip(address)).encode()
+
+
+def _is_ip(address: str) -> bool:
+    try:
+        ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return True
 
 
 def _read(path: str) -> bytes:
@@ -79,11 +89,17 @@ def _read(path: str) -> bytes:
     return content if content.endswith(b"\n") or not content else content + b"\n"
 
 
+def files_of_tasks(state: Path) -> Path:
+    """Return the directory for the files of all attempts, below the agent's state directory."""
+    return state / "taskfiles"
+
+
 def directory_of(state: Path, key: tuple[int, int, int]) -> Path:
-    """Return the directory for an attempt's files, below the agent's state directory."""
-    return state / "taskfiles" / "-".join(map(str, key))
+    """Return the directory for an attempt's files."""
+    return files_of_tasks(state) / "-".join(map(str, key))
 
 
+@cache
 def can_be_private() -> bool:
     """Return True if this user's shepherds can put files at fixed paths: asks the kernel, in a process of its own."""
     flags = "--mount" if os.geteuid() == 0 else "-Urm"

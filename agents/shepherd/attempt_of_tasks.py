@@ -14,6 +14,7 @@ from agents.shepherd import messages
 from agents.shepherd.attempt import ENDING, HELD, PRE, RUNNING, Work
 from agents.shepherd.clock import NEVER
 from agents.shepherd.controls import STOPPING
+from agents.shepherd.gpu_daemon import directory_of
 from agents.shepherd.messages import JobSetup, Key, Message, RunOrder, RunState, fields_of, pack, unpack
 from agents.shepherd.process.descriptors import raise_limit
 from agents.shepherd.process.start import UNUSABLE, StartFailure
@@ -25,11 +26,17 @@ ENDING_HERE = "The job is ending on this host."
 KEPT_MANY = 64  # tasks beyond which the limit of descriptors is raised
 
 
+def _with_own_files(setup: JobSetup, key: Key) -> JobSetup:
+    """Name the attempt's own private files: the setup names the directory of those of all attempts."""
+    base = setup.private_files
+    return setup._replace(private_files=f"{directory_of(base, key)}/tree") if base else setup
+
+
 class WorkOfTasks(Work):
     """Attempt of a job of tasks, held by this shepherd."""
 
     def __init__(self, key: Key, setup: JobSetup, tools: Tools) -> None:
-        super().__init__(key, setup, tools)
+        super().__init__(key, _with_own_files(setup, key), tools)
         self._has_command = True
         here = Host(
             self._spawn_run, self._output, self._task_signals.add, tools.confinement.members, self._tasks,

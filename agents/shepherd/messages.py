@@ -197,7 +197,7 @@ class JobSetup(NamedTuple):
     own_devices: tuple[str, ...] = ()
     role_names: tuple[str, ...] = ()  # of a job of tasks, whose processes come by START_TASKS
     is_lead: bool = False  # of a job of tasks: this is the lead host
-    private_files: str = ""  # directory with the files that its processes see at fixed paths; empty for none
+    private_files: str = ""  # directory for the attempts' files that appear at fixed paths; empty for none
 
     def pack(self) -> bytes:
         """Pack for a HOLD message."""

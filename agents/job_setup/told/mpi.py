@@ -23,7 +23,7 @@ def tell(scene: Scene) -> Told:
 def tell_mpijob(scene: Scene) -> Told:
     """Tell an MPIJob's launcher its workers.
 
-    Options: implementation (OpenMPI, Intel, MPICH), slots (of each worker), style (v1, v2beta1), launcher, worker
+    Options: implementation (OpenMPI, Intel, MPICH), slots, style (v2beta1, v1, v1alpha1), launcher, worker
     (names of roles), launcher-as-worker.
     """
     launcher, worker = scene.option("launcher", "launcher"), scene.option("worker", "worker")
@@ -44,7 +44,7 @@ def tell_mpijob(scene: Scene) -> Told:
 
 
 def _is_v2(scene: Scene) -> bool:
-    return scene.option("style", "v2beta1") != "v1"
+    return scene.option("style", "v2beta1") == "v2beta1"
 
 
 def _host(scene: Scene, task: Task) -> str:

@@ -5,6 +5,7 @@ Names of roles and ports are inserted as they are.
 
 import uuid
 
+from agents.job_setup.told import ssh
 from agents.job_setup.told.scene import Scene
 from agents.job_setup.told.table import RoleTable, Task
 from agents.job_setup.told.values import Told
@@ -17,13 +18,14 @@ NAMESPACE = uuid.UUID("6f1c1d51-0d3c-4f0e-9d53-6c2f8a4f1c7b")
 def tell(scene: Scene) -> Told:
     """Tell everything.
 
-    Options: generation (0 or 1), virtual-cluster, cpu.ROLE, gpu.ROLE, memory-mb.ROLE, shm-mb.ROLE, min-failed.ROLE,
-    min-succeeded.ROLE, data-dir, output-dir, code-dir.
+    Options: generation (0 or 1), user, job, virtual-cluster, cpu.ROLE, gpu.ROLE, memory-mb.ROLE, shm-mb.ROLE,
+    min-failed.ROLE, min-succeeded.ROLE, data-dir, output-dir, code-dir, jobssh; or ROLE.cpu, ROLE.mem, ...
     """
     environment = _about_job(scene) | _about_tasks(scene) | _about_this(scene) | _of_the_controller(scene)
     if _generation(scene) == 0:
         environment |= _of_0(scene)
-    return Told(environment, names=names_of(scene))
+    told = Told(environment, names=names_of(scene))
+    return ssh.program(scene).joined(told) if scene.has("jobssh") else told
 
 
 def _generation(scene: Scene) -> int:
@@ -32,12 +34,16 @@ def _generation(scene: Scene) -> int:
 
 def framework(scene: Scene) -> str:
     """Return the name of the job with its owner's before it."""
-    job = scene.table.job
-    return job if "~" in job else f"{scene.blob.user}~{job}"
+    job = scene.option("job", scene.table.job)
+    return job if "~" in job else f"{_user(scene)}~{job}"
+
+
+def _user(scene: Scene) -> str:
+    return scene.option("user", scene.blob.user)
 
 
 def _about_job(scene: Scene) -> dict[str, str]:
-    roles, user = scene.table.roles, scene.blob.user
+    roles, user = scene.table.roles, _user(scene)
     tasks, names = str(len(scene.table.tasks)), ",".join(role.name for role in roles)
     return {
         "PAI_JOB_NAME": framework(scene),
@@ -91,8 +97,8 @@ def _about_this(scene: Scene) -> dict[str, str]:
         found[f"PAI_CONTAINER_HOST_{label}_PORT_LIST"] = _listed(ports)
     if http := task.ports.get("http"):
         found |= {"PAI_CONTAINER_HOST_PORT": str(http[0]), "PAI_CURRENT_CONTAINER_PORT": str(http[0])}
-    if ssh := task.ports.get("ssh"):
-        found["PAI_CONTAINER_SSH_PORT"] = str(ssh[0])
+    if sshd := task.ports.get("ssh"):
+        found["PAI_CONTAINER_SSH_PORT"] = str(sshd[0])
     return found
 
 
@@ -148,19 +154,29 @@ def _of_the_controller(scene: Scene) -> dict[str, str]:
 
 def _resources(scene: Scene, role: RoleTable) -> tuple[int, int, int, int]:
     """Return GPUs, processors, memory and shared memory of each task."""
-    name = role.name
     return (
-        scene.number(f"gpu.{name}", role.gpus),
-        scene.number(f"cpu.{name}", role.slots),
-        scene.number(f"memory-mb.{name}", role.spec.memory_limit_mib),
-        scene.number(f"shm-mb.{name}", SHARED_MEMORY_MB[_generation(scene)]),
+        _number(scene, role, "gpu", role.gpus),
+        _number(scene, role, "cpu", role.slots),
+        _number(scene, role, "memory-mb", role.spec.memory_limit_mib),
+        _number(scene, role, "shm-mb", SHARED_MEMORY_MB[_generation(scene)]),
     )
 
 
 def _minimum(scene: Scene, role: RoleTable, option: str, count: int) -> str:
     """Return a count that ends the job: for never, -1, and nothing in 0.x."""
     never = "-1" if _generation(scene) else ""
-    return scene.option(f"{option}.{role.name}", str(count) if count else never)
+    return _asked(scene, role, option) or (str(count) if count else never)
+
+
+def _number(scene: Scene, role: RoleTable, option: str, default: int) -> int:
+    text = _asked(scene, role, option)
+    return int(text) if text.isascii() and text.isdigit() else default
+
+
+def _asked(scene: Scene, role: RoleTable, option: str) -> str:
+    """Return an option about one role, in either order."""
+    short = {"memory-mb": "mem", "shm-mb": "shm"}.get(option, option)
+    return scene.options.get(f"{option}.{role.name}") or scene.options.get(f"{role.name}.{short}", "")
 
 
 def _host_and_port(task: Task) -> str:

@@ -1,5 +1,7 @@
 """PyTorch: the variables of init_process_group, one rank for each task, and those of torchrun (PET_...)."""
 
+from dataclasses import replace
+
 from agents.job_setup.told.scene import Scene
 from agents.job_setup.told.table import Task, port_of
 from agents.job_setup.told.values import Told
@@ -8,33 +10,46 @@ from agents.job_setup.told.volcano import names_of
 PORT = 23456
 PORT_NAMES = ("pytorch", "pytorchjob-port")
 RENDEZVOUS_PORT = 29400
+ELASTIC = ("min", "max", "rdzv-backend", "rdzv-host", "rdzv-port", "rdzv-id", "rdzv-conf", "standalone")
 RENDEZVOUS_NAMES = ("torchelastic", "rdzv", *PORT_NAMES)
 
 
 def tell(scene: Scene) -> Told:
-    """Tell master, rank and size. Options: master, worker (names of roles), port, nproc-per-node, style=pytorchjob."""
+    """Tell master, rank and size. Options: master, worker (names of roles), port, nproc-per-node, style."""
+    if scene.option("style", "") == "pytorchjob":
+        return tell_pytorchjob(replace(scene, options={**scene.options, "style": ""}))
     tasks = _tasks(scene)
     if scene.task not in tasks:
         return Told(names=names_of(scene))
-    first, width = tasks[0], max(1, scene.number("nproc-per-node", 1))
-    port = port_of(first, PORT_NAMES, scene.number("port", PORT))
     environment = {
-        "MASTER_ADDR": scene.reach(first),
-        "MASTER_PORT": str(port),
-        "WORLD_SIZE": str(len(tasks) * width),
+        "MASTER_ADDR": scene.reach(tasks[0]),
+        "MASTER_PORT": str(port_of(tasks[0], PORT_NAMES, scene.number("port", PORT))),
+        "WORLD_SIZE": str(len(tasks) * max(1, scene.number("nproc-per-node", 1))),
         "RANK": str(tasks.index(scene.task)),
     }
-    if scene.option("style", "") == "pytorchjob":
-        environment |= {
-            "PYTHONUNBUFFERED": "1",
-            "PET_MASTER_ADDR": scene.reach(first),
-            "PET_MASTER_PORT": str(port),
-            "PET_NODE_RANK": str(tasks.index(scene.task)),
-            "PET_NNODES": str(len(tasks)),
-        }
-        if scene.options.get("nproc-per-node"):
-            environment["PET_NPROC_PER_NODE"] = scene.options["nproc-per-node"]
     return Told(environment, names=names_of(scene))
+
+
+def tell_pytorchjob(scene: Scene) -> Told:
+    """Tell the same, and torchrun's options: for a fixed number of nodes, or of the rendezvous if some are given."""
+    tasks, told = _tasks(scene), tell(scene)
+    if scene.task not in tasks:
+        return told
+    told = told.joined(Told({"PYTHONUNBUFFERED": "1"}))
+    if any(option in scene.options for option in ELASTIC):
+        return told.joined(tell_elastic(_with_port(scene)))
+    environment = {
+        "PET_MASTER_ADDR": told.environment["MASTER_ADDR"],
+        "PET_MASTER_PORT": told.environment["MASTER_PORT"],
+        "PET_NODE_RANK": told.environment["RANK"],
+        "PET_NNODES": str(len(tasks)),
+    }
+    return told.joined(Told(environment | _given(scene, "nproc-per-node", "max-restarts")))
+
+
+def _with_port(scene: Scene) -> Scene:
+    """Let the rendezvous be at the job's own port if it names none."""
+    return replace(scene, options={"rdzv-port": str(PORT), **scene.options})
 
 
 def tell_elastic(scene: Scene) -> Told:
@@ -57,12 +72,16 @@ def tell_elastic(scene: Scene) -> Told:
         # Without it the agents hang when the job grows, on a store that none fills.
         "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
     }
-    for option in ("nproc-per-node", "max-restarts", "rdzv-conf"):
-        if scene.options.get(option):
-            environment[f"PET_{option.upper().replace('-', '_')}"] = scene.options[option]
+    environment |= _given(scene, "nproc-per-node", "max-restarts", "rdzv-conf")
     if scene.has("standalone"):
         environment["PET_STANDALONE"] = ""
     return Told(environment, names=names_of(scene))
+
+
+def _given(scene: Scene, *options: str) -> dict[str, str]:
+    """Return torchrun's variables of those options that are given."""
+    given = {option: scene.options[option] for option in options if scene.options.get(option)}
+    return {f"PET_{option.upper().replace('-', '_')}": value for option, value in given.items()}
 
 
 def _endpoint(scene: Scene, first: Task) -> str:

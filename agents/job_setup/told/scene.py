@@ -61,7 +61,17 @@ class Scene:
         return tuple(name for one in pods for name in (one, f"{one}.{domain}", f"{one}.{domain}.default.svc"))
 
 
+# Names of options in files of the origin, beside those here.
+SYNONYMS = {
+    "slots-per-worker": "slots",
+    "version": "style",
+    "vc": "virtual-cluster",
+    "dashboard-port": "dashboardPort",
+    "client-port": "clientPort",
+}
+
+
 def options_of(words: Iterable[str]) -> dict[str, str]:
     """Parse NAME=VALUE, as a flag of the origin, too: --NAME=VALUE."""
     parted = (word.lstrip("-").partition("=") for word in words)
-    return {name: value for name, _, value in parted if name}
+    return {SYNONYMS.get(name, name): value for name, _, value in parted if name}

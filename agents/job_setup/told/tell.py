@@ -8,12 +8,12 @@ from types import MappingProxyType
 
 from agents.job_setup.told import (
     base,
+    clusters,
+    kubernetes,
     launchers,
-    mindspore,
     mpi,
     pai,
     pytorch,
-    ray,
     slurm,
     ssh,
     tensorflow,
@@ -31,18 +31,25 @@ CONVENTIONS: dict[str, Callable[[Scene], Told]] = {
     "dns": volcano.tell_dns,
     "ssh": ssh.tell,
     "tensorflow": tensorflow.tell,
+    "tfjob": tensorflow.tell_tfjob,
     "pytorch": pytorch.tell,
+    "pytorchjob": pytorch.tell_pytorchjob,
     "torchelastic": pytorch.tell_elastic,
     "mpi": mpi.tell,
     "mpijob": mpi.tell_mpijob,
     "horovod": launchers.tell_horovod,
     "deepspeed": launchers.tell_deepspeed,
-    "mindspore": mindspore.tell,
-    "ray": ray.tell,
+    "mindspore": clusters.tell_mindspore,
+    "ray": clusters.tell_ray,
+    "rayjob": clusters.tell_rayjob,
     "pai": pai.tell,
     "slurm": slurm.tell,
+    "jobset": kubernetes.tell_jobset,
+    "leaderworkerset": kubernetes.tell_leaderworkerset,
+    "indexed": kubernetes.tell_indexed,
+    "hcclrank": kubernetes.tell_hcclrank,
 }
-FILELESS = ("env", "slurm")  # no files at fixed paths, no names
+FILELESS = ("env", "slurm", "hcclrank")  # no files at fixed paths, no names
 # The kernel's bound on one NAME=VALUE with its end (MAX_ARG_STRLEN), and a half of that on all (a quarter of the usual
 # stack limit): beyond them no program starts.
 VARIABLE_MAX = 128 * 1024 - 1

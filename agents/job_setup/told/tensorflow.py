@@ -14,11 +14,18 @@ KINDS = ("ps", "worker", "chief", "evaluator")
 
 
 def tell(scene: Scene) -> Told:
-    """Tell the cluster as Volcano's plugin does, or as a TFJob does (style=tfjob).
+    """Tell the cluster as Volcano's plugin does. Options: ps, worker, chief, evaluator (roles), port, style."""
+    if scene.option("style", "") == "tfjob":
+        return tell_tfjob(scene)
+    return _tell(scene, {kind: scene.option(kind, kind) for kind in KINDS}, is_tfjob=False)
 
-    Options: ps, worker, chief, evaluator (names of roles), port, style, dynamic-worker.
-    """
-    roles = {kind: scene.option(kind, kind) for kind in KINDS}
+
+def tell_tfjob(scene: Scene) -> Told:
+    """Tell the cluster as a TFJob does, whose chief may be called master. Options: dynamic-worker, port."""
+    return _tell(scene, {kind: kind for kind in (*KINDS, "master")}, is_tfjob=True)
+
+
+def _tell(scene: Scene, roles: dict[str, str], is_tfjob: bool) -> Told:
     kind = next((kind for kind, role in roles.items() if role == scene.task.role), "")
     if not kind or len(scene.table.tasks) == 1:
         return Told(names=names_of(scene))
@@ -26,7 +33,7 @@ def tell(scene: Scene) -> Told:
     cluster: dict[str, object] = {kind: found for kind, found in addresses.items() if found}
     place = {"type": kind, "index": scene.task.index}
     config: dict[str, object] = {"cluster": cluster, "task": place}
-    if scene.option("style", "") == "tfjob":
+    if is_tfjob:
         config = {"cluster": _of_a_tfjob(scene, cluster), "task": place, "environment": "cloud"}
     return Told({"TF_CONFIG": json.dumps(config, separators=(",", ":"))}, names=names_of(scene))
 
@@ -39,11 +46,9 @@ def _addresses(scene: Scene, tasks: Sequence[Task]) -> list[str]:
 def _of_a_tfjob(scene: Scene, cluster: dict[str, object]) -> dict[str, object]:
     """Sort the roles and leave out the evaluator; with dynamic workers a worker knows itself and the servers only."""
     known = {kind: cluster[kind] for kind in sorted(cluster) if kind != "evaluator"}
-    if not scene.has("dynamic-worker"):
+    if not scene.has("dynamic-worker") or scene.task.role not in ("worker", "ps"):
         return known
-    sparse: dict[str, object] = {}
-    if scene.task.role == scene.option("worker", "worker"):
-        sparse["worker"] = {str(scene.task.index): _addresses(scene, [scene.task])[0]}
-    elif scene.task.role == scene.option("ps", "ps"):
-        return sparse | {"worker": {}, "ps": _addresses(scene, [scene.task])}
-    return sparse | {"ps": cluster.get("ps", [])}
+    own = _addresses(scene, [scene.task])
+    if scene.task.role == "ps":
+        return {"worker": {}, "ps": own}
+    return {"worker": {str(scene.task.index): own[0]}, "ps": cluster.get("ps", [])}

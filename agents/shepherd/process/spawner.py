@@ -137,7 +137,9 @@ class Spawner:
         """
         environment = {**self.environment(), **gpu_daemon.own_variables(self._setup)}
         try:
-            return self.spawn(gpu_daemon.program(self._setup), environment, (self._null,) * 3, "/")
+            # Outside the attempt's private files, which may not be there yet.
+            outside = Spawner(self._key, self._setup._replace(private_files=""), self._identity, self._null)
+            return outside.spawn(gpu_daemon.program(self._setup), environment, (self._null,) * 3, "/")
         except StartFailure as failure:
             raise HostFailure(str(failure)) from None
 

@@ -13,7 +13,7 @@ THREE_AND_ONE = (at("n1", "10.0.0.1", r0="0,1,2"), at("n2", "10.0.0.2", r0="3"))
 
 def test_a_v2beta1_launcher_of_open_mpi() -> None:
     """Full names, no slots in the discovery; the settings for Open MPI 5 beside those that it ignores."""
-    result = told(job(LAUNCHER, "mpijob slots=2", name="pi"), HOSTS, role=0, index=0)
+    result = told(job(LAUNCHER, "mpijob slots-per-worker=2", name="pi"), HOSTS, role=0, index=0)
     assert (
         text(result, "/etc/mpi/hostfile") == "pi-worker-0.pi.default.svc slots=2\npi-worker-1.pi.default.svc slots=2\n"
     )
@@ -74,7 +74,7 @@ def test_a_worker_knows_that_it_is_one() -> None:
 )
 def test_other_implementations(implementation: str, expected: dict[str, str]) -> None:
     """Lines HOST:SLOTS, and hydra's variables."""
-    blob = job(LAUNCHER, f"mpijob implementation={implementation} slots=3", name="pi")
+    blob = job(LAUNCHER, f"mpijob implementation={implementation} slots-per-worker=3", name="pi")
     result = told(blob, HOSTS, role=0, index=0)
     assert text(result, "/etc/mpi/hostfile") == "pi-worker-0.pi.default.svc:3\npi-worker-1.pi.default.svc:3\n"
     assert variables(result, "I_MPI", "HYDRA") == expected
@@ -82,7 +82,7 @@ def test_other_implementations(implementation: str, expected: dict[str, str]) ->
 
 def test_a_launcher_that_is_a_worker_comes_first() -> None:
     """And keeps its devices."""
-    result = told(job(LAUNCHER, "mpijob launcher-as-worker=true", name="pi"), HOSTS, role=0, index=0)
+    result = told(job(LAUNCHER, "mpijob launcher-as-worker=yes", name="pi"), HOSTS, role=0, index=0)
     assert text(result, "/etc/mpi/hostfile").splitlines()[0] == "pi-launcher.pi.default.svc slots=1"
     assert "NVIDIA_VISIBLE_DEVICES" not in result.environment
 

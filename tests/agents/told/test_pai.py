@@ -13,7 +13,7 @@ HOSTS = (
     at("n1", "10.0.0.1", r0="0:4001/4002/4003/4004", r1="0:4005/4006"),
     at("n2", "10.0.0.2", r1="1:4001/4002"),
 )
-LINE = "pai virtual-cluster=vc1 gpu.worker=2 shm-mb.worker=1024 memory-mb.worker=100"
+LINE = "pai vc=vc1 worker.gpu=2 worker.shm=1024 worker.mem=100"
 SAME = {
     "PAI_JOB_NAME": "ada~mnist",
     "PAI_FRAMEWORK_NAME": "ada~mnist",
@@ -77,6 +77,13 @@ def test_every_variable_of_the_present_protocol() -> None:
         "PAI_CONTAINER_HOST_ssh_PORT_LIST": "4002",
         "PAI_CONTAINER_HOST_PORT_LIST": "http:4001;ssh:4002;",
     }
+
+
+def test_options_may_begin_with_the_role() -> None:
+    """As importers of OpenPAI's files write them, too."""
+    line = "pai virtual-cluster=vc1 gpu.worker=2 shm-mb.worker=1024 memory-mb.worker=100 min-failed.ps_server=1"
+    same = [told(job(ROLES, one), HOSTS, role=1, index=1).environment for one in (LINE, line)]
+    assert same[0] == same[1]
 
 
 def test_every_variable_of_the_first_generation() -> None:

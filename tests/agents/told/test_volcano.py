@@ -120,12 +120,13 @@ def test_a_tfjob_is_in_the_cloud_and_has_its_evaluator_apart() -> None:
     """Roles sorted (facts: 2.2); with dynamic workers a worker sees itself and the servers, a server itself."""
     roles = (role("worker"), role("ps"), role("evaluator"))
     hosts = [at("n1", "10.0.0.1", r0="0,1", r1="0"), at("n2", "10.0.0.2", r2="0")]
-    result = told(job(roles, "tensorflow style=tfjob"), hosts, role=0, index=1)
+    result = told(job(roles, "tfjob"), hosts, role=0, index=1)
     assert result.environment["TF_CONFIG"] == (
         '{"cluster":{"ps":["mnist-ps-0.mnist:2222"],"worker":["mnist-worker-0.mnist:2222","mnist-worker-1.mnist:2222"]},'
         '"task":{"type":"worker","index":1},"environment":"cloud"}'
     )
-    sparse = told(job(roles, "tensorflow style=tfjob dynamic-worker=true"), hosts, role=0, index=1)
+    assert told(job(roles, "tensorflow style=tfjob"), hosts, role=0, index=1).environment == result.environment
+    sparse = told(job(roles, "tfjob dynamic-worker=yes"), hosts, role=0, index=1)
     assert json.loads(sparse.environment["TF_CONFIG"])["cluster"] == {
         "worker": {"1": "mnist-worker-1.mnist:2222"},
         "ps": ["mnist-ps-0.mnist:2222"],
@@ -145,7 +146,7 @@ def test_a_pytorchjob_speaks_to_torchrun_too() -> None:
     """Facts: 2.2. The world has nproc-per-node ranks for each task."""
     roles = (role("master", "pytorchjob-port"), role("worker"))
     hosts = [at("n1", "10.0.0.1", r0="0:4711", r1="0"), at("n2", "10.0.0.2", r1="1")]
-    result = told(job(roles, "pytorch style=pytorchjob nproc-per-node=4"), hosts, role=1, index=0)
+    result = told(job(roles, "pytorchjob nproc-per-node=4"), hosts, role=1, index=0)
     assert variables(result, "PET_", "WORLD", "PYTHON", "RANK") == {
         "WORLD_SIZE": "12",
         "RANK": "1",
@@ -177,6 +178,24 @@ def test_an_elastic_pytorchjob() -> None:
     plain = variables(told(job(roles, "torchelastic"), hosts, role=0, index=0), "PET_")
     assert plain["PET_NNODES"] == "2"
     assert plain["PET_RDZV_ENDPOINT"] == "mnist-worker-0.mnist:29400"
+
+
+def test_a_pytorchjob_with_an_elastic_policy() -> None:
+    """Both forms: the ranks, and a rendezvous at the job's own port."""
+    hosts = [at("n1", "10.0.0.1", r0="0"), at("n2", "10.0.0.2", r0="1")]
+    found = variables(
+        told(job([role("worker")], "pytorchjob min=1 max=4 max-restarts=100"), hosts, role=0, index=1), ""
+    )
+    assert found["PET_NNODES"] == "1:4"
+    assert found["PET_RDZV_ENDPOINT"] == "mnist-worker-0.mnist:23456"
+    assert found["PET_MAX_RESTARTS"] == "100"
+    assert (found["RANK"], found["WORLD_SIZE"], found["PYTHONUNBUFFERED"]) == ("1", "2", "1")
+    styled = told(
+        job([role("worker")], "pytorch style=pytorchjob min=1 max=4 max-restarts=100"), hosts, role=0, index=1
+    )
+    assert styled.environment == found
+    fixed = variables(told(job([role("worker")], "pytorchjob max-restarts=2"), hosts, role=0, index=1), "PET_")
+    assert (fixed["PET_NNODES"], fixed["PET_MAX_RESTARTS"]) == ("2", "2")
 
 
 def test_mpi_plugin_tells_the_master_alone() -> None:
