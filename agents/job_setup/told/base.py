@@ -25,7 +25,7 @@ def tell(scene: Scene) -> Told:
     }
     for name, ports in task.ports.items():
         environment[f"LAVA_PORT_{variable(name)}"] = ",".join(map(str, ports))
-    return Told(environment, own={TABLE_FILE: File(text_of(scene.table).encode())})
+    return Told(environment, own={TABLE_FILE: scene.once(TABLE_FILE, lambda: File(text_of(scene.table).encode()))})
 
 
 def variable(name: str) -> str:

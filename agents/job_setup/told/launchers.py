@@ -1,5 +1,7 @@
 """Launchers that start ranks from one place or node by node: horovodrun and deepspeed."""
 
+from collections import Counter
+
 from agents.job_setup.told import ssh
 from agents.job_setup.told.scene import Scene
 from agents.job_setup.told.table import RoleTable, Task, port_of
@@ -18,8 +20,17 @@ def tell_horovod(scene: Scene) -> Told:
     Options: worker (name of the role), slots (of each worker), slots-in-discovery (true).
     """
     workers = _workers(scene)
+    told = scene.once("horovod", lambda: _horovod(scene, workers))
+    if not _is_rank(scene, workers):
+        return told
+    own = {f"HOROVOD_{name}": value for name, value in _ranks(scene, workers.tasks).items()}
+    own |= {"HOROVOD_HOSTNAME": scene.in_job(scene.task), **_rendezvous(scene, workers.tasks[0])}
+    return told.joined(Told(own))
+
+
+def _horovod(scene: Scene, workers: RoleTable) -> Told:
     slots = _slots(scene, workers)
-    hosts = [scene.in_job(task) for task in workers.tasks]
+    hosts = _hosts(scene, workers)
     ends = f":{slots}" if scene.has("slots-in-discovery", default=True) else ""
     script = "".join(f"{line}\n" for line in ("#!/bin/sh", *(f"echo {host}{ends}" for host in hosts)))
     files = {
@@ -31,9 +42,6 @@ def tell_horovod(scene: Scene) -> Told:
         "LAVA_HOROVOD_HOSTFILE": scene.path(f"{HOROVOD}/hostfile"),
         "LAVA_DISCOVER_HOSTS": scene.path(f"{HOROVOD}/discover_hosts.sh"),
     }
-    if _is_rank(scene, workers):
-        environment |= {f"HOROVOD_{name}": value for name, value in _ranks(scene, workers.tasks).items()}
-        environment |= {"HOROVOD_HOSTNAME": scene.in_job(scene.task), **_rendezvous(scene, workers.tasks[0])}
     return ssh.program(scene).joined(Told(environment, files, names=names_of(scene)))
 
 
@@ -43,7 +51,6 @@ def tell_deepspeed(scene: Scene) -> Told:
     Options: worker (name of the role), slots (of each worker), port.
     """
     workers = _workers(scene)
-    hosts = [scene.in_job(task) for task in workers.tasks]
     environment = {"PDSH_RCMD_TYPE": "ssh", "LAVA_DEEPSPEED_HOSTFILE": scene.path(DEEPSPEED)}
     if workers.tasks:
         first = workers.tasks[0]
@@ -52,7 +59,9 @@ def tell_deepspeed(scene: Scene) -> Told:
     if _is_rank(scene, workers):
         ranks = _ranks(scene, workers.tasks)
         environment |= {("WORLD_SIZE" if name == "SIZE" else name): value for name, value in ranks.items()}
-    files = {DEEPSPEED: File(_host_file(hosts, _slots(scene, workers)))}
+    files = scene.once(
+        "deepspeed", lambda: {DEEPSPEED: File(_host_file(_hosts(scene, workers), _slots(scene, workers)))}
+    )
     return ssh.program(scene).joined(Told(environment, files, names=names_of(scene)))
 
 
@@ -60,6 +69,10 @@ def _workers(scene: Scene) -> RoleTable:
     """Return the role of the workers: the one named, else the largest."""
     found = scene.table.role(scene.option("worker", "worker"))
     return found or max(scene.table.roles, key=lambda role: len(role.tasks))
+
+
+def _hosts(scene: Scene, workers: RoleTable) -> list[str]:
+    return [scene.in_job(task) for task in workers.tasks]
 
 
 def _slots(scene: Scene, workers: RoleTable) -> int:
@@ -79,9 +92,7 @@ def _ranks(scene: Scene, tasks: tuple[Task, ...]) -> dict[str, str]:
     task = scene.task
     here = [one for one in tasks if one.host == task.host]
     local = here.index(task)
-    by_host: dict[str, int] = {}
-    for one in tasks:
-        by_host[one.host] = by_host.get(one.host, 0) + 1
+    by_host = scene.once("tasks by host", lambda: Counter(one.host for one in tasks))
     alike = [host for host, count in by_host.items() if count > local]
     return {
         "RANK": str(tasks.index(task)),

@@ -28,19 +28,23 @@ def tell_mpijob(scene: Scene) -> Told:
     """
     launcher, worker = scene.option("launcher", "launcher"), scene.option("worker", "worker")
     is_launcher = scene.task.role == launcher
+    slots, files = scene.number("slots", 1), scene.once("mpijob", lambda: _files(scene, launcher, worker))
+    environment = {"K_MPI_JOB_ROLE": "launcher" if is_launcher else "worker"} if _is_v2(scene) else {}
+    told = _with_launcher(scene, Told(environment, files, names=scene.once("full names", lambda: _full_names(scene))))
+    if is_launcher:
+        told = told.joined(Told(_for_launcher(scene, slots)))
+    return _with_remote(scene, told) if not _is_v2(scene) else told
+
+
+def _files(scene: Scene, launcher: str, worker: str) -> dict[str, File]:
     slots, workers = scene.number("slots", 1), list(scene.table.tasks_of(worker))
     if scene.has("launcher-as-worker"):
         workers = [*scene.table.tasks_of(launcher), *workers]
     names = [_host(scene, task) for task in workers]
-    files = {
+    return {
         HOST_FILE: File("".join(f"{_line(scene, name, slots)}\n" for name in names).encode()),
         DISCOVER: File(_discovery(scene, sorted(names), slots).encode(), 0o555),
     }
-    environment = {"K_MPI_JOB_ROLE": "launcher" if is_launcher else "worker"} if _is_v2(scene) else {}
-    told = _with_launcher(scene, Told(environment, files, names=_full_names(scene)))
-    if is_launcher:
-        told = told.joined(Told(_for_launcher(scene, slots)))
-    return _with_remote(scene, told) if not _is_v2(scene) else told
 
 
 def _is_v2(scene: Scene) -> bool:

@@ -21,7 +21,12 @@ def tell(scene: Scene) -> Told:
     Options: generation (0 or 1), user, job, virtual-cluster, cpu.ROLE, gpu.ROLE, memory-mb.ROLE, shm-mb.ROLE,
     min-failed.ROLE, min-succeeded.ROLE, data-dir, output-dir, code-dir, jobssh; or ROLE.cpu, ROLE.mem, ...
     """
-    environment = _about_job(scene) | _about_tasks(scene) | _about_this(scene) | _of_the_controller(scene)
+    environment = (
+        _about_job(scene)
+        | scene.once("pai", lambda: _about_tasks(scene))
+        | _about_this(scene)
+        | _of_the_controller(scene)
+    )
     if _generation(scene) == 0:
         environment |= _of_0(scene)
     told = Told(environment, names=names_of(scene))

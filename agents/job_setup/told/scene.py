@@ -1,11 +1,14 @@
 """Scene: all that a convention looks at when it tells one task."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar, cast
 
 from agents.job_setup.told.table import RoleTable, Table, Task
 from agents.job_setup.told.values import TREE, HostFacts
 from protos.agents_pb2 import JobSpecBlob
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +22,14 @@ class Scene:
     run: int
     host: HostFacts
     options: Mapping[str, str]  # of the convention
+
+    def once(self, what: str, make: Callable[[], Value]) -> Value:
+        """Return what is the same for all tasks that a host tells by one table: made for the first of them."""
+        key = (what, self.host.is_private, self.host.directory, tuple(sorted(self.options.items())))
+        made = self.table.made
+        if key not in made:
+            made[key] = make()
+        return cast("Value", made[key])
 
     def option(self, name: str, default: str) -> str:
         """Return an option of the convention; an empty one counts as not given."""

@@ -75,7 +75,10 @@ def program(scene: Scene) -> Told:
     host = scene.host
     names = f"{host.directory}/{NAMES_FILE}"
     script = SCRIPT.format(names=shlex.quote(names), blaunch=shlex.quote(f"{host.bin_dir}/blaunch"))
-    own = {f"{PROGRAMS}/ssh": File(script.encode(), 0o755), NAMES_FILE: File(_hosts(scene))}
+    own = {
+        f"{PROGRAMS}/ssh": File(script.encode(), 0o755),
+        NAMES_FILE: scene.once(NAMES_FILE, lambda: File(_hosts(scene))),
+    }
     return Told(own=own, path_prefix=f"{host.directory}/{PROGRAMS}")
 
 

@@ -10,7 +10,7 @@ from protos.agents_pb2 import JobSpecBlob
 from protos.common_pb2 import PortRequest, Role, TaskHost
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # one of a table is no other: to find it costs no comparison
 class Task:
     """One task with a place."""
 
@@ -52,6 +52,8 @@ class Table:
     def __init__(self, job: str, roles: Sequence[RoleTable]) -> None:
         self.job = job
         self.roles = tuple(roles)
+        self.made: dict[object, object] = {}  # what conventions have made of this table, for the next task
+        self._by_index: dict[tuple[int, int], Task] = {}
 
     @staticmethod
     def of(blob: JobSpecBlob, hosts: Iterable[TaskHost]) -> "Table":
@@ -75,6 +77,12 @@ class Table:
             roles.append(RoleTable(at, spec, tasks))
             number += len(tasks)
         return Table(job_name(blob), roles)
+
+    def task(self, role: int, index: int) -> Task | None:
+        """Return a task by the number of its role and its index there."""
+        if not self._by_index:
+            self._by_index = {(role.at, task.index): task for role in self.roles for task in role.tasks}
+        return self._by_index.get((role, index))
 
     @cached_property
     def domain(self) -> str:

@@ -83,11 +83,10 @@ def needs_files(blob: JobSpecBlob) -> bool:
 
 
 def _scene(blob: JobSpecBlob, run: TaskRun, table: Table, host: HostFacts) -> Scene:
-    role = table.roles[run.role] if run.role < len(table.roles) else None
-    task = next((task for task in role.tasks if task.index == run.index), None) if role else None
-    if role is None or task is None:
+    task = table.task(run.role, run.index)
+    if task is None:
         raise CannotTell(f"Role {run.role} has no task {run.index} in the table of job {blob.job}.")
-    return Scene(blob, table, role, task, run.run, host, MappingProxyType({}))
+    return Scene(blob, table, table.roles[run.role], task, run.run, host, MappingProxyType({}))
 
 
 def _with(scene: Scene, options: Sequence[str]) -> Scene:

@@ -29,7 +29,9 @@ def _tell(scene: Scene, roles: dict[str, str], is_tfjob: bool) -> Told:
     kind = next((kind for kind, role in roles.items() if role == scene.task.role), "")
     if not kind or len(scene.table.tasks) == 1:
         return Told(names=names_of(scene))
-    addresses = {kind: _addresses(scene, scene.table.tasks_of(role)) for kind, role in roles.items()}
+    addresses = scene.once(
+        "tensorflow", lambda: {kind: _addresses(scene, scene.table.tasks_of(role)) for kind, role in roles.items()}
+    )
     cluster: dict[str, object] = {kind: found for kind, found in addresses.items() if found}
     place = {"type": kind, "index": scene.task.index}
     config: dict[str, object] = {"cluster": cluster, "task": place}

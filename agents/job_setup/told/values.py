@@ -70,7 +70,7 @@ Names = tuple[tuple[str, tuple[str, ...]], ...]
 
 def _merged(first: Names, later: Names) -> Names:
     """Join lists of names for the same tasks; a task is known by its address and first name."""
-    if not first or not later:
+    if not first or not later or first is later:
         return first or later
     found: dict[tuple[str, str], dict[str, None]] = {}
     for address, names in (*first, *later):

@@ -1,5 +1,7 @@
 """Volcano's conventions: plugin env (VC_TASK_INDEX), plugin svc (host names, host files), and names alone."""
 
+from typing import cast
+
 from agents.job_setup.told.base import variable
 from agents.job_setup.told.scene import Scene
 from agents.job_setup.told.values import File, Names, Told
@@ -15,6 +17,10 @@ def tell_env(scene: Scene) -> Told:
 
 def tell_svc(scene: Scene) -> Told:
     """Tell the host names of all tasks: in files that follow a resize, and in variables that do not."""
+    return scene.once("svc", lambda: _svc(scene))
+
+
+def _svc(scene: Scene) -> Told:
     environment, files = {}, {}
     for role in scene.table.roles:
         hosts = [scene.in_job(task) for task in role.tasks]
@@ -34,4 +40,7 @@ def tell_dns(scene: Scene) -> Told:
 
 def names_of(scene: Scene) -> Names:
     """Return the names of all tasks: JOB-ROLE-INDEX, the same below the job, and ROLE-INDEX."""
-    return tuple((task.address, scene.names(task)) for task in scene.table.tasks)
+    made = scene.table.made  # the same for all conventions, whatever their options
+    if "names" not in made:
+        made["names"] = tuple((task.address, scene.names(task)) for task in scene.table.tasks)
+    return cast("Names", made["names"])
