@@ -1,0 +1,121 @@
+"""Jobs of tasks from submission to their end, with real processes on two hosts."""
+
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from protos.common_pb2 import (
+    COMPLETE_JOB,
+    RESTART_ON_FAILURE,
+    RESTART_TASK,
+    ROLE_COMPLETED,
+    TASK_FAILED,
+    TaskPolicy,
+)
+from protos.jobs_pb2 import TaskRules
+from tests.acceptance.personal import Cluster, a_cluster, wait_for
+from tests.acceptance.task_jobs import role, submit
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.root]
+
+
+@pytest.fixture(scope="module")
+def two_hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Two hosts with four slots each."""
+    directory = tmp_path_factory.mktemp("cluster") / "D"
+    with a_cluster(directory, 2, 4, LAVA_TERMINATE_INTERVAL="1", LAVA_HEARTBEAT="1") as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def _free_hosts(two_hosts: Cluster) -> Iterator[None]:
+    """No job of another test is left."""
+    yield
+    two_hosts.up()
+    two_hosts.clear()
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def test_a_completed_role_completes_the_job(two_hosts: Cluster, tmp_path: Path) -> None:
+    """The workers end well; so the job is done, and the parameter servers, which never end, are ended with it."""
+    job = submit(
+        two_hosts,
+        tmp_path,
+        role("ps", f"echo $$ >> {tmp_path}/ps; sleep 1000", 2),
+        role("worker", "echo I am $LAVA_ROLE/$LAVA_ROLE_INDEX of $LAVA_ROLE_COUNT", 4, policies=[
+            TaskPolicy(events=[ROLE_COMPLETED], action=COMPLETE_JOB)
+        ]),
+        output="out.%R.%T.%N",
+    )  # fmt: skip
+    two_hosts.becomes(job, "DONE")
+    wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in _lines(tmp_path / "ps")), 10, "servers to end")
+    said = {path.name: path.read_text() for path in tmp_path.glob("out.worker.*")}
+    assert said == {f"out.worker.{index}.1": f"I am worker/{index} of 4\n" for index in range(4)}
+
+
+def test_a_task_that_is_killed_runs_again_within_a_second(two_hosts: Cluster, tmp_path: Path) -> None:
+    """On its host, by its role's policy, while the others run on; each run's output stays readable."""
+    mark = f"echo $LAVA_ROLE_INDEX $LAVA_TASK_RUN $$ $(date +%s.%N) >> {tmp_path}/starts; echo run $LAVA_TASK_RUN"
+    restart = TaskPolicy(events=[TASK_FAILED], action=RESTART_TASK)
+    job = submit(
+        two_hosts,
+        tmp_path,
+        role("w", f"{mark}; exec sleep 1000", 8, policies=[restart]),
+        rules=TaskRules(restarts_max=3),
+        output="out.%T.%N",
+    )
+    two_hosts.becomes(job, "RUN")
+    wait_for(lambda: len(_lines(tmp_path / "starts")) == 8, 10, "all tasks to start")
+    index, _, pid, _ = next(line.split() for line in _lines(tmp_path / "starts") if line.startswith("5 "))
+    killed_at = time.time()
+    os.kill(int(pid), signal.SIGKILL)
+    wait_for(lambda: len(_lines(tmp_path / "starts")) == 9, 10, "the task to start again", 0.01)
+    again = _lines(tmp_path / "starts")[-1].split()
+    assert again[:2] == [index, "2"]
+    assert float(again[3]) - killed_at < 1.0
+    for run in (1, 2):
+        assert (tmp_path / f"out.5.{run}").read_text() == f"run {run}\n"
+    assert two_hosts.run("bkill", str(job)).returncode == 0
+    two_hosts.becomes(job, "EXIT")
+    pids = [line.split()[2] for line in _lines(tmp_path / "starts")]
+    wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids), 10, "all tasks to end")
+
+
+def test_tasks_outlive_their_agents_and_the_master(two_hosts: Cluster, tmp_path: Path) -> None:
+    """Ends meanwhile are known afterwards, and started again in place; no run is started twice."""
+    waits = f"while [ ! -e {tmp_path}/go ]; do sleep 0.1; done"
+    fails_once = f"echo $LAVA_ROLE_INDEX $LAVA_TASK_RUN >> {tmp_path}/starts; {waits}; [ $LAVA_TASK_RUN -gt 1 ]"
+    job = submit(two_hosts, tmp_path, role("w", fails_once, 8, restart=RESTART_ON_FAILURE, restarts_max=8))
+    wait_for(lambda: len(_lines(tmp_path / "starts")) == 8, 30, "all tasks to start")
+    for host in two_hosts.hosts():
+        two_hosts.kill(f"agent-{host}")
+    two_hosts.kill("lavad")
+    (tmp_path / "go").touch()
+    time.sleep(1)
+    two_hosts.up()
+    two_hosts.becomes(job, "DONE", 60)
+    starts = sorted(_lines(tmp_path / "starts"))
+    assert starts == sorted(f"{index} {run}" for index in range(8) for run in (1, 2))
+
+
+def test_roles_wait_for_those_they_need(two_hosts: Cluster, tmp_path: Path) -> None:
+    """The launcher starts after all workers run, and is told where they are and on which ports."""
+    tell = f"cp $LAVA_TASKS_FILE {tmp_path}/table; cat {tmp_path}/w | wc -l"
+    job = submit(
+        two_hosts,
+        tmp_path,
+        role("launcher", tell, after=["w"], policies=[TaskPolicy(events=[ROLE_COMPLETED], action=COMPLETE_JOB)]),
+        role("w", f"echo $LAVA_TASK_PORTS >> {tmp_path}/w; sleep 1000", 5, ports=[{"name": "data"}]),
+    )
+    two_hosts.becomes(job, "DONE")
+    ports = _lines(tmp_path / "w")
+    assert len(ports) == 5
+    assert all(re.search(rf"\b{port}\b", (tmp_path / "table").read_text()) for port in ports)
