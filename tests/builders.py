@@ -117,6 +117,7 @@ class Story:
         outcome = step(self.cluster, command, self.now)
         self.events.extend(outcome.events)
         invariants.check(self.cluster)
+        assert not self.cluster.task_news, "something that happened to tasks was not decided upon"
         return outcome
 
     def join(self, facts: HostFacts, held: tuple[c.HeldAttempt, ...] = ()) -> list[Order]:

@@ -118,7 +118,6 @@ def _check_attempts(cluster: Cluster) -> None:
 
 def _check_tasks(cluster: Cluster) -> None:
     """Check that tasks are counted right, and alive only on hosts that their attempt holds."""
-    assert not cluster.task_news, f"news of tasks of {list(cluster.task_news)} are not decided upon"
     for record in cluster.jobs.values():
         for job in (record,) if isinstance(record, Job) else record.live.values():
             if job.tasks is not None:

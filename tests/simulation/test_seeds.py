@@ -29,12 +29,12 @@ REGRESSIONS = {
 }
 
 
-def failures(seeds: range | list[int], check_every: int, faults: bool = True) -> list[str]:
+def failures(seeds: range | list[int], check_every: int, faults: bool = True, task_jobs: int = 0) -> list[str]:
     """Failures found by the seeds."""
     found = []
     for seed in seeds:
         try:
-            run(seed, faults=faults, check_every=check_every)
+            run(seed, faults=faults, check_every=check_every, task_jobs=task_jobs)
         except (AssertionError, IllegalTransition, KeyError) as error:
             found.append(f"seed {seed}: {type(error).__name__}: {str(error)[:400]}")
     return found

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from lavad.core.model import FINAL, JobState, Key
 from lavad.core.model.reasons import EXIT_STATUS_KILLED, EXIT_STATUS_LOST
+from lavad.core.model.task_rules import TaskKey
 from lavad.core.state.records import JobEnd
 
 PARTIAL_S_MAX = 30.0  # longest time that some of a job's tasks may be missing while all their hosts can be reached
@@ -60,6 +61,9 @@ class History:
     has_leases: bool = False  # silent hosts end what they run, and the master does not wait for them
     requeues: bool = False  # any job may be preempted by requeue, and then runs again
     running: dict[str, list[Process]] = field(default_factory=lambda: defaultdict(list))
+    of_tasks: set[int] = field(default_factory=set)  # jobs of tasks
+    task_runs: set[tuple[int, int, TaskKey, int]] = field(default_factory=set)  # job, index, task, run: started
+    generations: dict[int, int] = field(default_factory=dict)  # id of a process of a task -> its run
 
     def start(self, process: Process, slots: int, limit_gpus: int) -> None:
         """Record a start, with the host's real size.
@@ -75,6 +79,30 @@ class History:
         here = self.running[process.host]
         here.append(process)
         self._check_room(process.host, slots, limit_gpus)
+
+    def start_task(
+        self, process: Process, task: TaskKey, run: int, hosts: tuple[str, ...], slots: int, limit_gpus: int
+    ) -> None:
+        """Record the start of a task.
+
+        Raises:
+            Violation: this run was started before, not all hosts of its attempt were staged, or a task of an earlier
+                generation of its job, which is always restarted as a whole, still runs.
+        """
+        key = process.key
+        if (key.job, key.index, task, run) in self.task_runs:
+            raise Violation(f"{key}: run {run} of {task} was started twice")
+        missing = [host for host in hosts if (key, host) not in self.staged]
+        if missing:
+            raise Violation(f"{key}: {task} starts before {missing} have staged")
+        mine = [one for here in self.running.values() for one in here if one.key[:2] == key[:2]]
+        others = {self.generations[id(one)] for one in mine if id(one) in self.generations} - {run}
+        if others:
+            raise Violation(f"{key}: run {run} of {task} starts beside tasks of runs {sorted(others)}")
+        self.task_runs.add((key.job, key.index, task, run))
+        self.generations[id(process)] = run
+        self.of_tasks.add(key.job)
+        self.start(process, slots, limit_gpus)
 
     def go_on(self, process: Process, slots: int, limit_gpus: int) -> None:
         """Record that a stopped process continues.
@@ -229,7 +257,7 @@ def _statuses(history: History, ended: list[Ended]) -> Iterator[str]:
     commands = {one.key: one for one in history.processes if one.is_command}
     for one in ended:
         name, process = str(one.key), commands.get(one.key)
-        if (one.key.job, one.key.index) in history.forced:
+        if (one.key.job, one.key.index) in history.forced or one.key.job in history.of_tasks:
             continue
         if one.state is JobState.DONE and (process is None or not process.ended or process.status):
             yield f"{name} is DONE but its command did not end well"

@@ -7,12 +7,13 @@ master.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Protocol
 
 from lavad.core import commands as c
-from lavad.core.model import Allocation, HostFacts, HostShare, Key
+from lavad.core.model import Allocation, HostFacts, Key
+from lavad.core.model.task_values import TaskReport
 from lavad.core.orders import (
     ForgetOrder,
     LaunchOrder,
@@ -22,8 +23,11 @@ from lavad.core.orders import (
     ResizeOrder,
     SignalOrder,
     StageOrder,
+    TasksOrder,
 )
 from lavad.simulator.cluster.checkers import History, Process, Violation
+from lavad.simulator.cluster.ledger import Entry, Shepherd
+from lavad.simulator.cluster.tasks import TaskRunner
 
 SIGINT, SIGKILL, SIGCONT, SIGSTOP = 2, 9, 18, 19
 TERMINATE_STEP_S = 3.0
@@ -65,43 +69,6 @@ class Surroundings(Protocol):
 
     def peer(self, name: str) -> "SimulatedHost":
         """Return another host, for tasks that an attempt starts there."""
-
-
-@dataclass(slots=True)
-class Shepherd:
-    """Shepherd of one attempt on one host; survives the agent, dies with the host."""
-
-    key: Key
-    share: HostShare
-    is_lead: bool
-    peers: tuple[str, ...]
-    process: Process | None = None
-    is_over: bool = False
-    is_launched: bool = False
-    end: tuple[int, float] | None = None  # status and time of the exit log
-    is_timed: bool = False  # it runs the job's command, not only tasks for another host
-    left_s: float = 0.0  # remaining run time
-    resumed_at: float = 0.0
-    is_stopped: bool = False
-    is_ending: bool = False
-    is_fenced: bool = False  # its lease had ended
-    reason: str = ""
-
-
-@dataclass(slots=True)
-class Entry:
-    """One attempt in the agent's ledger and journal."""
-
-    order: StageOrder
-    is_launched: bool
-    state: str = "accepted"  # accepted, held, ended, over
-    is_releasing: bool = False
-    last: c.AgentReport | None = None
-    serials: set[int] = field(default_factory=set)
-    age_s: float = 0.0  # age of the order that lets it start, at arrival
-    version: int = 1
-    resized: c.ReportResized | None = None  # the newest report on a resize
-    limits: int = 0  # version of the newest limits in force
 
 
 class SimulatedHost:
@@ -157,6 +124,8 @@ class SimulatedHost:
         """Reset the host: everything that runs is gone; synced data stays."""
         self.is_agent_up, self._was_rebooted = False, True
         for shepherd in self.shepherds.values():
+            if shepherd.tasks is not None:
+                shepherd.tasks.end_all(SIGKILL)
             if shepherd.process is not None:
                 self._process_ends(shepherd, SIGKILL)
         self.shepherds.clear()
@@ -227,10 +196,23 @@ class SimulatedHost:
     def hello(self) -> c.AgentHello:
         """Build the first message of a session."""
         held = tuple(
-            c.HeldAttempt(key, entry.last, entry.is_launched, entry.version, entry.resized, entry.limits)
+            c.HeldAttempt(
+                key,
+                entry.last,
+                entry.is_launched,
+                entry.version,
+                entry.resized,
+                entry.limits,
+                None,
+                self._tasks_of(key),
+            )
             for key, entry in self.journal.items()
         )
         return c.AgentHello(self.facts, self.incarnation, held)
+
+    def _tasks_of(self, key: Key) -> tuple[TaskReport, ...]:
+        shepherd = self.shepherds.get(key)
+        return () if shepherd is None or shepherd.tasks is None else tuple(shepherd.tasks.states.values())
 
     def _started_report(self, shepherd: Shepherd) -> c.ReportStarted:
         assert shepherd.process is not None
@@ -274,6 +256,8 @@ class SimulatedHost:
                 self._stage(order, entry, is_stale, age_s)
             case LaunchOrder():
                 self._launch(order, entry, is_stale, age_s)
+            case TasksOrder():
+                self._order_tasks(order, entry, is_stale)
             case SignalOrder():
                 self._signal(order, entry)
             case ReleaseOrder():
@@ -325,7 +309,11 @@ class SimulatedHost:
         entry.state = "held"
         if order.lease_s:
             self._keep_lease(shepherd, order.lease_s)
-        if entry.is_launched:
+        if order.tasks:
+            shepherd.tasks = TaskRunner(self, shepherd)
+            ports = shepherd.tasks.ports(order.tasks)
+            self._keep(order.key, c.ReportStaged(self.name, order.key, tasks=ports, address=self.name))
+        elif entry.is_launched:
             self._start(shepherd)
         else:
             self._keep(order.key, c.ReportStaged(self.name, order.key))
@@ -357,6 +345,16 @@ class SimulatedHost:
             if entry.state == "held":
                 shepherd = self.shepherds[order.key]
                 self.world.after(self.world.rng.uniform(0.001, 0.02), lambda: self._start(shepherd))
+
+    def _order_tasks(self, order: TasksOrder, entry: Entry | None, is_stale: bool) -> None:
+        shepherd = self.shepherds.get(order.key)
+        if entry is None:
+            self.world.say(self, [c.ReportRefused(self.name, order.key, "the attempt is not staged on this host")])
+        elif entry.state == "held" and not entry.is_releasing and shepherd is not None and shepherd.tasks is not None:
+            entry.is_launched = True
+            shepherd.tasks.take(order, is_stale)
+        elif entry.last is not None:
+            self.world.say(self, [entry.last])
 
     def _signal(self, order: SignalOrder, entry: Entry | None) -> None:
         if entry is None or entry.state in ("ended", "over") or order.serial in entry.serials:
@@ -488,6 +486,8 @@ class SimulatedHost:
 
     def _stop(self, shepherd: Shepherd) -> None:
         shepherd.is_stopped = True
+        if shepherd.tasks is not None:
+            shepherd.tasks.pause(True)
         if shepherd.process is not None:
             shepherd.process.is_stopped = True
         if shepherd.is_timed:
@@ -495,6 +495,8 @@ class SimulatedHost:
 
     def _go_on(self, shepherd: Shepherd) -> None:
         shepherd.is_stopped, shepherd.resumed_at = False, self.world.now
+        if shepherd.tasks is not None:
+            shepherd.tasks.pause(False)
         if shepherd.process is not None:
             self.world.history.go_on(shepherd.process, self.facts.slots, self.facts.gpus)
         if shepherd.is_timed:
@@ -515,6 +517,10 @@ class SimulatedHost:
         if shepherd.end is not None or shepherd.is_over or self.shepherds.get(shepherd.key) is not shepherd:
             return
         shepherd.end = (status, self.world.now)
+        if shepherd.tasks is not None:
+            shepherd.tasks.end_all(status)
+            if shepherd.tasks.states:
+                self.exit_log[shepherd.key] = shepherd.end
         ran = shepherd.process is not None
         if ran:
             self.exit_log[shepherd.key] = shepherd.end

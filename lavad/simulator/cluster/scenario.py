@@ -11,6 +11,7 @@ from lavad.simulator.cluster.checkers import Violation, check
 from lavad.simulator.cluster.fleet import SimulatedHost
 from lavad.simulator.cluster.reservation_users import Bookers
 from lavad.simulator.cluster.submitters import TROUBLE_S, Users
+from lavad.simulator.cluster.task_users import TaskUsers
 from lavad.simulator.cluster.world import World
 
 HEALED_S = 1200.0  # afterwards all works, and remaining jobs must end
@@ -92,7 +93,7 @@ class Trouble:
         self.world.cut(self._a_host())
 
 
-def run(seed: int, jobs: int = 14, faults: bool = True, check_every: int = 1) -> Verdict:
+def run(seed: int, jobs: int = 14, faults: bool = True, check_every: int = 1, task_jobs: int = 0) -> Verdict:
     """Run one seed from start to end.
 
     Raises:
@@ -102,8 +103,10 @@ def run(seed: int, jobs: int = 14, faults: bool = True, check_every: int = 1) ->
     users, trouble = Users(world, jobs), Trouble(world)
     rulers = Rulers(world, RULE_CHANGES[seed % len(RULE_CHANGES)] if faults else 0)
     bookers = Bookers(world, users, BOOKINGS[seed % len(BOOKINGS)])
+    tasks = TaskUsers(world, users, task_jobs)
     world.begin()
     users.begin()
+    tasks.begin()
     bookers.begin(TROUBLE_S)
     if faults:
         trouble.begin()

@@ -20,6 +20,7 @@ from lavad.core.model.task_rules import TaskAction, TaskEvent, TaskKey, TaskPhas
 from lavad.core.state.records import ArrayRecord, Job
 from lavad.core.state.tasks import ALIVE, JobTasks
 
+P = TaskPhase
 _ENDING = (9, 2, 15)
 
 
@@ -63,10 +64,13 @@ def _stopped(cluster: Cluster, target: c.Target, caller: c.Caller, now: float) -
 
 
 def _can_be_stopped(tasks: JobTasks, key: TaskKey) -> bool:
-    """True if the task is alive, or waits for its start; one that shares the process of another goes with that."""
+    """True if the task is alive, or waits for its start; one that shares the process of another goes with that.
+
+    One that is being ended already keeps the reason for that: others may wait to be started anew with it.
+    """
     record = tasks.records[key]
     is_own = key not in tasks.stands_for
-    return is_own and bool(record.host) and (record.phase in ALIVE or record.phase is TaskPhase.WAITING)
+    return is_own and bool(record.host) and record.phase in (P.WAITING, P.STARTING, P.RUNNING)
 
 
 def _found(cluster: Cluster, target: c.Target, caller: c.Caller) -> Iterator[tuple[Job, JobTasks, tuple[TaskKey, ...]]]:

@@ -424,6 +424,21 @@ def test_bkill_of_a_role_and_of_tasks_that_are_not_there() -> None:
     assert story.state(key.job) is S.RUN
 
 
+def test_bkill_of_a_task_that_is_being_ended_changes_nothing() -> None:
+    """The others wait for it, to start anew together: none of them may start beside it."""
+    story = a_story()
+    key = story.begin(a_task_role(tasks=3), policies=[a_policy(E.FAILED), a_policy(E.EVICTED)], restarts_max=3)
+    story.runs(key)
+    story.ends(key, 0, 0, code=1)
+    story.report(key, (0, 1), phase=P.EXITED, code=143)
+    assert story.phases(key) == "WWT"
+    with pytest.raises(Refused, match="No such task of the job is running"):
+        story.do(c.KillJob(c.Target(key.job, None, "worker", 2), ANN))
+    assert story.phases(key) == "WWT"
+    story.stops(key)
+    assert [one.run for one in story.tasks(key).records.values()] == [2, 2, 2]
+
+
 def test_other_signals_are_passed_on_to_tasks() -> None:
     """They change nothing here."""
     story = a_story()
