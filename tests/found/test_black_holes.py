@@ -7,13 +7,18 @@ import pytest
 
 from lavad.core import commands as c
 from lavad.core import invariants
+from lavad.core.cluster import Cluster
 from lavad.core.decide.clock.exit_rates import exit_rate_events
 from lavad.core.model import JobState
 from lavad.core.model.policy import HostRule, Policy, Queue
 from lavad.core.model.reasons import PendingReason
+from lavad.core.passes import slice_pass
 from lavad.core.queries.pending_reasons import explain
+from lavad.core.scheduling.worklist import Worklist
 from lavad.core.state.records import Job
-from tests.builders import ANN, BOB, ROOT, Story, a_host, a_job, each
+from lavad.core.step import step
+from tests.builders import ANN, BEGIN, BOB, ROOT, Story, a_host, a_job, each
+from tests.task_jobs import TaskStory, a_task_role
 
 S = JobState
 
@@ -235,3 +240,88 @@ def test_a_rate_of_the_files_counts_what_it_says(story: Story) -> None:
     assert closed(story) == {"n1": said.format(4, 3), "n2": said.format(6, 5)}
     story.do(c.OpenHost("n1", ROOT))
     assert list(closed(story)) == ["n2"]
+
+
+def test_the_host_closes_with_the_end_that_exceeds_its_rate(story: Story) -> None:
+    """Not a tick later: a host that fails a job in a millisecond would draw hundreds until then."""
+    story.do(c.Reconfigure(Policy(global_exit_rate=2)))
+    for number in range(3):
+        job = story.submit(a_job(hosts=("n1",)))
+        story.plan()
+        failing(story, job, started=True)
+        assert bool(story.cluster.hosts["n1"].closed_by) == (number == 2)
+    job = story.submit(a_job(hosts=("n1",)))
+    story.plan()
+    assert story.state(job) is S.PEND
+    story.do(c.OpenHost("n1", ROOT))
+    story.plan()
+    assert story.where(job) == ["n1"]
+
+
+def test_failed_tasks_count_on_their_own_host_and_those_that_were_stopped_do_not() -> None:
+    """Of a job of tasks on two hosts, those on n2 fail again and again."""
+    story = TaskStory(a_host("n1", 4), a_host("n2", 4), policy=Policy(global_exit_rate=3))
+    key = story.begin(a_task_role(tasks=8))
+    story.runs(key)
+    of_n2 = [one for one, record in story._all(key) if record.host == "n2"]
+    assert len(of_n2) == 4
+    for number, (role, index) in enumerate(of_n2):
+        assert not story.cluster.hosts["n2"].closed_by, number
+        story.ends(key, role, index, code=3)
+    closed_by_rate = {name: host.comment for name, host in story.cluster.hosts.items() if host.closed_by}
+    assert list(closed_by_rate) == ["n2"]
+    assert closed_by_rate["n2"].startswith("exit rate 4 above 3: jobs ended abnormally here")
+    story.kill(key.job)
+    story.stops(key)
+    assert not story.cluster.hosts["n1"].closed_by
+
+
+def test_one_bad_host_of_a_hundred_fails_at_most_ten_of_ten_thousand_jobs() -> None:
+    """Its jobs end at once, so that it has free slots at each pass; with EXIT_RATE it has failed few when it closes."""
+    lost, done = _through_a_bad_host(Policy(global_exit_rate=5))
+    assert lost <= 10
+    assert lost + done == 10_000
+
+
+def test_without_a_rate_the_bad_host_draws_the_jobs() -> None:
+    """So that the test above shows something: a tenth of the jobs, with ten times the others' free slots."""
+    lost, _ = _through_a_bad_host(Policy())
+    assert lost > 100
+
+
+def _through_a_bad_host(policy: Policy) -> tuple[int, int]:
+    """Numbers of jobs that failed and ended, of 10,000 on 100 hosts of 4 slots, of which n001 fails all at once."""
+    cluster, worklist, now = Cluster(policy=policy), Worklist(), BEGIN
+    for number in range(100):
+        step(cluster, c.AgentHello(a_host(f"n{number:03}", 4), number + 1), now)
+    step(cluster, c.SubmitJob(a_job(array="1-10000"), ANN), now)
+    lost, done = 0, 0
+    while lost + done < 10_000:
+        for _ in range(10):  # the others' jobs take as long as ten turns of the bad host
+            now += 0.1
+            _pass(cluster, worklist, now)
+            lost += _ends(cluster, "n001", 2 << 8, now)
+        for name in list(cluster.hosts):
+            done += 0 if name == "n001" else _ends(cluster, name, 0, now)
+            cluster.heard(name, now)
+        step(cluster, c.Tick(), now)
+    invariants.check(cluster)
+    return lost, done
+
+
+def _pass(cluster: Cluster, worklist: Worklist, now: float) -> None:
+    """One whole scheduling pass."""
+    while True:
+        plan = slice_pass(cluster, worklist, 100_000, now)
+        step(cluster, c.ApplyPlan(plan), now)
+        if plan.is_complete:
+            return
+
+
+def _ends(cluster: Cluster, host: str, status: int, now: float) -> int:
+    """All jobs of the host end; their number."""
+    keys = list(cluster.hosts[host].attempts)
+    for key in keys:
+        end = c.ReportFinished(host, key, status, now, started_at=now - 0.05, also_released=True)
+        step(cluster, end, now)
+    return len(keys)

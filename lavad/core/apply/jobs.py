@@ -283,7 +283,7 @@ def _job_finished(cluster: Cluster, event: e.JobFinished) -> None:
         (at, status, reason, cpu_s, memory_mib_max, began_at, attempt.allocation, attempt.pid or pid,
          user_s, system_s, memory_mib_mean, *directories),
     )  # fmt: skip
-    if status or cluster.exit_rates:
+    if job.tasks is None and (status or cluster.exit_rates):
         cluster.exit_rates.note_end(job, attempt, event, began_at)
     if job.tasks is not None:
         places.closed(job.tasks, at, reason)

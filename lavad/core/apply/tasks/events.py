@@ -16,7 +16,7 @@ from lavad.core.model.reasons import EXIT_STATUS_LOST
 from lavad.core.model.task_rules import TaskAction, TaskEvent, TaskKey, TaskPhase
 from lavad.core.model.task_values import TaskReport
 from lavad.core.state.records import Attempt, Job
-from lavad.core.state.tasks import ALIVE, TASK, JobTasks, TaskRecord
+from lavad.core.state.tasks import ALIVE, ENDED, TASK, JobTasks, TaskRecord
 
 E, P = TaskEvent, TaskPhase
 
@@ -60,6 +60,8 @@ def _reported(cluster: Cluster, event: t.TasksReported) -> None:
     for state in event.states:
         record = tasks.records.get(state.task)
         if record is not None and state.run >= record.run:
+            if state.phase in ENDED and record.is_alive and not record.stopped:
+                cluster.exit_rates.note_task_end(job, record.host, state, event.at)
             _take(cluster, job, tasks, state, record._replace(run=state.run))
 
 

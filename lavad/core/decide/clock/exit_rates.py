@@ -55,21 +55,48 @@ def exit_rate_events(cluster: Cluster, now: float) -> Iterator[e.Event]:
     """Events that close hosts, with the reason as text."""
     if not cluster.exit_rates:
         return
+    starts = _Starts(cluster)
+    for name, failures in cluster.exit_rates.since(now - cluster.policy.exit_rate_period_s):
+        yield from _closed(cluster, starts, name, failures, now)
+
+
+def fresh_exit_events(cluster: Cluster, now: float) -> Iterator[e.Event]:
+    """The same for hosts on which jobs have just ended: a host that fails jobs at once takes no more until the next
+    tick. The costly look at failed starts is left to the tick, but for the first that may close the host.
+    """
     period_s, starts = cluster.policy.exit_rate_period_s, _Starts(cluster)
-    for name, failures in cluster.exit_rates.since(now - period_s):
-        host = cluster.hosts.get(name)
-        if host is None or host.closed_by:
-            continue
-        facts = host.facts
-        rule = cluster.policy.host_rule(name, facts.model, facts.type)
-        most = rule.exit_rate if rule.exit_rate is not None else cluster.policy.global_exit_rate
-        why = _by_starts(starts, name, failures) if most is None else _by_rate(cluster, failures, most)
-        if why:
-            yield e.HostClosed(now, name, BY, f"{why} within {period_s / 60:g} minutes; open it by badmin hopen")
+    for name in sorted(cluster.exit_rates.take_fresh()):
+        failures = cluster.exit_rates.of(name, now - period_s)
+        if _most(cluster, name) is not None or sum(1 for one in failures if one.is_start) == STARTS_MAX:
+            yield from _closed(cluster, starts, name, failures, now)
+
+
+def _most(cluster: Cluster, name: str) -> int | None:
+    """EXIT_RATE of a host; None for one without, and for one that is unknown."""
+    host = cluster.hosts.get(name)
+    if host is None:
+        return None
+    rule = cluster.policy.host_rule(name, host.facts.model, host.facts.type)
+    return rule.exit_rate if rule.exit_rate is not None else cluster.policy.global_exit_rate
+
+
+def _closed(
+    cluster: Cluster, starts: _Starts, name: str, failures: deque[AbnormalEnd], now: float
+) -> Iterator[e.Event]:
+    host = cluster.hosts.get(name)
+    if host is None or host.closed_by:
+        return
+    most = _most(cluster, name)
+    why = _by_starts(starts, name, failures) if most is None else _by_rate(cluster, failures, most)
+    if why:
+        minutes = cluster.policy.exit_rate_period_s / 60
+        yield e.HostClosed(now, name, BY, f"{why} within {minutes:g} minutes; open it by badmin hopen")
 
 
 def _by_rate(cluster: Cluster, failures: deque[AbnormalEnd], most: int) -> str:
     types = cluster.policy.exit_rate_types
+    if len(failures) <= most:
+        return ""
     count = sum(1 for one in failures if _counts(one, types))
     return f"exit rate {count} above {most}: jobs ended abnormally here" if count > most else ""
 

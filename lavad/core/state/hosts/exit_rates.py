@@ -1,13 +1,15 @@
 """Abnormal ends of jobs on each host within a period (EXIT_RATE).
 
-An end is not counted if it is unknown: the host went down or was cut off, or the job's shepherd was killed. Volatile:
-after a restart the count begins anew; hosts closed by it stay closed.
+An end is not counted if it is unknown: the host went down or was cut off, or the job's shepherd was killed. Of a job of
+tasks the ends of its tasks count, each on its own host, and not the job's. Volatile: after a restart the count begins
+anew; hosts closed by it stay closed.
 """
 
 from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from lavad.core.model.task_values import TaskReport
 from lavad.core.state.records import Attempt, Job
 
 if TYPE_CHECKING:
@@ -30,9 +32,10 @@ class AbnormalEnd(NamedTuple):
 
 
 class ExitRates:
-    """Recent abnormal ends by host."""
+    """Recent abnormal ends by host. ``fresh``: hosts with ends that lava did not order, not looked at since."""
 
     def __init__(self) -> None:
+        self.fresh: set[str] = set()
         self._by_host: dict[str, deque[AbnormalEnd]] = {}
 
     def __bool__(self) -> bool:
@@ -49,8 +52,21 @@ class ExitRates:
         is_by_lsf = is_ended or (
             event.reason.startswith("TERM_") and not event.reason.startswith(EXTERNAL_SIGNAL) and not is_start
         )
-        failures = self._by_host.setdefault(attempt.lead, deque(maxlen=KEPT_MAX))
-        failures.append(AbnormalEnd(event.at, job.shared.user, job.id, is_by_lsf, is_start, event.detail))
+        self._note(attempt.lead, AbnormalEnd(event.at, job.shared.user, job.id, is_by_lsf, is_start, event.detail))
+
+    def note_task_end(self, job: Job, host: str, state: TaskReport, at: float) -> None:
+        """Count the end of a task that was not ordered; one that was started shows that its host can start jobs."""
+        if state.started:
+            self.note_start(host)
+        if state.status:
+            is_by_lsf = state.reason.startswith("TERM_") and not state.reason.startswith(EXTERNAL_SIGNAL)
+            is_start = not state.started
+            self._note(host, AbnormalEnd(at, job.shared.user, job.id, is_by_lsf, is_start, state.detail))
+
+    def _note(self, host: str, end: AbnormalEnd) -> None:
+        self._by_host.setdefault(host, deque(maxlen=KEPT_MAX)).append(end)
+        if not end.is_by_lsf:
+            self.fresh.add(host)
 
     def note_start(self, host: str) -> None:
         """Note that a job was started on the host: earlier failed starts were not the host's fault."""
@@ -61,13 +77,25 @@ class ExitRates:
     def forget(self, host: str) -> None:
         """Restart the count of a host that was opened or removed."""
         self._by_host.pop(host, None)
+        self.fresh.discard(host)
+
+    def take_fresh(self) -> set[str]:
+        """Hosts with ends that have not been looked at; they count as looked at from now on."""
+        fresh, self.fresh = self.fresh, set()
+        return fresh
+
+    def of(self, host: str, moment: float) -> deque[AbnormalEnd]:
+        """Abnormal ends on the host since then; older ones are dropped."""
+        failures = self._by_host.get(host, deque())
+        while failures and failures[0].at < moment:
+            failures.popleft()
+        if not failures:
+            self._by_host.pop(host, None)
+        return failures
 
     def since(self, moment: float) -> Iterator[tuple[str, deque[AbnormalEnd]]]:
         """Each host with its abnormal ends since then; older ones are dropped."""
-        for host, failures in list(self._by_host.items()):
-            while failures and failures[0].at < moment:
-                failures.popleft()
+        for host in list(self._by_host):
+            failures = self.of(host, moment)
             if failures:
                 yield host, failures
-            else:
-                del self._by_host[host]
