@@ -12,14 +12,15 @@ if TYPE_CHECKING:
     from lavactl.io import Io
 
 USAGE = """\
-Usage: lavactl run -f file [--dry-run] [-o yaml | json] [command [arguments]]
+Usage: lavactl run -f file [--dry-run] [-o yaml | json] [-q "queue ..."] [command [arguments]]
        lavactl run -h | -V
   -f file     job file; - is standard input
   --dry-run   submit nothing: print what was understood, and each field that is ignored
   -o form     submit nothing: print the jobs in lava's own form
+  -q queue    in place of the file's; bsub -yaml file takes bsub's other options, too
   command     of roles that have none, as where it is that of an image
 """
-GRAMMAR = Grammar("lavactl run", USAGE, {"f": VALUE, "o": VALUE, "-dry-run": FLAG}, words_end=True)
+GRAMMAR = Grammar("lavactl run", USAGE, {"f": VALUE, "o": VALUE, "q": VALUE, "-dry-run": FLAG}, words_end=True)
 FORMS = ("yaml", "json")
 
 
@@ -40,6 +41,7 @@ def main(argv: list[str], io: "Io") -> int:
 
     line = Options()
     line.words = options.words
+    line.items = [("q", queue) for queue in options.all("q")]
     try:
         sent = hand_in(path, line, io, submit)
     except CommandError as error:

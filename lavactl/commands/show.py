@@ -42,7 +42,9 @@ def find(ref: messages.JobRef, io: "Io") -> messages.JobSpec:
     Raises:
         CommandError: there is no such job, or the caller may not see its details.
     """
-    request = messages.ListJobsRequest(filter=messages.JobFilter(refs=[ref], user="all"), details=True, arrays=True)
+    request = messages.ListJobsRequest(
+        filter=messages.JobFilter(refs=[ref], user="all"), details=True, shares_details=True
+    )
     for page in io.client().list_jobs(request):
         for job in page.jobs:
             if not job.HasField("spec"):

@@ -27,13 +27,15 @@ async def read_specs(store: Store, jobs: Collection[int], slices: Slices) -> dic
 
 
 def shown_spec(stored: bytes) -> JobSpec:
-    """Parse a stored spec and leave out its environment."""
+    """Parse a stored spec and leave out its environment, and of its secrets all but their names."""
     spec = JobSpec.FromString(stored)
     spec.ClearField("environment")
     spec.ClearField("environment_base")
     spec.ClearField("environment_unset")
     if spec.HasField("tasks"):
+        names = [entry.partition(b"=")[0] + b"=" for entry in spec.tasks.secrets]
         spec.tasks.ClearField("secrets")
+        spec.tasks.secrets.extend(names)
     return spec
 
 

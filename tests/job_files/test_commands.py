@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lavad.api.details import shown_spec
 from protos import cluster_pb2, jobs_pb2
 from tests.lavactl.scripted import Desk
 
@@ -173,6 +174,28 @@ def test_show_keeps_secrets(desk: Desk) -> None:
     result = desk.type("lavactl", "show", "7")
     assert "# Secrets are not shown: KEY.\n" in result.out
     assert "hunter2" not in result.out + desk.type("lavactl", "show", "-o", "json", "7").out
+
+
+def test_the_master_tells_names_of_secrets_alone() -> None:
+    """Callers who may see the job's details learn which secrets to give again, not their values."""
+    stored = jobs_pb2.JobSpec(environment=[b"A=1"])
+    stored.tasks.secrets.append(b"KEY=hunter2=3")
+    shown = shown_spec(stored.SerializeToString())
+    assert (list(shown.tasks.secrets), list(shown.environment)) == ([b"KEY="], [])
+
+
+def test_show_asks_for_plain_jobs_and_arrays(desk: Desk) -> None:
+    """A request for arrays alone would find no other job."""
+    desk.client.jobs = [jobs_pb2.JobRecord(job=7, index=1, spec=jobs_pb2.JobSpec(name="x", command="y"))]
+    assert "name: x\n" in desk.type("lavactl", "show", "7").out
+    (request,) = desk.client.asked
+    assert (request.arrays, request.details, request.filter.user) == (False, True, "all")
+
+
+def test_the_queue_beside_lavactl_run(desk: Desk) -> None:
+    """It wins over that of the file."""
+    desk.type("lavactl", "run", "-f", "-", "-q", "short", stdin=b"command: x\nqueue: long\n")
+    assert list(desk.spec.queues) == ["short"]
 
 
 def test_show_of_jobs_that_cannot_be_shown(desk: Desk) -> None:
