@@ -14,7 +14,7 @@ from lavactl.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from lavactl.io import Io
 
@@ -50,7 +50,7 @@ def show_tasks(
         request = messages.PeekRequest(follow=follow)
         request.job.ref.CopyFrom(key)
         request.job.role, request.job.task, request.job.run = role, index, run
-        return lambda: io.client().peek(request)
+        return lambda: _chunks(request, io)
 
     if len(found) == 1 or apart:
         return _one_by_one(found, source, io)
@@ -59,6 +59,15 @@ def show_tasks(
     for error in errors:
         io.error(clean(error))
     return FAILURE if errors else 0
+
+
+def _chunks(request: messages.PeekRequest, io: "Io") -> "Iterator[messages.TailChunk]":
+    """Read over a connection of its own: each source is read by another thread."""
+    client = io.client().another()
+    try:
+        yield from client.peek(request)
+    finally:
+        client.close()
 
 
 def _put(data: bytes, io: "Io") -> None:

@@ -62,6 +62,10 @@ class Client:
         tries = io.setting("LSB_NTRIES") or ""
         self._tries = int(tries) if tries.isdigit() and int(tries) > 0 else TRIES
 
+    def another(self) -> "Client":
+        """Make a client with a connection of its own, for another thread."""
+        return Client(self._io, self._path)
+
     def close(self) -> None:
         """Close the connection; the next call opens another."""
         if self._connection is not None:

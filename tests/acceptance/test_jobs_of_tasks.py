@@ -119,3 +119,13 @@ def test_roles_wait_for_those_they_need(two_hosts: Cluster, tmp_path: Path) -> N
     ports = _lines(tmp_path / "w")
     assert len(ports) == 5
     assert all(re.search(rf"\b{port}\b", (tmp_path / "table").read_text()) for port in ports)
+
+
+def test_each_run_of_a_task_is_read_by_command(two_hosts: Cluster, tmp_path: Path) -> None:
+    """Without an output file each run has its own on its host, readable while the job runs and after its end."""
+    says = "echo run $LAVA_TASK_RUN of $LAVA_ROLE_INDEX; [ $LAVA_TASK_RUN -gt 1 ]"
+    job = submit(two_hosts, tmp_path, role("w", says, 5, restart=RESTART_ON_FAILURE, restarts_max=8))
+    two_hosts.becomes(job, "DONE", 60)
+    said = two_hosts.says("lavactl", "logs", str(job))
+    assert sorted(said.splitlines()) == [f"w/{index}: run 2 of {index}" for index in range(5)]
+    assert two_hosts.says("lavactl", "logs", "--attempt", "1", str(job), "w/3") == "run 1 of 3"

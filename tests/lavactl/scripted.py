@@ -52,6 +52,13 @@ class ScriptedClient:
         self.reservations_reply = cluster_pb2.ReservationsReply()
         self.cluster = cluster_pb2.InfoReply(cluster="c1", master_host="m1", version="0.1.0")
 
+    def another(self) -> "ScriptedClient":
+        """This one again: it may be asked by any thread."""
+        return self
+
+    def close(self) -> None:
+        """Keep the connection that there is not."""
+
     def keep(self, kind: Any, request: Any) -> None:
         """Record a request as the master would read it: the library decodes the command's encoding."""
         self.asked.append(kind.FromString(request.SerializeToString()))
