@@ -226,12 +226,14 @@ class LimitReached(_message.Message):
     def __init__(self, reason: _Optional[str] = ...) -> None: ...
 
 class Resized(_message.Message):
-    __slots__ = ("failed", "detail")
+    __slots__ = ("failed", "detail", "tasks")
     FAILED_FIELD_NUMBER: _ClassVar[int]
     DETAIL_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
     failed: bool
     detail: str
-    def __init__(self, failed: _Optional[bool] = ..., detail: _Optional[str] = ...) -> None: ...
+    tasks: _containers.RepeatedCompositeFieldContainer[_common_pb2.RoleTasks]
+    def __init__(self, failed: _Optional[bool] = ..., detail: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.RoleTasks, _Mapping]]] = ...) -> None: ...
 
 class Orders(_message.Message):
     __slots__ = ("term", "welcome", "orders", "specs", "forget", "echo_monotonic", "echo_sequence", "mark")
@@ -453,16 +455,18 @@ class SignalOrder(_message.Message):
     def __init__(self, signal: _Optional[int] = ..., reason: _Optional[str] = ..., serial: _Optional[int] = ..., causes: _Optional[int] = ...) -> None: ...
 
 class Resize(_message.Message):
-    __slots__ = ("allocation", "notify", "allocation_seal", "given_up")
+    __slots__ = ("allocation", "notify", "allocation_seal", "given_up", "tasks")
     ALLOCATION_FIELD_NUMBER: _ClassVar[int]
     NOTIFY_FIELD_NUMBER: _ClassVar[int]
     ALLOCATION_SEAL_FIELD_NUMBER: _ClassVar[int]
     GIVEN_UP_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
     allocation: _containers.RepeatedCompositeFieldContainer[_common_pb2.HostShare]
     notify: str
     allocation_seal: bytes
     given_up: _containers.RepeatedCompositeFieldContainer[_common_pb2.HostShare]
-    def __init__(self, allocation: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., notify: _Optional[str] = ..., allocation_seal: _Optional[bytes] = ..., given_up: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ...) -> None: ...
+    tasks: _containers.RepeatedCompositeFieldContainer[_common_pb2.RoleTasks]
+    def __init__(self, allocation: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., notify: _Optional[str] = ..., allocation_seal: _Optional[bytes] = ..., given_up: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.RoleTasks, _Mapping]]] = ...) -> None: ...
 
 class Limits(_message.Message):
     __slots__ = ("version", "run_limit_s", "deadline", "memory_limit_mib")

@@ -23,6 +23,7 @@ class ResizeAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     RESIZE_RELEASE: _ClassVar[ResizeAction]
     RESIZE_REQUEST: _ClassVar[ResizeAction]
     RESIZE_CANCEL: _ClassVar[ResizeAction]
+    RESIZE_SCALE: _ClassVar[ResizeAction]
 TERMINATE: SignalAction
 SEND: SignalAction
 STOP: SignalAction
@@ -33,6 +34,7 @@ TERMINATE_DONE: SignalAction
 RESIZE_RELEASE: ResizeAction
 RESIZE_REQUEST: ResizeAction
 RESIZE_CANCEL: ResizeAction
+RESIZE_SCALE: ResizeAction
 
 class JobSpec(_message.Message):
     __slots__ = ("name", "command", "is_script", "queues", "project", "cwd", "submit_cwd", "input", "output", "error", "output_overwrite", "error_overwrite", "environment", "roles", "run_limit_s", "memory_limit_mib", "hosts", "hold", "exclusive", "rerunnable", "not_rerunnable", "array", "array_limit", "umask_plus_one", "submit_host", "description", "user_group", "dependency", "begin_time", "terminate_time", "priority", "notify_end", "shell", "rlimits", "pre_exec", "post_exec", "output_dir", "requeue_exit_values", "resizable", "runtime_estimate_s", "job_group", "reservation", "requirement_text", "environment_base", "ends_orphan", "environment_unset", "resize_notify", "tasks")
@@ -496,19 +498,29 @@ class ForceRequest(_message.Message):
     is_unconstrained: bool
     def __init__(self, ref: _Optional[_Union[_common_pb2.JobRef, _Mapping]] = ..., hosts: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., is_unconstrained: _Optional[bool] = ...) -> None: ...
 
+class RoleSize(_message.Message):
+    __slots__ = ("role", "tasks")
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    role: str
+    tasks: int
+    def __init__(self, role: _Optional[str] = ..., tasks: _Optional[int] = ...) -> None: ...
+
 class ResizeRequest(_message.Message):
-    __slots__ = ("ref", "action", "what", "tasks", "notify")
+    __slots__ = ("ref", "action", "what", "tasks", "notify", "sizes")
     REF_FIELD_NUMBER: _ClassVar[int]
     ACTION_FIELD_NUMBER: _ClassVar[int]
     WHAT_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     NOTIFY_FIELD_NUMBER: _ClassVar[int]
+    SIZES_FIELD_NUMBER: _ClassVar[int]
     ref: _common_pb2.JobRef
     action: ResizeAction
     what: str
     tasks: int
     notify: str
-    def __init__(self, ref: _Optional[_Union[_common_pb2.JobRef, _Mapping]] = ..., action: _Optional[_Union[ResizeAction, str]] = ..., what: _Optional[str] = ..., tasks: _Optional[int] = ..., notify: _Optional[str] = ...) -> None: ...
+    sizes: _containers.RepeatedCompositeFieldContainer[RoleSize]
+    def __init__(self, ref: _Optional[_Union[_common_pb2.JobRef, _Mapping]] = ..., action: _Optional[_Union[ResizeAction, str]] = ..., what: _Optional[str] = ..., tasks: _Optional[int] = ..., notify: _Optional[str] = ..., sizes: _Optional[_Iterable[_Union[RoleSize, _Mapping]]] = ...) -> None: ...
 
 class ResizeReply(_message.Message):
     __slots__ = ("error",)

@@ -197,6 +197,9 @@ class Ledger:
         del stage.allocation[:]
         stage.allocation.extend(order.resize.allocation)
         stage.allocation_seal = order.resize.allocation_seal
+        if entry.tasks is not None:
+            del stage.tasks[:]
+            stage.tasks.extend(order.resize.tasks)
         entry.stage, entry.version, entry.notify = stage, order.allocation_version, order.resize.notify
 
     def _launch(self, key: Key, entry: Entry | None, order: Order, too_old: bool) -> list[Action]:
@@ -219,11 +222,12 @@ class Ledger:
             return [Say(refused(key, order.allocation_version, "the attempt is not staged on this host", False))]
         if entry.tasks is None or entry.releasing or entry.state in (State.ENDED, State.OVER):
             return self._repeat(entry)
-        tasks = order.tasks
+        tasks, known = order.tasks, entry.tasks.version
         decision = entry.tasks.order(tasks, too_old or entry.state is not State.HELD)
         entry.launched = entry.launched or bool(decision.start)
-        actions: list[Action] = [Note(order, sync=True)] if decision.is_news else []
-        if decision.start or decision.stop or decision.signalled:
+        is_moved = 0 < known < entry.tasks.version and entry.state is State.HELD  # the lists here are to be replaced
+        actions: list[Action] = [Note(order, sync=True)] if decision.is_news or is_moved else []
+        if decision.start or decision.stop or decision.signalled or is_moved:
             actions.append(Tasks(key, decision.stop, tasks.reason, decision.signalled, tasks.signal, decision.start))
         if decision.say:
             actions.append(Say(_tasks_report(entry, decision.say)))
@@ -363,6 +367,8 @@ class Ledger:
             return []
         report = report_for(key, version)
         report.resized.failed, report.resized.detail = failed, detail
+        if entry.tasks is not None:
+            report.resized.tasks.extend(entry.tasks.reserved)
         entry.resized = report
         return [report]
 
@@ -479,6 +485,7 @@ class Ledger:
                 staged.stage.allocation.extend(entry.before)
             resize = Resize(allocation=entry.stage.allocation, notify=entry.notify, given_up=entry.given_up)
             resize.allocation_seal = entry.stage.allocation_seal
+            resize.tasks.extend(entry.stage.tasks)
             orders.append(Order(resize=resize))
         if entry.launched and not entry.stage.launch_now:
             orders.append(Order(launch=LaunchOrder()))

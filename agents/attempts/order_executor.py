@@ -100,10 +100,11 @@ class Keeper:
         self.pool = pool
         self.attempts = attempts
         self.counting = counting
-        self.resizes = Resizes(self.ledger, attempts, self.preparation, self._told_of_size)
         self.task_orders = TaskOrders(
             self.ledger, pool, attempts, self.preparation, self._journal, lambda report: self.say(report)
         )
+        more = self.task_orders.make_more_ready
+        self.resizes = Resizes(self.ledger, attempts, self.preparation, self._told_of_size, more)
         attempts.in_place_of = self.task_orders.in_place_of
 
     async def close(self) -> None:

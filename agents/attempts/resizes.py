@@ -33,15 +33,24 @@ def name_of(key: Key) -> str:
 
 
 class Resizes:
-    """Notifier of this host's jobs. ``told`` takes the report that the job knows."""
+    """Notifier of this host's jobs. ``told`` takes the report that the job knows.
+
+    ``make_ready`` makes tasks ready that join a job of tasks here, and returns why it can't, or "".
+    """
 
     def __init__(
-        self, ledger: Ledger, attempts: Attempts, preparation: Preparation, told: Callable[[Report], None]
+        self,
+        ledger: Ledger,
+        attempts: Attempts,
+        preparation: Preparation,
+        told: Callable[[Report], None],
+        make_ready: Callable[[Entry], str],
     ) -> None:
         self._ledger = ledger
         self._attempts = attempts
         self._preparation = preparation
         self._told = told
+        self._make_ready = make_ready
         self._turns: dict[Key, asyncio.Lock] = {}
 
     def forget(self, key: Key) -> None:
@@ -63,7 +72,12 @@ class Resizes:
                 self._told(report)
 
     async def _let_know(self, entry: Entry) -> str:
-        """Notify the job; return why it refuses the allocation, or ""."""
+        """Notify the job; return why it refuses the allocation, or "".
+
+        The lists of a job of tasks were replaced when its new table came.
+        """
+        if entry.tasks is not None:
+            return self._make_ready(entry)
         try:
             self._preparation.write_lists(entry.stage, name_of(entry.key))
         except OSError as error:

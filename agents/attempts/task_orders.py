@@ -5,7 +5,7 @@ A start that cannot be prepared is told as the task's end, with the reason; it i
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -15,7 +15,7 @@ from agents.attempts.journal import ports_record
 from agents.attempts.ledger import Ledger
 from agents.attempts.ledger_entry import Entry
 from agents.attempts.task_book import Run
-from agents.attempts.task_ports import reserve
+from agents.attempts.task_ports import NoPort, reserve
 from agents.job_setup.preparation import Preparation
 from agents.job_setup.role_tasks import Job, NotPlaced, run_order, told_of, variables
 from agents.job_setup.task_files import TaskFiles, directory_of
@@ -25,6 +25,7 @@ from agents.shepherd import messages
 from agents.shepherd.messages import Key, RunOrder, RunState, pack
 from agents.shepherd_pool.pool import Pool
 from protos.agents_pb2 import Report, Staged
+from protos.common_pb2 import RoleTasks
 
 LOG = logging.getLogger("lava.tasks")
 
@@ -36,6 +37,13 @@ class Log(Protocol):
     """The journal."""
 
     def append(self, records: Iterable[bytes]) -> None: ...
+
+
+def _ports_of(part: RoleTasks) -> Iterator[tuple[int, Sequence[int]]]:
+    """Return the ports of each task of a role here."""
+    each = len(part.ports) // len(part.indices) if part.indices else 0
+    for place, index in enumerate(part.indices):
+        yield index, part.ports[place * each : (place + 1) * each]
 
 
 class TaskOrders:
@@ -73,6 +81,30 @@ class TaskOrders:
         tasks = reserve(roles, entry.stage.tasks, self._ledger.ports(), pool, APART * entry.key[0])
         report = self._ledger.reserve(entry.key, Staged(tasks=tasks, address=self.address))
         self._journal.append([ports_record(report)])
+
+    def make_more_ready(self, entry: Entry) -> str:
+        """Reserve ports for tasks that join on this host; return why that fails, or ""."""
+        if entry.tasks is None:
+            return ""
+        had = {(part.role, index): ports for part in entry.tasks.reserved for index, ports in _ports_of(part)}
+        parts = entry.stage.tasks
+        new = [RoleTasks(role=one.role, indices=[i for i in one.indices if (one.role, i) not in had]) for one in parts]
+        roles, pool = entry.blob.spec.roles, self._preparation.bounds.task_ports
+        try:
+            found = reserve(roles, new, self._ledger.ports(), pool, APART * entry.key[0])
+        except NoPort as error:
+            return str(error)
+        had.update({(part.role, index): ports for part in found for index, ports in _ports_of(part)})
+        tasks = [
+            RoleTasks(role=one.role, indices=one.indices, ports=[p for i in one.indices for p in had[one.role, i]])
+            for one in parts
+        ]
+        report = self._ledger.reserve(entry.key, Staged(tasks=tasks, address=entry.tasks.address))
+        try:
+            self._journal.append([ports_record(report)])
+        except OSError as error:
+            return f"the journal takes no more data: {error.strerror}"
+        return ""
 
     def carry_out(self, action: Tasks) -> None:
         """Pass an order on to the attempt's shepherd."""

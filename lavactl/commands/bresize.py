@@ -3,6 +3,7 @@
 from lavactl.errors import FAILURE
 from lavactl.jobrefs import key_text, read_refs
 from lavactl.options import FLAG, VALUE, Grammar, answered, printable
+from lavactl.rolesizes import read_sizes
 from lavactl.text.render import clean
 from lavactl.text.units import read_count
 from lavactl.wire import messages
@@ -19,6 +20,7 @@ Usage: bresize release [-c] [-rnc command | -rncn] "all [^host ...]" | "[slots*]
        bresize -h | -V
 The first host of a job keeps at least one slot, and a job keeps as many as its -n says at least. What was released is
 not taken back by itself: bresize request lets the job grow again.
+Of a job of roles, release also takes "role=tasks ...": the tasks that a role keeps; request takes "role=tasks ...".
 """
 GRAMMAR = Grammar("bresize", USAGE, {"c": FLAG, "rnc": VALUE, "rncn": FLAG})
 SLOTS_MAX = 2**31 - 1
@@ -64,6 +66,10 @@ def _release(options: "Options") -> "tuple[messages.ResizeRequest, str]":
 
 def _request(options: "Options") -> "tuple[messages.ResizeRequest, str]":
     slots, job = _words(options, 2, "a number of slots and a job ID")
+    if "=" in slots:
+        request = messages.ResizeRequest(ref=read_refs([job])[0], sizes=read_sizes(slots.split(), GRAMMAR))
+        request.action = messages.RESIZE_REQUEST
+        return request, f"it grows to {printable(' '.join(slots.split()))} as soon as there is room"
     try:
         tasks = read_count(slots.rpartition(",")[2], 1, SLOTS_MAX)
     except ValueError:

@@ -23,6 +23,7 @@ __all__ = [
     "RESIZE_CANCEL",
     "RESIZE_RELEASE",
     "RESIZE_REQUEST",
+    "RESIZE_SCALE",
     "RESTART_ALWAYS",
     "RESTART_JOB",
     "RESTART_NEVER",
@@ -84,6 +85,7 @@ __all__ = [
     "ResizeRequest",
     "Rlimit",
     "Role",
+    "RoleSize",
     "SignalReply",
     "SignalRequest",
     "SignalResult",
@@ -162,6 +164,7 @@ if TYPE_CHECKING:
         RESIZE_CANCEL,
         RESIZE_RELEASE,
         RESIZE_REQUEST,
+        RESIZE_SCALE,
         RESUME,
         SEND,
         STOP,
@@ -193,6 +196,7 @@ if TYPE_CHECKING:
         ResizeReply,
         ResizeRequest,
         Rlimit,
+        RoleSize,
         SignalReply,
         SignalRequest,
         SignalResult,
@@ -209,7 +213,7 @@ else:
 
     JOB_STATE_UNSPECIFIED, PEND, PSUSP, STAGING, RUN, USUSP, SSUSP, DONE, EXIT, UNKWN, ZOMBI = range(11)
     TERMINATE, SEND, STOP, RESUME, REMOVE, REQUEUE, TERMINATE_DONE = range(7)
-    RESIZE_RELEASE, RESIZE_REQUEST, RESIZE_CANCEL = range(3)
+    RESIZE_RELEASE, RESIZE_REQUEST, RESIZE_CANCEL, RESIZE_SCALE = range(4)
     TASK_ANY, TASK_FAILED, TASK_EVICTED, TASK_PENDING, TASK_SUCCEEDED = range(1, 6)
     ROLE_COMPLETED, ROLE_FAILED, HOST_LOST, TASK_HANGS, TASK_TIMEOUT = range(6, 11)
     IGNORE, RESTART_TASK, RESTART_ROLE, RESTART_JOB, ABORT_JOB, TERMINATE_JOB, COMPLETE_JOB, RESUME_JOB = range(1, 9)
@@ -258,6 +262,7 @@ else:
     MoveRequest = _message("MoveRequest")
     MoveReply = _message("MoveReply")
     ForceRequest = _message("ForceRequest")
+    RoleSize = _message("RoleSize")
     ResizeRequest = _message("ResizeRequest")
     ResizeReply = _message("ResizeReply")
     DependenciesRequest = _message("DependenciesRequest")

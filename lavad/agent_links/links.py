@@ -300,6 +300,7 @@ class AgentLinks:
         added.key.job, added.key.index, added.key.attempt = order.key
         added.resize.allocation.extend(_shares(order.allocation, order.hosts))
         added.resize.notify = order.notify
+        added.resize.tasks.extend([part_message(one) for one in order.tasks])
         added.resize.allocation_seal = self.seals.of_allocation(order.key, added.resize.allocation)
         return added.ByteSize()
 

@@ -398,7 +398,8 @@ def _finished(host: str, key: Key, report: pb.Report) -> c.ReportFinished:
 
 def _resized(host: str, key: Key, report: pb.Report) -> c.ReportResized:
     word = report.resized
-    return c.ReportResized(host, key, report.allocation_version, word.failed, checks.words_of(word.detail))
+    parts = task_reports.parts_of(word.tasks)
+    return c.ReportResized(host, key, report.allocation_version, word.failed, checks.words_of(word.detail), parts)
 
 
 def _released(host: str, key: Key, report: pb.Report) -> c.ReportReleased:

@@ -19,8 +19,13 @@ _PHASES = frozenset(map(int, (TaskPhase.RUNNING, TaskPhase.DONE, TaskPhase.EXITE
 def staged(host: str, key: Key, report: pb.Report) -> c.ReportStaged:
     """Convert the report that a host is ready, with the ports of its tasks."""
     word = report.staged
-    parts = tuple([_part(one) for one in word.tasks])
+    parts = parts_of(word.tasks)
     return c.ReportStaged(host, key, report.allocation_version, word.again, parts, checks.words_of(word.address))
+
+
+def parts_of(parts: Iterable[common_pb2.RoleTasks]) -> tuple[RolePart, ...]:
+    """Convert tasks of a host, with their ports."""
+    return tuple([_part(one) for one in parts])
 
 
 def _part(part: common_pb2.RoleTasks) -> RolePart:

@@ -150,10 +150,10 @@ class MoveJob:
 
 @dataclass(frozen=True, slots=True)
 class ShrinkJob:
-    """bresize release: give up all slots beyond the minimum, all but some, or those of some hosts."""
+    """bresize release: give up all slots beyond the minimum, all but some, those of some hosts, or tasks of a role."""
 
     target: Target
-    what: str  # "all", "all ^h1 2*h2", "h1 2*h2"
+    what: str  # "all", "all ^h1 2*h2", "h1 2*h2"; of a job of tasks also "worker=2"
     caller: Caller
     notify: str = ""
 
@@ -165,6 +165,20 @@ class WishSize:
     target: Target
     tasks: int
     caller: Caller
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleJob:
+    """lavactl scale, and bresize request of roles: sizes that roles are to have, by name; no name is the only role.
+
+    ``may_shrink``: a role that has more tasks releases the others, else it is refused.
+    """
+
+    target: Target
+    sizes: tuple[tuple[str, int], ...]
+    caller: Caller
+    may_shrink: bool = False
+    notify: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,13 +336,17 @@ class ReportLimit:
 
 @dataclass(frozen=True, slots=True)
 class ReportResized:
-    """The lead host has the allocation of that version and has notified the job. ``failed``: the job refuses it."""
+    """The lead host has the allocation of that version and has notified the job. ``failed``: the job refuses it.
+
+    Of a job of tasks each host says that it has it.
+    """
 
     host: str
     key: Key
     version: int
     failed: bool = False
     detail: str = ""
+    tasks: tuple[RolePart, ...] = ()  # of a job of tasks: the ports of the tasks there
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,6 +489,7 @@ Command = (
     | MoveJob
     | ShrinkJob
     | WishSize
+    | ScaleJob
     | RecoverAttempt
     | AgentHello
     | AgentLacks

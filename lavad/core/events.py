@@ -12,6 +12,7 @@ from lavad.core.model import Allocation, HostFacts, JobState, Key, QueueWindow, 
 from lavad.core.model.advance_reservation import AdvanceReservation
 from lavad.core.model.policy import Policy
 from lavad.core.model.ranges import Ranges
+from lavad.core.model.task_rules import TaskKey
 from lavad.core.model.task_values import RolePart
 from lavad.core.model.usage import HostUsage
 from lavad.core.task_events import TaskJobEvent
@@ -249,6 +250,8 @@ class AttemptResized:
     notify: str = ""  # command to run in place of the job's own notification
     wish: int = 0  # maximum of tasks to grow to from now on; 0: unchanged
     retry_at: float = 0.0  # no growth before
+    wishes: tuple[int, ...] = ()  # of a job of tasks, for each role; empty: unchanged
+    gone: tuple[TaskKey, ...] = ()  # of a job of tasks: those whose places are given up
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,12 +265,14 @@ class ResizeNoted:
 
 @dataclass(frozen=True, slots=True)
 class ResizeWished:
-    """A user set the size that a job is to grow to."""
+    """A user set the size that a job is to grow to, in a job of tasks that of each role."""
 
     at: float
     key: Key
     tasks: int
     by: str
+    sizes: tuple[int, ...] = ()
+    words: str = ""  # the sizes in the user's words
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from collections import Counter
 
 import numpy as np
 
-from lavad.core.apply.resize import is_resizable, resizable_role
+from lavad.core.apply.resize import is_resizable
 from lavad.core.cluster import Cluster
 from lavad.core.language.dependency import clauses_of
+from lavad.core.language.requirements.parts import sizes_of
 from lavad.core.model import FINAL, HOLDING, PARTS, JobState, Key
-from lavad.core.model.allocation import tasks_of
 from lavad.core.scheduling.capacity.headroom import Headroom
 from lavad.core.state.hosts.shared_gpus import SharedGpus, joined
 from lavad.core.state.limits import Limits
@@ -149,10 +149,12 @@ def _check_resizable(cluster: Cluster) -> None:
     waited = {key for key, attempt in resizable.items() if attempt.resizing.due}
     assert set(cluster.resizing) == waited, f"resizing {set(cluster.resizing)} are not {waited}"
     for key, attempt in resizable.items():
-        role, change = resizable_role(cluster.jobs[key.job].shared.request), attempt.resizing
-        tasks = tasks_of(attempt.allocation)
-        assert role.tasks_min <= tasks, f"{key}: {tasks} tasks are too few"
-        assert tasks + tasks_of(change.growth) <= role.tasks_max, f"{key}: {tasks} tasks and {change.growth} too many"
+        request, change = cluster.jobs[key.job].shared.request, attempt.resizing
+        sizes = sizes_of(attempt.allocation, len(request.roles))
+        more = sizes_of(change.growth, len(request.roles))
+        for role, tasks, coming in zip(request.roles, sizes, more, strict=True):
+            assert role.tasks_min <= tasks, f"{key}: {tasks} tasks of {role.name or 'its role'} are too few"
+            assert tasks + coming <= role.tasks_max, f"{key}: {tasks} tasks and {change.growth} too many"
         assert bool(change.due) or not (change.growth or change.added), f"{key}: it grows and nobody waits for it"
         assert change.version <= attempt.version, f"{key}: its allocation is newer than itself"
 

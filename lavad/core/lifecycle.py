@@ -4,6 +4,7 @@ The diagram in docs/ is generated from this table, and a test walks all pairs of
 """
 
 from lavad.core import events as e
+from lavad.core import task_events as t
 from lavad.core.model import FINAL, HOLDING, SUSPENDED, WAITING, JobState
 
 S = JobState
@@ -15,7 +16,15 @@ class IllegalTransition(Exception):
 
 _RUNNING = frozenset({S.RUN, S.USUSP, S.SSUSP})
 _ALIVE = HOLDING - {S.ZOMBI}
-_RESIZES = (e.AttemptGrowing, e.GrowthGivenUp, e.AttemptResized, e.ResizeNoted, e.ResizeWished)
+_RESIZES = (
+    e.AttemptGrowing,
+    e.GrowthGivenUp,
+    e.AttemptResized,
+    e.ResizeNoted,
+    e.ResizeWished,
+    t.ResizeAcknowledged,
+    t.PartsFreed,
+)
 
 
 def _rows(

@@ -156,6 +156,7 @@ class ResizeOrder:
     allocation: Allocation
     hosts: tuple[HostDetails, ...]  # of the allocation
     notify: str = ""
+    tasks: tuple[RolePart, ...] = ()  # of a job of tasks: those on this host that keep a place, or are to have one
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +219,7 @@ def orders_for(cluster: "Cluster", event: e.Event) -> Iterator[Order]:
             attempt = cluster.attempts.get(event.key)
             if attempt is not None and not attempt.over:
                 yield from doom_orders(cluster, attempt)
-        case e.AttemptGrowing() | e.AttemptResized() | e.ResizeNoted():
+        case e.AttemptGrowing() | e.AttemptResized() | e.ResizeNoted() | t.ResizeAcknowledged() | t.PartsFreed():
             attempt = cluster.attempts.get(event.key)
             if attempt is not None and not attempt.over:
                 yield from _resize_orders(cluster, attempt, event)
@@ -308,7 +309,11 @@ def _by_host(tasks: JobTasks, keys: Iterable[TaskKey], phase: TaskPhase | None) 
 
 
 def task_order(
-    attempt: "Attempt", tasks: JobTasks, host: str, start: Iterable[TaskKey], stop: Iterable[TaskKey]
+    attempt: "Attempt",
+    tasks: JobTasks,
+    host: str,
+    start: Iterable[TaskKey] = (),
+    stop: Iterable[TaskKey] = (),
 ) -> TasksOrder:
     """Order to start and end tasks on one host."""
     ended = list(stop)
@@ -396,9 +401,14 @@ def _gpus_of_tasks(role: RoleRequest) -> tuple[int, bool]:
 
 
 def _resize_orders(
-    cluster: "Cluster", attempt: "Attempt", event: e.AttemptGrowing | e.AttemptResized | e.ResizeNoted
-) -> Iterator[StageOrder | ResizeOrder | ReleaseOrder]:
+    cluster: "Cluster",
+    attempt: "Attempt",
+    event: e.AttemptGrowing | e.AttemptResized | e.ResizeNoted | t.ResizeAcknowledged | t.PartsFreed,
+) -> Iterator[StageOrder | ResizeOrder | ReleaseOrder | TasksOrder]:
     """Orders of a resize: stage on new hosts, tell those that stay, then release those that leave."""
+    if attempt.tasks is not None and not isinstance(event, e.AttemptGrowing):
+        yield from _resize_orders_of_tasks(cluster, attempt, attempt.tasks, event)
+        return
     match event:
         case e.AttemptGrowing():
             yield from growth_orders(cluster, attempt)
@@ -411,6 +421,35 @@ def _resize_orders(
                 yield ReleaseOrder(share.host, attempt.key, LEFT)
 
 
+def _resize_orders_of_tasks(
+    cluster: "Cluster",
+    attempt: "Attempt",
+    tasks: JobTasks,
+    event: e.AttemptResized | e.ResizeNoted | t.ResizeAcknowledged | t.PartsFreed,
+) -> Iterator[ResizeOrder | ReleaseOrder | TasksOrder]:
+    """Orders of a resize of a job of tasks: those that stay are told before those that leave are ended."""
+    staying = [share.host for share in attempt.allocation if share.host in attempt.unreleased]
+    match event:
+        case e.AttemptResized():
+            for host in staying:
+                yield task_order(attempt, tasks, host)
+                yield resize_order(cluster, attempt, host)
+        case t.ResizeAcknowledged():  # late: the others have gone on without
+            if attempt.resizing.is_told and event.tasks:
+                yield from (task_order(attempt, tasks, host) for host in staying)
+        case e.ResizeNoted():
+            leaving: dict[str, list[TaskKey]] = {}
+            for key in tasks.alive:
+                if tasks.records[key].leaves:
+                    leaving.setdefault(tasks.records[key].host, []).append(key)
+            for host in dict.fromkeys([*staying, *leaving]):
+                yield task_order(attempt, tasks, host, (), leaving.get(host, ()))
+        case t.PartsFreed():
+            for host in event.hosts:
+                if attempt.share_on(host) is None and host in attempt.unreleased:
+                    yield ReleaseOrder(host, attempt.key, LEFT)
+
+
 def growth_orders(cluster: "Cluster", attempt: "Attempt", hosts: frozenset[str] | None = None) -> Iterator[StageOrder]:
     """Stage orders to new hosts of a growth, or to some of them again."""
     allocation = grown(attempt.allocation, attempt.resizing.growth)
@@ -418,14 +457,26 @@ def growth_orders(cluster: "Cluster", attempt: "Attempt", hosts: frozenset[str] 
     for share in attempt.resizing.growth:
         if attempt.share_on(share.host) is None and (hosts is None or share.host in hosts):
             version = attempt.joined_with(share.host)
-            yield StageOrder(share.host, attempt.key, version, allocation, False, setup, attempt.lease_s)
+            tasks = _parts_for(attempt.tasks, share.host) if attempt.tasks is not None else ()
+            yield StageOrder(share.host, attempt.key, version, allocation, False, setup, attempt.lease_s, tasks)
+
+
+def _parts_for(tasks: JobTasks, host: str) -> tuple[RolePart, ...]:
+    """Each role's tasks that have a place on a host, or are to have one, in the order of their devices."""
+    found = []
+    for role in range(len(tasks.sizes)):
+        new = [key for key, record in tasks.of_role(role) if record.joins == host]
+        here = tuple([key.index for key in (*tasks.in_order(host, role), *new)])
+        found += [RolePart(role, here)] if here else []
+    return tuple(found)
 
 
 def resize_order(cluster: "Cluster", attempt: "Attempt", host: str) -> ResizeOrder:
     """Order with the attempt's present allocation for one of its hosts."""
     change = attempt.resizing
     details = _details(cluster, attempt.allocation, cluster.jobs[attempt.key.job].shared.request)
-    return ResizeOrder(host, attempt.key, change.version, attempt.allocation, details, change.notify)
+    tasks = _parts_for(attempt.tasks, host) if attempt.tasks is not None else ()
+    return ResizeOrder(host, attempt.key, change.version, attempt.allocation, details, change.notify, tasks)
 
 
 def limits_orders(cluster: "Cluster", attempt: "Attempt", host: str) -> Iterator[LimitsOrder]:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from lavad.core.model import Key
 from lavad.core.model.task_rules import TaskEvent, TaskKey
-from lavad.core.model.task_values import Delayed, TaskReport, Verdict
+from lavad.core.model.task_values import Delayed, RolePart, TaskReport, Verdict
 
 
 class TasksReported(NamedTuple):
@@ -97,6 +97,23 @@ class TasksSignalled(NamedTuple):
     by: str
 
 
+class ResizeAcknowledged(NamedTuple):
+    """A host has the newest allocation: its tasks have the new lists, those that join have ports."""
+
+    at: float
+    key: Key
+    host: str
+    tasks: tuple[RolePart, ...] = ()
+
+
+class PartsFreed(NamedTuple):
+    """The tasks that were leaving these hosts have ended: what they held is free, or is to be released."""
+
+    at: float
+    key: Key
+    hosts: tuple[str, ...]
+
+
 TaskJobEvent = (
     TasksReported
     | TasksLost
@@ -107,4 +124,6 @@ TaskJobEvent = (
     | TaskActionDelayed
     | TaskActionsDropped
     | TasksSignalled
+    | ResizeAcknowledged
+    | PartsFreed
 )

@@ -48,6 +48,10 @@ def test_bmod_of_how_many_elements_run(desk: Desk) -> None:
         (["brun", "-m", "n001#x", "7"], "-m n001#x: expected host or host#slots."),
         (["bresize", "7"], "bresize: 7: release, request or cancel is expected"),
         (["bresize", "request", "many", "7"], "bresize: many: a number of slots is expected"),
+        (["bresize", "request", "=3", "7"], "bresize: =3: role=tasks is expected"),
+        (["lavactl", "scale"], "scale: a job ID is expected"),
+        (["lavactl", "scale", "7"], "scale: either sizes of roles, or --remove with what is to go, are expected"),
+        (["lavactl", "scale", "7", "worker=many"], "scale: worker=many: role=tasks is expected"),
     ],
 )
 def test_wrong_use(desk: Desk, argv: list[str], sentence: str) -> None:
@@ -104,6 +108,21 @@ def test_brequeue(desk: Desk) -> None:
     assert (list(asked.states), asked.hold) == ([7], True)
 
 
+def test_scale(desk: Desk) -> None:
+    """Sizes of roles, or what is to go; a number alone is for a job of one role."""
+    assert desk.type("lavactl", "scale", "7", "worker=3", "ps=0").out == "Job <7>: it is being resized\n"
+    asked = desk.client.asked[-1]
+    assert (asked.ref.job, asked.action) == (7, jobs_pb2.RESIZE_SCALE)
+    assert [(one.role, one.tasks) for one in asked.sizes] == [("worker", 3), ("ps", 0)]
+    desk.type("lavactl", "scale", "7", "3")
+    assert [(one.role, one.tasks) for one in desk.client.asked[-1].sizes] == [("", 3)]
+    desk.type("lavactl", "scale", "7", "--remove", "worker-2 n003")
+    assert (desk.client.asked[-1].action, desk.client.asked[-1].what) == (jobs_pb2.RESIZE_RELEASE, "worker-2 n003")
+    desk.client.resize_reply.error = "Role worker has 1 to 3 tasks, as it was submitted"
+    result = desk.type("lavactl", "scale", "7", "worker=4")
+    assert (result.code, result.err) == (255, "Job <7>: Role worker has 1 to 3 tasks, as it was submitted\n")
+
+
 def test_brun(desk: Desk) -> None:
     """lsf.md 1.4 and 1.1: hosts with their slots."""
     desk.client.force_reply.job = 7
@@ -121,6 +140,12 @@ def test_bresize(desk: Desk) -> None:
         "Job <7>: it grows to 8 slots as soon as there is room\n"
     )
     assert desk.type("bresize", "cancel", "7").out == "Job <7>: it grows no further\n"
+    assert desk.type("bresize", "request", "worker=5 ps=2", "7").out == (
+        "Job <7>: it grows to worker=5 ps=2 as soon as there is room\n"
+    )
+    asked = desk.client.asked[-1]
+    assert (asked.action, asked.tasks) == (jobs_pb2.RESIZE_REQUEST, 0)
+    assert [(one.role, one.tasks) for one in asked.sizes] == [("worker", 5), ("ps", 2)]
     desk.client.resize_reply.error = "The job is not resizable"
     result = desk.type("bresize", "request", "8", "7")
     assert (result.code, result.err) == (255, "Job <7>: The job is not resizable\n")

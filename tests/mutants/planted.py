@@ -213,8 +213,8 @@ MUTANTS = (
     Mutant(
         "jobs shrink below their minimum",
         f"{CORE}/decide/jobs/resize.py",
-        "left[0].host == attempt.lead and tasks_of(left) >= role.tasks_min",
-        "left[0].host == attempt.lead",
+        "if not (gives and left) or not has_minima(request, left):",
+        "if not (gives and left):",
     ),
     Mutant(
         "an elastic job gives all it has",

@@ -10,24 +10,43 @@ from typing import Any
 
 from lavad.core import events as e
 from lavad.core import lifecycle
+from lavad.core import task_events as t
 from lavad.core.apply import charge
+from lavad.core.apply.tasks import events as task_events
+from lavad.core.apply.tasks import places
 from lavad.core.cluster import Cluster
-from lavad.core.model import Request, RoleRequest, Shared
+from lavad.core.language.requirements.parts import is_elastic, sizes_of
+from lavad.core.model import Allocation, Request, RoleRequest, Shared
 from lavad.core.model.allocation import given_up, grown, slots_of
 from lavad.core.state.records import Attempt, Job, Resizing
 
 
 def is_resizable(shared: Shared) -> bool:
     """True if jobs of these shared facts can be resized."""
-    role = shared.request.single_role
+    request = shared.request
+    if request.is_of_tasks:
+        return is_elastic(request)
+    role = request.single_role
     return role is not None and role.resizable
 
 
 def resizable_role(request: Request) -> RoleRequest:
-    """The only role of a resizable job's request: one of several roles is refused at submission."""
+    """The only role of a resizable job that is no job of tasks: one of several roles is refused at submission."""
     role = request.single_role
     assert role is not None, "a resizable job has one role"
     return role
+
+
+def has_minima(request: Request, allocation: Allocation) -> bool:
+    """True if each role has its minimum of tasks at least."""
+    sizes = sizes_of(allocation, len(request.roles))
+    return all(role.tasks_min <= size for role, size in zip(request.roles, sizes, strict=True))
+
+
+def is_within_maxima(request: Request, allocation: Allocation) -> bool:
+    """True if each role has its maximum of tasks at most."""
+    sizes = sizes_of(allocation, len(request.roles))
+    return all(size <= role.tasks_max for role, size in zip(request.roles, sizes, strict=True))
 
 
 def may_change(attempt: Attempt) -> bool:
@@ -59,7 +78,10 @@ def host_left(cluster: Cluster, attempt: Attempt, host: str, at: float) -> None:
         before = _slots(attempt)
         growth = tuple(share for share in change.growth if share.host != host)
         leaving = tuple(share for share in change.leaving if share.host != host)
-        attempt.resizing = replace(change, growth=growth, leaving=leaving)
+        freed = tuple(name for name in change.freed if name != host)
+        attempt.resizing = replace(change, growth=growth, leaving=leaving, freed=freed)
+        if attempt.tasks is not None:
+            places.left_host(attempt.tasks, host)
         attempt.staged -= {host}
         _note_waiting(cluster, attempt)
         _recount(cluster, attempt, before, at)
@@ -132,6 +154,8 @@ def _growing(cluster: Cluster, event: e.AttemptGrowing) -> None:
         attempt.resizing, growth=event.additions, due=event.due, reason=event.reason, joined=joined
     )
     attempt.unreleased = attempt.unreleased.union(new)
+    if attempt.tasks is not None:
+        places.joining(attempt.tasks, event.additions)
     _rebook(cluster, attempt, (share.host for share in event.additions), slots, event.at)
     _note_waiting(cluster, attempt)
 
@@ -142,6 +166,8 @@ def _growth_given_up(cluster: Cluster, event: e.GrowthGivenUp) -> None:
     growth = attempt.resizing.growth
     attempt.version = event.version
     attempt.resizing = replace(attempt.resizing, growth=(), due=0.0, retry_at=event.retry_at, reason="")
+    if attempt.tasks is not None:
+        places.join_no_more(attempt.tasks)
     _rebook(cluster, attempt, (share.host for share in growth), slots, event.at)
     _note_waiting(cluster, attempt)
 
@@ -165,7 +191,15 @@ def _resized(cluster: Cluster, event: e.AttemptResized) -> None:
         "",
         change.joined,
         change.since,
+        event.wishes or change.wishes,
+        (),
+        change.freed,
     )
+    if attempt.tasks is not None:
+        here = {share.host for share in before}
+        places.joined(attempt.tasks, {share.host for share in event.allocation} - here, event.version)
+        places.given_up(attempt.tasks, event.gone)
+        _look_at(cluster, attempt)
     _rebook(cluster, attempt, (share.host for share in (*before, *event.allocation)), slots, event.at)
     _note_waiting(cluster, attempt)
 
@@ -173,6 +207,12 @@ def _resized(cluster: Cluster, event: e.AttemptResized) -> None:
 def _noted(cluster: Cluster, event: e.ResizeNoted) -> None:
     """Free slots given up on hosts that stay; hosts that leave have yet to release theirs."""
     attempt = _changed(cluster, event)
+    if attempt.tasks is not None:
+        places.stop_leaving(attempt.tasks, "its place was given up")
+        attempt.resizing = replace(attempt.resizing, due=0.0, is_told=True, added=(), notify="")
+        _note_waiting(cluster, attempt)
+        _look_at(cluster, attempt)
+        return
     slots = _slots(attempt)
     here = {share.host for share in attempt.allocation}
     before = attempt.resizing.leaving
@@ -182,9 +222,37 @@ def _noted(cluster: Cluster, event: e.ResizeNoted) -> None:
     _note_waiting(cluster, attempt)
 
 
+def _look_at(cluster: Cluster, attempt: Attempt) -> None:
+    job = cluster.holder(attempt.key)
+    if job is not None:
+        task_events.note(cluster, job)
+
+
+def _acknowledged(cluster: Cluster, event: t.ResizeAcknowledged) -> None:
+    attempt = _changed(cluster, event)
+    assert attempt.tasks is not None, f"{event.key} has no tasks"
+    attempt.resizing = replace(attempt.resizing, told=(*attempt.resizing.told, event.host))
+    places.reserved(attempt.tasks, event.host, "", event.tasks)
+    places.joined(attempt.tasks, (event.host,), attempt.resizing.version)
+    _look_at(cluster, attempt)
+
+
+def _parts_freed(cluster: Cluster, event: t.PartsFreed) -> None:
+    """Free what left hosts that stay; hosts that leave have yet to release theirs."""
+    attempt = _changed(cluster, event)
+    slots, change = _slots(attempt), attempt.resizing
+    stay = {host for host in event.hosts if attempt.share_on(host) is not None}
+    leaving = tuple(share for share in change.leaving if share.host not in stay)
+    freed = (*change.freed, *[host for host in event.hosts if host not in stay])
+    attempt.resizing = replace(change, leaving=leaving, freed=freed)
+    _rebook(cluster, attempt, stay, slots, event.at)
+    _note_waiting(cluster, attempt)
+
+
 def _wished(cluster: Cluster, event: e.ResizeWished) -> None:
     attempt = _changed(cluster, event)
-    attempt.resizing = replace(attempt.resizing, wish=event.tasks)
+    wishes = event.sizes or attempt.resizing.wishes
+    attempt.resizing = replace(attempt.resizing, wish=event.tasks, wishes=wishes)
 
 
 HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
@@ -193,4 +261,6 @@ HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     e.AttemptResized: _resized,
     e.ResizeNoted: _noted,
     e.ResizeWished: _wished,
+    t.ResizeAcknowledged: _acknowledged,
+    t.PartsFreed: _parts_freed,
 }

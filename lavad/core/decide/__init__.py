@@ -9,7 +9,17 @@ from lavad.core.cluster import Cluster
 from lavad.core.decide import advance_reservations, hosts, leases, plans, reconfigure, recovery, removal, reports
 from lavad.core.decide.clock import tick, windows
 from lavad.core.decide.decision import Decision
-from lavad.core.decide.jobs import control, force_run, reorder, requeue, resize, submit, task_control, task_reports
+from lavad.core.decide.jobs import (
+    control,
+    force_run,
+    reorder,
+    requeue,
+    resize,
+    submit,
+    task_control,
+    task_reports,
+)
+from lavad.core.decide.jobs.sizes import scale
 from lavad.core.events import Event
 
 DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
@@ -37,6 +47,7 @@ DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.ReportTasks: task_reports.reported,
     c.ShrinkJob: resize.shrink_job,
     c.WishSize: resize.wish_size,
+    c.ScaleJob: scale.scale_job,
     c.ApplyPlan: plans.apply_plan,
     c.CloseHost: hosts.close,
     c.OpenHost: hosts.reopen,

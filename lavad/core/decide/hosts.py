@@ -197,6 +197,8 @@ def _orders_again(name: str, attempt: Attempt | None) -> list[Order]:
     if is_over:
         return [ReleaseOrder(name, attempt.key, attempt.doomed)]
     if attempt.is_leaving(name):
+        if attempt.tasks is not None and name not in attempt.resizing.freed:
+            return []
         return [ReleaseOrder(name, attempt.key, LEFT)] if attempt.resizing.is_told else []
     again: list[Order] = list(signal_again(attempt, name))
     if attempt.doomed:

@@ -50,7 +50,7 @@ def staged(cluster: Cluster, command: c.ReportStaged, now: float) -> Decision:
     if attempt.over:
         return Decision(orders=[ReleaseOrder(command.host, command.key, "the attempt is over")])
     if attempt.is_growing_to(command.host):
-        return resize.staged(cluster, attempt, command.host, now)
+        return resize.staged(cluster, attempt, command, now)
     if attempt.launched or command.host in attempt.staged:
         return Decision(orders=_launch_again(cluster, attempt, command.host) if command.again else [])
     decision = Decision([e.HostStaged(now, command.key, command.host, command.tasks, command.address)])

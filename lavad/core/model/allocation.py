@@ -2,8 +2,10 @@
 
 Invariant: an allocation has one share a host, in the order in which hosts were allocated; the first is the lead host.
 Memory, GPUs and other resources belong to a host's share as a whole: they are allocated with its first task there and
-released with its last. ``PlainAllocation``, of slots only, knows the rows of its hosts in the host table, so that the
-slots of hundreds of hosts are booked in a few column operations; it equals an allocation without rows.
+released with its last; in a job of tasks each task has its own part of them (``language.requirements.parts``).
+
+``PlainAllocation``, of slots only, knows the rows of its hosts in the host table, so that the slots of hundreds of
+hosts are booked in a few column operations; it equals an allocation without rows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +16,7 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from lavad.core.model import Allocation, HostShare, RoleRequest
+from lavad.core.model import Allocation, HostShare, ResourceShare, RoleRequest
 
 HOST = itemgetter(HostShare._fields.index("host"))  # of a share, called in C: parallel jobs have hundreds of hosts
 _SLOTS = itemgetter(HostShare._fields.index("slots"))
@@ -48,18 +50,83 @@ def is_whole(share: HostShare) -> bool:
 
 
 def plus(one: HostShare, more: HostShare) -> HostShare:
-    """Sum of two shares of one host; only one of them has more than slots."""
-    whole, rest = (more, one) if is_whole(more) else (one, more)
+    """Sum of two shares of one host; devices of ``more`` come last."""
     tasks = tuple(a + b for a, b in zip_longest(one.tasks_by_role, more.tasks_by_role, fillvalue=0))
+    if is_whole(one) and is_whole(more):
+        return _together(one, more, tasks)
+    whole, rest = (more, one) if is_whole(more) else (one, more)
     return whole._replace(slots=whole.slots + rest.slots, tasks_by_role=tasks)
 
 
+def _together(one: HostShare, more: HostShare, tasks: tuple[int, ...]) -> HostShare:
+    resources = {amount.name: amount for amount in one.resources}
+    for amount in more.resources:
+        had = resources.get(amount.name, ResourceShare(amount.name, 0))
+        devices, roles = had.devices + amount.devices, had.device_roles + amount.device_roles
+        resources[amount.name] = ResourceShare(amount.name, had.amount + amount.amount, devices, roles)
+    return HostShare(
+        one.host,
+        one.slots + more.slots,
+        one.memory_mib + more.memory_mib,
+        one.gpus + more.gpus,
+        tasks,
+        tuple(resources.values()),
+        one.gpu_memory_mib + more.gpu_memory_mib,
+        one.cpus + more.cpus,
+        one.cpus_idle + more.cpus_idle,
+        one.gpu_roles + more.gpu_roles,
+    )
+
+
 def minus(one: HostShare, less: HostShare) -> HostShare:
-    """Difference of two shares of one host; resources other than slots are taken away all or none."""
+    """Difference of two shares of one host; ``less`` is a part of ``one``."""
     tasks = tuple(a - b for a, b in zip_longest(one.tasks_by_role, less.tasks_by_role, fillvalue=0))
     if is_whole(one) and is_whole(less):
-        return HostShare(one.host, one.slots - less.slots, 0, (), tasks)
+        return _rest(one, less, tasks)
     return one._replace(slots=one.slots - less.slots, tasks_by_role=tasks)
+
+
+def _rest(one: HostShare, less: HostShare, tasks: tuple[int, ...]) -> HostShare:
+    kept = _kept(one.gpus, one.gpu_roles, less.gpus, less.gpu_roles)
+    amounts = {amount.name: amount for amount in less.resources}
+    resources = (_amount_left(amount, amounts.get(amount.name)) for amount in one.resources)
+    return HostShare(
+        one.host,
+        one.slots - less.slots,
+        one.memory_mib - less.memory_mib,
+        _at(kept, one.gpus),
+        tasks,
+        tuple(amount for amount in resources if amount.amount),
+        _at(kept, one.gpu_memory_mib),
+        () if less.cpus else one.cpus,
+        () if less.cpus else one.cpus_idle,
+        _at(kept, one.gpu_roles),
+    )
+
+
+def _amount_left(one: ResourceShare, less: ResourceShare | None) -> ResourceShare:
+    if less is None:
+        return one
+    kept = _kept(one.devices, one.device_roles, less.devices, less.device_roles)
+    return ResourceShare(one.name, one.amount - less.amount, _at(kept, one.devices), _at(kept, one.device_roles))
+
+
+def _kept(
+    devices: tuple[int, ...], roles: tuple[int, ...], gone: tuple[int, ...], roles_gone: tuple[int, ...]
+) -> list[int]:
+    """Places of the devices that are left; of equal ones the last are gone."""
+    less = list(zip_longest(gone, roles_gone))
+    kept = []
+    for at, one in reversed(list(enumerate(zip_longest(devices, roles)))):
+        if one in less:
+            less.remove(one)
+        else:
+            kept.append(at)
+    return kept[::-1]
+
+
+def _at(places: list[int], values: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple([values[at] for at in places]) if values else ()
 
 
 def grown(allocation: Allocation, additions: Allocation) -> Allocation:

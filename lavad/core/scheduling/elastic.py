@@ -11,6 +11,7 @@ from dataclasses import replace
 from lavad.core.apply.resize import may_change, resizable_role
 from lavad.core.cluster_view import ClusterView
 from lavad.core.language.requirements.parsed import wants_of
+from lavad.core.language.requirements.parts import sizes_of
 from lavad.core.model import Allocation, HostShare, JobState, Key, Request, RoleRequest
 from lavad.core.model.allocation import is_divisible, tasks_of
 from lavad.core.model.demand import Demand, demand_of
@@ -19,11 +20,14 @@ from lavad.core.scheduling.backfill.reservations import ReservationTable
 from lavad.core.scheduling.capacity.allowance import Allowance
 from lavad.core.scheduling.capacity.constraints import allowance_of
 from lavad.core.scheduling.capacity.free_resources import FreeResources
+from lavad.core.scheduling.placement.growth import further_tasks
 from lavad.core.scheduling.placement.place import share_of
 from lavad.core.scheduling.placement.span import TaskDistributor, live_rows
 from lavad.core.scheduling.placement.within_limits import CappedResources
 from lavad.core.state.changes import Changes
 from lavad.core.state.records import Attempt
+
+Sizes = tuple[int, ...]  # number of tasks of each role
 
 _NEVER = float("inf")
 _REASON = "into idle room"
@@ -67,18 +71,18 @@ class ElasticGrowth:
         """Plan the growth of one job under constraints, halved until it is allowed."""
         for attempt, more in self._candidates(cluster, now):
             demand = _demand_of(cluster, attempt, now)
-            while more:
+            while any(more):
                 additions = _additions(cluster, _room_for(cluster, allowance, demand), attempt, more)
                 if additions and allowance.why(demand, additions) is None:
                     return Resize(grows=(Grow(attempt.key, additions, _REASON),))
-                more = more // 2 if additions else 0
+                more = _half(more) if additions else ()
         return None
 
-    def _candidates(self, cluster: ClusterView, now: float) -> Iterator[tuple[Attempt, int]]:
-        """Attempts that may grow now, with the number of tasks; by queue priority, then oldest job."""
+    def _candidates(self, cluster: ClusterView, now: float) -> Iterator[tuple[Attempt, Sizes]]:
+        """Attempts that may grow now, with the number of tasks of each role; by queue priority, then oldest job."""
         for key in sorted(cluster.resizable, key=lambda key: _order(cluster, key)):
             attempt, more = cluster.resizable[key], wanted(cluster, key)
-            if not more:
+            if not any(more):
                 continue
             if attempt.resizing.retry_at > now:
                 self.retry_at = min(self.retry_at, attempt.resizing.retry_at)
@@ -104,19 +108,36 @@ def _order(cluster: ClusterView, key: Key) -> tuple[int, int]:
     return -(queue.priority if queue else 0), key.job
 
 
-def wanted(cluster: ClusterView, key: Key) -> int:
-    """Number of tasks by which an attempt would grow; 0 while it is being resized or does not run."""
+def _half(more: Sizes) -> Sizes:
+    """Half as many tasks in all, of the first roles first."""
+    left, found = sum(more) // 2, list[int]()
+    for tasks in more:
+        found.append(min(tasks, left))
+        left -= found[-1]
+    return tuple(found)
+
+
+def wanted(cluster: ClusterView, key: Key) -> Sizes:
+    """Number of tasks of each role by which an attempt would grow; none while it is being resized or does not run."""
     attempt, job = cluster.resizable[key], cluster.holder(key)
     if job is None or job.state is not JobState.RUN or not may_change(attempt):
-        return 0
-    role = resizable_role(job.shared.request)
-    return max(0, min(role.tasks_max, attempt.resizing.wish or role.tasks_max) - tasks_of(attempt.allocation))
-
-
-def _additions(cluster: ClusterView, room: FreeResources, attempt: Attempt, more: int) -> Allocation:
-    """Up to ``more`` tasks, first on the attempt's own hosts, then on others; taken from ``room``."""
-    request = cluster.pending.request_of(cluster.jobs[attempt.key.job].shared)
+        return ()
+    request, change = job.shared.request, attempt.resizing
+    if request.is_of_tasks:
+        sizes = sizes_of(attempt.allocation, len(request.roles))
+        most = change.wishes or [role.tasks_max for role in request.roles]
+        return tuple([max(0, wish - size) for wish, size in zip(most, sizes, strict=True)])
     role = resizable_role(request)
+    return (max(0, min(role.tasks_max, change.wish or role.tasks_max) - tasks_of(attempt.allocation)),)
+
+
+def _additions(cluster: ClusterView, room: FreeResources, attempt: Attempt, wanted: Sizes) -> Allocation:
+    """Up to ``wanted`` tasks, first on the attempt's own hosts, then on others; taken from ``room``."""
+    request = cluster.pending.request_of(cluster.jobs[attempt.key.job].shared)
+    if request.is_of_tasks:
+        closed = frozenset([share.host for share in attempt.booked if attempt.share_on(share.host) is None])
+        return further_tasks(room, request, attempt.allocation, closed, wanted)
+    role, (more,) = resizable_role(request), wanted
     found: list[HostShare] = []
     for share in attempt.allocation if is_divisible(role) else ():
         tasks = _more_here(room, role, share, more)

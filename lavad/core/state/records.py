@@ -121,6 +121,9 @@ class Resizing:
     reason: str = ""  # of the growth
     joined: tuple[tuple[str, int], ...] = ()  # hosts that joined later, with the version of that
     since: float = 0.0  # virtual start time: slots x (now - since) equals the slot-seconds used; 0: the dispatch
+    wishes: tuple[int, ...] = ()  # of a job of tasks: tasks that each role is to grow to at most; empty: its maximum
+    told: tuple[str, ...] = ()  # of a job of tasks: hosts that have the newest allocation
+    freed: tuple[str, ...] = ()  # of a job of tasks: hosts that it leaves and on which its tasks have ended
 
 
 NEVER_RESIZED = Resizing()

@@ -36,6 +36,9 @@ class TaskRecord(NamedTuple):
     waits_for_all: bool = False
     stopped: str = ""  # why its end was ordered; empty: it was not
     ends_as: TaskEvent | None = None  # event that its end counts as; None: by its exit status
+    joins: str = ""  # host on which it is to have a place when the growth is ready
+    joined: int = 0  # version of the allocation with which it got its place, 0: with the dispatch
+    leaves: bool = False  # its place was given up: it is not in the table, and has none when its run has ended
 
     @property
     def is_alive(self) -> bool:
@@ -151,7 +154,7 @@ class JobTasks:
     def _made(self) -> TaskTable:
         hosts: dict[str, dict[int, list[TaskKey]]] = {}
         for key, record in self.records.items():
-            if record.host:
+            if record.host and not record.leaves:
                 hosts.setdefault(record.host, {}).setdefault(key.role, []).append(key)
         return tuple(
             [
@@ -160,6 +163,12 @@ class JobTasks:
             ]
         )
 
+    def in_order(self, host: str, role: int) -> list[TaskKey]:
+        """Tasks of a role that have their places on a host and keep them, in the order of their devices there."""
+        part = next((part for one in self.table if one.host == host for part in one.parts if part.role == role), None)
+        return [TaskKey(role, index) for index in part.indices] if part is not None else []
+
     def _part(self, role: int, keys: list[TaskKey]) -> RolePart:
+        keys = sorted(keys, key=lambda key: (self.records[key].joined, key.index))
         ports = tuple([port for key in keys for port in self.records[key].ports])
         return RolePart(role, tuple([key.index for key in keys]), ports)

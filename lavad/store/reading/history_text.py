@@ -261,6 +261,11 @@ def _resized(detail: dict[str, Any]) -> list[str]:
     return [f"Resized to {slots} slots on {_hosts_named(detail)} by {detail.get('by', '')}{reason}"]
 
 
+def _wished(detail: dict[str, Any]) -> str:
+    size = detail.get("sizes") or f"{detail['tasks']} tasks"
+    return f"Size of {size} requested by <{detail.get('by', '')}>"
+
+
 def _doomed(detail: dict[str, Any]) -> str:
     if not detail.get("again"):
         return f"Failed as a whole: {detail.get('reason', '')}"
@@ -332,7 +337,7 @@ _LINES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "growing": lambda detail: [f"Additional allocation on {_hosts_named(detail)} is being made ready"],
     "ungrown": lambda detail: [f"Additional allocation given up: {detail.get('reason', '')}"],
     "resized": _resized,
-    "wished": lambda detail: [f"Size of {detail['tasks']} tasks requested by <{detail.get('by', '')}>"],
+    "wished": lambda detail: [_wished(detail)],
     "met": lambda _: ["Dependency condition satisfied"],
     "detached": lambda detail: [f"Detached from advance reservation <{detail.get('reservation', '')}>"],
     "modified": lambda detail: [f"Parameters of Job are changed: {detail.get('changes', '')}"],

@@ -471,17 +471,21 @@ def _growth_given_up(turn: _Turn, event: e.GrowthGivenUp) -> None:
 
 def _resized(turn: _Turn, event: e.AttemptResized) -> None:
     turn.attempts[event.key] = None
+    _touch_tasks(turn, event.key)
     hosts, by, reason = v.hosts_text(event.allocation), v.quote(v.clean(event.by)), v.quote(event.reason)
     turn.tell(event.at, event.key, "resized", f'{{"hosts":{hosts},"by":{by},"reason":{reason}}}')
 
 
-def _resize_noted(turn: _Turn, event: e.ResizeNoted) -> None:
+def _resize_noted(turn: _Turn, event: e.ResizeNoted | t.ResizeAcknowledged | t.PartsFreed) -> None:
     turn.attempts[event.key] = None
+    _touch_tasks(turn, event.key)
 
 
 def _resize_wished(turn: _Turn, event: e.ResizeWished) -> None:
     turn.attempts[event.key] = None
-    turn.tell(event.at, event.key, "wished", v.detail(tasks=event.tasks, by=v.clean(event.by)))
+    turn.tell(
+        event.at, event.key, "wished", v.detail(tasks=event.tasks, by=v.clean(event.by), sizes=v.clean(event.words))
+    )
 
 
 def _lost(turn: _Turn, event: e.JobLost) -> None:
@@ -572,6 +576,7 @@ _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
     e.AttemptResized: _resized,
     e.ResizeNoted: _resize_noted,
     e.ResizeWished: _resize_wished,
+    **dict.fromkeys((t.ResizeAcknowledged, t.PartsFreed), _resize_noted),
     e.JobLost: _lost,
     e.JobFound: _found,
     e.JobAbandoned: _abandoned,

@@ -102,6 +102,9 @@ def task_row(job: int, index: int, attempt: int, key: TaskKey, record: TaskRecor
         "all": record.waits_for_all,
         "stopped": record.stopped,
         "as": int(record.ends_as or 0),
+        "joins": record.joins,
+        "joined": record.joined,
+        "leaves": record.leaves,
     }
     return (
         job,
@@ -142,6 +145,9 @@ def record_of(row: "SqlRow[Any]") -> TaskRecord:
         bool(seldom.get("all")),
         seldom.get("stopped", ""),
         TaskEvent(seldom["as"]) if "as" in seldom else None,
+        seldom.get("joins", ""),
+        seldom.get("joined", 0),
+        bool(seldom.get("leaves")),
     )
 
 

@@ -241,6 +241,7 @@ def _resizing(values: dict[str, Any]) -> Resizing:
     known = _known(Resizing, values)
     known.update({name: _allocation(values.get(name, [])) for name in _SIZES})
     known["joined"] = tuple((host, version) for host, version in values.get("joined", ()))
+    known.update({name: tuple(values.get(name, ())) for name in ("wishes", "told", "freed")})
     return Resizing(**known)
 
 

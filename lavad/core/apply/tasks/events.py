@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lavad.core import task_events as t
-from lavad.core.apply.tasks.places import placed
+from lavad.core.apply.tasks.places import placed, unplace
 from lavad.core.cluster import Cluster
 from lavad.core.model import Launch
 from lavad.core.model.reasons import EXIT_STATUS_LOST
@@ -45,7 +45,7 @@ def _set(tasks: JobTasks, key: TaskKey, record: TaskRecord) -> None:
     tasks.records[key] = record
     for other in tasks.led.get(key, ()):
         known = tasks.records[other]
-        tasks.records[other] = record._replace(host=known.host, ports=known.ports, pid=0)
+        tasks.records[other] = record._replace(host=known.host, ports=known.ports, joined=known.joined, pid=0)
 
 
 def _ended(record: TaskRecord, phase: TaskPhase, at: float, status: int = 0, reason: str = "") -> TaskRecord:
@@ -68,6 +68,10 @@ def _reported(cluster: Cluster, event: t.TasksReported) -> None:
 def _take(cluster: Cluster, job: Job, tasks: JobTasks, state: TaskReport, record: TaskRecord) -> None:
     """Take over a task's state. An end that was ordered is no news, unless it counts as an event."""
     key = state.task
+    if record.leaves and state.phase is not P.RUNNING:
+        tasks.records[key] = record
+        unplace(tasks, key)
+        return
     if state.phase is P.RUNNING:
         phase = P.STOPPING if record.phase is P.STOPPING else P.RUNNING
         _set(tasks, key, record._replace(phase=phase, pid=state.pid, started=state.started))
@@ -97,7 +101,9 @@ def _lost(cluster: Cluster, event: t.TasksLost) -> None:
     job, tasks = _of(cluster, event)
     for key in tasks.on_host(event.host):
         record = tasks.records[key]
-        if record.phase in ALIVE or record.phase is P.WAITING:
+        if record.leaves:
+            unplace(tasks, key)
+        elif record.phase in ALIVE or record.phase is P.WAITING:
             end = _ended(record, P.EXITED, event.at, EXIT_STATUS_LOST, event.reason)
             wishes = bool(record.again or (record.phase is P.WAITING and record.run))
             _forget_lead(tasks, key)
@@ -129,7 +135,8 @@ def _ordered(cluster: Cluster, event: t.TasksOrdered) -> None:
         record = tasks.records[key]
         is_held = tasks.launches[key.role] is Launch.NONE
         phase, started = (P.RUNNING, event.at) if is_held else (P.STARTING, 0.0)
-        _set(tasks, key, TaskRecord(phase, record.host, record.run + 1, record.ports, started=started))
+        ordered = TaskRecord(phase, record.host, record.run + 1, record.ports, started=started, joined=record.joined)
+        _set(tasks, key, ordered)
 
 
 def _stopped(cluster: Cluster, event: t.TasksStopped) -> None:

@@ -4,7 +4,7 @@ Each role's tasks get indices from 0 in the order of the allocation. Tasks of th
 without one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from lavad.core.model import Allocation, Launch, Shared
 from lavad.core.model.task_rules import TaskKey, TaskPhase
@@ -78,10 +78,103 @@ def reserved(tasks: JobTasks, host: str, address: str, parts: tuple[RolePart, ..
         for place, index in enumerate(part.indices):
             key = TaskKey(part.role, index)
             record = tasks.records.get(key)
-            if record is not None and record.host == host:
+            if record is not None and host in (record.host, record.joins):
                 ports = part.ports[place * each : (place + 1) * each]
                 tasks.records[key] = record._replace(ports=ports)
     tasks.version += 1
+
+
+# -- growth and shrink -------------------------------------------------------------------------------------------------
+
+
+def joining(tasks: JobTasks, additions: Allocation) -> None:
+    """Note which tasks a growth is for: the lowest indices without a place."""
+    for role in range(len(tasks.sizes)):
+        free = (key for key, record in tasks.of_role(role) if not record.host and not record.joins)
+        hosts = [share.host for share in additions for _ in range(share.tasks_by_role[role])]
+        for host, key in zip(hosts, list(free), strict=False):
+            tasks.records[key] = tasks.records[key]._replace(joins=host)
+
+
+def join_no_more(tasks: JobTasks) -> None:
+    """Note that the growth is given up."""
+    for key, record in list(tasks.records.items()):
+        if record.joins:
+            tasks.records[key] = record._replace(joins="", ports=())
+
+
+def joined(tasks: JobTasks, hosts: Container[str], version: int) -> None:
+    """Place the tasks that were to join these hosts: they wait for their start."""
+    new = [key for key, record in tasks.records.items() if record.joins and record.joins in hosts]
+    if not new:
+        return
+    leads = _leads(tasks)
+    for key in new:
+        record = tasks.records[key]
+        tasks.records[key] = TaskRecord(host=record.joins, run=record.run, ports=record.ports, joined=version)
+        _follow_lead(tasks, key, leads)
+    tasks.version += 1
+
+
+def _leads(tasks: JobTasks) -> dict[tuple[int, str], TaskKey]:
+    """Tasks whose process stands, or would stand, for others that join."""
+    found: dict[tuple[int, str], TaskKey] = {}
+    for key, record in tasks.records.items():
+        if record.host and not record.leaves and key not in tasks.stands_for:
+            found.setdefault(_group(tasks, key, record.host), key)
+    return found
+
+
+def _group(tasks: JobTasks, key: TaskKey, host: str) -> tuple[int, str]:
+    return key.role, "" if tasks.launches[key.role] is Launch.FIRST else host
+
+
+def _follow_lead(tasks: JobTasks, key: TaskKey, leads: dict[tuple[int, str], TaskKey]) -> None:
+    """Let the process that there is for a role, or for a role on a host, stand for a task that joined."""
+    if tasks.launches[key.role] not in (Launch.FIRST, Launch.HOST):
+        return
+    mine = tasks.records[key]
+    lead = leads.setdefault(_group(tasks, key, mine.host), key)
+    if lead != key:
+        tasks.led[lead] = (*tasks.led.get(lead, ()), key)
+        tasks.stands_for[key] = lead
+        same = tasks.records[lead]._replace(host=mine.host, ports=mine.ports, joined=mine.joined, pid=0)
+        tasks.records[key] = same
+
+
+def given_up(tasks: JobTasks, keys: Iterable[TaskKey]) -> None:
+    """Take these tasks' places: those with a process keep theirs, unseen by others, until that has ended."""
+    for key in keys:
+        record = tasks.records[key]
+        if record.is_alive and tasks.has_process(key):
+            tasks.records[key] = record._replace(leaves=True)
+        else:
+            unplace(tasks, key)
+    tasks.version += 1
+
+
+def unplace(tasks: JobTasks, key: TaskKey) -> None:
+    """Leave a task without a place; its runs go on counting."""
+    lead = tasks.stands_for.pop(key, None)
+    if lead is not None:
+        tasks.led[lead] = tuple([other for other in tasks.led[lead] if other != key])
+    tasks.records[key] = TaskRecord(run=tasks.records[key].run)
+
+
+def stop_leaving(tasks: JobTasks, reason: str) -> None:
+    """End the tasks whose places were given up: the others have been told."""
+    for key in sorted(tasks.records.alive):
+        record = tasks.records[key]
+        if record.leaves:
+            ending = record._replace(phase=TaskPhase.STOPPING, again=False, waits_for_all=False, ends_as=None)
+            tasks.records[key] = ending._replace(stopped=reason)
+
+
+def left_host(tasks: JobTasks, host: str) -> None:
+    """Note that nothing of the job is left on a host: the tasks that were leaving it have left."""
+    for key in tasks.on_host(host):
+        if tasks.records[key].leaves:
+            unplace(tasks, key)
 
 
 def left(tasks: JobTasks) -> None:

@@ -6,23 +6,31 @@ notified the job, and keep their shares until they report them released.
 """
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Protocol
 
 from lavad.core import commands as c
 from lavad.core import events as e
-from lavad.core.apply.resize import is_resizable, may_change, resizable_role
+from lavad.core import task_events as t
+from lavad.core.apply.resize import has_minima, is_resizable, is_within_maxima, may_change, resizable_role
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision, check_owner
 from lavad.core.decide.jobs.control import SYSTEM
-from lavad.core.model import SUSPENDED, Allocation, HostShare, JobState, RoleRequest
+from lavad.core.decide.jobs.sizes import release_words, tasks_in
+from lavad.core.language.requirements import parts
+from lavad.core.language.requirements.parts import keeps_first_host, sizes_of
+from lavad.core.model import SUSPENDED, Allocation, HostShare, JobState, Request, RoleRequest
 from lavad.core.model.allocation import could_give, grown, is_divisible, part_of, shrunk, tasks_of
 from lavad.core.model.reasons import Refused
+from lavad.core.model.task_rules import TaskKey
 from lavad.core.plan import Grow, Resize, Shrink, Start
 from lavad.core.state.records import Attempt, Job
+from lavad.core.state.tasks import JobTasks
 
 S = JobState
 SCHEDULER = "the scheduler"
 JOB = "the job itself"
+TABLE_S = 1.0  # for the hosts of a job of tasks to have a new table before tasks that leave are ended
 
 
 # -- plans of the scheduler --------------------------------------------------------------------------------------------
@@ -60,11 +68,10 @@ def _may_grow(cluster: Cluster, grow: Grow, now: float) -> bool:
     job, attempt = cluster.holder(grow.key), cluster.resizable.get(grow.key)
     if job is None or attempt is None or job.state is not S.RUN or not may_change(attempt):
         return False
-    role = resizable_role(job.shared.request)
     there = {share.host for share in attempt.allocation}
     is_back = any(share.host in attempt.unreleased - there for share in grow.additions)
-    tasks = tasks_of(attempt.allocation) + tasks_of(grow.additions)
-    return bool(grow.additions) and not is_back and tasks <= role.tasks_max and attempt.resizing.retry_at <= now
+    is_small = is_within_maxima(job.shared.request, (*attempt.allocation, *grow.additions))
+    return bool(grow.additions) and not is_back and is_small and attempt.resizing.retry_at <= now
 
 
 def _grow(cluster: Cluster, grow: Grow, now: float) -> list[e.Event]:
@@ -79,26 +86,61 @@ def _grow(cluster: Cluster, grow: Grow, now: float) -> list[e.Event]:
 def _grown(
     cluster: Cluster, attempt: Attempt, additions: Allocation, version: int, reason: str, now: float
 ) -> e.AttemptResized:
-    due = now + cluster.policy.resize_timeout_s
+    due = now + _adapts_within_s(cluster, attempt)
     allocation = grown(attempt.allocation, additions)
     return e.AttemptResized(now, attempt.key, allocation, version, due, SCHEDULER, reason)
 
 
+def _adapts_within_s(cluster: Cluster, attempt: Attempt) -> float:
+    """Time for the job to adapt; hosts of a job of tasks only have to write its lists."""
+    return cluster.policy.resize_timeout_s if attempt.tasks is None else TABLE_S
+
+
 def shrink_attempt(
-    cluster: Cluster, shrink: Shrink, now: float, by: str = SCHEDULER, notify: str = ""
+    cluster: Cluster,
+    shrink: Shrink,
+    now: float,
+    by: str = SCHEDULER,
+    notify: str = "",
+    wishes: tuple[int, ...] = (),
+    gone: tuple[TaskKey, ...] | None = None,
 ) -> list[e.Event]:
-    """Events that take these shares from an attempt; none if it can't give them."""
+    """Events that take these shares from an attempt; none if it can't give them.
+
+    ``wishes``: sizes that the roles of a job of tasks are to have; without them those that its user has left it.
+    ``gone``: its tasks that leave; without them the last on each host.
+    """
     job, attempt = cluster.holder(shrink.key), cluster.resizable.get(shrink.key)
     if job is None or attempt is None or attempt.is_ending or attempt.lends:
         return []
-    left = shrunk(attempt.allocation, shrink.gives)
-    if not _is_sound(attempt, resizable_role(job.shared.request), shrink.gives, left):
+    left, request = shrunk(attempt.allocation, shrink.gives), job.shared.request
+    if not _is_sound(attempt, request, shrink.gives, left):
         return []
     events = give_growth_up(attempt, now, now, "it is to shrink") if attempt.resizing.growth else []
     version = attempt.version + bool(events) + 1
-    due = now + cluster.policy.resize_timeout_s
-    wish = tasks_of(left) if by not in (SCHEDULER, SYSTEM) else 0
-    return [*events, e.AttemptResized(now, shrink.key, left, version, due, by, shrink.reason, notify, wish)]
+    due = now + _adapts_within_s(cluster, attempt)
+    if attempt.tasks is not None and gone is None:
+        gone = tasks_in.last_of(attempt.tasks, shrink.gives)
+    if attempt.tasks is not None and not tasks_in.may_leave(attempt.tasks, gone or ()):
+        return []
+    is_wish = by not in (SCHEDULER, SYSTEM)
+    if is_wish and request.is_of_tasks and not wishes:
+        wishes = _wishes_after(attempt, request, shrink.gives, left)
+    wish = tasks_of(left) if is_wish else 0
+    resized = e.AttemptResized(now, shrink.key, left, version, due, by, shrink.reason, notify, wish, wishes=wishes)
+    return [*events, replace(resized, gone=gone or ())]
+
+
+def _wishes_after(attempt: Attempt, request: Request, gives: Allocation, left: Allocation) -> tuple[int, ...]:
+    """Sizes that the roles are to grow to after a user's shrink: those that lost tasks do not take them back."""
+    roles = len(request.roles)
+    sizes = zip(sizes_of(gives, roles), sizes_of(left, roles), wishes_of(attempt, request), strict=True)
+    return tuple([size if lost else wish for lost, size, wish in sizes])
+
+
+def wishes_of(attempt: Attempt, request: Request) -> tuple[int, ...]:
+    """Number of tasks that each role of a job of tasks is to have at most."""
+    return attempt.resizing.wishes or tuple([role.tasks_max for role in request.roles])
 
 
 def go_on_without(cluster: Cluster, attempt: Attempt, hosts: Collection[str], why: str, now: float) -> list[e.Event]:
@@ -108,13 +150,23 @@ def go_on_without(cluster: Cluster, attempt: Attempt, hosts: Collection[str], wh
     return shrink_attempt(cluster, Shrink(attempt.key, gives, why), now, SYSTEM) if gives else []
 
 
-def _is_sound(attempt: Attempt, role: RoleRequest, gives: Allocation, left: Allocation) -> bool:
+def _is_sound(attempt: Attempt, request: Request, gives: Allocation, left: Allocation) -> bool:
     """True if the attempt has these shares, keeps its lead host and stays large enough."""
     for share in gives:
         mine = attempt.share_on(share.host)
-        if mine is None or share.slots > mine.slots or share.host not in attempt.unreleased:
+        if mine is None or not _has(mine, share) or share.host not in attempt.unreleased:
             return False
-    return bool(gives and left) and left[0].host == attempt.lead and tasks_of(left) >= role.tasks_min
+    if not (gives and left) or not has_minima(request, left):
+        return False
+    return left[0].host == attempt.lead or (request.is_of_tasks and not keeps_first_host(request))
+
+
+def _has(mine: HostShare, part: HostShare) -> bool:
+    """True if it is a part of the share: a plan may be older than the cluster's state."""
+    if part.slots > mine.slots or part.memory_mib > mine.memory_mib:
+        return False
+    fewer = all(less <= here for less, here in zip(part.tasks_by_role, mine.tasks_by_role, strict=True))
+    return fewer and set(part.gpus) <= set(mine.gpus)
 
 
 def give_growth_up(attempt: Attempt, now: float, retry_at: float, reason: str, gone: str = "") -> list[e.Event]:
@@ -130,11 +182,11 @@ def give_growth_up(attempt: Attempt, now: float, retry_at: float, reason: str, g
 # -- reports of hosts --------------------------------------------------------------------------------------------------
 
 
-def staged(cluster: Cluster, attempt: Attempt, host: str, now: float) -> Decision:
+def staged(cluster: Cluster, attempt: Attempt, command: c.ReportStaged, now: float) -> Decision:
     """Note that a new host is staged; with the last one the attempt grows, if it still runs."""
-    decision = Decision()
+    decision, host = Decision(), command.host
     if host not in attempt.staged:
-        decision.events.append(e.HostStaged(now, attempt.key, host))
+        decision.events.append(e.HostStaged(now, attempt.key, host, command.tasks, command.address))
     growth = attempt.resizing.growth
     new = {share.host for share in growth if attempt.share_on(share.host) is None}
     if new - attempt.staged - {host}:
@@ -161,6 +213,8 @@ def silent(cluster: Cluster, attempt: Attempt, host: str, now: float) -> list[e.
 def resized(cluster: Cluster, command: c.ReportResized, now: float) -> Decision:
     """Note the lead host's report about the newest allocation. A growth that the job refuses is taken back."""
     attempt = cluster.resizable.get(command.key)
+    if attempt is not None and attempt.tasks is not None:
+        return _acknowledged(cluster, attempt, attempt.tasks, command, now)
     if attempt is None or command.host != attempt.lead:
         return Decision()
     change = attempt.resizing
@@ -169,6 +223,35 @@ def resized(cluster: Cluster, command: c.ReportResized, now: float) -> Decision:
     if command.failed and change.added and not attempt.is_ending:
         return Decision(_taken_back(cluster, attempt, command.detail, now))
     return Decision([e.ResizeNoted(now, command.key, change.version)])
+
+
+def _acknowledged(
+    cluster: Cluster, attempt: Attempt, tasks: JobTasks, command: c.ReportResized, now: float
+) -> Decision:
+    """Note that a host of a job of tasks has the newest allocation. With the last one those that leave are told."""
+    change, host = attempt.resizing, command.host
+    if command.version < change.version or host in change.told or attempt.share_on(host) is None:
+        return Decision()
+    if command.failed and (unready := tasks_in.joining(tasks, host)):
+        return Decision(_not_joined(cluster, attempt, unready, command, now))
+    decision = Decision([t.ResizeAcknowledged(now, attempt.key, host, command.tasks)])
+    told = {*change.told, host}
+    if not change.is_told and all(share.host in told for share in attempt.allocation):
+        decision.events.append(e.ResizeNoted(now, attempt.key, change.version))
+    return decision
+
+
+def _not_joined(
+    cluster: Cluster, attempt: Attempt, unready: tuple[TaskKey, ...], command: c.ReportResized, now: float
+) -> list[e.Event]:
+    """Take tasks back that a host could not make ready."""
+    share, request = attempt.share_on(command.host), cluster.jobs[attempt.key.job].shared.request
+    assert share is not None, f"{attempt.key} is not on {command.host}"
+    counts = [sum(key.role == role for key in unready) for role in range(len(request.roles))]
+    shrink = Shrink(attempt.key, (parts.last_of(share, counts, request),), f"{command.host}: {command.detail}")
+    events = shrink_attempt(cluster, shrink, now, SYSTEM, gone=unready)
+    retry_at = now + cluster.policy.avoid_host_s
+    return [replace(one, retry_at=retry_at) if isinstance(one, e.AttemptResized) else one for one in events]
 
 
 def _taken_back(cluster: Cluster, attempt: Attempt, detail: str, now: float) -> list[e.Event]:
@@ -199,24 +282,40 @@ def overdue(cluster: Cluster, now: float) -> list[e.Event]:
 
 def shrink_job(cluster: Cluster, command: c.ShrinkJob, now: float) -> Decision:
     """Shrink a job (bresize release). It does not grow back by itself: that would undo the command at once."""
-    job, attempt = _running(cluster, command.target, command.caller)
-    role = resizable_role(job.shared.request)
-    gives = _asked_for(attempt, role, command.what)
-    left = shrunk(attempt.allocation, gives)
-    if tasks_of(left) < role.tasks_min:
-        raise Refused(f"The job needs at least {role.tasks_min} tasks; {tasks_of(left)} would be left")
+    job, attempt = running(cluster, command.target, command.caller)
+    request = job.shared.request
+    gone: tuple[TaskKey, ...] | None = None
+    if request.is_of_tasks:
+        gives, gone = release_words.shares_in(attempt, request, command.what)
+    else:
+        gives = _asked_for(attempt, resizable_role(request), command.what)
+    check_what_is_left(request, shrunk(attempt.allocation, gives))
+    if gone is not None and attempt.tasks is not None and not tasks_in.may_leave(attempt.tasks, gone):
+        raise Refused("A task whose process stands for others of its role can't leave before them")
     by = command.caller.user
-    events = shrink_attempt(cluster, Shrink(job.key, gives), now, by, command.notify)
+    events = shrink_attempt(cluster, Shrink(job.key, gives), now, by, command.notify, gone=gone)
     if not events:
         raise Refused("Nothing can be released from the job just now")
     return Decision(events, reply=gives)
 
 
+def check_what_is_left(request: Request, left: Allocation) -> None:
+    """Refuse a shrink that would leave a role with less than its minimum."""
+    for role, tasks in zip(request.roles, sizes_of(left, len(request.roles)), strict=True):
+        if tasks < role.tasks_min:
+            who = f"Role {role.name}" if request.is_of_tasks else "The job"
+            raise Refused(f"{who} needs at least {role.tasks_min} tasks; {tasks} would be left")
+
+
 def wish_size(cluster: Cluster, command: c.WishSize, now: float) -> Decision:
     """Set the size that the job is to grow to from now on (bresize request, cancel)."""
-    job, attempt = _running(cluster, command.target, command.caller)
-    role, present = resizable_role(job.shared.request), tasks_of(attempt.allocation)
-    tasks = command.tasks or present
+    job, attempt = running(cluster, command.target, command.caller)
+    request, present = job.shared.request, tasks_of(attempt.allocation)
+    if request.is_of_tasks:
+        if command.tasks:
+            raise Refused("The job has roles: bresize request role=tasks says which is to grow")
+        return Decision(wished(attempt, tuple(sizes_of(attempt.allocation, len(request.roles))), command.caller, now))
+    role, tasks = resizable_role(request), command.tasks or present
     if tasks > role.tasks_max:
         raise Refused(f"The job asked for at most {role.tasks_max} tasks when it was submitted")
     if tasks < present:
@@ -227,18 +326,35 @@ def wish_size(cluster: Cluster, command: c.WishSize, now: float) -> Decision:
     return Decision(events)
 
 
-def _running(cluster: Cluster, target: c.Target, caller: c.Caller) -> tuple[Job, Attempt]:
+def wished(attempt: Attempt, sizes: tuple[int, ...], caller: c.Caller, now: float, words: str = "") -> list[e.Event]:
+    """Events that set the sizes of the roles of a job of tasks; a growth beyond them is given up."""
+    events: list[e.Event] = [e.ResizeWished(now, attempt.key, sum(sizes), caller.user, sizes, words)]
+    coming = sizes_of((*attempt.allocation, *attempt.resizing.growth), len(sizes))
+    if attempt.resizing.growth and any(size > wish for size, wish in zip(coming, sizes, strict=True)):
+        events += give_growth_up(attempt, now, now, f"cancelled by {caller.user}")
+    return events
+
+
+def running(cluster: Cluster, target: c.Target, caller: c.Caller) -> tuple[Job, Attempt]:
     record = cluster.jobs.get(target.job)
     if record is None:
         raise Refused("No matching job found")
     check_owner(record, caller)
     if not isinstance(record, Job) or not is_resizable(record.shared):
-        raise Refused("The job is not resizable: bsub -ar makes it so")
+        raise Refused(_why_fixed(record.shared.request))
     if record.attempt is None:
         raise Refused("Job has already finished" if record.end is not None else "Job has not started yet")
     if record.key not in cluster.resizable or record.state not in (S.RUN, *SUSPENDED):
         raise Refused("Job has not started yet" if record.state is S.STAGING else "Unable to contact execution host")
     return record, record.attempt
+
+
+def _why_fixed(request: Request) -> str:
+    if not request.is_of_tasks:
+        return "The job is not resizable: bsub -ar makes it so"
+    if all(role.tasks_min == role.tasks_max for role in request.roles):
+        return "The job is not resizable: none of its roles has a minimum below its maximum"
+    return "The job is not resizable: -x, span[block], cu[balance] and cu[excl] tie a job to its hosts"
 
 
 def _asked_for(attempt: Attempt, role: RoleRequest, what: str) -> Allocation:

@@ -87,6 +87,8 @@ def _settled(job: Job, attempt: Attempt, tasks: JobTasks, now: float) -> Decisio
     """The next decision that the present state calls for; None if there is none."""
     if not attempt.launched:
         return None
+    if freed := _freed(attempt, tasks):
+        return Decision([t.PartsFreed(now, attempt.key, freed)])
     if attempt.is_ending:
         return None if tasks.is_running else _ended(attempt, now)
     if tasks.verdict is not None:
@@ -100,6 +102,16 @@ def _settled(job: Job, attempt: Attempt, tasks: JobTasks, now: float) -> Decisio
         return Decision([_completed(attempt.key, tasks, held, now)])
     steps = steps or machine.at_end(tasks)
     return Decision(events_of(steps, attempt.key, now)) if steps else None
+
+
+def _freed(attempt: Attempt, tasks: JobTasks) -> tuple[str, ...]:
+    """Hosts on which no task is left of those that were to leave."""
+    change = attempt.resizing
+    if not change.leaving or not change.is_told:
+        return ()
+    busy = {record.host for record in map(tasks.records.__getitem__, tasks.records.alive) if record.leaves}
+    hosts = dict.fromkeys(share.host for share in change.leaving)
+    return tuple([host for host in hosts if host not in busy and host not in change.freed])
 
 
 def _held_to_the_end(tasks: JobTasks) -> list[TaskKey]:

@@ -14,7 +14,7 @@ from lavad.core.decide.tasks.steps import Conclude, Delay, Drop, Restart, Step
 from lavad.core.model.task_rules import InPlace, TaskAction, TaskEvent, TaskKey, TaskPhase
 from lavad.core.model.task_values import Delayed, Verdict
 from lavad.core.state.records import exit_code
-from lavad.core.state.tasks import JOB, ROLE, TASK, JobTasks
+from lavad.core.state.tasks import JOB, ROLE, TASK, JobTasks, TaskRecord
 
 A, E, P = TaskAction, TaskEvent, TaskPhase
 FAILED_STATUS = 1 << 8  # wait status of a job that fails without a failed task: exit code 1
@@ -133,7 +133,12 @@ def _restart(tasks: JobTasks, scope: str, task: TaskKey, event: TaskEvent, name:
 def _scope(tasks: JobTasks, scope: str, task: TaskKey) -> Iterable[TaskKey]:
     if scope == TASK:
         return (task,)
-    return (key for key in tasks.records if scope == JOB or key.role == task.role)
+    return (key for key, one in tasks.records.items() if (scope == JOB or key.role == task.role) and _has_part(one))
+
+
+def _has_part(record: TaskRecord) -> bool:
+    """True unless the task is not in this size of the job: it has no place yet, or has given it up."""
+    return not record.leaves and bool(record.host or record.phase is not P.WAITING)
 
 
 # -- counts ------------------------------------------------------------------------------------------------------------

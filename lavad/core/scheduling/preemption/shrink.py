@@ -9,7 +9,8 @@ from itertools import islice
 
 from lavad.core.apply.resize import resizable_role
 from lavad.core.cluster_view import ClusterView
-from lavad.core.model import Allocation, HostShare, JobState, Key, RoleRequest
+from lavad.core.language.requirements.parts import could_release, first_released, is_divisible_of
+from lavad.core.model import Allocation, HostShare, JobState, Key
 from lavad.core.model.allocation import could_give, is_divisible, part_of, tasks_of
 from lavad.core.scheduling.preemption.lent_resources import bits
 from lavad.core.scheduling.preemption.victim import PreemptionMode, Together, Victim
@@ -21,11 +22,14 @@ Fits = Callable[[Victim], bool]
 
 
 def all_but_one(cluster: ClusterView, keys: Iterable[Key]) -> list[Victim]:
-    """Shares of these jobs except one task each: an upper bound on what they can release."""
+    """Shares of these jobs except one task each, of jobs of tasks all: an upper bound on what they can release."""
     found = []
     for key in islice(keys, GIVERS_MAX):
-        attempt, role = cluster.resizable[key], resizable_role(cluster.jobs[key.job].shared.request)
-        lead, *rest = attempt.allocation
+        attempt, request = cluster.resizable[key], cluster.jobs[key.job].shared.request
+        if request.is_of_tasks:
+            found.append(Victim(key, PreemptionMode.SHRINK, tuple(attempt.allocation)))
+            continue
+        role, (lead, *rest) = resizable_role(request), attempt.allocation
         more = tasks_of((lead,)) - 1 if is_divisible(role) else 0
         found.append(Victim(key, PreemptionMode.SHRINK, (*((part_of(lead, more, role),) if more else ()), *rest)))
     return found
@@ -68,18 +72,24 @@ def _giver(cluster: ClusterView, key: Key, wanted: Mapping[str, int], may_give: 
 
 def in_part(cluster: ClusterView, victim: Victim, fits: Fits) -> Victim:
     """Reduce what a victim releases to the minimum, host by host, for which ``fits`` holds."""
-    role = resizable_role(cluster.jobs[victim.key.job].shared.request)
     for share in victim.gives:
-        victim = _less_of(share, victim, role, fits)
+        victim = _less_of(cluster, share, victim, fits)
     return victim
 
 
-def _less_of(share: HostShare, victim: Victim, role: RoleRequest, fits: Fits) -> Victim:
-    here = tasks_of((share,))
-    step = 1 if is_divisible(role) else here
+def _less_of(cluster: ClusterView, share: HostShare, victim: Victim, fits: Fits) -> Victim:
+    request, here = cluster.jobs[victim.key.job].shared.request, tasks_of((share,))
+    own = cluster.resizable[victim.key].share_on(share.host) if request.is_of_tasks else None
+    is_divisible_here = is_divisible_of(own) if own is not None else is_divisible(resizable_role(request))
+    step = 1 if is_divisible_here else here
+
+    def part(tasks: int) -> HostShare:
+        if own is not None:
+            return first_released(own, share, tasks, request)
+        return part_of(share, tasks, resizable_role(request))
 
     def without(steps: int) -> Victim:
-        left = part_of(share, here - steps * step, role)
+        left = part(here - steps * step)
         parts = [left if one.host == share.host else one for one in victim.gives]
         return Victim(victim.key, victim.way, tuple([one for one in parts if one.slots]))
 
@@ -108,5 +118,7 @@ def spare(cluster: ClusterView, key: Key, tasks: int = 0, wanted: Mapping[str, i
     attempt, job = cluster.resizable.get(key), cluster.holder(key)
     if attempt is None or job is None or job.state is not JobState.RUN or attempt.is_ending:
         return ()
-    role = resizable_role(job.shared.request)
-    return could_give(attempt.allocation, role, tasks or tasks_of(attempt.allocation), wanted)
+    request, tasks = job.shared.request, tasks or tasks_of(attempt.allocation)
+    if request.is_of_tasks:
+        return could_release(attempt.allocation, request, tasks, wanted)
+    return could_give(attempt.allocation, resizable_role(request), tasks, wanted)

@@ -1,0 +1,1 @@
+"""Sizes of the roles of running jobs, as users name them."""
