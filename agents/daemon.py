@@ -154,6 +154,7 @@ class Daemon:
 
     async def close(self) -> None:
         """Stop serving; jobs continue."""
+        self._session.health.stop()
         await asyncio.to_thread(self._sampler.close)
         await self._gateway.stop()
         await self._methods.close()

@@ -30,6 +30,7 @@ from lavad.clock import SystemClock
 from lavad.core import commands as c
 from lavad.core import invariants
 from lavad.core.cluster import Cluster
+from lavad.core.decide import health_checks
 from lavad.core.decide.clock import exit_rates
 from lavad.core.decide.clock.tick import wake_at
 from lavad.core.events import Event, HostClosed
@@ -39,6 +40,7 @@ from lavad.engine import Engine
 from lavad.environments import EnvironmentSweep
 from lavad.gc_tuning import collect_seldom
 from lavad.health import Health
+from lavad.health_checks import HealthChecks
 from lavad.pacer import Pacer
 from lavad.settings import Settings, read_settings
 from lavad.store.disk_reserve import DiskReserve
@@ -145,6 +147,8 @@ class Master:
         self.store.tell_stuck(self.health.look)
         self.watchers = Watchers(self.cluster)
         self.engine.listeners += [self.watchers.notify, _warn_of_hosts]
+        self.health_checks = HealthChecks(self.cluster, self.links, self.settings.health_checks())
+        self.engine.listeners.append(self.health_checks.notify)
         self.engine.listeners += [HostLog(self.cluster).notify, self.adoption.notify]
 
     def _fall_behind(self) -> None:
@@ -176,7 +180,7 @@ class Master:
         self.agent_service = agent_service = agents.AgentService(
             self.engine, self.links, self.settings, peek_tickets.public_bytes(ticket_key), trusted, self.adoption
         )
-        agent_service.installation = self.installation
+        agent_service.installation, agent_service.health_checks = self.installation, self.health_checks
         agents.register(server, agent_service)
         stored = Stored(self.store, self.reader, self.clock)
         job_service = jobs.JobService(
@@ -237,6 +241,7 @@ class Master:
                 if not self.adoption.is_behind:  # hosts are refused: their silence means nothing
                     self.engine.post([c.Tick(), c.EndLeases()])
                     self.pacer.wake()
+                    self.health_checks.look(self.clock())
                 enforce_trust()
             except Exception:
                 log.exception("tick=failed")
@@ -245,7 +250,7 @@ class Master:
 def _warn_of_hosts(events: list[Event]) -> None:
     """Log hosts that the master closed by itself, for an administrator to check."""
     for event in events:
-        if isinstance(event, HostClosed) and event.by == exit_rates.BY:
+        if isinstance(event, HostClosed) and event.by in (exit_rates.BY, health_checks.BY):
             log.warning("host=closed host=%s reason=%r", event.host, event.comment)
 
 

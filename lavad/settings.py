@@ -1,8 +1,10 @@
 """Settings of lava's own, from lava.conf in the configuration directory; the cluster's policy is in core's Policy."""
 
+import shlex
 import socket
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from lavad.core.model.policy import Policy
 from protos import conffile
@@ -11,6 +13,15 @@ from protos import conffile
 OF_AGENTS = ("LAVA_JOB_PROCESSES", "LAVA_KEPT_OUTPUT")
 TASK_PORTS = "LAVA_TASK_PORTS"  # FIRST-LAST, likewise
 PORT_MAX = 65535
+
+
+class HealthSettings(NamedTuple):
+    """The program of the health checks and its pace; no program: no checks."""
+
+    argv: tuple[str, ...] = ()
+    interval_s: float = 300.0
+    limit_s: float = 60.0
+    share: float = 0.1  # of all hosts at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +48,7 @@ class Settings:
     def policy(self) -> Policy:
         """Build the default policy, which applies where LSF's files set nothing."""
         silent_after_s = self._seconds("LAVA_SILENT_AFTER", 15.0)
-        self.of_agents()  # to refuse a wrong one at start
+        self.of_agents(), self.health_checks()  # to refuse a wrong one at start
         fence_after_s = self._seconds("LAVA_FENCE_AFTER", 0.0)
         if 0 < fence_after_s < 2 * silent_after_s:
             least = f"LAVA_FENCE_AFTER must be at least twice LAVA_SILENT_AFTER ({silent_after_s:g} s)"
@@ -58,6 +69,33 @@ class Settings:
         """Return the settings for agents, as in their welcome; agents have their own defaults for unset ones."""
         found = {name: str(self._number(name)) for name in OF_AGENTS if self.extra.get(name)}
         return found | ({TASK_PORTS: self._ports(TASK_PORTS)} if self.extra.get(TASK_PORTS) else {})
+
+    def health_checks(self) -> HealthSettings:
+        """Return the settings of health checks."""
+        return HealthSettings(
+            self._program("LAVA_HEALTH_CHECK"),
+            self._seconds("LAVA_HEALTH_CHECK_INTERVAL", 300.0),
+            self._seconds("LAVA_HEALTH_CHECK_LIMIT", 60.0),
+            self._percent("LAVA_HEALTH_CHECK_SHARE", 10) / 100,
+        )
+
+    def _program(self, name: str) -> tuple[str, ...]:
+        text = self.extra.get(name, "")
+        try:
+            words = tuple(shlex.split(text))
+        except ValueError:
+            words = ("",)
+        if words and not words[0].startswith("/"):
+            path = self.directory / conffile.FILE_NAME
+            raise conffile.ConfError(f"{path}: {name} must be the full path of a program, not {text!r}.")
+        return words
+
+    def _percent(self, name: str, default: int) -> int:
+        text = self.extra.get(name) or str(default)
+        if not text.isdecimal() or not 1 <= int(text[:9]) <= 100:
+            path = self.directory / conffile.FILE_NAME
+            raise conffile.ConfError(f"{path}: {name} must be a percentage from 1 to 100, not {text!r}.")
+        return int(text)
 
     def _ports(self, name: str) -> str:
         text = self.extra[name]

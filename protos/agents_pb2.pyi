@@ -88,20 +88,32 @@ class Held(_message.Message):
     def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., last: _Optional[_Union[Report, _Mapping]] = ..., launched: _Optional[bool] = ..., resized: _Optional[_Union[Report, _Mapping]] = ..., limits_version: _Optional[int] = ..., order: _Optional[_Union[Order, _Mapping]] = ..., limit_reached: _Optional[_Union[Report, _Mapping]] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.TaskState, _Mapping]]] = ...) -> None: ...
 
 class Reports(_message.Message):
-    __slots__ = ("sequence", "hello", "reports", "load", "usages", "sent_monotonic")
+    __slots__ = ("sequence", "hello", "reports", "load", "usages", "sent_monotonic", "health")
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     HELLO_FIELD_NUMBER: _ClassVar[int]
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     LOAD_FIELD_NUMBER: _ClassVar[int]
     USAGES_FIELD_NUMBER: _ClassVar[int]
     SENT_MONOTONIC_FIELD_NUMBER: _ClassVar[int]
+    HEALTH_FIELD_NUMBER: _ClassVar[int]
     sequence: int
     hello: Hello
     reports: _containers.RepeatedCompositeFieldContainer[Report]
     load: _cluster_pb2.Load
     usages: _containers.RepeatedCompositeFieldContainer[JobUsage]
     sent_monotonic: float
-    def __init__(self, sequence: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., reports: _Optional[_Iterable[_Union[Report, _Mapping]]] = ..., load: _Optional[_Union[_cluster_pb2.Load, _Mapping]] = ..., usages: _Optional[_Iterable[_Union[JobUsage, _Mapping]]] = ..., sent_monotonic: _Optional[float] = ...) -> None: ...
+    health: HealthVerdict
+    def __init__(self, sequence: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., reports: _Optional[_Iterable[_Union[Report, _Mapping]]] = ..., load: _Optional[_Union[_cluster_pb2.Load, _Mapping]] = ..., usages: _Optional[_Iterable[_Union[JobUsage, _Mapping]]] = ..., sent_monotonic: _Optional[float] = ..., health: _Optional[_Union[HealthVerdict, _Mapping]] = ...) -> None: ...
+
+class HealthVerdict(_message.Message):
+    __slots__ = ("number", "verdict", "text")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    verdict: int
+    text: str
+    def __init__(self, number: _Optional[int] = ..., verdict: _Optional[int] = ..., text: _Optional[str] = ...) -> None: ...
 
 class JobUsage(_message.Message):
     __slots__ = ("key", "usage")
@@ -236,7 +248,7 @@ class Resized(_message.Message):
     def __init__(self, failed: _Optional[bool] = ..., detail: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.RoleTasks, _Mapping]]] = ...) -> None: ...
 
 class Orders(_message.Message):
-    __slots__ = ("term", "welcome", "orders", "specs", "forget", "echo_monotonic", "echo_sequence", "mark")
+    __slots__ = ("term", "welcome", "orders", "specs", "forget", "echo_monotonic", "echo_sequence", "mark", "health_check")
     TERM_FIELD_NUMBER: _ClassVar[int]
     WELCOME_FIELD_NUMBER: _ClassVar[int]
     ORDERS_FIELD_NUMBER: _ClassVar[int]
@@ -245,6 +257,7 @@ class Orders(_message.Message):
     ECHO_MONOTONIC_FIELD_NUMBER: _ClassVar[int]
     ECHO_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     MARK_FIELD_NUMBER: _ClassVar[int]
+    HEALTH_CHECK_FIELD_NUMBER: _ClassVar[int]
     term: int
     welcome: Welcome
     orders: _containers.RepeatedCompositeFieldContainer[Order]
@@ -253,7 +266,18 @@ class Orders(_message.Message):
     echo_monotonic: float
     echo_sequence: int
     mark: CommitMark
-    def __init__(self, term: _Optional[int] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., orders: _Optional[_Iterable[_Union[Order, _Mapping]]] = ..., specs: _Optional[_Iterable[_Union[JobSpecBlob, _Mapping]]] = ..., forget: _Optional[_Iterable[_Union[_common_pb2.AttemptKey, _Mapping]]] = ..., echo_monotonic: _Optional[float] = ..., echo_sequence: _Optional[int] = ..., mark: _Optional[_Union[CommitMark, _Mapping]] = ...) -> None: ...
+    health_check: HealthCheck
+    def __init__(self, term: _Optional[int] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., orders: _Optional[_Iterable[_Union[Order, _Mapping]]] = ..., specs: _Optional[_Iterable[_Union[JobSpecBlob, _Mapping]]] = ..., forget: _Optional[_Iterable[_Union[_common_pb2.AttemptKey, _Mapping]]] = ..., echo_monotonic: _Optional[float] = ..., echo_sequence: _Optional[int] = ..., mark: _Optional[_Union[CommitMark, _Mapping]] = ..., health_check: _Optional[_Union[HealthCheck, _Mapping]] = ...) -> None: ...
+
+class HealthCheck(_message.Message):
+    __slots__ = ("number", "argv", "limit_s")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    ARGV_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_S_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    argv: _containers.RepeatedScalarFieldContainer[str]
+    limit_s: float
+    def __init__(self, number: _Optional[int] = ..., argv: _Optional[_Iterable[str]] = ..., limit_s: _Optional[float] = ...) -> None: ...
 
 class Welcome(_message.Message):
     __slots__ = ("cluster", "heartbeat_s", "order_validity_s", "error", "administrators", "usage_interval_s", "terminate_interval_s", "ticket_key", "settings", "lsf_conf", "default_queues", "revoked", "wants_details")

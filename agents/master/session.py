@@ -19,8 +19,20 @@ from agents.attempts.ledger import Ledger, key_of
 from agents.attempts.order_executor import Keeper
 from agents.job_setup.preparation import Bounds
 from agents.master.backoff import Backoff
+from agents.sensors.health import HealthProgram
 from agents.shepherd.lease import own_clock
-from protos.agents_pb2 import Held, Hello, JobSpecBlob, JobUsage, Orders, Report, Reports, Welcome
+from protos.agents_pb2 import (
+    HealthCheck,
+    HealthVerdict,
+    Held,
+    Hello,
+    JobSpecBlob,
+    JobUsage,
+    Orders,
+    Report,
+    Reports,
+    Welcome,
+)
 from protos.agents_pb2_grpc import AgentServiceStub
 from protos.cluster_pb2 import HostFacts, Load
 from protos.trust.tls import TrustError
@@ -75,6 +87,7 @@ class Session:
         significant: Callable[[Load | None, Load], bool],
     ) -> None:
         self.welcome = Welcome(heartbeat_s=5.0)
+        self.health = HealthProgram()
         self.connected = asyncio.Event()
         self.on_welcome: Callable[[Welcome], None] = lambda welcome: None
         self.credentials: Callable[[], object] = lambda: None  # what changes with certificate and ticket
@@ -91,6 +104,10 @@ class Session:
         self._load: Load | None = None
         self._load_told: Load | None = None
         self._load_told_at = 0.0
+        self._health: HealthVerdict | None = None
+        self._checking = asyncio.Semaphore(1)
+        self._check_number = 0
+        self._checks: set[asyncio.Task[None]] = set()
         self._sequence = 0
         self._something = asyncio.Event()
         self._is_detailed = False  # the next hello has the details of all attempts
@@ -245,9 +262,22 @@ class Session:
             await self._take(orders)
 
     async def _take(self, orders: Orders) -> None:
+        if orders.HasField("health_check"):
+            check = asyncio.create_task(self._check(orders.health_check))
+            self._checks.add(check)
+            check.add_done_callback(self._checks.discard)
         # Shielded: orders in the journal must reach the shepherds, whatever happens to the connection meanwhile.
         if not await asyncio.shield(self._keeper.take(orders)):
             raise SessionRefused(f"orders of term {orders.term} came after those of term {self._keeper.ledger.term}")
+
+    async def _check(self, asked: HealthCheck) -> None:
+        """Check this host's health, once for each number."""
+        async with self._checking:
+            if asked.number != self._check_number and asked.argv:
+                self._check_number = asked.number
+                verdict, text = await asyncio.to_thread(self.health.run, list(asked.argv), asked.limit_s)
+                self._health = HealthVerdict(number=asked.number, verdict=verdict, text=text)
+                self._something.set()
 
     # -- reports
 
@@ -267,6 +297,9 @@ class Session:
         if self._load is not None:
             message.load.CopyFrom(self._load)
             self._load_told, self._load = self._load, None
+        if self._health is not None:
+            message.health.CopyFrom(self._health)
+            self._health = None
         self._reports.clear()
         self._usages.clear()
         self._something.clear()

@@ -77,7 +77,7 @@ class Elims:
         except OSError:
             return []
         named = [path for path in found if path.name == "elim" or path.name.startswith("elim.")]
-        return [path for path in named if path.is_file() and os.access(path, os.X_OK) and _is_safe(path)]
+        return [path for path in named if path.is_file() and os.access(path, os.X_OK) and is_safe(path)]
 
     def _take(self, said: Mapping[str, float]) -> None:
         with self._lock:
@@ -95,7 +95,7 @@ class Elims:
         self._running.clear()
 
 
-def _is_safe(path: Path) -> bool:
+def is_safe(path: Path) -> bool:
     """Return True if only root and the agent's user may write the program, which runs with the agent's rights."""
     facts = path.stat()
     if facts.st_uid in (0, os.geteuid()) and not facts.st_mode & 0o022:

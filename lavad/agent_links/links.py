@@ -76,6 +76,7 @@ class Outbox:
         self._closed = asyncio.Event()
         self._taken_at = 0.0
         self._specs_sent: OrderedDict[int, None] = OrderedDict()
+        self._check: pb.HealthCheck | None = None
 
     def put(self, order: Order) -> None:
         """Add an order for the next message; if too many wait, end the session instead.
@@ -110,6 +111,16 @@ class Outbox:
         if self._postponed.get(order.key) is order:
             del self._postponed[order.key]
             self.put(order)
+
+    def check(self, check: pb.HealthCheck) -> None:
+        """Ask for a health check with the next message."""
+        self._check = check
+        self._ready.set()
+
+    def take_check(self) -> pb.HealthCheck | None:
+        """Take the health check that is to be asked for, if there is one."""
+        check, self._check = self._check, None
+        return check
 
     def nudge(self) -> None:
         """Send a message even without orders: a heartbeat's echo, or the end."""
@@ -247,6 +258,8 @@ class AgentLinks:
             message.mark.database, message.mark.term, message.mark.batch, message.mark.next_job = mark
             message.mark.seal = self.seals.of_mark(mark)
         await self._add_orders(message, outbox)
+        if (check := outbox.take_check()) is not None:
+            message.health_check.CopyFrom(check)
         message.echo_monotonic = outbox.echo_monotonic
         message.echo_sequence = outbox.echo_sequence
         return message

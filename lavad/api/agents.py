@@ -36,6 +36,7 @@ from protos.wire import LATER_REPORTS, PROTOCOL, REPORTS_UNDERSTOOD, TASK_PATIEN
 
 if TYPE_CHECKING:
     from lavad.api.cluster.installation import Installation
+    from lavad.health_checks import HealthChecks
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +69,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
         self.adoption = adoption
         self._trust = trust
         self.installation: Installation | None = None
+        self.health_checks: HealthChecks | None = None
         self._trust_version = 0
         self.links = links
         self.settings = settings
@@ -350,6 +352,8 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
                 self.engine.on_change()  # a pending job may wait for this load
         if message.usages:
             observe(cluster, host, tuple((key_of(one.key), _usage(one.usage)) for one in message.usages))
+        if message.HasField("health") and self.health_checks is not None:
+            self.engine.post(self.health_checks.take(host, message.health, self.engine.clock()))
         if message.reports:
             self.engine.post([_report(host, one) for one in message.reports if one.WhichOneof("what")])
             reach("master.after_report", message.reports)

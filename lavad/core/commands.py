@@ -390,6 +390,16 @@ class OpenHost:
 
 
 @dataclass(frozen=True, slots=True)
+class HostChecked:
+    """Result of a host's health check. One that is neither good nor bad changes nothing."""
+
+    host: str
+    is_good: bool
+    is_bad: bool
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RemoveHost:
     """badmin hremove. Attempts there count as lost: the administrator guarantees that nothing runs there."""
 
@@ -499,6 +509,7 @@ Command = (
     | ApplyPlan
     | CloseHost
     | OpenHost
+    | HostChecked
     | RemoveHost
     | Reconfigure
     | RuleQueue

@@ -30,6 +30,10 @@ def test_what_is_not_said_has_its_default(tmp_path: Path) -> None:
         ("LAVA_CLUSTER_NAME=\x1b[2J", r"must be up to 39 letters, .* not '\\x1b\[2J'"),
         ("LAVA_HEARTBEAT=0", "must be a positive number of seconds, not '0'"),
         ("LAVA_HEARTBEAT=nan", "must be a positive number of seconds, not 'nan'"),
+        ("LAVA_HEALTH_CHECK=check -x", "must be the full path of a program, not 'check -x'"),
+        ("LAVA_HEALTH_CHECK='/opt", "must be the full path of a program"),
+        ("LAVA_HEALTH_CHECK_SHARE=0", "must be a percentage from 1 to 100, not '0'"),
+        ("LAVA_HEALTH_CHECK_SHARE=101", "must be a percentage from 1 to 100, not '101'"),
         ("LAVA_USAGE_INTERVAL=soon", "must be a number of seconds, not 'soon'"),
     ],
 )
@@ -37,7 +41,7 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path, line: str, complaint: st
     """With file, setting, and expected value. A cluster's name is part of file names, so it contains no path."""
     (tmp_path / "lava.conf").write_text(f"{NEEDED}{line}\n")
     with pytest.raises(ConfError, match=f"/lava.conf: {line.partition('=')[0]} {complaint}"):
-        read_settings(tmp_path)
+        read_settings(tmp_path).policy()
 
 
 @pytest.mark.parametrize("ports", ["20000", "5-4", "0-9", "1-70000", "a-b"])

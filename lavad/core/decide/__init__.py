@@ -6,7 +6,17 @@ from typing import Any
 
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
-from lavad.core.decide import advance_reservations, hosts, leases, plans, reconfigure, recovery, removal, reports
+from lavad.core.decide import (
+    advance_reservations,
+    health_checks,
+    hosts,
+    leases,
+    plans,
+    reconfigure,
+    recovery,
+    removal,
+    reports,
+)
 from lavad.core.decide.clock import tick, windows
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.jobs import (
@@ -51,6 +61,7 @@ DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.ApplyPlan: plans.apply_plan,
     c.CloseHost: hosts.close,
     c.OpenHost: hosts.reopen,
+    c.HostChecked: health_checks.checked,
     c.RemoveHost: removal.remove,
     c.Reconfigure: reconfigure.reconfigure,
     c.RuleQueue: reconfigure.rule_queue,

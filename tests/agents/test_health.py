@@ -1,0 +1,75 @@
+"""Health checks of a host: the site's program, its verdict, and what keeps it from one."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from agents.sensors.health import BAD, OK, WARN, HealthProgram
+from protos.agents_pb2 import HealthCheck
+from tests.agents.hosts import Place
+from tests.agents.masters import Agent, Master
+
+
+def program(path: Path, *lines: str) -> str:
+    """A program with these lines of shell."""
+    path.write_text("\n".join(["#!/bin/sh", *lines, ""]))
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (("echo fine",), (OK, "fine")),
+        (("echo; echo ' 3 retired pages '; echo more; exit 1",), (WARN, "3 retired pages")),
+        (("echo 'no GPU' >&2; exit 2",), (BAD, "no GPU")),
+        (("echo strange; exit 3",), (WARN, "the health check gave no verdict: exit status 3 (strange)")),
+        (("kill -9 $$",), (WARN, "the health check gave no verdict: killed by signal 9")),
+        (("yes | head -c 1000000; exit 2",), (BAD, "y")),
+        (("sleep 60 & exit 2",), (BAD, "")),
+    ],
+)
+def test_the_exit_status_is_the_verdict(tmp_path: Path, lines: tuple[str, ...], expected: tuple[int, str]) -> None:
+    """With the first line of what it writes, however much that is, and whatever it leaves behind."""
+    began = time.monotonic()
+    assert HealthProgram().run([program(tmp_path / "check", *lines)], 10.0) == expected
+    assert time.monotonic() - began < 5
+
+
+def test_what_cannot_be_run_is_a_warning(tmp_path: Path) -> None:
+    """Missing, changeable by others, or not ended in time; the one that hangs is killed."""
+    health, path = HealthProgram(), tmp_path / "check"
+    assert health.run([str(path)], 1.0) == (WARN, f"{path}: No such file or directory")
+    program(path, "sleep 60", "exit 2")
+    assert health.run([str(path)], 0.3) == (WARN, "not ended after 0.3 s")
+    program(path, "exit 2")
+    assert health.run([str(path)], 5.0) == (BAD, "")
+    path.chmod(0o777)
+    verdict, text = health.run([str(path)], 5.0)
+    assert (verdict, "it is not run" in text) == (WARN, True)
+
+
+@pytest.mark.slow
+def test_the_agent_answers_each_check_once(place: Place) -> None:
+    """Also while it runs jobs; a check that still runs does not keep the agent from ending."""
+
+    async def story() -> None:
+        async with Master() as master, Agent(place, master) as agent:
+            await master.session()
+            check = program(place.root / "check", f"echo run >> {place.root}/runs", "echo 'link down'", "exit 2")
+            for _ in range(2):
+                master.send(health_check=HealthCheck(number=7, argv=[check], limit_s=5.0))
+            await master.until(lambda: any(message.HasField("health") for message in master.messages))
+            count = len(master.messages)
+            await master.until(lambda: len(master.messages) > count + 2)
+            (told,) = [message.health for message in master.messages if message.HasField("health")]
+            assert (told.number, told.verdict, told.text) == (7, BAD, "link down")
+            assert (place.root / "runs").read_text() == "run\n"
+            hangs = program(place.root / "hangs", f"touch {place.root}/begun", "sleep 60")
+            master.send(health_check=HealthCheck(number=8, argv=[hangs], limit_s=60.0))
+            await master.until((place.root / "begun").exists)
+            assert await agent.stop() == 0
+
+    asyncio.run(story())

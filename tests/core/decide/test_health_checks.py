@@ -1,0 +1,53 @@
+"""Hosts are closed by bad health checks and reopened by good ones; what others have closed stays closed."""
+
+import pytest
+
+from lavad.core import commands as c
+from lavad.core.model import JobState
+from tests.builders import ROOT, Story, a_host, a_job
+
+BAD, GOOD, WARN = (False, True), (True, False), (False, False)
+
+
+@pytest.fixture
+def story() -> Story:
+    """Four hosts of one slot."""
+    return Story(*(a_host(f"n{number}", 1) for number in range(1, 5)))
+
+
+def checked(story: Story, host: str, result: tuple[bool, bool], text: str = "GPU 3 fell off the bus") -> str:
+    """A check has ended; who has the host closed now."""
+    story.do(c.HostChecked(host, *result, text))
+    return story.cluster.hosts[host].closed_by
+
+
+def test_a_bad_check_closes_and_only_a_good_one_opens(story: Story) -> None:
+    """No job is started there meanwhile, whatever other checks warn of."""
+    assert checked(story, "n1", WARN) == ""
+    assert checked(story, "n1", BAD) == "health check"
+    assert story.cluster.hosts["n1"].comment == "health check: GPU 3 fell off the bus"
+    job = story.submit(a_job(hosts=("n1",)))
+    story.plan()
+    assert story.state(job) is JobState.PEND
+    assert checked(story, "n1", WARN) == "health check"
+    assert checked(story, "n1", GOOD) == ""
+    story.plan()
+    assert story.where(job) == ["n1"]
+
+
+def test_a_good_check_does_not_open_what_an_administrator_closed(story: Story) -> None:
+    """Nor does a bad one put its name in place of the administrator's; hopen opens what a check has closed."""
+    story.do(c.CloseHost("n1", ROOT, "new memory"))
+    assert checked(story, "n1", GOOD) == "root"
+    assert checked(story, "n1", BAD) == "root"
+    checked(story, "n2", BAD)
+    story.do(c.OpenHost("n2", ROOT))
+    assert not story.cluster.hosts["n2"].closed_by
+
+
+def test_checks_that_find_fault_with_all_hosts_close_no_more_than_half(story: Story) -> None:
+    """The program itself is at fault then; a host that has been removed has no check."""
+    assert [checked(story, f"n{number}", BAD) for number in range(1, 5)] == ["health check"] * 2 + [""] * 2
+    checked(story, "n1", GOOD)
+    assert checked(story, "n3", BAD) == "health check"
+    assert not story.do(c.HostChecked("gone", *BAD)).events
