@@ -29,6 +29,7 @@ from protos.common_pb2 import HostShare
 from protos.jobs_pb2 import JobSpec
 
 TASK_START_S = 60.0
+TABLE_TRIES, TABLE_PAUSE_S = 250, 0.02
 PATIENCE_S = 300.0
 SSH_TASK = b"LAVA_SSH_TASK"  # ROLE/INDEX: a task of a job of tasks, in whose place the process is started
 LOST = 9  # wait status of tasks whose shepherd died: they were killed
@@ -126,6 +127,14 @@ class Attempts:
         if entry is None or entry.state is not State.HELD:
             return None
         return self._held(entry)
+
+    async def table(self, key: Key) -> None:
+        """Wait until a job of tasks knows its task table here: another host may have started before."""
+        entry = self._ledger.entries.get(key)
+        for _ in range(TABLE_TRIES):
+            if entry is None or entry.tasks is None or entry.tasks.table:
+                return
+            await asyncio.sleep(TABLE_PAUSE_S)
 
     def all(self) -> list[HeldAttempt]:
         """Return every attempt held on this host."""

@@ -225,7 +225,7 @@ class Ledger:
         tasks, known = order.tasks, entry.tasks.version
         decision = entry.tasks.order(tasks, too_old or entry.state is not State.HELD)
         entry.launched = entry.launched or bool(decision.start)
-        is_moved = 0 < known < entry.tasks.version and entry.state is State.HELD  # the lists here are to be replaced
+        is_moved = known < entry.tasks.version and entry.state is State.HELD  # the lists here are to be written anew
         actions: list[Action] = [Note(order, sync=True)] if decision.is_news or is_moved else []
         if decision.start or decision.stop or decision.signalled or is_moved:
             actions.append(Tasks(key, decision.stop, tasks.reason, decision.signalled, tasks.signal, decision.start))

@@ -117,6 +117,9 @@ PMI_DESCRIPTOR = 3
 class Attempts(Protocol):
     """The attempts of this host."""
 
+    async def table(self, key: Key) -> None:
+        """Wait until a job of tasks knows its task table on this host, for a while."""
+
     @property
     def patience_s(self) -> float:
         """Seconds that a kept task waits for a caller that has lost its connection."""

@@ -67,6 +67,7 @@ async def converse(
     Cancellation ends a task that is not kept; a kept one only if ``has_gone`` says that its caller has ended. A task
     that cannot be started is an answer (``TaskOutput.error``), not an exception.
     """
+    await attempts.table(held.key)
     try:
         channel = attempts.open_task(held.key, _kept_request(start)) if start.token else None
         if channel is None and (start.resume or start.gone):

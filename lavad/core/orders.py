@@ -285,9 +285,10 @@ def _orders_of_tasks(
         case t.TasksReported() | t.TasksLost():  # an attempt that is to be repeated is over when all have released it
             if attempt.doomed and not attempt.kill_reason and not tasks.is_running:
                 yield from release_rest(attempt, attempt.doomed)
-        case t.TasksOrdered():
-            for host, keys in _by_host(tasks, event.tasks, TaskPhase.STARTING).items():
-                yield task_order(attempt, tasks, host, keys, ())
+        case t.TasksOrdered():  # hosts without a process of it get the table, too: ranks of other roles start there
+            starts = _by_host(tasks, event.tasks, TaskPhase.STARTING)
+            for host in dict.fromkeys(tasks.records[key].host for key in event.tasks):
+                yield task_order(attempt, tasks, host, starts.get(host, ()), ())
         case t.TasksSignalled():
             for host, keys in _by_host(tasks, event.tasks, None).items():
                 order = task_order(attempt, tasks, host, (), ())

@@ -153,6 +153,9 @@ class FakeAttempts:
         found = [held for held in self.held if held.key[:2] == (job, index) and attempt in (0, held.key[2])]
         return max(found, key=lambda held: held.key[2], default=None)
 
+    async def table(self, key: Key) -> None:
+        """Nothing to wait for: these are no jobs of tasks."""
+
     def open_task(self, key: Key, request: KeptRequest) -> socket.socket | None:
         """A connection to the task's keeper."""
         if not self.keeps_tasks:
