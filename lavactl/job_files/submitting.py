@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lavactl.io import Io
 
 DEFAULT_QUEUE = "default"
+NAMED_BY_NAME = "openpai"  # origins of jobs whose names are unique among a user's unfinished ones
 
 
 def submission_of(job: JobFile, line: Options, io: "Io") -> submission.Submission:
@@ -91,6 +92,23 @@ def _fill_roles(spec: messages.JobSpec, job: JobFile, line: Options) -> None:
         added.CopyFrom(role)
         if added.cwd:
             added.cwd = os.path.normpath(os.path.join(spec.cwd, added.cwd))
+
+
+def refuse_known_name(spec: messages.JobSpec, job: JobFile, io: "Io") -> None:
+    """Refuse a job of OpenPAI, which tells jobs apart by their names, while another of that name has not ended.
+
+    Two that are submitted at the same moment are both taken.
+
+    Raises:
+        FileError: there is such a job.
+    """
+    if not spec.tasks.origin.startswith(NAMED_BY_NAME):
+        return
+    wanted = messages.JobFilter(name=spec.name)
+    for page in io.client().list_jobs(messages.ListJobsRequest(filter=wanted, arrays=True)):
+        for one in page.jobs:
+            text = f"your job <{one.job}> of the name {spec.name} has not ended yet; -J gives this one another."
+            raise FileError(job.file, job.place, "", text)
 
 
 def drop_unknown_queue(one: submission.Submission, job: JobFile, io: "Io") -> str:

@@ -215,3 +215,19 @@ def test_other_commands_start_without_yaml() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
     assert ran.stdout == "[]\n"
+
+
+PAI = '{"jobName": "mnist", "image": "i", "taskRoles": [{"name": "a", "memoryMB": 64, "command": "true"}]}'
+
+
+def test_a_name_of_openpai_is_unique_among_unfinished_jobs(desk: Desk, tmp_path: Path) -> None:
+    """The second submission is refused while the first is there; -J gives it another name."""
+    path = tmp_path / "job.json"
+    path.write_text(PAI, encoding="utf-8")
+    desk.client.jobs = [jobs_pb2.JobRecord(job=7, name="mnist")]
+    result = desk.type("lavactl", "run", "-f", str(path))
+    assert result.code != 0
+    assert "your job <7> of the name mnist has not ended yet" in result.err
+    desk.client.jobs = []
+    desk.client.submit_results = results(8)
+    assert desk.type("lavactl", "run", "-f", str(path)).out.startswith("Job <8> is submitted")
