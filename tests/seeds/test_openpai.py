@@ -1,0 +1,158 @@
+"""Seed rows 42 to 50: job files of OpenPAI's first and second protocol."""
+
+import json
+
+import pytest
+
+from tests.seeds.site import Site
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.root]
+
+
+def role(name: str, number: int, command: str, **more: object) -> dict[str, object]:
+    """A task role of the first protocol."""
+    return {
+        "name": name,
+        "taskNumber": number,
+        "cpuNumber": 1,
+        "memoryMB": 64,
+        "gpuNumber": 0,
+        "command": command,
+        **more,
+    }
+
+
+def first(name: str, *roles: dict[str, object], **more: object) -> str:
+    """A job of the first protocol."""
+    return json.dumps({"jobName": name, "image": "example/image", **more, "taskRoles": list(roles)}, indent=2)
+
+
+def test_row_43_the_json_of_the_wild_is_read(site: Site) -> None:
+    """Comments, line breaks within strings, and escapes that JSON does not know."""
+    text = r"""{
+  // a comment
+  "jobName": "wild",
+  "image": "example/image", /* another */
+  "taskRoles": [
+    { "name": "main", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 64,
+      "command": "echo first;
+ echo \$PAI_TASK_ROLE_COUNT roles" }
+  ]
+}"""
+    job = site.run(text, name="wild.json")
+    site.ends(job)
+    assert site.log(job, "main/0") == "first\n1 roles\n"
+
+
+def test_row_43_an_error_has_its_line(site: Site) -> None:
+    """Broken JSON, and a field with a wrong value, are refused with line and column."""
+    assert "bad.json:" in site.refusal('{"jobName": "x",\n "taskRoles": [}', name="bad.json")
+    wrong = site.refusal(first("x", role("main", -1, "true")), name="bad.json")
+    assert "bad.json:" in wrong
+    assert "taskNumber" in wrong
+
+
+def test_row_44_the_name_is_unique_among_unfinished_jobs(site: Site) -> None:
+    """A second job of the same name is refused while the first is there."""
+    text = first("unique", role("main", 1, "sleep 600"))
+    job = site.run(text, name="unique.json")
+    assert "unique" in site.refusal(text, name="unique.json")
+    site.cluster.run("bkill", str(job))
+    site.ends(job, "EXIT")
+    site.run(text, name="unique.json")
+
+
+def test_row_47_the_exit_code_decides(site: Site) -> None:
+    """One failed task fails the job with its code; another number of failures can be allowed."""
+    job = site.run(first("fails", role("main", 2, "exit $((PAI_TASK_INDEX * 3))")), name="fails.json")
+    site.ends(job, "EXIT")
+    assert site.cluster.states(job)[0] == ("EXIT", 3)
+    text = first("may-fail", role("main", 2, "exit $((PAI_TASK_INDEX * 3))", minFailedTaskCount=2))
+    job = site.run(text, name="may-fail.json")
+    site.ends(job, "DONE")
+
+
+def test_row_48_all_know_all_addresses(site: Site) -> None:
+    """Servers and workers print the same lists ip:port,ip:port."""
+    command = "echo ps $PAI_TASK_ROLE_ps_HOST_LIST workers $PAI_TASK_ROLE_worker_HOST_LIST; env"
+    text = first("lists", role("ps", 2, command), role("worker", 2, command))
+    job = site.run(text, name="lists.json")
+    site.ends(job)
+    said = [site.log(job, task).splitlines()[0] for task in ("ps/0", "ps/1", "worker/0", "worker/1")]
+    assert len(set(said)) == 1
+    words = said[0].split()
+    assert [len(words[place].split(",")) for place in (1, 3)] == [2, 2]
+    assert all(":" in address for place in (1, 3) for address in words[place].split(","))
+    found = site.environment(job, "worker/1")
+    for name in (
+        "PAI_JOB_NAME", "PAI_USER_NAME", "PAI_WORK_DIR", "PAI_TASK_ROLE_COUNT", "PAI_TASK_ROLE_LIST",
+        "PAI_TASK_ROLE_TASK_COUNT_worker", "PAI_HOST_IP_ps_0", "PAI_PORT_LIST_ps_0_http", "PAI_RESOURCE_ps",
+        "PAI_CURRENT_TASK_ROLE_NAME", "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX", "PAI_CURRENT_CONTAINER_IP",
+        "PAI_CURRENT_CONTAINER_PORT", "PAI_TASKS_NUM", "PAI_TASK_ROLE_INSTANCES",
+    ):  # fmt: skip
+        assert name in found, name
+
+
+def test_row_49_variables_are_expanded_in_the_command(site: Site) -> None:
+    """By the task's own shell."""
+    text = first("index", role("main", 3, "echo $PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"))
+    job = site.run(text, name="index.json")
+    site.ends(job)
+    assert [site.log(job, f"main/{index}") for index in range(3)] == ["0\n", "1\n", "2\n"]
+
+
+SECOND = """
+protocolVersion: 2
+name: rendered
+type: job
+prerequisites:
+  - protocolVersion: 2
+    name: image
+    type: dockerimage
+    uri: example/image
+  - protocolVersion: 2
+    name: data
+    type: data
+    uri: [/data/first, /data/second]
+parameters:
+  steps: 3
+  unknown: "<% $nowhere.x %>"
+secrets:
+  token: hidden-in-plain-sight
+taskRoles:
+  trainer:
+    instances: 1
+    dockerImage: image
+    data: data
+    resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 0}
+    commands:
+      - echo steps <% $parameters.steps %> from <% $data.uri[1] %>
+      - test "$(printf %s "<% $secrets.token %>" | wc -c)" = 21 && echo knows it
+defaults:
+  virtualCluster: default
+deployments:
+  - name: local
+    taskRoles:
+      trainer:
+        preCommands: [echo before]
+"""
+
+
+def test_row_50_the_second_protocol_is_rendered(site: Site) -> None:
+    """Parameters, data and secrets; the secret is in no output of lava and in no file of its database or logs."""
+    job = site.run(SECOND)
+    site.ends(job)
+    assert site.log(job, "trainer/0") == "steps 3 from /data/second\nknows it\n"
+    shown = [
+        site.cluster.says("lavactl", "show", str(job), "-o", "yaml"),
+        site.cluster.says("bjobs", "-l", str(job)),
+        site.cluster.says("bhist", "-l", str(job)),
+    ]
+    assert not [one for one in shown if "hidden-in-plain-sight" in one]
+
+
+def test_row_50_the_deployment_named_as_default_is_used(site: Site) -> None:
+    """Its commands come before those of the role."""
+    job = site.run(SECOND.replace("virtualCluster: default", "virtualCluster: default\n  deployment: local"))
+    site.ends(job)
+    assert site.log(job, "trainer/0").startswith("before\n")

@@ -1,0 +1,50 @@
+"""The pages about AI jobs: their commands as a reader types them, in order."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.seeds.site import Site
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.root]
+
+PAGES = Path(__file__).resolve().parents[2] / "docs" / "ai"
+# What the commands of a page print at the end of its story.
+SAYS = {
+    "roles": ("server/0", "worker/1"),
+    "volcano": ("worker/0: server: ", "I am worker 1"),
+    "mpijob": ("nearly-pi-worker-0.nearly-pi.default.svc slots=1", "worker 1 answers"),
+    "openpai": ("I am 0", "I am 1"),
+    "recovery": ("run 1 of worker 1", "run 2 of worker 1", "restarted 1 time"),
+    "notebook": ("http://",),
+}
+
+
+def test_every_page_is_tried() -> None:
+    """A page with commands and no entry here would go untested."""
+    with_commands = {path.stem for path in PAGES.glob("*.md") if "```sh" in path.read_text(encoding="utf-8")}
+    assert with_commands == set(SAYS)
+
+
+@pytest.mark.parametrize("page", sorted(SAYS))
+def test_the_commands_of_the_page_work(site: Site, page: str) -> None:
+    """Each block is run in one folder, and stops at its first failing command."""
+    blocks = re.findall(r"```sh\n(.*?)```", (PAGES / f"{page}.md").read_text(encoding="utf-8"), re.DOTALL)
+    environment = {**site.cluster.environment, "PATH": f"{site.cluster.environment['PATH']}:{os.defpath}"}
+    said = ""
+    for block in blocks:
+        done = subprocess.run(
+            ["sh", "-e", "-c", block],
+            cwd=site.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert done.returncode == 0, done
+        said += done.stdout
+    assert [words for words in SAYS[page] if words not in said] == [], said
