@@ -105,7 +105,7 @@ def refuse_known_name(spec: messages.JobSpec, job: JobFile, io: "Io") -> None:
     if not spec.tasks.origin.startswith(NAMED_BY_NAME):
         return
     wanted = messages.JobFilter(name=spec.name)
-    for page in io.client().list_jobs(messages.ListJobsRequest(filter=wanted, arrays=True)):
+    for page in io.client().list_jobs(messages.ListJobsRequest(filter=wanted)):
         for one in page.jobs:
             text = f"your job <{one.job}> of the name {spec.name} has not ended yet; -J gives this one another."
             raise FileError(job.file, job.place, "", text)

@@ -33,6 +33,7 @@ def read_job(fields: Fields, _shared: Shared) -> list[JobFile]:
     else:
         _read_replicas(job, spec, options)
     _read_policy(job, fields, spec, dialect)
+    _read_range(job, spec)
     job.tasks_rules.conventions.add(name="mpijob", options=options)
     return [job]
 
@@ -149,3 +150,30 @@ def _read_policy(job: JobFile, fields: Fields, spec: Fields, dialect: str) -> No
     launcher.restarts_max = BACKOFF if limit is None else limit
     launcher.succeeded_enough = launcher.failed_enough = 1
     workers.policies.add(action=messages.TERMINATE_JOB, events=[messages.TASK_EVICTED])
+
+
+def _read_range(job: JobFile, spec: Fields) -> None:
+    """Read the range of workers from the launcher's options of elastic Horovod: the operator has no field for it."""
+    launcher, workers = job.roles
+    words = [*launcher.argv, *launcher.command.split()]
+    least, most = (_option(words, name) for name in ("--min-np", "--max-np"))
+    if not most:
+        return
+    slots = spec.number("slotsPerWorker", 1, 1)
+    workers.tasks_max = max(most // slots, 1)
+    workers.tasks_min = min(max(-(-(least or most) // slots), 1), workers.tasks_max)
+    workers.may_be_absent = False
+    where = spec.child("mpiReplicaSpecs").child("Worker") if spec.has("mpiReplicaSpecs") else spec
+    size = f"{workers.tasks_min} to {workers.tasks_max} tasks"
+    where.note("replicas", f"{size}, as --min-np and --max-np of the launcher say; lavactl scale changes it.")
+
+
+def _option(words: list[str], name: str) -> int:
+    """Value of an option with a number; 0 if it is not given."""
+    for place, word in enumerate(words):
+        value = word.partition("=")[2] if word.startswith(f"{name}=") else ""
+        if word == name and place + 1 < len(words):
+            value = words[place + 1]
+        if value.isascii() and value.isdigit():
+            return int(value)
+    return 0
