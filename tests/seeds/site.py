@@ -1,4 +1,4 @@
-"""What the seed rows' tests do with a cluster: submit a job file, and look at its tasks and their output."""
+"""A cluster as the seed rows' tests use it: submit a job file, and look at its tasks and their output."""
 
 import json
 import os
