@@ -196,6 +196,7 @@ def _resized(cluster: Cluster, event: e.AttemptResized) -> None:
         change.freed,
     )
     if attempt.tasks is not None:
+        attempt.tasks.wishes = attempt.resizing.wishes
         here = {share.host for share in before}
         places.joined(attempt.tasks, {share.host for share in event.allocation} - here, event.version)
         places.given_up(attempt.tasks, event.gone)
@@ -253,6 +254,8 @@ def _wished(cluster: Cluster, event: e.ResizeWished) -> None:
     attempt = _changed(cluster, event)
     wishes = event.sizes or attempt.resizing.wishes
     attempt.resizing = replace(attempt.resizing, wish=event.tasks, wishes=wishes)
+    if attempt.tasks is not None:
+        attempt.tasks.wishes = wishes
 
 
 HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {

@@ -100,6 +100,7 @@ def adopt_tasks(cluster: Cluster, job: Job, attempt: Attempt) -> None:
     """Restore the tasks of a running job: what follows from their state is decided at the next step."""
     attempt.tasks = job.tasks
     assert job.tasks is not None, f"{job.key} has no tasks"
+    job.tasks.wishes = attempt.resizing.wishes
     places.find_leads(job.tasks)
     task_events.note(cluster, job)
     cluster.timed_tasks[job.id, job.index] = None

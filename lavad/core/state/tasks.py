@@ -90,7 +90,7 @@ class JobTasks:
 
     rules: TaskRules
     names: tuple[str, ...]  # of the roles
-    sizes: tuple[int, ...]  # of each role: tasks wanted at most
+    sizes: tuple[int, ...]  # of each role: tasks asked for at most
     least: tuple[int, ...]  # of each role: tasks without which the job does not start
     records: TaskList = field(default_factory=TaskList)
     launches: tuple[Launch, ...] = ()  # of each role
@@ -99,6 +99,7 @@ class JobTasks:
     restarts_in_place: dict[int, int] = field(default_factory=dict)  # by role
     verdict: Verdict | None = None
     delayed: tuple[Delayed, ...] = ()
+    wishes: tuple[int, ...] = ()  # of each role: the size that its user has set while it runs; empty: ``sizes``
     addresses: dict[str, str] = field(default_factory=dict)  # of its hosts, as their agents gave them
     # By task without a process of its own: the task whose process stands for it; and the other way round.
     stands_for: dict[TaskKey, TaskKey] = field(default_factory=dict)
@@ -108,6 +109,10 @@ class JobTasks:
     def of_role(self, role: int) -> Iterator[tuple[TaskKey, TaskRecord]]:
         """Tasks of one role, by index."""
         return (item for item in self.records.items() if item[0].role == role)
+
+    def wanted(self, role: int) -> int:
+        """Number of tasks that a role is to have, as its user wants it now."""
+        return (self.wishes or self.sizes)[role]
 
     def on_host(self, host: str) -> list[TaskKey]:
         """Tasks with a place on that host."""

@@ -49,7 +49,7 @@ def _after_verdict(tasks: JobTasks, task: TaskKey, event: TaskEvent) -> list[Ste
 
 def _events_of(tasks: JobTasks, task: TaskKey, event: TaskEvent) -> tuple[TaskEvent, ...]:
     """The event, preceded by the event of its role that it completes."""
-    if event is E.SUCCEEDED and tasks.count(task.role, [P.DONE]) >= tasks.sizes[task.role]:
+    if event is E.SUCCEEDED and tasks.count(task.role, [P.DONE]) >= tasks.wanted(task.role):
         return E.SUCCEEDED, E.ROLE_COMPLETED
     role = tasks.rules.roles[task.role]
     if event is E.FAILED and role.in_place is not InPlace.NEVER:

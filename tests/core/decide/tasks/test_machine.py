@@ -152,6 +152,15 @@ def test_every_event_leads_to_every_action(event: TaskEvent, action: TaskAction,
         assert (verdict_of(steps).status == 0) is (action is A.COMPLETE)
 
 
+def test_a_role_is_complete_at_the_size_that_its_user_has_set() -> None:
+    """An elastic job that was scaled down does not wait for tasks that it is not to have."""
+    complete = RoleRules(policies=(on(E.ROLE_COMPLETED, A.COMPLETE),))
+    tasks = job(rules=ruled(worker=complete))
+    assert succeeds(tasks, index=0) == []
+    tasks.wishes = (1, 2)
+    assert verdict_of(succeeds(tasks, index=1)).action is A.COMPLETE
+
+
 def test_a_policy_for_any_event_takes_each_of_them() -> None:
     """The event * of Volcano."""
     for event in (E.FAILED, E.EVICTED, E.HOST_LOST, E.HANGS, E.SUCCEEDED):
