@@ -82,8 +82,6 @@ def _rules(rules: messages.TaskRules) -> "Iterator[str]":
         yield f"  never restarted after exit codes {_codes(rules.final_codes)}"
     if rules.free_codes:
         yield f"  always restarted after exit codes {_codes(rules.free_codes)}"
-    if rules.has_ttl:
-        yield f"  forgotten {duration_text(rules.ttl_s)} after its end"
     for policy in rules.policies:
         yield f"  {_policy(policy)}"
     for one in rules.conventions:

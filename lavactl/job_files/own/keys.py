@@ -107,8 +107,6 @@ RULE_KEYS = (
     Key("succeeded-enough", "count", "the job is done as soon as this number of tasks succeeded"),
     Key("final-codes", "codes", "exit codes of a task after which the job is never restarted"),
     Key("free-codes", "codes", "exit codes of a task after which the job is restarted without counting"),
-    Key("ttl", "duration", "time after its end until it is forgotten"),
-    Key("hang", "duration", "time without a sign of life after which a task hangs"),
     Key("conventions", "conventions", "words in which tasks are told of each other, with options"),
     Key("told-name", "text", "name of the job as its tasks know it"),
     Key("origin", "text", "form of the file that it was first written in"),

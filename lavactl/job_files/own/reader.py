@@ -226,8 +226,6 @@ def _read_rules(job: JobFile, fields: Fields) -> None:
     rules.succeeded_enough = fields.number("succeeded-enough", 0)
     rules.final_codes.extend(_codes(fields, "final-codes"))
     rules.free_codes.extend(_codes(fields, "free-codes"))
-    rules.ttl_s, rules.has_ttl = duration(fields, "ttl"), fields.has("ttl")
-    rules.hang_s = duration(fields, "hang")
     rules.owner_name, rules.origin = fields.text("told-name"), fields.text("origin")
     rules.secrets.extend(
         f"{name}={value}".encode("utf-8", "surrogateescape") for name, value in _variables(fields, "secrets").items()
@@ -239,7 +237,7 @@ def _read_rules(job: JobFile, fields: Fields) -> None:
 
 _RULES = frozenset(
     ("policies", "restarts", "restart-when-failed", "success-min", "succeeded-enough", "final-codes", "free-codes",
-     "ttl", "hang", "conventions", "told-name", "origin", "secrets")
+     "conventions", "told-name", "origin", "secrets")
 )  # fmt: skip
 
 

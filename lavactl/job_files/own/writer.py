@@ -60,8 +60,6 @@ def _rules(rules: messages.TaskRules) -> "dict[str, Any]":
     _keep(found, "succeeded-enough", rules.succeeded_enough)
     _keep(found, "final-codes", list(rules.final_codes))
     _keep(found, "free-codes", list(rules.free_codes))
-    _keep(found, "ttl", duration_text(rules.ttl_s) if rules.has_ttl else "")
-    _keep(found, "hang", duration_text(rules.hang_s) if rules.hang_s else "")
     _keep(found, "conventions", {one.name: _pairs(one.options) for one in rules.conventions})
     _keep(found, "policies", [_policy(one) for one in rules.policies])
     return found

@@ -84,8 +84,8 @@ def read_times(job: JobFile, fields: Fields) -> None:
         job.run_limit_s = fields.number("activeDeadlineSeconds", 0, 1)
     fields.get("activeDeadlineSeconds")
     if fields.has("ttlSecondsAfterFinished"):
-        job.tasks_rules.ttl_s, job.tasks_rules.has_ttl = float(fields.number("ttlSecondsAfterFinished", 0)), True
-    fields.get("ttlSecondsAfterFinished")
+        fields.number("ttlSecondsAfterFinished", 0)
+        fields.ignore(("ttlSecondsAfterFinished",), "the cluster's CLEAN_PERIOD says how long a job is remembered")
 
 
 def check_label(fields: Fields, key: str, name: str) -> None:
