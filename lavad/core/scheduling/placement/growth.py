@@ -102,7 +102,8 @@ class _RoleGrowth:
 
     def _room_on(self, row: int, most: int) -> int:
         role, wants = self.beside if row in self.had else (self.role, self.wants)
-        return room_for(self.room, row, role, wants, most) if most > 0 else 0
+        # Less than nothing is free where suspended jobs have lent what they hold.
+        return max(0, room_for(self.room, row, role, wants, most)) if most > 0 else 0
 
     def _take(self, row: int, tasks: int) -> HostPart:
         role, wants = self.beside if row in self.had else (self.role, self.wants)
