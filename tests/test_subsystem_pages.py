@@ -51,8 +51,8 @@ def exists(name: str) -> bool:
 
 
 def test_there_is_a_page_for_each_subsystem() -> None:
-    """Eight pages and their list are in the site's navigation."""
-    assert len(PAGES) == 9
+    """Nine pages and their list are in the site's navigation."""
+    assert len(PAGES) == 10
     listed = NAVIGATION.findall((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
     assert sorted(listed) == [f"subsystems/{page.name}" for page in PAGES]
 
