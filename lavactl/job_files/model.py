@@ -108,6 +108,11 @@ def role(name: str, tasks_max: int, tasks_min: int | None = None) -> messages.Ro
     )
 
 
+def success_of(role: messages.Role) -> int:
+    """Successes without which the job fails at its end, of a role that does not say: all that it starts with."""
+    return role.tasks_min if role.launch == messages.LAUNCH_EACH and not role.may_be_absent else 0
+
+
 def gpus_per_task(count: int) -> messages.GpuRequest:
     """Request of devices for each task."""
     return messages.GpuRequest(num=count, per_task=True, text=f"num={count}/task")

@@ -132,7 +132,7 @@ ROLE_KEYS = (
     Key("policies", "policies", "lifecycle policies for its tasks"),
     Key("restart", "word", "restart of its tasks in place", words=tuple(RESTARTS)),
     Key("restarts", "count", "restarts in place of all its tasks together"),
-    Key("success-min", "count", "at the end the job failed if fewer of its tasks succeeded"),
+    Key("success-min", "count", "at the end the job failed if fewer of its tasks succeeded; else all it starts with"),
     Key("failed-enough", "count", "the job fails as soon as this number of its tasks failed"),
     Key("succeeded-enough", "count", "the job is done as soon as this number of its tasks succeeded"),
     Key("run-limit", "duration", "run limit of each task"),

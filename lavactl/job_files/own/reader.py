@@ -3,7 +3,7 @@
 import shlex
 
 from lavactl.errors import CommandError
-from lavactl.job_files.model import ACTIONS, EVENTS, LAUNCHES, RESTARTS, SPREADS, JobFile
+from lavactl.job_files.model import ACTIONS, EVENTS, LAUNCHES, RESTARTS, SPREADS, JobFile, success_of
 from lavactl.job_files.own.keys import OF_ONE_ROLE, OPTION_KEYS, TABLES
 from lavactl.job_files.text.durations import WORDING, read_duration
 from lavactl.job_files.text.fields import Fields, one_of
@@ -123,7 +123,7 @@ def _role(name: str, fields: Fields) -> messages.Role:
     role.after_any = fields.flag("after-any")
     role.restart = fields.word("restart", RESTARTS, messages.RESTART_NEVER)
     role.restarts_max = fields.number("restarts", 0)
-    role.success_min = fields.number("success-min", 0)
+    role.success_min = fields.number("success-min", success_of(role))
     role.failed_enough = fields.number("failed-enough", 0)
     role.succeeded_enough = fields.number("succeeded-enough", 0)
     role.run_limit_s = duration(fields, "run-limit")

@@ -1,6 +1,6 @@
 """Writer of lava's own job file: what it writes is read back as the same job."""
 
-from lavactl.job_files.model import ACTIONS, EVENTS, LAUNCHES, RESTARTS, JobFile
+from lavactl.job_files.model import ACTIONS, EVENTS, LAUNCHES, RESTARTS, JobFile, success_of
 from lavactl.job_files.own.keys import OPTION_KEYS, SEVERAL
 from lavactl.job_files.text.durations import duration_text
 from lavactl.options import FLAG
@@ -83,7 +83,8 @@ def _role(role: messages.Role) -> "dict[str, Any]":
     _keep(found, "after-any", role.after_any)
     _keep(found, "restart", word_of(RESTARTS, role.restart) if role.restart != messages.RESTART_NEVER else "")
     _keep(found, "restarts", role.restarts_max)
-    _keep(found, "success-min", role.success_min)
+    if role.success_min != success_of(role):
+        found["success-min"] = role.success_min
     _keep(found, "failed-enough", role.failed_enough)
     _keep(found, "succeeded-enough", role.succeeded_enough)
     _keep(found, "run-limit", duration_text(role.run_limit_s) if role.run_limit_s else "")
