@@ -23,10 +23,11 @@ def reserve(
     """Return these tasks with a port for each request of their roles, in order.
 
     The search begins ``at`` a place of the pool, so that ports of ended jobs are not used again at once. A number that
-    is wanted goes to the first task that wants it; the next tasks of the job here get others.
+    is wanted goes to the first task that wants it; the next tasks of the job here get others, and so do those of other
+    jobs if it is only preferred.
 
     Raises:
-        NoPort: a wanted one is taken, or none is free.
+        NoPort: one that must be that number is taken, or none is free.
     """
     taken: set[int] = set()
     free = _free(pool, at, used, taken)
@@ -47,14 +48,14 @@ def _chosen(
 ) -> Iterator[int]:
     for at in range(request.count or 1):
         wanted = request.number + at if request.number else 0
-        if not wanted or wanted in taken:
+        if wanted and wanted not in taken and wanted <= PORT_MAX and wanted not in used and is_free(wanted):
+            port = wanted
+        elif not wanted or wanted in taken or request.is_preferred:
             port = next(free, 0)
             if not port:
                 raise NoPort(f"no port is free for task {task}")
-        elif wanted > PORT_MAX or wanted in used or not is_free(wanted):
-            raise NoPort(f"port {wanted}, which task {task} wants, is taken")
         else:
-            port = wanted
+            raise NoPort(f"port {wanted}, which task {task} wants, is taken")
         taken.add(port)
         yield port
 

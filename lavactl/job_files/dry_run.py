@@ -160,7 +160,8 @@ def _codes(codes: "Iterable[int]") -> str:
 
 def _port(port: messages.PortRequest) -> str:
     count = f" x {port.count}" if port.count > 1 else ""
-    return f"{port.name}{count}" + (f" at {port.number}" if port.number else "")
+    where = f" at {port.number}{' or another' * port.is_preferred}" if port.number else ""
+    return f"{port.name}{count}{where}"
 
 
 def _policy(policy: messages.TaskPolicy) -> str:

@@ -238,6 +238,8 @@ def test_ports_are_wanted_or_free_ones() -> None:
     assert list(found.ports) == [free[5], free[2], free[3], free[4], free[6], free[7]]
     with pytest.raises(NoPort, match=f"port {free[5]}, which task w/3 wants, is taken"):
         reserve(roles, tasks, {free[5]}, pool, 0)
+    preferred = [Role(name="w", ports=[PortRequest(number=free[5], is_preferred=True)])]
+    assert list(reserve(preferred, tasks, {free[5], free[0]}, pool, 0)[0].ports) == [free[1], free[2]]
     with pytest.raises(NoPort, match="no port is free for task w/3"):
         reserve([Role(name="w", ports=[PortRequest()])], tasks, set(pool), pool, 0)
 

@@ -148,6 +148,7 @@ POLICY_KEYS = (
 PORT_KEYS = (
     Key("count", "count", "how many"),
     Key("number", "count", "first port that is wanted; any without it"),
+    Key("preferred", "flag", "another one will do where it is taken"),
 )
 TABLES = {
     "job": (*JOB_KEYS, *OPTION_KEYS, *RULE_KEYS),

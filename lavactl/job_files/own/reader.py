@@ -175,7 +175,10 @@ def _ports(fields: Fields) -> list[messages.PortRequest]:
             port = parent.child(name)
             found.append(
                 messages.PortRequest(
-                    name=name, count=port.number("count", 1, 1, 1000), number=port.number("number", 0, 0, 65535)
+                    name=name,
+                    count=port.number("count", 1, 1, 1000),
+                    number=port.number("number", 0, 0, 65535),
+                    is_preferred=port.flag("preferred"),
                 )
             )
     return found

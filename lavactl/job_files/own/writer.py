@@ -94,7 +94,10 @@ def _role(role: messages.Role) -> "dict[str, Any]":
 
 
 def _port(port: messages.PortRequest) -> "Any":
-    return {"count": port.count or 1, "number": port.number} if port.number else port.count or 1
+    if not port.number:
+        return port.count or 1
+    value = {"count": port.count or 1, "number": port.number}
+    return {**value, "preferred": True} if port.is_preferred else value
 
 
 def _policy(policy: messages.TaskPolicy) -> "dict[str, Any]":

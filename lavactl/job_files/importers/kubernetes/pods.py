@@ -206,12 +206,27 @@ def _fill_ports(role: messages.Role, main: Fields) -> None:
         number = one.number("containerPort", 0, 1, 65535)
         if not number:
             raise one.wrong("containerPort", "it is missing.")
-        one.asked |= {"protocol", "hostPort"}
+        one.asked |= {"protocol", "hostIP"}
+        wanted = one.number("hostPort", 0, 0, 65535)
         name = one.text("name") or f"port-{number}"
         if number == SSH_PORT:
             one.ignore(("containerPort",), "no SSH server is needed")
         elif all(port.name != name for port in role.ports):
-            role.ports.add(name=name, count=1, number=number)
+            role.ports.add(name=name, count=1, number=wanted or number, is_preferred=not wanted)
+
+
+def add_port(role: messages.Role, name: str, number: int, *known: str) -> None:
+    """Add the port that a convention tells of under ``name``, unless the role has it under one of the names ``known``.
+
+    A port of the file with that number is this one, whatever its name.
+    """
+    if any(port.name in (name, *known) for port in role.ports):
+        return
+    for port in role.ports:
+        if port.number == number:
+            port.name = name
+            return
+    role.ports.add(name=name, count=1, number=number, is_preferred=True)
 
 
 def _fill_selector(role: messages.Role, pod: Fields) -> None:

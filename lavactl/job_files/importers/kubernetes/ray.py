@@ -9,7 +9,14 @@ from lavactl.job_files.text.fields import Fields
 from lavactl.wire import messages
 
 HEAD, SUBMITTER = "head", "submitter"
-PORTS = {"port": "6379", "dashboard-port": "8265", "ray-client-server-port": "10001"}
+# Ports of the head: the parameter that names each, and its default.
+PORTS = {"ray": ("port", "6379"), "ray-dashboard": ("dashboard-port", "8265"),
+         "ray-client": ("ray-client-server-port", "10001")}  # fmt: skip
+# A node starts within the bounds of its task: LAVA_RAY_START has them, and the ports that were reserved.
+START_HEAD = 'eval "set -- $LAVA_RAY_START"; exec "$@"'
+START_WORKER = f'until ray health-check --address="$RAY_ADDRESS" >/dev/null 2>&1; do sleep 1; done; {START_HEAD}'
+DASHBOARD = '--address="http://$RAY_DASHBOARD_ADDRESS"'
+OURS = ("block", "address", "head")
 MODES = ("K8sJobMode", "HTTPMode", "InteractiveMode", "SidecarMode")
 
 
@@ -44,20 +51,15 @@ def _read_head(job: JobFile, cluster: Fields) -> list[str]:
     head = role(HEAD, 1)
     _fill(job, head, group)
     given = group.pairs("rayStartParams")
-    parameters = {**PORTS, "dashboard-host": "0.0.0.0", **given}
-    head.command = f"exec ray start --head --block{_flags(parameters)}"
-    ports = {parameters[name] for name in PORTS}
-    kept = [port for port in head.ports if str(port.number) not in ports]
-    del head.ports[:]
-    head.ports.extend(kept)
-    for name in PORTS:
-        text = parameters[name]
-        if not text.isdigit() or not 0 < int(text) < 1 << 16:
-            raise group.wrong("rayStartParams", f"expected a port for {name}, found {text[:80]}.")
-        head.ports.add(name=name, count=1, number=int(text))
+    for name, (key, default) in PORTS.items():
+        text = given.pop(key, default)
+        if not (text.isascii() and text.isdigit()) or not 0 < int(text) < 1 << 16:
+            raise group.wrong("rayStartParams", f"expected a port for {key}, found {text[:80]}.")
+        pods.add_port(head, name, int(text))
+    head.command = START_HEAD + _flags(given)
     head.failed_enough = 1
     job.roles.append(head)
-    return [f"head={HEAD}", *(f"{name}={parameters[name]}" for name in ("port", "dashboard-port"))]
+    return [f"head={HEAD}"]
 
 
 def _read_group(job: JobFile, group: Fields) -> None:
@@ -75,7 +77,7 @@ def _read_group(job: JobFile, group: Fields) -> None:
     if not most:
         group.note("", f"role {name} has no tasks and is left out.")
     _fill(job, made, group)
-    made.command = f'exec ray start --block --address="$RAY_ADDRESS"{_flags(group.pairs("rayStartParams"))}'
+    made.command = START_WORKER + _flags(group.pairs("rayStartParams"))
     made.after.append(HEAD)
     group.ignore(("scaleStrategy", "idleTimeoutSeconds"), "the job grows as room comes")
     if most:
@@ -96,12 +98,12 @@ def _fill(job: JobFile, made: messages.Role, group: Fields) -> None:
 
 
 def _flags(parameters: dict[str, str]) -> str:
-    return "".join(f" --{name}={shlex.quote(value)}" for name, value in parameters.items() if name != "block")
+    return "".join(f" --{name}={shlex.quote(value)}" for name, value in parameters.items() if name not in OURS)
 
 
 def _read_submitter(job: JobFile, spec: Fields) -> None:
     made = role(SUBMITTER, 1)
-    words = ["exec ray job submit", '--address="$RAY_API_SERVER_ADDRESS"']
+    words = [f"until ray job list {DASHBOARD} >/dev/null 2>&1; do sleep 1; done; exec ray job submit", DASHBOARD]
     if spec.has("runtimeEnvYAML"):
         words.append(f"--runtime-env-json={shlex.quote(_as_json(spec))}")
     for key, flag in (("entrypointNumCpus", "num-cpus"), ("entrypointNumGpus", "num-gpus")):

@@ -1,11 +1,12 @@
 """PyTorchJob and TFJob of Kubeflow's training operator."""
 
 from lavactl.job_files.importers.kinds import Shared
-from lavactl.job_files.importers.kubernetes import kubeflow, metadata
+from lavactl.job_files.importers.kubernetes import kubeflow, metadata, pods
 from lavactl.job_files.model import JobFile
 from lavactl.job_files.text.fields import Fields
 from lavactl.wire import messages
 
+MASTER_PORT, TF_PORT = 23456, 2222
 BACKENDS = ("c10d", "etcd", "etcd-v2")
 TF_ROLES = {"Chief": "chief", "Master": "master", "PS": "ps", "Worker": "worker", "Evaluator": "evaluator"}
 TF_POLICIES = {"": False, "AllWorkers": True}
@@ -35,6 +36,8 @@ def read_pytorch_job(fields: Fields, _shared: Shared) -> list[JobFile]:
     if is_elastic:
         options += _read_elastic(job, spec, options)
     _end_by_pytorch(job, is_elastic)
+    port = int(next((one.partition("=")[2] for one in options if one.startswith("rdzv-port=")), MASTER_PORT))
+    pods.add_port(job.roles[0], "pytorch", port, "pytorchjob-port")
     job.tasks_rules.conventions.add(name="pytorchjob", options=options)
     return [job]
 
@@ -141,6 +144,8 @@ def read_tensorflow_job(fields: Fields, _shared: Shared) -> list[JobFile]:
     is_all = spec.word("successPolicy", TF_POLICIES, False)
     _finish(job, fields, spec)
     _end_by_tensorflow(job, is_all)
+    for one in job.roles:
+        pods.add_port(one, "tfjob-port", TF_PORT)
     options = ["dynamic-worker=yes"] if spec.flag("enableDynamicWorker") else []
     job.tasks_rules.conventions.add(name="tfjob", options=options)
     return [job]

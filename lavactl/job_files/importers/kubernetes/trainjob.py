@@ -7,6 +7,7 @@ from lavactl.job_files.model import JobFile, role
 from lavactl.job_files.text.fields import Fields
 
 NODE = "node"
+MASTER_PORT = 29500
 
 
 def read_job(fields: Fields, _shared: Shared) -> list[JobFile]:
@@ -40,5 +41,6 @@ def read_job(fields: Fields, _shared: Shared) -> list[JobFile]:
     metadata.read_suspend(job, spec, metadata.has_queue_label(fields))
     nodes.failed_enough, nodes.succeeded_enough = 1, nodes.tasks_max
     job.roles = [nodes]
+    pods.add_port(nodes, "pytorch", MASTER_PORT)
     job.tasks_rules.conventions.add(name="pytorchjob", options=options)
     return [job]

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from lavactl.job_files.importers.kinds import Shared
 from lavactl.job_files.importers.kubernetes import metadata, pods
+from lavactl.job_files.importers.kubernetes.ray import START_HEAD, START_WORKER
 from lavactl.job_files.importers.kubernetes.volcano_policies import read_policies
 from lavactl.job_files.model import UNLIMITED, JobFile, role
 from lavactl.job_files.text.fields import Fields
@@ -22,6 +23,8 @@ ADDED = {
     "tensorflow": ("svc",), "mpi": ("svc", "ssh"), "pytorch": ("svc",), "ray": ("svc",),
 }  # fmt: skip
 UNUSED_FLAGS = {"ssh-private-key": "keys are made for each job", "ssh-public-key": "keys are made for each job"}
+# Ports of Ray's head: the flag of the plugin that names each, and its default.
+RAY_PORTS = {"ray": ("port", 6379), "ray-dashboard": ("dashboardPort", 8265), "ray-client": ("clientPort", 10001)}
 TOPOLOGY_POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
 
 
@@ -269,6 +272,7 @@ def _read_plugins(job: JobFile, spec: Fields, parts: list[Part]) -> None:
     for name, options in found.items():
         job.tasks_rules.conventions.add(name=name, options=options)
     _check_plugin_roles(spec, found, parts)
+    _add_ports(found, parts)
     if "ray" in found:
         _start_ray(job, found["ray"], plugins)
     if "ssh" in found:
@@ -316,19 +320,36 @@ def _check_plugin_roles(spec: Fields, found: dict[str, list[str]], parts: list[P
         raise spec.child("plugins").wrong("mpi", f"there is no task named {master}, which mpi needs as its master.")
 
 
+def _add_ports(found: dict[str, list[str]], parts: list[Part]) -> None:
+    """Reserve the ports that plugins tell of, so that tasks of one host do not share them."""
+    by_name = {part.role.name: part.role for part in parts}
+    if "tensorflow" in found:
+        number = _number(found["tensorflow"], "port", 2222)
+        for key in ("ps", "worker", "chief", "evaluator"):
+            if (one := by_name.get(_option(found["tensorflow"], key, key))) is not None:
+                pods.add_port(one, "tensorflow", number, "tfjob-port")
+    if "pytorch" in found:
+        master = by_name.get(_option(found["pytorch"], "master", "master"))
+        if master is not None:
+            pods.add_port(master, "pytorch", _number(found["pytorch"], "port", 23456), "pytorchjob-port")
+
+
+def _number(options: list[str], name: str, default: int) -> int:
+    """Value of a flag that is a port; a bad one counts as not given, as there."""
+    text = _option(options, name, "")
+    return int(text) if text.isascii() and text.isdigit() and 0 < int(text) < 1 << 16 else default
+
+
 def _start_ray(job: JobFile, options: list[str], plugins: Fields) -> None:
     """Replace the commands of Ray's roles, as the plugin does."""
     head, worker = _option(options, "head", "head"), _option(options, "worker", "worker")
-    port = _option(options, "port", "6379")
-    starts = {
-        head: f"exec ray start --head --block --port={port} --dashboard-host=0.0.0.0"
-        f" --dashboard-port={_option(options, 'dashboardPort', '8265')}"
-        f" --ray-client-server-port={_option(options, 'clientPort', '10001')}",
-        worker: 'exec ray start --block --address="$RAY_ADDRESS"',
-    }
+    starts = {head: START_HEAD, worker: START_WORKER}
     job.lacks = [lack for lack in job.lacks if not any(f"role {name} " in lack.text for name in starts)]
     for one in job.roles:
         if one.name in starts:
             del one.argv[:]
             one.command = starts[one.name]
             plugins.note("ray", f"role {one.name} runs ray start in place of its own command.")
+        if one.name == head:
+            for name, (key, number) in RAY_PORTS.items():
+                pods.add_port(one, name, _number(options, key, number))
