@@ -27,7 +27,7 @@ COMMANDS = (
 )  # fmt: skip
 SUBCOMMANDS = (
     "up", "down", "env", "init", "tickets", "certificates", "link", "run", "show", "sshrun", "simulate",
-    "adopt", "backup", "restore", "migrate-database", "tasks", "logs", "scale",
+    "adopt", "backup", "restore", "migrate-database", "tasks", "logs", "scale", "stage",
 )  # fmt: skip
 
 

@@ -16,8 +16,9 @@ from agents.attempts.ledger import Ledger
 from agents.attempts.ledger_entry import Entry
 from agents.attempts.task_book import Run
 from agents.attempts.task_ports import NoPort, reserve
+from agents.job_setup import task_work
 from agents.job_setup.preparation import Preparation
-from agents.job_setup.role_tasks import Job, NotPlaced, run_order, told_of, variables
+from agents.job_setup.role_tasks import Job, NotPlaced, run_order, told_of, variables, work_directory
 from agents.job_setup.task_files import TaskFiles, directory_of
 from agents.job_setup.told.table import Table
 from agents.job_setup.told.tell import CannotTell
@@ -133,6 +134,8 @@ class TaskOrders:
                 told = told_of(job, run)
                 if not found:  # files are the same for all tasks of the attempt here
                     self._files.setdefault(key, TaskFiles(Path(job.directory))).write(told)
+                if directory := work_directory(job, run):
+                    task_work.make(Path(directory), job.setup.uid, job.setup.gid)
                 found.append(run_order(job, run, told))
             except (NotPlaced, CannotTell) as error:
                 self.fail(key, [run], str(error))
@@ -151,7 +154,8 @@ class TaskOrders:
         table = Table.of(entry.blob, hosts)
         is_private = bool(setup.private_files)
         return Job(
-            key, entry.blob, entry.stage, setup, hosts, table, self._preparation.host, str(directory), is_private
+            *(key, entry.blob, entry.stage, setup, hosts, table, self._preparation.host, str(directory), is_private),
+            self._state,
         )
 
     def in_place_of(self, key: Key, label: str) -> dict[bytes, bytes]:
@@ -182,6 +186,7 @@ class TaskOrders:
         files = self._files.pop(key, None)
         if files is not None:
             files.remove()
+            task_work.remove(self._state, key)
 
     def adopt(self, held: Collection[Key]) -> None:
         """Take over the files of attempts held here after a restart, and remove those of others."""
@@ -192,6 +197,7 @@ class TaskOrders:
                 self._files[keys[0]] = files
             else:
                 files.remove()
+        task_work.keep_only(self._state, held)
 
     def fail(self, key: Key, runs: Iterable[Run], why: str) -> None:
         """Report runs that cannot be started."""

@@ -6,8 +6,10 @@ Pure. Of variables with one name the job's own give way to the role's, both to i
 import os
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
+from agents.job_setup import task_code, task_work
 from agents.job_setup.environment import submitted
 from agents.job_setup.host_context import HostContext
 from agents.job_setup.preparation import for_job
@@ -40,6 +42,12 @@ class Job(NamedTuple):
     host: HostContext
     directory: str  # of the attempt's files
     is_private: bool  # they appear at fixed paths
+    state: Path  # the agent's state directory
+
+    @property
+    def code(self) -> dict[str, str] | None:
+        """Options of the code that is copied beside each task; None without it."""
+        return task_code.options(self.blob.spec)
 
 
 class Place(NamedTuple):
@@ -79,18 +87,32 @@ def run_order(job: Job, run: Run, told: Told) -> RunOrder:
         role.name,
         _program(job, role),
         variables(job, run, told),
-        for_job(role.cwd, job.blob, job.stage),
+        work_directory(job, run) or for_job(role.cwd, job.blob, job.stage),
         role.memory_limit_mib,
         role.run_limit_s,
     )
 
 
+def work_directory(job: Job, run: Run) -> str:
+    """Return the directory of its own in which a task runs; empty if it runs in the job's."""
+    if job.code is None:
+        return ""
+    return str(task_work.path_of(job.state, job.key, job.blob.spec.roles[run[0]].name, run[1]))
+
+
 def _directory(job: Job, run: Run) -> str:
+    if own := work_directory(job, run):
+        return own
     cwd = for_job(job.blob.spec.roles[run[0]].cwd, job.blob, job.stage) or job.setup.cwd
     return expand(cwd, job.key) or job.setup.home
 
 
 def _program(job: Job, role: Role) -> Program:
+    program = _own_program(job, role)
+    return program if job.code is None else task_code.copying(program, job.code, job.host.bin_dir)
+
+
+def _own_program(job: Job, role: Role) -> Program:
     spec, starter = job.blob.spec, job.stage.job_starter
     if role.argv and starter:
         return program_of(shlex.join(role.argv), spec.shell, "", starter)

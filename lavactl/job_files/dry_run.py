@@ -85,7 +85,8 @@ def _rules(rules: messages.TaskRules) -> "Iterator[str]":
     for policy in rules.policies:
         yield f"  {_policy(policy)}"
     for one in rules.conventions:
-        yield f"  tasks are told as by {one.name}" + (f": {', '.join(one.options)}" if one.options else "")
+        what = "each task has a copy of its code" if one.name == "code" else f"tasks are told as by {one.name}"
+        yield f"  {what}" + (f": {', '.join(one.options)}" if one.options else "")
     if rules.secrets:
         yield f"  secrets: {_names(rules.secrets)}"
 

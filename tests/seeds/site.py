@@ -71,7 +71,11 @@ class Site:
     def ends(self, job: int, state: str = "DONE", limit_s: float = 40) -> None:
         """Wait for the end of the job, which must be of this kind."""
         wait_for(lambda: self.cluster.state(job) in ENDED, limit_s, f"the end of job {job}: {self.phases(job)}")
-        assert self.cluster.state(job) == state, self.cluster.run("bjobs", "-l", str(job)).stdout
+        assert self.cluster.state(job) == state, self._account(job)
+
+    def _account(self, job: int) -> str:
+        """Return what is known of a job, for a failure."""
+        return "".join(self.cluster.run(*words, str(job)).stdout for words in (("bjobs", "-l"), ("lavactl", "logs")))
 
     def log(self, job: int, task: str, run: int = 0) -> str:
         """Output of one task."""

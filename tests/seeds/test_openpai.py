@@ -1,9 +1,17 @@
 """Seed rows 42 to 50: job files of OpenPAI's first and second protocol."""
 
+import functools
+import http.server
 import json
+import re
+import subprocess
+import tarfile
+import threading
+from pathlib import Path
 
 import pytest
 
+from lavactl.personal.state_file import load
 from tests.seeds.site import Site
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.root]
@@ -60,6 +68,76 @@ def test_row_44_the_name_is_unique_among_unfinished_jobs(site: Site) -> None:
     site.cluster.run("bkill", str(job))
     site.ends(job, "EXIT")
     site.run(text, name="unique.json")
+
+
+@pytest.fixture
+def mnist(site: Site) -> Path:
+    """Code as a user has it."""
+    folder = site.folder / "from" / "mnist"
+    folder.mkdir(parents=True)
+    (folder / "mnist.py").write_text("print('trained')\n")
+    return folder
+
+
+RUNS = "test -d $PAI_WORK_DIR/mnist && cd mnist && python3 mnist.py && pwd; touch made"
+
+
+def copied(site: Site, source: str, name: str) -> str:
+    """Output of a job of two tasks with this codeDir, without the directories of the tasks, which are gone."""
+    job = site.run(first(name, role("main", 2, RUNS), codeDir=source), name=f"{name}.json")
+    site.ends(job)
+    said = [site.log(job, f"main/{index}").splitlines() for index in range(2)]
+    places = {Path(lines[-1]) for lines in said}
+    assert len(places) == 2
+    site.wait(lambda: not any(place.exists() for place in places), "the working directories to be removed")
+    return {lines[0] for lines in said}.pop()
+
+
+def test_row_45_code_is_copied_to_each_task(site: Site, mnist: Path) -> None:
+    """From a path, a file URL, a web server and a repository; the copies are removed after the job."""
+    assert copied(site, f"file://{mnist}", "by-url") == "trained"
+    text = first("by-path", role("main", 1, "ls mnist; echo at $PAI_CODE_DIR"), codeDir="$PAI_DEFAULT_FS_URI/mnist")
+    environment = {"PAI_DEFAULT_FS_URI": str(mnist.parent)}
+    done = site.cluster.with_environment(**site.cluster.environment, **environment).run(
+        "lavactl", "run", "-f", str(site.file(text, "by-path.json"))
+    )
+    job = int(re.findall(r"Job <(\d+)>", done.stdout)[0])
+    site.ends(job)
+    assert site.log(job, "main/0") == "mnist.py\nat $PAI_DEFAULT_FS_URI/mnist\n"
+    assert not (mnist / "made").exists()
+
+
+def test_row_45_code_from_a_web_server_and_a_repository(site: Site, mnist: Path) -> None:
+    """Over the network of the hosts, and by git."""
+    with tarfile.open(mnist.parent / "mnist.tar.gz", "w:gz") as archive:
+        archive.add(mnist, "mnist")
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(mnist.parent))
+    address = load(site.cluster.directory).master_address
+    with http.server.ThreadingHTTPServer((address, 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            where = f"http://{address}:{server.server_address[1]}"
+            assert copied(site, f"{where}/mnist.tar.gz", "by-web") == "trained"
+        finally:
+            server.shutdown()
+            thread.join()
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(mnist)]
+    for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "-m", "first"]):
+        subprocess.run([*git, *words], check=True)
+    assert copied(site, f"git+file://{mnist}", "by-git") == "trained"
+
+
+def test_row_45_code_that_cannot_be_copied_fails_the_task(site: Site, mnist: Path) -> None:
+    """With the reason in its output; the command is not run."""
+    with (mnist / "big").open("wb") as file:
+        file.truncate(201 << 20)
+    for source, said in ((f"file://{mnist}", "larger than 200 MiB, the limit."), ("/nowhere/x", "No such file")):
+        job = site.run(first("refused", role("main", 1, "echo run"), codeDir=source), name="refused.json")
+        site.ends(job, "EXIT")
+        log = site.log(job, "main/0")
+        assert said in log
+        assert "run" not in log.split()
 
 
 def test_row_47_the_exit_code_decides(site: Site) -> None:

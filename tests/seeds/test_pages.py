@@ -17,7 +17,7 @@ SAYS = {
     "roles": ("server/0", "worker/1"),
     "volcano": ("worker/0: server: ", "I am worker 1"),
     "mpijob": ("nearly-pi-worker-0.nearly-pi.default.svc slots=1", "worker 1 answers"),
-    "openpai": ("I am 0", "I am 1"),
+    "openpai": ("I am 0", "I am 1", "trained with mnist"),
     "recovery": ("run 1 of worker 1", "run 2 of worker 1", "restarted 1 time"),
     "notebook": ("http://",),
 }

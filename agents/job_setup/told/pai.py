@@ -3,8 +3,10 @@
 Names of roles and ports are inserted as they are.
 """
 
+import os
 import uuid
 
+from agents.job_setup.environment import submitted
 from agents.job_setup.told import ssh
 from agents.job_setup.told.scene import Scene
 from agents.job_setup.told.table import RoleTable, Task
@@ -47,6 +49,12 @@ def _user(scene: Scene) -> str:
     return scene.option("user", scene.blob.user)
 
 
+def _file_system(scene: Scene) -> str:
+    """Return where shared files lie: the job's own variable, since a site has no such setting."""
+    found = submitted([*scene.blob.spec.environment, *scene.role.spec.environment])
+    return os.fsdecode(found.get(b"PAI_DEFAULT_FS_URI", b""))
+
+
 def _about_job(scene: Scene) -> dict[str, str]:
     roles, user = scene.table.roles, _user(scene)
     tasks, names = str(len(scene.table.tasks)), ",".join(role.name for role in roles)
@@ -56,7 +64,7 @@ def _about_job(scene: Scene) -> dict[str, str]:
         "PAI_USER_NAME": user,
         "PAI_USERNAME": user,
         "PAI_VIRTUAL_CLUSTER": scene.option("virtual-cluster", scene.blob.queue),
-        "PAI_DEFAULT_FS_URI": "",
+        "PAI_DEFAULT_FS_URI": _file_system(scene),
         "PAI_TASK_ROLE_COUNT": str(len(roles)),
         "PAI_TASK_ROLE_LIST": names,
         "PAI_TASK_ROLE_INSTANCES": ",".join(f"{task.role}:{task.index}" for task in scene.table.tasks),

@@ -6,6 +6,7 @@ Tasks that have the same table are told from one `Table`: build it once for an o
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
 
+from agents.job_setup import task_code
 from agents.job_setup.told import (
     base,
     clusters,
@@ -48,8 +49,9 @@ CONVENTIONS: dict[str, Callable[[Scene], Told]] = {
     "leaderworkerset": kubernetes.tell_leaderworkerset,
     "indexed": kubernetes.tell_indexed,
     "hcclrank": kubernetes.tell_hcclrank,
+    task_code.NAME: task_code.tell,
 }
-FILELESS = ("env", "slurm", "hcclrank")  # no files at fixed paths, no names
+FILELESS = ("env", "slurm", "hcclrank", task_code.NAME)  # no files at fixed paths, no names
 # The kernel's bound on one NAME=VALUE with its end (MAX_ARG_STRLEN), and a half of that on all (a quarter of the usual
 # stack limit): beyond them no program starts.
 VARIABLE_MAX = 128 * 1024 - 1

@@ -12,6 +12,7 @@ NAME = re.compile(r"[A-Za-z0-9._~-]{1,255}")
 ROLE_NAME = re.compile(r"[A-Za-z0-9._~]{1,255}")
 MEMORY_MIB, SHM_MIB = 100, 64
 NEVER = 0
+CODE_MIB = 200
 DIRECTORIES = {"dataDir": "data-dir", "outputDir": "output-dir", "codeDir": "code-dir"}
 
 
@@ -37,6 +38,7 @@ def read_job(fields: Fields, shared: Shared) -> list[JobFile]:
     for at, part in enumerate(parts):
         options += _read_role(job, part, at, image, model)
     _read_directories(fields, options)
+    _read_code(job, fields)
     _read_rules(job, fields)
     job.tasks_rules.conventions.add(name="pai", options=options)
     return [job]
@@ -101,8 +103,16 @@ def _read_directories(fields: Fields, options: list[str]) -> None:
     for key, name in DIRECTORIES.items():
         if text := fields.text(key):
             options.append(f"{name}={text}")
-            fields.note(key, "tasks are told of it; lava copies nothing.")
+            if key != "codeDir":
+                fields.note(key, "tasks are told of it; lava copies nothing.")
     fields.ignore(("authFile",), "images are prepared by the site")
+
+
+def _read_code(job: JobFile, fields: Fields) -> None:
+    """Let each task begin in a directory of its own that has a copy of the code, as in a container."""
+    if source := fields.text("codeDir"):
+        job.tasks_rules.conventions.add(name="code", options=[f"source={source}", f"limit-mib={CODE_MIB}"])
+        fields.note("codeDir", "each task runs in a directory of its own with a copy, which is removed after the job.")
 
 
 def _read_rules(job: JobFile, fields: Fields) -> None:
