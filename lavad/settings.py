@@ -13,6 +13,11 @@ from protos import conffile
 OF_AGENTS = ("LAVA_JOB_PROCESSES", "LAVA_KEPT_OUTPUT")
 TASK_PORTS = "LAVA_TASK_PORTS"  # FIRST-LAST, likewise
 PORT_MAX = 65535
+# Of containers, likewise: the runtimes that tasks with an image may use, in order, and what they need.
+RUNTIMES = ("apptainer", "podman", "bubblewrap")
+CONTAINERS, IMAGE_DIR = "LAVA_CONTAINERS", "LAVA_IMAGE_DIR"
+IMAGE_TRUST, IMAGE_SPACE = "LAVA_IMAGE_TRUST", "LAVA_IMAGE_SPACE"
+CONTAINER_BINDS, PODMAN_OPTIONS = "LAVA_CONTAINER_BINDS", "LAVA_PODMAN_OPTIONS"
 
 
 class HealthSettings(NamedTuple):
@@ -68,7 +73,47 @@ class Settings:
     def of_agents(self) -> dict[str, str]:
         """Return the settings for agents, as in their welcome; agents have their own defaults for unset ones."""
         found = {name: str(self._number(name)) for name in OF_AGENTS if self.extra.get(name)}
-        return found | ({TASK_PORTS: self._ports(TASK_PORTS)} if self.extra.get(TASK_PORTS) else {})
+        found |= {TASK_PORTS: self._ports(TASK_PORTS)} if self.extra.get(TASK_PORTS) else {}
+        return found | self._of_containers()
+
+    def _of_containers(self) -> dict[str, str]:
+        found = {
+            CONTAINERS: " ".join(self._runtimes()),
+            IMAGE_DIR: self._path(IMAGE_DIR),
+            IMAGE_TRUST: self._word(IMAGE_TRUST, "owner", "all") if self.extra.get(IMAGE_TRUST) else "",
+            IMAGE_SPACE: str(self._number(IMAGE_SPACE)) if self.extra.get(IMAGE_SPACE) else "",
+            CONTAINER_BINDS: " ".join(self._binds()),
+            PODMAN_OPTIONS: self.extra.get(PODMAN_OPTIONS, ""),
+        }
+        return {name: value for name, value in found.items() if value}
+
+    def _runtimes(self) -> list[str]:
+        names = self.extra.get(CONTAINERS, "").split()
+        if names == ["none"]:
+            return []
+        for name in names:
+            if name not in RUNTIMES:
+                raise self._wrong(f"{CONTAINERS} must list {', '.join(RUNTIMES)}, or none, not {name!r}")
+        return names
+
+    def _path(self, name: str) -> str:
+        path = self.extra.get(name, "")
+        if path and not path.startswith("/"):
+            raise self._wrong(f"{name} must be a full path, not {path!r}")
+        return path.rstrip("/") or path
+
+    def _binds(self) -> list[str]:
+        binds = self.extra.get(CONTAINER_BINDS, "").split()
+        for bind in binds:
+            source, _, rest = bind.partition(":")
+            place, _, mode = rest.partition(":")
+            if not source.startswith("/") or (rest and not place.startswith("/")) or mode not in ("", "ro", "rw"):
+                form = "SOURCE, SOURCE:DESTINATION or SOURCE:DESTINATION:ro, with full paths"
+                raise self._wrong(f"{CONTAINER_BINDS} must list {form}, not {bind!r}")
+        return binds
+
+    def _wrong(self, sentence: str) -> conffile.ConfError:
+        return conffile.ConfError(f"{self.directory / conffile.FILE_NAME}: {sentence}.")
 
     def health_checks(self) -> HealthSettings:
         """Return the settings of health checks."""

@@ -3,7 +3,7 @@
 # named, and the tests that need them say themselves that they were left out.
 set -eu
 
-needed="gcc libc6-dev iproute2 util-linux procps strace systemd openmpi-bin libopenmpi-dev mpich libmpich-dev python3-mpi4py postgresql"
+needed="gcc libc6-dev iproute2 util-linux procps strace systemd openmpi-bin libopenmpi-dev mpich libmpich-dev python3-mpi4py postgresql bubblewrap podman runc"
 
 command -v dpkg-query >/dev/null || exit 0
 missing=

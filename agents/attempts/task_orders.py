@@ -153,9 +153,12 @@ class TaskOrders:
         hosts, directory = entry.tasks.table, directory_of(self._state, key)
         table = Table.of(entry.blob, hosts)
         is_private = bool(setup.private_files)
+        here = self._preparation
         return Job(
-            *(key, entry.blob, entry.stage, setup, hosts, table, self._preparation.host, str(directory), is_private),
+            *(key, entry.blob, entry.stage, setup, hosts, table, here.host, str(directory), is_private),
             self._state,
+            here.containers,
+            here.shared_directories(),
         )
 
     def in_place_of(self, key: Key, label: str) -> dict[bytes, bytes]:

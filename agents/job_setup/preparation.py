@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agents.containers.settings import ContainerSettings
 from agents.job_setup.environment import HostFiles, OwnFiles, job_environment, put_lists
 from agents.job_setup.host_context import HostContext
 from agents.job_setup.programs import program_of
@@ -90,6 +91,7 @@ class Preparation:
         self.host = host
         self.intervals = Intervals()
         self.bounds = Bounds.of({})
+        self.containers = ContainerSettings()
         self.cluster = ""
         self._lists = state / "hostfiles"
         self._files = HostFiles(self._lists, self._used)
@@ -119,6 +121,11 @@ class Preparation:
         if len(self._prepared) > SETUPS_KEPT:
             self._prepared.popitem(last=False)
         return prepared
+
+    def shared_directories(self) -> tuple[str, ...]:
+        """Return the directories of lava's own that every job needs at their paths, in a container as well."""
+        own = (str(self._lists), str(self._scripts), self.host.bin_dir, self.host.env_dir)
+        return (*(path for path in own if path), os.path.dirname(self.host.socket))
 
     def adopt_scripts(self, is_held: Callable[[int], bool]) -> None:
         """Remove the scripts of jobs no longer held, after a restart."""

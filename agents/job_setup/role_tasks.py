@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from agents.containers.entry import Entry, entered_by
+from agents.containers.settings import ContainerSettings
 from agents.job_setup import task_code, task_work
 from agents.job_setup.environment import submitted
 from agents.job_setup.host_context import HostContext
@@ -17,7 +19,7 @@ from agents.job_setup.programs import program_of
 from agents.job_setup.task_devices import Task, gpus_of_task, share_of, variables_of_task
 from agents.job_setup.told.table import Table
 from agents.job_setup.told.tell import tell
-from agents.job_setup.told.values import HostFacts, Told
+from agents.job_setup.told.values import TREE, HostFacts, Told
 from agents.shepherd.messages import JobSetup, Key, Program, RunOrder
 from agents.shepherd.process.start import expand
 from protos.agents_pb2 import JobSpecBlob, Stage
@@ -43,6 +45,8 @@ class Job(NamedTuple):
     directory: str  # of the attempt's files
     is_private: bool  # they appear at fixed paths
     state: Path  # the agent's state directory
+    containers: ContainerSettings = ContainerSettings()
+    shared: tuple[str, ...] = ()  # directories of the host that containers show as well
 
     @property
     def code(self) -> dict[str, str] | None:
@@ -85,7 +89,7 @@ def run_order(job: Job, run: Run, told: Told) -> RunOrder:
     return RunOrder(
         *run,
         role.name,
-        _program(job, role),
+        _program(job, run, role),
         variables(job, run, told),
         work_directory(job, run) or for_job(role.cwd, job.blob, job.stage),
         role.memory_limit_mib,
@@ -107,9 +111,24 @@ def _directory(job: Job, run: Run) -> str:
     return expand(cwd, job.key) or job.setup.home
 
 
-def _program(job: Job, role: Role) -> Program:
+def _program(job: Job, run: Run, role: Role) -> Program:
+    """Return the program of a task, in its container, behind the copying of its code."""
     program = _own_program(job, role)
+    if role.image and job.containers.runtimes:
+        program = entered_by(_entry(job, run, role), program)
     return program if job.code is None else task_code.copying(program, job.code, job.host.bin_dir)
+
+
+def _entry(job: Job, run: Run, role: Role) -> Entry:
+    return Entry(
+        role.image,
+        "-".join(map(str, ("lava", *job.key, *run))),
+        _directory(job, run),
+        (*job.shared, job.directory),
+        f"{job.directory}/{TREE}" if job.is_private else "",
+        bool(share_of(job.stage, job.host.host).gpus),
+        job.containers,
+    )
 
 
 def _own_program(job: Job, role: Role) -> Program:

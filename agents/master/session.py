@@ -17,6 +17,7 @@ import grpc.aio
 
 from agents.attempts.ledger import Ledger, key_of
 from agents.attempts.order_executor import Keeper
+from agents.containers.settings import ContainerSettings
 from agents.job_setup.preparation import Bounds
 from agents.master.backoff import Backoff
 from agents.sensors.health import HealthProgram
@@ -219,6 +220,7 @@ class Session:
         preparation = self._keeper.preparation
         preparation.cluster = welcome.cluster or preparation.cluster
         preparation.bounds = Bounds.of(welcome.settings)
+        preparation.containers = ContainerSettings.of(welcome.settings)
         if welcome.terminate_interval_s:
             preparation.intervals.terminate_s = welcome.terminate_interval_s
         if welcome.usage_interval_s:

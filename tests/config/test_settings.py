@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.containers.settings import ContainerSettings
 from agents.job_setup.preparation import Bounds
 from lavad.settings import read_settings
 from protos.conffile import ConfError
@@ -34,6 +35,12 @@ def test_what_is_not_said_has_its_default(tmp_path: Path) -> None:
         ("LAVA_HEALTH_CHECK='/opt", "must be the full path of a program"),
         ("LAVA_HEALTH_CHECK_SHARE=0", "must be a percentage from 1 to 100, not '0'"),
         ("LAVA_HEALTH_CHECK_SHARE=101", "must be a percentage from 1 to 100, not '101'"),
+        ("LAVA_CONTAINERS=docker", "must list apptainer, podman, bubblewrap, or none, not 'docker'"),
+        ("LAVA_IMAGE_DIR=images", "must be a full path, not 'images'"),
+        ("LAVA_IMAGE_TRUST=some", "must be owner or all, not 'some'"),
+        ("LAVA_IMAGE_SPACE=1G", "must be a whole number, 0 or more, not '1G'"),
+        ("LAVA_CONTAINER_BINDS=/a:b", "must list SOURCE, SOURCE:DESTINATION or SOURCE:DESTINATION:ro"),
+        ("LAVA_CONTAINER_BINDS=/a:/b:rx", "must list SOURCE"),
         ("LAVA_USAGE_INTERVAL=soon", "must be a number of seconds, not 'soon'"),
     ],
 )
@@ -53,3 +60,15 @@ def test_ports_of_tasks_are_a_range(tmp_path: Path, ports: str) -> None:
     (tmp_path / "lava.conf").write_text(f"{NEEDED}LAVA_TASK_PORTS={ports}\n")
     with pytest.raises(ConfError, match="LAVA_TASK_PORTS must be a range of ports, as 20000-29999, not"):
         read_settings(tmp_path).policy()
+
+
+def test_containers_are_the_agents(tmp_path: Path) -> None:
+    """The settings of containers reach the agents; without a word of it images are ignored."""
+    lines = "LAVA_CONTAINERS=bubblewrap podman\nLAVA_IMAGE_DIR=/images/\nLAVA_IMAGE_TRUST=all\nLAVA_IMAGE_SPACE=10\n"
+    lines += "LAVA_CONTAINER_BINDS=/data:/mnt:ro\nLAVA_PODMAN_OPTIONS=--runtime runc\n"
+    (tmp_path / "lava.conf").write_text(NEEDED + lines)
+    found = ContainerSettings.of(read_settings(tmp_path).of_agents())
+    options = ("--runtime", "runc")
+    assert found == ContainerSettings(("bubblewrap", "podman"), "/images", True, 10, ("/data:/mnt:ro",), options)
+    (tmp_path / "lava.conf").write_text(f"{NEEDED}LAVA_CONTAINERS=none\n")
+    assert ContainerSettings.of(read_settings(tmp_path).of_agents()) == ContainerSettings()
