@@ -16,6 +16,7 @@ LINES_MAX = 150
 EXPLAINED = ("lavad/core/scheduling", "lavad/store", "agents")
 FOLDERS = (
     "agents/attempts/",
+    "agents/containers/",
     "agents/gpus/",
     "agents/job_setup/",
     "agents/local_socket/",
