@@ -2,16 +2,19 @@
 
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.frameworks import environments
 from tests.seeds.site import Site
+from tests.virtual_environments import ROOT
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.root]
 
-PAGES = Path(__file__).resolve().parents[2] / "docs" / "ai"
+PAGES = ROOT / "docs" / "ai"
 # What the commands of a page print at the end of its story.
 SAYS = {
     "roles": ("server/0", "worker/1"),
@@ -20,7 +23,11 @@ SAYS = {
     "openpai": ("I am 0", "I am 1", "trained with mnist"),
     "recovery": ("run 1 of worker 1", "run 2 of worker 1", "restarted 1 time"),
     "notebook": ("http://",),
+    "elastic-pytorch": ("worker/2", "trained 40 steps: "),
 }
+# The framework that a page needs, and programs of examples/ that it has in its folder.
+FRAMEWORKS = {"elastic-pytorch": "torch"}
+PROGRAMS = {"elastic-pytorch": ("elastic_torch.py",)}
 
 
 def test_every_page_is_tried() -> None:
@@ -29,11 +36,23 @@ def test_every_page_is_tried() -> None:
     assert with_commands == set(SAYS)
 
 
+def framework(name: str) -> Path:
+    """Directory of a framework's programs; the page is left out where it cannot be had."""
+    try:
+        return environments.programs(name)
+    except environments.Missing as missing:
+        pytest.skip(str(missing))
+
+
 @pytest.mark.parametrize("page", sorted(SAYS))
 def test_the_commands_of_the_page_work(site: Site, page: str) -> None:
     """Each block is run in one folder, and stops at its first failing command."""
     blocks = re.findall(r"```sh\n(.*?)```", (PAGES / f"{page}.md").read_text(encoding="utf-8"), re.DOTALL)
     environment = {**site.cluster.environment, "PATH": f"{site.cluster.environment['PATH']}:{os.defpath}"}
+    if page in FRAMEWORKS:
+        environment["PATH"] += f":{framework(FRAMEWORKS[page])}"
+    for program in PROGRAMS.get(page, ()):
+        shutil.copy(ROOT / "examples" / program, site.folder)
     said = ""
     for block in blocks:
         done = subprocess.run(
@@ -43,7 +62,7 @@ def test_the_commands_of_the_page_work(site: Site, page: str) -> None:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=120,
         )
         assert done.returncode == 0, done
         said += done.stdout

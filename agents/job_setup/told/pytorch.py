@@ -12,6 +12,8 @@ PORT_NAMES = ("pytorch", "pytorchjob-port")
 RENDEZVOUS_PORT = 29400
 ELASTIC = ("min", "max", "rdzv-backend", "rdzv-host", "rdzv-port", "rdzv-id", "rdzv-conf", "standalone")
 RENDEZVOUS_NAMES = ("torchelastic", "rdzv", *PORT_NAMES)
+# A task that leaves costs each torchrun that stays one of its restarts, and there are none by default.
+RESTARTS = 100
 
 
 def tell(scene: Scene) -> Told:
@@ -61,21 +63,34 @@ def tell_elastic(scene: Scene) -> Told:
     tasks = _tasks(scene)
     if scene.task not in tasks:
         return Told(names=names_of(scene))
-    count = str(len(tasks))
-    least, most = scene.option("min", ""), scene.option("max", "")
-    nodes = f"{least or most}:{most or count}" if least or most else count
+    nodes = scene.option("nnodes", _nodes(scene, len(tasks)))
     environment = {
-        "PET_NNODES": scene.option("nnodes", nodes),
+        "PET_NNODES": nodes,
         "PET_RDZV_BACKEND": scene.option("rdzv-backend", "c10d"),
         "PET_RDZV_ENDPOINT": _endpoint(scene, tasks[0]),
         "PET_RDZV_ID": scene.option("rdzv-id", f"{scene.blob.job}-{scene.host.key[2]}"),
         # Without it the agents hang when the job grows, on a store that none fills.
         "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
     }
+    if ":" in nodes:
+        environment["PET_MAX_RESTARTS"] = str(RESTARTS)
+    if scene.role.gpus > 1:
+        environment["PET_NPROC_PER_NODE"] = str(scene.role.gpus)
     environment |= _given(scene, "nproc-per-node", "max-restarts", "rdzv-conf")
     if scene.has("standalone"):
         environment["PET_STANDALONE"] = ""
     return Told(environment, names=names_of(scene))
+
+
+def _nodes(scene: Scene, now: int) -> str:
+    """Return the number of nodes, or least and most: of the options, else the range of the roles."""
+    least, most = scene.option("min", ""), scene.option("max", "")
+    if least or most:
+        return f"{least or most}:{most or now}"
+    specs = [role.spec for role in scene.table.roles if role.name in _roles(scene)]
+    fewest = max(1, sum(spec.tasks_min for spec in specs))
+    largest = sum(max(spec.tasks_min, spec.tasks_max) for spec in specs)
+    return f"{fewest}:{largest}" if largest > fewest else str(now)
 
 
 def _given(scene: Scene, *options: str) -> dict[str, str]:
@@ -91,5 +106,8 @@ def _endpoint(scene: Scene, first: Task) -> str:
 
 def _tasks(scene: Scene) -> tuple[Task, ...]:
     """Return the masters, then the workers: in the order of their ranks."""
-    table = scene.table
-    return table.tasks_of(scene.option("master", "master")) + table.tasks_of(scene.option("worker", "worker"))
+    return tuple(task for role in _roles(scene) for task in scene.table.tasks_of(role))
+
+
+def _roles(scene: Scene) -> tuple[str, str]:
+    return scene.option("master", "master"), scene.option("worker", "worker")

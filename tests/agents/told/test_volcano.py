@@ -2,6 +2,7 @@
 
 import json
 
+from protos.common_pb2 import GpuRequest
 from tests.agents.told.jobs import DIRECTORY, PS_AND_WORKERS, at, job, role, text, told, variables
 
 ROLES = (role("ps"), role("mpi-worker"))
@@ -196,6 +197,18 @@ def test_a_pytorchjob_with_an_elastic_policy() -> None:
     assert styled.environment == found
     fixed = variables(told(job([role("worker")], "pytorchjob max-restarts=2"), hosts, role=0, index=1), "PET_")
     assert (fixed["PET_NNODES"], fixed["PET_MAX_RESTARTS"]) == ("2", "2")
+
+
+def test_a_range_of_tasks_is_a_range_of_nodes() -> None:
+    """Without options: least and most of the role, restarts for tasks that leave, and the GPUs of each task."""
+    roles = [role("worker", tasks_min=1, tasks_max=3, gpu=GpuRequest(num=4, per_task=True))]
+    hosts = [at("n1", "10.0.0.1", r0="0"), at("n2", "10.0.0.2", r0="1")]
+    found = variables(told(job(roles, "torchelastic"), hosts, role=0, index=1), "PET_N", "PET_M")
+    assert found == {"PET_NNODES": "1:3", "PET_MAX_RESTARTS": "100", "PET_NPROC_PER_NODE": "4"}
+    given = told(job(roles, "torchelastic nnodes=2 nproc-per-node=1"), hosts, role=0, index=1)
+    assert variables(given, "PET_N", "PET_M") == {"PET_NNODES": "2", "PET_NPROC_PER_NODE": "1"}
+    absent = [role("worker", tasks_min=0, tasks_max=2)]
+    assert told(job(absent, "torchelastic"), hosts[:1], role=0, index=0).environment["PET_NNODES"] == "1:2"
 
 
 def test_mpi_plugin_tells_the_master_alone() -> None:
