@@ -320,7 +320,7 @@ class AgentLinks:
     def _stage(self, order: StageOrder) -> pb.Stage:
         """Build the stage order; neighbouring elements of an array mostly have equal ones and share the message."""
         setup = order.setup
-        same = (setup, order.allocation, order.launch_now, order.lease_s, order.tasks)
+        same = (order.allocation, order.launch_now, order.lease_s, order.tasks, setup)
         if self._last_stage[0] != same:
             shared, queue = setup.shared, setup.queue
             stage = pb.Stage(

@@ -30,6 +30,7 @@ from lavad.core.model.allocation import grown
 from lavad.core.model.policy import Queue
 from lavad.core.model.task_rules import TaskKey, TaskPhase
 from lavad.core.model.task_values import RolePart, TaskRun, TaskTable
+from lavad.core.model.tuples import new as _new
 from lavad.core.scheduling.placement.cpus import bound, nodes_of
 from lavad.core.state.tasks import JobTasks
 
@@ -83,13 +84,16 @@ class AttemptSetup(NamedTuple):
     shared: Shared
     queue: Queue
     submitted_at: float
-    defaults: SpecDefaults
     hosts: tuple[HostDetails, ...]  # of the allocation
     gpu: GpuSetup | None = None
 
+    @property
+    def defaults(self) -> SpecDefaults:
+        """Additions of the queue to the job's spec. Only the first order of a job to a host comes with its spec."""
+        return spec_defaults(self.shared, self.queue)
 
-@dataclass(frozen=True, slots=True)
-class StageOrder:
+
+class StageOrder(NamedTuple):
     """Stage the attempt; with ``launch_now`` also launch it."""
 
     host: str
@@ -250,16 +254,15 @@ def still_wanted(cluster: "Cluster", orders: Iterable[Order]) -> list[Order]:
 
 def stage_orders(cluster: "Cluster", attempt: "Attempt", hosts: frozenset[str] | None = None) -> Iterator[StageOrder]:
     """Stage orders to all hosts of an attempt, or to some of them again."""
-    allocation = attempt.allocation
+    key, allocation, version, lease_s = attempt.key, attempt.allocation, attempt.version, attempt.lease_s
     launch_now = attempt.launched and len(allocation) == 1 and attempt.tasks is None
-    setup = _setup_of(cluster, attempt.key, allocation)
+    setup = _setup_of(cluster, key, allocation)
     parts = _parts(attempt.tasks) if attempt.tasks is not None else {}
     for share in allocation:
         if hosts is None or share.host in hosts:
-            yield StageOrder(
-                share.host, attempt.key, attempt.version, allocation, launch_now, setup, attempt.lease_s,
-                parts.get(share.host, ()),
-            )  # fmt: skip
+            host = share.host
+            tasks = parts.get(host, ()) if parts else ()
+            yield _new(StageOrder, (host, key, version, allocation, launch_now, setup, lease_s, tasks))
 
 
 def _parts(tasks: JobTasks) -> dict[str, tuple[RolePart, ...]]:
@@ -335,17 +338,20 @@ def _setup_of(cluster: "Cluster", key: Key, allocation: Allocation) -> AttemptSe
     queue = cluster.policy.queue(shared.queue) or _NO_QUEUE
     gpu = _gpu_setup(shared.request) if any([share.gpus for share in allocation]) else None
     details = _details(cluster, allocation, shared.request)
-    return AttemptSetup(shared, queue, record.submitted_at, spec_defaults(shared, queue), details, gpu)
+    return _new(AttemptSetup, (shared, queue, record.submitted_at, details, gpu))
 
 
 def spec_defaults(shared: Shared, queue: Queue | None) -> SpecDefaults:
     """Additions of the queue to the spec of a job that it admitted."""
     limits = queue.defaults.rlimits if queue is not None else ()
-    return SpecDefaults(
-        shared.memory_limit_mib,
-        tuple([(name, default or most) for name, default, most in limits]),
-        tuple([(role.tasks_min, role.tasks_max) for role in shared.request.roles]),
-    )
+    soft = tuple([(name, default or most) for name, default, most in limits]) if limits else ()
+    return _new(SpecDefaults, (shared.memory_limit_mib, soft, _sizes(shared.request)))
+
+
+@lru_cache(maxsize=1024)
+def _sizes(request: Request) -> tuple[tuple[int, int], ...]:
+    """Least and most tasks of each role."""
+    return tuple([(role.tasks_min, role.tasks_max) for role in request.roles])
 
 
 def _details(cluster: "Cluster", allocation: Allocation, request: Request) -> tuple[HostDetails, ...]:
@@ -357,10 +363,16 @@ def _host_details(cluster: "Cluster", share: HostShare, request: Request) -> Hos
     facts = host.facts if host is not None else None
     address = facts.peer_address if facts is not None else ""
     if not share.cpus:
-        return HostDetails(address)
+        return _unbound(address)
     topology = facts.topology if facts is not None else ""
     affinity = _affinity(request) if topology else None
     return HostDetails(address, tuple([_binding(topology, task, affinity) for task in share.cpus]))
+
+
+@lru_cache(maxsize=16_384)
+def _unbound(address: str) -> HostDetails:
+    """Details of a host on which no task is bound to CPUs; equal for all jobs."""
+    return HostDetails(address)
 
 
 def _binding(topology: str, task: tuple[int, ...], affinity: Affinity | None) -> Binding:

@@ -386,7 +386,7 @@ class SimulatedHost:
             if entry.resized is not None:
                 self.world.say(self, [entry.resized])
             return
-        before, entry.order = entry.order.allocation, replace(entry.order, allocation=order.allocation)
+        before, entry.order = entry.order.allocation, entry.order._replace(allocation=order.allocation)
         entry.version = order.version
         self._let_shepherd_know(order.key, order.allocation)
         if order.allocation[0].host == self.name:
