@@ -26,6 +26,7 @@ from agents.job_setup.gpu_setup import Devices
 from agents.job_setup.host_context import HostContext
 from agents.job_setup.preparation import Preparation
 from agents.job_setup.users import Users
+from agents.job_socket.interface import JobInterface
 from agents.launcher_process import LauncherProcess, Spool
 from agents.master.report_messages import finished_message, report_for
 from agents.shepherd import messages
@@ -97,7 +98,9 @@ class Local:
         self._background: list[asyncio.Task[None]] = []
         self.attempts = Attempts(self.ledger, self.pool, context)
         self.counting = Counting(self.ledger, self.pool.holder, context.host)
+        self.interface = JobInterface(context, state, self.ledger, self.pool)
         self.keeper.connect(self.pool, self.attempts, self.counting)
+        self.keeper.interface = self.interface
         self.watchdog = Watchdog(self.pool.handles)
 
     def _marks(self, key: Key) -> tuple[bytes, ...]:
@@ -117,6 +120,7 @@ class Local:
         self._remember(traces.finished)
         held = {key for key, entry in self.ledger.entries.items() if not self.ledger.is_over(entry)}
         await asyncio.to_thread(self.devices.adopt, held)
+        await asyncio.to_thread(self.interface.adopt, held)
         self.preparation.adopt_scripts(self.ledger.holds)
         self.preparation.adopt_lists({name_of(key) for key in self.ledger.entries})
         self.keeper.task_orders.adopt(held)

@@ -114,6 +114,9 @@ class Daemon:
             sensors.significant,
         )
         self._session.on_welcome = self._take_welcome
+        local.interface.progress.tell = self._session.progressed
+        local.interface.answers.cluster = lambda: self._session.welcome.cluster
+        local.interface.answers.has_master = self._session.connected.is_set
         self._session.credentials = self._credentials
 
     async def run(self) -> None:
@@ -131,6 +134,7 @@ class Daemon:
         self._facts.peer_address = await asyncio.to_thread(reachable, address, self._options.master)
         self._local.keeper.task_orders.address = await asyncio.to_thread(ip_address, self._facts.peer_address)
         await self._gateway.start()
+        await self._local.interface.socket.start()
         LOG.info(
             "event=serving host=%s slots=%d cgroups=%d socket=%s peers=%s",
             self._facts.name, self._facts.slots, self._local.base.version, self._options.socket,
@@ -156,6 +160,7 @@ class Daemon:
         """Stop serving; jobs continue."""
         self._session.health.stop()
         await asyncio.to_thread(self._sampler.close)
+        await self._local.interface.socket.stop()
         await self._gateway.stop()
         await self._methods.close()
         await self._peers.stop()

@@ -335,6 +335,28 @@ class TaskCpus(_message.Message):
     memory: str
     def __init__(self, cpus: _Optional[_Iterable[int]] = ..., nodes: _Optional[_Iterable[int]] = ..., memory: _Optional[str] = ...) -> None: ...
 
+class Progress(_message.Message):
+    __slots__ = ("percent", "seconds_left", "text", "time", "role", "index", "host", "has_percent", "has_seconds_left")
+    PERCENT_FIELD_NUMBER: _ClassVar[int]
+    SECONDS_LEFT_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    HAS_PERCENT_FIELD_NUMBER: _ClassVar[int]
+    HAS_SECONDS_LEFT_FIELD_NUMBER: _ClassVar[int]
+    percent: float
+    seconds_left: float
+    text: str
+    time: float
+    role: str
+    index: int
+    host: str
+    has_percent: bool
+    has_seconds_left: bool
+    def __init__(self, percent: _Optional[float] = ..., seconds_left: _Optional[float] = ..., text: _Optional[str] = ..., time: _Optional[float] = ..., role: _Optional[str] = ..., index: _Optional[int] = ..., host: _Optional[str] = ..., has_percent: _Optional[bool] = ..., has_seconds_left: _Optional[bool] = ...) -> None: ...
+
 class Usage(_message.Message):
     __slots__ = ("cpu_s", "memory_mib", "memory_mib_max", "swap_mib", "pids", "process_groups", "threads", "host", "memory_mib_mean", "user_s", "system_s", "seconds", "swap_mib_max", "processes_max", "threads_max")
     CPU_S_FIELD_NUMBER: _ClassVar[int]

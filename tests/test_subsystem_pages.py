@@ -19,6 +19,7 @@ FOLDERS = (
     "agents/containers/",
     "agents/gpus/",
     "agents/job_setup/",
+    "agents/job_socket/",
     "agents/local_socket/",
     "agents/master/",
     "agents/ranks/",

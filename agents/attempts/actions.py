@@ -32,6 +32,18 @@ class Signal(NamedTuple):
     number: int
     reason: str
     causes: int = 0  # of a suspension: LSF's bits
+    event: str = ""  # of the notice before it; empty: none
+    notice: str = ""  # its sentence
+    notice_s: float = 0.0  # between the two
+
+
+class Notify(NamedTuple):
+    """Give a notice to a held attempt."""
+
+    key: Key
+    event: str
+    reason: str
+    at: float  # of what it announces; 0: unknown
 
 
 class Release(NamedTuple):
@@ -88,4 +100,4 @@ class Complete(NamedTuple):
     key: Key
 
 
-Action = Complete | Place | Launch | Signal | Release | Renew | Adapt | Limit | Tasks | Say | Note
+Action = Complete | Place | Launch | Signal | Release | Renew | Adapt | Limit | Tasks | Say | Note | Notify

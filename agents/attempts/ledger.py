@@ -17,6 +17,7 @@ from agents.attempts.actions import (
     Launch,
     Limit,
     Note,
+    Notify,
     Place,
     Release,
     Renew,
@@ -36,6 +37,7 @@ from protos.agents_pb2 import (
     LaunchOrder,
     LimitReached,
     Limits,
+    Notice,
     Order,
     Refused,
     Released,
@@ -129,6 +131,8 @@ class Ledger:
                 return self._limit(entry, order)
             case "tasks":
                 return self._tasks(key, entry, order, too_old)
+            case "notice":
+                return self._notify(entry, order.notice)
         return []
 
     def _stage(self, key: Key, entry: Entry | None, order: Order, too_old: bool) -> list[Action]:
@@ -242,10 +246,18 @@ class Ledger:
         if entry.state is State.HELD:
             if signal.signal in (0, KILLED):
                 entry.ending = entry.ending or signal.reason
-            return [Note(order, sync=False), Signal(entry.key, signal.signal, signal.reason, signal.causes)]
+            said = (signal.event, signal.notice or signal.reason, signal.notice_s)
+            return [Note(order, sync=False), Signal(entry.key, signal.signal, signal.reason, signal.causes, *said)]
         if signal.signal in (0, KILLED):
             return [Note(order, sync=False), *self._end_before_start(entry, signal.reason)]
         return []
+
+    @staticmethod
+    def _notify(entry: Entry | None, notice: Notice) -> list[Action]:
+        if entry is None or entry.state is not State.HELD or notice.serial in entry.serials:
+            return []
+        entry.serials.add(notice.serial)
+        return [Notify(entry.key, notice.event, notice.reason, notice.at)]
 
     def _end_before_start(self, entry: Entry, reason: str) -> list[Action]:
         finished = Finished(status=ENDED_BEFORE_START, reason=reason, detail="The job was ended before it started.")

@@ -10,7 +10,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agents.attempts.actions import (
     Action,
@@ -19,6 +19,7 @@ from agents.attempts.actions import (
     Launch,
     Limit,
     Note,
+    Notify,
     Place,
     Release,
     Renew,
@@ -52,8 +53,11 @@ from agents.shepherd.lease import Lease, own_clock
 from agents.shepherd.messages import Finish, Key, Message, RunState, Used, fields_of, pack
 from agents.shepherd.process.start import expand
 from agents.shepherd_pool.pool import Handle, Pool, Waiting
-from protos.agents_pb2 import CommitMark, JobUsage, Orders, Report, Started
+from protos.agents_pb2 import CommitMark, JobProgress, JobUsage, Orders, Report, Started
 from protos.failpoints import reach
+
+if TYPE_CHECKING:
+    from agents.job_socket.interface import JobInterface
 
 LOG = logging.getLogger("lava.orders")
 
@@ -84,6 +88,7 @@ class Keeper:
         self.order_validity_s = DEFAULT_VALIDITY_S
         self.say: Callable[[Report], None] = lambda _: None
         self.use: Callable[[JobUsage], None] = lambda _: None
+        self.interface: JobInterface | None = None  # what jobs hear and say by their socket
         self._journal = journal
         self._boot_id = boot_id
         self._users = users
@@ -133,6 +138,8 @@ class Keeper:
                 reach("agent.after_journal", actions)
                 for action in actions:
                     self._act(action, orders.echo_monotonic)
+                if self.interface is not None:
+                    self.interface.ring({key_of(one.key) for one in orders.orders})
                 reach("agent.after_handover", actions)
             return True
 
@@ -242,8 +249,10 @@ class Keeper:
                 self._place(key, echo)
             case Launch(key):
                 self._to_shepherd(key, messages.LAUNCH)
-            case Signal(key, number, reason, causes):
-                self._to_shepherd(key, messages.SIGNAL, number, reason, 0, causes)
+            case Signal():
+                self._signal(action)
+            case Notify(key, event, reason, at):
+                self._notify(key, event, reason, at)
             case Release(key):
                 self._to_shepherd(key, messages.RELEASE, "")
             case Complete(key):
@@ -266,6 +275,20 @@ class Keeper:
             shepherd.send(pack(kind, *key, *fields))
             if kind in (messages.SIGNAL, messages.RELEASE):
                 shepherd.ask()
+
+    def _signal(self, order: Signal) -> None:
+        """Forward a signal, with its notice if the attempt's shepherd gives any."""
+        gives = order.event and self._gives_notice(order.key)
+        said = (order.event, order.notice_s, order.notice) if gives else ()
+        self._to_shepherd(order.key, messages.SIGNAL, order.number, order.reason, 0, order.causes, *said)
+
+    def _notify(self, key: Key, event: str, reason: str, at: float) -> None:
+        if self._gives_notice(key):
+            self._to_shepherd(key, messages.NOTIFY, event, reason, at)
+
+    def _gives_notice(self, key: Key) -> bool:
+        shepherd = self.pool.holder(key)
+        return shepherd is not None and shepherd.status.protocol >= messages.GIVES_NOTICE
 
     def _limit(self, key: Key) -> None:
         """Send changed limits, if there are any, to the attempt's shepherd; a repetition has no effect."""
@@ -467,6 +490,8 @@ class Keeper:
             self._spawn(self.counting.gather(handle, key))
         elif kind == messages.LIMIT_REACHED:
             self._tell(self.ledger.limit_reached(key, message[4]))
+        elif self.interface is not None:
+            self.interface.on_message(key, kind, message[4:])
 
     def _finished(self, handle: Handle, finish: Finish) -> None:
         reports = self.ledger.finished(finish, *self._places(finish.key))
@@ -486,6 +511,8 @@ class Keeper:
         self._usages.pop(key, None)
         self.counting.forget(key)
         self.attempts.forget(key)
+        if self.interface is not None:
+            self.interface.forget(key)
         self._drop_lists(key)
         self.task_orders.forget(key)
         self._put_devices_back(key)
@@ -525,6 +552,10 @@ class Keeper:
     def newest_usages(self) -> list[JobUsage]:
         """Return the newest usage of running jobs, for a master that may have restarted without it."""
         return list(self._usages.values())
+
+    def newest_progress(self) -> list[JobProgress]:
+        """Return the newest progress of running jobs, for a master that may have restarted without it."""
+        return self.interface.progress.all() if self.interface is not None else []
 
     def on_lost(self, key: Key, finish: Finish | None, why: str) -> None:
         """Report an attempt whose shepherd died; all its processes are gone by now.

@@ -17,7 +17,7 @@ from protos.common_pb2 import HostShare, Role
 
 # Variables of the submitting environment, possibly another job's, that a job must not inherit.
 PREFIXES_DROPPED = (
-    *(b"LSB_", b"LS_JOBPID=", b"LAVA_JOB_KEY=", b"LAVA_TASK", b"PMI_"),
+    *(b"LSB_", b"LS_JOBPID=", b"LAVA_JOB_KEY=", b"LAVA_JOB_SOCKET=", b"LAVA_NOTICE_FILE=", b"LAVA_TASK", b"PMI_"),
     *(f"{name}=".encode() for name in gpu_vendors.VISIBLE),
 )
 USERS_OWN = b"LSB_DEFAULT"  # the queue, project and group that the user has chosen as defaults
@@ -227,6 +227,8 @@ def _about_job(blob: JobSpecBlob, stage: Stage, home: str, script: str) -> dict[
 
 def _about_host(host: HostContext) -> dict[str, str]:
     found = {"LSF_BINDIR": host.bin_dir, "LAVA_SOCKET": host.socket, "HOSTNAME": host.host}
+    if host.job_socket:
+        found["LAVA_JOB_SOCKET"] = host.job_socket
     if host.env_dir:
         found |= {"LSF_ENVDIR": host.env_dir, "LAVA_ENVDIR": host.env_dir}
     return found | {"LSF_SERVERDIR": host.bin_dir, "LSF_LIBDIR": host.bin_dir}

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from agents.job_socket.place import directory_of, socket_of
 from protos.gpu_vendors import NVIDIA, GpuVendor
 
 
@@ -19,3 +20,13 @@ class HostContext:
     gpu_vendor: GpuVendor = field(default=NVIDIA, kw_only=True)
     gpu_daemon: str = field(default="", kw_only=True)  # the program of the vendor's daemon; empty if there is none
     oversubscribed: bool  # more slots than CPUs: MPI ranks must not spin
+
+    @property
+    def job_socket(self) -> str:
+        """Path of the job socket; empty if there is none."""
+        return socket_of(self.socket)
+
+    @property
+    def notices(self) -> str:
+        """Directory of the jobs' notice files."""
+        return directory_of(self.socket)

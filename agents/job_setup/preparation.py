@@ -7,6 +7,7 @@ serves them all. Job scripts are written once per job, readable by their user al
 import hashlib
 import itertools
 import os
+import signal
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -222,6 +223,9 @@ class Preparation:
             role_names=tuple(role.name for role in spec.roles) if of_tasks else (),
             is_lead=lead,
             private_files=str(files_of_tasks(self.state)) if self.shows_files(blob) else "",
+            notices=self.host.notices,
+            warning_time_s=stage.warning_time_s,
+            warning_action=action_of(spec.warning_action or stage.warning_action),
         )
 
     def shows_files(self, blob: JobSpecBlob) -> bool:
@@ -287,6 +291,13 @@ class Preparation:
             memory_requested_mib=sum(share.memory_mib for share in stage.allocation),
             error_file=bool(spec.error),
         )
+
+
+def action_of(text: str) -> tuple[int, str]:
+    """Return the signal (0: none) and the command of a warning action: a signal's name, or a command."""
+    name = text.strip().upper().removeprefix("SIG")
+    number = getattr(signal.Signals, f"SIG{name}", None) if name.isalnum() else None
+    return (int(number), "") if number is not None else (0, text)
 
 
 def printed(allocation: Sequence[HostShare]) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from protos.agents_pb2 import (
     HealthVerdict,
     Held,
     Hello,
+    JobProgress,
     JobSpecBlob,
     JobUsage,
     Orders,
@@ -102,6 +103,7 @@ class Session:
         self._reports: list[Report] = []
         self._not_understood = frozenset(LATER_REPORTS)  # kinds that would end the session with an older master
         self._usages: dict[tuple[int, int, int], JobUsage] = {}
+        self._progress: dict[tuple[int, int, int], JobProgress] = {}
         self._load: Load | None = None
         self._load_told: Load | None = None
         self._load_told_at = 0.0
@@ -126,6 +128,11 @@ class Session:
         """Send a usage with the next message; a newer one of the same attempt replaces it."""
         if len(self._usages) < USAGES_MAX:
             self._usages[key_of(usage.key)] = usage
+
+    def progressed(self, progress: JobProgress) -> None:
+        """Send a job's progress with the next message; a newer one of the same attempt replaces it."""
+        self._progress[key_of(progress.key)] = progress
+        self._something.set()
 
     # -- connection
 
@@ -199,6 +206,8 @@ class Session:
         self._is_detailed = False
         for usage in self._keeper.newest_usages():
             self.use(usage)
+        for progress in self._keeper.newest_progress():
+            self.progressed(progress)
         return self._numbered(Reports(hello=hello))
 
     async def _take_first(self, call: "grpc.aio.StreamStreamCall[Reports, Orders]") -> None:
@@ -295,7 +304,7 @@ class Session:
 
     def _next_message(self) -> Reports:
         reports = [one for one in self._reports if one.WhichOneof("what") not in self._not_understood]
-        message = Reports(reports=reports, usages=self._usages.values())
+        message = Reports(reports=reports, usages=self._usages.values(), progress=self._progress.values())
         if self._load is not None:
             message.load.CopyFrom(self._load)
             self._load_told, self._load = self._load, None
@@ -304,6 +313,7 @@ class Session:
             self._health = None
         self._reports.clear()
         self._usages.clear()
+        self._progress.clear()
         self._something.clear()
         return self._numbered(message)
 

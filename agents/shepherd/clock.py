@@ -39,6 +39,28 @@ class RunClock:
             self._began, self._stopped_at = self._began + now - self._stopped_at, NEVER
 
     @property
+    def is_stopped(self) -> bool:
+        """True while the run limit's clock stands still."""
+        return self._stopped_at != NEVER
+
+    def elapsed(self, now: float) -> float:
+        """Return the time that counts for the run limit, in seconds."""
+        return max(0.0, min(now, self._stopped_at) - self._began)
+
+    def left(self, now: float) -> tuple[float, float]:
+        """Return the seconds left until the run limit and until the deadline; -1 for none."""
+        limit = self._limit_s - self.elapsed(now) if self._limit_s != NEVER else -1.0
+        deadline = self._deadline_at - now if self._deadline_at != NEVER else -1.0
+        return (max(0.0, limit) if limit != -1.0 else limit), (max(0.0, deadline) if deadline != -1.0 else deadline)
+
+    @property
+    def next_reason(self) -> str:
+        """Termination reason of the next limit; empty if there is none."""
+        if self.next_at == NEVER:
+            return ""
+        return "TERM_RUNLIMIT" if self._limit_at <= self._deadline_at else "TERM_DEADLINE"
+
+    @property
     def _limit_at(self) -> float:
         return self._began + self._limit_s if self._stopped_at == NEVER else NEVER
 

@@ -18,13 +18,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from agents.shepherd import messages
-from agents.shepherd.attempt import ENDING, OVER, Work
+from agents.shepherd.attempt import ENDING, OVER
 from agents.shepherd.attempt_of_tasks import WorkOfTasks
 from agents.shepherd.clock import NEVER
 from agents.shepherd.confinement.groups import Confinement, confinement
 from agents.shepherd.confinement.hierarchy import Base
 from agents.shepherd.lease import Lease
 from agents.shepherd.messages import JobSetup, Key, Message, Receiver, Status, pack, unpack_setup
+from agents.shepherd.notices import WarnedWork
 from agents.shepherd.process import processes
 from agents.shepherd.process.identity import Identity
 from agents.shepherd.spool import LOG_SUFFIX, ExitLog, OutputFile
@@ -62,7 +63,7 @@ class Shepherd:
         self._receiver = Receiver()
         self._outbox: list[bytes] = []
         self._setups: dict[int, JobSetup] = {}
-        self._work: Work | None = None
+        self._work: WarnedWork | None = None
         self._leaving = False
         self._patience_until = time.monotonic() + CONNECT_PATIENCE_S
         self._look_at = NEVER
@@ -272,7 +273,7 @@ class Shepherd:
             self._setups[number] = unpack_setup(setup)
         try:
             job = self._setups[number]
-            self._work = work = (WorkOfTasks if job.role_names else Work)(key, job, self._tools)
+            self._work = work = (WorkOfTasks if job.role_names else WarnedWork)(key, job, self._tools)
         except OSError as error:  # its limits cannot be set
             self._send(pack(messages.REFUSED, *key, f"the limits of the job cannot be set: {error.strerror}"))
             return
@@ -285,7 +286,7 @@ class Shepherd:
         except OSError as error:  # no space for another file: the present one stays in use
             print(f"event=log_not_rotated slot={self._place.slot} error={error.strerror!r}", file=sys.stderr)
 
-    def _order(self, work: Work, kind: int, fields: Message, descriptors: list[int]) -> None:
+    def _order(self, work: WarnedWork, kind: int, fields: Message, descriptors: list[int]) -> None:
         if kind == messages.LAUNCH:
             work.launch()
         elif kind == messages.TASK:
@@ -304,6 +305,10 @@ class Shepherd:
             work.count()
         elif kind == messages.COUNTED:
             work.counted(*fields)
+        elif kind == messages.NOTIFY:
+            work.give_notice(*fields)
+        elif kind == messages.ASK_TIME:
+            work.tell_time()
         elif isinstance(work, WorkOfTasks):
             work.order(kind, fields)
 

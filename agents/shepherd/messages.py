@@ -12,11 +12,12 @@ import os
 import socket
 from typing import Any, NamedTuple, TypeVar
 
-PROTOCOL = 5
+PROTOCOL = 6
 KEEPS_TASKS = 2  # the first protocol with RUN_TASK
 ANSWERS = 3  # with PING
 NAMES_HOSTS = 4  # with hosts in COUNTED
 RUNS_TASKS = 5  # with START_TASKS
+GIVES_NOTICE = 6  # with event and notice in SIGNAL, NOTIFY and ASK_TIME
 INLINE_MAX = 60_000  # bytes of one message on the socket; longer ones go by memfd
 DESCRIPTORS_MAX = 8
 # Plain numbers: combining enum members costs more than the call they are for.
@@ -26,13 +27,14 @@ FORMAT = 4  # marshal's, readable by every Python since 3.4
 
 Key = tuple[int, int, int]  # job, index, attempt
 Message = tuple[Any, ...]
-Fields = TypeVar("Fields", "Status", "Finish", "RunOrder", "RunState")
+Fields = TypeVar("Fields", "Status", "Finish", "RunOrder", "RunState", "Notice")
 
 # Agent to shepherd. Every message but RETIRE continues with the key.
 HOLD = 1  # spec number, spec bytes or None when sent before, forget other specs, launch now, rotate the log
 LAUNCH = 2
 TASK = 3  # serial, argv, cwd, environment
-SIGNAL = 4  # signal (0: the terminate sequence), reason, task serial (0: the whole job), causes of a suspension
+SIGNAL = 4  # signal (0: the terminate sequence), reason, task serial (0: the whole job), causes of a suspension,
+# event of the notice before it and its seconds
 RELEASE = 5  # why: empty, or TAKEN_DOWN
 BY_FILE = 6  # the message is in the descriptor sent with it
 RETIRE = 7  # exit when idle
@@ -46,6 +48,9 @@ PING = 12  # answered at once with PONG
 START_TASKS = 13  # the fields of a RunOrder for each
 STOP_TASKS = 14  # (role, index, run) of each, reason
 SIGNAL_TASKS = 15  # signal, (role, index, run) of each
+
+NOTIFY = 60  # event, reason, time of what is announced (0: unknown)
+ASK_TIME = 61  # answered with TIME_LEFT
 
 TAKEN_DOWN = "taken down"  # the host ends all its jobs
 
@@ -64,6 +69,8 @@ COUNT_OTHERS = 26  # query of the usage on the job's other hosts; the job report
 LIMIT_REACHED = 27  # reason: a per-host limit, reached where the job's command does not run
 PONG = 28
 TASKS = 29  # the fields of a RunState for each task of a job of tasks with news
+NOTICE = 62  # the fields of a Notice
+TIME_LEFT = 63  # seconds until the run limit and until the deadline (-1: none), seconds that count for the run limit
 
 # On the connection of a kept task, without a key. Both ways:
 DATA = 40  # stream, offset of the first byte, bytes
@@ -136,6 +143,21 @@ class RunState(NamedTuple):
     detail: str = ""
 
 
+class Notice(NamedTuple):
+    """Notice that a job was given: what happens, why and when."""
+
+    number: int  # of the attempt's notices on this host, from 1
+    event: str  # preempt, requeue, shrink, suspend, terminate, run-limit, deadline, window, load, host, withdrawn
+    reason: str  # a sentence without its full stop
+    time: float  # of the notice
+    at: float  # of what it announces; 0: unknown
+
+
+def notice_path(directory: str, key: Key) -> str:
+    """Return the path of an attempt's notice file."""
+    return f"{directory}/{'-'.join(map(str, key))}.notice"
+
+
 class GpuDaemon(NamedTuple):
     """Daemon by which the job's processes share its GPUs. ``base``: the directory for its attempts' directories.
 
@@ -198,6 +220,9 @@ class JobSetup(NamedTuple):
     role_names: tuple[str, ...] = ()  # of a job of tasks, whose processes come by START_TASKS
     is_lead: bool = False  # of a job of tasks: this is the lead host
     private_files: str = ""  # directory for the attempts' files that appear at fixed paths; empty for none
+    notices: str = ""  # directory of the attempts' notice files; empty for none
+    warning_time_s: float = 0.0  # between the notice of a limit and the limit; 0: no notice
+    warning_action: tuple[int, str] = (0, "")  # of notices: signal (0: none), or command
 
     def pack(self) -> bytes:
         """Pack for a HOLD message."""

@@ -28,7 +28,7 @@ FIELDS = {
     **{option: (field,) for option, field in submission.FIELDS.items() if option not in AS_SUBMITTED},
     "n": ("roles.tasks",), "R": ("roles.requirement", "requirement_text"), "gpu": ("roles.gpu",),
     "W": ("run_limit_s",), "We": ("runtime_estimate_s",), "M": ("memory_limit_mib",), "J": ("name",),
-    "sp": ("priority",), "b": ("begin_time",), "t": ("terminate_time",),
+    "sp": ("priority",), "b": ("begin_time",), "t": ("terminate_time",), "wt": ("warning_time_s",),
     "r": ("rerunnable", "not_rerunnable"), "rn": ("rerunnable", "not_rerunnable"),
     "i": ("input",), "o": ("output", "output_overwrite"), "oo": ("output", "output_overwrite"),
     "e": ("error", "error_overwrite"), "eo": ("error", "error_overwrite"), "cwd": ("cwd",), "outdir": ("output_dir",),

@@ -42,6 +42,29 @@ def run_limit_s(text: str, option: str = "W") -> int:
         raise bad(option, text, "[hours:]minutes, such as 90 or 1:30") from None
 
 
+def warning_time_s(text: str) -> int:
+    """Seconds of -wt: [hours:]minutes, or seconds as 30s."""
+    if text.endswith("s") and units.is_digits(text[:-1]) and 0 < int(text[:-1]) < 1 << 31:
+        return int(text[:-1])
+    try:
+        return units.read_minutes(text.strip())
+    except ValueError:
+        raise bad("wt", text, "[hours:]minutes, such as 2 or 1:30, or seconds, such as 30s") from None
+
+
+def check_warning_action(text: str) -> None:
+    """Check -wa, a signal's name or a command.
+
+    Raises:
+        CommandError: it asks for a checkpoint, or for a signal that no job can handle.
+    """
+    name = text.strip().upper().removeprefix("SIG")
+    if name == "CHKPNT":
+        raise CommandError("-wa CHKPNT: checkpoints are not supported; name a signal or a command that makes one.")
+    if name in ("KILL", "STOP"):
+        raise CommandError(f"-wa {text.strip()}: this signal would not warn the job: it can't be handled.")
+
+
 def memory_mib(text: str, unit: str, option: str = "M") -> int:
     """MiB of -M: a number in ``unit``, or one with its own unit. ``!`` (hard limit) is accepted: lava's limits are
     hard.

@@ -38,11 +38,12 @@ WORDS = {"q": "queues", "m": "hosts"}
 TEXTS = {
     "P": "project", "Jd": "description", "G": "user_group", "U": "reservation", "w": "dependency",
     "Q": "requeue_exit_values", "L": "shell", "E": "pre_exec", "Ep": "post_exec", "rnc": "resize_notify",
+    "wa": "warning_action",
 }  # fmt: skip
 FLAGS = {"ti": "ends_orphan", "H": "hold", "x": "exclusive", "K": "notify_end", "ar": "resizable"}
 FIELDS = {**WORDS, **TEXTS, **FLAGS}
 # A line of the usage of bsub and bmod for each such option that the text above does not show.
-FURTHER_USAGE: dict[str, str] = {}
+FURTHER_USAGE: dict[str, str] = {"wa": "-wa signal | command  -wt [h:]m | seconds with s"}
 USAGE += "".join(f"  {text}\n" for text in FURTHER_USAGE.values())
 
 # Both read any job file: what it is shows in its content.
@@ -53,7 +54,7 @@ KINDS: dict[str, int | str] = {
     **dict.fromkeys(FLAGS, FLAG),
     **dict.fromkeys(
         ("n", "R", "W", "We", "M", "J", "sp", "o", "oo", "e", "eo", "i", "cwd", "outdir", "env", "gpu", "nnodes", "b",
-         "t", "c", "F", "D", "S", "C", "u", "notify"),
+         "t", "wt", "c", "F", "D", "S", "C", "u", "notify"),
         VALUE,
     ),
     **dict.fromkeys(("r", "rn", "N", "B", "Ne"), FLAG),
@@ -71,7 +72,7 @@ KINDS: dict[str, int | str] = {
     "jsdl": "job description files in JSDL are not supported; -yaml and -json read others.",
     **dict.fromkeys(("v", "p", "T", "hl", "ul"), "this limit is not supported yet."),
     **dict.fromkeys(
-        ("s", "wa", "wt", "ptl", "eptl", "XF", "Lp", "data", "datachk", "stage", "network", "freq",
+        ("s", "ptl", "eptl", "XF", "Lp", "data", "datachk", "stage", "network", "freq",
          "smt", "jobaff", "rcacct", "rcalloc", "csm", "alloc_flags", "jsm", "clusters", "ext", "extsched", "hostfile",
          "step_cgroup", "core_isolation", "cn_mem", "cn_cu", "ln_mem", "ln_slots"),
         NOT_YET,
@@ -339,6 +340,9 @@ def limit(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:
         spec.runtime_estimate_s = job_options.run_limit_s(text, "We")
     if (text := choices.value("M")) is not None:
         spec.memory_limit_mib = job_options.memory_mib(text, io.setting("LSF_UNIT_FOR_LIMITS") or "K")
+    if (text := choices.value("wt")) is not None:
+        spec.warning_time_s = job_options.warning_time_s(text)
+    job_options.check_warning_action(spec.warning_action)
     if (text := choices.value("b")) is not None:
         spec.begin_time = job_options.date("b", text, io.now())
     if (text := choices.value("t")) is not None:

@@ -6,6 +6,7 @@ every listing; the other fields need the details that -l also requests.
 
 from lavactl.text.exits import exit_code
 from lavactl.text.formats import Format
+from lavactl.text.progress import percent_done, progress_left
 from lavactl.text.render import MISSING, clean, clean_script, short_time
 from lavactl.text.roles import gpu_request
 from lavactl.text.units import mbytes
@@ -27,7 +28,7 @@ WAITING = (messages.PEND, messages.PSUSP)
 ABSENT = {
     "application": 13, "service_class": 13, "esub": 20, "kill_reason": 50, "kill_issue_host": 50, "resume_reason": 50,
     "licproject": 20, "interactive": 11, "host_file": 10,
-    "warning_action": 15, "action_warning_time": 19, "exception_status": 16, "swaplimit": 15,
+    "exception_status": 16, "swaplimit": 15,
     "hrusage": 50, "network_req": 15, "processlimit": 12, "block": 5, "cpu_peak": 10, "forward_cluster": 15,
     "forward_time": 15, "srcjobid": 8, "dstjobid": 8, "source_cluster": 15, "container_name": 20, "image": 20,
     "ctxuser": 7, "plan_start_time": 20, "plan_finish_time": 20,
@@ -72,6 +73,7 @@ def readers(short: bool, now: float) -> "dict[str, tuple[int, Reader]]":
         "exec_host": (11, lambda job: ":".join(host_list(job, short))),
         "time_left": (11, lambda job: time_left(job, now)),
         "%complete": (11, lambda job: complete(job, now)),
+        "progress_left": (13, lambda job: progress_left(job, now)),
         "finish_time": (16, lambda job: finish_time(job, now)),
         "pendstate": (9, lambda job: pendstate(job, now)),
         "pend_time": (12, lambda job: str(pending_s(job, now))),
@@ -278,6 +280,10 @@ FIXED: "dict[str, tuple[int, Reader]]" = {
     "effective_resreq": (17, lambda job: clean(job.effective_requirement) if job.hosts else ""),
     "combined_resreq": (20, lambda job: clean(job.effective_requirement or job.spec.requirement_text)),
     "resize_notification_command": (27, lambda job: clean(job.spec.resize_notify)),
+    "progress": (8, percent_done),
+    "progress_text": (30, lambda job: clean(job.progress.text)),
+    "warning_action": (15, lambda job: clean(job.spec.warning_action)),
+    "action_warning_time": (19, lambda job: seconds(round(job.spec.warning_time_s))),
     "filelimit": (10, lambda job: rlimit(job, "fsize")),
     "corelimit": (15, lambda job: rlimit(job, "core")),
     "stacklimit": (15, lambda job: rlimit(job, "stack")),

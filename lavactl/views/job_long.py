@@ -7,6 +7,7 @@ LSF's (Task(s), Slot(s)); a command or name of the user's cannot break a line.
 from lavactl.jobrefs import key_text
 from lavactl.tasks.task_table import role_text, task_lines
 from lavactl.text.exits import exit_sentence
+from lavactl.text.progress import progress_lines
 from lavactl.text.render import clean, clean_script, long_time, short_time, wrap
 from lavactl.text.roles import gpu_text
 from lavactl.views.job_table import STATES, host_list, reason_text
@@ -40,6 +41,7 @@ def long_text(job: "Job", unformatted: bool, now: float, home: str) -> str:
         parts.append(fold(f"{long_time(job.start_time)}: {started(job, unformatted)};"))
     if job.state in ENDED:
         parts += [fold(line) for line in ended(job)]
+    parts += progress_lines(job, now)
     parts += usage(job, now, unformatted)
     parts += task_lines(job)
     parts += reasons(job)
@@ -90,11 +92,18 @@ def submitted(job: "Job", unformatted: bool, home: str, *, to_queue: bool = Fals
         "Specified Hosts " + ", ".join(f"<{clean(host)}>" for host in spec.hosts) if spec.hosts else "",
         f"Specified Start Time <{short_time(spec.begin_time)}>" if spec.begin_time else "",
         f"Specified Termination Time <{short_time(spec.terminate_time)}>" if spec.terminate_time else "",
+        *warning(spec),
         f"Login Shell <{clean(spec.shell)}>" if spec.shell else "",
         f"Pre-execute Command <{clean(spec.pre_exec)}>" if spec.pre_exec else "",
         f"Post-execute Command <{clean(spec.post_exec)}>" if spec.post_exec else "",
     ]
     return ", ".join(filter(None, fields))
+
+
+def warning(spec: messages.JobSpec) -> list[str]:
+    """Warning time and action of the job (-wt, -wa)."""
+    time = f"Job Warning Time <{spec.warning_time_s:g} seconds>" if spec.warning_time_s else ""
+    return [time, f"Job Warning Action <{clean(spec.warning_action)}>" if spec.warning_action else ""]
 
 
 def files(spec: messages.JobSpec) -> list[tuple[str, str]]:

@@ -30,7 +30,7 @@ FIELDS = {
         "27 user_group s, 28 dependency s, 29 begin_time d, 30 terminate_time d, 31 priority u, 32 notify_end t, "
         "33 shell s, 34 rlimits Rlimit*, 35 pre_exec s, 36 post_exec s, 37 output_dir s, 38 requeue_exit_values s, "
         "39 resizable t, 40 runtime_estimate_s u, 41 job_group s, 42 reservation s, 43 requirement_text s, "
-        "46 ends_orphan t, 47 resize_notify s, 48 tasks TaskRules"
+        "46 ends_orphan t, 47 resize_notify s, 48 tasks TaskRules, 60 warning_action s, 61 warning_time_s d"
     ),
     "SubmitItem": "1 request_id b, 2 spec JobSpec, 3 retry t",
     "SubmitBatch": "1 items SubmitItem*",
@@ -54,6 +54,10 @@ FIELDS = {
         "1 task TaskRun, 2 phase u, 3 host s, 4 pid u, 5 started d, 6 ended d, 7 status i, 8 reason s, 9 detail s, "
         "10 order_again t"
     ),
+    "Progress": (
+        "1 percent d, 2 seconds_left d, 3 text s, 4 time d, 5 role s, 6 index u, 7 host s, 8 has_percent t, "
+        "9 has_seconds_left t"
+    ),
     "Outlook": (
         "1 ahead u, 2 sureness s, 3 remedies s*, 4 is_hopeless t, 5 is_for_later t, 6 costs s*, 7 reserved HostShare*"
     ),
@@ -63,7 +67,8 @@ FIELDS = {
         "15 usage Usage, 16 usage_by_host Usage*, 17 attempt u, 18 pending_reasons PendingReason*, 19 spec JobSpec, "
         "20 slots_min u, 21 slots_max u, 22 array ArrayCounts, 23 exec_cwd s, 24 exec_home s, 26 suspend_reason s, "
         "27 effective_requirement s, 28 priority u, 29 estimated_start d, 30 start_reason s, "
-        "31 load_bounds LoadBound*, 32 share_account s, 33 tasks TaskState*, 34 restarts u, 60 outlook Outlook"
+        "31 load_bounds LoadBound*, 32 share_account s, 33 tasks TaskState*, 34 restarts u, 50 progress Progress, "
+        "60 outlook Outlook"
     ),
     "JobPage": "1 jobs JobRecord*, 2 missing JobRef*",
     "SignalRequest": (

@@ -249,6 +249,7 @@ else:
     PendingReason = _message("PendingReason")
     ArrayCounts = _message("ArrayCounts")
     LoadBound = _message("LoadBound")
+    Progress = _message("Progress")
     Outlook = _message("Outlook")
     TaskRun = _message("TaskRun")
     TaskState = _message("TaskState")

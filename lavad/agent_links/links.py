@@ -336,6 +336,8 @@ class AgentLinks:
                 gpu=_gpu_message(setup.gpu) if setup.gpu is not None else None,
                 lease_s=order.lease_s,
                 tasks=[part_message(one) for one in order.tasks],
+                warning_time_s=setup.warning_time_s,
+                warning_action=queue.warning_action,
             )
             self._last_stage = (same, stage)
         return self._last_stage[1]
@@ -401,7 +403,11 @@ def _add_launch(message: pb.Orders, order: LaunchOrder) -> None:
 
 def _add_signal(message: pb.Orders, order: SignalOrder) -> None:
     causes = sum(CAUSE_BITS.get(cause, 0) for cause in order.causes)
-    signal = pb.SignalOrder(signal=order.signal, reason=order.reason, serial=order.serial, causes=causes)
+    event, notice, notice_s = order.notice
+    signal = pb.SignalOrder(
+        signal=order.signal, reason=order.reason, serial=order.serial, causes=causes,
+        event=event, notice="" if notice == order.reason else notice, notice_s=notice_s,
+    )  # fmt: skip
     message.orders.append(pb.Order(key=key_message(order.key), signal=signal))
 
 

@@ -20,9 +20,10 @@ from lavad.api.recovery import Recovering
 from lavad.api.trust import Trust
 from lavad.commit_mark import Mark
 from lavad.core import commands as c
-from lavad.core.apply.charge import observe
+from lavad.core.apply.charge import observe, observe_progress
 from lavad.core.decide.recovery import waits_unheard
 from lavad.core.model import Key
+from lavad.core.model.progress import NOT_SAID, Progress
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import Refused
 from lavad.core.model.usage import HostUsage
@@ -352,6 +353,10 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
                 self.engine.on_change()  # a pending job may wait for this load
         if message.usages:
             observe(cluster, host, tuple((key_of(one.key), _usage(one.usage)) for one in message.usages))
+        for one in message.progress:
+            key, progress = key_of(one.key), _progress(host, one.progress, self.engine.clock())
+            if observe_progress(cluster, host, key, progress, self.engine.clock()):
+                self.engine.post([c.ReportProgress(host, key, progress)])
         if message.HasField("health") and self.health_checks is not None:
             self.engine.post(self.health_checks.take(host, message.health, self.engine.clock()))
         if message.reports:
@@ -454,6 +459,20 @@ def _usage(usage: common_pb2.Usage) -> HostUsage:
         checks.amount_of(usage.user_s),
         checks.amount_of(usage.system_s),
         checks.amount_of(usage.seconds),
+    )
+
+
+def _progress(host: str, said: common_pb2.Progress, now: float) -> Progress:
+    """Convert a report of a job's progress, kept within bounds."""
+    words = checks.words_of
+    return Progress(
+        min(checks.moment_of(said.time, now), now),
+        min(checks.amount_of(said.percent), 100.0) if said.has_percent else NOT_SAID,
+        checks.amount_of(said.seconds_left) if said.has_seconds_left else NOT_SAID,
+        words(said.text),
+        words(said.role),
+        min(said.index, checks.INDICES_MAX),
+        host,
     )
 
 

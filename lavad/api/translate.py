@@ -50,6 +50,7 @@ def new_job(spec: jobs_pb2.JobSpec, packed: Packed, request_id: bytes, caller: C
         requeue_exit_values=spec.requeue_exit_values,
         environment=packed.environment,
         tasks=task_rules.rules_of(spec),
+        warning_time_s=checks.amount_of(spec.warning_time_s),
     )
     return NewJob(
         id=0,

@@ -104,6 +104,9 @@ PARAMETERS: Table = {
     "JOB_INCLUDE_POSTPROC": missed("post-execution commands never count as the job's run"),
     "PREEMPT_DELAY": sets("preempt_delay_s", lambda text: float(v.integer(text)),
                           "seconds that a job waits before it preempts; 0"),
+    "LAVA_WARNING_TIME_MAX": sets("warning_time_max_s", lambda text: float(v.integer(text)), "lava's own: seconds that "
+                                  "preemption, windows and load wait at most for a job's "
+                                  "[notice](job-socket.md#notices); default 300"),
     "MAX_JOB_PREEMPT": sets("preemptions_max", lambda text: v.integer(text, 1), "so often one job may be preempted"),
     "NO_PREEMPT_RUN_TIME": sets("no_preempt_run_s", lambda text: 60.0 * v.integer(text, 1),
                                 "minutes after which a running job is left alone"),

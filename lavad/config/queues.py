@@ -255,6 +255,10 @@ QUEUE: Table = {
     "JOB_STARTER": sets("defaults.job_starter", str.strip, "a command that starts the job's; `%USRCMD` is its place"),
     "JOB_CONTROLS": sets("job_controls", v.job_controls, "`SUSPEND[...] RESUME[...] TERMINATE[...]`: a signal "
                          "such as SIGTSTP, or a command: see [job controls](job-controls.md)"),
+    "JOB_ACTION_WARNING_TIME": sets("warning_time_s", v.warning_time, "[hours:]minutes, or seconds as 30s, between the "
+                                    "[notice](job-socket.md#notices) to a job and its end; `bsub -wt` names another"),
+    "JOB_WARNING_ACTION": sets("warning_action", v.warning_action, "the signal or command of that notice; "
+                               "`bsub -wa` names another"),
     "TERMINATE_WHEN": sets(
         "terminate_when", lambda text: v.words(text, "WINDOW", "LOAD", "PREEMPT"),
         "WINDOW, LOAD: jobs are ended instead of suspended; "

@@ -219,3 +219,21 @@ def gpu_requirement(text: str) -> str:
     except Refused as error:
         raise Wrong(str(error)) from None
     return text.strip()
+
+
+def warning_time(text: str) -> float:
+    """Seconds of a warning time: [hours:]minutes, or seconds as 30s."""
+    if text.endswith("s") and text[:-1].isascii() and text[:-1].isdigit():
+        return float(text[:-1])
+    hours, _, minutes = text.rpartition(":")
+    return 3600.0 * integer(hours or "0") + 60.0 * integer(minutes)
+
+
+def warning_action(text: str) -> str:
+    """Signal or command of a warning."""
+    name = text.strip().upper().removeprefix("SIG")
+    if name == "CHKPNT":
+        raise Wrong("CHKPNT: checkpoints do not exist here; expected a signal or a command")
+    if name in ("KILL", "STOP"):
+        raise Wrong(f"{name}: no job can handle this signal; expected another, or a command")
+    return text.strip()

@@ -8,6 +8,7 @@ from lavad.core.events import NewJob
 from lavad.core.model import Allocation, HostFacts, JobState, Key, RoleAsked
 from lavad.core.model.advance_reservation import AdvanceReservation, ReservationTimes
 from lavad.core.model.policy import Policy
+from lavad.core.model.progress import Progress
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.task_values import RolePart, TaskReport
 from lavad.core.model.usage import HostUsage
@@ -335,6 +336,16 @@ class ReportLimit:
 
 
 @dataclass(frozen=True, slots=True)
+class ReportProgress:
+    """A job's newest progress is to be kept over a restart of the master."""
+
+    host: str
+    key: Key
+    progress: Progress
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ReportResized:
     """The lead host has the allocation of that version and has notified the job. ``failed``: the job refuses it.
 
@@ -366,6 +377,7 @@ AgentReport = (
     | ReportReleased
     | ReportResized
     | ReportLimit
+    | ReportProgress
     | ReportTasks
 )
 

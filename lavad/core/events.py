@@ -11,6 +11,7 @@ from lavad.core.language.dependency import Expression
 from lavad.core.model import Allocation, HostFacts, JobState, Key, QueueWindow, Shared
 from lavad.core.model.advance_reservation import AdvanceReservation
 from lavad.core.model.policy import Policy
+from lavad.core.model.progress import Progress
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.task_rules import TaskKey
 from lavad.core.model.task_values import RolePart
@@ -169,6 +170,7 @@ class JobSignalled:
     signal: int
     by: str
     reason: str = ""  # TERM_ word of the end
+    warns: str = ""  # event of the notice that the job gets before; empty: none
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +188,7 @@ class JobDoomed:
     exclude_host: str = ""  # ... and the job avoids this host
     by: str = ""
     leaves_silent: bool = False  # silent hosts, which may still run it, are not waited for
+    warns: str = ""  # event of the notice that the job gets before; empty: none
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +276,15 @@ class ResizeWished:
     by: str
     sizes: tuple[int, ...] = ()
     words: str = ""  # the sizes in the user's words
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressReported:
+    """The job's newest progress is to be kept over a restart of the master."""
+
+    at: float
+    key: Key
+    progress: Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -553,6 +565,7 @@ Event = (
     | AttemptResized
     | ResizeNoted
     | ResizeWished
+    | ProgressReported
     | JobLost
     | JobFound
     | JobAbandoned

@@ -31,6 +31,7 @@ from lavad.core.model.policy import Queue
 from lavad.core.model.task_rules import TaskKey, TaskPhase
 from lavad.core.model.task_values import RolePart, TaskRun, TaskTable
 from lavad.core.model.tuples import new as _new
+from lavad.core.notices import NO_NOTICE, Notice, notice_of, time_of_queue
 from lavad.core.scheduling.placement.cpus import bound, nodes_of
 from lavad.core.state.tasks import JobTasks
 
@@ -86,6 +87,7 @@ class AttemptSetup(NamedTuple):
     submitted_at: float
     hosts: tuple[HostDetails, ...]  # of the allocation
     gpu: GpuSetup | None = None
+    warning_time_s: float = 0.0  # between the notice of a limit and the limit; 0: no notice
 
     @property
     def defaults(self) -> SpecDefaults:
@@ -139,6 +141,7 @@ class SignalOrder:
     reason: str
     serial: int
     causes: tuple[str, ...] = ()
+    notice: Notice = NO_NOTICE  # that the job gets before
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,15 +213,16 @@ def orders_for(cluster: "Cluster", event: e.Event) -> Iterator[Order]:
         case e.JobSignalled():
             attempt = cluster.attempts.get(event.key)
             if attempt is not None and not attempt.over:
-                yield from _signal_orders(attempt, event.signal, event.reason, serial_of(event.at, event.signal))
+                serial = serial_of(event.at, event.signal)
+                yield from _signal_orders(cluster, attempt, event.signal, event.reason, serial)
         case e.JobAbandoned():  # hosts in contact end their parts now
             attempt = cluster.attempts.get(event.key)
             if attempt is not None and not attempt.over and attempt.last_signal is not None:
-                yield from _signal_orders(attempt, *attempt.last_signal)
+                yield from _signal_orders(cluster, attempt, *attempt.last_signal)
         case e.JobSuspended(state=state) | e.JobResumed(state=state) if state is not JobState.STAGING:
             attempt = cluster.attempts.get(event.key)
             if attempt is not None and not attempt.over and attempt.last_signal is not None:
-                yield from _signal_orders(attempt, *attempt.last_signal)
+                yield from _signal_orders(cluster, attempt, *attempt.last_signal)
         case e.JobDoomed():
             attempt = cluster.attempts.get(event.key)
             if attempt is not None and not attempt.over:
@@ -338,7 +342,9 @@ def _setup_of(cluster: "Cluster", key: Key, allocation: Allocation) -> AttemptSe
     queue = cluster.policy.queue(shared.queue) or _NO_QUEUE
     gpu = _gpu_setup(shared.request) if any([share.gpus for share in allocation]) else None
     details = _details(cluster, allocation, shared.request)
-    return _new(AttemptSetup, (shared, queue, record.submitted_at, details, gpu))
+    return _new(
+        AttemptSetup, (shared, queue, record.submitted_at, details, gpu, time_of_queue(shared, queue))
+    )
 
 
 def spec_defaults(shared: Shared, queue: Queue | None) -> SpecDefaults:
@@ -515,16 +521,20 @@ def launch_hosts(cluster: "Cluster", attempt: "Attempt") -> list[str]:
     return [attempt.lead]
 
 
-def _signal_orders(attempt: "Attempt", signal: int, reason: str, serial: int) -> Iterator[SignalOrder]:
+def _signal_orders(
+    cluster: "Cluster", attempt: "Attempt", signal: int, reason: str, serial: int
+) -> Iterator[SignalOrder]:
+    notice = notice_of(cluster, attempt, signal, reason)
     for share in attempt.booked:
         if share.host in attempt.unreleased:
-            yield SignalOrder(share.host, attempt.key, signal, reason, serial, tuple(attempt.suspended))
+            yield SignalOrder(share.host, attempt.key, signal, reason, serial, tuple(attempt.suspended), notice)
 
 
-def signal_again(attempt: "Attempt", host: str) -> Iterator[SignalOrder]:
+def signal_again(cluster: "Cluster", attempt: "Attempt", host: str) -> Iterator[SignalOrder]:
     """The attempt's last signal, sent again; its serial lets an agent drop a repeated one."""
     if attempt.last_signal is not None:
-        yield SignalOrder(host, attempt.key, *attempt.last_signal, tuple(attempt.suspended))
+        notice = notice_of(cluster, attempt, *attempt.last_signal[:2])
+        yield SignalOrder(host, attempt.key, *attempt.last_signal, tuple(attempt.suspended), notice)
 
 
 def doom_orders(cluster: "Cluster", attempt: "Attempt") -> Iterator[SignalOrder | ReleaseOrder]:
@@ -535,12 +545,14 @@ def doom_orders(cluster: "Cluster", attempt: "Attempt") -> Iterator[SignalOrder 
     for share in attempt.booked:
         host = cluster.hosts.get(share.host)
         if share.host in attempt.unreleased and host is not None and not host.is_silent:
-            yield doom_order(attempt, share.host)
+            yield doom_order(cluster, attempt, share.host)
 
 
-def doom_order(attempt: "Attempt", host: str) -> SignalOrder:
+def doom_order(cluster: "Cluster", attempt: "Attempt", host: str) -> SignalOrder:
     """Order that ends one host's part of a failed attempt."""
-    return SignalOrder(host, attempt.key, TERMINATE, attempt.doomed, serial_of(attempt.dispatched_at, 99))
+    notice = notice_of(cluster, attempt, TERMINATE, attempt.doomed)
+    serial = serial_of(attempt.dispatched_at, 99)
+    return SignalOrder(host, attempt.key, TERMINATE, attempt.doomed, serial, notice=notice)
 
 
 def _release_orders(cluster: "Cluster", event: e.JobFinished | e.JobRequeued) -> Iterator[ReleaseOrder]:

@@ -106,6 +106,8 @@ QUEUE: dict[str, Case] = {
     **{name: text(f"defaults.{name.lower()}", "/bin/x -a") for name in ("PRE_EXEC", "POST_EXEC", "JOB_STARTER")},
     "JOB_CONTROLS": ("SUSPEND[SIGTSTP]", {"job_controls": (("SUSPEND", "SIGTSTP"),)}, 
                      ("STOP[x]", "SUSPEND", "SUSPEND[]", "SUSPEND[CHKPNT]", "RESUME[SIGNONE]", "RESUME[[x]")),
+    "JOB_ACTION_WARNING_TIME": ("1:02", {"warning_time_s": 3720.0}, ("x", "-1", "s")),
+    "JOB_WARNING_ACTION": ("USR1", {"warning_action": "USR1"}, ("CHKPNT", "SIGKILL")),
     "TERMINATE_WHEN": ("WINDOW LOAD", {"terminate_when": frozenset({"WINDOW", "LOAD"})}, ("NEVER",)),
     "JOB_ACCEPT_INTERVAL": ("2", {"accept_interval": 20.0}, ("x",)),
     "DEFAULT_USER_GROUP": text("user_group_default"),
@@ -128,6 +130,7 @@ PARAMETERS: dict[str, Case] = {
                            ("cell! rack!",)),
     "MAX_PEND_JOBS": number("pending_jobs"), "MAX_PEND_SLOTS": number("pending_slots"),
     "PREEMPT_DELAY": ("0", {"preempt_delay_s": 0.0}, ("x", "-1")),
+    "LAVA_WARNING_TIME_MAX": ("60", {"warning_time_max_s": 60.0}, ("x", "-1")),
     "MAX_JOB_PREEMPT": number("preemptions_max", "0"),
     **{name: ("2", {f"{name.lower()[:-5]}_s": 120.0}, ("0", "x"))
        for name in ("NO_PREEMPT_RUN_TIME", "NO_PREEMPT_FINISH_TIME")},

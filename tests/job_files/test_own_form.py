@@ -28,7 +28,7 @@ VALUES = {
     "o": "out.%J", "oo": "out.%J", "e": "/tmp/err", "eo": "/tmp/err", "i": "in", "cwd": "sub", "outdir": "results",
     "env": "none, A=1", "L": "/bin/bash", "gpu": "num=2:mode=shared", "nnodes": "2", "b": "2027:1:2:10:00",
     "t": "2027:1:3:10:00", "w": "done(5)", "Q": "3 4", "E": "pre", "Ep": "post", "c": "10", "F": "100", "D": "200",
-    "S": "300", "C": "0", "rnc": "notify me", "u": "a@example.org", "notify": "start",
+    "S": "300", "C": "0", "rnc": "notify me", "wa": "USR1", "wt": "30s", "u": "a@example.org", "notify": "start",
 }  # fmt: skip
 ALONE = {"rnc": ["-ar"], "gpu": [], "nnodes": []}  # options that need others beside them
 MAIL = ("u", "N", "Ne", "B", "notify")

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from agents.shepherd import gpu_daemon
+from agents.shepherd import gpu_daemon, messages
 from agents.shepherd.messages import JobSetup, Key, Program
 from agents.shepherd.process import start
 from agents.shepherd.process.identity import Identity
@@ -33,6 +33,8 @@ class Spawner:
             b"LAVA_JOB_KEY": b"%d.%d.%d" % self._key,
             b"LS_JOBPID": b"%d" % os.getpid(),
         }
+        if setup.notices:
+            environment[b"LAVA_NOTICE_FILE"] = os.fsencode(messages.notice_path(setup.notices, self._key))
         if index:
             environment[b"LSB_JOBNAME"] = f"{setup.name}[{index}]".encode("utf-8", "surrogateescape")
         if attempt > 1:

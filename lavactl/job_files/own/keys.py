@@ -71,6 +71,8 @@ NAMED = {
     "C": ("core-limit", "core file of each process in KiB, or with a unit"),
     "ar": ("resizable", "may grow and shrink; in jobs without roles"),
     "rnc": ("resize-notify", "command that runs when it has grown or is about to shrink"),
+    "wa": ("warning-action", "signal or command by which it is warned before it is ended"),
+    "wt": ("warning-time", "time between that warning and the end: [hours:]minutes, or seconds as 30s"),
     "u": ("mail-to", "address for mail (no mail is sent yet)"),
     "N": ("mail-report", "report by mail (no mail is sent yet)"),
     "Ne": ("mail-error", "report by mail if it fails (no mail is sent yet)"),

@@ -70,6 +70,8 @@ def _name(spec: messages.JobSpec) -> str:
 def _limits(spec: messages.JobSpec) -> "Iterator[tuple[str, str]]":
     if spec.runtime_estimate_s:
         yield "We", _minutes(spec.runtime_estimate_s)
+    if spec.warning_time_s:
+        yield "wt", f"{spec.warning_time_s:.0f}s"
     if spec.memory_limit_mib:
         yield "M", f"{spec.memory_limit_mib}M"
     if spec.begin_time:

@@ -16,6 +16,7 @@ from lavad.core.commands import Caller
 from lavad.core.language.job_names import name_pattern
 from lavad.core.model import FINAL, WAITING, Allocation, JobState
 from lavad.core.model.policy import Names, Threshold
+from lavad.core.model.progress import Progress
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import PendingReason
 from lavad.core.model.usage import NO_ONE, HostUsage, JobUsage, of_attempt
@@ -283,11 +284,22 @@ def _add_attempt(message: jobs_pb2.JobRecord, attempt: Attempt) -> None:
         _set_figures(message.usage, of_attempt(attempt))
     if not attempt.usage and attempt.pid:
         message.usage.pids.append(attempt.pid)
+    if attempt.progress is not None:
+        _set_progress(message.progress, attempt.progress)
+
+
+def _set_progress(message: common_pb2.Progress, progress: Progress) -> None:
+    message.time, message.text, message.host = progress.at, progress.text, progress.host
+    message.role, message.index = progress.role, progress.task
+    if progress.percent >= 0:
+        message.percent, message.has_percent = progress.percent, True
+    if progress.seconds_left >= 0:
+        message.seconds_left, message.has_seconds_left = progress.seconds_left, True
 
 
 def hide_details(message: jobs_pb2.JobRecord) -> None:
     """Leave a summary: for callers who may not know where the job runs in the file system, nor why there and then."""
-    for field in ("exec_home", "exec_cwd", "start_reason"):
+    for field in ("exec_home", "exec_cwd", "start_reason", "progress"):
         message.ClearField(field)
 
 

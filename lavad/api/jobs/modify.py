@@ -169,6 +169,8 @@ def _field(field: Any) -> Shown:
     """Show a field without words of its own."""
     if field.is_repeated:
         return _values(field.name)
+    if field.type == field.TYPE_DOUBLE:
+        return lambda spec: f"{seconds:g} seconds" if (seconds := getattr(spec, field.name)) else ""
     return _switch(field.name) if field.type == field.TYPE_BOOL else _text(field.name)
 
 

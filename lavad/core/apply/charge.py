@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from lavad.core.cluster import Cluster
 from lavad.core.model import HOLDING, Key, Shared
+from lavad.core.model.progress import SAVED_EVERY_S, Progress
 from lavad.core.model.usage import NO_ONE, HostUsage, of_attempt, taken
 from lavad.core.state.fairshare import Account, Shares, Used, decayed_run_s
 from lavad.core.state.limits import Charge, Limits
@@ -121,6 +122,20 @@ def observe(cluster: Cluster, name: str, usages: tuple[tuple[Key, HostUsage], ..
         attempt = cluster.attempts.get(key)
         if attempt is not None and name in attempt.unreleased:
             note_usage(cluster, attempt, ((name, usage),))
+
+
+def observe_progress(cluster: Cluster, name: str, key: Key, progress: Progress, now: float) -> bool:
+    """Note the progress of an attempt as told by a host, unless a newer one is known.
+
+    Returns True if it is to be kept over a restart: the last one kept is old.
+    """
+    attempt = cluster.attempts.get(key)
+    if attempt is None or attempt.over or name not in attempt.unreleased:
+        return False
+    if attempt.progress is not None and progress.at < attempt.progress.at:
+        return False
+    attempt.progress = progress
+    return now - attempt.progress_saved_at >= SAVED_EVERY_S
 
 
 def note_usage(cluster: Cluster, attempt: Attempt, said: Iterable[tuple[str, HostUsage]]) -> None:

@@ -431,6 +431,7 @@ def _job_signalled(cluster: Cluster, event: e.JobSignalled) -> None:
     attempt = cluster.attempts[event.key]
     _note_signal(attempt, event.signal, event.reason, event.at)
     _look_at_tasks(cluster, attempt)
+    attempt.warned = event.warns
     if event.reason:
         attempt.kill_reason = event.reason
         cluster.preemptable.note(job)
@@ -445,13 +446,18 @@ def _note_signal(attempt: Attempt, signal: int, reason: str, at: float) -> None:
         attempt.last_signal = (signal, reason, serial_of(at, signal))
 
 
+def _progress_reported(cluster: Cluster, event: e.ProgressReported) -> None:
+    attempt = cluster.attempts[event.key]
+    attempt.progress, attempt.progress_saved_at = event.progress, event.at
+
+
 def _job_doomed(cluster: Cluster, event: e.JobDoomed) -> None:
     job = _holder(cluster, event.key)
     _move(cluster, job, event, job.state)
     attempt = cluster.attempts[event.key]
     attempt.doomed, attempt.again = event.reason, event.again
     attempt.held_again, attempt.excludes = event.hold, event.exclude_host
-    attempt.leaves_silent = event.leaves_silent
+    attempt.leaves_silent, attempt.warned = event.leaves_silent, event.warns
     _look_at_tasks(cluster, attempt)
     cluster.preemptable.note(job)
 
@@ -521,6 +527,7 @@ HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     e.JobResumed: _job_resumed,
     e.JobSignalled: _job_signalled,
     e.JobDoomed: _job_doomed,
+    e.ProgressReported: _progress_reported,
     e.JobLost: _job_lost,
     e.JobFound: _job_found,
     e.JobAbandoned: _job_abandoned,

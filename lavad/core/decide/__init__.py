@@ -54,6 +54,7 @@ DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.ReportReleased: reports.released,
     c.ReportResized: resize.resized,
     c.ReportLimit: reports.limit_reached,
+    c.ReportProgress: reports.progressed,
     c.ReportTasks: task_reports.reported,
     c.ShrinkJob: resize.shrink_job,
     c.WishSize: resize.wish_size,

@@ -139,7 +139,7 @@ def _compare_held(cluster: Cluster, name: str, one: c.HeldAttempt, now: float) -
     if one.last is not None and not isinstance(one.last, c.ReportStaged):
         decision = _REPORTS[type(one.last)](cluster, one.last, now)
         if isinstance(one.last, c.ReportStarted | c.ReportFinished):
-            decision.orders.extend(_orders_again(name, attempt))
+            decision.orders.extend(_orders_again(cluster, name, attempt))
         if isinstance(one.last, c.ReportStarted):
             _merge(decision, _compare_size(cluster, name, one, now))
         return decision
@@ -151,7 +151,7 @@ def _compare_held(cluster: Cluster, name: str, one: c.HeldAttempt, now: float) -
     if is_due and (attempt.doomed or attempt.kill_reason):  # an attempt that is to end is not launched any more
         return _never_begun(cluster, name, attempt, now)
     decision = reports.staged(cluster, one.last, now) if isinstance(one.last, c.ReportStaged) else Decision()
-    decision.orders.extend(_orders_again(name, attempt))
+    decision.orders.extend(_orders_again(cluster, name, attempt))
     if is_due:
         decision.orders.append(LaunchOrder(name, attempt.key, attempt.version))
     _merge(decision, _compare_size(cluster, name, one, now))
@@ -185,7 +185,7 @@ def _never_begun(cluster: Cluster, name: str, attempt: Attempt, now: float) -> D
     return Decision(orders=[ReleaseOrder(name, attempt.key, why)])
 
 
-def _orders_again(name: str, attempt: Attempt | None) -> list[Order]:
+def _orders_again(cluster: Cluster, name: str, attempt: Attempt | None) -> list[Order]:
     """Orders that the lost session may have swallowed; their serials keep them from taking effect twice."""
     if attempt is None or name not in attempt.unreleased:
         return []
@@ -200,9 +200,9 @@ def _orders_again(name: str, attempt: Attempt | None) -> list[Order]:
         if attempt.tasks is not None and name not in attempt.resizing.freed:
             return []
         return [ReleaseOrder(name, attempt.key, LEFT)] if attempt.resizing.is_told else []
-    again: list[Order] = list(signal_again(attempt, name))
+    again: list[Order] = list(signal_again(cluster, attempt, name))
     if attempt.doomed:
-        again.append(doom_order(attempt, name))
+        again.append(doom_order(cluster, attempt, name))
     return again
 
 
@@ -234,7 +234,7 @@ def heard(cluster: Cluster, command: c.AgentHeard, now: float) -> Decision:
         return Decision()
     decision = Decision([e.HostHeard(now, command.host), *_found_again(cluster, command.host, host.attempts, [], now)])
     for key in host.attempts:
-        decision.orders.extend(_orders_again(command.host, cluster.attempts[key]))
+        decision.orders.extend(_orders_again(cluster, command.host, cluster.attempts[key]))
     return decision
 
 

@@ -4,6 +4,7 @@ Each plan is verified again: the victims' hosts must be in reach, and the resour
 """
 
 from lavad.core import events as e
+from lavad.core import notices
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision, dispatch
 from lavad.core.decide.jobs.control import SYSTEM, resumed
@@ -38,8 +39,10 @@ def take_over(cluster: Cluster, plan: Preempt, now: float) -> Decision:
     if not (plan.requeues or plan.shrinks) and _is_there(cluster, plan):
         decision.events.append(dispatch(cluster, start, now))
         return decision
-    decision.events += [e.JobDoomed(now, key, plan.why, again=True) for key in plan.requeues]
-    until = now + cluster.policy.claim_timeout_s
+    decision.events += [e.JobDoomed(now, key, plan.why, again=True, warns=notices.PREEMPT) for key in plan.requeues]
+    until = (
+        now + cluster.policy.claim_timeout_s + max((notices.time_of(cluster, key) for key in plan.requeues), default=0)
+    )
     decision.events.append(
         e.RoomClaimed(now, start.job, start.index, start.allocation, plan.requeues, until, start.reason)
     )

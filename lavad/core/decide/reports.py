@@ -295,6 +295,14 @@ def limit_reached(cluster: Cluster, command: c.ReportLimit, now: float) -> Decis
     return Decision(_ended_by_limit(attempt, command.reason, now))
 
 
+def progressed(cluster: Cluster, command: c.ReportProgress, now: float) -> Decision:
+    """Keep a running job's progress."""
+    attempt = _held(cluster, command.key, command.host)
+    if attempt is None or cluster.holder_of(attempt) is None:
+        return Decision()
+    return Decision([e.ProgressReported(now, command.key, command.progress)])
+
+
 def _end(attempt: Attempt, command: c.ReportFinished, now: float) -> e.Event:
     reason = attempt.kill_reason or command.reason or attempt.doomed
     status = 0 if reason in r.RECORDED_DONE else command.status

@@ -156,6 +156,8 @@ class Queue:
     job_controls: tuple[tuple[str, str], ...] = ()  # (SUSPEND, RESUME or TERMINATE; signal or command)
     terminate_when: frozenset[str] = frozenset()  # LOAD, WINDOW: killed instead of suspended; PREEMPT: requeued
     preempt_delay_s: float | None = None  # PREEMPT_DELAY of the queue; None: the cluster's
+    warning_time_s: float = 0.0  # JOB_ACTION_WARNING_TIME: notice before a job is ended, unless it names another time
+    warning_action: str = ""  # JOB_WARNING_ACTION: signal or command of that notice
     user_group_default: str = ""
     written: tuple[tuple[str, str], ...] = ()  # settings as written, groups with a slash, for display
 
@@ -365,6 +367,9 @@ class Policy:
     preemptions_max: int = 0  # MAX_JOB_PREEMPT: maximum of preemptions of a job; 0: none
     preemptable_resources: frozenset[str] = frozenset()  # PREEMPTABLE_RESOURCES: also lent by suspended jobs
     claim_timeout_s: float = 300.0  # maximum lifetime of a claim
+    warning_time_max_s: float = (
+        300.0  # LAVA_WARNING_TIME_MAX: longest notice that preemption, windows and load wait for
+    )
     parameters: Mapping[str, str] = field(default_factory=dict)  # lsb.params as written, for bparams
     by_name: dict[str, Queue] = field(init=False, compare=False, repr=False)
 

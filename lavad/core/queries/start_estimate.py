@@ -14,12 +14,18 @@ from bisect import bisect_left
 from collections.abc import Generator, Hashable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from itertools import islice
+from itertools import islice, takewhile
 
 from lavad.core.apply.enqueue import entry
 from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation, JobState
-from lavad.core.scheduling.backfill.simulated_future import PendingRequest, SimulatedFuture, asked_for, ends_of_all
+from lavad.core.scheduling.backfill.simulated_future import (
+    PendingRequest,
+    SimulatedFuture,
+    asked_for,
+    by_report,
+    ends_of_all,
+)
 from lavad.core.scheduling.queueing.cursor import JobCursor
 from lavad.core.scheduling.queueing.ordering import Rank, Ranking
 from lavad.core.state.pending import Bucket, BucketKey
@@ -34,6 +40,7 @@ BUCKETS_A_PIECE = 256
 class Confidence(Enum):
     """Confidence of an estimated start."""
 
+    REPORTED = "running jobs report that they end by then; their run limits are later"
     WINDOW = "its advance reservation begins then"
     FIRM = "it goes first, and everything it waits for has a run limit"
     LIKELY = "no later, unless something more urgent is submitted"
@@ -87,6 +94,8 @@ def forecast(
     queue = cluster.policy.by_name[record.shared.queue]
     is_protected = queue.backfill_depth > ahead or queue.in_order
     confidence = _confidence(game, ahead, len(jobs) - 1, is_protected)
+    if _rests_on_reports(ends, game.future.at, ranking.now):
+        return StartEstimate(game.future.at, Confidence.REPORTED, ahead)
     is_promised = is_protected and confidence is not Confidence.ROUGH
     return StartEstimate(game.future.at, confidence, ahead, allocation if is_promised else ())
 
@@ -112,11 +121,16 @@ def _forecast_of_window(cluster: ClusterView, key: BucketKey, record: Job | Arra
 def _all_ends(cluster: ClusterView, now: float) -> Generator[None, None, list[tuple[float, Attempt]]]:
     """Expected ends of all attempts, in order of time."""
     found = []
-    for number, end in enumerate(ends_of_all(cluster, now)):
+    for number, end in enumerate(ends_of_all(cluster, now, by_progress=True)):
         if number % ENDS_A_PIECE == ENDS_A_PIECE - 1:
             yield
         found.append(end)
     return sorted(found, key=lambda end: (end[0], end[1].key))
+
+
+def _rests_on_reports(ends: list[tuple[float, Attempt]], at: float, now: float) -> bool:
+    """True if a job is expected to end before that time only because it says so."""
+    return any(by_report(attempt, now) == end for end, attempt in takewhile(lambda one: one[0] <= at, ends))
 
 
 def _confidence(game: "_Simulation", ahead: int, played: int, is_protected: bool) -> Confidence:

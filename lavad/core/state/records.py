@@ -18,6 +18,7 @@ from lavad.core.model.ranges import Ranges
 from lavad.core.model.usage import NO_ONE, ByHost
 
 if TYPE_CHECKING:
+    from lavad.core.model.progress import Progress
     from lavad.core.state.tasks import JobTasks
 
 _SHARES_MAX = 4096  # entered within a millisecond
@@ -173,6 +174,8 @@ class Attempt:
         "over",
         "pid",
         "preemptions",
+        "progress",
+        "progress_saved_at",
         "resizing",
         "staged",
         "start_reason",
@@ -184,6 +187,7 @@ class Attempt:
         "unreleased",
         "usage",
         "version",
+        "warned",
     )
 
     def __init__(self, key: Key, allocation: Allocation, at: float, launched: bool, start_reason: str) -> None:
@@ -208,6 +212,7 @@ class Attempt:
         self.held_again = False  # ... into PSUSP
         self.excludes = ""  # ... and avoids this host
         self.leaves_silent = False  # ... without waiting for hosts that are silent
+        self.warned = ""  # event of the notice that its hosts give the job before they end it; empty: none
         self.suspended: Mapping[str, str] = _NOTHING  # causes, with a sentence each for users; empty: not suspended
         self.suspended_at = 0.0
         self.lends: tuple[str, ...] = ()  # resources of its shares that others may use while it is suspended
@@ -220,6 +225,8 @@ class Attempt:
         self.limits_version = 0  # raised with each change of its limits; 0: those it was staged with
         self.usage: ByHost = _NOTHING
         self.departed = NO_ONE  # usage on hosts that it has left
+        self.progress: Progress | None = None  # as the job reported it last
+        self.progress_saved_at = 0.0
         self.tasks: JobTasks | None = None  # of a job of tasks: the job's
 
     @property

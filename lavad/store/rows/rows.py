@@ -347,7 +347,7 @@ def _change_attempt(turn: _Turn, key: Key) -> None:
         turn.arrays[key.job] = None
 
 
-def _attempt_only(turn: _Turn, event: e.HostStaged | e.AttemptLaunched) -> None:
+def _attempt_only(turn: _Turn, event: e.HostStaged | e.AttemptLaunched | e.ProgressReported) -> None:
     turn.attempts[event.key] = None
     _touch_tasks(turn, event.key)
 
@@ -559,8 +559,7 @@ _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
     e.DependencyMet: _dependency_met,
     e.BeginTimeReached: _begin_time_reached,
     e.AttemptDispatched: _dispatched,
-    e.HostStaged: _attempt_only,
-    e.AttemptLaunched: _attempt_only,
+    **dict.fromkeys((e.HostStaged, e.AttemptLaunched, e.ProgressReported), _attempt_only),
     e.HostReleased: _released,
     e.JobStarted: _started,
     e.JobFinished: _finished,

@@ -26,6 +26,7 @@ from lavad.core.model import (
 )
 from lavad.core.model.advance_reservation import AdvanceReservation, ReservationKind, ReservationTimes
 from lavad.core.model.policy import Window
+from lavad.core.model.progress import Progress
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.usage import NO_ONE, Departed, HostUsage
 from lavad.core.state.records import NEVER_RESIZED, Attempt, Claim, Host, JobEnd, Resizing, StartConditions
@@ -158,12 +159,14 @@ def allocation_row(attempt: Attempt) -> Row:
 
 def _attempt_words(attempt: Attempt) -> str:
     is_special = attempt.again or attempt.suspended_at or attempt.suspended or attempt.is_unconstrained
-    is_special = is_special or attempt.limits_version or attempt.lease_s
+    is_special = is_special or attempt.limits_version or attempt.lease_s or bool(attempt.warned)
     more = f',"more":{_encode(_seldom(attempt))}' if is_special else ""
     if attempt.resizing is not NEVER_RESIZED:
         more += f',"size":{_resizing_text(attempt.resizing)}'
     if attempt.usage or attempt.departed is not NO_ONE:
         more += f',"used":{_usage_text(attempt)}'
+    if attempt.progress is not None:
+        more += f',"progress":{_encode([clean(one) if isinstance(one, str) else one for one in attempt.progress])}'
     signal = "null" if attempt.last_signal is None else _encode(attempt.last_signal)
     return (
         f'{{"home":{quote(attempt.exec_home)},"cwd":{quote(attempt.exec_cwd)},"start":{quote(attempt.start_reason)},'
@@ -199,6 +202,7 @@ _SELDOM = (
     "is_unconstrained",
     "limits_version",
     "lease_s",
+    "warned",
 )
 
 
@@ -221,6 +225,8 @@ def decode_attempt(row: "SqlRow[Any]") -> Attempt:
         setattr(attempt, name, tuple(value) if name == "lends" else value)
     if words.get("size"):
         attempt.resizing = _resizing(words["size"])
+    if words.get("progress"):
+        attempt.progress = Progress(*words["progress"])
     if words.get("used"):
         _take_usage(attempt, words["used"])
     attempt.staged, attempt.unreleased = frozenset(json.loads(row.staged)), frozenset(json.loads(row.unreleased))

@@ -69,7 +69,7 @@ def _is_left_alone(cluster: Cluster, host: Host, jobs: list[tuple[Job, Attempt, 
 
 def _stopped(job: Job, attempt: Attempt, queue: Queue, why: str, now: float) -> list[e.Event]:
     if "LOAD" in queue.terminate_when:
-        return [e.JobSignalled(now, attempt.key, 0, SYSTEM, r.TERM_LOAD)]
+        return [e.JobSignalled(now, attempt.key, 0, SYSTEM, r.TERM_LOAD, LOAD)]
     return suspended(job, LOAD, why, SYSTEM, now)
 
 

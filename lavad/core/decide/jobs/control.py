@@ -146,13 +146,18 @@ def _removed(cluster: Cluster, attempt: Attempt, _now: float) -> str:
     return f"{named(silent)} silent: what runs there may go on, and is killed when the host is back" if silent else ""
 
 
-def kill_attempt(cluster: Cluster, job: Job, attempt: Attempt, now: float, by: str, reason: str) -> list[e.Event]:
-    """Events that end one attempt: at once if it was not launched, else by signal, or when its host is back."""
+def kill_attempt(
+    cluster: Cluster, job: Job, attempt: Attempt, now: float, by: str, reason: str, warns: str = ""
+) -> list[e.Event]:
+    """Events that end one attempt: at once if it was not launched, else by signal, or when its host is back.
+
+    ``warns``: event of the notice that the job gets before the signal.
+    """
     if _is_without_command(attempt):
         return [e.JobSignalled(now, attempt.key, 0, by, reason), *end_at_once(attempt, now, reason)]
     if _is_out_of_reach(cluster, job, attempt):
         return [e.JobAbandoned(now, attempt.key, by, reason)]
-    return [e.JobSignalled(now, attempt.key, 0, by, reason)]
+    return [e.JobSignalled(now, attempt.key, 0, by, reason, warns)]
 
 
 def _is_out_of_reach(cluster: Cluster, job: Job, attempt: Attempt) -> bool:

@@ -28,7 +28,7 @@ def run_window_events(cluster: Cluster, job: Job, queue_name: str, may_run: bool
         return []
     queue = cluster.policy.queue(queue_name)
     if queue is not None and "WINDOW" in queue.terminate_when and job.state is not JobState.UNKWN:
-        ending = kill_attempt(cluster, job, attempt, now, SYSTEM, r.TERM_WINDOW)
+        ending = kill_attempt(cluster, job, attempt, now, SYSTEM, r.TERM_WINDOW, WINDOW)
         return [] if attempt.is_ending else ending
     return suspended(job, WINDOW, REASON, "", now)
 

@@ -233,13 +233,25 @@ class FuturePlacer:
         return self._placer.place(demand, future.at - asked.submitted_at, window)
 
 
-def ends_of_all(cluster: ClusterView, now: float) -> Iterator[tuple[float, Attempt]]:
-    """Expected ends of all attempts with a run limit, unordered."""
+def ends_of_all(cluster: ClusterView, now: float, by_progress: bool = False) -> Iterator[tuple[float, Attempt]]:
+    """Expected ends of all attempts with a run limit, unordered.
+
+    ``by_progress``: jobs that report the time they have left are expected to end then, though never after their run
+    limit; that is an estimate, on which nothing may be promised.
+    """
     for attempt in list(cluster.attempts.values()):
         record = cluster.jobs.get(attempt.key.job)
         at = expected_end(attempt, record.shared.run_limit_s if record is not None else 0, 0).at
+        if by_progress and not attempt.over:
+            at = min(at, by_report(attempt, now))
         if at < NEVER:
             yield max(at, now + SOON_S), attempt
+
+
+def by_report(attempt: Attempt, now: float) -> float:
+    """End of an attempt as the job itself reports it; NEVER if it does not, or that time has passed."""
+    at = attempt.progress.ends_at if attempt.progress is not None else 0.0
+    return at if at > now + SOON_S else NEVER
 
 
 def _held(cluster: ClusterView, attempt: Attempt) -> FutureRelease:

@@ -1,0 +1,55 @@
+"""Notices that jobs get before something is done to them: what, why, and how long before.
+
+The time is that of the job (bsub -wt), else that of its queue (JOB_ACTION_WARNING_TIME); for what lava does of itself
+at most LAVA_WARNING_TIME_MAX, since others wait for it. What a user does is told, too, and not delayed.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from lavad.core.model import BY_USER, LOAD, PREEMPTION, WINDOW, Key, Shared
+from lavad.core.model.policy import Queue
+
+if TYPE_CHECKING:
+    from lavad.core.cluster import Cluster
+    from lavad.core.state.records import Attempt
+
+PREEMPT, REQUEUE, SUSPEND, END = "preempt", "requeue", "suspend", "terminate"
+SIGSTOP = 19
+_CAUSES = {PREEMPTION: PREEMPT, LOAD: LOAD, WINDOW: WINDOW, BY_USER: SUSPEND}
+
+
+class Notice(NamedTuple):
+    """Notice of one order."""
+
+    event: str = ""  # empty: none
+    reason: str = ""  # a sentence; empty: that of the order
+    seconds: float = 0.0  # between it and what it announces
+
+
+NO_NOTICE = Notice()
+
+
+def time_of_queue(shared: Shared, queue: Queue | None) -> float:
+    """Warning time of a job: its own, or its queue's; 0: none."""
+    return shared.warning_time_s or (queue.warning_time_s if queue is not None else 0.0)
+
+
+def time_of(cluster: "Cluster", key: Key) -> float:
+    """Seconds that lava waits after the notice to an attempt."""
+    record = cluster.jobs.get(key.job)
+    if record is None:
+        return 0.0
+    own = time_of_queue(record.shared, cluster.policy.queue(record.shared.queue))
+    return min(own, cluster.policy.warning_time_max_s)
+
+
+def notice_of(cluster: "Cluster", attempt: "Attempt", signal: int, reason: str) -> Notice:
+    """Notice that comes with a signal to an attempt; 0 is the terminate sequence."""
+    if signal == SIGSTOP and attempt.suspended:
+        cause, why = list(attempt.suspended.items())[-1]
+        return Notice(_CAUSES.get(cause, SUSPEND), why)
+    if signal:
+        return NO_NOTICE
+    if attempt.warned:
+        return Notice(attempt.warned, reason, time_of(cluster, attempt.key))
+    return Notice(REQUEUE if attempt.again else END, reason)
