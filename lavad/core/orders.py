@@ -342,9 +342,7 @@ def _setup_of(cluster: "Cluster", key: Key, allocation: Allocation) -> AttemptSe
     queue = cluster.policy.queue(shared.queue) or _NO_QUEUE
     gpu = _gpu_setup(shared.request) if any([share.gpus for share in allocation]) else None
     details = _details(cluster, allocation, shared.request)
-    return _new(
-        AttemptSetup, (shared, queue, record.submitted_at, details, gpu, time_of_queue(shared, queue))
-    )
+    return _new(AttemptSetup, (shared, queue, record.submitted_at, details, gpu, time_of_queue(shared, queue)))
 
 
 def spec_defaults(shared: Shared, queue: Queue | None) -> SpecDefaults:
