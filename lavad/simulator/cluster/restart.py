@@ -42,6 +42,8 @@ ATTEMPT_FIELDS = (
     "is_unconstrained",
     "resizing",
     "limits_version",
+    "warned",
+    "progress",
 )
 
 
