@@ -18,6 +18,7 @@ from agents import sensors
 from agents.assembly import Local
 from agents.attempts.journal import JournalError
 from agents.local_socket.callers import UserNames
+from agents.local_socket.command_server import CommandServer
 from agents.local_socket.gateway import Gateway
 from agents.local_socket.local_methods import LocalMethods
 from agents.master.enrolment import FILE_NAME, ensure_certificate
@@ -100,10 +101,12 @@ class Daemon:
         self._channels = PeerChannels(self._own_identity)
         local.counting.ask = self._channels.count
         self._methods = methods = LocalMethods(options.name, local.attempts, self._peers, self._channels)
+        self._commands = CommandServer()
+        local_methods = {**methods.table(), **self._commands.table()}
         self._gateway = Gateway(
-            str(options.socket), self._channel_for_commands, lambda: str(options.master), methods.table(), UserNames()
+            str(options.socket), self._channel_for_commands, lambda: str(options.master), local_methods, UserNames()
         )
-        methods.gateway = self._gateway
+        methods.gateway = self._commands.gateway = self._gateway
         self._sampler = sensors.Sampler(options.simulate_gpus, sensors.Elims(options.elims))
         self._session = Session(
             self._dial,
@@ -135,6 +138,7 @@ class Daemon:
         self._local.keeper.task_orders.address = await asyncio.to_thread(ip_address, self._facts.peer_address)
         await self._gateway.start()
         await self._local.interface.socket.start()
+        self._commands.start()
         LOG.info(
             "event=serving host=%s slots=%d cgroups=%d socket=%s peers=%s",
             self._facts.name, self._facts.slots, self._local.base.version, self._options.socket,
@@ -161,6 +165,7 @@ class Daemon:
         self._session.health.stop()
         await asyncio.to_thread(self._sampler.close)
         await self._local.interface.socket.stop()
+        await self._commands.close()
         await self._gateway.stop()
         await self._methods.close()
         await self._peers.stop()

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from lavactl.wire.client import Client
 
 DEFAULT_WIDTH = 80
+# Kinds of a path: what `Io.kind_of` returns.
+DIRECTORY, FILE, PROGRAM, NOTHING = "directory", "file", "program", ""
+# Names the request of a command that was begun elsewhere and is begun anew here; no job inherits it.
+REQUEST_ID = b"LAVA_REQUEST_ID="
 
 
 def own_environment() -> list[bytes]:
@@ -65,7 +69,9 @@ class Io:
         client: "Client | None" = None,
     ) -> None:
         self._stdin, self._stdout, self._stderr = stdin, stdout, stderr
-        self.raw_environ: list[bytes] = own_environment() if raw_environ is None else list(raw_environ)
+        entries = own_environment() if raw_environ is None else raw_environ
+        self.raw_environ = [entry for entry in entries if not entry.startswith(REQUEST_ID)]
+        self._begun = next((entry.removeprefix(REQUEST_ID) for entry in entries if entry.startswith(REQUEST_ID)), b"")
         self.environ: Mapping[str, str] = decode_environment(self.raw_environ)
         self._cwd, self._umask, self._width, self._client = cwd, umask, width, client
         self._settings: dict[str, str | None] = {}
@@ -176,6 +182,14 @@ class Io:
         """Absolute form of a path relative to the caller's directory."""
         return name if name.startswith("/") else os.path.join(self.cwd, name)
 
+    def kind_of(self, path: str) -> str:
+        """Kind of the file at an absolute path: DIRECTORY, FILE, PROGRAM (a file that may be executed) or NOTHING."""
+        return kind_of(path)
+
+    def read_file(self, path: str, limit: int) -> bytes | None:
+        """At most ``limit`` bytes of the file at an absolute path; None if it cannot be read."""
+        return read_file(path, limit)
+
     @property
     def umask(self) -> int:
         """The caller's file mode creation mask."""
@@ -191,6 +205,15 @@ class Io:
             columns = self.environ.get("COLUMNS", "")
             self._width = int(columns) if columns.isdigit() and int(columns) > 0 else terminal_width()
         return self._width
+
+    def stay(self) -> None:
+        """Announce that the command lives as long as something else, or follows it: a served one ends here."""
+
+    def request_id(self) -> tuple[bytes, bool]:
+        """(16 bytes that name the next submission, True if it may have been sent before)."""
+        begun, self._begun = self._begun, b""
+        begun = bytes.fromhex(begun.decode("ascii", "replace")) if begun.isalnum() else b""
+        return (begun, True) if len(begun) == 16 else (os.urandom(16), False)
 
     # The user.
 
@@ -251,6 +274,24 @@ class Io:
 
             self._client = Client(self)
         return self._client
+
+
+def kind_of(path: str) -> str:
+    """Kind of the file at a path, as of `Io.kind_of`."""
+    if os.path.isdir(path):
+        return DIRECTORY
+    if not os.path.isfile(path):
+        return NOTHING
+    return PROGRAM if os.access(path, os.X_OK) else FILE
+
+
+def read_file(path: str, limit: int) -> bytes | None:
+    """At most ``limit`` bytes of a file, or None, as of `Io.read_file`."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(limit)
+    except OSError:
+        return None
 
 
 def encode(text: str) -> bytes:

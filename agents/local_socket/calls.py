@@ -50,6 +50,16 @@ class ByteBudget:
 Write = Callable[[int, int, bytes], Awaitable[None]]
 
 
+class Served:
+    """A command of a stub that a serving process runs: what it was started with, and its stub's call."""
+
+    def __init__(self, stub: "Call", request: bytes) -> None:
+        self.stub = stub
+        self.request = request
+        self.begun = asyncio.Event()  # the serving process has taken it up
+        self.over = asyncio.Event()  # the stub has its last message
+
+
 class Call:
     """A call opened by a command.
 
@@ -62,6 +72,7 @@ class Call:
         # Actions when the command leaves, by a name of their own: shared by all calls of its connection.
         self.at_close: dict[bytes, Callable[[], None]] = {}
         self.caller = caller
+        self.served: Served | None = None  # of a call that is made for a served command
         self._write = write
         self._budget = budget
         self._inbox: deque[tuple[bytes, int]] = deque()

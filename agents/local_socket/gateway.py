@@ -24,8 +24,8 @@ import grpc.aio
 
 from agents.local_socket.acceptor import Acceptor
 from agents.local_socket.callers import Caller, CallFailed, UserNames, peer_credentials
-from agents.local_socket.calls import ByteBudget, Call
-from protos import frames
+from agents.local_socket.calls import ByteBudget, Call, Served
+from protos import frames, served
 
 LOG = logging.getLogger("lava.gateway")
 
@@ -45,6 +45,9 @@ _LIBRARY_PHRASES = (
     *("GOAWAY", "Stream removed", "recvmsg", "sendmsg", "End of TCP stream", "andshake", "Endpoint", "transport"),
     *("ipv4:", "ipv6:", "http2"),
 )
+
+# Local methods for the process that serves commands, on a connection that it was given for one.
+FOR_SERVED = (served.SERVE, "/lava.local/Peek")
 
 LocalMethod = Callable[[Call], Awaitable[None]]
 
@@ -220,6 +223,8 @@ class Gateway:
         await call.end(status, text)
 
     async def _local(self, call: Call) -> None:
+        if call.served is not None and call.method not in FOR_SERVED:
+            raise CallFailed(frames.PERMISSION_DENIED, f"{call.method} is not for served commands")
         method = self._methods.get(call.method)
         if method is None:
             raise CallFailed(frames.UNIMPLEMENTED, f"this host's agent knows no method {call.method}")
@@ -281,11 +286,17 @@ class Gateway:
 
 
 class Connection:
-    """One connected command and its calls."""
+    """One connected command and its calls. ``served`` is the command for which a serving process has it, if one has."""
 
     def __init__(
-        self, gateway: Gateway, caller: Caller, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self,
+        gateway: Gateway,
+        caller: Caller,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        served: Served | None = None,
     ) -> None:
+        self._served = served
         self._gateway = gateway
         self._caller = caller
         self._reader = reader
@@ -359,6 +370,7 @@ class Connection:
         self._gateway.count_call(self._caller.uid)
         call = Call(number, method, self._caller, self._write, self._gateway.budget)
         call.at_close = self._at_close
+        call.served = self._served
         call.deliver(message, len(payload))
         if plain:
             call.half_close()

@@ -25,6 +25,8 @@ def main(argv: list[str], io: "Io") -> int:
     if answered(argv, USAGE, io):
         return 0
     options = GRAMMAR.parse(argv)
+    if "f" in options:
+        io.stay()
     if len(options.words) > 1:
         raise GRAMMAR.wrong("only one job at a time")
     if options.words and names_tasks(options.words[0]):

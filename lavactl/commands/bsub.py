@@ -3,7 +3,6 @@
 Exit code: 0 submitted, 255 not; with -K the job's own (126 if it ended without having started).
 """
 
-import os
 import time
 
 from lavactl.errors import CommandError, UsageError
@@ -33,6 +32,8 @@ def main(argv: list[str], io: "Io") -> int:
         if (found := next((one for one in line.items if one[0] in JOB_FILE_OPTIONS), None)) is not None:
             return submit_file(found[1], line, io)
         submission = submission_of(line, io)
+        if submission.wait:
+            io.stay()
         for note in submission.notes:
             io.error(note)
         result = submit(submission, io)
@@ -65,7 +66,8 @@ def not_submitted(error: CommandError) -> str:
 
 def submit(submission: Submission, io: "Io") -> messages.SubmitResult:
     """Send the job; wait and send it again, with the same request id, while the master refuses it only for now."""
-    item = messages.SubmitItem(request_id=os.urandom(16), spec=submission.spec)
+    name, is_repeated = io.request_id()
+    item = messages.SubmitItem(request_id=name, spec=submission.spec, retry=is_repeated)
     tries = io.setting("LSB_NTRIES") or ""
     left = int(tries) if tries.isdigit() and int(tries) > 0 else RETRIES
     told = ""

@@ -9,6 +9,9 @@ from lavactl.errors import FAILURE, CommandError, UsageError
 from lavactl.io import Io
 from lavactl.options import answer_standard, printable
 from lavactl.personal.options import directory, parse
+from lavactl.served.stubs import NAME as STUB
+from lavactl.served.stubs import served, write_stub
+from lavactl.settings import DEFAULT_SOCKET
 
 USAGE = """\
 Usage: lavactl link DIR
@@ -31,12 +34,14 @@ def main(argv: list[str], io: Io) -> int:
     if not target.is_dir():
         raise CommandError(f"{printable(str(target))} is not a directory.")
     linked, taken = 0, []
+    stub = _stub(own)
+    stubs = frozenset(served(names())) if stub is not None else frozenset()
     for name in names():
         other = _other_program(name, target, own, io.environ.get("PATH", ""))
         if other:
             taken.append(f"{name}: not linked, {other} is another program" + _instead(name))
         else:
-            linked += _link(target / name, own / name)
+            linked += _link(target / name, stub if stub is not None and name in stubs else own / name)
     for line in taken:
         io.error(line)
     io.print(f"{linked} commands are linked in {target}.")
@@ -66,7 +71,16 @@ def _other_program(name: str, target: Path, own: Path, search: str) -> str:
 
 def _is_ours(path: Path, own: Path) -> bool:
     """True for a link into this installation, or a dangling one."""
-    return path.is_symlink() and (os.path.realpath(path) == os.path.realpath(own / path.name) or not path.exists())
+    ours = [os.path.realpath(own / name) for name in (path.name, STUB)]
+    return path.is_symlink() and (os.path.realpath(path) in ours or not path.exists())
+
+
+def _stub(own: Path) -> Path | None:
+    """The stub beside the programs, written anew; None where nothing can be written there."""
+    try:
+        return write_stub(own, own, DEFAULT_SOCKET)
+    except OSError:
+        return None
 
 
 def _link(place: Path, program: Path) -> int:

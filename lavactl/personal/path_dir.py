@@ -16,23 +16,29 @@ from pathlib import Path
 
 from lavactl.errors import CommandError
 from lavactl.main import COMMANDS
+from lavactl.served.stubs import served, write_stub
 
 LAVACTL = ("lavactl",)
 
 
-def link_commands(directory: Path, names: Iterable[str] = COMMANDS) -> None:
-    """Link this installation's commands into the directory; CommandError if they are not installed."""
+def link_commands(directory: Path, names: Iterable[str] = COMMANDS, stub_socket: str = "") -> None:
+    """Link this installation's commands into the directory; CommandError if they are not installed.
+
+    With a socket of an agent, those that it serves are stubs, and the file of the stubs is above the directory.
+    """
     source = Path(sysconfig.get_path("scripts"))
     missing = [name for name in names if not (source / name).exists()]
     if missing:
         raise CommandError(f"The commands are not installed beside {sys.executable} ({missing[0]} is missing).")
     directory.mkdir(exist_ok=True)
     directory.chmod(0o755)
+    stub = write_stub(directory.parent, source, stub_socket) if stub_socket else None
+    stubs = frozenset(served(names)) if stub is not None else frozenset()
     for name in names:
-        link = directory / name
-        if not link.is_symlink() or os.readlink(link) != str(source / name):
+        link, target = directory / name, stub if stub is not None and name in stubs else source / name
+        if not link.is_symlink() or os.readlink(link) != str(target):
             link.unlink(missing_ok=True)
-            link.symlink_to(source / name)
+            link.symlink_to(target)
 
 
 def closed_to_others(*paths: Path) -> Path | None:

@@ -113,7 +113,7 @@ def _make_run_dir(directory: Path, cluster: Cluster) -> None:
         if run.is_symlink() or run.stat().st_uid != os.geteuid():
             raise CommandError(f"{run} belongs to someone else; remove it and try again.")
         run.chmod(0o755)
-        link_commands(cluster.commands)
+        link_commands(cluster.commands, stub_socket=str(cluster.socket(cluster.login)))
         (cluster.commands / "lavactl").unlink(missing_ok=True)  # an older version put it there
         link_commands(own_commands(directory), LAVACTL)
     except OSError as error:

@@ -8,6 +8,7 @@ and-ed; a relative path starts at the job's directory, a relative -cwd at the ca
 import os
 
 from lavactl.errors import CommandError
+from lavactl.io import DIRECTORY, FILE, PROGRAM
 from lavactl.options import FLAG, VALUE, Grammar, Options, printable
 from lavactl.submit import job_options
 from lavactl.submit.words import MARK, directive_words, has_windows_ends, indented_directives, shell_line
@@ -231,30 +232,23 @@ def script_file(words: list[str], always: bool, io: "Io") -> str:
     An executable file is a program, and read only if LSB_BSUB_PARSE_SCRIPT=Y; so is one followed by arguments.
     """
     path = io.path(words[0])
-    if not os.path.isfile(path):
+    kind = io.kind_of(path)
+    if kind not in (FILE, PROGRAM):
         return ""
-    if os.access(path, os.X_OK):
-        refuse_windows_program(path)
-    if not always and (len(words) > 1 or os.access(path, os.X_OK)):
+    if kind == PROGRAM:
+        refuse_windows_program(path, io)
+    if not always and (len(words) > 1 or kind == PROGRAM):
         return ""
-    try:
-        with open(path, "rb") as file:
-            data = file.read(SCRIPT_MAX + 1)
-    except OSError:
-        return ""
-    if b"\0" in data[:4096] or not (data.startswith(b"#!") or MARK.encode() in data):
+    data = io.read_file(path, SCRIPT_MAX + 1)
+    if data is None or b"\0" in data[:4096] or not (data.startswith(b"#!") or MARK.encode() in data):
         return ""
     return decode_script(data)
 
 
-def refuse_windows_program(path: str) -> None:
+def refuse_windows_program(path: str, io: "Io") -> None:
     """Refuse an executable script whose ``#!`` line ends in CR LF: the kernel would not find its interpreter."""
-    try:
-        with open(path, "rb") as file:
-            first = file.readline(4096) if file.read(2) == b"#!" else b""
-    except OSError:
-        return
-    if first.endswith(b"\r\n"):
+    first, newline, _ = (io.read_file(path, 4096) or b"").partition(b"\n")
+    if newline and first.startswith(b"#!") and first.endswith(b"\r"):
         raise CommandError(
             f"{printable(path)}: its first line ends in CR LF, so nothing could start it; sed -i 's/\\r$//' mends that."
         )
@@ -303,16 +297,16 @@ def place(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:
     spec.input = choices.value("i") or ""
     start = spec.output_dir or spec.cwd
     if output := choices.last("o", "oo"):
-        spec.output, spec.output_overwrite = output_path(start, output[1], "out", choices), output[0] == "oo"
+        spec.output, spec.output_overwrite = output_path(start, output[1], "out", choices, io), output[0] == "oo"
     if error := choices.last("e", "eo"):
-        spec.error, spec.error_overwrite = output_path(start, error[1], "err", choices), error[0] == "eo"
+        spec.error, spec.error_overwrite = output_path(start, error[1], "err", choices, io), error[0] == "eo"
 
 
-def output_path(start: str, name: str, suffix: str, choices: Choices) -> str:
+def output_path(start: str, name: str, suffix: str, choices: Choices, io: "Io") -> str:
     """Path of an output file as given; in a directory the file is named by the job id."""
     if not name:
         raise CommandError("An output file has an empty name.")
-    if not name.endswith("/") and not os.path.isdir(os.path.join(start, name)):
+    if not name.endswith("/") and io.kind_of(os.path.join(start, name)) != DIRECTORY:
         return name
     is_array = "[" in (choices.value("J") or "")
     return os.path.join(name, f"%J.%I.{suffix}" if is_array else f"%J.{suffix}")

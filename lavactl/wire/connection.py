@@ -36,11 +36,12 @@ class Connection:
         OSError: the socket cannot be reached.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, connected: "_socket.socket | None" = None) -> None:
         self.path = path
-        self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        self._socket = connected or _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         try:
-            self._socket.connect(path)
+            if connected is None:
+                self._socket.connect(path)
         except OSError:
             self._socket.close()
             raise
@@ -62,6 +63,12 @@ class Connection:
         kind = frames.OPEN if more else frames.CALL
         self._put(frames.pack(self._last_call, kind, frames.pack_open(method, message)))
         return self._last_call
+
+    def open(self, method: str) -> int:
+        """Begin a call whose frames are read by `frame_of` beside those of others; return its number."""
+        call = self.start(method, b"", more=True)
+        self._parked[call] = []
+        return call
 
     def send(self, call: int, message: bytes) -> None:
         """Send one more request of a call that was started with ``more``; the caller keeps to the window."""
@@ -116,7 +123,7 @@ class Connection:
         owed = 0
         try:
             while True:
-                kind, payload = self._frame_of(call, timeout_s)
+                kind, payload = self.frame_of(call, timeout_s)
                 if kind == frames.END:
                     ended = True
                     return self._conclude(payload)
@@ -131,8 +138,12 @@ class Connection:
             if not ended:
                 self._abandon(call)
 
-    def _frame_of(self, call: int, timeout_s: float | None) -> tuple[int, bytes]:
-        """Next frame of this call; frames of other calls in progress are parked, frames of cancelled calls dropped."""
+    def frame_of(self, call: int, timeout_s: float | None) -> tuple[int, bytes]:
+        """Next frame of a call: (kind, payload). Those of other calls are parked, those of cancelled calls dropped.
+
+        Raises:
+            LostError: as `receive`.
+        """
         if self._parked[call]:
             return self._parked[call].pop(0)
         while True:

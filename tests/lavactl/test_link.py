@@ -27,7 +27,7 @@ def test_programs_of_others_are_not_replaced_and_not_hidden(tmp_path: Path) -> N
     assert f"bhosts: not linked, {there}/bhosts is another program" in done.stderr
     assert (here / "btop").read_text().endswith("echo mine\n")
     assert not (here / "bhosts").exists()
-    assert os.readlink(here / "bsub") == str(BIN / "bsub")
+    assert os.readlink(here / "bsub") == str(BIN / "lava-stub")
     assert subprocess.run([here / "lavad", "-V"], check=False, capture_output=True).returncode == 0
 
 
@@ -36,5 +36,5 @@ def test_repeating_it_mends_what_points_nowhere(tmp_path: Path) -> None:
     (tmp_path / "bsub").symlink_to("/nowhere/bin/bsub")
     for _ in range(2):
         assert linked(tmp_path, tmp_path).returncode == 0
-        assert os.readlink(tmp_path / "bsub") == str(BIN / "bsub")
+        assert os.readlink(tmp_path / "bsub") == str(BIN / "lava-stub")
     assert linked(tmp_path / "missing").returncode == 255

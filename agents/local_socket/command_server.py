@@ -1,0 +1,200 @@
+"""Commands of stubs, run by a resident process without privileges in the name of their callers.
+
+Methods: ``/lava.local/Command``, called by a stub; ``/lava.local/Serve``, called by the serving process on a connection
+that it was given for one command. Invariants: the caller of a command is who the kernel says that its stub is, on every
+call that is made for it; the serving process can make calls only on such a connection, whose caller is fixed, and only
+as long as its stub is there; nothing is done for a stub before it has said GO; a stub whose command cannot be served is
+told so before that, and runs it itself.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+import subprocess
+import sys
+import time
+
+from agents.local_socket.callers import CallFailed
+from agents.local_socket.calls import Call, Served
+from agents.local_socket.gateway import Connection, Gateway, LocalMethod
+from protos import frames, served
+
+LOG = logging.getLogger("lava.commands")
+
+PROGRAM = "lavactl.served"
+COMMANDS_MAX, COMMANDS_OF_USER = 64, 24  # at a time; further ones are their callers' to run
+START_S = 30.0  # within which the process must be ready
+AGAIN_S = (1.0, 60.0)  # pause before it is started again, doubled up to the second
+GO_S = 10.0
+BEGIN_S = 3.0  # within which the process must take up a command
+LAST = (served.BECOME, served.LOST, served.DONE)
+
+
+class CommandServer:
+    """Serving process of this host, and the commands that it runs. ``gateway`` is set once it exists."""
+
+    def __init__(self) -> None:
+        self.gateway: Gateway | None = None
+        self._control: socket.socket | None = None
+        self._is_ready = False
+        self._commands: dict[Served, int] = {}  # the caller's uid
+        self._keeping: asyncio.Task[None] | None = None
+
+    def table(self) -> dict[str, LocalMethod]:
+        """Return the methods by full name, for ``Gateway``."""
+        return {served.COMMAND: self.command, served.SERVE: self.serve}
+
+    def start(self) -> None:
+        """Start the process, and start it again whenever it has ended."""
+        self._keeping = asyncio.create_task(self._keep())
+
+    async def close(self) -> None:
+        """End the process."""
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.gather(self._keeping, return_exceptions=True)
+
+    # -- calls
+
+    async def command(self, call: Call) -> None:
+        """Run the command of a stub.
+
+        Raises:
+            CallFailed: RESOURCE_EXHAUSTED or UNAVAILABLE before GO: the stub runs it itself.
+        """
+        request = await call.receive() or b""
+        control = self._room(call.caller.uid)
+        one = Served(call, request)
+        self._commands[one] = call.caller.uid
+        try:
+            await call.send(served.ACCEPTED)
+            async with asyncio.timeout(GO_S):
+                if await call.receive() != served.GO:
+                    return
+            await self._run(one, control)
+        except TimeoutError:
+            raise CallFailed(frames.DEADLINE_EXCEEDED, "the command did not say that it goes on") from None
+        finally:
+            del self._commands[one]
+
+    async def _run(self, one: Served, control: socket.socket) -> None:
+        """Give the process a connection for the command, and serve that to its end."""
+        assert self.gateway is not None
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        with theirs:
+            try:
+                socket.send_fds(control, [b"command"], [theirs.fileno()])
+            except OSError:
+                ours.close()
+                await one.stub.send(served.BECOME)  # it has not heard of the command
+                return
+        reader, writer = await asyncio.open_unix_connection(sock=ours)
+        connection = asyncio.create_task(Connection(self.gateway, one.stub.caller, reader, writer, one).serve())
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(BEGIN_S):
+                    await one.begun.wait()
+            if one.begun.is_set():
+                await _first(connection, asyncio.create_task(one.over.wait()))
+        finally:
+            connection.cancel()
+            await asyncio.gather(connection, return_exceptions=True)
+            writer.close()
+        if not one.over.is_set():  # without a beginning nothing was done
+            await one.stub.send(served.LOST if one.begun.is_set() else served.BECOME)
+
+    async def serve(self, call: Call) -> None:
+        """Carry messages between the serving process and the stub."""
+        one = call.served
+        if one is None:
+            raise CallFailed(frames.PERMISSION_DENIED, f"{served.SERVE} is not for users")
+        one.begun.set()
+        await call.receive()  # the opening message, which is empty
+        who = served.packed([call.caller.user.encode(), str(call.caller.uid).encode()])
+        await call.send(who + one.request)
+        downward = asyncio.create_task(self._answers(one, call))
+        try:
+            while (message := await call.receive()) is not None:
+                await one.stub.send(message)
+                if message[:1] in LAST:
+                    one.over.set()
+                    return
+        finally:
+            downward.cancel()
+            await asyncio.gather(downward, return_exceptions=True)
+
+    @staticmethod
+    async def _answers(one: Served, call: Call) -> None:
+        while (message := await one.stub.receive()) is not None:
+            await call.send(message)
+
+    def _room(self, uid: int) -> socket.socket:
+        if self._control is None or not self._is_ready:
+            raise CallFailed(frames.UNAVAILABLE, "this host serves no commands now")
+        running = list(self._commands.values())
+        if len(running) >= COMMANDS_MAX or running.count(uid) >= COMMANDS_OF_USER:
+            raise CallFailed(frames.RESOURCE_EXHAUSTED, "this host serves too many commands now")
+        return self._control
+
+    # -- the process
+
+    async def _keep(self) -> None:
+        pause_s = AGAIN_S[0]
+        while True:
+            began = time.monotonic()
+            try:
+                await self._live()
+            except OSError as error:
+                LOG.warning("event=command_server_not_started reason=%r", str(error))
+            if time.monotonic() - began > AGAIN_S[1]:
+                pause_s = AGAIN_S[0]
+            LOG.warning("event=command_server_ended again_s=%g", pause_s)
+            await asyncio.sleep(pause_s)
+            pause_s = min(AGAIN_S[1], 2 * pause_s)
+
+    async def _live(self) -> None:
+        """Start the process and wait for its end."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setblocking(False)
+        loop = asyncio.get_running_loop()
+        with theirs:
+            process = await asyncio.to_thread(_start, theirs.fileno())
+        try:
+            async with asyncio.timeout(START_S):
+                self._is_ready = bool(await loop.sock_recv(ours, 16))
+            self._control = ours
+            LOG.info("event=command_server_ready pid=%d", process.pid)
+            await loop.sock_recv(ours, 16)  # nothing comes: its end does
+        except TimeoutError:
+            LOG.warning("event=command_server_not_ready pid=%d", process.pid)
+        finally:
+            self._is_ready, self._control = False, None
+            ours.close()
+            process.kill()
+            process.wait()
+
+
+async def _first(*tasks: "asyncio.Task[object]") -> None:
+    """Wait until one of these is done; the others are cancelled."""
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def _start(control: int) -> "subprocess.Popen[bytes]":
+    """Start the process with its socket, and nothing else of this one's."""
+    keep = {name: os.environ[name] for name in ("PATH", "TZ") if name in os.environ}
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", PROGRAM, str(control)],
+        env={**keep, "LANG": "C.UTF-8"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        cwd="/",
+        pass_fds=(control,),
+        start_new_session=True,
+    )

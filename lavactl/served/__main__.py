@@ -1,0 +1,98 @@
+"""Resident process that runs the commands of stubs: ``python -m lavactl.served``, started by a host's agent.
+
+Its argument is the number of a descriptor, a socket of the agent's. For each command the agent sends a descriptor: a
+connection on which calls are made in the caller's name, and on which its words come and its output goes. Started as
+root it becomes a user without any rights, once all modules are loaded; it has no other way to the cluster than these
+connections.
+"""
+
+import ctypes
+import importlib
+import os
+import pkgutil
+import socket
+import sys
+import threading
+
+import lavactl
+from lavactl.main import COMMANDS, run
+from lavactl.served.caller import Caller, CallerNeeded
+from lavactl.served.io import Request, ServedIo, has_own_way
+from lavactl.wire.connection import Connection, LostError
+
+NOBODY = 65534
+PR_SET_DUMPABLE = 4
+READY = b"ready"
+# Those that live as long as something else, ask, or are for administrators stay with their caller.
+UNSERVED = frozenset(("blaunch", "lavarun", "badmin", "lsadmin"))
+# Options that name files of jobs.
+OF_FILES = ("-json", "-yaml", "-jsdl", "-pack")
+
+
+def main() -> int:
+    """Serve until the agent has ended."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    control.set_inheritable(False)
+    _load_all()
+    _become_nobody()
+    control.send(READY)
+    while True:
+        try:
+            data, descriptors, _, _ = socket.recv_fds(control, 16, 1)
+        except InterruptedError:
+            continue
+        if not data:
+            return 0
+        for descriptor in descriptors:
+            threading.Thread(target=serve, args=(descriptor,), daemon=True).start()
+
+
+def _load_all() -> None:
+    """Import every module of commands: later their files may be out of reach."""
+    for module in pkgutil.walk_packages(lavactl.__path__, "lavactl."):
+        if not module.name.startswith(("lavactl.personal", "lavactl.__main__", "lavactl.served")):
+            importlib.import_module(module.name)
+
+
+def _become_nobody() -> None:
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setresgid(NOBODY, NOBODY, NOBODY)
+        os.setresuid(NOBODY, NOBODY, NOBODY)
+    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def serve(descriptor: int) -> None:
+    """Run one command on its connection."""
+    connection = Connection("", socket.socket(fileno=descriptor))
+    try:
+        caller = Caller(connection)
+        _serve(caller)
+    except LostError:  # the caller has gone: there is no one to tell
+        return
+    finally:
+        connection.close()
+
+
+def _serve(caller: Caller) -> None:
+    try:
+        request = Request(caller.request)
+        if not _is_served(request):
+            raise CallerNeeded
+        code = run(request.name, request.words, ServedIo(caller, request))
+    except (CallerNeeded, ImportError, ValueError):
+        caller.become()
+        return
+    caller.done(code)
+
+
+def _is_served(request: Request) -> bool:
+    if request.name not in COMMANDS or request.name in UNSERVED or b"LAVA_DEBUG=1" in request.environment:
+        return False
+    if any(word in OF_FILES for word in request.words):
+        return False
+    return not has_own_way(request.environment, os.environb.get(b"TZ", b""))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,161 @@
+"""The caller of a served command, at the other end of a call: its streams, its files, its exit.
+
+Output is collected and sent in large pieces; a question waits for its answer.
+"""
+
+from lavactl.errors import OutputClosedError
+from lavactl.wire.connection import Connection, LostError
+from protos import frames, served
+
+PIECE = 1 << 18
+OPEN_MAX = frames.WINDOW - 4  # messages that the agent has not credited yet
+
+
+class CallerNeeded(BaseException):
+    """The caller must run the command itself: it needs its terminal, its life or something else that is not sent."""
+
+
+class Caller:
+    """Conversation about one command, on a connection of its own.
+
+    Raises:
+        LostError: the caller has gone, or the agent.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._call = connection.open(served.SERVE)
+        self._open = 0
+        self._output = bytearray()
+        self.request = served.unpacked(self._message())
+
+    def write(self, data: bytes) -> None:
+        """Collect standard output."""
+        self._output += data
+        if len(self._output) >= PIECE:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send the standard output collected so far."""
+        view = memoryview(bytes(self._output))
+        self._output.clear()
+        for at in range(0, len(view), PIECE):
+            self._send(served.OUTPUT + bytes(view[at : at + PIECE]))
+
+    def error(self, data: bytes) -> None:
+        """Send standard error, behind the output before it."""
+        self.flush()
+        self._send(served.ERROR + data)
+
+    def kind_of(self, path: str) -> str:
+        """Kind of the file at a path, as the caller sees it."""
+        self._send(served.ASK_KIND + path.encode("utf-8", "surrogateescape"))
+        return served.KINDS.get(self._message(), "")
+
+    def read_file(self, path: str, limit: int) -> bytes | None:
+        """Beginning of the file at a path, as the caller sees it; None if it cannot be read."""
+        name = path.encode("utf-8", "surrogateescape")
+        self._send(served.ASK_FILE + limit.to_bytes(4, "little") + name)
+        return self._content()
+
+    def read_input(self, limit: int) -> bytes | None:
+        """Standard input up to a number of bytes; None if it cannot be read."""
+        self._send(served.ASK_INPUT + limit.to_bytes(4, "little"))
+        return self._content()
+
+    def done(self, code: int) -> None:
+        """End with the command's exit code, behind all its output."""
+        self.flush()
+        self._send(served.DONE + bytes((code & 0xFF,)))
+
+    def become(self) -> None:
+        """End with the demand that the caller runs the command itself; nothing of its output is shown."""
+        self._output.clear()
+        self._send(served.BECOME)
+
+    def _content(self) -> bytes | None:
+        answer = self._message()
+        return answer[1:] if answer[:1] == served.READ else None
+
+    def _send(self, message: bytes) -> None:
+        while self._open >= OPEN_MAX:
+            self._next(frames.CREDIT)
+        self.connection.send(self._call, message)
+        self._open += 1
+
+    def _message(self) -> bytes:
+        payload = self._next(frames.MESSAGE)
+        self.connection.credit(self._call, 1)
+        return payload
+
+    def _next(self, wanted: int) -> bytes:
+        """Read frames of the call up to one of this kind; credits on the way are counted."""
+        while True:
+            kind, payload = self.connection.frame_of(self._call, None)
+            if kind == frames.CREDIT:
+                self._open -= int.from_bytes(payload[:4], "little")
+            if kind == wanted:
+                return payload
+            if kind == frames.END:
+                raise LostError("the caller has gone")
+
+
+class Output:
+    """Standard output or error of the caller, as a binary stream."""
+
+    def __init__(self, caller: Caller, is_error: bool, is_terminal: bool) -> None:
+        self._caller, self._is_error, self._is_terminal = caller, is_error, is_terminal
+
+    def write(self, data: bytes) -> int:
+        """Write bytes.
+
+        Raises:
+            OutputClosedError: the caller has gone.
+        """
+        try:
+            if self._is_error:
+                self._caller.error(data)
+            else:
+                self._caller.write(data)
+        except LostError:
+            raise OutputClosedError from None
+        return len(data)
+
+    def flush(self) -> None:
+        """Send what was written; raises OutputClosedError like `write`."""
+        try:
+            self._caller.flush()
+        except LostError:
+            raise OutputClosedError from None
+
+    def isatty(self) -> bool:
+        """True if the caller's stream is a terminal."""
+        return self._is_terminal
+
+
+class Input:
+    """Standard input of the caller, which is read when the command wants it."""
+
+    def __init__(self, caller: Caller, is_terminal: bool) -> None:
+        self._caller, self._is_terminal = caller, is_terminal
+
+    def read(self, limit: int) -> bytes:
+        """Read to the end of input, at most ``limit`` bytes; OSError if it cannot be read."""
+        self._check()
+        data = self._caller.read_input(limit)
+        if data is None:
+            raise OSError(5, "it cannot be read")
+        return data
+
+    def readline(self) -> bytes:
+        """Read a line; only terminals are read by lines."""
+        raise CallerNeeded
+
+    def isatty(self) -> bool:
+        """True if the caller's input is a terminal, which it reads itself."""
+        self._check()
+        return False
+
+    def _check(self) -> None:
+        if self._is_terminal:
+            raise CallerNeeded

@@ -1,0 +1,248 @@
+"""Stub of a command: asks this host's agent to run it, and passes its output on; else it becomes the whole command.
+
+Written out by `lavactl.served.stubs` with the places below filled in; it imports nothing of lava's, and little else:
+its cost is that of an interpreter. What it was started with, it sends; after GO the command is done once: by the
+agent's serving process, or here again under the same request id where that is the same as once.
+"""
+
+import posix
+import sys
+from _signal import SIG_DFL, SIG_IGN, SIGINT, SIGPIPE, getsignal, signal  # type: ignore[import-not-found]
+from _socket import AF_UNIX, MSG_NOSIGNAL, SOCK_STREAM, socket
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+else:
+    NoReturn = None  # typing takes longer to import than all the rest
+
+FULL, SOCKET = "@FULL@", "@SOCKET@"
+VERSION = b"1"
+PATIENCE_S = 3.0
+MESSAGE, CREDIT, END = 3, 6, 7
+# These do something that done twice is not the same: after a lost answer they are not run again.
+ONCE = ("bkill", "bstop", "bresume", "brequeue", "bresize", "brun", "btop", "bbot", "brsvadd", "brsvmod", "brsvdel")
+
+NAME = sys.argv[0].rpartition("/")[2]
+
+
+def encoded(text: str) -> bytes:
+    """Bytes of an argument, as they were given."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def read_all(descriptor: int, limit: int) -> bytes:
+    """Bytes up to the end of a file, or to a number of them."""
+    parts, size = [], 0
+    while size < limit:
+        part = posix.read(descriptor, min(limit - size, 1 << 20))
+        if not part:
+            break
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts)
+
+
+def read_file(path: str | bytes, limit: int) -> bytes:
+    """Beginning of a file."""
+    descriptor = posix.open(path, posix.O_RDONLY)
+    try:
+        return read_all(descriptor, limit)
+    finally:
+        posix.close(descriptor)
+
+
+def environment() -> list[bytes]:
+    """The environment as it was given: Python adds LC_CTYPE to its own."""
+    return [entry for entry in read_file("/proc/self/environ", 1 << 27).split(b"\0") if b"=" in entry]
+
+
+def become(again: bytes = b"") -> NoReturn:
+    """Become the whole command."""
+    signal(SIGPIPE, SIG_DFL)
+    entries = dict(entry.split(b"=", 1) for entry in environment())
+    if again:
+        entries[b"LAVA_REQUEST_ID"] = again.hex().encode()
+    path = FULL + "/" + NAME
+    try:
+        posix.execve(path, [path, *sys.argv[1:]], entries)
+    except OSError:
+        put(2, encoded(NAME + ": " + path + " cannot be executed: lavactl up, or link, writes the commands anew.\n"))
+        posix._exit(255)
+
+
+def put(descriptor: int, data: bytes) -> None:
+    """Write all of it."""
+    while data:
+        data = data[posix.write(descriptor, data) :]
+
+
+def kind_of(path: bytes) -> bytes:
+    """Kind of the file at a path: d, f, x for a program, or -."""
+    try:
+        mode = posix.stat(path).st_mode & 0o170000
+    except (OSError, ValueError):
+        return b"-"
+    if mode == 0o040000:
+        return b"d"
+    if mode != 0o100000:
+        return b"-"
+    return b"x" if posix.access(path, posix.X_OK) else b"f"
+
+
+def directory(entries: list[bytes]) -> bytes:
+    """The current directory, as the shell names it."""
+    physical = posix.getcwdb()
+    logical = next((entry[4:] for entry in entries if entry.startswith(b"PWD=")), b"")
+    if logical.startswith(b"/") and logical != physical:
+        here, there = posix.stat("."), posix.stat(logical)
+        if (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino):
+            return logical
+    return physical
+
+
+def width(entries: list[bytes]) -> bytes:
+    """Width of the terminal in columns; 80 without one."""
+    columns = next((entry[8:] for entry in entries if entry.startswith(b"COLUMNS=")), b"")
+    if columns.isdigit() and int(columns):
+        return columns
+    for descriptor in (1, 2):
+        try:
+            return b"%d" % (posix.get_terminal_size(descriptor).columns or 80)
+        except OSError:
+            continue
+    return b"80"
+
+
+def request(entries: list[bytes], name: bytes) -> bytes:
+    """Everything that the command was started with."""
+    flags = sum(bit for descriptor, bit in enumerate((1, 2, 4)) if posix.isatty(descriptor))
+    mask = posix.umask(0o077)
+    posix.umask(mask)
+    words = [encoded(NAME), *map(encoded, sys.argv[1:])]
+    head = [VERSION, b"%d" % flags, b"%d" % mask, width(entries), name, directory(entries), b"%d" % len(words)]
+    return b"".join(len(one).to_bytes(4, "little") + one for one in head + words + entries)
+
+
+def path_of_socket(entries: list[bytes]) -> str | bytes:
+    """Path of the agent's socket: that of the environment, or of the cluster's file, or the one written here."""
+    given = dict(entry.split(b"=", 1) for entry in entries if entry.startswith((b"LAVA_SOCKET=", b"LAVA_ENVDIR=")))
+    if given.get(b"LAVA_SOCKET"):
+        return given[b"LAVA_SOCKET"]
+    if given.get(b"LAVA_ENVDIR"):
+        for line in read_file(given[b"LAVA_ENVDIR"] + b"/lava.conf", 1 << 20).split(b"\n")[::-1]:
+            if line.strip().startswith(b"LAVA_SOCKET="):
+                return line.partition(b"=")[2].strip().strip(b"\"'")
+    return SOCKET
+
+
+class Agent:
+    """Connection to the agent, and the one call on it."""
+
+    def __init__(self, path: str | bytes) -> None:
+        self.socket = socket(AF_UNIX, SOCK_STREAM)
+        self.socket.settimeout(PATIENCE_S)
+        self.socket.connect(path)
+        self.buffer = b""
+        self.taken = 0
+
+    def frame(self, kind: int, payload: bytes) -> None:
+        """Send a frame of the call."""
+        data = (1).to_bytes(4, "little") + bytes((kind, 0, 0, 0)) + len(payload).to_bytes(4, "little") + payload
+        while data:
+            data = data[self.socket.send(data, MSG_NOSIGNAL) :]
+
+    def take(self, size: int) -> bytes:
+        """The next bytes; OSError if the agent has gone."""
+        parts, have = [self.buffer], len(self.buffer)
+        while have < size:
+            part = self.socket.recv(1 << 18)
+            if not part:
+                raise OSError
+            parts.append(part)
+            have += len(part)
+        whole = b"".join(parts)
+        self.buffer = whole[size:]
+        return whole[:size]
+
+    def message(self) -> bytes:
+        """The next message; OSError if there is none any more."""
+        while True:
+            header = self.take(12)
+            payload = self.take(int.from_bytes(header[8:12], "little"))
+            if header[4] == END:
+                raise OSError
+            if header[4] == MESSAGE:
+                self.taken += 1
+                if self.taken == 16:
+                    self.frame(CREDIT, (16).to_bytes(4, "little"))
+                    self.taken = 0
+                return payload
+
+
+def answer(kind: bytes, value: bytes) -> bytes:
+    """Answer to a question of the serving process."""
+    if kind == b"K":
+        return kind_of(value)
+    try:
+        limit = int.from_bytes(value[:4], "little")
+        return b"+" + (read_file(value[4:], limit) if kind == b"R" else read_all(0, limit))
+    except (OSError, ValueError):
+        return b"-"
+
+
+def carry(agent: Agent) -> bool:
+    """Pass on what comes until the end of the command; True if it is still to be run, False if that is not known."""
+    while True:
+        message = agent.message()
+        kind, value = message[:1], message[1:]
+        if kind == b"O" or kind == b"E":
+            try:
+                put(1 if kind == b"O" else 2, value)
+            except OSError as error:
+                if kind == b"O":
+                    put(2, encoded("Cannot write the output: " + (error.strerror or "") + ".\n"))
+                    posix._exit(255)
+        elif kind == b"D":
+            posix._exit(value[0])
+        elif kind == b"X":
+            return True
+        elif kind == b"L":
+            return False
+        else:
+            agent.frame(MESSAGE, answer(kind, value))
+
+
+def main() -> None:
+    """Run the command."""
+    for descriptor in (0, 1, 2):
+        posix.fstat(descriptor)  # a closed one is the whole command's to report
+    entries = environment()
+    name = posix.urandom(16)
+    agent = Agent(path_of_socket(entries))
+    message = request(entries, name)
+    if len(message) > 7 << 20:
+        become()
+    agent.frame(2, (len(b"/lava.local/Command")).to_bytes(2, "little") + b"/lava.local/Command" + message)
+    if agent.message() != b"A":
+        become()
+    if getsignal(SIGINT) is not SIG_IGN:
+        signal(SIGINT, SIG_DFL)
+    signal(SIGPIPE, SIG_DFL)
+    agent.frame(MESSAGE, b"G")
+    agent.socket.settimeout(None)
+    try:
+        is_undone = carry(agent)
+    except OSError:
+        is_undone = False
+    if not is_undone and NAME in ONCE:
+        put(2, encoded(NAME + ": the agent of this host ended before its answer: it is not known what was done.\n"))
+        posix._exit(255)
+    become(name)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (OSError, ValueError):
+        become()

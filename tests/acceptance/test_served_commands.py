@@ -1,0 +1,217 @@
+"""Commands as stubs: the same words, output and identity as the whole commands, whatever becomes of who serves them."""
+
+import os
+import pty
+import pwd
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.conftest import _ended_in_order, open_directory
+from tests.acceptance.personal import Cluster, a_cluster, wait_for
+from tests.personal.conftest import account, public_commands
+
+__all__ = ["_ended_in_order", "account", "open_directory", "public_commands"]
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.root]
+
+
+class Stubs:
+    """The stubs of a cluster, and the serving process of the login host."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.directory = Path(cluster.environment["PATH"].split(":")[0])
+
+    def run(
+        self,
+        *words: str,
+        stdin: bytes = b"",
+        user: str = "",
+        env: dict[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> subprocess.CompletedProcess[bytes]:
+        """A stub as a user types it."""
+        become = ("runuser", "-u", user, "--") if user else ()
+        return subprocess.run(
+            [*become, str(self.directory / words[0]), *words[1:]],
+            env={**self.cluster.environment, **(env or {})},
+            input=stdin,
+            capture_output=True,
+            timeout=60,
+            check=False,
+            cwd=cwd,
+        )
+
+    def serving(self) -> int:
+        """Process id of the serving process of the login host's agent."""
+        log = self.cluster.directory / "log" / "agent-vm.log"
+        logs = [log] if log.exists() else list((self.cluster.directory / "log").glob("agent-*.log"))
+        own = [one for one in logs if "command_server_ready" in one.read_text()]
+        lines = [line for one in own for line in one.read_text().splitlines() if "command_server_ready" in line]
+        return int(lines[-1].rpartition("pid=")[2])
+
+
+@pytest.fixture(scope="module")
+def stubs(open_directory: Path, public_commands: Path) -> Iterator[Stubs]:
+    """A cluster without further hosts, whose login host serves commands."""
+    with a_cluster(open_directory / "Q", 1, 2, commands=public_commands) as cluster:
+        found = Stubs(cluster)
+        logs = cluster.directory / "log"
+        expected = len(list(logs.glob("agent-*.log")))
+        wait_for(
+            lambda: sum("command_server_ready" in log.read_text() for log in logs.glob("agent-*.log")) == expected,
+            30,
+            "the serving processes",
+        )
+        yield found
+
+
+def traced(stubs: Stubs, *words: str) -> bool:
+    """True if a command was served: its process never became another program."""
+    trace = stubs.cluster.directory / "trace"
+    subprocess.run(
+        ["strace", "-f", "-o", str(trace), "-e", "trace=execve", str(stubs.directory / words[0]), *words[1:]],
+        env=stubs.cluster.environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    return trace.read_text().count("execve(") == 1
+
+
+def test_a_stub_says_what_the_whole_command_says(stubs: Stubs) -> None:
+    """Output, errors and exit code are equal, byte for byte."""
+    job = stubs.cluster.submit("-J", "a job", "-o", "/dev/null", "exit 3")
+    wait_for(lambda: stubs.cluster.state(job) == "EXIT", 30, "the job's end")
+    for line in (
+        ["bjobs"], ["bjobs", "-l", str(job)], ["bjobs", "-noheader", "-o", "jobid stat", str(job)], ["bjobs", "99999"],
+        ["bjobs", "-u", "all", "-a", "-w"], ["bqueues"], ["bqueues", "-l"], ["bhosts"], ["lsid"], ["bparams"],
+        ["busers"], ["bhist", "-l", str(job)], ["bjobs", "-h"], ["bjobs", "-V"], ["bjobs", "-nonsense"], ["bkill"],
+        ["bkill", "99999"], ["bsub"], ["bsub", "-q", "nowhere", "true"], ["bsub", "-n", "x", "true"], ["lshosts"],
+    ):  # fmt: skip
+        whole = stubs.cluster.run(*line, stdin="")
+        served = stubs.run(*line)
+        assert (served.stdout.decode(), served.stderr.decode(), served.returncode) == (
+            whole.stdout,
+            whole.stderr,
+            whole.returncode,
+        ), line
+
+
+def test_everyday_commands_are_served(stubs: Stubs) -> None:
+    """Lists, submissions and ends need no whole command; what waits becomes one."""
+    for line in (["bjobs", "-a"], ["bsub", "-o", "/dev/null", "true"], ["bkill", "99999"], ["bhist", "-a"]):
+        assert traced(stubs, *line), line
+    assert not traced(stubs, "bsub", "-K", "true")
+
+
+def test_a_job_gets_its_caller_s_surroundings(stubs: Stubs, tmp_path: Path) -> None:
+    """Directory, umask, environment to the byte, and the script on standard input."""
+    script = b"#!/bin/sh\n#BSUB -J from-input\n#BSUB -o out\numask; pwd; env -0 | tr '\\0' '\\n'\n"
+    (tmp_path / "a b").mkdir()
+    env = {**stubs.cluster.environment, "ODD": "\udcff\n=", "LC_ALL": "C"}
+    done = subprocess.run(
+        ["sh", "-c", f"umask 027; exec {stubs.directory}/bsub"],
+        input=script, env=env, cwd=tmp_path / "a b", capture_output=True, check=True, timeout=60,
+    )  # fmt: skip
+    job = int(done.stdout.split(b"<")[1].split(b">")[0])
+    wait_for(lambda: stubs.cluster.state(job) == "DONE", 30, "the job")
+    lines = (tmp_path / "a b" / "out").read_bytes().split(b"\n")
+    assert lines[:2] == [b"0027", os.fsencode(tmp_path / "a b")]
+    assert b"ODD=\xff" in lines
+    assert b"LC_ALL=C" in lines
+    assert not [line for line in lines if line.startswith((b"LC_CTYPE=", b"LAVA_REQUEST_ID="))]
+
+
+def test_a_script_by_name_is_read_by_its_caller(stubs: Stubs, account: str, tmp_path: Path) -> None:
+    """Files and directories are looked at as the user, who alone can read them."""
+    home = Path(pwd.getpwnam(account).pw_dir)
+    place = home / "private"
+    place.mkdir(mode=0o700)
+    (place / "job.sh").write_text("#!/bin/sh\n#BSUB -J named-inside\nwhoami > who\n")
+    for path in (place, place / "job.sh"):
+        os.chown(path, pwd.getpwnam(account).pw_uid, -1)
+    env = {"HOME": str(home), "USER": account, "PWD": str(place)}
+    done = stubs.run("bsub", "-o", str(place), "job.sh", user=account, env=env, cwd=place)
+    assert done.returncode == 0, done
+    job = int(done.stdout.split(b"<")[1].split(b">")[0])
+    shown = stubs.cluster.says("bjobs", "-noheader", "-a", "-o", "user job_name output_file delimiter='^'", str(job))
+    assert shown == f"{account}^named-inside^{place}/{job}.out" or shown == f"{account}^named-inside^{place}/%J.out"
+
+
+def test_a_user_is_who_the_kernel_says(stubs: Stubs, account: str) -> None:
+    """Another's job cannot be ended through the serving process, whatever the environment claims."""
+    job = stubs.cluster.submit("sleep", "100")
+    done = stubs.run("bkill", str(job), user=account, env={"USER": "root", "LOGNAME": "root"})
+    assert done.returncode != 0
+    assert stubs.cluster.state(job) in ("PEND", "RUN")
+    stubs.cluster.run("bkill", str(job))
+
+
+def test_what_a_shell_expects(stubs: Stubs) -> None:
+    """A closed reader, a full disk, closed descriptors, another time zone, and a terminal."""
+    stubs.cluster.submit("-o", "/dev/null", "true")
+    shell = f"{stubs.directory}/bjobs -a"
+    for line, code in (
+        (f"{shell} -l | head -1 >/dev/null; exit ${{PIPESTATUS[0]}}", (0, 141)),
+        (f"{shell} > /dev/full", (255,)),
+        (f"{shell} >&- 2>&-", (0,)),
+        (f"{shell} <&- >/dev/null", (0,)),
+    ):
+        done = subprocess.run(
+            ["bash", "-c", line], env=stubs.cluster.environment, capture_output=True, timeout=60, check=False
+        )
+        assert done.returncode in code, (line, done)
+    zones = [stubs.run("bjobs", "-a", "-o", "submit_time", env={"TZ": zone}).stdout for zone in ("UTC0", "XYZ-9:17")]
+    assert zones[0] != zones[1]
+    reader, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [str(stubs.directory / "bsub")], stdin=terminal, stdout=terminal, stderr=terminal, env=stubs.cluster.environment
+    )
+    os.close(terminal)
+    assert b"bsub> " in os.read(reader, 100)  # the prompt is the whole command's
+    process.kill()
+    process.wait()
+    os.close(reader)
+
+
+def test_submissions_survive_the_death_of_who_serves_them(stubs: Stubs) -> None:
+    """Killed at any moment, the serving process costs no job and doubles none; it is started again."""
+    pid = stubs.serving()
+    running = [
+        subprocess.Popen(
+            [str(stubs.directory / "bsub"), "-J", f"survivor{at}", "-o", "/dev/null", "-H", "true"],
+            env=stubs.cluster.environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for at in range(12)
+    ]
+    time.sleep(0.02)
+    os.kill(pid, signal.SIGKILL)
+    assert [process.wait(60) for process in running] == [0] * 12
+    names = stubs.cluster.says("bjobs", "-noheader", "-o", "job_name").split()
+    assert sorted(name for name in names if name.startswith("survivor")) == sorted(f"survivor{at}" for at in range(12))
+    wait_for(lambda: stubs.serving() != pid, 30, "the next serving process")
+    stubs.cluster.run("bkill", "0")
+
+
+def test_a_stopped_serving_process_holds_no_command_up(stubs: Stubs) -> None:
+    """It takes up nothing, so the stub is told to become the whole command."""
+    pid = stubs.serving()
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        done = stubs.run("bsub", "-J", "beside", "-H", "-o", "/dev/null", "true")
+        assert done.returncode == 0
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    time.sleep(0.2)  # in which it might do what it was too late for
+    names = stubs.cluster.says("bjobs", "-noheader", "-o", "job_name").split()
+    assert names.count("beside") == 1
+    stubs.cluster.run("bkill", "0")
