@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agents.attempts.attempts import Attempts
+from agents.attempts.autoscaling import Autoscaling
 from agents.attempts.journal import Journal
 from agents.attempts.kept_outputs import Use, numbers_in, remove_old
 from agents.attempts.order_executor import Keeper
@@ -102,6 +103,7 @@ class Local:
         self.keeper.connect(self.pool, self.attempts, self.counting)
         self.keeper.interface = self.interface
         self.watchdog = Watchdog(self.pool.handles)
+        self.autoscaling = Autoscaling(self.ledger, self.attempts, context.host, lambda report: keeper.say(report))
 
     def _marks(self, key: Key) -> tuple[bytes, ...]:
         """Return environment entries that all processes of an attempt of this agent have, and no others."""
@@ -131,6 +133,7 @@ class Local:
         self._background = [
             asyncio.create_task(self.watchdog.run()),
             asyncio.create_task(self._remove_outputs()),
+            asyncio.create_task(self.autoscaling.run()),
         ]
         if self.ledger.entries:
             LOG.info("event=adopted attempts=%d with_shepherd=%d", len(self.ledger.entries), len(alive))

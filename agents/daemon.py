@@ -163,6 +163,7 @@ class Daemon:
     async def close(self) -> None:
         """Stop serving; jobs continue."""
         self._session.health.stop()
+        self._session.notice.program.stop()
         await asyncio.to_thread(self._sampler.close)
         await self._local.interface.socket.stop()
         await self._commands.close()

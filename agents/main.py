@@ -41,6 +41,12 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--socket", type=Path, metavar="PATH", default=_own_socket(), help="where commands connect")
     parser.add_argument("--slots", type=int, metavar="N", help="default: one for each core")
     parser.add_argument("--peer-listen", metavar="ADDR:PORT", default="0.0.0.0:0", help="for the agents of other hosts")
+    parser.add_argument(
+        "--revocable",
+        action="store_true",
+        default=bool(os.environ.get("LAVA_REVOCABLE")),
+        help="this host may be taken away at short notice, as a spot instance (LAVA_REVOCABLE=1)",
+    )
     parser.add_argument("--login", action="store_true", help="serve commands only, run no jobs")
     parser.add_argument(
         "--no-cgroups",
@@ -112,6 +118,8 @@ def run_agent(options: argparse.Namespace) -> int:
     gpus = vendor(options.simulate_gpus)
     slots = 0 if options.login else options.slots
     facts = sensors.facts(options.name, slots, options.simulate_gpus)
+    if options.revocable:
+        facts.resources.append("revocable")
     context = HostContext(
         host=options.name,
         socket=str(options.socket.absolute()),

@@ -33,7 +33,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.decide import health_checks
 from lavad.core.decide.clock import exit_rates
 from lavad.core.decide.clock.tick import wake_at
-from lavad.core.events import Event, HostClosed
+from lavad.core.events import Event, HostClosed, HostRevoked
 from lavad.core.model import Key
 from lavad.core.model.ranges import Ranges
 from lavad.engine import Engine
@@ -250,6 +250,8 @@ class Master:
 def _warn_of_hosts(events: list[Event]) -> None:
     """Log hosts that the master closed by itself, for an administrator to check."""
     for event in events:
+        if isinstance(event, HostRevoked):
+            log.warning("host=revoked host=%s by=%r seconds=%.0f", event.host, event.by, event.until - event.at)
         if isinstance(event, HostClosed) and event.by in (exit_rates.BY, health_checks.BY):
             log.warning("host=closed host=%s reason=%r", event.host, event.comment)
 

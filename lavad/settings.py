@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from lavad.core.model.policy import Policy
 from protos import conffile
+from protos.wire import REVOCATION_INTERVAL, REVOCATION_NOTICE
 
 # Whole numbers that are sent to every agent.
 OF_AGENTS = ("LAVA_JOB_PROCESSES", "LAVA_KEPT_OUTPUT")
@@ -53,7 +54,7 @@ class Settings:
     def policy(self) -> Policy:
         """Build the default policy, which applies where LSF's files set nothing."""
         silent_after_s = self._seconds("LAVA_SILENT_AFTER", 15.0)
-        self.of_agents(), self.health_checks()  # to refuse a wrong one at start
+        self.of_agents(), self.health_checks(), self.host_notice()  # to refuse a wrong one at start
         fence_after_s = self._seconds("LAVA_FENCE_AFTER", 0.0)
         if 0 < fence_after_s < 2 * silent_after_s:
             least = f"LAVA_FENCE_AFTER must be at least twice LAVA_SILENT_AFTER ({silent_after_s:g} s)"
@@ -123,6 +124,13 @@ class Settings:
             self._seconds("LAVA_HEALTH_CHECK_LIMIT", 60.0),
             self._percent("LAVA_HEALTH_CHECK_SHARE", 10) / 100,
         )
+
+    def host_notice(self) -> dict[str, str]:
+        """Return the settings for revocable hosts: the program that knows when they are taken away, and its pace."""
+        if not self._program(REVOCATION_NOTICE):
+            return {}
+        interval_s = self._seconds(REVOCATION_INTERVAL, 5.0)
+        return {REVOCATION_NOTICE: self.extra[REVOCATION_NOTICE], REVOCATION_INTERVAL: str(interval_s)}
 
     def _program(self, name: str) -> tuple[str, ...]:
         text = self.extra.get(name, "")

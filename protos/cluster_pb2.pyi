@@ -207,7 +207,7 @@ class HostFacts(_message.Message):
     def __init__(self, name: _Optional[str] = ..., type: _Optional[str] = ..., model: _Optional[str] = ..., cpu_factor: _Optional[float] = ..., cpus: _Optional[int] = ..., cores: _Optional[int] = ..., sockets: _Optional[int] = ..., memory_mib: _Optional[int] = ..., swap_mib: _Optional[int] = ..., tmp_mib: _Optional[int] = ..., resources: _Optional[_Iterable[str]] = ..., boot_id: _Optional[str] = ..., slots: _Optional[int] = ..., server: _Optional[bool] = ..., peer_address: _Optional[str] = ..., version: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., cgroups: _Optional[bool] = ..., topology: _Optional[str] = ..., disks: _Optional[int] = ..., can_set_gpu_mode: _Optional[bool] = ..., has_mps: _Optional[bool] = ..., keeps_leases: _Optional[bool] = ...) -> None: ...
 
 class HostRecord(_message.Message):
-    __slots__ = ("facts", "load", "status", "slots_max", "njobs", "run", "ssusp", "ususp", "rsv", "memory_reserved_mib", "last_seen", "comment", "gpu_use", "per_user", "dispatch_window", "thresholds")
+    __slots__ = ("facts", "load", "status", "slots_max", "njobs", "run", "ssusp", "ususp", "rsv", "memory_reserved_mib", "last_seen", "comment", "gpu_use", "per_user", "dispatch_window", "thresholds", "revoked_at")
     FACTS_FIELD_NUMBER: _ClassVar[int]
     LOAD_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
@@ -224,6 +224,7 @@ class HostRecord(_message.Message):
     PER_USER_FIELD_NUMBER: _ClassVar[int]
     DISPATCH_WINDOW_FIELD_NUMBER: _ClassVar[int]
     THRESHOLDS_FIELD_NUMBER: _ClassVar[int]
+    REVOKED_AT_FIELD_NUMBER: _ClassVar[int]
     facts: HostFacts
     load: Load
     status: str
@@ -240,7 +241,8 @@ class HostRecord(_message.Message):
     per_user: int
     dispatch_window: str
     thresholds: _containers.RepeatedCompositeFieldContainer[ThresholdRecord]
-    def __init__(self, facts: _Optional[_Union[HostFacts, _Mapping]] = ..., load: _Optional[_Union[Load, _Mapping]] = ..., status: _Optional[str] = ..., slots_max: _Optional[int] = ..., njobs: _Optional[int] = ..., run: _Optional[int] = ..., ssusp: _Optional[int] = ..., ususp: _Optional[int] = ..., rsv: _Optional[int] = ..., memory_reserved_mib: _Optional[int] = ..., last_seen: _Optional[float] = ..., comment: _Optional[str] = ..., gpu_use: _Optional[_Iterable[_Union[GpuUse, _Mapping]]] = ..., per_user: _Optional[int] = ..., dispatch_window: _Optional[str] = ..., thresholds: _Optional[_Iterable[_Union[ThresholdRecord, _Mapping]]] = ...) -> None: ...
+    revoked_at: float
+    def __init__(self, facts: _Optional[_Union[HostFacts, _Mapping]] = ..., load: _Optional[_Union[Load, _Mapping]] = ..., status: _Optional[str] = ..., slots_max: _Optional[int] = ..., njobs: _Optional[int] = ..., run: _Optional[int] = ..., ssusp: _Optional[int] = ..., ususp: _Optional[int] = ..., rsv: _Optional[int] = ..., memory_reserved_mib: _Optional[int] = ..., last_seen: _Optional[float] = ..., comment: _Optional[str] = ..., gpu_use: _Optional[_Iterable[_Union[GpuUse, _Mapping]]] = ..., per_user: _Optional[int] = ..., dispatch_window: _Optional[str] = ..., thresholds: _Optional[_Iterable[_Union[ThresholdRecord, _Mapping]]] = ..., revoked_at: _Optional[float] = ...) -> None: ...
 
 class ThresholdRecord(_message.Message):
     __slots__ = ("index", "sched", "stop")
@@ -679,16 +681,18 @@ class ConfigureReply(_message.Message):
     def __init__(self, applied: _Optional[bool] = ..., files: _Optional[_Iterable[str]] = ..., complaints: _Optional[_Iterable[_Union[ConfigComplaint, _Mapping]]] = ..., entries: _Optional[_Iterable[_Union[ConfigEntry, _Mapping]]] = ...) -> None: ...
 
 class ControlRequest(_message.Message):
-    __slots__ = ("action", "names", "comment", "all")
+    __slots__ = ("action", "names", "comment", "all", "notice_s")
     ACTION_FIELD_NUMBER: _ClassVar[int]
     NAMES_FIELD_NUMBER: _ClassVar[int]
     COMMENT_FIELD_NUMBER: _ClassVar[int]
     ALL_FIELD_NUMBER: _ClassVar[int]
+    NOTICE_S_FIELD_NUMBER: _ClassVar[int]
     action: ControlAction
     names: _containers.RepeatedScalarFieldContainer[str]
     comment: str
     all: bool
-    def __init__(self, action: _Optional[_Union[ControlAction, str]] = ..., names: _Optional[_Iterable[str]] = ..., comment: _Optional[str] = ..., all: _Optional[bool] = ...) -> None: ...
+    notice_s: float
+    def __init__(self, action: _Optional[_Union[ControlAction, str]] = ..., names: _Optional[_Iterable[str]] = ..., comment: _Optional[str] = ..., all: _Optional[bool] = ..., notice_s: _Optional[float] = ...) -> None: ...
 
 class ControlResult(_message.Message):
     __slots__ = ("name", "error")

@@ -34,6 +34,10 @@ SHUT_DOWN = ("TERM_ADMIN", "Its host was taken down.")
 FENCED = ("TERM_UNKNOWN: its host had no contact with the master for too long and ended it.", "")
 
 
+# Reason and detail of a job that was still there when its host was taken away (badmin hclose -revoke).
+TAKEN_AWAY = ("TERM_ADMIN", "Its host was taken away.")
+
+
 def sentence(reason: str) -> str:
     """Bare keyword with its meaning; any other text as it is."""
     return f"{reason}: {MEANINGS[reason]}." if reason in MEANINGS else reason

@@ -13,9 +13,16 @@ CALLER_GID = "lava-gid"
 # In Welcome.settings: seconds for which a kept task waits for its caller.
 TASK_PATIENCE = "LAVA_TASK_PATIENCE"
 
+# In Welcome.settings of revocable hosts: the program that knows when they are taken away, and its interval in seconds.
+REVOCATION_NOTICE = "LAVA_REVOCATION_NOTICE"
+REVOCATION_INTERVAL = "LAVA_REVOCATION_INTERVAL"
+
 # In Welcome.settings: optional kinds of reports that this master understands, separated by blanks.
 REPORTS_UNDERSTOOD = "LAVA_REPORTS"
-LATER_REPORTS = ("limit_reached",)
+LATER_REPORTS = (
+    "limit_reached",
+    "wanted",
+)
 
 AGENT_MESSAGE_MAX = 32 << 20
 

@@ -44,6 +44,7 @@ from agents.attempts.resizes import Resizes, name_of
 from agents.attempts.task_orders import TaskOrders
 from agents.attempts.task_ports import NoPort
 from agents.attempts.usage_exchange import Counting
+from agents.job_setup.environment import is_resizable
 from agents.job_setup.gpu_setup import Devices, NotReady
 from agents.job_setup.preparation import Preparation, Prepared
 from agents.job_setup.users import Owner, UnknownUser, Users
@@ -54,6 +55,7 @@ from agents.shepherd.messages import Finish, Key, Message, RunState, Used, field
 from agents.shepherd.process.start import expand
 from agents.shepherd_pool.pool import Handle, Pool, Waiting
 from protos.agents_pb2 import CommitMark, JobProgress, JobUsage, Orders, Report, Started
+from protos.agents_pb2 import CommitMark, JobUsage, Notice, Orders, Report, Started
 from protos.failpoints import reach
 
 if TYPE_CHECKING:
@@ -131,6 +133,8 @@ class Keeper:
             if not self.ledger.accept_term(orders.term):
                 return False
             self._renew_lease(orders.echo_monotonic)
+            if orders.HasField("notice"):
+                self._give_notice(orders.notice)
             records, sync, actions = self._decide(orders, self.ledger.term != before)
             if not await self._record(records, sync, actions):
                 actions = self._without_starts(actions)
@@ -142,6 +146,14 @@ class Keeper:
                     self.interface.ring({key_of(one.key) for one in orders.orders})
                 reach("agent.after_handover", actions)
             return True
+
+    def _give_notice(self, notice: Notice) -> None:
+        """Tell all shepherds, before any order of the same message, when the host is taken away."""
+        seconds = -1.0 if notice.withdrawn else notice.seconds
+        LOG.warning("event=host_taken_away seconds=%.1f", seconds)
+        for handle in self.pool.handles():
+            if handle.key is not None:
+                handle.send(pack(messages.REVOKE, *handle.key, seconds))
 
     def _decide(self, orders: Orders, is_new_term: bool) -> tuple[list[bytes], bool, list[Action]]:
         """Return records for the journal, if the disk is waited for, and what is to be done then."""
@@ -374,7 +386,7 @@ class Keeper:
 
     def prepare(self, entry: Entry, owner: Owner) -> Prepared:
         """Prepare an attempt's setup; raises OSError like `Preparation.prepare`."""
-        name = name_of(entry.key) if entry.blob.spec.resizable else ""
+        name = name_of(entry.key) if is_resizable(entry.blob.spec) else ""
         return self.preparation.prepare(entry.blob, entry.stage, owner, name)
 
     def _give(self, waiting: Waiting) -> None:
@@ -524,7 +536,7 @@ class Keeper:
 
     def _drop_lists(self, key: Key) -> None:
         entry = self.ledger.entries.get(key)
-        if entry is not None and entry.blob.spec.resizable:
+        if entry is not None and is_resizable(entry.blob.spec):
             self.resizes.forget(key)
 
     def _places(self, key: Key) -> tuple[str, str]:

@@ -45,7 +45,7 @@ def finished_message(finish: Finish, home: str, cwd: str) -> Finished:
         system_s=finish.system_s,
         seconds=finish.seconds,
         others=[usage_message(Used(*fields), host) for host, fields in finish.others],  # type: ignore[arg-type]
-        lost=(finish.reason, finish.detail) in (endings.SHUT_DOWN, endings.FENCED),
+        lost=(finish.reason, finish.detail) in (endings.SHUT_DOWN, endings.FENCED, endings.TAKEN_AWAY),
     )
 
 

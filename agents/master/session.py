@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import errno
 import logging
+import shlex
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Protocol
 
@@ -21,6 +22,7 @@ from agents.containers.settings import ContainerSettings
 from agents.job_setup.preparation import Bounds
 from agents.master.backoff import Backoff
 from agents.sensors.health import HealthProgram
+from agents.sensors.notice import HostNotice
 from agents.shepherd.lease import own_clock
 from protos.agents_pb2 import (
     HealthCheck,
@@ -38,7 +40,15 @@ from protos.agents_pb2 import (
 from protos.agents_pb2_grpc import AgentServiceStub
 from protos.cluster_pb2 import HostFacts, Load
 from protos.trust.tls import TrustError
-from protos.wire import AGENT_MESSAGE_MAX, LATER_REPORTS, PROTOCOL, REPORTS_UNDERSTOOD, TASK_PATIENCE
+from protos.wire import (
+    AGENT_MESSAGE_MAX,
+    LATER_REPORTS,
+    PROTOCOL,
+    REPORTS_UNDERSTOOD,
+    REVOCATION_INTERVAL,
+    REVOCATION_NOTICE,
+    TASK_PATIENCE,
+)
 
 LOG = logging.getLogger("lava.session")
 
@@ -48,6 +58,7 @@ REPEAT_S = 5.0
 REPEAT_HEARTBEATS = 10
 SYNC_S = 1.0
 LOAD_EVERY_S = 5.0
+NOTICE_EVERY_S = 5.0
 LOAD_AT_LEAST_EVERY_S = 60.0
 USAGES_MAX = 10_000
 DETAILS_MAX = AGENT_MESSAGE_MAX // 2  # bytes of a detailed hello
@@ -90,6 +101,8 @@ class Session:
     ) -> None:
         self.welcome = Welcome(heartbeat_s=5.0)
         self.health = HealthProgram()
+        self.notice = HostNotice()
+        self._tells_notice = False
         self.connected = asyncio.Event()
         self.on_welcome: Callable[[Welcome], None] = lambda welcome: None
         self.credentials: Callable[[], object] = lambda: None  # what changes with certificate and ticket
@@ -144,6 +157,7 @@ class Session:
         """
         async with asyncio.TaskGroup() as group:
             group.create_task(self._watch_load())
+            group.create_task(self._watch_notice())
             group.create_task(self._sync_logs())
             group.create_task(self._stay_connected())
 
@@ -203,6 +217,7 @@ class Session:
         # All waiting reports are in there.
         self._reports.clear()
         self._load_told = None
+        self._tells_notice = self.notice.is_given
         self._is_detailed = False
         for usage in self._keeper.newest_usages():
             self.use(usage)
@@ -311,6 +326,9 @@ class Session:
         if self._health is not None:
             message.health.CopyFrom(self._health)
             self._health = None
+        if self._tells_notice:
+            message.notice.CopyFrom(self.notice.message())
+            self._tells_notice = False
         self._reports.clear()
         self._usages.clear()
         self._progress.clear()
@@ -339,6 +357,17 @@ class Session:
             await asyncio.sleep(SYNC_S)
             with shortage_passes("sync_logs"):
                 await self._keeper.pool.sync_logs()
+
+    async def _watch_notice(self) -> None:
+        """Ask the program that knows when this host is taken away, on hosts for which the master names one."""
+        while True:
+            settings = self.welcome.settings
+            argv = shlex.split(settings.get(REVOCATION_NOTICE, ""))
+            is_news = await asyncio.to_thread(self.notice.ask, argv) if argv else False
+            if is_news:
+                self._tells_notice = True
+                self._something.set()
+            await asyncio.sleep(float(settings.get(REVOCATION_INTERVAL) or NOTICE_EVERY_S))
 
     async def _watch_load(self) -> None:
         loop = asyncio.get_running_loop()

@@ -68,10 +68,8 @@ class Work:
         self.kept = KeptTasks(here)
         self._streams: Streams | None = None
         self._cwd = ""
-        self._status = 0
-        self._ended = 0.0
-        self._reason = ""
-        self._detail = ""
+        self._status, self._ended = 0, 0.0
+        self._reason = self._detail = ""
         self._told = False
         self._refusal = ""  # why nothing of it was started
         self._leftovers = Leftovers(tools.confinement)
@@ -211,6 +209,12 @@ class Work:
             print(f"event=memory_limit_not_set key={self.key} error={error.strerror!r}", file=sys.stderr)
         if self.phase == RUNNING:
             self._clock.change(run_limit_s, deadline, time.monotonic(), time.time())
+
+    def revoke(self, seconds: float) -> None:
+        """End with the host, which is taken away in so many seconds; negative: it is not after all."""
+        at = time.monotonic() + seconds if seconds >= 0 else NEVER
+        self._lease.take_away(at)
+        self._termination.kill_due = at
 
     def terminate(self, signals: tuple[int, ...], reason: str) -> None:
         """Start to end the job with these signals, the terminate interval between them."""
@@ -493,7 +497,7 @@ class Work:
     def _fence(self) -> None:
         """Kill all that is left at once, without a command: the master may take the attempt for ended."""
         if not (self._told or self._reason):
-            self._reason, self._detail = endings.FENCED
+            self._reason, self._detail = self._lease.ending
         self._releasing = True
         if self.phase == POST:
             self._helper_ended(KILLED)

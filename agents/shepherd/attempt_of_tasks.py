@@ -59,6 +59,11 @@ class WorkOfTasks(WarnedWork):
         elif kind == messages.SIGNAL_TASKS:
             self._runs.signal(fields[0], fields[1])
 
+    def revoke(self, seconds: float) -> None:
+        """End with the host, tasks included."""
+        super().revoke(seconds)
+        self._runs.revoke(self._termination.kill_due)
+
     def _start_runs(self, orders: list[RunOrder]) -> None:
         if self.phase not in (HELD, PRE, RUNNING) or self._is_being_ended:
             self._runs.refuse(orders, ENDING_HERE)

@@ -84,11 +84,15 @@ NO_LIMITS = RunClock(0, 0, 0, 0)  # of every attempt that does not run: never re
 
 
 class Termination:
-    """Signals still to be sent to a job that is being ended, one each interval."""
+    """Signals still to be sent to a job that is being ended, one each interval.
 
-    def __init__(self, interval_s: float) -> None:
+    Within the notice of a host that is taken away, the kill comes at the end of the notice.
+    """
+
+    def __init__(self, interval_s: float, kill_due: float = NEVER) -> None:
         self._interval_s = interval_s
         self._left: list[int] = []
+        self.kill_due = kill_due  # when the kill is to follow, at the end of the host's notice; NEVER: no notice
         self.next_at = NEVER
 
     def begin(self, signals: Sequence[int], now: float) -> bool:
@@ -110,5 +114,9 @@ class Termination:
         """Return the signal to send now, 0 for none yet. The last of a sequence is repeated."""
         if now < self.next_at:
             return 0
+        number = self._left.pop(0) if len(self._left) > 1 else self._left[0]
         self.next_at = now + self._interval_s
-        return self._left.pop(0) if len(self._left) > 1 else self._left[0]
+        if self.kill_due > now and self.kill_due != NEVER and number != signal.SIGKILL:
+            is_last = self._left == [signal.SIGKILL]
+            self.next_at = self.kill_due if is_last else min(self.next_at, (now + self.kill_due) / 2)
+        return number

@@ -9,6 +9,7 @@ import struct
 import time
 
 from agents.shepherd.clock import NEVER
+from protos import endings
 
 FILE = "lease"  # beside the shepherds' sockets and logs
 STEP_S = 0.1  # smaller steps are not written
@@ -69,17 +70,34 @@ class Lease:
 
 
 class LeaseClock:
-    """End of one attempt's lease, as far as known now. A length of 0 is none."""
+    """End of one attempt's time on this host, as far as known now.
+
+    It is that of its lease (a length of 0 is none), or of the notice after which the host is taken away.
+    """
 
     def __init__(self, lease: Lease, length_s: float) -> None:
         self._lease = lease
         self._length_s = length_s
-        self.next_at = time.monotonic() if length_s else NEVER
+        self._look_at = time.monotonic() if length_s else NEVER
+        self._taken_at = NEVER
+        self.ending = endings.FENCED  # reason and detail of a job that is ended for it
+
+    @property
+    def next_at(self) -> float:
+        """Monotonic time of the next check."""
+        return min(self._look_at, self._taken_at)
+
+    def take_away(self, at: float) -> None:
+        """Set the monotonic time at which the host is taken away; NEVER: it is not."""
+        self._taken_at = at
 
     def has_ended(self, now: float) -> bool:
-        """Check the renewal of the lease when it is due; return True once it has ended."""
-        if now < self.next_at:
+        """Check the notice, and the renewal of the lease, when they are due; return True once one of them has ended."""
+        if now >= self._taken_at:
+            self._taken_at, self.ending = NEVER, endings.TAKEN_AWAY
+            return True
+        if now < self._look_at:
             return False
         left_s = self._lease.heard_at() + self._length_s - own_clock()
-        self.next_at = now + min(left_s, LOOK_EVERY_S) if left_s > 0 else NEVER
+        self._look_at = now + min(left_s, LOOK_EVERY_S) if left_s > 0 else NEVER
         return left_s <= 0

@@ -301,6 +301,8 @@ class Shepherd:
             work.limit(*fields)
         elif kind == messages.RELEASE:
             work.release(*fields)
+        elif kind == messages.REVOKE:
+            work.revoke(*fields)
         elif kind == messages.COUNT:
             work.count()
         elif kind == messages.COUNTED:

@@ -44,6 +44,7 @@ COUNTED = 11  # answer to COUNT_OTHERS: (host, fields of a Used) of each that an
 # then the job's hosts as its report names them, and those that it has released
 RUN_TASK = 9  # token, then the fields of a kept.Order; the descriptor is the task's own connection
 PING = 12  # answered at once with PONG
+REVOKE = 34  # seconds until all that is left is killed, and until KILL follows TERM; negative: as before after all
 # Of a job of tasks:
 START_TASKS = 13  # the fields of a RunOrder for each
 STOP_TASKS = 14  # (role, index, run) of each, reason

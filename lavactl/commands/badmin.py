@@ -1,7 +1,7 @@
 """badmin: administration of the batch system: configuration, hosts and queues."""
 
 from lavactl.errors import FAILURE, UsageError
-from lavactl.options import FLAG, VALUE, Grammar, answered, printable
+from lavactl.options import FLAG, VALUE, Grammar, Options, answered, printable
 from protos import cluster_pb2
 
 TYPE_CHECKING = False
@@ -15,7 +15,7 @@ Usage: badmin ckconfig [-v]
        badmin reconfig | mbdrestart [-v] [-f] [-C comment]
        badmin showconf mbd
        badmin showstatus
-       badmin hopen | hclose [-C comment] [host ... | host_group ... | all]
+       badmin hopen | hclose [-revoke seconds] [-C comment] [host ... | host_group ... | all]
        badmin hremove [-C comment] host ...
        badmin qopen | qclose | qact | qinact [-C comment] [queue ... | all]
        badmin -h | -V
@@ -28,6 +28,7 @@ QUEUE_ACTIONS = {
     "qact": ("activated", cluster_pb2.ACTIVATE_QUEUE),
     "qinact": ("inactivated", cluster_pb2.INACTIVATE_QUEUE),
 }
+NOTICE_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 NOT_YET = ("mbdhist", "qhist", "hhist", "hist", "hrestart", "hshutdown", "hstartup", "mbddebug", "sbddebug", "mbdtime",
            "sbdtime", "perfmon", "diagnose", "security")  # fmt: skip
 
@@ -74,12 +75,18 @@ def _show(name: str, argv: list[str], io: "Io") -> int:
 
 def _control(name: str, argv: list[str], io: "Io") -> int:
     """Open, close or remove hosts, or open, close, activate or inactivate queues."""
-    options = Grammar(f"badmin {name}", USAGE, {"C": VALUE}).parse(argv)
+    options = Grammar(f"badmin {name}", USAGE, {"C": VALUE} | ({"revoke": VALUE} if name == "hclose" else {})).parse(
+        argv
+    )
     word, action = (HOST_ACTIONS | REMOVAL | QUEUE_ACTIONS)[name]
     if name in REMOVAL and not options.words:
         raise UsageError("badmin hremove: name the hosts that are to be removed", USAGE)
     request = cluster_pb2.ControlRequest(
-        action=action, names=options.words, comment=options.last("C") or "", all=options.words == ["all"]
+        action=action,
+        names=options.words,
+        comment=options.last("C") or "",
+        all=options.words == ["all"],
+        notice_s=_notice_s(options, name),
     )
     reply = io.client().control(request)
     failed = [result for result in reply.results if result.error]
@@ -93,6 +100,19 @@ def _control(name: str, argv: list[str], io: "Io") -> int:
         said = result.error if result.error.startswith(result.name) else f"{result.name}: {result.error}"
         io.error(printable(said))
     return FAILURE if failed or not reply.results else 0
+
+
+def _notice_s(options: Options, name: str) -> float:
+    """Seconds until the hosts are taken away, as ``30``, ``30s`` or ``2m``; 0 if they are only closed."""
+    if name != "hclose" or "revoke" not in options:
+        return 0.0
+    text = options.last("revoke") or ""
+    number, unit = (text[:-1], text[-1]) if text[-1:] in NOTICE_UNITS else (text, "s")
+    if not number.isdecimal() or not 0 < int(number[:9]) * NOTICE_UNITS[unit] <= NOTICE_UNITS["d"] * 7:
+        raise UsageError(f"badmin hclose: -revoke {printable(text)}: expected 1 s to 7 days, as 30, 30s or 2m", USAGE)
+    if not options.words:
+        raise UsageError("badmin hclose: -revoke needs the names of the hosts that will be taken away", USAGE)
+    return float(int(number) * NOTICE_UNITS[unit])
 
 
 SUBCOMMANDS: "dict[str, Callable[[str, list[str], Io], int]]" = {

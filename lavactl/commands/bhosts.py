@@ -2,7 +2,7 @@
 
 from lavactl.errors import FAILURE
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered
-from lavactl.text.render import MISSING, clean, json_text, limit
+from lavactl.text.render import MISSING, clean, json_text, limit, long_time
 from lavactl.text.units import size
 from lavactl.views import resources
 from lavactl.views.gpu_long import gpu_long_text
@@ -187,6 +187,8 @@ def long_text(host: cluster_pb2.HostRecord, own: dict[str, cluster_pb2.ResourceI
         " LOAD THRESHOLD USED FOR SCHEDULING:",
         *threshold_lines(bounds_of(host.thresholds)),
     ]
+    if host.revoked_at:
+        lines += ["", f"WILL BE TAKEN AWAY:  {long_time(host.revoked_at)}"]
     if host.comment:
         lines += ["", f"ADMIN ACTION COMMENT:  {clean(host.comment)}"]
     return "\n".join(lines) + "\n"

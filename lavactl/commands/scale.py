@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 USAGE = """\
 Usage: lavactl scale job_id role=tasks ... | tasks
        lavactl scale job_id --remove "role-index | host ..."
+       lavactl scale job_id --remove-host "host ..."
 A role with more tasks than that releases the newest ones; one with fewer grows as soon as there is room. What was
 released is not taken back by itself.
 """
-GRAMMAR = Grammar("scale", USAGE, {"-remove": VALUE})
+GRAMMAR = Grammar("scale", USAGE, {"-remove": VALUE, "-remove-host": VALUE})
 
 
 def main(argv: list[str], io: "Io") -> int:
@@ -41,6 +42,11 @@ def _request(options: "Options") -> messages.ResizeRequest:
     job, *sizes = options.words
     request = messages.ResizeRequest(ref=read_refs([job])[0])
     gone = options.last("-remove")
+    hosts = options.last("-remove-host")
+    if hosts is not None:
+        if gone is not None:
+            raise GRAMMAR.wrong("either --remove or --remove-host is expected")
+        gone = hosts
     if (gone is None) == (not sizes):
         raise GRAMMAR.wrong("either sizes of roles, or --remove with what is to go, are expected")
     if gone is not None:

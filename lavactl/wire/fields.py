@@ -17,10 +17,14 @@ FIELDS = {
     "IndexRange": "1 first u, 2 last u, 3 step u",
     "Rlimit": "1 name s, 2 soft u",
     "Convention": "1 name s, 2 options s*",
+    "Autoscale": (
+        "1 role s, 2 metric s, 3 command s, 4 least u, 5 most u, 6 cooldown_s d, 7 interval_s d, 8 limit_s d, "
+        "9 target u"
+    ),
     "TaskRules": (
         "1 policies TaskPolicy*, 2 restarts_max u, 3 restarts_when_failed t, 4 success_min u, 5 succeeded_enough u, "
         "6 final_codes i*, 7 free_codes i*, 8 ttl_s d, 9 has_ttl t, 10 conventions Convention*, 11 origin s, "
-        "12 owner_name s, 13 secrets b*, 14 hang_s d, 15 format u"
+        "12 owner_name s, 13 secrets b*, 14 hang_s d, 15 format u, 20 autoscale Autoscale"
     ),
     "JobSpec": (
         "1 name s, 2 command s, 3 is_script t, 4 queues s*, 5 project s, 6 cwd s, 7 submit_cwd s, 8 input s, "
@@ -68,6 +72,7 @@ FIELDS = {
         "20 slots_min u, 21 slots_max u, 22 array ArrayCounts, 23 exec_cwd s, 24 exec_home s, 26 suspend_reason s, "
         "27 effective_requirement s, 28 priority u, 29 estimated_start d, 30 start_reason s, "
         "31 load_bounds LoadBound*, 32 share_account s, 33 tasks TaskState*, 34 restarts u, 50 progress Progress, "
+        "31 load_bounds LoadBound*, 32 share_account s, 33 tasks TaskState*, 34 restarts u, 39 autoscale_error s, "
         "60 outlook Outlook"
     ),
     "JobPage": "1 jobs JobRecord*, 2 missing JobRef*",

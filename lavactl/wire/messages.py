@@ -54,6 +54,7 @@ __all__ = [
     "ZOMBI",
     "ArrayCounts",
     "AttemptKey",
+    "Autoscale",
     "Convention",
     "DependenciesReply",
     "DependenciesRequest",
@@ -171,6 +172,7 @@ if TYPE_CHECKING:
         TERMINATE,
         TERMINATE_DONE,
         ArrayCounts,
+        Autoscale,
         Convention,
         DependenciesReply,
         DependenciesRequest,
@@ -235,6 +237,7 @@ else:
     IndexRange = _message("IndexRange")
     Rlimit = _message("Rlimit")
     Convention = _message("Convention")
+    Autoscale = _message("Autoscale")
     TaskRules = _message("TaskRules")
     JobSpec = _message("JobSpec")
     SubmitItem = _message("SubmitItem")

@@ -31,6 +31,7 @@ from lavad.core.orders import (
     Order,
     ReleaseOrder,
     ResizeOrder,
+    RevokeOrder,
     SignalOrder,
     StageOrder,
     TasksOrder,
@@ -401,6 +402,10 @@ def _add_launch(message: pb.Orders, order: LaunchOrder) -> None:
     message.orders.append(pb.Order(key=key_message(order.key), allocation_version=order.version, launch=launch))
 
 
+def _add_notice(message: pb.Orders, order: RevokeOrder) -> None:
+    message.notice.CopyFrom(pb.Notice(seconds=max(0.0, order.seconds), withdrawn=order.seconds < 0))
+
+
 def _add_signal(message: pb.Orders, order: SignalOrder) -> None:
     causes = sum(CAUSE_BITS.get(cause, 0) for cause in order.causes)
     event, notice, notice_s = order.notice
@@ -437,4 +442,5 @@ _ADDERS: dict[type, Callable[[pb.Orders, Any], None]] = {
     LimitsOrder: _add_limits,
     ReleaseOrder: _add_release,
     ForgetOrder: _add_forget,
+    RevokeOrder: _add_notice,
 }

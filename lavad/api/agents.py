@@ -24,9 +24,11 @@ from lavad.core.apply.charge import observe, observe_progress
 from lavad.core.decide.recovery import waits_unheard
 from lavad.core.model import Key
 from lavad.core.model.progress import NOT_SAID, Progress
+from lavad.core.model.host_config import as_configured
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import Refused
 from lavad.core.model.usage import HostUsage
+from lavad.core.state.hosts.revocable import is_revocable
 from lavad.engine import Engine
 from lavad.settings import Settings
 from protos import agents_pb2 as pb
@@ -231,10 +233,10 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
         return pb.Orders(
             term=self.engine.cluster.term,
             # No echo here: it would renew the host's leases, and the hello may still be refused.
-            welcome=self._terms(first.hello.facts.name),
+            welcome=self._terms(first.hello.facts.name, first.hello.facts),
         )
 
-    def _terms(self, host: str) -> pb.Welcome:
+    def _terms(self, host: str, facts: cluster_pb2.HostFacts | None) -> pb.Welcome:
         """Build the welcome that tells the agent the cluster's settings."""
         return pb.Welcome(
             cluster=self.engine.cluster.name,
@@ -253,8 +255,14 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
                 TASK_PATIENCE: str(self.settings.task_patience_s),
                 "CLEAN_PERIOD": str(self.engine.cluster.policy.clean_period_s),
                 **self.settings.of_agents(),
+                **(self.settings.host_notice() if self._is_revocable(facts) else {}),
             },
         )
+
+    def _is_revocable(self, facts: cluster_pb2.HostFacts | None) -> bool:
+        """Return True if the host may be taken away: its agent says so, or the configuration does."""
+        offered = translate.facts_of(facts) if facts is not None else None
+        return offered is not None and is_revocable(as_configured(self.engine.cluster.policy, offered))
 
     def _sources(self) -> tuple[object, object, object]:
         """Return the objects the terms are made from; any change replaces one of them."""
@@ -313,7 +321,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
                     message = await self.links.message(outbox)
                     if not all(map(operator.is_, told, self._sources())):
                         told = self._sources()
-                        message.welcome.CopyFrom(self._terms(host))
+                        message.welcome.CopyFrom(self._terms(host, self.facts.get(host)))
                     await context.write(message)
                     if message.orders:
                         reach("master.after_orders", message.orders)
@@ -359,6 +367,8 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
                 self.engine.post([c.ReportProgress(host, key, progress)])
         if message.HasField("health") and self.health_checks is not None:
             self.engine.post(self.health_checks.take(host, message.health, self.engine.clock()))
+        if message.HasField("notice"):
+            self.engine.post([_notice(host, message.notice)])
         if message.reports:
             self.engine.post([_report(host, one) for one in message.reports if one.WhichOneof("what")])
             reach("master.after_report", message.reports)
@@ -390,6 +400,11 @@ def _report(host: str, report: pb.Report) -> Any:
     kind = report.WhichOneof("what")
     assert kind is not None, "a report of a kind that is not known here is left out before"
     return _REPORTS[kind](host, key_of(report.key), report)
+
+
+def _notice(host: str, notice: pb.Notice) -> c.HostNoticed:
+    seconds = -1.0 if notice.withdrawn else checks.amount_of(notice.seconds)
+    return c.HostNoticed(host, seconds, checks.words_of(notice.text))
 
 
 def _finished(host: str, key: Key, report: pb.Report) -> c.ReportFinished:
@@ -441,6 +456,7 @@ _REPORTS: dict[str, Callable[[str, Key, pb.Report], Any]] = {
     "released": _released,
     "resized": _resized,
     "limit_reached": _limit_reached,
+    "wanted": task_reports.wanted,
     "tasks": lambda host, key, report: c.ReportTasks(host, key, task_reports.states_of(report.tasks.tasks)),
 }
 

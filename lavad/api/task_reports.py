@@ -23,6 +23,11 @@ def staged(host: str, key: Key, report: pb.Report) -> c.ReportStaged:
     return c.ReportStaged(host, key, report.allocation_version, word.again, parts, checks.words_of(word.address))
 
 
+def wanted(host: str, key: Key, report: pb.Report) -> c.ReportWanted:
+    """Convert the size that a job's metric script asks for."""
+    return c.ReportWanted(host, key, report.wanted.tasks, checks.words_of(report.wanted.error))
+
+
 def parts_of(parts: Iterable[common_pb2.RoleTasks]) -> tuple[RolePart, ...]:
     """Convert tasks of a host, with their ports."""
     return tuple([_part(one) for one in parts])

@@ -9,13 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from lavad.core.model import PACK, RACK, SPREAD
 from lavad.core.model.reasons import Refused
-from lavad.core.model.task_rules import InPlace, Policy, RoleRules, TaskAction, TaskEvent, TaskRules
+from lavad.core.model.task_rules import Autoscale, InPlace, Metric, Policy, RoleRules, TaskAction, TaskEvent, TaskRules
 from protos import common_pb2, jobs_pb2
 
 FORMAT = 1
 POLICIES_MAX = 100
 PORTS_MAX = 1000  # of one task
 COUNT_MAX = 1_000_000
+_METRICS = {"script": Metric.SCRIPT, "pending-slots": Metric.PENDING}
+INTERVAL_MIN_S = 1.0  # between two runs of a metric script
 CODES_MAX = 256
 TIME_MAX_S = 1e9
 ARGUMENTS_MAX = 10_000
@@ -45,6 +47,8 @@ def check(spec: jobs_pb2.JobSpec) -> None:
     if all(role.launch == common_pb2.LAUNCH_NONE for role in spec.roles):
         raise Refused("No role of the job has a command")
     _check_rules(spec.tasks)
+    if spec.tasks.HasField("autoscale"):
+        _check_autoscale(spec.tasks.autoscale, {role.name: role for role in spec.roles})
 
 
 def rules_of(spec: jobs_pb2.JobSpec) -> TaskRules | None:
@@ -64,6 +68,7 @@ def rules_of(spec: jobs_pb2.JobSpec) -> TaskRules | None:
         free_codes=frozenset(rules.free_codes),
         ttl_s=rules.ttl_s if rules.has_ttl else None,
         hang_s=rules.hang_s,
+        autoscale=_autoscale(rules.autoscale, numbers) if rules.HasField("autoscale") else None,
     )
 
 
@@ -78,6 +83,12 @@ def _role_rules(role: common_pb2.Role, numbers: Mapping[str, int]) -> RoleRules:
         failed_enough=role.failed_enough,
         succeeded_enough=role.succeeded_enough,
         run_limit_s=role.run_limit_s,
+    )
+
+
+def _autoscale(rule: jobs_pb2.Autoscale, numbers: Mapping[str, int]) -> Autoscale:
+    return Autoscale(
+        numbers[rule.role], _METRICS[rule.metric], rule.least, rule.most, rule.cooldown_s, rule.target or 1
     )
 
 
@@ -201,6 +212,26 @@ def _check_order(roles: Sequence[common_pb2.Role], names: set[str]) -> None:
             raise Refused(f"Role {min(left)} would wait for itself: {', '.join(sorted(left))} start after each other")
         for name in free:
             del left[name]
+
+
+def _check_autoscale(rule: jobs_pb2.Autoscale, roles: Mapping[str, common_pb2.Role]) -> None:
+    role = roles.get(rule.role)
+    if role is None:
+        raise Refused(f"autoscale: the job has no role {rule.role[:80]}")
+    least, most = 0 if role.may_be_absent else role.tasks_min, role.tasks_max or role.tasks_min
+    if least >= most:
+        raise Refused(f"autoscale: role {role.name} has {most} tasks, no range: its tasks should be such as 1-8")
+    if rule.metric not in _METRICS:
+        raise Refused(f"autoscale: unknown metric {rule.metric[:80]!r}: it is {' or '.join(_METRICS)}")
+    if (rule.metric == "script") != bool(rule.command.strip()):
+        raise Refused("autoscale: a script needs a command, and other metrics take none")
+    if not least <= (rule.least or least) <= (rule.most or most) <= most:
+        raise Refused(f"autoscale: min and max lie within the {least} to {most} tasks of role {role.name}")
+    times = (rule.cooldown_s, rule.interval_s, rule.limit_s)
+    if not all(math.isfinite(one) and 0 <= one <= TIME_MAX_S for one in times):
+        raise Refused("autoscale: a time is no number of seconds")
+    if rule.metric == "script" and (rule.interval_s < INTERVAL_MIN_S or not rule.limit_s):
+        raise Refused("autoscale: the interval is at least a second, and a run of the script has a limit")
 
 
 def _check_rules(rules: jobs_pb2.TaskRules) -> None:

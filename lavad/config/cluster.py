@@ -8,6 +8,7 @@ from lavad.config import values as v
 from lavad.config.grammar import Document
 from lavad.config.site import Fate, Fields, Honoured, Ignored, Site, Table, check_sections, required, sets
 from lavad.config.values import Wrong
+from lavad.core.model.host_config import REVOCABLE
 from lavad.core.model.policy import HostRule, Resource, ResourceInstance, ResourceKind
 
 _RESOURCE_NAME = re.compile(r"[A-Za-z_]\w{0,38}\Z")
@@ -44,6 +45,9 @@ def _resources(text: str, site: Site) -> Fields:
     has, exclusive = set(), set()
     for word in text.split():
         name = word.removeprefix("!")
+        if name == REVOCABLE:
+            has.add(name)
+            continue
         if name not in site.resources or site.resources[name].kind is not ResourceKind.BOOLEAN:
             raise Wrong(f"{name}: no Boolean resource of lsf.shared")
         has.add(name)

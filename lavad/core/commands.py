@@ -402,6 +402,35 @@ class OpenHost:
 
 
 @dataclass(frozen=True, slots=True)
+class RevokeHost:
+    """badmin hclose -revoke: the host will be taken away in ``notice_s`` seconds."""
+
+    host: str
+    caller: Caller
+    notice_s: float
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportWanted:
+    """Number of tasks that a job's metric script asks for, or why it does not say."""
+
+    host: str
+    key: Key
+    tasks: int
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostNoticed:
+    """The host says itself that it will be taken away in ``notice_s`` seconds; negative: it will not after all."""
+
+    host: str
+    notice_s: float
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class HostChecked:
     """Result of a host's health check. One that is neither good nor bad changes nothing."""
 
@@ -522,6 +551,9 @@ Command = (
     | CloseHost
     | OpenHost
     | HostChecked
+    | HostNoticed
+    | ReportWanted
+    | RevokeHost
     | RemoveHost
     | Reconfigure
     | RuleQueue

@@ -470,6 +470,17 @@ class HostOpened:
 
 
 @dataclass(frozen=True, slots=True)
+class HostRevoked:
+    """A host was closed because it will be taken away at ``until``: what runs there then is killed."""
+
+    at: float
+    host: str
+    by: str
+    until: float
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class HostRemoved:
     """A host left the cluster, until it joins again. Nothing is held on it."""
 
@@ -587,6 +598,7 @@ Event = (
     | UserKeptOff
     | HostClosed
     | HostOpened
+    | HostRevoked
     | HostRemoved
     | PolicyChanged
     | QueueRuled

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 LEFT = "the job gave this host up"
 UNKNOWN = "the master has no such attempt"
 _NO_QUEUE = Queue("")
+LEAVE_SERIAL = 98  # in place of a signal's number
 TERMINATE = 0  # as a signal number: INT, TERM, KILL with the cluster's interval
 
 
@@ -179,6 +180,14 @@ class LimitsOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class RevokeOrder:
+    """The host is taken away in so many seconds: kill what is left then. Negative: it is not after all."""
+
+    host: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class ForgetOrder:
     """Forget the attempt: its last report is durable."""
 
@@ -186,7 +195,10 @@ class ForgetOrder:
     key: Key
 
 
-Order = StageOrder | LaunchOrder | TasksOrder | SignalOrder | ReleaseOrder | ResizeOrder | LimitsOrder | ForgetOrder
+AttemptOrder = (
+    StageOrder | LaunchOrder | TasksOrder | SignalOrder | ReleaseOrder | ResizeOrder | LimitsOrder | ForgetOrder
+)
+Order = AttemptOrder | RevokeOrder
 
 
 def orders_for(cluster: "Cluster", event: e.Event) -> Iterator[Order]:
@@ -237,6 +249,11 @@ def orders_for(cluster: "Cluster", event: e.Event) -> Iterator[Order]:
                     yield from limits_orders(cluster, attempt, host)
         case e.JobFinished() | e.JobRequeued():
             yield from _release_orders(cluster, event)
+        case e.HostRevoked():
+            yield RevokeOrder(event.host, max(0.0, event.until - event.at))
+        case e.HostOpened():
+            yield RevokeOrder(event.host, -1.0)
+            yield from _releases_again(cluster, event.host)
         case e.HostReleased(assumed=True):
             yield ReleaseOrder(event.host, event.key, "the attempt was given up before it was launched")
         case e.HostReleased():
@@ -421,7 +438,7 @@ def _resize_orders(
     cluster: "Cluster",
     attempt: "Attempt",
     event: e.AttemptGrowing | e.AttemptResized | e.ResizeNoted | t.ResizeAcknowledged | t.PartsFreed,
-) -> Iterator[StageOrder | ResizeOrder | ReleaseOrder | TasksOrder]:
+) -> Iterator[StageOrder | ResizeOrder | ReleaseOrder | SignalOrder | TasksOrder]:
     """Orders of a resize: stage on new hosts, tell those that stay, then release those that leave."""
     if attempt.tasks is not None and not isinstance(event, e.AttemptGrowing):
         yield from _resize_orders_of_tasks(cluster, attempt, attempt.tasks, event)
@@ -435,7 +452,23 @@ def _resize_orders(
                     yield resize_order(cluster, attempt, share.host)
         case e.ResizeNoted():
             for share in attempt.resizing.leaving:
-                yield ReleaseOrder(share.host, attempt.key, LEFT)
+                yield leave_order(cluster, attempt, share.host)
+
+
+def leave_order(cluster: "Cluster", attempt: "Attempt", host: str) -> SignalOrder | ReleaseOrder:
+    """Order for a host that the attempt has given up: kill what is left, or end it within the notice of the host."""
+    here = cluster.hosts.get(host)
+    if here is None or not here.revoked_at:
+        return ReleaseOrder(host, attempt.key, LEFT)
+    return SignalOrder(host, attempt.key, TERMINATE, LEFT, serial_of(here.revoked_at, LEAVE_SERIAL))
+
+
+def _releases_again(cluster: "Cluster", host: str) -> Iterator[ReleaseOrder]:
+    """Release orders for attempts that had the time of the host's notice to leave it."""
+    for key in cluster.hosts[host].attempts:
+        attempt = cluster.attempts[key]
+        if attempt.tasks is None and attempt.is_leaving(host) and attempt.resizing.is_told:
+            yield ReleaseOrder(host, key, LEFT)
 
 
 def _resize_orders_of_tasks(

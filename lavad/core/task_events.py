@@ -114,6 +114,15 @@ class PartsFreed(NamedTuple):
     hosts: tuple[str, ...]
 
 
+class AutoscaleNoted(NamedTuple):
+    """The metric of an elastic job has changed its size, or has no answer any more because of ``error``."""
+
+    at: float
+    key: Key
+    error: str = ""
+    is_change: bool = False
+
+
 TaskJobEvent = (
     TasksReported
     | TasksLost
@@ -126,4 +135,5 @@ TaskJobEvent = (
     | TasksSignalled
     | ResizeAcknowledged
     | PartsFreed
+    | AutoscaleNoted
 )

@@ -195,6 +195,8 @@ accounting = _table(
     _seconds("user_s"),
     _seconds("system_s"),
     _mean("memory_mib_mean"),
+    _seconds("slot_s"),
+    _seconds("revocable_slot_s"),
     Index("accounting_by_end", "ended_at"),
 )
 
@@ -205,6 +207,7 @@ hosts = _table(
     _words("facts"),
     _words("closed_by"),
     _words("comment"),
+    _seconds("revoked_at"),
 )
 
 # Administrative states of queues. A queue may be removed from the files and come back.

@@ -76,6 +76,7 @@ class Runs:
     host: Host
     interval_s: float
     last_status: int = 0  # of the last run that failed
+    kill_due: float = NEVER  # of runs that are told to end within the host's notice
     _newest: dict[TaskKey, _Task] = field(default_factory=dict)
     _by_serial: dict[int, _Task] = field(default_factory=dict)  # living ones
     _waiting: dict[TaskKey, RunOrder] = field(default_factory=dict)  # until the older run is over, or a resumption
@@ -132,7 +133,9 @@ class Runs:
             return
         now, wall = time.monotonic(), time.time()
         state = RunState(order.role, order.index, order.run, pid, wall)
-        task = _Task(order, state, Termination(self.interval_s), serial, RunClock(order.run_limit_s, 0, now, wall))
+        task = _Task(
+            order, state, Termination(self.interval_s, self.kill_due), serial, RunClock(order.run_limit_s, 0, now, wall)
+        )
         task.output = output
         self._newest[order.role, order.index] = self._by_serial[serial] = task
         self.host.first[pid] = serial
@@ -165,6 +168,12 @@ class Runs:
                 del self._waiting[run[:2]]
             if newest is not None and newest.is_alive and newest.order.run <= run[2]:
                 self._terminate(newest, reason)
+
+    def revoke(self, at: float) -> None:
+        """Kill runs that are told to end when the host is taken away; NEVER: as before."""
+        self.kill_due = at
+        for task in self._by_serial.values():
+            task.termination.kill_due = at
 
     def signal(self, number: int, runs: Iterable[Run]) -> None:
         """Send a signal to all processes of these runs."""

@@ -104,6 +104,8 @@ def _for_hosts(cluster: Cluster, request: pb.ControlRequest, caller: c.Caller) -
         names += [name] if members is None else [host for host in servers if host in members]
     if request.all:
         names = servers
+    if request.action == pb.CLOSE_HOST and request.notice_s:
+        return names, [c.RevokeHost(name, caller, request.notice_s, request.comment) for name in names]
     kind = c.OpenHost if request.action == pb.OPEN_HOST else c.CloseHost
     return names, [kind(name, caller, request.comment) for name in names]
 

@@ -11,6 +11,7 @@ from protos import common_pb2, jobs_pb2
 def add_tasks(message: jobs_pb2.JobRecord, tasks: JobTasks) -> None:
     """Add the states of all tasks to a job's record; the numbers of phases are those of the wire."""
     message.restarts = tasks.restarts
+    message.autoscale_error = tasks.autoscale_error
     for key, record in tasks.records.items():
         state = message.tasks.add(
             host=record.host,

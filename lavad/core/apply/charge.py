@@ -6,12 +6,16 @@ report is charged as it comes.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from lavad.core.cluster import Cluster
 from lavad.core.model import HOLDING, Key, Shared
 from lavad.core.model.progress import SAVED_EVERY_S, Progress
+from lavad.core.model.allocation import slots_of
+from lavad.core.model.host_config import REVOCABLE
 from lavad.core.model.usage import NO_ONE, HostUsage, of_attempt, taken
 from lavad.core.state.fairshare import Account, Shares, Used, decayed_run_s
+from lavad.core.state.hosts.revocable import is_revocable
 from lavad.core.state.limits import Charge, Limits
 from lavad.core.state.records import Attempt, Job
 
@@ -107,6 +111,29 @@ def recount(cluster: Cluster) -> None:
 def is_charged(attempt: Attempt, job: Job) -> bool:
     """True if the attempt is its job's present one."""
     return not attempt.over and job.attempt is attempt and job.state in HOLDING
+
+
+def settle_revocable(cluster: Cluster, attempt: Attempt, at: float) -> None:
+    """Note the use of revocable hosts so far, before the attempt's shares change."""
+    if REVOCABLE in cluster.pending.exclusive:
+        used = revocable_slot_s(cluster, attempt, at)
+        attempt.resizing = replace(attempt.resizing, revocable_slot_s=used, revocable_until=at)
+
+
+def revocable_slot_s(cluster: Cluster, attempt: Attempt, at: float) -> float:
+    """Slots times seconds that the attempt has had on revocable hosts."""
+    if REVOCABLE not in cluster.pending.exclusive:
+        return 0.0
+    known = ((cluster.hosts.get(share.host), share.slots) for share in attempt.booked)
+    slots = sum(slots for host, slots in known if host is not None and is_revocable(host.facts))
+    change = attempt.resizing
+    return change.revocable_slot_s + slots * max(0.0, at - (change.revocable_until or attempt.dispatched_at))
+
+
+def slot_seconds(cluster: Cluster, attempt: Attempt, at: float) -> tuple[float, float]:
+    """Slots times seconds that the attempt has had: on all hosts, and on revocable ones."""
+    on_all = slots_of(attempt.booked) * max(0.0, at - attempt.charged_since)
+    return on_all, revocable_slot_s(cluster, attempt, at)
 
 
 def touched_accounts(cluster: Cluster) -> dict[str, Used]:

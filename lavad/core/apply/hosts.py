@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lavad.core import events as e
-from lavad.core.apply.reconfigure import take_policy
+from lavad.core.apply.reconfigure import note_revocable, take_policy
 from lavad.core.cluster import Cluster
 from lavad.core.model import HostFacts
 from lavad.core.model.host_config import as_configured
@@ -19,6 +19,7 @@ def _host_joined(cluster: Cluster, event: e.HostJoined) -> None:
     else:
         host.offered = event.facts
         change_facts(cluster, host, facts)
+    note_revocable(cluster, facts)
     host.incarnation = event.incarnation
     host.is_connected, host.is_silent, host.seen_at = True, False, event.at
     host.avoid_until = 0.0
@@ -62,8 +63,14 @@ def _host_closed(cluster: Cluster, event: e.HostClosed) -> None:
 
 def _host_opened(cluster: Cluster, event: e.HostOpened) -> None:
     host = cluster.hosts[event.host]
-    host.closed_by, host.comment = "", event.comment
+    host.closed_by, host.comment, host.revoked_at = "", event.comment, 0.0
     cluster.exit_rates.forget(event.host)
+    refresh_host(cluster, host, event.at)
+
+
+def _host_revoked(cluster: Cluster, event: e.HostRevoked) -> None:
+    host = cluster.hosts[event.host]
+    host.closed_by, host.comment, host.revoked_at = event.by, event.comment, event.until
     refresh_host(cluster, host, event.at)
 
 
@@ -85,6 +92,7 @@ def _policy_changed(cluster: Cluster, event: e.PolicyChanged) -> None:
     take_policy(cluster, event.policy)
     for host in cluster.hosts.values():
         change_facts(cluster, host, as_configured(cluster.policy, host.offered))
+        note_revocable(cluster, host.facts)
         refresh_host(cluster, host, event.at)
 
 
@@ -114,6 +122,7 @@ HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     e.UserKeptOff: _user_kept_off,
     e.HostClosed: _host_closed,
     e.HostOpened: _host_opened,
+    e.HostRevoked: _host_revoked,
     e.HostRemoved: _host_removed,
     e.PolicyChanged: _policy_changed,
     e.QueueRuled: _queue_ruled,

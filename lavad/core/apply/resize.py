@@ -73,9 +73,9 @@ def forget(cluster: Cluster, attempt: Attempt) -> None:
 
 def host_left(cluster: Cluster, attempt: Attempt, host: str, at: float) -> None:
     """Remove a host that has released the attempt from its resize."""
-    change = attempt.resizing
-    if change.growth or change.leaving:
-        before = _slots(attempt)
+    if attempt.resizing.growth or attempt.resizing.leaving:
+        before = _settled(cluster, attempt, at)
+        change = attempt.resizing
         growth = tuple(share for share in change.growth if share.host != host)
         leaving = tuple(share for share in change.leaving if share.host != host)
         freed = tuple(name for name in change.freed if name != host)
@@ -128,13 +128,15 @@ def _rebook(cluster: Cluster, attempt: Attempt, names: Iterable[str], before_all
     _recount(cluster, attempt, before_all, at)
 
 
-def _slots(attempt: Attempt) -> int:
+def _settled(cluster: Cluster, attempt: Attempt, at: float) -> int:
+    """Number of slots before a change, when what was used of them is noted."""
+    charge.settle_revocable(cluster, attempt, at)
     return slots_of(attempt.booked)
 
 
 def _recount(cluster: Cluster, attempt: Attempt, before: int, at: float) -> None:
     """Charge the attempt for its present slots; slots times seconds so far are kept."""
-    now = _slots(attempt)
+    now = slots_of(attempt.booked)
     if now and now != before:
         since = at - (at - attempt.charged_since) * before / now
         attempt.resizing = replace(attempt.resizing, since=since)
@@ -145,7 +147,7 @@ def _recount(cluster: Cluster, attempt: Attempt, before: int, at: float) -> None
 
 def _growing(cluster: Cluster, event: e.AttemptGrowing) -> None:
     attempt = _changed(cluster, event)
-    slots = _slots(attempt)
+    slots = _settled(cluster, attempt, event.at)
     here = {share.host for share in attempt.allocation}
     new = [share.host for share in event.additions if share.host not in here]
     joined = tuple({**dict(attempt.resizing.joined), **dict.fromkeys(new, event.version)}.items())
@@ -162,7 +164,7 @@ def _growing(cluster: Cluster, event: e.AttemptGrowing) -> None:
 
 def _growth_given_up(cluster: Cluster, event: e.GrowthGivenUp) -> None:
     attempt = _changed(cluster, event)
-    slots = _slots(attempt)
+    slots = _settled(cluster, attempt, event.at)
     growth = attempt.resizing.growth
     attempt.version = event.version
     attempt.resizing = replace(attempt.resizing, growth=(), due=0.0, retry_at=event.retry_at, reason="")
@@ -174,7 +176,7 @@ def _growth_given_up(cluster: Cluster, event: e.GrowthGivenUp) -> None:
 
 def _resized(cluster: Cluster, event: e.AttemptResized) -> None:
     attempt = _changed(cluster, event)
-    slots = _slots(attempt)
+    slots = _settled(cluster, attempt, event.at)
     before, change = attempt.allocation, attempt.resizing
     leaving = grown(change.leaving, given_up(before, event.allocation))
     attempt.allocation, attempt.version = event.allocation, event.version
@@ -194,6 +196,8 @@ def _resized(cluster: Cluster, event: e.AttemptResized) -> None:
         event.wishes or change.wishes,
         (),
         change.freed,
+        change.revocable_slot_s,
+        change.revocable_until,
     )
     if attempt.tasks is not None:
         attempt.tasks.wishes = attempt.resizing.wishes
@@ -214,7 +218,7 @@ def _noted(cluster: Cluster, event: e.ResizeNoted) -> None:
         _note_waiting(cluster, attempt)
         _look_at(cluster, attempt)
         return
-    slots = _slots(attempt)
+    slots = _settled(cluster, attempt, event.at)
     here = {share.host for share in attempt.allocation}
     before = attempt.resizing.leaving
     leaving = tuple(share for share in before if share.host not in here)
@@ -241,7 +245,8 @@ def _acknowledged(cluster: Cluster, event: t.ResizeAcknowledged) -> None:
 def _parts_freed(cluster: Cluster, event: t.PartsFreed) -> None:
     """Free what left hosts that stay; hosts that leave have yet to release theirs."""
     attempt = _changed(cluster, event)
-    slots, change = _slots(attempt), attempt.resizing
+    slots = _settled(cluster, attempt, event.at)
+    change = attempt.resizing
     stay = {host for host in event.hosts if attempt.share_on(host) is not None}
     leaving = tuple(share for share in change.leaving if share.host not in stay)
     freed = (*change.freed, *[host for host in event.hosts if host not in stay])

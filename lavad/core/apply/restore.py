@@ -1,7 +1,7 @@
 """State restored from rows after a restart. Rows are the truth, so no event comes of it."""
 
 from lavad.core.apply import allocate, charge, claims, enqueue, resize, start_conditions
-from lavad.core.apply.reconfigure import sort_pending
+from lavad.core.apply.reconfigure import note_revocable, sort_pending
 from lavad.core.apply.tasks import events as task_events
 from lavad.core.apply.tasks import places
 from lavad.core.cluster import Cluster
@@ -11,12 +11,15 @@ from lavad.core.model.host_config import as_configured
 from lavad.core.state.records import ArrayRecord, Attempt, Claim, Host, Job
 
 
-def adopt_host(cluster: Cluster, facts: HostFacts, closed_by: str = "", comment: str = "") -> None:
+def adopt_host(
+    cluster: Cluster, facts: HostFacts, closed_by: str = "", comment: str = "", revoked_at: float = 0.0
+) -> None:
     """Restore a host as its agent last offered it; it is unusable until the agent's hello."""
     counting = as_configured(cluster.policy, facts)
     host = Host(counting, cluster.table.add(counting), cluster.unentered, facts)
-    host.closed_by, host.comment = closed_by, comment
+    host.closed_by, host.comment, host.revoked_at = closed_by, comment, revoked_at
     cluster.hosts[facts.name] = host
+    note_revocable(cluster, counting)
 
 
 def adopt_job(cluster: Cluster, job: Job) -> None:

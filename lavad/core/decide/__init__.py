@@ -8,6 +8,7 @@ from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.decide import (
     advance_reservations,
+    evict,
     health_checks,
     hosts,
     leases,
@@ -29,7 +30,7 @@ from lavad.core.decide.jobs import (
     task_control,
     task_reports,
 )
-from lavad.core.decide.jobs.sizes import scale
+from lavad.core.decide.jobs.sizes import autoscale, scale
 from lavad.core.events import Event
 
 DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
@@ -63,6 +64,9 @@ DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.CloseHost: hosts.close,
     c.OpenHost: hosts.reopen,
     c.HostChecked: health_checks.checked,
+    c.HostNoticed: evict.noticed,
+    c.ReportWanted: autoscale.wanted,
+    c.RevokeHost: evict.revoke,
     c.RemoveHost: removal.remove,
     c.Reconfigure: reconfigure.reconfigure,
     c.RuleQueue: reconfigure.rule_queue,

@@ -25,9 +25,11 @@ from lavad.core.orders import (
     LaunchOrder,
     Order,
     ReleaseOrder,
+    RevokeOrder,
     doom_order,
     growth_orders,
     launch_hosts,
+    leave_order,
     limits_orders,
     resize_order,
     signal_again,
@@ -57,6 +59,8 @@ def hello(cluster: Cluster, command: c.AgentHello, now: float) -> Decision:
     host = cluster.hosts.get(name)
     if host is not None and host.facts.server and not command.facts.server and host.attempts:
         raise Refused(f"{name} runs jobs and can't become a login host until they have ended")
+    if host is not None and host.revoked_at:
+        decision.orders.append(RevokeOrder(name, max(0.0, host.revoked_at - now)))
     held = {one.key: one for one in command.held}  # an attempt that is named twice counts once
     for one in held.values():
         _merge(decision, _compare_held(cluster, name, one, now))
@@ -201,6 +205,8 @@ def _orders_again(cluster: Cluster, name: str, attempt: Attempt | None) -> list[
             return []
         return [ReleaseOrder(name, attempt.key, LEFT)] if attempt.resizing.is_told else []
     again: list[Order] = list(signal_again(cluster, attempt, name))
+        return [leave_order(cluster, attempt, name)] if attempt.resizing.is_told else []
+    again: list[Order] = list(signal_again(attempt, name))
     if attempt.doomed:
         again.append(doom_order(cluster, attempt, name))
     return again

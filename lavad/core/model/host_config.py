@@ -4,9 +4,12 @@ An agent reports what it finds; the configuration overrides slots, model, type a
 """
 
 from dataclasses import replace
+from typing import Final
 
 from lavad.core.model import HostFacts
 from lavad.core.model.policy import Policy
+
+REVOCABLE: Final = "revocable"  # Boolean resource of hosts that may be taken away at short notice
 
 
 def as_configured(policy: Policy, offered: HostFacts) -> HostFacts:
@@ -15,6 +18,7 @@ def as_configured(policy: Policy, offered: HostFacts) -> HostFacts:
     model = rule.model or offered.model
     is_server = offered.server and rule.is_server
     slots = offered.slots if rule.slots is None else rule.slots
+    resources = offered.resources | rule.resources
     facts = replace(
         offered,
         slots=slots if is_server else 0,
@@ -22,7 +26,7 @@ def as_configured(policy: Policy, offered: HostFacts) -> HostFacts:
         model=model,
         type=rule.type or offered.type,
         cpu_factor=policy.cpu_factors.get(model, offered.cpu_factor),
-        resources=offered.resources | rule.resources,
-        exclusive_resources=rule.exclusive_resources,
+        resources=resources,
+        exclusive_resources=rule.exclusive_resources | (resources & {REVOCABLE}),
     )
     return offered if facts == offered else facts

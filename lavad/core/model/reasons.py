@@ -106,6 +106,7 @@ TERM_ORPHAN_SYSTEM = "TERM_ORPHAN_SYSTEM: orphan job was automatically terminate
 TERM_REQUEUE_OWNER = "TERM_REQUEUE_OWNER: job killed and requeued by owner."
 TERM_REQUEUE_ADMIN = "TERM_REQUEUE_ADMIN: job killed and requeued by root or LSF administrator."
 TERM_RERUNS = "TERM_UNKNOWN: the job was run {} times, and was lost each time."
+TERM_REVOKED = "TERM_ADMIN: job killed because its host is taken away."
 TERM_HOST_LOST = "TERM_UNKNOWN: a host of the job was lost."
 
 EXIT_STATUS_KILLED = 130 << 8  # a shell's status for SIGINT; LSF's usual one after bkill

@@ -56,6 +56,24 @@ class InPlace(IntEnum):
     ALWAYS = 2
 
 
+class Metric(IntEnum):
+    """Metric that a role follows: what a script prints, or the slots that pending jobs of the queue ask for."""
+
+    SCRIPT = 1
+    PENDING = 2
+
+
+class Autoscale(NamedTuple):
+    """Rule for the size of a role. ``most`` 0: the role's maximum. ``target``: pending slots for each task."""
+
+    role: int
+    metric: Metric
+    least: int = 0
+    most: int = 0
+    cooldown_s: float = 0.0
+    target: int = 1
+
+
 class TaskKey(NamedTuple):
     """A task of a job: the number of its role, and its index in that role from 0."""
 
@@ -106,3 +124,4 @@ class TaskRules:
     free_codes: frozenset[int] = frozenset()  # exit codes after which it always is, without counting
     ttl_s: float | None = None
     hang_s: float = 0.0
+    autoscale: Autoscale | None = None

@@ -13,7 +13,9 @@ from typing import NamedTuple
 
 from lavad.core.model import Request, Shared
 from lavad.core.model.demand import Demand
+from lavad.core.model.host_config import REVOCABLE
 from lavad.core.model.policy import QueueHosts
+from lavad.core.state.hosts.revocable import tolerates
 
 _LAST = float("inf")  # after all positions
 _NO_ARRAYS: frozenset[int] = frozenset()
@@ -21,6 +23,8 @@ _COMPACT_AT = 1024  # dead entries at the front before the list is shortened
 _CONFINED_MAX = 100_000  # requests cached with their queue's hosts
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+_NO_NAMES: frozenset[str] = frozenset()
+_REVOCABLE = frozenset({REVOCABLE})
 _NO_HOSTS: Mapping[str, QueueHosts] = MappingProxyType({})
 _PLACES_KEPT = 250_000  # cached by the object of the jobs' shared facts: more than there are buckets
 
@@ -205,8 +209,8 @@ class PendingIndex:
         self._by_project = by_project
         self._eager_queues = eager_queues  # queues in which a job at any position may matter to others
         self._queue_hosts = queue_hosts  # of queues that may not use all hosts, or prefer some
-        self._exclusive = exclusive  # host resources that are only for jobs that name them
-        self._confined: dict[tuple[str, Request], Request] = {}
+        self.exclusive = exclusive  # host resources that are only for jobs that name them
+        self._confined: dict[tuple[str, Request, bool], Request] = {}
         self._places: dict[SchedulingClass, BucketSlot] = {}
         self._by_id: dict[int, BucketSlot] = {}  # the same, by the id of the jobs' shared facts
         self._known: list[Shared] = []  # the objects of these ids: kept alive so that no other object gets their ids
@@ -218,7 +222,7 @@ class PendingIndex:
 
     @property
     def _rules(self) -> tuple[object, ...]:
-        return self._timed_queues, self._eager_queues, self._by_project, self._queue_hosts, self._exclusive
+        return self._timed_queues, self._eager_queues, self._by_project, self._queue_hosts, self.exclusive
 
     def request_of(self, shared: Shared) -> Request:
         """The request to place for such a job: its own, confined to the hosts that its present queue allows, and
@@ -227,14 +231,16 @@ class PendingIndex:
         The result is cached for each queue and request.
         """
         hosts = self._queue_hosts.get(shared.queue)
-        if hosts is None and not self._exclusive:
+        if hosts is None and not self.exclusive:
             return shared.request
-        found = self._confined.get((shared.queue, shared.request))
+        is_tolerant = REVOCABLE in self.exclusive and tolerates(shared)
+        found = self._confined.get((shared.queue, shared.request, is_tolerant))
         if found is None:
             if len(self._confined) >= _CONFINED_MAX:
                 self._confined.clear()
-            found = replace(shared.request, queue_hosts=hosts, avoids=self._exclusive - names_in(shared.request))
-            self._confined[shared.queue, shared.request] = found
+            avoids = self.exclusive - names_in(shared.request) - (_REVOCABLE if is_tolerant else _NO_NAMES)
+            found = replace(shared.request, queue_hosts=hosts, avoids=avoids)
+            self._confined[shared.queue, shared.request, is_tolerant] = found
         return found
 
     def kind_of(self, shared: Shared) -> SchedulingClass:

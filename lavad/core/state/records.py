@@ -125,6 +125,8 @@ class Resizing:
     wishes: tuple[int, ...] = ()  # of a job of tasks: tasks that each role is to grow to at most; empty: its maximum
     told: tuple[str, ...] = ()  # of a job of tasks: hosts that have the newest allocation
     freed: tuple[str, ...] = ()  # of a job of tasks: hosts that it leaves and on which its tasks have ended
+    revocable_slot_s: float = 0.0  # slots times seconds on revocable hosts, until ``revocable_until``
+    revocable_until: float = 0.0  # 0: the dispatch
 
 
 NEVER_RESIZED = Resizing()
@@ -515,6 +517,7 @@ class Host:
         "is_shut",
         "is_silent",
         "offered",
+        "revoked_at",
         "row",
         "seen_at",
     )
@@ -536,6 +539,7 @@ class Host:
         self.avoid_until = 0.0
         self.closed_by = ""  # the administrator who closed it
         self.comment = ""
+        self.revoked_at = 0.0  # end of its notice: all that runs there is killed then; 0: none
         self.incarnation = 0
 
     @property

@@ -99,6 +99,8 @@ class JobTasks:
     restarts_in_place: dict[int, int] = field(default_factory=dict)  # by role
     verdict: Verdict | None = None
     delayed: tuple[Delayed, ...] = ()
+    autoscaled_at: float = 0.0  # last change of its size by its metric
+    autoscale_error: str = ""  # why its metric has no answer
     wishes: tuple[int, ...] = ()  # of each role: the size that its user has set while it runs; empty: ``sizes``
     addresses: dict[str, str] = field(default_factory=dict)  # of its hosts, as their agents gave them
     # By task without a process of its own: the task whose process stands for it; and the other way round.

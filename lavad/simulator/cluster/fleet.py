@@ -8,6 +8,7 @@ master.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import inf
 from random import Random
 from typing import Protocol
 
@@ -21,6 +22,7 @@ from lavad.core.orders import (
     Order,
     ReleaseOrder,
     ResizeOrder,
+    RevokeOrder,
     SignalOrder,
     StageOrder,
     TasksOrder,
@@ -80,6 +82,7 @@ class SimulatedHost:
         self.name = facts.name
         self.skew_s = skew_s
         self.clock_offset_s = world.rng.uniform(0, 1e6)
+        self._taken_at = inf  # when it is taken away
         self.heard_at = 0.0  # on its own clock: send time of the message that the master answered last
         self.incarnation = 0
         self.is_agent_up = False
@@ -249,6 +252,8 @@ class SimulatedHost:
             self._take(order, age_s)
 
     def _take(self, order: Order, age_s: float) -> None:
+        if isinstance(order, RevokeOrder):
+            return self._take_away(order.seconds)
         is_stale = age_s > self.world.order_validity_s
         entry = self.journal.get(order.key)
         match order:
@@ -270,6 +275,17 @@ class SimulatedHost:
             case ForgetOrder():
                 if entry is not None and entry.state == "over":
                     self._forget(order.key)
+
+    def _take_away(self, seconds: float) -> None:
+        """Kill what is left when the host's notice ends."""
+        self._taken_at = at = self.world.now + seconds if seconds >= 0 else inf
+        if at < inf:
+            self.world.after(seconds, lambda: self._kill_all() if self._taken_at == at else None)
+
+    def _kill_all(self) -> None:
+        for shepherd in list(self.shepherds.values()):
+            shepherd.is_fenced = shepherd.end is None
+            self._end(shepherd, SIGKILL)
 
     def _forget(self, key: Key) -> None:
         del self.journal[key]

@@ -314,6 +314,7 @@ _LINES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     ],
     "tasks restarted": _tasks_restarted,
     "tasks concluded": _tasks_concluded,
+    "autoscale failed": lambda detail: [f"Autoscale: {detail.get('reason', '')}; the size stays"],
     "dispatched": _dispatched,
     "started": _started,
     "killed": _killed,

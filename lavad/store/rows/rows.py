@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lavad.core import events as e
 from lavad.core import task_events as t
-from lavad.core.apply.charge import touched_accounts
+from lavad.core.apply.charge import slot_seconds, touched_accounts
 from lavad.core.model import JobState, Key
 from lavad.core.model.usage import of_attempt
 from lavad.core.state.paged import Paged
@@ -205,6 +205,7 @@ def _accounting_row(cluster: "Cluster", attempt: Attempt, state: int, ended: Row
         attempt.slots,
         v.hosts_text(attempt.allocation),
         *figures,
+        *slot_seconds(cluster, attempt, float(ended_at)),
     )
 
 
@@ -507,7 +508,7 @@ def _host_joined(turn: _Turn, event: e.HostJoined) -> None:
     _host_changed(turn, event.facts.name)
 
 
-def _host_worded(turn: _Turn, event: e.HostClosed | e.HostOpened) -> None:
+def _host_worded(turn: _Turn, event: e.HostClosed | e.HostOpened | e.HostRevoked) -> None:
     _host_changed(turn, event.host)
 
 
@@ -580,8 +581,7 @@ _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
     e.JobFound: _found,
     e.JobAbandoned: _abandoned,
     e.HostJoined: _host_joined,
-    e.HostClosed: _host_worded,
-    e.HostOpened: _host_worded,
+    **dict.fromkeys((e.HostClosed, e.HostOpened, e.HostRevoked), _host_worded),
     e.HostRemoved: _host_removed,
     e.QueueRuled: _queue_ruled,
     e.ReservationSet: _reservation_set,
@@ -593,7 +593,5 @@ _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
     t.TasksStopped: _tasks_changed,
     t.TasksRestarted: _tasks_changed,
     t.TasksConcluded: _tasks_changed,
-    t.TaskActionDelayed: _tasks_changed,
-    t.TaskActionsDropped: _tasks_changed,
-    t.TasksSignalled: _tasks_changed,
+    **dict.fromkeys((t.TaskActionDelayed, t.TaskActionsDropped, t.TasksSignalled, t.AutoscaleNoted), _tasks_changed),
 }

@@ -62,6 +62,8 @@ def lines(cluster: "Cluster", event: t.TaskJobEvent) -> Iterator[tuple[str, str]
             yield "tasks restarted", _restart(tasks, event)
         case t.TasksConcluded(verdict=verdict):
             yield "tasks concluded", v.detail(action=verdict.action.name, reason=verdict.reason)
+        case t.AutoscaleNoted(error=error) if error:
+            yield "autoscale failed", v.detail(reason=error)
         case t.TasksSignalled(tasks=keys, by=by, signal=signal):
             yield "tasks signalled", v.detail(tasks=_named(tasks, keys), by=by, signal=signal)
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from lavad.core.apply.tasks.places import new_tasks
 from lavad.core.model import Shared
 from lavad.core.model.task_rules import (
+    Autoscale,
     InPlace,
+    Metric,
     Policy,
     RoleRules,
     TaskAction,
@@ -63,6 +65,9 @@ def decode_rules(values: dict[str, Any]) -> TaskRules:
     known = _known(TaskRules, values)
     known["roles"] = tuple([_role(one) for one in values["roles"]])
     known |= {name: frozenset(known[name]) for name in _SETS if name in known}
+    if known.get("autoscale"):
+        role, metric, *rest = known["autoscale"]
+        known["autoscale"] = Autoscale(role, Metric(metric), *rest)
     return TaskRules(**known)
 
 
@@ -160,6 +165,8 @@ def job_row(job: int, index: int, tasks: JobTasks) -> Row:
         "verdict": tasks.verdict,
         "delayed": tasks.delayed,
         "addresses": tasks.addresses,
+        "autoscaled_at": tasks.autoscaled_at,
+        "autoscale_error": tasks.autoscale_error,
     }
     return job, index, _encode({name: value for name, value in values.items() if value})
 
@@ -182,4 +189,5 @@ def tasks_of(shared: Shared, content: str, rows: Iterable["SqlRow[Any]"]) -> Job
          for at, action, event, task in values.get("delayed", ())]
     )  # fmt: skip
     tasks.addresses = dict(values.get("addresses", {}))
+    tasks.autoscaled_at, tasks.autoscale_error = values.get("autoscaled_at", 0.0), values.get("autoscale_error", "")
     return tasks

@@ -435,7 +435,8 @@ def _known(kind: type[Shared | Request | RoleRequest | HostFacts | Resizing], va
 
 def host_row(host: Host) -> Row:
     """Build the row of a host with its administrative state."""
-    return (host.facts.name, _encode(_as_dict(host.offered)), clean(host.closed_by), clean(host.comment))
+    facts = _encode(_as_dict(host.offered))
+    return (host.facts.name, facts, clean(host.closed_by), clean(host.comment), host.revoked_at)
 
 
 def decode_facts(text: str) -> HostFacts:

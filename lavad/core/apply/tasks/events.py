@@ -200,6 +200,12 @@ def _signalled(cluster: Cluster, event: t.TasksSignalled) -> None:
     """Nothing changes: the order follows from the event."""
 
 
+def _autoscale_noted(cluster: Cluster, event: t.AutoscaleNoted) -> None:
+    _, tasks = _of(cluster, event)
+    tasks.autoscale_error = event.error
+    tasks.autoscaled_at = event.at if event.is_change else tasks.autoscaled_at
+
+
 HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     t.TasksReported: _reported,
     t.TasksLost: _lost,
@@ -210,4 +216,5 @@ HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     t.TaskActionDelayed: _delayed,
     t.TaskActionsDropped: _dropped,
     t.TasksSignalled: _signalled,
+    t.AutoscaleNoted: _autoscale_noted,
 }

@@ -14,8 +14,11 @@ from lavad.core.decide.clock.load_thresholds import load_events
 from lavad.core.decide.clock.tasks import look_at_tasks, next_task_action
 from lavad.core.decide.clock.windows import next_window_change, window_events
 from lavad.core.decide.decision import Decision
+from lavad.core.decide.evict import taken_away
 from lavad.core.decide.hosts import give_up_staging, silence
 from lavad.core.decide.jobs.resize import overdue
+from lavad.core.decide.jobs.sizes.autoscale import autoscale_by_queue
+from lavad.core.decide.jobs.sizes.lost_tasks import give_up_lost_tasks
 from lavad.core.decide.preemption import overdue_claims
 from lavad.core.model import Key
 from lavad.core.model import reasons as r
@@ -133,10 +136,13 @@ def _end_of_nth(cluster: Cluster, count: int) -> float:
 LATER = (
     overdue_claims,
     overdue,
+    taken_away,
     window_events,
     load_events,
     turn_events,
     exit_rate_events,
     look_at_tasks,
+    give_up_lost_tasks,
+    autoscale_by_queue,
     _forget_finished,
 )

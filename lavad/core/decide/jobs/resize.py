@@ -7,6 +7,7 @@ notified the job, and keep their shares until they report them released.
 
 from collections.abc import Collection
 from dataclasses import replace
+from math import inf
 from typing import Protocol
 
 from lavad.core import commands as c
@@ -104,11 +105,12 @@ def shrink_attempt(
     notify: str = "",
     wishes: tuple[int, ...] = (),
     gone: tuple[TaskKey, ...] | None = None,
+    within_s: float = inf,
 ) -> list[e.Event]:
     """Events that take these shares from an attempt; none if it can't give them.
 
     ``wishes``: sizes that the roles of a job of tasks are to have; without them those that its user has left it.
-    ``gone``: its tasks that leave; without them the last on each host.
+    ``gone``: its tasks that leave; without them the last on each host. ``within_s``: time to adapt, at most.
     """
     job, attempt = cluster.holder(shrink.key), cluster.resizable.get(shrink.key)
     if job is None or attempt is None or attempt.is_ending or attempt.lends:
@@ -118,7 +120,7 @@ def shrink_attempt(
         return []
     events = give_growth_up(attempt, now, now, "it is to shrink") if attempt.resizing.growth else []
     version = attempt.version + bool(events) + 1
-    due = now + _adapts_within_s(cluster, attempt)
+    due = now + min(within_s, _adapts_within_s(cluster, attempt))
     if attempt.tasks is not None and gone is None:
         gone = tasks_in.last_of(attempt.tasks, shrink.gives)
     if attempt.tasks is not None and not tasks_in.may_leave(attempt.tasks, gone or ()):
@@ -314,7 +316,9 @@ def wish_size(cluster: Cluster, command: c.WishSize, now: float) -> Decision:
     if request.is_of_tasks:
         if command.tasks:
             raise Refused("The job has roles: bresize request role=tasks says which is to grow")
-        return Decision(wished(attempt, tuple(sizes_of(attempt.allocation, len(request.roles))), command.caller, now))
+        return Decision(
+            wished(attempt, tuple(sizes_of(attempt.allocation, len(request.roles))), command.caller.user, now)
+        )
     role, tasks = resizable_role(request), command.tasks or present
     if tasks > role.tasks_max:
         raise Refused(f"The job asked for at most {role.tasks_max} tasks when it was submitted")
@@ -326,12 +330,12 @@ def wish_size(cluster: Cluster, command: c.WishSize, now: float) -> Decision:
     return Decision(events)
 
 
-def wished(attempt: Attempt, sizes: tuple[int, ...], caller: c.Caller, now: float, words: str = "") -> list[e.Event]:
+def wished(attempt: Attempt, sizes: tuple[int, ...], by: str, now: float, words: str = "") -> list[e.Event]:
     """Events that set the sizes of the roles of a job of tasks; a growth beyond them is given up."""
-    events: list[e.Event] = [e.ResizeWished(now, attempt.key, sum(sizes), caller.user, sizes, words)]
+    events: list[e.Event] = [e.ResizeWished(now, attempt.key, sum(sizes), by, sizes, words)]
     coming = sizes_of((*attempt.allocation, *attempt.resizing.growth), len(sizes))
     if attempt.resizing.growth and any(size > wish for size, wish in zip(coming, sizes, strict=True)):
-        events += give_growth_up(attempt, now, now, f"cancelled by {caller.user}")
+        events += give_growth_up(attempt, now, now, f"cancelled by {by}")
     return events
 
 

@@ -17,6 +17,7 @@ from lavad.core.model import Key
 from lavad.core.model import reasons as r
 from lavad.core.model.task_rules import TaskAction, TaskEvent, TaskKey, TaskPhase
 from lavad.core.model.task_values import TaskReport, Verdict
+from lavad.core.state.hosts.revocable import tolerates
 from lavad.core.state.records import Attempt, Job
 from lavad.core.state.tasks import JobTasks
 
@@ -32,8 +33,8 @@ def follow_up(cluster: Cluster, now: float) -> Decision | None:
         decision = None
         if job is not None and job.tasks is not None and job.attempt is not None:
             if news:
-                return _about(job, job.attempt, job.tasks, *news.popleft(), now)
-            decision = _settled(job, job.attempt, job.tasks, now)
+                return _about(cluster, job, job.attempt, job.tasks, *news.popleft(), now)
+            decision = _settled(cluster, job, job.attempt, job.tasks, now)
         if decision is None:
             del cluster.task_news[key]
         else:
@@ -58,7 +59,9 @@ def _event(step: Step, key: Key, now: float) -> e.Event:
             return t.TaskActionsDropped(now, key, step.delayed)
 
 
-def _about(job: Job, attempt: Attempt, tasks: JobTasks, task: TaskKey, event: TaskEvent | None, now: float) -> Decision:
+def _about(
+    cluster: Cluster, job: Job, attempt: Attempt, tasks: JobTasks, task: TaskKey, event: TaskEvent | None, now: float
+) -> Decision:
     """Decide upon one piece of news."""
     if attempt.is_ending:
         return Decision()
@@ -67,15 +70,36 @@ def _about(job: Job, attempt: Attempt, tasks: JobTasks, task: TaskKey, event: Ta
     if event is TaskEvent.PENDING:
         waiting = [key for key, record in tasks.records.items() if record.phase is TaskPhase.WAITING]
         return Decision(events_of(machine.waits(tasks, waiting, now), attempt.key, now))
-    steps = machine.happened(tasks, task, event, now)
-    if event is TaskEvent.HOST_LOST and not steps and tasks.verdict is None:
-        steps = _without_place(job, attempt, tasks, task)
+    steps = _placed(cluster, tasks, machine.happened(tasks, task, event, now))
+    is_lost = event is TaskEvent.HOST_LOST or (event is TaskEvent.EVICTED and _is_revoked(cluster, tasks, task))
+    if is_lost and not steps and tasks.verdict is None:
+        bears = job.shared.rerunnable or (event is TaskEvent.EVICTED and tolerates(job.shared))
+        steps = _without_place(bears, attempt, tasks, task)
     return Decision(events_of(steps, attempt.key, now))
 
 
-def _without_place(job: Job, attempt: Attempt, tasks: JobTasks, task: TaskKey) -> list[Step]:
-    """Another attempt for a task that was to be restarted on the lost host, and for any of a rerunnable job."""
-    is_rerun = job.shared.rerunnable and attempt.key.attempt < ATTEMPTS_MAX
+def _placed(cluster: Cluster, tasks: JobTasks, steps: list[Step]) -> list[Step]:
+    """The steps, with another attempt in place of a restart on a host that will be taken away."""
+    return [_elsewhere(cluster, tasks, one) if isinstance(one, Restart) else one for one in steps]
+
+
+def _elsewhere(cluster: Cluster, tasks: JobTasks, step: Restart) -> Step:
+    leaving = next((key for key in step.tasks if _is_revoked(cluster, tasks, key)), None)
+    if leaving is None:
+        return step
+    record = tasks.records[leaving]
+    reason = f"host {record.host} of task {tasks.label(leaving)} is revoked"
+    return Conclude(Verdict(TaskAction.RESTART_JOB, record.status, reason, step.is_counted and not step.in_place))
+
+
+def _is_revoked(cluster: Cluster, tasks: JobTasks, key: TaskKey) -> bool:
+    host = cluster.hosts.get(tasks.records[key].host)
+    return host is not None and host.revoked_at > 0
+
+
+def _without_place(bears: bool, attempt: Attempt, tasks: JobTasks, task: TaskKey) -> list[Step]:
+    """Another attempt for a task that was to be restarted on the lost host, and for any of a job that ``bears`` one."""
+    is_rerun = bears and attempt.key.attempt < ATTEMPTS_MAX
     if not (is_rerun or tasks.records[task].again):
         return []
     record = tasks.records[task]
@@ -83,7 +107,7 @@ def _without_place(job: Job, attempt: Attempt, tasks: JobTasks, task: TaskKey) -
     return [Conclude(Verdict(TaskAction.RESTART_JOB, record.status, reason, is_counted=False))]
 
 
-def _settled(job: Job, attempt: Attempt, tasks: JobTasks, now: float) -> Decision | None:
+def _settled(cluster: Cluster, job: Job, attempt: Attempt, tasks: JobTasks, now: float) -> Decision | None:
     """The next decision that the present state calls for; None if there is none."""
     if not attempt.launched:
         return None
@@ -93,14 +117,14 @@ def _settled(job: Job, attempt: Attempt, tasks: JobTasks, now: float) -> Decisio
         return None if tasks.is_running else _ended(attempt, now)
     if tasks.verdict is not None:
         return None if tasks.is_running else _effect(attempt, tasks, tasks.verdict, now)
-    steps = machine.expired(tasks, now)
+    steps = _placed(cluster, tasks, machine.expired(tasks, now))
     if not steps and not attempt.suspended:
         due = tuple([key for key in machine.due(tasks) if key not in tasks.stands_for])
         if due:
             return Decision([t.TasksOrdered(now, attempt.key, due)])
     if not steps and not tasks.is_running and (held := _held_to_the_end(tasks)):
         return Decision([_completed(attempt.key, tasks, held, now)])
-    steps = steps or machine.at_end(tasks)
+    steps = steps or _placed(cluster, tasks, machine.at_end(tasks))
     return Decision(events_of(steps, attempt.key, now)) if steps else None
 
 

@@ -16,7 +16,7 @@ NUMBERS = frozenset(
 )
 STRINGS = frozenset({"type", "model", "hname", "status", "gpu_driver", *(f"gpu_model{at}" for at in range(16))})
 NEAR = 0.75  # similarity from which a name is suggested for an unknown one
-BOOLEANS = frozenset({"server", "linux", "gpu"})
+BOOLEANS = frozenset({"server", "linux", "gpu", "revocable"})
 # A larger value means more load, so the smallest goes first.
 INCREASING = frozenset({"r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "login", "cpu"})
 RESERVABLE = frozenset({"mem", "swp", "swap", "tmp"})

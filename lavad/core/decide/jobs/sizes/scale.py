@@ -32,7 +32,7 @@ def scale_job(cluster: Cluster, command: c.ScaleJob, now: float) -> Decision:
     if any(less):
         return _shrunk(cluster, command, job, attempt, less, tuple(wishes), now)
     words = " ".join(f"{name}={size}" if name else str(size) for name, size in command.sizes)
-    return Decision(wished(attempt, tuple(wishes), command.caller, now, words))
+    return Decision(wished(attempt, tuple(wishes), command.caller.user, now, words))
 
 
 def _check(request: Request, number: int, size: int, present: int, may_shrink: bool) -> None:

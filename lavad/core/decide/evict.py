@@ -1,0 +1,123 @@
+"""Eviction of jobs from a host that will be taken away (badmin hclose -revoke, or a notice that the host itself gives).
+
+The host is closed, and all that runs there has the time of the notice. An elastic job goes on with its other hosts: its
+lists change first, then its tasks there are told to end. A job of tasks that can't do that has its tasks there evicted,
+and its rules say what follows. Any other job is requeued as a whole, or ended if it may not run again. What is left at
+the end of the notice is killed by the host itself.
+"""
+
+from collections.abc import Iterator
+
+from lavad.core import commands as c
+from lavad.core import events as e
+from lavad.core import task_events as t
+from lavad.core.cluster import Cluster
+from lavad.core.decide import reports
+from lavad.core.decide.decision import Decision, denial
+from lavad.core.decide.jobs import control, resize
+from lavad.core.model import Key
+from lavad.core.model import reasons as r
+from lavad.core.model.reasons import Refused
+from lavad.core.model.task_rules import TaskEvent, TaskPhase
+from lavad.core.orders import TERMINATE
+from lavad.core.plan import Shrink
+from lavad.core.state.hosts.revocable import tolerates
+from lavad.core.state.records import Attempt, Host, Job
+from lavad.core.state.tasks import JobTasks
+
+BY_HOST = "the host's own notice"  # recorded as the administrator who closed the host
+NOTICE_MAX_S = 7 * 86400.0
+LISTS_SHARE = 0.5  # of the notice, at most, for a job to adapt before its processes are told to end
+_STOPPABLE = (TaskPhase.WAITING, TaskPhase.STARTING, TaskPhase.RUNNING)
+
+
+def revoke(cluster: Cluster, command: c.RevokeHost, now: float) -> Decision:
+    """Revoke a host (badmin hclose -revoke)."""
+    host = cluster.hosts.get(command.host)
+    if not command.caller.is_administrator:
+        raise Refused(denial(command.caller))
+    if host is None or not host.facts.server:
+        raise Refused(f"{command.host}: Bad host name, host group name or cluster name")
+    if not 0 < command.notice_s <= NOTICE_MAX_S:
+        raise Refused("A notice is longer than 0 seconds, and at most a week")
+    return _revoked(cluster, host, now + command.notice_s, command.caller.user, command.comment, now)
+
+
+def noticed(cluster: Cluster, command: c.HostNoticed, now: float) -> Decision:
+    """Take a host's own notice, or its withdrawal. A repeated one changes nothing; a host that an administrator has
+    closed stays closed."""
+    host = cluster.hosts.get(command.host)
+    if host is None:
+        return Decision()
+    if command.notice_s < 0:
+        opened = e.HostOpened(now, command.host, BY_HOST, "")
+        return Decision([opened] if host.closed_by == BY_HOST else [])
+    until = now + min(command.notice_s, NOTICE_MAX_S)
+    if host.revoked_at and host.revoked_at <= until:
+        return Decision()
+    return _revoked(cluster, host, until, BY_HOST, command.text, now)
+
+
+def _revoked(cluster: Cluster, host: Host, until: float, by: str, comment: str, now: float) -> Decision:
+    name = host.facts.name
+    decision = Decision([e.HostRevoked(now, name, by, until, comment)])
+    for key in list(host.attempts):
+        attempt = cluster.attempts[key]
+        job = cluster.holder_of(attempt)
+        if job is not None and not attempt.is_ending:
+            decision.events += _evicted(cluster, job, attempt, name, until, now)
+    return decision
+
+
+def _evicted(cluster: Cluster, job: Job, attempt: Attempt, host: str, until: float, now: float) -> list[e.Event]:
+    """Events by which one attempt leaves the host."""
+    why = f"host {host} is revoked"
+    if attempt.is_leaving(host):
+        return []
+    if attempt.is_growing_to(host):
+        return resize.give_growth_up(attempt, now, now, why)
+    if not attempt.launched:
+        return [e.HostReleased(now, attempt.key, host, assumed=True), e.JobRequeued(now, attempt.key, why, False)]
+    if smaller := _without(cluster, attempt, host, until, why, now):
+        return smaller
+    if attempt.tasks is not None:
+        return _tasks_evicted(attempt.key, attempt.tasks, host, why, now)
+    if job.shared.rerunnable or tolerates(job.shared):
+        return [e.JobDoomed(now, attempt.key, why, again=True)]
+    return [e.JobSignalled(now, attempt.key, TERMINATE, control.SYSTEM, r.TERM_REVOKED)]
+
+
+def _without(cluster: Cluster, attempt: Attempt, host: str, until: float, why: str, now: float) -> list[e.Event]:
+    """Events that shrink an elastic job by the host; none if it needs the host."""
+    gives = tuple(share for share in attempt.allocation if share.host == host)
+    within_s = LISTS_SHARE * (until - now)
+    return resize.shrink_attempt(cluster, Shrink(attempt.key, gives, why), now, control.SYSTEM, within_s=within_s)
+
+
+def _tasks_evicted(key: Key, tasks: JobTasks, host: str, why: str, now: float) -> list[e.Event]:
+    here = tuple(
+        [one for one in tasks.on_host(host) if one not in tasks.stands_for and tasks.records[one].phase in _STOPPABLE]
+    )
+    return [t.TasksStopped(now, key, here, TaskEvent.EVICTED, why)] if here else []
+
+
+def taken_away(cluster: Cluster, now: float) -> Iterator[e.Event]:
+    """Events for the attempts of a host that is gone: silent, after it was in contact until its notice ended.
+
+    It was told to kill what is left then, so nothing runs there. One host each time: two of them may share a job.
+    """
+    for name, host in cluster.hosts.items():
+        if 0 < host.revoked_at <= now and host.is_silent and host.attempts and _was_told(cluster, host):
+            why = f"host {name} was taken away"
+            for key in list(host.attempts):
+                attempt = cluster.attempts[key]
+                job = cluster.holder_of(attempt)
+                if job is None:
+                    yield e.HostReleased(now, key, name, assumed=True)
+                else:
+                    yield from reports.part_gone(cluster, job, attempt, name, now, why).events
+            return
+
+
+def _was_told(cluster: Cluster, host: Host) -> bool:
+    return host.seen_at >= host.revoked_at - cluster.policy.silent_after_s
