@@ -107,7 +107,8 @@ def _resume_suspended(one: _Slice) -> Plan | None:
 
 def _grow_elastic(one: _Slice) -> Plan | None:
     """Grow running elastic jobs into resources that no other job takes."""
-    return one.worklist.elastic_growth.behind(one.cluster, one.worklist.reservation_table, one.now)
+    work = one.worklist
+    return work.elastic_growth.behind(one.cluster, work.reservation_table, work.blocked, one.now)
 
 
 STAGES = (

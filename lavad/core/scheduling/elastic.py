@@ -1,12 +1,16 @@
-"""Elastic growth: running jobs grow into free resources that no pending job can use.
+"""Elastic growth: running jobs grow into free resources that no pending job waits for.
 
 Growth is examined when a pass has nothing else to do and resources have become free. Jobs grow in the order in which
-they would start, each as far as it may and fits. It costs O(running resizable jobs). While a pending job holds a
-reservation no job grows: free resources may be reserved for it.
+they would start, each as far as it may and fits. It costs O(running resizable jobs + blocked buckets). While a pending
+job holds a reservation no job grows: free resources may be reserved for it. While a pending job of the same queue, or a
+more urgent one, waits for room that the cluster has, the free resources are its own as they come together, so that a
+growth never delays it.
 """
 
+import heapq
 from collections.abc import Iterator
 from dataclasses import replace
+from math import inf
 
 from lavad.core.apply.resize import may_change, resizable_role
 from lavad.core.cluster_view import ClusterView
@@ -17,13 +21,15 @@ from lavad.core.model.allocation import is_divisible, tasks_of
 from lavad.core.model.demand import Demand, demand_of
 from lavad.core.plan import Grow, Resize
 from lavad.core.scheduling.backfill.reservations import ReservationTable
-from lavad.core.scheduling.capacity.allowance import Allowance
+from lavad.core.scheduling.capacity.allowance import NO_CONSTRAINTS, Allowance
 from lavad.core.scheduling.capacity.constraints import allowance_of
 from lavad.core.scheduling.capacity.free_resources import FreeResources
+from lavad.core.scheduling.placement.feasibility import choices_ever
 from lavad.core.scheduling.placement.growth import further_tasks
 from lavad.core.scheduling.placement.place import share_of
 from lavad.core.scheduling.placement.span import TaskDistributor, live_rows
 from lavad.core.scheduling.placement.within_limits import CappedResources
+from lavad.core.scheduling.queueing.blocked import BlockedBuckets
 from lavad.core.state.changes import Changes
 from lavad.core.state.records import Attempt
 
@@ -31,6 +37,8 @@ Sizes = tuple[int, ...]  # number of tasks of each role
 
 _NEVER = float("inf")
 _REASON = "into idle room"
+_LOOK_AGAIN_S = 2.0  # after pending jobs kept one from growing: they may be killed, which frees nothing
+_LOOKED_AT = 32  # pending jobs that wait for room and might not be able to run at all
 NOT_FIRST = 1  # a role number above 0: amounts per job were taken with the first host
 
 
@@ -50,26 +58,45 @@ class ElasticGrowth:
         if changes.may_free or self.retry_at <= now:
             self.is_due = True
 
-    def behind(self, cluster: ClusterView, reservation_table: ReservationTable, now: float) -> Resize | None:
-        """Plan of the growths that fit; None if no job can grow."""
+    def behind(
+        self, cluster: ClusterView, reservation_table: ReservationTable, blocked: BlockedBuckets, now: float
+    ) -> Resize | None:
+        """Plan of the growths that fit; None if no job can grow. ``blocked`` are the jobs that wait for room."""
         if not self.is_due:
             return None
         self.is_due, self.retry_at = False, _NEVER
         if not cluster.resizable or not cluster.table.slots_open or reservation_table.reservations:
             return None
-        allowance = allowance_of(cluster, now)
+        candidates = list(self._behind_pending(cluster, blocked, now))
+        allowance = allowance_of(cluster, now) if candidates else NO_CONSTRAINTS
         if allowance:
-            return self._behind_others(cluster, allowance, now)
+            return self._behind_others(cluster, candidates, allowance, now)
         room, grows = FreeResources(cluster.table), []
-        for attempt, more in self._candidates(cluster, now):
+        for attempt, more in candidates:
             additions = _additions(cluster, room, attempt, more)
             if additions:
                 grows.append(Grow(attempt.key, additions, _REASON))
         return Resize(grows=tuple(grows)) if grows else None
 
-    def _behind_others(self, cluster: ClusterView, allowance: Allowance, now: float) -> Resize | None:
-        """Plan the growth of one job under constraints, halved until it is allowed."""
+    def _behind_pending(
+        self, cluster: ClusterView, blocked: BlockedBuckets, now: float
+    ) -> Iterator[tuple[Attempt, Sizes]]:
+        """Candidates that go before all pending jobs that wait for room."""
+        waiting: float | None = None
         for attempt, more in self._candidates(cluster, now):
+            if waiting is None:
+                waiting = most_urgent_waiting(cluster, blocked)
+            if -_order(cluster, attempt.key)[0] > waiting:
+                yield attempt, more
+            else:
+                self.retry_at = min(self.retry_at, now + _LOOK_AGAIN_S)
+
+    @staticmethod
+    def _behind_others(
+        cluster: ClusterView, candidates: list[tuple[Attempt, Sizes]], allowance: Allowance, now: float
+    ) -> Resize | None:
+        """Plan the growth of one job under constraints, halved until it is allowed."""
+        for attempt, more in candidates:
             demand = _demand_of(cluster, attempt, now)
             while any(more):
                 additions = _additions(cluster, _room_for(cluster, allowance, demand), attempt, more)
@@ -88,6 +115,23 @@ class ElasticGrowth:
                 self.retry_at = min(self.retry_at, attempt.resizing.retry_at)
             else:
                 yield attempt, more
+
+
+def most_urgent_waiting(cluster: ClusterView, blocked: BlockedBuckets) -> float:
+    """Priority of the most urgent queue of which a job waits for room that the cluster has; -inf if there is none."""
+    priorities = {queue.name: queue.priority for queue in cluster.policy.queues}
+    pending = (key for key in blocked if cluster.pending.buckets.get(key))
+    waiting = heapq.nlargest(_LOOKED_AT, pending, lambda key: priorities.get(key.queue, 0))
+    for key in waiting:
+        if _could_run(cluster, key.request):
+            return priorities.get(key.queue, 0)
+    return -inf
+
+
+def _could_run(cluster: ClusterView, request: Request) -> bool:
+    """True if the request fits on the emptied cluster; others wait for something else than room."""
+    table = cluster.table
+    return table.cached(("runs ever", request), lambda: bool(choices_ever(table.emptied(), request)))
 
 
 def _demand_of(cluster: ClusterView, attempt: Attempt, now: float) -> Demand:

@@ -3,7 +3,7 @@
 Those that freed hosts unblock are found in scheduling order without examining each: see ``blocked_columns``.
 """
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 from functools import partial
 
 import numpy as np
@@ -46,6 +46,9 @@ class BlockedBuckets:
 
     def __len__(self) -> int:
         return len(self._places)
+
+    def __iter__(self) -> Iterator[BucketKey]:
+        return iter(self._places)
 
     def __contains__(self, key: BucketKey) -> bool:
         return key in self._places

@@ -1,0 +1,55 @@
+"""Elastic growth delays no pending job: what becomes free is first of all for those that wait for room."""
+
+from lavad.core.model import JobState
+from lavad.core.model.policy import Policy, Queue
+from tests.builders import Story, a_host, a_job
+
+POLICY = Policy(queues=(Queue("urgent", 50), Queue("normal", 30), Queue("low", 10)))
+
+
+def test_room_that_comes_together_bit_by_bit_is_not_grown_into() -> None:
+    """The waiting job starts when the last part is free; before, the elastic job would have taken the first."""
+    story = Story(a_host("n1", 2), a_host("n2", 2), a_host("n3", 2), policy=POLICY)
+    first, second = story.run(a_job(2, hosts=("n1",))), story.run(a_job(2, hosts=("n2",)))
+    elastic = story.run(a_job(tasks_min=1, tasks_max=6, resizable=True))
+    waiting = story.submit(a_job(4))
+    story.plan()
+    story.finished("n1", first)
+    story.plan()
+    assert story.cluster.attempts[elastic].slots == 2
+    story.finished("n2", second)
+    story.plan()
+    assert story.state(waiting) is JobState.STAGING
+    story.kill(waiting)
+
+
+def test_jobs_of_less_urgent_queues_and_impossible_ones_hold_nothing_up() -> None:
+    """A job that the cluster can never run does not wait for room."""
+    story = Story(a_host("n1", 2), a_host("n2", 2), policy=POLICY)
+    first = story.run(a_job(2, hosts=("n1",)))
+    elastic = story.run(a_job(tasks_min=1, tasks_max=4, resizable=True, queue="normal"))
+    story.submit(a_job(3, queue="low"))
+    story.submit(a_job(64, queue="urgent"))
+    story.submit(a_job(select="type==SPARC", queue="urgent"))
+    story.plan()
+    story.finished("n1", first)
+    story.plan()
+    assert story.cluster.attempts[elastic].resizing.growth
+
+
+def test_growth_goes_on_when_the_waiting_job_is_killed() -> None:
+    """Nothing becomes free by that, so growth looks again by itself."""
+    story = Story(a_host("n1", 2), a_host("n2", 2), policy=POLICY)
+    first = story.run(a_job(2, hosts=("n1",)))
+    elastic = story.run(a_job(tasks_min=1, tasks_max=4, resizable=True))
+    waiting = story.submit(a_job(3))
+    story.plan()
+    story.finished("n1", first)
+    story.plan()
+    assert not story.cluster.attempts[elastic].resizing.growth
+    story.kill(waiting)
+    story.now += 3
+    story.hear("n1", "n2")
+    assert story.worklist.elastic_growth.has_work(story.cluster, story.now)
+    story.plan()
+    assert story.cluster.attempts[elastic].resizing.growth
