@@ -16,7 +16,7 @@ from itertools import takewhile
 from agents.attempts.ledger import Ledger
 from agents.attempts.ledger_entry import Entry, State
 from agents.attempts.task_book import Run
-from agents.job_setup.environment import place_variables
+from agents.job_setup.environment import is_resizable, place_variables
 from agents.job_setup.host_context import HostContext
 from agents.job_setup.task_devices import has_roles, share_of, task_in_slot, variables_of_all, variables_of_task
 from agents.ranks.interfaces import KeptRequest, TaskRefused, TaskRequest
@@ -262,7 +262,7 @@ def _overlay(entry: Entry, request: TaskRequest | KeptRequest) -> dict[bytes, by
     """Return a task's variables beside the job's environment; for a resizable job including its present allocation."""
     pairs = (line.partition(b"=") for line in request.environment)
     found = {name: value for name, separator, value in pairs if name and separator}
-    if entry.blob.spec.resizable:
+    if is_resizable(entry.blob.spec):
         found |= _encoded(place_variables(entry.stage.allocation))
     if request.task:
         found[b"LAVA_TASK_INDEX"] = b"%d" % request.task

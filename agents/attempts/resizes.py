@@ -74,14 +74,14 @@ class Resizes:
     async def _let_know(self, entry: Entry) -> str:
         """Notify the job; return why it refuses the allocation, or "".
 
-        The lists of a job of tasks were replaced when its new table came.
+        What the tasks of a job of tasks are told was replaced when its new table came.
         """
-        if entry.tasks is not None:
-            return self._make_ready(entry)
         try:
             self._preparation.write_lists(entry.stage, name_of(entry.key))
         except OSError as error:
             return f"the lists of its hosts cannot be written: {error.strerror}"
+        if entry.tasks is not None:
+            return self._make_ready(entry)
         allocation = entry.stage.allocation
         if allocation[0].host != self._preparation.host.host:
             return ""

@@ -14,6 +14,7 @@ from agents.job_setup.task_devices import first_role, variables_of_all, variable
 from protos import gpu_vendors, names
 from protos.agents_pb2 import JobSpecBlob, Stage
 from protos.common_pb2 import HostShare, Role
+from protos.jobs_pb2 import JobSpec
 
 # Variables of the submitting environment, possibly another job's, that a job must not inherit.
 PREFIXES_DROPPED = (
@@ -92,6 +93,13 @@ def write_whole(path: str, text: bytes, mode: int = 0o644) -> None:
 def discovery(allocation: Sequence[HostShare]) -> list[str]:
     """Return a script that prints each host with its slots, which elastic Horovod polls."""
     return ["#!/bin/sh", "cat <<'.'", *(f"{share.host}:{share.slots}" for share in allocation), "."]
+
+
+def is_resizable(spec: JobSpec) -> bool:
+    """Return True if the allocation may change while the job runs: it has lists of its own, which are replaced then."""
+    if spec.HasField("tasks"):
+        return any(role.tasks_min < role.tasks_max or role.may_be_absent for role in spec.roles)
+    return spec.resizable
 
 
 def put_lists(allocation: Sequence[HostShare], files: HostFiles | OwnFiles) -> dict[str, str]:
@@ -220,7 +228,7 @@ def _about_job(blob: JobSpecBlob, stage: Stage, home: str, script: str) -> dict[
     }
     if spec.output_dir:
         found["LSB_OUTDIR"] = spec.output_dir
-    if spec.resizable:
+    if is_resizable(spec):
         found["LSB_RESIZABLE"] = "Y"
     return found
 

@@ -13,6 +13,7 @@ from agents.containers.entry import Entry, entered_by
 from agents.containers.settings import ContainerSettings
 from agents.job_setup import task_code, task_work
 from agents.job_setup.environment import submitted
+from agents.job_setup.environment import is_resizable, place_variables, submitted
 from agents.job_setup.host_context import HostContext
 from agents.job_setup.preparation import for_job
 from agents.job_setup.programs import program_of
@@ -148,6 +149,8 @@ def variables(job: Job, run: Run, told: Told) -> dict[bytes, bytes]:
     place = place_of(job, run)
     found = submitted([*job.blob.spec.roles[run[0]].environment, *job.blob.spec.tasks.secrets])
     text = variables_of_task(Task(run[0], place.here, place.all_here), job.stage, job.host)
+    if is_resizable(job.blob.spec):  # its size when this run starts
+        text |= place_variables(job.stage.allocation)
     if place.ports:
         text["LAVA_TASK_PORTS"] = " ".join(map(str, place.ports))
     found |= {os.fsencode(name): os.fsencode(value) for name, value in text.items()}
