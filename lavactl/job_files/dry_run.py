@@ -9,6 +9,7 @@ from lavactl.job_files.text.fields import Note
 from lavactl.job_files.understanding import Understood
 from lavactl.options import FLAG
 from lavactl.submit.submission import KINDS
+from lavactl.tasks.task_table import autoscale_text
 from lavactl.wire import messages
 
 TYPE_CHECKING = False
@@ -84,6 +85,8 @@ def _rules(rules: messages.TaskRules) -> "Iterator[str]":
         yield f"  always restarted after exit codes {_codes(rules.free_codes)}"
     for policy in rules.policies:
         yield f"  {_policy(policy)}"
+    if rules.autoscale.role:
+        yield f"  {autoscale_text(rules.autoscale)}"
     for one in rules.conventions:
         what = "each task has a copy of its code" if one.name == "code" else f"tasks are told as by {one.name}"
         yield f"  {what}" + (f": {', '.join(one.options)}" if one.options else "")

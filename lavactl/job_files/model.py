@@ -44,6 +44,12 @@ RESTARTS = {
     "on-failure": messages.RESTART_ON_FAILURE,
     "always": messages.RESTART_ALWAYS,
 }
+# What a job says about hosts that may be taken away, as a requirement.
+REVOCABLE = {
+    "only": "select[revocable]",
+    "never": "select[!revocable]",
+    "allowed": "select[revocable || !revocable]",
+}
 SPREADS = ("pack", "spread", "rack")
 
 

@@ -41,7 +41,23 @@ def task_lines(job: messages.JobRecord) -> list[str]:
     if not job.tasks:
         return []
     again = f" (the job was restarted {job.restarts} time{'s' * (job.restarts != 1)})" if job.restarts else ""
-    return ["", f" TASKS:{again}", *(f" {line}" for line in table(HEADER, task_rows(job)).split("\n"))]
+    rows = [f" {line}" for line in table(HEADER, task_rows(job)).split("\n")]
+    return ["", f" TASKS:{again}", *rows, *_autoscale_lines(job)]
+
+
+def _autoscale_lines(job: messages.JobRecord) -> list[str]:
+    rule = job.spec.tasks.autoscale
+    if not rule.role:
+        return []
+    found = ["", f" AUTOSCALE: {clean(autoscale_text(rule))}"]
+    return [*found, f" {clean(job.autoscale_error)}; the size stays"] if job.autoscale_error else found
+
+
+def autoscale_text(rule: messages.Autoscale) -> str:
+    """One line about the metric that a role's size follows."""
+    of = f"`{rule.command}` every {rule.interval_s:g} s" if rule.metric == "script" else f"{rule.target} for each task"
+    bounds = f"{rule.least or 'its minimum'} to {rule.most or 'its maximum'} tasks"
+    return f"role {rule.role} by {rule.metric}, {of}; {bounds}, {rule.cooldown_s:g} s between changes"
 
 
 def role_text(spec: messages.JobSpec) -> str:

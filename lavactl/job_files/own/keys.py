@@ -6,7 +6,7 @@ own here has bsub's. The keys beside them are those of jobs of tasks.
 
 from typing import NamedTuple
 
-from lavactl.job_files.model import ACTIONS, EVENTS, LAUNCHES, RESTARTS, SPREADS
+from lavactl.job_files.model import ACTIONS, EVENTS, LAUNCHES, RESTARTS, REVOCABLE, SPREADS
 from lavactl.options import FLAG, VALUE
 from lavactl.submit.submission import JOB_FILE_OPTIONS, KINDS
 
@@ -100,6 +100,7 @@ JOB_KEYS = (
     Key("umask", "text", "file mode creation mask, such as 0022; the caller's without it"),
     Key("submission-directory", "text", "directory that relative paths start from; the caller's without it"),
     Key("roles", "roles", "roles by their names: it is a job of tasks"),
+    Key("revocable", "word", "on hosts that may be taken away; in jobs without roles", words=tuple(REVOCABLE)),
 )
 RULE_KEYS = (
     Key("policies", "policies", "lifecycle policies for tasks of all roles, after those of the role"),
@@ -113,6 +114,7 @@ RULE_KEYS = (
     Key("told-name", "text", "name of the job as its tasks know it"),
     Key("origin", "text", "form of the file that it was first written in"),
     Key("secrets", "pairs", "variables that tasks get and that are never shown"),
+    Key("autoscale", "autoscale", "the size of an elastic role follows a metric"),
 )
 ROLE_KEYS = (
     Key("tasks", "text", "number of tasks, or least and most: 4, 2-8; 0-3 may be absent at the start"),
@@ -139,6 +141,7 @@ ROLE_KEYS = (
     Key("succeeded-enough", "count", "the job is done as soon as this number of its tasks succeeded"),
     Key("run-limit", "duration", "run limit of each task"),
     Key("spread", "word", "placement of its tasks", words=SPREADS),
+    Key("revocable", "word", "on hosts that may be taken away", words=tuple(REVOCABLE)),
 )
 POLICY_KEYS = (
     Key("on", "words", "event, or several", words=tuple(EVENTS)),
@@ -152,10 +155,23 @@ PORT_KEYS = (
     Key("number", "count", "first port that is wanted; any without it"),
     Key("preferred", "flag", "another one will do where it is taken"),
 )
+METRICS = ("script", "pending-slots")
+AUTOSCALE_KEYS = (
+    Key("metric", "word", "what a script prints, or the slots that pending jobs of the queue ask for", words=METRICS),
+    Key("command", "text", "of a script: prints the wanted number of tasks; runs on the first host as the job's user"),
+    Key("role", "text", "the role; may be left out where only one has a range of tasks"),
+    Key("min", "count", "least size; else the role's"),
+    Key("max", "count", "largest size; else the role's"),
+    Key("cooldown", "duration", "time between two changes, 60 s"),
+    Key("interval", "duration", "time between two runs of the script, 15 s"),
+    Key("limit", "duration", "time after which a run of the script is killed, 10 s"),
+    Key("target", "count", "pending slots for each task, 1"),
+)
 TABLES = {
     "job": (*JOB_KEYS, *OPTION_KEYS, *RULE_KEYS),
     "roles": ROLE_KEYS,
     "policies": POLICY_KEYS,
     "ports": PORT_KEYS,
+    "autoscale": AUTOSCALE_KEYS,
 }
 BY_OPTION = {key.option: key for key in OPTION_KEYS}

@@ -3,9 +3,10 @@
 import shlex
 
 from lavactl.errors import CommandError
-from lavactl.job_files.model import ACTIONS, EVENTS, LAUNCHES, RESTARTS, SPREADS, JobFile, success_of
+from lavactl.job_files.model import ACTIONS, EVENTS, LAUNCHES, RESTARTS, REVOCABLE, SPREADS, JobFile, success_of
+from lavactl.job_files.own.autoscale import read_autoscale
 from lavactl.job_files.own.keys import OF_ONE_ROLE, OPTION_KEYS, TABLES
-from lavactl.job_files.text.durations import WORDING, read_duration
+from lavactl.job_files.text.durations import read_field as duration
 from lavactl.job_files.text.fields import Fields, one_of
 from lavactl.job_files.text.nodes import Scalar, Sequence
 from lavactl.options import FLAG
@@ -32,6 +33,10 @@ def read_own(fields: Fields) -> JobFile:
     job = JobFile(fields.reading.file, fields.place(), KIND)
     for key in OPTION_KEYS:
         _read_option(job, fields, key)
+    if fields.has("revocable"):
+        if fields.has("roles"):
+            raise fields.wrong("revocable", "each role says this for itself in a job with roles.")
+        job.options.append(("R", fields.word("revocable", REVOCABLE, "")))
     _read_command(job, fields)
     job.environment = [f"{name}={value}" for name, value in _variables(fields, "environment").items()]
     job.umask = _umask(fields)
@@ -108,9 +113,11 @@ def _role(name: str, fields: Fields) -> messages.Role:
     least, most = _tasks(fields)
     role = messages.Role(name=name, tasks_min=least, tasks_max=most, may_be_absent=least == 0)
     role.slots_per_task = fields.number("slots", 1, 1, 1 << 20)
-    if fields.has("requirement"):
-        role.requirement = job_options.requirement(_lines(fields, "requirement"))
-    fields.get("requirement")
+    words = _lines(fields, "requirement") if fields.has("requirement") else []
+    words += [fields.word("revocable", REVOCABLE, "")] if fields.has("revocable") else []
+    if words:
+        role.requirement = job_options.requirement(words)
+    fields.get("requirement"), fields.get("revocable")
     _fill_command(role, fields)
     role.launch = fields.word("launch", LAUNCHES, messages.LAUNCH_EACH)
     role.image, role.cwd = fields.text("image"), fields.text("directory")
@@ -233,6 +240,9 @@ def _read_rules(job: JobFile, fields: Fields) -> None:
     rules.secrets.extend(
         f"{name}={value}".encode("utf-8", "surrogateescape") for name, value in _variables(fields, "secrets").items()
     )
+    if fields.has("autoscale"):
+        read_autoscale(rules.autoscale, fields.child("autoscale"), job.roles)
+    fields.get("autoscale")
     parent = fields.child("conventions")
     for name, _ in parent.node:
         rules.conventions.add(name=name, options=[f"{key}={value}" for key, value in parent.pairs(name).items()])
@@ -240,16 +250,5 @@ def _read_rules(job: JobFile, fields: Fields) -> None:
 
 _RULES = frozenset(
     ("policies", "restarts", "restart-when-failed", "success-min", "succeeded-enough", "final-codes", "free-codes",
-     "conventions", "told-name", "origin", "secrets")
+     "conventions", "told-name", "origin", "secrets", "autoscale")
 )  # fmt: skip
-
-
-def duration(fields: Fields, key: str) -> float:
-    """Seconds of a field that is a duration; 0 if it is absent."""
-    node = fields.scalar(key, WORDING)
-    if node is None:
-        return 0.0
-    try:
-        return read_duration(node.text)
-    except ValueError:
-        raise fields.expected(key, WORDING, node) from None

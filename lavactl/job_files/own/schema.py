@@ -24,6 +24,7 @@ KINDS: "dict[str, dict[str, Any]]" = {
     "words": {"anyOf": [EVENT, {"type": "array", "items": EVENT, "minItems": 1}]},
     "conventions": {"type": "object", "additionalProperties": {**PAIRS, "type": ["object", "null"]}},
     "roles": {"type": "object", "minProperties": 1, "additionalProperties": {"$ref": "#/$defs/role"}},
+    "autoscale": {"$ref": "#/$defs/autoscale"},
     "policies": {"type": "array", "items": {"$ref": "#/$defs/policy"}},
     "ports": {
         "type": "object",
@@ -43,6 +44,7 @@ def schema() -> "dict[str, Any]":
             "role": _table("roles"),
             "policy": _table("policies") | {"required": ["do"]},
             "port": _table("ports"),
+            "autoscale": _table("autoscale") | {"required": ["metric"]},
         },
     }
 

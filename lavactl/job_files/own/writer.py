@@ -1,6 +1,7 @@
 """Writer of lava's own job file: what it writes is read back as the same job."""
 
 from lavactl.job_files.model import ACTIONS, EVENTS, LAUNCHES, RESTARTS, JobFile, success_of
+from lavactl.job_files.own.autoscale import autoscale_values
 from lavactl.job_files.own.keys import OPTION_KEYS, SEVERAL
 from lavactl.job_files.text.durations import duration_text
 from lavactl.options import FLAG
@@ -62,6 +63,7 @@ def _rules(rules: messages.TaskRules) -> "dict[str, Any]":
     _keep(found, "free-codes", list(rules.free_codes))
     _keep(found, "conventions", {one.name: _pairs(one.options) for one in rules.conventions})
     _keep(found, "policies", [_policy(one) for one in rules.policies])
+    _keep(found, "autoscale", autoscale_values(rules.autoscale) if rules.autoscale.role else {})
     return found
 
 

@@ -2,6 +2,10 @@
 
 import re
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lavactl.job_files.text.fields import Fields
+
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 WORDING = "a duration, such as 90s, 10m or 1h30m"
 _PART = re.compile(r"(\d{1,12}(?:\.\d{0,9})?)(ms|s|m|h|d)")
@@ -25,6 +29,17 @@ def read_duration(text: str) -> float:
     if seconds > MOST_S:
         raise ValueError(text)
     return seconds
+
+
+def read_field(fields: "Fields", key: str, default: float = 0.0) -> float:
+    """Seconds of a field that is a duration."""
+    node = fields.scalar(key, WORDING)
+    if node is None:
+        return default
+    try:
+        return read_duration(node.text)
+    except ValueError:
+        raise fields.expected(key, WORDING, node) from None
 
 
 def duration_text(seconds: float) -> str:
