@@ -12,14 +12,41 @@ from tests.seeds.site import Site
 
 __all__ = ["_ended_in_order", "account", "open_directory", "public_commands"]
 
-SETTINGS = {"LAVA_TERMINATE_INTERVAL": "1", "LAVA_HEARTBEAT": "1", "LAVA_SILENT_AFTER": "6"}
+SETTINGS = {
+    "LAVA_TERMINATE_INTERVAL": "1",
+    "LAVA_HEARTBEAT": "1",
+    "LAVA_SILENT_AFTER": "6",
+    "LAVA_AVOID_HOST": "2",
+    "LAVA_PREEMPTION": "requeue",
+}
+QUEUES = """
+    Begin Queue
+    QUEUE_NAME = urgent
+    PRIORITY = 50
+    PREEMPTION = PREEMPTIVE[normal]
+    End Queue
+
+    Begin Queue
+    QUEUE_NAME = normal
+    PRIORITY = 30
+    End Queue
+
+    Begin Queue
+    QUEUE_NAME = short
+    PRIORITY = 35
+    End Queue
+"""
+PARAMETERS = "Begin Parameters\nDEFAULT_QUEUE = normal\nEnd Parameters\n"
 
 
 @pytest.fixture(scope="session")
 def shared_site(open_directory: Path, public_commands: Path) -> Iterator[Site]:
     """A cluster that the tests which do not break it share."""
     directory = open_directory / "S"
-    with a_cluster(directory, 3, 2, "--simulate-gpus", "2", commands=public_commands, **SETTINGS) as made:
+    files = {"lsb.queues": QUEUES, "lsb.params": PARAMETERS}
+    with a_cluster(
+        directory, 3, 2, "--simulate-gpus", "2", commands=public_commands, lsf_files=files, **SETTINGS
+    ) as made:
         yield Site(made, open_directory)
 
 
