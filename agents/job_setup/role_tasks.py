@@ -12,7 +12,6 @@ from typing import NamedTuple
 from agents.containers.entry import Entry, entered_by
 from agents.containers.settings import ContainerSettings
 from agents.job_setup import task_code, task_work
-from agents.job_setup.environment import submitted
 from agents.job_setup.environment import is_resizable, place_variables, submitted
 from agents.job_setup.host_context import HostContext
 from agents.job_setup.preparation import for_job
