@@ -88,7 +88,7 @@ class Held(_message.Message):
     def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., last: _Optional[_Union[Report, _Mapping]] = ..., launched: _Optional[bool] = ..., resized: _Optional[_Union[Report, _Mapping]] = ..., limits_version: _Optional[int] = ..., order: _Optional[_Union[Order, _Mapping]] = ..., limit_reached: _Optional[_Union[Report, _Mapping]] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.TaskState, _Mapping]]] = ...) -> None: ...
 
 class Reports(_message.Message):
-    __slots__ = ("sequence", "hello", "reports", "load", "usages", "sent_monotonic", "health", "progress")
+    __slots__ = ("sequence", "hello", "reports", "load", "usages", "sent_monotonic", "health", "progress", "host_notice")
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     HELLO_FIELD_NUMBER: _ClassVar[int]
     REPORTS_FIELD_NUMBER: _ClassVar[int]
@@ -97,6 +97,7 @@ class Reports(_message.Message):
     SENT_MONOTONIC_FIELD_NUMBER: _ClassVar[int]
     HEALTH_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    HOST_NOTICE_FIELD_NUMBER: _ClassVar[int]
     sequence: int
     hello: Hello
     reports: _containers.RepeatedCompositeFieldContainer[Report]
@@ -105,7 +106,18 @@ class Reports(_message.Message):
     sent_monotonic: float
     health: HealthVerdict
     progress: _containers.RepeatedCompositeFieldContainer[JobProgress]
-    def __init__(self, sequence: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., reports: _Optional[_Iterable[_Union[Report, _Mapping]]] = ..., load: _Optional[_Union[_cluster_pb2.Load, _Mapping]] = ..., usages: _Optional[_Iterable[_Union[JobUsage, _Mapping]]] = ..., sent_monotonic: _Optional[float] = ..., health: _Optional[_Union[HealthVerdict, _Mapping]] = ..., progress: _Optional[_Iterable[_Union[JobProgress, _Mapping]]] = ...) -> None: ...
+    host_notice: HostNotice
+    def __init__(self, sequence: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., reports: _Optional[_Iterable[_Union[Report, _Mapping]]] = ..., load: _Optional[_Union[_cluster_pb2.Load, _Mapping]] = ..., usages: _Optional[_Iterable[_Union[JobUsage, _Mapping]]] = ..., sent_monotonic: _Optional[float] = ..., health: _Optional[_Union[HealthVerdict, _Mapping]] = ..., progress: _Optional[_Iterable[_Union[JobProgress, _Mapping]]] = ..., host_notice: _Optional[_Union[HostNotice, _Mapping]] = ...) -> None: ...
+
+class HostNotice(_message.Message):
+    __slots__ = ("seconds", "text", "withdrawn")
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    WITHDRAWN_FIELD_NUMBER: _ClassVar[int]
+    seconds: float
+    text: str
+    withdrawn: bool
+    def __init__(self, seconds: _Optional[float] = ..., text: _Optional[str] = ..., withdrawn: _Optional[bool] = ...) -> None: ...
 
 class HealthVerdict(_message.Message):
     __slots__ = ("number", "verdict", "text")
@@ -134,7 +146,7 @@ class JobProgress(_message.Message):
     def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., progress: _Optional[_Union[_common_pb2.Progress, _Mapping]] = ...) -> None: ...
 
 class Report(_message.Message):
-    __slots__ = ("key", "allocation_version", "staged", "refused", "started", "finished", "released", "resized", "limit_reached", "tasks", "also_released")
+    __slots__ = ("key", "allocation_version", "staged", "refused", "started", "finished", "released", "resized", "limit_reached", "tasks", "wanted", "also_released")
     KEY_FIELD_NUMBER: _ClassVar[int]
     ALLOCATION_VERSION_FIELD_NUMBER: _ClassVar[int]
     STAGED_FIELD_NUMBER: _ClassVar[int]
@@ -145,6 +157,7 @@ class Report(_message.Message):
     RESIZED_FIELD_NUMBER: _ClassVar[int]
     LIMIT_REACHED_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
+    WANTED_FIELD_NUMBER: _ClassVar[int]
     ALSO_RELEASED_FIELD_NUMBER: _ClassVar[int]
     key: _common_pb2.AttemptKey
     allocation_version: int
@@ -156,8 +169,9 @@ class Report(_message.Message):
     resized: Resized
     limit_reached: LimitReached
     tasks: TasksReport
+    wanted: Wanted
     also_released: bool
-    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., staged: _Optional[_Union[Staged, _Mapping]] = ..., refused: _Optional[_Union[Refused, _Mapping]] = ..., started: _Optional[_Union[Started, _Mapping]] = ..., finished: _Optional[_Union[Finished, _Mapping]] = ..., released: _Optional[_Union[Released, _Mapping]] = ..., resized: _Optional[_Union[Resized, _Mapping]] = ..., limit_reached: _Optional[_Union[LimitReached, _Mapping]] = ..., tasks: _Optional[_Union[TasksReport, _Mapping]] = ..., also_released: _Optional[bool] = ...) -> None: ...
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., staged: _Optional[_Union[Staged, _Mapping]] = ..., refused: _Optional[_Union[Refused, _Mapping]] = ..., started: _Optional[_Union[Started, _Mapping]] = ..., finished: _Optional[_Union[Finished, _Mapping]] = ..., released: _Optional[_Union[Released, _Mapping]] = ..., resized: _Optional[_Union[Resized, _Mapping]] = ..., limit_reached: _Optional[_Union[LimitReached, _Mapping]] = ..., tasks: _Optional[_Union[TasksReport, _Mapping]] = ..., wanted: _Optional[_Union[Wanted, _Mapping]] = ..., also_released: _Optional[bool] = ...) -> None: ...
 
 class Staged(_message.Message):
     __slots__ = ("again", "tasks", "address")
@@ -168,6 +182,14 @@ class Staged(_message.Message):
     tasks: _containers.RepeatedCompositeFieldContainer[_common_pb2.RoleTasks]
     address: str
     def __init__(self, again: _Optional[bool] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.RoleTasks, _Mapping]]] = ..., address: _Optional[str] = ...) -> None: ...
+
+class Wanted(_message.Message):
+    __slots__ = ("tasks", "error")
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    tasks: int
+    error: str
+    def __init__(self, tasks: _Optional[int] = ..., error: _Optional[str] = ...) -> None: ...
 
 class TasksReport(_message.Message):
     __slots__ = ("tasks",)
@@ -258,7 +280,7 @@ class Resized(_message.Message):
     def __init__(self, failed: _Optional[bool] = ..., detail: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.RoleTasks, _Mapping]]] = ...) -> None: ...
 
 class Orders(_message.Message):
-    __slots__ = ("term", "welcome", "orders", "specs", "forget", "echo_monotonic", "echo_sequence", "mark", "health_check")
+    __slots__ = ("term", "welcome", "orders", "specs", "forget", "echo_monotonic", "echo_sequence", "mark", "health_check", "host_notice")
     TERM_FIELD_NUMBER: _ClassVar[int]
     WELCOME_FIELD_NUMBER: _ClassVar[int]
     ORDERS_FIELD_NUMBER: _ClassVar[int]
@@ -268,6 +290,7 @@ class Orders(_message.Message):
     ECHO_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     MARK_FIELD_NUMBER: _ClassVar[int]
     HEALTH_CHECK_FIELD_NUMBER: _ClassVar[int]
+    HOST_NOTICE_FIELD_NUMBER: _ClassVar[int]
     term: int
     welcome: Welcome
     orders: _containers.RepeatedCompositeFieldContainer[Order]
@@ -277,7 +300,8 @@ class Orders(_message.Message):
     echo_sequence: int
     mark: CommitMark
     health_check: HealthCheck
-    def __init__(self, term: _Optional[int] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., orders: _Optional[_Iterable[_Union[Order, _Mapping]]] = ..., specs: _Optional[_Iterable[_Union[JobSpecBlob, _Mapping]]] = ..., forget: _Optional[_Iterable[_Union[_common_pb2.AttemptKey, _Mapping]]] = ..., echo_monotonic: _Optional[float] = ..., echo_sequence: _Optional[int] = ..., mark: _Optional[_Union[CommitMark, _Mapping]] = ..., health_check: _Optional[_Union[HealthCheck, _Mapping]] = ...) -> None: ...
+    host_notice: HostNotice
+    def __init__(self, term: _Optional[int] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., orders: _Optional[_Iterable[_Union[Order, _Mapping]]] = ..., specs: _Optional[_Iterable[_Union[JobSpecBlob, _Mapping]]] = ..., forget: _Optional[_Iterable[_Union[_common_pb2.AttemptKey, _Mapping]]] = ..., echo_monotonic: _Optional[float] = ..., echo_sequence: _Optional[int] = ..., mark: _Optional[_Union[CommitMark, _Mapping]] = ..., health_check: _Optional[_Union[HealthCheck, _Mapping]] = ..., host_notice: _Optional[_Union[HostNotice, _Mapping]] = ...) -> None: ...
 
 class HealthCheck(_message.Message):
     __slots__ = ("number", "argv", "limit_s")

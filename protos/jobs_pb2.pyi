@@ -141,7 +141,7 @@ class JobSpec(_message.Message):
     def __init__(self, name: _Optional[str] = ..., command: _Optional[str] = ..., is_script: _Optional[bool] = ..., queues: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., cwd: _Optional[str] = ..., submit_cwd: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., error: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error_overwrite: _Optional[bool] = ..., environment: _Optional[_Iterable[bytes]] = ..., roles: _Optional[_Iterable[_Union[_common_pb2.Role, _Mapping]]] = ..., run_limit_s: _Optional[int] = ..., memory_limit_mib: _Optional[int] = ..., hosts: _Optional[_Iterable[str]] = ..., hold: _Optional[bool] = ..., exclusive: _Optional[bool] = ..., rerunnable: _Optional[bool] = ..., not_rerunnable: _Optional[bool] = ..., array: _Optional[_Iterable[_Union[_common_pb2.IndexRange, _Mapping]]] = ..., array_limit: _Optional[int] = ..., umask_plus_one: _Optional[int] = ..., submit_host: _Optional[str] = ..., description: _Optional[str] = ..., user_group: _Optional[str] = ..., dependency: _Optional[str] = ..., begin_time: _Optional[float] = ..., terminate_time: _Optional[float] = ..., priority: _Optional[int] = ..., notify_end: _Optional[bool] = ..., shell: _Optional[str] = ..., rlimits: _Optional[_Iterable[_Union[Rlimit, _Mapping]]] = ..., pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., output_dir: _Optional[str] = ..., requeue_exit_values: _Optional[str] = ..., resizable: _Optional[bool] = ..., runtime_estimate_s: _Optional[int] = ..., job_group: _Optional[str] = ..., reservation: _Optional[str] = ..., requirement_text: _Optional[str] = ..., environment_base: _Optional[bytes] = ..., ends_orphan: _Optional[bool] = ..., environment_unset: _Optional[_Iterable[bytes]] = ..., resize_notify: _Optional[str] = ..., tasks: _Optional[_Union[TaskRules, _Mapping]] = ..., warning_action: _Optional[str] = ..., warning_time_s: _Optional[float] = ...) -> None: ...
 
 class TaskRules(_message.Message):
-    __slots__ = ("policies", "restarts_max", "restarts_when_failed", "success_min", "succeeded_enough", "final_codes", "free_codes", "ttl_s", "has_ttl", "conventions", "origin", "owner_name", "secrets", "hang_s", "format")
+    __slots__ = ("policies", "restarts_max", "restarts_when_failed", "success_min", "succeeded_enough", "final_codes", "free_codes", "ttl_s", "has_ttl", "conventions", "origin", "owner_name", "secrets", "hang_s", "format", "autoscale")
     POLICIES_FIELD_NUMBER: _ClassVar[int]
     RESTARTS_MAX_FIELD_NUMBER: _ClassVar[int]
     RESTARTS_WHEN_FAILED_FIELD_NUMBER: _ClassVar[int]
@@ -157,6 +157,7 @@ class TaskRules(_message.Message):
     SECRETS_FIELD_NUMBER: _ClassVar[int]
     HANG_S_FIELD_NUMBER: _ClassVar[int]
     FORMAT_FIELD_NUMBER: _ClassVar[int]
+    AUTOSCALE_FIELD_NUMBER: _ClassVar[int]
     policies: _containers.RepeatedCompositeFieldContainer[_common_pb2.TaskPolicy]
     restarts_max: int
     restarts_when_failed: bool
@@ -172,7 +173,30 @@ class TaskRules(_message.Message):
     secrets: _containers.RepeatedScalarFieldContainer[bytes]
     hang_s: float
     format: int
-    def __init__(self, policies: _Optional[_Iterable[_Union[_common_pb2.TaskPolicy, _Mapping]]] = ..., restarts_max: _Optional[int] = ..., restarts_when_failed: _Optional[bool] = ..., success_min: _Optional[int] = ..., succeeded_enough: _Optional[int] = ..., final_codes: _Optional[_Iterable[int]] = ..., free_codes: _Optional[_Iterable[int]] = ..., ttl_s: _Optional[float] = ..., has_ttl: _Optional[bool] = ..., conventions: _Optional[_Iterable[_Union[Convention, _Mapping]]] = ..., origin: _Optional[str] = ..., owner_name: _Optional[str] = ..., secrets: _Optional[_Iterable[bytes]] = ..., hang_s: _Optional[float] = ..., format: _Optional[int] = ...) -> None: ...
+    autoscale: Autoscale
+    def __init__(self, policies: _Optional[_Iterable[_Union[_common_pb2.TaskPolicy, _Mapping]]] = ..., restarts_max: _Optional[int] = ..., restarts_when_failed: _Optional[bool] = ..., success_min: _Optional[int] = ..., succeeded_enough: _Optional[int] = ..., final_codes: _Optional[_Iterable[int]] = ..., free_codes: _Optional[_Iterable[int]] = ..., ttl_s: _Optional[float] = ..., has_ttl: _Optional[bool] = ..., conventions: _Optional[_Iterable[_Union[Convention, _Mapping]]] = ..., origin: _Optional[str] = ..., owner_name: _Optional[str] = ..., secrets: _Optional[_Iterable[bytes]] = ..., hang_s: _Optional[float] = ..., format: _Optional[int] = ..., autoscale: _Optional[_Union[Autoscale, _Mapping]] = ...) -> None: ...
+
+class Autoscale(_message.Message):
+    __slots__ = ("role", "metric", "command", "least", "most", "cooldown_s", "interval_s", "limit_s", "target")
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    COMMAND_FIELD_NUMBER: _ClassVar[int]
+    LEAST_FIELD_NUMBER: _ClassVar[int]
+    MOST_FIELD_NUMBER: _ClassVar[int]
+    COOLDOWN_S_FIELD_NUMBER: _ClassVar[int]
+    INTERVAL_S_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_S_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    role: str
+    metric: str
+    command: str
+    least: int
+    most: int
+    cooldown_s: float
+    interval_s: float
+    limit_s: float
+    target: int
+    def __init__(self, role: _Optional[str] = ..., metric: _Optional[str] = ..., command: _Optional[str] = ..., least: _Optional[int] = ..., most: _Optional[int] = ..., cooldown_s: _Optional[float] = ..., interval_s: _Optional[float] = ..., limit_s: _Optional[float] = ..., target: _Optional[int] = ...) -> None: ...
 
 class Convention(_message.Message):
     __slots__ = ("name", "options")
@@ -267,7 +291,7 @@ class ListJobsRequest(_message.Message):
     def __init__(self, filter: _Optional[_Union[JobFilter, _Mapping]] = ..., arrays: _Optional[bool] = ..., details: _Optional[bool] = ..., reasons: _Optional[bool] = ..., shares_details: _Optional[bool] = ..., basic_too: _Optional[bool] = ...) -> None: ...
 
 class JobRecord(_message.Message):
-    __slots__ = ("job", "index", "user", "state", "queue", "from_host", "hosts", "name", "submit_time", "start_time", "end_time", "project", "exit_status", "exit_reason", "usage", "usage_by_host", "attempt", "pending_reasons", "spec", "slots_min", "slots_max", "array", "exec_cwd", "exec_home", "suspend_reason", "effective_requirement", "priority", "estimated_start", "start_reason", "load_bounds", "share_account", "tasks", "restarts", "progress", "outlook")
+    __slots__ = ("job", "index", "user", "state", "queue", "from_host", "hosts", "name", "submit_time", "start_time", "end_time", "project", "exit_status", "exit_reason", "usage", "usage_by_host", "attempt", "pending_reasons", "spec", "slots_min", "slots_max", "array", "exec_cwd", "exec_home", "suspend_reason", "effective_requirement", "priority", "estimated_start", "start_reason", "load_bounds", "share_account", "tasks", "restarts", "progress", "autoscale_error", "outlook")
     JOB_FIELD_NUMBER: _ClassVar[int]
     INDEX_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
@@ -302,6 +326,7 @@ class JobRecord(_message.Message):
     TASKS_FIELD_NUMBER: _ClassVar[int]
     RESTARTS_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    AUTOSCALE_ERROR_FIELD_NUMBER: _ClassVar[int]
     OUTLOOK_FIELD_NUMBER: _ClassVar[int]
     job: int
     index: int
@@ -337,8 +362,9 @@ class JobRecord(_message.Message):
     tasks: _containers.RepeatedCompositeFieldContainer[_common_pb2.TaskState]
     restarts: int
     progress: _common_pb2.Progress
+    autoscale_error: str
     outlook: Outlook
-    def __init__(self, job: _Optional[int] = ..., index: _Optional[int] = ..., user: _Optional[str] = ..., state: _Optional[_Union[_common_pb2.JobState, str]] = ..., queue: _Optional[str] = ..., from_host: _Optional[str] = ..., hosts: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., name: _Optional[str] = ..., submit_time: _Optional[float] = ..., start_time: _Optional[float] = ..., end_time: _Optional[float] = ..., project: _Optional[str] = ..., exit_status: _Optional[int] = ..., exit_reason: _Optional[str] = ..., usage: _Optional[_Union[_common_pb2.Usage, _Mapping]] = ..., usage_by_host: _Optional[_Iterable[_Union[_common_pb2.Usage, _Mapping]]] = ..., attempt: _Optional[int] = ..., pending_reasons: _Optional[_Iterable[_Union[PendingReason, _Mapping]]] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., slots_min: _Optional[int] = ..., slots_max: _Optional[int] = ..., array: _Optional[_Union[ArrayCounts, _Mapping]] = ..., exec_cwd: _Optional[str] = ..., exec_home: _Optional[str] = ..., suspend_reason: _Optional[str] = ..., effective_requirement: _Optional[str] = ..., priority: _Optional[int] = ..., estimated_start: _Optional[float] = ..., start_reason: _Optional[str] = ..., load_bounds: _Optional[_Iterable[_Union[LoadBound, _Mapping]]] = ..., share_account: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.TaskState, _Mapping]]] = ..., restarts: _Optional[int] = ..., progress: _Optional[_Union[_common_pb2.Progress, _Mapping]] = ..., outlook: _Optional[_Union[Outlook, _Mapping]] = ...) -> None: ...
+    def __init__(self, job: _Optional[int] = ..., index: _Optional[int] = ..., user: _Optional[str] = ..., state: _Optional[_Union[_common_pb2.JobState, str]] = ..., queue: _Optional[str] = ..., from_host: _Optional[str] = ..., hosts: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., name: _Optional[str] = ..., submit_time: _Optional[float] = ..., start_time: _Optional[float] = ..., end_time: _Optional[float] = ..., project: _Optional[str] = ..., exit_status: _Optional[int] = ..., exit_reason: _Optional[str] = ..., usage: _Optional[_Union[_common_pb2.Usage, _Mapping]] = ..., usage_by_host: _Optional[_Iterable[_Union[_common_pb2.Usage, _Mapping]]] = ..., attempt: _Optional[int] = ..., pending_reasons: _Optional[_Iterable[_Union[PendingReason, _Mapping]]] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., slots_min: _Optional[int] = ..., slots_max: _Optional[int] = ..., array: _Optional[_Union[ArrayCounts, _Mapping]] = ..., exec_cwd: _Optional[str] = ..., exec_home: _Optional[str] = ..., suspend_reason: _Optional[str] = ..., effective_requirement: _Optional[str] = ..., priority: _Optional[int] = ..., estimated_start: _Optional[float] = ..., start_reason: _Optional[str] = ..., load_bounds: _Optional[_Iterable[_Union[LoadBound, _Mapping]]] = ..., share_account: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.TaskState, _Mapping]]] = ..., restarts: _Optional[int] = ..., progress: _Optional[_Union[_common_pb2.Progress, _Mapping]] = ..., autoscale_error: _Optional[str] = ..., outlook: _Optional[_Union[Outlook, _Mapping]] = ...) -> None: ...
 
 class LoadBound(_message.Message):
     __slots__ = ("index", "sched", "stop", "has_sched", "has_stop")

@@ -54,8 +54,7 @@ from agents.shepherd.lease import Lease, own_clock
 from agents.shepherd.messages import Finish, Key, Message, RunState, Used, fields_of, pack
 from agents.shepherd.process.start import expand
 from agents.shepherd_pool.pool import Handle, Pool, Waiting
-from protos.agents_pb2 import CommitMark, JobProgress, JobUsage, Orders, Report, Started
-from protos.agents_pb2 import CommitMark, JobUsage, Notice, Orders, Report, Started
+from protos.agents_pb2 import CommitMark, HostNotice, JobProgress, JobUsage, Orders, Report, Started
 from protos.failpoints import reach
 
 if TYPE_CHECKING:
@@ -133,8 +132,8 @@ class Keeper:
             if not self.ledger.accept_term(orders.term):
                 return False
             self._renew_lease(orders.echo_monotonic)
-            if orders.HasField("notice"):
-                self._give_notice(orders.notice)
+            if orders.HasField("host_notice"):
+                self._give_notice(orders.host_notice)
             records, sync, actions = self._decide(orders, self.ledger.term != before)
             if not await self._record(records, sync, actions):
                 actions = self._without_starts(actions)
@@ -147,7 +146,7 @@ class Keeper:
                 reach("agent.after_handover", actions)
             return True
 
-    def _give_notice(self, notice: Notice) -> None:
+    def _give_notice(self, notice: HostNotice) -> None:
         """Tell all shepherds, before any order of the same message, when the host is taken away."""
         seconds = -1.0 if notice.withdrawn else notice.seconds
         LOG.warning("event=host_taken_away seconds=%.1f", seconds)

@@ -327,7 +327,7 @@ class Session:
             message.health.CopyFrom(self._health)
             self._health = None
         if self._tells_notice:
-            message.notice.CopyFrom(self.notice.message())
+            message.host_notice.CopyFrom(self.notice.message())
             self._tells_notice = False
         self._reports.clear()
         self._usages.clear()

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 
 from agents.sensors.health import BAD, OK, HealthProgram
-from protos.agents_pb2 import Notice
+from protos.agents_pb2 import HostNotice as NoticeMessage
 
 DEFAULT_S = 30.0  # notice of a program that names no seconds
 LIMIT_S = 10.0
@@ -53,11 +53,11 @@ class HostNotice:
         """True if the host will be taken away, as far as it knows."""
         return bool(self._until)
 
-    def message(self) -> Notice:
+    def message(self) -> NoticeMessage:
         """Return the notice, or its withdrawal, for the master."""
         if not self._until:
-            return Notice(withdrawn=True)
-        return Notice(seconds=max(0.0, self._until - time.monotonic()), text=self._text)
+            return NoticeMessage(withdrawn=True)
+        return NoticeMessage(seconds=max(0.0, self._until - time.monotonic()), text=self._text)
 
 
 def _read(text: str) -> tuple[float, str]:

@@ -24,7 +24,7 @@ FIELDS = {
     "TaskRules": (
         "1 policies TaskPolicy*, 2 restarts_max u, 3 restarts_when_failed t, 4 success_min u, 5 succeeded_enough u, "
         "6 final_codes i*, 7 free_codes i*, 8 ttl_s d, 9 has_ttl t, 10 conventions Convention*, 11 origin s, "
-        "12 owner_name s, 13 secrets b*, 14 hang_s d, 15 format u, 20 autoscale Autoscale"
+        "12 owner_name s, 13 secrets b*, 14 hang_s d, 15 format u, 48 autoscale Autoscale"
     ),
     "JobSpec": (
         "1 name s, 2 command s, 3 is_script t, 4 queues s*, 5 project s, 6 cwd s, 7 submit_cwd s, 8 input s, "
@@ -71,9 +71,8 @@ FIELDS = {
         "15 usage Usage, 16 usage_by_host Usage*, 17 attempt u, 18 pending_reasons PendingReason*, 19 spec JobSpec, "
         "20 slots_min u, 21 slots_max u, 22 array ArrayCounts, 23 exec_cwd s, 24 exec_home s, 26 suspend_reason s, "
         "27 effective_requirement s, 28 priority u, 29 estimated_start d, 30 start_reason s, "
-        "31 load_bounds LoadBound*, 32 share_account s, 33 tasks TaskState*, 34 restarts u, 50 progress Progress, "
-        "31 load_bounds LoadBound*, 32 share_account s, 33 tasks TaskState*, 34 restarts u, 39 autoscale_error s, "
-        "60 outlook Outlook"
+        "31 load_bounds LoadBound*, 32 share_account s, 33 tasks TaskState*, 34 restarts u, 48 autoscale_error s, "
+        "50 progress Progress, 60 outlook Outlook"
     ),
     "JobPage": "1 jobs JobRecord*, 2 missing JobRef*",
     "SignalRequest": (

@@ -403,7 +403,7 @@ def _add_launch(message: pb.Orders, order: LaunchOrder) -> None:
 
 
 def _add_notice(message: pb.Orders, order: RevokeOrder) -> None:
-    message.notice.CopyFrom(pb.Notice(seconds=max(0.0, order.seconds), withdrawn=order.seconds < 0))
+    message.host_notice.CopyFrom(pb.HostNotice(seconds=max(0.0, order.seconds), withdrawn=order.seconds < 0))
 
 
 def _add_signal(message: pb.Orders, order: SignalOrder) -> None:

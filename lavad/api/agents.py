@@ -23,8 +23,8 @@ from lavad.core import commands as c
 from lavad.core.apply.charge import observe, observe_progress
 from lavad.core.decide.recovery import waits_unheard
 from lavad.core.model import Key
-from lavad.core.model.progress import NOT_SAID, Progress
 from lavad.core.model.host_config import as_configured
+from lavad.core.model.progress import NOT_SAID, Progress
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import Refused
 from lavad.core.model.usage import HostUsage
@@ -367,8 +367,8 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
                 self.engine.post([c.ReportProgress(host, key, progress)])
         if message.HasField("health") and self.health_checks is not None:
             self.engine.post(self.health_checks.take(host, message.health, self.engine.clock()))
-        if message.HasField("notice"):
-            self.engine.post([_notice(host, message.notice)])
+        if message.HasField("host_notice"):
+            self.engine.post([_notice(host, message.host_notice)])
         if message.reports:
             self.engine.post([_report(host, one) for one in message.reports if one.WhichOneof("what")])
             reach("master.after_report", message.reports)
@@ -402,7 +402,7 @@ def _report(host: str, report: pb.Report) -> Any:
     return _REPORTS[kind](host, key_of(report.key), report)
 
 
-def _notice(host: str, notice: pb.Notice) -> c.HostNoticed:
+def _notice(host: str, notice: pb.HostNotice) -> c.HostNoticed:
     seconds = -1.0 if notice.withdrawn else checks.amount_of(notice.seconds)
     return c.HostNoticed(host, seconds, checks.words_of(notice.text))
 

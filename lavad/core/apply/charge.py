@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from lavad.core.cluster import Cluster
 from lavad.core.model import HOLDING, Key, Shared
-from lavad.core.model.progress import SAVED_EVERY_S, Progress
 from lavad.core.model.allocation import slots_of
 from lavad.core.model.host_config import REVOCABLE
+from lavad.core.model.progress import SAVED_EVERY_S, Progress
 from lavad.core.model.usage import NO_ONE, HostUsage, of_attempt, taken
 from lavad.core.state.fairshare import Account, Shares, Used, decayed_run_s
 from lavad.core.state.hosts.revocable import is_revocable

@@ -203,10 +203,8 @@ def _orders_again(cluster: Cluster, name: str, attempt: Attempt | None) -> list[
     if attempt.is_leaving(name):
         if attempt.tasks is not None and name not in attempt.resizing.freed:
             return []
-        return [ReleaseOrder(name, attempt.key, LEFT)] if attempt.resizing.is_told else []
-    again: list[Order] = list(signal_again(cluster, attempt, name))
         return [leave_order(cluster, attempt, name)] if attempt.resizing.is_told else []
-    again: list[Order] = list(signal_again(attempt, name))
+    again: list[Order] = list(signal_again(cluster, attempt, name))
     if attempt.doomed:
         again.append(doom_order(cluster, attempt, name))
     return again
