@@ -7,8 +7,38 @@ of every job are named tuples, which are made in a third of the time.
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from lavad.core.host_events import (
+    HostClosed as HostClosed,
+)
+from lavad.core.host_events import (
+    HostDisconnected as HostDisconnected,
+)
+from lavad.core.host_events import (
+    HostHeard as HostHeard,
+)
+from lavad.core.host_events import (
+    HostJoined as HostJoined,
+)
+from lavad.core.host_events import (
+    HostOpened as HostOpened,
+)
+from lavad.core.host_events import (
+    HostRemoved as HostRemoved,
+)
+from lavad.core.host_events import (
+    HostRevoked as HostRevoked,
+)
+from lavad.core.host_events import (
+    HostSilenced as HostSilenced,
+)
+from lavad.core.host_events import (
+    HostTrusted as HostTrusted,
+)
+from lavad.core.host_events import (
+    UserKeptOff as UserKeptOff,
+)
 from lavad.core.language.dependency import Expression
-from lavad.core.model import Allocation, HostFacts, JobState, Key, QueueWindow, Shared
+from lavad.core.model import Allocation, JobState, Key, QueueWindow, Shared
 from lavad.core.model.advance_reservation import AdvanceReservation
 from lavad.core.model.policy import Policy
 from lavad.core.model.progress import Progress
@@ -404,90 +434,6 @@ class HostWindowChanged:
     at: float
     host: str
     is_open: bool
-
-
-@dataclass(frozen=True, slots=True)
-class HostJoined:
-    """An agent began a session. A changed boot id or incarnation is in ``facts`` and ``incarnation``."""
-
-    at: float
-    facts: HostFacts
-    incarnation: int
-
-
-@dataclass(frozen=True, slots=True)
-class HostSilenced:
-    at: float
-    host: str
-
-
-@dataclass(frozen=True, slots=True)
-class HostHeard:
-    at: float
-    host: str
-
-
-@dataclass(frozen=True, slots=True)
-class HostDisconnected:
-    """A session ended; the host is silent only after the silence timeout."""
-
-    at: float
-    host: str
-
-
-@dataclass(frozen=True, slots=True)
-class HostTrusted:
-    """A host that was avoided after a failed start may be used again."""
-
-    at: float
-    host: str
-
-
-@dataclass(frozen=True, slots=True)
-class UserKeptOff:
-    """The host has no account for this user: his jobs avoid it for a while. Not stored."""
-
-    at: float
-    user: str
-    host: str
-    until: float
-
-
-@dataclass(frozen=True, slots=True)
-class HostClosed:
-    at: float
-    host: str
-    by: str
-    comment: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class HostOpened:
-    at: float
-    host: str
-    by: str
-    comment: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class HostRevoked:
-    """A host was closed because it will be taken away at ``until``: what runs there then is killed."""
-
-    at: float
-    host: str
-    by: str
-    until: float
-    comment: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class HostRemoved:
-    """A host left the cluster, until it joins again. Nothing is held on it."""
-
-    at: float
-    host: str
-    by: str
-    comment: str = ""
 
 
 @dataclass(frozen=True, slots=True)

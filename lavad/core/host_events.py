@@ -1,0 +1,89 @@
+"""Events of hosts and their sessions; ``events`` has them all."""
+
+from dataclasses import dataclass
+
+from lavad.core.model import HostFacts
+
+
+@dataclass(frozen=True, slots=True)
+class HostJoined:
+    """An agent began a session. A changed boot id or incarnation is in ``facts`` and ``incarnation``."""
+
+    at: float
+    facts: HostFacts
+    incarnation: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostSilenced:
+    at: float
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostHeard:
+    at: float
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostDisconnected:
+    """A session ended; the host is silent only after the silence timeout."""
+
+    at: float
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostTrusted:
+    """A host that was avoided after a failed start may be used again."""
+
+    at: float
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class UserKeptOff:
+    """The host has no account for this user: his jobs avoid it for a while. Not stored."""
+
+    at: float
+    user: str
+    host: str
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class HostClosed:
+    at: float
+    host: str
+    by: str
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostOpened:
+    at: float
+    host: str
+    by: str
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostRevoked:
+    """A host was closed because it will be taken away at ``until``: what runs there then is killed."""
+
+    at: float
+    host: str
+    by: str
+    until: float
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostRemoved:
+    """A host left the cluster, until it joins again. Nothing is held on it."""
+
+    at: float
+    host: str
+    by: str
+    comment: str = ""
