@@ -28,7 +28,7 @@ from lavad.simulator.replay.policy_choice import POLICIES, rules, settings_of
 from lavad.simulator.replay.replay import Replay, StuckError
 from lavad.simulator.replay.report import Ran, as_lines, figures, recorded
 from lavad.simulator.replay.swf import DIGITS_MAX, STDIN, TraceError, read_trace, shown
-from lavad.simulator.replay.workload import HOSTS_MAX, Machine, Overrun, Submission, of_trace
+from lavad.simulator.replay.workload import HOSTS_MAX, Elastic, Machine, Overrun, Submission, of_trace
 from lavad.store.errors import StoreRefused
 from protos.conffile import ConfError
 
@@ -79,6 +79,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--slots", type=_count, metavar="M", help="slots of each of these hosts (1)")
     parser.add_argument("--limit", type=_count, metavar="N", help="replay only the first N job lines, or jobs")
     parser.add_argument("--overrun", choices=[way.value for way in Overrun], help=_OVERRUN)
+    parser.add_argument(
+        "--elastic",
+        type=_percent,
+        metavar="PERCENT",
+        help="share of jobs that may run on half to twice their processors",
+    )
     parser.add_argument("--starts", type=Path, metavar="FILE", help="write a line `job start` for each job")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw utilisation, queue and waits over time")
@@ -91,6 +97,12 @@ _FROM_HISTORY = "replay what ended in the cluster of that configuration director
 def _count(word: str) -> int:
     if not re.fullmatch(rf"[0-9]{{1,{DIGITS_MAX}}}", word) or not int(word):
         raise argparse.ArgumentTypeError(f"{word[:20]!r} is not a positive whole number of at most {DIGITS_MAX} digits")
+    return int(word)
+
+
+def _percent(word: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,3}", word) or int(word) > 100:
+        raise argparse.ArgumentTypeError(f"{word[:20]!r} is not a percentage from 0 to 100")
     return int(word)
 
 
@@ -111,6 +123,11 @@ def _complaint(arguments: argparse.Namespace) -> str:
         (bool(arguments.slots and not arguments.hosts), "--slots goes with --hosts"),
         (not has_past and (arguments.hosts or "").startswith("+"), "--hosts +N goes with --from-history"),
         (bool(arguments.conf) and arguments.policy != "lava", "--conf goes with --policy lava"),
+        (has_past and arguments.elastic is not None, "--elastic goes with a trace; a history has its own elastic jobs"),
+        (
+            bool(arguments.elastic) and arguments.policy in textbook.QUEUES,
+            "--elastic goes with --policy lava: the textbook policies know no elastic jobs",
+        ),
         (_one_file_twice(arguments), "the trace, --starts and --plot are different files"),
     )
     return next((sentence for is_wrong, sentence in checks if is_wrong), "")
@@ -130,7 +147,8 @@ def _replay_trace(arguments: argparse.Namespace) -> None:
     policy = rules(arguments.policy, arguments.order, arguments.conf, os.environ)
     trace = read_trace(arguments.trace, asked, arguments.limit)
     machine = Machine(int(arguments.hosts), slots) if arguments.hosts else Machine(1, trace.processors)
-    submissions = of_trace(trace.jobs, policy, Overrun(arguments.overrun or "kill"))
+    elastic = Elastic(arguments.elastic or 0)
+    submissions = of_trace(trace.jobs, policy, Overrun(arguments.overrun or "kill"), elastic, machine.processors)
     kind = BriefReplay if arguments.policy in textbook.QUEUES else Replay
     replay = kind(submissions, machine.facts(), policy)
     _tell_of_default(submissions, policy)

@@ -18,7 +18,7 @@ from lavad.core.model import FINAL, LOAD_INDICES, Allocation, HostFacts, Key
 from lavad.core.model.allocation import slots_of
 from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import NotNow, Refused
-from lavad.core.orders import LaunchOrder, Order, ReleaseOrder, SignalOrder, StageOrder
+from lavad.core.orders import LaunchOrder, Order, ReleaseOrder, ResizeOrder, SignalOrder, StageOrder
 from lavad.core.passes import slice_pass
 from lavad.core.queries.pending_reasons import explain
 from lavad.core.scheduling.worklist import Worklist
@@ -53,7 +53,10 @@ class StuckError(Exception):
 
 @dataclass(slots=True)
 class _Run:
-    """A running or stopped attempt; a stopped one has ``ends_at`` 0 and its remaining run time in ``left_s``."""
+    """A running or stopped attempt; a stopped one has ``ends_at`` 0 and its remaining run time in ``left_s``.
+
+    Of an elastic one ``slots`` count since ``sized_at``.
+    """
 
     key: Key
     lead: str
@@ -61,6 +64,8 @@ class _Run:
     left_s: float = 0.0
     stopped_at: float = 0.0
     stopped_s: float = 0.0
+    slots: int = 0
+    sized_at: float = 0.0
 
 
 class Replay:
@@ -78,6 +83,7 @@ class Replay:
         self._running: dict[Key, _Run] = {}
         self._places: dict[int, int] = {}  # the cluster's job -> index of its submission
         self._put_off: list[tuple[float, int]] = []  # submissions to repeat: (time, index)
+        self._work: dict[Key, float] = {}  # left of each running elastic attempt, in slots times seconds
         self._left = 0  # accepted jobs and elements that have not ended
         self._ended = 0
         self._last_change = self._submissions[0].at if submissions else 0.0  # reservations recur for ever
@@ -168,7 +174,7 @@ class Replay:
     # -- events -------------------------------------------------------------------------------------------------------
 
     def _submit(self, at: int, now: float) -> None:
-        _, _, command, runs = self._submissions[at]
+        _, _, command, runs, _ = self._submissions[at]
         try:
             reply = self._do(command, now)
         except NotNow:
@@ -196,6 +202,8 @@ class Replay:
         if run is None or run.ends_at != now:
             return  # it was stopped meanwhile, or ended early
         del self._running[key]
+        if key in self._work:
+            self._note_elastic_end(key, now)
         self._do(c.ReportFinished(run.lead, key, 0, now, also_released=True), now)
         self._note_end(now)
 
@@ -224,6 +232,8 @@ class Replay:
                 self._stop(event.key, now)
             elif isinstance(event, e.JobResumed):
                 self._go_on(event.key, now)
+            elif isinstance(event, e.AttemptResized):
+                self._resize(event.key, slots_of(event.allocation), now)
         for order in orders:
             match order:
                 case StageOrder(launch_now=True):
@@ -234,6 +244,8 @@ class Replay:
                     yield c.ReportStarted(self._start(order.key, now), order.key, 1, now)
                 case SignalOrder() if order.signal not in STOP_SIGNALS:
                     yield from self._kill(order, now)
+                case ResizeOrder() if order.host == order.allocation[0].host:
+                    yield c.ReportResized(order.host, order.key, order.version)
                 case ReleaseOrder():
                     yield c.ReportReleased(order.host, order.key)
 
@@ -241,16 +253,20 @@ class Replay:
         """Start the attempt; return its lead host."""
         allocation = self.cluster.attempts[key].allocation
         place, until = self._note_start(key, allocation, now)
-        self._running[key] = _Run(key, allocation[0].host, until)
+        run = self._running[key] = _Run(key, allocation[0].host, until, slots=slots_of(allocation), sized_at=now)
+        work = self._submissions[place].work
+        if work:
+            self._work[key] = work
+            until = run.ends_at = now + work / run.slots
         heapq.heappush(self._ends, (until, place, key))
         return allocation[0].host
 
     def _note_start(self, key: Key, allocation: Allocation, now: float) -> tuple[int, float]:
         """Record the start; return the index of its submission and its end time unless it is stopped."""
         place, index = self._places[key.job], key.index
-        number, submitted, _, runs = self._submissions[place]
+        number, submitted, _, runs, _ = self._submissions[place]
         run_s = runs[index]
-        self._ran[place, index] = Ran._make((number, submitted, now, run_s, slots_of(allocation), index, 0.0))
+        self._ran[place, index] = Ran(number, submitted, now, run_s, slots_of(allocation), index)
         self._last_change = now
         return place, now + run_s
 
@@ -259,18 +275,43 @@ class Replay:
         run = self._running.get(order.key)
         if run is not None and run.lead == order.host:
             del self._running[order.key]
+            self._work.pop(order.key, None)
             yield c.ReportFinished(run.lead, order.key, KILLED, now, order.reason, also_released=True)
+
+    def _resize(self, key: Key, slots: int, now: float) -> None:
+        """Continue an elastic job at another size; one that was stopped has its remaining time at the new size."""
+        run, work = self._running.get(key), self._work.get(key)
+        if run is None or work is None or slots == run.slots:
+            return
+        if run.ends_at:
+            work = self._work[key] = max(0.0, work - run.slots * (now - run.sized_at))
+            run.ends_at = now + work / slots
+            heapq.heappush(self._ends, (run.ends_at, self._places[key.job], key))
+        else:
+            run.left_s *= run.slots / slots
+        run.slots, run.sized_at = slots, now
+
+    def _note_elastic_end(self, key: Key, now: float) -> None:
+        """Note how long an elastic job has run, whose size has changed meanwhile."""
+        del self._work[key]
+        place = self._places[key.job]
+        ran = self._ran[place, key.index]
+        run_s, work = now - ran.start_s - ran.stopped_s, self._submissions[place].work
+        self._ran[place, key.index] = ran._replace(run_s=run_s, work=work)
 
     def _stop(self, key: Key, now: float) -> None:
         run = self._running.get(key)
         if run is not None and run.ends_at:
             run.left_s, run.ends_at, run.stopped_at = run.ends_at - now, 0.0, now
+            if key in self._work:
+                self._work[key] -= run.slots * (now - run.sized_at)
 
     def _go_on(self, key: Key, now: float) -> None:
         run = self._running.get(key)
         if run is not None and not run.ends_at:
             place = self._places[key.job]
             run.ends_at, run.stopped_s = now + run.left_s, run.stopped_s + now - run.stopped_at
+            run.sized_at = now
             self._ran[place, key.index] = self._ran[place, key.index]._replace(stopped_s=run.stopped_s)
             heapq.heappush(self._ends, (run.ends_at, place, key))
 

@@ -24,6 +24,7 @@ class Ran(NamedTuple):
     processors: int
     index: int = 0  # type: ignore[assignment]  # hides tuple.index, unused here
     stopped_s: float = 0  # while preempted
+    work: float = 0  # of an elastic job, in slots times seconds; 0: run_s times processors
 
     @property
     def name(self) -> str:
@@ -50,16 +51,32 @@ def figures(jobs: Sequence[Ran], processors: int, wall_s: float) -> dict[str, fl
     count = len(jobs)
     waits = [job.wait_s for job in jobs]
     makespan = max((job.end_s for job in jobs), default=0) - min((job.submit_s for job in jobs), default=0)
-    work = sum(job.run_s * job.processors for job in jobs)
+    work = sum(job.work or job.run_s * job.processors for job in jobs)
     return {
         "jobs_kept": count,
         "mean_wait_s": sum(waits) / count if count else 0.0,
         "max_wait_s": max(waits, default=0),
+        "mean_turnaround_s": sum(job.end_s - job.submit_s for job in jobs) / count if count else 0.0,
         "mean_bounded_slowdown": sum(bounded_slowdown(job.wait_s, job.run_s) for job in jobs) / count if count else 0.0,
         "utilisation": work / (processors * makespan) if makespan else 0.0,
+        "utilisation_while_submitted": _while_submitted(jobs, processors),
         "makespan_s": makespan,
         "sim_jobs_per_s": count / wall_s if wall_s else 0.0,
     }
+
+
+def _while_submitted(jobs: Sequence[Ran], processors: int) -> float:
+    """Return the utilisation from the first to the last submission: one long job at the end does not count.
+
+    The work of a job is spread evenly over its run.
+    """
+    first = min((job.submit_s for job in jobs), default=0.0)
+    last = max((job.submit_s for job in jobs), default=0.0)
+    work = 0.0
+    for job in jobs:
+        share = max(0.0, min(job.end_s, last) - job.start_s) / max(job.end_s - job.start_s, 1e-9)
+        work += (job.work or job.run_s * job.processors) * share
+    return work / (processors * (last - first)) if last > first else 0.0
 
 
 def recorded(jobs: Sequence[Ran], processors: int) -> dict[str, float]:

@@ -25,6 +25,22 @@ class Overrun(Enum):
     RUN_ON = "runon"
 
 
+class Elastic(NamedTuple):
+    """Share of the jobs that are elastic, in percent: they run with half to twice their processors, and the same work
+    (linear speedup)."""
+
+    percent: int = 0
+
+    def takes(self, number: int) -> bool:
+        """Return True if the job of that number is one of them: always the same ones, and more with a larger share."""
+        return number * _SPREAD % _WHOLE * 100 < self.percent * _WHOLE
+
+
+RIGID = Elastic()
+ELASTIC_QUEUE = "elastic"
+_SPREAD, _WHOLE = 2_654_435_761, 1 << 32  # Knuth's multiplicative hash
+
+
 class Submission(NamedTuple):
     """A job or an array to submit. ``runs``: seconds by index, index 0 for a plain job."""
 
@@ -32,6 +48,7 @@ class Submission(NamedTuple):
     at: float
     command: SubmitJob
     runs: Mapping[int, float]
+    work: float = 0.0  # of an elastic job: slots times seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +76,29 @@ def times_of(job: TraceJob, overrun: Overrun) -> tuple[int, int]:
     return job.run_s, job.estimate_s
 
 
-def of_trace(jobs: Iterable[TraceJob], policy: Policy, overrun: Overrun = Overrun.KILL) -> list[Submission]:
+def of_trace(
+    jobs: Iterable[TraceJob],
+    policy: Policy,
+    overrun: Overrun = Overrun.KILL,
+    elastic: Elastic = RIGID,
+    processors: int = 0,
+) -> list[Submission]:
     """Convert a trace's jobs: users are user1, user2, ..., groups group1, ...; any free slots will do.
 
-    A job goes to the queue that has its number in the trace (queue3, or just 3), else to the default queue.
+    A job goes to the queue that has its number in the trace (queue3, or just 3), else to the default queue; an elastic
+    one to the queue ``elastic`` if there is one.
+
+    Args:
+        processors: of the machine; elastic jobs grow no further.
     """
     maker = _Maker(policy)
     made = []
     for job in jobs:
         run, estimate = times_of(job, overrun)
-        new = NewJob(0, maker.shared(job, estimate), b"", b"", b"")
-        made.append(Submission(job.number, job.submit_s, SubmitJob(new, maker.caller(job.user)), {0: run}))
+        most = min(2 * job.processors, processors) if elastic.takes(job.number) else 0
+        new = NewJob(0, maker.shared(job, estimate, most), b"", b"", b"")
+        work = float(run * job.processors) if most else 0.0
+        made.append(Submission(job.number, job.submit_s, SubmitJob(new, maker.caller(job.user)), {0: run}, work))
     return made
 
 
@@ -79,8 +108,8 @@ class _Maker:
     def __init__(self, policy: Policy) -> None:
         self._default = policy.default_queue
         self._names = {queue.name for queue in policy.queues}
-        self._kinds: dict[tuple[int, int, str, int, int], Shared] = {}
-        self._requests: dict[int, Request] = {}
+        self._kinds: dict[tuple[int, int, str, int, int, int], Shared] = {}
+        self._requests: dict[tuple[int, int], Request] = {}
         self._queues: dict[int, str] = {}
         self._callers: dict[int, Caller] = {}
 
@@ -90,21 +119,26 @@ class _Maker:
             known = self._callers[user] = Caller(f"user{user}", user)
         return known
 
-    def shared(self, job: TraceJob, estimate_s: int) -> Shared:
-        queue = self._queue(job.queue)
-        kind = (job.user, job.group, queue, job.processors, estimate_s)
+    def shared(self, job: TraceJob, estimate_s: int, most: int = 0) -> Shared:
+        """Shared facts of the job; ``most`` slots if it is elastic, else 0."""
+        queue = ELASTIC_QUEUE if most and ELASTIC_QUEUE in self._names else self._queue(job.queue)
+        kind = (job.user, job.group, queue, job.processors, estimate_s, most)
         known = self._kinds.get(kind)
         if known is None:
-            request = self._request(job.processors)
+            request = self._request(job.processors, most)
+            estimate_s *= 2 if most else 1  # at its least size
             known = self._kinds[kind] = Shared(
                 f"user{job.user}", job.user, job.group, queue, "default", request, run_limit_s=estimate_s
             )
         return known
 
-    def _request(self, slots: int) -> Request:
-        known = self._requests.get(slots)
+    def _request(self, slots: int, most: int) -> Request:
+        known = self._requests.get((slots, most))
         if known is None:
-            known = self._requests[slots] = Request((RoleRequest(tasks_min=slots, tasks_max=slots),))
+            role = RoleRequest(tasks_min=slots, tasks_max=slots)
+            if most:
+                role = RoleRequest(tasks_min=(slots + 1) // 2, tasks_max=most, resizable=True)
+            known = self._requests[slots, most] = Request((role,))
         return known
 
     def _queue(self, number: int) -> str:
