@@ -24,10 +24,11 @@ SAYS = {
     "recovery": ("run 1 of worker 1", "run 2 of worker 1", "restarted 1 time"),
     "notebook": ("http://",),
     "elastic-pytorch": ("worker/2", "trained 40 steps: "),
+    "elastic-script": ("step 0: ", "done after 100 steps"),
 }
 # The framework that a page needs, and programs of examples/ that it has in its folder.
 FRAMEWORKS = {"elastic-pytorch": "torch"}
-PROGRAMS = {"elastic-pytorch": ("elastic_torch.py",)}
+PROGRAMS = {"elastic-pytorch": ("elastic_torch.py",), "elastic-script": ("elastic_steps.py",)}
 
 
 def test_every_page_is_tried() -> None:
