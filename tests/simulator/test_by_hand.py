@@ -17,7 +17,8 @@ from lavad.simulator.replay.main import main
 TRACES = Path(__file__).parent / "traces"
 NINE, OVERRUN = str(TRACES / "nine-jobs.swf"), str(TRACES / "overrun.swf")
 KEYS = [
-    "jobs_kept", "mean_wait_s", "max_wait_s", "mean_bounded_slowdown", "utilisation", "makespan_s", "sim_jobs_per_s",
+    "jobs_kept", "mean_wait_s", "max_wait_s", "mean_turnaround_s", "mean_bounded_slowdown", "utilisation",
+    "utilisation_while_submitted", "makespan_s", "sim_jobs_per_s",
 ]  # fmt: skip
 # Job 2 is blocked until 10. Under fcfs no job passes it. Else 3 ends by 10, and so starts in the gap at once; 4 would
 # not end by then, nor find a processor beside 2; 5 takes the gap from 7 on, which 3 leaves before its time.
@@ -66,7 +67,9 @@ def test_the_figures(capsys: pytest.CaptureFixture[str]) -> None:
         "mean_wait_s": pytest.approx(114 / 9),
         "max_wait_s": 27,
         "mean_bounded_slowdown": pytest.approx((1 + 1.9 + 2.3 + 1.85 + 1.8 + 1 + 1.9 + 2.8 + 1.9) / 9),
+        "mean_turnaround_s": pytest.approx((114 + 107) / 9),
         "utilisation": pytest.approx(227 / (4 * 160)),
+        "utilisation_while_submitted": pytest.approx(106 / (4 * 103)),
         "makespan_s": 160,
     }
 
@@ -77,6 +80,21 @@ def test_figures_without_json_are_lines(capsys: pytest.CaptureFixture[str]) -> N
     lines = capsys.readouterr().out.splitlines()
     assert [line.partition("=")[0] for line in lines] == KEYS
     assert "mean_wait_s=7.6667" in lines
+
+
+def test_an_elastic_job_has_the_same_work_at_any_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of half of the jobs it is job 2: on the one slot that job 1 leaves, then on all four. 10 of 40 slot seconds are
+    done at 10, the rest takes 7.5 more.
+    """
+    trace = tmp_path / "two.swf"
+    trace.write_text(
+        "".join(f"{number} 100 -1 {run} {slots}{' -1' * 13}\n" for number, run, slots in ((1, 10, 3), (2, 20, 2)))
+    )
+    assert main([str(trace), "--procs", "4", "--elastic", "50", "--json"]) == 0
+    values = json.loads(capsys.readouterr().out)
+    assert values["makespan_s"] == pytest.approx(17.5)
+    assert values["utilisation"] == pytest.approx(70 / (4 * 17.5))
+    assert main([str(trace), "--procs", "4", "--elastic", "50", "--policy", "easy"]) == 2
 
 
 def test_a_picture(tmp_path: Path) -> None:
