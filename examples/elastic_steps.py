@@ -17,7 +17,7 @@ STEP_S = 0.2
 
 
 class Told:
-    """Whether the scheduler has asked this task to end."""
+    """Request of the scheduler that this task ends."""
 
     def __init__(self) -> None:
         self.to_end = False
@@ -52,7 +52,7 @@ def train(folder: Path, steps: int, told: Told) -> None:
 
 
 def work(folder: Path, index: str, told: Told) -> None:
-    """Do pieces of work until told to end; each is begun and finished in the worker's log."""
+    """Work piece by piece until told to end; each is begun and finished in the worker's log."""
     with (folder / f"worker-{index}.log").open("a") as log:
         while not told.to_end:
             print(f"begin {os.getpid()}", file=log, flush=True)
