@@ -88,7 +88,7 @@ class Held(_message.Message):
     def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., last: _Optional[_Union[Report, _Mapping]] = ..., launched: _Optional[bool] = ..., resized: _Optional[_Union[Report, _Mapping]] = ..., limits_version: _Optional[int] = ..., order: _Optional[_Union[Order, _Mapping]] = ..., limit_reached: _Optional[_Union[Report, _Mapping]] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.TaskState, _Mapping]]] = ...) -> None: ...
 
 class Reports(_message.Message):
-    __slots__ = ("sequence", "hello", "reports", "load", "usages", "sent_monotonic", "health", "progress")
+    __slots__ = ("sequence", "hello", "reports", "load", "usages", "sent_monotonic", "health", "progress", "activities", "stacks")
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     HELLO_FIELD_NUMBER: _ClassVar[int]
     REPORTS_FIELD_NUMBER: _ClassVar[int]
@@ -97,6 +97,8 @@ class Reports(_message.Message):
     SENT_MONOTONIC_FIELD_NUMBER: _ClassVar[int]
     HEALTH_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    ACTIVITIES_FIELD_NUMBER: _ClassVar[int]
+    STACKS_FIELD_NUMBER: _ClassVar[int]
     sequence: int
     hello: Hello
     reports: _containers.RepeatedCompositeFieldContainer[Report]
@@ -105,7 +107,31 @@ class Reports(_message.Message):
     sent_monotonic: float
     health: HealthVerdict
     progress: _containers.RepeatedCompositeFieldContainer[JobProgress]
-    def __init__(self, sequence: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., reports: _Optional[_Iterable[_Union[Report, _Mapping]]] = ..., load: _Optional[_Union[_cluster_pb2.Load, _Mapping]] = ..., usages: _Optional[_Iterable[_Union[JobUsage, _Mapping]]] = ..., sent_monotonic: _Optional[float] = ..., health: _Optional[_Union[HealthVerdict, _Mapping]] = ..., progress: _Optional[_Iterable[_Union[JobProgress, _Mapping]]] = ...) -> None: ...
+    activities: _containers.RepeatedCompositeFieldContainer[PartActivity]
+    stacks: _containers.RepeatedCompositeFieldContainer[SavedStacks]
+    def __init__(self, sequence: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., reports: _Optional[_Iterable[_Union[Report, _Mapping]]] = ..., load: _Optional[_Union[_cluster_pb2.Load, _Mapping]] = ..., usages: _Optional[_Iterable[_Union[JobUsage, _Mapping]]] = ..., sent_monotonic: _Optional[float] = ..., health: _Optional[_Union[HealthVerdict, _Mapping]] = ..., progress: _Optional[_Iterable[_Union[JobProgress, _Mapping]]] = ..., activities: _Optional[_Iterable[_Union[PartActivity, _Mapping]]] = ..., stacks: _Optional[_Iterable[_Union[SavedStacks, _Mapping]]] = ...) -> None: ...
+
+class PartActivity(_message.Message):
+    __slots__ = ("key", "inactive_s", "unused_s")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    INACTIVE_S_FIELD_NUMBER: _ClassVar[int]
+    UNUSED_S_FIELD_NUMBER: _ClassVar[int]
+    key: _common_pb2.AttemptKey
+    inactive_s: float
+    unused_s: float
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., inactive_s: _Optional[float] = ..., unused_s: _Optional[float] = ...) -> None: ...
+
+class SavedStacks(_message.Message):
+    __slots__ = ("key", "number", "path", "error")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    key: _common_pb2.AttemptKey
+    number: int
+    path: str
+    error: str
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., number: _Optional[int] = ..., path: _Optional[str] = ..., error: _Optional[str] = ...) -> None: ...
 
 class HealthVerdict(_message.Message):
     __slots__ = ("number", "verdict", "text")
@@ -258,7 +284,7 @@ class Resized(_message.Message):
     def __init__(self, failed: _Optional[bool] = ..., detail: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.RoleTasks, _Mapping]]] = ...) -> None: ...
 
 class Orders(_message.Message):
-    __slots__ = ("term", "welcome", "orders", "specs", "forget", "echo_monotonic", "echo_sequence", "mark", "health_check")
+    __slots__ = ("term", "welcome", "orders", "specs", "forget", "echo_monotonic", "echo_sequence", "mark", "health_check", "stacks")
     TERM_FIELD_NUMBER: _ClassVar[int]
     WELCOME_FIELD_NUMBER: _ClassVar[int]
     ORDERS_FIELD_NUMBER: _ClassVar[int]
@@ -268,6 +294,7 @@ class Orders(_message.Message):
     ECHO_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     MARK_FIELD_NUMBER: _ClassVar[int]
     HEALTH_CHECK_FIELD_NUMBER: _ClassVar[int]
+    STACKS_FIELD_NUMBER: _ClassVar[int]
     term: int
     welcome: Welcome
     orders: _containers.RepeatedCompositeFieldContainer[Order]
@@ -277,7 +304,18 @@ class Orders(_message.Message):
     echo_sequence: int
     mark: CommitMark
     health_check: HealthCheck
-    def __init__(self, term: _Optional[int] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., orders: _Optional[_Iterable[_Union[Order, _Mapping]]] = ..., specs: _Optional[_Iterable[_Union[JobSpecBlob, _Mapping]]] = ..., forget: _Optional[_Iterable[_Union[_common_pb2.AttemptKey, _Mapping]]] = ..., echo_monotonic: _Optional[float] = ..., echo_sequence: _Optional[int] = ..., mark: _Optional[_Union[CommitMark, _Mapping]] = ..., health_check: _Optional[_Union[HealthCheck, _Mapping]] = ...) -> None: ...
+    stacks: _containers.RepeatedCompositeFieldContainer[StacksRequest]
+    def __init__(self, term: _Optional[int] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., orders: _Optional[_Iterable[_Union[Order, _Mapping]]] = ..., specs: _Optional[_Iterable[_Union[JobSpecBlob, _Mapping]]] = ..., forget: _Optional[_Iterable[_Union[_common_pb2.AttemptKey, _Mapping]]] = ..., echo_monotonic: _Optional[float] = ..., echo_sequence: _Optional[int] = ..., mark: _Optional[_Union[CommitMark, _Mapping]] = ..., health_check: _Optional[_Union[HealthCheck, _Mapping]] = ..., stacks: _Optional[_Iterable[_Union[StacksRequest, _Mapping]]] = ...) -> None: ...
+
+class StacksRequest(_message.Message):
+    __slots__ = ("key", "number", "limit_s")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_S_FIELD_NUMBER: _ClassVar[int]
+    key: _common_pb2.AttemptKey
+    number: int
+    limit_s: float
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., number: _Optional[int] = ..., limit_s: _Optional[float] = ...) -> None: ...
 
 class HealthCheck(_message.Message):
     __slots__ = ("number", "argv", "limit_s")

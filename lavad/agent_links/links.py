@@ -32,6 +32,7 @@ from lavad.core.orders import (
     ReleaseOrder,
     ResizeOrder,
     SignalOrder,
+    StacksOrder,
     StageOrder,
     TasksOrder,
 )
@@ -431,10 +432,15 @@ def _add_forget(message: pb.Orders, order: ForgetOrder) -> None:
     message.forget.append(key_message(order.key))
 
 
+def _add_stacks(message: pb.Orders, order: StacksOrder) -> None:
+    message.stacks.add(key=key_message(order.key), number=order.number, limit_s=order.limit_s)
+
+
 _ADDERS: dict[type, Callable[[pb.Orders, Any], None]] = {
     LaunchOrder: _add_launch,
     SignalOrder: _add_signal,
     LimitsOrder: _add_limits,
     ReleaseOrder: _add_release,
     ForgetOrder: _add_forget,
+    StacksOrder: _add_stacks,
 }

@@ -63,7 +63,6 @@ def rules_of(spec: jobs_pb2.JobSpec) -> TaskRules | None:
         final_codes=frozenset(rules.final_codes),
         free_codes=frozenset(rules.free_codes),
         ttl_s=rules.ttl_s if rules.has_ttl else None,
-        hang_s=rules.hang_s,
     )
 
 
@@ -211,7 +210,7 @@ def _check_rules(rules: jobs_pb2.TaskRules) -> None:
         raise Refused(f"The job: more than {CODES_MAX} exit codes in one list")
     if rules.restarts_max > COUNT_MAX:
         raise Refused(f"The job: more than {COUNT_MAX} restarts")
-    if not all(math.isfinite(one) and 0 <= one <= TIME_MAX_S for one in (rules.ttl_s, rules.hang_s)):
+    if not all(math.isfinite(one) and 0 <= one <= TIME_MAX_S for one in (rules.ttl_s,)):
         raise Refused("The job: a time is no number of seconds")
     if any(b"\0" in entry or entry.find(b"=") < 1 for entry in rules.secrets):
         raise Refused("The job: its secrets take NAME=VALUE without NUL characters")

@@ -7,6 +7,7 @@ of every job are named tuples, which are made in a third of the time.
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from lavad.core.activity_events import ActivityEvent
 from lavad.core.language.dependency import Expression
 from lavad.core.model import Allocation, HostFacts, JobState, Key, QueueWindow, Shared
 from lavad.core.model.advance_reservation import AdvanceReservation
@@ -596,4 +597,5 @@ Event = (
     | JobDetached
     | FinishedForgotten
     | TaskJobEvent
+    | ActivityEvent
 )

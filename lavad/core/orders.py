@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lavad.core import events as e
 from lavad.core import task_events as t
+from lavad.core.activity_events import JobHangs
 from lavad.core.language.requirements.affinity import Affinity
 from lavad.core.language.requirements.gpu import GpuRequirement
 from lavad.core.language.requirements.parsed import all_roles, wants_of
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 LEFT = "the job gave this host up"
 UNKNOWN = "the master has no such attempt"
 _NO_QUEUE = Queue("")
+STACKS_S = 60.0  # for a host to save the stacks of a job's processes
 TERMINATE = 0  # as a signal number: INT, TERM, KILL with the cluster's interval
 
 
@@ -186,7 +188,27 @@ class ForgetOrder:
     key: Key
 
 
-Order = StageOrder | LaunchOrder | TasksOrder | SignalOrder | ReleaseOrder | ResizeOrder | LimitsOrder | ForgetOrder
+@dataclass(frozen=True, slots=True)
+class StacksOrder:
+    """Save the stacks of the attempt's processes on that host, within ``limit_s``."""
+
+    host: str
+    key: Key
+    number: int  # of the attempt's hang
+    limit_s: float
+
+
+Order = (
+    StageOrder
+    | LaunchOrder
+    | TasksOrder
+    | SignalOrder
+    | ReleaseOrder
+    | ResizeOrder
+    | LimitsOrder
+    | ForgetOrder
+    | StacksOrder
+)
 
 
 def orders_for(cluster: "Cluster", event: e.Event) -> Iterator[Order]:
@@ -223,6 +245,8 @@ def orders_for(cluster: "Cluster", event: e.Event) -> Iterator[Order]:
             attempt = cluster.attempts.get(event.key)
             if attempt is not None and not attempt.over and attempt.last_signal is not None:
                 yield from _signal_orders(cluster, attempt, *attempt.last_signal)
+        case JobHangs():
+            yield from stacks_orders(cluster.attempts[event.key])
         case e.JobDoomed():
             attempt = cluster.attempts.get(event.key)
             if attempt is not None and not attempt.over:
@@ -533,6 +557,15 @@ def signal_again(cluster: "Cluster", attempt: "Attempt", host: str) -> Iterator[
     if attempt.last_signal is not None:
         notice = notice_of(cluster, attempt, *attempt.last_signal[:2])
         yield SignalOrder(host, attempt.key, *attempt.last_signal, tuple(attempt.suspended), notice)
+
+
+def stacks_orders(attempt: "Attempt") -> Iterator[StacksOrder]:
+    """Orders to save stacks, to all hosts of a job that hangs that have not answered yet."""
+    hang = attempt.activity.hang
+    if hang is not None:
+        answered = dict(hang.stacks)
+        for host in sorted(attempt.unreleased - answered.keys()):
+            yield StacksOrder(host, attempt.key, hang.number, STACKS_S)
 
 
 def doom_orders(cluster: "Cluster", attempt: "Attempt") -> Iterator[SignalOrder | ReleaseOrder]:

@@ -97,6 +97,14 @@ class TasksSignalled(NamedTuple):
     by: str
 
 
+class HangEnded(NamedTuple):
+    """The stacks of a job that hangs are saved, or were waited for: its policy for hangs acts, at that task."""
+
+    at: float
+    key: Key
+    task: TaskKey
+
+
 class ResizeAcknowledged(NamedTuple):
     """A host has the newest allocation: its tasks have the new lists, those that join have ports."""
 
@@ -124,6 +132,7 @@ TaskJobEvent = (
     | TaskActionDelayed
     | TaskActionsDropped
     | TasksSignalled
+    | HangEnded
     | ResizeAcknowledged
     | PartsFreed
 )

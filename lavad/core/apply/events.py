@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lavad.core.apply import (
+    activity,
     advance_reservations,
     batch_dispatch,
     claims,
@@ -30,6 +31,7 @@ HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     **advance_reservations.HANDLERS,
     **start_conditions.HANDLERS,
     **task_events.HANDLERS,
+    **activity.HANDLERS,
 }
 
 

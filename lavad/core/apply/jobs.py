@@ -9,6 +9,7 @@ from typing import Any
 from lavad.core import events as e
 from lavad.core import lifecycle
 from lavad.core.apply import (
+    activity,
     allocate,
     charge,
     claims,
@@ -313,6 +314,7 @@ def _host_released(cluster: Cluster, event: e.HostReleased) -> None:
     if event.host in attempt.usage and not attempt.over:
         depart(attempt, event.host)
     allocate.give_back(cluster, attempt, event.host, event.at)
+    activity.host_left(attempt, event.host)
 
 
 def _complete_record(cluster: Cluster, attempt: Attempt, host: str, usage: HostUsage, at: float) -> None:
@@ -380,6 +382,7 @@ def _bar(cluster: Cluster, job: Job, host: str) -> None:
 def _job_suspended(cluster: Cluster, event: e.JobSuspended) -> None:
     job, attempt = _holder(cluster, event.key), cluster.attempts[event.key]
     attempt.suspended = {**attempt.suspended, event.cause: event.reason}
+    activity.forget_parts(cluster, attempt)
     if event.state in (S.STAGING, S.UNKWN):  # the signal is sent when the job has started, or is in contact again
         _move(cluster, job, event, event.state)
         _note_for_return(job, attempt, event.at)
@@ -399,6 +402,7 @@ def _job_resumed(cluster: Cluster, event: e.JobResumed) -> None:
     job, attempt = _holder(cluster, event.key), cluster.attempts[event.key]
     _move(cluster, job, event, event.state)
     attempt.suspended = {cause: reason for cause, reason in attempt.suspended.items() if cause != event.cause}
+    activity.forget_parts(cluster, attempt)
     if event.state is S.RUN:
         _note_signal(attempt, CONT, "", event.at)
     _look_at_tasks(cluster, attempt)

@@ -1,6 +1,6 @@
 """State restored from rows after a restart. Rows are the truth, so no event comes of it."""
 
-from lavad.core.apply import allocate, charge, claims, enqueue, resize, start_conditions
+from lavad.core.apply import activity, allocate, charge, claims, enqueue, resize, start_conditions
 from lavad.core.apply.reconfigure import sort_pending
 from lavad.core.apply.tasks import events as task_events
 from lavad.core.apply.tasks import places
@@ -81,6 +81,7 @@ def adopt_attempt(cluster: Cluster, attempt: Attempt) -> None:
         adopt_tasks(cluster, job, attempt)
     cluster.attempts[attempt.key] = attempt
     cluster.changed_attempts.add(attempt.key)
+    activity.adopt(cluster, attempt)
     cluster.has_leases = cluster.has_leases or bool(attempt.lease_s)
     if attempt.lends:
         cluster.lenders[attempt.key] = attempt

@@ -31,6 +31,7 @@ from lavad.core.orders import (
     limits_orders,
     resize_order,
     signal_again,
+    stacks_orders,
     stage_orders,
 )
 from lavad.core.state.records import Attempt, Host, Job
@@ -201,6 +202,7 @@ def _orders_again(cluster: Cluster, name: str, attempt: Attempt | None) -> list[
             return []
         return [ReleaseOrder(name, attempt.key, LEFT)] if attempt.resizing.is_told else []
     again: list[Order] = list(signal_again(cluster, attempt, name))
+    again += [one for one in stacks_orders(attempt) if one.host == name]
     if attempt.doomed:
         again.append(doom_order(cluster, attempt, name))
     return again

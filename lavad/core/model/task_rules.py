@@ -105,4 +105,3 @@ class TaskRules:
     final_codes: frozenset[int] = frozenset()  # exit codes after which the job is never restarted
     free_codes: frozenset[int] = frozenset()  # exit codes after which it always is, without counting
     ttl_s: float | None = None
-    hang_s: float = 0.0

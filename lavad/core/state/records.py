@@ -16,6 +16,7 @@ from lavad.core.model import Allocation, HostFacts, HostShare, JobState, Key, Sh
 from lavad.core.model.allocation import HOST, grown, slots_of
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.usage import NO_ONE, ByHost
+from lavad.core.state.activity import ACTIVE
 
 if TYPE_CHECKING:
     from lavad.core.model.progress import Progress
@@ -151,6 +152,7 @@ class Attempt:
     """
 
     __slots__ = (
+        "activity",
         "again",
         "allocation",
         "departed",
@@ -228,6 +230,7 @@ class Attempt:
         self.progress: Progress | None = None  # as the job reported it last
         self.progress_saved_at = 0.0
         self.tasks: JobTasks | None = None  # of a job of tasks: the job's
+        self.activity = ACTIVE
 
     @property
     def lead(self) -> str:

@@ -301,6 +301,23 @@ def _tasks_concluded(detail: dict[str, Any]) -> list[str]:
     return [_VERDICTS.get(detail["action"], "Job is ended by its tasks") + reason]
 
 
+def _hangs(detail: dict[str, Any]) -> list[str]:
+    return [f"Hangs: no output, no progress and no use of CPU, network or GPU for {detail['seconds']:g} seconds"]
+
+
+def _stacks(detail: dict[str, Any]) -> list[str]:
+    words = f": {detail['words']}" if detail.get("words") else ""
+    if not detail.get("path"):
+        return [f"No stacks were saved on {detail['host']}{words}"]
+    return [f"Stacks of its processes on {detail['host']} are in {detail['path']}{words}"]
+
+
+def _unused(detail: dict[str, Any]) -> list[str]:
+    if not detail["seconds"]:
+        return [f"Host {detail['host']} has processes of the job again"]
+    return [f"Host {detail['host']} has had no process of the job for {detail['seconds']:g} seconds"]
+
+
 _LINES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "task failed": _task_failed,
     "tasks failed": lambda detail: [f"{detail['count']} more tasks failed on {detail.get('host', '')}"],
@@ -314,6 +331,10 @@ _LINES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     ],
     "tasks restarted": _tasks_restarted,
     "tasks concluded": _tasks_concluded,
+    "hangs": _hangs,
+    "active": lambda _: ["Active again; nothing is done about the hang"],
+    "stacks": _stacks,
+    "unused": _unused,
     "dispatched": _dispatched,
     "started": _started,
     "killed": _killed,

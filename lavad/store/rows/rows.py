@@ -5,8 +5,9 @@ Pure, and on the path of every job, so written for speed.
 """
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
+from lavad.core import activity_events as a
 from lavad.core import events as e
 from lavad.core import task_events as t
 from lavad.core.apply.charge import touched_accounts
@@ -14,7 +15,7 @@ from lavad.core.model import JobState, Key
 from lavad.core.model.usage import of_attempt
 from lavad.core.state.paged import Paged
 from lavad.core.state.records import ArrayRecord, Attempt, Job, JobEnd
-from lavad.store.rows import task_rows
+from lavad.store.rows import activity_rows, task_rows
 from lavad.store.rows import values as v
 from lavad.store.writer.batch import Batch, Row
 
@@ -354,6 +355,8 @@ def _attempt_only(turn: _Turn, event: e.HostStaged | e.AttemptLaunched | e.Progr
 
 def _tasks_changed(turn: _Turn, event: t.TaskJobEvent) -> None:
     turn.tasks[event.key.job, event.key.index] = None
+    if isinstance(event, t.TasksRestarted):  # it ends a hang
+        turn.attempts[event.key] = None
     for kind, detail in task_rows.lines(turn.cluster, event):
         turn.tell(event.at, event.key, kind, detail)
 
@@ -503,6 +506,12 @@ def _abandoned(turn: _Turn, event: e.JobAbandoned) -> None:
     turn.tell(event.at, event.key, "abandoned", v.detail(by=event.by, reason=event.reason))
 
 
+def _activity_changed(turn: _Turn, event: a.ActivityEvent | t.HangEnded) -> None:
+    turn.attempts[event.key] = None
+    for kind, detail in activity_rows.lines(event):
+        turn.tell(event.at, event.key, kind, detail)
+
+
 def _host_joined(turn: _Turn, event: e.HostJoined) -> None:
     _host_changed(turn, event.facts.name)
 
@@ -549,6 +558,7 @@ def _job_detached(turn: _Turn, event: e.JobDetached) -> None:
 
 # Silence, hearing, forgetting and new policies have no rows: they are found out anew after a restart.
 _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
+    **dict.fromkeys(get_args(t.TaskJobEvent), _tasks_changed),
     e.JobSubmitted: _job_submitted,
     e.JobModified: _job_modified,
     e.JobMoved: _job_moved,
@@ -587,13 +597,5 @@ _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
     e.ReservationSet: _reservation_set,
     e.ReservationRemoved: _reservation_removed,
     e.JobDetached: _job_detached,
-    t.TasksReported: _tasks_changed,
-    t.TasksLost: _tasks_changed,
-    t.TasksOrdered: _tasks_changed,
-    t.TasksStopped: _tasks_changed,
-    t.TasksRestarted: _tasks_changed,
-    t.TasksConcluded: _tasks_changed,
-    t.TaskActionDelayed: _tasks_changed,
-    t.TaskActionsDropped: _tasks_changed,
-    t.TasksSignalled: _tasks_changed,
+    **dict.fromkeys((t.HangEnded, a.JobHangs, a.JobActive, a.StacksSaved, a.HostUnused), _activity_changed),
 }

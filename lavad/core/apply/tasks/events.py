@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lavad.core import task_events as t
+from lavad.core.apply import activity
 from lavad.core.apply.tasks.places import placed, unplace
 from lavad.core.cluster import Cluster
 from lavad.core.model import Launch
@@ -153,6 +154,7 @@ def _stopped(cluster: Cluster, event: t.TasksStopped) -> None:
 
 def _restarted(cluster: Cluster, event: t.TasksRestarted) -> None:
     _, tasks = _of(cluster, event)
+    activity.forget_parts(cluster, cluster.attempts[event.key])
     waits = event.scope != TASK
     for key in event.tasks:
         if key in tasks.stands_for:
@@ -196,6 +198,12 @@ def _dropped(cluster: Cluster, event: t.TaskActionsDropped) -> None:
     tasks.delayed = tuple([one for one in tasks.delayed if one not in event.delayed])
 
 
+def _hang_ended(cluster: Cluster, event: t.HangEnded) -> None:
+    job, _ = _of(cluster, event)
+    activity.forget_parts(cluster, cluster.attempts[event.key])
+    note(cluster, job, (event.task, E.HANGS))
+
+
 def _signalled(cluster: Cluster, event: t.TasksSignalled) -> None:
     """Nothing changes: the order follows from the event."""
 
@@ -210,4 +218,5 @@ HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     t.TaskActionDelayed: _delayed,
     t.TaskActionsDropped: _dropped,
     t.TasksSignalled: _signalled,
+    t.HangEnded: _hang_ended,
 }

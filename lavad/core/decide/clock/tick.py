@@ -8,6 +8,7 @@ from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.apply.start_conditions import is_due, waits_past_deadline
 from lavad.core.cluster import FINISHED_KEPT, Cluster
+from lavad.core.decide.activity import hang_events
 from lavad.core.decide.clock.advance_reservations import next_turn, turn_events
 from lavad.core.decide.clock.exit_rates import exit_rate_events
 from lavad.core.decide.clock.load_thresholds import load_events
@@ -138,5 +139,6 @@ LATER = (
     turn_events,
     exit_rate_events,
     look_at_tasks,
+    hang_events,
     _forget_finished,
 )

@@ -37,7 +37,7 @@ def happened(tasks: JobTasks, task: TaskKey, event: TaskEvent, now: float) -> li
             return [Delay(Delayed(now + policy.timeout_s, policy.action, one, task))]
         if policy is not None and (steps := act(tasks, policy.action, task, one)):
             return steps
-    return _by_counts(tasks, task)
+    return _by_counts(tasks, task) if event is not E.HANGS else []
 
 
 def _after_verdict(tasks: JobTasks, task: TaskKey, event: TaskEvent) -> list[Step]:
