@@ -76,7 +76,7 @@ class HostsRequest(_message.Message):
     def __init__(self, names: _Optional[_Iterable[str]] = ..., clients_too: _Optional[bool] = ...) -> None: ...
 
 class Gpu(_message.Message):
-    __slots__ = ("index", "uuid", "model", "driver", "memory_mib", "memory_used_mib", "utilisation", "memory_utilisation", "temperature_c", "ecc_errors", "numa_node", "pids", "bus_id", "status", "nvlink_peers", "power_w", "mode", "mig", "allocated_jobs", "vendor")
+    __slots__ = ("index", "uuid", "model", "driver", "memory_mib", "memory_used_mib", "utilisation", "memory_utilisation", "temperature_c", "ecc_errors", "numa_node", "pids", "bus_id", "status", "nvlink_peers", "power_w", "mode", "mig", "allocated_jobs", "vendor", "power_limit_w")
     INDEX_FIELD_NUMBER: _ClassVar[int]
     UUID_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
@@ -97,6 +97,7 @@ class Gpu(_message.Message):
     MIG_FIELD_NUMBER: _ClassVar[int]
     ALLOCATED_JOBS_FIELD_NUMBER: _ClassVar[int]
     VENDOR_FIELD_NUMBER: _ClassVar[int]
+    POWER_LIMIT_W_FIELD_NUMBER: _ClassVar[int]
     index: int
     uuid: str
     model: str
@@ -117,7 +118,8 @@ class Gpu(_message.Message):
     mig: bool
     allocated_jobs: int
     vendor: str
-    def __init__(self, index: _Optional[int] = ..., uuid: _Optional[str] = ..., model: _Optional[str] = ..., driver: _Optional[str] = ..., memory_mib: _Optional[int] = ..., memory_used_mib: _Optional[int] = ..., utilisation: _Optional[float] = ..., memory_utilisation: _Optional[float] = ..., temperature_c: _Optional[int] = ..., ecc_errors: _Optional[int] = ..., numa_node: _Optional[int] = ..., pids: _Optional[_Iterable[int]] = ..., bus_id: _Optional[str] = ..., status: _Optional[str] = ..., nvlink_peers: _Optional[_Iterable[int]] = ..., power_w: _Optional[float] = ..., mode: _Optional[str] = ..., mig: _Optional[bool] = ..., allocated_jobs: _Optional[int] = ..., vendor: _Optional[str] = ...) -> None: ...
+    power_limit_w: float
+    def __init__(self, index: _Optional[int] = ..., uuid: _Optional[str] = ..., model: _Optional[str] = ..., driver: _Optional[str] = ..., memory_mib: _Optional[int] = ..., memory_used_mib: _Optional[int] = ..., utilisation: _Optional[float] = ..., memory_utilisation: _Optional[float] = ..., temperature_c: _Optional[int] = ..., ecc_errors: _Optional[int] = ..., numa_node: _Optional[int] = ..., pids: _Optional[_Iterable[int]] = ..., bus_id: _Optional[str] = ..., status: _Optional[str] = ..., nvlink_peers: _Optional[_Iterable[int]] = ..., power_w: _Optional[float] = ..., mode: _Optional[str] = ..., mig: _Optional[bool] = ..., allocated_jobs: _Optional[int] = ..., vendor: _Optional[str] = ..., power_limit_w: _Optional[float] = ...) -> None: ...
 
 class Load(_message.Message):
     __slots__ = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp_mib", "swp_mib", "mem_mib", "gpus", "external")

@@ -13,6 +13,11 @@ CALLER_GID = "lava-gid"
 # In Welcome.settings: seconds for which a kept task waits for its caller.
 TASK_PATIENCE = "LAVA_TASK_PATIENCE"
 
+# In Welcome.settings: seconds after which a host without a process of a job on several hosts is reported, 0: never;
+# name or path of py-spy.
+UNUSED_HOST = "LAVA_UNUSED_HOST"
+DEBUGGER = "LAVA_PY_SPY"
+
 # In Welcome.settings: optional kinds of reports that this master understands, separated by blanks.
 REPORTS_UNDERSTOOD = "LAVA_REPORTS"
 LATER_REPORTS = ("limit_reached",)

@@ -89,6 +89,8 @@ class Keeper:
         self.say: Callable[[Report], None] = lambda _: None
         self.use: Callable[[JobUsage], None] = lambda _: None
         self.interface: JobInterface | None = None  # what jobs hear and say by their socket
+        self.looked: Callable[[Key, float, tuple[int, ...]], None] = lambda key, cpu_s, pids: None
+        self.signalled: Callable[[Key, int], None] = lambda key, number: None
         self._journal = journal
         self._boot_id = boot_id
         self._users = users
@@ -250,6 +252,7 @@ class Keeper:
             case Launch(key):
                 self._to_shepherd(key, messages.LAUNCH)
             case Signal():
+                self.signalled(action.key, action.number)
                 self._signal(action)
             case Notify(key, event, reason, at):
                 self._notify(key, event, reason, at)
@@ -484,6 +487,8 @@ class Keeper:
         elif kind == messages.RELEASED:
             self._tell(self.ledger.released(key, Used(*message[4:]) if message[4:] else None))
             self._gone(handle, key)
+        elif kind == messages.LOOKED:
+            self.looked(key, *message[4:6])
         elif kind == messages.USED:
             self.counting.answered(key, Used(*message[4]), message[5])
         elif kind == messages.COUNT_OTHERS:

@@ -31,8 +31,11 @@ from protos.agents_pb2 import (
     JobSpecBlob,
     JobUsage,
     Orders,
+    PartActivity,
     Report,
     Reports,
+    SavedStacks,
+    StacksRequest,
     Welcome,
 )
 from protos.agents_pb2_grpc import AgentServiceStub
@@ -65,6 +68,21 @@ class Sampler(Protocol):
         """Set the names of dynamic resources that the master wants; may block for a moment."""
 
 
+class Watch(Protocol):
+    """Source of the activity of this host's attempts."""
+
+    notify: Callable[[], None]
+
+    def repeat(self) -> None:
+        """Tell everything anew."""
+
+    def take_news(self) -> tuple[list[PartActivity], list[SavedStacks]]:
+        """Return what has changed since the last call."""
+
+    def save_stacks(self, request: StacksRequest) -> None:
+        """Save the stacks of an attempt's processes."""
+
+
 class SessionRefused(Exception):
     """Refusal of this agent by the master; the text says why."""
 
@@ -87,6 +105,7 @@ class Session:
         keeper: Keeper,
         sampler: Sampler,
         significant: Callable[[Load | None, Load], bool],
+        watch: Watch,
     ) -> None:
         self.welcome = Welcome(heartbeat_s=5.0)
         self.health = HealthProgram()
@@ -100,6 +119,8 @@ class Session:
         self._sampler = sampler
         self._expected: tuple[str, ...] = ()
         self._significant = significant
+        self._watch = watch
+        self.newest_load = Load()
         self._reports: list[Report] = []
         self._not_understood = frozenset(LATER_REPORTS)  # kinds that would end the session with an older master
         self._usages: dict[tuple[int, int, int], JobUsage] = {}
@@ -116,6 +137,7 @@ class Session:
         self._is_detailed = False  # the next hello has the details of all attempts
         keeper.say = self.say
         keeper.use = self.use
+        watch.notify = self._something.set
 
     # -- messages to the master
 
@@ -208,6 +230,7 @@ class Session:
             self.use(usage)
         for progress in self._keeper.newest_progress():
             self.progressed(progress)
+        self._watch.repeat()
         return self._numbered(Reports(hello=hello))
 
     async def _take_first(self, call: "grpc.aio.StreamStreamCall[Reports, Orders]") -> None:
@@ -277,6 +300,8 @@ class Session:
             check = asyncio.create_task(self._check(orders.health_check))
             self._checks.add(check)
             check.add_done_callback(self._checks.discard)
+        for request in orders.stacks:
+            self._watch.save_stacks(request)
         # Shielded: orders in the journal must reach the shepherds, whatever happens to the connection meanwhile.
         if not await asyncio.shield(self._keeper.take(orders)):
             raise SessionRefused(f"orders of term {orders.term} came after those of term {self._keeper.ledger.term}")
@@ -305,6 +330,9 @@ class Session:
     def _next_message(self) -> Reports:
         reports = [one for one in self._reports if one.WhichOneof("what") not in self._not_understood]
         message = Reports(reports=reports, usages=self._usages.values(), progress=self._progress.values())
+        activities, stacks = self._watch.take_news()
+        message.activities.extend(activities)
+        message.stacks.extend(stacks)
         if self._load is not None:
             message.load.CopyFrom(self._load)
             self._load_told, self._load = self._load, None
@@ -345,7 +373,7 @@ class Session:
         while True:
             with shortage_passes("load"):
                 await asyncio.to_thread(self._sampler.expect, self._expected)
-                load = await asyncio.to_thread(self._sampler.sample)
+                load = self.newest_load = await asyncio.to_thread(self._sampler.sample)
                 told_long_ago = loop.time() - self._load_told_at > LOAD_AT_LEAST_EVERY_S
                 if told_long_ago or self._load_told is None or self._significant(self._load_told, load):
                     self._load, self._load_told_at = load, loop.time()

@@ -182,6 +182,10 @@ class Work:
         """Report the usage until now."""
         self._send(messages.USED, tuple(self._meter.used_now()), self._limit_reached())
 
+    def look(self) -> None:
+        """Report CPU time and processes."""
+        self._send(messages.LOOKED, *self._meter.look())
+
     def counted(self, used: Figures, missing: tuple[str, ...], limit: str, *hosts: tuple[str, ...]) -> None:
         """Take the usage of the job's other hosts, a limit reached there, and the hosts that the job has had."""
         if hosts:

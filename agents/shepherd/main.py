@@ -303,6 +303,8 @@ class Shepherd:
             work.release(*fields)
         elif kind == messages.COUNT:
             work.count()
+        elif kind == messages.LOOK:
+            work.look()
         elif kind == messages.COUNTED:
             work.counted(*fields)
         elif kind == messages.NOTIFY:

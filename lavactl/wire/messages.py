@@ -63,6 +63,7 @@ __all__ = [
     "Explanation",
     "ForceRequest",
     "GpuRequest",
+    "HangRule",
     "HistoryRequest",
     "HostShare",
     "IndexRange",
@@ -101,6 +102,7 @@ __all__ = [
     "TaskRun",
     "TaskStart",
     "TaskState",
+    "UnusedHost",
     "Usage",
     "WatchRequest",
     "read_page",
@@ -179,6 +181,7 @@ if TYPE_CHECKING:
         ExplainRequest,
         Explanation,
         ForceRequest,
+        HangRule,
         HistoryRequest,
         JobChange,
         JobFilter,
@@ -205,6 +208,7 @@ if TYPE_CHECKING:
         SubmitReplies,
         SubmitResult,
         TaskRules,
+        UnusedHost,
         WatchRequest,
     )
 else:
@@ -235,6 +239,7 @@ else:
     IndexRange = _message("IndexRange")
     Rlimit = _message("Rlimit")
     Convention = _message("Convention")
+    HangRule = _message("HangRule")
     TaskRules = _message("TaskRules")
     JobSpec = _message("JobSpec")
     SubmitItem = _message("SubmitItem")
@@ -253,6 +258,7 @@ else:
     Outlook = _message("Outlook")
     TaskRun = _message("TaskRun")
     TaskState = _message("TaskState")
+    UnusedHost = _message("UnusedHost")
     JobRecord = _message("JobRecord")
     JobPage = _message("JobPage")
     SignalRequest = _message("SignalRequest")

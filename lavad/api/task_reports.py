@@ -23,9 +23,10 @@ def activity_of(host: str, message: pb.Reports) -> list[c.ReportActivity | c.Rep
         c.ReportActivity(host, _key(one.key), amount(one.inactive_s), amount(one.unused_s))
         for one in message.activities
     ]
-    for one in message.stacks:
-        found.append(c.ReportStacks(host, _key(one.key), one.number, words(one.path), words(one.error)))
-    return found
+    saved = (
+        c.ReportStacks(host, _key(one.key), one.number, words(one.path), words(one.error)) for one in message.stacks
+    )
+    return [*found, *saved]
 
 
 def _key(key: common_pb2.AttemptKey) -> Key:

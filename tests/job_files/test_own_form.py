@@ -29,6 +29,7 @@ VALUES = {
     "env": "none, A=1", "L": "/bin/bash", "gpu": "num=2:mode=shared", "nnodes": "2", "b": "2027:1:2:10:00",
     "t": "2027:1:3:10:00", "w": "done(5)", "Q": "3 4", "E": "pre", "Ep": "post", "c": "10", "F": "100", "D": "200",
     "S": "300", "C": "0", "rnc": "notify me", "wa": "USR1", "wt": "30s", "u": "a@example.org", "notify": "start",
+    "hang": "after=5m:first=30m:cpus=0.1",
 }  # fmt: skip
 ALONE = {"rnc": ["-ar"], "gpu": [], "nnodes": []}  # options that need others beside them
 MAIL = ("u", "N", "Ne", "B", "notify")
@@ -184,7 +185,7 @@ def test_every_field_of_a_role_and_of_the_rules_has_a_key() -> None:
     source = (ROOT / "lavactl/job_files/own/writer.py").read_text(encoding="utf-8")
     known = {name for name in role | rules if f".{name}" in source}
     assert role - known == {"name"} - known
-    nothing_acts_on_it_yet = {"ttl_s", "has_ttl", "hang_s"}
+    nothing_acts_on_it_yet = {"ttl_s", "has_ttl"}
     assert rules - known == {"secrets", "format"} | nothing_acts_on_it_yet
 
 

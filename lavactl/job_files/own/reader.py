@@ -7,7 +7,7 @@ from lavactl.job_files.model import ACTIONS, EVENTS, LAUNCHES, RESTARTS, SPREADS
 from lavactl.job_files.own.keys import OF_ONE_ROLE, OPTION_KEYS, TABLES
 from lavactl.job_files.text.durations import WORDING, read_duration
 from lavactl.job_files.text.fields import Fields, one_of
-from lavactl.job_files.text.nodes import Scalar, Sequence
+from lavactl.job_files.text.nodes import Mapping, Scalar, Sequence
 from lavactl.options import FLAG
 from lavactl.submit import job_options
 from lavactl.submit.submission import KINDS
@@ -49,6 +49,9 @@ def _read_option(job: JobFile, fields: Fields, key: "Key") -> None:
     elif KINDS[key.option] == FLAG:
         if fields.flag(key.name):
             job.options.append((key.option, ""))
+    elif key.option == "hang" and isinstance(fields.get(key.name), Mapping):
+        parts = fields.pairs(key.name).items()
+        job.options.append((key.option, ":".join(f"{name}={value}" for name, value in parts)))
     elif key.option == "W" and fields.text("run-limit").endswith("s"):
         job.run_limit_s = round(duration(fields, "run-limit"))
     else:

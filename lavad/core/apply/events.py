@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lavad.core.apply import (
-    activity,
     advance_reservations,
     batch_dispatch,
     claims,
@@ -18,6 +17,7 @@ from lavad.core.apply import (
     resize,
     start_conditions,
 )
+from lavad.core.apply.tasks import activity
 from lavad.core.apply.tasks import events as task_events
 from lavad.core.cluster import Cluster
 from lavad.core.events import Event

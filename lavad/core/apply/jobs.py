@@ -9,7 +9,6 @@ from typing import Any
 from lavad.core import events as e
 from lavad.core import lifecycle
 from lavad.core.apply import (
-    activity,
     allocate,
     charge,
     claims,
@@ -21,8 +20,8 @@ from lavad.core.apply import (
 from lavad.core.apply.charge import note_usage
 from lavad.core.apply.enqueue import entry, list_array, list_job, waiting_counts
 from lavad.core.apply.restore import adopt_host
+from lavad.core.apply.tasks import activity, places
 from lavad.core.apply.tasks import events as task_events
-from lavad.core.apply.tasks import places
 from lavad.core.cluster import Cluster
 from lavad.core.model import (
     BY_USER,

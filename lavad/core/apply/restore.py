@@ -1,9 +1,9 @@
 """State restored from rows after a restart. Rows are the truth, so no event comes of it."""
 
-from lavad.core.apply import activity, allocate, charge, claims, enqueue, resize, start_conditions
+from lavad.core.apply import allocate, charge, claims, enqueue, resize, start_conditions
 from lavad.core.apply.reconfigure import sort_pending
+from lavad.core.apply.tasks import activity, places
 from lavad.core.apply.tasks import events as task_events
-from lavad.core.apply.tasks import places
 from lavad.core.cluster import Cluster
 from lavad.core.model import FINAL, HOLDING, HostFacts, JobState
 from lavad.core.model.advance_reservation import AdvanceReservation

@@ -214,6 +214,8 @@ def _outcome(end: JobEnd) -> Row:
     return (end.at, end.status, v.clean(end.reason), v.finite(end.cpu_s), v.bounded(end.memory_mib_max), *figures)
 
 
+_OfAttempt = e.HostStaged | e.AttemptLaunched | e.ProgressReported | e.ResizeNoted | t.ResizeAcknowledged | t.PartsFreed
+
 # -- one function an event -------------------------------------------------------------------------------------------
 
 
@@ -348,7 +350,7 @@ def _change_attempt(turn: _Turn, key: Key) -> None:
         turn.arrays[key.job] = None
 
 
-def _attempt_only(turn: _Turn, event: e.HostStaged | e.AttemptLaunched | e.ProgressReported) -> None:
+def _attempt_only(turn: _Turn, event: _OfAttempt) -> None:
     turn.attempts[event.key] = None
     _touch_tasks(turn, event.key)
 
@@ -479,11 +481,6 @@ def _resized(turn: _Turn, event: e.AttemptResized) -> None:
     turn.tell(event.at, event.key, "resized", f'{{"hosts":{hosts},"by":{by},"reason":{reason}}}')
 
 
-def _resize_noted(turn: _Turn, event: e.ResizeNoted | t.ResizeAcknowledged | t.PartsFreed) -> None:
-    turn.attempts[event.key] = None
-    _touch_tasks(turn, event.key)
-
-
 def _resize_wished(turn: _Turn, event: e.ResizeWished) -> None:
     turn.attempts[event.key] = None
     turn.tell(
@@ -583,9 +580,9 @@ _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
     e.AttemptGrowing: _growing,
     e.GrowthGivenUp: _growth_given_up,
     e.AttemptResized: _resized,
-    e.ResizeNoted: _resize_noted,
+    e.ResizeNoted: _attempt_only,
     e.ResizeWished: _resize_wished,
-    **dict.fromkeys((t.ResizeAcknowledged, t.PartsFreed), _resize_noted),
+    **dict.fromkeys((t.ResizeAcknowledged, t.PartsFreed), _attempt_only),
     e.JobLost: _lost,
     e.JobFound: _found,
     e.JobAbandoned: _abandoned,

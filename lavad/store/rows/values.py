@@ -24,12 +24,12 @@ from lavad.core.model import (
     RoleRequest,
     Shared,
 )
+from lavad.core.model.activity import ACTIVE, Activity, Hang
 from lavad.core.model.advance_reservation import AdvanceReservation, ReservationKind, ReservationTimes
 from lavad.core.model.policy import Window
 from lavad.core.model.progress import Progress
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.usage import NO_ONE, Departed, HostUsage
-from lavad.core.state.activity import ACTIVE, Activity, Hang
 from lavad.core.state.records import NEVER_RESIZED, Attempt, Claim, Host, JobEnd, Resizing, StartConditions
 from lavad.store.rows.task_values import decode_rules, rules_values
 from lavad.store.writer.batch import Row

@@ -1,6 +1,6 @@
 """Jobs that hang, and hosts without a process of their job: what the master makes of the reports of hosts."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -8,13 +8,15 @@ from lavad.core import activity_events as a
 from lavad.core import commands as c
 from lavad.core import task_events as t
 from lavad.core.model import JobState, Key
+from lavad.core.model.activity import ACTIVE
 from lavad.core.model.task_rules import TaskAction, TaskEvent, TaskPhase
 from lavad.core.orders import StacksOrder
-from lavad.core.state.activity import ACTIVE
 from lavad.core.step import Outcome
-from protos.common_pb2 import Role
 from tests.builders import ANN, Story, a_host, a_job
 from tests.task_jobs import NONE, TaskStory, a_policy, a_task_role, stops
+
+if TYPE_CHECKING:
+    from protos.common_pb2 import Role
 
 HANGS = TaskEvent.HANGS
 RESTART = (a_policy(HANGS),)
@@ -91,7 +93,7 @@ def test_one_part_that_works_again_ends_the_hang(two: Story) -> None:
 
 
 def test_a_suspended_job_does_not_hang_nor_does_one_that_was_resumed_just_now(two: Story) -> None:
-    """What its hosts said of the time in which it was stopped counts no more."""
+    """Reports about the time in which it was stopped count no more."""
     key = started(two)
     two.do(c.StopJob(two.target(key.job), ANN))
     assert kinds(all_inactive(two, key)) == ["PartActivity"]
@@ -112,6 +114,7 @@ def test_a_job_with_a_silent_host_does_not_hang(two: Story) -> None:
 
 
 def test_reports_about_other_attempts_and_from_other_hosts_are_dropped(two: Story) -> None:
+    """Whatever comes late, or twice."""
     key = started(two)
     assert kinds(two.do(c.ReportActivity("h9", key, 300))) == []
     assert kinds(two.do(c.ReportActivity("h1", key._replace(attempt=7), 300))) == []
@@ -145,6 +148,7 @@ def test_a_policy_acts_when_the_stacks_of_all_hosts_are_saved() -> None:
 
 
 def test_a_host_that_saves_no_stacks_delays_the_policy_for_a_while_only() -> None:
+    """It may hang itself."""
     story, key = workers(*RESTART)
     all_inactive(story, key)
     saved(story, key, "h1")
@@ -155,6 +159,7 @@ def test_a_host_that_saves_no_stacks_delays_the_policy_for_a_while_only() -> Non
 
 
 def test_a_job_that_is_active_again_while_its_stacks_are_saved_is_left_alone() -> None:
+    """Nothing is ended that works."""
     story, key = workers(*RESTART)
     all_inactive(story, key)
     saved(story, key, "h1")
@@ -176,6 +181,7 @@ def test_a_hang_without_a_policy_for_it_does_nothing() -> None:
 
 
 def test_hangs_use_up_the_restarts_of_the_job() -> None:
+    """A job that hangs each time ends."""
     story, key = workers(*RESTART, restarts_max=1)
     for number in (1, 2):
         all_inactive(story, key)
@@ -210,6 +216,7 @@ def test_a_host_of_ended_tasks_takes_no_part() -> None:
 
 
 def test_the_role_whose_policy_names_hangs_is_the_one_that_is_restarted() -> None:
+    """Others run on."""
     story = TaskStory(a_host("h1", 2), a_host("h2", 2))
     policy = a_policy(HANGS, action=TaskAction.RESTART_ROLE)
     roles: tuple[Role, ...] = (a_task_role("server", 2), a_task_role("worker", 2, policies=[policy]))
@@ -225,6 +232,7 @@ def test_the_role_whose_policy_names_hangs_is_the_one_that_is_restarted() -> Non
 
 
 def test_an_unused_host_is_told_once_and_again_when_it_is_used(two: Story) -> None:
+    """Each change is one line."""
     key = started(two)
     assert kinds(activity(two, key, "h2", unused_s=60)) == ["HostUnused"]
     assert dict(two.cluster.attempts[key].activity.unused) == {"h2": two.now - 60}

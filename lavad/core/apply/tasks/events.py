@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lavad.core import task_events as t
-from lavad.core.apply import activity
+from lavad.core.apply.tasks import activity
 from lavad.core.apply.tasks.places import placed, unplace
 from lavad.core.cluster import Cluster
 from lavad.core.model import Launch

@@ -5,7 +5,7 @@ from typing import Any
 
 from lavad.core import activity_events as a
 from lavad.core.cluster import Cluster
-from lavad.core.state.activity import ACTIVE, Activity, Hang
+from lavad.core.model.activity import ACTIVE, Activity, Hang
 from lavad.core.state.records import Attempt
 
 
