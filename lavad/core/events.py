@@ -138,8 +138,7 @@ class JobRequeued:
 
 @dataclass(frozen=True, slots=True)
 class JobSuspended:
-    """A cause of suspension was added. ``cause`` is empty for a user's; ``lends`` names resources that others may use
-    meanwhile (``slots``, ``mem``, ``gpus``)."""
+    """A cause of suspension was added. ``cause`` is empty for a user's; ``lends``: what others may use meanwhile."""
 
     at: float
     key: Key
@@ -147,7 +146,7 @@ class JobSuspended:
     by: str
     cause: str = ""
     reason: str = ""  # sentence for users
-    lends: tuple[str, ...] = ()
+    lends: tuple[str, ...] = ()  # slots, mem, gpus
 
 
 @dataclass(frozen=True, slots=True)
