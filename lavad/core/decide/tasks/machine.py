@@ -74,6 +74,12 @@ def _code_of(tasks: JobTasks, task: TaskKey) -> int:
     return exit_code(tasks.records[task].status)
 
 
+# Ends by a limit of the job's own, whatever their exit code: to run into it again would never end.
+LIMITS = frozenset(
+    ("TERM_MEMLIMIT", "TERM_CPULIMIT", "TERM_SWAP", "TERM_PROCESSLIMIT", "TERM_THREADLIMIT", "TERM_RUNLIMIT")
+)
+
+
 # -- actions -----------------------------------------------------------------------------------------------------------
 
 
@@ -119,7 +125,7 @@ def _is_void(delayed: Delayed, step: Step) -> bool:
 def _restart(tasks: JobTasks, scope: str, task: TaskKey, event: TaskEvent, name: str) -> Step:
     """Restart within the bounds of the rules; else the job fails. Tasks without a place need another attempt."""
     status, code = tasks.records[task].status or FAILED_STATUS, _code_of(tasks, task)
-    is_counted = code not in tasks.rules.free_codes
+    is_counted = code not in tasks.rules.free_codes or tasks.records[task].reason in LIMITS
     if event is E.FAILED and code in tasks.rules.final_codes:
         return Conclude(Verdict(A.TERMINATE, status, f"exit code {code} is final"))
     if is_counted and tasks.restarts >= tasks.rules.restarts_max:

@@ -215,6 +215,15 @@ def test_a_final_code_is_never_restarted_and_a_free_one_never_counted() -> None:
     ]
 
 
+def test_an_end_by_a_limit_of_the_job_is_counted_whatever_its_code() -> None:
+    """A process killed for its memory exits with 137, which is free: to be restarted for it would never end."""
+    rules = ruled(on(E.FAILED, A.RESTART_JOB), free_codes=frozenset({137}), restarts_max=0)
+    tasks = job(rules=rules)
+    key = end(tasks, TaskKey(WORKER, 0), 137)
+    tasks.records[key] = tasks.records[key]._replace(reason="TERM_MEMLIMIT")
+    assert verdict_of(machine.happened(tasks, key, E.FAILED, NOW)).action is A.TERMINATE
+
+
 def test_a_failed_job_is_restarted_where_its_rules_say_so() -> None:
     """OpenPAI's jobRetryCount."""
     tasks = job(rules=ruled(worker=RoleRules(failed_enough=1), restarts_when_failed=True, restarts_max=1))
