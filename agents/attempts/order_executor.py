@@ -111,7 +111,7 @@ class Keeper:
             self.ledger, pool, attempts, self.preparation, self._journal, lambda report: self.say(report)
         )
         more = self.task_orders.make_more_ready
-        self.resizes = Resizes(self.ledger, attempts, self.preparation, self._told_of_size, more)
+        self.resizes = Resizes(self.ledger, attempts, self.preparation, self._told_of_size, more, self._notify)
         attempts.in_place_of = self.task_orders.in_place_of
 
     async def close(self) -> None:

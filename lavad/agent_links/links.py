@@ -28,6 +28,7 @@ from lavad.core.orders import (
     HostDetails,
     LaunchOrder,
     LimitsOrder,
+    NoticeOrder,
     Order,
     ReleaseOrder,
     ResizeOrder,
@@ -412,6 +413,11 @@ def _add_signal(message: pb.Orders, order: SignalOrder) -> None:
     message.orders.append(pb.Order(key=key_message(order.key), signal=signal))
 
 
+def _add_notice(message: pb.Orders, order: NoticeOrder) -> None:
+    notice = pb.Notice(event=order.event, reason=order.reason, at=order.at, serial=order.serial)
+    message.orders.append(pb.Order(key=key_message(order.key), notice=notice))
+
+
 def _add_limits(message: pb.Orders, order: LimitsOrder) -> None:
     limits = pb.Limits(
         version=order.version,
@@ -439,6 +445,7 @@ def _add_stacks(message: pb.Orders, order: StacksOrder) -> None:
 _ADDERS: dict[type, Callable[[pb.Orders, Any], None]] = {
     LaunchOrder: _add_launch,
     SignalOrder: _add_signal,
+    NoticeOrder: _add_notice,
     LimitsOrder: _add_limits,
     ReleaseOrder: _add_release,
     ForgetOrder: _add_forget,

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
     from lavad.core.state.records import Attempt
 
-PREEMPT, REQUEUE, SUSPEND, END = "preempt", "requeue", "suspend", "terminate"
+PREEMPT, REQUEUE, SUSPEND, SHRINK, END = "preempt", "requeue", "suspend", "shrink", "terminate"
 SIGSTOP = 19
+SHRINK_MAX_S = 45.0  # as the agents have it
 _CAUSES = {PREEMPTION: PREEMPT, LOAD: LOAD, WINDOW: WINDOW, BY_USER: SUSPEND}
 
 
@@ -41,6 +42,13 @@ def time_of(cluster: "Cluster", key: Key) -> float:
         return 0.0
     own = time_of_queue(record.shared, cluster.policy.queue(record.shared.queue))
     return min(own, cluster.policy.warning_time_max_s)
+
+
+def shrink_time(cluster: "Cluster", key: Key) -> float:
+    """Seconds that hosts which stay wait before they report that the job knows its smaller size."""
+    record = cluster.jobs.get(key.job)
+    queue = cluster.policy.queue(record.shared.queue) if record is not None else None
+    return min(time_of_queue(record.shared, queue), SHRINK_MAX_S) if record is not None else 0.0
 
 
 def notice_of(cluster: "Cluster", attempt: "Attempt", signal: int, reason: str) -> Notice:

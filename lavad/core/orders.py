@@ -32,7 +32,7 @@ from lavad.core.model.policy import Queue
 from lavad.core.model.task_rules import TaskKey, TaskPhase
 from lavad.core.model.task_values import RolePart, TaskRun, TaskTable
 from lavad.core.model.tuples import new as _new
-from lavad.core.notices import NO_NOTICE, Notice, notice_of, time_of_queue
+from lavad.core.notices import NO_NOTICE, SHRINK, Notice, notice_of, shrink_time, time_of_queue
 from lavad.core.scheduling.placement.cpus import bound, nodes_of
 from lavad.core.state.tasks import JobTasks
 
@@ -181,6 +181,18 @@ class LimitsOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class NoticeOrder:
+    """Tell the job what will happen at a time; nothing is done by it."""
+
+    host: str
+    key: Key
+    event: str
+    reason: str
+    at: float
+    serial: int
+
+
+@dataclass(frozen=True, slots=True)
 class ForgetOrder:
     """Forget the attempt: its last report is durable."""
 
@@ -208,6 +220,7 @@ Order = (
     | LimitsOrder
     | ForgetOrder
     | StacksOrder
+    | NoticeOrder
 )
 
 
@@ -445,8 +458,10 @@ def _resize_orders(
     cluster: "Cluster",
     attempt: "Attempt",
     event: e.AttemptGrowing | e.AttemptResized | e.ResizeNoted | t.ResizeAcknowledged | t.PartsFreed,
-) -> Iterator[StageOrder | ResizeOrder | ReleaseOrder | TasksOrder]:
+) -> Iterator[StageOrder | ResizeOrder | ReleaseOrder | TasksOrder | NoticeOrder]:
     """Orders of a resize: stage on new hosts, tell those that stay, then release those that leave."""
+    if isinstance(event, e.AttemptResized):
+        yield from _leaving_notices(cluster, attempt, event.at)
     if attempt.tasks is not None and not isinstance(event, e.AttemptGrowing):
         yield from _resize_orders_of_tasks(cluster, attempt, attempt.tasks, event)
         return
@@ -460,6 +475,14 @@ def _resize_orders(
         case e.ResizeNoted():
             for share in attempt.resizing.leaving:
                 yield ReleaseOrder(share.host, attempt.key, LEFT)
+
+
+def _leaving_notices(cluster: "Cluster", attempt: "Attempt", at: float) -> Iterator[NoticeOrder]:
+    """Notices on hosts that the job is to leave; those that stay give theirs when they are told of the new size."""
+    ends_at = at + shrink_time(cluster, attempt.key)
+    for share in attempt.resizing.leaving:
+        if attempt.share_on(share.host) is None and share.host in attempt.unreleased:
+            yield NoticeOrder(share.host, attempt.key, SHRINK, "the job gives this host up", ends_at, serial_of(at, 98))
 
 
 def _resize_orders_of_tasks(

@@ -10,7 +10,7 @@ from lavad.core.apply.charge import observe_progress
 from lavad.core.model import HostShare, JobState
 from lavad.core.model.policy import Policy, Queue
 from lavad.core.model.progress import SAVED_EVERY_S, Progress
-from lavad.core.orders import SignalOrder
+from lavad.core.orders import NoticeOrder, SignalOrder
 from lavad.core.queries.start_estimate import Confidence, forecast
 from lavad.core.scheduling.queueing.ordering import Ranking
 from lavad.simulator.cluster.restart import reborn
@@ -121,3 +121,14 @@ def test_a_kept_word_outlives_the_master(story: Story) -> None:
     assert again.progress == Progress(story.now, 12.5, 9.0, "epoch 3", "worker", 2, "n1")
     assert again.warned == "preempt"
     assert again.allocation == (HostShare("n1", 4, 0, (), (4,)),)
+
+
+def test_a_shrink_is_announced_where_the_job_leaves() -> None:
+    """To the hosts that it gives up, for as long as those that stay wait; it counts as adapted later by that time."""
+    queue = Queue("normal", 30, warning_time_s=20.0)
+    story = a_cluster(a_host("n1", 2), a_host("n2", 2), policy=Policy(queues=(queue,), resize_timeout_s=60.0))
+    key = story.run(a_job(1, tasks_max=4, resizable=True))
+    orders = story.do(c.ShrinkJob(c.Target(key.job), "n2", ANN)).orders
+    (notice,) = [one for one in orders if isinstance(one, NoticeOrder)]
+    assert (notice.host, notice.event, notice.at) == ("n2", "shrink", story.now + 20)
+    assert story.cluster.attempts[key].resizing.due == story.now + 80

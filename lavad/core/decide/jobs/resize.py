@@ -11,6 +11,7 @@ from typing import Protocol
 
 from lavad.core import commands as c
 from lavad.core import events as e
+from lavad.core import notices
 from lavad.core import task_events as t
 from lavad.core.apply.resize import has_minima, is_resizable, is_within_maxima, may_change, resizable_role
 from lavad.core.cluster import Cluster
@@ -118,7 +119,7 @@ def shrink_attempt(
         return []
     events = give_growth_up(attempt, now, now, "it is to shrink") if attempt.resizing.growth else []
     version = attempt.version + bool(events) + 1
-    due = now + _adapts_within_s(cluster, attempt)
+    due = now + _adapts_within_s(cluster, attempt) + notices.shrink_time(cluster, shrink.key)
     if attempt.tasks is not None and gone is None:
         gone = tasks_in.last_of(attempt.tasks, shrink.gives)
     if attempt.tasks is not None and not tasks_in.may_leave(attempt.tasks, gone or ()):
