@@ -1,6 +1,7 @@
-"""What jobs ask, hear and report by their socket, on a real cluster: preemption, restarts, other processes."""
+"""Questions, notices and reports of jobs by their socket, on a real cluster: preemption, restarts, other processes."""
 
 import json
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -83,4 +84,10 @@ def test_other_processes_are_refused(cluster: Cluster, tmp_path: Path) -> None:
     environment = dict(line.partition(b"=")[::2] for line in lines if line)
     outside = subprocess.run(["/bin/sh", "-c", f"{ASK}whoami"], env=environment, capture_output=True, check=True)
     assert json.loads(outside.stdout) == {"error": "this process belongs to no job on this host"}
+    if shutil.which("bwrap"):  # a container with process numbers of its own, and only the directory of the socket
+        hidden = 'd=$(dirname "$LAVA_JOB_SOCKET"); bwrap --ro-bind /usr /usr --ro-bind /etc /etc --ro-bind /lib /lib'
+        hidden += ' --ro-bind /lib64 /lib64 --bind "$d" "$d" --unshare-all --proc /proc --dev /dev '
+        inside = cluster.submit(f"{hidden} {ASK}whoami > {out}.inside")
+        cluster.becomes(inside, "DONE")
+        assert json.loads(Path(f"{out}.inside").read_text())["job"] == inside
     cluster.clear()

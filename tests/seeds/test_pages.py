@@ -23,6 +23,7 @@ SAYS = {
     "openpai": ("I am 0", "I am 1", "trained with mnist"),
     "recovery": ("run 1 of worker 1", "run 2 of worker 1", "restarted 1 time"),
     "notebook": ("http://",),
+    "notices": ("10%", "epoch 1", "run-limit", "saved, with "),
     "elastic-pytorch": ("worker/2", "trained 40 steps: "),
 }
 # The framework that a page needs, and programs of examples/ that it has in its folder.
