@@ -24,6 +24,7 @@ def asked_of(spec: jobs_pb2.JobSpec, default_queues: tuple[str, ...] = ()) -> As
         is_of_tasks or any(role.tasks_min for role in spec.roles),
         tuple([(limit.name, limit.soft) for limit in spec.rlimits]),
         tuple([role_of(role, spec.resizable, is_of_tasks) for role in spec.roles]) or _ONE_TASK,
+        bool(spec.warning_action),
     )
 
 

@@ -38,6 +38,7 @@ class Asked:
     is_size_given: bool = True  # -n
     limits: tuple[tuple[str, int], ...] = ()
     roles: tuple[RoleAsked, ...] = ()
+    has_warning_action: bool = False  # -wa
 
 
 NOTHING_MORE = Asked()

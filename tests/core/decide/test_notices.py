@@ -10,6 +10,7 @@ from lavad.core.apply.charge import observe_progress
 from lavad.core.model import HostShare, JobState
 from lavad.core.model.policy import Policy, Queue
 from lavad.core.model.progress import SAVED_EVERY_S, Progress
+from lavad.core.model.reasons import Refused
 from lavad.core.orders import NoticeOrder, SignalOrder
 from lavad.core.queries.start_estimate import Confidence, forecast
 from lavad.core.scheduling.queueing.ordering import Ranking
@@ -132,3 +133,11 @@ def test_a_shrink_is_announced_where_the_job_leaves() -> None:
     (notice,) = [one for one in orders if isinstance(one, NoticeOrder)]
     assert (notice.host, notice.event, notice.at) == ("n2", "shrink", story.now + 20)
     assert story.cluster.attempts[key].resizing.due == story.now + 80
+
+
+def test_an_action_without_a_time_is_refused_where_the_queue_has_none(story: Story) -> None:
+    """It would never be taken; the sentence says what is missing."""
+    asked = c.Asked(("urgent",), has_warning_action=True)
+    with pytest.raises(Refused, match="-wa needs -wt, since queue urgent has no JOB_ACTION_WARNING_TIME"):
+        story.do(c.SubmitJob(a_job(1, queue="urgent"), ANN, asked))
+    assert story.do(c.SubmitJob(a_job(1), ANN, replace(asked, queues=("normal",)))).reply.job
