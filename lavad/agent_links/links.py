@@ -21,6 +21,7 @@ from lavad.commit_mark import Mark
 from lavad.core.cluster import Cluster
 from lavad.core.model import PARTS, Allocation, HostShare, Key
 from lavad.core.model.reasons import NotNow
+from lavad.core.notices import NoticeOrder
 from lavad.core.orders import (
     UNKNOWN,
     ForgetOrder,
@@ -28,7 +29,6 @@ from lavad.core.orders import (
     HostDetails,
     LaunchOrder,
     LimitsOrder,
-    NoticeOrder,
     Order,
     ReleaseOrder,
     ResizeOrder,

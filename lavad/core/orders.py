@@ -32,7 +32,7 @@ from lavad.core.model.policy import Queue
 from lavad.core.model.task_rules import TaskKey, TaskPhase
 from lavad.core.model.task_values import RolePart, TaskRun, TaskTable
 from lavad.core.model.tuples import new as _new
-from lavad.core.notices import NO_NOTICE, SHRINK, Notice, notice_of, shrink_time, time_of_queue
+from lavad.core.notices import NO_NOTICE, Notice, NoticeOrder, leaving_notices, notice_of, time_of_queue
 from lavad.core.scheduling.placement.cpus import bound, nodes_of
 from lavad.core.state.tasks import JobTasks
 
@@ -178,18 +178,6 @@ class LimitsOrder:
     run_limit_s: int
     deadline: float
     memory_limit_mib: int
-
-
-@dataclass(frozen=True, slots=True)
-class NoticeOrder:
-    """Tell the job what will happen at a time; nothing is done by it."""
-
-    host: str
-    key: Key
-    event: str
-    reason: str
-    at: float
-    serial: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -461,7 +449,7 @@ def _resize_orders(
 ) -> Iterator[StageOrder | ResizeOrder | ReleaseOrder | TasksOrder | NoticeOrder]:
     """Orders of a resize: stage on new hosts, tell those that stay, then release those that leave."""
     if isinstance(event, e.AttemptResized):
-        yield from _leaving_notices(cluster, attempt, event.at)
+        yield from leaving_notices(cluster, attempt, event.at)
     if attempt.tasks is not None and not isinstance(event, e.AttemptGrowing):
         yield from _resize_orders_of_tasks(cluster, attempt, attempt.tasks, event)
         return
@@ -475,14 +463,6 @@ def _resize_orders(
         case e.ResizeNoted():
             for share in attempt.resizing.leaving:
                 yield ReleaseOrder(share.host, attempt.key, LEFT)
-
-
-def _leaving_notices(cluster: "Cluster", attempt: "Attempt", at: float) -> Iterator[NoticeOrder]:
-    """Notices on hosts that the job is to leave; those that stay give theirs when they are told of the new size."""
-    ends_at = at + shrink_time(cluster, attempt.key)
-    for share in attempt.resizing.leaving:
-        if attempt.share_on(share.host) is None and share.host in attempt.unreleased:
-            yield NoticeOrder(share.host, attempt.key, SHRINK, "the job gives this host up", ends_at, serial_of(at, 98))
 
 
 def _resize_orders_of_tasks(

@@ -11,7 +11,8 @@ from lavad.core.model import HostShare, JobState
 from lavad.core.model.policy import Policy, Queue
 from lavad.core.model.progress import SAVED_EVERY_S, Progress
 from lavad.core.model.reasons import Refused
-from lavad.core.orders import NoticeOrder, SignalOrder
+from lavad.core.notices import NoticeOrder
+from lavad.core.orders import SignalOrder
 from lavad.core.queries.start_estimate import Confidence, forecast
 from lavad.core.scheduling.queueing.ordering import Ranking
 from lavad.simulator.cluster.restart import reborn
