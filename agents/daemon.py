@@ -170,7 +170,7 @@ class Daemon:
 
     async def close(self) -> None:
         """Stop serving; jobs continue."""
-        self._session.health.stop()
+        self._session.checks.program.stop()
         await self._watch.close()
         await asyncio.to_thread(self._sampler.close)
         await self._local.interface.socket.stop()

@@ -134,14 +134,16 @@ class SavedStacks(_message.Message):
     def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., number: _Optional[int] = ..., path: _Optional[str] = ..., error: _Optional[str] = ...) -> None: ...
 
 class HealthVerdict(_message.Message):
-    __slots__ = ("number", "verdict", "text")
+    __slots__ = ("number", "verdict", "text", "argv")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     VERDICT_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
+    ARGV_FIELD_NUMBER: _ClassVar[int]
     number: int
     verdict: int
     text: str
-    def __init__(self, number: _Optional[int] = ..., verdict: _Optional[int] = ..., text: _Optional[str] = ...) -> None: ...
+    argv: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, number: _Optional[int] = ..., verdict: _Optional[int] = ..., text: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class JobUsage(_message.Message):
     __slots__ = ("key", "usage")
@@ -450,7 +452,7 @@ class TasksOrder(_message.Message):
     def __init__(self, version: _Optional[int] = ..., table: _Optional[_Iterable[_Union[_common_pb2.TaskHost, _Mapping]]] = ..., start: _Optional[_Iterable[_Union[_common_pb2.TaskRun, _Mapping]]] = ..., stop: _Optional[_Iterable[_Union[_common_pb2.TaskRun, _Mapping]]] = ..., reason: _Optional[str] = ..., signal: _Optional[int] = ..., signalled: _Optional[_Iterable[_Union[_common_pb2.TaskRun, _Mapping]]] = ...) -> None: ...
 
 class Stage(_message.Message):
-    __slots__ = ("allocation", "launch_now", "spec_version", "run_limit_s", "deadline", "queue", "nice", "environment", "gpu", "job_starter", "controls", "lease_s", "seal", "allocation_seal", "tasks", "warning_time_s", "warning_action")
+    __slots__ = ("allocation", "launch_now", "spec_version", "run_limit_s", "deadline", "queue", "nice", "environment", "gpu", "job_starter", "controls", "lease_s", "seal", "allocation_seal", "tasks", "warning_time_s", "warning_action", "check_before", "check_after")
     class EnvironmentEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -475,6 +477,8 @@ class Stage(_message.Message):
     TASKS_FIELD_NUMBER: _ClassVar[int]
     WARNING_TIME_S_FIELD_NUMBER: _ClassVar[int]
     WARNING_ACTION_FIELD_NUMBER: _ClassVar[int]
+    CHECK_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    CHECK_AFTER_FIELD_NUMBER: _ClassVar[int]
     allocation: _containers.RepeatedCompositeFieldContainer[_common_pb2.HostShare]
     launch_now: bool
     spec_version: int
@@ -492,7 +496,9 @@ class Stage(_message.Message):
     tasks: _containers.RepeatedCompositeFieldContainer[_common_pb2.RoleTasks]
     warning_time_s: float
     warning_action: str
-    def __init__(self, allocation: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., launch_now: _Optional[bool] = ..., spec_version: _Optional[int] = ..., run_limit_s: _Optional[float] = ..., deadline: _Optional[float] = ..., queue: _Optional[str] = ..., nice: _Optional[int] = ..., environment: _Optional[_Mapping[str, str]] = ..., gpu: _Optional[_Union[GpuSetup, _Mapping]] = ..., job_starter: _Optional[str] = ..., controls: _Optional[_Iterable[_Union[JobControl, _Mapping]]] = ..., lease_s: _Optional[float] = ..., seal: _Optional[bytes] = ..., allocation_seal: _Optional[bytes] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.RoleTasks, _Mapping]]] = ..., warning_time_s: _Optional[float] = ..., warning_action: _Optional[str] = ...) -> None: ...
+    check_before: HealthCheck
+    check_after: HealthCheck
+    def __init__(self, allocation: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., launch_now: _Optional[bool] = ..., spec_version: _Optional[int] = ..., run_limit_s: _Optional[float] = ..., deadline: _Optional[float] = ..., queue: _Optional[str] = ..., nice: _Optional[int] = ..., environment: _Optional[_Mapping[str, str]] = ..., gpu: _Optional[_Union[GpuSetup, _Mapping]] = ..., job_starter: _Optional[str] = ..., controls: _Optional[_Iterable[_Union[JobControl, _Mapping]]] = ..., lease_s: _Optional[float] = ..., seal: _Optional[bytes] = ..., allocation_seal: _Optional[bytes] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.RoleTasks, _Mapping]]] = ..., warning_time_s: _Optional[float] = ..., warning_action: _Optional[str] = ..., check_before: _Optional[_Union[HealthCheck, _Mapping]] = ..., check_after: _Optional[_Union[HealthCheck, _Mapping]] = ...) -> None: ...
 
 class JobControl(_message.Message):
     __slots__ = ("kind", "signal", "command")

@@ -209,7 +209,7 @@ class HostFacts(_message.Message):
     def __init__(self, name: _Optional[str] = ..., type: _Optional[str] = ..., model: _Optional[str] = ..., cpu_factor: _Optional[float] = ..., cpus: _Optional[int] = ..., cores: _Optional[int] = ..., sockets: _Optional[int] = ..., memory_mib: _Optional[int] = ..., swap_mib: _Optional[int] = ..., tmp_mib: _Optional[int] = ..., resources: _Optional[_Iterable[str]] = ..., boot_id: _Optional[str] = ..., slots: _Optional[int] = ..., server: _Optional[bool] = ..., peer_address: _Optional[str] = ..., version: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., cgroups: _Optional[bool] = ..., topology: _Optional[str] = ..., disks: _Optional[int] = ..., can_set_gpu_mode: _Optional[bool] = ..., has_mps: _Optional[bool] = ..., keeps_leases: _Optional[bool] = ...) -> None: ...
 
 class HostRecord(_message.Message):
-    __slots__ = ("facts", "load", "status", "slots_max", "njobs", "run", "ssusp", "ususp", "rsv", "memory_reserved_mib", "last_seen", "comment", "gpu_use", "per_user", "dispatch_window", "thresholds")
+    __slots__ = ("facts", "load", "status", "slots_max", "njobs", "run", "ssusp", "ususp", "rsv", "memory_reserved_mib", "last_seen", "comment", "gpu_use", "per_user", "dispatch_window", "thresholds", "checks")
     FACTS_FIELD_NUMBER: _ClassVar[int]
     LOAD_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
@@ -226,6 +226,7 @@ class HostRecord(_message.Message):
     PER_USER_FIELD_NUMBER: _ClassVar[int]
     DISPATCH_WINDOW_FIELD_NUMBER: _ClassVar[int]
     THRESHOLDS_FIELD_NUMBER: _ClassVar[int]
+    CHECKS_FIELD_NUMBER: _ClassVar[int]
     facts: HostFacts
     load: Load
     status: str
@@ -242,7 +243,20 @@ class HostRecord(_message.Message):
     per_user: int
     dispatch_window: str
     thresholds: _containers.RepeatedCompositeFieldContainer[ThresholdRecord]
-    def __init__(self, facts: _Optional[_Union[HostFacts, _Mapping]] = ..., load: _Optional[_Union[Load, _Mapping]] = ..., status: _Optional[str] = ..., slots_max: _Optional[int] = ..., njobs: _Optional[int] = ..., run: _Optional[int] = ..., ssusp: _Optional[int] = ..., ususp: _Optional[int] = ..., rsv: _Optional[int] = ..., memory_reserved_mib: _Optional[int] = ..., last_seen: _Optional[float] = ..., comment: _Optional[str] = ..., gpu_use: _Optional[_Iterable[_Union[GpuUse, _Mapping]]] = ..., per_user: _Optional[int] = ..., dispatch_window: _Optional[str] = ..., thresholds: _Optional[_Iterable[_Union[ThresholdRecord, _Mapping]]] = ...) -> None: ...
+    checks: _containers.RepeatedCompositeFieldContainer[CheckRecord]
+    def __init__(self, facts: _Optional[_Union[HostFacts, _Mapping]] = ..., load: _Optional[_Union[Load, _Mapping]] = ..., status: _Optional[str] = ..., slots_max: _Optional[int] = ..., njobs: _Optional[int] = ..., run: _Optional[int] = ..., ssusp: _Optional[int] = ..., ususp: _Optional[int] = ..., rsv: _Optional[int] = ..., memory_reserved_mib: _Optional[int] = ..., last_seen: _Optional[float] = ..., comment: _Optional[str] = ..., gpu_use: _Optional[_Iterable[_Union[GpuUse, _Mapping]]] = ..., per_user: _Optional[int] = ..., dispatch_window: _Optional[str] = ..., thresholds: _Optional[_Iterable[_Union[ThresholdRecord, _Mapping]]] = ..., checks: _Optional[_Iterable[_Union[CheckRecord, _Mapping]]] = ...) -> None: ...
+
+class CheckRecord(_message.Message):
+    __slots__ = ("command", "time", "verdict", "text")
+    COMMAND_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    command: str
+    time: float
+    verdict: int
+    text: str
+    def __init__(self, command: _Optional[str] = ..., time: _Optional[float] = ..., verdict: _Optional[int] = ..., text: _Optional[str] = ...) -> None: ...
 
 class ThresholdRecord(_message.Message):
     __slots__ = ("index", "sched", "stop")

@@ -48,6 +48,8 @@ from agents.job_setup.gpu_setup import Devices, NotReady
 from agents.job_setup.preparation import Preparation, Prepared
 from agents.job_setup.users import Owner, UnknownUser, Users
 from agents.master.report_messages import usage_message
+from agents.sensors.health import BAD
+from agents.sensors.host_checks import Check, unchecked
 from agents.shepherd import messages
 from agents.shepherd.lease import Lease, own_clock
 from agents.shepherd.messages import Finish, Key, Message, RunState, Used, fields_of, pack
@@ -89,6 +91,7 @@ class Keeper:
         self.say: Callable[[Report], None] = lambda _: None
         self.use: Callable[[JobUsage], None] = lambda _: None
         self.interface: JobInterface | None = None  # what jobs hear and say by their socket
+        self.check: Check = unchecked
         self.looked: Callable[[Key, float, tuple[int, ...]], None] = lambda key, cpu_s, pids: None
         self.signalled: Callable[[Key, int], None] = lambda key, number: None
         self._journal = journal
@@ -99,7 +102,7 @@ class Keeper:
         self._clock = clock
         self._marked_at = float("-inf")
         self._turn = asyncio.Lock()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._usages: dict[Key, JobUsage] = {}
 
     def connect(self, pool: Pool, attempts: Attempts, counting: Counting) -> None:
@@ -311,7 +314,7 @@ class Keeper:
         else:
             self._spawn(self._find_owner_and_hold(key, echo))
 
-    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, coroutine: Coroutine[Any, Any, object]) -> None:
         task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -349,10 +352,32 @@ class Keeper:
             self._refuse_for_a_defect(key)
             return
         waiting = Waiting(key, echo, prepared.setup, prepared.job)
+        if entry.stage.HasField("check_before"):
+            self._spawn(self._check_and_hold(entry, owner, waiting))
+        else:
+            self._make_ready(entry, owner, waiting)
+
+    def _make_ready(self, entry: Entry, owner: Owner, waiting: Waiting) -> None:
         if self._devices.concern(entry):
             self._spawn(self._make_ready_and_hold(entry, owner, waiting))
         else:
             self._give(waiting)
+
+    async def _check_and_hold(self, entry: Entry, owner: Owner, waiting: Waiting) -> None:
+        """Check the host's health first. The time that takes does not make the order older: what has become of the
+        attempt meanwhile, its entry says.
+        """
+        began = self._clock()
+        if self._too_old(waiting.echo):
+            self._refuse(entry.key, "order too old", host_fault=False)
+            return
+        found = await self.check(entry.stage.check_before, True)
+        if entry.state is not State.ACCEPTED:
+            return
+        if found.verdict == BAD:
+            self._refuse(entry.key, f"health check before the job: {found.text or 'it failed without a word'}")
+        else:
+            self._make_ready(entry, owner, waiting._replace(echo=waiting.echo + self._clock() - began))
 
     async def _make_ready_and_hold(self, entry: Entry, owner: Owner, waiting: Waiting) -> None:
         try:
@@ -513,6 +538,9 @@ class Keeper:
 
     def _leave(self, key: Key) -> None:
         """Release all resources of an attempt of which nothing is left here."""
+        entry = self.ledger.entries.get(key)
+        if entry is not None and entry.stage.HasField("check_after"):
+            self._spawn(self.check(entry.stage.check_after, False))
         self._usages.pop(key, None)
         self.counting.forget(key)
         self.attempts.forget(key)

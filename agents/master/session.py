@@ -20,7 +20,8 @@ from agents.attempts.order_executor import Keeper
 from agents.containers.settings import ContainerSettings
 from agents.job_setup.preparation import Bounds
 from agents.master.backoff import Backoff
-from agents.sensors.health import HealthProgram
+from agents.sensors.health import BAD, Verdict
+from agents.sensors.host_checks import HostChecks
 from agents.shepherd.lease import own_clock
 from protos.agents_pb2 import (
     HealthCheck,
@@ -108,7 +109,7 @@ class Session:
         watch: Watch,
     ) -> None:
         self.welcome = Welcome(heartbeat_s=5.0)
-        self.health = HealthProgram()
+        self.checks = HostChecks()
         self.connected = asyncio.Event()
         self.on_welcome: Callable[[Welcome], None] = lambda welcome: None
         self.credentials: Callable[[], object] = lambda: None  # what changes with certificate and ticket
@@ -129,7 +130,8 @@ class Session:
         self._load_told: Load | None = None
         self._load_told_at = 0.0
         self._health: HealthVerdict | None = None
-        self._checking = asyncio.Semaphore(1)
+        self._told: dict[tuple[str, ...], tuple[int, str]] = {}  # the last answer about each program
+        self._found_bad: dict[tuple[str, ...], HealthVerdict] = {}  # before and after jobs, not told yet
         self._check_number = 0
         self._checks: set[asyncio.Task[None]] = set()
         self._sequence = 0
@@ -137,6 +139,7 @@ class Session:
         self._is_detailed = False  # the next hello has the details of all attempts
         keeper.say = self.say
         keeper.use = self.use
+        keeper.check = self.check
         watch.notify = self._something.set
 
     # -- messages to the master
@@ -307,13 +310,23 @@ class Session:
             raise SessionRefused(f"orders of term {orders.term} came after those of term {self._keeper.ledger.term}")
 
     async def _check(self, asked: HealthCheck) -> None:
-        """Check this host's health, once for each number."""
-        async with self._checking:
-            if asked.number != self._check_number and asked.argv:
-                self._check_number = asked.number
-                verdict, text = await asyncio.to_thread(self.health.run, list(asked.argv), asked.limit_s)
-                self._health = HealthVerdict(number=asked.number, verdict=verdict, text=text)
-                self._something.set()
+        """Check this host's health, once for each number. An answer as the last one goes with the next heartbeat."""
+        if asked.number == self._check_number or not asked.argv:
+            return
+        self._check_number = asked.number
+        found, key = await self.checks.run(asked.argv, asked.limit_s), tuple(asked.argv)
+        self._health = HealthVerdict(number=asked.number, verdict=found.verdict, text=found.text)
+        if self._told.get(key) != found:
+            self._something.set()
+        self._told[key] = found
+
+    async def check(self, asked: HealthCheck, may_be_fresh: bool) -> Verdict:
+        """Check this host's health before or after a job; a bad result is told."""
+        found, key = await self.checks.run(asked.argv, asked.limit_s, may_be_fresh), tuple(asked.argv)
+        if found.verdict == BAD:
+            self._found_bad[key] = HealthVerdict(verdict=BAD, text=found.text, argv=key)
+            self._something.set()
+        return found
 
     # -- reports
 
@@ -339,6 +352,8 @@ class Session:
         if self._health is not None:
             message.health.CopyFrom(self._health)
             self._health = None
+        elif self._found_bad:
+            message.health.CopyFrom(self._found_bad.pop(next(iter(self._found_bad))))
         self._reports.clear()
         self._usages.clear()
         self._progress.clear()

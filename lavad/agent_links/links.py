@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import shlex
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
@@ -337,6 +338,8 @@ class AgentLinks:
                 environment={"LSB_EFFECTIVE_RSRCREQ": shared.requirement} if shared.requirement else {},
                 gpu=_gpu_message(setup.gpu) if setup.gpu is not None else None,
                 lease_s=order.lease_s,
+                check_before=_check(queue.checks.before, queue.checks.limit_s),
+                check_after=_check(queue.checks.after, queue.checks.limit_s),
                 tasks=[part_message(one) for one in order.tasks],
                 warning_time_s=setup.warning_time_s,
                 warning_action=queue.warning_action,
@@ -356,6 +359,10 @@ class AgentLinks:
             log.error("order=impossible job=%s reason='the store has no spec of it'", order.key)
             self.on_lost_spec(order.key)
         return None
+
+
+def _check(command: str, limit_s: float) -> pb.HealthCheck | None:
+    return pb.HealthCheck(argv=shlex.split(command), limit_s=limit_s) if command else None
 
 
 def _shares(allocation: Allocation, hosts: tuple[HostDetails, ...]) -> list[common_pb2.HostShare]:
