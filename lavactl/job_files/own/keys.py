@@ -80,6 +80,12 @@ NAMED = {
     "B": ("mail-begin", "mail at its start (no mail is sent yet)"),
     "notify": ("mail-when", "events that mail is sent for (no mail is sent yet)"),
 }  # fmt: skip
+# Ways in which tasks are told of each other; the agents' own list is compared with this one by a test.
+CONVENTIONS = (
+    "env", "svc", "dns", "ssh", "tensorflow", "tfjob", "pytorch", "pytorchjob", "torchelastic", "mpi", "mpijob",
+    "horovod", "deepspeed", "mindspore", "ray", "rayjob", "pai", "slurm", "jobset", "leaderworkerset", "indexed",
+    "hcclrank", "code",
+)  # fmt: skip
 OF_ONE_ROLE = ("n", "R", "gpu", "nnodes", "ar", "rnc")  # a role says it in jobs of tasks
 SEVERAL = ("R", "env")  # may be given several times
 

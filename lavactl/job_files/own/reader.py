@@ -1,10 +1,11 @@
 """Reader of lava's own job file. A key that it does not have is refused: it would be a mistake."""
 
 import shlex
+from difflib import get_close_matches
 
 from lavactl.errors import CommandError
 from lavactl.job_files.model import ACTIONS, EVENTS, LAUNCHES, RESTARTS, SPREADS, JobFile, success_of
-from lavactl.job_files.own.keys import OF_ONE_ROLE, OPTION_KEYS, TABLES
+from lavactl.job_files.own.keys import CONVENTIONS, OF_ONE_ROLE, OPTION_KEYS, TABLES
 from lavactl.job_files.text.durations import WORDING, read_duration
 from lavactl.job_files.text.fields import Fields, one_of
 from lavactl.job_files.text.nodes import Mapping, Scalar, Sequence
@@ -105,6 +106,22 @@ def _read_roles(job: JobFile, fields: Fields) -> None:
         is_without = not (job.roles[-1].command.strip() or job.roles[-1].argv or job.command.strip())
         if is_without and job.roles[-1].launch != messages.LAUNCH_NONE:
             raise role.wrong("", "this role has no command.")
+    _check_order(job, named)
+
+
+def _check_order(job: JobFile, named: list[tuple[str, Fields]]) -> None:
+    """Refuse roles that would start after roles that are not there, or after each other."""
+    left = {role.name: set(role.after) for role in job.roles}
+    for name, fields in named:
+        if unknown := sorted(left[name] - left.keys()):
+            raise fields.wrong("after", f"there is no role {unknown[0]}.")
+    places = dict(named)
+    while left:
+        free = [name for name, before in left.items() if not before & left.keys()]
+        if not free:
+            raise places[min(left)].wrong("after", f"the roles {', '.join(sorted(left))} start after each other.")
+        for name in free:
+            del left[name]
 
 
 def _role(name: str, fields: Fields) -> messages.Role:
@@ -238,6 +255,10 @@ def _read_rules(job: JobFile, fields: Fields) -> None:
     )
     parent = fields.child("conventions")
     for name, _ in parent.node:
+        if name not in CONVENTIONS:
+            near = get_close_matches(name, CONVENTIONS, 1)
+            hint = f"is {near[0]} meant?" if near else f"there are {', '.join(CONVENTIONS)}."
+            raise parent.wrong(name, f"there is no such convention; {hint}")
         rules.conventions.add(name=name, options=[f"{key}={value}" for key, value in parent.pairs(name).items()])
 
 
