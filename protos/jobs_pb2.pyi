@@ -159,7 +159,7 @@ class HangRule(_message.Message):
     def __init__(self, after_s: _Optional[float] = ..., first_s: _Optional[float] = ..., cpus: _Optional[float] = ..., network_bytes_s: _Optional[float] = ..., gpu_power: _Optional[float] = ..., no_stacks: _Optional[bool] = ...) -> None: ...
 
 class TaskRules(_message.Message):
-    __slots__ = ("policies", "restarts_max", "restarts_when_failed", "success_min", "succeeded_enough", "final_codes", "free_codes", "ttl_s", "has_ttl", "conventions", "origin", "owner_name", "secrets", "format")
+    __slots__ = ("policies", "restarts_max", "restarts_when_failed", "success_min", "succeeded_enough", "final_codes", "free_codes", "ttl_s", "has_ttl", "conventions", "origin", "owner_name", "secrets", "format", "has_replace", "replace_s", "restart_pause_s", "restart_pause_max_s", "stable_s")
     POLICIES_FIELD_NUMBER: _ClassVar[int]
     RESTARTS_MAX_FIELD_NUMBER: _ClassVar[int]
     RESTARTS_WHEN_FAILED_FIELD_NUMBER: _ClassVar[int]
@@ -174,6 +174,11 @@ class TaskRules(_message.Message):
     OWNER_NAME_FIELD_NUMBER: _ClassVar[int]
     SECRETS_FIELD_NUMBER: _ClassVar[int]
     FORMAT_FIELD_NUMBER: _ClassVar[int]
+    HAS_REPLACE_FIELD_NUMBER: _ClassVar[int]
+    REPLACE_S_FIELD_NUMBER: _ClassVar[int]
+    RESTART_PAUSE_S_FIELD_NUMBER: _ClassVar[int]
+    RESTART_PAUSE_MAX_S_FIELD_NUMBER: _ClassVar[int]
+    STABLE_S_FIELD_NUMBER: _ClassVar[int]
     policies: _containers.RepeatedCompositeFieldContainer[_common_pb2.TaskPolicy]
     restarts_max: int
     restarts_when_failed: bool
@@ -188,7 +193,12 @@ class TaskRules(_message.Message):
     owner_name: str
     secrets: _containers.RepeatedScalarFieldContainer[bytes]
     format: int
-    def __init__(self, policies: _Optional[_Iterable[_Union[_common_pb2.TaskPolicy, _Mapping]]] = ..., restarts_max: _Optional[int] = ..., restarts_when_failed: _Optional[bool] = ..., success_min: _Optional[int] = ..., succeeded_enough: _Optional[int] = ..., final_codes: _Optional[_Iterable[int]] = ..., free_codes: _Optional[_Iterable[int]] = ..., ttl_s: _Optional[float] = ..., has_ttl: _Optional[bool] = ..., conventions: _Optional[_Iterable[_Union[Convention, _Mapping]]] = ..., origin: _Optional[str] = ..., owner_name: _Optional[str] = ..., secrets: _Optional[_Iterable[bytes]] = ..., format: _Optional[int] = ...) -> None: ...
+    has_replace: bool
+    replace_s: float
+    restart_pause_s: float
+    restart_pause_max_s: float
+    stable_s: float
+    def __init__(self, policies: _Optional[_Iterable[_Union[_common_pb2.TaskPolicy, _Mapping]]] = ..., restarts_max: _Optional[int] = ..., restarts_when_failed: _Optional[bool] = ..., success_min: _Optional[int] = ..., succeeded_enough: _Optional[int] = ..., final_codes: _Optional[_Iterable[int]] = ..., free_codes: _Optional[_Iterable[int]] = ..., ttl_s: _Optional[float] = ..., has_ttl: _Optional[bool] = ..., conventions: _Optional[_Iterable[_Union[Convention, _Mapping]]] = ..., origin: _Optional[str] = ..., owner_name: _Optional[str] = ..., secrets: _Optional[_Iterable[bytes]] = ..., format: _Optional[int] = ..., has_replace: _Optional[bool] = ..., replace_s: _Optional[float] = ..., restart_pause_s: _Optional[float] = ..., restart_pause_max_s: _Optional[float] = ..., stable_s: _Optional[float] = ...) -> None: ...
 
 class Convention(_message.Message):
     __slots__ = ("name", "options")

@@ -12,7 +12,7 @@ FIELDS = {
         "8 command s, 9 may_be_absent t, 10 environment b*, 11 cwd s, 12 ports PortRequest*, 13 after s*, "
         "14 after_any t, 15 policies TaskPolicy*, 16 restart u, 17 restarts_max u, 18 success_min u, "
         "19 failed_enough u, 20 succeeded_enough u, 21 run_limit_s d, 22 spread s, 23 argv s*, 24 image s, "
-        "25 memory_limit_mib u"
+        "25 memory_limit_mib u, 31 spares u"
     ),
     "IndexRange": "1 first u, 2 last u, 3 step u",
     "Rlimit": "1 name s, 2 soft u",
@@ -20,7 +20,8 @@ FIELDS = {
     "TaskRules": (
         "1 policies TaskPolicy*, 2 restarts_max u, 3 restarts_when_failed t, 4 success_min u, 5 succeeded_enough u, "
         "6 final_codes i*, 7 free_codes i*, 8 ttl_s d, 9 has_ttl t, 10 conventions Convention*, 11 origin s, "
-        "12 owner_name s, 13 secrets b*, 15 format u"
+        "12 owner_name s, 13 secrets b*, 15 format u, 31 has_replace t, 32 replace_s d, 33 restart_pause_s d, "
+        "34 restart_pause_max_s d, 35 stable_s d"
     ),
     "HangRule": "1 after_s d, 2 first_s d, 3 cpus d, 4 network_bytes_s d, 5 gpu_power d, 6 no_stacks t",
     "JobSpec": (

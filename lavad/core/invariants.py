@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 
-from lavad.core.apply.resize import is_resizable
+from lavad.core.apply.resize import has_lost_hosts, is_resizable
 from lavad.core.cluster import Cluster
 from lavad.core.language.dependency import clauses_of
 from lavad.core.language.requirements.parts import sizes_of
@@ -146,14 +146,19 @@ def _check_resizable(cluster: Cluster) -> None:
         if not attempt.over and attempt.started_at and is_resizable(cluster.jobs[key.job].shared)
     }
     assert cluster.resizable == resizable, f"resizable {set(cluster.resizable)} are not {set(resizable)}"
-    waited = {key for key, attempt in resizable.items() if attempt.resizing.due}
+    lost = {key: attempt for key, attempt in cluster.attempts.items() if not attempt.over and has_lost_hosts(attempt)}
+    assert cluster.replacing == lost, f"replacing {set(cluster.replacing)} are not {set(lost)}"
+    waited = {key for key, attempt in (resizable | lost).items() if attempt.resizing.due}
     assert set(cluster.resizing) == waited, f"resizing {set(cluster.resizing)} are not {waited}"
-    for key, attempt in resizable.items():
+    for key, attempt in (resizable | lost).items():
         request, change = cluster.jobs[key.job].shared.request, attempt.resizing
         sizes = sizes_of(attempt.allocation, len(request.roles))
         more = sizes_of(change.growth, len(request.roles))
         for role, tasks, coming in zip(request.roles, sizes, more, strict=True):
-            assert role.tasks_min <= tasks, f"{key}: {tasks} tasks of {role.name or 'its role'} are too few"
+            is_short = attempt.tasks is not None and (attempt.tasks.replacement or attempt.tasks.verdict) is not None
+            assert is_short or role.tasks_min - role.spares <= tasks, (
+                f"{key}: {tasks} tasks of {role.name or 'its role'} are too few"
+            )
             assert tasks + coming <= role.tasks_max, f"{key}: {tasks} tasks and {change.growth} too many"
         assert bool(change.due) or not (change.growth or change.added), f"{key}: it grows and nobody waits for it"
         assert change.version <= attempt.version, f"{key}: its allocation is newer than itself"

@@ -380,7 +380,7 @@ def spec_defaults(shared: Shared, queue: Queue | None) -> SpecDefaults:
 @lru_cache(maxsize=1024)
 def _sizes(request: Request) -> tuple[tuple[int, int], ...]:
     """Least and most tasks of each role."""
-    return tuple([(role.tasks_min, role.tasks_max) for role in request.roles])
+    return tuple([(role.tasks_min - role.spares, role.tasks_max - role.spares) for role in request.roles])
 
 
 def _details(cluster: "Cluster", allocation: Allocation, request: Request) -> tuple[HostDetails, ...]:

@@ -67,7 +67,7 @@ def _leave_attempt(cluster: Cluster, job: Job, at: float, used: JobUsage | None 
     cluster.staging.pop(attempt.key)
     if cluster.preemptable.queues:
         cluster.preemptable.discard(attempt)
-    if attempt.key in cluster.resizable:
+    if cluster.resized(attempt.key) is not None:
         resize.forget(cluster, attempt)
     if attempt.lends:
         _lend_no_more(cluster, attempt)

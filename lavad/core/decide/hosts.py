@@ -11,7 +11,7 @@ from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
 from lavad.core.decide import reports
-from lavad.core.decide.contact import is_in_contact, silent_hosts
+from lavad.core.decide.contact import is_in_contact_without, silent_hosts
 from lavad.core.decide.decision import Decision, denial
 from lavad.core.decide.jobs import resize, task_reports
 from lavad.core.decide.recovery import is_left
@@ -101,7 +101,7 @@ def _is_complete(cluster: Cluster, attempt: Attempt, name: str) -> bool:
     job = cluster.holder_of(attempt)
     if job is None or job.state is not S.UNKWN:
         return False
-    return all(share.host == name or is_in_contact(cluster, attempt, share.host) for share in attempt.allocation)
+    return is_in_contact_without(cluster, attempt, name)
 
 
 def _order_lost(cluster: Cluster, name: str, one: c.HeldAttempt) -> Decision:
@@ -169,7 +169,7 @@ def _back_again(cluster: Cluster, name: str, attempt: Attempt, now: float) -> De
 
 def _compare_size(cluster: Cluster, name: str, one: c.HeldAttempt, now: float) -> Decision:
     """Order the newest allocation if the host has an older one; else note how the job took the last resize."""
-    attempt = cluster.resizable.get(one.key)
+    attempt = cluster.resized(one.key)
     if attempt is None or name not in attempt.unreleased:
         return Decision()
     if attempt.share_on(name) is None:

@@ -281,7 +281,16 @@ def _task_failed(detail: dict[str, Any]) -> list[str]:
 
 def _tasks_restarted(detail: dict[str, Any]) -> list[str]:
     counted = f" ({detail['count']} of {detail['most']})" if detail.get("count") else ""
-    return [f"{detail['what']} restarted{counted}: {_event_name(detail)}"]
+    pause = f"; it starts in {detail['pause']} s" if detail.get("pause") else ""
+    return [f"{detail['what']} restarted{counted}: {_event_name(detail)}{pause}"]
+
+
+def _replacement_awaited(detail: dict[str, Any]) -> list[str]:
+    return [f"Job keeps its other hosts, and waits up to {detail['seconds']} s for a host for {detail['tasks']}"]
+
+
+def _spares_taken(detail: dict[str, Any]) -> list[str]:
+    return [f"Spare places on {detail['hosts']} are taken for {detail['tasks']}"]
 
 
 def _event_name(detail: dict[str, Any]) -> str:
@@ -330,6 +339,8 @@ _LINES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
         f"<{detail.get('by', '')}> for {detail.get('tasks', '')}"
     ],
     "tasks restarted": _tasks_restarted,
+    "replacement awaited": _replacement_awaited,
+    "spares taken": _spares_taken,
     "tasks concluded": _tasks_concluded,
     "hangs": _hangs,
     "active": lambda _: ["Active again; nothing is done about the hang"],

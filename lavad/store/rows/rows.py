@@ -355,6 +355,12 @@ def _attempt_only(turn: _Turn, event: _OfAttempt) -> None:
     _touch_tasks(turn, event.key)
 
 
+_OF_TASKS = (
+    t.TasksReported, t.TasksLost, t.TasksOrdered, t.TasksStopped, t.TasksRestarted, t.ReplacementAwaited,
+    t.SparesTaken, t.TasksConcluded, t.TaskActionDelayed, t.TaskActionsDropped, t.TasksSignalled,
+)  # fmt: skip
+
+
 def _tasks_changed(turn: _Turn, event: t.TaskJobEvent) -> None:
     turn.tasks[event.key.job, event.key.index] = None
     if isinstance(event, t.TasksRestarted):  # it ends a hang
@@ -595,4 +601,5 @@ _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
     e.ReservationRemoved: _reservation_removed,
     e.JobDetached: _job_detached,
     **dict.fromkeys((t.HangEnded, a.JobHangs, a.JobActive, a.StacksSaved, a.HostUnused), _activity_changed),
+    **dict.fromkeys(_OF_TASKS, _tasks_changed),
 }

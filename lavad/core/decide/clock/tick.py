@@ -93,7 +93,7 @@ def wake_at(cluster: Cluster, now: float) -> float:
         return now
     alarm = cluster.alarms[0][0] if cluster.alarms else NEVER
     window = next_window_change(cluster, now)
-    action = next_task_action(cluster) if cluster.timed_tasks else NEVER
+    action = next_task_action(cluster, now) if cluster.timed_tasks else NEVER
     return min(alarm, window, next_turn(cluster, now), cluster.limits.rest_ends_at, action)
 
 

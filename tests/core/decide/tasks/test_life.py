@@ -266,7 +266,7 @@ def test_a_lost_host_takes_its_tasks_with_it() -> None:
 def test_a_restart_without_a_host_needs_another_attempt() -> None:
     """All tasks are ended, all hosts release the job, and it is pending with its runs and restarts."""
     story = a_story()
-    key = story.begin(*ps_and_workers(), policies=[a_policy(E.HOST_LOST)], restarts_max=1)
+    key = story.begin(*ps_and_workers(), policies=[a_policy(E.HOST_LOST)], restarts_max=1, has_replace=True)
     story.runs(key)
     assert stops(story.released("h1", key).orders) == {"h2": [(1, 1, 1), (1, 2, 1)]}
     orders = story.stops(key).orders
