@@ -82,6 +82,12 @@ def _rules(rules: messages.TaskRules) -> "Iterator[str]":
         yield f"  never restarted after exit codes {_codes(rules.final_codes)}"
     if rules.free_codes:
         yield f"  always restarted after exit codes {_codes(rules.free_codes)}"
+    if rules.has_replace:
+        yield f"  waits for hosts in place of lost ones: {duration_text(rules.replace_s) if rules.replace_s else 'no'}"
+    if rules.restart_pause_s:
+        yield f"  pause before a restart in place: {duration_text(rules.restart_pause_s)}, growing with each failure"
+    if rules.has_ttl:
+        yield f"  leaves the lists {duration_text(rules.ttl_s)} after its end"
     for policy in rules.policies:
         yield f"  {_policy(policy)}"
     for one in rules.conventions:
@@ -95,6 +101,8 @@ def _role(role: messages.Role, job: JobFile) -> "Iterator[str]":
     least = 0 if role.may_be_absent else role.tasks_min
     number = _tasks(role.tasks_max) if least == role.tasks_max else f"{least} to {_tasks(role.tasks_max)}"
     yield f"  role {role.name}: {number}, {role.slots_per_task} slot{'s' * (role.slots_per_task > 1)} each"
+    if role.spares:
+        yield f"    spares: {role.spares}"
     if role.requirement:
         yield f"    requirement: {role.requirement}"
     if role.gpu.text:

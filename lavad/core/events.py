@@ -545,6 +545,14 @@ class FinishedForgotten:
     before: float
 
 
+@dataclass(frozen=True, slots=True)
+class JobForgotten:
+    """An ended job was removed from memory after the time that it asked for; the store has it."""
+
+    at: float
+    job: int
+
+
 Event = (
     JobSubmitted
     | AttemptDispatched
@@ -595,6 +603,7 @@ Event = (
     | ReservationsTurned
     | JobDetached
     | FinishedForgotten
+    | JobForgotten
     | TaskJobEvent
     | ActivityEvent
 )

@@ -15,8 +15,8 @@ from lavad.core.model import FINAL, HOLDING, PARTS, JobState, Key
 from lavad.core.scheduling.capacity.headroom import Headroom
 from lavad.core.state.hosts.shared_gpus import SharedGpus, joined
 from lavad.core.state.limits import Limits
-from lavad.core.state.records import ArrayRecord, Job
-from lavad.core.state.tasks import JobTasks, TaskList
+from lavad.core.state.records import ArrayRecord, Attempt, Job
+from lavad.core.state.tasks import ENDED, JobTasks, TaskList
 
 
 def check(cluster: Cluster) -> None:
@@ -138,6 +138,15 @@ def _check_tasks_of(job: Job, tasks: JobTasks) -> None:
     assert is_launched or not known.alive, f"{job.key}: tasks are alive before all hosts have staged"
 
 
+def _is_short(attempt: Attempt) -> bool:
+    """True if a job of tasks may lack places: it waits for some, is being ended, or has ended tasks that need none."""
+    tasks = attempt.tasks
+    if tasks is None:
+        return False
+    is_changing = tasks.replacement is not None or tasks.verdict is not None
+    return is_changing or any(one.phase in ENDED and not one.host for one in tasks.records.values())
+
+
 def _check_resizable(cluster: Cluster) -> None:
     """Check the resize indexes, the bounds of sizes, and lead hosts."""
     resizable = {
@@ -155,8 +164,7 @@ def _check_resizable(cluster: Cluster) -> None:
         sizes = sizes_of(attempt.allocation, len(request.roles))
         more = sizes_of(change.growth, len(request.roles))
         for role, tasks, coming in zip(request.roles, sizes, more, strict=True):
-            is_short = attempt.tasks is not None and (attempt.tasks.replacement or attempt.tasks.verdict) is not None
-            assert is_short or role.tasks_min - role.spares <= tasks, (
+            assert _is_short(attempt) or role.tasks_min - role.spares <= tasks, (
                 f"{key}: {tasks} tasks of {role.name or 'its role'} are too few"
             )
             assert tasks + coming <= role.tasks_max, f"{key}: {tasks} tasks and {change.growth} too many"

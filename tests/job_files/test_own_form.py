@@ -188,8 +188,7 @@ def test_every_field_of_a_role_and_of_the_rules_has_a_key() -> None:
     source = (ROOT / "lavactl/job_files/own/writer.py").read_text(encoding="utf-8")
     known = {name for name in role | rules if f".{name}" in source}
     assert role - known == {"name"} - known
-    nothing_acts_on_it_yet = {"ttl_s", "has_ttl"}
-    assert rules - known == {"secrets", "format"} | nothing_acts_on_it_yet
+    assert rules - known == {"secrets", "format"}
 
 
 def test_keys_of_the_options_are_in_bsubs_order() -> None:

@@ -116,6 +116,15 @@ RULE_KEYS = (
     Key("succeeded-enough", "count", "the job is done as soon as this number of tasks succeeded"),
     Key("final-codes", "codes", "exit codes of a task after which the job is never restarted"),
     Key("free-codes", "codes", "exit codes of a task after which the job is restarted without counting"),
+    Key("replace-within", "duration", "wait for other hosts in place of lost ones, 5m without it; 0: requeue at once"),
+    Key(
+        "restart-pause",
+        "duration",
+        "pause before a failed task starts anew in place, doubled with each failure in a row",
+    ),
+    Key("restart-pause-max", "duration", "longest such pause; 5m without it"),
+    Key("stable-after", "duration", "run after which a failure is the first of a row again; 10m without it"),
+    Key("ttl", "duration", "the ended job leaves the lists after this time"),
     Key("conventions", "conventions", "words in which tasks are told of each other, with options"),
     Key("told-name", "text", "name of the job as its tasks know it"),
     Key("origin", "text", "form of the file that it was first written in"),
@@ -124,6 +133,7 @@ RULE_KEYS = (
 ROLE_KEYS = (
     Key("tasks", "text", "number of tasks, or least and most: 4, 2-8; 0-3 may be absent at the start"),
     Key("slots", "count", "slots of each task"),
+    Key("spares", "count", "places for so many more tasks, which stay idle until a host is lost"),
     Key("requirement", "lines", "resource requirement; several are and-ed"),
     Key("gpu", "text", "GPU request as of bsub -gpu, such as num=2/task"),
     Key("memory-limit", "text", "memory limit of each task"),

@@ -128,6 +128,7 @@ def _role(name: str, fields: Fields) -> messages.Role:
     least, most = _tasks(fields)
     role = messages.Role(name=name, tasks_min=least, tasks_max=most, may_be_absent=least == 0)
     role.slots_per_task = fields.number("slots", 1, 1, 1 << 20)
+    role.spares = fields.number("spares", 0, 0, 1 << 20)
     if fields.has("requirement"):
         role.requirement = job_options.requirement(_lines(fields, "requirement"))
     fields.get("requirement")
@@ -249,6 +250,11 @@ def _read_rules(job: JobFile, fields: Fields) -> None:
     rules.succeeded_enough = fields.number("succeeded-enough", 0)
     rules.final_codes.extend(_codes(fields, "final-codes"))
     rules.free_codes.extend(_codes(fields, "free-codes"))
+    rules.has_replace, rules.replace_s = fields.has("replace-within"), duration(fields, "replace-within")
+    rules.restart_pause_s = duration(fields, "restart-pause")
+    rules.restart_pause_max_s = duration(fields, "restart-pause-max")
+    rules.stable_s = duration(fields, "stable-after")
+    rules.has_ttl, rules.ttl_s = fields.has("ttl"), duration(fields, "ttl")
     rules.owner_name, rules.origin = fields.text("told-name"), fields.text("origin")
     rules.secrets.extend(
         f"{name}={value}".encode("utf-8", "surrogateescape") for name, value in _variables(fields, "secrets").items()
@@ -264,7 +270,8 @@ def _read_rules(job: JobFile, fields: Fields) -> None:
 
 _RULES = frozenset(
     ("policies", "restarts", "restart-when-failed", "success-min", "succeeded-enough", "final-codes", "free-codes",
-     "conventions", "told-name", "origin", "secrets")
+     "replace-within", "restart-pause", "restart-pause-max", "stable-after", "ttl", "conventions", "told-name",
+     "origin", "secrets")
 )  # fmt: skip
 
 

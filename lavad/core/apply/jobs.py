@@ -82,6 +82,7 @@ def _note_finished(cluster: Cluster, job: Job) -> None:
     array = job.array
     if array is None:
         start_conditions.leave(cluster, job)
+        start_conditions.watch_ttl(cluster, job)
     else:
         del array.live[job.index]
         array.counts[job.state] -= 1
@@ -95,6 +96,7 @@ def _close_array(cluster: Cluster, array: ArrayRecord, at: float) -> None:
     if array.is_over:
         array.over_at = at
         cluster.ended_arrays[array.id] = at
+        start_conditions.watch_ttl(cluster, array)
         start_conditions.leave(cluster, array)
 
 
@@ -514,6 +516,14 @@ def _finished_forgotten(cluster: Cluster, event: e.FinishedForgotten) -> None:
         start_conditions.forget(cluster, array_id)
 
 
+def _job_forgotten(cluster: Cluster, event: e.JobForgotten) -> None:
+    record = cluster.jobs[event.job]
+    for index in record.indices if isinstance(record, ArrayRecord) else (0,):
+        cluster.finished.pop((event.job, index), None)
+    cluster.ended_arrays.pop(event.job, None)
+    start_conditions.forget(cluster, event.job)
+
+
 HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     e.JobSubmitted: _job_submitted,
     e.PendingEnded: _pending_ended,
@@ -535,4 +545,5 @@ HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     e.JobFound: _job_found,
     e.JobAbandoned: _job_abandoned,
     e.FinishedForgotten: _finished_forgotten,
+    e.JobForgotten: _job_forgotten,
 }

@@ -28,6 +28,7 @@ def adopt_job(cluster: Cluster, job: Job) -> None:
     cluster.counters.add(job.shared, job.state)
     if job.state in FINAL:
         cluster.finished[job.id, 0] = job
+        start_conditions.watch_ttl(cluster, job)
         return
     start_conditions.adopt(cluster, job)
     if job.may_start:
@@ -56,6 +57,7 @@ def adopt_array(cluster: Cluster, array: ArrayRecord) -> None:
         array.counts[job.state] += 1
     if array.is_over:
         cluster.ended_arrays[array.id] = array.over_at
+        start_conditions.watch_ttl(cluster, array)
     else:
         start_conditions.adopt(cluster, array)
     enqueue.list_array(cluster, array)

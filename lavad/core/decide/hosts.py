@@ -89,8 +89,9 @@ def lacks(cluster: Cluster, command: c.AgentLacks, now: float) -> Decision:
 
 
 def _found_again(cluster: Cluster, name: str, keys: Iterable[Key], decided: list[e.Event], now: float) -> list[e.Event]:
-    """Events for jobs in UNKWN whose last silent host this was, except those whose attempts have just ended here."""
-    over = {event.key for event in decided if isinstance(event, e.JobFinished | e.JobRequeued)}
+    """Events for jobs in UNKWN whose last silent host this was, except those whose attempts have just ended here, or
+    that go on without it."""
+    over = {event.key for event in decided if isinstance(event, e.JobFinished | e.JobRequeued | e.JobFound)}
     return [
         e.JobFound(now, key) for key in keys if key not in over and _is_complete(cluster, cluster.attempts[key], name)
     ]

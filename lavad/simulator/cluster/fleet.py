@@ -309,7 +309,7 @@ class SimulatedHost:
         entry.state = "held"
         if order.lease_s:
             self._keep_lease(shepherd, order.lease_s)
-        if order.tasks:
+        if order.setup.shared.tasks is not None:
             shepherd.tasks = TaskRunner(self, shepherd)
             ports = shepherd.tasks.ports(order.tasks)
             self._keep(order.key, c.ReportStaged(self.name, order.key, tasks=ports, address=self.name))
@@ -389,7 +389,9 @@ class SimulatedHost:
         before, entry.order = entry.order.allocation, entry.order._replace(allocation=order.allocation)
         entry.version = order.version
         self._let_shepherd_know(order.key, order.allocation)
-        if order.allocation[0].host == self.name:
+        if (tasks := self.shepherds[order.key].tasks) is not None:
+            self._later(self.world.rng.uniform(0.01, 0.2), lambda: self._say_ready(order, tasks))
+        elif order.allocation[0].host == self.name:
             self._later(self.world.rng.uniform(0.01, 1.0), lambda: self._tell_job(order.key, before))
 
     def _let_shepherd_know(self, key: Key, allocation: Allocation) -> None:
@@ -398,6 +400,14 @@ class SimulatedHost:
         shepherd.share = next(share for share in allocation if share.host == self.name)
         if shepherd.process is not None and not shepherd.process.ended:
             self.world.history.resize(shepherd.process, shepherd.share.slots, self.facts.slots, self.facts.gpus)
+
+    def _say_ready(self, order: ResizeOrder, tasks: TaskRunner) -> None:
+        """Report the ports of the tasks that have, or are to have, a place here."""
+        entry = self.journal.get(order.key)
+        if entry is not None and entry.state == "held" and entry.version == order.version:
+            ports = tasks.ports(order.tasks)
+            entry.resized = c.ReportResized(self.name, order.key, order.version, tasks=ports)
+            self.world.say(self, [entry.resized])
 
     def _tell_job(self, key: Key, before: Allocation) -> None:
         """Run the notification command; then the job uses its new hosts."""

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lavad.core import commands as c
-from lavad.core.model.task_rules import TaskKey, TaskPhase
+from lavad.core.model.task_rules import TaskAction, TaskKey, TaskPhase, TaskRules
 from lavad.core.model.task_values import RolePart, TaskReport
 from lavad.core.orders import TasksOrder
-from lavad.simulator.cluster.checkers import Process
+from lavad.core.state.records import Attempt
+from lavad.simulator.cluster.checkers import History, Process
 
 if TYPE_CHECKING:
     from lavad.simulator.cluster.fleet import SimulatedHost
@@ -20,6 +21,23 @@ ENDED_BEFORE_START = 130 << 8
 SIGTERM = 15
 PORT = 20000
 RETRY_S = 1.0  # of a task whose job is suspended
+
+
+def is_restarted_whole(rules: TaskRules | None) -> bool:
+    """True if every policy of a job of tasks restarts all of it: its tasks run together or not at all."""
+    return rules is not None and all(one.action is TaskAction.RESTART_JOB for one in rules.policies)
+
+
+def is_partial_gang(attempt: Attempt, history: History) -> bool:
+    """True if tasks of a gang run while others of it have failed, or were lost, or do not start."""
+    tasks = attempt.tasks
+    mine = [one for here in history.running.values() for one in here if one.key == attempt.key]
+    if tasks is None or not is_restarted_whole(tasks.rules) or not mine or any(one.is_stopped for one in mine):
+        return False
+    runs = {history.generations[id(one)] for one in mine}
+    well = [one for one in history.processes if one.key[:2] == attempt.key[:2] and one.ended and not one.status]
+    done = {history.tasks[id(one)] for one in well if history.generations[id(one)] in runs}
+    return not {history.tasks[id(one)] for one in mine} | done >= set(tasks.records)
 
 
 @dataclass(slots=True)
@@ -74,7 +92,8 @@ class TaskRunner:
         process = Process(shepherd.key, self._host.name, share.slots, share.gpus, world.now, False)
         self._running[task] = _Running(run, process)
         self._host.start_log.add(shepherd.key)
-        world.history.start_task(process, task, run, shepherd.peers, facts.slots, facts.gpus)
+        is_gang = is_restarted_whole(self._host.journal[shepherd.key].order.setup.shared.tasks)
+        world.history.start_task(process, task, run, shepherd.peers, facts.slots, facts.gpus, is_gang)
         self._set(TaskReport(task, run, TaskPhase.RUNNING, 4711, self._host.wall()))
         behaviour = world.behaviour(shepherd.key)
         status = behaviour.status if world.rng.random() < 0.3 else 0

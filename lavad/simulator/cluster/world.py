@@ -37,6 +37,7 @@ from lavad.simulator.cluster.checkers import Alone, Ended, History
 from lavad.simulator.cluster.fleet import Behaviour, SimulatedHost
 from lavad.simulator.cluster.reservation_check import Overbooked
 from lavad.simulator.cluster.restart import reborn
+from lavad.simulator.cluster.tasks import is_partial_gang
 
 BEGIN = 1_000_000_000.0
 NEVER_STARTED = JobEnd(0.0, 0)
@@ -509,22 +510,25 @@ class World:
         self.after(1.0, self._look)
 
     def _partial_attempts(self) -> set[Key]:
-        """Return attempts with a command on each host of which part was lost, while all hosts can be reached.
-
-        The master cannot know the state of an unreachable host, and ends nothing because of it.
-        """
+        """Return attempts of which part was lost while the rest runs, and all hosts can be reached: the master ends
+        nothing for an unreachable one."""
         if not self.master.is_up:
             return set()
         found: set[Key] = set()
         for key, attempt in self.master.durable.attempts.items():
             hosts = [share.host for share in attempt.allocation]
-            if len(hosts) == 1 or not self.behaviours[key.job].each:
-                continue
-            all_here = [one for name in hosts for one in self.history.running[name] if one.key == key]
-            lost = [name for name in hosts if self._has_lost(name, key)]
-            if all_here and lost and all(self.is_within_reach(self.hosts[name]) for name in hosts):
+            is_partial = (
+                is_partial_gang(attempt, self.history) if attempt.tasks is not None else self._is_halved(key, hosts)
+            )
+            if is_partial and all(self.is_within_reach(self.hosts[name]) for name in hosts):
                 found.add(key)
         return found
+
+    def _is_halved(self, key: Key, hosts: list[str]) -> bool:
+        if len(hosts) == 1 or not self.behaviours[key.job].each:
+            return False
+        is_here = any(one.key == key for name in hosts for one in self.history.running[name])
+        return is_here and any(self._has_lost(name, key) for name in hosts)
 
     def _torn_attempts(self) -> set[Key]:
         """Return attempts with both stopped and running processes, whose hosts all receive orders."""

@@ -106,8 +106,8 @@ def read_times(job: JobFile, fields: Fields) -> None:
         job.run_limit_s = fields.number("activeDeadlineSeconds", 0, 1)
     fields.get("activeDeadlineSeconds")
     if fields.has("ttlSecondsAfterFinished"):
-        fields.number("ttlSecondsAfterFinished", 0)
-        fields.ignore(("ttlSecondsAfterFinished",), "the cluster's CLEAN_PERIOD says how long a job is remembered")
+        rules = job.tasks_rules
+        rules.has_ttl, rules.ttl_s = True, float(fields.number("ttlSecondsAfterFinished", 0))
 
 
 def check_label(fields: Fields, key: str, name: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lavad.core import commands as c
 from lavad.core import events as e
-from lavad.core.apply.start_conditions import is_due, waits_past_deadline
+from lavad.core.apply.start_conditions import is_due, ttl_end, waits_past_deadline
 from lavad.core.cluster import FINISHED_KEPT, Cluster
 from lavad.core.decide.activity import hang_events
 from lavad.core.decide.clock.advance_reservations import next_turn, turn_events
@@ -66,7 +66,8 @@ def _given_up_once(events: list[e.Event]) -> Iterator[e.Event]:
 
 
 def _alarms(cluster: Cluster, now: float) -> Iterator[e.Event]:
-    """Events for begin times reached, and for pending jobs past their deadline, which would only be ended by it.
+    """Events for begin times reached, for pending jobs past their deadline, which would only be ended by it, and for
+    ended jobs to be forgotten.
 
     An alarm is taken off the heap at once: its job is looked up, so one too many is harmless.
     """
@@ -83,6 +84,8 @@ def _alarms(cluster: Cluster, now: float) -> Iterator[e.Event]:
                 indices = record.waiting()
                 indices.update(record.held)
             yield e.PendingEnded(now, job, indices, "lavad", r.TERM_DEADLINE)
+        elif ttl_end(record) <= now:
+            yield e.JobForgotten(now, job)
         elif is_due(record, now):
             yield e.BeginTimeReached(now, job)
 

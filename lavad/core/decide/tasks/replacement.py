@@ -51,6 +51,7 @@ def _left(attempt: Attempt, tasks: JobTasks, lost: tuple[TaskKey, ...] = ()) -> 
     gone = {tasks.records[key].was_on for key in lost}
     if tasks.replacement is not None:
         gone.update(tasks.replacement.hosts)
+    gone.difference_update([record.host for record in tasks.records.values()])  # that have joined anew
     return tuple([one for one in attempt.allocation if one.host in attempt.unreleased and one.host not in gone])
 
 

@@ -415,3 +415,18 @@ def test_a_replacement_does_not_pause() -> None:
     replace_hosts(story, key)
     assert story.phases(key) == "SSS"
     assert story.tasks(key).records[TaskKey(0, 1)].failures == 0
+
+
+def test_a_lost_host_that_joins_anew_is_not_lost_any_more() -> None:
+    """It has rebooted, and takes some of the tasks while others wait for their ports on another host."""
+    story, key = gang(hosts=2, workers=4, slots=3)
+    assert [share.slots for share in story.cluster.attempts[key].allocation] == [3, 1]
+    story.released("h1", key)
+    story.stops(key)
+    adapt(story, key)
+    story.plan()
+    assert {share.host for share in story.cluster.attempts[key].resizing.growth} == {"h1", "h2"}
+    stage_growth(story, key)
+    assert set(story.where(key.job)) == {"h1", "h2"}
+    adapt(story, key)
+    assert story.phases(key) == "SSSS"
