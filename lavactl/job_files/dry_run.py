@@ -22,6 +22,8 @@ LAUNCHED = {
     "none": "runs nothing",
 }
 
+PAUSE_MAX_S, STABLE_S = 300.0, 600.0  # without keys of their own
+
 
 def describe(found: Understood) -> str:
     """Text of a dry run: each job, then all remarks."""
@@ -85,7 +87,9 @@ def _rules(rules: messages.TaskRules) -> "Iterator[str]":
     if rules.has_replace:
         yield f"  waits for hosts in place of lost ones: {duration_text(rules.replace_s) if rules.replace_s else 'no'}"
     if rules.restart_pause_s:
-        yield f"  pause before a restart in place: {duration_text(rules.restart_pause_s)}, growing with each failure"
+        most = duration_text(rules.restart_pause_max_s or PAUSE_MAX_S)
+        yield f"  pause before a restart in place: {duration_text(rules.restart_pause_s)}, with each failure up to {most}"
+        yield f"  a run of {duration_text(rules.stable_s or STABLE_S)} ends a row of failures"
     if rules.has_ttl:
         yield f"  leaves the lists {duration_text(rules.ttl_s)} after its end"
     for policy in rules.policies:
