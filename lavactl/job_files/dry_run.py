@@ -87,8 +87,8 @@ def _rules(rules: messages.TaskRules) -> "Iterator[str]":
     if rules.has_replace:
         yield f"  waits for hosts in place of lost ones: {duration_text(rules.replace_s) if rules.replace_s else 'no'}"
     if rules.restart_pause_s:
-        most = duration_text(rules.restart_pause_max_s or PAUSE_MAX_S)
-        yield f"  pause before a restart in place: {duration_text(rules.restart_pause_s)}, with each failure up to {most}"
+        least, most = duration_text(rules.restart_pause_s), duration_text(rules.restart_pause_max_s or PAUSE_MAX_S)
+        yield f"  pause before a restart in place: {least}, with each failure in a row up to {most}"
         yield f"  a run of {duration_text(rules.stable_s or STABLE_S)} ends a row of failures"
     if rules.has_ttl:
         yield f"  leaves the lists {duration_text(rules.ttl_s)} after its end"
