@@ -6,13 +6,14 @@ kept and repeated until it is forgotten. Reality (what runs) is recorded in the 
 master.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Protocol
 
 from lavad.core import commands as c
 from lavad.core.model import Allocation, HostFacts, Key
+from lavad.core.model.task_rules import TaskKey
 from lavad.core.model.task_values import TaskReport
 from lavad.core.orders import (
     ForgetOrder,
@@ -45,6 +46,8 @@ class Behaviour:
     each: bool = False  # its command is started on every host
     is_stubborn: bool = False  # ignores everything but KILL
     leftover_s: float = 0.0  # time until its leftover processes are killed
+    # Of a job of tasks: run time, wait status and reason of some runs; nothing is drawn then.
+    of_tasks: Mapping[tuple[TaskKey, int], tuple[float, int, str]] | None = None
 
 
 class Surroundings(Protocol):

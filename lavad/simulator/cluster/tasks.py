@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lavad.core import commands as c
-from lavad.core.model.task_rules import TaskAction, TaskKey, TaskPhase, TaskRules
+from lavad.core.model.task_rules import TaskAction, TaskEvent, TaskKey, TaskPhase, TaskRules
 from lavad.core.model.task_values import RolePart, TaskReport
 from lavad.core.orders import TasksOrder
 from lavad.core.state.records import Attempt
@@ -24,8 +24,11 @@ RETRY_S = 1.0  # of a task whose job is suspended
 
 
 def is_restarted_whole(rules: TaskRules | None) -> bool:
-    """True if every policy of a job of tasks restarts all of it: its tasks run together or not at all."""
-    return rules is not None and all(one.action is TaskAction.RESTART_JOB for one in rules.policies)
+    """True if a job of tasks restarts all of it whatever its tasks lose: they run together or not at all."""
+    if rules is None or any(role.policies for role in rules.roles):
+        return False
+    events = {event for one in rules.policies if one.action is TaskAction.RESTART_JOB for event in one.events}
+    return events >= {TaskEvent.FAILED, TaskEvent.EVICTED, TaskEvent.HOST_LOST}
 
 
 def is_partial_gang(attempt: Attempt, history: History) -> bool:
@@ -95,18 +98,25 @@ class TaskRunner:
         is_gang = is_restarted_whole(self._host.journal[shepherd.key].order.setup.shared.tasks)
         world.history.start_task(process, task, run, shepherd.peers, facts.slots, facts.gpus, is_gang)
         self._set(TaskReport(task, run, TaskPhase.RUNNING, 4711, self._host.wall()))
-        behaviour = world.behaviour(shepherd.key)
-        status = behaviour.status if world.rng.random() < 0.3 else 0
-        world.after(behaviour.duration_s * world.rng.uniform(0.5, 1.5), lambda: self._runs_out(task, run, status))
+        length_s, status, reason = self._drawn(task, run)
+        world.after(length_s, lambda: self._runs_out(task, run, status, reason))
 
-    def _runs_out(self, task: TaskKey, run: int, status: int) -> None:
+    def _drawn(self, task: TaskKey, run: int) -> tuple[float, int, str]:
+        """Run time, wait status and reason of a run."""
+        rng, behaviour = self._host.world.rng, self._host.world.behaviour(self._shepherd.key)
+        if behaviour.of_tasks is not None:
+            return behaviour.of_tasks.get((task, run), (behaviour.duration_s, behaviour.status, ""))
+        status = behaviour.status if rng.random() < 0.3 else 0
+        return behaviour.duration_s * rng.uniform(0.5, 1.5), status, ""
+
+    def _runs_out(self, task: TaskKey, run: int, status: int, reason: str) -> None:
         known = self._running.get(task)
         if known is None or known.run != run:
             return
         if self._shepherd.is_stopped:
-            self._host.world.after(RETRY_S, lambda: self._runs_out(task, run, status))
+            self._host.world.after(RETRY_S, lambda: self._runs_out(task, run, status, reason))
         else:
-            self._end(task, status)
+            self._end(task, status, reason)
 
     def _stop(self, task: TaskKey, run: int, reason: str) -> None:
         world = self._host.world

@@ -22,7 +22,7 @@ from lavad.core import invariants
 from lavad.core.apply.events import apply_event
 from lavad.core.cluster import Cluster
 from lavad.core.model import FINAL, HostFacts, JobState, Key
-from lavad.core.model.policy import Names, Policy, Pool
+from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import NotNow, Refused
 from lavad.core.orders import Order
 from lavad.core.passes import slice_pass
@@ -37,6 +37,7 @@ from lavad.simulator.cluster.checkers import Alone, Ended, History
 from lavad.simulator.cluster.fleet import Behaviour, SimulatedHost
 from lavad.simulator.cluster.reservation_check import Overbooked
 from lavad.simulator.cluster.restart import reborn
+from lavad.simulator.cluster.site_policy import a_policy
 from lavad.simulator.cluster.tasks import is_partial_gang
 
 BEGIN = 1_000_000_000.0
@@ -317,27 +318,12 @@ class Master:
                 self.post([c.AgentGone(session.host.name, session.incarnation)])
 
 
-def _policy_of(seed: int) -> Policy:
-    """Return the seed's policy: of four seeds one preempts by suspending, one by requeue, and one has pools.
-
-    Of three one has leases.
-    """
-    policy = Policy(clean_period_s=1e9, claim_timeout_s=60.0, fence_after_s=0.0 if seed % 3 else 30.0)
-    if not seed % 4:
-        return policy
-    if seed % 4 == 3:
-        one = Pool("one", Names(False, frozenset(("u1000",))), guaranteed={"slots": 8.0, "gpus": 2.0})
-        return replace(policy, pools=(one, Pool("other", Names(False, frozenset(("u1001",))), deserved={"slots": 6.0})))
-    lower = (("normal", 0), ("short", 1))
-    changes: dict[str, dict[str, Any]] = {"priority": {"preempts": lower}, "normal": {"slot_reserve_s": 20.0}}
-    queues = tuple(replace(one, **changes.get(one.name, {})) for one in policy.queues)
-    return replace(policy, queues=queues, preempts_by_requeue=seed % 4 == 2)
-
-
 class World:
     """Virtual time, the network, the hosts, the users and the faults."""
 
-    def __init__(self, seed: int, hosts: int = 5, faults: bool = True, check_every: int = 1) -> None:
+    def __init__(
+        self, seed: int, hosts: int = 5, faults: bool = True, check_every: int = 1, policy: Policy | None = None
+    ) -> None:
         self.seed = seed
         self.rng = Random(seed)
         self.began = self.now = BEGIN
@@ -352,7 +338,7 @@ class World:
         self._number = 0
         self._blocked: set[tuple[str, str]] = set()  # host and direction
         self._sessions: dict[str, Session] = {}  # as the agents see them
-        policy = _policy_of(seed)
+        policy = policy or a_policy(seed, 0.0 if seed % 3 else 30.0)  # of three seeds one has leases
         self.history.requeues = policy.preempts_by_requeue or bool(policy.pools)
         self.history.has_leases = bool(policy.fence_after_s)
         self.order_validity_s = policy.order_validity_s
