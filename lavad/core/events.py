@@ -17,7 +17,7 @@ from lavad.core.model.ranges import Ranges
 from lavad.core.model.task_rules import TaskKey
 from lavad.core.model.task_values import RolePart
 from lavad.core.model.usage import HostUsage
-from lavad.core.task_events import TaskJobEvent
+from lavad.core.task_events import JobForgotten, TaskJobEvent
 
 
 class NewJob(NamedTuple):
@@ -543,14 +543,6 @@ class FinishedForgotten:
 
     at: float
     before: float
-
-
-@dataclass(frozen=True, slots=True)
-class JobForgotten:
-    """An ended job was removed from memory after the time that it asked for; the store has it."""
-
-    at: float
-    job: int
 
 
 Event = (

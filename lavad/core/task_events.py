@@ -144,6 +144,13 @@ class PartsFreed(NamedTuple):
     hosts: tuple[str, ...]
 
 
+class JobForgotten(NamedTuple):
+    """An ended job was removed from memory after the time that it asked for; the store has it."""
+
+    at: float
+    job: int
+
+
 TaskJobEvent = (
     TasksReported
     | TasksLost

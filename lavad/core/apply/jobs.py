@@ -8,6 +8,7 @@ from typing import Any
 
 from lavad.core import events as e
 from lavad.core import lifecycle
+from lavad.core import task_events as t
 from lavad.core.apply import (
     allocate,
     charge,
@@ -516,7 +517,7 @@ def _finished_forgotten(cluster: Cluster, event: e.FinishedForgotten) -> None:
         start_conditions.forget(cluster, array_id)
 
 
-def _job_forgotten(cluster: Cluster, event: e.JobForgotten) -> None:
+def _job_forgotten(cluster: Cluster, event: t.JobForgotten) -> None:
     record = cluster.jobs[event.job]
     for index in record.indices if isinstance(record, ArrayRecord) else (0,):
         cluster.finished.pop((event.job, index), None)
@@ -545,5 +546,5 @@ HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     e.JobFound: _job_found,
     e.JobAbandoned: _job_abandoned,
     e.FinishedForgotten: _finished_forgotten,
-    e.JobForgotten: _job_forgotten,
+    t.JobForgotten: _job_forgotten,
 }

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from lavad.core import commands as c
 from lavad.core import events as e
+from lavad.core import task_events as t
 from lavad.core.apply.start_conditions import is_due, ttl_end, waits_past_deadline
 from lavad.core.cluster import FINISHED_KEPT, Cluster
 from lavad.core.decide.activity import hang_events
@@ -85,7 +86,7 @@ def _alarms(cluster: Cluster, now: float) -> Iterator[e.Event]:
                 indices.update(record.held)
             yield e.PendingEnded(now, job, indices, "lavad", r.TERM_DEADLINE)
         elif ttl_end(record) <= now:
-            yield e.JobForgotten(now, job)
+            yield t.JobForgotten(now, job)
         elif is_due(record, now):
             yield e.BeginTimeReached(now, job)
 
