@@ -112,9 +112,7 @@ class JobFinished(NamedTuple):
 
 class HostReleased(NamedTuple):
     """A host has nothing of the attempt any more, by its report, or ``assumed`` because no launch was sent.
-
-    ``usage``: final usage there, if reported.
-    """
+    ``usage``: final usage there, if reported."""
 
     at: float
     key: Key

@@ -355,12 +355,6 @@ def _attempt_only(turn: _Turn, event: _OfAttempt) -> None:
     _touch_tasks(turn, event.key)
 
 
-_OF_TASKS = (
-    t.TasksReported, t.TasksLost, t.TasksOrdered, t.TasksStopped, t.TasksRestarted, t.ReplacementAwaited,
-    t.SparesTaken, t.TasksConcluded, t.TaskActionDelayed, t.TaskActionsDropped, t.TasksSignalled,
-)  # fmt: skip
-
-
 def _tasks_changed(turn: _Turn, event: t.TaskJobEvent) -> None:
     turn.tasks[event.key.job, event.key.index] = None
     if isinstance(event, t.TasksRestarted):  # it ends a hang
@@ -561,6 +555,7 @@ def _job_detached(turn: _Turn, event: e.JobDetached) -> None:
 
 # Silence, hearing, forgetting and new policies have no rows: they are found out anew after a restart.
 _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
+    **dict.fromkeys(get_args(t.TaskJobEvent), _tasks_changed),  # some of them have handlers of their own below
     **dict.fromkeys(get_args(t.TaskJobEvent), _tasks_changed),
     e.JobSubmitted: _job_submitted,
     e.JobModified: _job_modified,
@@ -601,5 +596,4 @@ _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
     e.ReservationRemoved: _reservation_removed,
     e.JobDetached: _job_detached,
     **dict.fromkeys((t.HangEnded, a.JobHangs, a.JobActive, a.StacksSaved, a.HostUnused), _activity_changed),
-    **dict.fromkeys(_OF_TASKS, _tasks_changed),
 }
