@@ -369,9 +369,10 @@ def test_reports_of_trainers_are_understood() -> None:
 
 def test_the_socket_module_needs_a_short_path() -> None:
     """A path that the kernel refuses is not offered to jobs."""
-    from agents.job_socket.place import socket_of
+    from agents.job_socket.place import directory_of, socket_of
 
     assert socket_of("/run/lava/agent.sock") == "/run/lava/agent.jobs/socket"
+    assert socket_of("") == directory_of("") == ""
     assert socket_of("/" + "x" * 100 + "/agent.sock") == ""
     assert len(socket_of("/" + "x" * 80 + "/agent.sock")) <= 107
     assert socket.AF_UNIX
