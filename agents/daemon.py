@@ -15,6 +15,7 @@ from pathlib import Path
 import grpc.aio
 
 from agents import sensors
+from agents.activity.watch import ActivityWatch
 from agents.assembly import Local
 from agents.attempts.journal import JournalError
 from agents.local_socket.callers import UserNames
@@ -27,7 +28,7 @@ from agents.master.session import Session
 from agents.master.site_copy import SiteCopy
 from agents.peers import PeerChannels, Peers
 from protos import notify
-from protos.agents_pb2 import Welcome
+from protos.agents_pb2 import JobProgress, Welcome
 from protos.cluster_pb2 import HostFacts
 from protos.trust.tls import (
     MASTER_NAME,
@@ -107,17 +108,22 @@ class Daemon:
             str(options.socket), self._channel_for_commands, lambda: str(options.master), local_methods, UserNames()
         )
         methods.gateway = self._commands.gateway = self._gateway
+        keeper = local.keeper
+        self._watch = ActivityWatch(local.ledger, local.pool, local.attempts, options.name, str(local.outputs))
+        keeper.looked, keeper.signalled = self._watch.answered, self._watch.signalled
         self._sampler = sensors.Sampler(options.simulate_gpus, sensors.Elims(options.elims))
         self._session = Session(
             self._dial,
             facts,
             int.from_bytes(os.urandom(7), "little"),
-            local.keeper,
+            keeper,
             self._sampler,
             sensors.significant,
+            self._watch,
         )
+        self._watch.gpus = lambda: self._session.newest_load.gpus
         self._session.on_welcome = self._take_welcome
-        local.interface.progress.tell = self._session.progressed
+        local.interface.progress.tell = self._progressed
         local.interface.answers.cluster = lambda: self._session.welcome.cluster
         local.interface.answers.has_master = self._session.connected.is_set
         self._session.credentials = self._credentials
@@ -145,7 +151,9 @@ class Daemon:
             self._facts.peer_address,
         )  # fmt: skip
         notify.ready(f"host {self._facts.name}, {self._facts.slots} slots")
-        await self._session.run()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._watch.run())
+            group.create_task(self._session.run())
 
     async def _serve_peers(self) -> str:
         """Listen for peers; if any port will do, on the last one, since running jobs know it."""
@@ -162,8 +170,9 @@ class Daemon:
 
     async def close(self) -> None:
         """Stop serving; jobs continue."""
-        self._session.health.stop()
+        self._session.checks.program.stop()
         self._session.notice.program.stop()
+        await self._watch.close()
         await asyncio.to_thread(self._sampler.close)
         await self._local.interface.socket.stop()
         await self._commands.close()
@@ -177,7 +186,12 @@ class Daemon:
 
     # -- the master
 
+    def _progressed(self, progress: JobProgress) -> None:
+        self._watch.progressed(progress)
+        self._session.progressed(progress)
+
     def _take_welcome(self, welcome: Welcome) -> None:
+        self._watch.configure(welcome.settings)
         self._revocations.take(welcome.revoked)
         self._site_copy.take(welcome.lsf_conf, welcome.cluster, welcome.default_queues)
 

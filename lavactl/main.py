@@ -28,7 +28,7 @@ COMMANDS = (
 SUBCOMMANDS = (
     "up", "down", "env", "init", "tickets", "certificates", "link", "run", "show", "sshrun", "simulate",
     "adopt", "backup", "restore", "migrate-database", "tasks", "logs", "scale", "stage",
-    "job",
+    "job", "checks",
 )  # fmt: skip
 
 

@@ -1,19 +1,23 @@
 """Health checks of hosts: when each host runs the site's program, and how many at once.
 
 Hosts are checked in turn when they are idle, after a job has failed on them, and as long as a check has them closed. No
-more than a share of all hosts runs a check at any time; those that have waited longest come first. A host that does not
-answer counts as one whose check warns.
+more than a share of all hosts runs a check at any time; those that have waited longest come first. A host runs the
+program of the site and those of its queues, one after the other; one that is closed also those that its queues run
+before and after jobs, and opens when all of them are good. A host that does not answer counts as one whose check warns.
 """
 
 import logging
+import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from lavad.agent_links.links import AgentLinks
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.decide import health_checks
 from lavad.core.events import Event, JobFinished
+from lavad.core.model.policy import NO_CHECKS, Policy, Queue
 from lavad.core.model.task_rules import TaskPhase
 from lavad.core.state.records import Host
 from lavad.core.task_events import TasksReported
@@ -28,6 +32,24 @@ FAILED_EVERY = 0.1  # of the interval: between two checks of a host whose jobs f
 TEXT_MAX = 200
 
 
+Argv = tuple[str, ...]
+
+
+class Program(NamedTuple):
+    """Program of a check."""
+
+    argv: Argv
+    limit_s: float
+
+
+class Result(NamedTuple):
+    """Newest result of a program on a host."""
+
+    at: float
+    verdict: int
+    text: str
+
+
 @dataclass(slots=True)
 class _Known:
     """State of a host's checks. ``number`` is that of the newest check, ``until`` the time by which it must answer."""
@@ -37,6 +59,9 @@ class _Known:
     checked_at: float = float("-inf")
     has_failed: bool = False  # a job of it, since the last check
     warning: str = ""
+    left: list[Program] = field(default_factory=list)  # of this turn; the first one runs
+    is_well: bool = True  # all that have ended in this turn were good
+    results: dict[Argv, Result] = field(default_factory=dict)
 
 
 class HealthChecks:
@@ -48,12 +73,13 @@ class HealthChecks:
         self._links = links
         self._known: dict[str, _Known] = {}
         self._number = cluster.term << 32  # those of an earlier master are lower
+        self._queues: tuple[Policy | None, tuple[Queue, ...]] = None, ()  # those with checks, of this policy
 
     # -- when
 
     def look(self, now: float) -> None:
         """Let hosts that are due run a check, as far as the share allows."""
-        if not self.settings.argv:
+        if not self._are_configured:
             return
         for name in self._known.keys() - self._cluster.hosts.keys():
             del self._known[name]
@@ -65,6 +91,29 @@ class HealthChecks:
             due = [name for name, host in self._cluster.hosts.items() if self._is_due(name, host, now)]
             for name in sorted(due, key=self._urgency)[:room]:
                 self._begin(name, now)
+
+    @property
+    def _are_configured(self) -> bool:
+        return bool(self.settings.argv or self._with_checks())
+
+    def _with_checks(self) -> tuple[Queue, ...]:
+        """Queues with checks."""
+        policy = self._cluster.policy
+        if self._queues[0] is not policy:
+            self._queues = policy, tuple([one for one in policy.queues if one.checks != NO_CHECKS])
+        return self._queues[1]
+
+    def _programs(self, name: str, host: Host) -> list[Program]:
+        """Programs that the host is to run now, each once."""
+        found = {self.settings.argv: self.settings.limit_s} if self.settings.argv else {}
+        for queue in self._with_checks():
+            if name in queue.hosts:
+                checks = queue.checks
+                is_closed = host.closed_by == health_checks.BY
+                commands = (checks.between, *((checks.before, checks.after) if is_closed else ()))
+                for command in filter(None, commands):
+                    found.setdefault(tuple(shlex.split(command)), float(checks.limit_s))
+        return [Program(*one) for one in found.items()]
 
     def _urgency(self, name: str) -> tuple[bool, float]:
         known = self._known[name]
@@ -81,10 +130,21 @@ class HealthChecks:
         return is_free and waited_s >= self.settings.interval_s
 
     def _begin(self, name: str, now: float) -> None:
-        known, limit_s = self._known[name], self.settings.limit_s
+        known = self._known[name]
+        known.has_failed, known.is_well = False, True
+        known.left = self._programs(name, self._cluster.hosts[name])
+        self._ask(name, known, now)
+
+    def _ask(self, name: str, known: _Known, now: float) -> None:
+        """Ask for the next check of this turn, if there is one."""
+        known.until = 0.0
+        if not known.left:
+            known.checked_at = now
+            return
+        argv, limit_s = known.left[0]
         self._number += 1
-        known.number, known.until, known.has_failed = self._number, now + limit_s + ANSWER_S, False
-        self._links.outboxes[name].check(pb.HealthCheck(number=known.number, argv=self.settings.argv, limit_s=limit_s))
+        known.number, known.until = self._number, now + limit_s + ANSWER_S
+        self._links.outboxes[name].check(pb.HealthCheck(number=known.number, argv=argv, limit_s=limit_s))
 
     def _give_up_late(self, now: float) -> None:
         for name, known in self._known.items():
@@ -93,7 +153,7 @@ class HealthChecks:
 
     def notify(self, events: Iterable[Event]) -> None:
         """Note the hosts on which jobs or tasks have failed."""
-        if not self.settings.argv:
+        if not self._are_configured:
             return
         for event in events:
             if isinstance(event, JobFinished) and event.status and not event.reason:
@@ -110,22 +170,55 @@ class HealthChecks:
     # -- what came of it
 
     def take(self, name: str, told: pb.HealthVerdict, now: float) -> list[c.Command]:
-        """Take a host's answer; the commands that follow."""
-        known = self._known.get(name)
-        if known is None or not known.until or told.number != known.number:
-            return []
+        """Take a host's answer; the commands that follow, none if it changes nothing."""
+        host, known = self._cluster.hosts.get(name), self._known.get(name)
         text = "".join(char if char.isprintable() else "?" for char in told.text[:TEXT_MAX])
-        if told.verdict not in (OK, BAD):
-            self._warn(name, known, text or "no reason given", now)
+        if host is None:
             return []
-        known.until, known.checked_at, known.warning = 0.0, now, ""
-        is_bad = told.verdict == BAD
-        if is_bad and not health_checks.may_close(self._cluster):
+        if not told.number and told.verdict == BAD:  # before or after a job
+            return self._bad(name, host, self._known.setdefault(name, _Known()), tuple(told.argv), text, now)
+        if known is None or not known.until or told.number != known.number or not known.left:
+            return []
+        argv = known.left.pop(0).argv
+        known.results[argv] = Result(now, told.verdict if told.verdict in (OK, BAD) else WARN, text)
+        if told.verdict == BAD:
+            known.left.clear()
+            commands = self._bad(name, host, known, argv, text, now)
+        elif told.verdict == OK:
+            commands = self._good(name, host, known)
+        else:
+            commands = []
+            known.is_well = False
+            self._say(name, known, text or "no reason given")
+        if name in self._links.outboxes:
+            self._ask(name, known, now)
+        return commands
+
+    def _bad(self, name: str, host: Host, known: _Known, argv: Argv, text: str, now: float) -> list[c.Command]:
+        text = text or "it failed without a word"
+        known.results[argv] = Result(now, BAD, text)
+        known.is_well, known.warning = False, ""
+        if host.closed_by:
+            return []
+        if not health_checks.may_close(self._cluster):
             self._say(name, known, f"{text} (bad, but half of the hosts are closed by checks)")
-        return [c.HostChecked(name, not is_bad, is_bad, text or "it failed without a word")]
+        return [c.HostChecked(name, False, True, text)]
+
+    def _good(self, name: str, host: Host, known: _Known) -> list[c.Command]:
+        """The last good check of a turn opens a host that a check has closed."""
+        known.warning = ""
+        if known.left or not known.is_well or host.closed_by != health_checks.BY:
+            return []
+        return [c.HostChecked(name, True, False)]
+
+    def results(self, name: str) -> dict[Argv, Result]:
+        """Return the newest result of each program on a host since this master began."""
+        known = self._known.get(name)
+        return known.results if known is not None else {}
 
     def _warn(self, name: str, known: _Known, text: str, now: float) -> None:
         known.until, known.checked_at = 0.0, now
+        known.left.clear()
         self._say(name, known, text)
 
     def _say(self, name: str, known: _Known, text: str) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from lavad.core.model.policy import Policy
 from protos import conffile
-from protos.wire import REVOCATION_INTERVAL, REVOCATION_NOTICE
+from protos.wire import DEBUGGER, REVOCATION_INTERVAL, REVOCATION_NOTICE, UNUSED_HOST
 
 # Whole numbers that are sent to every agent.
 OF_AGENTS = ("LAVA_JOB_PROCESSES", "LAVA_KEPT_OUTPUT")
@@ -75,6 +75,8 @@ class Settings:
         """Return the settings for agents, as in their welcome; agents have their own defaults for unset ones."""
         found = {name: str(self._number(name)) for name in OF_AGENTS if self.extra.get(name)}
         found |= {TASK_PORTS: self._ports(TASK_PORTS)} if self.extra.get(TASK_PORTS) else {}
+        found |= {UNUSED_HOST: str(self._number(UNUSED_HOST))} if self.extra.get(UNUSED_HOST) else {}
+        found |= {DEBUGGER: self._program(DEBUGGER)[0]} if self.extra.get(DEBUGGER) else {}
         return found | self._of_containers()
 
     def _of_containers(self) -> dict[str, str]:

@@ -88,7 +88,7 @@ class Held(_message.Message):
     def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., last: _Optional[_Union[Report, _Mapping]] = ..., launched: _Optional[bool] = ..., resized: _Optional[_Union[Report, _Mapping]] = ..., limits_version: _Optional[int] = ..., order: _Optional[_Union[Order, _Mapping]] = ..., limit_reached: _Optional[_Union[Report, _Mapping]] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.TaskState, _Mapping]]] = ...) -> None: ...
 
 class Reports(_message.Message):
-    __slots__ = ("sequence", "hello", "reports", "load", "usages", "sent_monotonic", "health", "progress", "host_notice")
+    __slots__ = ("sequence", "hello", "reports", "load", "usages", "sent_monotonic", "health", "progress", "host_notice", "activities", "stacks")
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     HELLO_FIELD_NUMBER: _ClassVar[int]
     REPORTS_FIELD_NUMBER: _ClassVar[int]
@@ -98,6 +98,8 @@ class Reports(_message.Message):
     HEALTH_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
     HOST_NOTICE_FIELD_NUMBER: _ClassVar[int]
+    ACTIVITIES_FIELD_NUMBER: _ClassVar[int]
+    STACKS_FIELD_NUMBER: _ClassVar[int]
     sequence: int
     hello: Hello
     reports: _containers.RepeatedCompositeFieldContainer[Report]
@@ -107,7 +109,9 @@ class Reports(_message.Message):
     health: HealthVerdict
     progress: _containers.RepeatedCompositeFieldContainer[JobProgress]
     host_notice: HostNotice
-    def __init__(self, sequence: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., reports: _Optional[_Iterable[_Union[Report, _Mapping]]] = ..., load: _Optional[_Union[_cluster_pb2.Load, _Mapping]] = ..., usages: _Optional[_Iterable[_Union[JobUsage, _Mapping]]] = ..., sent_monotonic: _Optional[float] = ..., health: _Optional[_Union[HealthVerdict, _Mapping]] = ..., progress: _Optional[_Iterable[_Union[JobProgress, _Mapping]]] = ..., host_notice: _Optional[_Union[HostNotice, _Mapping]] = ...) -> None: ...
+    activities: _containers.RepeatedCompositeFieldContainer[PartActivity]
+    stacks: _containers.RepeatedCompositeFieldContainer[SavedStacks]
+    def __init__(self, sequence: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., reports: _Optional[_Iterable[_Union[Report, _Mapping]]] = ..., load: _Optional[_Union[_cluster_pb2.Load, _Mapping]] = ..., usages: _Optional[_Iterable[_Union[JobUsage, _Mapping]]] = ..., sent_monotonic: _Optional[float] = ..., health: _Optional[_Union[HealthVerdict, _Mapping]] = ..., progress: _Optional[_Iterable[_Union[JobProgress, _Mapping]]] = ..., host_notice: _Optional[_Union[HostNotice, _Mapping]] = ..., activities: _Optional[_Iterable[_Union[PartActivity, _Mapping]]] = ..., stacks: _Optional[_Iterable[_Union[SavedStacks, _Mapping]]] = ...) -> None: ...
 
 class HostNotice(_message.Message):
     __slots__ = ("seconds", "text", "withdrawn")
@@ -119,15 +123,39 @@ class HostNotice(_message.Message):
     withdrawn: bool
     def __init__(self, seconds: _Optional[float] = ..., text: _Optional[str] = ..., withdrawn: _Optional[bool] = ...) -> None: ...
 
+class PartActivity(_message.Message):
+    __slots__ = ("key", "inactive_s", "unused_s")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    INACTIVE_S_FIELD_NUMBER: _ClassVar[int]
+    UNUSED_S_FIELD_NUMBER: _ClassVar[int]
+    key: _common_pb2.AttemptKey
+    inactive_s: float
+    unused_s: float
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., inactive_s: _Optional[float] = ..., unused_s: _Optional[float] = ...) -> None: ...
+
+class SavedStacks(_message.Message):
+    __slots__ = ("key", "number", "path", "error")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    key: _common_pb2.AttemptKey
+    number: int
+    path: str
+    error: str
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., number: _Optional[int] = ..., path: _Optional[str] = ..., error: _Optional[str] = ...) -> None: ...
+
 class HealthVerdict(_message.Message):
-    __slots__ = ("number", "verdict", "text")
+    __slots__ = ("number", "verdict", "text", "argv")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     VERDICT_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
+    ARGV_FIELD_NUMBER: _ClassVar[int]
     number: int
     verdict: int
     text: str
-    def __init__(self, number: _Optional[int] = ..., verdict: _Optional[int] = ..., text: _Optional[str] = ...) -> None: ...
+    argv: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, number: _Optional[int] = ..., verdict: _Optional[int] = ..., text: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class JobUsage(_message.Message):
     __slots__ = ("key", "usage")
@@ -280,7 +308,7 @@ class Resized(_message.Message):
     def __init__(self, failed: _Optional[bool] = ..., detail: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.RoleTasks, _Mapping]]] = ...) -> None: ...
 
 class Orders(_message.Message):
-    __slots__ = ("term", "welcome", "orders", "specs", "forget", "echo_monotonic", "echo_sequence", "mark", "health_check", "host_notice")
+    __slots__ = ("term", "welcome", "orders", "specs", "forget", "echo_monotonic", "echo_sequence", "mark", "health_check", "host_notice", "stacks")
     TERM_FIELD_NUMBER: _ClassVar[int]
     WELCOME_FIELD_NUMBER: _ClassVar[int]
     ORDERS_FIELD_NUMBER: _ClassVar[int]
@@ -291,6 +319,7 @@ class Orders(_message.Message):
     MARK_FIELD_NUMBER: _ClassVar[int]
     HEALTH_CHECK_FIELD_NUMBER: _ClassVar[int]
     HOST_NOTICE_FIELD_NUMBER: _ClassVar[int]
+    STACKS_FIELD_NUMBER: _ClassVar[int]
     term: int
     welcome: Welcome
     orders: _containers.RepeatedCompositeFieldContainer[Order]
@@ -301,7 +330,18 @@ class Orders(_message.Message):
     mark: CommitMark
     health_check: HealthCheck
     host_notice: HostNotice
-    def __init__(self, term: _Optional[int] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., orders: _Optional[_Iterable[_Union[Order, _Mapping]]] = ..., specs: _Optional[_Iterable[_Union[JobSpecBlob, _Mapping]]] = ..., forget: _Optional[_Iterable[_Union[_common_pb2.AttemptKey, _Mapping]]] = ..., echo_monotonic: _Optional[float] = ..., echo_sequence: _Optional[int] = ..., mark: _Optional[_Union[CommitMark, _Mapping]] = ..., health_check: _Optional[_Union[HealthCheck, _Mapping]] = ..., host_notice: _Optional[_Union[HostNotice, _Mapping]] = ...) -> None: ...
+    stacks: _containers.RepeatedCompositeFieldContainer[StacksRequest]
+    def __init__(self, term: _Optional[int] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., orders: _Optional[_Iterable[_Union[Order, _Mapping]]] = ..., specs: _Optional[_Iterable[_Union[JobSpecBlob, _Mapping]]] = ..., forget: _Optional[_Iterable[_Union[_common_pb2.AttemptKey, _Mapping]]] = ..., echo_monotonic: _Optional[float] = ..., echo_sequence: _Optional[int] = ..., mark: _Optional[_Union[CommitMark, _Mapping]] = ..., health_check: _Optional[_Union[HealthCheck, _Mapping]] = ..., host_notice: _Optional[_Union[HostNotice, _Mapping]] = ..., stacks: _Optional[_Iterable[_Union[StacksRequest, _Mapping]]] = ...) -> None: ...
+
+class StacksRequest(_message.Message):
+    __slots__ = ("key", "number", "limit_s")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_S_FIELD_NUMBER: _ClassVar[int]
+    key: _common_pb2.AttemptKey
+    number: int
+    limit_s: float
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., number: _Optional[int] = ..., limit_s: _Optional[float] = ...) -> None: ...
 
 class HealthCheck(_message.Message):
     __slots__ = ("number", "argv", "limit_s")
@@ -436,7 +476,7 @@ class TasksOrder(_message.Message):
     def __init__(self, version: _Optional[int] = ..., table: _Optional[_Iterable[_Union[_common_pb2.TaskHost, _Mapping]]] = ..., start: _Optional[_Iterable[_Union[_common_pb2.TaskRun, _Mapping]]] = ..., stop: _Optional[_Iterable[_Union[_common_pb2.TaskRun, _Mapping]]] = ..., reason: _Optional[str] = ..., signal: _Optional[int] = ..., signalled: _Optional[_Iterable[_Union[_common_pb2.TaskRun, _Mapping]]] = ...) -> None: ...
 
 class Stage(_message.Message):
-    __slots__ = ("allocation", "launch_now", "spec_version", "run_limit_s", "deadline", "queue", "nice", "environment", "gpu", "job_starter", "controls", "lease_s", "seal", "allocation_seal", "tasks", "warning_time_s", "warning_action")
+    __slots__ = ("allocation", "launch_now", "spec_version", "run_limit_s", "deadline", "queue", "nice", "environment", "gpu", "job_starter", "controls", "lease_s", "seal", "allocation_seal", "tasks", "warning_time_s", "warning_action", "check_before", "check_after")
     class EnvironmentEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -461,6 +501,8 @@ class Stage(_message.Message):
     TASKS_FIELD_NUMBER: _ClassVar[int]
     WARNING_TIME_S_FIELD_NUMBER: _ClassVar[int]
     WARNING_ACTION_FIELD_NUMBER: _ClassVar[int]
+    CHECK_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    CHECK_AFTER_FIELD_NUMBER: _ClassVar[int]
     allocation: _containers.RepeatedCompositeFieldContainer[_common_pb2.HostShare]
     launch_now: bool
     spec_version: int
@@ -478,7 +520,9 @@ class Stage(_message.Message):
     tasks: _containers.RepeatedCompositeFieldContainer[_common_pb2.RoleTasks]
     warning_time_s: float
     warning_action: str
-    def __init__(self, allocation: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., launch_now: _Optional[bool] = ..., spec_version: _Optional[int] = ..., run_limit_s: _Optional[float] = ..., deadline: _Optional[float] = ..., queue: _Optional[str] = ..., nice: _Optional[int] = ..., environment: _Optional[_Mapping[str, str]] = ..., gpu: _Optional[_Union[GpuSetup, _Mapping]] = ..., job_starter: _Optional[str] = ..., controls: _Optional[_Iterable[_Union[JobControl, _Mapping]]] = ..., lease_s: _Optional[float] = ..., seal: _Optional[bytes] = ..., allocation_seal: _Optional[bytes] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.RoleTasks, _Mapping]]] = ..., warning_time_s: _Optional[float] = ..., warning_action: _Optional[str] = ...) -> None: ...
+    check_before: HealthCheck
+    check_after: HealthCheck
+    def __init__(self, allocation: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., launch_now: _Optional[bool] = ..., spec_version: _Optional[int] = ..., run_limit_s: _Optional[float] = ..., deadline: _Optional[float] = ..., queue: _Optional[str] = ..., nice: _Optional[int] = ..., environment: _Optional[_Mapping[str, str]] = ..., gpu: _Optional[_Union[GpuSetup, _Mapping]] = ..., job_starter: _Optional[str] = ..., controls: _Optional[_Iterable[_Union[JobControl, _Mapping]]] = ..., lease_s: _Optional[float] = ..., seal: _Optional[bytes] = ..., allocation_seal: _Optional[bytes] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.RoleTasks, _Mapping]]] = ..., warning_time_s: _Optional[float] = ..., warning_action: _Optional[str] = ..., check_before: _Optional[_Union[HealthCheck, _Mapping]] = ..., check_after: _Optional[_Union[HealthCheck, _Mapping]] = ...) -> None: ...
 
 class JobControl(_message.Message):
     __slots__ = ("kind", "signal", "command")

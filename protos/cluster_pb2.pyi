@@ -76,7 +76,7 @@ class HostsRequest(_message.Message):
     def __init__(self, names: _Optional[_Iterable[str]] = ..., clients_too: _Optional[bool] = ...) -> None: ...
 
 class Gpu(_message.Message):
-    __slots__ = ("index", "uuid", "model", "driver", "memory_mib", "memory_used_mib", "utilisation", "memory_utilisation", "temperature_c", "ecc_errors", "numa_node", "pids", "bus_id", "status", "nvlink_peers", "power_w", "mode", "mig", "allocated_jobs", "vendor")
+    __slots__ = ("index", "uuid", "model", "driver", "memory_mib", "memory_used_mib", "utilisation", "memory_utilisation", "temperature_c", "ecc_errors", "numa_node", "pids", "bus_id", "status", "nvlink_peers", "power_w", "mode", "mig", "allocated_jobs", "vendor", "power_limit_w")
     INDEX_FIELD_NUMBER: _ClassVar[int]
     UUID_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
@@ -97,6 +97,7 @@ class Gpu(_message.Message):
     MIG_FIELD_NUMBER: _ClassVar[int]
     ALLOCATED_JOBS_FIELD_NUMBER: _ClassVar[int]
     VENDOR_FIELD_NUMBER: _ClassVar[int]
+    POWER_LIMIT_W_FIELD_NUMBER: _ClassVar[int]
     index: int
     uuid: str
     model: str
@@ -117,7 +118,8 @@ class Gpu(_message.Message):
     mig: bool
     allocated_jobs: int
     vendor: str
-    def __init__(self, index: _Optional[int] = ..., uuid: _Optional[str] = ..., model: _Optional[str] = ..., driver: _Optional[str] = ..., memory_mib: _Optional[int] = ..., memory_used_mib: _Optional[int] = ..., utilisation: _Optional[float] = ..., memory_utilisation: _Optional[float] = ..., temperature_c: _Optional[int] = ..., ecc_errors: _Optional[int] = ..., numa_node: _Optional[int] = ..., pids: _Optional[_Iterable[int]] = ..., bus_id: _Optional[str] = ..., status: _Optional[str] = ..., nvlink_peers: _Optional[_Iterable[int]] = ..., power_w: _Optional[float] = ..., mode: _Optional[str] = ..., mig: _Optional[bool] = ..., allocated_jobs: _Optional[int] = ..., vendor: _Optional[str] = ...) -> None: ...
+    power_limit_w: float
+    def __init__(self, index: _Optional[int] = ..., uuid: _Optional[str] = ..., model: _Optional[str] = ..., driver: _Optional[str] = ..., memory_mib: _Optional[int] = ..., memory_used_mib: _Optional[int] = ..., utilisation: _Optional[float] = ..., memory_utilisation: _Optional[float] = ..., temperature_c: _Optional[int] = ..., ecc_errors: _Optional[int] = ..., numa_node: _Optional[int] = ..., pids: _Optional[_Iterable[int]] = ..., bus_id: _Optional[str] = ..., status: _Optional[str] = ..., nvlink_peers: _Optional[_Iterable[int]] = ..., power_w: _Optional[float] = ..., mode: _Optional[str] = ..., mig: _Optional[bool] = ..., allocated_jobs: _Optional[int] = ..., vendor: _Optional[str] = ..., power_limit_w: _Optional[float] = ...) -> None: ...
 
 class Load(_message.Message):
     __slots__ = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp_mib", "swp_mib", "mem_mib", "gpus", "external")
@@ -207,7 +209,7 @@ class HostFacts(_message.Message):
     def __init__(self, name: _Optional[str] = ..., type: _Optional[str] = ..., model: _Optional[str] = ..., cpu_factor: _Optional[float] = ..., cpus: _Optional[int] = ..., cores: _Optional[int] = ..., sockets: _Optional[int] = ..., memory_mib: _Optional[int] = ..., swap_mib: _Optional[int] = ..., tmp_mib: _Optional[int] = ..., resources: _Optional[_Iterable[str]] = ..., boot_id: _Optional[str] = ..., slots: _Optional[int] = ..., server: _Optional[bool] = ..., peer_address: _Optional[str] = ..., version: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., cgroups: _Optional[bool] = ..., topology: _Optional[str] = ..., disks: _Optional[int] = ..., can_set_gpu_mode: _Optional[bool] = ..., has_mps: _Optional[bool] = ..., keeps_leases: _Optional[bool] = ...) -> None: ...
 
 class HostRecord(_message.Message):
-    __slots__ = ("facts", "load", "status", "slots_max", "njobs", "run", "ssusp", "ususp", "rsv", "memory_reserved_mib", "last_seen", "comment", "gpu_use", "per_user", "dispatch_window", "thresholds", "revoked_at")
+    __slots__ = ("facts", "load", "status", "slots_max", "njobs", "run", "ssusp", "ususp", "rsv", "memory_reserved_mib", "last_seen", "comment", "gpu_use", "per_user", "dispatch_window", "thresholds", "revoked_at", "checks")
     FACTS_FIELD_NUMBER: _ClassVar[int]
     LOAD_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
@@ -225,6 +227,7 @@ class HostRecord(_message.Message):
     DISPATCH_WINDOW_FIELD_NUMBER: _ClassVar[int]
     THRESHOLDS_FIELD_NUMBER: _ClassVar[int]
     REVOKED_AT_FIELD_NUMBER: _ClassVar[int]
+    CHECKS_FIELD_NUMBER: _ClassVar[int]
     facts: HostFacts
     load: Load
     status: str
@@ -242,7 +245,20 @@ class HostRecord(_message.Message):
     dispatch_window: str
     thresholds: _containers.RepeatedCompositeFieldContainer[ThresholdRecord]
     revoked_at: float
-    def __init__(self, facts: _Optional[_Union[HostFacts, _Mapping]] = ..., load: _Optional[_Union[Load, _Mapping]] = ..., status: _Optional[str] = ..., slots_max: _Optional[int] = ..., njobs: _Optional[int] = ..., run: _Optional[int] = ..., ssusp: _Optional[int] = ..., ususp: _Optional[int] = ..., rsv: _Optional[int] = ..., memory_reserved_mib: _Optional[int] = ..., last_seen: _Optional[float] = ..., comment: _Optional[str] = ..., gpu_use: _Optional[_Iterable[_Union[GpuUse, _Mapping]]] = ..., per_user: _Optional[int] = ..., dispatch_window: _Optional[str] = ..., thresholds: _Optional[_Iterable[_Union[ThresholdRecord, _Mapping]]] = ..., revoked_at: _Optional[float] = ...) -> None: ...
+    checks: _containers.RepeatedCompositeFieldContainer[CheckRecord]
+    def __init__(self, facts: _Optional[_Union[HostFacts, _Mapping]] = ..., load: _Optional[_Union[Load, _Mapping]] = ..., status: _Optional[str] = ..., slots_max: _Optional[int] = ..., njobs: _Optional[int] = ..., run: _Optional[int] = ..., ssusp: _Optional[int] = ..., ususp: _Optional[int] = ..., rsv: _Optional[int] = ..., memory_reserved_mib: _Optional[int] = ..., last_seen: _Optional[float] = ..., comment: _Optional[str] = ..., gpu_use: _Optional[_Iterable[_Union[GpuUse, _Mapping]]] = ..., per_user: _Optional[int] = ..., dispatch_window: _Optional[str] = ..., thresholds: _Optional[_Iterable[_Union[ThresholdRecord, _Mapping]]] = ..., revoked_at: _Optional[float] = ..., checks: _Optional[_Iterable[_Union[CheckRecord, _Mapping]]] = ...) -> None: ...
+
+class CheckRecord(_message.Message):
+    __slots__ = ("command", "time", "verdict", "text")
+    COMMAND_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    command: str
+    time: float
+    verdict: int
+    text: str
+    def __init__(self, command: _Optional[str] = ..., time: _Optional[float] = ..., verdict: _Optional[int] = ..., text: _Optional[str] = ...) -> None: ...
 
 class ThresholdRecord(_message.Message):
     __slots__ = ("index", "sched", "stop")

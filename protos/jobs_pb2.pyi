@@ -37,7 +37,7 @@ RESIZE_CANCEL: ResizeAction
 RESIZE_SCALE: ResizeAction
 
 class JobSpec(_message.Message):
-    __slots__ = ("name", "command", "is_script", "queues", "project", "cwd", "submit_cwd", "input", "output", "error", "output_overwrite", "error_overwrite", "environment", "roles", "run_limit_s", "memory_limit_mib", "hosts", "hold", "exclusive", "rerunnable", "not_rerunnable", "array", "array_limit", "umask_plus_one", "submit_host", "description", "user_group", "dependency", "begin_time", "terminate_time", "priority", "notify_end", "shell", "rlimits", "pre_exec", "post_exec", "output_dir", "requeue_exit_values", "resizable", "runtime_estimate_s", "job_group", "reservation", "requirement_text", "environment_base", "ends_orphan", "environment_unset", "resize_notify", "tasks", "warning_action", "warning_time_s")
+    __slots__ = ("name", "command", "is_script", "queues", "project", "cwd", "submit_cwd", "input", "output", "error", "output_overwrite", "error_overwrite", "environment", "roles", "run_limit_s", "memory_limit_mib", "hosts", "hold", "exclusive", "rerunnable", "not_rerunnable", "array", "array_limit", "umask_plus_one", "submit_host", "description", "user_group", "dependency", "begin_time", "terminate_time", "priority", "notify_end", "shell", "rlimits", "pre_exec", "post_exec", "output_dir", "requeue_exit_values", "resizable", "runtime_estimate_s", "job_group", "reservation", "requirement_text", "environment_base", "ends_orphan", "environment_unset", "resize_notify", "tasks", "warning_action", "warning_time_s", "hang")
     NAME_FIELD_NUMBER: _ClassVar[int]
     COMMAND_FIELD_NUMBER: _ClassVar[int]
     IS_SCRIPT_FIELD_NUMBER: _ClassVar[int]
@@ -88,6 +88,7 @@ class JobSpec(_message.Message):
     TASKS_FIELD_NUMBER: _ClassVar[int]
     WARNING_ACTION_FIELD_NUMBER: _ClassVar[int]
     WARNING_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    HANG_FIELD_NUMBER: _ClassVar[int]
     name: str
     command: str
     is_script: bool
@@ -138,10 +139,27 @@ class JobSpec(_message.Message):
     tasks: TaskRules
     warning_action: str
     warning_time_s: float
-    def __init__(self, name: _Optional[str] = ..., command: _Optional[str] = ..., is_script: _Optional[bool] = ..., queues: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., cwd: _Optional[str] = ..., submit_cwd: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., error: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error_overwrite: _Optional[bool] = ..., environment: _Optional[_Iterable[bytes]] = ..., roles: _Optional[_Iterable[_Union[_common_pb2.Role, _Mapping]]] = ..., run_limit_s: _Optional[int] = ..., memory_limit_mib: _Optional[int] = ..., hosts: _Optional[_Iterable[str]] = ..., hold: _Optional[bool] = ..., exclusive: _Optional[bool] = ..., rerunnable: _Optional[bool] = ..., not_rerunnable: _Optional[bool] = ..., array: _Optional[_Iterable[_Union[_common_pb2.IndexRange, _Mapping]]] = ..., array_limit: _Optional[int] = ..., umask_plus_one: _Optional[int] = ..., submit_host: _Optional[str] = ..., description: _Optional[str] = ..., user_group: _Optional[str] = ..., dependency: _Optional[str] = ..., begin_time: _Optional[float] = ..., terminate_time: _Optional[float] = ..., priority: _Optional[int] = ..., notify_end: _Optional[bool] = ..., shell: _Optional[str] = ..., rlimits: _Optional[_Iterable[_Union[Rlimit, _Mapping]]] = ..., pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., output_dir: _Optional[str] = ..., requeue_exit_values: _Optional[str] = ..., resizable: _Optional[bool] = ..., runtime_estimate_s: _Optional[int] = ..., job_group: _Optional[str] = ..., reservation: _Optional[str] = ..., requirement_text: _Optional[str] = ..., environment_base: _Optional[bytes] = ..., ends_orphan: _Optional[bool] = ..., environment_unset: _Optional[_Iterable[bytes]] = ..., resize_notify: _Optional[str] = ..., tasks: _Optional[_Union[TaskRules, _Mapping]] = ..., warning_action: _Optional[str] = ..., warning_time_s: _Optional[float] = ...) -> None: ...
+    hang: HangRule
+    def __init__(self, name: _Optional[str] = ..., command: _Optional[str] = ..., is_script: _Optional[bool] = ..., queues: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., cwd: _Optional[str] = ..., submit_cwd: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., error: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error_overwrite: _Optional[bool] = ..., environment: _Optional[_Iterable[bytes]] = ..., roles: _Optional[_Iterable[_Union[_common_pb2.Role, _Mapping]]] = ..., run_limit_s: _Optional[int] = ..., memory_limit_mib: _Optional[int] = ..., hosts: _Optional[_Iterable[str]] = ..., hold: _Optional[bool] = ..., exclusive: _Optional[bool] = ..., rerunnable: _Optional[bool] = ..., not_rerunnable: _Optional[bool] = ..., array: _Optional[_Iterable[_Union[_common_pb2.IndexRange, _Mapping]]] = ..., array_limit: _Optional[int] = ..., umask_plus_one: _Optional[int] = ..., submit_host: _Optional[str] = ..., description: _Optional[str] = ..., user_group: _Optional[str] = ..., dependency: _Optional[str] = ..., begin_time: _Optional[float] = ..., terminate_time: _Optional[float] = ..., priority: _Optional[int] = ..., notify_end: _Optional[bool] = ..., shell: _Optional[str] = ..., rlimits: _Optional[_Iterable[_Union[Rlimit, _Mapping]]] = ..., pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., output_dir: _Optional[str] = ..., requeue_exit_values: _Optional[str] = ..., resizable: _Optional[bool] = ..., runtime_estimate_s: _Optional[int] = ..., job_group: _Optional[str] = ..., reservation: _Optional[str] = ..., requirement_text: _Optional[str] = ..., environment_base: _Optional[bytes] = ..., ends_orphan: _Optional[bool] = ..., environment_unset: _Optional[_Iterable[bytes]] = ..., resize_notify: _Optional[str] = ..., tasks: _Optional[_Union[TaskRules, _Mapping]] = ..., warning_action: _Optional[str] = ..., warning_time_s: _Optional[float] = ..., hang: _Optional[_Union[HangRule, _Mapping]] = ...) -> None: ...
+
+class HangRule(_message.Message):
+    __slots__ = ("after_s", "first_s", "cpus", "network_bytes_s", "gpu_power", "no_stacks")
+    AFTER_S_FIELD_NUMBER: _ClassVar[int]
+    FIRST_S_FIELD_NUMBER: _ClassVar[int]
+    CPUS_FIELD_NUMBER: _ClassVar[int]
+    NETWORK_BYTES_S_FIELD_NUMBER: _ClassVar[int]
+    GPU_POWER_FIELD_NUMBER: _ClassVar[int]
+    NO_STACKS_FIELD_NUMBER: _ClassVar[int]
+    after_s: float
+    first_s: float
+    cpus: float
+    network_bytes_s: float
+    gpu_power: float
+    no_stacks: bool
+    def __init__(self, after_s: _Optional[float] = ..., first_s: _Optional[float] = ..., cpus: _Optional[float] = ..., network_bytes_s: _Optional[float] = ..., gpu_power: _Optional[float] = ..., no_stacks: _Optional[bool] = ...) -> None: ...
 
 class TaskRules(_message.Message):
-    __slots__ = ("policies", "restarts_max", "restarts_when_failed", "success_min", "succeeded_enough", "final_codes", "free_codes", "ttl_s", "has_ttl", "conventions", "origin", "owner_name", "secrets", "hang_s", "format", "autoscale")
+    __slots__ = ("policies", "restarts_max", "restarts_when_failed", "success_min", "succeeded_enough", "final_codes", "free_codes", "ttl_s", "has_ttl", "conventions", "origin", "owner_name", "secrets", "format", "has_replace", "replace_s", "restart_pause_s", "restart_pause_max_s", "stable_s", "autoscale")
     POLICIES_FIELD_NUMBER: _ClassVar[int]
     RESTARTS_MAX_FIELD_NUMBER: _ClassVar[int]
     RESTARTS_WHEN_FAILED_FIELD_NUMBER: _ClassVar[int]
@@ -155,8 +173,12 @@ class TaskRules(_message.Message):
     ORIGIN_FIELD_NUMBER: _ClassVar[int]
     OWNER_NAME_FIELD_NUMBER: _ClassVar[int]
     SECRETS_FIELD_NUMBER: _ClassVar[int]
-    HANG_S_FIELD_NUMBER: _ClassVar[int]
     FORMAT_FIELD_NUMBER: _ClassVar[int]
+    HAS_REPLACE_FIELD_NUMBER: _ClassVar[int]
+    REPLACE_S_FIELD_NUMBER: _ClassVar[int]
+    RESTART_PAUSE_S_FIELD_NUMBER: _ClassVar[int]
+    RESTART_PAUSE_MAX_S_FIELD_NUMBER: _ClassVar[int]
+    STABLE_S_FIELD_NUMBER: _ClassVar[int]
     AUTOSCALE_FIELD_NUMBER: _ClassVar[int]
     policies: _containers.RepeatedCompositeFieldContainer[_common_pb2.TaskPolicy]
     restarts_max: int
@@ -171,10 +193,14 @@ class TaskRules(_message.Message):
     origin: str
     owner_name: str
     secrets: _containers.RepeatedScalarFieldContainer[bytes]
-    hang_s: float
     format: int
+    has_replace: bool
+    replace_s: float
+    restart_pause_s: float
+    restart_pause_max_s: float
+    stable_s: float
     autoscale: Autoscale
-    def __init__(self, policies: _Optional[_Iterable[_Union[_common_pb2.TaskPolicy, _Mapping]]] = ..., restarts_max: _Optional[int] = ..., restarts_when_failed: _Optional[bool] = ..., success_min: _Optional[int] = ..., succeeded_enough: _Optional[int] = ..., final_codes: _Optional[_Iterable[int]] = ..., free_codes: _Optional[_Iterable[int]] = ..., ttl_s: _Optional[float] = ..., has_ttl: _Optional[bool] = ..., conventions: _Optional[_Iterable[_Union[Convention, _Mapping]]] = ..., origin: _Optional[str] = ..., owner_name: _Optional[str] = ..., secrets: _Optional[_Iterable[bytes]] = ..., hang_s: _Optional[float] = ..., format: _Optional[int] = ..., autoscale: _Optional[_Union[Autoscale, _Mapping]] = ...) -> None: ...
+    def __init__(self, policies: _Optional[_Iterable[_Union[_common_pb2.TaskPolicy, _Mapping]]] = ..., restarts_max: _Optional[int] = ..., restarts_when_failed: _Optional[bool] = ..., success_min: _Optional[int] = ..., succeeded_enough: _Optional[int] = ..., final_codes: _Optional[_Iterable[int]] = ..., free_codes: _Optional[_Iterable[int]] = ..., ttl_s: _Optional[float] = ..., has_ttl: _Optional[bool] = ..., conventions: _Optional[_Iterable[_Union[Convention, _Mapping]]] = ..., origin: _Optional[str] = ..., owner_name: _Optional[str] = ..., secrets: _Optional[_Iterable[bytes]] = ..., format: _Optional[int] = ..., has_replace: _Optional[bool] = ..., replace_s: _Optional[float] = ..., restart_pause_s: _Optional[float] = ..., restart_pause_max_s: _Optional[float] = ..., stable_s: _Optional[float] = ..., autoscale: _Optional[_Union[Autoscale, _Mapping]] = ...) -> None: ...
 
 class Autoscale(_message.Message):
     __slots__ = ("role", "metric", "command", "least", "most", "cooldown_s", "interval_s", "limit_s", "target")
@@ -291,7 +317,7 @@ class ListJobsRequest(_message.Message):
     def __init__(self, filter: _Optional[_Union[JobFilter, _Mapping]] = ..., arrays: _Optional[bool] = ..., details: _Optional[bool] = ..., reasons: _Optional[bool] = ..., shares_details: _Optional[bool] = ..., basic_too: _Optional[bool] = ...) -> None: ...
 
 class JobRecord(_message.Message):
-    __slots__ = ("job", "index", "user", "state", "queue", "from_host", "hosts", "name", "submit_time", "start_time", "end_time", "project", "exit_status", "exit_reason", "usage", "usage_by_host", "attempt", "pending_reasons", "spec", "slots_min", "slots_max", "array", "exec_cwd", "exec_home", "suspend_reason", "effective_requirement", "priority", "estimated_start", "start_reason", "load_bounds", "share_account", "tasks", "restarts", "progress", "autoscale_error", "outlook")
+    __slots__ = ("job", "index", "user", "state", "queue", "from_host", "hosts", "name", "submit_time", "start_time", "end_time", "project", "exit_status", "exit_reason", "usage", "usage_by_host", "attempt", "pending_reasons", "spec", "slots_min", "slots_max", "array", "exec_cwd", "exec_home", "suspend_reason", "effective_requirement", "priority", "estimated_start", "start_reason", "load_bounds", "share_account", "tasks", "restarts", "progress", "autoscale_error", "hangs_since", "inactive_s", "stacks", "unused_hosts", "outlook")
     JOB_FIELD_NUMBER: _ClassVar[int]
     INDEX_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
@@ -327,6 +353,10 @@ class JobRecord(_message.Message):
     RESTARTS_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
     AUTOSCALE_ERROR_FIELD_NUMBER: _ClassVar[int]
+    HANGS_SINCE_FIELD_NUMBER: _ClassVar[int]
+    INACTIVE_S_FIELD_NUMBER: _ClassVar[int]
+    STACKS_FIELD_NUMBER: _ClassVar[int]
+    UNUSED_HOSTS_FIELD_NUMBER: _ClassVar[int]
     OUTLOOK_FIELD_NUMBER: _ClassVar[int]
     job: int
     index: int
@@ -363,8 +393,20 @@ class JobRecord(_message.Message):
     restarts: int
     progress: _common_pb2.Progress
     autoscale_error: str
+    hangs_since: float
+    inactive_s: float
+    stacks: _containers.RepeatedScalarFieldContainer[str]
+    unused_hosts: _containers.RepeatedCompositeFieldContainer[UnusedHost]
     outlook: Outlook
-    def __init__(self, job: _Optional[int] = ..., index: _Optional[int] = ..., user: _Optional[str] = ..., state: _Optional[_Union[_common_pb2.JobState, str]] = ..., queue: _Optional[str] = ..., from_host: _Optional[str] = ..., hosts: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., name: _Optional[str] = ..., submit_time: _Optional[float] = ..., start_time: _Optional[float] = ..., end_time: _Optional[float] = ..., project: _Optional[str] = ..., exit_status: _Optional[int] = ..., exit_reason: _Optional[str] = ..., usage: _Optional[_Union[_common_pb2.Usage, _Mapping]] = ..., usage_by_host: _Optional[_Iterable[_Union[_common_pb2.Usage, _Mapping]]] = ..., attempt: _Optional[int] = ..., pending_reasons: _Optional[_Iterable[_Union[PendingReason, _Mapping]]] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., slots_min: _Optional[int] = ..., slots_max: _Optional[int] = ..., array: _Optional[_Union[ArrayCounts, _Mapping]] = ..., exec_cwd: _Optional[str] = ..., exec_home: _Optional[str] = ..., suspend_reason: _Optional[str] = ..., effective_requirement: _Optional[str] = ..., priority: _Optional[int] = ..., estimated_start: _Optional[float] = ..., start_reason: _Optional[str] = ..., load_bounds: _Optional[_Iterable[_Union[LoadBound, _Mapping]]] = ..., share_account: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.TaskState, _Mapping]]] = ..., restarts: _Optional[int] = ..., progress: _Optional[_Union[_common_pb2.Progress, _Mapping]] = ..., autoscale_error: _Optional[str] = ..., outlook: _Optional[_Union[Outlook, _Mapping]] = ...) -> None: ...
+    def __init__(self, job: _Optional[int] = ..., index: _Optional[int] = ..., user: _Optional[str] = ..., state: _Optional[_Union[_common_pb2.JobState, str]] = ..., queue: _Optional[str] = ..., from_host: _Optional[str] = ..., hosts: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., name: _Optional[str] = ..., submit_time: _Optional[float] = ..., start_time: _Optional[float] = ..., end_time: _Optional[float] = ..., project: _Optional[str] = ..., exit_status: _Optional[int] = ..., exit_reason: _Optional[str] = ..., usage: _Optional[_Union[_common_pb2.Usage, _Mapping]] = ..., usage_by_host: _Optional[_Iterable[_Union[_common_pb2.Usage, _Mapping]]] = ..., attempt: _Optional[int] = ..., pending_reasons: _Optional[_Iterable[_Union[PendingReason, _Mapping]]] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., slots_min: _Optional[int] = ..., slots_max: _Optional[int] = ..., array: _Optional[_Union[ArrayCounts, _Mapping]] = ..., exec_cwd: _Optional[str] = ..., exec_home: _Optional[str] = ..., suspend_reason: _Optional[str] = ..., effective_requirement: _Optional[str] = ..., priority: _Optional[int] = ..., estimated_start: _Optional[float] = ..., start_reason: _Optional[str] = ..., load_bounds: _Optional[_Iterable[_Union[LoadBound, _Mapping]]] = ..., share_account: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.TaskState, _Mapping]]] = ..., restarts: _Optional[int] = ..., progress: _Optional[_Union[_common_pb2.Progress, _Mapping]] = ..., autoscale_error: _Optional[str] = ..., hangs_since: _Optional[float] = ..., inactive_s: _Optional[float] = ..., stacks: _Optional[_Iterable[str]] = ..., unused_hosts: _Optional[_Iterable[_Union[UnusedHost, _Mapping]]] = ..., outlook: _Optional[_Union[Outlook, _Mapping]] = ...) -> None: ...
+
+class UnusedHost(_message.Message):
+    __slots__ = ("host", "since")
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    host: str
+    since: float
+    def __init__(self, host: _Optional[str] = ..., since: _Optional[float] = ...) -> None: ...
 
 class LoadBound(_message.Message):
     __slots__ = ("index", "sched", "stop", "has_sched", "has_stop")

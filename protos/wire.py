@@ -16,6 +16,10 @@ TASK_PATIENCE = "LAVA_TASK_PATIENCE"
 # In Welcome.settings of revocable hosts: the program that knows when they are taken away, and its interval in seconds.
 REVOCATION_NOTICE = "LAVA_REVOCATION_NOTICE"
 REVOCATION_INTERVAL = "LAVA_REVOCATION_INTERVAL"
+# In Welcome.settings: seconds after which a host without a process of a job on several hosts is reported, 0: never;
+# name or path of py-spy.
+UNUSED_HOST = "LAVA_UNUSED_HOST"
+DEBUGGER = "LAVA_PY_SPY"
 
 # In Welcome.settings: optional kinds of reports that this master understands, separated by blanks.
 REPORTS_UNDERSTOOD = "LAVA_REPORTS"

@@ -8,6 +8,7 @@ from google.protobuf.message import Message
 from lavad.agent_links.spec_cache import Packed
 from lavad.api import translate
 from lavad.core import commands as c
+from lavad.core.decide.jobs.sizes import tasks_in
 from lavad.core.events import NewJob
 from lavad.core.model import Key
 from lavad.core.model.task_rules import TaskAction, TaskEvent, TaskKey, TaskPhase
@@ -95,7 +96,7 @@ class TaskStory(Story):
         """All hosts of the attempt are ready, each with two ports for each of its tasks."""
         orders: list[Order] = []
         for number, share in enumerate(self.cluster.attempts[key].allocation, 1):
-            parts = next(one.parts for one in self.tasks(key).table if one.host == share.host)
+            parts = next((one.parts for one in self.tasks(key).table if one.host == share.host), ())
             ports = tuple(
                 RolePart(part.role, part.indices, tuple(range(9000, 9000 + 2 * len(part.indices)))) for part in parts
             )
@@ -122,7 +123,8 @@ class TaskStory(Story):
         together = Outcome()
         for role, index in tasks:
             record = self.task(key, role, index)
-            at = (4000 + index, self.now, 0.0 if phase is TaskPhase.RUNNING else self.now, code << 8)
+            began = record.started or self.now
+            at = (4000 + index, began, 0.0 if phase is TaskPhase.RUNNING else self.now, code << 8)
             state = TaskReport(TaskKey(role, index), record.run, phase, *at)
             outcome = self.do(c.ReportTasks(record.host, key, (state,)))
             together.events += outcome.events
@@ -146,6 +148,42 @@ class TaskStory(Story):
     def _all(self, key: Key) -> list[tuple[tuple[int, int], TaskRecord]]:
         tasks = self.tasks(key)
         return [((one.role, one.index), record) for one, record in tasks.records.items() if tasks.has_process(one)]
+
+
+def stage_growth(story: TaskStory, key: Key) -> list[Order]:
+    """Stage a growth on its new hosts; the last orders that follow."""
+    attempt, orders = story.cluster.attempts[key], list[Order]()
+    for share in attempt.resizing.growth:
+        if attempt.share_on(share.host) is None:
+            version, parts = attempt.joined_with(share.host), ports(story, key, share.host)
+            orders = story.do(c.ReportStaged(share.host, key, version, False, parts)).orders
+    return orders
+
+
+def ports(story: TaskStory, key: Key, host: str) -> tuple[RolePart, ...]:
+    """A port for each task of the host."""
+    found = []
+    for role in range(len(story.tasks(key).sizes)):
+        here = tuple([one.index for one in tasks_in.on_host(story.tasks(key), host, role)])
+        found.append(RolePart(role, here, tuple([9000 + index for index in here])))
+    return tuple(found)
+
+
+def adapt(story: TaskStory, key: Key) -> list[Order]:
+    """All hosts take the newest size over; the orders of the last."""
+    attempt, orders = story.cluster.attempts[key], list[Order]()
+    for share in attempt.allocation:
+        report = c.ReportResized(share.host, key, attempt.resizing.version, tasks=ports(story, key, share.host))
+        orders = story.do(report).orders
+    return orders
+
+
+def leave(story: TaskStory, key: Key) -> None:
+    """All that was given up has ended and is released."""
+    adapt(story, key)
+    story.stops(key)
+    for share in story.cluster.attempts[key].resizing.leaving:
+        story.released(share.host, key)
 
 
 def starts(orders: Iterable[Order]) -> dict[str, list[tuple[int, int, int]]]:

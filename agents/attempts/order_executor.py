@@ -49,12 +49,14 @@ from agents.job_setup.gpu_setup import Devices, NotReady
 from agents.job_setup.preparation import Preparation, Prepared
 from agents.job_setup.users import Owner, UnknownUser, Users
 from agents.master.report_messages import usage_message
+from agents.sensors.health import BAD
+from agents.sensors.host_checks import Check, unchecked
 from agents.shepherd import messages
 from agents.shepherd.lease import Lease, own_clock
 from agents.shepherd.messages import Finish, Key, Message, RunState, Used, fields_of, pack
 from agents.shepherd.process.start import expand
 from agents.shepherd_pool.pool import Handle, Pool, Waiting
-from protos.agents_pb2 import CommitMark, HostNotice, JobProgress, JobUsage, Orders, Report, Started
+from protos.agents_pb2 import CommitMark, JobProgress, JobUsage, Orders, Report, Started
 from protos.failpoints import reach
 
 if TYPE_CHECKING:
@@ -90,6 +92,9 @@ class Keeper:
         self.say: Callable[[Report], None] = lambda _: None
         self.use: Callable[[JobUsage], None] = lambda _: None
         self.interface: JobInterface | None = None  # what jobs hear and say by their socket
+        self.check: Check = unchecked
+        self.looked: Callable[[Key, float, tuple[int, ...]], None] = lambda key, cpu_s, pids: None
+        self.signalled: Callable[[Key, int], None] = lambda key, number: None
         self._journal = journal
         self._boot_id = boot_id
         self._users = users
@@ -98,7 +103,7 @@ class Keeper:
         self._clock = clock
         self._marked_at = float("-inf")
         self._turn = asyncio.Lock()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._usages: dict[Key, JobUsage] = {}
 
     def connect(self, pool: Pool, attempts: Attempts, counting: Counting) -> None:
@@ -110,7 +115,7 @@ class Keeper:
             self.ledger, pool, attempts, self.preparation, self._journal, lambda report: self.say(report)
         )
         more = self.task_orders.make_more_ready
-        self.resizes = Resizes(self.ledger, attempts, self.preparation, self._told_of_size, more)
+        self.resizes = Resizes(self.ledger, attempts, self.preparation, self._told_of_size, more, self._notify)
         attempts.in_place_of = self.task_orders.in_place_of
 
     async def close(self) -> None:
@@ -132,8 +137,6 @@ class Keeper:
             if not self.ledger.accept_term(orders.term):
                 return False
             self._renew_lease(orders.echo_monotonic)
-            if orders.HasField("host_notice"):
-                self._give_notice(orders.host_notice)
             records, sync, actions = self._decide(orders, self.ledger.term != before)
             if not await self._record(records, sync, actions):
                 actions = self._without_starts(actions)
@@ -145,14 +148,6 @@ class Keeper:
                     self.interface.ring({key_of(one.key) for one in orders.orders})
                 reach("agent.after_handover", actions)
             return True
-
-    def _give_notice(self, notice: HostNotice) -> None:
-        """Tell all shepherds, before any order of the same message, when the host is taken away."""
-        seconds = -1.0 if notice.withdrawn else notice.seconds
-        LOG.warning("event=host_taken_away seconds=%.1f", seconds)
-        for handle in self.pool.handles():
-            if handle.key is not None:
-                handle.send(pack(messages.REVOKE, *handle.key, seconds))
 
     def _decide(self, orders: Orders, is_new_term: bool) -> tuple[list[bytes], bool, list[Action]]:
         """Return records for the journal, if the disk is waited for, and what is to be done then."""
@@ -261,6 +256,7 @@ class Keeper:
             case Launch(key):
                 self._to_shepherd(key, messages.LAUNCH)
             case Signal():
+                self.signalled(action.key, action.number)
                 self._signal(action)
             case Notify(key, event, reason, at):
                 self._notify(key, event, reason, at)
@@ -319,7 +315,7 @@ class Keeper:
         else:
             self._spawn(self._find_owner_and_hold(key, echo))
 
-    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, coroutine: Coroutine[Any, Any, object]) -> None:
         task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -357,10 +353,32 @@ class Keeper:
             self._refuse_for_a_defect(key)
             return
         waiting = Waiting(key, echo, prepared.setup, prepared.job)
+        if entry.stage.HasField("check_before"):
+            self._spawn(self._check_and_hold(entry, owner, waiting))
+        else:
+            self._make_ready(entry, owner, waiting)
+
+    def _make_ready(self, entry: Entry, owner: Owner, waiting: Waiting) -> None:
         if self._devices.concern(entry):
             self._spawn(self._make_ready_and_hold(entry, owner, waiting))
         else:
             self._give(waiting)
+
+    async def _check_and_hold(self, entry: Entry, owner: Owner, waiting: Waiting) -> None:
+        """Check the host's health first. The time that takes does not make the order older: what has become of the
+        attempt meanwhile, its entry says.
+        """
+        began = self._clock()
+        if self._too_old(waiting.echo):
+            self._refuse(entry.key, "order too old", host_fault=False)
+            return
+        found = await self.check(entry.stage.check_before, True)
+        if entry.state is not State.ACCEPTED:
+            return
+        if found.verdict == BAD:
+            self._refuse(entry.key, f"health check before the job: {found.text or 'it failed without a word'}")
+        else:
+            self._make_ready(entry, owner, waiting._replace(echo=waiting.echo + self._clock() - began))
 
     async def _make_ready_and_hold(self, entry: Entry, owner: Owner, waiting: Waiting) -> None:
         try:
@@ -495,6 +513,8 @@ class Keeper:
         elif kind == messages.RELEASED:
             self._tell(self.ledger.released(key, Used(*message[4:]) if message[4:] else None))
             self._gone(handle, key)
+        elif kind == messages.LOOKED:
+            self.looked(key, *message[4:6])
         elif kind == messages.USED:
             self.counting.answered(key, Used(*message[4]), message[5])
         elif kind == messages.COUNT_OTHERS:
@@ -519,6 +539,9 @@ class Keeper:
 
     def _leave(self, key: Key) -> None:
         """Release all resources of an attempt of which nothing is left here."""
+        entry = self.ledger.entries.get(key)
+        if entry is not None and entry.stage.HasField("check_after"):
+            self._spawn(self.check(entry.stage.check_after, False))
         self._usages.pop(key, None)
         self.counting.forget(key)
         self.attempts.forget(key)

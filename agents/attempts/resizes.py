@@ -8,6 +8,7 @@ that before hosts are taken from it. All of this may be repeated after a restart
 import asyncio
 import logging
 import os
+import time
 from collections.abc import Callable, Sequence
 
 from agents.attempts.attempts import Attempts
@@ -22,6 +23,7 @@ from protos.common_pb2 import HostShare
 
 LOG = logging.getLogger("lava.resizes")
 
+NOTICE_MAX_S = 45.0  # longest wait of a shrink for the job's warning time; the master knows it, too
 NOTIFY_S = 50.0  # longest run of a notification command; the master waits a little longer
 SETTLE_S = 2.0  # for jobs without one to notice leaving hosts: elastic launchers poll about once a second
 SIGKILL = 9
@@ -35,7 +37,8 @@ def name_of(key: Key) -> str:
 class Resizes:
     """Notifier of this host's jobs. ``told`` takes the report that the job knows.
 
-    ``make_ready`` makes tasks ready that join a job of tasks here, and returns why it can't, or "".
+    ``make_ready`` makes tasks ready that join a job of tasks here, and returns why it can't, or "". ``notice`` gives a
+    notice: attempt, event, reason, and the time of what it announces.
     """
 
     def __init__(
@@ -45,12 +48,14 @@ class Resizes:
         preparation: Preparation,
         told: Callable[[Report], None],
         make_ready: Callable[[Entry], str],
+        notice: Callable[[Key, str, str, float], None],
     ) -> None:
         self._ledger = ledger
         self._attempts = attempts
         self._preparation = preparation
         self._told = told
         self._make_ready = make_ready
+        self._notice = notice
         self._turns: dict[Key, asyncio.Lock] = {}
 
     def forget(self, key: Key) -> None:
@@ -76,26 +81,41 @@ class Resizes:
 
         What the tasks of a job of tasks are told was replaced when its new table came.
         """
+        less = difference(entry.before, entry.stage.allocation)
+        ends_at = self._warn(entry, less) if less else 0.0
         try:
             self._preparation.write_lists(entry.stage, name_of(entry.key))
         except OSError as error:
             return f"the lists of its hosts cannot be written: {error.strerror}"
         if entry.tasks is not None:
-            return self._make_ready(entry)
+            why = self._make_ready(entry)
+            await asyncio.sleep(max(0.0, ends_at - time.time()))
+            return why
         allocation = entry.stage.allocation
         if allocation[0].host != self._preparation.host.host:
             return ""
         command = entry.notify or entry.blob.spec.resize_notify
-        less, more = difference(entry.before, allocation), difference(allocation, entry.before)
+        more = difference(allocation, entry.before)
         if not command:
-            if {share.host for share in entry.before} - {share.host for share in allocation}:
+            await asyncio.sleep(max(0.0, ends_at - time.time()))
+            if not ends_at and {share.host for share in entry.before} - {share.host for share in allocation}:
                 await asyncio.sleep(SETTLE_S)
             return ""
         for event, hosts in (("shrink", less), ("grow", more)):
             why = await self._run(entry, command, event, hosts) if hosts else ""
             if why:
                 return why
+        await asyncio.sleep(max(0.0, ends_at - time.time()))
         return ""
+
+    def _warn(self, entry: Entry, less: str) -> float:
+        """Give the notice of a shrink; return when its time is over, or 0 for a job without a warning time."""
+        setup = self._attempts.prepared(entry.key)
+        warning_s = min(setup.warning_time_s, NOTICE_MAX_S) if setup is not None else 0.0
+        words = less.split()
+        what = ", ".join(f"{slots} slots on {host}" for host, slots in zip(words[::2], words[1::2], strict=True))
+        self._notice(entry.key, "shrink", f"the job gives up {what}", time.time() + warning_s)
+        return time.time() + warning_s if warning_s else 0.0
 
     async def _run(self, entry: Entry, command: str, event: str, hosts: str) -> str:
         """Run the notification command; return why it failed, or ""."""

@@ -175,7 +175,8 @@ class TaskOrders:
         run = (*task, entry.tasks.run_of(task) if entry.tasks is not None else 0)
         try:
             return variables(job, run, told_of(job, run))
-        except (NotPlaced, CannotTell):
+        except (NotPlaced, CannotTell) as error:  # then it has the variables of its caller
+            LOG.warning("event=task_not_told job=%d index=%d attempt=%d task=%s reason=%r", *key, label, str(error))
             return {}
 
     @staticmethod

@@ -32,8 +32,9 @@ class JobInterface:
         Raises:
             OSError: a directory cannot be made.
         """
-        make_directory(self._directory)
-        self._board.adopt(held)
+        if self._directory:
+            make_directory(self._directory)
+            self._board.adopt(held)
         self.progress.adopt(held)
 
     def on_message(self, key: Key, kind: int, fields: Message) -> None:

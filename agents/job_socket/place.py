@@ -10,15 +10,17 @@ PATH_MAX = 107  # bytes of a socket's path that the kernel takes
 
 
 def directory_of(local_socket: str) -> str:
-    """Return the directory for jobs of the agent with this local socket."""
+    """Return the directory for jobs of the agent with this local socket; empty without one, as when a host is ended."""
+    if not local_socket:
+        return ""
     path = Path(local_socket)
     return str(path.with_name(f"{path.stem}.jobs"))
 
 
 def socket_of(local_socket: str) -> str:
-    """Return the path of the job socket; empty if it is too long for the kernel."""
+    """Return the path of the job socket; empty if there is none, or it is too long for the kernel."""
     path = f"{directory_of(local_socket)}/socket"
-    return path if len(os.fsencode(path)) <= PATH_MAX else ""
+    return path if local_socket and len(os.fsencode(path)) <= PATH_MAX else ""
 
 
 def make_directory(directory: str) -> None:

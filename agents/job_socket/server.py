@@ -17,7 +17,7 @@ from agents.job_socket.http import HttpConnection
 from agents.job_socket.members import Member, NotOfAJob, member
 from agents.local_socket.acceptor import Acceptor
 from agents.local_socket.callers import CallFailed, peer_credentials
-from agents.local_socket.gateway import listen
+from agents.local_socket.gateway import descriptors, listen
 from agents.shepherd.messages import Key
 from agents.shepherd_pool.pool import Pool
 
@@ -25,6 +25,7 @@ LOG = logging.getLogger("lava.job_socket")
 
 CONNECTIONS_MAX = 4096
 CONNECTIONS_OF_JOB = 512
+DESCRIPTORS_EACH = 8  # of all that this process may have, for one of a job's connections: most are for other things
 REFUSALS_MAX = 64
 REQUESTS_A_SECOND = 100.0  # of one attempt
 BURST = 200.0
@@ -42,6 +43,7 @@ class JobSocket:
         self._connections: set[asyncio.Task[None]] = set()
         self._of_job: Counter[Key] = Counter()
         self._refusals = 0
+        self._connections_max, self._of_job_max = CONNECTIONS_MAX, CONNECTIONS_OF_JOB
         self._next_at: dict[Key, float] = {}
         self._inode = 0
 
@@ -52,6 +54,8 @@ class JobSocket:
             OSError: the path cannot be used.
         """
         if self.path:
+            self._connections_max = min(CONNECTIONS_MAX, descriptors() // DESCRIPTORS_EACH)
+            self._of_job_max = min(CONNECTIONS_OF_JOB, self._connections_max // 2)
             listener = listen(self.path)
             self._inode = os.stat(self.path).st_ino
             self._acceptor = Acceptor(listener, self._arrived)
@@ -75,7 +79,7 @@ class JobSocket:
         self._next_at.pop(key, None)
 
     def _arrived(self, connection: socket.socket) -> None:
-        if len(self._connections) >= CONNECTIONS_MAX:
+        if len(self._connections) >= self._connections_max:
             connection.close()
             return
         try:
@@ -84,8 +88,8 @@ class JobSocket:
             self._refuse(connection, str(refusal))
             return
         key = caller.entry.key
-        if self._of_job[key] >= CONNECTIONS_OF_JOB:
-            self._refuse(connection, f"the job has {CONNECTIONS_OF_JOB} connections on this host, which is the limit")
+        if self._of_job[key] >= self._of_job_max:
+            self._refuse(connection, f"the job has {self._of_job_max} connections on this host, which is the limit")
             return
         self._of_job[key] += 1
         task = self._keep(self._serve(connection, caller))

@@ -21,8 +21,10 @@ from agents.attempts.order_executor import Keeper
 from agents.containers.settings import ContainerSettings
 from agents.job_setup.preparation import Bounds
 from agents.master.backoff import Backoff
-from agents.sensors.health import HealthProgram
+from agents.sensors.health import BAD, Verdict
+from agents.sensors.host_checks import HostChecks
 from agents.sensors.notice import HostNotice
+from agents.shepherd import messages
 from agents.shepherd.lease import own_clock
 from protos.agents_pb2 import (
     HealthCheck,
@@ -33,8 +35,11 @@ from protos.agents_pb2 import (
     JobSpecBlob,
     JobUsage,
     Orders,
+    PartActivity,
     Report,
     Reports,
+    SavedStacks,
+    StacksRequest,
     Welcome,
 )
 from protos.agents_pb2_grpc import AgentServiceStub
@@ -76,6 +81,21 @@ class Sampler(Protocol):
         """Set the names of dynamic resources that the master wants; may block for a moment."""
 
 
+class Watch(Protocol):
+    """Source of the activity of this host's attempts."""
+
+    notify: Callable[[], None]
+
+    def repeat(self) -> None:
+        """Tell everything anew."""
+
+    def take_news(self) -> tuple[list[PartActivity], list[SavedStacks]]:
+        """Return what has changed since the last call."""
+
+    def save_stacks(self, request: StacksRequest) -> None:
+        """Save the stacks of an attempt's processes."""
+
+
 class SessionRefused(Exception):
     """Refusal of this agent by the master; the text says why."""
 
@@ -98,9 +118,10 @@ class Session:
         keeper: Keeper,
         sampler: Sampler,
         significant: Callable[[Load | None, Load], bool],
+        watch: Watch,
     ) -> None:
         self.welcome = Welcome(heartbeat_s=5.0)
-        self.health = HealthProgram()
+        self.checks = HostChecks()
         self.notice = HostNotice()
         self._tells_notice = False
         self.connected = asyncio.Event()
@@ -113,6 +134,8 @@ class Session:
         self._sampler = sampler
         self._expected: tuple[str, ...] = ()
         self._significant = significant
+        self._watch = watch
+        self.newest_load = Load()
         self._reports: list[Report] = []
         self._not_understood = frozenset(LATER_REPORTS)  # kinds that would end the session with an older master
         self._usages: dict[tuple[int, int, int], JobUsage] = {}
@@ -121,7 +144,8 @@ class Session:
         self._load_told: Load | None = None
         self._load_told_at = 0.0
         self._health: HealthVerdict | None = None
-        self._checking = asyncio.Semaphore(1)
+        self._told: dict[tuple[str, ...], tuple[int, str]] = {}  # the last answer about each program
+        self._found_bad: dict[tuple[str, ...], HealthVerdict] = {}  # before and after jobs, not told yet
         self._check_number = 0
         self._checks: set[asyncio.Task[None]] = set()
         self._sequence = 0
@@ -129,6 +153,8 @@ class Session:
         self._is_detailed = False  # the next hello has the details of all attempts
         keeper.say = self.say
         keeper.use = self.use
+        keeper.check = self.check
+        watch.notify = self._something.set
 
     # -- messages to the master
 
@@ -223,6 +249,7 @@ class Session:
             self.use(usage)
         for progress in self._keeper.newest_progress():
             self.progressed(progress)
+        self._watch.repeat()
         return self._numbered(Reports(hello=hello))
 
     async def _take_first(self, call: "grpc.aio.StreamStreamCall[Reports, Orders]") -> None:
@@ -292,18 +319,35 @@ class Session:
             check = asyncio.create_task(self._check(orders.health_check))
             self._checks.add(check)
             check.add_done_callback(self._checks.discard)
+        for request in orders.stacks:
+            self._watch.save_stacks(request)
+        if orders.HasField("host_notice"):  # before the orders that follow from it
+            notice = orders.host_notice
+            seconds = -1.0 if notice.withdrawn else notice.seconds
+            LOG.warning("event=host_taken_away seconds=%.1f", seconds)
+            self._keeper.pool.tell_all(messages.REVOKE, seconds)
         # Shielded: orders in the journal must reach the shepherds, whatever happens to the connection meanwhile.
         if not await asyncio.shield(self._keeper.take(orders)):
             raise SessionRefused(f"orders of term {orders.term} came after those of term {self._keeper.ledger.term}")
 
     async def _check(self, asked: HealthCheck) -> None:
-        """Check this host's health, once for each number."""
-        async with self._checking:
-            if asked.number != self._check_number and asked.argv:
-                self._check_number = asked.number
-                verdict, text = await asyncio.to_thread(self.health.run, list(asked.argv), asked.limit_s)
-                self._health = HealthVerdict(number=asked.number, verdict=verdict, text=text)
-                self._something.set()
+        """Check this host's health, once for each number. An answer as the last one goes with the next heartbeat."""
+        if asked.number == self._check_number or not asked.argv:
+            return
+        self._check_number = asked.number
+        found, key = await self.checks.run(asked.argv, asked.limit_s), tuple(asked.argv)
+        self._health = HealthVerdict(number=asked.number, verdict=found.verdict, text=found.text)
+        if self._told.get(key) != found:
+            self._something.set()
+        self._told[key] = found
+
+    async def check(self, asked: HealthCheck, may_be_fresh: bool) -> Verdict:
+        """Check this host's health before or after a job; a bad result is told."""
+        found, key = await self.checks.run(asked.argv, asked.limit_s, may_be_fresh), tuple(asked.argv)
+        if found.verdict == BAD:
+            self._found_bad[key] = HealthVerdict(verdict=BAD, text=found.text, argv=key)
+            self._something.set()
+        return found
 
     # -- reports
 
@@ -320,12 +364,17 @@ class Session:
     def _next_message(self) -> Reports:
         reports = [one for one in self._reports if one.WhichOneof("what") not in self._not_understood]
         message = Reports(reports=reports, usages=self._usages.values(), progress=self._progress.values())
+        activities, stacks = self._watch.take_news()
+        message.activities.extend(activities)
+        message.stacks.extend(stacks)
         if self._load is not None:
             message.load.CopyFrom(self._load)
             self._load_told, self._load = self._load, None
         if self._health is not None:
             message.health.CopyFrom(self._health)
             self._health = None
+        elif self._found_bad:
+            message.health.CopyFrom(self._found_bad.pop(next(iter(self._found_bad))))
         if self._tells_notice:
             message.host_notice.CopyFrom(self.notice.message())
             self._tells_notice = False
@@ -374,7 +423,7 @@ class Session:
         while True:
             with shortage_passes("load"):
                 await asyncio.to_thread(self._sampler.expect, self._expected)
-                load = await asyncio.to_thread(self._sampler.sample)
+                load = self.newest_load = await asyncio.to_thread(self._sampler.sample)
                 told_long_ago = loop.time() - self._load_told_at > LOAD_AT_LEAST_EVERY_S
                 if told_long_ago or self._load_told is None or self._significant(self._load_told, load):
                     self._load, self._load_told_at = load, loop.time()

@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
 THREADS = 2
-READINGS_MAX = 16
+READINGS_MAX = 1024  # `lavactl logs -f` follows so many tasks, perhaps all on one host
 USERS_MAX = 64
 
 _P = ParamSpec("_P")

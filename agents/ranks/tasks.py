@@ -47,7 +47,8 @@ _OF_THE_HOST = (
     *(f"{name}=".encode() for name in gpu_vendors.VARIABLES),
     *(b"GPU_DEVICE_ORDINAL=", b"HOSTNAME=", b"TMPDIR="),
 )
-_OF_THE_TASK = (b"LSF_PM_",)
+# LAVA_SSH_TASK: the task of a job of tasks in whose place this one runs.
+_OF_THE_TASK = (b"LSF_PM_", b"LAVA_SSH_TASK=")
 
 
 def _never() -> bool:

@@ -1,8 +1,8 @@
 """Health checks of this host: the site's program, run when the master asks for it.
 
-Its exit status is the verdict: 0 ok, 1 warn, 2 bad. Whatever keeps it from a verdict is a warning: it is missing, is
-killed or exits with another status, or doesn't end in time. One that can't even be killed, as by a hung file system, is
-left behind, and no other is started as long as it is there.
+Its exit status is the verdict: 0 ok, 1 warn, 2 bad. One that doesn't end in time is bad: what it looks at hangs. One
+that can't even be killed, as by a hung file system, is left behind, and no other is started as long as it is there.
+Whatever else keeps it from a verdict is a warning: it is missing, is killed or exits with another status.
 """
 
 import contextlib
@@ -37,11 +37,13 @@ class HealthProgram:
     def __init__(self) -> None:
         self._stopped = threading.Event()
         self._left: subprocess.Popen[bytes] | None = None
+        self.is_late = False  # the last run had no answer in time
 
     def run(self, argv: Sequence[str], limit_s: float) -> Verdict:
         """Run the program; blocks until it has ended, at most for the limit and the time to kill it."""
-        if self._left is not None and self._left.poll() is None:
-            return Verdict(WARN, "the last health check hangs and cannot be killed")
+        self.is_late = self._left is not None and self._left.poll() is None
+        if self.is_late:
+            return Verdict(BAD, "the last health check hangs and cannot be killed")
         try:
             if not is_safe(Path(argv[0])):
                 return Verdict(WARN, f"{argv[0]}: others than root may change this program; it is not run")
@@ -53,7 +55,12 @@ class HealthProgram:
         finally:
             has_ended = process.poll() is not None
             self._kill(process)
-        return _verdict(process.returncode, output) if has_ended else Verdict(WARN, f"not ended after {limit_s:g} s")
+        if has_ended:
+            return _verdict(process.returncode, output)
+        if self._stopped.is_set():
+            return Verdict(WARN, "the agent ends")
+        self.is_late = True
+        return Verdict(BAD, f"the health check did not end within {limit_s:g} s")
 
     def stop(self) -> None:
         """End the check that runs, and all later ones at once."""

@@ -34,7 +34,7 @@ class HostNotice:
         if verdict == OK:
             is_news, self._until, self._complaint = bool(self._until), 0.0, ""
             return is_news
-        if verdict != BAD:
+        if verdict != BAD or self.program.is_late:
             self._complain(text or "it exits with 1, which says nothing")
             return False
         is_news, self._complaint = not self._until, ""

@@ -48,8 +48,7 @@ class Work:
         self.setup = setup
         self.phase = STAGING
         self.launched = False
-        self.pid = 0  # of the first process, for display
-        self.started = 0.0
+        self.pid, self.started = 0, 0.0  # of the first process
         self._tools = tools
         self._spawner = Spawner(key, setup, tools.identity, tools.null)
         self._has_command = setup.program is not None or bool(setup.companions)
@@ -73,8 +72,7 @@ class Work:
         self._told = False
         self._refusal = ""  # why nothing of it was started
         self._leftovers = Leftovers(tools.confinement)
-        self._releasing = False
-        self._limits_version = 0
+        self._releasing, self._limits_version = False, 0
         self._clock, self._lease = NO_LIMITS, LeaseClock(tools.lease, setup.lease_s)
         self._termination = Termination(setup.terminate_interval_s)
         self._announce_at = self._sample_at = self._kill_at = self._give_up_at = self._helper_until = NEVER
@@ -180,6 +178,10 @@ class Work:
         """Report the usage until now."""
         self._send(messages.USED, tuple(self._meter.used_now()), self._limit_reached())
 
+    def look(self) -> None:
+        """Report CPU time and processes."""
+        self._send(messages.LOOKED, *self._meter.look())
+
     def counted(self, used: Figures, missing: tuple[str, ...], limit: str, *hosts: tuple[str, ...]) -> None:
         """Take the usage of the job's other hosts, a limit reached there, and the hosts that the job has had."""
         if hosts:
@@ -212,9 +214,7 @@ class Work:
 
     def revoke(self, seconds: float) -> None:
         """End with the host, which is taken away in so many seconds; negative: it is not after all."""
-        at = time.monotonic() + seconds if seconds >= 0 else NEVER
-        self._lease.take_away(at)
-        self._termination.kill_due = at
+        self._termination.kill_due = self._lease.take_away(seconds)
 
     def terminate(self, signals: tuple[int, ...], reason: str) -> None:
         """Start to end the job with these signals, the terminate interval between them."""

@@ -87,9 +87,10 @@ class LeaseClock:
         """Monotonic time of the next check."""
         return min(self._look_at, self._taken_at)
 
-    def take_away(self, at: float) -> None:
-        """Set the monotonic time at which the host is taken away; NEVER: it is not."""
-        self._taken_at = at
+    def take_away(self, seconds: float) -> float:
+        """Set when the host is taken away (negative: it is not); return the monotonic time of that, or NEVER."""
+        self._taken_at = time.monotonic() + seconds if seconds >= 0 else NEVER
+        return self._taken_at
 
     def has_ended(self, now: float) -> bool:
         """Check the notice, and the renewal of the lease, when they are due; return True once one of them has ended."""

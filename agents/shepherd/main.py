@@ -305,6 +305,8 @@ class Shepherd:
             work.revoke(*fields)
         elif kind == messages.COUNT:
             work.count()
+        elif kind == messages.LOOK:
+            work.look()
         elif kind == messages.COUNTED:
             work.counted(*fields)
         elif kind == messages.NOTIFY:

@@ -52,6 +52,7 @@ SIGNAL_TASKS = 15  # signal, (role, index, run) of each
 
 NOTIFY = 60  # event, reason, time of what is announced (0: unknown)
 ASK_TIME = 61  # answered with TIME_LEFT
+LOOK = 56  # request for LOOKED now; an older shepherd does not answer
 
 TAKEN_DOWN = "taken down"  # the host ends all its jobs
 
@@ -69,6 +70,7 @@ USED = 25  # the fields of a Used, the limit that was reached here or empty
 COUNT_OTHERS = 26  # query of the usage on the job's other hosts; the job report waits for COUNTED, for a while
 LIMIT_REACHED = 27  # reason: a per-host limit, reached where the job's command does not run
 PONG = 28
+LOOKED = 57  # CPU seconds until now, process ids
 TASKS = 29  # the fields of a RunState for each task of a job of tasks with news
 NOTICE = 62  # the fields of a Notice
 TIME_LEFT = 63  # seconds until the run limit and until the deadline (-1: none), seconds that count for the run limit

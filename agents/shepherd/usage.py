@@ -77,6 +77,10 @@ class Meter:
         cpu_s, listed = self._confinement.cpu_s(), tuple(pids[:PROCESSES_LISTED_MAX])
         return Sample(cpu_s, mib(memory.resident), mib(self._peak), mib(memory.swap), listed, groups, threads)
 
+    def look(self) -> tuple[float, tuple[int, ...]]:
+        """Return CPU seconds until now, and the processes."""
+        return self._confinement.cpu_s(), tuple(self._confinement.members()[:PROCESSES_LISTED_MAX])
+
     def used(self) -> Used:
         """Return the usage until now."""
         cpu_s, user = self._confinement.cpu_s(), self._confinement.user_part()

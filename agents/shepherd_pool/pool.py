@@ -314,6 +314,12 @@ class Pool:
         """Return all connected shepherds."""
         return list(self._handles.values())
 
+    def tell_all(self, kind: int, *fields: object) -> None:
+        """Send a message about its attempt to each shepherd that holds one."""
+        for handle in self.handles():
+            if handle.key is not None:
+                handle.send(pack(kind, *handle.key, *fields))
+
     def holder(self, key: Key) -> Handle | None:
         """Return the shepherd that holds an attempt."""
         return self._by_key.get(key)

@@ -1,5 +1,6 @@
 """bhosts: the server hosts and their slot usage. Jobs are counted in slots, as in LSF."""
 
+from lavactl.commands.checks import check_rows
 from lavactl.errors import FAILURE
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered
 from lavactl.text.render import MISSING, clean, json_text, limit, long_time
@@ -191,6 +192,8 @@ def long_text(host: cluster_pb2.HostRecord, own: dict[str, cluster_pb2.ResourceI
         lines += ["", f"WILL BE TAKEN AWAY:  {long_time(host.revoked_at)}"]
     if host.comment:
         lines += ["", f"ADMIN ACTION COMMENT:  {clean(host.comment)}"]
+    if host.checks:
+        lines += ["", " HEALTH CHECKS:", *(f" {' '.join(row[1:])}" for row in check_rows(host))]
     return "\n".join(lines) + "\n"
 
 

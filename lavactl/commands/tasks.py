@@ -6,6 +6,7 @@ from lavactl.options import FLAG, Grammar, answered
 from lavactl.taskrefs import job_of, names_tasks, read_task_ref
 from lavactl.tasks.task_table import HEADER, task_rows
 from lavactl.text.columns import table
+from lavactl.text.progress import progress_text
 from lavactl.text.render import json_text
 
 TYPE_CHECKING = False
@@ -39,5 +40,7 @@ def main(argv: list[str], io: "Io") -> int:
     elif "noheader" in options:
         io.print(table(rows[0], rows[1:]))
     else:
+        if report := progress_text(job, io.now()):
+            io.print(f"Progress: {report}")
         io.print(table(HEADER, rows))
     return 0

@@ -23,6 +23,8 @@ LAUNCHED = {
     "none": "runs nothing",
 }
 
+PAUSE_MAX_S, STABLE_S = 300.0, 600.0  # without keys of their own
+
 
 def describe(found: Understood) -> str:
     """Text of a dry run: each job, then all remarks."""
@@ -83,6 +85,14 @@ def _rules(rules: messages.TaskRules) -> "Iterator[str]":
         yield f"  never restarted after exit codes {_codes(rules.final_codes)}"
     if rules.free_codes:
         yield f"  always restarted after exit codes {_codes(rules.free_codes)}"
+    if rules.has_replace:
+        yield f"  waits for hosts in place of lost ones: {duration_text(rules.replace_s) if rules.replace_s else 'no'}"
+    if rules.restart_pause_s:
+        least, most = duration_text(rules.restart_pause_s), duration_text(rules.restart_pause_max_s or PAUSE_MAX_S)
+        yield f"  pause before a restart in place: {least}, with each failure in a row up to {most}"
+        yield f"  a run of {duration_text(rules.stable_s or STABLE_S)} ends a row of failures"
+    if rules.has_ttl:
+        yield f"  leaves the lists {duration_text(rules.ttl_s)} after its end"
     for policy in rules.policies:
         yield f"  {_policy(policy)}"
     if rules.autoscale.role:
@@ -98,6 +108,8 @@ def _role(role: messages.Role, job: JobFile) -> "Iterator[str]":
     least = 0 if role.may_be_absent else role.tasks_min
     number = _tasks(role.tasks_max) if least == role.tasks_max else f"{least} to {_tasks(role.tasks_max)}"
     yield f"  role {role.name}: {number}, {role.slots_per_task} slot{'s' * (role.slots_per_task > 1)} each"
+    if role.spares:
+        yield f"    spares: {role.spares}"
     if role.requirement:
         yield f"    requirement: {role.requirement}"
     if role.gpu.text:

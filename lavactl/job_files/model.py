@@ -21,6 +21,7 @@ EVENTS = {
     "role-completed": messages.ROLE_COMPLETED,
     "role-failed": messages.ROLE_FAILED,
     "host-lost": messages.HOST_LOST,
+    "hangs": messages.TASK_HANGS,
     "timeout": messages.TASK_TIMEOUT,
 }
 ACTIONS = {

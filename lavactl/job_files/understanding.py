@@ -13,7 +13,7 @@ from lavactl.job_files.model import JobFile
 from lavactl.job_files.own.reader import read_own
 from lavactl.job_files.text.documents import load, read_documents
 from lavactl.job_files.text.fields import Fields, Note, Reading
-from lavactl.job_files.text.nodes import FileError, Mapping
+from lavactl.job_files.text.nodes import FileError, Mapping, Sequence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,12 +46,12 @@ def understand_text(text: str, name: str, user: str = "") -> Understood:
     """Understand the text of a job file that is called ``name`` in messages."""
     found = Understood(name)
     errors: list[FileError] = []
-    documents = read_documents(text, name)
+    documents = [one for document in read_documents(text, name) for one in _listed(document)]
     shared = kinds.Shared(user)
     for document in documents:
         kinds.prepare(document, shared)
     for document in documents:
-        reading = Reading(name)
+        reading = Reading(name, shared.beside)
         fields = reading.open(document)
         try:
             jobs = _read(fields, shared)
@@ -67,6 +67,14 @@ def understand_text(text: str, name: str, user: str = "") -> Understood:
     if errors:
         raise CommandError("\n".join(map(str, errors)))
     return found
+
+
+def _listed(document: Mapping) -> list[Mapping]:
+    """Documents of a List, as kubectl prints several; the document itself if it is none."""
+    items = document.get("items")
+    if document.text("kind") != "List" or not isinstance(items, Sequence):
+        return [document]
+    return [one for one in items.items if isinstance(one, Mapping)]
 
 
 def _read(fields: Fields, shared: kinds.Shared) -> list[JobFile]:

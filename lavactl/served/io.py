@@ -10,6 +10,9 @@ from protos import served
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lavactl.wire import messages
     from lavactl.wire.connection import Connection
 
 # Variables that say how text is written; another writing than this process's own is the caller's to do.
@@ -94,8 +97,10 @@ class ServedClient(Client):
         super().__init__(io, "-")
         self._connection = connection
 
-    def another(self) -> Client:
-        """Leave parallel calls to the caller."""
+    def peek_many(
+        self, requests: "list[messages.PeekRequest]", at_once: int
+    ) -> "Iterator[tuple[int, messages.TailChunk | str | None]]":
+        """Leave calls that overlap to the caller."""
         raise CallerNeeded
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ from lavactl.errors import CommandError
 from lavactl.io import DIRECTORY, FILE, PROGRAM
 from lavactl.options import FLAG, VALUE, Grammar, Options, printable
 from lavactl.submit import job_options
+from lavactl.submit.hang_rule import hang_rule
 from lavactl.submit.words import MARK, directive_words, has_windows_ends, indented_directives, shell_line
 from lavactl.wire import messages
 
@@ -45,7 +46,8 @@ FLAGS = {"ti": "ends_orphan", "H": "hold", "x": "exclusive", "K": "notify_end", 
 FIELDS = {**WORDS, **TEXTS, **FLAGS}
 # A line of the usage of bsub and bmod for each such option that the text above does not show.
 FURTHER_USAGE: dict[str, str] = {"wa": "-wa signal | command  -wt [h:]m | seconds with s"}
-USAGE += "".join(f"  {text}\n" for text in FURTHER_USAGE.values())
+HANG_USAGE = '-hang time | "after=time:first=time:cpus=N:network=bytes/s:gpu-power=part:stacks=no"  (detect hangs)'
+USAGE += "".join(f"  {text}\n" for text in (HANG_USAGE, *FURTHER_USAGE.values()))
 
 # Both read any job file: what it is shows in its content.
 JOB_FILE_OPTIONS = ("yaml", "json")
@@ -55,7 +57,7 @@ KINDS: dict[str, int | str] = {
     **dict.fromkeys(FLAGS, FLAG),
     **dict.fromkeys(
         ("n", "R", "W", "We", "M", "J", "sp", "o", "oo", "e", "eo", "i", "cwd", "outdir", "env", "gpu", "nnodes", "b",
-         "t", "wt", "c", "F", "D", "S", "C", "u", "notify"),
+         "t", "wt", "c", "F", "D", "S", "C", "u", "notify", "hang"),
         VALUE,
     ),
     **dict.fromkeys(("r", "rn", "N", "B", "Ne"), FLAG),
@@ -345,6 +347,8 @@ def limit(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:
         raise CommandError("Start time is later than termination time.")
     if (text := choices.value("c")) is not None:
         spec.rlimits.add(name="cpu", soft=job_options.run_limit_s(text, "c"))
+    if (text := choices.value("hang")) is not None:
+        spec.hang.CopyFrom(hang_rule(text))
     for option, name in RLIMITS.items():
         if (text := choices.value(option)) is not None:
             spec.rlimits.add(name=name, soft=job_options.kib(text, option))

@@ -1,10 +1,8 @@
 """Output of a job's tasks: of one alone as it is, of several at once in whole lines with the name of their task.
 
-A thread reads each task, so that one that is silent keeps none of the others back.
+All come over one connection, so that one that is silent keeps none of the others back: all that are followed at once,
+of others a few at a time.
 """
-
-import queue
-import threading
 
 from lavactl.errors import FAILURE, CommandError
 from lavactl.jobrefs import key_text
@@ -14,14 +12,14 @@ from lavactl.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from lavactl.io import Io
 
-    Source = Callable[[], Iterable[messages.TailChunk]]
-    Item = tuple[int, "bytes | Exception | None"]
+    Arrival = tuple[int, messages.TailChunk | str | None]
 
-WAITING_MAX = 256  # chunks read and not written yet
+AT_ONCE = 12  # tasks whose output so far is read at the same time
+FOLLOWED_MAX = 1024  # tasks; a connection carries 2,048 calls, and an agent reads as many files for one user
 
 
 def show_tasks(
@@ -46,28 +44,22 @@ def show_tasks(
     if job.index:
         key.indices.add(first=job.index, last=job.index)
 
-    def source(role: str, index: int) -> "Source":
-        request = messages.PeekRequest(follow=follow)
-        request.job.ref.CopyFrom(key)
-        request.job.role, request.job.task, request.job.run = role, index, run
-        return lambda: _chunks(request, io)
+    def request(role: str, index: int) -> messages.PeekRequest:
+        wanted = messages.PeekRequest(follow=follow)
+        wanted.job.ref.CopyFrom(key)
+        wanted.job.role, wanted.job.task, wanted.job.run = role, index, run
+        return wanted
 
     if len(found) == 1 or apart:
-        return _one_by_one(found, source, io)
+        return _one_by_one(found, request, io)
+    if follow and len(found) > FOLLOWED_MAX:
+        raise CommandError(f"-f follows at most {FOLLOWED_MAX} tasks; these are {len(found)}: name a role.", FAILURE)
     names = [clean(task_text(*one)) for one in found]
-    errors = interleaved(names, [source(*one) for one in found], lambda data: _put(data, io))
+    arrivals = io.client().peek_many([request(*one) for one in found], FOLLOWED_MAX if follow else AT_ONCE)
+    errors = interleaved(names, arrivals, lambda data: _put(data, io))
     for error in errors:
         io.error(clean(error))
     return FAILURE if errors else 0
-
-
-def _chunks(request: messages.PeekRequest, io: "Io") -> "Iterator[messages.TailChunk]":
-    """Read over a connection of its own: each source is read by another thread."""
-    client = io.client().another()
-    try:
-        yield from client.peek(request)
-    finally:
-        client.close()
 
 
 def _put(data: bytes, io: "Io") -> None:
@@ -91,13 +83,13 @@ def _started(job: messages.JobRecord, chosen: TaskRef | None, run: int) -> list[
     return found
 
 
-def _one_by_one(found: list[tuple[str, int]], source: "Callable[[str, int], Source]", io: "Io") -> int:
+def _one_by_one(found: list[tuple[str, int]], request: "Callable[[str, int], messages.PeekRequest]", io: "Io") -> int:
     code = 0
     for number, one in enumerate(found):
         if len(found) > 1:
             io.print(("\n" if number else "") + f"<< output of {clean(task_text(*one))} >>")
             io.flush()
-        for chunk in source(*one)():
+        for chunk in io.client().peek(request(*one)):
             if chunk.error:
                 io.error(clean(chunk.error))
                 code = FAILURE
@@ -123,31 +115,16 @@ class Lines:
         return self._mark + rest + b"\n" if rest else b""
 
 
-def interleaved(names: "Sequence[str]", sources: "Sequence[Source]", write: "Callable[[bytes], None]") -> list[str]:
+def interleaved(names: "Sequence[str]", arrivals: "Iterable[Arrival]", write: "Callable[[bytes], None]") -> list[str]:
     """Write the output of tasks as it arrives; the errors of those that could not be read, in a sentence each."""
-    arrived: queue.Queue[Item] = queue.Queue(WAITING_MAX)
-    for number, source in enumerate(sources):
-        threading.Thread(target=_read, args=(number, source, arrived), daemon=True).start()
-    lines, errors, left = [Lines(name) for name in names], [], len(sources)
-    while left:
-        number, data = arrived.get()
-        if isinstance(data, bytes):
-            write(lines[number].add(data))
-            continue
-        left -= 1
-        write(lines[number].end())
-        if data is not None:
-            errors.append(f"{names[number]}: {data}")
+    lines, errors = [Lines(name) for name in names], []
+    for number, arrived in arrivals:
+        if isinstance(arrived, str):
+            errors.append(f"{names[number]}: {arrived}")
+        elif arrived is None:
+            write(lines[number].end())
+        else:
+            write(lines[number].add(arrived.data))
+            if arrived.error:
+                errors.append(f"{names[number]}: {arrived.error}")
     return errors
-
-
-def _read(number: int, source: "Source", arrived: "queue.Queue[Item]") -> None:
-    try:
-        for chunk in source():
-            if chunk.error:
-                raise CommandError(chunk.error)
-            arrived.put((number, chunk.data))
-    except Exception as error:
-        arrived.put((number, error))
-    else:
-        arrived.put((number, None))

@@ -5,6 +5,7 @@ LSF's (Task(s), Slot(s)); a command or name of the user's cannot break a line.
 """
 
 from lavactl.jobrefs import key_text
+from lavactl.submit.hang_rule import hang_text
 from lavactl.tasks.task_table import role_text, task_lines
 from lavactl.text.exits import exit_sentence
 from lavactl.text.progress import progress_lines
@@ -44,6 +45,7 @@ def long_text(job: "Job", unformatted: bool, now: float, home: str) -> str:
     parts += progress_lines(job, now)
     parts += usage(job, now, unformatted)
     parts += task_lines(job)
+    parts += [fold(line) for line in warnings(job)]
     parts += reasons(job)
     parts += scheduling(job) + requirement(job)
     return "\n".join(parts) + "\n"
@@ -83,6 +85,7 @@ def submitted(job: "Job", unformatted: bool, home: str, *, to_queue: bool = Fals
         "Autoresizable" if spec.resizable else "",
         f"Resize Notification Command <{clean(spec.resize_notify)}>" if spec.resize_notify else "",
         "Exclusive Execution" if spec.exclusive else "",
+        f"Hang Detection <{hang_text(spec.hang)}>" if spec.HasField("hang") else "",
         slots(job, unformatted),
         role_text(spec),
         f"Requested Resources <{clean(spec.requirement_text)}>" if spec.requirement_text else "",
@@ -209,6 +212,18 @@ def usage(job: "Job", now: float, unformatted: bool = False) -> list[str]:
     if total.memory_mib_max:
         mean = f"{total.memory_mib_mean:.0f} Mbytes" if total.memory_mib_mean else "-"
         lines += ["", " MEMORY USAGE:", f" MAX MEM: {total.memory_mib_max} Mbytes;  AVG MEM: {mean}"]
+    return lines
+
+
+def warnings(job: "Job") -> list[str]:
+    """Hang of the job with the stacks that were saved, and hosts without a process of it."""
+    lines = []
+    if job.hangs_since:
+        what = f"no output, no progress and no use of CPU, network or GPU for {job.inactive_s:.0f} seconds"
+        lines.append(f"{long_time(job.hangs_since)}: The job hangs: {what};")
+        lines += [f"{DETAIL}Stacks of its processes: {clean(one)};" for one in job.stacks]
+    for host in job.unused_hosts:
+        lines.append(f"{long_time(host.since)}: Host <{clean(host.host)}> has no process of the job since then;")
     return lines
 
 

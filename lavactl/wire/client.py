@@ -62,10 +62,6 @@ class Client:
         tries = io.setting("LSB_NTRIES") or ""
         self._tries = int(tries) if tries.isdigit() and int(tries) > 0 else TRIES
 
-    def another(self) -> "Client":
-        """Make a client with a connection of its own, for another thread."""
-        return Client(self._io, self._path)
-
     def close(self) -> None:
         """Close the connection; the next call opens another."""
         if self._connection is not None:
@@ -150,6 +146,28 @@ class Client:
         """Output of a job so far, and further output as it is written if the request follows it."""
         silence_s = None if request.follow else ANSWER_S
         return map(messages.TailChunk.FromString, self._stream(PEEK, request.SerializeToString(), silence_s=silence_s))
+
+    def peek_many(
+        self, requests: "list[messages.PeekRequest]", at_once: int
+    ) -> "Iterator[tuple[int, messages.TailChunk | str | None]]":
+        """Output of several tasks over one connection, so many at once: number of the request, and a part of its
+        output; at its end None, or why it cannot be read.
+
+        Raises:
+            CommandError: the connection to the agent was lost.
+        """
+        from lavactl.wire.overlapping import overlapping
+
+        packed = [one.SerializeToString() for one in requests]
+        try:
+            for number, answer in overlapping(self._connected(), PEEK, packed, at_once):
+                if isinstance(answer, CallError):
+                    yield number, sentence(str(answer))
+                else:
+                    yield number, None if answer is None else messages.TailChunk.FromString(answer)
+        except LostError as error:
+            self.close()
+            raise InterruptedAnswerError(sentence(f"The answer was cut short: {error}")) from None
 
     # The cluster.
 

@@ -12,7 +12,7 @@ FIELDS = {
         "8 command s, 9 may_be_absent t, 10 environment b*, 11 cwd s, 12 ports PortRequest*, 13 after s*, "
         "14 after_any t, 15 policies TaskPolicy*, 16 restart u, 17 restarts_max u, 18 success_min u, "
         "19 failed_enough u, 20 succeeded_enough u, 21 run_limit_s d, 22 spread s, 23 argv s*, 24 image s, "
-        "25 memory_limit_mib u"
+        "25 memory_limit_mib u, 31 spares u"
     ),
     "IndexRange": "1 first u, 2 last u, 3 step u",
     "Rlimit": "1 name s, 2 soft u",
@@ -24,8 +24,10 @@ FIELDS = {
     "TaskRules": (
         "1 policies TaskPolicy*, 2 restarts_max u, 3 restarts_when_failed t, 4 success_min u, 5 succeeded_enough u, "
         "6 final_codes i*, 7 free_codes i*, 8 ttl_s d, 9 has_ttl t, 10 conventions Convention*, 11 origin s, "
-        "12 owner_name s, 13 secrets b*, 14 hang_s d, 15 format u, 48 autoscale Autoscale"
+        "12 owner_name s, 13 secrets b*, 15 format u, 31 has_replace t, 32 replace_s d, 33 restart_pause_s d, "
+        "34 restart_pause_max_s d, 35 stable_s d, 48 autoscale Autoscale"
     ),
+    "HangRule": "1 after_s d, 2 first_s d, 3 cpus d, 4 network_bytes_s d, 5 gpu_power d, 6 no_stacks t",
     "JobSpec": (
         "1 name s, 2 command s, 3 is_script t, 4 queues s*, 5 project s, 6 cwd s, 7 submit_cwd s, 8 input s, "
         "9 output s, 10 error s, 11 output_overwrite t, 12 error_overwrite t, 13 environment b*, 14 roles Role*, "
@@ -34,7 +36,8 @@ FIELDS = {
         "27 user_group s, 28 dependency s, 29 begin_time d, 30 terminate_time d, 31 priority u, 32 notify_end t, "
         "33 shell s, 34 rlimits Rlimit*, 35 pre_exec s, 36 post_exec s, 37 output_dir s, 38 requeue_exit_values s, "
         "39 resizable t, 40 runtime_estimate_s u, 41 job_group s, 42 reservation s, 43 requirement_text s, "
-        "46 ends_orphan t, 47 resize_notify s, 48 tasks TaskRules, 60 warning_action s, 61 warning_time_s d"
+        "46 ends_orphan t, 47 resize_notify s, 48 tasks TaskRules, 60 warning_action s, 61 warning_time_s d, "
+        "70 hang HangRule"
     ),
     "SubmitItem": "1 request_id b, 2 spec JobSpec, 3 retry t",
     "SubmitBatch": "1 items SubmitItem*",
@@ -65,6 +68,7 @@ FIELDS = {
     "Outlook": (
         "1 ahead u, 2 sureness s, 3 remedies s*, 4 is_hopeless t, 5 is_for_later t, 6 costs s*, 7 reserved HostShare*"
     ),
+    "UnusedHost": "1 host s, 2 since d",
     "JobRecord": (
         "1 job u, 2 index u, 3 user s, 4 state u, 5 queue s, 6 from_host s, 7 hosts HostShare*, 8 name s, "
         "9 submit_time d, 10 start_time d, 11 end_time d, 12 project s, 13 exit_status i, 14 exit_reason s, "
@@ -72,7 +76,8 @@ FIELDS = {
         "20 slots_min u, 21 slots_max u, 22 array ArrayCounts, 23 exec_cwd s, 24 exec_home s, 26 suspend_reason s, "
         "27 effective_requirement s, 28 priority u, 29 estimated_start d, 30 start_reason s, "
         "31 load_bounds LoadBound*, 32 share_account s, 33 tasks TaskState*, 34 restarts u, 48 autoscale_error s, "
-        "50 progress Progress, 60 outlook Outlook"
+        "50 progress Progress, 60 outlook Outlook, 61 hangs_since d, 62 inactive_s d, 63 stacks s*, "
+        "64 unused_hosts UnusedHost*"
     ),
     "JobPage": "1 jobs JobRecord*, 2 missing JobRef*",
     "SignalRequest": (

@@ -64,6 +64,7 @@ __all__ = [
     "Explanation",
     "ForceRequest",
     "GpuRequest",
+    "HangRule",
     "HistoryRequest",
     "HostShare",
     "IndexRange",
@@ -102,6 +103,7 @@ __all__ = [
     "TaskRun",
     "TaskStart",
     "TaskState",
+    "UnusedHost",
     "Usage",
     "WatchRequest",
     "read_page",
@@ -181,6 +183,7 @@ if TYPE_CHECKING:
         ExplainRequest,
         Explanation,
         ForceRequest,
+        HangRule,
         HistoryRequest,
         JobChange,
         JobFilter,
@@ -207,6 +210,7 @@ if TYPE_CHECKING:
         SubmitReplies,
         SubmitResult,
         TaskRules,
+        UnusedHost,
         WatchRequest,
     )
 else:
@@ -238,6 +242,7 @@ else:
     Rlimit = _message("Rlimit")
     Convention = _message("Convention")
     Autoscale = _message("Autoscale")
+    HangRule = _message("HangRule")
     TaskRules = _message("TaskRules")
     JobSpec = _message("JobSpec")
     SubmitItem = _message("SubmitItem")
@@ -256,6 +261,7 @@ else:
     Outlook = _message("Outlook")
     TaskRun = _message("TaskRun")
     TaskState = _message("TaskState")
+    UnusedHost = _message("UnusedHost")
     JobRecord = _message("JobRecord")
     JobPage = _message("JobPage")
     SignalRequest = _message("SignalRequest")

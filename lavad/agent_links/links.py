@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import shlex
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
@@ -21,6 +22,7 @@ from lavad.commit_mark import Mark
 from lavad.core.cluster import Cluster
 from lavad.core.model import PARTS, Allocation, HostShare, Key
 from lavad.core.model.reasons import NotNow
+from lavad.core.notices import NoticeOrder, RevokeOrder
 from lavad.core.orders import (
     UNKNOWN,
     ForgetOrder,
@@ -31,8 +33,8 @@ from lavad.core.orders import (
     Order,
     ReleaseOrder,
     ResizeOrder,
-    RevokeOrder,
     SignalOrder,
+    StacksOrder,
     StageOrder,
     TasksOrder,
 )
@@ -336,6 +338,8 @@ class AgentLinks:
                 environment={"LSB_EFFECTIVE_RSRCREQ": shared.requirement} if shared.requirement else {},
                 gpu=_gpu_message(setup.gpu) if setup.gpu is not None else None,
                 lease_s=order.lease_s,
+                check_before=_check(queue.checks.before, queue.checks.limit_s),
+                check_after=_check(queue.checks.after, queue.checks.limit_s),
                 tasks=[part_message(one) for one in order.tasks],
                 warning_time_s=setup.warning_time_s,
                 warning_action=queue.warning_action,
@@ -355,6 +359,10 @@ class AgentLinks:
             log.error("order=impossible job=%s reason='the store has no spec of it'", order.key)
             self.on_lost_spec(order.key)
         return None
+
+
+def _check(command: str, limit_s: float) -> pb.HealthCheck | None:
+    return pb.HealthCheck(argv=shlex.split(command), limit_s=limit_s) if command else None
 
 
 def _shares(allocation: Allocation, hosts: tuple[HostDetails, ...]) -> list[common_pb2.HostShare]:
@@ -402,7 +410,7 @@ def _add_launch(message: pb.Orders, order: LaunchOrder) -> None:
     message.orders.append(pb.Order(key=key_message(order.key), allocation_version=order.version, launch=launch))
 
 
-def _add_notice(message: pb.Orders, order: RevokeOrder) -> None:
+def _add_revocation(message: pb.Orders, order: RevokeOrder) -> None:
     message.host_notice.CopyFrom(pb.HostNotice(seconds=max(0.0, order.seconds), withdrawn=order.seconds < 0))
 
 
@@ -414,6 +422,11 @@ def _add_signal(message: pb.Orders, order: SignalOrder) -> None:
         event=event, notice="" if notice == order.reason else notice, notice_s=notice_s,
     )  # fmt: skip
     message.orders.append(pb.Order(key=key_message(order.key), signal=signal))
+
+
+def _add_notice(message: pb.Orders, order: NoticeOrder) -> None:
+    notice = pb.Notice(event=order.event, reason=order.reason, at=order.at, serial=order.serial)
+    message.orders.append(pb.Order(key=key_message(order.key), notice=notice))
 
 
 def _add_limits(message: pb.Orders, order: LimitsOrder) -> None:
@@ -436,11 +449,17 @@ def _add_forget(message: pb.Orders, order: ForgetOrder) -> None:
     message.forget.append(key_message(order.key))
 
 
+def _add_stacks(message: pb.Orders, order: StacksOrder) -> None:
+    message.stacks.add(key=key_message(order.key), number=order.number, limit_s=order.limit_s)
+
+
 _ADDERS: dict[type, Callable[[pb.Orders, Any], None]] = {
     LaunchOrder: _add_launch,
     SignalOrder: _add_signal,
+    NoticeOrder: _add_notice,
     LimitsOrder: _add_limits,
     ReleaseOrder: _add_release,
     ForgetOrder: _add_forget,
-    RevokeOrder: _add_notice,
+    RevokeOrder: _add_revocation,
+    StacksOrder: _add_stacks,
 }

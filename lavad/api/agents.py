@@ -365,6 +365,8 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
             key, progress = key_of(one.key), _progress(host, one.progress, self.engine.clock())
             if observe_progress(cluster, host, key, progress, self.engine.clock()):
                 self.engine.post([c.ReportProgress(host, key, progress)])
+        if message.activities or message.stacks:
+            self.engine.post(task_reports.activity_of(host, message))
         if message.HasField("health") and self.health_checks is not None:
             self.engine.post(self.health_checks.take(host, message.health, self.engine.clock()))
         if message.HasField("host_notice"):

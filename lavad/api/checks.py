@@ -25,6 +25,7 @@ BATCH_MAX = 1000
 REQUEST_ID_MAX = 64  # bytes; the ids of the newest submissions all stay in memory
 INDICES_MAX = 1_000_000  # written out one by one
 GPUS_MAX = 10_000
+HANG_MAX = 1e12
 MEMORY_MAX_MIB = 1 << 40
 HOST_SLOTS_MAX = 100_000
 HOST_GPUS_MAX = 1000
@@ -69,12 +70,19 @@ def check_spec(spec: jobs_pb2.JobSpec) -> None:
     if any(b"\0" in entry for entry in spec.environment):
         raise Refused("An environment variable can't hold a NUL character")
     _check_counts(spec)
+    _check_hang(spec.hang)
     for role in spec.roles:
         check_texts(role)
         if role.launch not in common_pb2.Launch.values():
             raise Refused(f"Unknown way to launch a role: {role.launch}")
         if role.gpu.num > GPUS_MAX:
             raise Refused(f"-gpu: more than {GPUS_MAX} GPUs were requested")
+
+
+def _check_hang(rule: jobs_pb2.HangRule) -> None:
+    amounts = (rule.after_s, rule.first_s, rule.cpus, rule.network_bytes_s, rule.gpu_power)
+    if not all(math.isfinite(one) and 0 <= one <= HANG_MAX for one in amounts):
+        raise Refused("-hang: each part is a number, 0 or more")
 
 
 def _check_counts(spec: jobs_pb2.JobSpec) -> None:

@@ -16,6 +16,23 @@ PORT_MAX = 65535
 _PHASES = frozenset(map(int, (TaskPhase.RUNNING, TaskPhase.DONE, TaskPhase.EXITED)))
 
 
+def activity_of(host: str, message: pb.Reports) -> list[c.ReportActivity | c.ReportStacks]:
+    """Convert what a host says of the activity of its attempts, and of the stacks that it has saved."""
+    amount, words = checks.amount_of, checks.words_of
+    found: list[c.ReportActivity | c.ReportStacks] = [
+        c.ReportActivity(host, _key(one.key), amount(one.inactive_s), amount(one.unused_s))
+        for one in message.activities
+    ]
+    saved = (
+        c.ReportStacks(host, _key(one.key), one.number, words(one.path), words(one.error)) for one in message.stacks
+    )
+    return [*found, *saved]
+
+
+def _key(key: common_pb2.AttemptKey) -> Key:
+    return Key(key.job, key.index, key.attempt)
+
+
 def staged(host: str, key: Key, report: pb.Report) -> c.ReportStaged:
     """Convert the report that a host is ready, with the ports of its tasks."""
     word = report.staged

@@ -9,7 +9,19 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from lavad.core.model import PACK, RACK, SPREAD
 from lavad.core.model.reasons import Refused
-from lavad.core.model.task_rules import Autoscale, InPlace, Metric, Policy, RoleRules, TaskAction, TaskEvent, TaskRules
+from lavad.core.model.task_rules import (
+    PAUSE_MAX_S,
+    REPLACE_S,
+    STABLE_S,
+    Autoscale,
+    InPlace,
+    Metric,
+    Policy,
+    RoleRules,
+    TaskAction,
+    TaskEvent,
+    TaskRules,
+)
 from protos import common_pb2, jobs_pb2
 
 FORMAT = 1
@@ -49,6 +61,7 @@ def check(spec: jobs_pb2.JobSpec) -> None:
     _check_rules(spec.tasks)
     if spec.tasks.HasField("autoscale"):
         _check_autoscale(spec.tasks.autoscale, {role.name: role for role in spec.roles})
+    _check_spares(spec)
 
 
 def rules_of(spec: jobs_pb2.JobSpec) -> TaskRules | None:
@@ -67,8 +80,11 @@ def rules_of(spec: jobs_pb2.JobSpec) -> TaskRules | None:
         final_codes=frozenset(rules.final_codes),
         free_codes=frozenset(rules.free_codes),
         ttl_s=rules.ttl_s if rules.has_ttl else None,
-        hang_s=rules.hang_s,
         autoscale=_autoscale(rules.autoscale, numbers) if rules.HasField("autoscale") else None,
+        replace_s=rules.replace_s if rules.has_replace else REPLACE_S,
+        pause_s=rules.restart_pause_s,
+        pause_max_s=rules.restart_pause_max_s or PAUSE_MAX_S,
+        stable_s=rules.stable_s or STABLE_S,
     )
 
 
@@ -108,6 +124,7 @@ def _policy(policy: common_pb2.TaskPolicy) -> Policy:
 _OF_TASKS = (
     "may_be_absent", "environment", "cwd", "ports", "after", "after_any", "policies", "restart", "restarts_max",
     "success_min", "failed_enough", "succeeded_enough", "run_limit_s", "spread", "argv", "image", "memory_limit_mib",
+    "spares",
 )  # fmt: skip
 
 
@@ -180,6 +197,23 @@ def _check_counts(role: common_pb2.Role) -> None:
         raise _wrong(role, f"more than {COUNT_MAX} restarts")
 
 
+_RESTARTS = frozenset(map(int, (TaskAction.RESTART_TASK, TaskAction.RESTART_ROLE, TaskAction.RESTART_JOB)))
+_OF_LOSS = frozenset(map(int, (TaskEvent.ANY, TaskEvent.HOST_LOST)))
+
+
+def _check_spares(spec: jobs_pb2.JobSpec) -> None:
+    """Check that spares are of roles of a fixed size, and that a policy makes use of them."""
+    for role in spec.roles:
+        most = role.tasks_max or role.tasks_min or 1
+        if not role.spares:
+            continue
+        if role.may_be_absent or most != (role.tasks_min or 1):
+            raise _wrong(role, "spares are for a role with a fixed number of tasks; one with a range grows instead")
+        named = (*role.policies, *spec.tasks.policies)
+        if not any(one.action in _RESTARTS and not _OF_LOSS.isdisjoint(one.events) for one in named):
+            raise _wrong(role, "its spares are of no use: no policy restarts anything when a host is lost")
+
+
 def _check_policies(policies: Sequence[common_pb2.TaskPolicy], whose: str, tasks: int) -> None:
     if len(policies) > POLICIES_MAX:
         raise Refused(f"{whose}: more than {POLICIES_MAX} policies")
@@ -242,8 +276,13 @@ def _check_rules(rules: jobs_pb2.TaskRules) -> None:
         raise Refused(f"The job: more than {CODES_MAX} exit codes in one list")
     if rules.restarts_max > COUNT_MAX:
         raise Refused(f"The job: more than {COUNT_MAX} restarts")
-    if not all(math.isfinite(one) and 0 <= one <= TIME_MAX_S for one in (rules.ttl_s, rules.hang_s)):
+    times = (
+        rules.ttl_s, rules.replace_s, rules.restart_pause_s, rules.restart_pause_max_s, rules.stable_s,
+    )  # fmt: skip
+    if not all(math.isfinite(one) and 0 <= one <= TIME_MAX_S for one in times):
         raise Refused("The job: a time is no number of seconds")
+    if (rules.restart_pause_max_s or rules.stable_s) and not rules.restart_pause_s:
+        raise Refused("The job: a longest pause, or a time after which it is stable, is for jobs with a restart pause")
     if any(b"\0" in entry or entry.find(b"=") < 1 for entry in rules.secrets):
         raise Refused("The job: its secrets take NAME=VALUE without NUL characters")
     for convention in rules.conventions:

@@ -24,6 +24,7 @@ def asked_of(spec: jobs_pb2.JobSpec, default_queues: tuple[str, ...] = ()) -> As
         is_of_tasks or any(role.tasks_min for role in spec.roles),
         tuple([(limit.name, limit.soft) for limit in spec.rlimits]),
         tuple([role_of(role, spec.resizable, is_of_tasks) for role in spec.roles]) or _ONE_TASK,
+        bool(spec.warning_action),
     )
 
 
@@ -112,8 +113,8 @@ def role_of(role: common_pb2.Role, resizable: bool = False, is_of_tasks: bool = 
     """Convert one role of a spec."""
     tasks_min = 0 if role.may_be_absent else role.tasks_min or 1
     return RoleAsked(
-        tasks_min=tasks_min,
-        tasks_max=max(role.tasks_max or tasks_min, 1),
+        tasks_min=tasks_min + role.spares,
+        tasks_max=max(role.tasks_max or tasks_min, 1) + role.spares,
         slots_per_task=role.slots_per_task or 1,
         requirement=role.requirement,
         gpu=gpu_text(role.gpu) if role.gpu.num or role.gpu.text else None,
@@ -123,6 +124,7 @@ def role_of(role: common_pb2.Role, resizable: bool = False, is_of_tasks: bool = 
         resizable=resizable,
         is_of_tasks=is_of_tasks,
         spread=role.spread,
+        spares=role.spares,
     )
 
 

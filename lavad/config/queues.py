@@ -259,6 +259,8 @@ QUEUE: Table = {
                                     "[notice](job-socket.md#notices) to a job and its end; `bsub -wt` names another"),
     "JOB_WARNING_ACTION": sets("warning_action", v.warning_action, "the signal or command of that notice; "
                                "`bsub -wa` names another"),
+    "HEALTH_CHECKS": sets("checks", v.health_checks, "lava's own: `BEFORE[program] AFTER[program] BETWEEN[program] "
+                          "LIMIT[seconds]`: see [health checks](../howto/health-checks.md)"),
     "TERMINATE_WHEN": sets(
         "terminate_when", lambda text: v.words(text, "WINDOW", "LOAD", "PREEMPT"),
         "WINDOW, LOAD: jobs are ended instead of suspended; "

@@ -4,11 +4,12 @@ Each raises ``Wrong`` with what was expected; the caller knows the name, the fil
 """
 
 import re
+import shlex
 import signal
 from fractions import Fraction
 
 from lavad.core.language.requirements import gpu
-from lavad.core.model.policy import Threshold, Window
+from lavad.core.model.policy import QueueChecks, Threshold, Window
 from lavad.core.model.reasons import Refused
 
 LARGEST = 2_147_483_647
@@ -197,6 +198,31 @@ def job_controls(text: str) -> tuple[tuple[str, str], ...]:
         found[match[1].upper()] = action
         at = match.end()
     return tuple(found.items())
+
+
+_CHECK = re.compile(r"\s*(BEFORE|AFTER|BETWEEN|LIMIT)\s*\[([^\]\[]*)\]\s*", re.IGNORECASE)
+CHECK_LIMIT_MAX_S = 3600
+
+
+def health_checks(text: str) -> QueueChecks:
+    """Read ``BEFORE[program] AFTER[program] BETWEEN[program] LIMIT[seconds]``; programs by their full paths."""
+    found: dict[str, str] = {}
+    at = 0
+    while at < len(text):
+        match = _CHECK.match(text, at)
+        if not match:
+            raise Wrong("expected BEFORE[...], AFTER[...], BETWEEN[...] with a program inside, or LIMIT[seconds]")
+        found[match[1].lower()] = match[2].strip()
+        at = match.end()
+    limit_s = integer(found.pop("limit", "60"), 1, CHECK_LIMIT_MAX_S)
+    for command in found.values():
+        try:
+            argv = shlex.split(command)
+        except ValueError:
+            argv = []
+        if not argv or not argv[0].startswith("/"):
+            raise Wrong(f"{command or 'an empty text'}: expected the full path of a program")
+    return QueueChecks(**found, limit_s=limit_s)
 
 
 def words(text: str, *known: str) -> frozenset[str]:

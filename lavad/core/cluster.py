@@ -51,11 +51,13 @@ class Cluster:
         self.changed_attempts: set[Key] = set()  # attempts whose slots changed since the last pass
         self.staging: Paged[Attempt] = Paged()  # not all hosts have staged, or the start is not reported yet
         self.resizable: dict[Key, Attempt] = {}  # started attempts that can be resized
-        self.resizing: dict[Key, Attempt] = {}  # those of them with a resize under way, which has a deadline
+        self.replacing: dict[Key, Attempt] = {}  # attempts that have lost hosts and go on, of jobs of tasks
+        self.resizing: dict[Key, Attempt] = {}  # those of both with a resize under way, which has a deadline
         self.lenders: dict[Key, Attempt] = {}  # suspended attempts whose resources are lent, in order of suspension
         # By job and index: what happened to tasks, to be decided upon in the same step; without an event: it runs.
         self.task_news: dict[tuple[int, int], deque[tuple[TaskKey, TaskEvent | None]]] = {}
         self.timed_tasks: dict[tuple[int, int], None] = {}  # jobs with delayed actions
+        self.hanging: dict[Key, float] = {}  # attempts whose policy acts upon a hang by then
         self.has_leases = False  # an attempt has had one since this master began
         self.claims: dict[tuple[int, int], Claim] = {}  # by job and index: resources claimed for it
         self.hosts: dict[str, Host] = {}
@@ -93,6 +95,10 @@ class Cluster:
         # By shared facts as submitted: policy, caller and options of then, and the admitted facts.
         self.admissions: dict[Shared, tuple[Policy, object, object, Shared]] = {}
         self.applied = 0  # events and reconfigurations
+
+    def resized(self, key: Key) -> Attempt | None:
+        """The attempt if its allocation may change while it runs, by its job's wish or because it has lost hosts."""
+        return self.resizable.get(key) or self.replacing.get(key)
 
     @property
     def version(self) -> int:

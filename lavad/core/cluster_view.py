@@ -71,6 +71,10 @@ class ClusterView(Protocol):
         """Forgotten jobs that other jobs depend on."""
 
     @property
+    def replacing(self) -> Mapping[Key, Attempt]:
+        """Attempts of jobs of tasks that have lost hosts and go on."""
+
+    @property
     def resizable(self) -> Mapping[Key, Attempt]:
         """Started attempts that can be resized."""
 

@@ -38,6 +38,7 @@ class Asked:
     is_size_given: bool = True  # -n
     limits: tuple[tuple[str, int], ...] = ()
     roles: tuple[RoleAsked, ...] = ()
+    has_warning_action: bool = False  # -wa
 
 
 NOTHING_MORE = Asked()
@@ -369,6 +370,27 @@ class ReportTasks:
     states: tuple[TaskReport, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ReportActivity:
+    """Activity of an attempt on a host: inactive for that long, as the job's rule names it, or without any process."""
+
+    host: str
+    key: Key
+    inactive_s: float = 0.0  # 0: active
+    unused_s: float = 0.0  # 0: used
+
+
+@dataclass(frozen=True, slots=True)
+class ReportStacks:
+    """A host has saved the stacks of an attempt's processes, or has not: ``words`` says why, or what they lack."""
+
+    host: str
+    key: Key
+    number: int
+    path: str
+    words: str = ""
+
+
 AgentReport = (
     ReportStaged
     | ReportRefused
@@ -547,6 +569,8 @@ Command = (
     | AgentGone
     | AgentHeard
     | AgentReport
+    | ReportActivity
+    | ReportStacks
     | ApplyPlan
     | CloseHost
     | OpenHost

@@ -7,6 +7,7 @@ of every job are named tuples, which are made in a third of the time.
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from lavad.core.activity_events import ActivityEvent
 from lavad.core.host_events import (
     HostClosed as HostClosed,
 )
@@ -46,7 +47,7 @@ from lavad.core.model.ranges import Ranges
 from lavad.core.model.task_rules import TaskKey
 from lavad.core.model.task_values import RolePart
 from lavad.core.model.usage import HostUsage
-from lavad.core.task_events import TaskJobEvent
+from lavad.core.task_events import JobForgotten, TaskJobEvent
 
 
 class NewJob(NamedTuple):
@@ -141,9 +142,7 @@ class JobFinished(NamedTuple):
 
 class HostReleased(NamedTuple):
     """A host has nothing of the attempt any more, by its report, or ``assumed`` because no launch was sent.
-
-    ``usage``: final usage there, if reported.
-    """
+    ``usage``: final usage there, if reported."""
 
     at: float
     key: Key
@@ -167,8 +166,7 @@ class JobRequeued:
 
 @dataclass(frozen=True, slots=True)
 class JobSuspended:
-    """A cause of suspension was added. ``cause`` is empty for a user's; ``lends`` names resources that others may use
-    meanwhile (``slots``, ``mem``, ``gpus``)."""
+    """A cause of suspension was added. ``cause`` is empty for a user's; ``lends``: what others may use meanwhile."""
 
     at: float
     key: Key
@@ -176,7 +174,7 @@ class JobSuspended:
     by: str
     cause: str = ""
     reason: str = ""  # sentence for users
-    lends: tuple[str, ...] = ()
+    lends: tuple[str, ...] = ()  # slots, mem, gpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -553,5 +551,7 @@ Event = (
     | ReservationsTurned
     | JobDetached
     | FinishedForgotten
+    | JobForgotten
     | TaskJobEvent
+    | ActivityEvent
 )

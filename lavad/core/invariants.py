@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 
-from lavad.core.apply.resize import is_resizable
+from lavad.core.apply.resize import has_lost_hosts, is_resizable
 from lavad.core.cluster import Cluster
 from lavad.core.language.dependency import clauses_of
 from lavad.core.language.requirements.parts import sizes_of
@@ -15,8 +15,8 @@ from lavad.core.model import FINAL, HOLDING, PARTS, JobState, Key
 from lavad.core.scheduling.capacity.headroom import Headroom
 from lavad.core.state.hosts.shared_gpus import SharedGpus, joined
 from lavad.core.state.limits import Limits
-from lavad.core.state.records import ArrayRecord, Job
-from lavad.core.state.tasks import JobTasks, TaskList
+from lavad.core.state.records import ArrayRecord, Attempt, Job
+from lavad.core.state.tasks import ENDED, JobTasks, TaskList
 
 
 def check(cluster: Cluster) -> None:
@@ -138,6 +138,15 @@ def _check_tasks_of(job: Job, tasks: JobTasks) -> None:
     assert is_launched or not known.alive, f"{job.key}: tasks are alive before all hosts have staged"
 
 
+def _is_short(attempt: Attempt) -> bool:
+    """True if a job of tasks may lack places: it waits for some, is being ended, or has ended tasks that need none."""
+    tasks = attempt.tasks
+    if tasks is None:
+        return False
+    is_changing = tasks.replacement is not None or tasks.verdict is not None
+    return is_changing or any(one.phase in ENDED and not one.host for one in tasks.records.values())
+
+
 def _check_resizable(cluster: Cluster) -> None:
     """Check the resize indexes, the bounds of sizes, and lead hosts."""
     resizable = {
@@ -146,14 +155,18 @@ def _check_resizable(cluster: Cluster) -> None:
         if not attempt.over and attempt.started_at and is_resizable(cluster.jobs[key.job].shared)
     }
     assert cluster.resizable == resizable, f"resizable {set(cluster.resizable)} are not {set(resizable)}"
-    waited = {key for key, attempt in resizable.items() if attempt.resizing.due}
+    lost = {key: attempt for key, attempt in cluster.attempts.items() if not attempt.over and has_lost_hosts(attempt)}
+    assert cluster.replacing == lost, f"replacing {set(cluster.replacing)} are not {set(lost)}"
+    waited = {key for key, attempt in (resizable | lost).items() if attempt.resizing.due}
     assert set(cluster.resizing) == waited, f"resizing {set(cluster.resizing)} are not {waited}"
-    for key, attempt in resizable.items():
+    for key, attempt in (resizable | lost).items():
         request, change = cluster.jobs[key.job].shared.request, attempt.resizing
         sizes = sizes_of(attempt.allocation, len(request.roles))
         more = sizes_of(change.growth, len(request.roles))
         for role, tasks, coming in zip(request.roles, sizes, more, strict=True):
-            assert role.tasks_min <= tasks, f"{key}: {tasks} tasks of {role.name or 'its role'} are too few"
+            assert _is_short(attempt) or role.tasks_min - role.spares <= tasks, (
+                f"{key}: {tasks} tasks of {role.name or 'its role'} are too few"
+            )
             assert tasks + coming <= role.tasks_max, f"{key}: {tasks} tasks and {change.growth} too many"
         assert bool(change.due) or not (change.growth or change.added), f"{key}: it grows and nobody waits for it"
         assert change.version <= attempt.version, f"{key}: its allocation is newer than itself"

@@ -24,6 +24,7 @@ _RESIZES = (
     e.ResizeWished,
     t.ResizeAcknowledged,
     t.PartsFreed,
+    t.ReplacementAwaited,
 )
 
 

@@ -4,17 +4,20 @@ The time is that of the job (bsub -wt), else that of its queue (JOB_ACTION_WARNI
 at most LAVA_WARNING_TIME_MAX, since others wait for it. What a user does is told, too, and not delayed.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from lavad.core.model import BY_USER, LOAD, PREEMPTION, WINDOW, Key, Shared
+from lavad.core.model import BY_USER, LOAD, PREEMPTION, WINDOW, Key, Shared, serial_of
 from lavad.core.model.policy import Queue
 
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
     from lavad.core.state.records import Attempt
 
-PREEMPT, REQUEUE, SUSPEND, END = "preempt", "requeue", "suspend", "terminate"
+PREEMPT, REQUEUE, SUSPEND, SHRINK, END = "preempt", "requeue", "suspend", "shrink", "terminate"
 SIGSTOP = 19
+SHRINK_MAX_S = 45.0  # as the agents have it
 _CAUSES = {PREEMPTION: PREEMPT, LOAD: LOAD, WINDOW: WINDOW, BY_USER: SUSPEND}
 
 
@@ -29,6 +32,26 @@ class Notice(NamedTuple):
 NO_NOTICE = Notice()
 
 
+@dataclass(frozen=True, slots=True)
+class RevokeOrder:
+    """The host is taken away in so many seconds: kill what is left then. Negative: it is not after all."""
+
+    host: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeOrder:
+    """Tell the job what will happen at a time; nothing is done by it."""
+
+    host: str
+    key: Key
+    event: str
+    reason: str
+    at: float
+    serial: int
+
+
 def time_of_queue(shared: Shared, queue: Queue | None) -> float:
     """Warning time of a job: its own, or its queue's; 0: none."""
     return shared.warning_time_s or (queue.warning_time_s if queue is not None else 0.0)
@@ -41,6 +64,21 @@ def time_of(cluster: "Cluster", key: Key) -> float:
         return 0.0
     own = time_of_queue(record.shared, cluster.policy.queue(record.shared.queue))
     return min(own, cluster.policy.warning_time_max_s)
+
+
+def shrink_time(cluster: "Cluster", key: Key) -> float:
+    """Seconds that hosts which stay wait before they report that the job knows its smaller size."""
+    record = cluster.jobs.get(key.job)
+    queue = cluster.policy.queue(record.shared.queue) if record is not None else None
+    return min(time_of_queue(record.shared, queue), SHRINK_MAX_S) if record is not None else 0.0
+
+
+def leaving_notices(cluster: "Cluster", attempt: "Attempt", at: float) -> Iterator[NoticeOrder]:
+    """Notices on hosts that the job is to leave; those that stay give theirs when they are told of the new size."""
+    ends_at = at + shrink_time(cluster, attempt.key)
+    for share in attempt.resizing.leaving:
+        if attempt.share_on(share.host) is None and share.host in attempt.unreleased:
+            yield NoticeOrder(share.host, attempt.key, SHRINK, "the job gives this host up", ends_at, serial_of(at, 98))
 
 
 def notice_of(cluster: "Cluster", attempt: "Attempt", signal: int, reason: str) -> Notice:

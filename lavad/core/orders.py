@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lavad.core import events as e
 from lavad.core import task_events as t
+from lavad.core.activity_events import JobHangs
 from lavad.core.language.requirements.affinity import Affinity
 from lavad.core.language.requirements.gpu import GpuRequirement
 from lavad.core.language.requirements.parsed import all_roles, wants_of
@@ -31,7 +32,7 @@ from lavad.core.model.policy import Queue
 from lavad.core.model.task_rules import TaskKey, TaskPhase
 from lavad.core.model.task_values import RolePart, TaskRun, TaskTable
 from lavad.core.model.tuples import new as _new
-from lavad.core.notices import NO_NOTICE, Notice, notice_of, time_of_queue
+from lavad.core.notices import NO_NOTICE, Notice, NoticeOrder, RevokeOrder, leaving_notices, notice_of, time_of_queue
 from lavad.core.scheduling.placement.cpus import bound, nodes_of
 from lavad.core.state.tasks import JobTasks
 
@@ -43,6 +44,7 @@ LEFT = "the job gave this host up"
 UNKNOWN = "the master has no such attempt"
 _NO_QUEUE = Queue("")
 LEAVE_SERIAL = 98  # in place of a signal's number
+STACKS_S = 60.0  # for a host to save the stacks of a job's processes
 TERMINATE = 0  # as a signal number: INT, TERM, KILL with the cluster's interval
 
 
@@ -180,14 +182,6 @@ class LimitsOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class RevokeOrder:
-    """The host is taken away in so many seconds: kill what is left then. Negative: it is not after all."""
-
-    host: str
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class ForgetOrder:
     """Forget the attempt: its last report is durable."""
 
@@ -195,10 +189,18 @@ class ForgetOrder:
     key: Key
 
 
-AttemptOrder = (
-    StageOrder | LaunchOrder | TasksOrder | SignalOrder | ReleaseOrder | ResizeOrder | LimitsOrder | ForgetOrder
-)
-Order = AttemptOrder | RevokeOrder
+@dataclass(frozen=True, slots=True)
+class StacksOrder:
+    """Save the stacks of the attempt's processes on that host, within ``limit_s``."""
+
+    host: str
+    key: Key
+    number: int  # of the attempt's hang
+    limit_s: float
+
+
+AttemptOrder = StageOrder | LaunchOrder | TasksOrder | SignalOrder | ReleaseOrder | ResizeOrder | LimitsOrder
+Order = AttemptOrder | ForgetOrder | StacksOrder | NoticeOrder | RevokeOrder
 
 
 def orders_for(cluster: "Cluster", event: e.Event) -> Iterator[Order]:
@@ -210,15 +212,7 @@ def orders_for(cluster: "Cluster", event: e.Event) -> Iterator[Order]:
                 yield from stage_orders(cluster, begun)
         case e.AttemptLaunched():
             yield from launch_orders(cluster, cluster.attempts[event.key])
-        case (
-            t.TasksOrdered()
-            | t.TasksStopped()
-            | t.TasksRestarted()
-            | t.TasksConcluded()
-            | t.TasksSignalled()
-            | t.TasksReported()
-            | t.TasksLost()
-        ):
+        case _ if isinstance(event, TaskOrderEvent):
             attempt = cluster.attempts.get(event.key)
             if attempt is not None and attempt.tasks is not None and not attempt.over:
                 yield from _orders_of_tasks(attempt, attempt.tasks, event)
@@ -235,6 +229,8 @@ def orders_for(cluster: "Cluster", event: e.Event) -> Iterator[Order]:
             attempt = cluster.attempts.get(event.key)
             if attempt is not None and not attempt.over and attempt.last_signal is not None:
                 yield from _signal_orders(cluster, attempt, *attempt.last_signal)
+        case JobHangs():
+            yield from stacks_orders(cluster.attempts[event.key])
         case e.JobDoomed():
             attempt = cluster.attempts.get(event.key)
             if attempt is not None and not attempt.over:
@@ -291,15 +287,8 @@ def _parts(tasks: JobTasks) -> dict[str, tuple[RolePart, ...]]:
     return {one.host: tuple([part._replace(ports=()) for part in one.parts]) for one in tasks.table}
 
 
-TaskOrderEvent = (
-    t.TasksOrdered
-    | t.TasksStopped
-    | t.TasksRestarted
-    | t.TasksConcluded
-    | t.TasksSignalled
-    | t.TasksReported
-    | t.TasksLost
-)
+_TaskStarts = t.TasksOrdered | t.TasksStopped | t.TasksRestarted | t.TasksConcluded
+TaskOrderEvent = _TaskStarts | t.TasksSignalled | t.TasksReported | t.TasksLost
 
 
 def _orders_of_tasks(
@@ -372,7 +361,7 @@ def spec_defaults(shared: Shared, queue: Queue | None) -> SpecDefaults:
 @lru_cache(maxsize=1024)
 def _sizes(request: Request) -> tuple[tuple[int, int], ...]:
     """Least and most tasks of each role."""
-    return tuple([(role.tasks_min, role.tasks_max) for role in request.roles])
+    return tuple([(role.tasks_min - role.spares, role.tasks_max - role.spares) for role in request.roles])
 
 
 def _details(cluster: "Cluster", allocation: Allocation, request: Request) -> tuple[HostDetails, ...]:
@@ -438,8 +427,10 @@ def _resize_orders(
     cluster: "Cluster",
     attempt: "Attempt",
     event: e.AttemptGrowing | e.AttemptResized | e.ResizeNoted | t.ResizeAcknowledged | t.PartsFreed,
-) -> Iterator[StageOrder | ResizeOrder | ReleaseOrder | SignalOrder | TasksOrder]:
+) -> Iterator[StageOrder | ResizeOrder | ReleaseOrder | SignalOrder | TasksOrder | NoticeOrder]:
     """Orders of a resize: stage on new hosts, tell those that stay, then release those that leave."""
+    if isinstance(event, e.AttemptResized):
+        yield from leaving_notices(cluster, attempt, event.at)
     if attempt.tasks is not None and not isinstance(event, e.AttemptGrowing):
         yield from _resize_orders_of_tasks(cluster, attempt, attempt.tasks, event)
         return
@@ -465,10 +456,9 @@ def leave_order(cluster: "Cluster", attempt: "Attempt", host: str) -> SignalOrde
 
 def _releases_again(cluster: "Cluster", host: str) -> Iterator[ReleaseOrder]:
     """Release orders for attempts that had the time of the host's notice to leave it."""
-    for key in cluster.hosts[host].attempts:
-        attempt = cluster.attempts[key]
+    for attempt in map(cluster.attempts.__getitem__, cluster.hosts[host].attempts):
         if attempt.tasks is None and attempt.is_leaving(host) and attempt.resizing.is_told:
-            yield ReleaseOrder(host, key, LEFT)
+            yield ReleaseOrder(host, attempt.key, LEFT)
 
 
 def _resize_orders_of_tasks(
@@ -566,6 +556,15 @@ def signal_again(cluster: "Cluster", attempt: "Attempt", host: str) -> Iterator[
     if attempt.last_signal is not None:
         notice = notice_of(cluster, attempt, *attempt.last_signal[:2])
         yield SignalOrder(host, attempt.key, *attempt.last_signal, tuple(attempt.suspended), notice)
+
+
+def stacks_orders(attempt: "Attempt") -> Iterator[StacksOrder]:
+    """Orders to save stacks, to all hosts of a job that hangs that have not answered yet."""
+    hang = attempt.activity.hang
+    if hang is not None:
+        answered = dict(hang.stacks)
+        for host in sorted(attempt.unreleased - answered.keys()):
+            yield StacksOrder(host, attempt.key, hang.number, STACKS_S)
 
 
 def doom_orders(cluster: "Cluster", attempt: "Attempt") -> Iterator[SignalOrder | ReleaseOrder]:

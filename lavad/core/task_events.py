@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from lavad.core.model import Key
 from lavad.core.model.task_rules import TaskEvent, TaskKey
-from lavad.core.model.task_values import Delayed, RolePart, TaskReport, Verdict
+from lavad.core.model.task_values import Delayed, Replacement, RolePart, TaskReport, Verdict
 
 
 class TasksReported(NamedTuple):
@@ -49,9 +49,11 @@ class TasksStopped(NamedTuple):
 
 
 class TasksRestarted(NamedTuple):
-    """Tasks are ended if they are alive, and started anew on the same hosts. ``scope``: job, role or task.
+    """Tasks are ended if they are alive, and started anew, those that have places on the same hosts. ``scope``: job,
+    role or task.
 
-    ``in_place``: a restart by the role's own rule, which does not count as one of the job.
+    ``in_place``: a restart by the role's own rule, which does not count as one of the job. ``not_before``: end of a
+    pause before it, after the ``cause`` has failed ``failures`` times in a row.
     """
 
     at: float
@@ -61,6 +63,26 @@ class TasksRestarted(NamedTuple):
     event: TaskEvent
     is_counted: bool = True
     in_place: bool = False
+    cause: TaskKey | None = None
+    not_before: float = 0.0
+    failures: int = 0
+
+
+class ReplacementAwaited(NamedTuple):
+    """Tasks that have lost their places wait for others, until the job is dispatched anew instead."""
+
+    at: float
+    key: Key
+    replacement: Replacement
+
+
+class SparesTaken(NamedTuple):
+    """Places of the job that are idle are for these tasks, which have lost theirs. Their hosts are yet to make them
+    ready."""
+
+    at: float
+    key: Key
+    places: tuple[tuple[TaskKey, str], ...]  # task and host
 
 
 class TasksConcluded(NamedTuple):
@@ -97,6 +119,14 @@ class TasksSignalled(NamedTuple):
     by: str
 
 
+class HangEnded(NamedTuple):
+    """The stacks of a job that hangs are saved, or were waited for: its policy for hangs acts, at that task."""
+
+    at: float
+    key: Key
+    task: TaskKey
+
+
 class ResizeAcknowledged(NamedTuple):
     """A host has the newest allocation: its tasks have the new lists, those that join have ports."""
 
@@ -123,16 +153,26 @@ class AutoscaleNoted(NamedTuple):
     is_change: bool = False
 
 
+class JobForgotten(NamedTuple):
+    """An ended job was removed from memory after the time that it asked for; the store has it."""
+
+    at: float
+    job: int
+
+
 TaskJobEvent = (
     TasksReported
     | TasksLost
     | TasksOrdered
     | TasksStopped
     | TasksRestarted
+    | ReplacementAwaited
+    | SparesTaken
     | TasksConcluded
     | TaskActionDelayed
     | TaskActionsDropped
     | TasksSignalled
+    | HangEnded
     | ResizeAcknowledged
     | PartsFreed
     | AutoscaleNoted

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.personal import a_cluster, wait_for
+from tests.acceptance.personal import Cluster, a_cluster, wait_for
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
@@ -33,3 +33,35 @@ def test_a_bad_host_is_closed_until_its_check_is_good(tmp_path: Path) -> None:
         (tmp_path / "bad").unlink()
         wait_for(lambda: not closed(), 30, "the host to be open")
         cluster.becomes(job, "DONE")
+        _check_before_jobs(cluster, tmp_path)
+
+
+QUEUES = """\
+    Begin Queue
+    QUEUE_NAME = normal
+    End Queue
+    Begin Queue
+    QUEUE_NAME = gpus
+    HEALTH_CHECKS = BEFORE[{program} prolog] LIMIT[30]
+    End Queue
+    """
+
+
+def _check_before_jobs(cluster: Cluster, directory: Path) -> None:
+    """The queue's own check keeps a job from a bad host, which opens when that check is good again."""
+    program = directory / "before"
+    program.write_text(
+        f"#!/bin/sh\n[ $(uname -n) != lava1 -o -e {directory}/mended ] && exit 0\necho GPU 7 is lost\nexit 2\n"
+    )
+    program.chmod(0o755)
+    cluster.reconfigure({"lsb.queues": QUEUES.format(program=program)})
+    wide = cluster.submit("-q", "gpus", "-n", "2", "-R", "span[ptile=1]", "-o", "/dev/null", "true")
+    wait_for(lambda: "health check: GPU 7 is lost" in cluster.says("bhosts", "-l", "lava1"), 30, "lava1 to be closed")
+    narrow = cluster.submit("-q", "gpus", "-o", "/dev/null", "true")
+    cluster.becomes(narrow, "DONE")
+    assert "health check before the job: GPU 7 is lost" in " ".join(cluster.history(wide).split())
+    assert cluster.state(wide) == "PEND"
+    results = [line.split() for line in cluster.says("lavactl", "checks", "-noheader", "-bad").splitlines()]
+    assert [(words[0], words[1], words[5]) for words in results] == [("lava1", "bad", str(program))]
+    (directory / "mended").touch()
+    cluster.becomes(wide, "DONE", 60)

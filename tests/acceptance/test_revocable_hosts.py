@@ -1,4 +1,4 @@
-"""A revocable host of real processes that knows itself when it is taken away: notice, restarts meanwhile, withdrawal."""
+"""A revocable host of real processes that knows itself when it is taken away: notice, restarts, withdrawal."""
 
 from pathlib import Path
 

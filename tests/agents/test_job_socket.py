@@ -7,6 +7,7 @@ import shlex
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from agents.job_socket.members import slot_of
 from agents.job_socket.progress import BadReport, read_report
 from agents.shepherd.confinement.hierarchy import Base
 from agents.shepherd.messages import Key
-from protos.agents_pb2 import JobProgress, Limits, Notice, Order, SignalOrder
+from protos.agents_pb2 import JobProgress, Limits, Notice, Order, Resize, SignalOrder
+from protos.common_pb2 import HostShare
 from tests.agents.hosts import Host, Place, blob, key_message, lines, stage, until
 
 pytestmark = pytest.mark.slow
@@ -155,22 +157,32 @@ for one in silent:
 
 
 def test_progress_is_told_once_in_a_while_and_outlives_the_agent(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a hundred reports the master hears the first and the last; the next agent knows the newest."""
+    """Of twenty reports the master hears the first and the last; the next agent knows the newest."""
     monkeypatch.setattr(progress_module, "TELL_EVERY_S", 0.5)
     told: list[JobProgress] = []
-    report = ask("/v1/progress", "POST", '{"progressPercentage": %s, "estimatedRemainingSeconds": 30}')
-    loop = f"for i in 1 2 3 4 5 6 7 8; do {report.replace('%s', chr(39) + '$i' + chr(39))}; done; sleep 100"
+    many = (
+        ASK[: ASK.index("connection =")]
+        + """
+connection = Unix("job")
+for percent in range(1, 21):
+    body = {"progressPercentage": percent, "estimatedRemainingSeconds": 30}
+    connection.request("POST", "/v1/progress", json.dumps(body))
+    connection.getresponse().read()
+"""
+    )
+    loop = f"{PYTHON} -c {shlex.quote(many)}; sleep 100"
 
     async def story() -> None:
         async with Host(place) as host:
             await with_socket(host)
             host.local.interface.progress.tell = told.append
             key = await host.run(blob(place, 1, loop))
-            await until(lambda: bool(told) and told[-1].progress.percent == 8, more=lambda: str(told))
+            await until(lambda: bool(told) and told[-1].progress.percent == 20, more=lambda: str(told))
             assert told[-1].progress.seconds_left == 30
-            assert len(told) < 8
+            assert len(told) < 10
+            await host.local.interface.socket.stop()
             await host.replace()
-            assert [one.progress.percent for one in host.local.keeper.newest_progress()] == [8]
+            assert [one.progress.percent for one in host.local.keeper.newest_progress()] == [20]
             await host.release(key)
             await host.report(key, "released")
             assert host.local.keeper.newest_progress() == []
@@ -258,6 +270,34 @@ def test_a_preempted_job_has_its_time_and_hears_of_it_by_the_socket(place: Place
     assert 0 < notice["seconds_left"] <= 1
 
 
+def test_a_shrinking_job_has_its_time(place: Place) -> None:
+    """It hears what leaves, and only after its warning time the master hears that it knows."""
+    both = (HostShare(host="h1", slots=1), HostShare(host="h2", slots=2))
+
+    async def story() -> None:
+        async with Host(place) as host:
+            where = stage(*both, warning_time_s=0.8)
+            key = await host.run(blob(place, 1, "sleep 100", resizable=True), where)
+            await host.report(key, "staged")
+            await host.launch(key)
+            await host.report(key, "started")
+            begun = time.monotonic()
+            order = Order(key=key_message(key), allocation_version=2, resize=Resize(allocation=both[:1]))
+            await host.order(order)
+            path = place.root / "agent.jobs" / "1-0-1.notice"
+            await until(path.exists)
+            assert host.said(key, "resized") == []
+            await host.report(key, "resized")
+            assert time.monotonic() - begun > 0.7
+            notice = json.loads(path.read_text())
+            assert (notice["event"], notice["reason"]) == ("shrink", "the job gives up 2 slots on h2")
+            assert 0.5 < notice["seconds_left"] <= 0.8
+            await host.release(key)
+            await host.report(key, "released")
+
+    run(story())
+
+
 def test_waiting_callers_reach_the_next_agent(place: Place) -> None:
     """A job that asks again after its agent was replaced hears what it was told before, and what comes after."""
     loop = f"until {ask('/v1/notices?after=1&wait=60')} | grep -v ' .*\\[\\]' >> told; do sleep 0.1; done; {WAITING}"
@@ -329,9 +369,10 @@ def test_reports_of_trainers_are_understood() -> None:
 
 def test_the_socket_module_needs_a_short_path() -> None:
     """A path that the kernel refuses is not offered to jobs."""
-    from agents.job_socket.place import socket_of
+    from agents.job_socket.place import directory_of, socket_of
 
     assert socket_of("/run/lava/agent.sock") == "/run/lava/agent.jobs/socket"
+    assert socket_of("") == directory_of("") == ""
     assert socket_of("/" + "x" * 100 + "/agent.sock") == ""
     assert len(socket_of("/" + "x" * 80 + "/agent.sock")) <= 107
     assert socket.AF_UNIX

@@ -12,7 +12,7 @@ import pytest
 from lavad.config import cluster, conf, hosts, params, queues, resources, users
 from lavad.config.site import Honoured, Site, Table
 from lavad.config.values import Wrong
-from lavad.core.model.policy import ALL, JobOrder, Names, Resource, ResourceKind, Share, Window
+from lavad.core.model.policy import ALL, JobOrder, Names, QueueChecks, Resource, ResourceKind, Share, Window
 from tests.config.files import MadeUp, loaded
 
 ANN = Names(False, frozenset({"ann"}))
@@ -106,6 +106,8 @@ QUEUE: dict[str, Case] = {
     **{name: text(f"defaults.{name.lower()}", "/bin/x -a") for name in ("PRE_EXEC", "POST_EXEC", "JOB_STARTER")},
     "JOB_CONTROLS": ("SUSPEND[SIGTSTP]", {"job_controls": (("SUSPEND", "SIGTSTP"),)}, 
                      ("STOP[x]", "SUSPEND", "SUSPEND[]", "SUSPEND[CHKPNT]", "RESUME[SIGNONE]", "RESUME[[x]")),
+    "HEALTH_CHECKS": ("BEFORE[/x prolog] LIMIT[30]", {"checks": QueueChecks("/x prolog", limit_s=30)},
+                      ("/x", "BEFORE[]", "BETWEEN[x]", "LIMIT[0]", "LIMIT[x]", "NEVER[/x]", "AFTER[/x 'a]")),
     "JOB_ACTION_WARNING_TIME": ("1:02", {"warning_time_s": 3720.0}, ("x", "-1", "s")),
     "JOB_WARNING_ACTION": ("USR1", {"warning_action": "USR1"}, ("CHKPNT", "SIGKILL")),
     "TERMINATE_WHEN": ("WINDOW LOAD", {"terminate_when": frozenset({"WINDOW", "LOAD"})}, ("NEVER",)),

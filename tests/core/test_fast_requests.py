@@ -13,7 +13,7 @@ OTHERS: dict[str, Any] = {
     "tasks_min": 2, "tasks_max": 3, "slots_per_task": 2, "memory_mib": 100, "gpus": 1, "gpus_per_task": True,
     "one_host": True, "ptile": 2, "select": "mem>1", "order": "mem", "same": "type", "rusage": "lic=1",
     "gpu": "num=1:mode=shared", "cu": "type=rack", "affinity": "core(1)", "ptile_by": (("fast", 2),), "block": 2,
-    "stripe": 2, "launch": Launch.EACH, "name": "ps", "command": "serve", "resizable": True,
+    "stripe": 2, "launch": Launch.EACH, "name": "ps", "command": "serve", "resizable": True, "spares": 1,
 }  # fmt: skip
 ANYWHERE = {"tasks_max", "one_host", "gpus_per_task", "launch", "name", "command", "resizable"}
 ONE_TASK = {"slots_per_task", "memory_mib", "gpus", "one_host", "ptile", "gpus_per_task"}

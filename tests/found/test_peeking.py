@@ -139,8 +139,9 @@ def _inotify_instances() -> int:
     return found
 
 
-def test_followers_share_what_the_kernel_has_little_of(place: Place) -> None:
+def test_followers_share_what_the_kernel_has_little_of(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """One inotify instance serves all followers; a user's followers are bounded, with a message."""
+    monkeypatch.setattr(readers, "READINGS_MAX", 16)
     before = _inotify_instances()
 
     async def story() -> None:

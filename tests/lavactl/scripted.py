@@ -52,10 +52,6 @@ class ScriptedClient:
         self.reservations_reply = cluster_pb2.ReservationsReply()
         self.cluster = cluster_pb2.InfoReply(cluster="c1", master_host="m1", version="0.1.0")
 
-    def another(self) -> "ScriptedClient":
-        """This one again: it may be asked by any thread."""
-        return self
-
     def close(self) -> None:
         """Keep the connection that there is not."""
 
@@ -114,6 +110,13 @@ class ScriptedClient:
     def peek(self, request: jobs_pb2.PeekRequest) -> Iterator[Any]:
         self.keep(jobs_pb2.PeekRequest, request)
         return iter(self.chunks)
+
+    def peek_many(self, requests: list[Any], at_once: int) -> Iterator[tuple[int, Any]]:
+        """Each request's output, one after the other."""
+        for number, request in enumerate(requests):
+            for chunk in self.peek(request):
+                yield number, chunk
+            yield number, None
 
     def history(self, request: jobs_pb2.HistoryRequest) -> Iterator[jobs_pb2.HistoryPage]:
         self.keep(jobs_pb2.HistoryRequest, request)

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from lavactl.errors import CommandError
+from lavactl.wire import messages
 from lavactl.wire.client import NOT_RESPONDING, TRIES, Client
 from lavactl.wire.connection import Connection, LostError
-from protos import common_pb2, frames, jobs_pb2
+from protos import agents_pb2, common_pb2, frames, jobs_pb2
 from tests.lavactl.scripted import Desk, FixedIo
 
 WAIT_S = 10.0
@@ -391,3 +392,32 @@ def test_a_job_too_large_for_the_wire(client: Client) -> None:
     spec = jobs_pb2.JobSpec(command="x" * (9 << 20))
     with pytest.raises(CommandError, match="9 MiB"):
         client.submit(jobs_pb2.SubmitItem(request_id=bytes(16), spec=spec))
+
+
+def test_many_outputs_are_read_over_one_connection(start: Start, client: Client) -> None:
+    """A few calls at a time, each next one when another has ended; a failure is told of its own request alone."""
+    open_at_once: list[int] = []
+
+    def serve(peer: Peer) -> None:
+        calls: list[int] = []
+        for number in range(40):
+            while len(calls) < min(12, 40 - number):
+                call, method, _ = peer.call()
+                assert method == "/lava.local/Peek"
+                calls.append(call)
+            open_at_once.append(len(calls))
+            call = calls.pop()
+            if call == 7:
+                peer.say(call, status=frames.NOT_FOUND, text="no such task")
+            else:
+                peer.say(call, agents_pb2.TailChunk(data=b"%d" % call).SerializeToString())
+
+    begun = start(serve)
+    requests = [messages.PeekRequest() for _ in range(40)]
+    said = list(client.peek_many(requests, 12))
+    begun.finish()
+    assert max(open_at_once) == 12
+    failures = [number for number, answer in said if isinstance(answer, str)]
+    assert sorted([*failures, *(number for number, answer in said if answer is None)]) == list(range(40))
+    assert [answer for _, answer in said if isinstance(answer, str)] == ["No such task."]
+    assert len(said) == 40 + 39

@@ -21,8 +21,9 @@ SAYS = {
     "volcano": ("worker/0: server: ", "I am worker 1"),
     "mpijob": ("nearly-pi-worker-0.nearly-pi.default.svc slots=1", "worker 1 answers"),
     "openpai": ("I am 0", "I am 1", "trained with mnist"),
-    "recovery": ("run 1 of worker 1", "run 2 of worker 1", "restarted 1 time"),
+    "recovery": ("run 1 of worker 1", "run 2 of worker 1", "restarted 1 time", "spares: 1"),
     "notebook": ("http://",),
+    "notices": ("10%", "epoch 1", "run-limit", "saved, with "),
     "elastic-pytorch": ("worker/2", "trained 40 steps: "),
     "elastic-script": ("step 0: ", "done after 100 steps"),
 }

@@ -88,4 +88,5 @@ def _array(array: ArrayRecord) -> tuple[Any, ...]:
 
 
 def _attempt(attempt: Attempt) -> dict[str, Any]:
-    return {name: getattr(attempt, name) for name in Attempt.__slots__ if name not in ("usage", "tasks")}
+    known = {name: getattr(attempt, name) for name in Attempt.__slots__ if name not in ("usage", "tasks")}
+    return known | {"activity": attempt.activity._replace(inactive=frozenset())}  # those are reported again

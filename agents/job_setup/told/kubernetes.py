@@ -6,12 +6,16 @@ from agents.job_setup.told.values import Told
 
 
 def tell_jobset(scene: Scene) -> Told:
-    """Tell the index of the task's job and of its pod in it. Options: ROLE.pods (pods of one of its jobs), network."""
+    """Tell the index of the task's job and of its pod in it.
+
+    Options: ROLE.pods (pods of one of its jobs), network, subdomain.
+    """
     job, pod = _of_jobset(scene, scene.task)
     told = Told({"JOB_INDEX": str(job), "JOB_COMPLETION_INDEX": str(pod)})
     if not scene.has("network", default=True):
         return told
-    return told.joined(Told(names=_names(scene, [_jobset_pod(scene, task) for task in scene.table.tasks])))
+    pods = [_jobset_pod(scene, task) for task in scene.table.tasks]
+    return told.joined(Told(names=_names(scene, pods, scene.option("subdomain", scene.table.domain))))
 
 
 def tell_leaderworkerset(scene: Scene) -> Told:
@@ -52,9 +56,9 @@ def _jobset_pod(scene: Scene, task: Task) -> str:
     return f"{scene.table.domain}-{task.role}-{job}-{pod}"
 
 
-def _names(scene: Scene, pods: list[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def _names(scene: Scene, pods: list[str], domain: str = "") -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the names of all tasks in turn: each pod's, alone and below the job."""
     return tuple(
-        (task.address, (scene.pod(task), pod, f"{pod}.{scene.table.domain}"))
+        (task.address, (scene.pod(task), pod, f"{pod}.{domain or scene.table.domain}"))
         for task, pod in zip(scene.table.tasks, pods, strict=True)
     )

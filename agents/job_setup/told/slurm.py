@@ -66,6 +66,9 @@ def _about_job(scene: Scene, step: Step) -> dict[str, str]:
         "SLURM_SUBMIT_DIR": blob.spec.submit_cwd or blob.spec.cwd,
         "SLURM_SUBMIT_HOST": blob.spec.submit_host,
         "SLURM_TASKS_PER_NODE": step.per_node,
+        # Lightning takes a job of several tasks without it for one that was started by mistake.
+        "SLURM_NTASKS_PER_NODE": str(max(map(len, step.nodes.values()))),
+        "SLURM_JOB_ACCOUNT": blob.spec.project,
     }
     if index:
         found |= {"SLURM_ARRAY_JOB_ID": str(job), "SLURM_ARRAY_TASK_ID": str(index)}
@@ -105,6 +108,9 @@ def _about_task(scene: Scene, step: Step) -> dict[str, str]:
         "SLURM_CPUS_PER_TASK": str(scene.role.slots),
         "SLURM_CPUS_ON_NODE": str(sum(slots[one.role] for one in here)),
     }
+    gpus = {role.name: role.gpus for role in scene.table.roles}
+    if on_node := sum(gpus[one.role] for one in here):
+        found |= {"SLURM_GPUS_ON_NODE": str(on_node), "SLURM_GPUS_PER_TASK": str(scene.role.gpus)}
     if scene.host.gpus:
         found["SLURM_STEP_GPUS"] = ",".join(map(str, scene.host.gpus))
     return found

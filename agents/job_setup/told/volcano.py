@@ -25,7 +25,7 @@ def _svc(scene: Scene) -> Told:
     for role in scene.table.roles:
         hosts = [scene.in_job(task) for task in role.tasks]
         files[f"{HOST_FILES}/{role.name.replace('-', '_')}.host"] = File(
-            "".join(f"{host}\n" for host in hosts).encode()
+            "\n".join(hosts).encode()  # no line end behind the last: commands of users make lists by tr "\n" ","
         )
         if scene.has("inject-hosts-env", default=True):
             environment[f"VC_{variable(role.name)}_HOSTS"] = ",".join(hosts)

@@ -219,7 +219,7 @@ def _cover(source: str, kept: str, path: str, own: set[str]) -> None:
         _give(path, status)
         under = f"/proc/self/fd/{below}"
         _bind(under, f"{path}/{ORIGINAL}")
-        for name in set(os.listdir(under)) - own:
+        for name in set(os.listdir(under)) - own - {ORIGINAL}:  # which it has in a job's own cluster
             _repeat(f"{under}/{name}", f"{path}/{name}", f"{ORIGINAL}/{name}")
         for name in own:
             _add(f"{source}/{name}", f"{path}/{name}", f"{kept}/{name}")

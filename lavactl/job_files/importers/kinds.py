@@ -46,7 +46,7 @@ NO_JOBS = {
         "only the order of roles in jobs of this file follows it",
     ),
     ("scheduling.volcano.sh", "PodGroup"): "each job is a gang by itself",
-    **dict.fromkeys((("", "ConfigMap"), ("", "Secret")), "tasks read files, and variables that the job names"),
+    **dict.fromkeys((("", "ConfigMap"), ("", "Secret")), "variables of this file's jobs come from it, no files"),
     **dict.fromkeys(
         (("", "PersistentVolumeClaim"), ("", "PersistentVolume"), ("storage.k8s.io", "StorageClass")),
         "lava expects a shared file system",
@@ -68,6 +68,7 @@ class Shared:
     templates: dict[str, Mapping] = field(default_factory=dict)  # JobTemplates by name
     used_templates: set[str] = field(default_factory=set)  # by a JobFlow
     priorities: dict[str, int] = field(default_factory=dict)  # PriorityClasses by name
+    beside: dict[tuple[str, str], Mapping] = field(default_factory=dict)  # ConfigMaps and Secrets by kind and name
 
 
 def group_of(document: Mapping) -> str:
@@ -85,6 +86,8 @@ def prepare(document: Mapping, shared: Shared) -> None:
         shared.templates[name] = document
     elif kind == "PriorityClass" and document.text("value").lstrip("-").isdigit():
         shared.priorities[name] = int(document.text("value"))
+    elif kind in ("ConfigMap", "Secret"):
+        shared.beside[kind, name] = document
     elif kind == "JobFlow":
         from lavactl.job_files.importers.kubernetes.jobflow import names_of
 

@@ -70,6 +70,7 @@ NAMED = {
     "S": ("stack-limit", "stack of each process in KiB, or with a unit"),
     "C": ("core-limit", "core file of each process in KiB, or with a unit"),
     "ar": ("resizable", "may grow and shrink; in jobs without roles"),
+    "hang": ("hang", "time without activity after which it hangs, such as 5m, or parts as of bsub -hang"),
     "rnc": ("resize-notify", "command that runs when it has grown or is about to shrink"),
     "wa": ("warning-action", "signal or command by which it is warned before it is ended"),
     "wt": ("warning-time", "time between that warning and the end: [hours:]minutes, or seconds as 30s"),
@@ -79,6 +80,12 @@ NAMED = {
     "B": ("mail-begin", "mail at its start (no mail is sent yet)"),
     "notify": ("mail-when", "events that mail is sent for (no mail is sent yet)"),
 }  # fmt: skip
+# Ways in which tasks are told of each other; the agents' own list is compared with this one by a test.
+CONVENTIONS = (
+    "env", "svc", "dns", "ssh", "tensorflow", "tfjob", "pytorch", "pytorchjob", "torchelastic", "mpi", "mpijob",
+    "horovod", "deepspeed", "mindspore", "ray", "rayjob", "pai", "slurm", "jobset", "leaderworkerset", "indexed",
+    "hcclrank", "code",
+)  # fmt: skip
 OF_ONE_ROLE = ("n", "R", "gpu", "nnodes", "ar", "rnc")  # a role says it in jobs of tasks
 SEVERAL = ("R", "env")  # may be given several times
 
@@ -110,6 +117,15 @@ RULE_KEYS = (
     Key("succeeded-enough", "count", "the job is done as soon as this number of tasks succeeded"),
     Key("final-codes", "codes", "exit codes of a task after which the job is never restarted"),
     Key("free-codes", "codes", "exit codes of a task after which the job is restarted without counting"),
+    Key("replace-within", "duration", "wait for other hosts in place of lost ones, 5m without it; 0: requeue at once"),
+    Key(
+        "restart-pause",
+        "duration",
+        "pause before a failed task starts anew in place, doubled with each failure in a row",
+    ),
+    Key("restart-pause-max", "duration", "longest such pause; 5m without it"),
+    Key("stable-after", "duration", "run after which a failure is the first of a row again; 10m without it"),
+    Key("ttl", "duration", "the ended job leaves the lists after this time"),
     Key("conventions", "conventions", "words in which tasks are told of each other, with options"),
     Key("told-name", "text", "name of the job as its tasks know it"),
     Key("origin", "text", "form of the file that it was first written in"),
@@ -119,6 +135,7 @@ RULE_KEYS = (
 ROLE_KEYS = (
     Key("tasks", "text", "number of tasks, or least and most: 4, 2-8; 0-3 may be absent at the start"),
     Key("slots", "count", "slots of each task"),
+    Key("spares", "count", "places for so many more tasks, which stay idle until a host is lost"),
     Key("requirement", "lines", "resource requirement; several are and-ed"),
     Key("gpu", "text", "GPU request as of bsub -gpu, such as num=2/task"),
     Key("memory-limit", "text", "memory limit of each task"),

@@ -1,14 +1,15 @@
 """Reader of lava's own job file. A key that it does not have is refused: it would be a mistake."""
 
 import shlex
+from difflib import get_close_matches
 
 from lavactl.errors import CommandError
 from lavactl.job_files.model import ACTIONS, EVENTS, LAUNCHES, RESTARTS, REVOCABLE, SPREADS, JobFile, success_of
 from lavactl.job_files.own.autoscale import read_autoscale
-from lavactl.job_files.own.keys import OF_ONE_ROLE, OPTION_KEYS, TABLES
+from lavactl.job_files.own.keys import CONVENTIONS, OF_ONE_ROLE, OPTION_KEYS, TABLES
 from lavactl.job_files.text.durations import read_field as duration
 from lavactl.job_files.text.fields import Fields, one_of
-from lavactl.job_files.text.nodes import Scalar, Sequence
+from lavactl.job_files.text.nodes import Mapping, Scalar, Sequence
 from lavactl.options import FLAG
 from lavactl.submit import job_options
 from lavactl.submit.submission import KINDS
@@ -54,6 +55,9 @@ def _read_option(job: JobFile, fields: Fields, key: "Key") -> None:
     elif KINDS[key.option] == FLAG:
         if fields.flag(key.name):
             job.options.append((key.option, ""))
+    elif key.option == "hang" and isinstance(fields.get(key.name), Mapping):
+        parts = fields.pairs(key.name).items()
+        job.options.append((key.option, ":".join(f"{name}={value}" for name, value in parts)))
     elif key.option == "W" and fields.text("run-limit").endswith("s"):
         job.run_limit_s = round(duration(fields, "run-limit"))
     else:
@@ -107,12 +111,29 @@ def _read_roles(job: JobFile, fields: Fields) -> None:
         is_without = not (job.roles[-1].command.strip() or job.roles[-1].argv or job.command.strip())
         if is_without and job.roles[-1].launch != messages.LAUNCH_NONE:
             raise role.wrong("", "this role has no command.")
+    _check_order(job, named)
+
+
+def _check_order(job: JobFile, named: list[tuple[str, Fields]]) -> None:
+    """Refuse roles that would start after roles that are not there, or after each other."""
+    left = {role.name: set(role.after) for role in job.roles}
+    for name, fields in named:
+        if unknown := sorted(left[name] - left.keys()):
+            raise fields.wrong("after", f"there is no role {unknown[0]}.")
+    places = dict(named)
+    while left:
+        free = [name for name, before in left.items() if not before & left.keys()]
+        if not free:
+            raise places[min(left)].wrong("after", f"the roles {', '.join(sorted(left))} start after each other.")
+        for name in free:
+            del left[name]
 
 
 def _role(name: str, fields: Fields) -> messages.Role:
     least, most = _tasks(fields)
     role = messages.Role(name=name, tasks_min=least, tasks_max=most, may_be_absent=least == 0)
     role.slots_per_task = fields.number("slots", 1, 1, 1 << 20)
+    role.spares = fields.number("spares", 0, 0, 1 << 20)
     words = _lines(fields, "requirement") if fields.has("requirement") else []
     words += [fields.word("revocable", REVOCABLE, "")] if fields.has("revocable") else []
     if words:
@@ -236,6 +257,11 @@ def _read_rules(job: JobFile, fields: Fields) -> None:
     rules.succeeded_enough = fields.number("succeeded-enough", 0)
     rules.final_codes.extend(_codes(fields, "final-codes"))
     rules.free_codes.extend(_codes(fields, "free-codes"))
+    rules.has_replace, rules.replace_s = fields.has("replace-within"), duration(fields, "replace-within")
+    rules.restart_pause_s = duration(fields, "restart-pause")
+    rules.restart_pause_max_s = duration(fields, "restart-pause-max")
+    rules.stable_s = duration(fields, "stable-after")
+    rules.has_ttl, rules.ttl_s = fields.has("ttl"), duration(fields, "ttl")
     rules.owner_name, rules.origin = fields.text("told-name"), fields.text("origin")
     rules.secrets.extend(
         f"{name}={value}".encode("utf-8", "surrogateescape") for name, value in _variables(fields, "secrets").items()
@@ -245,10 +271,15 @@ def _read_rules(job: JobFile, fields: Fields) -> None:
     fields.get("autoscale")
     parent = fields.child("conventions")
     for name, _ in parent.node:
+        if name not in CONVENTIONS:
+            near = get_close_matches(name, CONVENTIONS, 1)
+            hint = f"is {near[0]} meant?" if near else f"there are {', '.join(CONVENTIONS)}."
+            raise parent.wrong(name, f"there is no such convention; {hint}")
         rules.conventions.add(name=name, options=[f"{key}={value}" for key, value in parent.pairs(name).items()])
 
 
 _RULES = frozenset(
     ("policies", "restarts", "restart-when-failed", "success-min", "succeeded-enough", "final-codes", "free-codes",
-     "conventions", "told-name", "origin", "secrets", "autoscale")
+     "replace-within", "restart-pause", "restart-pause-max", "stable-after", "ttl", "conventions", "told-name",
+     "origin", "secrets", "autoscale")
 )  # fmt: skip

@@ -10,6 +10,7 @@ import time
 from lavactl.errors import CommandError
 from lavactl.job_files.model import JobFile
 from lavactl.job_files.text.nodes import Place
+from lavactl.submit.hang_rule import hang_text
 from lavactl.submit.submission import FLAGS, RLIMITS, TEXTS, WORDS
 from lavactl.text import units
 from lavactl.wire import messages
@@ -78,6 +79,8 @@ def _limits(spec: messages.JobSpec) -> "Iterator[tuple[str, str]]":
         yield "b", _date(spec.begin_time)
     if spec.terminate_time:
         yield "t", _date(spec.terminate_time)
+    if spec.HasField("hang"):
+        yield "hang", hang_text(spec.hang)
     options = {name: option for option, name in RLIMITS.items()}
     for limit in spec.rlimits:
         if limit.name == "cpu":

@@ -61,6 +61,13 @@ def _rules(rules: messages.TaskRules) -> "dict[str, Any]":
     _keep(found, "succeeded-enough", rules.succeeded_enough)
     _keep(found, "final-codes", list(rules.final_codes))
     _keep(found, "free-codes", list(rules.free_codes))
+    if rules.has_replace:
+        found["replace-within"] = duration_text(rules.replace_s)
+    _keep(found, "restart-pause", duration_text(rules.restart_pause_s) if rules.restart_pause_s else "")
+    _keep(found, "restart-pause-max", duration_text(rules.restart_pause_max_s) if rules.restart_pause_max_s else "")
+    _keep(found, "stable-after", duration_text(rules.stable_s) if rules.stable_s else "")
+    if rules.has_ttl:
+        found["ttl"] = duration_text(rules.ttl_s)
     _keep(found, "conventions", {one.name: _pairs(one.options) for one in rules.conventions})
     _keep(found, "policies", [_policy(one) for one in rules.policies])
     _keep(found, "autoscale", autoscale_values(rules.autoscale) if rules.autoscale.role else {})
@@ -71,6 +78,7 @@ def _role(role: messages.Role) -> "dict[str, Any]":
     least = 0 if role.may_be_absent else role.tasks_min
     found: dict[str, Any] = {"tasks": role.tasks_max if least == role.tasks_max else f"{least}-{role.tasks_max}"}
     _keep(found, "slots", role.slots_per_task if role.slots_per_task > 1 else 0)
+    _keep(found, "spares", role.spares)
     _keep(found, "requirement", role.requirement)
     _keep(found, "gpu", role.gpu.text)
     _keep(found, "memory-limit", f"{role.memory_limit_mib}M" if role.memory_limit_mib else "")

@@ -33,10 +33,14 @@ class Note(NamedTuple):
 
 
 class Reading:
-    """The reading of one document: its file, what was noted, and the fields that were opened."""
+    """The reading of one document: its file, what was noted, and the fields that were opened.
 
-    def __init__(self, file: str) -> None:
+    ``beside`` are documents of the file that others refer to, by kind and name.
+    """
+
+    def __init__(self, file: str, beside: "Table[tuple[str, str], Mapping] | None" = None) -> None:
         self.file = file
+        self.beside = beside or {}
         self.notes: list[Note] = []
         self._opened: dict[int, Fields] = {}
 
@@ -154,6 +158,12 @@ class Fields:
         if not WHOLE.fullmatch(node.text) or not least <= int(node.text) <= most:
             raise self.expected(key, what, node)
         return int(node.text)
+
+    def whole(self, key: str, text: str) -> int:
+        """Whole number that a text of this field's list is."""
+        if not WHOLE.fullmatch(text):
+            raise self.wrong(key, f"expected whole numbers, found {text[:80]}.")
+        return int(text)
 
     def real(self, key: str, default: float) -> float:
         """Number of a field, not negative."""

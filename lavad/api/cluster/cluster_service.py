@@ -1,5 +1,6 @@
 """ClusterService: the cluster, its hosts, its queues and its configuration, as user commands show and control them."""
 
+import shlex
 from collections.abc import AsyncIterator, Sequence
 
 import grpc
@@ -88,7 +89,11 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
 
     def _host(self, name: str, host: Host) -> pb.HostRecord:
         told, load = self.agents.facts.get(name), self.agents.loads.get(name)
-        return host_record(self.engine.cluster, host, told, load, self.engine.clock())
+        record = host_record(self.engine.cluster, host, told, load, self.engine.clock())
+        if self.agents.health_checks is not None:
+            for argv, result in self.agents.health_checks.results(name).items():
+                record.checks.add(command=shlex.join(argv), time=result.at, verdict=result.verdict, text=result.text)
+        return record
 
     async def Queues(self, request: pb.QueuesRequest, context: identity.Context) -> pb.QueuesReply:
         """bqueues: all queues, the named ones, or those that a user or host may use."""

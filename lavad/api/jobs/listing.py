@@ -226,6 +226,8 @@ def record_message(
         add_run(message, job)
     if details and job is not None and job.tasks is not None:
         add_tasks(message, job.tasks)
+    if details and job is not None and job.attempt is not None:
+        _add_activity(message, job.attempt)
     if details:
         account = cluster.shares.account_of(shared.queue, shared.user, shared.user_group)
         message.share_account = account.path_in_tree if account is not None else ""
@@ -297,9 +299,18 @@ def _set_progress(message: common_pb2.Progress, progress: Progress) -> None:
         message.seconds_left, message.has_seconds_left = progress.seconds_left, True
 
 
+def _add_activity(message: jobs_pb2.JobRecord, attempt: Attempt) -> None:
+    hang = attempt.activity.hang
+    if hang is not None:
+        message.hangs_since, message.inactive_s = hang.since, hang.inactive_s
+        message.stacks.extend(f"{host}: {told}" for host, told in hang.stacks)
+    for host, since in attempt.activity.unused.items():
+        message.unused_hosts.add(host=host, since=since)
+
+
 def hide_details(message: jobs_pb2.JobRecord) -> None:
     """Leave a summary: for callers who may not know where the job runs in the file system, nor why there and then."""
-    for field in ("exec_home", "exec_cwd", "start_reason", "progress"):
+    for field in ("exec_home", "exec_cwd", "start_reason", "progress", "stacks"):
         message.ClearField(field)
 
 

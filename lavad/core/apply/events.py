@@ -17,6 +17,7 @@ from lavad.core.apply import (
     resize,
     start_conditions,
 )
+from lavad.core.apply.tasks import activity
 from lavad.core.apply.tasks import events as task_events
 from lavad.core.cluster import Cluster
 from lavad.core.events import Event
@@ -30,6 +31,7 @@ HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     **advance_reservations.HANDLERS,
     **start_conditions.HANDLERS,
     **task_events.HANDLERS,
+    **activity.HANDLERS,
 }
 
 

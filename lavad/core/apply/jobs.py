@@ -8,6 +8,7 @@ from typing import Any
 
 from lavad.core import events as e
 from lavad.core import lifecycle
+from lavad.core import task_events as t
 from lavad.core.apply import (
     allocate,
     charge,
@@ -20,8 +21,8 @@ from lavad.core.apply import (
 from lavad.core.apply.charge import note_usage
 from lavad.core.apply.enqueue import entry, list_array, list_job, waiting_counts
 from lavad.core.apply.restore import adopt_host
+from lavad.core.apply.tasks import activity, places
 from lavad.core.apply.tasks import events as task_events
-from lavad.core.apply.tasks import places
 from lavad.core.cluster import Cluster
 from lavad.core.model import (
     BY_USER,
@@ -67,7 +68,7 @@ def _leave_attempt(cluster: Cluster, job: Job, at: float, used: JobUsage | None 
     cluster.staging.pop(attempt.key)
     if cluster.preemptable.queues:
         cluster.preemptable.discard(attempt)
-    if attempt.key in cluster.resizable:
+    if cluster.resized(attempt.key) is not None:
         resize.forget(cluster, attempt)
     if attempt.lends:
         _lend_no_more(cluster, attempt)
@@ -82,6 +83,7 @@ def _note_finished(cluster: Cluster, job: Job) -> None:
     array = job.array
     if array is None:
         start_conditions.leave(cluster, job)
+        start_conditions.watch_ttl(cluster, job)
     else:
         del array.live[job.index]
         array.counts[job.state] -= 1
@@ -95,6 +97,7 @@ def _close_array(cluster: Cluster, array: ArrayRecord, at: float) -> None:
     if array.is_over:
         array.over_at = at
         cluster.ended_arrays[array.id] = at
+        start_conditions.watch_ttl(cluster, array)
         start_conditions.leave(cluster, array)
 
 
@@ -202,7 +205,7 @@ def _attempt_dispatched(cluster: Cluster, event: e.AttemptDispatched) -> None:
     job.postponed_reason = ""
     attempt = Attempt(key, event.allocation, event.at, event.launch_now, event.reason)
     cluster.changed_attempts.add(key)
-    attempt.launch_due = event.at + cluster.policy.staging_timeout_s
+    attempt.launch_due = event.at + cluster.policy.staging_s(job.shared.queue)
     attempt.is_unconstrained = event.is_unconstrained
     if event.lease_s is not None:
         leases.keep(cluster, attempt, event.lease_s)
@@ -313,6 +316,7 @@ def _host_released(cluster: Cluster, event: e.HostReleased) -> None:
     if event.host in attempt.usage and not attempt.over:
         depart(attempt, event.host)
     allocate.give_back(cluster, attempt, event.host, event.at)
+    activity.host_left(attempt, event.host)
 
 
 def _complete_record(cluster: Cluster, attempt: Attempt, host: str, usage: HostUsage, at: float) -> None:
@@ -380,6 +384,7 @@ def _bar(cluster: Cluster, job: Job, host: str) -> None:
 def _job_suspended(cluster: Cluster, event: e.JobSuspended) -> None:
     job, attempt = _holder(cluster, event.key), cluster.attempts[event.key]
     attempt.suspended = {**attempt.suspended, event.cause: event.reason}
+    activity.forget_parts(cluster, attempt)
     if event.state in (S.STAGING, S.UNKWN):  # the signal is sent when the job has started, or is in contact again
         _move(cluster, job, event, event.state)
         _note_for_return(job, attempt, event.at)
@@ -399,6 +404,7 @@ def _job_resumed(cluster: Cluster, event: e.JobResumed) -> None:
     job, attempt = _holder(cluster, event.key), cluster.attempts[event.key]
     _move(cluster, job, event, event.state)
     attempt.suspended = {cause: reason for cause, reason in attempt.suspended.items() if cause != event.cause}
+    activity.forget_parts(cluster, attempt)
     if event.state is S.RUN:
         _note_signal(attempt, CONT, "", event.at)
     _look_at_tasks(cluster, attempt)
@@ -511,6 +517,14 @@ def _finished_forgotten(cluster: Cluster, event: e.FinishedForgotten) -> None:
         start_conditions.forget(cluster, array_id)
 
 
+def _job_forgotten(cluster: Cluster, event: t.JobForgotten) -> None:
+    record = cluster.jobs[event.job]
+    for index in record.indices if isinstance(record, ArrayRecord) else (0,):
+        cluster.finished.pop((event.job, index), None)
+    cluster.ended_arrays.pop(event.job, None)
+    start_conditions.forget(cluster, event.job)
+
+
 HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     e.JobSubmitted: _job_submitted,
     e.PendingEnded: _pending_ended,
@@ -532,4 +546,5 @@ HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     e.JobFound: _job_found,
     e.JobAbandoned: _job_abandoned,
     e.FinishedForgotten: _finished_forgotten,
+    t.JobForgotten: _job_forgotten,
 }

@@ -16,7 +16,7 @@ from lavad.core.apply.tasks import events as task_events
 from lavad.core.apply.tasks import places
 from lavad.core.cluster import Cluster
 from lavad.core.language.requirements.parts import is_elastic, sizes_of
-from lavad.core.model import Allocation, Request, RoleRequest, Shared
+from lavad.core.model import Allocation, JobState, Request, RoleRequest, Shared
 from lavad.core.model.allocation import given_up, grown, slots_of
 from lavad.core.state.records import Attempt, Job, Resizing
 
@@ -38,9 +38,9 @@ def resizable_role(request: Request) -> RoleRequest:
 
 
 def has_minima(request: Request, allocation: Allocation) -> bool:
-    """True if each role has its minimum of tasks at least."""
+    """True if each role has its minimum of tasks at least; its spares do not count."""
     sizes = sizes_of(allocation, len(request.roles))
-    return all(role.tasks_min <= size for role, size in zip(request.roles, sizes, strict=True))
+    return all(role.tasks_min - role.spares <= size for role, size in zip(request.roles, sizes, strict=True))
 
 
 def is_within_maxima(request: Request, allocation: Allocation) -> bool:
@@ -55,19 +55,39 @@ def may_change(attempt: Attempt) -> bool:
     return not (change.due or change.leaving or attempt.is_ending)
 
 
+def is_in_state_to_grow(job: Job, attempt: Attempt) -> bool:
+    """True in states in which a growth makes sense: one that replaces lost hosts does before the job runs again."""
+    is_short = attempt.tasks is not None and attempt.tasks.replacement is not None
+    is_begun = attempt.launched and job.state in (JobState.STAGING, JobState.UNKWN)
+    return job.state is JobState.RUN or (is_short and is_begun)
+
+
+def is_to_grow(job: Job, attempt: Attempt) -> bool:
+    """True if the attempt may be given more hosts now."""
+    return is_in_state_to_grow(job, attempt) and may_change(attempt)
+
+
 def note_resizable(cluster: Cluster, job: Job) -> None:
     """Add a job that has started, or was restored, to the resizable ones if it is one."""
     attempt = job.attempt
-    if attempt is None or not is_resizable(job.shared):
+    if attempt is None:
         return
-    if attempt.started_at:
+    if attempt.started_at and is_resizable(job.shared):
         cluster.resizable[attempt.key] = attempt
+    if attempt.key in cluster.resizable or attempt.tasks is not None:
         _note_waiting(cluster, attempt)
+
+
+def has_lost_hosts(attempt: Attempt) -> bool:
+    """True if a job of tasks waits for a replacement of lost hosts, or its allocation has changed before."""
+    tasks = attempt.tasks
+    return tasks is not None and (tasks.replacement is not None or attempt.resizing.version > 1)
 
 
 def forget(cluster: Cluster, attempt: Attempt) -> None:
     """Remove an attempt that its job has left."""
     cluster.resizable.pop(attempt.key, None)
+    cluster.replacing.pop(attempt.key, None)
     cluster.resizing.pop(attempt.key, None)
 
 
@@ -88,7 +108,9 @@ def host_left(cluster: Cluster, attempt: Attempt, host: str, at: float) -> None:
 
 
 def _note_waiting(cluster: Cluster, attempt: Attempt) -> None:
-    """Update the index of attempts whose resize has a deadline."""
+    """Update the indexes of attempts that have lost hosts, and of those whose resize has a deadline."""
+    if has_lost_hosts(attempt) and not attempt.over:
+        cluster.replacing[attempt.key] = attempt
     if attempt.resizing.due and not attempt.over:
         cluster.resizing[attempt.key] = attempt
     else:
@@ -110,17 +132,19 @@ def _rebook(cluster: Cluster, attempt: Attempt, names: Iterable[str], before_all
     slots before."""
     booked = {share.host: share for share in attempt.booked}
     for name in dict.fromkeys(names):
+        if name not in attempt.unreleased and name not in cluster.hosts:
+            continue  # lost, and removed since
         host = cluster.hosts[name]
         before, now = host.attempts.get(attempt.key), booked.get(name)
         if before == now:
             continue
         if before is not None:
             cluster.timed_rusage.take_again(cluster.table, attempt.key, name)
-            cluster.table.give_back(host.row, before, False)
+            cluster.table.give_back(host.row, before, attempt.takes_whole_hosts)
             cluster.pools.give_back(attempt.key, (before,), False)
         if now is not None and name in attempt.unreleased:
             host.attempts[attempt.key] = now
-            cluster.table.take(host.row, now, False)
+            cluster.table.take(host.row, now, attempt.takes_whole_hosts)
             shared = cluster.jobs[attempt.key.job].shared
             cluster.pools.take(attempt.key, cluster.pools.number_of(shared.user, shared.queue), (now,))
         else:
@@ -178,7 +202,8 @@ def _resized(cluster: Cluster, event: e.AttemptResized) -> None:
     attempt = _changed(cluster, event)
     slots = _settled(cluster, attempt, event.at)
     before, change = attempt.allocation, attempt.resizing
-    leaving = grown(change.leaving, given_up(before, event.allocation))
+    held = tuple([share for share in before if share.host in attempt.unreleased])
+    leaving = grown(change.leaving, given_up(held, event.allocation))
     attempt.allocation, attempt.version = event.allocation, event.version
     attempt.resizing = Resizing(
         event.version,
@@ -255,6 +280,15 @@ def _parts_freed(cluster: Cluster, event: t.PartsFreed) -> None:
     _note_waiting(cluster, attempt)
 
 
+def _awaited(cluster: Cluster, event: t.ReplacementAwaited) -> None:
+    attempt = _changed(cluster, event)
+    assert attempt.tasks is not None, f"{event.key} has no tasks"
+    attempt.tasks.replacement = event.replacement
+    cluster.timed_tasks[event.key.job, event.key.index] = None
+    _note_waiting(cluster, attempt)
+    _look_at(cluster, attempt)
+
+
 def _wished(cluster: Cluster, event: e.ResizeWished) -> None:
     attempt = _changed(cluster, event)
     wishes = event.sizes or attempt.resizing.wishes
@@ -270,5 +304,6 @@ HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     e.ResizeNoted: _noted,
     e.ResizeWished: _wished,
     t.ResizeAcknowledged: _acknowledged,
+    t.ReplacementAwaited: _awaited,
     t.PartsFreed: _parts_freed,
 }

@@ -2,8 +2,8 @@
 
 from lavad.core.apply import allocate, charge, claims, enqueue, resize, start_conditions
 from lavad.core.apply.reconfigure import note_revocable, sort_pending
+from lavad.core.apply.tasks import activity, places
 from lavad.core.apply.tasks import events as task_events
-from lavad.core.apply.tasks import places
 from lavad.core.cluster import Cluster
 from lavad.core.model import FINAL, HOLDING, HostFacts, JobState
 from lavad.core.model.advance_reservation import AdvanceReservation
@@ -31,6 +31,7 @@ def adopt_job(cluster: Cluster, job: Job) -> None:
     cluster.counters.add(job.shared, job.state)
     if job.state in FINAL:
         cluster.finished[job.id, 0] = job
+        start_conditions.watch_ttl(cluster, job)
         return
     start_conditions.adopt(cluster, job)
     if job.may_start:
@@ -59,6 +60,7 @@ def adopt_array(cluster: Cluster, array: ArrayRecord) -> None:
         array.counts[job.state] += 1
     if array.is_over:
         cluster.ended_arrays[array.id] = array.over_at
+        start_conditions.watch_ttl(cluster, array)
     else:
         start_conditions.adopt(cluster, array)
     enqueue.list_array(cluster, array)
@@ -84,6 +86,7 @@ def adopt_attempt(cluster: Cluster, attempt: Attempt) -> None:
         adopt_tasks(cluster, job, attempt)
     cluster.attempts[attempt.key] = attempt
     cluster.changed_attempts.add(attempt.key)
+    activity.adopt(cluster, attempt)
     cluster.has_leases = cluster.has_leases or bool(attempt.lease_s)
     if attempt.lends:
         cluster.lenders[attempt.key] = attempt

@@ -16,8 +16,9 @@ from lavad.core.apply.tasks import places
 from lavad.core.cluster import Cluster
 from lavad.core.events import NewJob
 from lavad.core.language.dependency import Expression
-from lavad.core.model import JobState, Shared
+from lavad.core.model import FINAL, JobState, Shared
 from lavad.core.model.ranges import Ranges
+from lavad.core.model.windows import NEVER
 from lavad.core.state.records import ArrayRecord, Job, StartConditions
 
 
@@ -162,6 +163,22 @@ def forget(cluster: Cluster, job: int) -> None:
         cluster.reserved.leave(record.shared.request.reservation, job)
     if cluster.dependants.is_parent(job):
         cluster.remembered[job] = record
+
+
+def ttl_end(record: Job | ArrayRecord) -> float:
+    """Time at which an ended job is forgotten because it asked for that; infinite for any other."""
+    ttl_s = record.shared.tasks.ttl_s if record.shared.tasks is not None else None
+    if isinstance(record, Job):
+        ended = record.end.at if record.end is not None and record.state in FINAL else None
+    else:
+        ended = record.over_at if record.is_over else None
+    return ended + ttl_s if ttl_s is not None and ended is not None else NEVER
+
+
+def watch_ttl(cluster: Cluster, record: Job | ArrayRecord) -> None:
+    """Set the alarm at which an ended job is forgotten, if it asked for that."""
+    if (at := ttl_end(record)) < NEVER:
+        heapq.heappush(cluster.alarms, (at, record.id))
 
 
 def is_due(record: Job | ArrayRecord, now: float) -> bool:

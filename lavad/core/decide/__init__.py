@@ -7,6 +7,7 @@ from typing import Any
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.decide import (
+    activity,
     advance_reservations,
     evict,
     health_checks,
@@ -57,6 +58,8 @@ DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.ReportLimit: reports.limit_reached,
     c.ReportProgress: reports.progressed,
     c.ReportTasks: task_reports.reported,
+    c.ReportActivity: activity.reported,
+    c.ReportStacks: activity.stacks_saved,
     c.ShrinkJob: resize.shrink_job,
     c.WishSize: resize.wish_size,
     c.ScaleJob: scale.scale_job,

@@ -13,6 +13,11 @@ def is_in_contact(cluster: Cluster, attempt: Attempt, name: str) -> bool:
     return host is None or host.is_in_contact or name not in attempt.unreleased
 
 
+def is_in_contact_without(cluster: Cluster, attempt: Attempt, name: str) -> bool:
+    """True if orders reach all hosts of the attempt but this one."""
+    return all(share.host == name or is_in_contact(cluster, attempt, share.host) for share in attempt.allocation)
+
+
 def silent_hosts(cluster: Cluster, attempt: Attempt) -> list[str]:
     """Silent hosts that have not released the attempt."""
     hosts = [share.host for share in attempt.booked if share.host in attempt.unreleased]

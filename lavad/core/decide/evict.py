@@ -15,6 +15,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.decide import reports
 from lavad.core.decide.decision import Decision, denial
 from lavad.core.decide.jobs import control, resize
+from lavad.core.decide.tasks.growth_end import give_growth_up
 from lavad.core.model import Key
 from lavad.core.model import reasons as r
 from lavad.core.model.reasons import Refused
@@ -75,7 +76,7 @@ def _evicted(cluster: Cluster, job: Job, attempt: Attempt, host: str, until: flo
     if attempt.is_leaving(host):
         return []
     if attempt.is_growing_to(host):
-        return resize.give_growth_up(attempt, now, now, why)
+        return give_growth_up(attempt, now, now, why)
     if not attempt.launched:
         return [e.HostReleased(now, attempt.key, host, assumed=True), e.JobRequeued(now, attempt.key, why, False)]
     if smaller := _without(cluster, attempt, host, until, why, now):

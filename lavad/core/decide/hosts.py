@@ -11,13 +11,14 @@ from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
 from lavad.core.decide import reports
-from lavad.core.decide.contact import is_in_contact, silent_hosts
+from lavad.core.decide.contact import is_in_contact_without, silent_hosts
 from lavad.core.decide.decision import Decision, denial
 from lavad.core.decide.jobs import resize, task_reports
 from lavad.core.decide.recovery import is_left
 from lavad.core.model import HostFacts, JobState, Key
 from lavad.core.model.host_config import as_configured
 from lavad.core.model.reasons import Refused
+from lavad.core.notices import RevokeOrder
 from lavad.core.orders import (
     LEFT,
     UNKNOWN,
@@ -25,7 +26,6 @@ from lavad.core.orders import (
     LaunchOrder,
     Order,
     ReleaseOrder,
-    RevokeOrder,
     doom_order,
     growth_orders,
     launch_hosts,
@@ -33,6 +33,7 @@ from lavad.core.orders import (
     limits_orders,
     resize_order,
     signal_again,
+    stacks_orders,
     stage_orders,
 )
 from lavad.core.state.records import Attempt, Host, Job
@@ -92,8 +93,9 @@ def lacks(cluster: Cluster, command: c.AgentLacks, now: float) -> Decision:
 
 
 def _found_again(cluster: Cluster, name: str, keys: Iterable[Key], decided: list[e.Event], now: float) -> list[e.Event]:
-    """Events for jobs in UNKWN whose last silent host this was, except those whose attempts have just ended here."""
-    over = {event.key for event in decided if isinstance(event, e.JobFinished | e.JobRequeued)}
+    """Events for jobs in UNKWN whose last silent host this was, except those whose attempts have just ended here, or
+    that go on without it."""
+    over = {event.key for event in decided if isinstance(event, e.JobFinished | e.JobRequeued | e.JobFound)}
     return [
         e.JobFound(now, key) for key in keys if key not in over and _is_complete(cluster, cluster.attempts[key], name)
     ]
@@ -104,7 +106,7 @@ def _is_complete(cluster: Cluster, attempt: Attempt, name: str) -> bool:
     job = cluster.holder_of(attempt)
     if job is None or job.state is not S.UNKWN:
         return False
-    return all(share.host == name or is_in_contact(cluster, attempt, share.host) for share in attempt.allocation)
+    return is_in_contact_without(cluster, attempt, name)
 
 
 def _order_lost(cluster: Cluster, name: str, one: c.HeldAttempt) -> Decision:
@@ -172,7 +174,7 @@ def _back_again(cluster: Cluster, name: str, attempt: Attempt, now: float) -> De
 
 def _compare_size(cluster: Cluster, name: str, one: c.HeldAttempt, now: float) -> Decision:
     """Order the newest allocation if the host has an older one; else note how the job took the last resize."""
-    attempt = cluster.resizable.get(one.key)
+    attempt = cluster.resized(one.key)
     if attempt is None or name not in attempt.unreleased:
         return Decision()
     if attempt.share_on(name) is None:
@@ -205,6 +207,7 @@ def _orders_again(cluster: Cluster, name: str, attempt: Attempt | None) -> list[
             return []
         return [leave_order(cluster, attempt, name)] if attempt.resizing.is_told else []
     again: list[Order] = list(signal_again(cluster, attempt, name))
+    again += [one for one in stacks_orders(attempt) if one.host == name]
     if attempt.doomed:
         again.append(doom_order(cluster, attempt, name))
     return again

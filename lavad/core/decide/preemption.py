@@ -40,9 +40,9 @@ def take_over(cluster: Cluster, plan: Preempt, now: float) -> Decision:
         decision.events.append(dispatch(cluster, start, now))
         return decision
     decision.events += [e.JobDoomed(now, key, plan.why, again=True, warns=notices.PREEMPT) for key in plan.requeues]
-    until = (
-        now + cluster.policy.claim_timeout_s + max((notices.time_of(cluster, key) for key in plan.requeues), default=0)
-    )
+    waits = [notices.time_of(cluster, key) for key in plan.requeues]
+    waits += [notices.shrink_time(cluster, one.key) for one in plan.shrinks]
+    until = now + cluster.policy.claim_timeout_s + max(waits, default=0.0)
     decision.events.append(
         e.RoomClaimed(now, start.job, start.index, start.allocation, plan.requeues, until, start.reason)
     )

@@ -12,6 +12,7 @@ from lavad.core.decide.contact import named, silent_hosts
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.jobs import control, resize, task_reports
 from lavad.core.decide.jobs.requeue import by_exit_code
+from lavad.core.decide.tasks.growth_end import give_growth_up
 from lavad.core.model import JobState, Key
 from lavad.core.model import reasons as r
 from lavad.core.model.tuples import new as _new
@@ -136,7 +137,7 @@ def part_gone(
     if attempt.leaves_silent:
         rest -= {*silent_hosts(cluster, attempt)}
     if attempt.is_growing_to(host):
-        return Decision(resize.give_growth_up(attempt, now, now, why, gone=host))
+        return Decision(give_growth_up(attempt, now, now, why, gone=host))
     decision = Decision([e.HostReleased(now, key, host)])
     if attempt.is_leaving(host) and attempt.lead in rest:
         return decision

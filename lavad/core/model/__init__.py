@@ -81,6 +81,7 @@ class RoleAsked:
     resizable: bool = False
     is_of_tasks: bool = False  # of a job of tasks, whose minimum may be 0
     spread: str = ""  # of a job of tasks: PACK, SPREAD, RACK; empty: as the requirement says
+    spares: int = 0  # of a job of tasks: part of both numbers of tasks, idle until a host is lost
 
 
 PACK, SPREAD, RACK = "pack", "spread", "rack"  # few hosts; as many as there are tasks; one compute unit
@@ -112,6 +113,7 @@ class RoleRequest:
     name: str = ""
     command: str = ""
     resizable: bool = False  # can be resized between its minimum and maximum while it runs
+    spares: int = 0  # in a job of tasks: places of its minimum and maximum that stay idle until a host is lost
 
     # Requests no more than slots, memory, whole GPUs, a selection and a fixed ptile.
     is_basic: bool = field(init=False, compare=False, repr=False)

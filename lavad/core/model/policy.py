@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from enum import Enum
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,18 @@ class JobDefaults:
     gpu_requirement: str = ""  # GPU_REQ
 
 
+class QueueChecks(NamedTuple):
+    """Health checks of a queue: programs with their arguments, as one text each; empty: none."""
+
+    before: str = ""  # on each host of a job, before it is started there
+    after: str = ""  # on each host of a job that has left it
+    between: str = ""  # on idle hosts of the queue
+    limit_s: int = 60  # of each
+
+
+NO_CHECKS = QueueChecks()
+
+
 @dataclass(frozen=True, slots=True)
 class Queue:
     """A queue as configured; limits of 0 mean none."""
@@ -159,6 +172,7 @@ class Queue:
     warning_time_s: float = 0.0  # JOB_ACTION_WARNING_TIME: notice before a job is ended, unless it names another time
     warning_action: str = ""  # JOB_WARNING_ACTION: signal or command of that notice
     user_group_default: str = ""
+    checks: QueueChecks = NO_CHECKS  # HEALTH_CHECKS
     written: tuple[tuple[str, str], ...] = ()  # settings as written, groups with a slash, for display
 
     @property
@@ -384,6 +398,11 @@ class Policy:
     def queue(self, name: str) -> Queue | None:
         """The queue of that name, or None."""
         return self.by_name.get(name)
+
+    def staging_s(self, queue: str) -> float:
+        """Time for the hosts of a job to make themselves ready, health checks before it included."""
+        checks = self.by_name[queue].checks if queue in self.by_name else NO_CHECKS
+        return self.staging_timeout_s + (checks.limit_s if checks.before else 0)
 
     def host_rule(self, name: str, model: str = "", type: str = "") -> HostRule:
         """Configuration of a host: by its name, else its model, else its type, else the default."""

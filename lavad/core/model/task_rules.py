@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
+REPLACE_S = 300.0
+PAUSE_MAX_S = 300.0
+STABLE_S = 600.0
+
 
 class TaskEvent(IntEnum):
     """Event of a task, a role or a host of a job. The numbers are those of the wire and of the store."""
@@ -123,5 +127,8 @@ class TaskRules:
     final_codes: frozenset[int] = frozenset()  # exit codes after which the job is never restarted
     free_codes: frozenset[int] = frozenset()  # exit codes after which it always is, without counting
     ttl_s: float | None = None
-    hang_s: float = 0.0
     autoscale: Autoscale | None = None
+    replace_s: float = REPLACE_S  # wait for other hosts in place of lost ones; 0: another attempt at once
+    pause_s: float = 0.0  # before a failed task is started anew in place; doubled with each failure in a row
+    pause_max_s: float = PAUSE_MAX_S
+    stable_s: float = STABLE_S  # a run of this length ends a row of failures

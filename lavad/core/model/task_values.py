@@ -58,6 +58,17 @@ class Delayed(NamedTuple):
     task: TaskKey
 
 
+class Replacement(NamedTuple):
+    """Wait of a job for places in exchange for those that it has lost with their hosts.
+
+    ``tasks`` have no place until they get others; after ``until`` the job is dispatched anew instead.
+    """
+
+    tasks: tuple[TaskKey, ...]
+    hosts: tuple[str, ...]  # that were lost
+    until: float
+
+
 class Verdict(NamedTuple):
     """Decision about the job as a whole; it takes effect when none of its tasks is alive.
 

@@ -61,6 +61,11 @@ def plan_slice(cluster: ClusterView, changes: Changes, worklist: Worklist, steps
 # -- stages, in order --------------------------------------------------------------------------------------------------
 
 
+def _replace_lost_hosts(one: _Slice) -> Plan | None:
+    """Give other hosts to a running job that has lost some, and holds the rest meanwhile."""
+    return one.worklist.lost_hosts.ahead(one.cluster, one.now)
+
+
 def _backfill_slots_only(one: _Slice) -> Plan | None:
     """Take the fast path of EASY backfilling, where it applies; it then replaces all other stages."""
     turns = easy.turns_of(one.cluster, one.worklist)
@@ -112,6 +117,7 @@ def _grow_elastic(one: _Slice) -> Plan | None:
 
 
 STAGES = (
+    _replace_lost_hosts,
     _backfill_slots_only,
     _rank_new_buckets,
     _start_preemptors,

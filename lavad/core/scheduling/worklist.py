@@ -26,6 +26,7 @@ from lavad.core.scheduling.queueing.fairshare import FairshareSelector, ShareQue
 from lavad.core.scheduling.queueing.limit_waiters import LimitWaiters
 from lavad.core.scheduling.queueing.ordering import Rank, Ranking, Turn
 from lavad.core.scheduling.queueing.refused_sizes import RefusedSizes, TaskSize
+from lavad.core.scheduling.replacement import LostHosts
 from lavad.core.state.changes import Changes
 from lavad.core.state.limits import Counter
 from lavad.core.state.pending import Bucket, BucketKey
@@ -65,6 +66,7 @@ class Worklist:
         self.preemptor = Preemptor()
         self.delays: list[tuple[float, BucketKey]] = []  # time at which another alternative of a blocked bucket applies
         self.elastic_growth = ElasticGrowth()
+        self.lost_hosts = LostHosts()
         self.is_under_way = False
         self.easy_ranks: dict[str, int] | None = None  # by queue, if the policy allows the fast path ``easy``; else {}
         self.reached: dict[BucketKey, tuple[Rank, int]] = {}  # blocked ones with more jobs to get reservations
@@ -95,6 +97,8 @@ class Worklist:
             self._add_fresh(cluster, key)
         if cluster.resizable:
             self.elastic_growth.gather(changes, now)
+        if cluster.replacing:
+            self.lost_hosts.gather(changes, now)
         if self.preemptor.waiting or cluster.lenders:
             for key in self.preemptor.gather(cluster, changes, now):
                 self._add(cluster, key)
@@ -422,6 +426,7 @@ class Worklist:
             or (self.delays and self.delays[0][0] <= now)
             or self.preemptor.has_work(cluster, now)
             or self.elastic_growth.has_work(cluster, now)
+            or self.lost_hosts.has_work(cluster, now)
             or (cluster.limits.windows and self._windows_change_at <= now)
             or (self.reservation_table.held and self.reservation_table.has_overdue(cluster, now))
         )
@@ -435,7 +440,7 @@ class Worklist:
             or (changes.freed_hosts and self._may_use_room(cluster))
             or (changes.closed_hosts and table.held)
             or (changes.relaxed_limits and self.limited)
-            or (changes.may_free and (self.preemptor.is_waiting(cluster) or cluster.resizable))
+            or (changes.may_free and (self.preemptor.is_waiting(cluster) or cluster.resizable or cluster.replacing))
             or table.concerns(changes.shrunk_buckets)
             or table.are_moved(cluster, changes.changed_attempts)
         )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lavad.core.language.dependency import Expression
 from lavad.core.model import Allocation, HostFacts, HostShare, JobState, Key, Shared, unpack_text
+from lavad.core.model.activity import ACTIVE
 from lavad.core.model.allocation import HOST, grown, slots_of
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.usage import NO_ONE, ByHost
@@ -153,6 +154,7 @@ class Attempt:
     """
 
     __slots__ = (
+        "activity",
         "again",
         "allocation",
         "departed",
@@ -230,6 +232,7 @@ class Attempt:
         self.progress: Progress | None = None  # as the job reported it last
         self.progress_saved_at = 0.0
         self.tasks: JobTasks | None = None  # of a job of tasks: the job's
+        self.activity = ACTIVE
 
     @property
     def lead(self) -> str:

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from lavad.core.model import Launch
+from lavad.core.model import Allocation, Launch
 from lavad.core.model.task_rules import TaskEvent, TaskKey, TaskPhase, TaskRules
-from lavad.core.model.task_values import Delayed, RolePart, TaskHost, TaskRun, TaskTable, Verdict
+from lavad.core.model.task_values import Delayed, Replacement, RolePart, TaskHost, TaskRun, TaskTable, Verdict
 
 ALIVE = frozenset({TaskPhase.STARTING, TaskPhase.RUNNING, TaskPhase.STOPPING})
 ENDED = frozenset({TaskPhase.DONE, TaskPhase.EXITED})
@@ -39,6 +39,9 @@ class TaskRecord(NamedTuple):
     joins: str = ""  # host on which it is to have a place when the growth is ready
     joined: int = 0  # version of the allocation with which it got its place, 0: with the dispatch
     leaves: bool = False  # its place was given up: it is not in the table, and has none when its run has ended
+    was_on: str = ""  # lost host of its last run, if it has no place since
+    not_before: float = 0.0  # its next run starts no earlier
+    failures: int = 0  # in a row: runs that failed before they were stable
 
     @property
     def is_alive(self) -> bool:
@@ -101,6 +104,8 @@ class JobTasks:
     delayed: tuple[Delayed, ...] = ()
     autoscaled_at: float = 0.0  # last change of its size by its metric
     autoscale_error: str = ""  # why its metric has no answer
+    replacement: Replacement | None = None  # that the job waits for, in place of lost hosts
+    pauses: tuple[float, ...] = ()  # ends of pauses before restarts, soonest first
     wishes: tuple[int, ...] = ()  # of each role: the size that its user has set while it runs; empty: ``sizes``
     addresses: dict[str, str] = field(default_factory=dict)  # of its hosts, as their agents gave them
     # By task without a process of its own: the task whose process stands for it; and the other way round.
@@ -136,6 +141,22 @@ class JobTasks:
         """True if the task is started on its host; others only hold their slots."""
         is_held = bool(self.launches) and self.launches[key.role] is Launch.NONE
         return not is_held and key not in self.stands_for
+
+    @property
+    def displaced(self) -> tuple[TaskKey, ...]:
+        """Tasks that wait for places in exchange for lost ones."""
+        found = self.replacement.tasks if self.replacement is not None else ()
+        return tuple([key for key in found if not self.records[key].host])
+
+    def spare_places(self, allocation: Allocation) -> list[tuple[int, str]]:
+        """Role and host of each place of an allocation that no task has, or is to have."""
+        used = Counter((key.role, one.host or one.joins) for key, one in self.records.items())
+        return [
+            (role, share.host)
+            for share in allocation
+            for role, places in enumerate(share.tasks_by_role)
+            for _ in range(places - used[role, share.host])
+        ]
 
     @property
     def alive(self) -> list[TaskKey]:

@@ -64,6 +64,7 @@ class History:
     of_tasks: set[int] = field(default_factory=set)  # jobs of tasks
     task_runs: set[tuple[int, int, TaskKey, int]] = field(default_factory=set)  # job, index, task, run: started
     generations: dict[int, int] = field(default_factory=dict)  # id of a process of a task -> its run
+    tasks: dict[int, TaskKey] = field(default_factory=dict)  # id of a process of a task -> the task
 
     def start(self, process: Process, slots: int, limit_gpus: int) -> None:
         """Record a start, with the host's real size.
@@ -81,13 +82,20 @@ class History:
         self._check_room(process.host, slots, limit_gpus)
 
     def start_task(
-        self, process: Process, task: TaskKey, run: int, hosts: tuple[str, ...], slots: int, limit_gpus: int
+        self,
+        process: Process,
+        task: TaskKey,
+        run: int,
+        hosts: tuple[str, ...],
+        slots: int,
+        limit_gpus: int,
+        is_gang: bool = True,
     ) -> None:
-        """Record the start of a task.
+        """Record the start of a task. ``is_gang``: of a job that is always restarted as a whole.
 
         Raises:
-            Violation: this run was started before, not all hosts of its attempt were staged, or a task of an earlier
-                generation of its job, which is always restarted as a whole, still runs.
+            Violation: this run was started before, not all hosts of its attempt were staged, the task still runs, or,
+                of a gang, a task of an earlier generation.
         """
         key = process.key
         if (key.job, key.index, task, run) in self.task_runs:
@@ -96,11 +104,14 @@ class History:
         if missing:
             raise Violation(f"{key}: {task} starts before {missing} have staged")
         mine = [one for here in self.running.values() for one in here if one.key[:2] == key[:2]]
+        if any(self.tasks.get(id(one)) == task for one in mine):
+            raise Violation(f"{key}: run {run} of {task} starts beside another run of it")
         others = {self.generations[id(one)] for one in mine if id(one) in self.generations} - {run}
-        if others:
+        if others and is_gang:
             raise Violation(f"{key}: run {run} of {task} starts beside tasks of runs {sorted(others)}")
         self.task_runs.add((key.job, key.index, task, run))
         self.generations[id(process)] = run
+        self.tasks[id(process)] = task
         self.of_tasks.add(key.job)
         self.start(process, slots, limit_gpus)
 

@@ -6,15 +6,16 @@ kept and repeated until it is forgotten. Reality (what runs) is recorded in the 
 master.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from math import inf
 from random import Random
 from typing import Protocol
 
 from lavad.core import commands as c
 from lavad.core.model import Allocation, HostFacts, Key
+from lavad.core.model.task_rules import TaskKey
 from lavad.core.model.task_values import TaskReport
+from lavad.core.notices import RevokeOrder
 from lavad.core.orders import (
     ForgetOrder,
     LaunchOrder,
@@ -22,12 +23,12 @@ from lavad.core.orders import (
     Order,
     ReleaseOrder,
     ResizeOrder,
-    RevokeOrder,
     SignalOrder,
     StageOrder,
     TasksOrder,
 )
 from lavad.simulator.cluster.checkers import History, Process, Violation
+from lavad.simulator.cluster.host_notice import keep_lease, taken_away
 from lavad.simulator.cluster.ledger import Entry, Shepherd
 from lavad.simulator.cluster.tasks import TaskRunner
 
@@ -47,6 +48,8 @@ class Behaviour:
     each: bool = False  # its command is started on every host
     is_stubborn: bool = False  # ignores everything but KILL
     leftover_s: float = 0.0  # time until its leftover processes are killed
+    # Of a job of tasks: run time, wait status and reason of some runs; nothing is drawn then.
+    of_tasks: Mapping[tuple[TaskKey, int], tuple[float, int, str]] | None = None
 
 
 class Surroundings(Protocol):
@@ -82,8 +85,10 @@ class SimulatedHost:
         self.name = facts.name
         self.skew_s = skew_s
         self.clock_offset_s = world.rng.uniform(0, 1e6)
-        self._taken_at = inf  # when it is taken away
-        self.heard_at = 0.0  # on its own clock: send time of the message that the master answered last
+        self.heard_at, self.taken_at = (
+            0.0,
+            0.0,
+        )  # on its own clock: send time of the message that the master answered last
         self.incarnation = 0
         self.is_agent_up = False
         self.is_stopped = False  # the agent got SIGSTOP
@@ -253,7 +258,7 @@ class SimulatedHost:
 
     def _take(self, order: Order, age_s: float) -> None:
         if isinstance(order, RevokeOrder):
-            return self._take_away(order.seconds)
+            return taken_away(self, order.seconds)
         is_stale = age_s > self.world.order_validity_s
         entry = self.journal.get(order.key)
         match order:
@@ -275,17 +280,6 @@ class SimulatedHost:
             case ForgetOrder():
                 if entry is not None and entry.state == "over":
                     self._forget(order.key)
-
-    def _take_away(self, seconds: float) -> None:
-        """Kill what is left when the host's notice ends."""
-        self._taken_at = at = self.world.now + seconds if seconds >= 0 else inf
-        if at < inf:
-            self.world.after(seconds, lambda: self._kill_all() if self._taken_at == at else None)
-
-    def _kill_all(self) -> None:
-        for shepherd in list(self.shepherds.values()):
-            shepherd.is_fenced = shepherd.end is None
-            self._end(shepherd, SIGKILL)
 
     def _forget(self, key: Key) -> None:
         del self.journal[key]
@@ -324,8 +318,8 @@ class SimulatedHost:
         self.world.history.staged.add((order.key, self.name))
         entry.state = "held"
         if order.lease_s:
-            self._keep_lease(shepherd, order.lease_s)
-        if order.tasks:
+            keep_lease(self, shepherd, order.lease_s)
+        if order.setup.shared.tasks is not None:
             shepherd.tasks = TaskRunner(self, shepherd)
             ports = shepherd.tasks.ports(order.tasks)
             self._keep(order.key, c.ReportStaged(self.name, order.key, tasks=ports, address=self.name))
@@ -333,17 +327,6 @@ class SimulatedHost:
             self._start(shepherd)
         else:
             self._keep(order.key, c.ReportStaged(self.name, order.key))
-
-    def _keep_lease(self, shepherd: Shepherd, lease_s: float) -> None:
-        """End the attempt when the host has not heard from the master for the length of its lease."""
-        if shepherd.is_over or self.shepherds.get(shepherd.key) is not shepherd:
-            return
-        left_s = self.heard_at + lease_s - self.own_clock()
-        if left_s > 0:
-            self.world.after(left_s + 0.001, lambda: self._keep_lease(shepherd, lease_s))
-            return
-        shepherd.is_fenced = shepherd.end is None
-        self._end(shepherd, SIGKILL)
 
     def _launch(self, order: LaunchOrder, entry: Entry | None, is_stale: bool, age_s: float) -> None:
         if entry is None:
@@ -391,7 +374,7 @@ class SimulatedHost:
         elif not entry.is_releasing:
             entry.is_releasing = True
             shepherd = self.shepherds[key]
-            self.world.after(self.world.rng.uniform(0.01, 0.2), lambda: self._end(shepherd, SIGKILL))
+            self.world.after(self.world.rng.uniform(0.01, 0.2), lambda: self.end(shepherd, SIGKILL))
 
     # -- resize ------------------------------------------------------------------------------------------------------
 
@@ -405,7 +388,9 @@ class SimulatedHost:
         before, entry.order = entry.order.allocation, entry.order._replace(allocation=order.allocation)
         entry.version = order.version
         self._let_shepherd_know(order.key, order.allocation)
-        if order.allocation[0].host == self.name:
+        if (tasks := self.shepherds[order.key].tasks) is not None:
+            self._later(self.world.rng.uniform(0.01, 0.2), lambda: self._say_ready(order, tasks))
+        elif order.allocation[0].host == self.name:
             self._later(self.world.rng.uniform(0.01, 1.0), lambda: self._tell_job(order.key, before))
 
     def _let_shepherd_know(self, key: Key, allocation: Allocation) -> None:
@@ -414,6 +399,14 @@ class SimulatedHost:
         shepherd.share = next(share for share in allocation if share.host == self.name)
         if shepherd.process is not None and not shepherd.process.ended:
             self.world.history.resize(shepherd.process, shepherd.share.slots, self.facts.slots, self.facts.gpus)
+
+    def _say_ready(self, order: ResizeOrder, tasks: TaskRunner) -> None:
+        """Report the ports of the tasks that have, or are to have, a place here."""
+        entry = self.journal.get(order.key)
+        if entry is not None and entry.state == "held" and entry.version == order.version:
+            ports = tasks.ports(order.tasks)
+            entry.resized = c.ReportResized(self.name, order.key, order.version, tasks=ports)
+            self.world.say(self, [entry.resized])
 
     def _tell_job(self, key: Key, before: Allocation) -> None:
         """Run the notification command; then the job uses its new hosts."""
@@ -478,7 +471,7 @@ class SimulatedHost:
         if lead.end is not None or lead.is_over:
             return
         if not there.is_agent_up or there.is_stopped or shepherd is None or shepherd.is_over or shepherd.end:
-            self._end(lead, 1 << 8)  # no task could be started there: the program ends
+            self.end(lead, 1 << 8)  # no task could be started there: the program ends
         elif shepherd.process is None:
             there._begin_process(shepherd, is_command=False)
 
@@ -488,7 +481,7 @@ class SimulatedHost:
 
     def _has_run(self, shepherd: Shepherd, started: float) -> None:
         if not shepherd.is_stopped and shepherd.resumed_at == started and shepherd.end is None:
-            self._end(shepherd, self.world.behaviour(shepherd.key).status if shepherd.is_lead else 0)
+            self.end(shepherd, self.world.behaviour(shepherd.key).status if shepherd.is_lead else 0)
 
     def _signal_shepherd(self, shepherd: Shepherd, number: int, reason: str) -> None:
         if shepherd.end is not None or shepherd.is_over:
@@ -521,14 +514,14 @@ class SimulatedHost:
     def _terminate(self, shepherd: Shepherd, number: int, reason: str) -> None:
         shepherd.reason = shepherd.reason or reason
         if shepherd.process is None:
-            self._end(shepherd, ENDED_BEFORE_START)
+            self.end(shepherd, ENDED_BEFORE_START)
         elif number == SIGKILL or not self.world.behaviour(shepherd.key).is_stubborn:
             status = SIGKILL if number == SIGKILL else SIGINT
-            self.world.after(self.world.rng.uniform(0.001, 0.5), lambda: self._end(shepherd, status))
+            self.world.after(self.world.rng.uniform(0.001, 0.5), lambda: self.end(shepherd, status))
         else:
-            self.world.after(2 * TERMINATE_STEP_S, lambda: self._end(shepherd, SIGKILL))
+            self.world.after(2 * TERMINATE_STEP_S, lambda: self.end(shepherd, SIGKILL))
 
-    def _end(self, shepherd: Shepherd, status: int) -> None:
+    def end(self, shepherd: Shepherd, status: int) -> None:
         """End all processes; leftovers are killed, and then the host's part is over."""
         if shepherd.end is not None or shepherd.is_over or self.shepherds.get(shepherd.key) is not shepherd:
             return
@@ -569,7 +562,7 @@ class SimulatedHost:
     def _lead_notices(self, lead: "SimulatedHost", key: Key, name: str) -> None:
         shepherd = lead.shepherds.get(key)
         if shepherd is not None and shepherd.process is not None and name in shepherd.peers:
-            lead._end(shepherd, 1 << 8)  # a lost task ends the program, unless the job has released that host
+            lead.end(shepherd, 1 << 8)  # a lost task ends the program, unless the job has released that host
 
     def _is_over(self, shepherd: Shepherd) -> None:
         if self.shepherds.get(shepherd.key) is shepherd:

@@ -1,5 +1,6 @@
 """Users of a simulated cluster who submit jobs of tasks: gangs that are restarted as a whole, and end tasks by hand."""
 
+from dataclasses import replace
 from random import Random
 
 from lavad.core import commands as c
@@ -11,12 +12,14 @@ from lavad.simulator.cluster.submitters import ROOT, TROUBLE_S, Users
 from lavad.simulator.cluster.world import World
 
 NAMES = ("launcher", "worker")
-# Whatever fails, all tasks start anew together: a task of one generation never runs beside one of another.
-RULES = TaskRules(
-    (RoleRules(), RoleRules()),
-    policies=(Policy(TaskAction.RESTART_JOB, frozenset({TaskEvent.FAILED, TaskEvent.EVICTED, TaskEvent.HOST_LOST})),),
-    restarts_max=6,
+# Whatever fails, all tasks of a gang start anew together: one of one generation never runs beside one of another.
+_TROUBLES = frozenset({TaskEvent.FAILED, TaskEvent.EVICTED, TaskEvent.HOST_LOST})
+GANG = TaskRules(
+    (RoleRules(), RoleRules()), policies=(Policy(TaskAction.RESTART_JOB, _TROUBLES),), restarts_max=6, replace_s=40.0
 )
+# Tasks that are restarted alone, with a growing pause, while the others go on.
+LOOSE = replace(GANG, policies=(Policy(TaskAction.RESTART_TASK, _TROUBLES),), pause_s=2.0, stable_s=20.0)
+REQUEUED = replace(GANG, replace_s=0.0)
 
 
 class TaskUsers:
@@ -41,12 +44,15 @@ class TaskUsers:
 
     def _a_job(self, number: int) -> NewJob:
         sizes = (1, self.rng.choice((1, 3, 5)))
-        roles = tuple(
-            [RoleRequest(size, size, name=name, launch=Launch.EACH) for size, name in zip(sizes, NAMES, strict=True)]
+        spares = self.rng.choice((0, 0, 1, 2))
+        roles = (
+            RoleRequest(sizes[0], sizes[0], name=NAMES[0], launch=Launch.EACH),
+            RoleRequest(sizes[1] + spares, sizes[1] + spares, name=NAMES[1], launch=Launch.EACH, spares=spares),
         )
+        rules = self.rng.choice((GANG, GANG, GANG, LOOSE, REQUEUED))
         request = Request(roles, is_of_tasks=True)
         is_rerunnable = self.rng.random() < 0.3
-        shared = Shared("u1000", 1000, 1000, "normal", "p", request, rerunnable=is_rerunnable, tasks=RULES)
+        shared = Shared("u1000", 1000, 1000, "normal", "p", request, rerunnable=is_rerunnable, tasks=rules)
         return NewJob(0, shared, pack_text(name=f"t{number}"), b"", f"tasks-{number}".encode())
 
     def _kill_a_task(self) -> None:

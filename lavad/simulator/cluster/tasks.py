@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lavad.core import commands as c
-from lavad.core.model.task_rules import TaskKey, TaskPhase
+from lavad.core.model.task_rules import TaskAction, TaskEvent, TaskKey, TaskPhase, TaskRules
 from lavad.core.model.task_values import RolePart, TaskReport
 from lavad.core.orders import TasksOrder
-from lavad.simulator.cluster.checkers import Process
+from lavad.core.state.records import Attempt
+from lavad.simulator.cluster.checkers import History, Process
 
 if TYPE_CHECKING:
     from lavad.simulator.cluster.fleet import SimulatedHost
@@ -20,6 +21,26 @@ ENDED_BEFORE_START = 130 << 8
 SIGTERM = 15
 PORT = 20000
 RETRY_S = 1.0  # of a task whose job is suspended
+
+
+def is_restarted_whole(rules: TaskRules | None) -> bool:
+    """True if a job of tasks restarts all of it whatever its tasks lose: they run together or not at all."""
+    if rules is None or any(role.policies for role in rules.roles):
+        return False
+    events = {event for one in rules.policies if one.action is TaskAction.RESTART_JOB for event in one.events}
+    return events >= {TaskEvent.FAILED, TaskEvent.EVICTED, TaskEvent.HOST_LOST}
+
+
+def is_partial_gang(attempt: Attempt, history: History) -> bool:
+    """True if tasks of a gang run while others of it have failed, or were lost, or do not start."""
+    tasks = attempt.tasks
+    mine = [one for here in history.running.values() for one in here if one.key == attempt.key]
+    if tasks is None or not is_restarted_whole(tasks.rules) or not mine or any(one.is_stopped for one in mine):
+        return False
+    runs = {history.generations[id(one)] for one in mine}
+    well = [one for one in history.processes if one.key[:2] == attempt.key[:2] and one.ended and not one.status]
+    done = {history.tasks[id(one)] for one in well if history.generations[id(one)] in runs}
+    return not {history.tasks[id(one)] for one in mine} | done >= set(tasks.records)
 
 
 @dataclass(slots=True)
@@ -74,20 +95,28 @@ class TaskRunner:
         process = Process(shepherd.key, self._host.name, share.slots, share.gpus, world.now, False)
         self._running[task] = _Running(run, process)
         self._host.start_log.add(shepherd.key)
-        world.history.start_task(process, task, run, shepherd.peers, facts.slots, facts.gpus)
+        is_gang = is_restarted_whole(self._host.journal[shepherd.key].order.setup.shared.tasks)
+        world.history.start_task(process, task, run, shepherd.peers, facts.slots, facts.gpus, is_gang)
         self._set(TaskReport(task, run, TaskPhase.RUNNING, 4711, self._host.wall()))
-        behaviour = world.behaviour(shepherd.key)
-        status = behaviour.status if world.rng.random() < 0.3 else 0
-        world.after(behaviour.duration_s * world.rng.uniform(0.5, 1.5), lambda: self._runs_out(task, run, status))
+        length_s, status, reason = self._drawn(task, run)
+        world.after(length_s, lambda: self._runs_out(task, run, status, reason))
 
-    def _runs_out(self, task: TaskKey, run: int, status: int) -> None:
+    def _drawn(self, task: TaskKey, run: int) -> tuple[float, int, str]:
+        """Run time, wait status and reason of a run."""
+        rng, behaviour = self._host.world.rng, self._host.world.behaviour(self._shepherd.key)
+        if behaviour.of_tasks is not None:
+            return behaviour.of_tasks.get((task, run), (behaviour.duration_s, behaviour.status, ""))
+        status = behaviour.status if rng.random() < 0.3 else 0
+        return behaviour.duration_s * rng.uniform(0.5, 1.5), status, ""
+
+    def _runs_out(self, task: TaskKey, run: int, status: int, reason: str) -> None:
         known = self._running.get(task)
         if known is None or known.run != run:
             return
         if self._shepherd.is_stopped:
-            self._host.world.after(RETRY_S, lambda: self._runs_out(task, run, status))
+            self._host.world.after(RETRY_S, lambda: self._runs_out(task, run, status, reason))
         else:
-            self._end(task, status)
+            self._end(task, status, reason)
 
     def _stop(self, task: TaskKey, run: int, reason: str) -> None:
         world = self._host.world

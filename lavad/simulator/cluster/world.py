@@ -22,7 +22,7 @@ from lavad.core import invariants
 from lavad.core.apply.events import apply_event
 from lavad.core.cluster import Cluster
 from lavad.core.model import FINAL, HostFacts, JobState, Key
-from lavad.core.model.policy import Names, Policy, Pool
+from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import NotNow, Refused
 from lavad.core.orders import Order
 from lavad.core.passes import slice_pass
@@ -37,6 +37,8 @@ from lavad.simulator.cluster.checkers import Alone, Ended, History
 from lavad.simulator.cluster.fleet import Behaviour, SimulatedHost
 from lavad.simulator.cluster.reservation_check import Overbooked
 from lavad.simulator.cluster.restart import reborn
+from lavad.simulator.cluster.site_policy import a_policy
+from lavad.simulator.cluster.tasks import is_partial_gang
 
 BEGIN = 1_000_000_000.0
 NEVER_STARTED = JobEnd(0.0, 0)
@@ -316,27 +318,12 @@ class Master:
                 self.post([c.AgentGone(session.host.name, session.incarnation)])
 
 
-def _policy_of(seed: int) -> Policy:
-    """Return the seed's policy: of four seeds one preempts by suspending, one by requeue, and one has pools.
-
-    Of three one has leases.
-    """
-    policy = Policy(clean_period_s=1e9, claim_timeout_s=60.0, fence_after_s=0.0 if seed % 3 else 30.0)
-    if not seed % 4:
-        return policy
-    if seed % 4 == 3:
-        one = Pool("one", Names(False, frozenset(("u1000",))), guaranteed={"slots": 8.0, "gpus": 2.0})
-        return replace(policy, pools=(one, Pool("other", Names(False, frozenset(("u1001",))), deserved={"slots": 6.0})))
-    lower = (("normal", 0), ("short", 1))
-    changes: dict[str, dict[str, Any]] = {"priority": {"preempts": lower}, "normal": {"slot_reserve_s": 20.0}}
-    queues = tuple(replace(one, **changes.get(one.name, {})) for one in policy.queues)
-    return replace(policy, queues=queues, preempts_by_requeue=seed % 4 == 2)
-
-
 class World:
     """Virtual time, the network, the hosts, the users and the faults."""
 
-    def __init__(self, seed: int, hosts: int = 5, faults: bool = True, check_every: int = 1) -> None:
+    def __init__(
+        self, seed: int, hosts: int = 5, faults: bool = True, check_every: int = 1, policy: Policy | None = None
+    ) -> None:
         self.seed = seed
         self.rng = Random(seed)
         self.began = self.now = BEGIN
@@ -351,7 +338,7 @@ class World:
         self._number = 0
         self._blocked: set[tuple[str, str]] = set()  # host and direction
         self._sessions: dict[str, Session] = {}  # as the agents see them
-        policy = _policy_of(seed)
+        policy = policy or a_policy(seed, 0.0 if seed % 3 else 30.0)  # of three seeds one has leases
         self.history.requeues = policy.preempts_by_requeue or bool(policy.pools)
         self.history.has_leases = bool(policy.fence_after_s)
         self.order_validity_s = policy.order_validity_s
@@ -509,22 +496,25 @@ class World:
         self.after(1.0, self._look)
 
     def _partial_attempts(self) -> set[Key]:
-        """Return attempts with a command on each host of which part was lost, while all hosts can be reached.
-
-        The master cannot know the state of an unreachable host, and ends nothing because of it.
-        """
+        """Return attempts of which part was lost while the rest runs, and all hosts can be reached: the master ends
+        nothing for an unreachable one."""
         if not self.master.is_up:
             return set()
         found: set[Key] = set()
         for key, attempt in self.master.durable.attempts.items():
             hosts = [share.host for share in attempt.allocation]
-            if len(hosts) == 1 or not self.behaviours[key.job].each:
-                continue
-            all_here = [one for name in hosts for one in self.history.running[name] if one.key == key]
-            lost = [name for name in hosts if self._has_lost(name, key)]
-            if all_here and lost and all(self.is_within_reach(self.hosts[name]) for name in hosts):
+            is_partial = (
+                is_partial_gang(attempt, self.history) if attempt.tasks is not None else self._is_halved(key, hosts)
+            )
+            if is_partial and all(self.is_within_reach(self.hosts[name]) for name in hosts):
                 found.add(key)
         return found
+
+    def _is_halved(self, key: Key, hosts: list[str]) -> bool:
+        if len(hosts) == 1 or not self.behaviours[key.job].each:
+            return False
+        is_here = any(one.key == key for name in hosts for one in self.history.running[name])
+        return is_here and any(self._has_lost(name, key) for name in hosts)
 
     def _torn_attempts(self) -> set[Key]:
         """Return attempts with both stopped and running processes, whose hosts all receive orders."""

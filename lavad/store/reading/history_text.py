@@ -281,7 +281,16 @@ def _task_failed(detail: dict[str, Any]) -> list[str]:
 
 def _tasks_restarted(detail: dict[str, Any]) -> list[str]:
     counted = f" ({detail['count']} of {detail['most']})" if detail.get("count") else ""
-    return [f"{detail['what']} restarted{counted}: {_event_name(detail)}"]
+    pause = f"; it starts in {detail['pause']} s" if detail.get("pause") else ""
+    return [f"{detail['what']} restarted{counted}: {_event_name(detail)}{pause}"]
+
+
+def _replacement_awaited(detail: dict[str, Any]) -> list[str]:
+    return [f"Job keeps its other hosts, and waits up to {detail['seconds']} s for a host for {detail['tasks']}"]
+
+
+def _spares_taken(detail: dict[str, Any]) -> list[str]:
+    return [f"Spare places on {detail['hosts']} are taken for {detail['tasks']}"]
 
 
 def _event_name(detail: dict[str, Any]) -> str:
@@ -301,6 +310,23 @@ def _tasks_concluded(detail: dict[str, Any]) -> list[str]:
     return [_VERDICTS.get(detail["action"], "Job is ended by its tasks") + reason]
 
 
+def _hangs(detail: dict[str, Any]) -> list[str]:
+    return [f"Hangs: no output, no progress and no use of CPU, network or GPU for {detail['seconds']:g} seconds"]
+
+
+def _stacks(detail: dict[str, Any]) -> list[str]:
+    words = f": {detail['words']}" if detail.get("words") else ""
+    if not detail.get("path"):
+        return [f"No stacks were saved on {detail['host']}{words}"]
+    return [f"Stacks of its processes on {detail['host']} are in {detail['path']}{words}"]
+
+
+def _unused(detail: dict[str, Any]) -> list[str]:
+    if not detail["seconds"]:
+        return [f"Host {detail['host']} has processes of the job again"]
+    return [f"Host {detail['host']} has had no process of the job for {detail['seconds']:g} seconds"]
+
+
 _LINES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "task failed": _task_failed,
     "tasks failed": lambda detail: [f"{detail['count']} more tasks failed on {detail.get('host', '')}"],
@@ -313,8 +339,14 @@ _LINES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
         f"<{detail.get('by', '')}> for {detail.get('tasks', '')}"
     ],
     "tasks restarted": _tasks_restarted,
+    "replacement awaited": _replacement_awaited,
+    "spares taken": _spares_taken,
     "tasks concluded": _tasks_concluded,
     "autoscale failed": lambda detail: [f"Autoscale: {detail.get('reason', '')}; the size stays"],
+    "hangs": _hangs,
+    "active": lambda _: ["Active again; nothing is done about the hang"],
+    "stacks": _stacks,
+    "unused": _unused,
     "dispatched": _dispatched,
     "started": _started,
     "killed": _killed,

@@ -5,8 +5,9 @@ Pure, and on the path of every job, so written for speed.
 """
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
+from lavad.core import activity_events as a
 from lavad.core import events as e
 from lavad.core import task_events as t
 from lavad.core.apply.charge import slot_seconds, touched_accounts
@@ -14,7 +15,7 @@ from lavad.core.model import JobState, Key
 from lavad.core.model.usage import of_attempt
 from lavad.core.state.paged import Paged
 from lavad.core.state.records import ArrayRecord, Attempt, Job, JobEnd
-from lavad.store.rows import task_rows
+from lavad.store.rows import activity_rows, task_rows
 from lavad.store.rows import values as v
 from lavad.store.writer.batch import Batch, Row
 
@@ -214,6 +215,8 @@ def _outcome(end: JobEnd) -> Row:
     return (end.at, end.status, v.clean(end.reason), v.finite(end.cpu_s), v.bounded(end.memory_mib_max), *figures)
 
 
+_OfAttempt = e.HostStaged | e.AttemptLaunched | e.ProgressReported | e.ResizeNoted | t.ResizeAcknowledged | t.PartsFreed
+
 # -- one function an event -------------------------------------------------------------------------------------------
 
 
@@ -348,13 +351,15 @@ def _change_attempt(turn: _Turn, key: Key) -> None:
         turn.arrays[key.job] = None
 
 
-def _attempt_only(turn: _Turn, event: e.HostStaged | e.AttemptLaunched | e.ProgressReported) -> None:
+def _attempt_only(turn: _Turn, event: _OfAttempt) -> None:
     turn.attempts[event.key] = None
     _touch_tasks(turn, event.key)
 
 
 def _tasks_changed(turn: _Turn, event: t.TaskJobEvent) -> None:
     turn.tasks[event.key.job, event.key.index] = None
+    if isinstance(event, t.TasksRestarted):  # it ends a hang
+        turn.attempts[event.key] = None
     for kind, detail in task_rows.lines(turn.cluster, event):
         turn.tell(event.at, event.key, kind, detail)
 
@@ -477,11 +482,6 @@ def _resized(turn: _Turn, event: e.AttemptResized) -> None:
     turn.tell(event.at, event.key, "resized", f'{{"hosts":{hosts},"by":{by},"reason":{reason}}}')
 
 
-def _resize_noted(turn: _Turn, event: e.ResizeNoted | t.ResizeAcknowledged | t.PartsFreed) -> None:
-    turn.attempts[event.key] = None
-    _touch_tasks(turn, event.key)
-
-
 def _resize_wished(turn: _Turn, event: e.ResizeWished) -> None:
     turn.attempts[event.key] = None
     turn.tell(
@@ -502,6 +502,12 @@ def _found(turn: _Turn, event: e.JobFound) -> None:
 def _abandoned(turn: _Turn, event: e.JobAbandoned) -> None:
     _change_signalled(turn, event.key)
     turn.tell(event.at, event.key, "abandoned", v.detail(by=event.by, reason=event.reason))
+
+
+def _activity_changed(turn: _Turn, event: a.ActivityEvent | t.HangEnded) -> None:
+    turn.attempts[event.key] = None
+    for kind, detail in activity_rows.lines(event):
+        turn.tell(event.at, event.key, kind, detail)
 
 
 def _host_joined(turn: _Turn, event: e.HostJoined) -> None:
@@ -550,6 +556,7 @@ def _job_detached(turn: _Turn, event: e.JobDetached) -> None:
 
 # Silence, hearing, forgetting and new policies have no rows: they are found out anew after a restart.
 _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
+    **dict.fromkeys(get_args(t.TaskJobEvent), _tasks_changed),  # some of them have handlers of their own below
     e.JobSubmitted: _job_submitted,
     e.JobModified: _job_modified,
     e.JobMoved: _job_moved,
@@ -574,9 +581,9 @@ _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
     e.AttemptGrowing: _growing,
     e.GrowthGivenUp: _growth_given_up,
     e.AttemptResized: _resized,
-    e.ResizeNoted: _resize_noted,
+    e.ResizeNoted: _attempt_only,
     e.ResizeWished: _resize_wished,
-    **dict.fromkeys((t.ResizeAcknowledged, t.PartsFreed), _resize_noted),
+    **dict.fromkeys((t.ResizeAcknowledged, t.PartsFreed), _attempt_only),
     e.JobLost: _lost,
     e.JobFound: _found,
     e.JobAbandoned: _abandoned,
@@ -587,11 +594,5 @@ _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
     e.ReservationSet: _reservation_set,
     e.ReservationRemoved: _reservation_removed,
     e.JobDetached: _job_detached,
-    t.TasksReported: _tasks_changed,
-    t.TasksLost: _tasks_changed,
-    t.TasksOrdered: _tasks_changed,
-    t.TasksStopped: _tasks_changed,
-    t.TasksRestarted: _tasks_changed,
-    t.TasksConcluded: _tasks_changed,
-    **dict.fromkeys((t.TaskActionDelayed, t.TaskActionsDropped, t.TasksSignalled, t.AutoscaleNoted), _tasks_changed),
+    **dict.fromkeys((t.HangEnded, a.JobHangs, a.JobActive, a.StacksSaved, a.HostUnused), _activity_changed),
 }

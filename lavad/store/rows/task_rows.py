@@ -60,6 +60,12 @@ def lines(cluster: "Cluster", event: t.TaskJobEvent) -> Iterator[tuple[str, str]
             yield "tasks stopped", v.detail(tasks=_named(tasks, keys), by=by, reason=reason)
         case t.TasksRestarted():
             yield "tasks restarted", _restart(tasks, event)
+        case t.ReplacementAwaited(replacement=awaited):
+            hosts, names = ", ".join(awaited.hosts), _named(tasks, awaited.tasks)
+            yield "replacement awaited", v.detail(hosts=hosts, tasks=names, seconds=round(awaited.until - event.at))
+        case t.SparesTaken(places=places):
+            hosts = ", ".join(dict.fromkeys(host for _, host in places))
+            yield "spares taken", v.detail(hosts=hosts, tasks=_named(tasks, [key for key, _ in places]))
         case t.TasksConcluded(verdict=verdict):
             yield "tasks concluded", v.detail(action=verdict.action.name, reason=verdict.reason)
         case t.AutoscaleNoted(error=error) if error:
@@ -80,4 +86,6 @@ def _restart(tasks: JobTasks, event: t.TasksRestarted) -> str:
     count, most = tasks.restarts, tasks.rules.restarts_max
     if event.in_place:
         count, most = tasks.restarts_in_place.get(role, 0), tasks.rules.roles[role].restarts_max
-    return v.detail(what=what, count=count if event.is_counted else 0, most=most, event=event.event.name)
+    pause = round(event.not_before - event.at) if event.not_before else 0
+    counted = count if event.is_counted else 0
+    return v.detail(what=what, count=counted, most=most, event=event.event.name, pause=pause)

@@ -22,7 +22,7 @@ from lavad.core.model.task_rules import (
     TaskPhase,
     TaskRules,
 )
-from lavad.core.model.task_values import Delayed, Verdict
+from lavad.core.model.task_values import Delayed, Replacement, Verdict
 from lavad.core.state.tasks import JobTasks, TaskRecord
 from lavad.store.writer.batch import Row
 
@@ -110,6 +110,9 @@ def task_row(job: int, index: int, attempt: int, key: TaskKey, record: TaskRecor
         "joins": record.joins,
         "joined": record.joined,
         "leaves": record.leaves,
+        "was": record.was_on,
+        "from": record.not_before,
+        "failures": record.failures,
     }
     return (
         job,
@@ -153,6 +156,9 @@ def record_of(row: "SqlRow[Any]") -> TaskRecord:
         seldom.get("joins", ""),
         seldom.get("joined", 0),
         bool(seldom.get("leaves")),
+        seldom.get("was", ""),
+        seldom.get("from", 0.0),
+        seldom.get("failures", 0),
     )
 
 
@@ -164,6 +170,8 @@ def job_row(job: int, index: int, tasks: JobTasks) -> Row:
         "in_place": list(tasks.restarts_in_place.items()),
         "verdict": tasks.verdict,
         "delayed": tasks.delayed,
+        "replacement": tasks.replacement,
+        "pauses": tasks.pauses,
         "addresses": tasks.addresses,
         "autoscaled_at": tasks.autoscaled_at,
         "autoscale_error": tasks.autoscale_error,
@@ -188,6 +196,10 @@ def tasks_of(shared: Shared, content: str, rows: Iterable["SqlRow[Any]"]) -> Job
         [Delayed(at, TaskAction(action), TaskEvent(event), TaskKey(*task))
          for at, action, event, task in values.get("delayed", ())]
     )  # fmt: skip
+    tasks.pauses = tuple(values.get("pauses", ()))
+    if "replacement" in values:
+        keys, hosts, until = values["replacement"]
+        tasks.replacement = Replacement(tuple([TaskKey(*key) for key in keys]), tuple(hosts), until)
     tasks.addresses = dict(values.get("addresses", {}))
     tasks.autoscaled_at, tasks.autoscale_error = values.get("autoscaled_at", 0.0), values.get("autoscale_error", "")
     return tasks

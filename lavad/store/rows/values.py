@@ -24,6 +24,7 @@ from lavad.core.model import (
     RoleRequest,
     Shared,
 )
+from lavad.core.model.activity import ACTIVE, Activity, Hang
 from lavad.core.model.advance_reservation import AdvanceReservation, ReservationKind, ReservationTimes
 from lavad.core.model.policy import Window
 from lavad.core.model.progress import Progress
@@ -163,6 +164,8 @@ def _attempt_words(attempt: Attempt) -> str:
     more = f',"more":{_encode(_seldom(attempt))}' if is_special else ""
     if attempt.resizing is not NEVER_RESIZED:
         more += f',"size":{_resizing_text(attempt.resizing)}'
+    if attempt.activity is not ACTIVE:
+        more += f',"activity":{_activity_text(attempt.activity)}'
     if attempt.usage or attempt.departed is not NO_ONE:
         more += f',"used":{_usage_text(attempt)}'
     if attempt.progress is not None:
@@ -227,10 +230,27 @@ def decode_attempt(row: "SqlRow[Any]") -> Attempt:
         attempt.resizing = _resizing(words["size"])
     if words.get("progress"):
         attempt.progress = Progress(*words["progress"])
+    if words.get("activity"):
+        attempt.activity = _activity(words["activity"])
     if words.get("used"):
         _take_usage(attempt, words["used"])
     attempt.staged, attempt.unreleased = frozenset(json.loads(row.staged)), frozenset(json.loads(row.unreleased))
     return attempt
+
+
+def _activity_text(activity: Activity) -> str:
+    """Encode what was told of a job's activity; parts that are inactive are reported again."""
+    hang = activity.hang
+    known = None if hang is None else [*hang[:-1], [list(one) for one in hang.stacks]]
+    return _encode({"hang": known, "hangs": activity.hangs, "unused": dict(activity.unused)})
+
+
+def _activity(values: dict[str, Any]) -> Activity:
+    hang = None
+    if values["hang"] is not None:
+        since, inactive_s, number, due, stacks = values["hang"]
+        hang = Hang(since, inactive_s, number, due, tuple([(host, told) for host, told in stacks]))
+    return Activity(hang=hang, hangs=values["hangs"], unused=values["unused"])
 
 
 _SIZES = ("growth", "leaving", "added")

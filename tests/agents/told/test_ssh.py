@@ -102,6 +102,6 @@ def test_the_files_of_a_smaller_job_replace_those_of_a_larger_one(files: Path) -
     kept.write(told(blob, PS_AND_WORKERS[:1], 0, 0, directory=str(files)))
     after = (files / "tree/etc/volcano/ps.host").stat()
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
-    assert (files / "tree/etc/volcano/worker.host").read_text() == "mnist-worker-0.mnist\n"
+    assert (files / "tree/etc/volcano/worker.host").read_text() == "mnist-worker-0.mnist"
     kept.remove()
     assert not os.path.exists(files)

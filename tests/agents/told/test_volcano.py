@@ -18,8 +18,8 @@ def test_env_gives_the_index_under_both_names() -> None:
 def test_svc_lists_hosts_in_files_and_variables() -> None:
     """Names of files keep their letters, names of variables are capitals; both lose the hyphen."""
     result = told(job(ROLES, "svc"), PS_AND_WORKERS, role=0, index=0)
-    assert text(result, "/etc/volcano/ps.host") == "mnist-ps-0.mnist\n"
-    assert text(result, "/etc/volcano/mpi_worker.host") == "mnist-mpi-worker-0.mnist\nmnist-mpi-worker-1.mnist\n"
+    assert text(result, "/etc/volcano/ps.host") == "mnist-ps-0.mnist"
+    assert text(result, "/etc/volcano/mpi_worker.host") == "mnist-mpi-worker-0.mnist\nmnist-mpi-worker-1.mnist"
     assert variables(result, "VC_") == {
         "VC_PS_HOSTS": "mnist-ps-0.mnist",
         "VC_PS_NUM": "1",
@@ -45,7 +45,7 @@ def test_names_of_hosts_stand_where_tasks_have_none() -> None:
     """Without private files a name in a list must be one that every program can use."""
     result = told(job(ROLES, "svc"), PS_AND_WORKERS, role=0, index=0, is_private=False)
     assert result.environment["VC_MPI_WORKER_HOSTS"] == "n1,n2"
-    assert text(result, "/etc/volcano/mpi_worker.host") == "n1\nn2\n"
+    assert text(result, "/etc/volcano/mpi_worker.host") == "n1\nn2"
 
 
 def test_names_can_be_had_alone() -> None:

@@ -11,7 +11,8 @@ from lavad.core.model import JobState
 from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
 from lavad.core.model.task_rules import TaskEvent
-from lavad.core.orders import TERMINATE, ReleaseOrder, ResizeOrder, RevokeOrder, SignalOrder
+from lavad.core.notices import NoticeOrder, RevokeOrder
+from lavad.core.orders import TERMINATE, ReleaseOrder, ResizeOrder, SignalOrder
 from lavad.core.step import Outcome
 from tests.builders import ANN, ROOT, Story, a_host, a_job
 from tests.core.decide.jobs.test_scale import adapt, sizes
@@ -76,7 +77,7 @@ def test_an_elastic_job_goes_on_with_its_other_hosts() -> None:
     key = story.run(a_job(tasks_min=1, tasks_max=4, resizable=True))
     assert story.where(key.job) == ["n1", "n2"]
     orders = revoke(story, "n2").orders
-    assert [type(one) for one in orders] == [RevokeOrder, ResizeOrder]
+    assert [type(one) for one in orders] == [RevokeOrder, NoticeOrder, ResizeOrder]
     assert story.where(key.job) == ["n1"]
     orders = story.do(c.ReportResized("n1", key, story.cluster.attempts[key].version)).orders
     assert [(type(one), one.host) for one in orders] == [(SignalOrder, "n2")]

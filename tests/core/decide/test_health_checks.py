@@ -4,6 +4,7 @@ import pytest
 
 from lavad.core import commands as c
 from lavad.core.model import JobState
+from lavad.core.model.policy import Policy, Queue, QueueChecks
 from tests.builders import ROOT, Story, a_host, a_job
 
 BAD, GOOD, WARN = (False, True), (True, False), (False, False)
@@ -51,3 +52,27 @@ def test_checks_that_find_fault_with_all_hosts_close_no_more_than_half(story: St
     checked(story, "n1", GOOD)
     assert checked(story, "n3", BAD) == "health check"
     assert not story.do(c.HostChecked("gone", *BAD)).events
+
+
+CHECKED = Policy(queues=(Queue("normal", checks=QueueChecks(before="/opt/check", limit_s=60)),))
+
+
+def test_a_host_that_refuses_a_job_for_its_check_is_closed_and_the_job_starts_elsewhere() -> None:
+    """Nothing is charged for it, and no host is given up while its check may run."""
+    story = Story(*(a_host(f"n{number}", 1) for number in range(1, 4)), policy=CHECKED)
+    job = story.submit(a_job(2, ptile=1, hosts=("n1", "n2", "n3")))
+    story.plan()
+    key, hosts = story.key(job), story.where(job)
+    story.staged(hosts[0], key)
+    story.now += 65  # beyond the staging timeout
+    story.hear("n1", "n2", "n3")
+    story.do(c.Tick())
+    assert story.state(job) is JobState.STAGING
+    assert checked(story, hosts[1], BAD) == "health check"
+    story.refused(hosts[1], key, host_fault=True)
+    story.released(hosts[0], key)
+    assert story.state(job) is JobState.PEND
+    assert not story.cluster.shares.used()
+    story.plan()
+    assert hosts[1] not in story.where(job)
+    assert len(story.where(job)) == 2

@@ -10,6 +10,8 @@ from lavad.core.apply.charge import observe_progress
 from lavad.core.model import HostShare, JobState
 from lavad.core.model.policy import Policy, Queue
 from lavad.core.model.progress import SAVED_EVERY_S, Progress
+from lavad.core.model.reasons import Refused
+from lavad.core.notices import NoticeOrder
 from lavad.core.orders import SignalOrder
 from lavad.core.queries.start_estimate import Confidence, forecast
 from lavad.core.scheduling.queueing.ordering import Ranking
@@ -121,3 +123,22 @@ def test_a_kept_word_outlives_the_master(story: Story) -> None:
     assert again.progress == Progress(story.now, 12.5, 9.0, "epoch 3", "worker", 2, "n1")
     assert again.warned == "preempt"
     assert again.allocation == (HostShare("n1", 4, 0, (), (4,)),)
+
+
+def test_a_shrink_is_announced_where_the_job_leaves() -> None:
+    """To the hosts that it gives up, for as long as those that stay wait; it counts as adapted later by that time."""
+    queue = Queue("normal", 30, warning_time_s=20.0)
+    story = a_cluster(a_host("n1", 2), a_host("n2", 2), policy=Policy(queues=(queue,), resize_timeout_s=60.0))
+    key = story.run(a_job(1, tasks_max=4, resizable=True))
+    orders = story.do(c.ShrinkJob(c.Target(key.job), "n2", ANN)).orders
+    (notice,) = [one for one in orders if isinstance(one, NoticeOrder)]
+    assert (notice.host, notice.event, notice.at) == ("n2", "shrink", story.now + 20)
+    assert story.cluster.attempts[key].resizing.due == story.now + 80
+
+
+def test_an_action_without_a_time_is_refused_where_the_queue_has_none(story: Story) -> None:
+    """It would never be taken; the sentence says what is missing."""
+    asked = c.Asked(("urgent",), has_warning_action=True)
+    with pytest.raises(Refused, match="-wa needs -wt, since queue urgent has no JOB_ACTION_WARNING_TIME"):
+        story.do(c.SubmitJob(a_job(1, queue="urgent"), ANN, asked))
+    assert story.do(c.SubmitJob(a_job(1), ANN, replace(asked, queues=("normal",)))).reply.job

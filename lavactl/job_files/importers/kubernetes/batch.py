@@ -6,7 +6,12 @@ from lavactl.job_files.model import JobFile, role
 from lavactl.job_files.text.fields import Fields
 from lavactl.wire import messages
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from protos.common_pb2 import TaskAction
+
 ROLE = "job"
+CODE_MAX = 255
 BACKOFF = 6
 PARTIAL = "kueue.x-k8s.io/job-min-parallelism"
 TOPOLOGIES = {
@@ -27,10 +32,7 @@ def read_cron_job(fields: Fields, _shared: Shared) -> list[JobFile]:
     """The job of a CronJob, to be run once and now."""
     job = metadata.start(fields, "CronJob", "batch-job")
     spec = fields.child("spec")
-    spec.required("schedule")
-    spec.note("schedule", "ignored: the job runs once, now; cron or systemd can submit this file again.")
-    keys = ("concurrencyPolicy", "startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
-    spec.ignore((*keys, "timeZone", "suspend"), "it belongs to the schedule")
+    metadata.read_schedule(spec)
     template = spec.child("jobTemplate")
     read_spec(job, template.child("spec"), template)
     return [job]
@@ -80,14 +82,26 @@ def read_role(job: JobFile, spec: Fields, name: str) -> messages.Role:
     if not spec.has("template"):
         raise spec.wrong("template", "it is missing.")
     pods.fill_role(job, made, template)
-    pod = template.child("spec")
-    if pod.text("restartPolicy") not in ("Never", "OnFailure"):
-        raise pod.wrong("restartPolicy", "a job needs the restartPolicy Never or OnFailure.")
+    _check_failures(spec, template.child("spec"), is_indexed)
     if is_indexed:
         job.tasks_rules.conventions.add(name="indexed", options=[])
     _read_placement(made, template.child("metadata").child("annotations"))
     _read_ends(made, spec, completions)
     return made
+
+
+def _check_failures(spec: Fields, pod: Fields, is_indexed: bool) -> None:
+    """Refuse what Kubernetes refuses of how a job ends."""
+    if pod.text("restartPolicy") not in ("Never", "OnFailure"):
+        raise pod.wrong("restartPolicy", "a job needs the restartPolicy Never or OnFailure.")
+    for key in ("podFailurePolicy", "backoffLimitPerIndex"):
+        if spec.has(key) and pod.text("restartPolicy") != "Never":
+            raise pod.wrong("restartPolicy", f"{key} needs the restartPolicy Never.")
+    for key in ("backoffLimitPerIndex", "successPolicy"):
+        if spec.has(key) and not is_indexed:
+            raise spec.wrong(key, "it needs the completionMode Indexed.")
+    if spec.has("maxFailedIndexes") and not spec.has("backoffLimitPerIndex"):
+        raise spec.wrong("maxFailedIndexes", "it needs a backoffLimitPerIndex.")
 
 
 def _read_placement(made: messages.Role, annotations: Fields) -> None:
@@ -128,15 +142,41 @@ def _read_ends(made: messages.Role, spec: Fields, completions: int) -> None:
 
 
 def _read_failures(made: messages.Role, spec: Fields) -> None:
+    has_limit = spec.has("backoffLimitPerIndex")
     for rule in spec.child("podFailurePolicy").children("rules"):
+        if not rule.has("action"):
+            raise rule.wrong("action", "it is missing.")
         action = rule.word("action", ACTIONS, None)
-        codes = rule.child("onExitCodes")
-        if not rule.has("onExitCodes") or codes.text("operator") != "In" or action is None:
-            rule.get("onExitCodes"), codes.get("operator"), codes.get("values"), codes.get("containerName")
-            rule.note("", "ignored: policies of a file are for exit codes that are listed (In).")
-            continue
-        codes.asked.add("containerName")
-        found = [int(text) for text in codes.texts("values") if text.isdigit()]
-        if 0 in found or not found:
-            raise codes.wrong("values", "expected exit codes other than 0.")
+        if rule.text("action") == "FailIndex" and not has_limit:
+            raise rule.wrong("action", "FailIndex needs a backoffLimitPerIndex.")
+        if rule.has("onExitCodes") == rule.has("onPodConditions"):
+            raise rule.wrong("", "a rule is for onExitCodes or for onPodConditions, one of them.")
+        if rule.has("onExitCodes"):
+            _read_codes(made, rule.child("onExitCodes"), action)
+        elif not _read_conditions(made, rule, action):
+            rule.note("onPodConditions", "ignored: of conditions only DisruptionTarget happens here.")
+
+
+def _read_codes(made: messages.Role, codes: Fields, action: "TaskAction | None") -> None:
+    is_in = codes.word("operator", {"In": True, "NotIn": False}, True)
+    codes.asked.add("containerName")
+    found = [codes.whole("values", text) for text in codes.texts("values")]
+    if not found or (is_in and 0 in found) or not all(0 <= one <= CODE_MAX for one in found):
+        raise codes.wrong("values", "expected exit codes from 1 to 255.")
+    if not is_in:
+        found = [code for code in range(1, CODE_MAX + 1) if code not in found]
+    if action is None:
+        codes.note("", "as without the rule: the failure counts.")
+    else:
         made.policies.add(action=action, exit_codes=found)
+
+
+def _read_conditions(made: messages.Role, rule: Fields, action: "TaskAction | None") -> bool:
+    """Read a rule for evicted pods; False if it is for something else."""
+    found = False
+    for one in rule.children("onPodConditions"):
+        found = found or one.text("type") == "DisruptionTarget"
+        one.asked |= {"type", "status"}
+    if found and action is not None:
+        made.policies.add(action=action, events=[messages.TASK_EVICTED])
+    return found

@@ -29,12 +29,13 @@ def is_open(text: str, variables: "Mapping[str, str]") -> bool:
     )
 
 
-def shell_line(words: "Sequence[str]", variables: "Mapping[str, str]") -> str:
+def shell_line(words: "Sequence[str]", variables: "Mapping[str, str]", exports: str = "") -> str:
     """Line of the shell that runs these words, with open references left to the environment of the task."""
-    return "exec " + " ".join(_shell_word(word, variables) for word in words)
+    return f"{exports}exec " + " ".join(shell_word(word, variables) for word in words)
 
 
-def _shell_word(word: str, variables: "Mapping[str, str]") -> str:
+def shell_word(word: str, variables: "Mapping[str, str]") -> str:
+    """Word of a line of the shell, with open references left to the environment of the task."""
     if not is_open(word, variables):
         return shlex.quote(expand(word, variables))
     parts, end = [], 0

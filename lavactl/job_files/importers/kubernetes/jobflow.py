@@ -65,7 +65,9 @@ def _job(flow: Fields, flow_name: str, shared: Shared) -> JobFile:
     patch = flow.child("patch").get("jobSpec")
     if isinstance(patch, Mapping):
         spec = _patched(spec, patch)
-    reading = type(flow.reading)(flow.reading.file)  # the template's own document tells what is ignored in it
+    reading = type(flow.reading)(
+        flow.reading.file, flow.reading.beside
+    )  # the template's own document tells what is ignored in it
     job = JobFile(flow.reading.file, flow.place(), KIND, own_queue=False)
     job.options.append(("J", f"{flow_name}-{name}"))
     job.tasks_rules.origin, job.tasks_rules.owner_name = "volcano", f"{flow_name}-{name}"

@@ -7,6 +7,7 @@ from lavactl.job_files.text.fields import Fields
 from lavactl.wire import messages
 
 ORDERS = {"AnyOrder": False, "InOrder": True}
+FAILURES = ("FailJobSet", "RestartJobSet", "RestartJobSetAndIgnoreMaxRestarts")
 OPERATORS = {"All": True, "Any": False}
 
 
@@ -31,7 +32,9 @@ def read_job(fields: Fields, _shared: Shared) -> list[JobFile]:
     network = spec.child("network")
     if not network.flag("enableDNSHostnames", True):
         options.append("network=no")
-    network.ignore(("subdomain",), "tasks are named below the job")
+    if subdomain := network.text("subdomain"):
+        metadata.check_label(network, "subdomain", subdomain)
+        options.append(f"subdomain={subdomain}")
     network.asked.add("publishNotReadyAddresses")
     del job.tasks_rules.conventions[:]
     job.tasks_rules.conventions.add(name="jobset", options=options)
@@ -64,6 +67,8 @@ def _part(job: JobFile, fields: Fields) -> str:
 def _read_order(job: JobFile, spec: Fields, parts: list[Fields]) -> None:
     names = [one.name for one in job.roles]
     in_order = spec.child("startupPolicy").word("startupPolicyOrder", ORDERS, False)
+    if in_order and (named := next((part for part in parts if part.has("dependsOn")), None)):
+        raise named.wrong("dependsOn", "it does not go with startupPolicy InOrder.")
     for at, (part, made) in enumerate(zip(parts, job.roles, strict=True)):
         if in_order and at:
             made.after.append(names[at - 1])
@@ -93,7 +98,12 @@ def _read_ends(job: JobFile, spec: Fields) -> None:
         success.note("targetReplicatedJobs", "the job is done when all of its tasks have ended.")
     failure = spec.child("failurePolicy")
     restarts = failure.number("maxRestarts", 0)
-    failure.ignore(("rules", "restartStrategy"), "every failed job counts")
+    for rule in failure.children("rules"):
+        rule.word("action", {one: one for one in FAILURES}, "")
+        rule.asked |= {"name", "onJobFailureReasons", "targetReplicatedJobs"}
+        rule.note("", "ignored: every failed job counts.")
+    failure.word("restartStrategy", {"Recreate": "", "BlockingRecreate": ""}, "")
+    failure.ignore(("restartStrategy",), "all tasks end before any starts again")
     job.tasks_rules.restarts_max = restarts
     for one in job.roles:
         one.failed_enough = 0 if restarts else 1

@@ -56,6 +56,11 @@ def _read_rules(job: JobFile, spec: Fields, group: Fields) -> None:
     job.tasks_rules.restarts_max = UNLIMITED if recreates else 0
     spec.ignore(("rolloutStrategy",), "a changed file is a new job")
     spec.ignore(("networkConfig",), "tasks are named below the job")
+    sub = group.child("subGroupPolicy")
+    size, part = group.number("size", 1, 1), sub.number("subGroupSize", 1, 1)
+    if size % part and (size - 1) % part:
+        raise sub.wrong("subGroupSize", f"neither {size}, the size, nor {size - 1} is a multiple of {part}.")
+    sub.asked.add("subGroupPolicyType")
     group.ignore(("subGroupPolicy", "volumeClaimTemplates"), "lava has none")
 
 

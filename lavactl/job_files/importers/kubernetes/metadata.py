@@ -11,6 +11,10 @@ NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 NAME_MAX = 253
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 LABEL_MAX = 63
+_CRON = r"[\d*,/?LW#A-Za-z-]+"
+SCHEDULE = re.compile(
+    rf"((CRON_)?TZ=\S+\s+)?(@(yearly|annually|monthly|weekly|daily|midnight|hourly|every \S+)|{_CRON}(\s+{_CRON}){{4}})"
+)
 
 
 def start(fields: Fields, kind: str, origin: str) -> JobFile:
@@ -57,6 +61,24 @@ def _read_queue(job: JobFile, metadata: Fields) -> None:
     labels.ignore((PRIORITY_LABEL,), "the queue's priority counts")
 
 
+def read_schedule(spec: Fields) -> None:
+    """Note the schedule of a CronJob, whose job runs once and now.
+
+    Raises:
+        FileError: it is none that cron knows, or has a word that the origin refuses.
+    """
+    text = spec.required("schedule")
+    if not SCHEDULE.fullmatch(text.strip()):
+        raise spec.wrong("schedule", f"{text[:80]!r} is no schedule: it has five fields, such as */5 * * * *.")
+    spec.note("schedule", "ignored: the job runs once, now; cron or systemd can submit this file again.")
+    spec.word("concurrencyPolicy", {one: one for one in ("Allow", "Forbid", "Replace")}, "")
+    for key in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
+        spec.number(key, 0)
+        spec.ignore((key,), "it belongs to the schedule")
+    spec.flag("suspend")
+    spec.ignore(("concurrencyPolicy", "timeZone", "suspend"), "it belongs to the schedule")
+
+
 def set_queue(job: JobFile, fields: Fields, key: str) -> None:
     """Take a job's queue from a field; one named ``default`` may be the cluster's default queue."""
     if fields.has(key):
@@ -84,8 +106,8 @@ def read_times(job: JobFile, fields: Fields) -> None:
         job.run_limit_s = fields.number("activeDeadlineSeconds", 0, 1)
     fields.get("activeDeadlineSeconds")
     if fields.has("ttlSecondsAfterFinished"):
-        fields.number("ttlSecondsAfterFinished", 0)
-        fields.ignore(("ttlSecondsAfterFinished",), "the cluster's CLEAN_PERIOD says how long a job is remembered")
+        rules = job.tasks_rules
+        rules.has_ttl, rules.ttl_s = True, float(fields.number("ttlSecondsAfterFinished", 0))
 
 
 def check_label(fields: Fields, key: str, name: str) -> None:

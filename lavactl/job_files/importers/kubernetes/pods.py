@@ -6,9 +6,10 @@ that have no meaning on a host without containers are noted, never taken silentl
 
 import re
 
-from lavactl.job_files.importers.kubernetes import quantities
 from lavactl.job_files.importers.kubernetes.expansion import expand, is_open, shell_line
+from lavactl.job_files.importers.kubernetes.variables import Variables, read_variables
 from lavactl.job_files.model import UNLIMITED, JobFile, gpus_per_task
+from lavactl.job_files.text import quantities
 from lavactl.job_files.text.fields import Fields, Note
 from lavactl.job_files.text.nodes import Mapping, Scalar
 from lavactl.wire import messages
@@ -23,6 +24,7 @@ RESTARTS = {
     "Never": messages.RESTART_NEVER,
 }
 SSH_PORT = 22
+PLACED_BY = "kueue.x-k8s.io/podset-"
 GPU = re.compile(r"(nvidia\.com|amd\.com|gpu\.intel\.com)/(gpu|i915|xe)|volcano\.sh/gpu-number")
 SLOTS_MAX = 1 << 20
 NO_COMMAND = (
@@ -43,16 +45,17 @@ def fill_role(job: JobFile, role: messages.Role, template: Fields, container: st
         FileError: the template is wrong.
     """
     pod = template.child("spec")
+    _ignore_metadata(template.child("metadata"))
     main = _main_container(pod, container)
-    variables = _environment(main)
-    role.environment.extend(f"{name}={value}".encode("utf-8", "surrogateescape") for name, value in variables.items())
+    _fill_resources(role, main)
+    variables = read_variables(job, role, main)
+    fill_environment(role, variables)
     role.cwd = main.text("workingDir")
     _read_directory(role, pod)
     role.image = main.text("image")
     if role.image:
         main.note("image", f"{role.image} is used only where hosts are configured to run containers.")
-    _fill_command(job, role, main, variables)
-    _fill_resources(role, main)
+    fill_command(job, role, main, variables)
     _fill_ports(role, main)
     _fill_selector(role, pod)
     role.restart = pod.word("restartPolicy", RESTARTS, messages.RESTART_NEVER)
@@ -84,35 +87,40 @@ def _main_container(pod: Fields, name: str) -> Fields:
     return main
 
 
-def _environment(main: Fields) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for one in main.children("env"):
-        name = one.required("name")
-        if "=" in name:
-            raise one.wrong("name", f"{name} is no name of a variable.")
-        if one.has("valueFrom"):
-            one.ignore(("valueFrom",), f"the variable {name} is not set")
-            continue
-        found[name] = expand(one.text("value"), found)
-    return found
-
-
 def _read_directory(role: messages.Role, pod: Fields) -> None:
     """A working directory that stands beside the containers, as in some of Volcano's examples, is no field of a pod."""
     if pod.has("workingDir"):
         pod.ignore(("workingDir",), "a working directory is a field of the container")
 
 
-def _fill_command(job: JobFile, role: messages.Role, main: Fields, variables: dict[str, str]) -> None:
+def _ignore_metadata(metadata: Fields) -> None:
+    """Note labels and annotations of pods, but those that Kueue places by: nothing here looks at them."""
+    metadata.asked |= {"name", "creationTimestamp", "namespace"}
+    for kind in ("labels", "annotations"):
+        found = metadata.child(kind)
+        found.ignore([name for name, _ in found.node if not name.startswith(PLACED_BY)], "tasks have no labels")
+
+
+def fill_environment(role: messages.Role, variables: Variables) -> None:
+    """Fill in the variables whose values the file has."""
+    role.environment.extend(
+        f"{name}={value}".encode("utf-8", "surrogateescape") for name, value in variables.known.items()
+    )
+
+
+def fill_command(job: JobFile, role: messages.Role, main: Fields, variables: Variables) -> None:
+    """Fill in the command of a container, in which its variables are expanded."""
     words = main.texts("command") + main.texts("args")
     if main.has("args") and not main.texts("command"):
         main.note("args", "the image's entry point is not known: the arguments are run as a command.")
     if not words:
         note_lack(job, role.name, main)
-    elif any(is_open(word, variables) for word in words):
-        role.command = shell_line(words, variables)
+        for name in variables.told:
+            main.note("env", f"ignored: the variable {name} is not set: the command is not the file's.")
+    elif variables.told or any(is_open(word, variables.known) for word in words):
+        role.command = shell_line(words, variables.known, variables.exports)
     else:
-        role.argv.extend(expand(word, variables) for word in words)
+        role.argv.extend(expand(word, variables.known) for word in words)
 
 
 def note_lack(job: JobFile, name: str, fields: Fields) -> None:

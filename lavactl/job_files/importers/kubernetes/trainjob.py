@@ -2,7 +2,7 @@
 
 from lavactl.job_files.importers.kinds import Shared
 from lavactl.job_files.importers.kubernetes import metadata, pods
-from lavactl.job_files.importers.kubernetes.expansion import expand, is_open, shell_line
+from lavactl.job_files.importers.kubernetes.variables import read_variables
 from lavactl.job_files.model import JobFile, role
 from lavactl.job_files.text.fields import Fields
 
@@ -20,19 +20,13 @@ def read_job(fields: Fields, _shared: Shared) -> list[JobFile]:
     runtime.note("name", f"ignored: lava takes the place of the runtime {name}; its template is not read.")
     trainer = spec.child("trainer")
     nodes = role(NODE, trainer.number("numNodes", 1, 1))
-    variables = {one.required("name"): one.text("value") for one in trainer.children("env")}
-    nodes.environment.extend(f"{key}={value}".encode("utf-8", "surrogateescape") for key, value in variables.items())
+    pods.fill_amounts(nodes, trainer.child("resourcesPerNode"))
+    variables = read_variables(job, nodes, trainer)
+    pods.fill_environment(nodes, variables)
     nodes.image = trainer.text("image")
     if nodes.image:
         trainer.note("image", f"{nodes.image} is used only where hosts are configured to run containers.")
-    words = trainer.texts("command") + trainer.texts("args")
-    if not words:
-        pods.note_lack(job, NODE, trainer)
-    elif any(is_open(word, variables) for word in words):
-        nodes.command = shell_line(words, variables)
-    else:
-        nodes.argv.extend(expand(word, variables) for word in words)
-    pods.fill_amounts(nodes, trainer.child("resourcesPerNode"))
+    pods.fill_command(job, nodes, trainer, variables)
     options = ["worker=node"]
     if processes := trainer.text("numProcPerNode"):
         options.append(f"nproc-per-node={processes}")

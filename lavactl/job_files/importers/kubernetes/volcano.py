@@ -42,10 +42,7 @@ class Part:
 def read_cron_job(fields: Fields, shared: Shared) -> list[JobFile]:
     """The job of a CronJob, to be run once and now."""
     spec = fields.child("spec")
-    spec.required("schedule")
-    spec.note("schedule", "ignored: the job runs once, now; cron or systemd can submit this file again.")
-    keys = ("concurrencyPolicy", "startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
-    spec.ignore((*keys, "timeZone", "suspend"), "it belongs to the schedule")
+    metadata.read_schedule(spec)
     template = spec.child("jobTemplate")
     template.get("metadata")
     job = metadata.start(fields, CRON_KIND, "volcano")
@@ -344,11 +341,11 @@ def _start_ray(job: JobFile, options: list[str], plugins: Fields) -> None:
     """Replace the commands of Ray's roles, as the plugin does."""
     head, worker = _option(options, "head", "head"), _option(options, "worker", "worker")
     starts = {head: START_HEAD, worker: START_WORKER}
-    job.lacks = [lack for lack in job.lacks if not any(f"role {name} " in lack.text for name in starts)]
     for one in job.roles:
         if one.name in starts:
             del one.argv[:]
             one.command = starts[one.name]
+            pods.drop_lack(job, one, plugins.reading.notes)
             plugins.note("ray", f"role {one.name} runs ray start in place of its own command.")
         if one.name == head:
             for name, (key, number) in RAY_PORTS.items():

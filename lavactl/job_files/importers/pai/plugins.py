@@ -4,6 +4,7 @@ import shlex
 from dataclasses import dataclass, field
 
 from lavactl.job_files.text.fields import Fields
+from lavactl.job_files.text.nodes import Sequence
 
 KEY = "com.microsoft.pai.runtimeplugin"
 BARRIER_MINUTES = 30
@@ -57,8 +58,18 @@ def _ssh(parameters: Fields) -> list[str]:
     return options
 
 
+def _words(fields: Fields, key: str) -> list[str]:
+    """Words of a field that is a text or a list."""
+    if isinstance(fields.node.get(key), Sequence):
+        return fields.texts(key)
+    try:
+        return shlex.split(fields.text(key))
+    except ValueError:
+        raise fields.wrong(key, "a quote has no end.") from None
+
+
 def _clone(parameters: Fields) -> str:
-    words = ["git", "clone", *shlex.split(parameters.text("options")), parameters.required("repo_uri")]
+    words = ["git", "clone", *_words(parameters, "options"), parameters.required("repo_uri")]
     if directory := parameters.text("clone_dir"):
         words.append(directory)
     return shlex.join(words)

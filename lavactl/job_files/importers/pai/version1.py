@@ -30,7 +30,7 @@ def read_job(fields: Fields, shared: Shared) -> list[JobFile]:
     image = fields.text("image")
     if image:
         fields.note("image", f"{image} is used only where hosts are configured to run containers.")
-    options = ["generation=0", f"user={shared.user}", f"job={name}", f"vc={queue or 'default'}"]
+    options = ["generation=0", "jobssh=yes", f"user={shared.user}", f"job={name}", f"vc={queue or 'default'}"]
     parts = fields.children("taskRoles")
     if not parts:
         raise fields.wrong("taskRoles", "a job needs a task role.")

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from lavad.core import task_events as t
-from lavad.core.apply.tasks.places import placed, unplace
+from lavad.core.apply.tasks import activity
+from lavad.core.apply.tasks.places import join_no_more, placed, take_spares, unplace
 from lavad.core.cluster import Cluster
 from lavad.core.model import Launch
 from lavad.core.model.reasons import EXIT_STATUS_LOST
@@ -96,19 +97,25 @@ def _take(cluster: Cluster, job: Job, tasks: JobTasks, state: TaskReport, record
 def _lost(cluster: Cluster, event: t.TasksLost) -> None:
     """Tasks of a lost host have failed and have no place; those that had ended keep their ends.
 
-    One that was to be restarted in place keeps that wish: it needs another attempt.
+    One that was to be restarted in place still is: it waits. What was to join there is to join elsewhere.
     """
     job, tasks = _of(cluster, event)
     for key in tasks.on_host(event.host):
         record = tasks.records[key]
         if record.leaves:
             unplace(tasks, key)
+            continue
+        _forget_lead(tasks, key)
+        lost = record._replace(host="", was_on=event.host, ports=(), pid=0)
+        if record.again or (record.phase is P.WAITING and record.run):
+            lost = _ended(lost, P.WAITING, event.at, EXIT_STATUS_LOST, event.reason)
+            lost = lost._replace(waits_for_all=record.waits_for_all)
         elif record.phase in ALIVE or record.phase is P.WAITING:
-            end = _ended(record, P.EXITED, event.at, EXIT_STATUS_LOST, event.reason)
-            wishes = bool(record.again or (record.phase is P.WAITING and record.run))
-            _forget_lead(tasks, key)
-            tasks.records[key] = end._replace(host="", again=wishes)
+            lost = _ended(lost, P.EXITED, event.at, EXIT_STATUS_LOST, event.reason)
+        tasks.records[key] = lost
+        if record.phase in ALIVE or record.phase is P.WAITING:
             note(cluster, job, (key, E.HOST_LOST))
+    join_no_more(tasks, event.host)
     tasks.addresses.pop(event.host, None)
     tasks.version += 1
 
@@ -131,11 +138,15 @@ def _forget_lead(tasks: JobTasks, key: TaskKey) -> None:
 
 def _ordered(cluster: Cluster, event: t.TasksOrdered) -> None:
     _, tasks = _of(cluster, event)
+    tasks.pauses = tuple([at for at in tasks.pauses if at > event.at])
     for key in event.tasks:
         record = tasks.records[key]
         is_held = tasks.launches[key.role] is Launch.NONE
         phase, started = (P.RUNNING, event.at) if is_held else (P.STARTING, 0.0)
-        ordered = TaskRecord(phase, record.host, record.run + 1, record.ports, started=started, joined=record.joined)
+        ordered = TaskRecord(
+            phase, record.host, record.run + 1, record.ports, started=started, joined=record.joined,
+            failures=record.failures,
+        )  # fmt: skip
         _set(tasks, key, ordered)
 
 
@@ -153,6 +164,7 @@ def _stopped(cluster: Cluster, event: t.TasksStopped) -> None:
 
 def _restarted(cluster: Cluster, event: t.TasksRestarted) -> None:
     _, tasks = _of(cluster, event)
+    activity.forget_parts(cluster, cluster.attempts[event.key])
     waits = event.scope != TASK
     for key in event.tasks:
         if key in tasks.stands_for:
@@ -162,7 +174,15 @@ def _restarted(cluster: Cluster, event: t.TasksRestarted) -> None:
             changed = record._replace(phase=P.STOPPING, again=True, stopped=f"restarted: {event.event.name}")
         else:
             changed = record._replace(phase=P.WAITING, again=False, stopped="")
-        _set(tasks, key, changed._replace(waits_for_all=waits, ends_as=None))
+        failures = event.failures if key == event.cause else record.failures
+        _set(
+            tasks,
+            key,
+            changed._replace(waits_for_all=waits, ends_as=None, not_before=event.not_before, failures=failures),
+        )
+    if event.not_before:
+        tasks.pauses = tuple(sorted({*tasks.pauses, event.not_before}))
+        cluster.timed_tasks[event.key.job, event.key.index] = None
     if event.in_place:
         role = event.tasks[0].role
         tasks.restarts_in_place[role] = tasks.restarts_in_place.get(role, 0) + 1
@@ -170,11 +190,16 @@ def _restarted(cluster: Cluster, event: t.TasksRestarted) -> None:
         tasks.restarts += 1
 
 
+def _spares_taken(cluster: Cluster, event: t.SparesTaken) -> None:
+    _, tasks = _of(cluster, event)
+    take_spares(tasks, event.places)
+
+
 def _concluded(cluster: Cluster, event: t.TasksConcluded) -> None:
     _, tasks = _of(cluster, event)
     verdict = tasks.verdict = event.verdict
     tasks.restarts += verdict.action is TaskAction.RESTART_JOB and verdict.is_counted
-    tasks.delayed = ()
+    tasks.delayed, tasks.pauses, tasks.replacement = (), (), None
     is_well = verdict.action is TaskAction.COMPLETE
     for key in list(tasks.records.alive):
         record = tasks.records[key]
@@ -196,6 +221,12 @@ def _dropped(cluster: Cluster, event: t.TaskActionsDropped) -> None:
     tasks.delayed = tuple([one for one in tasks.delayed if one not in event.delayed])
 
 
+def _hang_ended(cluster: Cluster, event: t.HangEnded) -> None:
+    job, _ = _of(cluster, event)
+    activity.forget_parts(cluster, cluster.attempts[event.key])
+    note(cluster, job, (event.task, E.HANGS))
+
+
 def _signalled(cluster: Cluster, event: t.TasksSignalled) -> None:
     """Nothing changes: the order follows from the event."""
 
@@ -212,9 +243,11 @@ HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     t.TasksOrdered: _ordered,
     t.TasksStopped: _stopped,
     t.TasksRestarted: _restarted,
+    t.SparesTaken: _spares_taken,
     t.TasksConcluded: _concluded,
     t.TaskActionDelayed: _delayed,
     t.TaskActionsDropped: _dropped,
     t.TasksSignalled: _signalled,
     t.AutoscaleNoted: _autoscale_noted,
+    t.HangEnded: _hang_ended,
 }

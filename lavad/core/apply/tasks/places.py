@@ -19,8 +19,8 @@ def new_tasks(shared: Shared) -> JobTasks:
     return JobTasks(
         rules,
         tuple([role.name for role in roles]),
-        tuple([role.tasks_max for role in roles]),
-        tuple([role.tasks_min for role in roles]),
+        tuple([role.tasks_max - role.spares for role in roles]),
+        tuple([role.tasks_min - role.spares for role in roles]),
         launches=tuple([role.launch for role in roles]),
     )
 
@@ -88,32 +88,65 @@ def reserved(tasks: JobTasks, host: str, address: str, parts: tuple[RolePart, ..
 
 
 def joining(tasks: JobTasks, additions: Allocation) -> None:
-    """Note which tasks a growth is for: the lowest indices without a place."""
+    """Note which tasks a growth is for: those displaced, then the lowest indices without a place."""
+    displaced = set(tasks.displaced)
     for role in range(len(tasks.sizes)):
-        free = (key for key, record in tasks.of_role(role) if not record.host and not record.joins)
+        free = [key for key, record in tasks.of_role(role) if not record.host and not record.joins]
+        free.sort(key=lambda key: key not in displaced)
         hosts = [share.host for share in additions for _ in range(share.tasks_by_role[role])]
-        for host, key in zip(hosts, list(free), strict=False):
+        for host, key in zip(hosts, free, strict=False):
             tasks.records[key] = tasks.records[key]._replace(joins=host)
 
 
-def join_no_more(tasks: JobTasks) -> None:
-    """Note that the growth is given up."""
+def take_spares(tasks: JobTasks, places: Iterable[tuple[TaskKey, str]]) -> None:
+    """Note that idle places of the job are for these tasks."""
+    for key, host in places:
+        tasks.records[key] = tasks.records[key]._replace(joins=host)
+
+
+def join_no_more(tasks: JobTasks, host: str = "") -> None:
+    """Note that the growth is given up, or that nothing joins on this host."""
     for key, record in list(tasks.records.items()):
-        if record.joins:
+        if record.joins and host in ("", record.joins):
             tasks.records[key] = record._replace(joins="", ports=())
 
 
 def joined(tasks: JobTasks, hosts: Container[str], version: int) -> None:
-    """Place the tasks that were to join these hosts: they wait for their start."""
+    """Place the tasks that were to join these hosts: they wait for their start.
+
+    Tasks that were lost there before have nothing to do with these hosts any more.
+    """
     new = [key for key, record in tasks.records.items() if record.joins and record.joins in hosts]
     if not new:
         return
     leads = _leads(tasks)
+    for key, record in list(tasks.records.items()):
+        if record.was_on and record.was_on in hosts and not record.joins:
+            tasks.records[key] = record._replace(was_on="")
     for key in new:
         record = tasks.records[key]
-        tasks.records[key] = TaskRecord(host=record.joins, run=record.run, ports=record.ports, joined=version)
+        tasks.records[key] = TaskRecord(
+            host=record.joins, run=record.run, ports=record.ports, joined=version,
+            waits_for_all=record.waits_for_all, not_before=record.not_before, failures=record.failures,
+        )  # fmt: skip
         _follow_lead(tasks, key, leads)
     tasks.version += 1
+    if tasks.replacement is not None and not tasks.displaced:
+        tasks.replacement = None
+        _find_leads_anew(tasks)
+
+
+def _find_leads_anew(tasks: JobTasks) -> None:
+    """Let one process stand for all tasks of a role whose first task got another host, if none of them runs."""
+    for role, launch in enumerate(tasks.launches):
+        keys = [key for key, record in tasks.of_role(role) if record.host]
+        if launch is not Launch.FIRST or not keys or any(tasks.records[key].is_alive for key in keys):
+            continue
+        for key in keys:
+            tasks.led.pop(key, None)
+            tasks.stands_for.pop(key, None)
+        tasks.led[keys[0]] = tuple(keys[1:])
+        tasks.stands_for.update(dict.fromkeys(keys[1:], keys[0]))
 
 
 def _leads(tasks: JobTasks) -> dict[tuple[int, str], TaskKey]:
@@ -182,7 +215,7 @@ def left(tasks: JobTasks) -> None:
     for key, record in list(tasks.records.items()):
         tasks.records[key] = TaskRecord(run=record.run, status=record.status, reason=record.reason)
     tasks.version += 1
-    tasks.addresses, tasks.delayed = {}, ()
+    tasks.addresses, tasks.delayed, tasks.pauses, tasks.replacement = {}, (), (), None
     tasks.led, tasks.stands_for = {}, {}
 
 
@@ -202,4 +235,4 @@ def closed(tasks: JobTasks, at: float, reason: str) -> None:
         tasks.records[key] = record._replace(
             phase=TaskPhase.EXITED, ended=ended, reason=why, again=False, waits_for_all=False
         )
-    tasks.delayed = ()
+    tasks.delayed, tasks.pauses, tasks.replacement = (), (), None

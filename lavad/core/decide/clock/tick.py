@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 from lavad.core import commands as c
 from lavad.core import events as e
-from lavad.core.apply.start_conditions import is_due, waits_past_deadline
+from lavad.core import task_events as t
+from lavad.core.apply.start_conditions import is_due, ttl_end, waits_past_deadline
 from lavad.core.cluster import FINISHED_KEPT, Cluster
+from lavad.core.decide.activity import hang_events
 from lavad.core.decide.clock.advance_reservations import next_turn, turn_events
 from lavad.core.decide.clock.exit_rates import exit_rate_events
 from lavad.core.decide.clock.load_thresholds import load_events
@@ -68,7 +70,8 @@ def _given_up_once(events: list[e.Event]) -> Iterator[e.Event]:
 
 
 def _alarms(cluster: Cluster, now: float) -> Iterator[e.Event]:
-    """Events for begin times reached, and for pending jobs past their deadline, which would only be ended by it.
+    """Events for begin times reached, for pending jobs past their deadline, which would only be ended by it, and for
+    ended jobs to be forgotten.
 
     An alarm is taken off the heap at once: its job is looked up, so one too many is harmless.
     """
@@ -85,6 +88,8 @@ def _alarms(cluster: Cluster, now: float) -> Iterator[e.Event]:
                 indices = record.waiting()
                 indices.update(record.held)
             yield e.PendingEnded(now, job, indices, "lavad", r.TERM_DEADLINE)
+        elif ttl_end(record) <= now:
+            yield t.JobForgotten(now, job)
         elif is_due(record, now):
             yield e.BeginTimeReached(now, job)
 
@@ -95,7 +100,7 @@ def wake_at(cluster: Cluster, now: float) -> float:
         return now
     alarm = cluster.alarms[0][0] if cluster.alarms else NEVER
     window = next_window_change(cluster, now)
-    action = next_task_action(cluster) if cluster.timed_tasks else NEVER
+    action = next_task_action(cluster, now) if cluster.timed_tasks else NEVER
     return min(alarm, window, next_turn(cluster, now), cluster.limits.rest_ends_at, action)
 
 
@@ -144,5 +149,6 @@ LATER = (
     look_at_tasks,
     give_up_lost_tasks,
     autoscale_by_queue,
+    hang_events,
     _forget_finished,
 )

@@ -96,6 +96,8 @@ def fitted(cluster: Cluster, shared: Shared, queue: Queue, asked: Asked) -> Shar
         _check_process_limits(queue, dict(asked.limits))
     shared = shared if shared.queue == queue.name else _read_in(cluster, shared, queue.name, asked)
     shared = with_queue_limits(_sized(shared, queue, asked.is_size_given), queue)
+    if asked.has_warning_action and not (shared.warning_time_s or queue.warning_time_s):
+        raise Refused(f"-wa needs -wt, since queue {queue.name} has no JOB_ACTION_WARNING_TIME")
     check_share(cluster, shared)
     return shared
 

@@ -220,6 +220,7 @@ def _role(
         name=asked.name,
         command=asked.command,
         resizable=asked.resizable,
+        spares=asked.spares,
     )
 
 

@@ -12,12 +12,22 @@ from typing import Protocol
 
 from lavad.core import commands as c
 from lavad.core import events as e
+from lavad.core import notices
 from lavad.core import task_events as t
-from lavad.core.apply.resize import has_minima, is_resizable, is_within_maxima, may_change, resizable_role
+from lavad.core.apply.resize import (
+    has_minima,
+    is_in_state_to_grow,
+    is_resizable,
+    is_to_grow,
+    is_within_maxima,
+    resizable_role,
+)
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision, check_owner
 from lavad.core.decide.jobs.control import SYSTEM
 from lavad.core.decide.jobs.sizes import release_words, tasks_in
+from lavad.core.decide.tasks.growth_end import give_growth_up
+from lavad.core.decide.tasks.replacement import TABLE_S
 from lavad.core.language.requirements import parts
 from lavad.core.language.requirements.parts import keeps_first_host, sizes_of
 from lavad.core.model import SUSPENDED, Allocation, HostShare, JobState, Request, RoleRequest
@@ -31,7 +41,6 @@ from lavad.core.state.tasks import JobTasks
 S = JobState
 SCHEDULER = "the scheduler"
 JOB = "the job itself"
-TABLE_S = 1.0  # for the hosts of a job of tasks to have a new table before tasks that leave are ended
 
 
 # -- plans of the scheduler --------------------------------------------------------------------------------------------
@@ -47,8 +56,9 @@ def resize(cluster: Cluster, plan: Resize, room: "RoomLeft", now: float) -> Deci
         decision.reply += not events
     for grow in plan.grows:
         start = Start(grow.key.job, grow.key.index, grow.additions)
-        if _may_grow(cluster, grow, now) and room.fits(start, False):
-            room.take(start, False)
+        is_alone = cluster.jobs[grow.key.job].shared.request.exclusive if grow.key.job in cluster.jobs else False
+        if _may_grow(cluster, grow, now) and room.fits(start, is_alone):
+            room.take(start, is_alone)
             decision.events += _grow(cluster, grow, now)
         else:
             decision.reply += 1
@@ -66,8 +76,8 @@ class RoomLeft(Protocol):
 
 
 def _may_grow(cluster: Cluster, grow: Grow, now: float) -> bool:
-    job, attempt = cluster.holder(grow.key), cluster.resizable.get(grow.key)
-    if job is None or attempt is None or job.state is not S.RUN or not may_change(attempt):
+    job, attempt = cluster.holder(grow.key), cluster.resized(grow.key)
+    if job is None or attempt is None or not is_to_grow(job, attempt):
         return False
     there = {share.host for share in attempt.allocation}
     is_back = any(share.host in attempt.unreleased - there for share in grow.additions)
@@ -76,7 +86,7 @@ def _may_grow(cluster: Cluster, grow: Grow, now: float) -> bool:
 
 
 def _grow(cluster: Cluster, grow: Grow, now: float) -> list[e.Event]:
-    attempt = cluster.resizable[grow.key]
+    attempt = cluster.attempts[grow.key]
     version, due = attempt.version + 1, now + cluster.policy.staging_timeout_s
     growing = e.AttemptGrowing(now, grow.key, grow.additions, version, due, grow.reason)
     if all(attempt.share_on(share.host) for share in grow.additions):
@@ -120,7 +130,8 @@ def shrink_attempt(
         return []
     events = give_growth_up(attempt, now, now, "it is to shrink") if attempt.resizing.growth else []
     version = attempt.version + bool(events) + 1
-    due = now + min(within_s, _adapts_within_s(cluster, attempt))
+    adapts_s = _adapts_within_s(cluster, attempt) + notices.shrink_time(cluster, shrink.key)
+    due = now + min(within_s, adapts_s)
     if attempt.tasks is not None and gone is None:
         gone = tasks_in.last_of(attempt.tasks, shrink.gives)
     if attempt.tasks is not None and not tasks_in.may_leave(attempt.tasks, gone or ()):
@@ -171,16 +182,6 @@ def _has(mine: HostShare, part: HostShare) -> bool:
     return fewer and set(part.gpus) <= set(mine.gpus)
 
 
-def give_growth_up(attempt: Attempt, now: float, retry_at: float, reason: str, gone: str = "") -> list[e.Event]:
-    """Events that end a growth under way: its new hosts are released. ``gone``: that host has nothing of it.
-
-    Nothing of the job was ever started there, so their shares are free without a report.
-    """
-    new = [share.host for share in attempt.resizing.growth if attempt.share_on(share.host) is None]
-    freed = [e.HostReleased(now, attempt.key, host, assumed=host != gone) for host in new]
-    return [*freed, e.GrowthGivenUp(now, attempt.key, attempt.version + 1, retry_at, reason)]
-
-
 # -- reports of hosts --------------------------------------------------------------------------------------------------
 
 
@@ -194,7 +195,7 @@ def staged(cluster: Cluster, attempt: Attempt, command: c.ReportStaged, now: flo
     if new - attempt.staged - {host}:
         return decision
     job = cluster.holder(attempt.key)
-    if job is None or job.state is not S.RUN or attempt.is_ending:
+    if job is None or not is_in_state_to_grow(job, attempt) or attempt.is_ending:
         decision.events += give_growth_up(attempt, now, now, "the job does not run just now")
     else:
         decision.events.append(_grown(cluster, attempt, growth, attempt.version + 1, attempt.resizing.reason, now))
@@ -214,7 +215,7 @@ def silent(cluster: Cluster, attempt: Attempt, host: str, now: float) -> list[e.
 
 def resized(cluster: Cluster, command: c.ReportResized, now: float) -> Decision:
     """Note the lead host's report about the newest allocation. A growth that the job refuses is taken back."""
-    attempt = cluster.resizable.get(command.key)
+    attempt = cluster.resized(command.key)
     if attempt is not None and attempt.tasks is not None:
         return _acknowledged(cluster, attempt, attempt.tasks, command, now)
     if attempt is None or command.host != attempt.lead:

@@ -123,4 +123,4 @@ def _is_aborted(job: Job) -> bool:
 
 def _resumed(job: Job, key: Key, now: float) -> list[e.Event]:
     assert job.tasks is not None
-    return follow_up.events_of(machine.resumed(job.tasks), key, now)
+    return [follow_up.event_of(step, key, now) for step in machine.resumed(job.tasks)]

@@ -10,10 +10,11 @@ from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core import task_events as t
 from lavad.core.cluster import Cluster
-from lavad.core.decide.contact import silent_hosts
+from lavad.core.decide.contact import is_in_contact_without, silent_hosts
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.jobs import control
-from lavad.core.model import JobState, Key
+from lavad.core.decide.tasks.growth_end import give_growth_up
+from lavad.core.model import JobState
 from lavad.core.model import reasons as r
 from lavad.core.model.task_rules import TaskPhase
 from lavad.core.model.task_values import TaskReport
@@ -126,9 +127,13 @@ def part_gone(
     An attempt that is to be repeated is over with its last host; of any other the rules decide in the same step.
     """
     key, rest = attempt.key, attempt.unreleased - {host}
+    if attempt.is_growing_to(host) and not attempt.is_ending:
+        return Decision(give_growth_up(attempt, now, now, why, gone=host))
     if attempt.leaves_silent:
         rest -= {*silent_hosts(cluster, attempt)}
-    events: list[e.Event] = [*_lost(job, key, host, now, why), e.HostReleased(now, key, host, usage=usage)]
+    events: list[e.Event] = [*_lost(job, attempt, host, now, why), e.HostReleased(now, key, host, usage=usage)]
+    if job.state is JobState.UNKWN and not attempt.is_ending and is_in_contact_without(cluster, attempt, host):
+        events.append(e.JobFound(now, key))
     if attempt.doomed and not attempt.kill_reason and not rest:
         events.append(
             e.JobRequeued(now, key, attempt.doomed, attempt.held_again, exclude_host=attempt.excludes)
@@ -138,11 +143,13 @@ def part_gone(
     return Decision(events)
 
 
-def _lost(job: Job, key: Key, host: str, now: float, why: str) -> list[e.Event]:
-    assert job.tasks is not None, f"{key} has no tasks"
-    records = job.tasks.records
-    is_any = any(records[task].phase in ALIVE or records[task].phase is P.WAITING for task in job.tasks.on_host(host))
-    return [t.TasksLost(now, key, host, why)] if is_any else []
+def _lost(job: Job, attempt: Attempt, host: str, now: float, why: str) -> list[e.Event]:
+    """Event for a host that has taken tasks with it, or the places of tasks that may have to run again."""
+    assert job.tasks is not None, f"{attempt.key} has no tasks"
+    here = [record for record in job.tasks.records.values() if host in (record.host, record.joins)]
+    is_ending = attempt.is_ending or job.tasks.verdict is not None
+    is_any = any(record.phase in ALIVE or record.phase is P.WAITING for record in here)
+    return [t.TasksLost(now, attempt.key, host, why)] if is_any or (here and not is_ending) else []
 
 
 def finished(cluster: Cluster, job: Job, attempt: Attempt, command: c.ReportFinished, now: float) -> Decision:
@@ -158,4 +165,4 @@ def finished(cluster: Cluster, job: Job, attempt: Attempt, command: c.ReportFini
         gone = part_gone(cluster, job, attempt, command.host, now, why, command.usage)
         return Decision([*events, *gone.events], gone.orders)
     release = ReleaseOrder(command.host, attempt.key, "its part of the job has ended")
-    return Decision([*events, *_lost(job, attempt.key, command.host, now, why)], [release])
+    return Decision([*events, *_lost(job, attempt, command.host, now, why)], [release])

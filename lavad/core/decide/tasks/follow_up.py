@@ -11,7 +11,7 @@ from lavad.core import events as e
 from lavad.core import task_events as t
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision
-from lavad.core.decide.tasks import machine
+from lavad.core.decide.tasks import machine, replacement
 from lavad.core.decide.tasks.steps import Conclude, Delay, Drop, Restart, Step
 from lavad.core.model import Key
 from lavad.core.model import reasons as r
@@ -42,15 +42,20 @@ def follow_up(cluster: Cluster, now: float) -> Decision | None:
     return None
 
 
-def events_of(steps: Iterable[Step], key: Key, now: float) -> list[e.Event]:
+def _events_of(steps: Iterable[Step], job: Job, attempt: Attempt, tasks: JobTasks, now: float) -> list[e.Event]:
     """Events of the machine's steps."""
-    return [_event(step, key, now) for step in steps]
+    found: list[e.Event] = []
+    for step in steps:
+        if isinstance(step, Restart):
+            found += replacement.restart(job, attempt, tasks, step, now)
+        else:
+            found.append(event_of(step, attempt.key, now))
+    return found
 
 
-def _event(step: Step, key: Key, now: float) -> e.Event:
+def event_of(step: Conclude | Delay | Drop, key: Key, now: float) -> e.Event:
+    """Event of a step that concerns no place of a task."""
     match step:
-        case Restart():
-            return t.TasksRestarted(now, key, step.scope, step.tasks, step.event, step.is_counted, step.in_place)
         case Conclude():
             return t.TasksConcluded(now, key, step.verdict)
         case Delay():
@@ -66,16 +71,18 @@ def _about(
     if attempt.is_ending:
         return Decision()
     if event is None:
-        return Decision(events_of(machine.runs(tasks, task), attempt.key, now))
+        return Decision(_events_of(machine.runs(tasks, task), job, attempt, tasks, now))
     if event is TaskEvent.PENDING:
         waiting = [key for key, record in tasks.records.items() if record.phase is TaskPhase.WAITING]
-        return Decision(events_of(machine.waits(tasks, waiting, now), attempt.key, now))
+        return Decision(_events_of(machine.waits(tasks, waiting, now), job, attempt, tasks, now))
+    if event is TaskEvent.HOST_LOST and task in tasks.displaced:
+        return Decision()  # restarted with others that were lost before it
     steps = _placed(cluster, tasks, machine.happened(tasks, task, event, now))
     is_lost = event is TaskEvent.HOST_LOST or (event is TaskEvent.EVICTED and _is_revoked(cluster, tasks, task))
     if is_lost and not steps and tasks.verdict is None:
         bears = job.shared.rerunnable or (event is TaskEvent.EVICTED and tolerates(job.shared))
         steps = _without_place(bears, attempt, tasks, task)
-    return Decision(events_of(steps, attempt.key, now))
+    return Decision(_events_of(steps, job, attempt, tasks, now))
 
 
 def _placed(cluster: Cluster, tasks: JobTasks, steps: list[Step]) -> list[Step]:
@@ -98,9 +105,8 @@ def _is_revoked(cluster: Cluster, tasks: JobTasks, key: TaskKey) -> bool:
 
 
 def _without_place(bears: bool, attempt: Attempt, tasks: JobTasks, task: TaskKey) -> list[Step]:
-    """Another attempt for a task that was to be restarted on the lost host, and for any of a job that ``bears`` one."""
-    is_rerun = bears and attempt.key.attempt < ATTEMPTS_MAX
-    if not (is_rerun or tasks.records[task].again):
+    """Another attempt of a job that ``bears`` one, whose rules say nothing about lost hosts."""
+    if not (bears and attempt.key.attempt < ATTEMPTS_MAX):
         return []
     record = tasks.records[task]
     reason = f"{tasks.label(task)} lost its host"
@@ -117,15 +123,17 @@ def _settled(cluster: Cluster, job: Job, attempt: Attempt, tasks: JobTasks, now:
         return None if tasks.is_running else _ended(attempt, now)
     if tasks.verdict is not None:
         return None if tasks.is_running else _effect(attempt, tasks, tasks.verdict, now)
-    steps = _placed(cluster, tasks, machine.expired(tasks, now))
+    if mended := replacement.mend(attempt, tasks, now):
+        return Decision(mended)
+    steps = _placed(cluster, tasks, machine.expired(tasks, now) or machine.unreplaced(tasks, now))
     if not steps and not attempt.suspended:
-        due = tuple([key for key in machine.due(tasks) if key not in tasks.stands_for])
+        due = tuple([key for key in machine.due(tasks, now) if key not in tasks.stands_for])
         if due:
             return Decision([t.TasksOrdered(now, attempt.key, due)])
     if not steps and not tasks.is_running and (held := _held_to_the_end(tasks)):
         return Decision([_completed(attempt.key, tasks, held, now)])
     steps = steps or _placed(cluster, tasks, machine.at_end(tasks))
-    return Decision(events_of(steps, attempt.key, now)) if steps else None
+    return Decision(_events_of(steps, job, attempt, tasks, now)) if steps else None
 
 
 def _freed(attempt: Attempt, tasks: JobTasks) -> tuple[str, ...]:
@@ -140,7 +148,7 @@ def _freed(attempt: Attempt, tasks: JobTasks) -> tuple[str, ...]:
 
 def _held_to_the_end(tasks: JobTasks) -> list[TaskKey]:
     """Tasks without a process when all those with one have ended, and none is to be started."""
-    return [] if machine.due(tasks) or tasks.delayed else tasks.alive
+    return [] if machine.due(tasks) or tasks.delayed or tasks.replacement else tasks.alive
 
 
 def _completed(key: Key, tasks: JobTasks, held: Iterable[TaskKey], now: float) -> e.Event:

@@ -3,7 +3,8 @@
 Order of decision for one event, after Volcano and OpenPAI's FrameworkController (workload-specs.md 1.2, 1.3, 3.4):
 restarts in place; the first policy of the role, then of the job; then the counts. Once the job is concluded, nothing
 follows from an event any more, but an aborted job can be resumed. A restart of the whole job, of a role or of a task by
-a policy counts as one restart of the job; one more than allowed is its failure.
+a policy counts as one restart of the job; one more than allowed is its failure. All tasks lost with one host are
+restarted together, whatever their places are to be.
 """
 
 from collections.abc import Iterable
@@ -11,14 +12,17 @@ from collections.abc import Iterable
 from lavad.core.decide.tasks import policies
 from lavad.core.decide.tasks.job_phases import is_effective
 from lavad.core.decide.tasks.steps import Conclude, Delay, Drop, Restart, Step
+from lavad.core.model import Launch
 from lavad.core.model.task_rules import InPlace, TaskAction, TaskEvent, TaskKey, TaskPhase
 from lavad.core.model.task_values import Delayed, Verdict
+from lavad.core.model.windows import NEVER
 from lavad.core.state.records import exit_code
 from lavad.core.state.tasks import JOB, ROLE, TASK, JobTasks, TaskRecord
 
 A, E, P = TaskAction, TaskEvent, TaskPhase
 FAILED_STATUS = 1 << 8  # wait status of a job that fails without a failed task: exit code 1
 _SCOPES = {A.RESTART_TASK: TASK, A.RESTART_ROLE: ROLE, A.RESTART_JOB: JOB}
+_OWN_FAULTS = frozenset({E.FAILED, E.ROLE_FAILED, E.TIMEOUT, E.HANGS})  # after which pauses grow
 
 
 # -- events ------------------------------------------------------------------------------------------------------------
@@ -28,6 +32,8 @@ def happened(tasks: JobTasks, task: TaskKey, event: TaskEvent, now: float) -> li
     """Steps after an event of a task, whose record shows it already."""
     if tasks.verdict is not None:
         return _after_verdict(tasks, task, event)
+    if event is E.HOST_LOST and tasks.records[task].phase is P.WAITING:
+        return _taken_along(tasks, task)
     again = _in_place(tasks, task, event)
     if again is not None:
         return [again]
@@ -37,7 +43,7 @@ def happened(tasks: JobTasks, task: TaskKey, event: TaskEvent, now: float) -> li
             return [Delay(Delayed(now + policy.timeout_s, policy.action, one, task))]
         if policy is not None and (steps := act(tasks, policy.action, task, one)):
             return steps
-    return _by_counts(tasks, task)
+    return _by_counts(tasks, task) if event is not E.HANGS else []
 
 
 def _after_verdict(tasks: JobTasks, task: TaskKey, event: TaskEvent) -> list[Step]:
@@ -45,6 +51,16 @@ def _after_verdict(tasks: JobTasks, task: TaskKey, event: TaskEvent) -> list[Ste
     if is_effective(tasks, A.RESUME) and policies.resumes(named, event):
         return [Conclude(Verdict(A.RESTART_JOB, reason=f"resumed: {event.name}"))]
     return []
+
+
+def _taken_along(tasks: JobTasks, task: TaskKey) -> list[Step]:
+    """Steps for a task that was to be started anew when its host was lost: it still is, with those lost beside it."""
+    if task in tasks.displaced:
+        return []
+    lost = [key for key, one in tasks.records.items() if one.phase is P.WAITING and one.was_on and not one.host]
+    mine = tasks.records[task].waits_for_all
+    keys = tuple([key for key in lost if tasks.records[key].waits_for_all is mine and key not in tasks.displaced])
+    return [Restart(JOB if mine else TASK, keys, E.HOST_LOST, is_counted=False)]
 
 
 def _events_of(tasks: JobTasks, task: TaskKey, event: TaskEvent) -> tuple[TaskEvent, ...]:
@@ -67,11 +83,17 @@ def _in_place(tasks: JobTasks, task: TaskKey, event: TaskEvent) -> Restart | Non
         return None
     if tasks.restarts_in_place.get(task.role, 0) >= role.restarts_max:
         return None
-    return Restart(TASK, (task,), event, in_place=True)
+    return Restart(TASK, (task,), event, in_place=True, cause=task if event is E.FAILED else None)
 
 
 def _code_of(tasks: JobTasks, task: TaskKey) -> int:
     return exit_code(tasks.records[task].status)
+
+
+# Ends by a limit of the job's own, whatever their exit code: to run into it again would never end.
+LIMITS = frozenset(
+    ("TERM_MEMLIMIT", "TERM_CPULIMIT", "TERM_SWAP", "TERM_PROCESSLIMIT", "TERM_THREADLIMIT", "TERM_RUNLIMIT")
+)
 
 
 # -- actions -----------------------------------------------------------------------------------------------------------
@@ -82,7 +104,7 @@ def act(tasks: JobTasks, action: TaskAction, task: TaskKey, event: TaskEvent) ->
     in the job's phase."""
     if not is_effective(tasks, action):
         return []
-    name = _told(tasks, task, event)
+    name = told(tasks, task, event)
     step: Step
     if action in _SCOPES:
         step = _restart(tasks, _SCOPES[action], task, event, name)
@@ -106,7 +128,7 @@ _WORDS = {
 }
 
 
-def _told(tasks: JobTasks, task: TaskKey, event: TaskEvent) -> str:
+def told(tasks: JobTasks, task: TaskKey, event: TaskEvent) -> str:
     """The event in words, for the job's history."""
     return _WORDS[event].format(tasks.label(task), tasks.names[task.role])
 
@@ -117,28 +139,37 @@ def _is_void(delayed: Delayed, step: Step) -> bool:
 
 
 def _restart(tasks: JobTasks, scope: str, task: TaskKey, event: TaskEvent, name: str) -> Step:
-    """Restart within the bounds of the rules; else the job fails. Tasks without a place need another attempt."""
+    """Restart within the bounds of the rules; else the job fails."""
     status, code = tasks.records[task].status or FAILED_STATUS, _code_of(tasks, task)
-    is_counted = code not in tasks.rules.free_codes
+    is_counted = code not in tasks.rules.free_codes or tasks.records[task].reason in LIMITS
     if event is E.FAILED and code in tasks.rules.final_codes:
         return Conclude(Verdict(A.TERMINATE, status, f"exit code {code} is final"))
     if is_counted and tasks.restarts >= tasks.rules.restarts_max:
         return Conclude(Verdict(A.TERMINATE, status, f"{name}, after {tasks.restarts} restarts"))
-    keys = tuple(_scope(tasks, scope, task))
-    if all(tasks.records[key].host for key in keys):
-        return Restart(scope, keys, event, is_counted)
-    return Conclude(Verdict(A.RESTART_JOB, status, name, is_counted))
+    if scope == TASK and tasks.launches and tasks.launches[task.role] is Launch.FIRST:
+        scope = ROLE  # one process stands for all of its tasks
+    keys = tuple(_scope(tasks, scope, task, event))
+    return Restart(scope, keys, event, is_counted, cause=task if event in _OWN_FAULTS else None)
 
 
-def _scope(tasks: JobTasks, scope: str, task: TaskKey) -> Iterable[TaskKey]:
+def _scope(tasks: JobTasks, scope: str, task: TaskKey, event: TaskEvent) -> Iterable[TaskKey]:
     if scope == TASK:
-        return (task,)
+        return _lost_beside(tasks, task) if event is E.HOST_LOST else (task,)
     return (key for key, one in tasks.records.items() if (scope == JOB or key.role == task.role) and _has_part(one))
+
+
+def _lost_beside(tasks: JobTasks, task: TaskKey) -> Iterable[TaskKey]:
+    """The task and those lost with the same host for which the rules say the same."""
+    mine, policy = tasks.records[task], policies.policy_for(tasks.rules, task, E.HOST_LOST)
+    for key, one in tasks.records.items():
+        is_lost = one.phase is P.EXITED and (one.was_on, one.ended) == (mine.was_on, mine.ended) and not one.host
+        if key == task or (is_lost and policies.policy_for(tasks.rules, key, E.HOST_LOST) == policy):
+            yield key
 
 
 def _has_part(record: TaskRecord) -> bool:
     """True unless the task is not in this size of the job: it has no place yet, or has given it up."""
-    return not record.leaves and bool(record.host or record.phase is not P.WAITING)
+    return not record.leaves and bool(record.host or record.was_on or record.phase is not P.WAITING)
 
 
 # -- counts ------------------------------------------------------------------------------------------------------------
@@ -167,7 +198,8 @@ def _failure(tasks: JobTasks, task: TaskKey, reason: str) -> Step:
 
 def at_end(tasks: JobTasks) -> list[Step]:
     """Steps when no task is alive or can be started, and nothing has concluded the job before."""
-    if tasks.verdict is not None or not tasks.records or tasks.records.alive or due(tasks) or tasks.delayed:
+    is_over = not (tasks.records.alive or tasks.delayed or tasks.replacement or due(tasks))
+    if tasks.verdict is not None or not tasks.records or not is_over:
         return []
     short = next((role for role in range(len(tasks.rules.roles)) if _is_short(tasks, role)), None)
     total = tasks.total(P.DONE)
@@ -193,21 +225,19 @@ def _first_failed(tasks: JobTasks) -> TaskKey:
 # -- starts ------------------------------------------------------------------------------------------------------------
 
 
-def due(tasks: JobTasks) -> tuple[TaskKey, ...]:
-    """Tasks that may start now: placed, not started yet, with the roles ready that theirs is to follow.
+def due(tasks: JobTasks, now: float = NEVER) -> tuple[TaskKey, ...]:
+    """Tasks that may start by now: placed, not started yet, with the roles ready that theirs is to follow.
 
-    While a restart of the job or of a role ends its tasks, none of these is started: all start with the same peers.
+    While a restart of the job or of a role ends its tasks, or some of them wait for another host, none of these is
+    started: all start with the same peers. Without a time pauses do not count.
     """
     if tasks.verdict is not None or not tasks.records.waiting:
         return ()
     ready = {role: is_ready(tasks, role) for role in {one for role in tasks.rules.roles for one in role.after}}
     roles = {role for role in range(len(tasks.sizes)) if _may_follow(tasks, role, ready)}
-    waits = bool(tasks.records.held_back)
-    return tuple(
-        key
-        for key in sorted(tasks.records.waiting)
-        if key.role in roles and not (waits and tasks.records[key].waits_for_all)
-    )
+    waits = bool(tasks.records.held_back) or any(tasks.records[key].waits_for_all for key in tasks.displaced)
+    found = ((key, tasks.records[key]) for key in sorted(tasks.records.waiting) if key.role in roles)
+    return tuple([key for key, one in found if one.not_before <= now and not (waits and one.waits_for_all)])
 
 
 def _may_follow(tasks: JobTasks, role: int, ready: dict[int, bool]) -> bool:
@@ -252,7 +282,31 @@ def expired(tasks: JobTasks, now: float) -> list[Step]:
     return []
 
 
-def resumed(tasks: JobTasks) -> list[Step]:
+def pause(tasks: JobTasks, cause: TaskKey | None, now: float) -> tuple[float, int]:
+    """End of the pause before a restart, and the number of failures of its cause in a row; (0, 0) without a pause.
+
+    The pause doubles with each failure up to its maximum. A run that lasted begins a new row.
+    """
+    rules = tasks.rules
+    if cause is None or not rules.pause_s:
+        return 0.0, 0
+    record = tasks.records[cause]
+    was_stable = record.started and record.ended - record.started >= rules.stable_s
+    failures = 1 if was_stable else record.failures + 1
+    return now + min(rules.pause_max_s, rules.pause_s * 2.0 ** min(failures - 1, 60)), failures
+
+
+def unreplaced(tasks: JobTasks, now: float) -> list[Step]:
+    """Steps when no host has replaced a lost one in time: the job is dispatched anew, as a whole."""
+    awaited = tasks.replacement
+    if awaited is None or now < awaited.until:
+        return []
+    status = next((tasks.records[key].status for key in awaited.tasks if tasks.records[key].status), FAILED_STATUS)
+    reason = f"no host replaced {', '.join(awaited.hosts)} within {tasks.rules.replace_s:.0f} s"
+    return [Conclude(Verdict(A.RESTART_JOB, status, reason, is_counted=False))]
+
+
+def resumed(tasks: JobTasks) -> list[Conclude]:
     """Steps that resume an aborted job: it is dispatched anew, which counts as a restart."""
     if not is_effective(tasks, A.RESUME):
         return []

@@ -7,13 +7,17 @@ from lavad.core.model.task_values import Delayed, Verdict
 
 
 class Restart(NamedTuple):
-    """Start these tasks anew, in place. ``scope``: job, role or task. ``in_place``: within a role's own restarts."""
+    """Start these tasks anew, in place. ``scope``: job, role or task. ``in_place``: within a role's own restarts.
+
+    ``cause``: the task whose failure it follows, if the next run of that is to wait for longer with each failure.
+    """
 
     scope: str
     tasks: tuple[TaskKey, ...]
     event: TaskEvent
     is_counted: bool = True
     in_place: bool = False
+    cause: TaskKey | None = None
 
 
 class Conclude(NamedTuple):

@@ -31,7 +31,12 @@ def is_elastic(request: Request) -> bool:
     """True if a job of tasks can be resized: a role has a range, and no rule ties its hosts together for ever."""
     if not request.is_of_tasks or request.exclusive:
         return False
-    return not any(map(_is_tied, request.roles)) and any(role.tasks_min < role.tasks_max for role in request.roles)
+    return not is_tied(request) and any(role.tasks_min < role.tasks_max for role in request.roles)
+
+
+def is_tied(request: Request) -> bool:
+    """True if a rule ties the hosts of a job together for ever."""
+    return any(map(_is_tied, request.roles))
 
 
 def _is_tied(role: RoleRequest) -> bool:

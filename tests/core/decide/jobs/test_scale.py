@@ -3,17 +3,17 @@
 import pytest
 
 from lavad.core import commands as c
-from lavad.core.decide.jobs.sizes import tasks_in
 from lavad.core.language.requirements.parts import sizes_of
 from lavad.core.model import HostFacts, JobState, Key
 from lavad.core.model.policy import Policy, Queue
 from lavad.core.model.reasons import Refused
 from lavad.core.model.task_rules import TaskKey
 from lavad.core.model.task_values import RolePart
-from lavad.core.orders import Order, ReleaseOrder, ResizeOrder, TasksOrder
+from lavad.core.orders import ReleaseOrder, ResizeOrder, TasksOrder
 from protos.common_pb2 import Role
 from tests.builders import ANN, BOB, Story, a_host, a_job
-from tests.task_jobs import NONE, TaskStory, a_task_role, starts, stops
+from tests.task_jobs import NONE, TaskStory, a_task_role, adapt, leave, starts, stops
+from tests.task_jobs import stage_growth as stage
 
 PS = a_task_role("ps")
 WORKERS = a_task_role("worker", 1, 3)
@@ -29,42 +29,6 @@ def run(story: TaskStory, *roles: Role) -> Key:
     key = story.begin(*(roles or (PS, WORKERS)))
     story.runs(key)
     return key
-
-
-def stage(story: TaskStory, key: Key) -> list[Order]:
-    """Stage a growth on its new hosts; the last orders that follow."""
-    attempt, orders = story.cluster.attempts[key], list[Order]()
-    for share in attempt.resizing.growth:
-        if attempt.share_on(share.host) is None:
-            version, parts = attempt.joined_with(share.host), ports(story, key, share.host)
-            orders = story.do(c.ReportStaged(share.host, key, version, False, parts)).orders
-    return orders
-
-
-def ports(story: TaskStory, key: Key, host: str) -> tuple[RolePart, ...]:
-    """A port for each task of the host."""
-    found = []
-    for role in range(len(story.tasks(key).sizes)):
-        here = tuple([one.index for one in tasks_in.on_host(story.tasks(key), host, role)])
-        found.append(RolePart(role, here, tuple([9000 + index for index in here])))
-    return tuple(found)
-
-
-def adapt(story: TaskStory, key: Key) -> list[Order]:
-    """All hosts take the newest size over; the orders of the last."""
-    attempt, orders = story.cluster.attempts[key], list[Order]()
-    for share in attempt.allocation:
-        report = c.ReportResized(share.host, key, attempt.resizing.version, tasks=ports(story, key, share.host))
-        orders = story.do(report).orders
-    return orders
-
-
-def leave(story: TaskStory, key: Key) -> None:
-    """All that was given up has ended and is released."""
-    adapt(story, key)
-    story.stops(key)
-    for share in story.cluster.attempts[key].resizing.leaving:
-        story.released(share.host, key)
 
 
 def sizes(story: Story, key: Key) -> list[int]:

@@ -266,7 +266,7 @@ def test_a_lost_host_takes_its_tasks_with_it() -> None:
 def test_a_restart_without_a_host_needs_another_attempt() -> None:
     """All tasks are ended, all hosts release the job, and it is pending with its runs and restarts."""
     story = a_story()
-    key = story.begin(*ps_and_workers(), policies=[a_policy(E.HOST_LOST)], restarts_max=1)
+    key = story.begin(*ps_and_workers(), policies=[a_policy(E.HOST_LOST)], restarts_max=1, has_replace=True)
     story.runs(key)
     assert stops(story.released("h1", key).orders) == {"h2": [(1, 1, 1), (1, 2, 1)]}
     orders = story.stops(key).orders
@@ -529,3 +529,31 @@ def test_an_element_of_an_array_keeps_its_runs() -> None:
     again = story.key(job, 1)
     assert again.attempt == 2
     assert [run for runs in starts(story.stage(again)).values() for run in runs] == [(0, 0, 2), (0, 1, 2)]
+
+
+def test_an_ended_job_leaves_the_lists_after_the_time_that_it_asked_for() -> None:
+    """As ttlSecondsAfterFinished says; one that asked for nothing stays for the clean period."""
+    story = a_story()
+    keys = [story.begin(a_task_role(), has_ttl=True, ttl_s=60.0), story.begin(a_task_role())]
+    for key in keys:
+        story.runs(key)
+        story.ends(key, 0, 0)
+        story.released("h1", key)
+    story.wait(59.0)
+    assert {key.job for key in keys} <= set(story.cluster.jobs)
+    story.wait(2.0)
+    assert keys[0].job not in story.cluster.jobs
+    assert (keys[0].job, 0) not in story.cluster.finished
+    assert keys[1].job in story.cluster.jobs
+
+
+def test_a_job_that_runs_again_is_not_forgotten_meanwhile() -> None:
+    """Requeued after its end: the time counts from the next one."""
+    story = a_story()
+    key = story.begin(a_task_role(), has_ttl=True, ttl_s=60.0)
+    story.runs(key)
+    story.ends(key, 0, 0)
+    story.released("h1", key)
+    story.do(c.RequeueJob(c.Target(key.job), ANN, frozenset({S.DONE})))
+    story.wait(120.0)
+    assert story.state(key.job) is S.PEND

@@ -215,6 +215,15 @@ def test_a_final_code_is_never_restarted_and_a_free_one_never_counted() -> None:
     ]
 
 
+def test_an_end_by_a_limit_of_the_job_is_counted_whatever_its_code() -> None:
+    """A process killed for its memory exits with 137, which is free: to be restarted for it would never end."""
+    rules = ruled(on(E.FAILED, A.RESTART_JOB), free_codes=frozenset({137}), restarts_max=0)
+    tasks = job(rules=rules)
+    key = end(tasks, TaskKey(WORKER, 0), 137)
+    tasks.records[key] = tasks.records[key]._replace(reason="TERM_MEMLIMIT")
+    assert verdict_of(machine.happened(tasks, key, E.FAILED, NOW)).action is A.TERMINATE
+
+
 def test_a_failed_job_is_restarted_where_its_rules_say_so() -> None:
     """OpenPAI's jobRetryCount."""
     tasks = job(rules=ruled(worker=RoleRules(failed_enough=1), restarts_when_failed=True, restarts_max=1))
@@ -227,18 +236,33 @@ def test_a_task_is_restarted_in_place_before_any_policy_hears_of_it() -> None:
     """Once used up, the policy for the role's failure is asked first."""
     own = RoleRules(in_place=InPlace.ON_FAILURE, restarts_max=1, policies=(on(E.ROLE_FAILED, A.TERMINATE),))
     tasks = job(rules=ruled(on(E.FAILED, A.RESTART_JOB), worker=own))
-    assert fails(tasks) == [Restart(TASK, (TaskKey(WORKER, 0),), E.FAILED, in_place=True)]
+    first = TaskKey(WORKER, 0)
+    assert fails(tasks) == [Restart(TASK, (first,), E.FAILED, in_place=True, cause=first)]
     tasks.restarts_in_place[WORKER] = 1
     assert verdict_of(fails(tasks, index=1)).action is A.TERMINATE
 
 
-def test_a_restart_that_needs_a_lost_place_sends_the_job_back_to_its_queue() -> None:
-    """A task without a host cannot be started in place."""
+def lose(tasks: JobTasks, *indices: int) -> TaskKey:
+    """The host of these workers was lost."""
+    for index in indices:
+        key = TaskKey(WORKER, index)
+        lost = tasks.records[key]._replace(phase=P.EXITED, host="", was_on="h9", ended=NOW)
+        tasks.records[key] = lost
+    return TaskKey(WORKER, indices[0])
+
+
+def test_a_restart_of_the_job_takes_tasks_along_that_have_lost_their_places() -> None:
+    """Their new places are decided upon with the cluster at hand."""
     tasks = job(rules=ruled(on(E.HOST_LOST, A.RESTART_JOB)))
-    lost = TaskKey(WORKER, 1)
-    tasks.records[lost] = tasks.records[lost]._replace(phase=P.EXITED, host="")
-    found = verdict_of(machine.happened(tasks, lost, E.HOST_LOST, NOW))
-    assert (found.action, found.is_counted) == (A.RESTART_JOB, True)
+    (step,) = machine.happened(tasks, lose(tasks, 1), E.HOST_LOST, NOW)
+    assert step == Restart(JOB, tuple(tasks.records), E.HOST_LOST)
+
+
+def test_tasks_that_were_lost_with_one_host_are_restarted_by_one_restart() -> None:
+    """Policy restart-task: as far as the rules say the same about them."""
+    tasks = job(workers=4, rules=ruled(on(E.HOST_LOST, A.RESTART_TASK)))
+    (step,) = machine.happened(tasks, lose(tasks, 1, 2), E.HOST_LOST, NOW)
+    assert step == Restart(TASK, (TaskKey(WORKER, 1), TaskKey(WORKER, 2)), E.HOST_LOST)
 
 
 def test_no_task_starts_while_a_restart_of_the_job_ends_the_others() -> None:
@@ -292,7 +316,7 @@ def test_a_delayed_action_is_dropped_when_the_task_runs_again() -> None:
     tasks.delayed = (step.delayed,)
     assert machine.expired(tasks, NOW + 599) == []
     assert machine.runs(tasks, task) == [Drop(tasks.delayed)]
-    assert [type(one) for one in machine.expired(tasks, NOW + 600)] == [Conclude, Drop]
+    assert [type(one) for one in machine.expired(tasks, NOW + 600)] == [Restart, Drop]
 
 
 def test_waiting_too_long_needs_a_time() -> None:
@@ -307,7 +331,7 @@ def test_an_expired_action_at_one_task_leaves_those_at_others() -> None:
     tasks.delayed = tuple(Delayed(NOW + index, A.RESTART_TASK, E.FAILED, TaskKey(WORKER, index)) for index in range(2))
     steps = machine.expired(tasks, NOW)
     assert steps == [
-        Restart(TASK, (TaskKey(WORKER, 0),), E.FAILED),
+        Restart(TASK, (TaskKey(WORKER, 0),), E.FAILED, cause=TaskKey(WORKER, 0)),
         Drop(tasks.delayed[:1]),
     ]
 

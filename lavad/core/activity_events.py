@@ -1,0 +1,55 @@
+"""Events of the activity of a job on its hosts: hangs, saved stacks, hosts without a process of it."""
+
+from typing import NamedTuple
+
+from lavad.core.model import Key
+
+
+class PartActivity(NamedTuple):
+    """A host's part became inactive, or active. Not stored: hosts repeat it at each hello."""
+
+    at: float
+    key: Key
+    host: str
+    is_inactive: bool
+
+
+class JobHangs(NamedTuple):
+    """All parts of the job have been inactive for the time that its rule names. Their stacks are saved first.
+
+    ``due``: its policy acts then at the latest; 0: it has none for that.
+    """
+
+    at: float
+    key: Key
+    inactive_s: float
+    due: float = 0.0
+
+
+class JobActive(NamedTuple):
+    """A job that hung is active again: nothing is done about it."""
+
+    at: float
+    key: Key
+
+
+class StacksSaved(NamedTuple):
+    """A host has saved the stacks of the job's processes in a file there, or has none: ``words`` says why."""
+
+    at: float
+    key: Key
+    host: str
+    path: str
+    words: str = ""
+
+
+class HostUnused(NamedTuple):
+    """An allocated host has had no process of the job for so many seconds; 0: it has one again."""
+
+    at: float
+    key: Key
+    host: str
+    seconds: float
+
+
+ActivityEvent = PartActivity | JobHangs | JobActive | StacksSaved | HostUnused
