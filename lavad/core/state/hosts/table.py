@@ -8,13 +8,13 @@ import copy
 import re
 from bisect import insort
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lavad.core.model import LOAD_INDICES, PARTS, Allocation, HostFacts, HostShare, Key, ResourceShare
-from lavad.core.model.allocation import HOST, PlainAllocation
+from lavad.core.model.allocation import HOST
 from lavad.core.model.policy import ComputeUnit, Names, Policy, ResourceKind
 from lavad.core.state.hosts.bulk import ShareTotals, SlotShares
 from lavad.core.state.hosts.exclusive_units import ExclusiveUnits
@@ -22,8 +22,7 @@ from lavad.core.state.hosts.shared_gpus import SharedGpus, joined, left_by
 from lavad.core.state.hosts.site_resources import SiteResources
 
 _GROWTH = 64
-_COLUMNS = ("slots_max", "slots_free", "memory_free_mib", "gpus_free", "_attempts", "usable", "taken_whole", "_open")
-_NOTED_MAX = 1000  # parallel allocations buffered since the number of attempts was last read
+_COLUMNS = ("slots_max", "slots_free", "memory_free_mib", "gpus_free", "attempts", "usable", "taken_whole", "_open")
 _CACHED_MAX = 8192
 _FIRST_ROW, _NO_ROWS = np.zeros(1, np.intp), np.zeros(0, np.intp)
 _T = TypeVar("_T")
@@ -42,8 +41,7 @@ class HostTable:
         self.slots_free: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
         self.memory_free_mib: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
         self.gpus_free: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
-        self._attempts: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
-        self._gangs_noted: dict[int, NDArray[np.int64]] = {}  # by id: rows of allocations not in ``_attempts`` yet
+        self.attempts: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
         self.usable: NDArray[np.bool_] = np.zeros(_GROWTH, np.bool_)
         self.taken_whole: NDArray[np.bool_] = np.zeros(_GROWTH, np.bool_)
         self.load: NDArray[np.float64] = np.zeros((_GROWTH, len(LOAD_INDICES)), np.float64)
@@ -128,7 +126,7 @@ class HostTable:
         """
         if len(shares) == 1:
             return [self.rows[shares[0].host]]
-        return shares.rows if self.knows(shares) else list(map(self.rows.__getitem__, map(HOST, shares)))
+        return list(map(self.rows.__getitem__, map(HOST, shares)))
 
     def copy(self) -> "HostTable":
         """An independent table with the same hosts, to simulate the future."""
@@ -149,8 +147,7 @@ class HostTable:
         twin.slots_free[:used] = self.slots_max[:used]
         twin.memory_free_mib[:used] = [facts.memory_mib for facts in self.facts]
         twin.load[:used, _PLACES["mem"]] = np.inf  # so that only unreserved memory counts
-        twin._attempts[:used], twin.taken_whole[:used], twin.kept = 0, False, ExclusiveUnits()
-        twin._gangs_noted = {}
+        twin.attempts[:used], twin.taken_whole[:used], twin.kept = 0, False, ExclusiveUnits()
         twin._gpu_held, twin._gpu_again, twin.gpu_shared, twin._cpus_held = [0] * used, {}, {}, {}
         twin.site.empty()
         twin.gpus_free[:used] = gpus = [facts.gpus for facts in self.facts]
@@ -343,7 +340,7 @@ class HostTable:
         time."""
         self._add_slots(row, -share.slots)
         self._note_changed("slots")
-        self._attempts[row] += 1
+        self.attempts[row] += 1
         if share.memory_mib:
             self.memory_free_mib[row] -= share.memory_mib
         self._hold_rest(row, share)
@@ -367,7 +364,7 @@ class HostTable:
         for row, share in total.add_all(rows, shares):
             self._hold_rest(row, share)
         at, attempts, slots, memory_mib = total.columns()
-        self._attempts[at] += attempts
+        self.attempts[at] += attempts
         self.memory_free_mib[at] -= memory_mib
         free = self.slots_free[at] = self.slots_free[at] - slots
         if free.min() < 0:  # double-booked slots do not count as open ones
@@ -420,61 +417,18 @@ class HostTable:
 
     def take_all(self, rows: Sequence[int], shares: Allocation, whole: bool) -> None:
         """Book host shares, each on its row; at most one on a host."""
-        if self.knows(shares) and not whole:
-            left = self.slots_free[shares.at] - shares.slots
-            if min(left.tolist()) >= 0:
-                self._move(shares, left, -1)
-                return
         for row, share in zip(rows, shares, strict=True):
             self.take(row, share, whole)
 
     def give_back_all(self, rows: Sequence[int], shares: Allocation, whole: bool) -> None:
         """Undo ``take_all``."""
-        if self.knows(shares) and not whole:
-            free = self.slots_free[shares.at]
-            if min(free.tolist()) >= 0:
-                self._move(shares, free + shares.slots, 1)
-                self.freed_hosts.update(shares.rows)
-                return
         for row, share in zip(rows, shares, strict=True):
             self.give_back(row, share, whole)
-
-    def knows(self, shares: Allocation) -> TypeGuard[PlainAllocation]:
-        """True if the allocation consists of slots only and was made with this table's rows."""
-        return type(shares) is PlainAllocation and shares.names is self.names
-
-    def _move(self, shares: PlainAllocation, free: NDArray[np.int64], sign: int) -> None:
-        """Set the free slots of a vector allocation's hosts; none was negative before, nor is one now."""
-        self._note_changed("slots")
-        self.slots_free[shares.at] = free
-        if sign < 0:
-            self._gangs_noted[id(shares.at)] = shares.at
-            if len(self._gangs_noted) > _NOTED_MAX:
-                self._enter_attempts()
-        elif self._gangs_noted.pop(id(shares.at), None) is None:
-            self._attempts[shares.at] -= 1
-        if self.are_open(shares.rows):
-            self.slots_open += sign * shares.total
-        else:
-            is_open = self._open[shares.at]
-            self.slots_open += sign * int((is_open * shares.slots).sum())
-
-    def _enter_attempts(self) -> None:
-        noted, self._gangs_noted = self._gangs_noted, {}
-        for at in noted.values():
-            self._attempts[at] += 1
-
-    @property
-    def attempts(self) -> NDArray[np.int64]:
-        """Number of attempts with a share of each host."""
-        if self._gangs_noted:
-            self._enter_attempts()
-        return self._attempts
 
     def give_back(self, row: int, share: HostShare, whole: bool) -> None:
         """Undo ``take``."""
         self._add_slots(row, share.slots)
-        self._attempts[row] -= 1
+        self.attempts[row] -= 1
         if share.memory_mib:
             self.memory_free_mib[row] += share.memory_mib
         if share.gpus:
