@@ -1,4 +1,4 @@
-"""What a framework itself said, for the reader of the run: printed, and kept in .cache/frameworks/said."""
+"""Output of the frameworks themselves for the reader of a run: printed, and kept in .cache/frameworks/said."""
 
 from pathlib import Path
 
