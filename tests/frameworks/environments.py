@@ -66,7 +66,7 @@ def _programs(name: str) -> Path:
 
 
 def _be_patient(home: Path) -> None:
-    """Have Ray wait for its own processes as long as a busy machine takes; no setting of Ray's does."""
+    """Let Ray wait for its own processes as long as a busy machine takes; no setting of Ray's does."""
     node = next((home / "lib").glob("python3*/site-packages/ray/_private/node.py"))
     node.write_text(node.read_text().replace("raylet_start_wait_time_s = 30\n", "raylet_start_wait_time_s = 300\n"))
 
