@@ -20,7 +20,7 @@ roles:
   launcher:
     tasks: 1
     command: >-
-      exec horovodrun --gloo -np 1 --min-np 1 --max-np 3 --network-interfaces eth0
+      exec env -u LSB_JOBID horovodrun --gloo -np 1 --min-np 1 --max-np 3 --network-interfaces eth0
       --host-discovery-script "$LAVA_DISCOVER_HOSTS"
       python {example} --steps 100000 --pause 0.2 --stop {folder}/stop
     policies: [{{on: role-completed, do: complete}}]
