@@ -3,7 +3,7 @@
 Unlike torchrun Horovod keeps the workers that stay: they go on from the last commit, with new ranks, and a new worker
 gets the state from them. Each step is printed by the first rank.
 
-    horovodrun -np 1 --min-np 1 --max-np 3 --host-discovery-script "$LAVA_DISCOVER_HOSTS" \
+    horovodrun -np 2 --min-np 1 --max-np 3 --host-discovery-script "$LAVA_DISCOVER_HOSTS" \
         python elastic_horovod.py [--steps N] [--pause SECONDS] [--stop FILE]
 
 Needs horovod, built for torch with gloo.

@@ -20,7 +20,7 @@ roles:
   launcher:
     tasks: 1
     command: >-
-      exec env -u LSB_JOBID horovodrun --gloo -np 1 --min-np 1 --max-np 3 --network-interfaces eth0
+      exec env -u LSB_JOBID horovodrun --gloo -np 2 --min-np 1 --max-np 3 --network-interfaces eth0
       --host-discovery-script "$LAVA_DISCOVER_HOSTS"
       python {example} --steps 100000 --pause 0.2 --stop {folder}/stop
     policies: [{{on: role-completed, do: complete}}]
@@ -49,14 +49,14 @@ def trains(site: Site, job: int, size: int) -> None:
 
 
 def test_workers_run_on_while_hosts_come_and_go(site: Site, programs: Path) -> None:
-    """1, 3 and 1 worker: into room that another job leaves, and for a job of a queue that may take it."""
+    """2, 3 and 1 worker: into room that another job leaves, and for a job of a queue that may take it."""
     path = f"{programs}:{site.cluster.environment['PATH']}"
     mine = Site(site.cluster.with_environment(PATH=path), site.folder)
     first, *_ = site.cluster.hosts()
-    other = site.cluster.submit("-n", "4", "-R", f"select[hname!={first}]", "sleep", "600")
+    other = site.cluster.submit("-n", "3", "-R", f"select[hname!={first}]", "sleep", "600")
     site.cluster.becomes(other, "RUN")
     job = mine.run(JOB.format(example=ROOT / "examples" / "elastic_horovod.py", folder=site.folder))
-    trains(site, job, 1)
+    trains(site, job, 2)
     site.cluster.says("bkill", str(other))
     trains(site, job, 3)
     urgent = site.cluster.submit("-q", "urgent", "-n", "4", "sleep", "600")
