@@ -97,6 +97,7 @@ sim: $(READY)
 	@$(BIN)/python -m lavad.simulator $(ARGS)
 
 package: $(READY)
+	@packaging/stub.sh
 	@rm -rf dist && $(BIN)/python -m pip wheel -qq --no-deps --no-build-isolation --wheel-dir dist . && ls dist
 
 lock:
