@@ -44,6 +44,7 @@ from agents.attempts.resizes import Resizes, name_of
 from agents.attempts.task_orders import TaskOrders
 from agents.attempts.task_ports import NoPort
 from agents.attempts.usage_exchange import Counting
+from agents.gpu_use.job_gpus import JobGpus
 from agents.job_setup.gpu_setup import Devices, NotReady
 from agents.job_setup.preparation import Preparation, Prepared
 from agents.job_setup.users import Owner, UnknownUser, Users
@@ -82,6 +83,7 @@ class Keeper:
         preparation: Preparation,
         users: Users,
         devices: Devices,
+        gpus: JobGpus,
         lease: Lease,
         clock: Callable[[], float] = own_clock,
     ) -> None:
@@ -98,6 +100,7 @@ class Keeper:
         self._boot_id = boot_id
         self._users = users
         self._devices = devices
+        self.gpus = gpus
         self._lease = lease
         self._clock = clock
         self._marked_at = float("-inf")
@@ -115,6 +118,7 @@ class Keeper:
         )
         more = self.task_orders.make_more_ready
         self.resizes = Resizes(self.ledger, attempts, self.preparation, self._told_of_size, more, self._notify)
+        self.gpus.say = lambda report: self.say(report)
         attempts.in_place_of = self.task_orders.in_place_of
 
     async def close(self) -> None:
@@ -244,6 +248,7 @@ class Keeper:
                 reach("agent.before_forget")
                 records.append(forget_record(key))
                 self.pool.forget(key)
+                self.gpus.forget(key)
                 if not self.ledger.holds(key[0]):
                     self.preparation.forget(key[0])
         return records
@@ -510,7 +515,8 @@ class Keeper:
             self.pool.ended(handle, key)
             self._gone(handle, key)
         elif kind == messages.RELEASED:
-            self._tell(self.ledger.released(key, Used(*message[4:]) if message[4:] else None))
+            reports = self.ledger.released(key, Used(*message[4:]) if message[4:] else None)
+            self._tell(self.gpus.ended(key, reports))
             self._gone(handle, key)
         elif kind == messages.LOOKED:
             self.looked(key, *message[4:6])
@@ -524,7 +530,7 @@ class Keeper:
             self.interface.on_message(key, kind, message[4:])
 
     def _finished(self, handle: Handle, finish: Finish) -> None:
-        reports = self.ledger.finished(finish, *self._places(finish.key))
+        reports = self.gpus.ended(finish.key, self.ledger.finished(finish, *self._places(finish.key)))
         self.pool.ended(handle, finish.key)
         if finish.released:
             self._gone(handle, finish.key)
@@ -578,6 +584,7 @@ class Keeper:
         use.cpu_s, use.memory_mib, use.memory_mib_max, use.swap_mib = cpu_s, memory, memory_max, swap
         use.threads, use.host = threads, self.preparation.host.host
         use.pids.extend(pids)
+        use.gpus.extend(self.gpus.usage(key))
         use.process_groups.extend(groups)
         self._usages[key] = usage
         self.use(usage)
@@ -596,4 +603,4 @@ class Keeper:
         ``finish`` is the end it recorded before; ``why`` a sentence if more is known than its death.
         """
         self._leave(key)
-        self._settle(self.ledger.lost(key, finish, time.time(), why=why))
+        self._settle(self.gpus.ended(key, self.ledger.lost(key, finish, time.time(), why=why)))

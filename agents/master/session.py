@@ -259,7 +259,8 @@ class Session:
         if welcome.terminate_interval_s:
             preparation.intervals.terminate_s = welcome.terminate_interval_s
         if welcome.usage_interval_s:
-            preparation.intervals.usage_s = welcome.usage_interval_s
+            preparation.intervals.usage_s = self._keeper.gpus.read_every_s = welcome.usage_interval_s
+        self._keeper.gpus.set_bounds(welcome.settings)
         if welcome.order_validity_s:
             self._keeper.order_validity_s = welcome.order_validity_s
         understood = welcome.settings.get(REPORTS_UNDERSTOOD, "").split()
@@ -382,6 +383,12 @@ class Session:
             await asyncio.sleep(SYNC_S)
             with shortage_passes("sync_logs"):
                 await self._keeper.pool.sync_logs()
+
+    async def tell_load(self) -> None:
+        """Sample the load and send it with the next message, before the reports in it."""
+        with shortage_passes("load"):
+            self._load = await asyncio.to_thread(self._sampler.sample)
+            self._something.set()
 
     async def _watch_load(self) -> None:
         loop = asyncio.get_running_loop()

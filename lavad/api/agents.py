@@ -15,7 +15,7 @@ import grpc
 
 from lavad.adoption import Adoption
 from lavad.agent_links.links import AgentLinks, Outbox
-from lavad.api import checks, identity, task_reports, translate
+from lavad.api import checks, gpu_use, identity, task_reports, translate
 from lavad.api.recovery import Recovering
 from lavad.api.trust import Trust
 from lavad.commit_mark import Mark
@@ -347,6 +347,8 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
             checks.tidy_load(message.load)
             self.loads[host] = message.load
             cluster.observe_load(host, translate.load_of(message.load))
+            if cluster.observe_gpus(host, translate.unfit_gpus_of(message.load.gpus)):
+                self.engine.on_change()  # a pending job may wait for a GPU that is fit again
             if message.load.external:
                 cluster.table.set_external(cluster.hosts[host].row, translate.external_of(message.load))
             if cluster.table.changed_values:
@@ -404,6 +406,7 @@ def _finished(host: str, key: Key, report: pb.Report) -> c.ReportFinished:
         detail, words(end.exec_home), words(end.exec_cwd), report.also_released, end.lost, report.allocation_version,
         checks.amount_of(end.user_s), checks.amount_of(end.system_s), checks.amount_of(end.memory_mib_mean),
         checks.amount_of(end.seconds), tuple((one.host, _usage(one)) for one in end.others) if end.others else (),
+        gpu_use.use_of(end.gpus),
     )  # fmt: skip
 
 
@@ -461,6 +464,7 @@ def _usage(usage: common_pb2.Usage) -> HostUsage:
         checks.amount_of(usage.user_s),
         checks.amount_of(usage.system_s),
         checks.amount_of(usage.seconds),
+        gpu_use.use_of(usage.gpus),
     )
 
 

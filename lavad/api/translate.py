@@ -1,5 +1,6 @@
 """Conversion of messages to core values and back. Nothing is decided here, and -R is not parsed."""
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, cast
 
@@ -190,6 +191,12 @@ def load_of(load: cluster_pb2.Load) -> tuple[float, ...]:
         load.r15s, load.r1m, load.r15m, load.ut, load.pg, load.io, load.ls, load.it,
         load.tmp_mib, load.swp_mib, load.mem_mib,
     )  # fmt: skip
+
+
+def unfit_gpus_of(gpus: Iterable[cluster_pb2.Gpu]) -> int:
+    """Return a mask of the GPUs that no job is to be given: their status says why."""
+    unfit = {gpu.index for gpu in gpus if gpu.status not in ("", "ok") and gpu.index < checks.HOST_GPUS_MAX}
+    return sum(1 << index for index in unfit)
 
 
 def external_of(load: cluster_pb2.Load) -> dict[str, float]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from lavad.core.events import NewJob
 from lavad.core.model import Allocation, HostFacts, JobState, Key, RoleAsked
 from lavad.core.model.advance_reservation import AdvanceReservation, ReservationTimes
+from lavad.core.model.gpu_use import GpuUse
 from lavad.core.model.policy import Policy
 from lavad.core.model.progress import Progress
 from lavad.core.model.ranges import Ranges
@@ -308,13 +309,14 @@ class ReportFinished(NamedTuple):
     memory_mib_mean: float = 0.0
     seconds: float = 0.0
     others: tuple[tuple[str, HostUsage], ...] = ()  # as far as other hosts have reported to this one
+    gpus: tuple[GpuUse, ...] = ()
 
     @property
     def usage(self) -> HostUsage:
         """Usage on the reporting host."""
         return HostUsage(
             self.cpu_s, memory_mib_max=self.memory_mib_max, memory_mib_mean=self.memory_mib_mean, user_s=self.user_s,
-            system_s=self.system_s, seconds=self.seconds,
+            system_s=self.system_s, seconds=self.seconds, gpus=self.gpus,
         )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from lavad.core.activity_events import ActivityEvent
 from lavad.core.language.dependency import Expression
 from lavad.core.model import Allocation, HostFacts, JobState, Key, QueueWindow, Shared
 from lavad.core.model.advance_reservation import AdvanceReservation
+from lavad.core.model.gpu_use import GpuUse
 from lavad.core.model.policy import Policy
 from lavad.core.model.progress import Progress
 from lavad.core.model.ranges import Ranges
@@ -108,6 +109,7 @@ class JobFinished(NamedTuple):
     exec_cwd: str = ""
     others: tuple[tuple[str, HostUsage], ...] = ()
     is_lost: bool = False  # its end is unknown: its host or its shepherd was lost
+    gpus: tuple[GpuUse, ...] = ()
 
 
 class HostReleased(NamedTuple):

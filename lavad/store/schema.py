@@ -97,6 +97,7 @@ jobs = _table(
     _seconds("system_s"),
     _mean("memory_mib_mean"),
     _words("places"),
+    _words("gpus"),
     _words("waits"),
     Index("jobs_by_end", "ended_at"),
 )
@@ -195,6 +196,7 @@ accounting = _table(
     _seconds("user_s"),
     _seconds("system_s"),
     _mean("memory_mib_mean"),
+    _words("gpus"),
     Index("accounting_by_end", "ended_at"),
 )
 

@@ -34,7 +34,7 @@ from lavad.core.model import (
 )
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.tuples import new as _new
-from lavad.core.model.usage import NO_ONE, HostUsage, JobUsage, depart, of_attempt, taken
+from lavad.core.model.usage import NO_ONE, HostUsage, JobUsage, depart, gpus_of_attempt, of_attempt, taken
 from lavad.core.state.records import ArrayRecord, Attempt, Job, JobEnd, exit_code
 
 S = JobState
@@ -284,7 +284,7 @@ def _job_finished(cluster: Cluster, event: e.JobFinished) -> None:
     job.end = _new(
         JobEnd,
         (at, status, reason, cpu_s, memory_mib_max, began_at, attempt.allocation, attempt.pid or pid,
-         user_s, system_s, memory_mib_mean, *directories),
+         user_s, system_s, memory_mib_mean, *directories, gpus_of_attempt(attempt)),
     )  # fmt: skip
     if job.tasks is None and (status or cluster.exit_rates):
         cluster.exit_rates.note_end(job, attempt, event, began_at)
@@ -295,12 +295,12 @@ def _job_finished(cluster: Cluster, event: e.JobFinished) -> None:
 
 def _used_at_end(attempt: Attempt, event: e.JobFinished) -> JobUsage:
     """Usage of the job: reported by its lead host at the end, and by the others before."""
-    is_known = attempt.usage or event.others or attempt.departed is not NO_ONE
+    is_known = attempt.usage or event.others or event.gpus or attempt.departed is not NO_ONE
     if not is_known and len(attempt.unreleased) < 2:  # most jobs: short, and on one host
         return _new(JobUsage, (event.cpu_s, event.memory_mib_max, event.memory_mib_mean, event.user_s, event.system_s))
     own = HostUsage(
         event.cpu_s, memory_mib_max=event.memory_mib_max, memory_mib_mean=event.memory_mib_mean,
-        user_s=event.user_s, system_s=event.system_s, seconds=event.seconds,
+        user_s=event.user_s, system_s=event.system_s, seconds=event.seconds, gpus=event.gpus,
     )  # fmt: skip
     others = [(host, usage) for host, usage in event.others if host in attempt.unreleased]
     attempt.usage = taken(attempt.usage, [(attempt.lead, own), *others])
@@ -332,6 +332,7 @@ def _complete_record(cluster: Cluster, attempt: Attempt, host: str, usage: HostU
     job.end = end._replace(
         cpu_s=max(end.cpu_s, cpu_s), memory_mib_max=max(end.memory_mib_max, memory_mib_max),
         memory_mib_mean=memory_mib_mean, user_s=max(end.user_s, user_s), system_s=max(end.system_s, system_s),
+        gpus=gpus_of_attempt(attempt),
     )  # fmt: skip
     charge.charge_more(cluster, job.shared, used.cpu_s - before.cpu_s, at)
 

@@ -15,6 +15,7 @@ from lavad.core.language.dependency import Expression
 from lavad.core.model import Allocation, HostFacts, HostShare, JobState, Key, Shared, unpack_text
 from lavad.core.model.activity import ACTIVE
 from lavad.core.model.allocation import HOST, grown, slots_of
+from lavad.core.model.gpu_use import GpusByHost
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.usage import NO_ONE, ByHost
 
@@ -74,6 +75,7 @@ class JobEnd(NamedTuple):
     memory_mib_mean: float = 0.0
     exec_home: str = ""
     exec_cwd: str = ""
+    gpus: GpusByHost = ()
 
 
 def exit_code(status: int) -> int:

@@ -12,7 +12,7 @@ from lavad.core import events as e
 from lavad.core import task_events as t
 from lavad.core.apply.charge import touched_accounts
 from lavad.core.model import JobState, Key
-from lavad.core.model.usage import of_attempt
+from lavad.core.model.usage import gpus_of_attempt, of_attempt
 from lavad.core.state.paged import Paged
 from lavad.core.state.records import ArrayRecord, Attempt, Job, JobEnd
 from lavad.store.rows import activity_rows, task_rows
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _PEND, _PSUSP, _EXIT = int(JobState.PEND), int(JobState.PSUSP), int(JobState.EXIT)
 _LATER = (JobState.STAGING, JobState.UNKWN)  # their suspension or resumption takes effect later
-_NO_END: Row = (0.0, 0, "", 0.0, 0, 0.0, 0, "", 0.0, 0.0, 0.0, "")
+_NO_END: Row = (0.0, 0, "", 0.0, 0, 0.0, 0, "", 0.0, 0.0, 0.0, "", "")
 
 
 class RowMaker:
@@ -184,7 +184,8 @@ def _spec_row(cluster: "Cluster", new: e.NewJob) -> Row:
 
 
 def _accounting_row(cluster: "Cluster", attempt: Attempt, state: int, ended: Row) -> Row:
-    """Build an accounting row; ``ended`` is (ended_at, status, reason), then the fields of a JobUsage."""
+    """Build an accounting row; ``ended`` is (ended_at, status, reason), then the fields of a
+    JobUsage, then the use of GPUs."""
     key = attempt.key
     record = cluster.jobs[key.job]
     shared = record.shared
@@ -211,7 +212,8 @@ def _accounting_row(cluster: "Cluster", attempt: Attempt, state: int, ended: Row
 
 def _outcome(end: JobEnd) -> Row:
     figures = v.finite(end.user_s), v.finite(end.system_s), v.finite(end.memory_mib_mean)
-    return (end.at, end.status, v.clean(end.reason), v.finite(end.cpu_s), v.bounded(end.memory_mib_max), *figures)
+    outcome = (end.at, end.status, v.clean(end.reason), v.finite(end.cpu_s), v.bounded(end.memory_mib_max))
+    return (*outcome, *figures, v.gpus_text(end.gpus))
 
 
 _OfAttempt = e.HostStaged | e.AttemptLaunched | e.ProgressReported | e.ResizeNoted | t.ResizeAcknowledged | t.PartsFreed
@@ -407,7 +409,8 @@ def _requeued(turn: _Turn, event: e.JobRequeued) -> None:
     _touch_tasks(turn, key)
     attempt = turn.known[key]
     cpu_s, memory_mib_max, mean, user_s, system_s = of_attempt(attempt)
-    outcome: Row = (event.at, 0, v.clean(event.reason), cpu_s, memory_mib_max, user_s, system_s, mean)
+    outcome: Row = (event.at, 0, v.clean(event.reason), cpu_s, memory_mib_max, user_s, system_s, mean,
+                    v.gpus_text(gpus_of_attempt(attempt)))  # fmt: skip
     state = _PSUSP if event.hold else _PEND
     turn.batch.accounting[key] = _accounting_row(turn.cluster, attempt, state, outcome)
     turn.tell(event.at, key, "requeued", v.detail(reason=event.reason, hold=event.hold))

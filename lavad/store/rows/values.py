@@ -23,13 +23,15 @@ from lavad.core.model import (
     ResourceShare,
     RoleRequest,
     Shared,
+    gpu_use,
 )
 from lavad.core.model.activity import ACTIVE, Activity, Hang
 from lavad.core.model.advance_reservation import AdvanceReservation, ReservationKind, ReservationTimes
+from lavad.core.model.gpu_use import GpusByHost
 from lavad.core.model.policy import Window
 from lavad.core.model.progress import Progress
 from lavad.core.model.ranges import Ranges
-from lavad.core.model.usage import NO_ONE, Departed, HostUsage
+from lavad.core.model.usage import NO_ONE, Departed, HostUsage, gpus_of_attempt
 from lavad.core.state.records import NEVER_RESIZED, Attempt, Claim, Host, JobEnd, Resizing, StartConditions
 from lavad.store.rows.task_values import decode_rules, rules_values
 from lavad.store.writer.batch import Row
@@ -183,14 +185,20 @@ _FIGURES = ("cpu_s", "memory_mib_max", "memory_mib_mean", "user_s", "system_s", 
 def _usage_text(attempt: Attempt) -> str:
     """Encode the usage of an attempt that must survive a restart: of each host, and of hosts it has left."""
     hosts = {host: [getattr(usage, name) for name in _FIGURES] for host, usage in attempt.usage.items()}
-    return _encode({"hosts": hosts, "departed": list(attempt.departed)})
+    used = {"hosts": hosts, "departed": list(attempt.departed[:-1])}
+    if gpus := gpus_of_attempt(attempt):
+        used |= {"gpus": json.loads(gpus_text(gpus))}
+    return _encode(used)
 
 
 def _take_usage(attempt: Attempt, values: dict[str, Any]) -> None:
+    gpus = dict(_gpus_of(values.get("gpus", [])))
     attempt.usage = {
-        host: HostUsage(**dict(zip(_FIGURES, figures, strict=True))) for host, figures in values["hosts"].items()
+        host: HostUsage(**dict(zip(_FIGURES, figures, strict=True)), gpus=gpus.pop(host, ()))
+        for host, figures in values["hosts"].items()
     }
-    attempt.departed = Departed(*values["departed"]) if any(values["departed"]) else NO_ONE
+    if any(values["departed"]):
+        attempt.departed = Departed(*values["departed"])._replace(gpus=tuple(gpus.items()))
 
 
 _SELDOM = (
@@ -352,17 +360,32 @@ def end_values(end: JobEnd) -> Row:
         finite(end.system_s),
         finite(end.memory_mib_mean),
         f"[{quote(end.exec_home)},{quote(end.exec_cwd)}]" if end.exec_home or end.exec_cwd else "",
+        gpus_text(end.gpus),
     )
+
+
+def gpus_text(gpus: GpusByHost) -> str:
+    """Encode the use of GPUs as JSON: [[host, [figures, ...]], ...]; empty for none."""
+    return _encode([[host, [gpu_use.encoded(one) for one in uses]] for host, uses in gpus]) if gpus else ""
+
+
+def decode_gpus(text: str) -> GpusByHost:
+    """Decode the text of ``gpus_text``."""
+    return _gpus_of(json.loads(text)) if text else ()
+
+
+def _gpus_of(values: list[Any]) -> GpusByHost:
+    return tuple((host, tuple(map(gpu_use.decoded, uses))) for host, uses in values)
 
 
 def decode_end(columns: Sequence[Any]) -> JobEnd | None:
     """Decode the columns of ``end_values``; None for a job that has not ended."""
-    at, status, reason, cpu_s, memory_mib_max, started_at, pid, hosts, user_s, system_s, mean, places = columns
+    at, status, reason, cpu_s, memory_mib_max, started_at, pid, hosts, user_s, system_s, mean, places, gpus = columns
     if not at:
         return None
     home, cwd = json.loads(places) if places else ("", "")
     ran = (started_at, decode_hosts(hosts), pid)
-    return JobEnd(at, status, reason, cpu_s, memory_mib_max, *ran, user_s, system_s, mean, home, cwd)
+    return JobEnd(at, status, reason, cpu_s, memory_mib_max, *ran, user_s, system_s, mean, home, cwd, decode_gpus(gpus))
 
 
 def terms_text(terms: StartConditions, unmet: Ranges | None = None) -> str:

@@ -37,6 +37,7 @@ class HostTable:
         self.gpu_free: list[int] = []
         self._gpu_held: list[int] = []  # also GPUs that the host no longer reports
         self._gpu_again: dict[tuple[int, int], int] = {}  # (row, GPU) -> holders beyond the first
+        self.gpu_unfit: dict[int, int] = {}  # row -> a bit for each GPU that no job is to be given now
         self.slots_max: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
         self.slots_free: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
         self.memory_free_mib: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
@@ -115,6 +116,7 @@ class HostTable:
     def remove(self, row: int) -> None:
         """Empty a host's row: rows are never given to other hosts. The host must hold nothing."""
         self.set_usable(row, usable=False)
+        self.gpu_unfit.pop(row, None)
         self.resize(row, self.facts[row], HostFacts(self.names[row], 0, server=False))
         self.freed_hosts.discard(row)
 
@@ -148,6 +150,7 @@ class HostTable:
         twin.memory_free_mib[:used] = [facts.memory_mib for facts in self.facts]
         twin.load[:used, _PLACES["mem"]] = np.inf  # so that only unreserved memory counts
         twin.attempts[:used], twin.taken_whole[:used], twin.kept = 0, False, ExclusiveUnits()
+        twin.gpu_unfit = {}
         twin._gpu_held, twin._gpu_again, twin.gpu_shared, twin._cpus_held = [0] * used, {}, {}, {}
         twin.site.empty()
         twin.gpus_free[:used] = gpus = [facts.gpus for facts in self.facts]
@@ -274,7 +277,7 @@ class HostTable:
             self.slots_open += slots if before >= 0 <= after else max(after, 0) - max(before, 0)
 
     def _count_gpus(self, row: int) -> None:
-        self.gpu_free[row] = ((1 << self.facts[row].gpus) - 1) & ~self._gpu_held[row]
+        self.gpu_free[row] = ((1 << self.facts[row].gpus) - 1) & ~self._gpu_held[row] & ~self.gpu_unfit.get(row, 0)
         self.gpus_free[row] = self.gpu_free[row].bit_count()
 
     def set_usable(self, row: int, usable: bool) -> None:
@@ -321,6 +324,22 @@ class HostTable:
             place = _PLACES.get(name)
             if place is not None and self.load[row, place] != load[place]:
                 self._note_changed(name)
+
+    def set_unfit_gpus(self, row: int, unfit: int) -> bool:
+        """Set the GPUs of a host that no job is to be given, as a mask; jobs keep those they have.
+
+        Return True if one is fit again.
+        """
+        before = self.gpu_unfit.pop(row, 0)
+        if unfit:
+            self.gpu_unfit[row] = unfit
+        if unfit == before:
+            return False
+        self.unlogged_changes += 1
+        self._count_gpus(row)
+        if before & ~unfit:
+            self.freed_hosts.add(row)
+        return bool(before & ~unfit)
 
     def set_external(self, row: int, values: Mapping[str, float]) -> None:
         """Set values reported by an elim on that host."""
