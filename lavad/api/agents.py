@@ -8,7 +8,7 @@ import asyncio
 import logging
 import operator
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -355,6 +355,8 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
                 self.engine.on_change()  # a pending job may wait for this load
         if message.usages:
             observe(cluster, host, tuple((key_of(one.key), _usage(one.usage)) for one in message.usages))
+            if checked := [c.CheckGpus(key_of(one.key)) for one in message.usages if _wants_look(one.usage.gpus)]:
+                self.engine.post(checked)
         for one in message.progress:
             key, progress = key_of(one.key), _progress(host, one.progress, self.engine.clock())
             if observe_progress(cluster, host, key, progress, self.engine.clock()):
@@ -480,6 +482,9 @@ def _progress(host: str, said: common_pb2.Progress, now: float) -> Progress:
         min(said.index, checks.INDICES_MAX),
         host,
     )
+def _wants_look(gpus: Iterable[common_pb2.GpuUsage]) -> bool:
+    """Return True if a GPU has been idle for a while, or is in trouble."""
+    return any(gpu.idle_s >= 1 or gpu.trouble for gpu in gpus)
 
 
 def register(server: grpc.aio.Server, service: AgentService) -> None:

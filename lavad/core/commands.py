@@ -407,6 +407,13 @@ AgentReport = (
 
 
 @dataclass(frozen=True, slots=True)
+class CheckGpus:
+    """A host says that GPUs of an attempt are idle or in trouble."""
+
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
 class ApplyPlan:
     plan: Plan
 
@@ -525,6 +532,7 @@ class EndLeases:
 
 Command = (
     SubmitJob
+    | CheckGpus
     | KillJob
     | SignalJob
     | StopJob

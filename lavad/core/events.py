@@ -174,6 +174,16 @@ class JobSignalled:
 
 
 @dataclass(frozen=True, slots=True)
+class JobWarned:
+    """Something about a running job that its user should know; ``about`` tells it from other warnings."""
+
+    at: float
+    key: Key
+    about: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class JobDoomed:
     """An attempt failed as a whole (a host was lost); its parts on hosts in contact are being ended.
 
@@ -552,6 +562,7 @@ Event = (
     | AttemptLaunched
     | JobStarted
     | JobFinished
+    | JobWarned
     | HostReleased
     | JobRequeued
     | JobSuspended

@@ -52,6 +52,7 @@ TRANSITIONS: dict[tuple[JobState, type], frozenset[JobState]] = {
     **{(state, e.JobSignalled): frozenset({state}) for state in HOLDING},
     **{(state, e.JobDoomed): frozenset({state}) for state in HOLDING},
     **{(state, e.ProgressReported): frozenset({state}) for state in HOLDING},
+    **{(state, e.JobWarned): frozenset({state}) for state in HOLDING},
     **{(state, event): frozenset({state}) for state in HOLDING for event in _RESIZES},
     **_rows(e.JobLost, _RUNNING | {S.STAGING}, S.UNKWN),
     **_rows(e.JobFound, frozenset({S.UNKWN}), S.STAGING, S.RUN, S.USUSP, S.SSUSP),

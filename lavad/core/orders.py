@@ -79,6 +79,8 @@ class GpuSetup(NamedTuple):
     per_task: int
     block: bool
     roles: tuple[tuple[int, bool], ...] = ()
+    idle_power_w: float = 0.0  # of a device that counts as idle; 0: by the fraction of its range
+    idle_fraction: float = 0.0
 
 
 class AttemptSetup(NamedTuple):
@@ -365,7 +367,10 @@ def _setup_of(cluster: "Cluster", key: Key, allocation: Allocation) -> AttemptSe
     record = cluster.jobs[key.job]
     shared = record.shared
     queue = cluster.policy.queue(shared.queue) or _NO_QUEUE
-    gpu = _gpu_setup(shared.request) if any([share.gpus for share in allocation]) else None
+    gpu = None
+    if any([share.gpus for share in allocation]):
+        idle = queue.gpu_idle.over(cluster.policy.gpu_idle)
+        gpu = _gpu_setup(shared.request)._replace(idle_power_w=idle.power_w or 0.0, idle_fraction=idle.fraction or 0.0)
     details = _details(cluster, allocation, shared.request)
     return _new(AttemptSetup, (shared, queue, record.submitted_at, details, gpu, time_of_queue(shared, queue)))
 

@@ -232,6 +232,8 @@ def record_message(
         _add_activity(message, job.attempt)
     if details and job is not None:
         message.gpus.extend(messages_of(gpus_of_job(job)))
+        for at, _, text in job.attempt.warnings if job.attempt is not None else ():
+            message.warnings.add(time=at, text=text)
     if details:
         account = cluster.shares.account_of(shared.queue, shared.user, shared.user_group)
         message.share_account = account.path_in_tree if account is not None else ""

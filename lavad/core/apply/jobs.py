@@ -444,6 +444,17 @@ def _job_signalled(cluster: Cluster, event: e.JobSignalled) -> None:
         cluster.preemptable.note(job)
 
 
+WARNINGS_KEPT = 20
+
+
+def _job_warned(cluster: Cluster, event: e.JobWarned) -> None:
+    job = _holder(cluster, event.key)
+    _move(cluster, job, event, job.state)
+    attempt = cluster.attempts[event.key]
+    others = [one for one in attempt.warnings if one[1] != event.about]
+    attempt.warnings = (*others[-WARNINGS_KEPT + 1 :], (event.at, event.about, event.text))
+
+
 def _note_signal(attempt: Attempt, signal: int, reason: str, at: float) -> None:
     """Keep the signal to send again at each hello: the kill, else the newest stop or continue, else the newest
     other."""
@@ -541,6 +552,7 @@ HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     e.JobSuspended: _job_suspended,
     e.JobResumed: _job_resumed,
     e.JobSignalled: _job_signalled,
+    e.JobWarned: _job_warned,
     e.JobDoomed: _job_doomed,
     e.ProgressReported: _progress_reported,
     e.JobLost: _job_lost,

@@ -9,6 +9,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.decide import (
     activity,
     advance_reservations,
+    gpu_use,
     health_checks,
     hosts,
     leases,
@@ -59,6 +60,7 @@ DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.ReportTasks: task_reports.reported,
     c.ReportActivity: activity.reported,
     c.ReportStacks: activity.stacks_saved,
+    c.CheckGpus: gpu_use.check,
     c.ShrinkJob: resize.shrink_job,
     c.WishSize: resize.wish_size,
     c.ScaleJob: scale.scale_job,

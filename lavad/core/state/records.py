@@ -192,6 +192,7 @@ class Attempt:
         "usage",
         "version",
         "warned",
+        "warnings",
     )
 
     def __init__(self, key: Key, allocation: Allocation, at: float, launched: bool, start_reason: str) -> None:
@@ -233,6 +234,7 @@ class Attempt:
         self.progress_saved_at = 0.0
         self.tasks: JobTasks | None = None  # of a job of tasks: the job's
         self.activity = ACTIVE
+        self.warnings: tuple[tuple[float, str, str], ...] = ()  # time, what about, text; one of each kind
 
     @property
     def lead(self) -> str:

@@ -31,7 +31,7 @@ from lavad.core.model.gpu_use import GpusByHost
 from lavad.core.model.policy import Window
 from lavad.core.model.progress import Progress
 from lavad.core.model.ranges import Ranges
-from lavad.core.model.usage import NO_ONE, Departed, HostUsage, gpus_of_attempt
+from lavad.core.model.usage import NO_ONE, Departed, HostUsage, gpus_of_attempt, of_attempt
 from lavad.core.state.records import NEVER_RESIZED, Attempt, Claim, Host, JobEnd, Resizing, StartConditions
 from lavad.store.rows.task_values import decode_rules, rules_values
 from lavad.store.writer.batch import Row
@@ -162,7 +162,8 @@ def allocation_row(attempt: Attempt) -> Row:
 
 def _attempt_words(attempt: Attempt) -> str:
     is_special = attempt.again or attempt.suspended_at or attempt.suspended or attempt.is_unconstrained
-    is_special = is_special or attempt.limits_version or attempt.lease_s or bool(attempt.warned)
+    is_special = is_special or attempt.limits_version or attempt.lease_s
+    is_special = is_special or bool(attempt.warned or attempt.warnings)
     more = f',"more":{_encode(_seldom(attempt))}' if is_special else ""
     if attempt.resizing is not NEVER_RESIZED:
         more += f',"size":{_resizing_text(attempt.resizing)}'
@@ -214,6 +215,7 @@ _SELDOM = (
     "limits_version",
     "lease_s",
     "warned",
+    "warnings",
 )
 
 
@@ -234,6 +236,7 @@ def decode_attempt(row: "SqlRow[Any]") -> Attempt:
     attempt.last_signal = tuple(words["signal"]) if words.get("signal") else None
     for name, value in words.get("more", {}).items():
         setattr(attempt, name, tuple(value) if name == "lends" else value)
+    attempt.warnings = tuple((at, about, text) for at, about, text in attempt.warnings)
     if words.get("size"):
         attempt.resizing = _resizing(words["size"])
     if words.get("progress"):
@@ -362,6 +365,20 @@ def end_values(end: JobEnd) -> Row:
         f"[{quote(end.exec_home)},{quote(end.exec_cwd)}]" if end.exec_home or end.exec_cwd else "",
         gpus_text(end.gpus),
     )
+
+
+def outcome(end: JobEnd) -> Row:
+    """Build the columns of an accounting row about a job's end."""
+    figures = finite(end.user_s), finite(end.system_s), finite(end.memory_mib_mean)
+    ended = (end.at, end.status, clean(end.reason), finite(end.cpu_s), bounded(end.memory_mib_max))
+    return (*ended, *figures, gpus_text(end.gpus))
+
+
+def outcome_of(attempt: Attempt, at: float, reason: str) -> Row:
+    """Build the columns of an accounting row about an attempt that ended without an end of its job."""
+    used = of_attempt(attempt)
+    figures = (used.cpu_s, used.memory_mib_max, used.user_s, used.system_s, used.memory_mib_mean)
+    return (at, 0, clean(reason), *figures, gpus_text(gpus_of_attempt(attempt)))
 
 
 def gpus_text(gpus: GpusByHost) -> str:

@@ -18,6 +18,7 @@ from lavad.core.model.allocation import HOST
 from lavad.core.model.policy import ComputeUnit, Names, Policy, ResourceKind
 from lavad.core.state.hosts.bulk import ShareTotals, SlotShares
 from lavad.core.state.hosts.exclusive_units import ExclusiveUnits
+from lavad.core.state.hosts.facts_by_name import FACTS, device_model
 from lavad.core.state.hosts.shared_gpus import SharedGpus, joined, left_by
 from lavad.core.state.hosts.site_resources import SiteResources
 
@@ -188,11 +189,11 @@ class HostTable:
         return self.cached(("values", name), lambda: self._static(name))
 
     def _static(self, name: str) -> NDArray[Any]:
-        value_of = _FACTS.get(name)
+        value_of = FACTS.get(name)
         if value_of is not None:
             return np.array([value_of(facts) for facts in self.facts])
         if name.startswith("gpu_model") and name[9:].isdigit():
-            return np.array([_device_model(facts, int(name[9:])) for facts in self.facts], dtype=str)
+            return np.array([device_model(facts, int(name[9:])) for facts in self.facts], dtype=str)
         resource = self.site.resources.get(name)
         if resource is not None and resource.kind is ResourceKind.STRING:
             return self.site.strings(name)
@@ -218,7 +219,7 @@ class HostTable:
 
     def defined(self, name: str) -> NDArray[np.bool_]:
         """True for hosts on which the resource is defined."""
-        if name in _PLACES or name in _FACTS or name == "slots":
+        if name in _PLACES or name in FACTS or name == "slots":
             return np.ones(len(self.names), dtype=bool)
         if name.startswith("gpu_model"):
             return np.asarray(self.values(name) != "")
@@ -525,31 +526,6 @@ class HostTable:
 _PLACES = {name: place for place, name in enumerate(LOAD_INDICES)}
 _PLACES |= {alias: _PLACES[name] for alias, name in (("swap", "swp"), ("login", "ls"), ("idle", "it"), ("cpu", "r1m"))}
 _INCREASING = frozenset({"r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "login", "cpu"})
-_FACTS: dict[str, Callable[[HostFacts], Any]] = {
-    "ncpus": lambda facts: facts.cpus,
-    "nthreads": lambda facts: facts.cpus,
-    "ncores": lambda facts: facts.cores or facts.cpus,
-    "nprocs": lambda facts: facts.sockets,
-    "ndisks": lambda facts: facts.disks,
-    "maxmem": lambda facts: facts.memory_mib,
-    "maxswp": lambda facts: facts.swap_mib,
-    "maxtmp": lambda facts: facts.tmp_mib,
-    "cpuf": lambda facts: facts.cpu_factor,
-    "type": lambda facts: facts.type,
-    "model": lambda facts: facts.model,
-    "hname": lambda facts: facts.name,
-    "status": lambda facts: "ok",  # hosts that are not ok are not evaluated
-    "server": lambda facts: facts.server,
-    "rexpri": lambda facts: 0,
-    "maxslots": lambda facts: facts.slots,
-    "gpu_driver": lambda facts: facts.gpu_driver,
-    **{name: lambda facts: facts.gpus for name in ("ngpus", "ngpus_physical", "ngpus_shared")},
-    **{name: lambda facts: facts.gpus for name in ("ngpus_excl_p", "ngpus_excl_t")},
-}
-
-
-def _device_model(facts: HostFacts, number: int) -> str:
-    return facts.devices[number].model if number < len(facts.devices) else ""
 
 
 def natural(name: str) -> list[tuple[int, str]]:
