@@ -110,6 +110,7 @@ class Local:
         self.attempts = Attempts(self.ledger, self.pool, context)
         self.counting = Counting(self.ledger, self.pool.holder, context.host)
         self.interface = JobInterface(context, state, self.ledger, self.pool)
+        self.counting.gpus = self.gpus.usage_now
         self.keeper.connect(self.pool, self.attempts, self.counting)
         self.keeper.interface = self.interface
         self.watchdog = Watchdog(self.pool.handles)

@@ -419,28 +419,6 @@ class Ledger:
             return [self._over(entry, report)]
         return [self._over(entry, released_with(used))]
 
-    def hold_back(self, key: Key) -> list[Report]:
-        """Take back that nothing of an attempt is left, while its GPUs are not clear; return what can be told now."""
-        entry = self.entries.get(key)
-        if entry is None or entry.state is not State.OVER or entry.last is None:
-            return []
-        entry.held_back, entry.state, final = entry.last, State.ENDED, entry.last
-        if not final.HasField("finished"):
-            entry.last = None
-            return []
-        entry.last = Report()
-        entry.last.CopyFrom(final)
-        entry.last.also_released = False
-        return [entry.last]
-
-    def let_go(self, key: Key) -> list[Report]:
-        """Report that nothing of the attempt is left, as it was to be reported when that was held back."""
-        entry = self.entries.get(key)
-        if entry is None or entry.held_back is None:
-            return []
-        final, entry.held_back = entry.held_back, None
-        return [self._over(entry, final)]
-
     def lost(self, key: Key, finish: Finish | None, now: float, rebooted: bool = False, why: str = "") -> list[Report]:
         """Report the death of the shepherd, and so of its processes; ``finish`` is the end it recorded before."""
         entry = self.entries.get(key)

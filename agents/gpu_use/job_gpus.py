@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
+from agents.attempts.held_back import hold_back, let_go
 from agents.attempts.ledger import Ledger
 from agents.attempts.ledger_entry import Entry, State
 from agents.gpu_use.account import IdlePower
@@ -74,6 +75,16 @@ class JobGpus:
         """Return the use of each of an attempt's GPUs here as of the last reading."""
         return self.watch.usage(key)
 
+    async def usage_now(self, key: Key) -> list[GpuUsage]:
+        """Return the use of each of an attempt's GPUs here, from a reading of now."""
+        if not self.watch.usage(key):
+            return []
+        await asyncio.to_thread(self._read_now)
+        return self.watch.usage(key)
+
+    def _read_now(self) -> None:
+        self.watch.observe(self._with_members(), is_final=True)
+
     def set_bounds(self, settings: Mapping[str, str]) -> None:
         """Take the master's settings."""
         self.clear_s = float(settings.get("LAVA_GPU_CLEAR_TIME") or CLEAR_S)
@@ -93,7 +104,7 @@ class JobGpus:
             self.add_usage(report)
         if entry.state is not State.OVER or key in self._clearing or not _is_end(entry.last):
             return reports
-        told = self._ledger.hold_back(key)
+        told = hold_back(entry)
         self._clearing.add(key)
         self.note()
         task = asyncio.get_running_loop().create_task(self._clear(holder))
@@ -133,7 +144,8 @@ class JobGpus:
             await asyncio.sleep(min(pause_s, max(0.0, until - loop.time())))
             pause_s = min(POLL_MAX_S, 2 * pause_s)
         self._clearing.discard(key)
-        for report in self._ledger.let_go(key):
+        entry = self._ledger.entries.get(key)
+        for report in let_go(entry) if entry is not None else ():
             self.add_usage(report)
             self.say(report)
 
