@@ -5,7 +5,7 @@ from lavactl.errors import FAILURE
 from lavactl.jobrefs import key_text, read_refs
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered
 from lavactl.text.render import clean, keep_tail, kept_output, long_time, wrap
-from lavactl.views.gpu_usage import usage_text
+from lavactl.views.gpus.usage import usage_text
 from lavactl.views.job_details import Completion
 from lavactl.views.job_long import SEPARATOR, head, limits, submitted
 from lavactl.wire import messages

@@ -254,8 +254,8 @@ def show_summary(listing: Listing) -> None:
 
 def show_long(listing: Listing) -> None:
     """-l and -UF."""
-    from lavactl.views.gpu_allocation import DevicesOfHosts, allocation_text
-    from lavactl.views.gpu_usage import usage_text
+    from lavactl.views.gpus.allocation import DevicesOfHosts, allocation_text
+    from lavactl.views.gpus.usage import usage_text
     from lavactl.views.job_long import SEPARATOR, long_text
 
     io = listing.io

@@ -1,6 +1,7 @@
 """GPU use of jobs, with real processes on a host whose GPUs are reported by a fake NVML that changes while they run."""
 
 import json
+import os
 import re
 import signal
 from collections.abc import Iterator
@@ -12,6 +13,20 @@ from tests.acceptance.personal import Cluster, a_cluster, wait_for
 from tests.fakes.nvml import FakeNvml
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.root]
+
+
+QUEUES = """
+    Begin Queue
+    QUEUE_NAME = normal
+    PRIORITY = 30
+    End Queue
+    Begin Queue
+    QUEUE_NAME = strict
+    PRIORITY = 20
+    GPU_IDLE_TIME = 1
+    GPU_IDLE_LIMIT = 3
+    End Queue
+"""
 
 
 class Site:
@@ -72,7 +87,7 @@ def site(open_directory: Path) -> Iterator[Site]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in nvml.environment.items():
             patch.setenv(name, value)
-        with a_cluster(open_directory / "U", 1, 8, **settings) as made:
+        with a_cluster(open_directory / "U", 1, 8, lsf_files={"lsb.queues": QUEUES}, **settings) as made:
             yield Site(made, nvml, outputs)
 
 
@@ -152,3 +167,29 @@ def test_a_lost_gpu_is_given_to_no_job(site: Site) -> None:
     site.gpu(0, "error 15")
     wait_for(lambda: "GPU is lost" in site.cluster.says("bhosts", "-l", "-gpu"), 20, "the loss to be told")
     assert site.began(site.submit("num=2"))[1] == (1, 2)
+
+
+def test_an_idle_gpu_is_warned_of_and_ends_the_job_at_the_limit(site: Site) -> None:
+    """100 % busy at idle power is idle: the user is told, and the job ended; one at work goes on whatever it shows."""
+    idle, busy = site.submit("num=1", "-q", "strict"), site.submit("num=1", "-q", "strict")
+    (_, (of_idle,)), (pid, (of_busy,)) = site.began(idle), site.began(busy)
+    site.gpu(of_busy, "gpu_percent 5", "milliwatts 350000", "memory_mib 100", f"process {pid}:100")
+    site.gpu(of_idle, "gpu_percent 100", "milliwatts 75000")
+    wait_for(lambda: "WARNINGS:" in site.cluster.says("bjobs", "-l", str(idle)), 20, "a warning in bjobs -l")
+    site.cluster.becomes(idle, "EXIT")
+    told = site.cluster.history(idle)
+    assert re.search(rf"Warning: GPU {of_idle} of \S+ has been idle for", " ".join(told.split()))
+    assert "TERM_GPU_IDLE: job killed because all its GPUs were idle for too long" in " ".join(told.split())
+    report = (site.outputs / str(idle)).read_text()
+    assert re.search(
+        r"GPU usage:\n\n +\S+ GPU \d : +\d+ sec\.\n +SM utilization : +\d+% on average, 100% at most", report
+    )
+    assert (site.cluster.state(busy), "WARNINGS:" in site.cluster.says("bjobs", "-l", str(busy))) == ("RUN", False)
+
+
+def test_a_process_of_no_job_is_seen_and_told(site: Site) -> None:
+    """A process that computes on a GPU outside of any job is named by bhosts -l -gpu, with its user and memory."""
+    me = os.getpid()
+    site.gpu(2, "memory_mib 700", f"process {me}:650")
+    line = f"2 {me} root"
+    wait_for(lambda: line in " ".join(site.cluster.says("bhosts", "-l", "-gpu").split()), 20, "the process to be told")
