@@ -132,6 +132,8 @@ def _fitness(probe: Probe, gpu: Gpu, handle: Any) -> str:
         return "a faulty row of its memory could not be remapped: the device must be replaced"
     if is_pending:
         return "a faulty row of its memory waits to be remapped: the device must be reset"
+    if gpu.mig and not gpu.mig_profile:
+        return "it is in MIG mode and has no MIG device"
     if gpu.ecc_errors:
         count = f"{gpu.ecc_errors} uncorrected memory error{'s' if gpu.ecc_errors > 1 else ''}"
         return f"{count} since the driver was loaded: the device must be reset"

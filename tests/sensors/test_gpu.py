@@ -82,7 +82,6 @@ def test_every_field_comes_from_the_library(nvml: FakeNvml, read: Read) -> None:
         "gpu 1 millijoules 7500",
         f"gpu 1 throttle {0x4 | 0x20}",
         "gpu 1 mode 3",
-        "gpu 1 mig 1",
         "gpu 1 nodes 2",
         "gpu 1 peer 0",
         "gpu 1 process 4343",
@@ -107,7 +106,7 @@ def test_every_field_comes_from_the_library(nvml: FakeNvml, read: Read) -> None:
         "nvlink_peers": [0],
         "power_w": 512.5,
         "mode": "exclusive_process",
-        "mig": True,
+        "mig": False,
         "allocated_jobs": 0,
         "vendor": "nvidia",
         "power_limit_w": 600.0,
@@ -164,7 +163,8 @@ def test_mig_devices_stand_in_place_of_their_gpu(nvml: FakeNvml, read: Read) -> 
     assert (large["memory_mib"], small["memory_mib"], small["memory_used_mib"]) == (40960, 10240, 700)
     assert (small["pids"], small["parent_plus_one"], small["gpu_instance"], small["status"]) == ([4242], 1, 3, "ok")
     assert (small["power_w"], small["bus_id"]) == (0, large["bus_id"])
-    assert (whole["nvlink_peers"], empty["mig"]) == ([3], True)
+    assert whole["nvlink_peers"] == [3]
+    assert (empty["mig"], empty["status"]) == (True, "it is in MIG mode and has no MIG device")
 
 
 def test_numbers_stay_when_a_gpu_is_partitioned_anew(nvml: FakeNvml, read: Read) -> None:

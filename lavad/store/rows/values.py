@@ -498,9 +498,15 @@ def host_row(host: Host) -> Row:
     return (host.facts.name, _encode(_as_dict(host.offered)), clean(host.closed_by), clean(host.comment))
 
 
+def _device(fields: list[Any]) -> Device:
+    """Decode a GPU; one of an earlier version has no slices."""
+    device = Device(*fields)
+    return device._replace(slices=tuple(device.slices))
+
+
 def decode_facts(text: str) -> HostFacts:
     """Decode the last facts reported for a host."""
     values = _known(HostFacts, json.loads(text))
-    devices = tuple(Device(*one) for one in values.get("devices", ()))
+    devices = tuple(map(_device, values.get("devices", ())))
     names = {name: frozenset(values.get(name, ())) for name in ("resources", "exclusive_resources")}
     return HostFacts(**{**values, **names, "devices": devices})
