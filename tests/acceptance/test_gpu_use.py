@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -193,3 +194,16 @@ def test_a_process_of_no_job_is_seen_and_told(site: Site) -> None:
     site.gpu(2, "memory_mib 700", f"process {me}:650")
     line = f"2 {me} root"
     wait_for(lambda: line in " ".join(site.cluster.says("bhosts", "-l", "-gpu").split()), 20, "the process to be told")
+
+
+def test_the_commands_of_the_page_about_gpus(site: Site) -> None:
+    """docs/howto/gpus.md as a reader types it: the job's figures, its history and report, and the host's GPUs."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "howto" / "gpus.md").read_text(encoding="utf-8")
+    script = "\n".join(re.findall(r"```sh\n(.*?)```", page, re.DOTALL))
+    done = subprocess.run(
+        ["/bin/sh", "-c", script], env=site.cluster.environment, cwd=site.outputs, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    said = ("GPU_ALLOCATION:", "GPU_ENERGY", "GPU Energy Consumed:", "GPU usage:", "DYNAMIC ATTRIBUTES", "gpu_mused")
+    for words in said:
+        assert words in done.stdout, (words, done)
