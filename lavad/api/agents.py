@@ -482,6 +482,8 @@ def _progress(host: str, said: common_pb2.Progress, now: float) -> Progress:
         min(said.index, checks.INDICES_MAX),
         host,
     )
+
+
 def _wants_look(gpus: Iterable[common_pb2.GpuUsage]) -> bool:
     """Return True if a GPU has been idle for a while, or is in trouble."""
     return any(gpu.idle_s >= 1 or gpu.trouble for gpu in gpus)
