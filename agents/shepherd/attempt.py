@@ -189,8 +189,7 @@ class Work:
 
     def counted(self, used: Figures, missing: tuple[str, ...], limit: str, *more: Any) -> None:
         """Take the usage of other hosts, a limit reached there, the hosts the job has had, and text about GPUs."""
-        if more:
-            self.setup = with_hosts(self.setup, more[0], more[1])
+        self.setup = with_hosts(self.setup, more[0], more[1]) if more else self.setup
         self._others_used.take(used, missing, *more[2:])
         self._reason = self._reason or limit
 

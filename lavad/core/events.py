@@ -7,7 +7,7 @@ of every job are named tuples, which are made in a third of the time.
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from lavad.core.activity_events import ActivityEvent
+from lavad.core.activity_events import ActivityEvent, JobWarned
 from lavad.core.language.dependency import Expression
 from lavad.core.model import Allocation, HostFacts, JobState, Key, QueueWindow, Shared
 from lavad.core.model.advance_reservation import AdvanceReservation
@@ -87,10 +87,7 @@ class JobStarted:
 
 
 class JobFinished(NamedTuple):
-    """A job ended: its attempt's command ended, or the attempt failed as a whole.
-
-    Figures are those of the lead host; ``others`` has those that other hosts reported to it.
-    """
+    """A job ended: its command did, or its attempt failed as a whole. Figures are the lead host's, and ``others``."""
 
     at: float
     key: Key
@@ -171,16 +168,6 @@ class JobSignalled:
     by: str
     reason: str = ""  # TERM_ word of the end
     warns: str = ""  # event of the notice that the job gets before; empty: none
-
-
-@dataclass(frozen=True, slots=True)
-class JobWarned:
-    """Something about a running job that its user should know; ``about`` tells it from other warnings."""
-
-    at: float
-    key: Key
-    about: str
-    text: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Any
 from lavad.core import events as e
 from lavad.core import lifecycle
 from lavad.core import task_events as t
+from lavad.core.activity_events import JobWarned
 from lavad.core.apply import (
     allocate,
     charge,
@@ -447,7 +448,7 @@ def _job_signalled(cluster: Cluster, event: e.JobSignalled) -> None:
 WARNINGS_KEPT = 20
 
 
-def _job_warned(cluster: Cluster, event: e.JobWarned) -> None:
+def _job_warned(cluster: Cluster, event: JobWarned) -> None:
     job = _holder(cluster, event.key)
     _move(cluster, job, event, job.state)
     attempt = cluster.attempts[event.key]
@@ -552,7 +553,7 @@ HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     e.JobSuspended: _job_suspended,
     e.JobResumed: _job_resumed,
     e.JobSignalled: _job_signalled,
-    e.JobWarned: _job_warned,
+    JobWarned: _job_warned,
     e.JobDoomed: _job_doomed,
     e.ProgressReported: _progress_reported,
     e.JobLost: _job_lost,

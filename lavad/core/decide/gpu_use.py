@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from lavad.core import commands as c
 from lavad.core import events as e
+from lavad.core.activity_events import JobWarned
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.jobs.control import SYSTEM, kill_attempt
@@ -38,16 +39,16 @@ def check(cluster: Cluster, command: c.CheckGpus, now: float) -> Decision:
     return decision
 
 
-def _warnings(attempt: Attempt, rule: GpuIdleRule, now: float) -> Iterator[e.JobWarned]:
+def _warnings(attempt: Attempt, rule: GpuIdleRule, now: float) -> Iterator[JobWarned]:
     known = {about: (at, text) for at, about, text in attempt.warnings}
     for host, use in _uses(attempt):
         where = f"GPU {use.index} of {host}"
         about = f"idle {where}"
         if rule.warn_s and use.idle_s >= rule.warn_s and _is_new(known.get(about), use, now):
             text = f"{where} has been idle for {use.idle_s:.0f} seconds: it draws {use.power_w:.0f} W"
-            yield e.JobWarned(now, attempt.key, about, f"{text}, whatever its utilisation ({use.utilisation:.0%})")
+            yield JobWarned(now, attempt.key, about, f"{text}, whatever its utilisation ({use.utilisation:.0%})")
         if use.trouble and known.get(where, (0.0, ""))[1] != f"{where}: {use.trouble}":
-            yield e.JobWarned(now, attempt.key, where, f"{where}: {use.trouble}")
+            yield JobWarned(now, attempt.key, where, f"{where}: {use.trouble}")
 
 
 def _is_new(known: tuple[float, str] | None, use: GpuUse, now: float) -> bool:

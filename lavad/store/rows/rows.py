@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from lavad.core import activity_events as a
 from lavad.core import events as e
 from lavad.core import task_events as t
+from lavad.core.activity_events import JobWarned
 from lavad.core.apply.charge import touched_accounts
 from lavad.core.model import JobState, Key
 from lavad.core.state.paged import Paged
@@ -452,7 +453,7 @@ def _signalled(turn: _Turn, event: e.JobSignalled) -> None:
     turn.tell(event.at, event.key, "signalled", v.detail(signal=event.signal, by=event.by, reason=event.reason))
 
 
-def _warned(turn: _Turn, event: e.JobWarned) -> None:
+def _warned(turn: _Turn, event: JobWarned) -> None:
     turn.attempts[event.key] = None
     turn.tell(event.at, event.key, "warned", v.detail(text=event.text))
 
@@ -574,7 +575,7 @@ _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
     e.JobSuspended: _suspended,
     e.JobResumed: _resumed,
     e.JobSignalled: _signalled,
-    e.JobWarned: _warned,
+    JobWarned: _warned,
     e.JobDoomed: _doomed,
     e.RoomClaimed: _room_claimed,
     e.ClaimDropped: _claim_dropped,

@@ -6,6 +6,7 @@ import pytest
 
 from lavad.core import commands as c
 from lavad.core import events as e
+from lavad.core.activity_events import JobWarned
 from lavad.core.apply.charge import observe
 from lavad.core.model import JobState, Key
 from lavad.core.model.gpu_use import GpuUse
@@ -37,7 +38,7 @@ def said(story: Story, key: Key, *uses: GpuUse) -> list[e.Event]:
 
 def texts(events: list[e.Event]) -> list[str]:
     """The warnings among events."""
-    return [event.text for event in events if isinstance(event, e.JobWarned)]
+    return [event.text for event in events if isinstance(event, JobWarned)]
 
 
 def test_an_idle_gpu_is_told_once_until_it_was_in_use() -> None:
@@ -73,9 +74,7 @@ def test_the_limit_counts_when_all_gpus_are_idle(requeues: bool) -> None:
     story = a_site(limit_s=900.0, requeues=requeues)
     key = a_gpu_job(story)
     idle = GpuUse(0, power_w=71.0, idle_s=900.0)
-    assert not [
-        event for event in said(story, key, idle, GpuUse(1, power_w=400.0)) if not isinstance(event, e.JobWarned)
-    ]
+    assert not [event for event in said(story, key, idle, GpuUse(1, power_w=400.0)) if not isinstance(event, JobWarned)]
     ended = said(story, key, idle, replace(idle, index=1))[-1]
     if requeues:
         assert isinstance(ended, e.JobDoomed)
@@ -91,7 +90,7 @@ def test_without_a_limit_nothing_is_ended() -> None:
     story = a_site()
     key = a_gpu_job(story, gpus=1)
     events = said(story, key, GpuUse(0, power_w=71.0, idle_s=1e6))
-    assert [type(event) for event in events] == [e.JobWarned]
+    assert [type(event) for event in events] == [JobWarned]
     assert story.state(key.job) is S.RUN
 
 
