@@ -70,6 +70,10 @@ class Site:
         record: dict[str, str] = rows["RECORDS"][0]
         return record
 
+    def long(self, job: int) -> str:
+        """Output of bjobs -l, in one line."""
+        return " ".join(self.cluster.says("bjobs", "-l", str(job)).split())
+
     def energy_j(self, job: int) -> int:
         return int(self.figures(job)["GPU_ENERGY"].removesuffix("J") or 0)
 
@@ -176,7 +180,7 @@ def test_an_idle_gpu_is_warned_of_and_ends_the_job_at_the_limit(site: Site) -> N
     (_, (of_idle,)), (pid, (of_busy,)) = site.began(idle), site.began(busy)
     site.gpu(of_busy, "gpu_percent 5", "milliwatts 350000", "memory_mib 100", f"process {pid}:100")
     site.gpu(of_idle, "gpu_percent 100", "milliwatts 75000")
-    wait_for(lambda: "has been idle" in site.cluster.says("bjobs", "-l", str(idle)), 20, "a warning in bjobs -l")
+    wait_for(lambda: "has been idle" in site.long(idle), 20, "a warning in bjobs -l")
     site.cluster.becomes(idle, "EXIT")
     told = site.cluster.history(idle)
     assert re.search(rf"Warning: GPU {of_idle} of \S+ has been idle for", " ".join(told.split()))
@@ -185,7 +189,7 @@ def test_an_idle_gpu_is_warned_of_and_ends_the_job_at_the_limit(site: Site) -> N
     assert re.search(
         r"GPU usage:\n\n +\S+ GPU \d : +\d+ sec\.\n +SM utilization : +\d+% on average, 100% at most", report
     )
-    assert (site.cluster.state(busy), "has been idle" in site.cluster.says("bjobs", "-l", str(busy))) == ("RUN", False)
+    assert (site.cluster.state(busy), "has been idle" in site.long(busy)) == ("RUN", False)
 
 
 def test_a_process_of_no_job_is_seen_and_told(site: Site) -> None:
