@@ -20,6 +20,7 @@ QUEUES = """
     Begin Queue
     QUEUE_NAME = normal
     PRIORITY = 30
+    GPU_IDLE_TIME = 1
     End Queue
     Begin Queue
     QUEUE_NAME = strict
@@ -180,11 +181,12 @@ def test_an_idle_gpu_is_warned_of_and_ends_the_job_at_the_limit(site: Site) -> N
     (_, (of_idle,)), (pid, (of_busy,)) = site.began(idle), site.began(busy)
     site.gpu(of_busy, "gpu_percent 5", "milliwatts 350000", "memory_mib 100", f"process {pid}:100")
     site.gpu(of_idle, "gpu_percent 100", "milliwatts 75000")
-    wait_for(lambda: "has been idle" in site.long(idle), 20, "a warning in bjobs -l")
+    told = site.submit("num=1", "-q", "normal")  # which has no limit
+    wait_for(lambda: "has been idle" in site.long(told), 20, "a warning in bjobs -l")
     site.cluster.becomes(idle, "EXIT")
-    told = site.cluster.history(idle)
-    assert re.search(rf"Warning: GPU {of_idle} of \S+ has been idle for", " ".join(told.split()))
-    assert "TERM_GPU_IDLE: job killed because all its GPUs were idle for too long" in " ".join(told.split())
+    history = " ".join(site.cluster.history(idle).split())
+    assert re.search(rf"Warning: GPU {of_idle} of \S+ has been idle for", history)
+    assert "TERM_GPU_IDLE: job killed because all its GPUs were idle for too long" in history
     report = (site.outputs / str(idle)).read_text()
     assert re.search(
         r"GPU usage:\n\n +\S+ GPU \d : +\d+ sec\.\n +SM utilization : +\d+% on average, 100% at most", report
