@@ -48,7 +48,7 @@ from agents.gpu_use.job_gpus import JobGpus
 from agents.job_setup.gpu_setup import Devices, NotReady
 from agents.job_setup.preparation import Preparation, Prepared
 from agents.job_setup.users import Owner, UnknownUser, Users
-from agents.master.report_messages import usage_message
+from agents.master.report_messages import job_usage
 from agents.sensors.health import BAD
 from agents.sensors.host_checks import Check, unchecked
 from agents.shepherd import messages
@@ -575,17 +575,8 @@ class Keeper:
             self.say(report)
 
     def _use(self, key: Key, fields: Message) -> None:
-        cpu_s, memory, memory_max, swap, pids, groups, threads, *more = fields
-        usage = JobUsage()
-        usage.key.job, usage.key.index, usage.key.attempt = key
-        use = usage.usage
-        if more:  # a shepherd of an older version sends fewer
-            use.CopyFrom(usage_message(Used(*more)))
-        use.cpu_s, use.memory_mib, use.memory_mib_max, use.swap_mib = cpu_s, memory, memory_max, swap
-        use.threads, use.host = threads, self.preparation.host.host
-        use.pids.extend(pids)
-        use.gpus.extend(self.gpus.usage(key))
-        use.process_groups.extend(groups)
+        usage = job_usage(key, fields, self.preparation.host.host)
+        usage.usage.gpus.extend(self.gpus.usage(key))
         self._usages[key] = usage
         self.use(usage)
 
