@@ -7,7 +7,7 @@ READY := .venv/.ready
 STUBS := $(patsubst %.proto,%,$(wildcard protos/*.proto))
 PROTOC = $(BIN)/python -m grpc_tools.protoc -I . --python_out=$(1) --pyi_out=$(1) --grpc_python_out=$(1) $(wildcard protos/*.proto)
 
-.PHONY: help setup demo test test-real-hosts test-frameworks mutants lint format protos bench docs sim package lock clean
+.PHONY: help setup demo test test-real-hosts test-frameworks test-gpus mutants lint format protos bench docs sim package lock clean
 
 help:
 	@echo "make setup    a virtual environment in .venv with exact versions"
@@ -15,6 +15,7 @@ help:
 	@echo "make test     all tests this machine can run (TESTS=path to choose)"
 	@echo "make test-real-hosts  docs/howto/real-hosts.md, word by word, on three booted hosts (root; some minutes)"
 	@echo "make test-frameworks  TensorFlow, MindSpore, Ray, Horovod, JAX ... themselves in jobs (FRAMEWORKS=names to choose; root)"
+	@echo "make test-gpus  the use of GPUs by jobs on this machine's own cards (root, an NVIDIA driver)"
 	@echo "make mutants  plants known bugs in a copy and shows that the tests see each"
 	@echo "make acceptance  those with real daemons, kills and cut-off hosts, in full size (about two hours)"
 	@echo "make lint     format, lint, types, import contracts, generated code"
@@ -51,6 +52,9 @@ test-real-hosts: $(READY)
 FRAMEWORKS ?= torch tensorflow mindspore ray horovod jax lightning deepspeed
 test-frameworks: $(READY)
 	@LAVA_FRAMEWORKS="$(FRAMEWORKS)" $(BIN)/python -m pytest -s -o faulthandler_timeout=3600 tests/frameworks
+
+test-gpus: $(READY)
+	@LAVA_REAL_GPUS=1 $(BIN)/python -m pytest -rs tests/real_gpus
 
 mutants: $(READY)
 	@$(BIN)/python -m tests.mutants.run $(ARGS)
@@ -97,6 +101,7 @@ sim: $(READY)
 	@$(BIN)/python -m lavad.simulator $(ARGS)
 
 package: $(READY)
+	@packaging/stub.sh
 	@rm -rf dist && $(BIN)/python -m pip wheel -qq --no-deps --no-build-isolation --wheel-dir dist . && ls dist
 
 lock:

@@ -11,7 +11,7 @@ import logging
 import os
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from agents.attempts.attempts import Attempts
@@ -21,7 +21,9 @@ from agents.attempts.kept_outputs import Use, numbers_in, remove_old
 from agents.attempts.order_executor import Keeper
 from agents.attempts.resizes import name_of
 from agents.attempts.usage_exchange import Counting
-from agents.gpus.vendor import Modes
+from agents.gpu_use.job_gpus import JobGpus
+from agents.gpu_use.watch import GpuWatch
+from agents.gpus.vendor import Vendor
 from agents.gpus.vendors import vendor
 from agents.job_setup.gpu_setup import Devices
 from agents.job_setup.host_context import HostContext
@@ -65,7 +67,12 @@ class Local:
     """
 
     def __init__(
-        self, context: HostContext, state: Path, slots: int, with_groups: bool = True, modes: Modes | None = None
+        self,
+        context: HostContext,
+        state: Path,
+        slots: int,
+        with_groups: bool = True,
+        gpu_vendor: Vendor | None = None,
     ) -> None:
         self._lock = _lock(state)
         for name, mode in (
@@ -86,12 +93,16 @@ class Local:
         self.ledger, self._boot_before = self._journal.load()
         self.users = Users()
         self.preparation = Preparation(context, state)
-        self.devices = Devices(context.host, state, modes or vendor().modes(), context.gpu_vendor)
+        gpus = gpu_vendor or vendor()
+        self.devices = Devices(context.host, state, gpus.modes(), context.gpu_vendor)
+        watch = GpuWatch(gpus.devices(), state / "gpu-use", context.socket)
+        self.gpus = JobGpus(self.ledger, context.host, watch, self._members)
         self._lease = Lease(str(spool.shepherds))
         self._lease.begin()
         self.keeper = Keeper(
-            self.ledger, self._journal, self._boot_id, self.preparation, self.users, self.devices, self._lease
-        )
+            self.ledger, self._journal, self._boot_id, self.preparation, self.users, self.devices,
+            self.gpus, self._lease,
+        )  # fmt: skip
         keeper = self.keeper
         self.pool = Pool(
             spool, self.base, slots, self._launcher, keeper.on_idle, keeper.on_message, keeper.on_lost, self._marks
@@ -100,6 +111,7 @@ class Local:
         self.attempts = Attempts(self.ledger, self.pool, context)
         self.counting = Counting(self.ledger, self.pool.holder, context.host)
         self.interface = JobInterface(context, state, self.ledger, self.pool)
+        self.counting.gpus = self.gpus.usage_now
         self.keeper.connect(self.pool, self.attempts, self.counting)
         self.keeper.interface = self.interface
         self.watchdog = Watchdog(self.pool.handles)
@@ -108,6 +120,11 @@ class Local:
     def _marks(self, key: Key) -> tuple[bytes, ...]:
         """Return environment entries that all processes of an attempt of this agent have, and no others."""
         return (b"LAVA_JOB_KEY=%d.%d.%d" % key, os.fsencode(f"LAVA_SOCKET={self.preparation.host.socket}"))
+
+    def _members(self, keys: Iterable[Key]) -> dict[Key, list[int]]:
+        """Return the processes in the control group of each attempt that a shepherd holds."""
+        held = {key: handle.slot for key in keys if (handle := self.pool.holder(key)) is not None}
+        return {key: hierarchy.members(self.base, slot) for key, slot in held.items()}
 
     async def start(self) -> None:
         """Take over the state of the last agent: living shepherds, recorded ends, orders that were never begun."""
@@ -129,11 +146,13 @@ class Local:
         for key, handle in alive.items():
             await self._adopt(key, handle)
         self._journal.rewrite(self.ledger, self._boot_id)
+        self.gpus.adopt()
         self.pool.drop_dead_logs()
         self._background = [
             asyncio.create_task(self.watchdog.run()),
             asyncio.create_task(self._remove_outputs()),
             asyncio.create_task(self.autoscaling.run()),
+            asyncio.create_task(self.gpus.run()),
         ]
         if self.ledger.entries:
             LOG.info("event=adopted attempts=%d with_shepherd=%d", len(self.ledger.entries), len(alive))
@@ -197,6 +216,7 @@ class Local:
         for task in self._background:
             task.cancel()
         await self.keeper.close()
+        await self.gpus.close()
         await self.pool.close()
         await self.devices.close()
         self._journal.close()

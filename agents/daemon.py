@@ -111,7 +111,7 @@ class Daemon:
         keeper = local.keeper
         self._watch = ActivityWatch(local.ledger, local.pool, local.attempts, options.name, str(local.outputs))
         keeper.looked, keeper.signalled = self._watch.answered, self._watch.signalled
-        self._sampler = sensors.Sampler(options.simulate_gpus, sensors.Elims(options.elims))
+        self._sampler = sensors.Sampler(options.simulate_gpus, sensors.Elims(options.elims), local.gpus.watch)
         self._session = Session(
             self._dial,
             facts,
@@ -126,6 +126,7 @@ class Daemon:
         local.interface.progress.tell = self._progressed
         local.interface.answers.cluster = lambda: self._session.welcome.cluster
         local.interface.answers.has_master = self._session.connected.is_set
+        local.gpus.tell_load = self._session.tell_load
         self._session.credentials = self._credentials
 
     async def run(self) -> None:

@@ -11,7 +11,7 @@ from protos import conffile
 from protos.wire import DEBUGGER, REVOCATION_INTERVAL, REVOCATION_NOTICE, UNUSED_HOST
 
 # Whole numbers that are sent to every agent.
-OF_AGENTS = ("LAVA_JOB_PROCESSES", "LAVA_KEPT_OUTPUT")
+OF_AGENTS = ("LAVA_JOB_PROCESSES", "LAVA_KEPT_OUTPUT", "LAVA_GPU_CLEAR_TIME", "LAVA_GPU_CLEAR_MEMORY")
 TASK_PORTS = "LAVA_TASK_PORTS"  # FIRST-LAST, likewise
 PORT_MAX = 65535
 # Of containers, likewise: the runtimes that tasks with an image may use, in order, and what they need.

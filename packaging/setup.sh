@@ -32,4 +32,5 @@ fi
 .venv/bin/python -m pip install -q -q --disable-pip-version-check --no-deps --no-build-isolation --editable .
 # Users whom the checkout does not belong to can't keep what Python compiles, and every command would compile it again.
 .venv/bin/python -m compileall -q lavad lavactl agents protos
+packaging/stub.sh
 touch .venv/.ready

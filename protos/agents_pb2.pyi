@@ -248,7 +248,7 @@ class Started(_message.Message):
     def __init__(self, pid: _Optional[int] = ..., time: _Optional[float] = ..., exec_home: _Optional[str] = ..., exec_cwd: _Optional[str] = ...) -> None: ...
 
 class Finished(_message.Message):
-    __slots__ = ("status", "time", "cpu_s", "memory_mib_max", "reason", "pid", "started", "detail", "exec_home", "exec_cwd", "memory_mib_mean", "processes_max", "user_s", "system_s", "seconds", "others", "lost")
+    __slots__ = ("status", "time", "cpu_s", "memory_mib_max", "reason", "pid", "started", "detail", "exec_home", "exec_cwd", "memory_mib_mean", "processes_max", "user_s", "system_s", "seconds", "others", "gpus", "lost")
     STATUS_FIELD_NUMBER: _ClassVar[int]
     TIME_FIELD_NUMBER: _ClassVar[int]
     CPU_S_FIELD_NUMBER: _ClassVar[int]
@@ -265,6 +265,7 @@ class Finished(_message.Message):
     SYSTEM_S_FIELD_NUMBER: _ClassVar[int]
     SECONDS_FIELD_NUMBER: _ClassVar[int]
     OTHERS_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
     LOST_FIELD_NUMBER: _ClassVar[int]
     status: int
     time: float
@@ -282,8 +283,9 @@ class Finished(_message.Message):
     system_s: float
     seconds: float
     others: _containers.RepeatedCompositeFieldContainer[_common_pb2.Usage]
+    gpus: _containers.RepeatedCompositeFieldContainer[_common_pb2.GpuUsage]
     lost: bool
-    def __init__(self, status: _Optional[int] = ..., time: _Optional[float] = ..., cpu_s: _Optional[float] = ..., memory_mib_max: _Optional[int] = ..., reason: _Optional[str] = ..., pid: _Optional[int] = ..., started: _Optional[float] = ..., detail: _Optional[str] = ..., exec_home: _Optional[str] = ..., exec_cwd: _Optional[str] = ..., memory_mib_mean: _Optional[float] = ..., processes_max: _Optional[int] = ..., user_s: _Optional[float] = ..., system_s: _Optional[float] = ..., seconds: _Optional[float] = ..., others: _Optional[_Iterable[_Union[_common_pb2.Usage, _Mapping]]] = ..., lost: _Optional[bool] = ...) -> None: ...
+    def __init__(self, status: _Optional[int] = ..., time: _Optional[float] = ..., cpu_s: _Optional[float] = ..., memory_mib_max: _Optional[int] = ..., reason: _Optional[str] = ..., pid: _Optional[int] = ..., started: _Optional[float] = ..., detail: _Optional[str] = ..., exec_home: _Optional[str] = ..., exec_cwd: _Optional[str] = ..., memory_mib_mean: _Optional[float] = ..., processes_max: _Optional[int] = ..., user_s: _Optional[float] = ..., system_s: _Optional[float] = ..., seconds: _Optional[float] = ..., others: _Optional[_Iterable[_Union[_common_pb2.Usage, _Mapping]]] = ..., gpus: _Optional[_Iterable[_Union[_common_pb2.GpuUsage, _Mapping]]] = ..., lost: _Optional[bool] = ...) -> None: ...
 
 class Released(_message.Message):
     __slots__ = ("usage",)
@@ -535,20 +537,24 @@ class JobControl(_message.Message):
     def __init__(self, kind: _Optional[str] = ..., signal: _Optional[int] = ..., command: _Optional[str] = ...) -> None: ...
 
 class GpuSetup(_message.Message):
-    __slots__ = ("mode", "mps", "no_variable", "per_task", "block", "roles")
+    __slots__ = ("mode", "mps", "no_variable", "per_task", "block", "roles", "idle_power_w", "idle_power_fraction")
     MODE_FIELD_NUMBER: _ClassVar[int]
     MPS_FIELD_NUMBER: _ClassVar[int]
     NO_VARIABLE_FIELD_NUMBER: _ClassVar[int]
     PER_TASK_FIELD_NUMBER: _ClassVar[int]
     BLOCK_FIELD_NUMBER: _ClassVar[int]
     ROLES_FIELD_NUMBER: _ClassVar[int]
+    IDLE_POWER_W_FIELD_NUMBER: _ClassVar[int]
+    IDLE_POWER_FRACTION_FIELD_NUMBER: _ClassVar[int]
     mode: str
     mps: bool
     no_variable: bool
     per_task: int
     block: bool
     roles: _containers.RepeatedCompositeFieldContainer[GpusOfRole]
-    def __init__(self, mode: _Optional[str] = ..., mps: _Optional[bool] = ..., no_variable: _Optional[bool] = ..., per_task: _Optional[int] = ..., block: _Optional[bool] = ..., roles: _Optional[_Iterable[_Union[GpusOfRole, _Mapping]]] = ...) -> None: ...
+    idle_power_w: float
+    idle_power_fraction: float
+    def __init__(self, mode: _Optional[str] = ..., mps: _Optional[bool] = ..., no_variable: _Optional[bool] = ..., per_task: _Optional[int] = ..., block: _Optional[bool] = ..., roles: _Optional[_Iterable[_Union[GpusOfRole, _Mapping]]] = ..., idle_power_w: _Optional[float] = ..., idle_power_fraction: _Optional[float] = ...) -> None: ...
 
 class GpusOfRole(_message.Message):
     __slots__ = ("per_task", "block")

@@ -1,3 +1,4 @@
+from protos import common_pb2 as _common_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -76,7 +77,7 @@ class HostsRequest(_message.Message):
     def __init__(self, names: _Optional[_Iterable[str]] = ..., clients_too: _Optional[bool] = ...) -> None: ...
 
 class Gpu(_message.Message):
-    __slots__ = ("index", "uuid", "model", "driver", "memory_mib", "memory_used_mib", "utilisation", "memory_utilisation", "temperature_c", "ecc_errors", "numa_node", "pids", "bus_id", "status", "nvlink_peers", "power_w", "mode", "mig", "allocated_jobs", "vendor", "power_limit_w")
+    __slots__ = ("index", "uuid", "model", "driver", "memory_mib", "memory_used_mib", "utilisation", "memory_utilisation", "temperature_c", "ecc_errors", "numa_node", "pids", "bus_id", "status", "nvlink_peers", "power_w", "mode", "mig", "allocated_jobs", "vendor", "power_limit_w", "processes", "throttled", "energy_j", "foreign", "mig_profile", "parent_plus_one", "gpu_instance", "compute_instance")
     INDEX_FIELD_NUMBER: _ClassVar[int]
     UUID_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
@@ -98,6 +99,14 @@ class Gpu(_message.Message):
     ALLOCATED_JOBS_FIELD_NUMBER: _ClassVar[int]
     VENDOR_FIELD_NUMBER: _ClassVar[int]
     POWER_LIMIT_W_FIELD_NUMBER: _ClassVar[int]
+    PROCESSES_FIELD_NUMBER: _ClassVar[int]
+    THROTTLED_FIELD_NUMBER: _ClassVar[int]
+    ENERGY_J_FIELD_NUMBER: _ClassVar[int]
+    FOREIGN_FIELD_NUMBER: _ClassVar[int]
+    MIG_PROFILE_FIELD_NUMBER: _ClassVar[int]
+    PARENT_PLUS_ONE_FIELD_NUMBER: _ClassVar[int]
+    GPU_INSTANCE_FIELD_NUMBER: _ClassVar[int]
+    COMPUTE_INSTANCE_FIELD_NUMBER: _ClassVar[int]
     index: int
     uuid: str
     model: str
@@ -119,7 +128,15 @@ class Gpu(_message.Message):
     allocated_jobs: int
     vendor: str
     power_limit_w: float
-    def __init__(self, index: _Optional[int] = ..., uuid: _Optional[str] = ..., model: _Optional[str] = ..., driver: _Optional[str] = ..., memory_mib: _Optional[int] = ..., memory_used_mib: _Optional[int] = ..., utilisation: _Optional[float] = ..., memory_utilisation: _Optional[float] = ..., temperature_c: _Optional[int] = ..., ecc_errors: _Optional[int] = ..., numa_node: _Optional[int] = ..., pids: _Optional[_Iterable[int]] = ..., bus_id: _Optional[str] = ..., status: _Optional[str] = ..., nvlink_peers: _Optional[_Iterable[int]] = ..., power_w: _Optional[float] = ..., mode: _Optional[str] = ..., mig: _Optional[bool] = ..., allocated_jobs: _Optional[int] = ..., vendor: _Optional[str] = ..., power_limit_w: _Optional[float] = ...) -> None: ...
+    processes: _containers.RepeatedCompositeFieldContainer[_common_pb2.GpuProcess]
+    throttled: _containers.RepeatedScalarFieldContainer[str]
+    energy_j: float
+    foreign: _containers.RepeatedCompositeFieldContainer[_common_pb2.GpuProcess]
+    mig_profile: str
+    parent_plus_one: int
+    gpu_instance: int
+    compute_instance: int
+    def __init__(self, index: _Optional[int] = ..., uuid: _Optional[str] = ..., model: _Optional[str] = ..., driver: _Optional[str] = ..., memory_mib: _Optional[int] = ..., memory_used_mib: _Optional[int] = ..., utilisation: _Optional[float] = ..., memory_utilisation: _Optional[float] = ..., temperature_c: _Optional[int] = ..., ecc_errors: _Optional[int] = ..., numa_node: _Optional[int] = ..., pids: _Optional[_Iterable[int]] = ..., bus_id: _Optional[str] = ..., status: _Optional[str] = ..., nvlink_peers: _Optional[_Iterable[int]] = ..., power_w: _Optional[float] = ..., mode: _Optional[str] = ..., mig: _Optional[bool] = ..., allocated_jobs: _Optional[int] = ..., vendor: _Optional[str] = ..., power_limit_w: _Optional[float] = ..., processes: _Optional[_Iterable[_Union[_common_pb2.GpuProcess, _Mapping]]] = ..., throttled: _Optional[_Iterable[str]] = ..., energy_j: _Optional[float] = ..., foreign: _Optional[_Iterable[_Union[_common_pb2.GpuProcess, _Mapping]]] = ..., mig_profile: _Optional[str] = ..., parent_plus_one: _Optional[int] = ..., gpu_instance: _Optional[int] = ..., compute_instance: _Optional[int] = ...) -> None: ...
 
 class Load(_message.Message):
     __slots__ = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp_mib", "swp_mib", "mem_mib", "gpus", "external")

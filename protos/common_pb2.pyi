@@ -360,7 +360,7 @@ class Progress(_message.Message):
     def __init__(self, percent: _Optional[float] = ..., seconds_left: _Optional[float] = ..., text: _Optional[str] = ..., time: _Optional[float] = ..., role: _Optional[str] = ..., index: _Optional[int] = ..., host: _Optional[str] = ..., has_percent: _Optional[bool] = ..., has_seconds_left: _Optional[bool] = ...) -> None: ...
 
 class Usage(_message.Message):
-    __slots__ = ("cpu_s", "memory_mib", "memory_mib_max", "swap_mib", "pids", "process_groups", "threads", "host", "memory_mib_mean", "user_s", "system_s", "seconds", "swap_mib_max", "processes_max", "threads_max")
+    __slots__ = ("cpu_s", "memory_mib", "memory_mib_max", "swap_mib", "pids", "process_groups", "threads", "host", "memory_mib_mean", "user_s", "system_s", "seconds", "swap_mib_max", "processes_max", "threads_max", "gpus")
     CPU_S_FIELD_NUMBER: _ClassVar[int]
     MEMORY_MIB_FIELD_NUMBER: _ClassVar[int]
     MEMORY_MIB_MAX_FIELD_NUMBER: _ClassVar[int]
@@ -376,6 +376,7 @@ class Usage(_message.Message):
     SWAP_MIB_MAX_FIELD_NUMBER: _ClassVar[int]
     PROCESSES_MAX_FIELD_NUMBER: _ClassVar[int]
     THREADS_MAX_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
     cpu_s: float
     memory_mib: int
     memory_mib_max: int
@@ -391,4 +392,71 @@ class Usage(_message.Message):
     swap_mib_max: int
     processes_max: int
     threads_max: int
-    def __init__(self, cpu_s: _Optional[float] = ..., memory_mib: _Optional[int] = ..., memory_mib_max: _Optional[int] = ..., swap_mib: _Optional[int] = ..., pids: _Optional[_Iterable[int]] = ..., process_groups: _Optional[_Iterable[int]] = ..., threads: _Optional[int] = ..., host: _Optional[str] = ..., memory_mib_mean: _Optional[float] = ..., user_s: _Optional[float] = ..., system_s: _Optional[float] = ..., seconds: _Optional[float] = ..., swap_mib_max: _Optional[int] = ..., processes_max: _Optional[int] = ..., threads_max: _Optional[int] = ...) -> None: ...
+    gpus: _containers.RepeatedCompositeFieldContainer[GpuUsage]
+    def __init__(self, cpu_s: _Optional[float] = ..., memory_mib: _Optional[int] = ..., memory_mib_max: _Optional[int] = ..., swap_mib: _Optional[int] = ..., pids: _Optional[_Iterable[int]] = ..., process_groups: _Optional[_Iterable[int]] = ..., threads: _Optional[int] = ..., host: _Optional[str] = ..., memory_mib_mean: _Optional[float] = ..., user_s: _Optional[float] = ..., system_s: _Optional[float] = ..., seconds: _Optional[float] = ..., swap_mib_max: _Optional[int] = ..., processes_max: _Optional[int] = ..., threads_max: _Optional[int] = ..., gpus: _Optional[_Iterable[_Union[GpuUsage, _Mapping]]] = ...) -> None: ...
+
+class GpuUsage(_message.Message):
+    __slots__ = ("index", "uuid", "model", "seconds", "utilisation", "utilisation_max", "utilisation_s", "memory_utilisation_max", "memory_utilisation_s", "memory_mib", "memory_mib_max", "memory_mib_s", "power_w", "power_w_max", "energy_j", "temperature_c_max", "throttled_s", "idle_s", "ecc_errors", "trouble", "processes", "host", "idle_max_s")
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    UUID_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
+    UTILISATION_FIELD_NUMBER: _ClassVar[int]
+    UTILISATION_MAX_FIELD_NUMBER: _ClassVar[int]
+    UTILISATION_S_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_UTILISATION_MAX_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_UTILISATION_S_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_MIB_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_MIB_MAX_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_MIB_S_FIELD_NUMBER: _ClassVar[int]
+    POWER_W_FIELD_NUMBER: _ClassVar[int]
+    POWER_W_MAX_FIELD_NUMBER: _ClassVar[int]
+    ENERGY_J_FIELD_NUMBER: _ClassVar[int]
+    TEMPERATURE_C_MAX_FIELD_NUMBER: _ClassVar[int]
+    THROTTLED_S_FIELD_NUMBER: _ClassVar[int]
+    IDLE_S_FIELD_NUMBER: _ClassVar[int]
+    ECC_ERRORS_FIELD_NUMBER: _ClassVar[int]
+    TROUBLE_FIELD_NUMBER: _ClassVar[int]
+    PROCESSES_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    IDLE_MAX_S_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    uuid: str
+    model: str
+    seconds: float
+    utilisation: float
+    utilisation_max: float
+    utilisation_s: float
+    memory_utilisation_max: float
+    memory_utilisation_s: float
+    memory_mib: int
+    memory_mib_max: int
+    memory_mib_s: float
+    power_w: float
+    power_w_max: float
+    energy_j: float
+    temperature_c_max: int
+    throttled_s: float
+    idle_s: float
+    ecc_errors: int
+    trouble: str
+    processes: _containers.RepeatedCompositeFieldContainer[GpuProcess]
+    host: str
+    idle_max_s: float
+    def __init__(self, index: _Optional[int] = ..., uuid: _Optional[str] = ..., model: _Optional[str] = ..., seconds: _Optional[float] = ..., utilisation: _Optional[float] = ..., utilisation_max: _Optional[float] = ..., utilisation_s: _Optional[float] = ..., memory_utilisation_max: _Optional[float] = ..., memory_utilisation_s: _Optional[float] = ..., memory_mib: _Optional[int] = ..., memory_mib_max: _Optional[int] = ..., memory_mib_s: _Optional[float] = ..., power_w: _Optional[float] = ..., power_w_max: _Optional[float] = ..., energy_j: _Optional[float] = ..., temperature_c_max: _Optional[int] = ..., throttled_s: _Optional[float] = ..., idle_s: _Optional[float] = ..., ecc_errors: _Optional[int] = ..., trouble: _Optional[str] = ..., processes: _Optional[_Iterable[_Union[GpuProcess, _Mapping]]] = ..., host: _Optional[str] = ..., idle_max_s: _Optional[float] = ...) -> None: ...
+
+class GpuProcess(_message.Message):
+    __slots__ = ("pid", "memory_mib", "sm", "has_sm", "user", "command")
+    PID_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_MIB_FIELD_NUMBER: _ClassVar[int]
+    SM_FIELD_NUMBER: _ClassVar[int]
+    HAS_SM_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    COMMAND_FIELD_NUMBER: _ClassVar[int]
+    pid: int
+    memory_mib: int
+    sm: float
+    has_sm: bool
+    user: str
+    command: str
+    def __init__(self, pid: _Optional[int] = ..., memory_mib: _Optional[int] = ..., sm: _Optional[float] = ..., has_sm: _Optional[bool] = ..., user: _Optional[str] = ..., command: _Optional[str] = ...) -> None: ...

@@ -8,6 +8,7 @@ expect.
 MEANINGS = {
     "TERM_PREEMPT": "job killed after preemption",
     "TERM_WINDOW": "job killed after queue run window closed",
+    "TERM_GPU_IDLE": "job killed because all its GPUs were idle for too long",
     "TERM_LOAD": "job killed after load exceeded threshold",
     "TERM_RUNLIMIT": "job killed after reaching LSF run time limit",
     "TERM_DEADLINE": "job killed after reaching deadline",

@@ -392,7 +392,8 @@ def test_the_wheel_holds_every_file(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     listed = subprocess.run([sys.executable, "-m", "zipfile", "-l", wheel], check=True, capture_output=True, text=True)
     packed = {line.split()[0] for line in listed.stdout.splitlines()[1:] if ".dist-info/" not in line}
-    kept = {path.relative_to(source).as_posix() for package in PACKAGES for path in (source / package).rglob("*.*")}
+    files = (path for package in PACKAGES for path in (source / package).rglob("*") if path.is_file())
+    kept = {path.relative_to(source).as_posix() for path in files}
     assert packed == kept
 
 

@@ -409,7 +409,7 @@ class Ledger:
     def released(self, key: Key, used: Used | None = None) -> list[Report]:
         """Report that nothing of the attempt is left; ``used`` is its total usage as far as known."""
         entry = self.entries.get(key)
-        if entry is None or entry.state is State.OVER:
+        if entry is None or entry.state is State.OVER or entry.held_back is not None:
             return []
         if entry.state is State.ENDED and entry.last is not None and not entry.releasing:
             # The master may lack the end: one report with both can be repeated alone.
@@ -422,7 +422,7 @@ class Ledger:
     def lost(self, key: Key, finish: Finish | None, now: float, rebooted: bool = False, why: str = "") -> list[Report]:
         """Report the death of the shepherd, and so of its processes; ``finish`` is the end it recorded before."""
         entry = self.entries.get(key)
-        if entry is None or entry.state is State.OVER:
+        if entry is None or entry.state is State.OVER or entry.held_back is not None:
             return []
         if entry.state is State.ENDED or entry.releasing:
             return self.released(key, None if finish is None else finish.used)

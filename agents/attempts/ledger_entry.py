@@ -45,6 +45,7 @@ class Entry:
     limit_reached: Report | None = None
     ending: str = ""  # why a forwarded signal is to end it
     tasks: TaskBook | None = None  # of a job of tasks
+    held_back: Report | None = None  # its last report, while its GPUs are not clear
 
     @property
     def is_told(self) -> bool:

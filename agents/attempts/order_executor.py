@@ -45,10 +45,11 @@ from agents.attempts.task_orders import TaskOrders
 from agents.attempts.task_ports import NoPort
 from agents.attempts.usage_exchange import Counting
 from agents.job_setup.environment import is_resizable
+from agents.gpu_use.job_gpus import JobGpus
 from agents.job_setup.gpu_setup import Devices, NotReady
 from agents.job_setup.preparation import Preparation, Prepared
 from agents.job_setup.users import Owner, UnknownUser, Users
-from agents.master.report_messages import usage_message
+from agents.master.report_messages import job_usage
 from agents.sensors.health import BAD
 from agents.sensors.host_checks import Check, unchecked
 from agents.shepherd import messages
@@ -83,6 +84,7 @@ class Keeper:
         preparation: Preparation,
         users: Users,
         devices: Devices,
+        gpus: JobGpus,
         lease: Lease,
         clock: Callable[[], float] = own_clock,
     ) -> None:
@@ -99,6 +101,7 @@ class Keeper:
         self._boot_id = boot_id
         self._users = users
         self._devices = devices
+        self.gpus = gpus
         self._lease = lease
         self._clock = clock
         self._marked_at = float("-inf")
@@ -116,6 +119,7 @@ class Keeper:
         )
         more = self.task_orders.make_more_ready
         self.resizes = Resizes(self.ledger, attempts, self.preparation, self._told_of_size, more, self._notify)
+        self.gpus.say = lambda report: self.say(report)
         attempts.in_place_of = self.task_orders.in_place_of
 
     async def close(self) -> None:
@@ -245,6 +249,7 @@ class Keeper:
                 reach("agent.before_forget")
                 records.append(forget_record(key))
                 self.pool.forget(key)
+                self.gpus.forget(key)
                 if not self.ledger.holds(key[0]):
                     self.preparation.forget(key[0])
         return records
@@ -511,7 +516,8 @@ class Keeper:
             self.pool.ended(handle, key)
             self._gone(handle, key)
         elif kind == messages.RELEASED:
-            self._tell(self.ledger.released(key, Used(*message[4:]) if message[4:] else None))
+            reports = self.ledger.released(key, Used(*message[4:]) if message[4:] else None)
+            self._tell(self.gpus.ended(key, reports))
             self._gone(handle, key)
         elif kind == messages.LOOKED:
             self.looked(key, *message[4:6])
@@ -525,7 +531,7 @@ class Keeper:
             self.interface.on_message(key, kind, message[4:])
 
     def _finished(self, handle: Handle, finish: Finish) -> None:
-        reports = self.ledger.finished(finish, *self._places(finish.key))
+        reports = self.gpus.ended(finish.key, self.ledger.finished(finish, *self._places(finish.key)))
         self.pool.ended(handle, finish.key)
         if finish.released:
             self._gone(handle, finish.key)
@@ -570,16 +576,8 @@ class Keeper:
             self.say(report)
 
     def _use(self, key: Key, fields: Message) -> None:
-        cpu_s, memory, memory_max, swap, pids, groups, threads, *more = fields
-        usage = JobUsage()
-        usage.key.job, usage.key.index, usage.key.attempt = key
-        use = usage.usage
-        if more:  # a shepherd of an older version sends fewer
-            use.CopyFrom(usage_message(Used(*more)))
-        use.cpu_s, use.memory_mib, use.memory_mib_max, use.swap_mib = cpu_s, memory, memory_max, swap
-        use.threads, use.host = threads, self.preparation.host.host
-        use.pids.extend(pids)
-        use.process_groups.extend(groups)
+        usage = job_usage(key, fields, self.preparation.host.host)
+        usage.usage.gpus.extend(self.gpus.usage(key))
         self._usages[key] = usage
         self.use(usage)
 
@@ -597,4 +595,4 @@ class Keeper:
         ``finish`` is the end it recorded before; ``why`` a sentence if more is known than its death.
         """
         self._leave(key)
-        self._settle(self.ledger.lost(key, finish, time.time(), why=why))
+        self._settle(self.gpus.ended(key, self.ledger.lost(key, finish, time.time(), why=why)))

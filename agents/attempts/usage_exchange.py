@@ -7,7 +7,7 @@ hosts. The master's accounting does not depend on this: every host reports its u
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import grpc
 import grpc.aio
@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError
 
 from agents.attempts.ledger import Ledger
 from agents.attempts.ledger_entry import Entry, State
+from agents.gpu_use.report import report_text
 from agents.job_setup.preparation import printed
 from agents.local_socket.callers import CallFailed
 from agents.master.report_messages import usage_message
@@ -22,7 +23,7 @@ from agents.shepherd import messages
 from agents.shepherd.messages import Key, Used, pack
 from agents.shepherd_pool.pool import Handle
 from protos.agents_pb2 import CountReply, CountRequest
-from protos.common_pb2 import AttemptKey, HostShare, Usage
+from protos.common_pb2 import AttemptKey, GpuUsage, HostShare, Usage
 
 LOG = logging.getLogger("lava.counting")
 
@@ -39,6 +40,7 @@ class Counting:
 
     def __init__(self, ledger: Ledger, holder: Callable[[Key], Handle | None], host: str) -> None:
         self.ask: Ask | None = None
+        self.gpus: Callable[[Key], Awaitable[Sequence[GpuUsage]]] = _no_gpus  # use of GPUs here, read now
         self._ledger = ledger
         self._holder = holder
         self._host = host
@@ -69,7 +71,10 @@ class Counting:
         missing = tuple(host for host in asked if host not in found)
         limit = next((reply.limit_reached for reply in found.values() if reply.limit_reached), "")
         hosts = hosts_of(entry) if handle.status.protocol >= messages.NAMES_HOSTS else ()
-        handle.send(pack(messages.COUNTED, *key, figures, missing, limit, *hosts))
+        of_others = [(host, reply.usage.gpus) for host, reply in found.items()]
+        text = report_text([(self._host, await self.gpus(key)), *of_others])
+        more = (text,) if handle.status.protocol >= messages.TELLS_GPUS else ()
+        handle.send(pack(messages.COUNTED, *key, figures, missing, limit, *hosts, *more))
 
     async def _ask(self, share: HostShare, key: Key, turns: asyncio.Semaphore) -> CountReply | None:
         assert self.ask is not None
@@ -101,7 +106,9 @@ class Counting:
         shepherd.send(pack(messages.COUNT, *key))
         try:
             async with asyncio.timeout(SHEPHERD_S):
-                return await answer
+                reply = await answer
+                reply.usage.gpus.extend(await self.gpus(key))
+                return reply
         except TimeoutError:
             return None
 
@@ -117,6 +124,7 @@ class Counting:
             usage = Usage(
                 cpu_s=end.cpu_s, user_s=end.user_s, system_s=end.system_s, memory_mib_max=end.memory_mib_max,
                 memory_mib_mean=end.memory_mib_mean, processes_max=end.processes_max, seconds=end.seconds,
+                gpus=end.gpus,
             )  # fmt: skip
             return CountReply(usage=usage, limit_reached=end.reason if end.reason == "TERM_MEMLIMIT" else "")
         return None
@@ -139,6 +147,10 @@ class Counting:
 def hosts_of(entry: Entry) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return all hosts the job has had, in the report's format, and the names of those it has released."""
     return printed((*entry.stage.allocation, *entry.given_up)), tuple(share.host for share in entry.given_up)
+
+
+async def _no_gpus(_: Key) -> Sequence[GpuUsage]:
+    return ()
 
 
 def _has_result(task: "asyncio.Task[CountReply | None]") -> bool:

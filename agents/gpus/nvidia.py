@@ -10,11 +10,15 @@ from typing import Any
 
 import pynvml
 
-from agents.gpus.nvml import MODE_NAMES, MODES, NvmlDevices
+from agents.gpus.mig import access_file
+from agents.gpus.nvml import NvmlDevices
+from agents.gpus.nvml_probe import MODE_NAMES, MODES
+from agents.gpus.nvml_reading import Place, places
 from agents.gpus.vendor import ModeError
 from protos.gpu_vendors import NVIDIA
 
 DRIVER = Path("/proc/driver/nvidia/version")
+MIG = "MIG-"  # beginning of the UUID of a MIG device
 
 
 class Nvidia:
@@ -34,10 +38,17 @@ class Nvidia:
     def device_files(self) -> list[str]:
         try:
             with _nvml():
-                handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
-                return [f"/dev/nvidia{pynvml.nvmlDeviceGetMinorNumber(handle)}" for handle in handles]
+                return [_device_file(place) for place in places()]
         except ModeError as error:
             raise OSError(str(error)) from None
+
+
+def _device_file(place: Place) -> str:
+    """Return the file that gives access to the device; for a MIG device that of its GPU instance."""
+    minor = int(pynvml.nvmlDeviceGetMinorNumber(pynvml.nvmlDeviceGetHandleByIndex(place.gpu)))
+    if place.mig < 0:
+        return f"/dev/nvidia{minor}"
+    return access_file(minor, int(pynvml.nvmlDeviceGetGpuInstanceId(place.handle())))
 
 
 class NvmlModes:
@@ -45,14 +56,18 @@ class NvmlModes:
 
     def uuid(self, index: int) -> str:
         with _nvml():
-            return str(pynvml.nvmlDeviceGetUUID(pynvml.nvmlDeviceGetHandleByIndex(index)))
+            return str(pynvml.nvmlDeviceGetUUID(places()[index].handle()))
 
     def read(self, uuid: str) -> str:
+        if uuid.startswith(MIG):
+            return "shared"
         with _nvml():
             number = int(pynvml.nvmlDeviceGetComputeMode(_device(uuid)))
             return MODE_NAMES.get(number, str(number))
 
     def set(self, uuid: str, mode: str) -> None:
+        if uuid.startswith(MIG):
+            raise ModeError("a MIG device has no compute mode of its own")
         with _nvml():
             pynvml.nvmlDeviceSetComputeMode(_device(uuid), MODES[mode])
 

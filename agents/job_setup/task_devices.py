@@ -40,8 +40,12 @@ def has_roles(share: HostShare) -> bool:
 
 
 def visible(gpus: Iterable[int], stage: Stage, host: "HostContext") -> str:
-    """Return the value of the variable for devices; UUIDs for clients of a daemon, which renumbers them."""
-    if stage.gpu.mps:
+    """Return the value of the variable for devices.
+
+    They are named by UUID for clients of a daemon, which renumbers them, and on hosts with MIG devices, which have no
+    number of their own.
+    """
+    if stage.gpu.mps or any(uuid.startswith("MIG-") for uuid in host.gpu_uuids):
         return ",".join([host.gpu_uuids[gpu] for gpu in gpus if gpu < len(host.gpu_uuids)])
     return ",".join(map(str, gpus))
 

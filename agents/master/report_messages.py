@@ -1,8 +1,8 @@
 """Report messages: about attempts outside the ledger, about ends and about usage."""
 
-from agents.shepherd.messages import Finish, Key, Used
+from agents.shepherd.messages import Finish, Key, Message, Used
 from protos import endings
-from protos.agents_pb2 import Finished, Released, Report
+from protos.agents_pb2 import Finished, JobUsage, Released, Report
 from protos.common_pb2 import AttemptKey, Usage
 
 
@@ -61,3 +61,18 @@ def usage_message(used: Used, host: str = "") -> Usage:
         cpu_s=cpu_s, user_s=user_s, system_s=system_s, memory_mib_max=memory, memory_mib_mean=mean, swap_mib_max=swap,
         processes_max=processes, threads_max=threads, seconds=seconds, host=host,
     )  # fmt: skip
+
+
+def job_usage(key: Key, fields: Message, host: str) -> JobUsage:
+    """Convert a shepherd's USAGE message, from ``cpu_s`` on."""
+    cpu_s, memory, memory_max, swap, pids, groups, threads, *more = fields
+    usage = JobUsage()
+    usage.key.job, usage.key.index, usage.key.attempt = key
+    use = usage.usage
+    if more:  # a shepherd of an older version sends fewer
+        use.CopyFrom(usage_message(Used(*more)))
+    use.cpu_s, use.memory_mib, use.memory_mib_max, use.swap_mib = cpu_s, memory, memory_max, swap
+    use.threads, use.host = threads, host
+    use.pids.extend(pids)
+    use.process_groups.extend(groups)
+    return usage

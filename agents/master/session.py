@@ -275,7 +275,8 @@ class Session:
         if welcome.terminate_interval_s:
             preparation.intervals.terminate_s = welcome.terminate_interval_s
         if welcome.usage_interval_s:
-            preparation.intervals.usage_s = welcome.usage_interval_s
+            preparation.intervals.usage_s = self._keeper.gpus.read_every_s = welcome.usage_interval_s
+        self._keeper.gpus.set_bounds(welcome.settings)
         if welcome.order_validity_s:
             self._keeper.order_validity_s = welcome.order_validity_s
         understood = welcome.settings.get(REPORTS_UNDERSTOOD, "").split()
@@ -417,6 +418,12 @@ class Session:
                 self._tells_notice = True
                 self._something.set()
             await asyncio.sleep(float(settings.get(REVOCATION_INTERVAL) or NOTICE_EVERY_S))
+
+    async def tell_load(self) -> None:
+        """Sample the load and send it with the next message, before the reports in it."""
+        with shortage_passes("load"):
+            self._load = await asyncio.to_thread(self._sampler.sample)
+            self._something.set()
 
     async def _watch_load(self) -> None:
         loop = asyncio.get_running_loop()

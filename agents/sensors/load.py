@@ -7,8 +7,9 @@ on a host that is only a namespace of it.
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from agents.gpus.vendors import vendor
 from agents.sensors import cpu_memory
@@ -41,7 +42,7 @@ GPU_THRESHOLDS: dict[str, tuple[float, float]] = {
     "power_w": (30.0, 0.1),
 }
 # Any change of these is reported.
-GPU_STATE = ("index", "uuid", "status", "mode", "mig", "ecc_errors", "pids", "nvlink_peers", "memory_mib")
+GPU_STATE = ("index", "uuid", "status", "mode", "mig", "ecc_errors", "pids", "nvlink_peers", "memory_mib", "throttled")
 
 
 class RunQueue:
@@ -69,14 +70,21 @@ def running_now(statistics: str) -> int:
     return 0
 
 
+class GpuReader(Protocol):
+    """Source of the host's GPUs."""
+
+    def read(self) -> Sequence[Gpu]:
+        """Return the devices now; a fault is the device's status."""
+
+
 class Sampler:
     """Sampler of the load; made once, because rates and averages need the last sample."""
 
-    def __init__(self, simulate_gpus: int = 0, elims: Elims | None = None) -> None:
+    def __init__(self, simulate_gpus: int = 0, elims: Elims | None = None, gpus: GpuReader | None = None) -> None:
         self._elims = elims
         self._counters = cpu_memory.Counters()
         self._queue = RunQueue(first=os.getloadavg()[0])
-        self._gpus = vendor(simulate_gpus).devices()
+        self._gpus = gpus or vendor(simulate_gpus).devices()
 
     def sample(self) -> Load:
         """Return the load now. Takes a few milliseconds, longer if a driver is slow."""

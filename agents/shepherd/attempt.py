@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from resource import struct_rusage
+from typing import Any
 
 from agents.shepherd import controls, gpu_daemon, messages
 from agents.shepherd.clock import KILL, LIMIT_REACHED, NEVER, NO_LIMITS, TERMINATE, RunClock, Termination
@@ -78,7 +79,7 @@ class Work:
         self._announce_at = self._sample_at = self._kill_at = self._give_up_at = self._helper_until = NEVER
         self._record_at = NEVER
         self._count_at, self._count_after = NEVER, FIRST_COUNT_S
-        self._others_used = OthersUsed(setup.is_wide)
+        self._others_used = OthersUsed(setup.is_wide, setup.has_gpus)
         confine(tools.confinement, setup)
 
     # -- orders of the agent
@@ -182,11 +183,10 @@ class Work:
         """Report CPU time and processes."""
         self._send(messages.LOOKED, *self._meter.look())
 
-    def counted(self, used: Figures, missing: tuple[str, ...], limit: str, *hosts: tuple[str, ...]) -> None:
-        """Take the usage of the job's other hosts, a limit reached there, and the hosts that the job has had."""
-        if hosts:
-            self.setup = with_hosts(self.setup, hosts[0], hosts[1])
-        self._others_used.take(used, missing)
+    def counted(self, used: Figures, missing: tuple[str, ...], limit: str, *more: Any) -> None:
+        """Take the usage of other hosts, a limit reached there, the hosts the job has had, and text about GPUs."""
+        self.setup = with_hosts(self.setup, more[0], more[1]) if more else self.setup
+        self._others_used.take(used, missing, *more[2:])
         self._reason = self._reason or limit
 
     def release(self, why: str) -> None:
@@ -577,7 +577,7 @@ class Work:
         reach("shepherd.before_record")
         self._tools.log.append(message)
         self._told = True
-        write_report(self.setup, finish, self._cwd, self._streams)
+        write_report(self.setup, finish, self._cwd, self._streams, self._others_used.gpus)
         self._tools.output.keep(self.key)
         reach("shepherd.after_record")
         self._tools.send(message)

@@ -63,6 +63,7 @@ class Ending(NamedTuple):
     cwd: str
     finish: Finish
     error_path: str
+    gpus: str = ""  # the part about GPUs
 
 
 def render(heading: tuple[Any, ...], ending: Ending) -> bytes:
@@ -74,7 +75,7 @@ def render(heading: tuple[Any, ...], ending: Ending) -> bytes:
     form, asked = _form(heading)
     text = form % (
         ending.label, name, status, name, started, ending.cwd, started, ended, ended, _result(finish),
-        *_usage(asked, ending),
+        *_usage(asked, ending), f"{ending.gpus}\n" if ending.gpus else "",
     )  # fmt: skip
     if finish.missing:
         text += f"\nNot counted in it: what was used on {', '.join(finish.missing)}, which did not answer in time.\n"
@@ -92,14 +93,14 @@ def with_hosts(setup: JobSetup, hosts: tuple[str, ...], given_up: tuple[str, ...
     return setup._replace(report=Heading(*setup.report)._replace(hosts=hosts, given_up=given_up))
 
 
-def write_report(setup: JobSetup, finish: Finish, cwd: str, streams: Streams | None) -> None:
+def write_report(setup: JobSetup, finish: Finish, cwd: str, streams: Streams | None, gpus: str = "") -> None:
     """Write the report at the end of the job's output file, if it has one and wants a report."""
     if setup.report is None or streams is None or not streams.output_path or not is_regular(streams.output):
         return
     job, index, _ = finish.key
     label, name = (f"{job}[{index}]", f"{setup.name}[{index}]") if index else (str(job), setup.name)
     try:
-        write_all(streams.output, render(setup.report, Ending(label, name, cwd, finish, streams.error_path)))
+        write_all(streams.output, render(setup.report, Ending(label, name, cwd, finish, streams.error_path, gpus)))
     except OSError as error:  # the user's disk is full: the end itself is recorded
         print(f"event=report_not_written job={label} error={error.strerror!r}", file=sys.stderr)
 
@@ -137,7 +138,7 @@ Your job looked like:
 Resource usage summary:
 
 {USAGE}
-The output (if any) is above this job summary.
+%sThe output (if any) is above this job summary.
 
 """
     return form, Heading._make(fields)
@@ -207,11 +208,12 @@ Figures = tuple[tuple[str, tuple[float, ...]], ...]  # host, fields of a Used
 class OthersUsed:
     """One request, repeated until it is answered or the time is up."""
 
-    def __init__(self, is_wide: bool) -> None:
-        self.is_awaited = is_wide
+    def __init__(self, is_wide: bool, has_gpus: bool = False) -> None:
+        self.is_awaited = is_wide or has_gpus
         self.next_at = NEVER  # next repetition, or the end
         self._until = NEVER
         self._found: Figures = ()
+        self.gpus = ""
         self._missing: tuple[str, ...] = ("the other hosts",) if is_wide else ()
 
     def ask(self, now: float) -> bool:
@@ -224,8 +226,9 @@ class OthersUsed:
             self._stop()
         return self.is_awaited
 
-    def take(self, found: Figures, missing: tuple[str, ...]) -> None:
-        """Take the answer."""
+    def take(self, found: Figures, missing: tuple[str, ...], gpus: str = "") -> None:
+        """Take the answer; ``gpus`` is the report's part about GPUs."""
+        self.gpus = gpus
         self._found, self._missing = found, missing
         self._stop()
 

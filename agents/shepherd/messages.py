@@ -12,12 +12,13 @@ import os
 import socket
 from typing import Any, NamedTuple, TypeVar
 
-PROTOCOL = 6
+PROTOCOL = 7
 KEEPS_TASKS = 2  # the first protocol with RUN_TASK
 ANSWERS = 3  # with PING
 NAMES_HOSTS = 4  # with hosts in COUNTED
 RUNS_TASKS = 5  # with START_TASKS
 GIVES_NOTICE = 6  # with event and notice in SIGNAL, NOTIFY and ASK_TIME
+TELLS_GPUS = 7  # with the use of GPUs in COUNTED
 INLINE_MAX = 60_000  # bytes of one message on the socket; longer ones go by memfd
 DESCRIPTORS_MAX = 8
 # Plain numbers: combining enum members costs more than the call they are for.
@@ -41,7 +42,7 @@ RETIRE = 7  # exit when idle
 LIMITS = 8  # version, run limit in seconds, deadline, memory limit in MiB
 COUNT = 10  # request for USED now
 COUNTED = 11  # answer to COUNT_OTHERS: (host, fields of a Used) of each that answered, the others, a limit reached,
-# then the job's hosts as its report names them, and those that it has released
+# then the job's hosts as its report names them, those that it has released, and its report's text about GPUs
 RUN_TASK = 9  # token, then the fields of a kept.Order; the descriptor is the task's own connection
 PING = 12  # answered at once with PONG
 REVOKE = 34  # seconds until all that is left is killed, and until KILL follows TERM; negative: as before after all
@@ -226,6 +227,7 @@ class JobSetup(NamedTuple):
     notices: str = ""  # directory of the attempts' notice files; empty for none
     warning_time_s: float = 0.0  # between the notice of a limit and the limit; 0: no notice
     warning_action: tuple[int, str] = (0, "")  # of notices: signal (0: none), or command
+    has_gpus: bool = False  # the report has a part about GPUs, which the agent writes
 
     def pack(self) -> bytes:
         """Pack for a HOLD message."""

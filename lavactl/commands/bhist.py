@@ -5,6 +5,7 @@ from lavactl.errors import FAILURE
 from lavactl.jobrefs import key_text, read_refs
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered
 from lavactl.text.render import clean, keep_tail, kept_output, long_time, wrap
+from lavactl.views.gpus.usage import usage_text
 from lavactl.views.job_details import Completion
 from lavactl.views.job_long import SEPARATOR, head, limits, submitted
 from lavactl.wire import messages
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from protos import jobs_pb2
 
 USAGE = """\
-Usage: bhist [-a | -d | -e | -p | -r | -s] [-l | -w] [-n files] [-u user | -u all] [-q queue] [-m host] [-J name]
+Usage: bhist [-a | -d | -e | -p | -r | -s] [-l [-gpu] | -w] [-n files] [-u user | -u all] [-q queue] [-m host] [-J name]
              [-P project] [job_id | "job_id[index]" ...]
        bhist -h | -V
 """
@@ -25,7 +26,7 @@ GRAMMAR = Grammar(
     "bhist",
     USAGE,
     {
-        **dict.fromkeys(("a", "d", "e", "p", "r", "s", "l", "w"), FLAG),
+        **dict.fromkeys(("a", "d", "e", "p", "r", "s", "l", "w", "gpu"), FLAG),
         **dict.fromkeys(("n", "u", "q", "m", "J", "P"), VALUE),
         **dict.fromkeys(("b", "t", "f", "C", "D", "S", "T", "N", "app", "hostfile", "cname", "UF", "data"),
                         "not supported yet."),
@@ -52,10 +53,12 @@ def main(argv: list[str], io: "Io") -> int:
     options = GRAMMAR.parse(argv)
     if "l" in options and "w" in options:
         raise GRAMMAR.wrong("-l and -w cannot be used together")
+    if "gpu" in options and "l" not in options:
+        raise GRAMMAR.wrong("-gpu needs -l")
     is_long = "l" in options
     request = messages.HistoryRequest(filter=job_filter(options), details=is_long, shares_details=is_long)
     pages = io.client().history(request)
-    found = show_all_long(pages, io) if is_long else show_rows(pages, io, is_wide="w" in options)
+    found = show_all_long(pages, io, "gpu" in options) if is_long else show_rows(pages, io, is_wide="w" in options)
     return 0 if found else nothing(options, io)
 
 
@@ -109,13 +112,15 @@ def row(job: "jobs_pb2.JobHistory", is_wide: bool) -> str:
     return ROW % (key_text(job.job, job.index), user, name, *seconds(job))
 
 
-def show_all_long(pages: "Iterable[jobs_pb2.HistoryPage]", io: "Io") -> bool:
+def show_all_long(pages: "Iterable[jobs_pb2.HistoryPage]", io: "Io", with_gpus: bool) -> bool:
     """Print all histories in full; True if there was any."""
     found, completion = False, Completion()
     for page in pages:
         records = completion.complete([job.record for job in page.jobs])
         for job, record in zip(page.jobs, records, strict=True):
             show_long(job, record, io, first=not found)
+            if with_gpus:
+                io.print(usage_text(job.record.gpus), end="")
             found = True
     return found
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 USAGE = """\
 Usage: bjobs [-a | -d | -p | -r | -s] [-l | -w | -W | -UF | -A | -sum | -o "field ..." [-json]] [-noheader] [-gpu]
              [-u user | -u all] [-q queue] [-m host] [-J name] [-P project] [-h] [-V] [job_id | "job_id[index]" ...]
-  -gpu  with -l or -UF: also the devices of each job
+  -gpu  with -l or -UF: also the devices of each job, and their use
 """
 NOT_YET = "not supported yet."
 GRAMMAR = Grammar(
@@ -254,7 +254,8 @@ def show_summary(listing: Listing) -> None:
 
 def show_long(listing: Listing) -> None:
     """-l and -UF."""
-    from lavactl.views.gpu_allocation import DevicesOfHosts, allocation_text
+    from lavactl.views.gpus.allocation import DevicesOfHosts, allocation_text
+    from lavactl.views.gpus.usage import usage_text
     from lavactl.views.job_long import SEPARATOR, long_text
 
     io = listing.io
@@ -268,7 +269,7 @@ def show_long(listing: Listing) -> None:
             if job.user not in homes:
                 homes[job.user] = io.home_of(job.user) or ""
             text = long_text(job, "UF" in listing.options, now, homes[job.user])
-            text += allocation_text(job, known) if devices is not None else ""
+            text += allocation_text(job, known) + usage_text(job.gpus) if devices is not None else ""
             io.print(text if first else f"{SEPARATOR}\n{text}", end="")
             first = False
 

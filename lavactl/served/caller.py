@@ -8,6 +8,7 @@ from lavactl.wire.connection import Connection, LostError
 from protos import frames, served
 
 PIECE = 1 << 18
+END_S = 10.0  # for the agent to pass on the last message
 OPEN_MAX = frames.WINDOW - 4  # messages that the agent has not credited yet
 
 
@@ -67,11 +68,21 @@ class Caller:
         """End with the command's exit code, behind all its output."""
         self.flush()
         self._send(served.DONE + bytes((code & 0xFF,)))
+        self._await_end()
 
     def become(self) -> None:
         """End with the demand that the caller runs the command itself; nothing of its output is shown."""
         self._output.clear()
         self._send(served.BECOME)
+        self._await_end()
+
+    def _await_end(self) -> None:
+        """Keep the connection until the agent has passed on the last message: what is closed before may be lost."""
+        try:
+            while self.connection.frame_of(self._call, END_S)[0] != frames.END:
+                continue
+        except LostError:
+            return
 
     def _content(self) -> bytes | None:
         answer = self._message()

@@ -35,9 +35,22 @@ def job_around(io: "Io", command: str) -> JobKey:
             raise CommandError(f"{command}: this command works only inside a job: {variable} is {text or 'not set'}.")
         numbers.append(int(text))
     slots = slots_now(io) or slots_of(io.environ.get("LSB_MCPU_HOSTS", "")) or io.environ.get("LSB_HOSTS", "").split()
+    slots = with_tasks(slots, io.environ.get("LAVA_TASKS_FILE", ""))
     if not slots:
         raise CommandError(f"{command}: the hosts of the job are not known: LSB_MCPU_HOSTS is not set.")
     return JobKey(numbers[0], numbers[1], attempt_of(io.environ.get("LAVA_JOB_KEY", ""), numbers), slots)
+
+
+def with_tasks(slots: list[str], path: str) -> list[str]:
+    """Slots of a job of tasks after a resize: without hosts that its table lacks, and with the tasks of new ones."""
+    import json
+
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            hosts = [task["host"] for task in json.load(file)["tasks"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return slots  # no job of tasks
+    return [host for host in slots if host in hosts] + [host for host in hosts if host not in slots]
 
 
 def attempt_of(key: str, numbers: list[int]) -> int:

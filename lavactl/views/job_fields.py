@@ -229,6 +229,17 @@ def gpu_alloc(job: "Job") -> str:
     return ";".join(f"{share.host}:{','.join(map(str, share.gpus))}" for share in job.hosts if share.gpus)
 
 
+def gpu_mean(job: "Job", integral: str, factor: float, unit: str) -> str:
+    """Mean of a figure over the job's GPUs and the time for which each was measured."""
+    measured = sum(gpu.seconds for gpu in job.gpus)
+    return f"{factor * sum(getattr(gpu, integral) for gpu in job.gpus) / measured:.0f}{unit}" if measured else ""
+
+
+def gpu_most(job: "Job", name: str, factor: float, unit: str) -> str:
+    """Largest figure of the job's GPUs."""
+    return f"{factor * max(getattr(gpu, name) for gpu in job.gpus):.0f}{unit}" if job.gpus else ""
+
+
 # Fields that depend on nothing but the record.
 FIXED: "dict[str, tuple[int, Reader]]" = {
     "jobid": (7, lambda job: str(job.job)),
@@ -274,6 +285,14 @@ FIXED: "dict[str, tuple[int, Reader]]" = {
     "gpu_mode": (20, gpu_mode),
     "gpu_alloc": (30, gpu_alloc),
     "j_exclusive": (11, gpu_alone),
+    "gpu_util": (8, lambda job: gpu_mean(job, "utilisation_s", 100, "%")),
+    "gpu_util_max": (12, lambda job: gpu_most(job, "utilisation_max", 100, "%")),
+    "gpu_mem": (10, lambda job: gpu_mean(job, "memory_mib_s", 1, "M")),
+    "gpu_mem_max": (11, lambda job: gpu_most(job, "memory_mib_max", 1, "M")),
+    "gpu_power": (9, lambda job: gpu_mean(job, "energy_j", 1, "W")),
+    "gpu_power_max": (13, lambda job: gpu_most(job, "power_w_max", 1, "W")),
+    "gpu_energy": (12, lambda job: f"{sum(gpu.energy_j for gpu in job.gpus):.0f}J" if job.gpus else ""),
+    "gpu_idle": (8, lambda job: gpu_most(job, "idle_s", 1, "s")),
     "nthreads": (10, lambda job: str(job.usage.threads or "")),
     "min_req_proc": (12, lambda job: str(job.slots_min or 1)),
     "max_req_proc": (12, lambda job: str(job.slots_max or job.slots_min or 1)),

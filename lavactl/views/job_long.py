@@ -216,7 +216,7 @@ def usage(job: "Job", now: float, unformatted: bool = False) -> list[str]:
 
 
 def warnings(job: "Job") -> list[str]:
-    """Hang of the job with the stacks that were saved, and hosts without a process of it."""
+    """Hang of the job with the stacks that were saved, hosts without a process of it, and what its GPUs show."""
     lines = []
     if job.hangs_since:
         what = f"no output, no progress and no use of CPU, network or GPU for {job.inactive_s:.0f} seconds"
@@ -224,7 +224,7 @@ def warnings(job: "Job") -> list[str]:
         lines += [f"{DETAIL}Stacks of its processes: {clean(one)};" for one in job.stacks]
     for host in job.unused_hosts:
         lines.append(f"{long_time(host.since)}: Host <{clean(host.host)}> has no process of the job since then;")
-    return lines
+    return lines + [f"{long_time(one.time)}: Warning: {clean(one.text)};" for one in job.warnings]
 
 
 def usage_lines(part: messages.Usage) -> list[str]:

@@ -49,9 +49,16 @@ FIELDS = {
     "HostShare": (
         "1 host s, 2 slots u, 3 gpus u*, 4 memory_mib u, 6 tasks_by_role u*, 9 gpu_memory_mib u*, 10 gpu_roles u*"
     ),
+    "GpuProcess": "1 pid u, 2 memory_mib u, 3 sm d, 4 has_sm t, 5 user s, 6 command s",
+    "GpuUsage": (
+        "1 index u, 2 uuid s, 3 model s, 4 seconds d, 5 utilisation d, 6 utilisation_max d, 7 utilisation_s d, "
+        "8 memory_utilisation_max d, 9 memory_utilisation_s d, 10 memory_mib u, 11 memory_mib_max u, "
+        "12 memory_mib_s d, 13 power_w d, 14 power_w_max d, 15 energy_j d, 16 temperature_c_max u, 17 throttled_s d, "
+        "18 idle_s d, 19 ecc_errors u, 20 trouble s, 21 processes GpuProcess*, 22 host s, 23 idle_max_s d"
+    ),
     "Usage": (
         "1 cpu_s d, 2 memory_mib u, 3 memory_mib_max u, 4 swap_mib u, 5 pids u*, 6 process_groups u*, 7 threads u, "
-        "8 host s, 9 memory_mib_mean d, 10 user_s d, 11 system_s d"
+        "8 host s, 9 memory_mib_mean d, 10 user_s d, 11 system_s d, 25 gpus GpuUsage*"
     ),
     "PendingReason": "1 code u, 2 text s, 3 hosts u, 4 host_names s*, 5 advice s",
     "ArrayCounts": "1 total u, 2 pend u, 3 done u, 4 run u, 5 exit u, 6 ssusp u, 7 ususp u, 8 psusp u, 9 spec s",
@@ -61,6 +68,7 @@ FIELDS = {
         "1 task TaskRun, 2 phase u, 3 host s, 4 pid u, 5 started d, 6 ended d, 7 status i, 8 reason s, 9 detail s, "
         "10 order_again t"
     ),
+    "JobNote": "1 time d, 2 text s, 3 state u",
     "Progress": (
         "1 percent d, 2 seconds_left d, 3 text s, 4 time d, 5 role s, 6 index u, 7 host s, 8 has_percent t, "
         "9 has_seconds_left t"
@@ -75,9 +83,9 @@ FIELDS = {
         "15 usage Usage, 16 usage_by_host Usage*, 17 attempt u, 18 pending_reasons PendingReason*, 19 spec JobSpec, "
         "20 slots_min u, 21 slots_max u, 22 array ArrayCounts, 23 exec_cwd s, 24 exec_home s, 26 suspend_reason s, "
         "27 effective_requirement s, 28 priority u, 29 estimated_start d, 30 start_reason s, "
-        "31 load_bounds LoadBound*, 32 share_account s, 33 tasks TaskState*, 34 restarts u, 48 autoscale_error s, "
-        "50 progress Progress, 60 outlook Outlook, 61 hangs_since d, 62 inactive_s d, 63 stacks s*, "
-        "64 unused_hosts UnusedHost*"
+        "31 load_bounds LoadBound*, 32 share_account s, 33 tasks TaskState*, 34 restarts u, 45 gpus GpuUsage*, "
+        "46 warnings JobNote*, 48 autoscale_error s, 50 progress Progress, 60 outlook Outlook, 61 hangs_since d, "
+        "62 inactive_s d, 63 stacks s*, 64 unused_hosts UnusedHost*"
     ),
     "JobPage": "1 jobs JobRecord*, 2 missing JobRef*",
     "SignalRequest": (

@@ -63,7 +63,9 @@ __all__ = [
     "ExplainRequest",
     "Explanation",
     "ForceRequest",
+    "GpuProcess",
     "GpuRequest",
+    "GpuUsage",
     "HangRule",
     "HistoryRequest",
     "HostShare",
@@ -150,7 +152,9 @@ if TYPE_CHECKING:
         USUSP,
         ZOMBI,
         AttemptKey,
+        GpuProcess,
         GpuRequest,
+        GpuUsage,
         HostShare,
         IndexRange,
         JobRef,
@@ -234,7 +238,9 @@ else:
         table(_made[name], FIELDS[name], _made)
         return _made[name]
 
+    GpuProcess = _message("GpuProcess")
     GpuRequest = _message("GpuRequest")
+    GpuUsage = _message("GpuUsage")
     PortRequest = _message("PortRequest")
     TaskPolicy = _message("TaskPolicy")
     Role = _message("Role")
@@ -256,6 +262,7 @@ else:
     Usage = _message("Usage")
     PendingReason = _message("PendingReason")
     ArrayCounts = _message("ArrayCounts")
+    JobNote = _message("JobNote")
     LoadBound = _message("LoadBound")
     Progress = _message("Progress")
     Outlook = _message("Outlook")

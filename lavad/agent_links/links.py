@@ -397,6 +397,8 @@ def _gpu_message(gpu: GpuSetup) -> pb.GpuSetup:
         per_task=gpu.per_task,
         block=gpu.block,
         roles=[pb.GpusOfRole(per_task=per_task, block=block) for per_task, block in gpu.roles],
+        idle_power_w=gpu.idle_power_w,
+        idle_power_fraction=gpu.idle_fraction,
     )
 
 

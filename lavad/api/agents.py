@@ -8,14 +8,14 @@ import asyncio
 import logging
 import operator
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import grpc
 
 from lavad.adoption import Adoption
 from lavad.agent_links.links import AgentLinks, Outbox
-from lavad.api import checks, identity, task_reports, translate
+from lavad.api import checks, gpu_use, identity, task_reports, translate
 from lavad.api.recovery import Recovering
 from lavad.api.trust import Trust
 from lavad.commit_mark import Mark
@@ -355,12 +355,16 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
             checks.tidy_load(message.load)
             self.loads[host] = message.load
             cluster.observe_load(host, translate.load_of(message.load))
+            if cluster.observe_gpus(host, translate.unfit_gpus_of(message.load.gpus)):
+                self.engine.on_change()  # a pending job may wait for a GPU that is fit again
             if message.load.external:
                 cluster.table.set_external(cluster.hosts[host].row, translate.external_of(message.load))
             if cluster.table.changed_values:
                 self.engine.on_change()  # a pending job may wait for this load
         if message.usages:
             observe(cluster, host, tuple((key_of(one.key), _usage(one.usage)) for one in message.usages))
+            if checked := [c.CheckGpus(key_of(one.key)) for one in message.usages if _wants_look(one.usage.gpus)]:
+                self.engine.post(checked)
         for one in message.progress:
             key, progress = key_of(one.key), _progress(host, one.progress, self.engine.clock())
             if observe_progress(cluster, host, key, progress, self.engine.clock()):
@@ -419,6 +423,7 @@ def _finished(host: str, key: Key, report: pb.Report) -> c.ReportFinished:
         detail, words(end.exec_home), words(end.exec_cwd), report.also_released, end.lost, report.allocation_version,
         checks.amount_of(end.user_s), checks.amount_of(end.system_s), checks.amount_of(end.memory_mib_mean),
         checks.amount_of(end.seconds), tuple((one.host, _usage(one)) for one in end.others) if end.others else (),
+        gpu_use.use_of(end.gpus),
     )  # fmt: skip
 
 
@@ -477,6 +482,7 @@ def _usage(usage: common_pb2.Usage) -> HostUsage:
         checks.amount_of(usage.user_s),
         checks.amount_of(usage.system_s),
         checks.amount_of(usage.seconds),
+        gpu_use.use_of(usage.gpus),
     )
 
 
@@ -492,6 +498,11 @@ def _progress(host: str, said: common_pb2.Progress, now: float) -> Progress:
         min(said.index, checks.INDICES_MAX),
         host,
     )
+
+
+def _wants_look(gpus: Iterable[common_pb2.GpuUsage]) -> bool:
+    """Return True if a GPU has been idle for a while, or is in trouble."""
+    return any(gpu.idle_s >= 1 or gpu.trouble for gpu in gpus)
 
 
 def register(server: grpc.aio.Server, service: AgentService) -> None:

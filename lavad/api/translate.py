@@ -1,5 +1,7 @@
 """Conversion of messages to core values and back. Nothing is decided here, and -R is not parsed."""
 
+import re
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, cast
 
@@ -68,6 +70,9 @@ def new_job(spec: jobs_pb2.JobSpec, packed: Packed, request_id: bytes, caller: C
         ends_orphan=spec.ends_orphan,
         environment=packed.content,
     )
+
+
+_PROFILE = re.compile(r"((?P<computes>\d{1,2})c\.)?(?P<slices>\d{1,2})g\.")
 
 
 @lru_cache(maxsize=1024)
@@ -181,7 +186,17 @@ def facts_of(message: cluster_pb2.HostFacts) -> HostFacts:
 
 def _device(gpu: cluster_pb2.Gpu) -> Device:
     peers = sum(1 << peer for peer in {peer for peer in gpu.nvlink_peers if peer < checks.HOST_GPUS_MAX})
-    return Device(gpu.model, min(gpu.memory_mib, checks.MEMORY_MAX_MIB), gpu.numa_node, peers)
+    memory_mib = min(gpu.memory_mib, checks.MEMORY_MAX_MIB)
+    return Device(gpu.model, memory_mib, gpu.numa_node, peers, _slices(gpu.mig_profile))
+
+
+def _slices(profile: str) -> tuple[int, ...]:
+    """Return the slices of a MIG device: (3, 3) for 3g.40gb, (3, 1) for 1c.3g.40gb; empty for a whole GPU."""
+    found = _PROFILE.match(profile)
+    if found is None:
+        return ()
+    slices = int(found["slices"])
+    return (slices, int(found["computes"] or slices))
 
 
 def load_of(load: cluster_pb2.Load) -> tuple[float, ...]:
@@ -190,6 +205,12 @@ def load_of(load: cluster_pb2.Load) -> tuple[float, ...]:
         load.r15s, load.r1m, load.r15m, load.ut, load.pg, load.io, load.ls, load.it,
         load.tmp_mib, load.swp_mib, load.mem_mib,
     )  # fmt: skip
+
+
+def unfit_gpus_of(gpus: Iterable[cluster_pb2.Gpu]) -> int:
+    """Return a mask of the GPUs that no job is to be given: their status says why."""
+    unfit = {gpu.index for gpu in gpus if gpu.status not in ("", "ok") and gpu.index < checks.HOST_GPUS_MAX}
+    return sum(1 << index for index in unfit)
 
 
 def external_of(load: cluster_pb2.Load) -> dict[str, float]:

@@ -226,9 +226,11 @@ def _choose_default(fields: Fields, rows: list[dict[str, Cell]], site: Site) -> 
 
 
 def _policy(base: Policy, fields: Fields, site: Site) -> Policy:
+    idle = queues.gpu_idle_rule(fields).over(base.gpu_idle)
     return replace(
         base,
-        **fields,
+        **{name: value for name, value in fields.items() if not name.startswith("gpu_idle.")},
+        gpu_idle=idle,
         user_groups=dict(site.user_groups),
         host_groups=dict(site.host_groups),
         known_hosts=frozenset(site.hosts),

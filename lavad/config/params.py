@@ -75,6 +75,7 @@ PARAMETERS: Table = {
                              "seconds until `bsub` tries again after that limit; 60"),
     "ABS_RUNLIMIT": Ignored("run limits are wall-clock time, never scaled: as Y"),
     **queues.factors(),
+    **queues.gpu_idle(),
     "DEFAULT_LIMIT_IGNORE_USER_GROUP": sets("default_limits_ignore_groups", v.switch,
                                             "Y: the `default` row of lsb.users is for users only"),
     "DEFAULT_HOST_SPEC": Ignored("limits are never scaled by CPU factors"),

@@ -14,7 +14,7 @@ from lavad.core.language import exit_values
 from lavad.core.language.requirements import parser
 from lavad.core.language.requirements.parser import Requirement
 from lavad.core.language.requirements.vocabulary import Vocabulary
-from lavad.core.model.policy import Fairshare, JobDefaults, JobOrder, Names, Queue, ResourceKind
+from lavad.core.model.policy import Fairshare, GpuIdleRule, JobDefaults, JobOrder, Names, Queue, ResourceKind
 from lavad.core.model.reasons import Refused
 
 _PREEMPTION = re.compile(r"(PREEMPTIVE|PREEMPTABLE)\s*(?:\[\s*\[?([^\]\[]*)\]?\s*\])?\s*", re.IGNORECASE)
@@ -193,6 +193,37 @@ def factors() -> dict[str, Honoured]:
     }
 
 
+def gpu_idle() -> dict[str, Honoured]:
+    """Declare the parameters about idle GPUs, the same in a queue and (in lsb.params) for all queues."""
+    return {
+        "GPU_IDLE_TIME": sets("gpu_idle.warn_s", lambda text: float(v.integer(text)),
+                              "seconds of a job's GPU at idle power until a warning; 0: none. Cluster: 1800"),
+        "GPU_IDLE_POWER": Honoured(lambda text, site: _idle_power(text),
+                                   "power of an idle GPU: `150` watts, or `10%` of the way from idle to limit power"),
+        "GPU_IDLE_LIMIT": Honoured(lambda text, site: _idle_limit(text),
+                                   "`seconds [requeue]`: jobs all of whose GPUs are idle for so long are ended"),
+    }  # fmt: skip
+
+
+def _idle_power(text: str) -> Fields:
+    number = text.removesuffix("%").strip()
+    if not number.isdecimal() or not 0 < int(number) <= (99 if text.endswith("%") else 100_000):
+        raise Wrong("expected watts, as 150, or a percentage from 1 to 99, as 10%")
+    return {"gpu_idle.fraction": int(number) / 100} if text.endswith("%") else {"gpu_idle.power_w": float(number)}
+
+
+def _idle_limit(text: str) -> Fields:
+    seconds, _, action = text.partition(" ")
+    if action.strip().lower() not in ("", "requeue"):
+        raise Wrong("expected seconds, and perhaps the word requeue")
+    return {"gpu_idle.limit_s": float(v.integer(seconds)), "gpu_idle.requeues": bool(action.strip())}
+
+
+def gpu_idle_rule(fields: Fields) -> GpuIdleRule:
+    """Build the rule from the fields of ``gpu_idle``."""
+    return GpuIdleRule(**_part(fields, "gpu_idle."))
+
+
 _LIMIT = "`[default] maximum`"
 QUEUE: Table = {
     "QUEUE_NAME": sets("name", str, "the queue's name; required"),
@@ -219,6 +250,7 @@ QUEUE: Table = {
     "CORELIMIT": _size_limit("core", least=0),
     "PROCESSLIMIT": Honoured(lambda text, site: {"rlimit.nproc": v.counts(text)}, f"{_LIMIT} of processes"),
     "RES_REQ": Honoured(_requirement, "joined with each job's `-R`"),
+    **gpu_idle(),
     "GPU_REQ": sets("defaults.gpu_requirement", v.gpu_requirement, "for jobs without `-gpu`, and what `-gpu -` means"),
     "STOP_COND": _condition("stop_condition", "a select expression: jobs on such hosts are suspended"),
     "RESUME_COND": _condition("resume_condition", "a select expression: they go on"),
@@ -372,7 +404,7 @@ def _queue_of(fields: Fields) -> Queue:
     fairshare = _part(fields, "fairshare.")
     if "shares" in fairshare:
         own["fairshare"] = Fairshare(**{**fairshare, "queues": (fields["name"], *fairshare.get("queues", ()))})
-    return Queue(**own, defaults=JobDefaults(**defaults, rlimits=rlimits))
+    return Queue(**own, gpu_idle=gpu_idle_rule(fields), defaults=JobDefaults(**defaults, rlimits=rlimits))
 
 
 def _part(fields: Fields, prefix: str) -> dict[str, Any]:

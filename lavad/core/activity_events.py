@@ -52,4 +52,13 @@ class HostUnused(NamedTuple):
     seconds: float
 
 
+class JobWarned(NamedTuple):
+    """A warning about a running job for its user; ``about`` tells it from other warnings."""
+
+    at: float
+    key: Key
+    about: str
+    text: str
+
+
 ActivityEvent = PartActivity | JobHangs | JobActive | StacksSaved | HostUnused

@@ -196,6 +196,14 @@ class Cluster:
         if self.load_rules:
             self.check_load(name)
 
+    def observe_gpus(self, name: str, unfit: int) -> bool:
+        """Set the GPUs of a host, as a mask, that no job is to be given: faulty ones, and those whose memory is held.
+
+        Return True if one is fit again.
+        """
+        host = self.hosts.get(name)
+        return host is not None and self.table.set_unfit_gpus(host.row, unfit)
+
     def check_load(self, name: str) -> None:
         """Compare a host's load with thresholds: beyond its own loadSched it takes no jobs, beyond any loadStop it is
         noted."""

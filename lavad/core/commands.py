@@ -7,6 +7,7 @@ from typing import NamedTuple
 from lavad.core.events import NewJob
 from lavad.core.model import Allocation, HostFacts, JobState, Key, RoleAsked
 from lavad.core.model.advance_reservation import AdvanceReservation, ReservationTimes
+from lavad.core.model.gpu_use import GpuUse
 from lavad.core.model.policy import Policy
 from lavad.core.model.progress import Progress
 from lavad.core.model.ranges import Ranges
@@ -308,13 +309,14 @@ class ReportFinished(NamedTuple):
     memory_mib_mean: float = 0.0
     seconds: float = 0.0
     others: tuple[tuple[str, HostUsage], ...] = ()  # as far as other hosts have reported to this one
+    gpus: tuple[GpuUse, ...] = ()
 
     @property
     def usage(self) -> HostUsage:
         """Usage on the reporting host."""
         return HostUsage(
             self.cpu_s, memory_mib_max=self.memory_mib_max, memory_mib_mean=self.memory_mib_mean, user_s=self.user_s,
-            system_s=self.system_s, seconds=self.seconds,
+            system_s=self.system_s, seconds=self.seconds, gpus=self.gpus,
         )  # fmt: skip
 
 
@@ -402,6 +404,13 @@ AgentReport = (
     | ReportProgress
     | ReportTasks
 )
+
+
+@dataclass(frozen=True, slots=True)
+class CheckGpus:
+    """A host says that GPUs of an attempt are idle or in trouble."""
+
+    key: Key
 
 
 @dataclass(frozen=True, slots=True)
@@ -552,6 +561,7 @@ class EndLeases:
 
 Command = (
     SubmitJob
+    | CheckGpus
     | KillJob
     | SignalJob
     | StopJob

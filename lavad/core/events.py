@@ -38,9 +38,11 @@ from lavad.core.host_events import (
 from lavad.core.host_events import (
     UserKeptOff as UserKeptOff,
 )
+from lavad.core.activity_events import ActivityEvent, JobWarned
 from lavad.core.language.dependency import Expression
 from lavad.core.model import Allocation, JobState, Key, QueueWindow, Shared
 from lavad.core.model.advance_reservation import AdvanceReservation
+from lavad.core.model.gpu_use import GpuUse
 from lavad.core.model.policy import Policy
 from lavad.core.model.progress import Progress
 from lavad.core.model.ranges import Ranges
@@ -116,10 +118,7 @@ class JobStarted:
 
 
 class JobFinished(NamedTuple):
-    """A job ended: its attempt's command ended, or the attempt failed as a whole.
-
-    Figures are those of the lead host; ``others`` has those that other hosts reported to it.
-    """
+    """A job ended: its command did, or its attempt failed as a whole. Figures are the lead host's, and ``others``."""
 
     at: float
     key: Key
@@ -138,6 +137,7 @@ class JobFinished(NamedTuple):
     exec_cwd: str = ""
     others: tuple[tuple[str, HostUsage], ...] = ()
     is_lost: bool = False  # its end is unknown: its host or its shepherd was lost
+    gpus: tuple[GpuUse, ...] = ()
 
 
 class HostReleased(NamedTuple):
@@ -507,6 +507,7 @@ Event = (
     | AttemptLaunched
     | JobStarted
     | JobFinished
+    | JobWarned
     | HostReleased
     | JobRequeued
     | JobSuspended

@@ -59,7 +59,9 @@ def _check_hosts(cluster: Cluster) -> None:
         held = sum(1 << gpu for gpu in {gpu for share in shares for gpu in share.gpus})
         cpus = [cpu for share in shares for task in (*share.cpus, share.cpus_idle) for cpu in task]
         assert len(cpus) == len(set(cpus)), f"{name}: a processor is held twice"
-        assert table.gpu_free[host.row] == ((1 << facts.gpus) - 1) & ~held, f"{name}: free GPUs are not those not held"
+        unfit = table.gpu_unfit.get(host.row, 0)
+        fit = ((1 << facts.gpus) - 1) & ~unfit
+        assert table.gpu_free[host.row] == fit & ~held, f"{name}: free GPUs are not those not held"
         assert table.gpus_free[host.row] == table.gpu_free[host.row].bit_count(), f"{name}: GPUs do not add up"
         assert table.attempts[host.row] == len(shares), f"{name}: attempts do not add up"
         exclusive = [key for key in host.attempts if cluster.attempts[key].takes_whole_hosts]

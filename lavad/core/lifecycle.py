@@ -5,6 +5,7 @@ The diagram in docs/ is generated from this table, and a test walks all pairs of
 
 from lavad.core import events as e
 from lavad.core import task_events as t
+from lavad.core.activity_events import JobWarned
 from lavad.core.model import FINAL, HOLDING, SUSPENDED, WAITING, JobState
 
 S = JobState
@@ -52,6 +53,7 @@ TRANSITIONS: dict[tuple[JobState, type], frozenset[JobState]] = {
     **{(state, e.JobSignalled): frozenset({state}) for state in HOLDING},
     **{(state, e.JobDoomed): frozenset({state}) for state in HOLDING},
     **{(state, e.ProgressReported): frozenset({state}) for state in HOLDING},
+    **{(state, JobWarned): frozenset({state}) for state in HOLDING},
     **{(state, event): frozenset({state}) for state in HOLDING for event in _RESIZES},
     **_rows(e.JobLost, _RUNNING | {S.STAGING}, S.UNKWN),
     **_rows(e.JobFound, frozenset({S.UNKWN}), S.STAGING, S.RUN, S.USUSP, S.SSUSP),

@@ -28,7 +28,7 @@ from lavad.core.model import (
     serial_of,
 )
 from lavad.core.model.allocation import grown
-from lavad.core.model.policy import Queue
+from lavad.core.model.policy import GpuIdleRule, Queue
 from lavad.core.model.task_rules import TaskKey, TaskPhase
 from lavad.core.model.task_values import RolePart, TaskRun, TaskTable
 from lavad.core.model.tuples import new as _new
@@ -80,6 +80,8 @@ class GpuSetup(NamedTuple):
     per_task: int
     block: bool
     roles: tuple[tuple[int, bool], ...] = ()
+    idle_power_w: float = 0.0  # of a device that counts as idle; 0: by the fraction of its range
+    idle_fraction: float = 0.0
 
 
 class AttemptSetup(NamedTuple):
@@ -346,7 +348,8 @@ def _setup_of(cluster: "Cluster", key: Key, allocation: Allocation) -> AttemptSe
     record = cluster.jobs[key.job]
     shared = record.shared
     queue = cluster.policy.queue(shared.queue) or _NO_QUEUE
-    gpu = _gpu_setup(shared.request) if any([share.gpus for share in allocation]) else None
+    idle = queue.gpu_idle.over(cluster.policy.gpu_idle) if any([share.gpus for share in allocation]) else None
+    gpu = _gpu_setup(shared.request, idle) if idle is not None else None
     details = _details(cluster, allocation, shared.request)
     return _new(AttemptSetup, (shared, queue, record.submitted_at, details, gpu, time_of_queue(shared, queue)))
 
@@ -397,7 +400,7 @@ def _affinity(request: Request) -> Affinity | None:
 
 
 @lru_cache(maxsize=1024)
-def _gpu_setup(request: Request) -> GpuSetup:
+def _gpu_setup(request: Request, idle: GpuIdleRule) -> GpuSetup:
     """GPU set-up for the agents; of several roles the first with GPUs determines it."""
     roles = all_roles(request)
     role = next((role for role in roles if role.gpus), roles[0])  # without GPUs any says the same
@@ -410,6 +413,7 @@ def _gpu_setup(request: Request) -> GpuSetup:
         gpus.num if gpus.per_task and is_single else 0,
         gpus.block and is_single,
         () if is_single or request.alternatives else tuple(map(_gpus_of_tasks, request.roles)),
+        *(idle.power_w or 0.0, idle.fraction or 0.0),
     )
 
 

@@ -97,6 +97,7 @@ jobs = _table(
     _seconds("system_s"),
     _mean("memory_mib_mean"),
     _words("places"),
+    _words("gpus"),
     _words("waits"),
     Index("jobs_by_end", "ended_at"),
 )
@@ -197,6 +198,7 @@ accounting = _table(
     _mean("memory_mib_mean"),
     _seconds("slot_s"),
     _seconds("revocable_slot_s"),
+    _words("gpus"),
     Index("accounting_by_end", "ended_at"),
 )
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from lavactl.served.stubs import COMPILED, write_stub
 from tests.acceptance.conftest import _ended_in_order, open_directory
 from tests.acceptance.personal import Cluster, a_cluster, wait_for
 from tests.personal.conftest import account, public_commands
@@ -23,8 +24,9 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.root]
 class Stubs:
     """The stubs of a cluster, and the serving process of the login host."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, programs: Path) -> None:
         self.cluster = cluster
+        self.programs = programs
         self.directory = Path(cluster.environment["PATH"].split(":")[0])
 
     def run(
@@ -56,11 +58,22 @@ class Stubs:
         return int(lines[-1].rpartition("pid=")[2])
 
 
+@pytest.fixture(params=["python", "c"])
+def stubs(request: pytest.FixtureRequest, served_cluster: Stubs) -> Stubs:
+    """The stubs of the cluster, in Python and in C."""
+    compiled = COMPILED if request.param == "c" else None
+    if compiled is not None and not compiled.exists():
+        pytest.skip("no C compiler has built the stub of commands")
+    socket = served_cluster.cluster.environment["LAVA_SOCKET"]
+    write_stub(served_cluster.directory.parent, served_cluster.programs, socket, compiled)
+    return served_cluster
+
+
 @pytest.fixture(scope="module")
-def stubs(open_directory: Path, public_commands: Path) -> Iterator[Stubs]:
+def served_cluster(open_directory: Path, public_commands: Path) -> Iterator[Stubs]:
     """A cluster without further hosts, whose login host serves commands."""
     with a_cluster(open_directory / "Q", 1, 2, commands=public_commands) as cluster:
-        found = Stubs(cluster)
+        found = Stubs(cluster, public_commands)
         logs = cluster.directory / "log"
         expected = len(list(logs.glob("agent-*.log")))
         wait_for(
@@ -132,7 +145,7 @@ def test_a_job_gets_its_caller_s_surroundings(stubs: Stubs, tmp_path: Path) -> N
 def test_a_script_by_name_is_read_by_its_caller(stubs: Stubs, account: str, tmp_path: Path) -> None:
     """Files and directories are looked at as the user, who alone can read them."""
     home = Path(pwd.getpwnam(account).pw_dir)
-    place = home / "private"
+    place = home / f"private{time.monotonic_ns()}"
     place.mkdir(mode=0o700)
     (place / "job.sh").write_text("#!/bin/sh\n#BSUB -J named-inside\nwhoami > who\n")
     for path in (place, place / "job.sh"):

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -117,3 +118,12 @@ def test_tasks_of_named_roles(place: Place) -> None:
         assert sorted(place.out().read_text().splitlines()[:2]) == ["server 1", "worker 0"]
 
     asyncio.run(story())
+
+
+def test_devices_have_uuids_on_a_host_with_mig_devices() -> None:
+    """CUDA numbers GPUs only: beside a MIG device all devices of the host are named by UUID."""
+    both = Stage(allocation=[HostShare(host=NAME, slots=1, gpus=[1, 2])])
+    mixed = replace(HOST, gpu_uuids=("MIG-a", "MIG-b", "GPU-c"))
+    whole = replace(HOST, gpu_uuids=("GPU-a", "GPU-b", "GPU-c"))
+    assert variables_of_all(both, mixed)["CUDA_VISIBLE_DEVICES"] == "MIG-b,GPU-c"
+    assert variables_of_all(both, whole)["CUDA_VISIBLE_DEVICES"] == "1,2"

@@ -57,6 +57,13 @@ FACTORS: dict[str, Case] = {
     "ENABLE_HIST_RUN_TIME": switch("fairshare.is_run_time_historic"),
     "RUN_TIME_DECAY": switch("fairshare.does_run_time_decay"),
 }  # fmt: skip
+GPU_IDLE: dict[str, Case] = {
+    "GPU_IDLE_TIME": ("600", {"gpu_idle.warn_s": 600.0}, ("x", "-1")),
+    "GPU_IDLE_POWER": ("15%", {"gpu_idle.fraction": 0.15}, ("0", "100%", "x", "1.5")),
+    "GPU_IDLE_LIMIT": (
+        "3600 requeue", {"gpu_idle.limit_s": 3600.0, "gpu_idle.requeues": True}, ("x", "3600 stop"),
+    ),
+}  # fmt: skip
 RESERVE_BAD = ("MAX_RESERVE_TIME[x]", "30")
 SIZE_BAD = ("x", "2 1", "1 2 3", "-5", "0")
 QUEUE: dict[str, Case] = {
@@ -80,6 +87,7 @@ QUEUE: dict[str, Case] = {
     "CORELIMIT": ("0", {"rlimit.core": (0, 0)}, ("x", "-1", "2 1")),
     "PROCESSLIMIT": ("50", {"rlimit.nproc": (0, 50)}, ("x", "0", "9 5")),
     "RES_REQ": ("select[mem>5]", {"defaults.requirement": "select[mem>5]"}, ("span[", "rusage[mem=x]")),
+    **GPU_IDLE,
     "GPU_REQ": ("num=1", {"defaults.gpu_requirement": "num=1"}, ("num=x", "mps=maybe")),
     "STOP_COND": text("stop_condition", "mem < 5"), "RESUME_COND": text("resume_condition", "mem > 5"),
     "RUN_WINDOW": ("9:00-17:00", {"run_windows": EVERY_DAY}, ("9", "9-9", "8:9:0-17", "9:61-10")),
@@ -115,6 +123,7 @@ QUEUE: dict[str, Case] = {
     "DEFAULT_USER_GROUP": text("user_group_default"),
 }  # fmt: skip
 PARAMETERS: dict[str, Case] = {
+    **GPU_IDLE,
     "SECURE_JOB_INFO_LEVEL": ("3", {"job_info_level": 3}, ("6", "x", "-1")),
     "SECURE_INFODIR_USER_ACCESS": ("g", {"history_access": "G"}, ("X", "Y N", "")),
     "DEFAULT_QUEUE": ("q1 q2", {"default_queues": ("q1", "q2")}, ()), "DEFAULT_PROJECT": text("default_project"),

@@ -58,9 +58,17 @@ def _programs(name: str) -> Path:
             found = environments.made(home, PACKAGES[name], below)
             if name == "horovod":
                 horovod_build.install(home)
+            if name == "ray":
+                _be_patient(home)
         except NotInstallable as error:
             raise Missing(f"{name}: {error}") from error
     return found
+
+
+def _be_patient(home: Path) -> None:
+    """Let Ray wait for its own processes as long as a busy machine takes; no setting of Ray's does."""
+    node = next((home / "lib").glob("python3*/site-packages/ray/_private/node.py"))
+    node.write_text(node.read_text().replace("raylet_start_wait_time_s = 30\n", "raylet_start_wait_time_s = 300\n"))
 
 
 def _refuse_cuda(home: Path) -> None:

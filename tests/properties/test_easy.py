@@ -123,7 +123,7 @@ def test_both_ways_start_the_same_jobs_for_the_same_reasons(seed: int, steps: in
         short = whole_pass(player.story, player.story.worklist, steps)
         assert short == whole_pass(fresh, fresh.worklist, 100_000)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(easy, "turns_of", lambda cluster, worklist: None)
+            patched.setattr(easy, "entries_of", lambda cluster, worklist: None)
             assert short == whole_pass(twin.story, twin.story.worklist, 100_000)
         assert all_of(player.story.cluster) == all_of(twin.story.cluster)
         if holders(player.story):  # its next reservation is made on demand only

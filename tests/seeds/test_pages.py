@@ -30,6 +30,12 @@ SAYS = {
 # The framework that a page needs, and programs of examples/ that it has in its folder.
 FRAMEWORKS = {"elastic-pytorch": "torch"}
 PROGRAMS = {"elastic-pytorch": ("elastic_torch.py",), "elastic-script": ("elastic_steps.py",)}
+    "ray": ("sum of squares 285",),
+    "jax": ("process 0 of 2: 3", "process 1 of 2: 3"),
+}
+# The framework that a page needs, and programs of examples/ that it has in its folder.
+FRAMEWORKS = {"elastic-pytorch": "torch", "ray": "ray", "jax": "jax"}
+PROGRAMS = {"elastic-pytorch": ("elastic_torch.py",)}
 
 
 def test_every_page_is_tried() -> None:
@@ -52,7 +58,7 @@ def test_the_commands_of_the_page_work(site: Site, page: str) -> None:
     blocks = re.findall(r"```sh\n(.*?)```", (PAGES / f"{page}.md").read_text(encoding="utf-8"), re.DOTALL)
     environment = {**site.cluster.environment, "PATH": f"{site.cluster.environment['PATH']}:{os.defpath}"}
     if page in FRAMEWORKS:
-        environment["PATH"] += f":{framework(FRAMEWORKS[page])}"
+        environment["PATH"] = f"{framework(FRAMEWORKS[page])}:{environment['PATH']}"
     for program in PROGRAMS.get(page, ()):
         shutil.copy(ROOT / "examples" / program, site.folder)
     said = ""
@@ -64,7 +70,7 @@ def test_the_commands_of_the_page_work(site: Site, page: str) -> None:
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=300,
         )
         assert done.returncode == 0, done
         said += done.stdout

@@ -78,13 +78,14 @@ def test_every_field_comes_from_the_library(nvml: FakeNvml, read: Read) -> None:
         "gpu 1 memory_percent 20",
         "gpu 1 celsius 66",
         "gpu 1 milliwatts 512500",
-        "gpu 1 ecc 3",
+        "gpu 1 limit_milliwatts 600000",
+        "gpu 1 millijoules 7500",
+        f"gpu 1 throttle {0x4 | 0x20}",
         "gpu 1 mode 3",
-        "gpu 1 mig 1",
         "gpu 1 nodes 2",
         "gpu 1 peer 0",
         "gpu 1 process 4343",
-        "gpu 1 process 4242",
+        "gpu 1 process 4242:1500:60",
     )
     idle, busy = read(0)
     assert busy == {
@@ -97,7 +98,7 @@ def test_every_field_comes_from_the_library(nvml: FakeNvml, read: Read) -> None:
         "utilisation": 0.75,
         "memory_utilisation": 0.2,
         "temperature_c": 66,
-        "ecc_errors": 3,
+        "ecc_errors": 0,
         "numa_node": 1,
         "pids": [4242, 4343],
         "bus_id": "0000FA4E:02:00.0",
@@ -105,11 +106,75 @@ def test_every_field_comes_from_the_library(nvml: FakeNvml, read: Read) -> None:
         "nvlink_peers": [0],
         "power_w": 512.5,
         "mode": "exclusive_process",
-        "mig": True,
+        "mig": False,
         "allocated_jobs": 0,
         "vendor": "nvidia",
+        "power_limit_w": 600.0,
+        "energy_j": 7.5,
+        "throttled": ["power cap", "heat"],
+        "processes": [
+            {"pid": 4242, "memory_mib": 1500, "sm": 0.6, "has_sm": True, "user": "", "command": ""},
+            {"pid": 4343, "memory_mib": 0, "sm": 0.0, "has_sm": False, "user": "", "command": ""},
+        ],
+        "foreign": [],
+        "mig_profile": "",
+        "parent_plus_one": 0,
+        "gpu_instance": 0,
+        "compute_instance": 0,
     }
     assert (idle["index"], idle["mode"], idle["pids"], idle["nvlink_peers"]) == (0, "shared", [], [])
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("gpu 0 ecc 1", "1 uncorrected memory error since the driver was loaded: the device must be reset"),
+        ("gpu 0 remap_pending 1", "a faulty row of its memory waits to be remapped: the device must be reset"),
+        ("gpu 0 remap_failed 1", "a faulty row of its memory could not be remapped: the device must be replaced"),
+    ],
+)
+def test_a_device_with_faulty_memory_is_unfit(nvml: FakeNvml, read: Read, line: str, said: str) -> None:
+    """It answers, with all its values, and its status says why it is given to no job; its neighbour is well."""
+    nvml.describe("devices 2", line, "gpu 0 memory_mib 20")
+    unfit, neighbour = read(0)
+    assert (unfit["status"], unfit["memory_used_mib"], neighbour["status"]) == (said, 20, "ok")
+
+
+def test_mig_devices_stand_in_place_of_their_gpu(nvml: FakeNvml, read: Read) -> None:
+    """A GPU in MIG mode is its MIG devices, each with UUID, size, memory and processes; a whole GPU stays beside it."""
+    nvml.describe(
+        "devices 3",
+        "gpu 0 mig 1",
+        "mig 0 0 slices 3",
+        "mig 0 0 total_mib 40960",
+        "mig 0 2 slices 1",
+        "mig 0 2 memory_mib 700",
+        "mig 0 2 process 4242:650",
+        "gpu 1 peer 2",
+        "gpu 2 mig 1",
+    )
+    large, small, whole, empty = read(0)
+    assert [(one["index"], one["uuid"][:12], one["mig_profile"]) for one in (large, small, whole, empty)] == [
+        (0, "MIG-00000001", "3g.40gb"),
+        (1, "MIG-00000001", "1g.10gb"),
+        (2, "GPU-00000002", ""),
+        (3, "GPU-00000003", ""),
+    ]
+    assert (large["memory_mib"], small["memory_mib"], small["memory_used_mib"]) == (40960, 10240, 700)
+    assert (small["pids"], small["parent_plus_one"], small["gpu_instance"], small["status"]) == ([4242], 1, 3, "ok")
+    assert (small["power_w"], small["bus_id"]) == (0, large["bus_id"])
+    assert whole["nvlink_peers"] == [3]
+    assert (empty["mig"], empty["status"]) == (True, "it is in MIG mode and has no MIG device")
+
+
+def test_numbers_stay_when_a_gpu_is_partitioned_anew(nvml: FakeNvml, read: Read) -> None:
+    """A MIG device that goes keeps its number and says so; one that comes gets a new number."""
+    nvml.describe("devices 2", "gpu 0 mig 1", "mig 0 0 slices 3", "mig 0 1 slices 3")
+    read(0)
+    nvml.describe("devices 2", "gpu 0 mig 1", "mig 0 1 slices 3", "mig 0 4 slices 1")
+    gone, kept, whole, new = read(1)
+    assert gone["status"] == driver.GONE
+    assert (kept["uuid"][14:17], whole["uuid"][:3], new["uuid"][14:17]) == ("002", "GPU", "005")
 
 
 def test_a_lost_device_harms_no_other(nvml: FakeNvml, read: Read) -> None:

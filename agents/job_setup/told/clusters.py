@@ -17,17 +17,20 @@ def tell_ray(scene: Scene) -> Told:
         return Told(names=names_of(scene))
     head = heads[0]
     port = port_of(head, ("ray", "gcs-server", "gcs"), scene.number("port", 6379))
-    environment = {"RAY_ADDRESS": f"{scene.reach(head)}:{port}"}
+    dashboard = port_of(head, ("ray-dashboard", "dashboard"), scene.number("dashboardPort", 8265))
+    environment = {
+        "RAY_ADDRESS": f"{scene.reach(head)}:{port}",
+        "RAY_API_SERVER_ADDRESS": f"http://{scene.reach(head)}:{dashboard}",
+    }
     if scene.task == head:
-        environment["LAVA_RAY_START"] = shlex.join(_head(scene, head, port))
+        environment["LAVA_RAY_START"] = shlex.join(_head(scene, head, port, dashboard))
     else:
         words = ["ray", "start", f"--address={scene.reach(head)}:{port}", *_own(scene), "--block"]
         environment["LAVA_RAY_START"] = shlex.join(words)
     return Told(environment, names=names_of(scene))
 
 
-def _head(scene: Scene, head: Task, port: int) -> list[str]:
-    dashboard = port_of(head, ("ray-dashboard", "dashboard"), scene.number("dashboardPort", 8265))
+def _head(scene: Scene, head: Task, port: int, dashboard: int) -> list[str]:
     client = port_of(head, ("ray-client", "client"), scene.number("clientPort", 10001))
     return [
         *("ray", "start", "--head", f"--port={port}"),
@@ -53,9 +56,13 @@ def tell_rayjob(scene: Scene) -> Told:
     if not heads:
         return told
     head = scene.reach(heads[0])
-    dashboard = port_of(heads[0], ("ray-dashboard", "dashboard"), scene.number("dashboardPort", 8265))
-    address = {"RAY_IP": head, "FQ_RAY_IP": head, "RAY_DASHBOARD_ADDRESS": f"{head}:{dashboard}"}
-    return told.joined(Told(address | {"RAY_PORT": told.environment["RAY_ADDRESS"].rpartition(":")[2]}))
+    environment = {
+        "RAY_IP": head,
+        "FQ_RAY_IP": head,
+        "RAY_PORT": told.environment["RAY_ADDRESS"].rpartition(":")[2],
+        "RAY_DASHBOARD_ADDRESS": told.environment["RAY_API_SERVER_ADDRESS"].removeprefix("http://"),
+    }
+    return told.joined(Told(environment))
 
 
 def tell_mindspore(scene: Scene) -> Told:

@@ -18,6 +18,7 @@ SCRIPT = """\
 # ssh between the tasks of one job: a task's name is replaced by its host, and blaunch runs the command there.
 names={names}
 blaunch={blaunch}
+export LSB_JOBID="${{LSB_JOBID:-{job}}}"  # a launcher from which it is hidden, because it takes it for IBM's
 fail() {{ echo "ssh: $1" >&2; exit 255; }}
 input= target= is_background=
 while :; do
@@ -74,7 +75,8 @@ def program(scene: Scene) -> Told:
     """Tell of the program alone; conventions whose launchers call ssh need it."""
     host = scene.host
     names = f"{host.directory}/{NAMES_FILE}"
-    script = SCRIPT.format(names=shlex.quote(names), blaunch=shlex.quote(f"{host.bin_dir}/blaunch"))
+    blaunch = shlex.quote(f"{host.bin_dir}/blaunch")
+    script = SCRIPT.format(names=shlex.quote(names), blaunch=blaunch, job=scene.blob.job)
     own = {
         f"{PROGRAMS}/ssh": File(script.encode(), 0o755),
         NAMES_FILE: scene.once(NAMES_FILE, lambda: File(_hosts(scene))),

@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 
 from lavad.api import checks, translate
 from lavad.api.details import READ_AT_ONCE, Details, shown_spec
+from lavad.api.gpu_use import messages_of
 from lavad.api.history.question import HISTORIES, Question
 from lavad.api.jobs import listing
 from lavad.api.jobs.tasks import add_tasks
@@ -206,6 +207,7 @@ def _record(one: JobHistory, has_details: bool = True) -> pb.JobRecord:
     listing.add_run(message, job)
     if has_details:
         message.spec.CopyFrom(listing.known_spec(job))
+        message.gpus.extend(messages_of(listing.gpus_of_job(job)))
     else:
         listing.hide_details(message)
     return message

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 
 from lavad.api import checks, translate
+from lavad.api.gpu_use import messages_of
 from lavad.api.jobs.tasks import add_tasks
 from lavad.api.privacy import Sight
 from lavad.api.slices import Slices
@@ -15,11 +16,12 @@ from lavad.core.cluster import Cluster
 from lavad.core.commands import Caller
 from lavad.core.language.job_names import name_pattern
 from lavad.core.model import FINAL, WAITING, Allocation, JobState
+from lavad.core.model.gpu_use import GpusByHost
 from lavad.core.model.policy import Names, Threshold
 from lavad.core.model.progress import Progress
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import PendingReason
-from lavad.core.model.usage import NO_ONE, HostUsage, JobUsage, of_attempt
+from lavad.core.model.usage import NO_ONE, HostUsage, JobUsage, gpus_of_attempt, of_attempt
 from lavad.core.queries.pending_reasons import PendingReasons, explain_ending
 from lavad.core.state.records import ArrayRecord, Attempt, Job
 from protos import common_pb2, jobs_pb2, names
@@ -228,6 +230,10 @@ def record_message(
         add_tasks(message, job.tasks)
     if details and job is not None and job.attempt is not None:
         _add_activity(message, job.attempt)
+    if details and job is not None:
+        message.gpus.extend(messages_of(gpus_of_job(job)))
+        for at, _, text in job.attempt.warnings if job.attempt is not None else ():
+            message.warnings.add(time=at, text=text)
     if details:
         account = cluster.shares.account_of(shared.queue, shared.user, shared.user_group)
         message.share_account = account.path_in_tree if account is not None else ""
@@ -239,6 +245,13 @@ def record_message(
     elif reasons is not None and job is not None and job.attempt is not None:
         add_reasons(message, explain_ending(job.attempt), host_names)
     return message
+
+
+def gpus_of_job(job: Job) -> GpusByHost:
+    """Return the use of GPUs by the present attempt, or by the one that has ended."""
+    if job.attempt is not None:
+        return gpus_of_attempt(job.attempt)
+    return job.end.gpus if job.end is not None else ()
 
 
 def _hosts(job: Job | None) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 from lavad.core import events as e
 from lavad.core import lifecycle
 from lavad.core import task_events as t
+from lavad.core.activity_events import JobWarned
 from lavad.core.apply import (
     allocate,
     charge,
@@ -34,7 +35,7 @@ from lavad.core.model import (
 )
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.tuples import new as _new
-from lavad.core.model.usage import NO_ONE, HostUsage, JobUsage, depart, of_attempt, taken
+from lavad.core.model.usage import NO_ONE, HostUsage, JobUsage, depart, gpus_of_attempt, of_attempt, taken
 from lavad.core.state.records import ArrayRecord, Attempt, Job, JobEnd, exit_code
 
 S = JobState
@@ -284,7 +285,7 @@ def _job_finished(cluster: Cluster, event: e.JobFinished) -> None:
     job.end = _new(
         JobEnd,
         (at, status, reason, cpu_s, memory_mib_max, began_at, attempt.allocation, attempt.pid or pid,
-         user_s, system_s, memory_mib_mean, *directories),
+         user_s, system_s, memory_mib_mean, *directories, gpus_of_attempt(attempt)),
     )  # fmt: skip
     if job.tasks is None and (status or cluster.exit_rates):
         cluster.exit_rates.note_end(job, attempt, event, began_at)
@@ -295,12 +296,12 @@ def _job_finished(cluster: Cluster, event: e.JobFinished) -> None:
 
 def _used_at_end(attempt: Attempt, event: e.JobFinished) -> JobUsage:
     """Usage of the job: reported by its lead host at the end, and by the others before."""
-    is_known = attempt.usage or event.others or attempt.departed is not NO_ONE
+    is_known = attempt.usage or event.others or event.gpus or attempt.departed is not NO_ONE
     if not is_known and len(attempt.unreleased) < 2:  # most jobs: short, and on one host
         return _new(JobUsage, (event.cpu_s, event.memory_mib_max, event.memory_mib_mean, event.user_s, event.system_s))
     own = HostUsage(
         event.cpu_s, memory_mib_max=event.memory_mib_max, memory_mib_mean=event.memory_mib_mean,
-        user_s=event.user_s, system_s=event.system_s, seconds=event.seconds,
+        user_s=event.user_s, system_s=event.system_s, seconds=event.seconds, gpus=event.gpus,
     )  # fmt: skip
     others = [(host, usage) for host, usage in event.others if host in attempt.unreleased]
     attempt.usage = taken(attempt.usage, [(attempt.lead, own), *others])
@@ -332,6 +333,7 @@ def _complete_record(cluster: Cluster, attempt: Attempt, host: str, usage: HostU
     job.end = end._replace(
         cpu_s=max(end.cpu_s, cpu_s), memory_mib_max=max(end.memory_mib_max, memory_mib_max),
         memory_mib_mean=memory_mib_mean, user_s=max(end.user_s, user_s), system_s=max(end.system_s, system_s),
+        gpus=gpus_of_attempt(attempt),
     )  # fmt: skip
     charge.charge_more(cluster, job.shared, used.cpu_s - before.cpu_s, at)
 
@@ -443,6 +445,17 @@ def _job_signalled(cluster: Cluster, event: e.JobSignalled) -> None:
         cluster.preemptable.note(job)
 
 
+WARNINGS_KEPT = 20
+
+
+def _job_warned(cluster: Cluster, event: JobWarned) -> None:
+    job = _holder(cluster, event.key)
+    _move(cluster, job, event, job.state)
+    attempt = cluster.attempts[event.key]
+    others = [one for one in attempt.warnings if one[1] != event.about]
+    attempt.warnings = (*others[-WARNINGS_KEPT + 1 :], (event.at, event.about, event.text))
+
+
 def _note_signal(attempt: Attempt, signal: int, reason: str, at: float) -> None:
     """Keep the signal to send again at each hello: the kill, else the newest stop or continue, else the newest
     other."""
@@ -540,6 +553,7 @@ HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     e.JobSuspended: _job_suspended,
     e.JobResumed: _job_resumed,
     e.JobSignalled: _job_signalled,
+    JobWarned: _job_warned,
     e.JobDoomed: _job_doomed,
     e.ProgressReported: _progress_reported,
     e.JobLost: _job_lost,

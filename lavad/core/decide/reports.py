@@ -208,7 +208,9 @@ def finished(cluster: Cluster, command: c.ReportFinished, now: float) -> Decisio
             )
     decision = Decision([] if job is None else [_end(attempt, command, now)])
     if command.also_released:
-        decision.events.append(e.HostReleased(now, command.key, command.host))
+        # GPUs may have been used after the end that was reported before.
+        usage = command.usage if job is None and command.gpus else None
+        decision.events.append(e.HostReleased(now, command.key, command.host, usage=usage))
     return decision
 
 
@@ -327,6 +329,7 @@ def _end(attempt: Attempt, command: c.ReportFinished, now: float) -> e.Event:
             command.exec_cwd,
             command.others,
             command.lost,
+            command.gpus,
         ),
     )
 

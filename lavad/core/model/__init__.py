@@ -380,12 +380,16 @@ Allocation = tuple[HostShare, ...]  # the lead host first
 
 
 class Device(NamedTuple):
-    """One GPU. ``peers`` has a bit for each GPU linked to it."""
+    """One GPU. ``peers`` has a bit for each GPU linked to it.
+
+    ``slices``: of a MIG device the slices of its GPU instance, then of its compute instance; empty for a whole GPU.
+    """
 
     model: str = ""
     memory_mib: int = 0
     numa: int = 0
     peers: int = 0
+    slices: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

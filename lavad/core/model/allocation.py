@@ -3,18 +3,11 @@
 Invariant: an allocation has one share a host, in the order in which hosts were allocated; the first is the lead host.
 Memory, GPUs and other resources belong to a host's share as a whole: they are allocated with its first task there and
 released with its last; in a job of tasks each task has its own part of them (``language.requirements.parts``).
-
-``PlainAllocation``, of slots only, knows the rows of its hosts in the host table, so that the slots of hundreds of
-hosts are booked in a few column operations; it equals an allocation without rows.
 """
 
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Mapping
 from itertools import zip_longest
 from operator import itemgetter
-
-import numpy as np
-from numpy.typing import NDArray
 
 from lavad.core.model import Allocation, HostShare, ResourceShare, RoleRequest
 
@@ -24,9 +17,7 @@ _SLOTS = itemgetter(HostShare._fields.index("slots"))
 
 def slots_of(allocation: Allocation) -> int:
     """Total number of slots."""
-    if len(allocation) == 1:
-        return allocation[0].slots
-    return allocation.total if type(allocation) is PlainAllocation else sum(map(_SLOTS, allocation))
+    return allocation[0].slots if len(allocation) == 1 else sum(map(_SLOTS, allocation))
 
 
 def slots_by_host(allocation: Allocation) -> list[int]:
@@ -182,39 +173,3 @@ def could_give(
             gives.append(part_of(share, less, role))
             spare -= less
     return tuple(reversed(gives))
-
-
-class PlainAllocation(tuple[HostShare, ...]):
-    """Allocation of slots only: ``slots`` on the hosts in ``rows``, ``total`` in all.
-
-    The rows are those of the table with these ``names``; ``at`` are the same rows as an index array.
-    """
-
-    names: Sequence[str]
-    rows: list[int]
-    at: NDArray[np.int64]
-    slots: NDArray[np.int64]
-    total: int
-
-
-def plain_allocation(
-    shares: tuple[HostShare, ...],
-    names: Sequence[str],
-    rows: list[int],
-    slots: list[int],
-    at: NDArray[np.int64] | None = None,
-) -> PlainAllocation:
-    """Make an allocation of these shares and their slots on these rows of the table; ``at``: the same rows as an
-    array."""
-    made = PlainAllocation(shares)
-    made.names, made.rows = names, rows
-    made.at = np.array(rows) if at is None else at
-    made.slots = _column(slots[0], len(slots)) if slots.count(slots[0]) == len(slots) else np.array(slots)
-    made.total = sum(slots)
-    return made
-
-
-@lru_cache(maxsize=1024)
-def _column(slots: int, hosts: int) -> NDArray[np.int64]:
-    """Column of equal numbers of slots. Read-only, since it is cached."""
-    return np.full(hosts, slots)

@@ -6,7 +6,7 @@ MiB, times are in seconds; a limit of None is unlimited.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from enum import Enum
 from typing import NamedTuple
@@ -94,6 +94,31 @@ class Threshold:
 
 
 @dataclass(frozen=True, slots=True)
+class GpuIdleRule:
+    """Warning and limit for jobs whose GPUs draw no more power than idle ones. None: as the cluster's rule says.
+
+    Utilisation does not tell: a process that waits in a loop keeps it at 100 %. ``power_w`` is the power of an idle
+    device; 0: given by ``fraction``, of the range between the device's idle and limit power.
+    """
+
+    warn_s: float | None = None  # 0: no warning
+    power_w: float | None = None
+    fraction: float | None = None
+    limit_s: float | None = None  # 0: none
+    requeues: bool | None = None  # at the limit; else the job is ended
+
+    def over(self, base: "GpuIdleRule") -> "GpuIdleRule":
+        """This rule, with what it leaves open from another."""
+        mine = {name: value for name in _GPU_IDLE if (value := getattr(self, name)) is not None}
+        if self.power_w is not None or self.fraction is not None:  # one of both is meant
+            mine = {"power_w": 0.0, "fraction": 0.0, **mine}
+        return replace(base, **mine)
+
+
+_GPU_IDLE = ("warn_s", "power_w", "fraction", "limit_s", "requeues")
+
+
+@dataclass(frozen=True, slots=True)
 class JobDefaults:
     """Defaults and limits of a queue (or application) for its jobs. Run limits are in seconds, the rest as bsub's
     options."""
@@ -146,6 +171,7 @@ class Queue:
     hosts: Names = ALL
     host_preference: tuple[tuple[str, int], ...] = ()  # HOSTS = h1+2 ...: as in ``QueueHosts``
     administrators: frozenset[str] = frozenset()
+    gpu_idle: GpuIdleRule = GpuIdleRule()
     defaults: JobDefaults = JobDefaults()
     slot_limit: int | None = None  # QJOB_LIMIT
     user_slot_limit: int | None = None  # UJOB_LIMIT
@@ -356,6 +382,7 @@ class Policy:
     each_user_rules: Mapping[str, UserRule] = field(default_factory=dict)  # group -> the row of ``group@``
     limits: tuple[Limit, ...] = ()
     gpu_requirement: str = ""  # LSB_GPU_REQ
+    gpu_idle: GpuIdleRule = GpuIdleRule(1800.0, 0.0, 0.0, 0.0, requeues=False)
     reservation_rules: tuple[ReservationRule, ...] = ()
     resources: Mapping[str, Resource] = field(default_factory=dict)
     resource_map: tuple[ResourceInstance, ...] = ()

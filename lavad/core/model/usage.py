@@ -1,4 +1,4 @@
-"""CPU time and memory that attempts use, by host and in all.
+"""CPU time, memory and GPUs that attempts use, by host and in all.
 
 Invariants: figures of a job never decrease, whichever of its hosts leaves, ends or is lost; a figure that is not
 reported at the end is that of the last report; an attempt starts from 0, so a requeued job is counted anew.
@@ -7,6 +7,8 @@ reported at the end is that of the last report; an attempt starts from 0, so a r
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
+
+from lavad.core.model.gpu_use import GpusByHost, GpuUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,7 @@ class HostUsage:
     user_s: float = 0.0  # of cpu_s
     system_s: float = 0.0
     seconds: float = 0.0  # duration of the measurement; 0: not reported
+    gpus: tuple[GpuUse, ...] = ()
 
 
 class JobUsage(NamedTuple):
@@ -45,6 +48,7 @@ class Departed(NamedTuple):
     memory_mib_max: int = 0  # of all hosts together, before the last of these left
     memory_mib_s: float = 0.0  # sum over hosts of mean times duration
     seconds: float = 0.0  # longest duration of a measurement
+    gpus: GpusByHost = ()
 
 
 NO_ONE = Departed()
@@ -65,6 +69,7 @@ def newer(known: HostUsage | None, said: HostUsage) -> HostUsage:
         memory_mib_max=max(known.memory_mib_max, said.memory_mib_max),
         memory_mib_mean=said.memory_mib_mean or known.memory_mib_mean,
         seconds=max(known.seconds, said.seconds),
+        gpus=said.gpus or known.gpus,
     )
 
 
@@ -95,6 +100,11 @@ def of_attempt(attempt: UsageRecord) -> JobUsage:
     )
 
 
+def gpus_of_attempt(attempt: UsageRecord) -> GpusByHost:
+    """Use of GPUs by the attempt so far, by host: of those it has left, and of its present ones."""
+    return (*attempt.departed.gpus, *((host, one.gpus) for host, one in attempt.usage.items() if one.gpus))
+
+
 def _part(seconds: float, run_s: float) -> float:
     """Part of a run for which a host was measured."""
     return seconds / run_s if seconds and run_s else 1.0
@@ -112,4 +122,5 @@ def depart(attempt: UsageRecord, host: str) -> None:
         max(known.memory_mib_max, before.memory_mib_max),
         known.memory_mib_s + gone.memory_mib_mean * gone.seconds,
         max(known.seconds, gone.seconds),
+        (*known.gpus, (host, gone.gpus)) if gone.gpus else known.gpus,
     )

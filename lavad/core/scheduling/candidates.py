@@ -13,7 +13,7 @@ from lavad.core.scheduling.placement.place import is_single_host
 from lavad.core.scheduling.queueing.blocked_columns import NONE_UNBLOCKED, UnblockedBuckets
 from lavad.core.scheduling.queueing.cursor import JobCursor
 from lavad.core.scheduling.queueing.fairshare import First, ShareQueue
-from lavad.core.scheduling.queueing.ordering import Turn
+from lavad.core.scheduling.queueing.ordering import QueueEntry
 from lavad.core.scheduling.worklist import Worklist
 from lavad.core.state.pending import Bucket, BucketKey
 
@@ -42,7 +42,7 @@ class Candidates:
         self.gate = gate
         self.single_tasks = single_tasks
         self.share_queue = worklist.plain
-        self.left: Turn | None = None
+        self.left: QueueEntry | None = None
         self.begun: dict[BucketKey, JobCursor] = {}
         self.refused: set[BucketKey] = set()
         self.is_shared = bool(worklist.share_queues)
@@ -165,15 +165,15 @@ class Candidates:
             self.room.narrow(key.request, self.worklist.freed_hosts)
         return found
 
-    def _begin(self, turn: Turn) -> Candidate | None:
+    def _begin(self, entry: QueueEntry) -> Candidate | None:
         """Due bucket of this entry with its cursor; None if the entry is outdated or the bucket was served."""
-        key = turn[4]
+        key = entry[4]
         cursor = self.begun.get(key) or self._taken_over(key)
         if cursor is not None:
-            return (key, cursor) if cursor.rank == turn[:4] and key in self.worklist.due else None
+            return (key, cursor) if cursor.rank == entry[:4] and key in self.worklist.due else None
         if key in self.worklist.reached:
             return self._resume(key)
-        bucket = self.worklist.due_bucket(self.cluster, turn)
+        bucket = self.worklist.due_bucket(self.cluster, entry)
         return self._begin_bucket(bucket) if bucket is not None else None
 
     def _taken_over(self, key: BucketKey) -> JobCursor | None:

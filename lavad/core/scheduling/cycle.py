@@ -68,11 +68,11 @@ def _replace_lost_hosts(one: _Slice) -> Plan | None:
 
 def _backfill_slots_only(one: _Slice) -> Plan | None:
     """Take the fast path of EASY backfilling, where it applies; it then replaces all other stages."""
-    turns = easy.turns_of(one.cluster, one.worklist)
-    if turns is None:
+    entries = easy.entries_of(one.cluster, one.worklist)
+    if entries is None:
         return None
-    if turns:
-        return easy.EasyPass(one.cluster, one.worklist, one.steps, one.now).run(turns)
+    if entries:
+        return easy.EasyPass(one.cluster, one.worklist, one.steps, one.now).run(entries)
     one.worklist.clear_share_queues()
     one.worklist.end_slice(is_complete=True)
     return _NOTHING

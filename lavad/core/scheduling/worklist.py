@@ -24,7 +24,7 @@ from lavad.core.scheduling.queueing.blocked import BlockedBuckets
 from lavad.core.scheduling.queueing.due_queue import DueQueue
 from lavad.core.scheduling.queueing.fairshare import FairshareSelector, ShareQueue
 from lavad.core.scheduling.queueing.limit_waiters import LimitWaiters
-from lavad.core.scheduling.queueing.ordering import Rank, Ranking, Turn
+from lavad.core.scheduling.queueing.ordering import QueueEntry, Rank, Ranking
 from lavad.core.scheduling.queueing.refused_sizes import RefusedSizes, TaskSize
 from lavad.core.scheduling.replacement import LostHosts
 from lavad.core.state.changes import Changes
@@ -384,18 +384,18 @@ class Worklist:
             self.plain.order = DueQueue()
         self._unnoted = set(self.due)
 
-    def due_bucket(self, cluster: ClusterView, turn: Turn) -> Bucket | None:
+    def due_bucket(self, cluster: ClusterView, entry: QueueEntry) -> Bucket | None:
         """Bucket of an entry popped from its share queue; None if outdated: then it is entered again if due."""
-        key = turn[4]
+        key = entry[4]
         if key not in self.due:
             return None  # entered twice and served already
         bucket = cluster.pending.buckets.get(key)
-        if bucket is not None and turn[1:4] == bucket.head():  # its rank has not changed
+        if bucket is not None and entry[1:4] == bucket.head():  # its rank has not changed
             return bucket
         rank = self.ranking.of(key, bucket.head()) if bucket is not None else None
         if bucket is None or rank is None:
             self.due.discard(key)
-        elif rank == turn[:4]:
+        elif rank == entry[:4]:
             return bucket
         else:
             self._note(rank, key)

@@ -8,7 +8,7 @@ its dispatch until it has ended, also while it is suspended.
 
 import heapq
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 import numpy as np
@@ -104,16 +104,22 @@ def _long_enough(column: NDArray[np.float64], rows: int, fresh: float = 0.0) -> 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Consumer:
-    """Counters of all jobs of one user, queue and project."""
+    """Counters of all jobs of one user, queue and project.
+
+    ``is_of_hosts``: a limit on its jobs depends on their hosts. ``counts_resources``: one on any hosts counts neither
+    slots nor jobs.
+    """
 
     overall: tuple[Counter, ...] = ()  # on any hosts
     on_hosts: tuple[Counter, ...] = ()  # each host separately
     among_hosts: tuple[Counter, ...] = ()  # on some hosts together
+    is_of_hosts: bool = field(init=False)
+    counts_resources: bool = field(init=False)
 
-    @property
-    def is_of_hosts(self) -> bool:
-        """True if a limit on its jobs depends on their hosts."""
-        return bool(self.on_hosts or self.among_hosts)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_of_hosts", bool(self.on_hosts or self.among_hosts))
+        resources = any(counter.rule.what not in (SLOTS, JOBS) for counter in self.overall)
+        object.__setattr__(self, "counts_resources", resources)
 
     @property
     def counters(self) -> tuple[Counter, ...]:

@@ -15,6 +15,7 @@ from lavad.core.language.dependency import Expression
 from lavad.core.model import Allocation, HostFacts, HostShare, JobState, Key, Shared, unpack_text
 from lavad.core.model.activity import ACTIVE
 from lavad.core.model.allocation import HOST, grown, slots_of
+from lavad.core.model.gpu_use import GpusByHost
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.usage import NO_ONE, ByHost
 
@@ -74,6 +75,7 @@ class JobEnd(NamedTuple):
     memory_mib_mean: float = 0.0
     exec_home: str = ""
     exec_cwd: str = ""
+    gpus: GpusByHost = ()
 
 
 def exit_code(status: int) -> int:
@@ -192,6 +194,7 @@ class Attempt:
         "usage",
         "version",
         "warned",
+        "warnings",
     )
 
     def __init__(self, key: Key, allocation: Allocation, at: float, launched: bool, start_reason: str) -> None:
@@ -233,6 +236,7 @@ class Attempt:
         self.progress_saved_at = 0.0
         self.tasks: JobTasks | None = None  # of a job of tasks: the job's
         self.activity = ACTIVE
+        self.warnings: tuple[tuple[float, str, str], ...] = ()  # time, what about, text; one of each kind
 
     @property
     def lead(self) -> str:

@@ -43,6 +43,7 @@ ATTEMPT_FIELDS = (
     "resizing",
     "limits_version",
     "warned",
+    "warnings",
     "progress",
 )
 

@@ -358,6 +358,7 @@ _LINES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "found": lambda _: ["Running"],
     "lost": lambda detail: [f"Unknown; unable to reach the execution host {detail.get('hosts', '')}".rstrip()],
     "signalled": lambda detail: [_asked_for(_signal_name(detail.get("signal", 0)), detail)],
+    "warned": lambda detail: [f"Warning: {detail.get('text', '')}"],
     "held": lambda detail: [_asked_for("STOP", detail)],
     "freed": lambda detail: [_asked_for("CONT", detail)],
     "doomed": lambda detail: [_doomed(detail)],

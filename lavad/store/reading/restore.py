@@ -38,7 +38,7 @@ Adopt = Callable[["Cluster", str, str], None]
 _NAMED_AT_ONCE = 500  # jobs in one query
 _FETCH = 10_000  # rows fetched at a time
 _END_COLUMNS = ("ended_at", "status", "reason", "cpu_s", "memory_mib_max", "started_at", "pid", "hosts",
-                "user_s", "system_s", "memory_mib_mean", "places")  # fmt: skip
+                "user_s", "system_s", "memory_mib_mean", "places", "gpus")  # fmt: skip
 
 jobs, specs, arrays = schema.jobs.c, schema.specs.c, schema.arrays.c
 

@@ -11,8 +11,9 @@ from lavad.core import activity_events as a
 from lavad.core import events as e
 from lavad.core import task_events as t
 from lavad.core.apply.charge import slot_seconds, touched_accounts
+from lavad.core.activity_events import JobWarned
+from lavad.core.apply.charge import touched_accounts
 from lavad.core.model import JobState, Key
-from lavad.core.model.usage import of_attempt
 from lavad.core.state.paged import Paged
 from lavad.core.state.records import ArrayRecord, Attempt, Job, JobEnd
 from lavad.store.rows import activity_rows, task_rows
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 _PEND, _PSUSP, _EXIT = int(JobState.PEND), int(JobState.PSUSP), int(JobState.EXIT)
 _LATER = (JobState.STAGING, JobState.UNKWN)  # their suspension or resumption takes effect later
-_NO_END: Row = (0.0, 0, "", 0.0, 0, 0.0, 0, "", 0.0, 0.0, 0.0, "")
+_NO_END: Row = (0.0, 0, "", 0.0, 0, 0.0, 0, "", 0.0, 0.0, 0.0, "", "")
 
 
 class RowMaker:
@@ -184,7 +185,8 @@ def _spec_row(cluster: "Cluster", new: e.NewJob) -> Row:
 
 
 def _accounting_row(cluster: "Cluster", attempt: Attempt, state: int, ended: Row) -> Row:
-    """Build an accounting row; ``ended`` is (ended_at, status, reason), then the fields of a JobUsage."""
+    """Build an accounting row; ``ended`` is (ended_at, status, reason), then the fields of a
+    JobUsage, then the use of GPUs."""
     key = attempt.key
     record = cluster.jobs[key.job]
     shared = record.shared
@@ -208,11 +210,6 @@ def _accounting_row(cluster: "Cluster", attempt: Attempt, state: int, ended: Row
         *figures,
         *slot_seconds(cluster, attempt, float(ended_at)),
     )
-
-
-def _outcome(end: JobEnd) -> Row:
-    figures = v.finite(end.user_s), v.finite(end.system_s), v.finite(end.memory_mib_mean)
-    return (end.at, end.status, v.clean(end.reason), v.finite(end.cpu_s), v.bounded(end.memory_mib_max), *figures)
 
 
 _OfAttempt = e.HostStaged | e.AttemptLaunched | e.ProgressReported | e.ResizeNoted | t.ResizeAcknowledged | t.PartsFreed
@@ -372,7 +369,7 @@ def _released(turn: _Turn, event: e.HostReleased) -> None:
     job = turn.cluster.element(key.job, key.index) if attempt is not None and attempt.over else None
     if attempt is not None and job is not None and job.end is not None and job.attempts == key.attempt:
         turn.touch(key)
-        turn.batch.accounting[key] = _accounting_row(turn.cluster, attempt, int(job.state), _outcome(job.end))
+        turn.batch.accounting[key] = _accounting_row(turn.cluster, attempt, int(job.state), v.outcome(job.end))
 
 
 def _started(turn: _Turn, event: e.JobStarted) -> None:
@@ -392,7 +389,7 @@ def _finished(turn: _Turn, event: e.JobFinished) -> None:
     attempt, end = turn.known[key], job.end
     assert end is not None, f"{key} ended and has no end"
     cpu_s, memory = v.finite(end.cpu_s), v.bounded(end.memory_mib_max)
-    turn.batch.accounting[key] = _accounting_row(turn.cluster, attempt, int(job.state), _outcome(end))
+    turn.batch.accounting[key] = _accounting_row(turn.cluster, attempt, int(job.state), v.outcome(end))
     text, detail = v.quote(event.reason), v.quote(event.detail)
     turn.tell(
         event.at,
@@ -407,8 +404,7 @@ def _requeued(turn: _Turn, event: e.JobRequeued) -> None:
     _change_attempt(turn, key)
     _touch_tasks(turn, key)
     attempt = turn.known[key]
-    cpu_s, memory_mib_max, mean, user_s, system_s = of_attempt(attempt)
-    outcome: Row = (event.at, 0, v.clean(event.reason), cpu_s, memory_mib_max, user_s, system_s, mean)
+    outcome = v.outcome_of(attempt, event.at, event.reason)
     state = _PSUSP if event.hold else _PEND
     turn.batch.accounting[key] = _accounting_row(turn.cluster, attempt, state, outcome)
     turn.tell(event.at, key, "requeued", v.detail(reason=event.reason, hold=event.hold))
@@ -457,6 +453,11 @@ def _change_signalled(turn: _Turn, key: Key) -> None:
 def _signalled(turn: _Turn, event: e.JobSignalled) -> None:
     turn.attempts[event.key] = None
     turn.tell(event.at, event.key, "signalled", v.detail(signal=event.signal, by=event.by, reason=event.reason))
+
+
+def _warned(turn: _Turn, event: JobWarned) -> None:
+    turn.attempts[event.key] = None
+    turn.tell(event.at, event.key, "warned", v.detail(text=event.text))
 
 
 def _doomed(turn: _Turn, event: e.JobDoomed) -> None:
@@ -575,6 +576,7 @@ _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
     e.JobSuspended: _suspended,
     e.JobResumed: _resumed,
     e.JobSignalled: _signalled,
+    JobWarned: _warned,
     e.JobDoomed: _doomed,
     e.RoomClaimed: _room_claimed,
     e.ClaimDropped: _claim_dropped,

@@ -23,13 +23,15 @@ from lavad.core.model import (
     ResourceShare,
     RoleRequest,
     Shared,
+    gpu_use,
 )
 from lavad.core.model.activity import ACTIVE, Activity, Hang
 from lavad.core.model.advance_reservation import AdvanceReservation, ReservationKind, ReservationTimes
+from lavad.core.model.gpu_use import GpusByHost
 from lavad.core.model.policy import Window
 from lavad.core.model.progress import Progress
 from lavad.core.model.ranges import Ranges
-from lavad.core.model.usage import NO_ONE, Departed, HostUsage
+from lavad.core.model.usage import NO_ONE, Departed, HostUsage, gpus_of_attempt, of_attempt
 from lavad.core.state.records import NEVER_RESIZED, Attempt, Claim, Host, JobEnd, Resizing, StartConditions
 from lavad.store.rows.task_values import decode_rules, rules_values
 from lavad.store.writer.batch import Row
@@ -160,7 +162,8 @@ def allocation_row(attempt: Attempt) -> Row:
 
 def _attempt_words(attempt: Attempt) -> str:
     is_special = attempt.again or attempt.suspended_at or attempt.suspended or attempt.is_unconstrained
-    is_special = is_special or attempt.limits_version or attempt.lease_s or bool(attempt.warned)
+    is_special = is_special or attempt.limits_version or attempt.lease_s
+    is_special = is_special or bool(attempt.warned or attempt.warnings)
     more = f',"more":{_encode(_seldom(attempt))}' if is_special else ""
     if attempt.resizing is not NEVER_RESIZED:
         more += f',"size":{_resizing_text(attempt.resizing)}'
@@ -183,14 +186,20 @@ _FIGURES = ("cpu_s", "memory_mib_max", "memory_mib_mean", "user_s", "system_s", 
 def _usage_text(attempt: Attempt) -> str:
     """Encode the usage of an attempt that must survive a restart: of each host, and of hosts it has left."""
     hosts = {host: [getattr(usage, name) for name in _FIGURES] for host, usage in attempt.usage.items()}
-    return _encode({"hosts": hosts, "departed": list(attempt.departed)})
+    used = {"hosts": hosts, "departed": list(attempt.departed[:-1])}
+    if gpus := gpus_of_attempt(attempt):
+        used |= {"gpus": json.loads(gpus_text(gpus))}
+    return _encode(used)
 
 
 def _take_usage(attempt: Attempt, values: dict[str, Any]) -> None:
+    gpus = dict(_gpus_of(values.get("gpus", [])))
     attempt.usage = {
-        host: HostUsage(**dict(zip(_FIGURES, figures, strict=True))) for host, figures in values["hosts"].items()
+        host: HostUsage(**dict(zip(_FIGURES, figures, strict=True)), gpus=gpus.pop(host, ()))
+        for host, figures in values["hosts"].items()
     }
-    attempt.departed = Departed(*values["departed"]) if any(values["departed"]) else NO_ONE
+    if any(values["departed"]):
+        attempt.departed = Departed(*values["departed"])._replace(gpus=tuple(gpus.items()))
 
 
 _SELDOM = (
@@ -206,6 +215,7 @@ _SELDOM = (
     "limits_version",
     "lease_s",
     "warned",
+    "warnings",
 )
 
 
@@ -226,6 +236,7 @@ def decode_attempt(row: "SqlRow[Any]") -> Attempt:
     attempt.last_signal = tuple(words["signal"]) if words.get("signal") else None
     for name, value in words.get("more", {}).items():
         setattr(attempt, name, tuple(value) if name == "lends" else value)
+    attempt.warnings = tuple((at, about, text) for at, about, text in attempt.warnings)
     if words.get("size"):
         attempt.resizing = _resizing(words["size"])
     if words.get("progress"):
@@ -352,17 +363,46 @@ def end_values(end: JobEnd) -> Row:
         finite(end.system_s),
         finite(end.memory_mib_mean),
         f"[{quote(end.exec_home)},{quote(end.exec_cwd)}]" if end.exec_home or end.exec_cwd else "",
+        gpus_text(end.gpus),
     )
+
+
+def outcome(end: JobEnd) -> Row:
+    """Build the columns of an accounting row about a job's end."""
+    figures = finite(end.user_s), finite(end.system_s), finite(end.memory_mib_mean)
+    ended = (end.at, end.status, clean(end.reason), finite(end.cpu_s), bounded(end.memory_mib_max))
+    return (*ended, *figures, gpus_text(end.gpus))
+
+
+def outcome_of(attempt: Attempt, at: float, reason: str) -> Row:
+    """Build the columns of an accounting row about an attempt that ended without an end of its job."""
+    used = of_attempt(attempt)
+    figures = (used.cpu_s, used.memory_mib_max, used.user_s, used.system_s, used.memory_mib_mean)
+    return (at, 0, clean(reason), *figures, gpus_text(gpus_of_attempt(attempt)))
+
+
+def gpus_text(gpus: GpusByHost) -> str:
+    """Encode the use of GPUs as JSON: [[host, [figures, ...]], ...]; empty for none."""
+    return _encode([[host, [gpu_use.encoded(one) for one in uses]] for host, uses in gpus]) if gpus else ""
+
+
+def decode_gpus(text: str) -> GpusByHost:
+    """Decode the text of ``gpus_text``."""
+    return _gpus_of(json.loads(text)) if text else ()
+
+
+def _gpus_of(values: list[Any]) -> GpusByHost:
+    return tuple((host, tuple(map(gpu_use.decoded, uses))) for host, uses in values)
 
 
 def decode_end(columns: Sequence[Any]) -> JobEnd | None:
     """Decode the columns of ``end_values``; None for a job that has not ended."""
-    at, status, reason, cpu_s, memory_mib_max, started_at, pid, hosts, user_s, system_s, mean, places = columns
+    at, status, reason, cpu_s, memory_mib_max, started_at, pid, hosts, user_s, system_s, mean, places, gpus = columns
     if not at:
         return None
     home, cwd = json.loads(places) if places else ("", "")
     ran = (started_at, decode_hosts(hosts), pid)
-    return JobEnd(at, status, reason, cpu_s, memory_mib_max, *ran, user_s, system_s, mean, home, cwd)
+    return JobEnd(at, status, reason, cpu_s, memory_mib_max, *ran, user_s, system_s, mean, home, cwd, decode_gpus(gpus))
 
 
 def terms_text(terms: StartConditions, unmet: Ranges | None = None) -> str:
@@ -459,9 +499,15 @@ def host_row(host: Host) -> Row:
     return (host.facts.name, facts, clean(host.closed_by), clean(host.comment), host.revoked_at)
 
 
+def _device(fields: list[Any]) -> Device:
+    """Decode a GPU; one of an earlier version has no slices."""
+    device = Device(*fields)
+    return device._replace(slices=tuple(device.slices))
+
+
 def decode_facts(text: str) -> HostFacts:
     """Decode the last facts reported for a host."""
     values = _known(HostFacts, json.loads(text))
-    devices = tuple(Device(*one) for one in values.get("devices", ()))
+    devices = tuple(map(_device, values.get("devices", ())))
     names = {name: frozenset(values.get(name, ())) for name in ("resources", "exclusive_resources")}
     return HostFacts(**{**values, **names, "devices": devices})

@@ -59,6 +59,7 @@ def test_a_rayjob_has_its_head_in_every_task() -> None:
         "RAY_IP": "rj-head-0.rj",
         "FQ_RAY_IP": "rj-head-0.rj",
         "RAY_DASHBOARD_ADDRESS": "rj-head-0.rj:8300",
+        "RAY_API_SERVER_ADDRESS": "http://rj-head-0.rj:8300",
     }
 
 

@@ -237,4 +237,5 @@ def test_ray_starts_within_the_allocation() -> None:
     assert worker.environment["LAVA_RAY_START"] == (
         "ray start --address=mnist-head-0.mnist:6400 --node-ip-address=10.0.0.2 --num-cpus=4 --num-gpus=2 --block"
     )
+    assert worker.environment["RAY_API_SERVER_ADDRESS"] == "http://mnist-head-0.mnist:8265"
     assert head.environment["RAY_ADDRESS"] == worker.environment["RAY_ADDRESS"] == "mnist-head-0.mnist:6400"

@@ -4,7 +4,7 @@ import shlex
 
 from lavactl.job_files.importers.kinds import Shared
 from lavactl.job_files.importers.kubernetes import metadata, pods
-from lavactl.job_files.model import JobFile, role
+from lavactl.job_files.model import UNLIMITED, JobFile, role
 from lavactl.job_files.text.fields import Fields
 from lavactl.wire import messages
 
@@ -79,6 +79,7 @@ def _read_group(job: JobFile, group: Fields) -> None:
     _fill(job, made, group)
     made.command = START_WORKER + _flags(group.pairs("rayStartParams"))
     made.after.append(HEAD)
+    made.restart, made.restarts_max = messages.RESTART_ALWAYS, UNLIMITED  # Ray gives a slow node up after 30 s
     group.ignore(("scaleStrategy", "idleTimeoutSeconds"), "the job grows as room comes")
     if most:
         job.roles.append(made)

@@ -36,6 +36,7 @@ class RequestRules:
     per_task: bool = False
     type: str = ""  # of the submission host if types differ: select[type==local] is LSF's default
     has_units: bool = False  # compute units are configured
+    has_slices: bool = False  # a host has MIG devices: a plain number of GPUs must say that it means whole ones
 
 
 def vocabulary_of(policy: Policy, table: HostTable, from_host: str = "") -> Vocabulary:
@@ -55,7 +56,10 @@ def rules_for(policy: Policy, table: HostTable, queue: Queue | None, from_host: 
     gpus = queue.defaults.gpu_requirement if queue is not None else ""
     own_type = vocabulary.local_type if len(types) > 1 else ""
     has_units = bool(policy.compute_unit_types)
-    return RequestRules(vocabulary, parsed, gpus, policy.gpu_requirement, policy.reserves_per_task, own_type, has_units)
+    has_slices = table.cached("slices", lambda: any(one.slices for facts in table.facts for one in facts.devices))
+    return RequestRules(
+        vocabulary, parsed, gpus, policy.gpu_requirement, policy.reserves_per_task, own_type, has_units, has_slices
+    )
 
 
 def _queue_requirement(text: str, vocabulary: Vocabulary) -> Requirement:
@@ -210,7 +214,7 @@ def _role(
         order=term.order,
         same=":".join(term.same),
         rusage=rusage.text_of(rest),
-        gpu=gpu.text_of(gpus) if gpus is not None and (gpus != plain or term.affinity is not None) else "",
+        gpu=gpu.text_of(gpus) if gpus is not None and (gpus != plain or term.affinity or rules.has_slices) else "",
         cu=cu.text_of(term.cu) if term.cu is not None else "",
         affinity=affinity.text_of(term.affinity) if term.affinity is not None else "",
         ptile_by=term.span.by_value,

@@ -34,6 +34,7 @@ class GpuRequirement:
     memory_mib: int = 0
     no_variable: bool = False  # mps=...,nocvd: the variable that lists devices is not set
     vendor: str = ""  # empty: any
+    slices: tuple[int, ...] = ()  # mig=: of the GPU instance and of the compute instance; empty: whole GPUs
 
     @property
     def is_shared(self) -> bool:
@@ -56,6 +57,8 @@ def parse(text: str, at: int = 0) -> GpuRequirement:
         name, _, value = (piece.strip() for piece in part.partition("="))
         wanted = _with(wanted, name, value, at)
         at += len(part) + 1
+    if wanted.slices and (wanted.mode != "shared" or wanted.mps != "no"):
+        raise Refused("-gpu: a MIG device (mig=) has no compute mode and no MPS daemon of its own")
     return wanted
 
 
@@ -89,8 +92,18 @@ def _with(wanted: GpuRequirement, name: str, value: str, at: int) -> GpuRequirem
                 raise Refused(f"-gpu: gvendor={value} is not supported: only {known} devices are managed here")
             return replace(wanted, vendor=value)
         case "mig":
-            raise Refused("-gpu: mig is not supported: devices are given to jobs as a whole or by memory (gmem)")
+            return replace(wanted, slices=_slices(value, at))
     raise bad(at, f"-gpu takes num, mode, mps, j_exclusive, gmodel, gmem and the like; found {name!r}")
+
+
+def _slices(value: str, at: int) -> tuple[int, int]:
+    """Parse ``GI`` or ``GI/CI``: sizes of the GPU instance and of the compute instance, by default all of it."""
+    instance, slash, compute = value.partition("/")
+    slices = count(instance, at)
+    computes = count(compute, at) if slash else slices
+    if computes > slices:
+        raise bad(at, f"mig takes GI or GI/CI, the compute instance no larger than the GPU instance; found {value!r}")
+    return slices, computes
 
 
 def _mps(wanted: GpuRequirement, value: str, at: int) -> GpuRequirement:
@@ -146,5 +159,8 @@ def text_of(wanted: GpuRequirement) -> str:
         memory = f"-{wanted.model_memory_mib}M" if wanted.model_memory_mib else ""
         parts.append(f"gmodel={wanted.model}{memory}")
     parts += [f"gmem={wanted.memory_mib}M"] if wanted.memory_mib else []
+    if wanted.slices:
+        slices, computes = wanted.slices
+        parts.append(f"mig={slices}" if slices == computes else f"mig={slices}/{computes}")
     parts += [f"gvendor={wanted.vendor}"] if wanted.vendor else []
     return ":".join(parts)

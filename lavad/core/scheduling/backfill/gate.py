@@ -92,7 +92,7 @@ class BackfillGate:
         self._beside: HostReservation | None = None  # the newest result,
         self._beside_of = 0, -1  # its number of reservations, and the version it was computed in
         self._too_few: dict[int, float] = {}  # soonest end of the refused jobs, by slots
-        self._vain: dict[Hashable, Refusal] = {}  # kinds of demands refused beside reservations
+        self._refused_beside: dict[Hashable, Refusal] = {}  # kinds of demands refused beside reservations
         self._computed = 0  # number of reservations entered in the profile
         self._depth_left: dict[str, int] = {}  # reservations still allowed, by queue
         self._next_blocked: list[tuple[Rank, JobCursor]] | None = None
@@ -357,15 +357,15 @@ class BackfillGate:
             if self._is_left(window, first[0], role):
                 return place(self._room, request)
         kind = self._allowance.kind_of(demand)
-        if kind in self._vain:
-            self.refusal = self._vain[kind]
+        if kind in self._refused_beside:
+            self.refusal = self._refused_beside[kind]
             return None
         found = self._fit_within(demand, waited_s, window)
         if found is None and self.refusal is Refusal.NO_ROOM:
             if has_place(self._room, self._allowance.limit(demand).on_hosts, request, waited_s):
                 self.refusal = Refusal.RESERVED if request.is_slots_only else Refusal.RESERVED_THERE
             if not request.alternatives:
-                self._vain[kind] = self.refusal
+                self._refused_beside[kind] = self.refusal
         return found
 
     @staticmethod
@@ -388,7 +388,7 @@ class BackfillGate:
         found = host_reservations.of(self._made, self._finder)
         self._beside_of = len(self._made), host_reservations.version
         if found is not self._beside:
-            self._beside, self._vain = found, {}
+            self._beside, self._refused_beside = found, {}
         return found
 
     def _take(self, slots: int, candidate: JobCursor) -> None:

@@ -53,8 +53,9 @@ class Allowance:
         """Return the most that the job may have."""
         if not self.constraints:
             return NO_LIMIT
-        limits = [one.limit(demand) for one in self.constraints]
-        return limits[0] if len(limits) == 1 else _least(limits)
+        if len(self.constraints) == 1:
+            return self.constraints[0].limit(demand)
+        return _least([one.limit(demand) for one in self.constraints])
 
     def concerns(self, demand: Demand) -> bool:
         """True if a constraint may ever forbid such a job anything."""

@@ -188,7 +188,8 @@ class FreeResources:
                 table.cpus_free(row),
             )
             if row in table.gpu_shared:
-                found.gpu_shared = dict(table.gpu_shared[row])
+                unfit = table.gpu_unfit.get(row, 0)
+                found.gpu_shared = {gpu: one for gpu, one in table.gpu_shared[row].items() if not unfit >> gpu & 1}
         return found
 
     def left(self, name: str, row: int) -> ResourceLeft | None:

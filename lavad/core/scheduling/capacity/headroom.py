@@ -35,6 +35,7 @@ from lavad.core.state.limits import (
     text_of,
 )
 
+_INFINITE = float("inf")
 _TINY = 1e-9  # amounts are sums of floats
 _K = LimitKind
 # Nothing left at all, and too little left for a parallel job.
@@ -118,10 +119,12 @@ class Headroom(Constraint):
 
     def limit(self, demand: Demand) -> Limit:
         """Return the slots left in all and, of limits that depend on hosts, the amounts left on each."""
-        consumer = self.consumer(demand)
-        slots = [self.left(counter) for counter in consumer.overall if counter.rule.what == SLOTS]
+        consumer, slots = self.consumer(demand), _INFINITE
+        for counter in consumer.overall:
+            if counter.rule.what == SLOTS:
+                slots = min(slots, self.left(counter))
         ceilings = self._ceilings(consumer, demand.attempt is None) if consumer.is_of_hosts else None
-        return Limit(min(slots, default=float("inf")), ceilings)
+        return Limit(slots, ceilings)
 
     def is_checked(self, demand: Demand) -> bool:
         """True if the job's use of limits depends on the hosts it is placed on."""
@@ -152,9 +155,8 @@ class Headroom(Constraint):
         """Return the first limit that forbids the allocation or, without one, every allocation."""
         consumer = self.consumer(demand)
         if allocation is None:
-            for first in self._blocking(consumer, demand.request):
-                return self._obstacle(Refusal.LIMITED, first, demand.request)
-            return None
+            first = next(self._blocking(consumer, demand.request), None)
+            return self._obstacle(Refusal.LIMITED, first, demand.request) if first is not None else None
         counter = self._exceeded(consumer, allocation, is_new=demand.attempt is None)
         if counter is None:
             return None
@@ -274,7 +276,7 @@ def _depends_on_hosts(consumer: Consumer, request: Request) -> bool:
     """True if the job's use of limits depends on the hosts it is placed on."""
     if consumer.is_of_hosts or request.alternatives:
         return bool(consumer.counters)
-    return any(counter.rule.what not in (SLOTS, JOBS) for counter in consumer.overall)
+    return consumer.counts_resources
 
 
 def _is_within(amount: float, left: float) -> bool:

@@ -32,15 +32,15 @@ class SlotList:
         self.work += 1 + last - first
         if left > role.tasks_max - role.tasks_min:
             return None
-        at, chosen = self._rows[first:last].copy(), slots_now[first:last]
+        rows: list[int] = self._rows[first:last].tolist()
+        chosen = slots_now[first:last]
         if left < 0:  # only a part of the last host's slots
             chosen[-1] += left
             slots_now[last - 1] = -left
             last -= 1
         self.start = last
-        rows: list[int] = at.tolist()
         self.taken.append((rows, chosen))
-        return self._table.plain.many(rows, chosen, at)
+        return self._table.plain.many(rows, chosen)
 
 
 def free_slots_of(table: HostTable) -> SlotList:

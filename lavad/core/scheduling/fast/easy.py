@@ -60,7 +60,7 @@ class ShadowTime:
 
 
 _FEW = 64  # buckets to examine; with more, the fixed cost of a plain slice does not matter
-_Turn = tuple[int, float, float, int, BucketKey, int]  # rank of a bucket's next job, and the number started before it
+_EasyEntry = tuple[int, float, float, int, BucketKey, int]  # a queue entry, and the number started before its job
 _NO_KEY = Key(0, 0, 0)  # of an attempt not created yet
 _NO_QUEUE: frozenset[str] = frozenset()
 
@@ -79,7 +79,7 @@ def _is_simple(queue: Queue) -> bool:
     return not (queue.in_order or queue.has_windows) and queue.order is JobOrder.SUBMISSION
 
 
-def turns_of(cluster: ClusterView, worklist: Worklist) -> list[_Turn] | None:
+def entries_of(cluster: ClusterView, worklist: Worklist) -> list[_EasyEntry] | None:
     """Heap of the first jobs of all buckets to examine; None if the plain path is needed."""
     if not _may_be_short(cluster, worklist):
         return None
@@ -88,7 +88,7 @@ def turns_of(cluster: ClusterView, worklist: Worklist) -> list[_Turn] | None:
     if due is None or len(due) + len(unblocked) > _FEW:
         return None
     buckets, ranks = cluster.pending.buckets, worklist.easy_ranks or {}
-    turns: list[_Turn] = []
+    entries: list[_EasyEntry] = []
     for key in (*due, *unblocked):
         bucket, queue = buckets.get(key), ranks.get(key.queue)
         if bucket is None or queue is None:
@@ -97,9 +97,9 @@ def turns_of(cluster: ClusterView, worklist: Worklist) -> list[_Turn] | None:
         elif bucket.arrays or not key.is_slots_only:
             return None
         else:
-            turns.append((queue, *bucket.head(), key, 0))
-    heapq.heapify(turns)
-    return turns
+            entries.append((queue, *bucket.head(), key, 0))
+    heapq.heapify(entries)
+    return entries
 
 
 def _may_be_short(cluster: ClusterView, worklist: Worklist) -> bool:
@@ -138,50 +138,50 @@ class EasyPass:
         self._refused: set[BucketKey] = set()  # deferred in this slice
         self._upset_by: Rank | None = None  # rank of the start or reservation that affects deferred jobs
 
-    def run(self, turns: list[_Turn]) -> Starts:
+    def run(self, entries: list[_EasyEntry]) -> Starts:
         """Serve buckets until the work budget of the slice is spent, or none is left."""
         worklist, due = self._worklist, self._worklist.due
-        while turns and self._work < self._steps and self._upset_by is None:
-            turn = heapq.heappop(turns)
-            key = turn[4]
+        while entries and self._work < self._steps and self._upset_by is None:
+            entry = heapq.heappop(entries)
+            key = entry[4]
             if key not in due:  # blocked until hosts were freed
                 if key.request.slots_min > self._slots_open:
                     continue  # earlier starts have taken the freed slots
                 worklist.blocked.discard(key)
                 due.add(key)
-            self._serve(turn, turns)
+            self._serve(entry, entries)
         worklist.clear_share_queues()
         self._write_down()
         if self._upset_by is not None:
             worklist.requeue_deferred_behind(self._cluster, self._upset_by, self._refused)
-        is_complete = not (turns or worklist.due)
+        is_complete = not (entries or worklist.due)
         worklist.end_slice(is_complete)
         return Starts(tuple(self._starts), is_complete, self._work, self._cluster.version)
 
-    def _serve(self, turn: _Turn, turns: list[_Turn]) -> None:
+    def _serve(self, entry: _EasyEntry, entries: list[_EasyEntry]) -> None:
         """Start jobs of one bucket until another goes first, one is refused, or it is empty."""
-        key = turn[4]
+        key = entry[4]
         bucket = self._cluster.pending.buckets[key]
-        while self._start(turn, key):
-            at = turn[5] + 1
+        while self._start(entry, key):
+            at = entry[5] + 1
             if at == len(bucket):
                 self._worklist.due.discard(key)
                 return
-            turn = (turn[0], *bucket.at(at), key, at)
-            if (turns and turns[0] < turn) or self._work >= self._steps or self._upset_by is not None:
-                heapq.heappush(turns, turn)
+            entry = (entry[0], *bucket.at(at), key, at)
+            if (entries and entries[0] < entry) or self._work >= self._steps or self._upset_by is not None:
+                heapq.heappush(entries, entry)
                 return
         self._worklist.due.discard(key)
         self._worklist.tried.add(key)
 
-    def _start(self, turn: _Turn, key: BucketKey) -> bool:
+    def _start(self, entry: _EasyEntry, key: BucketKey) -> bool:
         """Start the job if it fits without delaying the reservation; else block or defer its bucket."""
         self._work += WORK_OF_A_START
-        job, wanted = turn[3], key.request.slots_min
+        job, wanted = entry[3], key.request.slots_min
         if self._holder is None and (self._carried is not None or self._full):
-            self._find_holder(_new(Rank, turn[:4]))
+            self._find_holder(_new(Rank, entry[:4]))
         if wanted > self._slots_open:
-            self._block(turn, key)
+            self._block(entry, key)
             return False
         limit_s = self._cluster.jobs[job].shared.run_limit_s
         end = self._now + limit_s if limit_s else NEVER
@@ -191,7 +191,7 @@ class EasyPass:
             self._refused.add(key)
             return False
         allocation = self._place(request)
-        self._note_upset(_new(Rank, turn[:4]))
+        self._note_upset(_new(Rank, entry[:4]))
         self._starts.append(_new(Start, (job, 0, allocation, "in order" if self._holder is None else "backfilled")))
         self._take(end, slots_of(allocation))
         return True
@@ -216,12 +216,12 @@ class EasyPass:
         else:
             self._shadow.take(end, slots)
 
-    def _block(self, turn: _Turn, key: BucketKey) -> None:
+    def _block(self, entry: _EasyEntry, key: BucketKey) -> None:
         """Block the job's bucket; the job gets the reservation if none is held before it."""
-        rank = _new(Rank, turn[:4])
+        rank = _new(Rank, entry[:4])
         self._worklist.blocked.add(key, self._worklist.need_of(key), rank)
         if self._holder is None and self._cluster.policy.by_name[key.queue].backfill_depth:
-            self._holder = Reservation(self._cluster, (rank, 0), key, turn[3])
+            self._holder = Reservation(self._cluster, (rank, 0), key, entry[3])
             if self._carried is not None:
                 self._note_upset(rank)
 

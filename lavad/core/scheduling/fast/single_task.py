@@ -13,7 +13,7 @@ from lavad.core.scheduling.budget import WORK_OF_A_REFUSAL, WORK_OF_A_START
 from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement import gpus as devices
 from lavad.core.scheduling.queueing.cursor import JobCursor
-from lavad.core.scheduling.queueing.ordering import Rank, Turn
+from lavad.core.scheduling.queueing.ordering import QueueEntry, Rank
 from lavad.core.scheduling.worklist import Worklist
 from lavad.core.state.pending import Bucket, BucketKey
 
@@ -35,7 +35,7 @@ class SingleTaskStarts:
         self._room = room
         self._gate = gate
         self._starts = starts
-        self._passed: dict[BucketKey, tuple[int, Turn, Bucket]] = {}
+        self._passed: dict[BucketKey, tuple[int, QueueEntry, Bucket]] = {}
         self._waits: dict[str, bool] = {}  # by queue
 
     @property
@@ -50,8 +50,8 @@ class SingleTaskStarts:
         passed = self._passed.pop(key, None)
         return JobCursor(self._worklist.ranking, self._cluster.pending.buckets[key], passed[0]) if passed else None
 
-    def run(self, turn: Turn | None, begun: dict[BucketKey, JobCursor], steps: int) -> Turn | None:
-        """Start jobs, that of ``turn`` among them, until ``steps`` are spent or a job needs the plain path.
+    def run(self, entry: QueueEntry | None, begun: dict[BucketKey, JobCursor], steps: int) -> QueueEntry | None:
+        """Start jobs, that of ``entry`` among them, until ``steps`` are spent or a job needs the plain path.
 
         Buckets that have ``begun`` on the plain path stay there.
 
@@ -64,32 +64,32 @@ class SingleTaskStarts:
         narrowed, ranking = room.narrowed, self._worklist.ranking
         steady = ranking.steady
         while room.work < steps:
-            if turn is not None:
-                turn = order.push_pop(turn)
+            if entry is not None:
+                entry = order.push_pop(entry)
             elif order:
-                turn = order.pop()
+                entry = order.pop()
             else:
                 break
-            key = turn[4]
+            key = entry[4]
             if key.task_size is None or key not in due or key in begun:
                 break
             known = passed.get(key)
             if known is None:
                 at, bucket = 0, buckets.get(key)
-                if bucket is None or bucket.arrays or bucket.head() != turn[1:4]:
+                if bucket is None or bucket.arrays or bucket.head() != entry[1:4]:
                     break
                 if narrowed and key.request in narrowed:
                     break
-                if (key.deadline or steady.get(key.queue) != turn[0]) and ranking.steady_queue(key) != turn[0]:
+                if (key.deadline or steady.get(key.queue) != entry[0]) and ranking.steady_queue(key) != entry[0]:
                     break
-            elif known[1] is turn:
+            elif known[1] is entry:
                 at, _, bucket = known
             else:
                 break
             slots, memory_mib, gpus = key.task_size
             if (slots > slots_open or key.task_size in refused_sizes) and self._may_refuse(key):
-                self._refuse(turn)
-                turn = None
+                self._refuse(entry)
+                entry = None
                 continue
             if slots > slots_open:
                 break
@@ -101,19 +101,19 @@ class SingleTaskStarts:
             free.take(slots, memory_mib, chosen)
             slots_open -= slots
             share = _new(HostShare, (names[row], slots, memory_mib, chosen, _ONE_TASK, (), (), (), (), ()))
-            starts.append(_new(Start, (turn[3], 0, (share,), _IN_ORDER)))
+            starts.append(_new(Start, (entry[3], 0, (share,), _IN_ORDER)))
             room.work += WORK_OF_A_START
             later = bucket.get(at + 1)
             if later is not None:
-                turn = turn[0], *later, key
-                passed[key] = at + 1, turn, bucket
+                entry = entry[0], *later, key
+                passed[key] = at + 1, entry, bucket
             else:
-                turn = None
+                entry = None
                 passed.pop(key, None)
                 due.discard(key)
         room.version += len(starts) - begins_with
         self._gate.note_starts(starts[begins_with:], slots_open)
-        return turn
+        return entry
 
     def _may_refuse(self, key: BucketKey) -> bool:
         """True if a job of this bucket just waits when it does not fit: it gets no reservation and preempts no jobs."""
@@ -124,12 +124,12 @@ class SingleTaskStarts:
             self._waits[name] = not makes_reservations and name not in self._cluster.preemption_rules.preemptors
         return self._waits[name]
 
-    def _refuse(self, turn: Turn) -> None:
+    def _refuse(self, entry: QueueEntry) -> None:
         """Block the bucket: its first job does not fit, nor do the others."""
-        key, worklist = turn[4], self._worklist
+        key, worklist = entry[4], self._worklist
         self._room.work += WORK_OF_A_REFUSAL
         self._passed.pop(key, None)
-        worklist.blocked.add(key, worklist.need_of(key), _new(Rank, turn[:4]))
+        worklist.blocked.add(key, worklist.need_of(key), _new(Rank, entry[:4]))
         worklist.tried.add(key)
         worklist.due.discard(key)
 

@@ -52,8 +52,10 @@ def can_prepare(facts: HostFacts, wanted: GpuRequirement) -> bool:
 
 
 def has_model(facts: HostFacts, wanted: GpuRequirement) -> bool:
-    """True if the host has a device of the requested vendor, model and memory size."""
-    plain = GpuRequirement(model=wanted.model, model_memory_mib=wanted.model_memory_mib, vendor=wanted.vendor)
+    """True if the host has a device of the requested vendor, model, memory size and MIG slices."""
+    plain = GpuRequirement(
+        model=wanted.model, model_memory_mib=wanted.model_memory_mib, vendor=wanted.vendor, slices=wanted.slices
+    )
     return bool(_suitable(facts.devices, facts.gpus, facts.gpu_vendor, plain))
 
 
@@ -64,12 +66,19 @@ def _suitable(devices: tuple[Device, ...], count: int, vendor: str, wanted: GpuR
     if wanted.vendor not in ("", vendor):
         return 0
     if not devices:
-        is_any = not wanted.model and not wanted.is_shared and not wanted.memory_mib and not wanted.model_memory_mib
+        is_any = (
+            not wanted.slices
+            and not wanted.model
+            and not wanted.is_shared
+            and not wanted.memory_mib
+            and not wanted.model_memory_mib
+        )
         return (1 << count) - 1 if is_any else 0
     mask = 0
     for number, device in enumerate(devices):
         size = max(wanted.memory_mib, round(wanted.model_memory_mib * 0.95))  # 80G devices report slightly less
-        if _has_model(device.model, wanted.model, vendor) and device.memory_mib >= size:
+        is_kind = device.slices == wanted.slices and _has_model(device.model, wanted.model, vendor)
+        if is_kind and device.memory_mib >= size:
             mask |= 1 << number
     return mask
 

@@ -11,7 +11,7 @@ import heapq
 from collections.abc import Iterable
 from operator import itemgetter
 
-from lavad.core.scheduling.queueing.ordering import Turn
+from lavad.core.scheduling.queueing.ordering import QueueEntry
 
 _NEAR_MAX = 4096  # entries in the heap before it is divided into pages
 _WIDTH = 1024  # positions in a page: as many jobs, unless btop or bbot moved some
@@ -20,8 +20,8 @@ _Page = tuple[int, float, float]
 _position, _job = itemgetter(2), itemgetter(3)
 
 
-def _page_of(turn: Turn) -> _Page:
-    queue, job_priority, position, _, _ = turn
+def _page_of(entry: QueueEntry) -> _Page:
+    queue, job_priority, position, _, _ = entry
     return queue, job_priority, position // _WIDTH if position > _FIRST else position
 
 
@@ -30,66 +30,66 @@ class DueQueue:
 
     __slots__ = ("_far", "_heap", "_open", "_page", "_pages")
 
-    def __init__(self, turns: Iterable[Turn] = ()) -> None:
-        self._heap = list(turns)  # with pages: entries pushed for the open page or an earlier one
+    def __init__(self, entries: Iterable[QueueEntry] = ()) -> None:
+        self._heap = list(entries)  # with pages: entries pushed for the open page or an earlier one
         heapq.heapify(self._heap)
-        self._open: list[Turn] = []  # the open page, first entry at the end
+        self._open: list[QueueEntry] = []  # the open page, first entry at the end
         self._page: _Page | None = None  # key of the open page; None: no pages
         self._pages: list[_Page] = []  # heap of later pages
-        self._far: dict[_Page, list[Turn]] = {}
+        self._far: dict[_Page, list[QueueEntry]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._open or self._heap)
 
     @property
-    def first(self) -> Turn:
+    def first(self) -> QueueEntry:
         """Entry that ``pop`` would return; the queue must not be empty."""
         if not self._heap:
             return self._open[-1]
         return min(self._heap[0], self._open[-1]) if self._open else self._heap[0]
 
-    def push(self, turn: Turn) -> None:
+    def push(self, entry: QueueEntry) -> None:
         """Add an entry."""
-        if self._page is not None and (page := _page_of(turn)) > self._page:
-            self._put_aside(page, turn)
+        if self._page is not None and (page := _page_of(entry)) > self._page:
+            self._put_aside(page, entry)
             return
-        heapq.heappush(self._heap, turn)
+        heapq.heappush(self._heap, entry)
         if self._page is None and len(self._heap) > _NEAR_MAX:
             self._divide()
 
-    def pop(self) -> Turn:
+    def pop(self) -> QueueEntry:
         """Remove and return the first entry."""
         near, heap = self._open, self._heap
-        turn = near.pop() if near and not (heap and heap[0] < near[-1]) else heapq.heappop(heap)
+        entry = near.pop() if near and not (heap and heap[0] < near[-1]) else heapq.heappop(heap)
         if not (near or heap) and self._page is not None:
             self._turn_over()
-        return turn
+        return entry
 
-    def push_pop(self, turn: Turn) -> Turn:
+    def push_pop(self, entry: QueueEntry) -> QueueEntry:
         """Add an entry, then remove and return the first one."""
         if self._page is None:
-            return heapq.heappushpop(self._heap, turn)
-        page = _page_of(turn)
+            return heapq.heappushpop(self._heap, entry)
+        page = _page_of(entry)
         if page <= self._page:
-            heapq.heappush(self._heap, turn)
+            heapq.heappush(self._heap, entry)
         elif page in self._far:
-            self._far[page].append(turn)
+            self._far[page].append(entry)
         else:
-            self._put_aside(page, turn)
+            self._put_aside(page, entry)
         return self.pop()
 
-    def _put_aside(self, page: _Page, turn: Turn) -> None:
-        turns = self._far.get(page)
-        if turns is None:
-            self._far[page] = [turn]
+    def _put_aside(self, page: _Page, entry: QueueEntry) -> None:
+        entries = self._far.get(page)
+        if entries is None:
+            self._far[page] = [entry]
             heapq.heappush(self._pages, page)
         else:
-            turns.append(turn)
+            entries.append(entry)
 
     def _divide(self) -> None:
-        turns, self._heap = self._heap, []
-        for turn in turns:
-            self._put_aside(_page_of(turn), turn)
+        entries, self._heap = self._heap, []
+        for entry in entries:
+            self._put_aside(_page_of(entry), entry)
         self._turn_over()
 
     def _turn_over(self) -> None:

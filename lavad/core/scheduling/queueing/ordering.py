@@ -38,7 +38,7 @@ class Rank(NamedTuple):
     job: int
 
 
-Turn = tuple[int, float, float, int, BucketKey]  # a rank and its bucket; flat, for fast comparison in heaps
+QueueEntry = tuple[int, float, float, int, BucketKey]  # a rank and its bucket; flat, for fast comparison in heaps
 
 
 class Adviser(Protocol):

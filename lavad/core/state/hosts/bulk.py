@@ -5,13 +5,11 @@ hosts that is faster than sorting. ``SlotShares`` finds the one object of a shar
 """
 
 from collections.abc import Iterable
-from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lavad.core.model import Allocation, HostShare
-from lavad.core.model.allocation import plain_allocation
 
 Column = NDArray[np.int64]
 
@@ -47,7 +45,6 @@ class ShareTotals:
         return rows, shares, slots, memory_mib
 
 
-_MANY = 6  # fewer shares are faster one by one
 _PLACES_MAX = 1_000_000  # shares cached; others are made again
 
 
@@ -80,19 +77,6 @@ class SlotShares:
         shares = self._known[slots] = [None] * len(self._names)
         return shares
 
-    def many(self, rows: list[int], slots: list[int], at: NDArray[np.int64] | None = None) -> Allocation:
-        """Such shares on several hosts, without hosts of 0 slots. ``at``: the same rows as an array."""
-        if len(rows) == 1:
-            return (self.one(rows[0], slots[0]),)
-        if not all(slots):
-            rows, slots, at = list(compress(rows, slots)), list(filter(None, slots)), None
-        shares = self._alike(rows, slots[0]) if slots.count(slots[0]) == len(slots) else None
-        if shares is None:
-            shares = tuple(map(self.one, rows, slots))
-        return shares if len(rows) < _MANY else plain_allocation(shares, self._names, rows, slots, at)
-
-    def _alike(self, rows: list[int], slots: int) -> Allocation | None:
-        """Shares of equal slots on these hosts; None if one of them is not cached."""
-        known = self._known.get(slots)
-        shares = tuple(map(known.__getitem__, rows)) if known is not None else (None,)
-        return None if None in shares else shares  # type: ignore[return-value]
+    def many(self, rows: Iterable[int], slots: Iterable[int]) -> Allocation:
+        """Such shares on several hosts, without hosts of 0 slots."""
+        return tuple([self.one(row, number) for row, number in zip(rows, slots, strict=True) if number])

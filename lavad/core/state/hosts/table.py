@@ -8,22 +8,22 @@ import copy
 import re
 from bisect import insort
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lavad.core.model import LOAD_INDICES, PARTS, Allocation, HostFacts, HostShare, Key, ResourceShare
-from lavad.core.model.allocation import HOST, PlainAllocation
+from lavad.core.model.allocation import HOST
 from lavad.core.model.policy import ComputeUnit, Names, Policy, ResourceKind
 from lavad.core.state.hosts.bulk import ShareTotals, SlotShares
 from lavad.core.state.hosts.exclusive_units import ExclusiveUnits
+from lavad.core.state.hosts.facts_by_name import FACTS, device_model
 from lavad.core.state.hosts.shared_gpus import SharedGpus, joined, left_by
 from lavad.core.state.hosts.site_resources import SiteResources
 
 _GROWTH = 64
-_COLUMNS = ("slots_max", "slots_free", "memory_free_mib", "gpus_free", "_attempts", "usable", "taken_whole", "_open")
-_NOTED_MAX = 1000  # parallel allocations buffered since the number of attempts was last read
+_COLUMNS = ("slots_max", "slots_free", "memory_free_mib", "gpus_free", "attempts", "usable", "taken_whole", "_open")
 _CACHED_MAX = 8192
 _FIRST_ROW, _NO_ROWS = np.zeros(1, np.intp), np.zeros(0, np.intp)
 _T = TypeVar("_T")
@@ -38,12 +38,12 @@ class HostTable:
         self.gpu_free: list[int] = []
         self._gpu_held: list[int] = []  # also GPUs that the host no longer reports
         self._gpu_again: dict[tuple[int, int], int] = {}  # (row, GPU) -> holders beyond the first
+        self.gpu_unfit: dict[int, int] = {}  # row -> a bit for each GPU that no job is to be given now
         self.slots_max: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
         self.slots_free: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
         self.memory_free_mib: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
         self.gpus_free: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
-        self._attempts: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
-        self._gangs_noted: dict[int, NDArray[np.int64]] = {}  # by id: rows of allocations not in ``_attempts`` yet
+        self.attempts: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
         self.usable: NDArray[np.bool_] = np.zeros(_GROWTH, np.bool_)
         self.taken_whole: NDArray[np.bool_] = np.zeros(_GROWTH, np.bool_)
         self.load: NDArray[np.float64] = np.zeros((_GROWTH, len(LOAD_INDICES)), np.float64)
@@ -117,6 +117,7 @@ class HostTable:
     def remove(self, row: int) -> None:
         """Empty a host's row: rows are never given to other hosts. The host must hold nothing."""
         self.set_usable(row, usable=False)
+        self.gpu_unfit.pop(row, None)
         self.resize(row, self.facts[row], HostFacts(self.names[row], 0, server=False))
         self.freed_hosts.discard(row)
 
@@ -128,7 +129,7 @@ class HostTable:
         """
         if len(shares) == 1:
             return [self.rows[shares[0].host]]
-        return shares.rows if self.knows(shares) else list(map(self.rows.__getitem__, map(HOST, shares)))
+        return list(map(self.rows.__getitem__, map(HOST, shares)))
 
     def copy(self) -> "HostTable":
         """An independent table with the same hosts, to simulate the future."""
@@ -149,8 +150,8 @@ class HostTable:
         twin.slots_free[:used] = self.slots_max[:used]
         twin.memory_free_mib[:used] = [facts.memory_mib for facts in self.facts]
         twin.load[:used, _PLACES["mem"]] = np.inf  # so that only unreserved memory counts
-        twin._attempts[:used], twin.taken_whole[:used], twin.kept = 0, False, ExclusiveUnits()
-        twin._gangs_noted = {}
+        twin.attempts[:used], twin.taken_whole[:used], twin.kept = 0, False, ExclusiveUnits()
+        twin.gpu_unfit = {}
         twin._gpu_held, twin._gpu_again, twin.gpu_shared, twin._cpus_held = [0] * used, {}, {}, {}
         twin.site.empty()
         twin.gpus_free[:used] = gpus = [facts.gpus for facts in self.facts]
@@ -188,11 +189,11 @@ class HostTable:
         return self.cached(("values", name), lambda: self._static(name))
 
     def _static(self, name: str) -> NDArray[Any]:
-        value_of = _FACTS.get(name)
+        value_of = FACTS.get(name)
         if value_of is not None:
             return np.array([value_of(facts) for facts in self.facts])
         if name.startswith("gpu_model") and name[9:].isdigit():
-            return np.array([_device_model(facts, int(name[9:])) for facts in self.facts], dtype=str)
+            return np.array([device_model(facts, int(name[9:])) for facts in self.facts], dtype=str)
         resource = self.site.resources.get(name)
         if resource is not None and resource.kind is ResourceKind.STRING:
             return self.site.strings(name)
@@ -218,7 +219,7 @@ class HostTable:
 
     def defined(self, name: str) -> NDArray[np.bool_]:
         """True for hosts on which the resource is defined."""
-        if name in _PLACES or name in _FACTS or name == "slots":
+        if name in _PLACES or name in FACTS or name == "slots":
             return np.ones(len(self.names), dtype=bool)
         if name.startswith("gpu_model"):
             return np.asarray(self.values(name) != "")
@@ -277,7 +278,7 @@ class HostTable:
             self.slots_open += slots if before >= 0 <= after else max(after, 0) - max(before, 0)
 
     def _count_gpus(self, row: int) -> None:
-        self.gpu_free[row] = ((1 << self.facts[row].gpus) - 1) & ~self._gpu_held[row]
+        self.gpu_free[row] = ((1 << self.facts[row].gpus) - 1) & ~self._gpu_held[row] & ~self.gpu_unfit.get(row, 0)
         self.gpus_free[row] = self.gpu_free[row].bit_count()
 
     def set_usable(self, row: int, usable: bool) -> None:
@@ -325,6 +326,22 @@ class HostTable:
             if place is not None and self.load[row, place] != load[place]:
                 self._note_changed(name)
 
+    def set_unfit_gpus(self, row: int, unfit: int) -> bool:
+        """Set the GPUs of a host that no job is to be given, as a mask; jobs keep those they have.
+
+        Return True if one is fit again.
+        """
+        before = self.gpu_unfit.pop(row, 0)
+        if unfit:
+            self.gpu_unfit[row] = unfit
+        if unfit == before:
+            return False
+        self.unlogged_changes += 1
+        self._count_gpus(row)
+        if before & ~unfit:
+            self.freed_hosts.add(row)
+        return bool(before & ~unfit)
+
     def set_external(self, row: int, values: Mapping[str, float]) -> None:
         """Set values reported by an elim on that host."""
         self.unlogged_changes += 1
@@ -343,7 +360,7 @@ class HostTable:
         time."""
         self._add_slots(row, -share.slots)
         self._note_changed("slots")
-        self._attempts[row] += 1
+        self.attempts[row] += 1
         if share.memory_mib:
             self.memory_free_mib[row] -= share.memory_mib
         self._hold_rest(row, share)
@@ -367,7 +384,7 @@ class HostTable:
         for row, share in total.add_all(rows, shares):
             self._hold_rest(row, share)
         at, attempts, slots, memory_mib = total.columns()
-        self._attempts[at] += attempts
+        self.attempts[at] += attempts
         self.memory_free_mib[at] -= memory_mib
         free = self.slots_free[at] = self.slots_free[at] - slots
         if free.min() < 0:  # double-booked slots do not count as open ones
@@ -420,61 +437,18 @@ class HostTable:
 
     def take_all(self, rows: Sequence[int], shares: Allocation, whole: bool) -> None:
         """Book host shares, each on its row; at most one on a host."""
-        if self.knows(shares) and not whole:
-            left = self.slots_free[shares.at] - shares.slots
-            if min(left.tolist()) >= 0:
-                self._move(shares, left, -1)
-                return
         for row, share in zip(rows, shares, strict=True):
             self.take(row, share, whole)
 
     def give_back_all(self, rows: Sequence[int], shares: Allocation, whole: bool) -> None:
         """Undo ``take_all``."""
-        if self.knows(shares) and not whole:
-            free = self.slots_free[shares.at]
-            if min(free.tolist()) >= 0:
-                self._move(shares, free + shares.slots, 1)
-                self.freed_hosts.update(shares.rows)
-                return
         for row, share in zip(rows, shares, strict=True):
             self.give_back(row, share, whole)
-
-    def knows(self, shares: Allocation) -> TypeGuard[PlainAllocation]:
-        """True if the allocation consists of slots only and was made with this table's rows."""
-        return type(shares) is PlainAllocation and shares.names is self.names
-
-    def _move(self, shares: PlainAllocation, free: NDArray[np.int64], sign: int) -> None:
-        """Set the free slots of a vector allocation's hosts; none was negative before, nor is one now."""
-        self._note_changed("slots")
-        self.slots_free[shares.at] = free
-        if sign < 0:
-            self._gangs_noted[id(shares.at)] = shares.at
-            if len(self._gangs_noted) > _NOTED_MAX:
-                self._enter_attempts()
-        elif self._gangs_noted.pop(id(shares.at), None) is None:
-            self._attempts[shares.at] -= 1
-        if self.are_open(shares.rows):
-            self.slots_open += sign * shares.total
-        else:
-            is_open = self._open[shares.at]
-            self.slots_open += sign * int((is_open * shares.slots).sum())
-
-    def _enter_attempts(self) -> None:
-        noted, self._gangs_noted = self._gangs_noted, {}
-        for at in noted.values():
-            self._attempts[at] += 1
-
-    @property
-    def attempts(self) -> NDArray[np.int64]:
-        """Number of attempts with a share of each host."""
-        if self._gangs_noted:
-            self._enter_attempts()
-        return self._attempts
 
     def give_back(self, row: int, share: HostShare, whole: bool) -> None:
         """Undo ``take``."""
         self._add_slots(row, share.slots)
-        self._attempts[row] -= 1
+        self.attempts[row] -= 1
         if share.memory_mib:
             self.memory_free_mib[row] += share.memory_mib
         if share.gpus:
@@ -552,31 +526,6 @@ class HostTable:
 _PLACES = {name: place for place, name in enumerate(LOAD_INDICES)}
 _PLACES |= {alias: _PLACES[name] for alias, name in (("swap", "swp"), ("login", "ls"), ("idle", "it"), ("cpu", "r1m"))}
 _INCREASING = frozenset({"r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "login", "cpu"})
-_FACTS: dict[str, Callable[[HostFacts], Any]] = {
-    "ncpus": lambda facts: facts.cpus,
-    "nthreads": lambda facts: facts.cpus,
-    "ncores": lambda facts: facts.cores or facts.cpus,
-    "nprocs": lambda facts: facts.sockets,
-    "ndisks": lambda facts: facts.disks,
-    "maxmem": lambda facts: facts.memory_mib,
-    "maxswp": lambda facts: facts.swap_mib,
-    "maxtmp": lambda facts: facts.tmp_mib,
-    "cpuf": lambda facts: facts.cpu_factor,
-    "type": lambda facts: facts.type,
-    "model": lambda facts: facts.model,
-    "hname": lambda facts: facts.name,
-    "status": lambda facts: "ok",  # hosts that are not ok are not evaluated
-    "server": lambda facts: facts.server,
-    "rexpri": lambda facts: 0,
-    "maxslots": lambda facts: facts.slots,
-    "gpu_driver": lambda facts: facts.gpu_driver,
-    **{name: lambda facts: facts.gpus for name in ("ngpus", "ngpus_physical", "ngpus_shared")},
-    **{name: lambda facts: facts.gpus for name in ("ngpus_excl_p", "ngpus_excl_t")},
-}
-
-
-def _device_model(facts: HostFacts, number: int) -> str:
-    return facts.devices[number].model if number < len(facts.devices) else ""
 
 
 def natural(name: str) -> list[tuple[int, str]]:

@@ -84,7 +84,17 @@ def test_gpu_options() -> None:
     wanted = gpu.parse("mps=yes,nocvd:block=yes:j_exclusive=no:gvendor=nvidia")
     assert (wanted.mps, wanted.no_variable, wanted.block, wanted.j_exclusive) == ("yes", True, True, False)
     assert gpu.parse(gpu.text_of(wanted)) == wanted
-    for text in ("mig=2", "gvendor=amd", "mps=per_gpu", "mps=yes,shared", "mps=often", "num=0", "mode=turbo"):
+    for text in (
+        "mig=2/3",
+        "mig=0",
+        "mig=1:mps=yes",
+        "gvendor=amd",
+        "mps=per_gpu",
+        "mps=yes,shared",
+        "mps=often",
+        "num=0",
+        "mode=turbo",
+    ):
         with pytest.raises(Refused):
             gpu.parse(text)
 

@@ -18,7 +18,7 @@ RULES = Policy(queues=(Queue("normal", 30, backfill_depth=1), Queue("urgent", 50
 def story(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Story:
     """Four slots, three of them held by a job for ten minutes; both ways of a pass must have the same result."""
     if request.param == "long way":
-        monkeypatch.setattr(easy, "turns_of", lambda cluster, worklist: None)
+        monkeypatch.setattr(easy, "entries_of", lambda cluster, worklist: None)
     story = a_cluster(a_host("n1", 4), policy=RULES)
     story.run(a_job(3, run_limit_s=600))
     return story
@@ -116,7 +116,7 @@ def test_whoever_asks_for_no_less_than_was_refused_is_not_asked_for(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of many jobs that would delay the first one only one is tried, if none is smaller or shorter."""
-    monkeypatch.setattr(easy, "turns_of", lambda cluster, worklist: None)
+    monkeypatch.setattr(easy, "entries_of", lambda cluster, worklist: None)
     asked: list[float] = []
     look = PoolProfile.free_until
 

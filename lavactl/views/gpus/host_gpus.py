@@ -15,6 +15,8 @@ STATIC_TITLES = ("GPU_ID", "MODEL", "MTOTAL", "FACTOR", "SOCKET", "VENDOR", "MIG
 DYNAMIC = "{:<7} {:>18} {:>7} {:>7} {:>5} {:>5} {:>5} {:>5} {:>7} {:>7}  {}"
 DYNAMIC_TITLES = ("GPU_ID", "MODE", "MUSED", "MRSV", "TEMP", "ECC", "UT", "MUT", "PSTATE", "STATUS", "ERROR")
 JOBS = "{:<7} {:>5}  {:<20} {:<20} {}"
+FOREIGN = "{:<7} {:>8}  {:<15} {:>7}  {}"
+FOREIGN_TITLES = ("GPU_ID", "PID", "USER", "MEM", "COMMAND")
 JOB_TITLES = ("GPU_ID", "JEXCL", "RUNJOBIDS", "SUSPJOBIDS", "RSVJOBIDS")
 
 
@@ -29,7 +31,18 @@ def gpu_long_text(host: "cluster_pb2.HostRecord") -> str:
         lines += [dynamic_row(gpu, gpu_use(host, gpu.index)) for gpu in gpus]
         lines += ["", "GPU JOB INFORMATION", JOBS.format(*JOB_TITLES)]
         lines += [job_row(gpu_use(host, gpu.index)) for gpu in gpus]
+        lines += _strangers(gpus)
     return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _strangers(gpus: "list[cluster_pb2.Gpu]") -> list[str]:
+    """Processes on the GPUs that belong to no job; no table without any."""
+    rows = [
+        FOREIGN.format(gpu.index, one.pid, one.user or MISSING, size(one.memory_mib), clean(one.command) or MISSING)
+        for gpu in gpus
+        for one in gpu.foreign
+    ]
+    return ["", "PROCESSES OF NO JOB", FOREIGN.format(*FOREIGN_TITLES), *rows] if rows else []
 
 
 def counts(host: "cluster_pb2.HostRecord", gpus: "list[cluster_pb2.Gpu]") -> str:

@@ -1,0 +1,200 @@
+/* Stub of a command in C: the same conversation as stub.py beside it, which says what it is for, in a millisecond.
+   Built by packaging/stub.sh where there is a compiler. Beside the program is lava-stub.paths: the directory of the whole
+   commands, and the agent's socket. Whatever fails before GO, and whatever it does not know, is the whole command's. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { OPEN = 2, MESSAGE = 3, CREDIT = 6, END = 7, MOST = 7 << 20 };
+static const char METHOD[] = "/lava.local/Command", VERSION[] = "1";
+static const char ONCE[] = " bkill bstop bresume brequeue bresize brun btop bbot brsvadd brsvmod brsvdel ";
+extern char **environ;
+static char paths[8192], *full, *at_socket, **words, *name;
+static int agent = -1, taken;
+static char *text;
+static size_t used, room;
+static unsigned char id[16];
+
+static void become(int again) {
+    static char path[8192], variable[64] = "LAVA_REQUEST_ID=";
+    for (int i = 0; i < 16; i++) sprintf(variable + 16 + 2 * i, "%02x", id[i]);
+    if (again) putenv(variable);
+    snprintf(path, sizeof path, "%s/%s", full ? full : "", name);
+    words[0] = path;
+    execv(path, words);
+    dprintf(2, "%s: %s cannot be executed: lavactl up, or link, writes the commands anew.\n", name, path);
+    _exit(255);
+}
+
+static void grow(size_t more) {
+    if (used + more > room && !(text = realloc(text, room = 2 * (used + more)))) become(0);
+}
+static void raw(const void *data, size_t size) {
+    grow(size);
+    memcpy(text + used, data, size);
+    used += size;
+}
+static void string(const char *data, size_t size) {
+    uint32_t length = size;
+    raw(&length, 4);
+    raw(data, size);
+}
+static void word(const char *data) { string(data, strlen(data)); }
+static void number(long value) {
+    char digits[24];
+    string(digits, sprintf(digits, "%ld", value));
+}
+static int put(int descriptor, const char *data, size_t size) {
+    for (ssize_t done; size; data += done, size -= done)
+        if ((done = write(descriptor, data, size)) < 0) return -1;
+    return 0;
+}
+static int send_all(const char *data, size_t size) {
+    for (ssize_t done; size; data += done, size -= done)
+        if ((done = send(agent, data, size, MSG_NOSIGNAL)) <= 0) return -1;
+    return 0;
+}
+static int frame(int kind, const char *data, size_t size) {
+    unsigned char head[12] = {1, 0, 0, 0, kind};
+    uint32_t length = size;
+    memcpy(head + 8, &length, 4);
+    return send_all((char *)head, 12) || send_all(data, size) ? -1 : 0;
+}
+static int take(char *data, size_t size) {
+    for (ssize_t done; size; data += done, size -= done)
+        if ((done = recv(agent, data, size, 0)) <= 0) return -1;
+    return 0;
+}
+
+/* The next message, in ``text``; its size, or -1 if there is none any more. */
+static long message(void) {
+    unsigned char head[12];
+    uint32_t size, credit = 16;
+    for (;;) {
+        if (take((char *)head, 12)) return -1;
+        memcpy(&size, head + 8, 4);
+        used = 0, grow(size + 1);
+        if (take(text, size) || head[4] == END) return -1;
+        if (head[4] != MESSAGE) continue;
+        if (++taken == 16) taken = 0, frame(CREDIT, (char *)&credit, 4);
+        text[size] = 0;
+        return size;
+    }
+}
+
+/* Answer with the beginning of a file: "+" and its bytes, or "-". */
+static int answer(int descriptor, size_t limit) {
+    ssize_t done = -1;
+    used = 0, raw("+", 1);
+    while (descriptor >= 0 && used - 1 < limit) {
+        size_t want = limit - used + 1 < 1 << 16 ? limit - used + 1 : 1 << 16;
+        grow(want);
+        if ((done = read(descriptor, text + used, want)) <= 0) break;
+        used += done;
+    }
+    return done < 0 && limit ? frame(MESSAGE, "-", 1) : frame(MESSAGE, text, used);
+}
+static const char *kind_of(const char *path) {
+    struct stat status;
+    if (stat(path, &status)) return "-";
+    if (S_ISDIR(status.st_mode)) return "d";
+    return !S_ISREG(status.st_mode) ? "-" : access(path, X_OK) ? "f" : "x";
+}
+
+/* Pass on what comes; 1 if the command is still to be run, 0 if how far it came is not known. */
+static int carry(void) {
+    for (long size; (size = message()) > 0;) {
+        uint32_t limit = 0;
+        switch (text[0]) {
+        case 'O':
+            if (put(1, text + 1, size - 1)) dprintf(2, "Cannot write the output: %s.\n", strerror(errno)), _exit(255);
+            break;
+        case 'E': put(2, text + 1, size - 1); break;
+        case 'D': _exit((unsigned char)text[1]);
+        case 'X': return 1;
+        case 'K': if (frame(MESSAGE, kind_of(text + 1), 1)) return 0; break;
+        case 'R':
+        case 'I':
+            memcpy(&limit, text + 1, size > 4 ? 4 : 0);
+            if (answer(text[0] == 'I' ? 0 : open(size > 5 ? text + 5 : "", O_RDONLY | O_CLOEXEC), limit)) return 0;
+            break;
+        default: return 0;
+        }
+    }
+    return 0;
+}
+
+/* The current directory as the shell names it. */
+static const char *directory(void) {
+    static char here[8192];
+    struct stat one, other;
+    const char *logical = getenv("PWD");
+    if (!getcwd(here, sizeof here)) become(0);
+    int same = logical && logical[0] == '/' && !stat(".", &one) && !stat(logical, &other) &&
+               one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+    return same ? logical : here;
+}
+static long columns(void) {
+    struct winsize size;
+    char *given = getenv("COLUMNS"), *end = given;
+    long found = given ? strtol(given, &end, 10) : 0;
+    if (found > 0 && !*end) return found;
+    for (int i = 1; i < 3; i++)
+        if (!ioctl(i, TIOCGWINSZ, &size)) return size.ws_col ? size.ws_col : 80;
+    return 80;
+}
+static void read_paths(void) {
+    static char own[8192];
+    ssize_t size = readlink("/proc/self/exe", own, sizeof own - 7);
+    if (size < 0) become(0);
+    strcpy(own + size, ".paths");
+    int file = open(own, O_RDONLY | O_CLOEXEC);
+    if (file < 0 || (size = read(file, paths, sizeof paths - 1)) < 0) become(0);
+    close(file);
+    full = strtok(paths, "\n"), at_socket = strtok(0, "\n");
+}
+
+int main(int count, char **given) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct timeval patience = {3, 0};
+    struct stat status;
+    long entries = 0, mask;
+    words = given, name = strrchr(given[0], '/') ? strrchr(given[0], '/') + 1 : given[0];
+    read_paths();
+    for (int i = 0; i < 3; i++) if (fstat(i, &status)) become(0);
+    char *path = getenv("LAVA_SOCKET");
+    if ((!path || !*path) && getenv("LAVA_ENVDIR")) become(0);
+    if (!path || !*path) path = at_socket;
+    if (!path || strlen(path) >= sizeof address.sun_path || getrandom(id, 16, 0) != 16) become(0);
+    strcpy(address.sun_path, path);
+    uint16_t length = sizeof METHOD - 1;
+    raw(&length, 2), raw(METHOD, length), string(VERSION, 1);
+    number(isatty(0) | isatty(1) << 1 | isatty(2) << 2), umask(mask = umask(077)), number(mask), number(columns());
+    string((char *)id, 16), word(directory()), number(count), word(name);
+    for (int i = 1; i < count; i++) word(given[i]);
+    for (char **entry = environ; *entry; entry++, entries++) if (strchr(*entry, '=')) word(*entry);
+    if (used > MOST || (agent = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) < 0) become(0);
+    setsockopt(agent, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    setsockopt(agent, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    if (connect(agent, (struct sockaddr *)&address, sizeof address) || frame(OPEN, text, used)) become(0);
+    if (message() != 1 || text[0] != 'A' || frame(MESSAGE, "G", 1)) become(0);
+    patience.tv_sec = 0;
+    setsockopt(agent, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    char padded[64];
+    snprintf(padded, sizeof padded, " %s ", name);
+    if (carry() || !strstr(ONCE, padded)) become(1);
+    dprintf(2, "%s: the agent of this host ended before its answer: it is not known what was done.\n", name);
+    return 255;
+}
