@@ -44,8 +44,8 @@ from agents.attempts.resizes import Resizes, name_of
 from agents.attempts.task_orders import TaskOrders
 from agents.attempts.task_ports import NoPort
 from agents.attempts.usage_exchange import Counting
-from agents.job_setup.environment import is_resizable
 from agents.gpu_use.job_gpus import JobGpus
+from agents.job_setup.environment import is_resizable
 from agents.job_setup.gpu_setup import Devices, NotReady
 from agents.job_setup.preparation import Preparation, Prepared
 from agents.job_setup.users import Owner, UnknownUser, Users

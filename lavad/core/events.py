@@ -7,7 +7,7 @@ of every job are named tuples, which are made in a third of the time.
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from lavad.core.activity_events import ActivityEvent
+from lavad.core.activity_events import ActivityEvent, JobWarned
 from lavad.core.host_events import (
     HostClosed as HostClosed,
 )
@@ -38,7 +38,6 @@ from lavad.core.host_events import (
 from lavad.core.host_events import (
     UserKeptOff as UserKeptOff,
 )
-from lavad.core.activity_events import ActivityEvent, JobWarned
 from lavad.core.language.dependency import Expression
 from lavad.core.model import Allocation, JobState, Key, QueueWindow, Shared
 from lavad.core.model.advance_reservation import AdvanceReservation

@@ -196,9 +196,9 @@ accounting = _table(
     _seconds("user_s"),
     _seconds("system_s"),
     _mean("memory_mib_mean"),
+    _words("gpus"),
     _seconds("slot_s"),
     _seconds("revocable_slot_s"),
-    _words("gpus"),
     Index("accounting_by_end", "ended_at"),
 )
 

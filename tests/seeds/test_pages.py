@@ -26,16 +26,12 @@ SAYS = {
     "notices": ("10%", "epoch 1", "run-limit", "saved, with "),
     "elastic-pytorch": ("worker/2", "trained 40 steps: "),
     "elastic-script": ("step 0: ", "done after 100 steps"),
-}
-# The framework that a page needs, and programs of examples/ that it has in its folder.
-FRAMEWORKS = {"elastic-pytorch": "torch"}
-PROGRAMS = {"elastic-pytorch": ("elastic_torch.py",), "elastic-script": ("elastic_steps.py",)}
     "ray": ("sum of squares 285",),
     "jax": ("process 0 of 2: 3", "process 1 of 2: 3"),
 }
 # The framework that a page needs, and programs of examples/ that it has in its folder.
 FRAMEWORKS = {"elastic-pytorch": "torch", "ray": "ray", "jax": "jax"}
-PROGRAMS = {"elastic-pytorch": ("elastic_torch.py",)}
+PROGRAMS = {"elastic-pytorch": ("elastic_torch.py",), "elastic-script": ("elastic_steps.py",)}
 
 
 def test_every_page_is_tried() -> None:

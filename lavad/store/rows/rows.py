@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, get_args
 from lavad.core import activity_events as a
 from lavad.core import events as e
 from lavad.core import task_events as t
-from lavad.core.apply.charge import slot_seconds, touched_accounts
 from lavad.core.activity_events import JobWarned
-from lavad.core.apply.charge import touched_accounts
+from lavad.core.apply.charge import slot_seconds, touched_accounts
 from lavad.core.model import JobState, Key
 from lavad.core.state.paged import Paged
 from lavad.core.state.records import ArrayRecord, Attempt, Job, JobEnd

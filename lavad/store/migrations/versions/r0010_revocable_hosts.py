@@ -1,10 +1,10 @@
-"""Schema step 9: notices of hosts that are taken away, and usage by class of host."""
+"""Schema step 10: notices of hosts that are taken away, and usage by class of host."""
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0009"
-down_revision = "0008"
+revision = "0010"
+down_revision = "0009"
 branch_labels = None
 depends_on = None
 
