@@ -18,6 +18,7 @@ from lavad.core.language.requirements.rusage import PARTS
 from lavad.core.model import NO_OPTIONS, HostShare, JobState, Key, Launch, RoleAsked
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import NotNow, Refused
+from lavad.core.notices import NoticeOrder, RevokeOrder
 from lavad.core.orders import ForgetOrder, LaunchOrder, Order, ReleaseOrder, ResizeOrder, SignalOrder, StageOrder
 from lavad.core.queries.pending_reasons import explain
 from lavad.core.state.records import ArrayRecord
@@ -308,7 +309,10 @@ class Player:
             if not isinstance(event, QUIET):
                 yield self._event_text(event)
         for order in orders:
-            yield f"-> {order.host}: {_order_text(order)} {self._name(order.key)}"
+            if isinstance(order, RevokeOrder):
+                yield from () if order.seconds < 0 else (f"-> {order.host}: revoke in {order.seconds:.0f} s",)
+            else:
+                yield f"-> {order.host}: {_order_text(order)} {self._name(order.key)}"
 
     def _event_text(self, event: e.Event) -> str:
         parts = [type(event).__name__]
@@ -364,6 +368,8 @@ def _order_text(order: Order) -> str:
             return f"resize to {_shares(allocation)} version {version}"
         case ForgetOrder():
             return "forget"
+        case NoticeOrder(event=event):
+            return f"notice of {event}"
 
 
 def _held(share: HostShare) -> Iterator[str]:
