@@ -41,7 +41,8 @@ def test_tasks_read_host_files_where_volcano_has_them(place: Place) -> None:
 
     async def story() -> None:
         async with Host(place) as host:
-            command = "cat /etc/volcano/worker.host; getent hosts net-worker-1.net | cut -d' ' -f1; echo $VC_TASK_INDEX"
+            address = "getent hosts net-worker-1.net | cut -d' ' -f1"
+            command = f"cat /etc/volcano/worker.host; echo; {address}; echo $VC_TASK_INDEX"
             tasks = await a_told_job(host, command)
             await tasks.start((0, 0, 1), (0, 1, 1))
             assert (await tasks.ended((0, 0, 1))).phase == (await tasks.ended((0, 1, 1))).phase == TASK_DONE
@@ -67,7 +68,7 @@ def test_two_jobs_on_a_host_see_each_its_own(place: Place) -> None:
     async def story() -> None:
         async with Host(place) as host:
             first = await a_told_job(
-                host, "cat /etc/volcano/worker.host; sleep 0.2; cat /etc/volcano/worker.host", 1, 1
+                host, "cat /etc/volcano/worker.host; echo; sleep 0.2; cat /etc/volcano/worker.host", 1, 1
             )
             second = await a_told_job(host, "cat /etc/volcano/worker.host", 2, 2)
             await first.start((0, 0, 1))
@@ -88,7 +89,7 @@ def test_a_running_task_sees_the_table_of_a_later_order(place: Place) -> None:
     async def story() -> None:
         async with Host(place) as host:
             waits = (
-                "while [ $(wc -l < /etc/volcano/worker.host) = 2 ]; do sleep 0.02; done; cat /etc/volcano/worker.host"
+                "while [ $(grep -c . /etc/volcano/worker.host) = 2 ]; do sleep 0.02; done; cat /etc/volcano/worker.host"
             )
             tasks = await a_told_job(host, waits)
             await tasks.start((0, 0, 1), (0, 1, 1))
@@ -97,7 +98,7 @@ def test_a_running_task_sees_the_table_of_a_later_order(place: Place) -> None:
             del part.indices[1:]
             await tasks.stop((0, 1, 1))
             assert (await tasks.ended((0, 0, 1))).phase == TASK_DONE
-            assert tasks.output((0, 0, 1)) == "net-worker-0.net\n"
+            assert tasks.output((0, 0, 1)) == "net-worker-0.net"
 
     run(story())
 
@@ -108,7 +109,9 @@ def test_without_namespaces_the_files_are_in_the_directory(place: Place, monkeyp
 
     async def story() -> None:
         async with Host(place) as host:
-            tasks = await a_told_job(host, "cat $LAVA_TASK_FILES/etc/volcano/worker.host; ls -d /etc/volcano", tasks=1)
+            tasks = await a_told_job(
+                host, "cat $LAVA_TASK_FILES/etc/volcano/worker.host; echo; ls -d /etc/volcano", tasks=1
+            )
             await tasks.start((0, 0, 1))
             await tasks.ended((0, 0, 1))
             name, missing = tasks.output((0, 0, 1)).splitlines()
