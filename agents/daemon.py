@@ -145,7 +145,6 @@ class Daemon:
         self._local.keeper.task_orders.address = await asyncio.to_thread(ip_address, self._facts.peer_address)
         await self._gateway.start()
         await self._local.interface.socket.start()
-        self._commands.start()
         LOG.info(
             "event=serving host=%s slots=%d cgroups=%d socket=%s peers=%s",
             self._facts.name, self._facts.slots, self._local.base.version, self._options.socket,

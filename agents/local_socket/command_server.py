@@ -47,8 +47,9 @@ class CommandServer:
         return {served.COMMAND: self.command, served.SERVE: self.serve}
 
     def start(self) -> None:
-        """Start the process, and start it again whenever it has ended."""
-        self._keeping = asyncio.create_task(self._keep())
+        """Start the process unless that was done, and start it again whenever it has ended."""
+        if self._keeping is None:
+            self._keeping = asyncio.create_task(self._keep())
 
     async def close(self) -> None:
         """End the process."""
@@ -133,6 +134,7 @@ class CommandServer:
 
     def _room(self, uid: int) -> socket.socket:
         if self._control is None or not self._is_ready:
+            self.start()  # with the first stub: hosts where no commands are typed have no such process
             raise CallFailed(frames.UNAVAILABLE, "this host serves no commands now")
         running = list(self._commands.values())
         if len(running) >= COMMANDS_MAX or running.count(uid) >= COMMANDS_OF_USER:
