@@ -7,13 +7,14 @@ READY := .venv/.ready
 STUBS := $(patsubst %.proto,%,$(wildcard protos/*.proto))
 PROTOC = $(BIN)/python -m grpc_tools.protoc -I . --python_out=$(1) --pyi_out=$(1) --grpc_python_out=$(1) $(wildcard protos/*.proto)
 
-.PHONY: help setup demo test test-real-hosts test-frameworks test-gpus mutants lint format protos bench docs sim package lock clean
+.PHONY: help setup demo test test-real-hosts test-frameworks test-specs test-gpus mutants lint format protos bench docs sim package lock clean
 
 help:
 	@echo "make setup    a virtual environment in .venv with exact versions"
 	@echo "make demo     three hosts on this machine, three jobs, everything checked and taken down"
 	@echo "make test     all tests this machine can run (TESTS=path to choose)"
 	@echo "make test-real-hosts  docs/howto/real-hosts.md, word by word, on three booted hosts (root; some minutes)"
+	@echo "make test-specs  every job file of other systems in ../shared/specs, with stand-ins for its programs (root; minutes)"
 	@echo "make test-frameworks  TensorFlow, MindSpore, Ray, Horovod, JAX ... themselves in jobs (FRAMEWORKS=names to choose; root)"
 	@echo "make test-gpus  the use of GPUs by jobs on this machine's own cards (root, an NVIDIA driver)"
 	@echo "make mutants  plants known bugs in a copy and shows that the tests see each"
@@ -50,6 +51,10 @@ test-real-hosts: $(READY)
 # Each in a virtual environment of its own under .cache, made at the first run: about 8 GB for all, and half an hour to
 # build Horovod. What cannot be had is named at the end.
 FRAMEWORKS ?= torch tensorflow mindspore ray horovod jax lightning deepspeed
+test-specs: $(READY)
+	@packaging/test-prerequisites.sh
+	@LAVA_SPEC_FILES= $(BIN)/python -m pytest -s tests/specs
+
 test-frameworks: $(READY)
 	@LAVA_FRAMEWORKS="$(FRAMEWORKS)" $(BIN)/python -m pytest -s -o faulthandler_timeout=3600 tests/frameworks
 
