@@ -83,7 +83,7 @@ until bjobs | grep -q RUN; do sleep 0.1; done
 @pytest.mark.slow
 @pytest.mark.acceptance
 def test_nothing_listens_but_what_is_documented(cluster: Path) -> None:
-    """The open ports are the documented three, and the Unix sockets are the agents' and the shepherds'."""
+    """The open ports are the documented three, and the Unix sockets are the agents', the jobs' and the shepherds'."""
     submit = ["sh", "-ec", SUBMIT, "sh", str(COMMANDS / "lavactl"), str(cluster)]
     subprocess.run(submit, check=True, capture_output=True, timeout=60)
     documented = {int(port) for port in re.findall(r"\b69\d\d\b", PAGE.read_text(encoding="utf-8"))}
@@ -92,5 +92,7 @@ def test_nothing_listens_but_what_is_documented(cluster: Path) -> None:
     assert doors.udp == set()
     agents = {path.stem.removeprefix("agent-") for path in cluster.glob("agent-*.pid")}
     # The kernel shows the name under which a socket was bound; a shepherd's is the number of its slot.
-    names = {Path(path).name.partition(".sock")[0] for path in doors.paths}
+    paths = [Path(path) for path in doors.paths]
+    names = {path.name.partition(".sock")[0] for path in paths if path.parent.suffix != ".jobs"}
     assert {name for name in names if not name.isdigit()} == agents
+    assert {path.parent.stem for path in paths if path.parent.suffix == ".jobs"} == agents

@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -13,10 +14,9 @@ from protos.agents_pb2 import LimitReached, Report, Reports, Started, Welcome
 
 
 def _session() -> Session:
-    preparation = SimpleNamespace(cluster="", bounds=None, intervals=SimpleNamespace())
-    keeper = SimpleNamespace(preparation=preparation, attempts=SimpleNamespace(), say=None, use=None)
+    keeper = Mock()
     unused = cast("Any", None)
-    return Session(unused, unused, 1, cast("Any", keeper), unused, unused)
+    return Session(unused, unused, 1, keeper, unused, unused, Mock(take_news=lambda: ([], [])))
 
 
 @pytest.mark.parametrize(
