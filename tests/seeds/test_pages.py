@@ -3,8 +3,11 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
+import tempfile
 from pathlib import Path
+from subprocess import STDOUT
 
 import pytest
 
@@ -31,6 +34,8 @@ SAYS = {
 }
 # The framework that a page needs, and programs of examples/ that it has in its folder.
 FRAMEWORKS = {"elastic-pytorch": "torch", "ray": "ray", "jax": "jax"}
+# The longest that a block takes on a busy machine; below the time after which pytest shows the stacks of a test.
+LIMIT_S = 240
 PROGRAMS = {"elastic-pytorch": ("elastic_torch.py",), "elastic-script": ("elastic_steps.py",)}
 
 
@@ -38,6 +43,21 @@ def test_every_page_is_tried() -> None:
     """A page with commands and no entry here would go untested."""
     with_commands = {path.stem for path in PAGES.glob("*.md") if "```sh" in path.read_text(encoding="utf-8")}
     assert with_commands == set(SAYS)
+
+
+def test_pages_bear_any_machine() -> None:
+    """They wait for what happens, and follow the newest job: a reader may have tried one before, or another page."""
+    blocks = {page: "".join(commands(page)) for page in SAYS}
+    assert [page for page, text in blocks.items() if re.search(r"^sleep", text, re.MULTILINE)] == []
+    named = re.compile(r"\$\(bjobs [^)]*-J[^)]*\)")
+    assert [one for text in blocks.values() for one in named.findall(text) if not one.endswith("| tail -1)")] == []
+    waits = re.compile(r"^until bjobs .*DONE.*", re.MULTILINE)
+    assert [one for text in blocks.values() for one in waits.findall(text) if "EXIT" not in one] == []
+
+
+def commands(page: str) -> list[str]:
+    """The blocks of a page."""
+    return re.findall(r"```sh\n(.*?)```", (PAGES / f"{page}.md").read_text(encoding="utf-8"), re.DOTALL)
 
 
 def framework(name: str) -> Path:
@@ -50,24 +70,43 @@ def framework(name: str) -> Path:
 
 @pytest.mark.parametrize("page", sorted(SAYS))
 def test_the_commands_of_the_page_work(site: Site, page: str) -> None:
-    """Each block is run in one folder, and stops at its first failing command."""
-    blocks = re.findall(r"```sh\n(.*?)```", (PAGES / f"{page}.md").read_text(encoding="utf-8"), re.DOTALL)
+    """Each block is run in one folder, and stops at its first failing command; other jobs bear its names."""
     environment = {**site.cluster.environment, "PATH": f"{site.cluster.environment['PATH']}:{os.defpath}"}
     if page in FRAMEWORKS:
         environment["PATH"] = f"{framework(FRAMEWORKS[page])}:{environment['PATH']}"
     for program in PROGRAMS.get(page, ()):
         shutil.copy(ROOT / "examples" / program, site.folder)
-    said = ""
-    for block in blocks:
-        done = subprocess.run(
-            ["sh", "-e", "-c", block],
-            cwd=site.folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-        )
-        assert done.returncode == 0, done
-        said += done.stdout
-    assert [words for words in SAYS[page] if words not in said] == [], said
+    for name in re.findall(r"-J ([\w-]+)", "".join(commands(page))):
+        site.cluster.submit("-J", name, "true")
+    said = "".join(shell(site, block, environment) for block in commands(page))
+    assert [words for words in SAYS[page] if words not in said] == [], said + account(site)
+
+
+def shell(site: Site, block: str, environment: dict[str, str]) -> str:
+    """Run a block as a reader types it; return its output. One that hangs is ended with all that it has started."""
+    words = ("sh", "-e", "-c", block)
+    with (
+        tempfile.TemporaryFile("w+") as output,
+        subprocess.Popen(
+            words, cwd=site.folder, env=environment, stdout=output, stderr=STDOUT, start_new_session=True
+        ) as process,
+    ):
+        try:
+            status: int | None = process.wait(LIMIT_S)
+        except subprocess.TimeoutExpired:
+            status = None
+            os.killpg(process.pid, signal.SIGKILL)
+        output.seek(0)
+        said = output.read()
+    how = f"did not end within {LIMIT_S} s" if status is None else f"exits with {status}"
+    assert status == 0, f"the page {how}:\n{block}\n{said}\n{account(site)}"
+    return said
+
+
+def account(site: Site) -> str:
+    """Return what the cluster knows of the jobs of a page that failed: those of its last minutes, and their output."""
+    listed = site.cluster.run("bjobs", "-a", "-noheader", "-o", "jobid").stdout.split()[-2:]
+    asked = [
+        words for job in listed for words in (("bjobs", "-l", job), ("lavactl", "tasks", job), ("lavactl", "logs", job))
+    ]
+    return "".join(f"$ {' '.join(words)}\n{site.cluster.run(*words).stdout[-4000:]}" for words in asked)
