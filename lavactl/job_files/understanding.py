@@ -46,7 +46,7 @@ def understand_text(text: str, name: str, user: str = "") -> Understood:
     """Understand the text of a job file that is called ``name`` in messages."""
     found = Understood(name)
     errors: list[FileError] = []
-    documents = [one for document in read_documents(text, name) for one in _listed(document)]
+    documents = [one for document in read_documents(text, name) for one in _listed(document, name)]
     shared = kinds.Shared(user)
     for document in documents:
         kinds.prepare(document, shared)
@@ -65,15 +65,18 @@ def understand_text(text: str, name: str, user: str = "") -> Understood:
             found.notes += notes
         found.jobs += jobs
     if errors:
-        raise CommandError("\n".join(map(str, errors)))
+        raise CommandError("\n".join(dict.fromkeys(map(str, errors))))
     return found
 
 
-def _listed(document: Mapping) -> list[Mapping]:
+def _listed(document: Mapping, name: str) -> list[Mapping]:
     """Documents of a List, as kubectl prints several; the document itself if it is none."""
     items = document.get("items")
     if document.text("kind") != "List" or not isinstance(items, Sequence):
         return [document]
+    for at, one in enumerate(items.items):
+        if not isinstance(one, Mapping):
+            raise FileError(name, one.place, f"items[{at}]", f"expected a mapping, found {one.kind}.")
     return [one for one in items.items if isinstance(one, Mapping)]
 
 

@@ -133,6 +133,10 @@ def _kubernetes(fields: "Fields") -> "Importer":
 def _leave_out(fields: "Fields", _shared: Shared) -> "list[JobFile]":
     """Note a document that is no job."""
     kind = fields.text("kind")
+    if kind in ("ConfigMap", "Secret"):
+        from lavactl.job_files.importers.kubernetes.variables import read_data
+
+        read_data(fields, kind)
     fields.asked |= set(fields.node.entries)
     fields.note("", f"{kind} is no job and is left out: {NO_JOBS[group_of(fields.node), kind]}.")
     return []

@@ -10,7 +10,7 @@ import shlex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 _REFERENCE = re.compile(r"\$(\$|\(([^()]*)\))")
 _SHELL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -21,22 +21,52 @@ def expand(text: str, variables: "Mapping[str, str]") -> str:
     return _REFERENCE.sub(lambda found: "$" if found[1] == "$" else variables.get(found[2], found[0]), text)
 
 
-def is_open(text: str, variables: "Mapping[str, str]") -> bool:
-    """True if a text refers to a variable that is not among these and could be one of the environment."""
+def is_open(text: str, variables: "Mapping[str, str]", told: "Collection[str]" = ()) -> bool:
+    """True if a text refers to a variable that the line of the shell sets, or to one that is not among these and could
+    be one of the environment.
+    """
     return any(
-        found[1] != "$" and found[2] not in variables and _SHELL_NAME.fullmatch(found[2])
+        found[1] != "$" and found[2] not in variables and (found[2] in told or is_shell_name(found[2]))
         for found in _REFERENCE.finditer(text)
     )
 
 
-def shell_line(words: "Sequence[str]", variables: "Mapping[str, str]", exports: str = "") -> str:
-    """Line of the shell that runs these words, with open references left to the environment of the task."""
-    return f"{exports}exec " + " ".join(shell_word(word, variables) for word in words)
+def refers(text: str, names: "Collection[str]") -> bool:
+    """True if a text refers to one of these variables."""
+    return any(found[1] != "$" and found[2] in names for found in _REFERENCE.finditer(text))
 
 
-def shell_word(word: str, variables: "Mapping[str, str]") -> str:
+def is_shell_name(name: str) -> bool:
+    """True if the shell can have a variable of this name; Kubernetes also allows - and . in names."""
+    return _SHELL_NAME.fullmatch(name) is not None
+
+
+def shell_name(name: str) -> str:
+    """Name under which the line of the shell knows a variable that it sets."""
+    if is_shell_name(name):
+        return name
+    return "lava_" + re.sub(r"[^A-Za-z0-9]", lambda found: f"_{ord(found[0]):x}_", name)
+
+
+def shell_line(words: "Sequence[str]", variables: "Mapping[str, str]", told: "Mapping[str, str]") -> str:
+    """Line of the shell that sets what is told and runs these words.
+
+    Open references are left to the environment of the task. Variables whose names the shell does not allow are handed
+    over by env: the shell would drop them.
+
+    Args:
+        told: words of the shell for variables that only the task knows.
+    """
+    set_first = "".join(f"{'export ' * is_shell_name(name)}{shell_name(name)}={word}; " for name, word in told.items())
+    by_env = [f'{shlex.quote(name)}="${shell_name(name)}"' for name in told if not is_shell_name(name)]
+    by_env += [shlex.quote(f"{name}={value}") for name, value in variables.items() if not is_shell_name(name)]
+    program = ["exec", *(["env", *by_env] if by_env else []), *(shell_word(word, variables, told) for word in words)]
+    return set_first + " ".join(program)
+
+
+def shell_word(word: str, variables: "Mapping[str, str]", told: "Collection[str]" = ()) -> str:
     """Word of a line of the shell, with open references left to the environment of the task."""
-    if not is_open(word, variables):
+    if not is_open(word, variables, told):
         return shlex.quote(expand(word, variables))
     parts, end = [], 0
     for found in _REFERENCE.finditer(word):
@@ -46,8 +76,8 @@ def shell_word(word: str, variables: "Mapping[str, str]") -> str:
             parts.append("\\$")
         elif found[2] in variables:
             parts.append(_quoted(variables[found[2]]))
-        elif _SHELL_NAME.fullmatch(found[2]):
-            parts.append(f"${{{found[2]}-\\$({found[2]})}}")
+        elif found[2] in told or is_shell_name(found[2]):
+            parts.append(f"${{{shell_name(found[2])}-\\$({found[2]})}}")
         else:
             parts.append(_quoted(found[0]))
     return f'"{"".join(parts)}{_quoted(word[end:])}"'

@@ -6,7 +6,7 @@ that have no meaning on a host without containers are noted, never taken silentl
 
 import re
 
-from lavactl.job_files.importers.kubernetes.expansion import expand, is_open, shell_line
+from lavactl.job_files.importers.kubernetes.expansion import expand, is_open, is_shell_name, shell_line
 from lavactl.job_files.importers.kubernetes.variables import Variables, read_variables
 from lavactl.job_files.model import UNLIMITED, JobFile, gpus_per_task
 from lavactl.job_files.text import quantities
@@ -118,7 +118,10 @@ def fill_command(job: JobFile, role: messages.Role, main: Fields, variables: Var
         for name in variables.told:
             main.note("env", f"ignored: the variable {name} is not set: the command is not the file's.")
     elif variables.told or any(is_open(word, variables.known) for word in words):
-        role.command = shell_line(words, variables.known, variables.exports)
+        role.command = shell_line(words, variables.known, variables.told)
+        for name in variables.secret:
+            if not is_shell_name(name):
+                main.note("env", f"ignored: the variable {name} is not set: the shell takes no such name of a secret.")
     else:
         role.argv.extend(expand(word, variables.known) for word in words)
 

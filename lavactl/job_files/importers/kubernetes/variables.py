@@ -6,12 +6,13 @@ becomes one of the job: tasks have it, and nothing shows it.
 
 import base64
 import binascii
+import re
 from dataclasses import dataclass, field
 
-from lavactl.job_files.importers.kubernetes.expansion import expand, shell_word
+from lavactl.job_files.importers.kubernetes.expansion import expand, refers, shell_word
 from lavactl.job_files.model import JobFile
-from lavactl.job_files.text.fields import Fields
-from lavactl.job_files.text.nodes import Mapping, Scalar
+from lavactl.job_files.text.fields import Fields, Reading
+from lavactl.job_files.text.nodes import Mapping
 from lavactl.job_files.text.quantities import read_quantity, whole
 from lavactl.wire import messages
 
@@ -43,24 +44,29 @@ class Variables:
     Attributes:
         known: values that the file has.
         told: words of the shell for those that only the task knows, in their order.
+        secret: values of secrets, which the job keeps.
     """
 
     known: dict[str, str] = field(default_factory=dict)
     told: dict[str, str] = field(default_factory=dict)
+    secret: dict[str, str] = field(default_factory=dict)
 
-    @property
-    def exports(self) -> str:
-        """Command of the shell that sets what only the task knows."""
-        return "".join(f"export {name}={word}; " for name, word in self.told.items())
+    def put(self, name: str, kind: "dict[str, str]", value: str) -> None:
+        """Set a variable, of one kind alone: a later one of its name takes its place."""
+        for one in (self.known, self.told, self.secret):
+            one.pop(name, None)
+        kind[name] = value
 
 
 def read_variables(job: JobFile, role: messages.Role, main: Fields) -> Variables:
     """Variables of a container, whose resources are read."""
     found = Variables()
     for one in main.children("envFrom"):
-        _read_all(job, found, one)
+        _read_all(found, one)
     for one in main.children("env"):
         _read_one(job, role, found, one)
+    for name, value in found.secret.items():
+        _keep_secret(job, name, value, main)
     return found
 
 
@@ -74,13 +80,12 @@ def _read_one(job: JobFile, role: messages.Role, found: Variables, one: Fields) 
         _read_source(job, role, found, name, one.child("valueFrom"))
         return
     text = one.text("value")
-    open_names = [known for known in found.told if f"$({known})" in text]
-    if open_names:
-        found.told[name] = shell_word(text, found.known)
-        found.known.pop(name, None)
+    if refers(text, found.told):
+        found.put(name, found.told, shell_word(text, found.known, found.told))
+    elif refers(text, found.secret):
+        found.put(name, found.secret, expand(text, {**found.known, **found.secret}))
     else:
-        found.known[name] = expand(text, found.known)
-        found.told.pop(name, None)
+        found.put(name, found.known, expand(text, found.known))
 
 
 def _read_source(job: JobFile, role: messages.Role, found: Variables, name: str, source: Fields) -> None:
@@ -91,17 +96,17 @@ def _read_source(job: JobFile, role: messages.Role, found: Variables, name: str,
         if word is None:
             ref.note("fieldPath", f"ignored: the variable {name} is not set: a task has no {ref.text('fieldPath')}.")
         else:
-            found.told[name] = word
+            found.put(name, found.told, word)
     elif source.has("resourceFieldRef"):
         _read_amount(role, found, name, source.child("resourceFieldRef"))
     elif source.has("configMapKeyRef"):
         value = _value(source.child("configMapKeyRef"), CONFIG_MAP, name)
         if value is not None:
-            found.known[name] = value
+            found.put(name, found.known, value)
     elif source.has("secretKeyRef"):
         value = _value(source.child("secretKeyRef"), SECRET, name)
         if value is not None:
-            _keep_secret(job, name, value, source)
+            found.put(name, found.secret, value)
 
 
 def _word_of_pod(job: JobFile, role: messages.Role, path: str) -> str | None:
@@ -127,7 +132,7 @@ def _read_amount(role: messages.Role, found: Variables, name: str, ref: Fields) 
     except ValueError:
         raise ref.wrong("divisor", f"expected a quantity, found {ref.text('divisor')[:80]}.") from None
     if amounts.get(kind):
-        found.known[name] = str(whole(amounts[kind] / unit) if unit else amounts[kind])
+        found.put(name, found.known, str(whole(amounts[kind] / unit) if unit else amounts[kind]))
     else:
         ref.note("resource", f"ignored: the variable {name} is not set: the role has no bound of {kind}.")
 
@@ -135,7 +140,7 @@ def _read_amount(role: messages.Role, found: Variables, name: str, ref: Fields) 
 # -- ConfigMaps and Secrets --------------------------------------------------------------------------------------------
 
 
-def _read_all(job: JobFile, found: Variables, source: Fields) -> None:
+def _read_all(found: Variables, source: Fields) -> None:
     """Read all variables of a ConfigMap or a Secret."""
     prefix = source.text("prefix")
     for key, kind in (("configMapRef", CONFIG_MAP), ("secretRef", SECRET)):
@@ -148,11 +153,8 @@ def _read_all(job: JobFile, found: Variables, source: Fields) -> None:
             if not is_optional:
                 ref.note("name", f"ignored: its variables are not set: there is no {kind} {name} in this file.")
             continue
-        for word, value in _data(document, kind).items():
-            if kind == SECRET:
-                _keep_secret(job, prefix + word, value, source)
-            else:
-                found.known[prefix + word] = value
+        for word, value in _data_of(ref, document, kind).items():
+            found.put(prefix + word, found.secret if kind == SECRET else found.known, value)
 
 
 def _value(ref: Fields, kind: str, variable: str) -> str | None:
@@ -163,32 +165,44 @@ def _value(ref: Fields, kind: str, variable: str) -> str | None:
             text = f"ignored: the variable {variable} is not set: there is no {kind} {name} in this file."
             ref.note("name", text)
         return None
-    value = _data(document, kind).get(key)
+    value = _data_of(ref, document, kind).get(key)
     if value is None and not is_optional:
         raise ref.wrong("key", f"the {kind} {name} has no key {key}.")
     return value
 
 
-def _data(document: Mapping, kind: str) -> dict[str, str]:
-    """Texts of a ConfigMap or a Secret; those of a Secret's ``data`` are in base64."""
-    found: dict[str, str] = {}
-    for part in ("data", "stringData"):
-        held = document.get(part)
-        for name, node in held if isinstance(held, Mapping) else ():
-            text = node.text if isinstance(node, Scalar) else ""
-            if kind == SECRET and part == "data":
-                try:
-                    text = base64.b64decode(text, validate=False).decode("utf-8", "surrogateescape")
-                except (binascii.Error, ValueError):
-                    continue
-            found[name] = text
+def _data_of(ref: Fields, document: Mapping, kind: str) -> dict[str, str]:
+    """Texts of a document beside that of the job."""
+    return read_data(Reading(ref.reading.file).open(document), kind)
+
+
+def read_data(document: Fields, kind: str) -> dict[str, str]:
+    """Texts of a ConfigMap or a Secret; those of a Secret's ``data`` are in base64.
+
+    Raises:
+        FileError: a value is no text, or no base64.
+    """
+    found = document.pairs("data")
+    if kind == SECRET:
+        data = document.child("data")
+        found = {name: _decoded(data, name, text) for name, text in found.items()} | document.pairs("stringData")
     return found
+
+
+def _decoded(data: Fields, name: str, text: str) -> str:
+    try:
+        value = base64.b64decode(re.sub(r"[\r\n]", "", text), validate=True)
+    except (binascii.Error, ValueError):
+        raise data.wrong(name, "this is no base64; a value in plain text stands in stringData.") from None
+    return value.decode("utf-8", "surrogateescape")
 
 
 def _keep_secret(job: JobFile, name: str, value: str, where: Fields) -> None:
     entry = f"{name}={value}".encode("utf-8", "surrogateescape")
     secrets = job.tasks_rules.secrets
-    if any(one.startswith(f"{name}=".encode()) and one != entry for one in secrets):
-        where.note("", f"the secret {name} has another value in another role: all tasks have the first one.")
-    elif entry not in secrets and "\0" not in value:
+    if "\0" in value:
+        where.note("env", f"ignored: the secret {name} is not set: a variable takes no NUL characters.")
+    elif any(one.startswith(f"{name}=".encode()) and one != entry for one in secrets):
+        where.note("env", f"the secret {name} has another value in another role: all tasks have the first one.")
+    elif entry not in secrets:
         secrets.append(entry)
