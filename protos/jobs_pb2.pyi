@@ -24,6 +24,7 @@ class ResizeAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     RESIZE_REQUEST: _ClassVar[ResizeAction]
     RESIZE_CANCEL: _ClassVar[ResizeAction]
     RESIZE_SCALE: _ClassVar[ResizeAction]
+    RESIZE_RELEASE_HOSTS: _ClassVar[ResizeAction]
 TERMINATE: SignalAction
 SEND: SignalAction
 STOP: SignalAction
@@ -35,6 +36,7 @@ RESIZE_RELEASE: ResizeAction
 RESIZE_REQUEST: ResizeAction
 RESIZE_CANCEL: ResizeAction
 RESIZE_SCALE: ResizeAction
+RESIZE_RELEASE_HOSTS: ResizeAction
 
 class JobSpec(_message.Message):
     __slots__ = ("name", "command", "is_script", "queues", "project", "cwd", "submit_cwd", "input", "output", "error", "output_overwrite", "error_overwrite", "environment", "roles", "run_limit_s", "memory_limit_mib", "hosts", "hold", "exclusive", "rerunnable", "not_rerunnable", "array", "array_limit", "umask_plus_one", "submit_host", "description", "user_group", "dependency", "begin_time", "terminate_time", "priority", "notify_end", "shell", "rlimits", "pre_exec", "post_exec", "output_dir", "requeue_exit_values", "resizable", "runtime_estimate_s", "job_group", "reservation", "requirement_text", "environment_base", "ends_orphan", "environment_unset", "resize_notify", "tasks", "warning_action", "warning_time_s", "hang")

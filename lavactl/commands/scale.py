@@ -41,15 +41,14 @@ def _request(options: "Options") -> messages.ResizeRequest:
         raise GRAMMAR.wrong("a job ID is expected")
     job, *sizes = options.words
     request = messages.ResizeRequest(ref=read_refs([job])[0])
-    gone = options.last("-remove")
-    hosts = options.last("-remove-host")
+    gone, hosts = options.last("-remove"), options.last("-remove-host")
+    if gone is not None and hosts is not None:
+        raise GRAMMAR.wrong("either --remove or --remove-host is expected")
+    if (gone is None and hosts is None) == (not sizes):
+        raise GRAMMAR.wrong("either sizes of roles, or --remove or --remove-host with what is to go, are expected")
     if hosts is not None:
-        if gone is not None:
-            raise GRAMMAR.wrong("either --remove or --remove-host is expected")
-        gone = hosts
-    if (gone is None) == (not sizes):
-        raise GRAMMAR.wrong("either sizes of roles, or --remove with what is to go, are expected")
-    if gone is not None:
+        request.action, request.what = messages.RESIZE_RELEASE_HOSTS, hosts
+    elif gone is not None:
         request.action, request.what = messages.RESIZE_RELEASE, gone
     else:
         request.action = messages.RESIZE_SCALE

@@ -159,6 +159,7 @@ class ShrinkJob:
     what: str  # "all", "all ^h1 2*h2", "h1 2*h2"; of a job of tasks also "worker=2"
     caller: Caller
     notify: str = ""
+    is_of_hosts: bool = False  # ``what`` has names of hosts alone
 
 
 @dataclass(frozen=True, slots=True)

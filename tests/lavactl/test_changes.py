@@ -50,7 +50,7 @@ def test_bmod_of_how_many_elements_run(desk: Desk) -> None:
         (["bresize", "request", "many", "7"], "bresize: many: a number of slots is expected"),
         (["bresize", "request", "=3", "7"], "bresize: =3: role=tasks is expected"),
         (["lavactl", "scale"], "scale: a job ID is expected"),
-        (["lavactl", "scale", "7"], "scale: either sizes of roles, or --remove with what is to go, are expected"),
+        (["lavactl", "scale", "7"], "scale: either sizes of roles, or --remove or --remove-host with what is to go, are expected"),
         (["lavactl", "scale", "7", "worker=many"], "scale: worker=many: role=tasks is expected"),
     ],
 )
@@ -118,6 +118,8 @@ def test_scale(desk: Desk) -> None:
     assert [(one.role, one.tasks) for one in desk.client.asked[-1].sizes] == [("", 3)]
     desk.type("lavactl", "scale", "7", "--remove", "worker-2 n003")
     assert (desk.client.asked[-1].action, desk.client.asked[-1].what) == (jobs_pb2.RESIZE_RELEASE, "worker-2 n003")
+    desk.type("lavactl", "scale", "7", "--remove-host", "n003")
+    assert (desk.client.asked[-1].action, desk.client.asked[-1].what) == (jobs_pb2.RESIZE_RELEASE_HOSTS, "n003")
     desk.client.resize_reply.error = "Role worker has 1 to 3 tasks, as it was submitted"
     result = desk.type("lavactl", "scale", "7", "worker=4")
     assert (result.code, result.err) == (255, "Job <7>: Role worker has 1 to 3 tasks, as it was submitted\n")

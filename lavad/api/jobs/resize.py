@@ -23,6 +23,8 @@ def command_of(request: pb.ResizeRequest, caller: c.Caller) -> c.Command:
         raise Refused("The list of hosts is too long")
     if request.action == pb.RESIZE_RELEASE:
         return c.ShrinkJob(target, request.what, caller, request.notify)
+    if request.action == pb.RESIZE_RELEASE_HOSTS:
+        return c.ShrinkJob(target, request.what, caller, request.notify, is_of_hosts=True)
     if request.action == pb.RESIZE_SCALE or (request.action == pb.RESIZE_REQUEST and request.sizes):
         return _scale(target, request, caller)
     if request.action == pb.RESIZE_REQUEST and not request.tasks:

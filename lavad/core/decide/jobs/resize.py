@@ -287,6 +287,8 @@ def shrink_job(cluster: Cluster, command: c.ShrinkJob, now: float) -> Decision:
     """Shrink a job (bresize release). It does not grow back by itself: that would undo the command at once."""
     job, attempt = running(cluster, command.target, command.caller)
     request = job.shared.request
+    if command.is_of_hosts:
+        _check_hosts(attempt, command.what)
     gone: tuple[TaskKey, ...] | None = None
     if request.is_of_tasks:
         gives, gone = release_words.shares_in(attempt, request, command.what)
@@ -300,6 +302,15 @@ def shrink_job(cluster: Cluster, command: c.ShrinkJob, now: float) -> Decision:
     if not events:
         raise Refused("Nothing can be released from the job just now")
     return Decision(events, reply=gives)
+
+
+def _check_hosts(attempt: Attempt, what: str) -> None:
+    """Refuse words that are no hosts of the job, such as its tasks or ``all``."""
+    if not what.split():
+        raise Refused("The name of a host of the job is expected")
+    for word in what.split():
+        if attempt.share_on(word) is None:
+            raise Refused(f"{word}: the job does not run on that host")
 
 
 def check_what_is_left(request: Request, left: Allocation) -> None:

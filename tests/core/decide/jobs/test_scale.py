@@ -299,6 +299,19 @@ def test_releases_that_are_refused(words: str, why: str) -> None:
         story.do(c.ShrinkJob(c.Target(key.job), words, ANN))
 
 
+@pytest.mark.parametrize("words", ["all", "worker-0", "worker=1", "1*n1", "n2 n9", "all ^n1", "worker/0"])
+def test_a_release_of_hosts_takes_hosts_of_the_job_alone(words: str) -> None:
+    """Neither tasks nor sizes, and nothing goes if one word is wrong."""
+    story = a_cluster(a_host("n1", 2), a_host("n2", 2))
+    key = run(story)
+    before = sizes(story, key)
+    with pytest.raises(Refused, match=r"the job does not run on that host"):
+        story.do(c.ShrinkJob(c.Target(key.job), words, ANN, is_of_hosts=True))
+    assert sizes(story, key) == before
+    story.do(c.ShrinkJob(c.Target(key.job), "n2", ANN, is_of_hosts=True))
+    assert [one.host for one in story.cluster.attempts[key].allocation] == ["n1"]
+
+
 def test_words_of_a_release_add_up() -> None:
     """Hosts and roles in one list: no task counts twice."""
     story = a_cluster(*(a_host(f"n{n}", 2) for n in range(1, 4)))
