@@ -146,7 +146,7 @@ def _own_program(job: Job, role: Role) -> Program:
 def variables(job: Job, run: Run, told: Told) -> dict[bytes, bytes]:
     """Return the variables of a task beside the job's; raises NotPlaced like `told_of`."""
     place = place_of(job, run)
-    found = submitted([*job.blob.spec.roles[run[0]].environment, *job.blob.spec.tasks.secrets])
+    found = submitted([*job.blob.spec.tasks.secrets, *job.blob.spec.roles[run[0]].environment])
     text = variables_of_task(Task(run[0], place.here, place.all_here), job.stage, job.host)
     if is_resizable(job.blob.spec):  # its size when this run starts
         text |= place_variables(job.stage.allocation)

@@ -255,6 +255,21 @@ def test_other_processes_run_beside_tasks_or_in_their_place(place: Place) -> Non
     run(story())
 
 
+def test_a_roles_own_variable_wins_over_a_secret_of_the_job(place: Place) -> None:
+    """Other roles have the secret."""
+
+    async def story() -> None:
+        async with Host(place) as host:
+            roles = role("own", "echo $KEY", environment=[b"KEY=mine"]), role("other", "echo $KEY")
+            tasks = await a_job(host, *roles, tasks=TaskRules(format=1, secrets=[b"KEY=hunter2"]))
+            await tasks.start((0, 0, 1), (1, 0, 1))
+            for at, said in enumerate(("mine\n", "hunter2\n")):
+                await tasks.ended((at, 0, 1))
+                assert tasks.output((at, 0, 1)) == said
+
+    run(story())
+
+
 def test_ports_belong_to_one_attempt(place: Place) -> None:
     """Ports are told when the attempt is staged, and kept from other attempts, also by the next agent."""
 
