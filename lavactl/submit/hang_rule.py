@@ -4,6 +4,7 @@ import math
 
 from lavactl.errors import CommandError
 from lavactl.options import printable
+from lavactl.text.units import number_text
 from lavactl.wire import messages
 
 SECONDS = {"s": 1, "m": 60, "h": 3600}
@@ -12,7 +13,7 @@ AMOUNTS = {"cpus": "cpus", "network": "network_bytes_s", "gpu-power": "gpu_power
 STACKS = {"yes": False, "no": True}
 EXPECTED = (
     "a time such as 300, 90s or 5m, or parts such as after=5m:first=30m:stacks=no; "
-    "the parts are after, first, cpus, network, gpu-power and stacks"
+    "the parts are after, first, cpus, network, gpu-power and stacks, each once"
 )
 TIME_MAX_S, AMOUNT_MAX = 1e8, 1e12
 
@@ -24,10 +25,15 @@ def hang_rule(text: str) -> messages.HangRule:
         CommandError: it is malformed.
     """
     rule = messages.HangRule()
+    given: set[str] = set()
     try:
         for part in text.split(":"):
             name, equals, value = part.strip().partition("=")
-            _fill(rule, name.strip() if equals else "after", (value if equals else name).strip())
+            name, value = (name.strip(), value.strip()) if equals else ("after", name)
+            if name in given:
+                raise ValueError(text)
+            given.add(name)
+            _fill(rule, name, value)
         if not rule.after_s:
             raise ValueError(text)
     except (KeyError, ValueError):
@@ -54,5 +60,6 @@ def _positive(text: str, most: float) -> float:
 
 def hang_text(rule: messages.HangRule) -> str:
     """Value of the option that gives this rule."""
-    parts = [f"{name}={getattr(rule, field):g}" for name, field in (TIMES | AMOUNTS).items() if getattr(rule, field)]
+    values = [(name, getattr(rule, field)) for name, field in (TIMES | AMOUNTS).items()]
+    parts = [f"{name}={number_text(value)}" for name, value in values if value]
     return ":".join([*parts, *(["stacks=no"] if rule.no_stacks else [])])

@@ -152,6 +152,11 @@ def is_digits(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 20
 
 
+def number_text(number: float) -> str:
+    """Number with all its digits, which reads as the same one: ``300``, ``0.1``, ``12345678``."""
+    return str(int(number)) if number == int(number) else repr(number)
+
+
 def size(mib: float) -> str:
     """Memory as load tables show it: 512M, 40G, 3T; at most five characters."""
     if mib < 10_000:

@@ -11,9 +11,11 @@ from lavactl.errors import CommandError
 from lavactl.jobrefs import read_ref, ref_text
 from lavactl.options import is_plainly_value
 from lavactl.submit import job_options
+from lavactl.submit.hang_rule import hang_rule, hang_text
 from lavactl.submit.submission import GRAMMAR, script_options
 from lavactl.submit.words import split_words
 from lavactl.text import units
+from lavactl.wire import messages
 
 RANGES = st.lists(
     st.tuples(st.integers(1, 400), st.integers(0, 60), st.integers(1, 9)).map(lambda r: (r[0], r[0] + r[1], r[2])),
@@ -152,3 +154,19 @@ def test_any_job_name_is_a_name_an_array_or_refused(text: str) -> None:
         name, ranges, limit = job_options.job_name(text)
         assert name.isprintable()
         assert limit == 0 or ranges
+
+
+@given(st.floats(0.001, 1e8), st.floats(1e-6, 1e12), st.booleans())
+@example(300.0, 12345678.0, False)
+@example(1234567.5, 0.1, True)
+def test_rules_for_hangs_keep_their_digits(seconds: float, amount: float, no_stacks: bool) -> None:
+    """The option's text gives the same rule again."""
+    rule = messages.HangRule(after_s=seconds, network_bytes_s=amount, cpus=amount / 3, no_stacks=no_stacks)
+    assert hang_rule(hang_text(rule)).SerializeToString() == rule.SerializeToString()
+
+
+def test_rules_for_hangs_are_written_as_people_write_them() -> None:
+    """Whole numbers without a point; a part that is said twice is refused."""
+    assert hang_text(hang_rule("5m:network=12345678:cpus=0.1")) == "after=300:cpus=0.1:network=12345678"
+    with pytest.raises(CommandError, match="each once"):
+        hang_rule("after=5m:after=6m")
