@@ -1,12 +1,12 @@
 """bhosts: the server hosts and their slot usage. Jobs are counted in slots, as in LSF."""
 
-from lavactl.commands.checks import check_rows
 from lavactl.errors import FAILURE
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered
 from lavactl.text.render import MISSING, clean, json_text, limit, long_time
 from lavactl.text.units import size
 from lavactl.views import resources
 from lavactl.views.gpus.host_gpus import gpu_long_text
+from lavactl.views.health_checks import check_rows
 from lavactl.views.hosts import fetch_hosts, gpu_use, gpus_of, is_down, model_name
 from lavactl.views.load import HEADER_WITH_IO, load_columns
 from lavactl.views.thresholds import bounds_of, threshold_lines

@@ -1,13 +1,11 @@
 """lavactl checks: newest results of health checks, of all hosts or of some."""
 
-import time
-
 from lavactl.errors import FAILURE
 from lavactl.options import FLAG, Grammar, answered
 from lavactl.text.columns import table
-from lavactl.text.render import clean, json_text
+from lavactl.text.render import json_text
+from lavactl.views.health_checks import VERDICTS, check_rows
 from lavactl.views.hosts import fetch_hosts
-from protos import cluster_pb2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +17,6 @@ Usage: lavactl checks [-bad] [-json] [-noheader] [host_name | host_group ...]
 """
 GRAMMAR = Grammar("checks", USAGE, {"bad": FLAG, "json": FLAG, "noheader": FLAG})
 HEADER = ["HOST", "VERDICT", "TIME", "PROGRAM", "REASON"]
-VERDICTS = ("ok", "warn", "bad")
 
 
 def main(argv: list[str], io: "Io") -> int:
@@ -28,27 +25,16 @@ def main(argv: list[str], io: "Io") -> int:
         return 0
     options = GRAMMAR.parse(argv)
     hosts, complete = fetch_hosts(options.words, io, clients_too=False, unknown="No such host.")
-    rows = [row for host in hosts for row in check_rows(host) if "bad" not in options or row[1] != VERDICTS[0]]
+    ended = [row for host in hosts for row in check_rows(host)]
+    rows = [row for row in ended if "bad" not in options or row[1] != VERDICTS[0]]
     if "json" in options:
         io.print(json_text("checks", "CHECKS", [dict(zip(HEADER, row, strict=True)) for row in rows]))
-    elif not rows:
+    elif not ended and (hosts or complete):
         io.error("No health check has ended since the master began.")
-    elif "noheader" in options:
+    elif ended and not rows:
+        io.error("No health check warns, or found a host bad.")
+    elif rows and "noheader" in options:
         io.print(table(rows[0], rows[1:]))
-    else:
+    elif rows:
         io.print(table(HEADER, rows))
     return 0 if complete else FAILURE
-
-
-def check_rows(host: cluster_pb2.HostRecord) -> list[list[str]]:
-    """Results of one host, in the order of the programs' first runs."""
-    return [
-        [
-            host.facts.name,
-            VERDICTS[min(one.verdict, len(VERDICTS) - 1)],
-            time.strftime("%b %d %H:%M:%S", time.localtime(one.time)),
-            clean(one.command),
-            clean(one.text) or "-",
-        ]
-        for one in host.checks
-    ]

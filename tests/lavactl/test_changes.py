@@ -50,7 +50,10 @@ def test_bmod_of_how_many_elements_run(desk: Desk) -> None:
         (["bresize", "request", "many", "7"], "bresize: many: a number of slots is expected"),
         (["bresize", "request", "=3", "7"], "bresize: =3: role=tasks is expected"),
         (["lavactl", "scale"], "scale: a job ID is expected"),
-        (["lavactl", "scale", "7"], "scale: either sizes of roles, or --remove or --remove-host with what is to go, are expected"),
+        (
+            ["lavactl", "scale", "7"],
+            "scale: either sizes of roles, or --remove or --remove-host with what is to go, are expected",
+        ),
         (["lavactl", "scale", "7", "worker=many"], "scale: worker=many: role=tasks is expected"),
     ],
 )
