@@ -99,3 +99,19 @@ def test_ends_in_pages_are_those_in_one_list(changes: list[tuple[int, tuple[floa
             assert list(paged) == sorted(plain.values())
             assert (len(paged), paged.first()) == (len(plain), min([one.at for one in plain.values()], default=NEVER))
             assert paged.of(key) == plain.get(key)
+
+
+def test_what_is_left_of_a_forgotten_job_is_expected_at_once() -> None:
+    """Its record has left memory while a silent host still holds its slots."""
+    for exclusive in (False, True):
+        story = Story(a_host("n1", 2), a_host("n2", 2), policy=Policy(queues=(Queue("normal", backfill_depth=1),)))
+        key = story.run(a_job(2, exclusive=exclusive, run_limit_s=HOUR, hosts=("n1",)))
+        story.kill(key.job, remove=True)
+        story.wait(story.cluster.policy.clean_period_s + 100)
+        assert key.job not in story.cluster.jobs
+        assert key in story.cluster.attempts
+        story.hear("n2")
+        running = story.run(a_job(2, memory_mib=1, run_limit_s=HOUR))
+        table = story.worklist.reservation_table
+        ends = {end.key: (end.at <= story.now, end.slots) for end in table.ends_of(story.cluster)}
+        assert ends == {key: (True, 2), running: (False, 2)}

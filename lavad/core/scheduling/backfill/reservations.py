@@ -148,14 +148,16 @@ def _expectation(cluster: ClusterView, key: Key) -> ExpectedEnd | None:
     attempt = cluster.attempts.get(key)
     if attempt is None:
         return None
-    shared = cluster.jobs[key.job].shared
-    slots = slots_of(attempt.booked) if not shared.request.exclusive else slots_of_hosts(cluster, attempt.booked)
-    return expected_end(attempt, shared.run_limit_s, slots)
+    record = cluster.jobs.get(key.job)  # none if the job was forgotten before a silent host has released it
+    run_limit_s = record.shared.run_limit_s if record is not None else 0
+    slots = slots_of_hosts(cluster, attempt.booked) if attempt.takes_whole_hosts else slots_of(attempt.booked)
+    return expected_end(attempt, run_limit_s, slots)
 
 
 def slots_of_hosts(cluster: ClusterView, allocation: Allocation) -> int:
-    """Slots that an exclusive job takes and releases: all slots of its hosts."""
-    return sum([cluster.hosts[share.host].facts.slots for share in allocation])
+    """Slots that an exclusive job takes and releases: all slots of its hosts, but of those removed since."""
+    known = (cluster.hosts.get(share.host) for share in allocation)
+    return sum([host.facts.slots for host in known if host is not None])
 
 
 def _still_waits(cluster: ClusterView, one: Reservation) -> bool:
