@@ -9,34 +9,16 @@ from typing import NamedTuple
 
 from lavad.core.activity_events import ActivityEvent, JobWarned
 from lavad.core.host_events import (
-    HostClosed as HostClosed,
-)
-from lavad.core.host_events import (
-    HostDisconnected as HostDisconnected,
-)
-from lavad.core.host_events import (
-    HostHeard as HostHeard,
-)
-from lavad.core.host_events import (
-    HostJoined as HostJoined,
-)
-from lavad.core.host_events import (
-    HostOpened as HostOpened,
-)
-from lavad.core.host_events import (
-    HostRemoved as HostRemoved,
-)
-from lavad.core.host_events import (
-    HostRevoked as HostRevoked,
-)
-from lavad.core.host_events import (
-    HostSilenced as HostSilenced,
-)
-from lavad.core.host_events import (
-    HostTrusted as HostTrusted,
-)
-from lavad.core.host_events import (
-    UserKeptOff as UserKeptOff,
+    HostClosed,
+    HostDisconnected,
+    HostHeard,
+    HostJoined,
+    HostOpened,
+    HostRemoved,
+    HostRevoked,
+    HostSilenced,
+    HostTrusted,
+    UserKeptOff,
 )
 from lavad.core.language.dependency import Expression
 from lavad.core.model import Allocation, JobState, Key, QueueWindow, Shared
@@ -49,6 +31,20 @@ from lavad.core.model.task_rules import TaskKey
 from lavad.core.model.task_values import RolePart
 from lavad.core.model.usage import HostUsage
 from lavad.core.task_events import JobForgotten, TaskJobEvent
+
+# Defined in modules of their own, and known by this one.
+__all__ = [
+    "HostClosed",
+    "HostDisconnected",
+    "HostHeard",
+    "HostJoined",
+    "HostOpened",
+    "HostRemoved",
+    "HostRevoked",
+    "HostSilenced",
+    "HostTrusted",
+    "UserKeptOff",
+]
 
 
 class NewJob(NamedTuple):
