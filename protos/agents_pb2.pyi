@@ -88,7 +88,7 @@ class Held(_message.Message):
     def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., last: _Optional[_Union[Report, _Mapping]] = ..., launched: _Optional[bool] = ..., resized: _Optional[_Union[Report, _Mapping]] = ..., limits_version: _Optional[int] = ..., order: _Optional[_Union[Order, _Mapping]] = ..., limit_reached: _Optional[_Union[Report, _Mapping]] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.TaskState, _Mapping]]] = ...) -> None: ...
 
 class Reports(_message.Message):
-    __slots__ = ("sequence", "hello", "reports", "load", "usages", "sent_monotonic", "health", "progress", "host_notice", "activities", "stacks")
+    __slots__ = ("sequence", "hello", "reports", "load", "usages", "sent_monotonic", "health", "progress", "host_notice", "taken_notice", "activities", "stacks")
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     HELLO_FIELD_NUMBER: _ClassVar[int]
     REPORTS_FIELD_NUMBER: _ClassVar[int]
@@ -98,6 +98,7 @@ class Reports(_message.Message):
     HEALTH_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
     HOST_NOTICE_FIELD_NUMBER: _ClassVar[int]
+    TAKEN_NOTICE_FIELD_NUMBER: _ClassVar[int]
     ACTIVITIES_FIELD_NUMBER: _ClassVar[int]
     STACKS_FIELD_NUMBER: _ClassVar[int]
     sequence: int
@@ -109,9 +110,10 @@ class Reports(_message.Message):
     health: HealthVerdict
     progress: _containers.RepeatedCompositeFieldContainer[JobProgress]
     host_notice: HostNotice
+    taken_notice: HostNotice
     activities: _containers.RepeatedCompositeFieldContainer[PartActivity]
     stacks: _containers.RepeatedCompositeFieldContainer[SavedStacks]
-    def __init__(self, sequence: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., reports: _Optional[_Iterable[_Union[Report, _Mapping]]] = ..., load: _Optional[_Union[_cluster_pb2.Load, _Mapping]] = ..., usages: _Optional[_Iterable[_Union[JobUsage, _Mapping]]] = ..., sent_monotonic: _Optional[float] = ..., health: _Optional[_Union[HealthVerdict, _Mapping]] = ..., progress: _Optional[_Iterable[_Union[JobProgress, _Mapping]]] = ..., host_notice: _Optional[_Union[HostNotice, _Mapping]] = ..., activities: _Optional[_Iterable[_Union[PartActivity, _Mapping]]] = ..., stacks: _Optional[_Iterable[_Union[SavedStacks, _Mapping]]] = ...) -> None: ...
+    def __init__(self, sequence: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., reports: _Optional[_Iterable[_Union[Report, _Mapping]]] = ..., load: _Optional[_Union[_cluster_pb2.Load, _Mapping]] = ..., usages: _Optional[_Iterable[_Union[JobUsage, _Mapping]]] = ..., sent_monotonic: _Optional[float] = ..., health: _Optional[_Union[HealthVerdict, _Mapping]] = ..., progress: _Optional[_Iterable[_Union[JobProgress, _Mapping]]] = ..., host_notice: _Optional[_Union[HostNotice, _Mapping]] = ..., taken_notice: _Optional[_Union[HostNotice, _Mapping]] = ..., activities: _Optional[_Iterable[_Union[PartActivity, _Mapping]]] = ..., stacks: _Optional[_Iterable[_Union[SavedStacks, _Mapping]]] = ...) -> None: ...
 
 class HostNotice(_message.Message):
     __slots__ = ("seconds", "text", "withdrawn")

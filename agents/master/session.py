@@ -42,6 +42,9 @@ from protos.agents_pb2 import (
     StacksRequest,
     Welcome,
 )
+from protos.agents_pb2 import (
+    HostNotice as NoticeMessage,
+)
 from protos.agents_pb2_grpc import AgentServiceStub
 from protos.cluster_pb2 import HostFacts, Load
 from protos.trust.tls import TrustError
@@ -124,6 +127,7 @@ class Session:
         self.checks = HostChecks()
         self.notice = HostNotice()
         self._tells_notice = False
+        self._taken_notice: NoticeMessage | None = None  # to be confirmed to the master
         self.connected = asyncio.Event()
         self.on_welcome: Callable[[Welcome], None] = lambda welcome: None
         self.credentials: Callable[[], object] = lambda: None  # what changes with certificate and ticket
@@ -327,6 +331,8 @@ class Session:
             seconds = -1.0 if notice.withdrawn else notice.seconds
             LOG.warning("event=host_taken_away seconds=%.1f", seconds)
             self._keeper.pool.tell_all(messages.REVOKE, seconds)
+            self._taken_notice = notice
+            self._something.set()
         # Shielded: orders in the journal must reach the shepherds, whatever happens to the connection meanwhile.
         if not await asyncio.shield(self._keeper.take(orders)):
             raise SessionRefused(f"orders of term {orders.term} came after those of term {self._keeper.ledger.term}")
@@ -379,6 +385,9 @@ class Session:
         if self._tells_notice:
             message.host_notice.CopyFrom(self.notice.message())
             self._tells_notice = False
+        if self._taken_notice is not None:
+            message.taken_notice.CopyFrom(self._taken_notice)
+            self._taken_notice = None
         self._reports.clear()
         self._usages.clear()
         self._progress.clear()

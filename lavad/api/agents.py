@@ -375,6 +375,8 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
             self.engine.post(self.health_checks.take(host, message.health, self.engine.clock()))
         if message.HasField("host_notice"):
             self.engine.post([_notice(host, message.host_notice)])
+        if message.HasField("taken_notice"):
+            self.engine.post([c.NoticeTaken(host, _seconds_of(message.taken_notice))])
         if message.reports:
             self.engine.post([_report(host, one) for one in message.reports if one.WhichOneof("what")])
             reach("master.after_report", message.reports)
@@ -409,8 +411,11 @@ def _report(host: str, report: pb.Report) -> Any:
 
 
 def _notice(host: str, notice: pb.HostNotice) -> c.HostNoticed:
-    seconds = -1.0 if notice.withdrawn else checks.amount_of(notice.seconds)
-    return c.HostNoticed(host, seconds, checks.words_of(notice.text))
+    return c.HostNoticed(host, _seconds_of(notice), checks.words_of(notice.text))
+
+
+def _seconds_of(notice: pb.HostNotice) -> float:
+    return -1.0 if notice.withdrawn else checks.amount_of(notice.seconds)
 
 
 def _finished(host: str, key: Key, report: pb.Report) -> c.ReportFinished:

@@ -17,6 +17,7 @@ from lavad.core.host_events import (
     HostRemoved,
     HostRevoked,
     HostSilenced,
+    HostToldEnd,
     HostTrusted,
     UserKeptOff,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "HostRemoved",
     "HostRevoked",
     "HostSilenced",
+    "HostToldEnd",
     "HostTrusted",
     "UserKeptOff",
 ]
@@ -539,6 +541,7 @@ Event = (
     | HostClosed
     | HostOpened
     | HostRevoked
+    | HostToldEnd
     | HostRemoved
     | PolicyChanged
     | QueueRuled

@@ -62,6 +62,8 @@ class HostClosed:
 
 @dataclass(frozen=True, slots=True)
 class HostOpened:
+    """A host was opened: by an administrator, whatever had closed it; by itself, as far as its own notice had."""
+
     at: float
     host: str
     by: str
@@ -70,13 +72,26 @@ class HostOpened:
 
 @dataclass(frozen=True, slots=True)
 class HostRevoked:
-    """A host was closed because it will be taken away at ``until``: what runs there then is killed."""
+    """A host was closed because it will be taken away at ``until``: what runs there then is killed.
+
+    Its own notice leaves it to those who had closed it before.
+    """
 
     at: float
     host: str
     by: str
     until: float
     comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostToldEnd:
+    """A host will end at ``until`` what is left on it, in contact or not; 0: it will not. Not stored: a host says so
+    again in each session."""
+
+    at: float
+    host: str
+    until: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -248,10 +248,11 @@ def orders_for(cluster: "Cluster", event: e.Event) -> Iterator[Order]:
         case e.JobFinished() | e.JobRequeued():
             yield from _release_orders(cluster, event)
         case e.HostRevoked():
-            yield RevokeOrder(event.host, max(0.0, event.until - event.at))
+            yield _revoke_order(cluster, event.host, event.at)
         case e.HostOpened():
-            yield RevokeOrder(event.host, -1.0)
-            yield from _releases_again(cluster, event.host)
+            yield _revoke_order(cluster, event.host, event.at)
+            if not cluster.hosts[event.host].leaves_at:
+                yield from _releases_again(cluster, event.host)
         case e.HostReleased(assumed=True):
             yield ReleaseOrder(event.host, event.key, "the attempt was given up before it was launched")
         case e.HostReleased():
@@ -453,9 +454,14 @@ def _resize_orders(
 def leave_order(cluster: "Cluster", attempt: "Attempt", host: str) -> SignalOrder | ReleaseOrder:
     """Order for a host that the attempt has given up: kill what is left, or end it within the notice of the host."""
     here = cluster.hosts.get(host)
-    if here is None or not here.revoked_at:
+    if here is None or not here.leaves_at:
         return ReleaseOrder(host, attempt.key, LEFT)
-    return SignalOrder(host, attempt.key, TERMINATE, LEFT, serial_of(here.revoked_at, LEAVE_SERIAL))
+    return SignalOrder(host, attempt.key, TERMINATE, LEFT, serial_of(here.leaves_at, LEAVE_SERIAL))
+
+
+def _revoke_order(cluster: "Cluster", host: str, at: float) -> RevokeOrder:
+    ends_at = cluster.hosts[host].leaves_at
+    return RevokeOrder(host, max(0.0, ends_at - at) if ends_at else -1.0)
 
 
 def _releases_again(cluster: "Cluster", host: str) -> Iterator[ReleaseOrder]:

@@ -210,6 +210,7 @@ hosts = _table(
     _words("closed_by"),
     _words("comment"),
     _seconds("revoked_at"),
+    _seconds("noticed_at"),
 )
 
 # Administrative states of queues. A queue may be removed from the files and come back.

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from agents.attempts.ledger import SUPERVISOR_LOST, TOO_OLD
-from protos.agents_pb2 import Order, Reports
+from protos.agents_pb2 import HostNotice, Order, Reports
 from protos.common_pb2 import HostShare
 from protos.failpoints import AGENT_POINTS
-from tests.agents.hosts import NAME, Place, alive, blob, key_message, stage
+from tests.agents.hosts import NAME, Place, alive, blob, key_message, stage, until
 from tests.agents.masters import Agent, Master
 
 pytestmark = pytest.mark.slow
@@ -323,5 +323,19 @@ def test_the_agent_says_something_at_least_every_heartbeat(place: Place) -> None
             plain = [message for message in master.messages if message == Reports(
                 sequence=message.sequence, sent_monotonic=message.sent_monotonic)]  # fmt: skip
             assert plain
+
+    run(story())
+
+
+def test_a_notice_from_the_master_is_confirmed(place: Place) -> None:
+    """Only then does the master know that the host ends by itself what is left, in contact or not."""
+
+    async def story() -> None:
+        async with Master() as master, Agent(place, master):
+            await master.session()
+            master.send(host_notice=HostNotice(seconds=3600.0))
+            await until(lambda: any(one.HasField("taken_notice") for one in master.messages))
+            (taken,) = [one.taken_notice for one in master.messages if one.HasField("taken_notice")]
+            assert taken == HostNotice(seconds=3600.0)
 
     run(story())

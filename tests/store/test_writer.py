@@ -71,7 +71,7 @@ def test_the_newest_row_of_a_key_wins(database_url: str) -> None:
 
     def host(comment: str) -> Batch:
         batch = Batch()
-        batch.hosts["n1"] = ("n1", "{}", "", comment, 0.0)
+        batch.hosts["n1"] = ("n1", "{}", "", comment, 0.0, 0.0)
         return batch
 
     def allocation(row: batches.Row | None) -> Batch:

@@ -18,7 +18,7 @@ def host_record(
         status=_status(cluster, host),
         slots_max=host.facts.slots,
         last_seen=host.seen_at,
-        revoked_at=host.revoked_at,
+        revoked_at=host.leaves_at,
         comment=host.comment,
         memory_reserved_mib=max(0, host.facts.memory_mib - int(table.memory_free_mib[host.row])),
         rsv=_kept(cluster, host, now),

@@ -7,7 +7,7 @@ from lavad.core import events as e
 from lavad.core.apply.reconfigure import note_revocable, take_policy
 from lavad.core.cluster import Cluster
 from lavad.core.model import HostFacts
-from lavad.core.model.host_config import as_configured
+from lavad.core.model.host_config import BY_HOST, as_configured
 from lavad.core.state.records import Host, QueueState
 
 
@@ -63,15 +63,29 @@ def _host_closed(cluster: Cluster, event: e.HostClosed) -> None:
 
 def _host_opened(cluster: Cluster, event: e.HostOpened) -> None:
     host = cluster.hosts[event.host]
-    host.closed_by, host.comment, host.revoked_at = "", event.comment, 0.0
-    cluster.exit_rates.forget(event.host)
+    if event.by != BY_HOST:
+        host.closed_by, host.comment, host.revoked_at = "", event.comment, 0.0
+        cluster.exit_rates.forget(event.host)
+    elif host.closed_by == BY_HOST:
+        host.closed_by, host.comment = "", event.comment
+    host.noticed_at = host.told_end = 0.0
     refresh_host(cluster, host, event.at)
 
 
 def _host_revoked(cluster: Cluster, event: e.HostRevoked) -> None:
     host = cluster.hosts[event.host]
-    host.closed_by, host.comment, host.revoked_at = event.by, event.comment, event.until
+    if event.by == BY_HOST:
+        host.noticed_at = event.until
+    else:
+        host.revoked_at = event.until
+    if event.by != BY_HOST or not host.closed_by:
+        host.closed_by, host.comment = event.by, event.comment
+    host.told_end = 0.0
     refresh_host(cluster, host, event.at)
+
+
+def _host_told_end(cluster: Cluster, event: e.HostToldEnd) -> None:
+    cluster.hosts[event.host].told_end = event.until
 
 
 def _host_removed(cluster: Cluster, event: e.HostRemoved) -> None:
@@ -123,6 +137,7 @@ HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     e.HostClosed: _host_closed,
     e.HostOpened: _host_opened,
     e.HostRevoked: _host_revoked,
+    e.HostToldEnd: _host_told_end,
     e.HostRemoved: _host_removed,
     e.PolicyChanged: _policy_changed,
     e.QueueRuled: _queue_ruled,

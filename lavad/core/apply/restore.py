@@ -7,17 +7,24 @@ from lavad.core.apply.tasks import events as task_events
 from lavad.core.cluster import Cluster
 from lavad.core.model import FINAL, HOLDING, HostFacts, JobState
 from lavad.core.model.advance_reservation import AdvanceReservation
-from lavad.core.model.host_config import as_configured
+from lavad.core.model.host_config import BY_HOST, as_configured
 from lavad.core.state.records import ArrayRecord, Attempt, Claim, Host, Job
 
 
 def adopt_host(
-    cluster: Cluster, facts: HostFacts, closed_by: str = "", comment: str = "", revoked_at: float = 0.0
+    cluster: Cluster,
+    facts: HostFacts,
+    closed_by: str = "",
+    comment: str = "",
+    revoked_at: float = 0.0,
+    noticed_at: float = 0.0,
 ) -> None:
     """Restore a host as its agent last offered it; it is unusable until the agent's hello."""
     counting = as_configured(cluster.policy, facts)
     host = Host(counting, cluster.table.add(counting), cluster.unentered, facts)
-    host.closed_by, host.comment, host.revoked_at = closed_by, comment, revoked_at
+    if closed_by == BY_HOST and not noticed_at:  # as databases before schema step 11 have it
+        revoked_at, noticed_at = 0.0, revoked_at
+    host.closed_by, host.comment, host.revoked_at, host.noticed_at = closed_by, comment, revoked_at, noticed_at
     cluster.hosts[facts.name] = host
     note_revocable(cluster, counting)
 

@@ -12,6 +12,7 @@ from lavad.core.commands.of_agents import (
     CheckGpus,
     HeldAttempt,
     HostNoticed,
+    NoticeTaken,
     RecoverAttempt,
     ReportActivity,
     ReportFinished,
@@ -43,6 +44,7 @@ __all__ = [
     "CheckGpus",
     "HeldAttempt",
     "HostNoticed",
+    "NoticeTaken",
     "RecoverAttempt",
     "ReportActivity",
     "ReportFinished",
@@ -382,6 +384,7 @@ Command = (
     | OpenHost
     | HostChecked
     | HostNoticed
+    | NoticeTaken
     | ReportWanted
     | RevokeHost
     | RemoveHost

@@ -246,6 +246,14 @@ class HostNoticed:
     text: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class NoticeTaken:
+    """The host has the newest notice, and will end what is left in ``seconds``; negative: it will not."""
+
+    host: str
+    seconds: float
+
+
 AgentReport = (
     ReportStaged
     | ReportRefused

@@ -70,6 +70,7 @@ DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.OpenHost: hosts.reopen,
     c.HostChecked: health_checks.checked,
     c.HostNoticed: evict.noticed,
+    c.NoticeTaken: evict.notice_taken,
     c.ReportWanted: autoscale.wanted,
     c.RevokeHost: evict.revoke,
     c.RemoveHost: removal.remove,

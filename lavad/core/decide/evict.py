@@ -18,6 +18,7 @@ from lavad.core.decide.jobs import control, resize
 from lavad.core.decide.tasks.growth_end import give_growth_up
 from lavad.core.model import Key
 from lavad.core.model import reasons as r
+from lavad.core.model.host_config import BY_HOST
 from lavad.core.model.reasons import Refused
 from lavad.core.model.task_rules import TaskEvent, TaskPhase
 from lavad.core.orders import TERMINATE
@@ -26,8 +27,9 @@ from lavad.core.state.hosts.revocable import tolerates
 from lavad.core.state.records import Attempt, Host, Job
 from lavad.core.state.tasks import JobTasks
 
-BY_HOST = "the host's own notice"  # recorded as the administrator who closed the host
 NOTICE_MAX_S = 7 * 86400.0
+SAME_S = 1.0  # two ends of a host's own notice that differ by less are the same, repeated
+KILLED_S = 2.0  # for a host to kill what is left
 LISTS_SHARE = 0.5  # of the notice, at most, for a job to adapt before its processes are told to end
 _STOPPABLE = (TaskPhase.WAITING, TaskPhase.STARTING, TaskPhase.RUNNING)
 
@@ -45,16 +47,15 @@ def revoke(cluster: Cluster, command: c.RevokeHost, now: float) -> Decision:
 
 
 def noticed(cluster: Cluster, command: c.HostNoticed, now: float) -> Decision:
-    """Take a host's own notice, or its withdrawal. A repeated one changes nothing; a host that an administrator has
-    closed stays closed."""
+    """Take a host's own notice, or its withdrawal. A repeated one changes nothing; what an administrator has said about
+    the host, before or since, stays."""
     host = cluster.hosts.get(command.host)
     if host is None:
         return Decision()
     if command.notice_s < 0:
-        opened = e.HostOpened(now, command.host, BY_HOST, "")
-        return Decision([opened] if host.closed_by == BY_HOST else [])
+        return Decision([e.HostOpened(now, command.host, BY_HOST, "")] if host.noticed_at else [])
     until = now + min(command.notice_s, NOTICE_MAX_S)
-    if host.revoked_at and host.revoked_at <= until:
+    if host.noticed_at and host.noticed_at <= until + SAME_S:
         return Decision()
     return _revoked(cluster, host, until, BY_HOST, command.text, now)
 
@@ -103,12 +104,13 @@ def _tasks_evicted(key: Key, tasks: JobTasks, host: str, why: str, now: float) -
 
 
 def taken_away(cluster: Cluster, now: float) -> Iterator[e.Event]:
-    """Events for the attempts of a host that is gone: silent, after it was in contact until its notice ended.
+    """Events for the attempts of a host that is gone: silent, after the end of a notice that it has taken.
 
-    It was told to kill what is left then, so nothing runs there. One host each time: two of them may share a job.
+    It has killed what was left, in contact or not, so nothing runs there. One that has not said that it knows of the
+    notice may run on. One host each time: two of them may share a job.
     """
     for name, host in cluster.hosts.items():
-        if 0 < host.revoked_at <= now and host.is_silent and host.attempts and _was_told(cluster, host):
+        if 0 < host.told_end <= now - KILLED_S and host.is_silent and host.attempts:
             why = f"host {name} was taken away"
             for key in list(host.attempts):
                 attempt = cluster.attempts[key]
@@ -120,5 +122,11 @@ def taken_away(cluster: Cluster, now: float) -> Iterator[e.Event]:
             return
 
 
-def _was_told(cluster: Cluster, host: Host) -> bool:
-    return host.seen_at >= host.revoked_at - cluster.policy.silent_after_s
+def notice_taken(cluster: Cluster, command: c.NoticeTaken, now: float) -> Decision:
+    """Note until when at most a host lets run what it has. It may have taken an older notice, with an earlier end, and
+    the newest since: that counts for nothing."""
+    host = cluster.hosts.get(command.host)
+    until = now + command.seconds
+    if host is None or not host.leaves_at or command.seconds < 0 or until < host.leaves_at:
+        return Decision()
+    return Decision([e.HostToldEnd(now, command.host, until)])

@@ -9,6 +9,8 @@ from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision
+from lavad.core.model.host_config import BY_HOST
+from lavad.core.state.records import Host
 
 BY = "health check"  # recorded as the administrator who closed the host
 CLOSED_SHARE_MAX = 0.5
@@ -20,10 +22,17 @@ def checked(cluster: Cluster, command: c.HostChecked, now: float) -> Decision:
     if host is None:
         return Decision()
     if command.is_good and host.closed_by == BY:
-        return Decision([e.HostOpened(now, command.host, BY, "")])
+        return Decision([_well(host, now)])
     if command.is_bad and not host.closed_by and may_close(cluster):
         return Decision([e.HostClosed(now, command.host, BY, f"health check: {command.text}")])
     return Decision()
+
+
+def _well(host: Host, now: float) -> e.Event:
+    """Event that undoes the closing; a host that will be taken away stays closed for that."""
+    if host.leaves_at:
+        return e.HostClosed(now, host.facts.name, BY_HOST, "the host will be taken away")
+    return e.HostOpened(now, host.facts.name, BY, "")
 
 
 def may_close(cluster: Cluster) -> bool:

@@ -60,8 +60,8 @@ def hello(cluster: Cluster, command: c.AgentHello, now: float) -> Decision:
     host = cluster.hosts.get(name)
     if host is not None and host.facts.server and not command.facts.server and host.attempts:
         raise Refused(f"{name} runs jobs and can't become a login host until they have ended")
-    if host is not None and host.revoked_at:
-        decision.orders.append(RevokeOrder(name, max(0.0, host.revoked_at - now)))
+    if host is not None and host.leaves_at:
+        decision.orders.append(RevokeOrder(name, max(0.0, host.leaves_at - now)))
     held = {one.key: one for one in command.held}  # an attempt that is named twice counts once
     for one in held.values():
         _merge(decision, _compare_held(cluster, name, one, now))

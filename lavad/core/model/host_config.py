@@ -9,6 +9,7 @@ from typing import Final
 from lavad.core.model import HostFacts
 from lavad.core.model.policy import Policy
 
+BY_HOST: Final = "the host's own notice"  # recorded as the administrator who closed the host
 REVOCABLE: Final = "revocable"  # Boolean resource of hosts that may be taken away at short notice
 
 

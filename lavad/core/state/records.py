@@ -523,10 +523,12 @@ class Host:
         "is_connected",
         "is_shut",
         "is_silent",
+        "noticed_at",
         "offered",
         "revoked_at",
         "row",
         "seen_at",
+        "told_end",
     )
 
     def __init__(
@@ -546,7 +548,9 @@ class Host:
         self.avoid_until = 0.0
         self.closed_by = ""  # the administrator who closed it
         self.comment = ""
-        self.revoked_at = 0.0  # end of its notice: all that runs there is killed then; 0: none
+        self.revoked_at = 0.0  # end of an administrator's notice: all that runs there is killed then; 0: none
+        self.noticed_at = 0.0  # end of the host's own notice
+        self.told_end = 0.0  # end of the notice that the host has taken; 0: it has not said so
         self.incarnation = 0
 
     @property
@@ -559,6 +563,11 @@ class Host:
     @property
     def _is_closed(self) -> bool:
         return bool(self.is_silent or self.closed_by or self.is_shut or self.is_busy)
+
+    @property
+    def leaves_at(self) -> float:
+        """Time at which it will be taken away; 0: it will not."""
+        return min(filter(None, (self.revoked_at, self.noticed_at)), default=0.0)
 
     @property
     def is_in_contact(self) -> bool:

@@ -6,7 +6,7 @@ kept and repeated until it is forgotten. Reality (what runs) is recorded in the 
 master.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Protocol
@@ -66,7 +66,7 @@ class Surroundings(Protocol):
     def behaviour(self, key: Key) -> Behaviour:
         """Return the behaviour of the attempt's job."""
 
-    def say(self, host: "SimulatedHost", reports: list[c.AgentReport]) -> None:
+    def say(self, host: "SimulatedHost", reports: Sequence[c.AgentReport | c.NoticeTaken]) -> None:
         """Send reports to the master, if there is a session."""
 
     def hang_up(self, host: "SimulatedHost") -> None:
@@ -258,7 +258,8 @@ class SimulatedHost:
 
     def _take(self, order: Order, age_s: float) -> None:
         if isinstance(order, RevokeOrder):
-            return taken_away(self, order.seconds)
+            taken_away(self, order.seconds)
+            return self.world.say(self, [c.NoticeTaken(self.name, order.seconds)])
         is_stale = age_s > self.world.order_validity_s
         entry = self.journal.get(order.key)
         match order:

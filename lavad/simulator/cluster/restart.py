@@ -54,7 +54,7 @@ def reborn(old: Cluster) -> Cluster:
     new.queue_states.update(old.queue_states)
     new.take_queue_states()
     for host in old.hosts.values():
-        adopt_host(new, host.offered, host.closed_by, host.comment, host.revoked_at)
+        adopt_host(new, host.offered, host.closed_by, host.comment, host.revoked_at, host.noticed_at)
     for reservation in old.reserved.by_name.values():
         adopt_reservation(new, reservation)
     new.reserved.numbers.update(old.reserved.numbers)

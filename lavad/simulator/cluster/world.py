@@ -9,7 +9,7 @@ delays them. The same seed gives the same history, bit for bit.
 import hashlib
 import heapq
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -51,7 +51,7 @@ class Message:
     """Message of a session, either way."""
 
     hello: c.AgentHello | None = None
-    reports: tuple[c.AgentReport, ...] = ()
+    reports: tuple[c.AgentReport | c.NoticeTaken, ...] = ()
     orders: tuple[Order, ...] = ()
     clock: float = 0.0  # sent_monotonic upwards, echo_monotonic downwards
 
@@ -375,7 +375,7 @@ class World:
         """Return a host by name."""
         return self.hosts[name]
 
-    def say(self, host: SimulatedHost, reports: list[c.AgentReport]) -> None:
+    def say(self, host: SimulatedHost, reports: Sequence[c.AgentReport | c.NoticeTaken]) -> None:
         """Send an agent's message, if it has a session."""
         session = self._sessions.get(host.name)
         if session is not None and session.is_open_at_agent:

@@ -107,7 +107,7 @@ def restore(connection: Connection, cluster: "Cluster", now: float) -> None:
         cluster.queue_states[row.name] = state
     cluster.take_queue_states()
     for row in connection.execute(select(schema.hosts)):
-        adopt_host(cluster, v.decode_facts(row.facts), row.closed_by, row.comment, row.revoked_at)
+        adopt_host(cluster, v.decode_facts(row.facts), row.closed_by, row.comment, row.revoked_at, row.noticed_at)
     standing = connection.execute(select(schema.standing)).all()
     _adopt_standing(cluster, standing, _BEFORE_JOBS)
     found = _arrays(connection, since, texts)

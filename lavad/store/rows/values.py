@@ -496,7 +496,7 @@ def _known(kind: type[Shared | Request | RoleRequest | HostFacts | Resizing], va
 def host_row(host: Host) -> Row:
     """Build the row of a host with its administrative state."""
     facts = _encode(_as_dict(host.offered))
-    return (host.facts.name, facts, clean(host.closed_by), clean(host.comment), host.revoked_at)
+    return (host.facts.name, facts, clean(host.closed_by), clean(host.comment), host.revoked_at, host.noticed_at)
 
 
 def _device(fields: list[Any]) -> Device:

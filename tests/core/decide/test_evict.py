@@ -40,7 +40,7 @@ def test_the_host_is_told_first_and_takes_no_jobs() -> None:
     assert story.state(waiting) is JobState.PEND
     orders = story.do(c.OpenHost("n1", ROOT)).orders
     assert orders == [RevokeOrder("n1", -1.0)]
-    assert story.cluster.hosts["n1"].revoked_at == 0
+    assert story.cluster.hosts["n1"].leaves_at == 0
 
 
 def test_a_job_that_may_run_again_is_requeued_as_a_whole() -> None:
@@ -153,6 +153,7 @@ def test_a_host_that_vanishes_after_its_notice_holds_up_nobody() -> None:
     story = Story(a_host("n1", 2), a_host("n2", 2))
     key = story.run(a_job(4, rerunnable=True))
     revoke(story, "n2", 10)
+    story.do(c.NoticeTaken("n2", 10))
     story.finished("n1", key, 130 << 8)
     story.hear("n1", "n2")
     story.now += 9
@@ -162,6 +163,39 @@ def test_a_host_that_vanishes_after_its_notice_holds_up_nobody() -> None:
     story.wait(0)
     assert story.cluster.hosts["n2"].is_silent
     assert story.state(key.job) is JobState.PEND
+
+
+@pytest.mark.parametrize("taken_s", [None, 3.0, -1.0])
+def test_a_host_that_has_not_taken_the_notice_is_waited_for(taken_s: float | None) -> None:
+    """It was heard a moment before a short notice, and is silent since: it may not know, and still run the job. What
+    it says about an older notice does not count."""
+    story = Story(a_host("n1", 2), a_host("n2", 2))
+    key = story.run(a_job(4, rerunnable=True))
+    story.hear("n1", "n2")
+    revoke(story, "n2", 5)
+    if taken_s is not None:
+        story.do(c.NoticeTaken("n2", taken_s))
+    story.finished("n1", key, 130 << 8)
+    story.now += 40
+    story.hear("n1")
+    story.wait(0)
+    assert story.cluster.hosts["n2"].is_silent
+    assert key in story.cluster.attempts
+    assert story.state(key.job) is not JobState.PEND
+
+
+def test_a_longer_notice_is_to_be_taken_anew() -> None:
+    """The host that had only the first would have ended what it has; with the second it lets it run."""
+    story = Story(a_host("n1", 2), a_host("n2", 2))
+    key = story.run(a_job(4, rerunnable=True))
+    revoke(story, "n2", 10)
+    story.do(c.NoticeTaken("n2", 10))
+    revoke(story, "n2", 600)
+    story.now += 30
+    story.hear("n1")
+    story.wait(0)
+    assert story.cluster.hosts["n2"].is_silent
+    assert key in story.cluster.attempts
 
 
 def test_a_host_that_was_out_of_contact_before_is_waited_for() -> None:
@@ -186,10 +220,53 @@ def test_a_notice_of_the_host_itself_and_its_withdrawal() -> None:
     assert (host.closed_by, host.comment) == (evict.BY_HOST, "the owner is back")
     assert story.do(c.HostNoticed("n1", 30)).events == []
     story.do(c.HostNoticed("n1", -1))
-    assert (host.closed_by, host.revoked_at) == ("", 0)
+    assert (host.closed_by, host.leaves_at) == ("", 0)
     story.do(c.CloseHost("n1", ROOT))
     story.do(c.HostNoticed("n1", -1))
     assert host.closed_by == "root"
+
+
+def test_a_hosts_own_notice_leaves_an_administrators_closing_alone() -> None:
+    """Whoever closed it, and whenever: a withdrawn notice undoes what the notice did, and nothing else."""
+    story = Story(a_host("n1"))
+    host = story.cluster.hosts["n1"]
+    story.do(c.CloseHost("n1", ROOT, "broken fan"))
+    orders = story.do(c.HostNoticed("n1", 30, "the owner is back")).orders
+    assert orders == [RevokeOrder("n1", 30.0)]
+    assert (host.closed_by, host.comment) == ("root", "broken fan")
+    assert story.do(c.HostNoticed("n1", -1)).orders == [RevokeOrder("n1", -1.0)]
+    assert (host.closed_by, host.comment, host.leaves_at) == ("root", "broken fan", 0)
+    story.do(c.OpenHost("n1", ROOT))
+    story.do(c.HostNoticed("n1", 30))
+    story.do(c.CloseHost("n1", ROOT))  # closed while the notice runs
+    story.do(c.HostNoticed("n1", -1))
+    assert (host.closed_by, host.leaves_at) == ("root", 0)
+
+
+def test_a_hosts_own_notice_and_an_administrators_count_each_for_itself() -> None:
+    """The sooner one holds; a withdrawn one leaves the other in force."""
+    story = Story(a_host("n1"))
+    host, begin = story.cluster.hosts["n1"], story.now
+    revoke(story, "n1", 60)
+    assert story.do(c.HostNoticed("n1", 30)).orders[0] == RevokeOrder("n1", 30.0)
+    story.now += 1
+    assert story.do(c.HostNoticed("n1", -1)).orders == [RevokeOrder("n1", 59.0)]
+    assert (host.closed_by, host.leaves_at) == ("root", begin + 60)
+    story.do(c.OpenHost("n1", ROOT))
+    assert (host.closed_by, host.leaves_at) == ("", 0)
+
+
+def test_a_good_check_does_not_open_a_host_that_will_be_taken_away() -> None:
+    """Its check had closed it before its own notice came."""
+    story = Story(a_host("n1"), a_host("n2"))
+    host = story.cluster.hosts["n1"]
+    story.do(c.HostChecked("n1", is_good=False, is_bad=True, text="no fan"))
+    story.do(c.HostNoticed("n1", 30))
+    story.do(c.HostChecked("n1", is_good=True, is_bad=False))
+    assert host.closed_by
+    assert host.leaves_at
+    story.do(c.HostNoticed("n1", -1))
+    assert not host.closed_by
 
 
 @pytest.mark.parametrize(

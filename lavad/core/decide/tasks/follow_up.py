@@ -101,7 +101,7 @@ def _elsewhere(cluster: Cluster, tasks: JobTasks, step: Restart) -> Step:
 
 def _is_revoked(cluster: Cluster, tasks: JobTasks, key: TaskKey) -> bool:
     host = cluster.hosts.get(tasks.records[key].host)
-    return host is not None and host.revoked_at > 0
+    return host is not None and host.leaves_at > 0
 
 
 def _without_place(bears: bool, attempt: Attempt, tasks: JobTasks, task: TaskKey) -> list[Step]:
