@@ -6,12 +6,12 @@ from lavad.core.model import Key
 
 
 class PartActivity(NamedTuple):
-    """A host's part became inactive, or active. Not stored: hosts repeat it at each hello."""
+    """A host's part has been inactive for so many seconds; 0: it is active. Not stored: each hello repeats it."""
 
     at: float
     key: Key
     host: str
-    is_inactive: bool
+    inactive_s: float
 
 
 class JobHangs(NamedTuple):

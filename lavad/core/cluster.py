@@ -57,6 +57,7 @@ class Cluster:
         # By job and index: what happened to tasks, to be decided upon in the same step; without an event: it runs.
         self.task_news: dict[tuple[int, int], deque[tuple[TaskKey, TaskEvent | None]]] = {}
         self.timed_tasks: dict[tuple[int, int], None] = {}  # jobs with delayed actions
+        self.parts_changed: set[Key] = set()  # attempts that may hang by what has ended since the last step
         self.hanging: dict[Key, float] = {}  # attempts whose policy acts upon a hang by then
         self.has_leases = False  # an attempt has had one since this master began
         self.claims: dict[tuple[int, int], Claim] = {}  # by job and index: resources claimed for it

@@ -8,6 +8,7 @@ from lavad.core.apply.events import apply_events
 from lavad.core.cluster import Cluster
 from lavad.core.commands import Command
 from lavad.core.decide import AFTERWARDS, DECIDERS
+from lavad.core.decide.activity import late_hangs
 from lavad.core.decide.clock.exit_rates import fresh_exit_events
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.jobs.dependencies import budget_of, follow_ups
@@ -62,6 +63,8 @@ def step(
             _add(cluster, outcome, list(decide(cluster, now)))
     if cluster.task_news:
         _follow_tasks(cluster, outcome, now)
+    if cluster.parts_changed:
+        _add(cluster, outcome, list(late_hangs(cluster, now)))
     if cluster.exit_rates.fresh:
         _add(cluster, outcome, list(fresh_exit_events(cluster, now)))
     if cluster.dependants.dependents_to_check:

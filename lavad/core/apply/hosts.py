@@ -5,6 +5,7 @@ from typing import Any
 
 from lavad.core import events as e
 from lavad.core.apply.reconfigure import note_revocable, take_policy
+from lavad.core.apply.tasks.activity import session_began
 from lavad.core.cluster import Cluster
 from lavad.core.model import HostFacts
 from lavad.core.model.host_config import BY_HOST, as_configured
@@ -20,6 +21,8 @@ def _host_joined(cluster: Cluster, event: e.HostJoined) -> None:
         host.offered = event.facts
         change_facts(cluster, host, facts)
     note_revocable(cluster, facts)
+    for key in host.attempts:
+        session_began(cluster.attempts[key], facts.name)
     host.incarnation = event.incarnation
     host.is_connected, host.is_silent, host.seen_at = True, False, event.at
     host.avoid_until = 0.0

@@ -317,7 +317,7 @@ def _host_released(cluster: Cluster, event: e.HostReleased) -> None:
     if event.host in attempt.usage and not attempt.over:
         depart(attempt, event.host)
     allocate.give_back(cluster, attempt, event.host, event.at)
-    activity.host_left(attempt, event.host)
+    activity.host_left(cluster, attempt, event.host)
 
 
 def _complete_record(cluster: Cluster, attempt: Attempt, host: str, usage: HostUsage, at: float) -> None:
@@ -495,6 +495,7 @@ def _job_found(cluster: Cluster, event: e.JobFound) -> None:
     _move(cluster, job, event, state)
     job.resume_state = None
     cluster.preemptable.note(job)
+    activity.look_at_parts(cluster, cluster.attempts[event.key])
     if state is S.STAGING:
         cluster.staging[event.key] = cluster.attempts[event.key]
 

@@ -5,7 +5,7 @@ names: so all of them were at the same time, whatever their clocks. It is told, 
 and then its lifecycle policy for that acts, if it has one. Without one nothing is done: a warning may be wrong.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from lavad.core import activity_events as a
 from lavad.core import commands as c
@@ -35,13 +35,30 @@ def reported(cluster: Cluster, command: c.ReportActivity, now: float) -> Decisio
 def _part(job: Job, attempt: Attempt, command: c.ReportActivity, now: float) -> Iterator[e.Event]:
     activity, is_inactive = attempt.activity, command.inactive_s > 0
     if is_inactive is not (command.host in activity.inactive):
-        yield a.PartActivity(now, attempt.key, command.host, is_inactive)
+        yield a.PartActivity(now, attempt.key, command.host, command.inactive_s)
     if not is_inactive:
         if activity.hang is not None:
             yield a.JobActive(now, attempt.key)
-    elif activity.hang is None and _hangs(job, attempt, activity.inactive | {command.host}):
-        due = now + STACKS_S + MARGIN_S if _task_that_hangs(job) is not None else 0.0
-        yield a.JobHangs(now, attempt.key, command.inactive_s, due)
+    elif activity.hang is None and _hangs(job, attempt, {*activity.inactive, command.host}):
+        yield _hang(job, attempt, command.inactive_s, now)
+
+
+def _hang(job: Job, attempt: Attempt, inactive_s: float, now: float) -> e.Event:
+    due = now + STACKS_S + MARGIN_S if _task_that_hangs(job) is not None else 0.0
+    return a.JobHangs(now, attempt.key, inactive_s, due)
+
+
+def late_hangs(cluster: Cluster, now: float) -> Iterator[e.Event]:
+    """Events of jobs whose last active parts have ended, on which no report follows."""
+    changed, cluster.parts_changed = cluster.parts_changed, set()
+    for key in sorted(changed):
+        attempt = cluster.attempts.get(key)
+        job = cluster.holder_of(attempt) if attempt is not None else None
+        if attempt is None or job is None or attempt.is_ending or attempt.activity.hang is not None:
+            continue
+        inactive = attempt.activity.inactive
+        if _hangs(job, attempt, inactive.keys()):
+            yield _hang(job, attempt, now - max(inactive.values()), now)
 
 
 def _use(attempt: Attempt, command: c.ReportActivity, now: float) -> Iterator[e.Event]:
@@ -57,7 +74,7 @@ def _is_to_be_used(tasks: JobTasks, host: str) -> bool:
     return any(tasks.records[key].phase is TaskPhase.RUNNING for key in tasks.on_host(host))
 
 
-def _hangs(job: Job, attempt: Attempt, inactive: frozenset[str]) -> bool:
+def _hangs(job: Job, attempt: Attempt, inactive: Set[str]) -> bool:
     if job.state is not JobState.RUN or attempt.suspended or not attempt.launched:
         return False
     hosts = attempt.unreleased if job.tasks is None else _hosts_of(job.tasks)

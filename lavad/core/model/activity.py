@@ -6,7 +6,6 @@ What hosts report is volatile, they repeat it at each hello; that a job hangs is
 from collections.abc import Mapping
 from typing import NamedTuple
 
-_NO_HOSTS: frozenset[str] = frozenset()
 _NOTHING: Mapping[str, float] = {}
 
 
@@ -25,9 +24,10 @@ class Hang(NamedTuple):
 
 
 class Activity(NamedTuple):
-    """Activity of an attempt. ``unused``: hosts without a process of it, and since when."""
+    """Activity of an attempt. ``inactive``: hosts whose parts are, and since when; ``unused``: hosts without a process
+    of it, and since when."""
 
-    inactive: frozenset[str] = _NO_HOSTS
+    inactive: Mapping[str, float] = _NOTHING
     hang: Hang | None = None
     hangs: int = 0  # of this attempt until now
     unused: Mapping[str, float] = _NOTHING

@@ -113,6 +113,44 @@ def test_a_job_with_a_silent_host_does_not_hang(two: Story) -> None:
     assert kinds(activity(two, key, "h1", 300)) == ["PartActivity"]
 
 
+def test_what_a_host_said_counts_until_its_next_session(two: Story) -> None:
+    """Its agent says all anew after a hello; what it said before may have changed meanwhile."""
+    key = started(two)
+    activity(two, key, "h2", 300)
+    two.back("h2", two.runs_there("h2", key))
+    assert two.cluster.attempts[key].activity is ACTIVE
+    assert kinds(activity(two, key, "h1", 300)) == ["PartActivity"]
+    assert kinds(activity(two, key, "h2", 300)) == ["PartActivity", "JobHangs"]
+
+
+def test_a_job_hangs_when_its_last_active_part_leaves(two: Story) -> None:
+    """The host is given back, and nothing works on those that stay; the time counts from the last of these."""
+    job = two.submit(a_job(tasks_min=1, tasks_max=4, resizable=True))
+    two.plan()
+    key = two.key(job)
+    two.staged("h1", key)
+    two.staged("h2", key)
+    two.started("h1", key)
+    two.do(c.ShrinkJob(two.target(job), "2*h2", ANN))
+    two.do(c.ReportResized("h1", key, two.cluster.attempts[key].version))
+    activity(two, key, "h1", 300)
+    two.now += 20
+    outcome = two.released("h2", key)
+    (hang,) = [one for one in outcome.events if isinstance(one, a.JobHangs)]
+    assert hang.inactive_s == 320
+
+
+def test_a_job_hangs_when_contact_is_back_and_nothing_works(two: Story) -> None:
+    """The other host had said so meanwhile, and says it once."""
+    key = started(two)
+    activity(two, key, "h2", 300)
+    two.now += 20
+    two.hear("h1")
+    two.do(c.Tick())
+    activity(two, key, "h1", 300)
+    assert "JobHangs" in kinds(two.do(c.AgentHeard("h2")))
+
+
 def test_reports_about_other_attempts_and_from_other_hosts_are_dropped(two: Story) -> None:
     """Whatever comes late, or twice."""
     key = started(two)
@@ -213,6 +251,15 @@ def test_a_host_of_ended_tasks_takes_no_part() -> None:
     for index in (2, 3):
         story.ends(key, 0, index)
     assert "JobHangs" in kinds(activity(story, key, "h1", 300))
+
+
+def test_a_job_hangs_when_its_last_active_tasks_have_ended() -> None:
+    """The tasks of one host hang, those of the other end: no host has anything new to say about its part."""
+    story, key = workers()
+    activity(story, key, "h1", 300)
+    story.ends(key, 0, 2)
+    outcome = story.ends(key, 0, 3)
+    assert "JobHangs" in kinds(outcome)
 
 
 def test_the_role_whose_policy_names_hangs_is_the_one_that_is_restarted() -> None:

@@ -1,6 +1,6 @@
 """Events of the activity of a job on its hosts: one function each. Nothing is decided here."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from lavad.core import activity_events as a
@@ -20,15 +20,33 @@ def forget_parts(cluster: Cluster, attempt: Attempt) -> None:
     """Count all parts of an attempt as active: it was suspended or resumed, or its tasks are started anew."""
     if attempt.activity is not ACTIVE:
         cluster.hanging.pop(attempt.key, None)
-        attempt.activity = attempt.activity._replace(inactive=frozenset(), hang=None)
+        attempt.activity = attempt.activity._replace(inactive={}, hang=None)
 
 
-def host_left(attempt: Attempt, host: str) -> None:
-    """Forget what a host that has released its part reported."""
+def host_left(cluster: Cluster, attempt: Attempt, host: str) -> None:
+    """Forget what a host reported that has released its part."""
     if attempt.activity is not ACTIVE:
         activity = attempt.activity
-        unused = {name: since for name, since in activity.unused.items() if name != host}
-        attempt.activity = activity._replace(inactive=activity.inactive - {host}, unused=unused)
+        inactive, unused = _without(activity.inactive, host), _without(activity.unused, host)
+        _change(attempt, activity._replace(inactive=inactive, unused=unused))
+        look_at_parts(cluster, attempt)
+
+
+def session_began(attempt: Attempt, host: str) -> None:
+    """Count the host's part as active until it says otherwise in its new session; that it has no process of the job,
+    which is told once, is so until it says otherwise."""
+    if host in attempt.activity.inactive:
+        _change(attempt, attempt.activity._replace(inactive=_without(attempt.activity.inactive, host)))
+
+
+def look_at_parts(cluster: Cluster, attempt: Attempt) -> None:
+    """Note an attempt whose parts have changed otherwise than by a report: those left may all be inactive."""
+    if attempt.activity.inactive and not attempt.over:
+        cluster.parts_changed.add(attempt.key)
+
+
+def _without(times: Mapping[str, float], host: str) -> dict[str, float]:
+    return {name: since for name, since in times.items() if name != host}
 
 
 def _change(attempt: Attempt, activity: Activity) -> None:
@@ -37,9 +55,10 @@ def _change(attempt: Attempt, activity: Activity) -> None:
 
 def _part(cluster: Cluster, event: a.PartActivity) -> None:
     attempt = cluster.attempts[event.key]
-    hosts = attempt.activity.inactive
-    changed = hosts | {event.host} if event.is_inactive else hosts - {event.host}
-    _change(attempt, attempt.activity._replace(inactive=changed))
+    inactive = _without(attempt.activity.inactive, event.host)
+    if event.inactive_s > 0:
+        inactive[event.host] = event.at - event.inactive_s
+    _change(attempt, attempt.activity._replace(inactive=inactive))
 
 
 def _hangs(cluster: Cluster, event: a.JobHangs) -> None:
@@ -67,7 +86,7 @@ def _saved(cluster: Cluster, event: a.StacksSaved) -> None:
 
 def _unused(cluster: Cluster, event: a.HostUnused) -> None:
     attempt = cluster.attempts[event.key]
-    unused = {name: since for name, since in attempt.activity.unused.items() if name != event.host}
+    unused = _without(attempt.activity.unused, event.host)
     if event.seconds:
         unused[event.host] = event.at - event.seconds
     _change(attempt, attempt.activity._replace(unused=unused))

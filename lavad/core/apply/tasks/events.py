@@ -64,6 +64,8 @@ def _reported(cluster: Cluster, event: t.TasksReported) -> None:
             if state.phase in ENDED and record.is_alive and not record.stopped:
                 cluster.exit_rates.note_task_end(job, record.host, state, event.at)
             _take(cluster, job, tasks, state, record._replace(run=state.run))
+    if job.attempt is not None:
+        activity.look_at_parts(cluster, job.attempt)
 
 
 def _take(cluster: Cluster, job: Job, tasks: JobTasks, state: TaskReport, record: TaskRecord) -> None:
