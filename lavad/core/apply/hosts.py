@@ -6,6 +6,7 @@ from typing import Any
 from lavad.core import events as e
 from lavad.core.apply.reconfigure import note_revocable, take_policy
 from lavad.core.apply.tasks.activity import session_began
+from lavad.core.apply.tasks.events import note
 from lavad.core.cluster import Cluster
 from lavad.core.model import HostFacts
 from lavad.core.model.host_config import BY_HOST, as_configured
@@ -72,6 +73,11 @@ def _host_opened(cluster: Cluster, event: e.HostOpened) -> None:
     elif host.closed_by == BY_HOST:
         host.closed_by, host.comment = "", event.comment
     host.noticed_at = host.told_end = 0.0
+    for attempt in map(cluster.attempts.__getitem__, host.attempts):
+        if attempt.tasks is not None and attempt.tasks.replacement is not None and not attempt.over:
+            job = cluster.element(attempt.key.job, attempt.key.index)
+            if job is not None:
+                note(cluster, job)  # its places there are spares again
     refresh_host(cluster, host, event.at)
 
 

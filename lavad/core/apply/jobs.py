@@ -318,6 +318,8 @@ def _host_released(cluster: Cluster, event: e.HostReleased) -> None:
         depart(attempt, event.host)
     allocate.give_back(cluster, attempt, event.host, event.at)
     activity.host_left(cluster, attempt, event.host)
+    if not attempt.over:
+        _look_at_tasks(cluster, attempt)
 
 
 def _complete_record(cluster: Cluster, attempt: Attempt, host: str, usage: HostUsage, at: float) -> None:
@@ -496,6 +498,7 @@ def _job_found(cluster: Cluster, event: e.JobFound) -> None:
     job.resume_state = None
     cluster.preemptable.note(job)
     activity.look_at_parts(cluster, cluster.attempts[event.key])
+    _look_at_tasks(cluster, cluster.attempts[event.key])
     if state is S.STAGING:
         cluster.staging[event.key] = cluster.attempts[event.key]
 

@@ -15,7 +15,7 @@ from lavad.core.apply import charge
 from lavad.core.apply.tasks import events as task_events
 from lavad.core.apply.tasks import places
 from lavad.core.cluster import Cluster
-from lavad.core.language.requirements.parts import is_elastic, sizes_of
+from lavad.core.language.requirements.parts import is_elastic, is_tied, sizes_of
 from lavad.core.model import Allocation, JobState, Request, RoleRequest, Shared
 from lavad.core.model.allocation import given_up, grown, slots_of
 from lavad.core.state.records import Attempt, Job, Resizing
@@ -82,6 +82,15 @@ def has_lost_hosts(attempt: Attempt) -> bool:
     """True if a job of tasks waits for a replacement of lost hosts, or its allocation has changed before."""
     tasks = attempt.tasks
     return tasks is not None and (tasks.replacement is not None or attempt.resizing.version > 1)
+
+
+def lacks_spares(attempt: Attempt, request: Request) -> bool:
+    """True if a job of tasks has used or lost some of its spares, and may be given others."""
+    tasks = attempt.tasks
+    if tasks is None or tasks.replacement is not None or is_tied(request):
+        return False
+    sizes = sizes_of(attempt.allocation, len(request.roles))
+    return any(role.spares and size < role.tasks_max for role, size in zip(request.roles, sizes, strict=True))
 
 
 def forget(cluster: Cluster, attempt: Attempt) -> None:

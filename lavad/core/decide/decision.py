@@ -13,6 +13,8 @@ from lavad.core.orders import Order
 from lavad.core.plan import Start
 from lavad.core.state.records import ArrayRecord, Job
 
+SYSTEM = "the system"  # named in events that no user caused
+
 
 @dataclass(slots=True)
 class Decision:

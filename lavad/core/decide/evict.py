@@ -13,8 +13,8 @@ from lavad.core import events as e
 from lavad.core import task_events as t
 from lavad.core.cluster import Cluster
 from lavad.core.decide import reports
-from lavad.core.decide.decision import Decision, denial
-from lavad.core.decide.jobs import control, resize
+from lavad.core.decide.decision import SYSTEM, Decision, denial
+from lavad.core.decide.jobs import resize
 from lavad.core.decide.tasks.growth_end import give_growth_up
 from lavad.core.model import Key
 from lavad.core.model import reasons as r
@@ -86,14 +86,14 @@ def _evicted(cluster: Cluster, job: Job, attempt: Attempt, host: str, until: flo
         return _tasks_evicted(attempt.key, attempt.tasks, host, why, now)
     if job.shared.rerunnable or tolerates(job.shared):
         return [e.JobDoomed(now, attempt.key, why, again=True)]
-    return [e.JobSignalled(now, attempt.key, TERMINATE, control.SYSTEM, r.TERM_REVOKED)]
+    return [e.JobSignalled(now, attempt.key, TERMINATE, SYSTEM, r.TERM_REVOKED)]
 
 
 def _without(cluster: Cluster, attempt: Attempt, host: str, until: float, why: str, now: float) -> list[e.Event]:
     """Events that shrink an elastic job by the host; none if it needs the host."""
     gives = tuple(share for share in attempt.allocation if share.host == host)
     within_s = LISTS_SHARE * (until - now)
-    return resize.shrink_attempt(cluster, Shrink(attempt.key, gives, why), now, control.SYSTEM, within_s=within_s)
+    return resize.shrink_attempt(cluster, Shrink(attempt.key, gives, why), now, SYSTEM, within_s=within_s)
 
 
 def _tasks_evicted(key: Key, tasks: JobTasks, host: str, why: str, now: float) -> list[e.Event]:

@@ -10,8 +10,8 @@ from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.activity_events import JobWarned
 from lavad.core.cluster import Cluster
-from lavad.core.decide.decision import Decision
-from lavad.core.decide.jobs.control import SYSTEM, kill_attempt
+from lavad.core.decide.decision import SYSTEM, Decision
+from lavad.core.decide.jobs.control import kill_attempt
 from lavad.core.model import JobState
 from lavad.core.model import reasons as r
 from lavad.core.model.gpu_use import GpuUse

@@ -6,8 +6,8 @@ Each plan is verified again: the victims' hosts must be in reach, and the resour
 from lavad.core import events as e
 from lavad.core import notices
 from lavad.core.cluster import Cluster
-from lavad.core.decide.decision import Decision, dispatch
-from lavad.core.decide.jobs.control import SYSTEM, resumed
+from lavad.core.decide.decision import SYSTEM, Decision, dispatch
+from lavad.core.decide.jobs.control import resumed
 from lavad.core.decide.jobs.resize import shrink_attempt
 from lavad.core.model import PREEMPTION, Allocation, JobState, Key
 from lavad.core.plan import Preempt, ReserveSlots, Resume, StartClaimed

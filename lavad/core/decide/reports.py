@@ -9,7 +9,7 @@ from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
 from lavad.core.decide.contact import named, silent_hosts
-from lavad.core.decide.decision import Decision
+from lavad.core.decide.decision import SYSTEM, Decision
 from lavad.core.decide.jobs import control, resize, task_reports
 from lavad.core.decide.jobs.requeue import by_exit_code
 from lavad.core.decide.tasks.growth_end import give_growth_up
@@ -285,7 +285,7 @@ def _part_at_limit(attempt: Attempt, command: c.ReportFinished, now: float) -> D
 
 def _ended_by_limit(attempt: Attempt, reason: str, now: float) -> list[e.Event]:
     """End the whole job, as when its first host reaches the limit: at once, and without a requeue."""
-    return [] if attempt.is_ending else [e.JobSignalled(now, attempt.key, SIGKILL, control.SYSTEM, reason)]
+    return [] if attempt.is_ending else [e.JobSignalled(now, attempt.key, SIGKILL, SYSTEM, reason)]
 
 
 def limit_reached(cluster: Cluster, command: c.ReportLimit, now: float) -> Decision:

@@ -1,4 +1,5 @@
-"""Elastic growth: running jobs grow into free resources that no pending job waits for.
+"""Elastic growth: running jobs grow into free resources that no pending job waits for. So do jobs that have used their
+spares.
 
 Growth is examined when a pass has nothing else to do and resources have become free. Jobs grow in the order in which
 they would start, each as far as it may and fits. It costs O(running resizable jobs + blocked buckets). While a pending
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import inf
 
-from lavad.core.apply.resize import may_change, resizable_role
+from lavad.core.apply.resize import lacks_spares, may_change, resizable_role
 from lavad.core.cluster_view import ClusterView
 from lavad.core.language.requirements.parsed import wants_of
 from lavad.core.language.requirements.parts import sizes_of
@@ -51,7 +52,11 @@ class ElasticGrowth:
 
     def has_work(self, cluster: ClusterView, now: float) -> bool:
         """True if growth is still to be examined, or to be tried again by now."""
-        return bool(cluster.resizable) and (self.is_due or self.retry_at <= now)
+        return _may_any_grow(cluster) and (self.is_due or self.retry_at <= now)
+
+    def is_unfinished(self, cluster: ClusterView) -> bool:
+        """True if growth is still to be examined after all buckets."""
+        return self.is_due and _may_any_grow(cluster)
 
     def gather(self, changes: Changes, now: float) -> None:
         """Take over changes of the cluster."""
@@ -65,7 +70,7 @@ class ElasticGrowth:
         if not self.is_due:
             return None
         self.is_due, self.retry_at = False, _NEVER
-        if not cluster.resizable or not cluster.table.slots_open or reservation_table.reservations:
+        if not _may_any_grow(cluster) or not cluster.table.slots_open or reservation_table.reservations:
             return None
         candidates = list(self._behind_pending(cluster, blocked, now))
         allowance = allowance_of(cluster, now) if candidates else NO_CONSTRAINTS
@@ -107,14 +112,25 @@ class ElasticGrowth:
 
     def _candidates(self, cluster: ClusterView, now: float) -> Iterator[tuple[Attempt, Sizes]]:
         """Attempts that may grow now, with the number of tasks of each role; by queue priority, then oldest job."""
-        for key in sorted(cluster.resizable, key=lambda key: _order(cluster, key)):
-            attempt, more = cluster.resizable[key], wanted(cluster, key)
+        short = {
+            key: attempt
+            for key, attempt in cluster.replacing.items()
+            if lacks_spares(attempt, cluster.jobs[key.job].shared.request)
+        }
+        found = {**cluster.resizable, **short} if short else cluster.resizable
+        for key in sorted(found, key=lambda key: _order(cluster, key)):
+            attempt = found[key]
+            more = wanted(cluster, attempt)
             if not any(more):
                 continue
             if attempt.resizing.retry_at > now:
                 self.retry_at = min(self.retry_at, attempt.resizing.retry_at)
             else:
                 yield attempt, more
+
+
+def _may_any_grow(cluster: ClusterView) -> bool:
+    return bool(cluster.resizable or cluster.replacing)
 
 
 def most_urgent_waiting(cluster: ClusterView, blocked: BlockedBuckets) -> float:
@@ -161,11 +177,13 @@ def _half(more: Sizes) -> Sizes:
     return tuple(found)
 
 
-def wanted(cluster: ClusterView, key: Key) -> Sizes:
+def wanted(cluster: ClusterView, attempt: Attempt) -> Sizes:
     """Number of tasks of each role by which an attempt would grow; none while it is being resized or does not run."""
-    attempt, job = cluster.resizable[key], cluster.holder(key)
+    job = cluster.holder(attempt.key)
     if job is None or job.state is not JobState.RUN or not may_change(attempt):
         return ()
+    if attempt.tasks is not None and attempt.tasks.replacement is not None:
+        return ()  # it gets places for all tasks that it lacks, or none
     request, change = job.shared.request, attempt.resizing
     if request.is_of_tasks:
         sizes = sizes_of(attempt.allocation, len(request.roles))

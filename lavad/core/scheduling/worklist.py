@@ -95,7 +95,7 @@ class Worklist:
             self._gather_limited(cluster, changes.relaxed_limits, now)
         for key in changed_buckets:
             self._add_fresh(cluster, key)
-        if cluster.resizable:
+        if cluster.resizable or cluster.replacing:
             self.elastic_growth.gather(changes, now)
         if cluster.replacing:
             self.lost_hosts.gather(changes, now)
@@ -410,7 +410,7 @@ class Worklist:
 
     def is_unfinished(self, cluster: ClusterView) -> bool:
         """True if resumption or growth is still to be examined after all buckets."""
-        return bool(self.preemptor.freed_hosts or (cluster.resizable and self.elastic_growth.is_due))
+        return bool(self.preemptor.freed_hosts or self.elastic_growth.is_unfinished(cluster))
 
     def has_work(self, cluster: ClusterView, now: float) -> bool:
         """True if the worklist waits for one of the cluster's changes, or has work of its own."""

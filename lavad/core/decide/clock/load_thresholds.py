@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
-from lavad.core.decide.jobs.control import SYSTEM, resumed, suspended
+from lavad.core.decide.decision import SYSTEM
+from lavad.core.decide.jobs.control import resumed, suspended
 from lavad.core.model import LOAD, SUSPENDED, JobState, Key
 from lavad.core.model import reasons as r
 from lavad.core.model.policy import Queue

@@ -241,9 +241,6 @@ def resume(cluster: Cluster, command: c.ResumeJob, now: float) -> Decision:
     return _decide(cluster, command.target, command.caller, (S.PSUSP,), free, go_on)
 
 
-SYSTEM = "the system"  # named in events that no user caused
-
-
 def suspended(job: Job, cause: str, reason: str, by: str, now: float) -> list[e.Event]:
     """Event that adds a cause of suspension; ``reason`` is the sentence for users."""
     assert job.attempt is not None, f"{job.key} holds no attempt"

@@ -23,8 +23,7 @@ from lavad.core.apply.resize import (
     resizable_role,
 )
 from lavad.core.cluster import Cluster
-from lavad.core.decide.decision import Decision, check_owner
-from lavad.core.decide.jobs.control import SYSTEM
+from lavad.core.decide.decision import SYSTEM, Decision, check_owner
 from lavad.core.decide.jobs.sizes import release_words, tasks_in
 from lavad.core.decide.tasks.growth_end import give_growth_up
 from lavad.core.decide.tasks.replacement import TABLE_S

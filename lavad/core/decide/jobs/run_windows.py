@@ -2,7 +2,8 @@
 
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
-from lavad.core.decide.jobs.control import SYSTEM, kill_attempt, resumed, suspended
+from lavad.core.decide.decision import SYSTEM
+from lavad.core.decide.jobs.control import kill_attempt, resumed, suspended
 from lavad.core.model import HOLDING, WINDOW, JobState
 from lavad.core.model import reasons as r
 from lavad.core.state.records import Job

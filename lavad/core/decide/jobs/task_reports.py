@@ -11,7 +11,7 @@ from lavad.core import events as e
 from lavad.core import task_events as t
 from lavad.core.cluster import Cluster
 from lavad.core.decide.contact import is_in_contact_without, silent_hosts
-from lavad.core.decide.decision import Decision
+from lavad.core.decide.decision import SYSTEM, Decision
 from lavad.core.decide.jobs import control
 from lavad.core.decide.tasks.growth_end import give_growth_up
 from lavad.core.model import JobState
@@ -160,7 +160,7 @@ def finished(cluster: Cluster, job: Job, attempt: Attempt, command: c.ReportFini
     why = f"{command.host}: {command.reason or 'its part of the job has ended'}"
     events: list[e.Event] = []
     if command.reason.startswith("TERM_") and not attempt.is_ending and not command.lost:
-        events.append(e.JobSignalled(now, attempt.key, SIGKILL, control.SYSTEM, command.reason))
+        events.append(e.JobSignalled(now, attempt.key, SIGKILL, SYSTEM, command.reason))
     if command.also_released:
         gone = part_gone(cluster, job, attempt, command.host, now, why, command.usage)
         return Decision([*events, *gone.events], gone.orders)

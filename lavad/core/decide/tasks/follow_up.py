@@ -42,12 +42,14 @@ def follow_up(cluster: Cluster, now: float) -> Decision | None:
     return None
 
 
-def _events_of(steps: Iterable[Step], job: Job, attempt: Attempt, tasks: JobTasks, now: float) -> list[e.Event]:
+def _events_of(
+    cluster: Cluster, steps: Iterable[Step], job: Job, attempt: Attempt, tasks: JobTasks, now: float
+) -> list[e.Event]:
     """Events of the machine's steps."""
     found: list[e.Event] = []
     for step in steps:
         if isinstance(step, Restart):
-            found += replacement.restart(job, attempt, tasks, step, now)
+            found += replacement.restart(cluster, job, attempt, tasks, step, now)
         else:
             found.append(event_of(step, attempt.key, now))
     return found
@@ -71,10 +73,10 @@ def _about(
     if attempt.is_ending:
         return Decision()
     if event is None:
-        return Decision(_events_of(machine.runs(tasks, task), job, attempt, tasks, now))
+        return Decision(_events_of(cluster, machine.runs(tasks, task), job, attempt, tasks, now))
     if event is TaskEvent.PENDING:
         waiting = [key for key, record in tasks.records.items() if record.phase is TaskPhase.WAITING]
-        return Decision(_events_of(machine.waits(tasks, waiting, now), job, attempt, tasks, now))
+        return Decision(_events_of(cluster, machine.waits(tasks, waiting, now), job, attempt, tasks, now))
     if event is TaskEvent.HOST_LOST and task in tasks.displaced:
         return Decision()  # restarted with others that were lost before it
     steps = _placed(cluster, tasks, machine.happened(tasks, task, event, now))
@@ -82,7 +84,7 @@ def _about(
     if is_lost and not steps and tasks.verdict is None:
         bears = job.shared.rerunnable or (event is TaskEvent.EVICTED and tolerates(job.shared))
         steps = _without_place(bears, attempt, tasks, task)
-    return Decision(_events_of(steps, job, attempt, tasks, now))
+    return Decision(_events_of(cluster, steps, job, attempt, tasks, now))
 
 
 def _placed(cluster: Cluster, tasks: JobTasks, steps: list[Step]) -> list[Step]:
@@ -123,7 +125,7 @@ def _settled(cluster: Cluster, job: Job, attempt: Attempt, tasks: JobTasks, now:
         return None if tasks.is_running else _ended(attempt, now)
     if tasks.verdict is not None:
         return None if tasks.is_running else _effect(attempt, tasks, tasks.verdict, now)
-    if mended := replacement.mend(attempt, tasks, now):
+    if mended := replacement.mend(cluster, job, attempt, tasks, now):
         return Decision(mended)
     steps = _placed(cluster, tasks, machine.expired(tasks, now) or machine.unreplaced(tasks, now))
     if not steps and not attempt.suspended:
@@ -133,7 +135,7 @@ def _settled(cluster: Cluster, job: Job, attempt: Attempt, tasks: JobTasks, now:
     if not steps and not tasks.is_running and (held := _held_to_the_end(tasks)):
         return Decision([_completed(attempt.key, tasks, held, now)])
     steps = steps or _placed(cluster, tasks, machine.at_end(tasks))
-    return Decision(_events_of(steps, job, attempt, tasks, now)) if steps else None
+    return Decision(_events_of(cluster, steps, job, attempt, tasks, now)) if steps else None
 
 
 def _freed(attempt: Attempt, tasks: JobTasks) -> tuple[str, ...]:

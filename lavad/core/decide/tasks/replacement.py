@@ -1,13 +1,18 @@
 """Replacement of lost hosts of a running job of tasks: what follows from a restart of tasks without places.
 
-The job keeps its other hosts, and what may run there goes on. Its idle places (spares) are taken at once; for the rest
-it waits until the scheduler finds it another host, or its time for that is over. An elastic job whose minima are left
-does without, and grows later.
+The job keeps its other hosts, and what may run there goes on. Its idle places (spares) are taken at once, unless their
+host is silent or will be taken away; for the rest it waits until the scheduler finds it another host, or its time for
+that is over. An elastic job whose minima are left does without the rest, and grows later. Spares that were used or lost
+are held anew when there is room that no pending job waits for: the job grows back to its size.
 """
+
+from collections import Counter
 
 from lavad.core import events as e
 from lavad.core import task_events as t
 from lavad.core.apply.resize import has_minima
+from lavad.core.cluster import Cluster
+from lavad.core.decide.decision import SYSTEM
 from lavad.core.decide.tasks import machine
 from lavad.core.decide.tasks.growth_end import give_growth_up
 from lavad.core.decide.tasks.steps import Restart
@@ -18,25 +23,27 @@ from lavad.core.model.task_values import Replacement, Verdict
 from lavad.core.state.records import Attempt, Job
 from lavad.core.state.tasks import JobTasks
 
-SYSTEM = "lavad"
 TABLE_S = 1.0  # for the hosts of a job of tasks to have a new table before tasks that leave are ended
 
 
-def restart(job: Job, attempt: Attempt, tasks: JobTasks, step: Restart, now: float) -> list[e.Event]:
+def restart(cluster: Cluster, job: Job, attempt: Attempt, tasks: JobTasks, step: Restart, now: float) -> list[e.Event]:
     """Events of a restart in place. One that needs places which the job cannot get back is another attempt."""
     lost = tuple([key for key in step.tasks if not tasks.records[key].host])
     if not lost:
         return [_restarted(attempt, tasks, step, step.tasks, now)]
     left, request = _left(attempt, tasks, lost), job.shared.request
-    if is_elastic(request) and left and has_minima(request, left) and _keeps_lead(attempt, request):
-        placed = tuple([key for key in step.tasks if tasks.records[key].host])
-        restarted = [_restarted(attempt, tasks, step, placed, now)] if placed else []
-        return [*restarted, *_without(attempt, left, lost, now)]
-    if not _may_wait(attempt, tasks, left, lost, request):
+    spared = _spared(cluster, tasks, left, lost)
+    gone = tuple([key for key in lost if key not in spared])
+    if gone and is_elastic(request) and left and has_minima(request, left) and _keeps_lead(attempt, request):
+        stay = tuple([key for key in step.tasks if key not in gone])
+        restarted = [_restarted(attempt, tasks, step, stay, now)] if stay else []
+        awaited = [t.ReplacementAwaited(now, attempt.key, _awaited(tasks, spared, now))] if spared else []
+        return [*restarted, *awaited, *_without(attempt, left, gone, now)]
+    if not _may_wait(attempt, tasks, left, gone, request):
         why = machine.told(tasks, lost[0], step.event)
         return [t.TasksConcluded(now, attempt.key, Verdict(TaskAction.RESTART_JOB, 0, why, step.is_counted))]
-    awaited = _awaited(tasks, lost, now)
-    return [_restarted(attempt, tasks, step, step.tasks, now), t.ReplacementAwaited(now, attempt.key, awaited)]
+    restarted = [_restarted(attempt, tasks, step, step.tasks, now)]
+    return [*restarted, t.ReplacementAwaited(now, attempt.key, _awaited(tasks, lost, now))]
 
 
 def _restarted(attempt: Attempt, tasks: JobTasks, step: Restart, keys: tuple[TaskKey, ...], now: float) -> e.Event:
@@ -59,14 +66,34 @@ def _keeps_lead(attempt: Attempt, request: Request) -> bool:
     return attempt.lead in attempt.unreleased or not keeps_first_host(request)
 
 
-def _may_wait(attempt: Attempt, tasks: JobTasks, left: Allocation, lost: tuple[TaskKey, ...], request: Request) -> bool:
-    """True if other hosts may take the place of the lost ones while the job keeps the rest."""
+def _may_wait(attempt: Attempt, tasks: JobTasks, left: Allocation, gone: tuple[TaskKey, ...], request: Request) -> bool:
+    """True if other hosts may take the place of the lost ones while the job keeps the rest; ``gone``: lost tasks for
+    which it has no spares."""
     if not left or is_tied(request) or not _keeps_lead(attempt, request):
         return False
-    if tasks.rules.replace_s > 0:
-        return True
-    spares = [role for role, _ in tasks.spare_places(left)]
-    return all(spares.count(role) >= sum(key.role == role for key in lost) for role in {key.role for key in lost})
+    return tasks.rules.replace_s > 0 or not gone
+
+
+def _spares(cluster: Cluster, tasks: JobTasks, left: Allocation) -> list[tuple[int, str]]:
+    """Idle places that may be used now, with their roles."""
+    return [(role, host) for role, host in tasks.spare_places(left) if _is_sound(cluster, host)]
+
+
+def _is_sound(cluster: Cluster, name: str) -> bool:
+    host = cluster.hosts.get(name)
+    return host is not None and host.is_in_contact and not host.leaves_at
+
+
+def _spared(cluster: Cluster, tasks: JobTasks, left: Allocation, lost: tuple[TaskKey, ...]) -> tuple[TaskKey, ...]:
+    """Those of the lost tasks for which the job has spares."""
+    free = Counter(role for role, _ in _spares(cluster, tasks, left))
+    free.subtract(key.role for key in tasks.displaced if not tasks.records[key].joins and key not in lost)
+    found = list[TaskKey]()
+    for key in lost:
+        if free[key.role] > 0:
+            free[key.role] -= 1
+            found.append(key)
+    return tuple(found)
 
 
 def _awaited(tasks: JobTasks, lost: tuple[TaskKey, ...], now: float) -> Replacement:
@@ -87,13 +114,15 @@ def _without(attempt: Attempt, left: Allocation, gone: tuple[TaskKey, ...], now:
     return [*events, e.AttemptResized(now, attempt.key, left, version, now + TABLE_S, SYSTEM, reason, gone=gone)]
 
 
-def mend(attempt: Attempt, tasks: JobTasks, now: float) -> list[e.Event]:
+def mend(cluster: Cluster, job: Job, attempt: Attempt, tasks: JobTasks, now: float) -> list[e.Event]:
     """Events that bring the allocation of a job that has lost hosts up to date, with its spares for lost places."""
-    if tasks.replacement is None or not (left := _left(attempt, tasks)):
+    if tasks.replacement is None:
+        return _without_lost_spares(job, attempt, tasks, now)
+    if not (left := _left(attempt, tasks)):
         return []
     waiting = [key for key in tasks.displaced if not tasks.records[key].joins]
     places: list[tuple[TaskKey, str]] = []
-    for role, host in tasks.spare_places(left) if waiting else ():
+    for role, host in _spares(cluster, tasks, left) if waiting else ():
         key = next((key for key in waiting if key.role == role), None)
         if key is not None:
             waiting.remove(key)
@@ -102,3 +131,13 @@ def mend(attempt: Attempt, tasks: JobTasks, now: float) -> list[e.Event]:
         return []
     resized = _without(attempt, left, (), now)
     return [*resized[:-1], *([t.SparesTaken(now, attempt.key, tuple(places))] if places else []), resized[-1]]
+
+
+def _without_lost_spares(job: Job, attempt: Attempt, tasks: JobTasks, now: float) -> list[e.Event]:
+    """Events that leave hosts out of the allocation that had nothing but idle places, and are lost."""
+    request = job.shared.request
+    if not any(role.spares for role in request.roles):
+        return []
+    left = _left(attempt, tasks)
+    is_complete = len(left) == len(attempt.allocation)
+    return [] if is_complete or not has_minima(request, left) else _without(attempt, left, (), now)

@@ -108,7 +108,7 @@ def _may_be_short(cluster: ClusterView, worklist: Worklist) -> bool:
         worklist.easy_ranks = ranks_of(cluster, worklist.allowance)
     if not worklist.easy_ranks or worklist.reached or worklist.blocked.others:
         return False
-    if worklist.allowance or cluster.resizable or cluster.lenders or cluster.claims:
+    if worklist.allowance or cluster.resizable or cluster.replacing or cluster.lenders or cluster.claims:
         return False
     if cluster.table.shut and has_shut_holders(cluster.table):  # their slots do not go to the holder of the reservation
         return False

@@ -356,6 +356,81 @@ def test_a_spare_host_that_is_lost_while_it_is_made_ready() -> None:
     assert story.task(key, 0, 1).run == 2
 
 
+def test_a_spare_is_taken_where_another_role_could_shrink() -> None:
+    """The fixed role keeps its number of tasks; the elastic one does without those lost beside."""
+    story = TaskStory(*(a_host(f"h{number}", slots) for number, slots in ((1, 2), (2, 3), (3, 2), (4, 2))))
+    roles = (a_task_role("worker", 2, slots_per_task=2, spares=1), a_task_role("reader", 1, 3))
+    key = story.begin(*roles, policies=LOST, restarts_max=3)
+    story.runs(key)
+    assert [story.task(key, *task).host for task in ((0, 1), (1, 0), (1, 1))] == ["h2", "h2", "h4"]
+    story.released("h2", key)
+    story.stops(key)
+    adapt(story, key)
+    adapt(story, key)
+    assert [story.task(key, *task).host for task in ((0, 0), (0, 1), (1, 0), (1, 1))] == ["h1", "h3", "", "h4"]
+    assert [story.task(key, *task).phase for task in ((0, 0), (0, 1), (1, 1))] == [P.STARTING] * 3
+
+
+@pytest.mark.parametrize("how", ["silent", "revoked"])
+def test_a_spare_on_a_host_that_may_not_last_is_not_taken(how: str) -> None:
+    """The task waits for the pool; with the host back the spare is one again."""
+    story, key = staged_with_spares()
+    if how == "revoked":
+        story.do(c.RevokeHost("h4", ROOT, 600))
+    else:
+        story.now += 20
+        story.hear("h1", "h2", "h3")
+        story.wait(0)
+    story.released("h2", key)
+    story.do(c.CloseHost("h2", ROOT))
+    story.stops(key)
+    assert (story.phases(key), story.task(key, 0, 1).joins) == ("WWW", "")
+    if how == "revoked":
+        story.do(c.OpenHost("h4", ROOT))
+    else:
+        story.do(c.AgentHeard("h4"))
+    assert story.task(key, 0, 1).joins == "h4"
+
+
+def test_a_spare_that_was_used_is_held_anew_when_there_is_room() -> None:
+    """Not before a pending job that waits for the room; the tasks hear nothing of it, and it serves as the first."""
+    story, key = staged_with_spares()
+    story.released("h2", key)
+    story.do(c.CloseHost("h2", ROOT))
+    story.stops(key)
+    adapt(story, key)
+    story.runs(key)
+    story.plan()
+    waiting = story.submit(a_job(1))
+    story.plan()
+    story.join(a_host("h5", 1))
+    story.plan()
+    assert (story.where(key.job), story.where(waiting)) == (["h1", "h3", "h4"], ["h5"])
+    story.join(a_host("h6", 1))
+    story.plan()
+    stage_growth(story, key)
+    adapt(story, key)
+    assert story.where(key.job) == ["h1", "h3", "h4", "h6"]
+    assert story.phases(key) == "RRR"
+    story.released("h3", key)
+    story.stops(key)
+    assert story.task(key, 0, 2).joins == "h6"
+
+
+def test_a_spare_host_that_was_lost_is_replaced_when_there_is_room() -> None:
+    """The job had nothing there but an idle place."""
+    story, key = staged_with_spares()
+    story.do(c.CloseHost("h4", ROOT))
+    story.released("h4", key)
+    assert story.where(key.job) == ["h1", "h2", "h3"]
+    adapt(story, key)
+    story.join(a_host("h5", 1))
+    story.plan()
+    stage_growth(story, key)
+    adapt(story, key)
+    assert (story.where(key.job), story.phases(key)) == (["h1", "h2", "h3", "h5"], "RRR")
+
+
 @pytest.mark.parametrize(
     ("role", "words"),
     [

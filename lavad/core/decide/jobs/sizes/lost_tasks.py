@@ -10,7 +10,7 @@ from dataclasses import replace
 from lavad.core import events as e
 from lavad.core.apply.resize import may_change
 from lavad.core.cluster import Cluster
-from lavad.core.decide.jobs.control import SYSTEM
+from lavad.core.decide.decision import SYSTEM
 from lavad.core.decide.jobs.resize import shrink_attempt
 from lavad.core.decide.jobs.sizes import tasks_in
 from lavad.core.language.requirements.parts import held_by, is_divisible_of, sizes_of
