@@ -25,7 +25,7 @@ from lavad.core.scheduling.backfill.reservations import ReservationTable
 from lavad.core.scheduling.capacity.allowance import NO_CONSTRAINTS, Allowance
 from lavad.core.scheduling.capacity.constraints import allowance_of
 from lavad.core.scheduling.capacity.free_resources import FreeResources
-from lavad.core.scheduling.placement.feasibility import choices_ever
+from lavad.core.scheduling.placement.feasibility import choices_on_usable
 from lavad.core.scheduling.placement.growth import further_tasks
 from lavad.core.scheduling.placement.place import share_of
 from lavad.core.scheduling.placement.span import TaskDistributor, live_rows
@@ -134,20 +134,17 @@ def _may_any_grow(cluster: ClusterView) -> bool:
 
 
 def most_urgent_waiting(cluster: ClusterView, blocked: BlockedBuckets) -> float:
-    """Priority of the most urgent queue of which a job waits for room that the cluster has; -inf if there is none."""
+    """Priority of the most urgent queue of which a job waits for room that usable hosts have; -inf if there is none.
+
+    Others wait for something else than room.
+    """
     priorities = {queue.name: queue.priority for queue in cluster.policy.queues}
     pending = (key for key in blocked if cluster.pending.buckets.get(key))
     waiting = heapq.nlargest(_LOOKED_AT, pending, lambda key: priorities.get(key.queue, 0))
     for key in waiting:
-        if _could_run(cluster, key.request):
+        if choices_on_usable(cluster.table, key.request):
             return priorities.get(key.queue, 0)
     return -inf
-
-
-def _could_run(cluster: ClusterView, request: Request) -> bool:
-    """True if the request fits on the emptied cluster; others wait for something else than room."""
-    table = cluster.table
-    return table.cached(("runs ever", request), lambda: bool(choices_ever(table.emptied(), request)))
 
 
 def _demand_of(cluster: ClusterView, attempt: Attempt, now: float) -> Demand:

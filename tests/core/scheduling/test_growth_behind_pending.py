@@ -1,8 +1,9 @@
 """Elastic growth delays no pending job: what becomes free is first of all for those that wait for room."""
 
+from lavad.core import commands as c
 from lavad.core.model import JobState
 from lavad.core.model.policy import Policy, Queue
-from tests.builders import Story, a_host, a_job
+from tests.builders import ROOT, Story, a_host, a_job
 
 POLICY = Policy(queues=(Queue("urgent", 50), Queue("normal", 30), Queue("low", 10)))
 
@@ -51,5 +52,21 @@ def test_growth_goes_on_when_the_waiting_job_is_killed() -> None:
     story.now += 3
     story.hear("n1", "n2")
     assert story.worklist.elastic_growth.has_work(story.cluster, story.now)
+    story.plan()
+    assert story.cluster.attempts[elastic].resizing.growth
+
+
+def test_a_job_that_waits_for_a_closed_host_holds_nothing_up() -> None:
+    """It waited for room while the host was open; what becomes free elsewhere is of no use to it until it is again."""
+    story = Story(a_host("n1", 2), a_host("n2", 2), a_host("n3", 2), policy=POLICY)
+    first, second = story.run(a_job(2, hosts=("n1",))), story.run(a_job(2, hosts=("n2",)))
+    elastic = story.run(a_job(tasks_min=1, tasks_max=6, resizable=True))
+    story.submit(a_job(4, queue="urgent", hosts=("n1", "n2")))
+    story.plan()
+    story.finished("n1", first)
+    story.plan()
+    assert not story.cluster.attempts[elastic].resizing.growth
+    story.do(c.CloseHost("n2", ROOT))
+    story.finished("n2", second)
     story.plan()
     assert story.cluster.attempts[elastic].resizing.growth

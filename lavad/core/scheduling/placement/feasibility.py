@@ -28,6 +28,13 @@ def choices_ever(idle: HostTable, request: Request) -> tuple[Alternative, ...]:
     return tuple([one for one in (own, *request.alternatives) if _has_place(idle, request, one)])
 
 
+def choices_on_usable(table: HostTable, request: Request) -> tuple[Alternative, ...]:
+    """Alternatives of the request that would fit if all usable hosts were idle; cached until a host is opened or
+    closed."""
+    key = ("ever", request, table.usable_version)
+    return table.cached(key, lambda: choices_ever(table.emptied(), request))
+
+
 def _has_place(idle: HostTable, request: Request, choice: Alternative) -> bool:
     roles = tuple([_lenient(idle, role) for role in choice.roles])
     same = _steady(idle, choice.same)

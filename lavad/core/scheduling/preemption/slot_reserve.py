@@ -18,7 +18,7 @@ from lavad.core.plan import ReserveSlots, Start
 from lavad.core.scheduling.capacity.constraint import Ceilings
 from lavad.core.scheduling.capacity.constraints import allowance_of
 from lavad.core.scheduling.capacity.free_resources import FreeResources
-from lavad.core.scheduling.placement.feasibility import choices_ever
+from lavad.core.scheduling.placement.feasibility import choices_on_usable
 from lavad.core.scheduling.placement.place import place
 from lavad.core.scheduling.placement.within_limits import place_capped
 from lavad.core.scheduling.queueing.cursor import JobCursor
@@ -69,9 +69,7 @@ def _choice(table: HostTable, request: Request, waited_s: float) -> Alternative 
 
     None: slots gathered for the job would only be lost to others.
     """
-    key = ("ever", request, table.usable_version)
-    choices = table.cached(key, lambda: choices_ever(table.emptied(), request))
-    return next((one for one in choices if waited_s >= one.delay_s), None)
+    return next((one for one in choices_on_usable(table, request) if waited_s >= one.delay_s), None)
 
 
 def _size(allocation: Allocation) -> tuple[int, int]:
