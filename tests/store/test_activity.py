@@ -4,8 +4,11 @@ from pathlib import Path
 
 from lavad.core import commands as c
 from lavad.core.model import Key
+from lavad.core.model.gpu_use import GpuUse
 from lavad.core.model.task_rules import TaskEvent
+from lavad.core.model.usage import HostUsage, depart, gpus_of_attempt, taken
 from lavad.core.orders import StacksOrder
+from tests.builders import ANN
 from tests.store.fingerprint import fingerprint
 from tests.store.test_tasks import SavedStory, a_story
 from tests.task_jobs import a_policy, a_task_role
@@ -57,3 +60,20 @@ def test_a_policy_that_was_due_while_there_was_no_master_acts(tmp_path: Path) ->
         story.restart()
         story.do(c.Tick())
         assert story.phases(key) == "TTTT"
+
+
+def test_the_use_of_gpus_in_two_stays_on_a_host_outlives_the_master(tmp_path: Path) -> None:
+    """Of the host that was left and joined again, and of others that were left; nothing of it counts twice."""
+    with a_story(f"{tmp_path}/lava.db") as story:
+        key = story.begin(a_task_role(tasks=4))
+        story.runs(key)
+        attempt = story.cluster.attempts[key]
+        for host in ("h1", "h2"):
+            attempt.usage = taken(attempt.usage, [(host, HostUsage(gpus=(GpuUse(0, seconds=10.0),)))])
+            depart(attempt, host)
+        attempt.usage = taken(attempt.usage, [("h1", HostUsage(gpus=(GpuUse(0, seconds=5.0),)))])
+        story.do(c.SignalJob(c.Target(key.job), 10, ANN))
+        (restored,) = story.restored().attempts.values()
+        assert dict(gpus_of_attempt(restored)) == {"h1": (GpuUse(0, seconds=15.0),), "h2": (GpuUse(0, seconds=10.0),)}
+        restored.usage = taken(restored.usage, [("h1", HostUsage(gpus=(GpuUse(0, seconds=6.0),)))])
+        assert dict(gpus_of_attempt(restored))["h1"] == (GpuUse(0, seconds=16.0),)

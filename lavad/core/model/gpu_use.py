@@ -1,6 +1,6 @@
 """Use of one GPU by an attempt, as its host has added it up."""
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 
@@ -31,6 +31,44 @@ class GpuUse:
     trouble: str = ""
     idle_max_s: float = 0.0
     pids: tuple[tuple[int, int, float], ...] = ()  # process, its memory in MiB, its part of the device (-1: unknown)
+
+
+_SUMS = ("seconds", "utilisation_s", "memory_utilisation_s", "memory_mib_s", "energy_j", "throttled_s", "ecc_errors")
+_LARGEST = (
+    "utilisation_max", "memory_utilisation_max", "memory_mib_max", "power_w_max", "temperature_c_max", "idle_max_s",
+)  # fmt: skip
+
+
+def continued(known: tuple[GpuUse, ...], said: tuple[GpuUse, ...]) -> tuple[GpuUse, ...]:
+    """The newest report of a host's devices, with the last figures of those that the attempt does not have any more."""
+    if not known:
+        return said
+    here = {_device(use) for use in said}
+    gone = [_at_rest(use) for use in known if _device(use) not in here]
+    return tuple(sorted([*said, *gone], key=_device)) if gone else said
+
+
+def together(first: tuple[GpuUse, ...], second: tuple[GpuUse, ...]) -> tuple[GpuUse, ...]:
+    """Use of a host's devices in two stays there; what is of the moment is that of the second."""
+    found = {_device(use): _at_rest(use) for use in first}
+    for use in second:
+        before = found.get(_device(use))
+        found[_device(use)] = use if before is None else _added(before, use)
+    return tuple(found.values())
+
+
+def _device(use: GpuUse) -> tuple[int, str]:
+    return use.index, use.uuid
+
+
+def _at_rest(use: GpuUse) -> GpuUse:
+    return replace(use, utilisation=0.0, memory_mib=0, power_w=0.0, idle_s=0.0, pids=())
+
+
+def _added(before: GpuUse, use: GpuUse) -> GpuUse:
+    sums = {name: getattr(before, name) + getattr(use, name) for name in _SUMS}
+    largest = {name: max(getattr(before, name), getattr(use, name)) for name in _LARGEST}
+    return replace(use, **sums, **largest)
 
 
 GpusByHost = tuple[tuple[str, tuple[GpuUse, ...]], ...]

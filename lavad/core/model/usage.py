@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
-from lavad.core.model.gpu_use import GpusByHost, GpuUse
+from lavad.core.model.gpu_use import GpusByHost, GpuUse, continued, together
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def newer(known: HostUsage | None, said: HostUsage) -> HostUsage:
         memory_mib_max=max(known.memory_mib_max, said.memory_mib_max),
         memory_mib_mean=said.memory_mib_mean or known.memory_mib_mean,
         seconds=max(known.seconds, said.seconds),
-        gpus=said.gpus or known.gpus,
+        gpus=continued(known.gpus, said.gpus),
     )
 
 
@@ -101,8 +101,11 @@ def of_attempt(attempt: UsageRecord) -> JobUsage:
 
 
 def gpus_of_attempt(attempt: UsageRecord) -> GpusByHost:
-    """Use of GPUs by the attempt so far, by host: of those it has left, and of its present ones."""
-    return (*attempt.departed.gpus, *((host, one.gpus) for host, one in attempt.usage.items() if one.gpus))
+    """Use of GPUs by the attempt so far, by host, each once: those it has left, and its present ones."""
+    found: dict[str, tuple[GpuUse, ...]] = {}
+    for host, gpus in (*attempt.departed.gpus, *((host, one.gpus) for host, one in attempt.usage.items() if one.gpus)):
+        found[host] = together(found[host], gpus) if host in found else gpus
+    return tuple(found.items())
 
 
 def _part(seconds: float, run_s: float) -> float:

@@ -187,19 +187,23 @@ def _usage_text(attempt: Attempt) -> str:
     """Encode the usage of an attempt that must survive a restart: of each host, and of hosts it has left."""
     hosts = {host: [getattr(usage, name) for name in _FIGURES] for host, usage in attempt.usage.items()}
     used = {"hosts": hosts, "departed": list(attempt.departed[:-1])}
-    if gpus := gpus_of_attempt(attempt):
-        used |= {"gpus": json.loads(gpus_text(gpus))}
+    gpus = tuple((host, one.gpus) for host, one in attempt.usage.items() if one.gpus)
+    for name, some in (("gpus", gpus), ("gone", attempt.departed.gpus)):
+        if some:
+            used[name] = json.loads(gpus_text(some))
     return _encode(used)
 
 
 def _take_usage(attempt: Attempt, values: dict[str, Any]) -> None:
-    gpus = dict(_gpus_of(values.get("gpus", [])))
+    gpus = dict(_gpus_of(values.get("gpus", [])))  # in older rows also of hosts that were left
+    gone = _gpus_of(values.get("gone", []))
     attempt.usage = {
         host: HostUsage(**dict(zip(_FIGURES, figures, strict=True)), gpus=gpus.pop(host, ()))
         for host, figures in values["hosts"].items()
     }
-    if any(values["departed"]):
-        attempt.departed = Departed(*values["departed"])._replace(gpus=tuple(gpus.items()))
+    gone = (*gone, *gpus.items())
+    if any(values["departed"]) or gone:
+        attempt.departed = Departed(*values["departed"])._replace(gpus=gone)
 
 
 _SELDOM = (
