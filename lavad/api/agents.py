@@ -363,7 +363,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
                 self.engine.on_change()  # a pending job may wait for this load
         if message.usages:
             observe(cluster, host, tuple((key_of(one.key), _usage(one.usage)) for one in message.usages))
-            if checked := [c.CheckGpus(key_of(one.key)) for one in message.usages if _wants_look(one.usage.gpus)]:
+            if checked := [c.CheckGpus(host, key_of(one.key)) for one in message.usages if _wants_look(one.usage.gpus)]:
                 self.engine.post(checked)
         for one in message.progress:
             key, progress = key_of(one.key), _progress(host, one.progress, self.engine.clock())

@@ -447,13 +447,16 @@ def _job_signalled(cluster: Cluster, event: e.JobSignalled) -> None:
         cluster.preemptable.note(job)
 
 
-WARNINGS_KEPT = 20
+WARNINGS_KEPT = 20  # to be shown; the history has them all
 
 
 def _job_warned(cluster: Cluster, event: JobWarned) -> None:
     job = _holder(cluster, event.key)
     _move(cluster, job, event, job.state)
     attempt = cluster.attempts[event.key]
+    if attempt.told is None:
+        attempt.told = {about: (at, text) for at, about, text in attempt.warnings}
+    attempt.told[event.about] = (event.at, event.text)
     others = [one for one in attempt.warnings if one[1] != event.about]
     attempt.warnings = (*others[-WARNINGS_KEPT + 1 :], (event.at, event.about, event.text))
 

@@ -224,6 +224,7 @@ class ReportStacks:
 class CheckGpus:
     """A host says that GPUs of an attempt are idle or in trouble."""
 
+    host: str
     key: Key
 
 

@@ -12,7 +12,7 @@ from lavad.core.activity_events import JobWarned
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import SYSTEM, Decision
 from lavad.core.decide.jobs.control import kill_attempt
-from lavad.core.model import JobState
+from lavad.core.model import HostShare, JobState
 from lavad.core.model import reasons as r
 from lavad.core.model.gpu_use import GpuUse
 from lavad.core.model.policy import GpuIdleRule
@@ -33,15 +33,19 @@ def check(cluster: Cluster, command: c.CheckGpus, now: float) -> Decision:
     if attempt is None or job is None or job.state not in _ON or attempt.is_ending:
         return Decision()
     rule = rule_of(cluster, job)
-    decision = Decision(list(_warnings(attempt, rule, now)))
-    if rule.limit_s and _is_idle(attempt, rule.limit_s):
+    decision = Decision(list(_warnings(attempt, command.host, rule, now)))
+    if rule.limit_s and _is_idle(attempt, command.host, rule.limit_s):
         decision.events += _ended(cluster, job, attempt, rule, now)
     return decision
 
 
-def _warnings(attempt: Attempt, rule: GpuIdleRule, now: float) -> Iterator[JobWarned]:
-    known = {about: (at, text) for at, about, text in attempt.warnings}
-    for host, use in _uses(attempt):
+def _warnings(attempt: Attempt, host: str, rule: GpuIdleRule, now: float) -> Iterator[JobWarned]:
+    """Warnings of the devices of the host that has reported."""
+    known = attempt.told
+    if known is None:
+        known = {about: (at, text) for at, about, text in attempt.warnings}
+    usage = attempt.usage.get(host)
+    for use in usage.gpus if usage is not None else ():
         where = f"GPU {use.index} of {host}"
         about = f"idle {where}"
         if rule.warn_s and use.idle_s >= rule.warn_s and _is_new(known.get(about), use, now):
@@ -56,17 +60,22 @@ def _is_new(known: tuple[float, str] | None, use: GpuUse, now: float) -> bool:
     return known is None or known[0] < now - use.idle_s
 
 
-def _uses(attempt: Attempt) -> Iterator[tuple[str, GpuUse]]:
-    for host, usage in attempt.usage.items():
-        for use in usage.gpus:
-            yield host, use
+def _is_idle(attempt: Attempt, host: str, limit_s: float) -> bool:
+    """True if every device of the job was idle for that long, as far as hosts have reported it.
+
+    The host that has reported is looked at first, and the others up to the first with a device in use.
+    """
+    mine = attempt.share_on(host)
+    if mine is None or not _is_idle_on(attempt, mine, limit_s):
+        return False
+    held = [share for share in attempt.allocation if share.gpus]
+    return bool(held) and all(_is_idle_on(attempt, share, limit_s) for share in held)
 
 
-def _is_idle(attempt: Attempt, limit_s: float) -> bool:
-    """True if every device of the job was idle for that long, as far as hosts have reported it."""
-    idle = {(host, use.index) for host, use in _uses(attempt) if use.idle_s >= limit_s}
-    held = {(share.host, gpu) for share in attempt.allocation for gpu in share.gpus}
-    return bool(held) and held <= idle
+def _is_idle_on(attempt: Attempt, share: HostShare, limit_s: float) -> bool:
+    usage = attempt.usage.get(share.host)
+    idle = {use.index for use in usage.gpus if use.idle_s >= limit_s} if usage is not None else set()
+    return idle.issuperset(share.gpus)
 
 
 def _ended(cluster: Cluster, job: Job, attempt: Attempt, rule: GpuIdleRule, now: float) -> list[e.Event]:

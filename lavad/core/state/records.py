@@ -190,6 +190,7 @@ class Attempt:
         "suspended_at",
         "takes_whole_hosts",
         "tasks",
+        "told",
         "unreleased",
         "usage",
         "version",
@@ -236,7 +237,8 @@ class Attempt:
         self.progress_saved_at = 0.0
         self.tasks: JobTasks | None = None  # of a job of tasks: the job's
         self.activity = ACTIVE
-        self.warnings: tuple[tuple[float, str, str], ...] = ()  # time, what about, text; one of each kind
+        self.warnings: tuple[tuple[float, str, str], ...] = ()  # time, what about, text; the newest of each kind
+        self.told: dict[str, tuple[float, str]] | None = None  # all warnings since the master began, by what about
 
     @property
     def lead(self) -> str:

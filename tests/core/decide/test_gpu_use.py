@@ -12,7 +12,7 @@ from lavad.core.model import JobState, Key
 from lavad.core.model.gpu_use import GpuUse
 from lavad.core.model.policy import GpuIdleRule, Policy, Queue
 from lavad.core.model.usage import HostUsage
-from tests.builders import Story, a_cluster, a_host, a_job
+from tests.builders import Story, a_cluster, a_host, a_job, each
 
 S = JobState
 
@@ -33,7 +33,7 @@ def a_gpu_job(story: Story, gpus: int = 2) -> Key:
 def said(story: Story, key: Key, *uses: GpuUse) -> list[e.Event]:
     """Decision of the master when the host reports this use."""
     observe(story.cluster, "n1", ((key, HostUsage(gpus=uses)),))
-    return story.do(c.CheckGpus(key)).events
+    return story.do(c.CheckGpus("n1", key)).events
 
 
 def texts(events: list[e.Event]) -> list[str]:
@@ -66,6 +66,32 @@ def test_a_fault_is_told_with_the_words_of_the_driver() -> None:
     assert texts(said(story, key, GpuUse(0, trouble="GPU is lost"))) == ["GPU 0 of n1: GPU is lost"]
     assert texts(said(story, key, GpuUse(0, trouble="GPU is lost"))) == []
     assert texts(said(story, key, GpuUse(0, trouble="Unknown Error"))) == ["GPU 0 of n1: Unknown Error"]
+
+
+def test_each_of_many_idle_gpus_is_told_once() -> None:
+    """However many a job has: the last warnings are shown, and what was said before is not said again."""
+    queue = Queue("normal", gpu_idle=GpuIdleRule(warn_s=600.0))
+    story = a_cluster(a_host("n1", slots=32, gpus=32), policy=Policy(queues=(queue,)))
+    key = a_gpu_job(story, 32)
+    uses = [GpuUse(index, idle_s=600.0) for index in range(32)]
+    assert len(texts(said(story, key, *uses))) == 32
+    story.wait(60)
+    story.hear("n1")
+    assert texts(said(story, key, *[replace(use, idle_s=660.0) for use in uses])) == []
+    assert len(story.cluster.attempts[key].warnings) == 20
+
+
+def test_a_report_leads_to_warnings_about_its_own_host() -> None:
+    """Those of others come with theirs: a large job's reports would cost their number squared."""
+    queue = Queue("normal", gpu_idle=GpuIdleRule(warn_s=600.0, limit_s=900.0))
+    story = a_cluster(*(a_host(f"n{number}", gpus=1) for number in (1, 2)), policy=Policy(queues=(queue,)))
+    key = story.run(each(4, gpus=1, tasks_min=2, tasks_max=2))
+    idle = HostUsage(gpus=(GpuUse(0, idle_s=1000.0),))
+    for name in ("n1", "n2"):
+        observe(story.cluster, name, ((key, idle),))
+    events = story.do(c.CheckGpus("n2", key)).events
+    assert [text.split(" has")[0] for text in texts(events)] == ["GPU 0 of n2"]
+    assert any(isinstance(event, e.JobSignalled) for event in events)  # all of them are idle for too long
 
 
 @pytest.mark.parametrize("requeues", [False, True])
