@@ -291,7 +291,8 @@ def pause(tasks: JobTasks, cause: TaskKey | None, now: float) -> tuple[float, in
     if cause is None or not rules.pause_s:
         return 0.0, 0
     record = tasks.records[cause]
-    was_stable = record.started and record.ended - record.started >= rules.stable_s
+    until = now if record.is_alive else record.ended  # one that hangs, or that its time limit ends, still runs
+    was_stable = record.started and until - record.started >= rules.stable_s
     failures = 1 if was_stable else record.failures + 1
     return now + min(rules.pause_max_s, rules.pause_s * 2.0 ** min(failures - 1, 60)), failures
 

@@ -473,6 +473,26 @@ def test_pauses_grow_with_each_failure_in_a_row_up_to_their_maximum() -> None:
     assert story.task(key, 0, 1).failures == 1
 
 
+def test_a_run_that_lasted_before_it_hung_begins_a_new_row_of_failures() -> None:
+    """The task that hangs still runs: its run has lasted until now."""
+    story, key = gang(
+        hosts=3, policies=[a_policy(E.HANGS)], restarts_max=9, restart_pause_s=10.0, stable_s=100.0
+    )  # fmt: skip
+    for _ in range(2):
+        for _ in range(4):
+            story.wait(30.0)
+            story.hear("h1", "h2", "h3")
+        for host in ("h1", "h2", "h3"):
+            story.do(c.ReportActivity(host, key, 60.0))
+        number = story.cluster.attempts[key].activity.hangs
+        for host in ("h1", "h2", "h3"):
+            story.do(c.ReportStacks(host, key, number, "/out/stacks"))
+        assert story.task(key, 0, 0).failures == 1
+        story.stops(key)
+        assert starts(story.wait(11).orders)
+        story.runs(key)
+
+
 def test_a_task_that_restarts_in_place_pauses_alone() -> None:
     """By the rule of its role; the others run on."""
     role = a_task_role(tasks=2, restart=1, restarts_max=5)
