@@ -3,7 +3,7 @@
 Hosts are checked in turn when they are idle, after a job has failed on them, and as long as a check has them closed. No
 more than a share of all hosts runs a check at any time; those that have waited longest come first. A host runs the
 program of the site and those of its queues, one after the other; one that is closed also those that its queues run
-before and after jobs, and opens when all of them are good. A host that does not answer counts as one whose check warns.
+before and after jobs, and opens when all of them are good, or none is left. A host that does not answer counts as one whose check warns.
 """
 
 import logging
@@ -77,10 +77,19 @@ class HealthChecks:
 
     # -- when
 
-    def look(self, now: float) -> None:
-        """Let hosts that are due run a check, as far as the share allows."""
-        if not self._are_configured:
-            return
+    def look(self, now: float) -> list[c.Command]:
+        """Let hosts that are due run a check, as far as the share allows; the commands that follow at once."""
+        commands = self._without_checks()
+        if self._are_configured:
+            self._begin_due(now)
+        return commands
+
+    def _without_checks(self) -> list[c.Command]:
+        """Commands that open hosts whose checks have all been removed since one of them closed the host."""
+        closed = [(name, host) for name, host in self._cluster.hosts.items() if host.closed_by == health_checks.BY]
+        return [c.HostChecked(name, True, False) for name, host in closed if not self._programs(name, host)]
+
+    def _begin_due(self, now: float) -> None:
         for name in self._known.keys() - self._cluster.hosts.keys():
             del self._known[name]
         self._give_up_late(now)

@@ -241,7 +241,7 @@ class Master:
                 if not self.adoption.is_behind:  # hosts are refused: their silence means nothing
                     self.engine.post([c.Tick(), c.EndLeases()])
                     self.pacer.wake()
-                    self.health_checks.look(self.clock())
+                    self.engine.post(self.health_checks.look(self.clock()))
                 enforce_trust()
             except Exception:
                 log.exception("tick=failed")

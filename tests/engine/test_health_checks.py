@@ -28,7 +28,8 @@ class Checked:
 
     def asked(self) -> dict[str, pb.HealthCheck]:
         """Hosts that are asked for a check now."""
-        self.checks.look(self.story.now)
+        for command in self.checks.look(self.story.now):
+            self.story.do(command)
         found = {name: outbox.take_check() for name, outbox in self.outboxes.items()}
         return {name: check for name, check in found.items() if check is not None}
 
@@ -205,3 +206,17 @@ def test_a_host_that_is_lost_while_it_is_checked_is_checked_again() -> None:
     assert second.number > first.number
     checked.answer({"n0": first}, BAD)
     assert not checked.story.cluster.hosts["n0"].closed_by
+
+
+def test_a_host_opens_when_the_checks_that_closed_it_are_removed() -> None:
+    """Nothing else would: no program is left that could be good."""
+    queue = Queue("checked", hosts=Names(), checks=QueueChecks(between="/opt/fan"))
+    checked = Checked(3, queue, argv=())
+    checked.answer({"n0": checked.asked()["n0"]}, BAD, "no fan")
+    host = checked.story.cluster.hosts["n0"]
+    assert host.closed_by
+    checked.asked()
+    assert host.closed_by
+    checked.story.do(c.Reconfigure(Policy(queues=(Queue("normal"),))))
+    checked.asked()
+    assert not host.closed_by
