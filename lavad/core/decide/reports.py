@@ -255,7 +255,7 @@ def attempt_is_repeated(job: Job, attempt: Attempt) -> bool:
 def _part_ended(cluster: Cluster, job: Job, attempt: Attempt, command: c.ReportFinished, now: float) -> Decision:
     """Decide on an end that is not the job's: of another host's part, or of an attempt to be repeated or never
     launched."""
-    if attempt.launched and command.host != attempt.lead and command.reason.startswith(LIMITS):
+    if attempt.launched and command.host != attempt.lead and command.reason.startswith(r.LIMITS_OF_HOSTS):
         return _part_at_limit(attempt, command, now)
     why = attempt.doomed or f"{command.host}: {command.reason or 'its part of the job has failed'}"
     is_expected = command.status == 0 and command.host != attempt.lead
@@ -270,10 +270,6 @@ def _part_ended(cluster: Cluster, job: Job, attempt: Attempt, command: c.ReportF
         return Decision()
     smaller = resize.go_on_without(cluster, attempt, (command.host,), why, now)
     return Decision(smaller or [e.JobDoomed(now, command.key, why)])
-
-
-# Limits that the processes of one host reach. Others are checked by the master, or reached by all hosts at once.
-LIMITS = ("TERM_MEMLIMIT", "TERM_CPULIMIT", "TERM_SWAP", "TERM_PROCESSLIMIT", "TERM_THREADLIMIT")
 
 
 def _part_at_limit(attempt: Attempt, command: c.ReportFinished, now: float) -> Decision:

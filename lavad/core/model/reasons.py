@@ -103,6 +103,9 @@ TERM_WINDOW = "TERM_WINDOW: job killed after queue run window closed."
 TERM_GPU_IDLE = "TERM_GPU_IDLE: job killed because all its GPUs were idle for too long."
 TERM_LOAD = "TERM_LOAD: job killed after load exceeded threshold."
 TERM_DEADLINE = "TERM_DEADLINE: job killed after reaching LSF deadline."
+# Limits that the processes of one host reach. Others are checked by the master, or reached by all hosts at once.
+LIMITS_OF_HOSTS = ("TERM_MEMLIMIT", "TERM_CPULIMIT", "TERM_SWAP", "TERM_PROCESSLIMIT", "TERM_THREADLIMIT")
+LIMITS_OF_JOBS = (*LIMITS_OF_HOSTS, "TERM_RUNLIMIT")
 TERM_ORPHAN_SYSTEM = "TERM_ORPHAN_SYSTEM: orphan job was automatically terminated by LSF."
 TERM_REQUEUE_OWNER = "TERM_REQUEUE_OWNER: job killed and requeued by owner."
 TERM_REQUEUE_ADMIN = "TERM_REQUEUE_ADMIN: job killed and requeued by root or LSF administrator."

@@ -13,6 +13,7 @@ from lavad.core.decide.tasks import policies
 from lavad.core.decide.tasks.job_phases import is_effective
 from lavad.core.decide.tasks.steps import Conclude, Delay, Drop, Restart, Step
 from lavad.core.model import Launch
+from lavad.core.model.reasons import LIMITS_OF_JOBS
 from lavad.core.model.task_rules import InPlace, TaskAction, TaskEvent, TaskKey, TaskPhase
 from lavad.core.model.task_values import Delayed, Verdict
 from lavad.core.model.windows import NEVER
@@ -90,12 +91,6 @@ def _code_of(tasks: JobTasks, task: TaskKey) -> int:
     return exit_code(tasks.records[task].status)
 
 
-# Ends by a limit of the job's own, whatever their exit code: to run into it again would never end.
-LIMITS = frozenset(
-    ("TERM_MEMLIMIT", "TERM_CPULIMIT", "TERM_SWAP", "TERM_PROCESSLIMIT", "TERM_THREADLIMIT", "TERM_RUNLIMIT")
-)
-
-
 # -- actions -----------------------------------------------------------------------------------------------------------
 
 
@@ -141,7 +136,8 @@ def _is_void(delayed: Delayed, step: Step) -> bool:
 def _restart(tasks: JobTasks, scope: str, task: TaskKey, event: TaskEvent, name: str) -> Step:
     """Restart within the bounds of the rules; else the job fails."""
     status, code = tasks.records[task].status or FAILED_STATUS, _code_of(tasks, task)
-    is_counted = code not in tasks.rules.free_codes or tasks.records[task].reason in LIMITS
+    # An end by a limit of the job's own counts whatever its exit code: to run into it again would never end.
+    is_counted = code not in tasks.rules.free_codes or tasks.records[task].reason.startswith(LIMITS_OF_JOBS)
     if event is E.FAILED and code in tasks.rules.final_codes:
         return Conclude(Verdict(A.TERMINATE, status, f"exit code {code} is final"))
     if is_counted and tasks.restarts >= tasks.rules.restarts_max:

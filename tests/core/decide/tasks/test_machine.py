@@ -11,6 +11,7 @@ from lavad.core.decide.tasks.steps import Conclude, Delay, Drop, Restart, Step
 from lavad.core.model.task_rules import InPlace, Policy, RoleRules, TaskAction, TaskEvent, TaskKey, TaskPhase, TaskRules
 from lavad.core.model.task_values import Delayed, Verdict
 from lavad.core.state.tasks import JOB, ROLE, TASK, JobTasks, TaskRecord
+from protos.endings import sentence
 
 A, E, P = TaskAction, TaskEvent, TaskPhase
 PS, WORKER = 0, 1
@@ -220,7 +221,7 @@ def test_an_end_by_a_limit_of_the_job_is_counted_whatever_its_code() -> None:
     rules = ruled(on(E.FAILED, A.RESTART_JOB), free_codes=frozenset({137}), restarts_max=0)
     tasks = job(rules=rules)
     key = end(tasks, TaskKey(WORKER, 0), 137)
-    tasks.records[key] = tasks.records[key]._replace(reason="TERM_MEMLIMIT")
+    tasks.records[key] = tasks.records[key]._replace(reason=sentence("TERM_MEMLIMIT"))
     assert verdict_of(machine.happened(tasks, key, E.FAILED, NOW)).action is A.TERMINATE
 
 
