@@ -3,7 +3,8 @@
 Hosts are checked in turn when they are idle, after a job has failed on them, and as long as a check has them closed. No
 more than a share of all hosts runs a check at any time; those that have waited longest come first. A host runs the
 program of the site and those of its queues, one after the other; one that is closed also those that its queues run
-before and after jobs, and opens when all of them are good, or none is left. A host that does not answer counts as one whose check warns.
+before and after jobs, and opens when all of them are good, or none is left. A host that does not answer counts as one
+whose check warns.
 """
 
 import logging

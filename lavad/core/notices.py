@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 PREEMPT, REQUEUE, SUSPEND, SHRINK, END = "preempt", "requeue", "suspend", "shrink", "terminate"
 SIGSTOP = 19
-SHRINK_MAX_S = 45.0  # as the agents have it
+LEAVE_SERIAL = 98  # in place of a signal's number: for a host that a running attempt gives up
+SHRINK_MAX_S = 45.0  # agents/attempts/resizes.py has it, too
 _CAUSES = {PREEMPTION: PREEMPT, LOAD: LOAD, WINDOW: WINDOW, BY_USER: SUSPEND}
 
 
@@ -78,7 +79,9 @@ def leaving_notices(cluster: "Cluster", attempt: "Attempt", at: float) -> Iterat
     ends_at = at + shrink_time(cluster, attempt.key)
     for share in attempt.resizing.leaving:
         if attempt.share_on(share.host) is None and share.host in attempt.unreleased:
-            yield NoticeOrder(share.host, attempt.key, SHRINK, "the job gives this host up", ends_at, serial_of(at, 98))
+            yield NoticeOrder(
+                share.host, attempt.key, SHRINK, "the job gives this host up", ends_at, serial_of(at, LEAVE_SERIAL)
+            )
 
 
 def notice_of(cluster: "Cluster", attempt: "Attempt", signal: int, reason: str) -> Notice:

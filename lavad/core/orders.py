@@ -32,7 +32,16 @@ from lavad.core.model.policy import GpuIdleRule, Queue
 from lavad.core.model.task_rules import TaskKey, TaskPhase
 from lavad.core.model.task_values import RolePart, TaskRun, TaskTable
 from lavad.core.model.tuples import new as _new
-from lavad.core.notices import NO_NOTICE, Notice, NoticeOrder, RevokeOrder, leaving_notices, notice_of, time_of_queue
+from lavad.core.notices import (
+    LEAVE_SERIAL,
+    NO_NOTICE,
+    Notice,
+    NoticeOrder,
+    RevokeOrder,
+    leaving_notices,
+    notice_of,
+    time_of_queue,
+)
 from lavad.core.scheduling.placement.cpus import bound, nodes_of
 from lavad.core.state.tasks import JobTasks
 
@@ -43,7 +52,6 @@ if TYPE_CHECKING:
 LEFT = "the job gave this host up"
 UNKNOWN = "the master has no such attempt"
 _NO_QUEUE = Queue("")
-LEAVE_SERIAL = 98  # in place of a signal's number
 STACKS_S = 60.0  # for a host to save the stacks of a job's processes
 TERMINATE = 0  # as a signal number: INT, TERM, KILL with the cluster's interval
 

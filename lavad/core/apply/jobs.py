@@ -441,7 +441,8 @@ def _job_signalled(cluster: Cluster, event: e.JobSignalled) -> None:
     attempt = cluster.attempts[event.key]
     _note_signal(attempt, event.signal, event.reason, event.at)
     _look_at_tasks(cluster, attempt)
-    attempt.warned = event.warns
+    if not event.signal:  # another signal changes nothing about the notice before the end
+        attempt.warned = event.warns
     if event.reason:
         attempt.kill_reason = event.reason
         cluster.preemptable.note(job)

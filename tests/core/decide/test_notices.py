@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from agents.attempts import resizes
 from lavad.core import commands as c
 from lavad.core import events as e
+from lavad.core import notices
 from lavad.core.apply.charge import observe_progress
 from lavad.core.model import HostShare, JobState
 from lavad.core.model.policy import Policy, Queue
@@ -33,6 +35,20 @@ def story() -> Story:
 def signals(orders: list[object]) -> list[tuple[str, float]]:
     """Event and time of the notices of signal orders."""
     return [(one.notice.event, one.notice.seconds) for one in orders if isinstance(one, SignalOrder)]
+
+
+def test_master_and_agents_know_the_same_longest_notice_of_a_shrink() -> None:
+    """Hosts that leave are told a time that those that stay keep to."""
+    assert notices.SHRINK_MAX_S == resizes.NOTICE_MAX_S
+
+
+def test_another_signal_does_not_take_the_notice_before_the_end_back(story: Story) -> None:
+    """A host that is told again, after a hello, gives the job its time all the same."""
+    victim = story.run(a_job(4))
+    story.submit(a_job(4, queue="urgent"))
+    story.plan()
+    story.do(c.SignalJob(story.target(victim.job), 10, ANN))
+    assert story.cluster.attempts[victim].warned == "preempt"
 
 
 @pytest.mark.parametrize(("own", "waits"), [(0.0, 20.0), (45.0, 45.0), (900.0, 60.0)])
