@@ -243,14 +243,16 @@ class Rlimit(_message.Message):
     def __init__(self, name: _Optional[str] = ..., soft: _Optional[int] = ...) -> None: ...
 
 class SubmitItem(_message.Message):
-    __slots__ = ("request_id", "spec", "retry")
+    __slots__ = ("request_id", "spec", "retry", "unique_name")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     SPEC_FIELD_NUMBER: _ClassVar[int]
     RETRY_FIELD_NUMBER: _ClassVar[int]
+    UNIQUE_NAME_FIELD_NUMBER: _ClassVar[int]
     request_id: bytes
     spec: JobSpec
     retry: bool
-    def __init__(self, request_id: _Optional[bytes] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., retry: _Optional[bool] = ...) -> None: ...
+    unique_name: bool
+    def __init__(self, request_id: _Optional[bytes] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., retry: _Optional[bool] = ..., unique_name: _Optional[bool] = ...) -> None: ...
 
 class SubmitBatch(_message.Message):
     __slots__ = ("items",)

@@ -67,7 +67,9 @@ def not_submitted(error: CommandError) -> str:
 def submit(submission: Submission, io: "Io") -> messages.SubmitResult:
     """Send the job; wait and send it again, with the same request id, while the master refuses it only for now."""
     name, is_repeated = io.request_id()
-    item = messages.SubmitItem(request_id=name, spec=submission.spec, retry=is_repeated)
+    item = messages.SubmitItem(
+        request_id=name, spec=submission.spec, retry=is_repeated, unique_name=submission.has_unique_name
+    )
     tries = io.setting("LSB_NTRIES") or ""
     left = int(tries) if tries.isdigit() and int(tries) > 0 else RETRIES
     told = ""

@@ -35,8 +35,6 @@ def hand_in(path: str, line: Options, io: "Io", send: "Send") -> "list[Sent]":
     if "J" in line and len(found.jobs) > 1:
         raise CommandError(f"-J: {found.file} has {len(found.jobs)} jobs, each with a name of its own.")
     prepared = [(job, submitting.submission_of(job, line, io)) for job in found.jobs]
-    for job, one in prepared:
-        submitting.refuse_known_name(one.spec, job, io)
     if "BSUB_QUIET" not in io.environ:
         _tell(found, io)
     return _send_all(prepared, io, send)

@@ -59,7 +59,9 @@ def _build(job: JobFile, line: Options, choices: submission.Choices, io: "Io") -
         _fill_roles(spec, job, line)
         submission.rank(spec, choices)
     notes = [f"lava sends no mail yet: -{option} has no effect." for option in submission.MAIL if option in choices]
-    return submission.Submission(spec, notes, "K" in choices, "BSUB_QUIET" in io.environ, by_default)
+    built = submission.Submission(spec, notes, "K" in choices, "BSUB_QUIET" in io.environ, by_default)
+    built.has_unique_name = spec.tasks.origin.startswith(NAMED_BY_NAME)
+    return built
 
 
 def _replace_surroundings(spec: messages.JobSpec, job: JobFile, choices: submission.Choices) -> None:
@@ -92,23 +94,6 @@ def _fill_roles(spec: messages.JobSpec, job: JobFile, line: Options) -> None:
         added.CopyFrom(role)
         if added.cwd:
             added.cwd = os.path.normpath(os.path.join(spec.cwd, added.cwd))
-
-
-def refuse_known_name(spec: messages.JobSpec, job: JobFile, io: "Io") -> None:
-    """Refuse a job of OpenPAI, which tells jobs apart by their names, while another of that name has not ended.
-
-    Two that are submitted at the same moment are both taken.
-
-    Raises:
-        FileError: there is such a job.
-    """
-    if not spec.tasks.origin.startswith(NAMED_BY_NAME):
-        return
-    wanted = messages.JobFilter(name=spec.name)
-    for page in io.client().list_jobs(messages.ListJobsRequest(filter=wanted)):
-        for one in page.jobs:
-            text = f"your job <{one.job}> of the name {spec.name} has not ended yet; -J gives this one another."
-            raise FileError(job.file, job.place, "", text)
 
 
 def drop_unknown_queue(one: submission.Submission, job: JobFile, io: "Io") -> str:

@@ -91,7 +91,10 @@ DEFAULT_QUEUE, DEFAULT_PROJECT, DEFAULT_GROUP = "LSB_DEFAULTQUEUE", "LSB_DEFAULT
 
 
 class Submission:
-    """A job ready to be sent, with bsub's own settings. ``by_default``: the environment named its queue."""
+    """A job ready to be sent, with bsub's own settings. ``by_default``: the environment named its queue.
+
+    ``has_unique_name``: the master refuses it while another job of the user and of its name has not ended.
+    """
 
     def __init__(self, spec: messages.JobSpec, notes: list[str], wait: bool, quiet: bool, by_default: bool) -> None:
         self.spec = spec
@@ -99,6 +102,7 @@ class Submission:
         self.wait = wait
         self.quiet = quiet
         self.by_default = by_default
+        self.has_unique_name = False
 
 
 class Choices:

@@ -39,7 +39,7 @@ FIELDS = {
         "46 ends_orphan t, 47 resize_notify s, 48 tasks TaskRules, 60 warning_action s, 61 warning_time_s d, "
         "70 hang HangRule"
     ),
-    "SubmitItem": "1 request_id b, 2 spec JobSpec, 3 retry t",
+    "SubmitItem": "1 request_id b, 2 spec JobSpec, 3 retry t, 4 unique_name t",
     "SubmitBatch": "1 items SubmitItem*",
     "SubmitResult": "1 request_id b, 2 job u, 3 queue s, 4 default_queue t, 5 error s, 6 retry_later t, 7 retry_s u",
     "SubmitReplies": "1 results SubmitResult*",

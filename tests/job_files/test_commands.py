@@ -220,14 +220,20 @@ def test_other_commands_start_without_yaml() -> None:
 PAI = '{"jobName": "mnist", "image": "i", "taskRoles": [{"name": "a", "memoryMB": 64, "command": "true"}]}'
 
 
-def test_a_name_of_openpai_is_unique_among_unfinished_jobs(desk: Desk, tmp_path: Path) -> None:
-    """The second submission is refused while the first is there; -J gives it another name."""
+def test_a_name_of_openpai_is_to_be_unique_among_unfinished_jobs(desk: Desk, tmp_path: Path) -> None:
+    """The master decides that; its refusal names the file. Files of other systems say nothing about their names."""
     path = tmp_path / "job.json"
     path.write_text(PAI, encoding="utf-8")
-    desk.client.jobs = [jobs_pb2.JobRecord(job=7, name="mnist")]
+    desk.client.submit_results = [jobs_pb2.SubmitResult(error="Your job <7> of the name mnist has not ended yet")]
     result = desk.type("lavactl", "run", "-f", str(path))
     assert result.code != 0
-    assert "your job <7> of the name mnist has not ended yet" in result.err
-    desk.client.jobs = []
-    desk.client.submit_results = results(8)
+    assert f"{path}" in result.err
+    assert "Your job <7> of the name mnist has not ended yet" in result.err
+    desk.client.submit_results = results(8, 9)
     assert desk.type("lavactl", "run", "-f", str(path)).out.startswith("Job <8> is submitted")
+    desk.type("bsub", "true")
+    assert [item.unique_name for item in desk.client.asked if isinstance(item, jobs_pb2.SubmitItem)] == [
+        True,
+        True,
+        False,
+    ]

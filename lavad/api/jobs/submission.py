@@ -142,7 +142,8 @@ class Submissions:
         spec.project = spec.project or policy.default_project
         packed = self._shelf.pack(spec, caller.user)
         job = translate.new_job(spec, packed, item.request_id, caller)
-        return c.SubmitJob(job, caller, translate.asked_of(spec, policy.default_queues or (policy.default_queue,)))
+        asked = translate.asked_of(spec, policy.default_queues or (policy.default_queue,))
+        return c.SubmitJob(job, caller, asked, item.unique_name)
 
     def _note_answer(self, item: pb.SubmitItem, result: pb.SubmitResult, answer: Any) -> None:
         if isinstance(answer, Submitted):

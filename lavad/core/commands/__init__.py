@@ -92,11 +92,15 @@ NOTHING_MORE = Asked()
 
 @dataclass(frozen=True, slots=True)
 class SubmitJob:
-    """bsub. ``job.id`` is 0: the cluster assigns the number."""
+    """bsub. ``job.id`` is 0: the cluster assigns the number.
+
+    ``has_unique_name``: refused while another job of the user and of this name has not ended.
+    """
 
     job: NewJob
     caller: Caller
     asked: Asked = NOTHING_MORE
+    has_unique_name: bool = False
 
 
 @dataclass(frozen=True, slots=True)

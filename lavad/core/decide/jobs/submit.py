@@ -28,10 +28,11 @@ from lavad.core.decide.jobs.run_windows import may_run, run_window_events
 from lavad.core.events import JobModified, JobSubmitted, NewJob
 from lavad.core.language.dependency import Expression, parse
 from lavad.core.language.dependency_cycles import waits_for_itself
-from lavad.core.model import Request
+from lavad.core.model import FINAL, Request
 from lavad.core.model.policy import Queue
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import Refused
+from lavad.core.state.job_names import name_of
 from lavad.core.state.records import ArrayRecord, Job
 
 
@@ -50,6 +51,8 @@ def submit(cluster: Cluster, command: c.SubmitJob, now: float) -> Decision:
         record = cluster.jobs.get(known)
         return Decision(reply=Submitted(known, record.shared.queue if record else "", True))
     new = command.job
+    if command.has_unique_name:
+        _check_name(cluster, new)
     asked_for = combined_with_queue(cluster, new.shared, command.asked)
     check_reservation(cluster, asked_for.request, asked_for.user)
     check_array(cluster, new.indices, asked_for.request)
@@ -60,6 +63,16 @@ def submit(cluster: Cluster, command: c.SubmitJob, now: float) -> Decision:
     condition = resolved(cluster, new) if new.dependency else None
     job = new._replace(id=cluster.next_job, shared=shared, priority=priority, condition=condition)
     return Decision([JobSubmitted(now, job)], reply=Submitted(job.id, job.shared.queue))
+
+
+def _check_name(cluster: Cluster, new: NewJob) -> None:
+    """Refuse a job while another one of its user has its name and has not ended."""
+    name = name_of(new.text)
+    for number in cluster.names.find(new.shared.uid, name, False, cluster.jobs.values()) if name else ():
+        record = cluster.jobs[number]
+        is_over = record.is_over if isinstance(record, ArrayRecord) else record.state in FINAL
+        if not is_over:
+            raise Refused(f"Your job <{number}> of the name {name} has not ended yet; -J gives this one another")
 
 
 def resolved(cluster: Cluster, new: NewJob, modified: Job | ArrayRecord | None = None) -> Expression:

@@ -179,3 +179,24 @@ def test_roles_are_one_job(story: Story) -> None:
     story.join(a_host("n3"))
     story.plan()
     assert story.state(job) is JobState.STAGING
+
+
+def test_of_two_jobs_of_one_name_that_is_to_be_unique_one_is_taken() -> None:
+    """Whoever comes first, also at the same moment; another user, or an ended job, does not count, a retry does."""
+    story = a_cluster(a_host("n1"))
+
+    def hand_in(caller: c.Caller = ANN, request: bytes = b"", array: str = "") -> int:
+        new = a_job(caller=caller, name="mnist", request_id=request, array=array)
+        command = c.SubmitJob(new, caller, has_unique_name=True)
+        number: int = story.do(command).reply.job
+        return number
+
+    first = hand_in(request=b"1")
+    assert hand_in(request=b"1") == first
+    with pytest.raises(Refused, match=f"Your job <{first}> of the name mnist has not ended yet"):
+        hand_in()
+    array = hand_in(BOB, array="1-2")
+    with pytest.raises(Refused, match=f"<{array}>"):
+        hand_in(BOB)
+    story.kill(first)
+    assert hand_in() > array
