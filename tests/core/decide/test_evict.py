@@ -227,7 +227,7 @@ def test_a_notice_of_the_host_itself_and_its_withdrawal() -> None:
 
 
 def test_a_hosts_own_notice_leaves_an_administrators_closing_alone() -> None:
-    """Whoever closed it, and whenever: a withdrawn notice undoes what the notice did, and nothing else."""
+    """Before or since: a withdrawn notice undoes what the notice did, and nothing else."""
     story = Story(a_host("n1"))
     host = story.cluster.hosts["n1"]
     story.do(c.CloseHost("n1", ROOT, "broken fan"))

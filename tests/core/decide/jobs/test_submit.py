@@ -182,7 +182,7 @@ def test_roles_are_one_job(story: Story) -> None:
 
 
 def test_of_two_jobs_of_one_name_that_is_to_be_unique_one_is_taken() -> None:
-    """Whoever comes first, also at the same moment; another user, or an ended job, does not count, a retry does."""
+    """The first one, also at the same moment; another user, or an ended job, does not count, a retry does."""
     story = a_cluster(a_host("n1"))
 
     def hand_in(caller: c.Caller = ANN, request: bytes = b"", array: str = "") -> int:
