@@ -22,7 +22,7 @@ from lavad.core.apply import (
 from lavad.core.apply.charge import note_usage
 from lavad.core.apply.enqueue import entry, list_array, list_job, waiting_counts
 from lavad.core.apply.restore import adopt_host
-from lavad.core.apply.tasks import activity, places
+from lavad.core.apply.tasks import activity, places, queue_wait
 from lavad.core.apply.tasks import events as task_events
 from lavad.core.cluster import Cluster
 from lavad.core.model import (
@@ -169,6 +169,8 @@ def _pending_freed(cluster: Cluster, event: e.PendingFreed) -> None:
 
 def _shift_waiting(cluster: Cluster, event: e.PendingHeld | e.PendingFreed, old: JobState, new: JobState) -> None:
     record = cluster.jobs[event.job]
+    if new is S.PEND:
+        queue_wait.enters(cluster, record, event.at)
     if isinstance(record, Job):
         _move(cluster, record, event, new)
         list_job(cluster, record)
@@ -352,6 +354,7 @@ def _job_requeued(cluster: Cluster, event: e.JobRequeued) -> None:
         cluster.hosts[event.avoid_host].avoid_until = event.avoid_until
         hosts.refresh_host(cluster, cluster.hosts[event.avoid_host], event.at)
     start_conditions.watch_deadline(cluster, job)
+    queue_wait.enters(cluster, job.array or job, event.at)
     if event.exclude_host:
         _bar(cluster, job, event.exclude_host)
     if job.array is None:

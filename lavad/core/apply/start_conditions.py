@@ -12,7 +12,7 @@ from typing import Any
 from lavad.core import events as e
 from lavad.core import lifecycle
 from lavad.core.apply.enqueue import list_array, list_job
-from lavad.core.apply.tasks import places
+from lavad.core.apply.tasks import places, queue_wait
 from lavad.core.cluster import Cluster
 from lavad.core.events import NewJob
 from lavad.core.language.dependency import Expression
@@ -26,6 +26,8 @@ def begin(cluster: Cluster, record: Job | ArrayRecord, new: NewJob, now: float) 
     """Set the start conditions of a new job."""
     if new.condition is not None or new.begin_at or record.shared.terminate_at:
         _set(cluster, record, new, now)
+    else:
+        queue_wait.watch(cluster, record)
 
 
 def change(cluster: Cluster, record: Job | ArrayRecord, new: NewJob, now: float) -> None:
@@ -56,8 +58,13 @@ def _set(cluster: Cluster, record: Job | ArrayRecord, new: NewJob, now: float) -
 def _terms(
     old: StartConditions | None, condition: Expression | None, new: NewJob, now: float
 ) -> StartConditions | None:
-    excluded_hosts, detached = (old.excluded_hosts, old.detached) if old is not None else ((), "")
-    made = StartConditions(condition, new.begin_at, new.begin_at > now, new.ends_orphan, excluded_hosts, detached)
+    made = replace(
+        old or StartConditions(),
+        condition=condition,
+        begin_at=new.begin_at,
+        is_early=new.begin_at > now,
+        ends_orphan=new.ends_orphan,
+    )
     return None if made == StartConditions() else made
 
 
@@ -109,6 +116,7 @@ def _set_alarms(cluster: Cluster, record: Job | ArrayRecord) -> None:
     if record.terms is not None and record.terms.is_early:
         heapq.heappush(cluster.alarms, (record.terms.begin_at, record.id))
     watch_deadline(cluster, record)
+    queue_wait.watch(cluster, record)
 
 
 def watch_deadline(cluster: Cluster, record: Job | ArrayRecord) -> None:
@@ -213,6 +221,7 @@ def _job_revived(cluster: Cluster, event: e.JobRevived) -> None:
     if record.tasks is not None:
         places.renewed(record.tasks)
     watch_deadline(cluster, record)
+    queue_wait.enters(cluster, record, event.at)
     list_job(cluster, record)
 
 
@@ -231,18 +240,21 @@ def _elements_revived(cluster: Cluster, array: ArrayRecord, event: e.JobRevived,
     cluster.counters.add(array.shared, target, len(event.indices))
     cluster.dependants.note(array.id, 0, S.EXIT, target)
     watch_deadline(cluster, array)
+    queue_wait.enters(cluster, array, event.at)
     list_array(cluster, array)
 
 
 def _dependency_met(cluster: Cluster, event: e.DependencyMet) -> None:
     record = cluster.jobs[event.job]
     met(cluster, record, event.indices)
+    queue_wait.enters(cluster, record, event.at)
     _list(cluster, record)
 
 
 def _begin_time_reached(cluster: Cluster, event: e.BeginTimeReached) -> None:
     record = cluster.jobs[event.job]
     reached(record)
+    queue_wait.enters(cluster, record, event.at)
     _list(cluster, record)
 
 

@@ -97,6 +97,7 @@ class StartConditions:
     ends_orphan: bool = False  # -ti: end the job when its condition can never be met
     excluded_hosts: tuple[str, ...] = ()  # hosts excluded by its exit code
     detached: str = ""  # name of the removed advance reservation that it was submitted to
+    queued_at: float = 0.0  # newest return to its queue, where that matters; 0: its submission
 
     @property
     def is_closed(self) -> bool:

@@ -419,6 +419,7 @@ def terms_text(terms: StartConditions, unmet: Ranges | None = None) -> str:
         "orphan": terms.ends_orphan,
         "barred": terms.excluded_hosts,
         "detached": terms.detached,
+        "queued": terms.queued_at,
     }
     return _encode({name: value for name, value in values.items() if value})
 
@@ -431,7 +432,8 @@ def decode_terms(text: str) -> tuple[StartConditions | None, Ranges]:
     condition = parse(values["if"]) if "if" in values else None
     early, orphan = bool(values.get("early")), bool(values.get("orphan"))
     barred, detached = tuple(values.get("barred", ())), values.get("detached", "")
-    terms = StartConditions(condition, values.get("begin", 0.0), early, orphan, barred, detached)
+    begin, queued = values.get("begin", 0.0), values.get("queued", 0.0)
+    terms = StartConditions(condition, begin, early, orphan, barred, detached, queued)
     return terms, Ranges.parse(values.get("unmet", ""))
 
 

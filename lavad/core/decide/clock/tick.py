@@ -22,6 +22,7 @@ from lavad.core.decide.jobs.resize import overdue
 from lavad.core.decide.jobs.sizes.autoscale import autoscale_by_queue
 from lavad.core.decide.jobs.sizes.lost_tasks import give_up_lost_tasks
 from lavad.core.decide.preemption import overdue_claims
+from lavad.core.decide.tasks.in_queue import wait_events
 from lavad.core.model import Key
 from lavad.core.model import reasons as r
 from lavad.core.model.ranges import Ranges
@@ -70,8 +71,8 @@ def _given_up_once(events: list[e.Event]) -> Iterator[e.Event]:
 
 
 def _alarms(cluster: Cluster, now: float) -> Iterator[e.Event]:
-    """Events for begin times reached, for pending jobs past their deadline, which would only be ended by it, and for
-    ended jobs to be forgotten.
+    """Events for begin times reached, for pending jobs past their deadline, which would only be ended by it, or that
+    their policies have wait no longer, and for ended jobs to be forgotten.
 
     An alarm is taken off the heap at once: its job is looked up, so one too many is harmless.
     """
@@ -92,6 +93,8 @@ def _alarms(cluster: Cluster, now: float) -> Iterator[e.Event]:
             yield t.JobForgotten(now, job)
         elif is_due(record, now):
             yield e.BeginTimeReached(now, job)
+        else:
+            yield from wait_events(record, now)
 
 
 def wake_at(cluster: Cluster, now: float) -> float:

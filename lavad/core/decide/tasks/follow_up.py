@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from lavad.core import events as e
 from lavad.core import task_events as t
+from lavad.core.apply.tasks.queue_wait import queued_at
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.tasks import machine, replacement
@@ -76,7 +77,8 @@ def _about(
         return Decision(_events_of(cluster, machine.runs(tasks, task), job, attempt, tasks, now))
     if event is TaskEvent.PENDING:
         waiting = [key for key, record in tasks.records.items() if record.phase is TaskPhase.WAITING]
-        return Decision(_events_of(cluster, machine.waits(tasks, waiting, now), job, attempt, tasks, now))
+        since = queued_at(job.array or job)
+        return Decision(_events_of(cluster, machine.waits(tasks, waiting, since, now), job, attempt, tasks, now))
     if event is TaskEvent.HOST_LOST and task in tasks.displaced:
         return Decision()  # restarted with others that were lost before it
     steps = _placed(cluster, tasks, machine.happened(tasks, task, event, now))

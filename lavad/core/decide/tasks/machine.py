@@ -252,13 +252,19 @@ def is_ready(tasks: JobTasks, role: int) -> bool:
 # -- time --------------------------------------------------------------------------------------------------------------
 
 
-def waits(tasks: JobTasks, keys: Iterable[TaskKey], now: float) -> list[Step]:
-    """Steps for tasks that begin to wait for a place or for their start: their policies for that, delayed."""
+def waits(tasks: JobTasks, keys: Iterable[TaskKey], since: float, now: float) -> list[Step]:
+    """Steps for tasks of a job that is dispatched, and waits since a time before: their policies for that, delayed.
+
+    A restart that was due in the queue is due again after the same time.
+    """
     found: list[Step] = []
     for key in keys:
         policy = policies.policy_for(tasks.rules, key, E.PENDING)
         if policy is not None and tasks.verdict is None:
-            found.append(Delay(Delayed(now + policy.timeout_s, policy.action, E.PENDING, key)))
+            at = since + policy.timeout_s
+            if policy.action in _SCOPES and at <= now:
+                at += policy.timeout_s * ((now - at) // policy.timeout_s + 1)
+            found.append(Delay(Delayed(at, policy.action, E.PENDING, key)))
     return found
 
 

@@ -123,7 +123,9 @@ def bring_about(tasks: JobTasks, event: TaskEvent) -> list[Step]:
     if event is E.PENDING:
         waiting = tasks.records[task]._replace(phase=P.WAITING)
         tasks.records[task] = waiting
-        tasks.delayed = tuple(step.delayed for step in machine.waits(tasks, [task], NOW) if isinstance(step, Delay))
+        tasks.delayed = tuple(
+            step.delayed for step in machine.waits(tasks, [task], NOW, NOW) if isinstance(step, Delay)
+        )
         return machine.expired(tasks, NOW + 60)
     end(tasks, task, 1)
     return machine.happened(tasks, task, E.FAILED if event is E.ROLE_FAILED else event, NOW)
@@ -323,7 +325,7 @@ def test_a_delayed_action_is_dropped_when_the_task_runs_again() -> None:
 def test_waiting_too_long_needs_a_time() -> None:
     """Without a timeout the policy would act at once on every task."""
     tasks = job(rules=ruled(on(E.PENDING, A.TERMINATE)))
-    assert machine.waits(tasks, tasks.records, NOW) == []
+    assert machine.waits(tasks, tasks.records, NOW, NOW) == []
 
 
 def test_an_expired_action_at_one_task_leaves_those_at_others() -> None:

@@ -1,0 +1,49 @@
+"""Time for which a job of tasks waits in its queue, and the alarms of its policies for ``pending``.
+
+The time counts from the submission, or from when the job came back to its queue or might start at last: after a
+requeue, a hold, its begin time or its dependency. Of an array it counts from the newest return of any element.
+"""
+
+import heapq
+from dataclasses import replace
+
+from lavad.core.cluster import Cluster
+from lavad.core.model import Shared
+from lavad.core.model.task_rules import TaskEvent
+from lavad.core.state.records import ArrayRecord, Job, StartConditions
+
+
+def queued_at(record: Job | ArrayRecord) -> float:
+    """Time since which the job waits in its queue."""
+    since = record.terms.queued_at if record.terms is not None else 0.0
+    return since or record.submitted_at
+
+
+def restarts_left(record: Job | ArrayRecord) -> int:
+    """Number of restarts that the job has left; an array of each element that was never dispatched."""
+    most = record.shared.tasks.restarts_max if record.shared.tasks is not None else 0
+    made = record.tasks.restarts if isinstance(record, Job) and record.tasks is not None else 0
+    return max(0, most - made)
+
+
+def enters(cluster: Cluster, record: Job | ArrayRecord, at: float) -> None:
+    """Note that the job is in its queue from now on, if it has policies for that."""
+    if _timeouts(record.shared):
+        record.terms = replace(record.terms or StartConditions(), queued_at=at)
+        watch(cluster, record)
+
+
+def watch(cluster: Cluster, record: Job | ArrayRecord) -> None:
+    """Set alarms at which the policies of a pending job may act. A restart acts when none is left."""
+    since = queued_at(record)
+    for timeout_s in _timeouts(record.shared):
+        for times in {1, restarts_left(record) + 1}:
+            heapq.heappush(cluster.alarms, (since + timeout_s * times, record.id))
+
+
+def _timeouts(shared: Shared) -> set[float]:
+    if shared.tasks is None:
+        return set()
+    policies = [*shared.tasks.policies, *[one for role in shared.tasks.roles for one in role.policies]]
+    named = (one for one in policies if TaskEvent.PENDING in one.events or TaskEvent.ANY in one.events)
+    return {one.timeout_s for one in named if one.timeout_s}
