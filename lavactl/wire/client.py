@@ -154,20 +154,33 @@ class Client:
         output; at its end None, or why it cannot be read.
 
         Raises:
-            CommandError: the connection to the agent was lost.
+            CommandError: the agent cannot be reached.
         """
-        from lavactl.wire.overlapping import overlapping
+        from lavactl.wire.overlapping import Overlapping
 
         packed = [one.SerializeToString() for one in requests]
-        try:
-            for number, answer in overlapping(self._connected(), PEEK, packed, at_once):
-                if isinstance(answer, CallError):
-                    yield number, sentence(str(answer))
-                else:
-                    yield number, None if answer is None else messages.TailChunk.FromString(answer)
-        except LostError as error:
-            self.close()
-            raise InterruptedAnswerError(sentence(f"The answer was cut short: {error}")) from None
+        silence_s = None if any(one.follow for one in requests) else ANSWER_S
+        begun: set[int] = set()
+        announced = False
+
+        def pause_s(tries: int) -> float | None:
+            nonlocal announced
+            if tries >= self._tries:
+                return None
+            if not announced:
+                self._io.error(NOT_RESPONDING)
+                announced = True
+            return PAUSES_S[min(tries, len(PAUSES_S)) - 1]
+
+        calls = Overlapping(self._connected, PEEK, packed, at_once, silence_s, pause_s)
+        for number, answer in calls.answers(lambda error: error.status in TRANSIENT, self.close):
+            if answer is None:
+                yield number, None
+            elif isinstance(answer, bytes):
+                begun.add(number)
+                yield number, messages.TailChunk.FromString(answer)
+            else:
+                yield number, _why(answer, number in begun)
 
     # The cluster.
 
@@ -321,6 +334,18 @@ class Client:
         if attempt == 0:
             self._io.error(NOT_RESPONDING)
         self._io.sleep(PAUSES_S[min(attempt, len(PAUSES_S) - 1)])
+
+
+def _why(error: CallError | LostError, is_begun: bool) -> str:
+    """Reason in a sentence why a call of several has no more answers."""
+    reason = (
+        f"the connection to the agent of this host was lost: {error}" if isinstance(error, LostError) else str(error)
+    )
+    if is_begun:
+        return sentence(f"The answer was cut short: {reason}")
+    if isinstance(error, LostError) or error.status in TRANSIENT:
+        return sentence(f"The batch system does not answer: {reason}")
+    return sentence(reason)
 
 
 class InterruptedAnswerError(CommandError):

@@ -101,6 +101,16 @@ class Connection:
         except (OSError, frames.FrameError) as error:
             raise LostError(str(error)) from None
 
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until a frame has begun to arrive, or the connection has ended; False if neither did in time."""
+        if self.has_frame():
+            return True
+        import select
+
+        poll = select.poll()
+        poll.register(self._socket.fileno(), select.POLLIN)
+        return bool(poll.poll(timeout_s * 1000))
+
     def has_frame(self) -> bool:
         """True if a whole frame is buffered, so that ``receive`` does not block."""
         size = frames.HEADER.size

@@ -421,3 +421,82 @@ def test_many_outputs_are_read_over_one_connection(start: Start, client: Client)
     assert sorted([*failures, *(number for number, answer in said if answer is None)]) == list(range(40))
     assert [answer for _, answer in said if isinstance(answer, str)] == ["No such task."]
     assert len(said) == 40 + 39
+
+
+def outputs(client: Client, tasks: int) -> dict[int, str]:
+    """All that is said of each of so many tasks; what they wrote between quotes."""
+    found = dict.fromkeys(range(tasks), "")
+    for number, answer in client.peek_many([messages.PeekRequest() for _ in range(tasks)], 12):
+        found[number] += "." if answer is None else answer if isinstance(answer, str) else repr(answer.data)[1:]
+    return found
+
+
+def chunk(data: bytes) -> bytes:
+    """A part of a task's output."""
+    return agents_pb2.TailChunk(data=data).SerializeToString()
+
+
+@pytest.fixture
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bounds of a fraction of a second."""
+    monkeypatch.setattr("lavactl.wire.client.ANSWER_S", 0.3)
+    monkeypatch.setattr("lavactl.wire.client.PAUSES_S", (0.01,))
+
+
+def test_one_of_many_outputs_is_asked_for_again(start: Start, client: Client, io: FixedIo, hurry: None) -> None:
+    """Its host is away for a moment; meanwhile the others go on, and the user is told once."""
+
+    def serve(peer: Peer) -> None:
+        first, second, third = peer.call()[0], peer.call()[0], peer.call()[0]
+        peer.say(third, chunk(b"third "), status=None)
+        peer.say(first, status=frames.UNAVAILABLE, text="no route")
+        peer.say(second, status=frames.UNAVAILABLE, text="no route")
+        again = [peer.call()[0], peer.call()[0]]
+        peer.say(third, chunk(b"still"))
+        for call in again:
+            peer.say(call, chunk(b"now"))
+
+    begun = start(serve)
+    assert outputs(client, 3) == {0: "'now'.", 1: "'now'.", 2: "'third ''still'."}
+    begun.finish()
+    assert said(io).count(NOT_RESPONDING) == 1
+
+
+def test_many_outputs_over_a_connection_that_is_lost(start: Start, client: Client, hurry: None) -> None:
+    """What had begun is cut short, and says so; the rest is asked for again. Silence is bounded like a lost one."""
+
+    def lose(peer: Peer) -> None:
+        first, second, _ = peer.call()[0], peer.call()[0], peer.call()[0]
+        peer.say(first, chunk(b"all"))
+        peer.say(second, chunk(b"half"), status=None)
+
+    def stay_silent(peer: Peer) -> None:
+        peer.call()
+        peer.reader.read()
+
+    def answer(peer: Peer) -> None:
+        peer.say(peer.call()[0], chunk(b"at last"))
+
+    begun = start(lose, stay_silent, answer)
+    found = outputs(client, 3)
+    begun.finish()
+    assert (found[0], found[2]) == ("'all'.", "'at last'.")
+    assert found[1].startswith("'half'The answer was cut short: the connection to the agent of this host was lost")
+
+
+def test_one_of_many_outputs_is_given_up(start: Start, io: FixedIo, desk: Desk, hurry: None) -> None:
+    """After LSB_NTRIES tries it has its sentence; the others have been shown."""
+    desk.environ["LSB_NTRIES"] = "3"
+    desk.type("lsid")
+    assert desk.last_io is not None
+
+    def serve(peer: Peer) -> None:
+        peer.say(peer.call()[0], chunk(b"one"))
+        for _ in range(3):
+            peer.say(peer.call()[0], status=frames.UNAVAILABLE, text="no route")
+
+    begun = start(serve)
+    client = Client(desk.last_io)
+    assert outputs(client, 2) == {0: "'one'.", 1: "The batch system does not answer: no route."}
+    client.close()
+    begun.finish()
