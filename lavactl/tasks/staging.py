@@ -2,7 +2,8 @@
 
 Sources are paths, ``file://``, archives and files of ``http(s)://``, repositories of git, and ``hdfs://`` of hosts
 that have its program. The copy is named after the last component of the source: of a repository without ``.git``, of
-an archive that is unpacked without its suffix. What is too large is refused before it is there.
+an archive that is unpacked without its suffix. What is too large is refused: paths and archives before they are copied
+or unpacked, a download when it passes the bound, repositories and ``hdfs://`` when all of it is there.
 """
 
 import os
@@ -38,24 +39,47 @@ def stage(source: str, directory: str, bytes_max: int, replaces: bool = False) -
         replaces: an entry of that name in the directory gives way; without it that is an error.
 
     Raises:
-        CommandError: it cannot be copied; nothing of it is left.
+        CommandError: it cannot be copied; nothing of it is left, and what it was to replace is still there.
     """
     name = name_of(source)
     target, part = os.path.join(directory, name), os.path.join(directory, f".{name}.part")
+    former = os.path.join(directory, f".{name}.former")
     if os.path.lexists(target) and not replaces:
         raise CommandError(f"{source}: there is a {name} in {directory} already.")
     if _is_within(target, source):
         raise CommandError(f"{source}: it cannot be copied to {directory}, where it lies.")
     try:
-        _remove(part)
-        made = _fetch(source, part, bytes_max)
-        _remove(target)
-        os.rename(made, target)
+        try:
+            _remove(part)
+            _remove(former)
+            _take_place(_fetch(source, part, bytes_max), target, former)
+        finally:
+            _remove(part)
+        _remove(former)
     except OSError as error:
-        raise CommandError(f"{source}: {error.filename or directory}: {error.strerror or error}.") from None
-    finally:
-        _remove(part)
+        raise CommandError(f"{source}: {_said(error, directory)}.") from None
     return target
+
+
+def _take_place(made: str, target: str, former: str) -> None:
+    """Rename what was made to the target; what is there is set aside for it, and put back if that fails."""
+    there = os.path.lexists(target)
+    if there:
+        os.rename(target, former)
+    try:
+        os.rename(made, target)
+    except OSError:
+        if there:
+            os.rename(former, target)
+        raise
+
+
+def _said(error: OSError, directory: str) -> str:
+    """File and cause of an error; of several in a tree the first."""
+    if isinstance(error, shutil.Error) and isinstance(error.args[0], list) and error.args[0]:
+        path, _, cause = error.args[0][0]
+        return f"{path}: {re.sub(r'^.Errno [0-9]+. |: .*$', '', str(cause))}"
+    return f"{error.filename or directory}: {error.strerror or error}"
 
 
 def expanded(source: str, environment: "Mapping[str, str]") -> str:
@@ -192,10 +216,12 @@ def _pour(source: str, reply: "BinaryIO", out: "BinaryIO", bytes_max: int) -> No
 
 def _unpack(source: str, file: str, part: str, bytes_max: int) -> str:
     """Unpack an archive; the only directory at its top, if that is all it has, is the copy itself."""
+    import lzma
     import tarfile
     import zipfile
     import zlib
 
+    broken = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError, ValueError)
     tree = os.path.join(part, "tree")
     os.mkdir(tree)
     try:
@@ -206,8 +232,9 @@ def _unpack(source: str, file: str, part: str, bytes_max: int) -> str:
         else:
             with tarfile.open(file) as archive:
                 _extract(source, archive, tree, bytes_max)
-    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
-        raise CommandError(f"{source}: this archive cannot be unpacked: {error}.") from None
+    except broken as error:
+        said = str(error) or type(error).__name__
+        raise CommandError(f"{source}: this archive cannot be unpacked: {said.rstrip('.')}.") from None
     found = os.listdir(tree)
     only = os.path.join(tree, found[0]) if len(found) == 1 else ""
     return only if only and os.path.isdir(only) and not os.path.islink(only) else tree
@@ -274,6 +301,19 @@ def _is_within(target: str, source: str) -> bool:
 
 def _remove(path: str) -> None:
     if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path)
+        try:
+            shutil.rmtree(path)
+        except PermissionError:
+            _unlock(path)
+            shutil.rmtree(path)
     elif os.path.lexists(path):
         os.unlink(path)
+
+
+def _unlock(path: str) -> None:
+    """Let what is in directories without write permission, which a copy has from its source, be removed."""
+    os.chmod(path, 0o700)
+    for folder, folders, _ in os.walk(path):
+        for name in folders:
+            if not os.path.islink(one := os.path.join(folder, name)):
+                os.chmod(one, 0o700)

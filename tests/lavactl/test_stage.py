@@ -3,8 +3,10 @@
 import http.server
 import io
 import os
+import random
 import subprocess
 import tarfile
+import tempfile
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -91,6 +93,44 @@ def test_what_is_no_file_is_refused(code: Path, work: Path) -> None:
 
 
 @pytest.fixture
+def locked() -> Iterator[Path]:
+    """A directory with a file in a directory that its owner may not write to; the test is no root meanwhile."""
+    user = os.geteuid()
+    with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as folder:
+        top = Path(folder)
+        if user == 0:
+            os.chown(top, 65534, 65534)
+            os.seteuid(65534)
+        try:
+            (top / "mnist" / "data").mkdir(parents=True)
+            (top / "mnist" / "data" / "one").touch()
+            (top / "mnist" / "data").chmod(0o555)
+            (top / "work").mkdir()
+            yield top
+        finally:
+            os.seteuid(user)
+
+
+def test_directories_without_write_permission(locked: Path) -> None:
+    """They are copied as they are, and give way to another copy."""
+    work = locked / "work"
+    for _ in range(2):
+        stage(str(locked / "mnist"), str(work), MIB, replaces=True)
+        assert entries(work) == ["mnist", "mnist/data", "mnist/data/one"]
+    assert (work / "mnist" / "data").stat().st_mode & 0o777 == 0o555
+
+
+def test_a_source_that_cannot_be_read_whole(locked: Path) -> None:
+    """The sentence names the file; nothing of the copy is left, and the former one is kept."""
+    work = locked / "work"
+    stage(str(locked / "mnist"), str(work), MIB)
+    (locked / "mnist" / "new").touch(0)
+    with pytest.raises(CommandError, match=f"mnist: {locked}/mnist/new: Permission denied\\.$"):
+        stage(str(locked / "mnist"), str(work), MIB, replaces=True)
+    assert entries(work) == ["mnist", "mnist/data", "mnist/data/one"]
+
+
+@pytest.fixture
 def server(tmp_path: Path) -> Iterator[str]:
     """A web server on loopback that serves a folder; its address."""
     (tmp_path / "web").mkdir()
@@ -127,10 +167,22 @@ def test_archives_and_files_of_a_web_server(code: Path, work: Path, tmp_path: Pa
     ]  # fmt: skip
 
 
+def damaged(folder: Path, mode: str) -> bytes:
+    """An archive whose second half is wrong."""
+    with tarfile.open(folder / "whole", mode) as archive:  # type: ignore[call-overload]
+        member = tarfile.TarInfo("a")
+        member.size = 200_000
+        archive.addfile(member, io.BytesIO(random.Random(1).randbytes(200_000)))
+    packed = (folder / "whole").read_bytes()
+    return packed[: len(packed) // 2] + bytes(len(packed) // 4) + packed[-len(packed) // 4 :]
+
+
 def test_what_a_web_server_cannot_give(work: Path, tmp_path: Path, server: str) -> None:
     """One sentence each, and nothing is left: missing, broken, leading out, too large before and after unpacking."""
     web = tmp_path / "web"
     (web / "bad.tgz").write_bytes(b"no archive")
+    (web / "cut.tar.xz").write_bytes(damaged(web, "w:xz"))
+    (web / "cut.tgz").write_bytes(damaged(web, "w:gz"))
     (web / "big.py").write_bytes(b"x" * (MIB + 1))
     with tarfile.open(web / "out.tar", "w") as archive:
         member = tarfile.TarInfo("../out")
@@ -140,6 +192,8 @@ def test_what_a_web_server_cannot_give(work: Path, tmp_path: Path, server: str) 
     for name, said in (
         ("none.tgz", "404 File not found"),
         ("bad.tgz", "this archive cannot be unpacked"),
+        ("cut.tar.xz", r"this archive cannot be unpacked: .*\w\.$"),
+        ("cut.tgz", r"this archive cannot be unpacked: .*\w\.$"),
         ("big.py", "larger than 1 MiB"),
         ("out.tar", "outside"),
         ("bomb.zip", "larger than 1 MiB"),
