@@ -109,7 +109,7 @@ class Overlapping:
             connection.credit(call, CREDIT_PORTION)
 
     def _failed(self, number: int, error: CallError | LostError) -> "Iterator[Answer]":
-        """Have a call made again after a pause; one whose answers had begun, or that was tried too often, has ended."""
+        """Repeat a failed call after a pause; one whose answers had begun, or that was tried too often, has ended."""
         pause_s = None if number in self._answered else self._pause_s(self._tries[number])
         if pause_s is None:
             yield number, error

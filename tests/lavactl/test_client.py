@@ -463,7 +463,7 @@ def test_one_of_many_outputs_is_asked_for_again(start: Start, client: Client, io
 
 
 def test_many_outputs_over_a_connection_that_is_lost(start: Start, client: Client, hurry: None) -> None:
-    """What had begun is cut short, and says so; the rest is asked for again. Silence is bounded like a lost one."""
+    """Outputs that had begun are cut short, and say so; the rest is asked for again. Silence counts as a loss."""
 
     def lose(peer: Peer) -> None:
         first, second, _ = peer.call()[0], peer.call()[0], peer.call()[0]

@@ -217,7 +217,7 @@ deployments:
 
 
 def test_row_50_the_second_protocol_is_rendered(site: Site) -> None:
-    """Parameters, data and secrets; the secret is in no output of lava and in no file of its database or logs."""
+    """Parameters, data and secrets; the secret is in no output of lava."""
     job = site.run(SECOND)
     site.ends(job)
     assert site.log(job, "trainer/0") == "steps 3 from /data/second\nknows it\n"
@@ -227,6 +227,66 @@ def test_row_50_the_second_protocol_is_rendered(site: Site) -> None:
         site.cluster.says("bhist", "-l", str(job)),
     ]
     assert not [one for one in shown if "hidden-in-plain-sight" in one]
+
+
+SECRETS = """\
+protocolVersion: 2
+name: of-openpai
+type: job
+prerequisites:
+  - {protocolVersion: 2, name: image, type: dockerimage, uri: example/image}
+secrets: {token: hunter2-of-openpai}
+taskRoles:
+  trainer:
+    instances: 1
+    dockerImage: image
+    resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 0}
+    commands:
+      - printf %s 'x <% $secrets.token %>' | wc -c
+      - sleep 1000
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: creds}
+stringData: {PASSWORD: hunter2-of-kubernetes}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: of-kubernetes}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+      - name: c
+        command: [sh, -c, 'printf %s "$URL" | wc -c; sleep 1000']
+        envFrom: [{secretRef: {name: creds}}]
+        env: [{name: URL, value: "db://$(PASSWORD)"}]
+"""
+
+
+def test_secrets_are_kept_from_all_but_the_tasks(site: Site, account: str) -> None:
+    """No command shows them, to the owner or another user; no log and no command line of a process has them; files that
+    do, the database and the hosts' records, are closed to other users.
+    """
+    done = site.cluster.run("lavactl", "run", "-f", str(site.file(SECRETS)))
+    pai, kubernetes = re.findall(r"Job <(\d+)> is submitted", done.stdout)
+    for job, task, said in ((int(pai), "trainer/0", "20\n"), (int(kubernetes), "job/0", "26\n")):
+        site.wait(lambda job=job, task=task, said=said: site.log(job, task) == said, f"job {job} to say {said}")
+    look = [("lavactl", "show"), ("bjobs", "-l"), ("bhist", "-l"), ("lavactl", "tasks")]
+    for cluster in (site.cluster, site.cluster.as_seen_by(account)):
+        assert not [words for words in look if "hunter2" in str(cluster.run(*words, pai, kubernetes))]
+        assert not [words for words in look if "hunter2" in str(cluster.run(*words, kubernetes))]
+    assert "hunter2" not in said_by("ps", "-eo", "args")
+    files = said_by("grep", "-rls", "hunter2-of", str(site.cluster.directory)).splitlines()
+    assert any("/lava.db" in path for path in files)
+    assert not [path for path in files if path.endswith(".log")]
+    assert said_by("runuser", "-u", account, "--", "grep", "-ls", "hunter2-of", *files) == ""
+
+
+def said_by(*words: str) -> str:
+    """Output of a program."""
+    return subprocess.run(words, capture_output=True, text=True, check=False).stdout
 
 
 def test_row_50_the_deployment_named_as_default_is_used(site: Site) -> None:

@@ -22,7 +22,9 @@ def render(text: str, values: "dict[str, Node]", secrets: set[str]) -> str:
         if name is None:
             return found[0]
         if name[1] == "secrets":
-            return _secret(found, name.end(), values, secrets)
+            reference = _secret(found, name.end(), values, secrets)
+            is_closed = reference != found[0] and _is_in_single_quotes(text[: found.start()])
+            return f"'\"{reference}\"'" if is_closed else reference
         node = _follow(values.get(name[1]), found[1][name.end() :])
         return node.text if isinstance(node, Scalar) else found[0]
 
@@ -36,6 +38,21 @@ def _secret(found: "re.Match[str]", end: int, values: "dict[str, Node]", secrets
         return found[0]
     secrets.add(step[1])
     return f"${{{variable(step[1])}}}"
+
+
+def _is_in_single_quotes(text: str) -> bool:
+    """True if a command that begins so is within single quotes, where the shell does not look for variables."""
+    quote, at = "", 0
+    while at < len(text):
+        letter = text[at]
+        if letter == "\\" and quote != "'":
+            at += 1
+        elif letter == quote:
+            quote = ""
+        elif letter in "'\"" and not quote:
+            quote = letter
+        at += 1
+    return quote == "'"
 
 
 def variable(name: str) -> str:
