@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,11 +12,17 @@ from lavad.api import task_reports
 from lavad.api.jobs.listing import record_message
 from lavad.api.jobs.tasks import output_of
 from lavad.core import commands as c
+from lavad.core.apply.events import apply_events
+from lavad.core.apply.tasks.places import joined, unplace
 from lavad.core.model import Key
 from lavad.core.model.reasons import Refused
 from lavad.core.model.task_rules import TaskKey, TaskPhase
 from lavad.core.model.task_values import RolePart
 from lavad.core.orders import TasksOrder
+from lavad.core.task_events import TasksOrdered
+from lavad.store import schema
+from lavad.store.rows.task_values import record_of as stored_record
+from lavad.store.rows.task_values import task_row
 from protos import agents_pb2 as agents
 from protos import common_pb2
 from protos import jobs_pb2 as pb
@@ -65,6 +72,29 @@ def test_the_output_of_a_task_is_on_its_host() -> None:
         found(task=3)
     with pytest.raises(Refused, match=r"Task worker\[2\] has been started 1 times, not 2"):
         found(task=2, run=2)
+
+
+def test_the_output_of_a_task_that_left_by_a_shrink_is_on_its_former_host() -> None:
+    """Also when it has a place again, until it is started there."""
+    story = a_story()
+    key = story.begin(a_task_role("worker", 3))
+    tasks = story.tasks(key)
+    gone = TaskKey(0, 2)
+
+    def host() -> str:
+        return output_of(tasks, pb.PeekTicketRequest(role="worker", task=2))[0]
+
+    unplace(tasks, gone)
+    assert host() == "h2"
+    unplace(tasks, gone)
+    tasks.records[gone] = tasks.records[gone]._replace(joins="h1")
+    joined(tasks, ["h1"], 2)
+    assert (tasks.records[gone].host, host()) == ("h1", "h2")
+    row = task_row(1, 0, 1, gone, tasks.records[gone])
+    stored = SimpleNamespace(**dict(zip(schema.tasks.columns.keys(), row, strict=True)))
+    assert stored_record(stored) == tasks.records[gone]  # type: ignore[arg-type]
+    apply_events(story.cluster, [TasksOrdered(story.now, key, (gone,))])
+    assert (tasks.records[gone].run, host()) == (2, "h1")
 
 
 def test_orders_as_messages() -> None:

@@ -67,6 +67,18 @@ def fill(site: Site, slots: int, *options: str) -> int:
     return job
 
 
+def test_the_output_of_tasks_that_left_stays_readable(site: Site) -> None:
+    """On the hosts that they ran on, although the job has left them."""
+    command = "echo here $LAVA_ROLE_INDEX; exec sleep 600"
+    job = site.run(f"name: shrinks\nroles:\n  worker:\n    tasks: 1-6\n    command: {command}\n")
+    site.runs(job, *(f"worker/{index}" for index in range(6)))
+    site.cluster.says("lavactl", "scale", str(job), "worker=2")
+    site.wait(lambda: size(site, job) == 2, "the job to shrink")
+    assert sorted(site.cluster.says("lavactl", "logs", str(job)).splitlines()) == [
+        f"worker/{index}: here {index}" for index in range(6)
+    ]
+
+
 def test_row_12_a_gang_of_fixed_size_is_never_shrunk(site: Site) -> None:
     """A job that goes before it takes all of its room or none: there is never a part of it."""
     job = site.run(volcano("fixed", worker="sleep 600"))

@@ -38,9 +38,10 @@ def output_of(tasks: JobTasks, request: jobs_pb2.PeekTicketRequest) -> tuple[str
     if record is None:
         raise Refused(f"the job has no task {request.role}[{request.task}]")
     name, run = tasks.label(key), request.run or record.run
-    if not record.run or not record.host:
+    host = record.left or record.host
+    if not record.run or not host:
         raise Refused(f"Task {name} : Not yet started." if not record.run else f"Task {name} has lost its host.")
     if run > record.run:
         raise Refused(f"Task {name} has been started {record.run} times, not {run}.")
     shown = tasks.stands_for.get(key, key)
-    return record.host, common_pb2.TaskRun(role=shown.role, index=shown.index, run=run)
+    return host, common_pb2.TaskRun(role=shown.role, index=shown.index, run=run)

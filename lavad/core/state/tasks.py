@@ -42,6 +42,7 @@ class TaskRecord(NamedTuple):
     was_on: str = ""  # lost host of its last run, if it has no place since
     not_before: float = 0.0  # its next run starts no earlier
     failures: int = 0  # in a row: runs that failed before they were stable
+    left: str = ""  # host of its last run, where its place was given up since: the output is there
 
     @property
     def is_alive(self) -> bool:

@@ -113,6 +113,7 @@ def task_row(job: int, index: int, attempt: int, key: TaskKey, record: TaskRecor
         "was": record.was_on,
         "from": record.not_before,
         "failures": record.failures,
+        "left": record.left,
     }
     return (
         job,
@@ -159,6 +160,7 @@ def record_of(row: "SqlRow[Any]") -> TaskRecord:
         seldom.get("was", ""),
         seldom.get("from", 0.0),
         seldom.get("failures", 0),
+        seldom.get("left", ""),
     )
 
 

@@ -128,6 +128,7 @@ def joined(tasks: JobTasks, hosts: Container[str], version: int) -> None:
         tasks.records[key] = TaskRecord(
             host=record.joins, run=record.run, ports=record.ports, joined=version,
             waits_for_all=record.waits_for_all, not_before=record.not_before, failures=record.failures,
+            left=record.left,
         )  # fmt: skip
         _follow_lead(tasks, key, leads)
     tasks.version += 1
@@ -191,7 +192,8 @@ def unplace(tasks: JobTasks, key: TaskKey) -> None:
     lead = tasks.stands_for.pop(key, None)
     if lead is not None:
         tasks.led[lead] = tuple([other for other in tasks.led[lead] if other != key])
-    tasks.records[key] = TaskRecord(run=tasks.records[key].run)
+    record = tasks.records[key]
+    tasks.records[key] = TaskRecord(run=record.run, left=record.left or record.host)
 
 
 def stop_leaving(tasks: JobTasks, reason: str) -> None:
