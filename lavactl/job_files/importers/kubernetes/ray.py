@@ -1,5 +1,6 @@
 """RayJob: a head, groups of workers, and a task that hands the entry point in when they run."""
 
+import json
 import shlex
 
 from lavactl.job_files.importers.kinds import Shared
@@ -17,6 +18,8 @@ START_HEAD = 'eval "set -- $LAVA_RAY_START"; exec "$@"'
 START_WORKER = f'until ray health-check --address="$RAY_ADDRESS" >/dev/null 2>&1; do sleep 1; done; {START_HEAD}'
 DASHBOARD = '--address="http://$RAY_DASHBOARD_ADDRESS"'
 OURS = ("block", "address", "head")
+VALUED = ("log-color", "include-dashboard")  # parameters of ray start whose true and false are values
+ENTRY = ("entrypoint", "entrypointNumCpus", "entrypointNumGpus", "entrypointResources", "jobId", "metadata")
 MODES = ("K8sJobMode", "HTTPMode", "InteractiveMode", "SidecarMode")
 
 
@@ -38,7 +41,7 @@ def read_job(fields: Fields, _shared: Shared) -> list[JobFile]:
         _read_group(job, group)
     cluster.ignore(("rayVersion",), "the Ray of the hosts is used")
     cluster.ignore(("autoscalerOptions", "enableInTreeAutoscaling"), "the job grows as room comes")
-    _read_submitter(job, spec)
+    _read_mode(job, spec)
     _read_rules(job, fields, spec)
     job.tasks_rules.conventions.add(name="rayjob", options=options)
     return [job]
@@ -69,6 +72,8 @@ def _read_group(job: JobFile, group: Fields) -> None:
         raise group.wrong("groupName", f"there are two groups named {name}.")
     replicas = group.number("replicas", group.number("minReplicas", 0))
     least = min(group.number("minReplicas", replicas), replicas)
+    if group.number("maxReplicas", replicas) < group.number("minReplicas", 0):
+        raise group.wrong("maxReplicas", "it is less than minReplicas.")
     hosts = group.number("numOfHosts", 1, 1)
     most = max(group.number("maxReplicas", replicas), replicas)
     if most > 1 << 20:
@@ -99,18 +104,40 @@ def _fill(job: JobFile, made: messages.Role, group: Fields) -> None:
 
 
 def _flags(parameters: dict[str, str]) -> str:
-    return "".join(f" --{name}={shlex.quote(value)}" for name, value in parameters.items() if name not in OURS)
+    """Options of ray start; as with the operator true is an option without a value, and false none."""
+    found = ""
+    for name, value in parameters.items():
+        if name in OURS or (name not in VALUED and value.lower() == "false"):
+            continue
+        found += f" --{name}" if name not in VALUED and value.lower() == "true" else f" --{name}={shlex.quote(value)}"
+    return found
+
+
+def _read_mode(job: JobFile, spec: Fields) -> None:
+    """Read who hands the entry point in: a task of the job, except where the user does it by hand."""
+    mode = spec.word("submissionMode", {one: one for one in MODES}, MODES[0])
+    if mode != "InteractiveMode":
+        _read_submitter(job, spec)
+        return
+    if spec.has("backoffLimit") and spec.number("backoffLimit", 0):
+        raise spec.wrong("backoffLimit", "it does not go with the submissionMode InteractiveMode.")
+    spec.ignore((*ENTRY, "runtimeEnvYAML"), "it is given by hand, with ray job submit")
+    spec.note("submissionMode", "the cluster runs until it is ended, by bkill or activeDeadlineSeconds.")
 
 
 def _read_submitter(job: JobFile, spec: Fields) -> None:
     made = role(SUBMITTER, 1)
     words = [f"until ray job list {DASHBOARD} >/dev/null 2>&1; do sleep 1; done; exec ray job submit", DASHBOARD]
     if spec.has("runtimeEnvYAML"):
-        words.append(f"--runtime-env-json={shlex.quote(_as_json(spec))}")
+        words.append(f"--runtime-env-json={shlex.quote(_as_json(spec, 'runtimeEnvYAML'))}")
     for key, flag in (("entrypointNumCpus", "num-cpus"), ("entrypointNumGpus", "num-gpus")):
         if spec.has(key):
             words.append(f"--entrypoint-{flag}={spec.real(key, 0):g}")
         spec.get(key)
+    if spec.has("entrypointResources"):
+        words.append(f"--entrypoint-resources={shlex.quote(_as_json(spec, 'entrypointResources'))}")
+    if pairs := spec.pairs("metadata"):
+        words.append(f"--metadata-json={shlex.quote(json.dumps(pairs))}")
     if job_id := spec.text("jobId"):
         words.append(f"--submission-id={shlex.quote(job_id)}")
     made.command = f"{' '.join(words)} -- {spec.required('entrypoint')}"
@@ -119,17 +146,18 @@ def _read_submitter(job: JobFile, spec: Fields) -> None:
     job.roles.append(made)
 
 
-def _as_json(spec: Fields) -> str:
-    """The runtime environment, a YAML text in the file, as JSON."""
-    import json
-
+def _as_json(spec: Fields, key: str) -> str:
+    """A mapping that stands in the file as a text, in YAML or JSON, as JSON."""
     import yaml
 
     try:
-        value = yaml.safe_load(spec.text("runtimeEnvYAML"))
-        return json.dumps(value)
+        value = yaml.safe_load(spec.text(key))
+        text = json.dumps(value)
     except (yaml.YAMLError, TypeError, ValueError):
-        raise spec.wrong("runtimeEnvYAML", "this text is no YAML.") from None
+        raise spec.wrong(key, "this text is no YAML.") from None
+    if not isinstance(value, dict):
+        raise spec.wrong(key, "the text is no mapping.")
+    return text
 
 
 def _read_rules(job: JobFile, fields: Fields, spec: Fields) -> None:
@@ -138,8 +166,16 @@ def _read_rules(job: JobFile, fields: Fields, spec: Fields) -> None:
     rules = job.tasks_rules
     rules.restarts_max = spec.number("backoffLimit", 0)
     rules.restarts_when_failed = rules.restarts_max > 0
-    spec.word("submissionMode", {mode: mode for mode in MODES}, MODES[0])
-    spec.asked |= {"shutdownAfterJobFinishes"}
+    _read_shutdown(spec)
     spec.ignore(("submitterPodTemplate", "submitterConfig"), "the submitter is a task of the job")
-    spec.ignore(("metadata", "managedBy"), "lava runs the job")
-    spec.get("runtimeEnvYAML")
+    spec.ignore(("managedBy",), "lava runs the job")
+
+
+def _read_shutdown(spec: Fields) -> None:
+    """Refuse what needs a cluster that ends with the job; any other ends with it here as well."""
+    if spec.flag("shutdownAfterJobFinishes"):
+        return
+    for key in ("ttlSecondsAfterFinished", "suspend"):
+        if spec.text(key) not in ("", "0", "false"):
+            raise spec.wrong(key, "it needs shutdownAfterJobFinishes: true.")
+    spec.note("shutdownAfterJobFinishes", "the Ray cluster is the job's own and ends with it.")
