@@ -1,5 +1,7 @@
 """Job and CronJob of batch/v1, with Kueue's labels: one role whose tasks are the completions."""
 
+import re
+
 from lavactl.job_files.importers.kinds import Shared
 from lavactl.job_files.importers.kubernetes import metadata, pods
 from lavactl.job_files.model import JobFile, role
@@ -127,7 +129,7 @@ def _read_ends(made: messages.Role, spec: Fields, completions: int) -> None:
         made.restarts_max = spec.number("backoffLimitPerIndex", 0) * made.tasks_max
         spec.note("backoffLimitPerIndex", "the restarts of all tasks are counted together.")
     spec.get("backoffLimitPerIndex")
-    made.failed_enough = spec.number("maxFailedIndexes", 0) + 1
+    made.failed_enough = spec.number("maxFailedIndexes", 0, 0, made.tasks_max) + 1
     made.failed_enough = min(made.failed_enough, made.tasks_max)
     made.succeeded_enough = completions or 1
     policy = spec.child("successPolicy")
@@ -135,10 +137,27 @@ def _read_ends(made: messages.Role, spec: Fields, completions: int) -> None:
         if rule.has("succeededCount"):
             made.succeeded_enough = rule.number("succeededCount", 1, 1, made.tasks_max)
         rule.get("succeededCount")
+        if not (rule.has("succeededCount") or rule.has("succeededIndexes")):
+            raise rule.wrong("", "a rule has succeededIndexes or a succeededCount, or both.")
+        _check_indices(rule, made.tasks_max)
         rule.ignore(("succeededIndexes",), "only how many tasks succeeded counts")
     spec.ignore(("podReplacementPolicy",), "a task is replaced when it has ended")
     spec.ignore(("managedBy",), "lava runs the job")
     spec.ignore(("manualSelector", "selector"), "tasks belong to their job")
+
+
+def _check_indices(rule: Fields, completions: int) -> None:
+    """Refuse indices such as ``0,2-3`` that no completion has, or that do not rise."""
+    last = -1
+    for part in rule.text("succeededIndexes").split(",") if rule.has("succeededIndexes") else ():
+        found = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", part)
+        first, end = (int(found[1]), int(found[2] or found[1])) if found else (-1, -1)
+        if not last < first <= end < completions:
+            raise rule.wrong(
+                "succeededIndexes",
+                f"expected rising indices from 0 to {completions - 1}, such as 0,2-3, found {part[:40]}.",
+            )
+        last = end
 
 
 def _read_failures(made: messages.Role, spec: Fields) -> None:
@@ -158,6 +177,8 @@ def _read_failures(made: messages.Role, spec: Fields) -> None:
 
 
 def _read_codes(made: messages.Role, codes: Fields, action: "TaskAction | None") -> None:
+    if not codes.has("operator"):
+        raise codes.wrong("operator", "it is missing.")
     is_in = codes.word("operator", {"In": True, "NotIn": False}, True)
     codes.asked.add("containerName")
     found = [codes.whole("values", text) for text in codes.texts("values")]

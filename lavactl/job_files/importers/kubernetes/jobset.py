@@ -59,7 +59,13 @@ def _part(job: JobFile, fields: Fields) -> str:
     made.succeeded_enough = 0
     made.success_min = made.tasks_max
     made.restarts_max *= replicas
-    template.child("spec").ignore(("suspend",), "the JobSet's own counts")
+    inner = template.child("spec")
+    inner.ignore(("suspend",), "the JobSet's own counts")
+    if inner.has("activeDeadlineSeconds"):
+        limit = inner.number("activeDeadlineSeconds", 0, 1)
+        made.run_limit_s = min(limit, made.run_limit_s or limit)
+        inner.note("activeDeadlineSeconds", "each run of a task is limited by it.")
+    inner.get("activeDeadlineSeconds")
     job.roles.append(made)
     return f"{name}.pods={pods}"
 
@@ -100,7 +106,10 @@ def _read_ends(job: JobFile, spec: Fields) -> None:
     restarts = failure.number("maxRestarts", 0)
     for rule in failure.children("rules"):
         rule.word("action", {one: one for one in FAILURES}, "")
-        rule.asked |= {"name", "onJobFailureReasons", "targetReplicatedJobs"}
+        for name in rule.texts("targetReplicatedJobs"):
+            if name not in names:
+                raise rule.wrong("targetReplicatedJobs", f"there is no replicated job named {name}.")
+        rule.asked |= {"name", "onJobFailureReasons"}
         rule.note("", "ignored: every failed job counts.")
     failure.word("restartStrategy", {"Recreate": "", "BlockingRecreate": ""}, "")
     failure.ignore(("restartStrategy",), "all tasks end before any starts again")

@@ -17,6 +17,11 @@ SCHEDULE = re.compile(
 )
 
 
+RANGES = (
+    ("minute", 0, 59), ("hour", 0, 23), ("day of a month", 1, 31), ("month", 1, 12), ("day of a week", 0, 7),
+)  # fmt: skip
+
+
 def start(fields: Fields, kind: str, origin: str) -> JobFile:
     """A job of tasks with the name of its metadata, and the queue of its label.
 
@@ -70,6 +75,7 @@ def read_schedule(spec: Fields) -> None:
     text = spec.required("schedule")
     if not SCHEDULE.fullmatch(text.strip()):
         raise spec.wrong("schedule", f"{text[:80]!r} is no schedule: it has five fields, such as */5 * * * *.")
+    _check_ranges(spec, text.strip())
     spec.note("schedule", "ignored: the job runs once, now; cron or systemd can submit this file again.")
     spec.word("concurrencyPolicy", {one: one for one in ("Allow", "Forbid", "Replace")}, "")
     for key in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
@@ -77,6 +83,14 @@ def read_schedule(spec: Fields) -> None:
         spec.ignore((key,), "it belongs to the schedule")
     spec.flag("suspend")
     spec.ignore(("concurrencyPolicy", "timeZone", "suspend"), "it belongs to the schedule")
+
+
+def _check_ranges(spec: Fields, text: str) -> None:
+    """Refuse numbers that no minute, hour, day, month or day of the week has; behind a slash is a step."""
+    for word, (what, least, most) in zip(text.split()[-len(RANGES) :], RANGES, strict=False):
+        for number in map(int, re.findall(r"(?<![/\w])\d+", word)) if "@" not in text else ():
+            if not least <= number <= most:
+                raise spec.wrong("schedule", f"{text[:80]!r} is no schedule: {number} is no {what}.")
 
 
 def set_queue(job: JobFile, fields: Fields, key: str) -> None:

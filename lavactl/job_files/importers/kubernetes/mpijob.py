@@ -4,6 +4,7 @@ from lavactl.job_files.importers.kinds import Shared
 from lavactl.job_files.importers.kubernetes import kubeflow, metadata, pods
 from lavactl.job_files.model import JobFile, gpus_per_task, role
 from lavactl.job_files.text.fields import Fields
+from lavactl.job_files.text.nodes import Mapping
 from lavactl.wire import messages
 
 KIND = "MPIJob"
@@ -43,19 +44,30 @@ def _read_replicas(job: JobFile, spec: Fields, options: list[str]) -> None:
     if not replicas.has("Launcher"):
         raise replicas.wrong("", "there is no Launcher.")
     first = replicas.child("Launcher")
-    launcher = kubeflow.read_replica(job, LAUNCHER, first, messages.RESTART_ON_FAILURE)
+    main = spec.text("mainContainer")
+    launcher = kubeflow.read_replica(job, LAUNCHER, first, messages.RESTART_ON_FAILURE, main)
     if launcher.tasks_max != 1:
         raise first.wrong("replicas", "a job has exactly one launcher.")
     job.roles.append(launcher)
     if not replicas.has("Worker"):
         raise replicas.wrong("", "there is no Worker.")
     rest = replicas.child("Worker")
-    workers = kubeflow.read_replica(job, WORKER, rest, messages.RESTART_NEVER, replicas=0)
+    workers = kubeflow.read_replica(job, WORKER, rest, messages.RESTART_NEVER, _named(rest, main), replicas=0)
     if not workers.tasks_max:
         raise rest.wrong("replicas", "a job needs at least one worker.")
     _hold(job, workers, rest)
     job.roles.append(workers)
     _read_mpi(job, spec, rest, options)
+    if "version=v2beta1" in options:
+        for one in (first, rest):
+            if one.text("restartPolicy") not in ("", "Never", "OnFailure"):
+                raise one.wrong("restartPolicy", f"expected Never or OnFailure, found {one.text('restartPolicy')}.")
+
+
+def _named(replica: Fields, container: str) -> str:
+    """The name, if one of the containers of a replica spec has it."""
+    nodes = replica.child("template").child("spec").items("containers")
+    return container if any(isinstance(node, Mapping) and node.text("name") == container for node in nodes) else ""
 
 
 def _hold(job: JobFile, workers: messages.Role, fields: Fields) -> None:
@@ -79,14 +91,16 @@ def _read_mpi(job: JobFile, spec: Fields, worker: Fields, options: list[str]) ->
     is_waiting = {"AtStartup": False, "WaitForWorkersReady": True}
     if spec.word("launcherCreationPolicy", is_waiting, False):
         launcher.after.append(WORKER)
-    if not _has_cpu(worker):
+    if not _has_cpu(worker, spec.text("mainContainer")):
         workers.slots_per_task = slots
-    spec.ignore(("mainContainer",), "the first container is the task")
 
 
-def _has_cpu(worker: Fields) -> bool:
-    """True if the first container of a replica spec says how many processors it takes."""
-    container = next(iter(worker.child("template").child("spec").children("containers")), None)
+def _has_cpu(worker: Fields, main: str) -> bool:
+    """True if the container of a replica spec that is the task says how many processors it takes."""
+    name = _named(worker, main)
+    containers = worker.child("template").child("spec").items("containers")
+    chosen = next((one for one in containers if isinstance(one, Mapping) and name in ("", one.text("name"))), None)
+    container = worker.reading.open(chosen) if chosen is not None else None
     resources = container.child("resources") if container else None
     return resources is not None and any(resources.child(one).has("cpu") for one in ("limits", "requests"))
 

@@ -61,6 +61,9 @@ def fill_role(job: JobFile, role: messages.Role, template: Fields, container: st
     role.restart = pod.word("restartPolicy", RESTARTS, messages.RESTART_NEVER)
     if role.restart != messages.RESTART_NEVER:
         role.restarts_max = UNLIMITED
+    if pod.has("activeDeadlineSeconds"):
+        role.run_limit_s = pod.number("activeDeadlineSeconds", 0, 1)
+    pod.get("activeDeadlineSeconds")
     _ignore(pod, main)
 
 
@@ -175,7 +178,10 @@ def fill_amounts(role: messages.Role, resources: Fields) -> None:
     amounts: dict[str, tuple[Fields, Fraction]] = {}
     for fields in (limits, requests):
         for name, _ in fields.node:
-            amounts[name] = fields, _quantity(fields, name)
+            amount = _quantity(fields, name)
+            if name in amounts and amount > amounts[name][1]:
+                raise fields.wrong(name, f"{fields.text(name)} is more than the limit, {limits.text(name)}.")
+            amounts[name] = fields, amount
     gpus = 0
     for name, (fields, amount) in amounts.items():
         if name == "cpu":

@@ -30,7 +30,7 @@ def read_pytorch_job(fields: Fields, _shared: Shared) -> list[JobFile]:
                 raise part.wrong("replicas", "a job has exactly one master.")
             job.roles.append(made)
         replicas.get(word)
-    options = _read_processes(spec, "nprocPerNode")
+    options = read_processes(spec, "nprocPerNode")
     is_elastic = spec.has("elasticPolicy")
     _finish(job, fields, spec)
     if is_elastic:
@@ -50,7 +50,7 @@ def _check_types(replicas: Fields, known: "tuple[str, ...]") -> None:
             raise replicas.wrong(name, f"there are no replicas of this type; there are {', '.join(known)}.")
 
 
-def _read_processes(fields: Fields, key: str) -> list[str]:
+def read_processes(fields: Fields, key: str) -> list[str]:
     """Processes of each task, a number or a word of torchrun."""
     text = fields.text(key)
     if not text:
@@ -108,7 +108,7 @@ def _read_elastic(job: JobFile, spec: Fields, known: list[str]) -> list[str]:
     pairs = [f"{one.required('key')}={one.text('value')}" for one in policy.children("rdzvConf")]
     options += [f"rdzv-conf={','.join(pairs)}"] if pairs else []
     options += ["standalone=yes"] if policy.flag("standalone") else []
-    return options + ([] if known else _read_processes(policy, "nProcPerNode"))
+    return options + ([] if known else read_processes(policy, "nProcPerNode"))
 
 
 def _end_by_pytorch(job: JobFile, is_elastic: bool) -> None:

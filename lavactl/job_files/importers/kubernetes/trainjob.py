@@ -2,6 +2,7 @@
 
 from lavactl.job_files.importers.kinds import Shared
 from lavactl.job_files.importers.kubernetes import metadata, pods
+from lavactl.job_files.importers.kubernetes.training import read_processes
 from lavactl.job_files.importers.kubernetes.variables import read_variables
 from lavactl.job_files.model import JobFile, role
 from lavactl.job_files.text.fields import Fields
@@ -28,8 +29,7 @@ def read_job(fields: Fields, _shared: Shared) -> list[JobFile]:
         trainer.note("image", f"{nodes.image} is used only where hosts are configured to run containers.")
     pods.fill_command(job, nodes, trainer, variables)
     options = ["worker=node"]
-    if processes := trainer.text("numProcPerNode"):
-        options.append(f"nproc-per-node={processes}")
+    options += read_processes(trainer, "numProcPerNode")
     spec.ignore(("initializer",), "data and models are where the command finds them")
     spec.ignore(("managedBy",), "lava runs the job")
     metadata.read_suspend(job, spec, metadata.has_queue_label(fields))
