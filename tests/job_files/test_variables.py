@@ -82,3 +82,26 @@ def test_the_last_of_one_name_counts() -> None:
     found, said = told("[{name: PASSWORD, value: mine}]")
     assert found["PASSWORD"] == "mine"
     assert "secrets: un-like\n" in said
+
+
+PAI = """\
+protocolVersion: 2
+name: j
+type: job
+prerequisites: [{protocolVersion: 2, name: i, type: dockerimage, uri: x}]
+secrets: {a-b: one, a_b: two}
+taskRoles:
+  w:
+    dockerImage: i
+    resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 0}
+    commands: ["echo <% $secrets.a-b %> '<% $secrets.a_b %>'"]
+"""
+
+
+def test_secrets_of_openpai_with_names_alike() -> None:
+    """Each keeps its value."""
+    (job,) = understand_text(PAI, "f", "ann").jobs
+    assert job.rules is not None
+    around = dict(os.fsdecode(one).split("=", 1) for one in job.rules.secrets)
+    words = ["/bin/sh", "-c", job.roles[0].command]
+    assert subprocess.run(words, env=around, capture_output=True, text=True, check=True).stdout == "one two\n"

@@ -57,7 +57,7 @@ def _is_in_single_quotes(text: str) -> bool:
 
 def variable(name: str) -> str:
     """Name of the variable that holds a secret."""
-    return SECRET + re.sub(r"\W", "_", name)
+    return SECRET + re.sub(r"\W", lambda found: f"_{ord(found[0]):x}_", name, flags=re.ASCII)
 
 
 def _follow(node: Node | None, path: str) -> Node | None:

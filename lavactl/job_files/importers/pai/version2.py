@@ -108,6 +108,9 @@ class _Roles:
         self.commands = commands
         self.is_gang = is_gang
         self.parameters = {name: node for name in ("parameters", "secrets") if (node := fields.get(name))}
+        for name, node in self.parameters.items():
+            if not isinstance(node, Mapping):
+                raise fields.expected(name, "a mapping", node)
         self.used_secrets: set[str] = set()
         self.prerequisites: dict[tuple[str, str], Fields] = {}
 
