@@ -129,8 +129,10 @@ def _check_tasks(cluster: Cluster) -> None:
 def _check_tasks_of(job: Job, tasks: JobTasks) -> None:
     fresh, known = TaskList(tasks.records), tasks.records
     assert (known.alive, known.waiting) == (fresh.alive, fresh.waiting), f"{job.key}: its tasks are indexed wrongly"
-    numbers = known.restarting, known.held_back, +known.counts
-    assert numbers == (fresh.restarting, fresh.held_back, +fresh.counts), f"{job.key}: tasks are counted wrongly"
+    numbers = known.restarting, known.held_back, known.waiting_alone, +known.counts
+    assert numbers == (fresh.restarting, fresh.held_back, fresh.waiting_alone, +fresh.counts), (
+        f"{job.key}: tasks are counted wrongly"
+    )
     attempt = job.attempt
     assert attempt is None or attempt.tasks is tasks, f"{job.key}: its attempt has other tasks"
     held = attempt.unreleased if attempt is not None else frozenset[str]()

@@ -56,12 +56,13 @@ class TaskList(dict[TaskKey, TaskRecord]):
     ``changed`` are those that the store has not taken yet.
     """
 
-    __slots__ = ("alive", "changed", "counts", "held_back", "restarting", "waiting")
+    __slots__ = ("alive", "changed", "counts", "held_back", "restarting", "waiting", "waiting_alone")
 
     def __init__(self, given: Mapping[TaskKey, TaskRecord] | None = None) -> None:
         super().__init__()
         self.alive: set[TaskKey] = set()
         self.waiting: set[TaskKey] = set()  # with a place
+        self.waiting_alone = 0  # of these, started without regard to others
         self.counts: Counter[tuple[int, TaskPhase]] = Counter()
         self.restarting = 0  # alive, to be started anew
         self.held_back = 0  # alive, and others are started with it or not at all
@@ -82,6 +83,7 @@ class TaskList(dict[TaskKey, TaskRecord]):
         self.counts[key.role, phase] += step
         if phase is TaskPhase.WAITING and record.host:
             (self.waiting.add if step > 0 else self.waiting.discard)(key)
+            self.waiting_alone += step * (not record.waits_for_all)
         elif phase in ALIVE:
             (self.alive.add if step > 0 else self.alive.discard)(key)
             self.restarting += step * record.again

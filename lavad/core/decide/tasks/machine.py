@@ -229,9 +229,11 @@ def due(tasks: JobTasks, now: float = NEVER) -> tuple[TaskKey, ...]:
     """
     if tasks.verdict is not None or not tasks.records.waiting:
         return ()
+    waits = bool(tasks.records.held_back) or any(tasks.records[key].waits_for_all for key in tasks.displaced)
+    if waits and not tasks.records.waiting_alone:
+        return ()
     ready = {role: is_ready(tasks, role) for role in {one for role in tasks.rules.roles for one in role.after}}
     roles = {role for role in range(len(tasks.sizes)) if _may_follow(tasks, role, ready)}
-    waits = bool(tasks.records.held_back) or any(tasks.records[key].waits_for_all for key in tasks.displaced)
     found = ((key, tasks.records[key]) for key in sorted(tasks.records.waiting) if key.role in roles)
     return tuple([key for key, one in found if one.not_before <= now and not (waits and one.waits_for_all)])
 
