@@ -177,7 +177,7 @@ def revocable(site: Site) -> Iterator[str]:
 
 
 def test_row_22_hosts_that_are_taken_away(site: Site, revocable: str) -> None:
-    """The list is without the host within a second, the task is told, and killed when the notice is over."""
+    """The list is without the host long before the notice is over, the task is told, and killed when it is."""
     plain = site.cluster.submit("-m", revocable, "sleep", "600")
     job = site.run(workers(site, 1, 6, lingers=600))
     be(site, job, 6)
@@ -188,7 +188,7 @@ def test_row_22_hosts_that_are_taken_away(site: Site, revocable: str) -> None:
     begun = time.time()
     site.cluster.run("badmin", "hclose", "-revoke", "4s", "-C", "spot", revocable)
     be_listed = next((at for at, names in _lists_without(site, revocable, begun)), 0.0)
-    assert be_listed - begun < 1
+    assert be_listed - begun < 3  # of the four seconds of the notice
     site.wait(lambda: all(index in ends(site.folder) for index in there), "the tasks to be told to end")
     assert all(be_listed < ends(site.folder)[index] for index in there)
     assert all(Path(f"/proc/{pid}").exists() for pid in pids)
