@@ -1,6 +1,7 @@
 """The style of the house as a test: what a reviewer would otherwise have to look for in every change."""
 
 import ast
+import gc
 import importlib
 import re
 import runpy
@@ -55,6 +56,20 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    """All nodes of a file's syntax."""
+    return list(ast.walk(tree_of(path)))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_collections() -> Iterator[None]:
+    """The trees stay to the end: looking for garbage among them takes most of the time."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
 def name_of(path: Path) -> str:
     """A file's name as a reader would say it."""
     return path.relative_to(ROOT).as_posix()
@@ -74,7 +89,7 @@ def offences(check: Callable[[ast.AST, Path], str | None], *folders: str) -> lis
     """Complaints of `check` about each syntax node, with file and line."""
     found = []
     for path in sources(*folders):
-        for node in ast.walk(tree_of(path)):
+        for node in nodes_of(path):
             said = check(node, path)
             if said:
                 found.append(f"{name_of(path)}:{getattr(node, 'lineno', 1)} {said}")

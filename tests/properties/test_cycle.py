@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lavad.core import commands as c
@@ -25,6 +25,7 @@ from lavad.core.scheduling.queueing import blocked_columns as columns
 from lavad.core.scheduling.worklist import Worklist
 from tests.builders import ANN, BOB, ROOT, WITH_PRIORITIES, Story, a_host, a_job
 from tests.properties import rules
+from tests.properties.examples import examples
 from tests.properties.test_fold import state_of
 
 SLICES_MAX = 2000
@@ -220,7 +221,7 @@ class Player:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@examples(16)
 @given(st.integers(0, 10**6), st.sampled_from([1, 3, 100_000]), st.booleans())
 def test_so_it_is_with_shares_and_limits(seed: int, steps: int, as_columns: bool) -> None:
     """The same under any rules: buckets that wait for a limit or a share are unblocked in time."""
@@ -228,7 +229,7 @@ def test_so_it_is_with_shares_and_limits(seed: int, steps: int, as_columns: bool
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None)
+@examples(10)
 @given(st.integers(0, 10**6))
 @example(4754)  # an array that was moved once counted as a plain job
 def test_so_it_is_with_reservations(seed: int) -> None:
@@ -237,7 +238,7 @@ def test_so_it_is_with_reservations(seed: int) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@examples(12)
 @given(st.integers(0, 10**6), st.sampled_from([1, 3, 100_000]), st.booleans())
 @example(1, 1, False)  # a slice of one step once began with the same blocked bucket for ever
 def test_a_pass_over_changes_is_a_pass_over_everything(seed: int, steps: int, as_columns: bool) -> None:
@@ -246,7 +247,7 @@ def test_a_pass_over_changes_is_a_pass_over_everything(seed: int, steps: int, as
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@examples(12)
 @given(st.integers(0, 10**6), st.sampled_from([1, 30, 100_000]), st.booleans())
 def test_the_short_ways_lead_where_the_long_ones_do(seed: int, steps: int, with_rules: bool) -> None:
     """Jobs that go straight to a host, starts applied together: all is as one by one."""

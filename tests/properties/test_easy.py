@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lavad.core import commands as c
@@ -17,6 +17,7 @@ from lavad.core.scheduling.fast.easy import ShadowTime
 from lavad.core.state.expected_ends import ExpectedEnd
 from lavad.core.state.records import Job
 from tests.builders import ROOT, Story, a_host, a_job
+from tests.properties.examples import examples
 from tests.properties.test_cycle import CALLERS, Player, all_of, whole_pass
 
 NOW = 1000.0
@@ -111,7 +112,7 @@ class EasyPlayer(Player):
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@examples(15)
 @given(st.integers(0, 10**6), st.sampled_from([1, 30, 100_000]), st.booleans())
 def test_both_ways_start_the_same_jobs_for_the_same_reasons(seed: int, steps: int, with_others: bool) -> None:
     """After each change, each with the state of its own passes, and a third one without state."""
@@ -166,7 +167,7 @@ KINDS: tuple[dict[str, Any], ...] = (
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@examples(20)
 @given(st.integers(0, 10**6), st.sampled_from([1, 30, 100_000]))
 def test_nobody_is_held_back_longer_than_a_pass_over_everything_would(seed: int, steps: int) -> None:
     """With reservations on named hosts: a job deferred by them is tried again whenever its chance may have changed."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import combinations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lavad.core.model import Allocation, HostFacts, HostShare, Request, RoleRequest
@@ -14,6 +14,7 @@ from lavad.core.scheduling.placement.place import place
 from lavad.core.state.hosts.load_thresholds import select_mask
 from lavad.core.state.hosts.table import HostTable
 from tests.builders import a_host, a_role
+from tests.properties.examples import examples
 
 pytestmark = pytest.mark.usefixtures("short_blocks")
 SELECTS = ("", "fast", "maxmem > 1500", "!fast && slots > 1")
@@ -149,7 +150,7 @@ requests = st.builds(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@examples(150)
 @given(hosts, st.lists(requests, min_size=1, max_size=4))
 def test_every_allocation_is_right_and_all_fit_together(
     described: list[tuple[HostFacts, int, bool]], wanted: list[Request]
@@ -171,7 +172,7 @@ def test_every_allocation_is_right_and_all_fit_together(
                 table.set_usable(table.rows[share.host], usable=False)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(150)
 @given(hosts, requests.filter(lambda request: len(request.roles) == 1))
 @example([(a_host("", 2), 0, True), (a_host("", 2), 0, True)], Request((RoleRequest(2, 4, ptile=3),)))
 def test_one_role_is_placed_wherever_it_can_be(described: list[tuple[HostFacts, int, bool]], request: Request) -> None:
@@ -181,7 +182,7 @@ def test_one_role_is_placed_wherever_it_can_be(described: list[tuple[HostFacts, 
     assert (place(FreeResources(table), request) is not None) == can_be_placed(table, request)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(120)
 @given(hosts, requests)
 def test_a_failed_placement_takes_nothing(described: list[tuple[HostFacts, int, bool]], request: Request) -> None:
     """Free resources are unchanged: the same request still fits, in the same place."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lavad.core import commands as c
@@ -13,6 +13,7 @@ from lavad.core.model import Allocation, JobState, Key
 from lavad.core.model.policy import Names, Policy, Pool
 from lavad.core.scheduling.preemption.lent_resources import shares_of
 from tests.builders import ANN, BOB, ROOT, Story, a_host, a_job
+from tests.properties.examples import examples
 from tests.properties.test_preemption import clear_away, elastic, one_thing_happens
 
 USERS = (ANN, BOB, ROOT)
@@ -60,7 +61,7 @@ def check(story: Story, events: int) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=120, deadline=None)
+@examples(50)
 @given(st.integers(0, 10**9))
 def test_every_pool_keeps_its_own(seed: int) -> None:
     """For any submissions and any ends of jobs."""
@@ -84,7 +85,7 @@ def test_every_pool_keeps_its_own(seed: int) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@examples(30)
 @given(st.integers(0, 10**9))
 def test_an_owner_gets_what_others_have_borrowed(seed: int) -> None:
     """One user fills the cluster with small jobs; the owner of a share then gets all of it, and no more is ended."""

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lavad.core import commands as c
 from lavad.core.model import HostFacts, JobState
 from lavad.core.model.policy import Policy, Queue, Resource, ResourceInstance, ResourceKind
 from tests.builders import ROOT, Story, a_host, a_job
+from tests.properties.examples import examples
 
 MINUTE = 60
 Hosts = list[tuple[int, int, int]]  # slots, memory and devices of each
@@ -180,7 +181,7 @@ def first_delayed(sizes: Hosts, wanted: list[Wanted], depth: int) -> tuple[int, 
     return None
 
 
-@settings(max_examples=100, deadline=None)
+@examples(40)
 @given(hosts, jobs(kinds()))
 def test_the_first_that_waits_is_never_delayed(sizes: Hosts, wanted: list[Wanted]) -> None:
     """EASY: one job holds a reservation."""
@@ -188,7 +189,7 @@ def test_the_first_that_waits_is_never_delayed(sizes: Hosts, wanted: list[Wanted
 
 
 @pytest.mark.parametrize("theme", THEMES)
-@settings(max_examples=50, deadline=None)
+@examples(20)
 @given(st.data())
 def test_whatever_all_wait_for(theme: str, data: st.DataObject) -> None:
     """Also with many small jobs at once that fit beside a reservation."""
@@ -196,7 +197,7 @@ def test_whatever_all_wait_for(theme: str, data: st.DataObject) -> None:
     assert first_delayed(sizes, data.draw(jobs(asks, 16)), 1) is None
 
 
-@settings(max_examples=100, deadline=None)
+@examples(40)
 @given(hosts, jobs(kinds()), st.integers(2, 4))
 def test_so_it_is_with_several(sizes: Hosts, wanted: list[Wanted], depth: int) -> None:
     """Conservative backfilling: each reservation is bounded by those before it."""
