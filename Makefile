@@ -39,10 +39,13 @@ demo: $(READY)
 
 # Most of a run is waiting for real processes, so that four at a time keep two processors busy. Files in their order:
 # by number of tests, the default, those with one test of minutes come last, and run on alone.
+# Meanwhile PyTorch is installed, for the tests of that name, which come late.
 WORKERS ?= 4
 test: $(READY)
 	@packaging/test-prerequisites.sh
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(TESTS)
+	@mkdir -p .cache; $(if $(TESTS),:,$(BIN)/python -m tests.frameworks.environments torch >.cache/torch.log 2>&1) & \
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(TESTS); \
+	code=$$?; kill $$! 2>/dev/null; exit $$code
 
 test-real-hosts: $(READY)
 	@packaging/real-hosts-prerequisites.sh
@@ -70,8 +73,9 @@ acceptance: $(READY)
 	@LAVA_GANG_ROUNDS=50 LAVA_KILL_JOBS=500 LAVA_KILLS=20 LAVA_CRASH_HITS=5 LAVA_RUN_LIMIT_S=60 \
 	LAVA_ROLLING_RESTARTS=10 LAVA_NETWORK_SECONDS=5,20,60,300 LAVA_NETWORK_ROUNDS=5 \
 	LAVA_NETWORK_LAUNCHERS=openmpi4,mpich4,openmpi5,mpich5,blaunch LAVA_MOVED_JOBS=100000 LAVA_MOVED_RUNNING=50 \
-	LAVA_FAULT_JOBS=500 LAVA_FAULT_PAUSE_S=20 LAVA_FAULTS=all \
-	    $(BIN)/python -m pytest -o faulthandler_timeout=3000 --durations=0 --durations-min=1 tests/acceptance tests/found tests/mpi
+	LAVA_FAULT_JOBS=500 LAVA_FAULT_PAUSE_S=20 LAVA_FAULTS=all FAULT_SEEDS=1000 LAVA_EXAMPLES=10 \
+	    $(BIN)/python -m pytest -o faulthandler_timeout=3000 --durations=0 --durations-min=1 \
+	    tests/acceptance tests/found tests/mpi tests/properties tests/simulation
 
 lint: $(READY)
 	@$(BIN)/ruff format --check --quiet .

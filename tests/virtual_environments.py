@@ -39,7 +39,7 @@ def made(home: Path, packages: Sequence[str], below: Sequence[Path] = ()) -> Pat
     subprocess.run([sys.executable, "-m", "venv", str(home)], check=True, timeout=INSTALL_S)
     lines = [f"{_packages(programs.parent)}\n" for programs in below]
     (_packages(home) / "below.pth").write_text("".join(lines))
-    done = pip(home, "install", "-q", *packages)
+    done = pip(home, "install", "-q", "--no-compile", *packages)
     if done.returncode:
         raise NotInstallable(f"{' and '.join(packages)} cannot be installed: {done.stderr.strip()[-200:]}")
     (home / ".ready").touch()

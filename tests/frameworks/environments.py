@@ -7,6 +7,7 @@ Run as a program it makes the environments that are named, and says which cannot
 import functools
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -55,7 +56,10 @@ def _programs(name: str) -> Path:
         try:
             if name == "torch":
                 _refuse_cuda(home)
+            is_new = not environments.is_ready(home)
             found = environments.made(home, PACKAGES[name], below)
+            if name == "torch" and is_new:
+                _compile(home)
             if name == "horovod":
                 horovod_build.install(home)
             if name == "ray":
@@ -69,6 +73,13 @@ def _be_patient(home: Path) -> None:
     """Let Ray wait for its own processes as long as a busy machine takes; no setting of Ray's does."""
     node = next((home / "lib").glob("python3*/site-packages/ray/_private/node.py"))
     node.write_text(node.read_text().replace("raylet_start_wait_time_s = 30\n", "raylet_start_wait_time_s = 300\n"))
+
+
+def _compile(home: Path) -> None:
+    """Keep the bytecode of what torchrun and training import; that of the whole package takes a minute to make."""
+    words = [home / "bin" / "python", "-c", "import torch.distributed.run, torch.optim, torch.nn, numpy"]
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    subprocess.run(words, env=variables, check=True)
 
 
 def _refuse_cuda(home: Path) -> None:
