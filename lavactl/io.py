@@ -14,6 +14,7 @@ import sys
 import time
 
 from lavactl.errors import CommandError, OutputClosedError
+from lavactl.files import kind_of, read_file, read_whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from lavactl.wire.client import Client
 
 DEFAULT_WIDTH = 80
-# Kinds of a path: what `Io.kind_of` returns.
-DIRECTORY, FILE, PROGRAM, NOTHING = "directory", "file", "program", ""
 # Names the request of a command that was begun elsewhere and is begun anew here; no job inherits it.
 REQUEST_ID = b"LAVA_REQUEST_ID="
 
@@ -75,6 +74,7 @@ class Io:
         self.environ: Mapping[str, str] = decode_environment(self.raw_environ)
         self._cwd, self._umask, self._width, self._client = cwd, umask, width, client
         self._settings: dict[str, str | None] = {}
+        self._files: dict[str, bytes | None] = {}  # of settings
 
     # Streams.
 
@@ -183,12 +183,16 @@ class Io:
         return name if name.startswith("/") else os.path.join(self.cwd, name)
 
     def kind_of(self, path: str) -> str:
-        """Kind of the file at an absolute path: DIRECTORY, FILE, PROGRAM (a file that may be executed) or NOTHING."""
+        """Kind of the file at an absolute path, as of `lavactl.files.kind_of`."""
         return kind_of(path)
 
     def read_file(self, path: str, limit: int) -> bytes | None:
         """At most ``limit`` bytes of the file at an absolute path; None if it cannot be read."""
         return read_file(path, limit)
+
+    def read_whole(self, path: str) -> bytes | None:
+        """Content of the file at a path; None if it cannot be read."""
+        return read_whole(path)
 
     @property
     def umask(self) -> int:
@@ -264,8 +268,13 @@ class Io:
         if name not in self._settings:
             from lavactl.settings import setting
 
-            self._settings[name] = setting(self.environ, name)
+            self._settings[name] = setting(self.environ, name, self._read_once)
         return self._settings[name]
+
+    def _read_once(self, path: str) -> bytes | None:
+        if path not in self._files:
+            self._files[path] = self.read_whole(path)
+        return self._files[path]
 
     def client(self) -> "Client":
         """Connection to this host's agent, made on the first call."""
@@ -274,24 +283,6 @@ class Io:
 
             self._client = Client(self)
         return self._client
-
-
-def kind_of(path: str) -> str:
-    """Kind of the file at a path, as of `Io.kind_of`."""
-    if os.path.isdir(path):
-        return DIRECTORY
-    if not os.path.isfile(path):
-        return NOTHING
-    return PROGRAM if os.access(path, os.X_OK) else FILE
-
-
-def read_file(path: str, limit: int) -> bytes | None:
-    """At most ``limit`` bytes of a file, or None, as of `Io.read_file`."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(limit)
-    except OSError:
-        return None
 
 
 def encode(text: str) -> bytes:

@@ -7,6 +7,7 @@ import time
 
 from lavactl.errors import CommandError, UsageError
 from lavactl.options import answered
+from lavactl.settings import tries_of
 from lavactl.submit.submission import GRAMMAR, JOB_FILE_OPTIONS, USAGE, Submission, submission_of
 from lavactl.text.exits import exit_code
 from lavactl.text.render import clean, kept_output
@@ -70,18 +71,17 @@ def submit(submission: Submission, io: "Io") -> messages.SubmitResult:
     item = messages.SubmitItem(
         request_id=name, spec=submission.spec, retry=is_repeated, unique_name=submission.has_unique_name
     )
-    tries = io.setting("LSB_NTRIES") or ""
-    left = int(tries) if tries.isdigit() and int(tries) > 0 else RETRIES
-    told = ""
+    told, attempt = "", 0
     while True:
+        attempt += 1
         result = io.client().submit(item)
         if result.job:
             return result
-        left -= 1
         whole = clean(result.error) or "the master gave no reason"
         reason = whole if whole != told else shortened(whole)
-        if not result.retry_later or left <= 0:
+        if not result.retry_later or attempt >= tries_of(io.setting("LSB_NTRIES"), RETRIES):
             raise CommandError(reason)
+        io.stay()
         pause_s = result.retry_s or RETRY_S
         io.error(f"{reason.rstrip('.')}. Retrying in {pause_s:.0f} seconds...")
         io.sleep(pause_s)

@@ -8,7 +8,7 @@ and-ed; a relative path starts at the job's directory, a relative -cwd at the ca
 import os
 
 from lavactl.errors import CommandError
-from lavactl.io import DIRECTORY, FILE, PROGRAM
+from lavactl.files import DIRECTORY, FILE, PROGRAM
 from lavactl.options import FLAG, VALUE, Grammar, Options, printable
 from lavactl.submit import job_options
 from lavactl.submit.hang_rule import hang_rule

@@ -8,8 +8,10 @@ Invariants:
 Every failure is raised as a ``CommandError`` of one sentence.
 """
 
+from itertools import count
+
 from lavactl.errors import CommandError
-from lavactl.settings import socket_path
+from lavactl.settings import socket_path, tries_of
 from lavactl.text.render import clean
 from lavactl.wire import messages
 from lavactl.wire.connection import CallError, Connection, LostError
@@ -59,8 +61,10 @@ class Client:
         self._io = io
         self._path = path or socket_path(io.environ)
         self._connection: Connection | None = None
-        tries = io.setting("LSB_NTRIES") or ""
-        self._tries = int(tries) if tries.isdigit() and int(tries) > 0 else TRIES
+
+    @property
+    def _tries(self) -> int:
+        return tries_of(self._io.setting("LSB_NTRIES"), TRIES)
 
     def close(self) -> None:
         """Close the connection; the next call opens another."""
@@ -292,7 +296,7 @@ class Client:
         Args:
             again: makes the request for a repetition, where it differs from the first.
         """
-        for attempt in range(self._tries):
+        for attempt in count():
             answered = False
             try:
                 for payload in self._connected().answers(method, message, silence_s):
@@ -316,7 +320,7 @@ class Client:
 
     def _connected(self) -> Connection:
         if self._connection is None:
-            for attempt in range(self._tries):
+            for attempt in count():
                 try:
                     self._connection = Connection(self._path)
                     break
