@@ -12,7 +12,9 @@ strings, each with its length.
 COMMAND = "/lava.local/Command"  # called by stubs
 SERVE = "/lava.local/Serve"  # called by the serving process, on the connection of one command
 
-VERSION = b"1"  # of this protocol; a stub of another one runs the whole command
+VERSION = b"2"  # of this protocol; a stub of another one runs the whole command
+
+READY = b"ready"  # from the serving process to its agent, once
 
 # To the stub.
 ACCEPTED = b"A"

@@ -38,7 +38,6 @@ class CommandServer:
     def __init__(self) -> None:
         self.gateway: Gateway | None = None
         self._control: socket.socket | None = None
-        self._is_ready = False
         self._commands: dict[Served, int] = {}  # the caller's uid
         self._keeping: asyncio.Task[None] | None = None
 
@@ -65,9 +64,8 @@ class CommandServer:
         Raises:
             CallFailed: RESOURCE_EXHAUSTED or UNAVAILABLE before GO: the stub runs it itself.
         """
-        request = await call.receive() or b""
+        one = Served(call, await call.receive() or b"")
         control = self._room(call.caller.uid)
-        one = Served(call, request)
         self._commands[one] = call.caller.uid
         try:
             await call.send(served.ACCEPTED)
@@ -116,6 +114,7 @@ class CommandServer:
         await call.receive()  # the opening message, which is empty
         who = served.packed([call.caller.user.encode(), str(call.caller.uid).encode()])
         await call.send(who + one.request)
+        one.request = b""  # an environment may have megabytes, and commands may wait for long
         downward = asyncio.create_task(self._answers(one, call))
         try:
             while (message := await call.receive()) is not None:
@@ -133,7 +132,7 @@ class CommandServer:
             await call.send(message)
 
     def _room(self, uid: int) -> socket.socket:
-        if self._control is None or not self._is_ready:
+        if self._control is None:
             self.start()  # with the first stub: hosts where no commands are typed have no such process
             raise CallFailed(frames.UNAVAILABLE, "this host serves no commands now")
         running = list(self._commands.values())
@@ -166,14 +165,16 @@ class CommandServer:
             process = await asyncio.to_thread(_start, theirs.fileno())
         try:
             async with asyncio.timeout(START_S):
-                self._is_ready = bool(await loop.sock_recv(ours, 16))
+                if await loop.sock_recv(ours, 16) != served.READY:
+                    LOG.warning("event=command_server_not_ready pid=%d reason='it ended'", process.pid)
+                    return
             self._control = ours
             LOG.info("event=command_server_ready pid=%d", process.pid)
             await loop.sock_recv(ours, 16)  # nothing comes: its end does
         except TimeoutError:
-            LOG.warning("event=command_server_not_ready pid=%d", process.pid)
+            LOG.warning("event=command_server_not_ready pid=%d reason='it was silent'", process.pid)
         finally:
-            self._is_ready, self._control = False, None
+            self._control = None
             ours.close()
             process.kill()
             process.wait()

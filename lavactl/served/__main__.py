@@ -15,14 +15,15 @@ import sys
 import threading
 
 import lavactl
+from lavactl.errors import OutputClosedError
 from lavactl.main import COMMANDS, run
-from lavactl.served.caller import Caller, CallerNeeded
+from lavactl.served.caller import Caller, CallerNeeded, CommandLost
 from lavactl.served.io import Request, ServedIo, has_own_way
 from lavactl.wire.connection import Connection, LostError
+from protos import served
 
 NOBODY = 65534
 PR_SET_DUMPABLE = 4
-READY = b"ready"
 # Those that live as long as something else, ask, or are for administrators stay with their caller.
 UNSERVED = frozenset(("blaunch", "lavarun", "badmin", "lsadmin"))
 # Options that name files of jobs.
@@ -35,7 +36,7 @@ def main() -> int:
     control.set_inheritable(False)
     _load_all()
     _become_nobody()
-    control.send(READY)
+    control.send(served.READY)
     while True:
         try:
             data, descriptors, _, _ = socket.recv_fds(control, 16, 1)
@@ -68,7 +69,7 @@ def serve(descriptor: int) -> None:
     try:
         caller = Caller(connection)
         _serve(caller)
-    except LostError:  # the caller has gone: there is no one to tell
+    except (LostError, OutputClosedError, CommandLost):  # the caller has gone, or hears of it from the agent
         return
     finally:
         connection.close()
@@ -91,7 +92,7 @@ def _is_served(request: Request) -> bool:
         return False
     if any(word in OF_FILES for word in request.words):
         return False
-    return not has_own_way(request.environment, os.environb.get(b"TZ", b""))
+    return not has_own_way(request.environment, os.environb.get(b"TZ"))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ WRAP_COLUMNS = 80
 WRAP_INDENT = 21
 
 _ESCAPES = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\x1b": "\\e"}
+MINUTES_MAX = 1 << 16  # of a process that serves commands for months
 _minutes: dict[int, str] = {}
 
 
@@ -38,6 +39,8 @@ def short_time(moment: float) -> str:
     minute = int(moment // 60)
     text = _minutes.get(minute)
     if text is None:
+        if len(_minutes) >= MINUTES_MAX:
+            _minutes.clear()
         text = _minutes[minute] = time.strftime("%b %d %H:%M", time.localtime(moment))
     return text
 
