@@ -16,8 +16,15 @@ class CallerNeeded(BaseException):
     """The caller must run the command itself: it needs its terminal, its life or something else that is not sent."""
 
 
+class CommandLost(BaseException):
+    """The command cannot go on here, and how far it came is not known: the agent tells its caller so."""
+
+
 class Caller:
     """Conversation about one command, on a connection of its own.
+
+    Attributes:
+        is_shown: True once something was sent that the caller prints: it cannot run the command itself any more.
 
     Raises:
         LostError: the caller has gone, or the agent.
@@ -28,6 +35,7 @@ class Caller:
         self._call = connection.open(served.SERVE)
         self._open = 0
         self._output = bytearray()
+        self.is_shown = False
         self.request = served.unpacked(self._message())
 
     def write(self, data: bytes) -> None:
@@ -41,11 +49,13 @@ class Caller:
         view = memoryview(bytes(self._output))
         self._output.clear()
         for at in range(0, len(view), PIECE):
+            self.is_shown = True
             self._send(served.OUTPUT + bytes(view[at : at + PIECE]))
 
     def error(self, data: bytes) -> None:
         """Send standard error, behind the output before it."""
         self.flush()
+        self.is_shown = True
         self._send(served.ERROR + data)
 
     def kind_of(self, path: str) -> str:
@@ -71,7 +81,13 @@ class Caller:
         self._await_end()
 
     def become(self) -> None:
-        """End with the demand that the caller runs the command itself; nothing of its output is shown."""
+        """End with the demand that the caller runs the command itself; nothing of its output is shown.
+
+        Raises:
+            CommandLost: some is shown already.
+        """
+        if self.is_shown:
+            raise CommandLost
         self._output.clear()
         self._send(served.BECOME)
         self._await_end()

@@ -3,18 +3,21 @@
 Whatever needs more than these values ends in `CallerNeeded`: the caller runs the command itself.
 """
 
+import time
+
 from lavactl.io import Io
-from lavactl.served.caller import Caller, CallerNeeded, Input, Output
+from lavactl.served.caller import Caller, CallerNeeded, CommandLost, Input, Output
 from lavactl.wire.client import Client
 from protos import served
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from lavactl.wire import messages
-    from lavactl.wire.connection import Connection
 
+SETTINGS_MAX = 4 << 20  # bytes of a file of settings
 # Variables that say how text is written; another writing than this process's own is the caller's to do.
 LOCALES = (b"LC_ALL=", b"LC_CTYPE=", b"LANG=")
 PLAIN = (b"", b"C", b"POSIX")
@@ -26,17 +29,19 @@ class Request:
     Attributes:
         words: the command's words, without its name.
         request_id: name of its submission.
+        socket: path of the agent's socket, as the stub found it.
 
     Raises:
         ValueError: the request is malformed.
     """
 
     def __init__(self, parts: list[bytes]) -> None:
-        user, uid, version, flags, umask, width, self.request_id, self.cwd, count, *rest = parts
-        if version != served.VERSION:
+        if parts[2:3] != [served.VERSION]:
             raise CallerNeeded
+        user, uid, _, flags, umask, width, self.request_id, self.cwd, socket, count, *rest = parts
         self.user, self.uid = user.decode(), int(uid)
         self.flags, self.umask, self.width = int(flags), int(umask), int(width)
+        self.socket = socket.decode("utf-8", "surrogateescape")
         number = int(count)
         self.name = rest[0].decode("ascii", "replace")
         self.words = [word.decode("utf-8", "surrogateescape") for word in rest[1:number]]
@@ -58,7 +63,10 @@ class ServedIo(Io):
             umask=request.umask,
             width=request.width,
         )
-        self._client = ServedClient(self, caller.connection)
+        if not (self.environ.get("LAVA_SOCKET") or self.environ.get("LAVA_ENVDIR")):
+            self.environ = {**self.environ, "LAVA_SOCKET": request.socket}
+        self._calls = ServedClient(self, caller)
+        self._client = self._calls
 
     def kind_of(self, path: str) -> str:
         """Kind of a file, as the caller sees it."""
@@ -67,6 +75,13 @@ class ServedIo(Io):
     def read_file(self, path: str, limit: int) -> bytes | None:
         """Beginning of a file, as the caller sees it."""
         return self._caller.read_file(path, limit)
+
+    def read_whole(self, path: str) -> bytes | None:
+        """Content of a file of settings, as the caller sees it; a very large one is the caller's to read."""
+        content = self._caller.read_file(path, SETTINGS_MAX)
+        if content is not None and len(content) == SETTINGS_MAX:
+            raise CallerNeeded
+        return content
 
     def stay(self) -> None:
         """Leave the command to the caller."""
@@ -86,16 +101,23 @@ class ServedIo(Io):
         return self._request.user
 
     def sleep(self, seconds: float) -> None:
-        """Leave waiting to the caller."""
-        raise CallerNeeded
+        """Leave waiting to the caller, unless it has seen output or the cluster has done something for it already."""
+        if not (self._caller.is_shown or self._calls.is_answered):
+            raise CallerNeeded
+        time.sleep(seconds)
 
 
 class ServedClient(Client):
-    """Calls on the connection of one command; there is no second one, and no second try."""
+    """Calls on the connection of one command; there is no second one.
 
-    def __init__(self, io: Io, connection: "Connection") -> None:
+    The first call that fails is the caller's to repeat, since nothing was done for it. Once a call was answered the
+    whole command would do that again: then it is repeated here, as often as the whole command would.
+    """
+
+    def __init__(self, io: Io, caller: Caller) -> None:
         super().__init__(io, "-")
-        self._connection = connection
+        self._connection = caller.connection
+        self.is_answered = False
 
     def peek_many(
         self, requests: "list[messages.PeekRequest]", at_once: int
@@ -104,21 +126,32 @@ class ServedClient(Client):
         raise CallerNeeded
 
     def close(self) -> None:
-        """Keep the connection, which is the caller's too."""
+        """End the command: its connection is the caller's too, and nothing else leads to the cluster."""
+        raise CommandLost
+
+    def _stream(self, method: str, message: bytes, **options: "Any") -> "Iterator[bytes]":
+        for payload in super()._stream(method, message, **options):
+            self.is_answered = True
+            yield payload
 
     def _pause(self, attempt: int, reason: str) -> None:
-        raise CallerNeeded
+        if not self.is_answered and attempt + 1 < self._tries:
+            raise CallerNeeded
+        super()._pause(attempt, reason)
 
 
-def has_own_way(environment: list[bytes], zone: bytes) -> bool:
+def has_own_way(environment: list[bytes], zone: bytes | None) -> bool:
     """True if a caller writes times or text in another way than this process.
 
     Args:
-        zone: TZ of this process.
+        zone: TZ of this process; None where it is not set, which is another zone than an empty one.
     """
-    zones = [entry[3:] for entry in environment if entry.startswith(b"TZ=")]
-    if (zones[0] if zones else b"") != zone:
+    if value_of(environment, b"TZ=") != zone or value_of(environment, b"TZDIR=") is not None:
         return True
-    values = (entry.partition(b"=")[2] for name in LOCALES for entry in environment if entry.startswith(name))
-    value = next((value for value in values if value), b"")
+    value = next((value for name in LOCALES if (value := value_of(environment, name))), b"")
     return value not in PLAIN and b"utf" not in value.lower()
+
+
+def value_of(environment: list[bytes], name: bytes) -> bytes | None:
+    """Value of the first entry that begins with ``NAME=``."""
+    return next((entry[len(name) :] for entry in environment if entry.startswith(name)), None)

@@ -4,33 +4,37 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 enum { OPEN = 2, MESSAGE = 3, CREDIT = 6, END = 7, MOST = 7 << 20 };
-static const char METHOD[] = "/lava.local/Command", VERSION[] = "1";
+static const char METHOD[] = "/lava.local/Command", VERSION[] = "2";
 static const char ONCE[] = " bkill bstop bresume brequeue bresize brun btop bbot brsvadd brsvmod brsvdel ";
 extern char **environ;
 static char paths[8192], *full, *at_socket, **words, *name;
-static int agent = -1, taken;
-static char *text;
+static int agent = -1, kept = -1, shown, taken;
+static char *text, id[16];
 static size_t used, room;
-static unsigned char id[16];
 
+static char *given(const char *variable) {
+    char *value = getenv(variable);
+    return value && *value ? value : 0;
+}
 static void become(int again) {
     static char path[8192], variable[64] = "LAVA_REQUEST_ID=";
-    for (int i = 0; i < 16; i++) sprintf(variable + 16 + 2 * i, "%02x", id[i]);
+    for (int i = 0; i < 16; i++) sprintf(variable + 16 + 2 * i, "%02x", id[i] & 255);
     if (again) putenv(variable);
+    if (at_socket && !given("LAVA_SOCKET") && !given("LAVA_ENVDIR")) setenv("LAVA_SOCKET", at_socket, 1);
+    if (kept >= 0) lseek(kept, 0, SEEK_SET), dup2(kept, 0);
     snprintf(path, sizeof path, "%s/%s", full ? full : "", name);
     words[0] = path;
     execv(path, words);
@@ -41,15 +45,10 @@ static void become(int again) {
 static void grow(size_t more) {
     if (used + more > room && !(text = realloc(text, room = 2 * (used + more)))) become(0);
 }
-static void raw(const void *data, size_t size) {
-    grow(size);
-    memcpy(text + used, data, size);
-    used += size;
-}
+static void raw(const void *data, size_t size) { grow(size), memcpy(text + used, data, size), used += size; }
 static void string(const char *data, size_t size) {
     uint32_t length = size;
-    raw(&length, 4);
-    raw(data, size);
+    raw(&length, 4), raw(data, size);
 }
 static void word(const char *data) { string(data, strlen(data)); }
 static void number(long value) {
@@ -68,8 +67,7 @@ static int send_all(const char *data, size_t size) {
 }
 static int frame(int kind, const char *data, size_t size) {
     unsigned char head[12] = {1, 0, 0, 0, kind};
-    uint32_t length = size;
-    memcpy(head + 8, &length, 4);
+    memcpy(head + 8, &(uint32_t){size}, 4);
     return send_all((char *)head, 12) || send_all(data, size) ? -1 : 0;
 }
 static int take(char *data, size_t size) {
@@ -94,17 +92,18 @@ static long message(void) {
     }
 }
 
-/* Answer with the beginning of a file: "+" and its bytes, or "-". */
-static int answer(int descriptor, size_t limit) {
-    ssize_t done = -1;
+/* Answer with the beginning of a file: "+" and its bytes, or "-". Standard input is kept for the whole command. */
+static int answer(int file, size_t limit) {
+    ssize_t done = file || kept >= 0 ? 0 : (kept = memfd_create("input", MFD_CLOEXEC));
     used = 0, raw("+", 1);
-    while (descriptor >= 0 && used - 1 < limit) {
+    while (file >= 0 && done >= 0 && used - 1 < limit) {
         size_t want = limit - used + 1 < 1 << 16 ? limit - used + 1 : 1 << 16;
         grow(want);
-        if ((done = read(descriptor, text + used, want)) <= 0) break;
+        if ((done = read(file, text + used, want)) <= 0 || (!file && put(kept, text + used, done) && (done = -1))) break;
         used += done;
     }
-    return done < 0 && limit ? frame(MESSAGE, "-", 1) : frame(MESSAGE, text, used);
+    if (file > 0) close(file);
+    return file < 0 || done < 0 ? frame(MESSAGE, "-", 1) : frame(MESSAGE, text, used);
 }
 static const char *kind_of(const char *path) {
     struct stat status;
@@ -113,10 +112,11 @@ static const char *kind_of(const char *path) {
     return !S_ISREG(status.st_mode) ? "-" : access(path, X_OK) ? "f" : "x";
 }
 
-/* Pass on what comes; 1 if the command is still to be run, 0 if how far it came is not known. */
+/* Pass on what comes; 1 if the command is to be run here, 0 if the agent has gone or does not know how far it came. */
 static int carry(void) {
     for (long size; (size = message()) > 0;) {
         uint32_t limit = 0;
+        shown |= text[0] == 'O' || text[0] == 'E';
         switch (text[0]) {
         case 'O':
             if (put(1, text + 1, size - 1)) dprintf(2, "Cannot write the output: %s.\n", strerror(errno)), _exit(255);
@@ -166,25 +166,24 @@ static void read_paths(void) {
     full = strtok(paths, "\n"), at_socket = strtok(0, "\n");
 }
 
-int main(int count, char **given) {
+int main(int count, char **argv) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct timeval patience = {3, 0};
     struct stat status;
-    long entries = 0, mask;
-    words = given, name = strrchr(given[0], '/') ? strrchr(given[0], '/') + 1 : given[0];
+    long mask;
+    words = argv, name = strrchr(argv[0], '/') ? strrchr(argv[0], '/') + 1 : argv[0];
     read_paths();
     for (int i = 0; i < 3; i++) if (fstat(i, &status)) become(0);
-    char *path = getenv("LAVA_SOCKET");
-    if ((!path || !*path) && getenv("LAVA_ENVDIR")) become(0);
-    if (!path || !*path) path = at_socket;
+    char *path = given("LAVA_SOCKET");
+    if (!path && given("LAVA_ENVDIR")) become(0);
+    if (!path) path = at_socket;
     if (!path || strlen(path) >= sizeof address.sun_path || getrandom(id, 16, 0) != 16) become(0);
     strcpy(address.sun_path, path);
-    uint16_t length = sizeof METHOD - 1;
-    raw(&length, 2), raw(METHOD, length), string(VERSION, 1);
+    raw(&(uint16_t){sizeof METHOD - 1}, 2), raw(METHOD, sizeof METHOD - 1), string(VERSION, 1);
     number(isatty(0) | isatty(1) << 1 | isatty(2) << 2), umask(mask = umask(077)), number(mask), number(columns());
-    string((char *)id, 16), word(directory()), number(count), word(name);
-    for (int i = 1; i < count; i++) word(given[i]);
-    for (char **entry = environ; *entry; entry++, entries++) if (strchr(*entry, '=')) word(*entry);
+    string(id, 16), word(directory()), word(path), number(count), word(name);
+    for (int i = 1; i < count; i++) word(argv[i]);
+    for (char **entry = environ; *entry; entry++) if (strchr(*entry, '=')) word(*entry);
     if (used > MOST || (agent = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) < 0) become(0);
     setsockopt(agent, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     setsockopt(agent, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
@@ -192,9 +191,10 @@ int main(int count, char **given) {
     if (message() != 1 || text[0] != 'A' || frame(MESSAGE, "G", 1)) become(0);
     patience.tv_sec = 0;
     setsockopt(agent, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    setsockopt(agent, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     char padded[64];
     snprintf(padded, sizeof padded, " %s ", name);
-    if (carry() || !strstr(ONCE, padded)) become(1);
+    if (carry() || !strcmp(name, "bsub") || !(shown || strstr(ONCE, padded))) become(1);
     dprintf(2, "%s: the agent of this host ended before its answer: it is not known what was done.\n", name);
     return 255;
 }

@@ -2,7 +2,8 @@
 
 Written out by `lavactl.served.stubs` with the places below filled in; it imports nothing of lava's, and little else:
 its cost is that of an interpreter. What it was started with, it sends; after GO the command is done once: by the
-agent's serving process, or here again under the same request id where that is the same as once.
+agent's serving process, or here again under the same request id where that is the same as once. What it has read of
+standard input is kept for the whole command.
 """
 
 import posix
@@ -17,7 +18,7 @@ else:
     NoReturn = None  # typing takes longer to import than all the rest
 
 FULL, SOCKET = "@FULL@", "@SOCKET@"
-VERSION = b"1"
+VERSION = b"2"
 PATIENCE_S = 3.0
 MESSAGE, CREDIT, END = 3, 6, 7
 # These do something that done twice is not the same: after a lost answer they are not run again.
@@ -25,19 +26,24 @@ ONCE = ("bkill", "bstop", "bresume", "brequeue", "bresize", "brun", "btop", "bbo
 
 NAME = sys.argv[0].rpartition("/")[2]
 
+if getsignal(SIGINT) is not SIG_IGN:
+    signal(SIGINT, SIG_DFL)
+
 
 def encoded(text: str) -> bytes:
     """Bytes of an argument, as they were given."""
     return text.encode("utf-8", "surrogateescape")
 
 
-def read_all(descriptor: int, limit: int) -> bytes:
-    """Bytes up to the end of a file, or to a number of them."""
+def read_all(descriptor: int, limit: int, copy: int = -1) -> bytes:
+    """Bytes up to the end of a file, or to a number of them; written to another one, too."""
     parts, size = [], 0
     while size < limit:
         part = posix.read(descriptor, min(limit - size, 1 << 20))
         if not part:
             break
+        if copy >= 0:
+            put(copy, part)
         parts.append(part)
         size += len(part)
     return b"".join(parts)
@@ -57,14 +63,35 @@ def environment() -> list[bytes]:
     return [entry for entry in read_file("/proc/self/environ", 1 << 27).split(b"\0") if b"=" in entry]
 
 
+class Input:
+    """Standard input that was read, in memory; -1 for none."""
+
+    kept = -1
+
+
+def read_input(limit: int) -> bytes:
+    """Beginning of standard input."""
+    if Input.kept < 0:
+        Input.kept = posix.memfd_create("input")
+    return read_all(0, limit, Input.kept)
+
+
 def become(again: bytes = b"") -> NoReturn:
-    """Become the whole command."""
+    """Become the whole command, with the agent's socket and the input that this stub had."""
     signal(SIGPIPE, SIG_DFL)
-    entries = dict(entry.split(b"=", 1) for entry in environment())
+    entries: dict[bytes, bytes] = {}
+    for entry in environment():
+        name, _, value = entry.partition(b"=")
+        entries.setdefault(name, value)
+    if not (entries.get(b"LAVA_SOCKET") or entries.get(b"LAVA_ENVDIR")):
+        entries[b"LAVA_SOCKET"] = encoded(SOCKET)
     if again:
         entries[b"LAVA_REQUEST_ID"] = again.hex().encode()
     path = FULL + "/" + NAME
     try:
+        if Input.kept >= 0:
+            posix.lseek(Input.kept, 0, 0)
+            posix.dup2(Input.kept, 0)
         posix.execve(path, [path, *sys.argv[1:]], entries)
     except OSError:
         put(2, encoded(NAME + ": " + path + " cannot be executed: lavactl up, or link, writes the commands anew.\n"))
@@ -114,32 +141,34 @@ def width(entries: list[bytes]) -> bytes:
     return b"80"
 
 
-def request(entries: list[bytes], name: bytes) -> bytes:
-    """Everything that the command was started with."""
+def request(entries: list[bytes], name: bytes, place: bytes) -> bytes:
+    """Everything that the command was started with, and the socket's path."""
     flags = sum(bit for descriptor, bit in enumerate((1, 2, 4)) if posix.isatty(descriptor))
     mask = posix.umask(0o077)
     posix.umask(mask)
     words = [encoded(NAME), *map(encoded, sys.argv[1:])]
-    head = [VERSION, b"%d" % flags, b"%d" % mask, width(entries), name, directory(entries), b"%d" % len(words)]
-    return b"".join(len(one).to_bytes(4, "little") + one for one in head + words + entries)
+    head = [VERSION, b"%d" % flags, b"%d" % mask, width(entries), name, directory(entries), place]
+    strings = [*head, b"%d" % len(words), *words, *entries]
+    return b"".join(len(one).to_bytes(4, "little") + one for one in strings)
 
 
-def path_of_socket(entries: list[bytes]) -> str | bytes:
+def path_of_socket(entries: list[bytes]) -> bytes:
     """Path of the agent's socket: that of the environment, or of the cluster's file, or the one written here."""
-    given = dict(entry.split(b"=", 1) for entry in entries if entry.startswith((b"LAVA_SOCKET=", b"LAVA_ENVDIR=")))
+    ours = (entry for entry in entries[::-1] if entry.startswith((b"LAVA_SOCKET=", b"LAVA_ENVDIR=")))
+    given = dict(entry.split(b"=", 1) for entry in ours)
     if given.get(b"LAVA_SOCKET"):
         return given[b"LAVA_SOCKET"]
     if given.get(b"LAVA_ENVDIR"):
         for line in read_file(given[b"LAVA_ENVDIR"] + b"/lava.conf", 1 << 20).split(b"\n")[::-1]:
             if line.strip().startswith(b"LAVA_SOCKET="):
                 return line.partition(b"=")[2].strip().strip(b"\"'")
-    return SOCKET
+    return encoded(SOCKET)
 
 
 class Agent:
     """Connection to the agent, and the one call on it."""
 
-    def __init__(self, path: str | bytes) -> None:
+    def __init__(self, path: bytes) -> None:
         self.socket = socket(AF_UNIX, SOCK_STREAM)
         self.socket.settimeout(PATIENCE_S)
         self.socket.connect(path)
@@ -186,31 +215,42 @@ def answer(kind: bytes, value: bytes) -> bytes:
         return kind_of(value)
     try:
         limit = int.from_bytes(value[:4], "little")
-        return b"+" + (read_file(value[4:], limit) if kind == b"R" else read_all(0, limit))
+        return b"+" + (read_file(value[4:], limit) if kind == b"R" else read_input(limit))
     except (OSError, ValueError):
         return b"-"
 
 
+def show(kind: bytes, value: bytes) -> None:
+    """Write output or an error message."""
+    try:
+        put(1 if kind == b"O" else 2, value)
+    except OSError as error:
+        if kind == b"O":
+            put(2, encoded("Cannot write the output: " + (error.strerror or "") + ".\n"))
+            posix._exit(255)
+
+
 def carry(agent: Agent) -> bool:
-    """Pass on what comes until the end of the command; True if it is still to be run, False if that is not known."""
-    while True:
-        message = agent.message()
-        kind, value = message[:1], message[1:]
-        if kind == b"O" or kind == b"E":
-            try:
-                put(1 if kind == b"O" else 2, value)
-            except OSError as error:
-                if kind == b"O":
-                    put(2, encoded("Cannot write the output: " + (error.strerror or "") + ".\n"))
-                    posix._exit(255)
-        elif kind == b"D":
-            posix._exit(value[0])
-        elif kind == b"X":
-            return True
-        elif kind == b"L":
-            return False
-        else:
-            agent.frame(MESSAGE, answer(kind, value))
+    """Pass on what comes until the command has ended or is lost; True if it may be run here."""
+    is_shown = False
+    try:
+        while True:
+            message = agent.message()
+            kind, value = message[:1], message[1:]
+            if kind == b"O" or kind == b"E":
+                is_shown = True
+                show(kind, value)
+            elif kind == b"D":
+                posix._exit(value[0])
+            elif kind == b"X":
+                return True
+            elif kind == b"L":
+                break
+            else:
+                agent.frame(MESSAGE, answer(kind, value))
+    except OSError:
+        pass  # the agent has gone
+    return NAME == "bsub" or not (is_shown or NAME in ONCE)
 
 
 def main() -> None:
@@ -218,27 +258,21 @@ def main() -> None:
     for descriptor in (0, 1, 2):
         posix.fstat(descriptor)  # a closed one is the whole command's to report
     entries = environment()
-    name = posix.urandom(16)
-    agent = Agent(path_of_socket(entries))
-    message = request(entries, name)
+    name, place = posix.urandom(16), path_of_socket(entries)
+    agent = Agent(place)
+    message = request(entries, name, place)
     if len(message) > 7 << 20:
         become()
     agent.frame(2, (len(b"/lava.local/Command")).to_bytes(2, "little") + b"/lava.local/Command" + message)
     if agent.message() != b"A":
         become()
-    if getsignal(SIGINT) is not SIG_IGN:
-        signal(SIGINT, SIG_DFL)
     signal(SIGPIPE, SIG_DFL)
     agent.frame(MESSAGE, b"G")
     agent.socket.settimeout(None)
-    try:
-        is_undone = carry(agent)
-    except OSError:
-        is_undone = False
-    if not is_undone and NAME in ONCE:
-        put(2, encoded(NAME + ": the agent of this host ended before its answer: it is not known what was done.\n"))
-        posix._exit(255)
-    become(name)
+    if carry(agent):
+        become(name)
+    put(2, encoded(NAME + ": the agent of this host ended before its answer: it is not known what was done.\n"))
+    posix._exit(255)
 
 
 if __name__ == "__main__":

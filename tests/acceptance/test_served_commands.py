@@ -6,7 +6,7 @@ import pwd
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -34,14 +34,15 @@ class Stubs:
         *words: str,
         stdin: bytes = b"",
         user: str = "",
-        env: dict[str, str] | None = None,
+        env: Mapping[str, str | None] | None = None,
         cwd: Path | None = None,
     ) -> subprocess.CompletedProcess[bytes]:
-        """A stub as a user types it."""
+        """A stub as a user types it; a variable that is None is not set."""
+        given = {**self.cluster.environment, **(env or {})}
         become = ("runuser", "-u", user, "--") if user else ()
         return subprocess.run(
             [*become, str(self.directory / words[0]), *words[1:]],
-            env={**self.cluster.environment, **(env or {})},
+            env={name: value for name, value in given.items() if value is not None},
             input=stdin,
             capture_output=True,
             timeout=60,
@@ -156,6 +157,38 @@ def test_a_script_by_name_is_read_by_its_caller(stubs: Stubs, account: str, tmp_
     job = int(done.stdout.split(b"<")[1].split(b">")[0])
     shown = stubs.cluster.says("bjobs", "-noheader", "-a", "-o", "user job_name output_file delimiter='^'", str(job))
     assert shown == f"{account}^named-inside^{place}/{job}.out" or shown == f"{account}^named-inside^{place}/%J.out"
+
+
+def test_a_script_on_standard_input_is_kept_for_the_whole_command(stubs: Stubs, tmp_path: Path) -> None:
+    """That it waits is known only when the script was read, from a pipe."""
+    script = f"#!/bin/sh\n#BSUB -K\n#BSUB -o /dev/null\necho ran > {tmp_path}/ran\nexit 3\n"
+    done = stubs.run("bsub", stdin=script.encode())
+    assert (done.returncode, (tmp_path / "ran").read_text()) == (3, "ran\n"), done
+
+
+def test_settings_are_read_by_their_caller(stubs: Stubs, account: str, tmp_path: Path) -> None:
+    """A file that the environment names, in a directory that only the user may enter."""
+    stubs.cluster.submit("-o", "/dev/null", "true")
+    home = Path(pwd.getpwnam(account).pw_dir)
+    place = home / f"settings{time.monotonic_ns()}"
+    place.mkdir(mode=0o700)
+    (place / "lsf.conf").write_text('LSB_BJOBS_FORMAT="jobid user"\n')
+    for path in (place, place / "lsf.conf"):
+        os.chown(path, pwd.getpwnam(account).pw_uid, -1)
+    for directory in (str(place), place.name):
+        done = stubs.run("bjobs", "-a", "-u", "all", user=account, env={"LSF_ENVDIR": directory}, cwd=home)
+        assert done.stdout.decode().splitlines()[0].split() == ["JOBID", "USER"], done
+
+
+def test_a_stub_knows_its_agent_without_any_variable(stubs: Stubs) -> None:
+    """Also where the command becomes the whole one; a job has the socket of its own host."""
+    bare = {"LAVA_SOCKET": None, "LAVA_ENVDIR": None, "LSF_ENVDIR": None}
+    assert stubs.run("lsid", env=bare).returncode == 0
+    for options in (("-K",), ()):
+        done = stubs.run("bsub", *options, "-o", "/dev/null", 'test -S "$LAVA_SOCKET"', env=bare)
+        assert done.returncode == 0, done
+    job = int(done.stdout.split(b"<")[1].split(b">")[0])
+    wait_for(lambda: stubs.cluster.state(job) == "DONE", 30, "the job")
 
 
 def test_a_user_is_who_the_kernel_says(stubs: Stubs, account: str) -> None:

@@ -2,7 +2,10 @@
 
 import asyncio
 import os
+import signal
 import socket
+import subprocess
+import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,7 @@ import pytest
 from agents.local_socket import command_server
 from agents.local_socket.command_server import CommandServer
 from lavactl.served.caller import Caller
-from lavactl.served.stubs import SOURCE
+from lavactl.served.stubs import COMPILED, write_stub
 from lavactl.wire.connection import CallError, Connection, LostError
 from protos import frames, served
 from protos.wire import CALLER_UID
@@ -42,8 +45,9 @@ class Process:
 class Server:
     """A gateway that serves commands, and the test's ends of it."""
 
-    def __init__(self, site: Site, processes: list[Process]) -> None:
+    def __init__(self, site: Site, commands: CommandServer, processes: list[Process]) -> None:
         self.site = site
+        self.commands = commands
         self._processes = processes
         self._taken: list[Connection] = []
 
@@ -110,7 +114,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
                     await asyncio.sleep(0.01)
 
         site.call(begin())
-        made = Server(site, processes)
+        made = Server(site, commands, processes)
         yield made
         site.call(commands.close())
         made.close()
@@ -194,20 +198,175 @@ def test_one_user_does_not_get_all(server: Server, monkeypatch: pytest.MonkeyPat
     assert (len(kept), len(callers)) == (2, 2)
 
 
-def test_the_stub_speaks_this_protocol() -> None:
-    """It imports nothing of lava's, so its constants are copies."""
-    text = SOURCE.read_text()
-    assert f"VERSION = {served.VERSION!r}".replace("'", '"') in text
-    assert f"MESSAGE, CREDIT, END = {frames.MESSAGE}, {frames.CREDIT}, {frames.END}" in text
-    assert f'b"{served.COMMAND}"' in text
-    assert f"agent.frame({frames.OPEN}," in text
-    for kind in (
-        served.OUTPUT,
-        served.ERROR,
-        served.DONE,
-        served.BECOME,
-        served.LOST,
-        served.ASK_KIND,
-        served.ASK_FILE,
-    ):
-        assert f'b"{kind.decode()}"' in text
+def test_a_request_is_kept_only_until_it_is_passed_on(server: Server) -> None:
+    """Environments are large, and a command may wait long for its answer."""
+    kept = server.stub(served.packed([b"words"]))
+    assert Caller(server.taken()).request[2:] == [b"words"]
+    requests = server.commands._commands
+    wait_for(lambda: [one.request for one in requests] == [b""], TIMEOUT_S, "the request to be dropped")
+    assert kept
+
+
+def test_a_process_that_ends_before_it_is_ready_serves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its log line says so, and none says that it was ready."""
+
+    class Ended(Process):
+        """It ends with its start."""
+
+        def __init__(self, control: int) -> None:
+            super().__init__(control)
+            self.control.close()
+
+    monkeypatch.setattr(command_server, "_start", Ended)
+    monkeypatch.setattr(command_server, "AGAIN_S", (0.01, 0.01))
+    caplog.set_level("INFO", "lava.commands")
+    with Site(tmp_path, "n1") as site:
+        commands = CommandServer()
+        site.call(_started(commands))
+        wait_for(lambda: "command_server_ended" in caplog.text, TIMEOUT_S, "the end of a process")
+        assert "command_server_ready" not in caplog.text
+        assert "command_server_not_ready" in caplog.text
+        site.call(commands.close())
+
+
+async def _started(commands: CommandServer) -> None:
+    commands.start()
+
+
+class Stub:
+    """A stub on disk, and the whole command behind it: a script that shows what it was given."""
+
+    def __init__(self, place: Path, socket: str, compiled: Path | None) -> None:
+        for name in ("bin", "whole"):
+            (place / name).mkdir()
+        file = write_stub(place, place / "whole", socket, compiled)
+        for name in ("bjobs", "bkill", "bsub"):
+            (place / "bin" / name).symlink_to(file)
+            (place / "whole" / name).write_text("#!/bin/sh\necho whole $LAVA_REQUEST_ID $LAVA_SOCKET\nexec cat\n")
+            (place / "whole" / name).chmod(0o755)
+        self.place = place
+
+    def start(self, *words: str, env: dict[str, str] | None = None) -> "subprocess.Popen[bytes]":
+        """A command, its input and output pipes."""
+        return subprocess.Popen(
+            [self.place / "bin" / words[0], *words[1:]],
+            env=env or {},
+            cwd="/",
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+
+@pytest.fixture(params=["python", "c"])
+def stub(request: pytest.FixtureRequest, server: Server, tmp_path: Path) -> Stub:
+    """The stub in Python, and that in C."""
+    compiled = COMPILED if request.param == "c" else None
+    if compiled is not None and not compiled.exists():
+        pytest.skip("no C compiler has built the stub of commands")
+    return Stub(tmp_path, server.site.agents["n1"].gateway.path, compiled)
+
+
+def test_a_stub_sends_what_it_was_started_with(server: Server, stub: Stub) -> None:
+    """In the order of the protocol, with the path of the agent's socket."""
+    with stub.start("bjobs", "-J", "a b", "", env={"A": "1", "B": "x=y"}) as process:
+        _, uid, version, flags, _, width, name, *rest = Caller(server.taken()).request
+        process.kill()
+    assert (uid, version, flags, width, len(name)) == (b"%d" % os.getuid(), served.VERSION, b"0", b"80", 16)
+    socket = server.site.agents["n1"].gateway.path.encode()
+    assert rest == [b"/", socket, b"4", b"bjobs", b"-J", b"a b", b"", b"A=1", b"B=x=y"]
+
+
+def test_output_and_exit_code_are_passed_on(server: Server, stub: Stub) -> None:
+    """In their order, far more than a window of messages."""
+    with stub.start("bjobs") as process:
+        caller = Caller(server.taken())
+        for _ in range(200):
+            caller.write(b"x" * 100)
+            caller.flush()
+        caller.error(b"wrong")
+        caller.done(7)
+        assert process.communicate(timeout=TIMEOUT_S) == (b"x" * 20000, b"wrong")
+    assert process.returncode == 7
+
+
+def test_input_that_was_read_is_the_whole_command_s(server: Server, stub: Stub) -> None:
+    """A script on a pipe can be read once; the whole command begins where the stub began, with the stub's socket."""
+    script = b"#!/bin/sh\n#BSUB -K\n" + b"# long\n" * 30000
+    with stub.start("bsub") as process:
+        caller = Caller(server.taken())
+        feeding = threading.Thread(target=_feed, args=(process, script))
+        feeding.start()
+        assert caller.read_input(1000) == script[:1000]
+        assert caller.read_input(1 << 20) == script[1000:]
+        caller.become()
+        feeding.join(TIMEOUT_S)
+        first, _, rest = process.stdout.read().partition(b"\n") if process.stdout else (b"", b"", b"")
+    socket = server.site.agents["n1"].gateway.path
+    assert first.decode() == f"whole {caller.request[6].hex()} {socket}"
+    assert rest == script
+
+
+def _feed(process: "subprocess.Popen[bytes]", data: bytes) -> None:
+    assert process.stdin is not None
+    process.stdin.write(data)
+    process.stdin.close()
+
+
+def test_files_are_looked_at_by_the_stub(server: Server, stub: Stub) -> None:
+    """Kinds and beginnings; a file that cannot be read is named so."""
+    (stub.place / "file").write_bytes(b"0123456789")
+    with stub.start("bjobs") as process:
+        caller = Caller(server.taken())
+        kinds = [caller.kind_of(str(path)) for path in (stub.place, stub.place / "file", "/bin/sh", "/nowhere", "")]
+        assert kinds == ["directory", "file", "program", "", ""]
+        assert caller.read_file(str(stub.place / "file"), 4) == b"0123"
+        assert caller.read_file("/nowhere", 4) is None
+        assert caller.read_file(str(stub.place), 4) is None
+        process.kill()
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "is_begun_anew"),
+    [("bjobs", b"", True), ("bjobs", b"line\n", False), ("bkill", b"", False), ("bsub", b"line\n", True)],
+)
+def test_a_lost_command_is_begun_anew_where_that_is_the_same(
+    server: Server, stub: Stub, command: str, output: bytes, is_begun_anew: bool
+) -> None:
+    """Not where its output would be there twice, or its work; a submission is known by its request."""
+    with stub.start(command) as process:
+        caller = Caller(server.taken())
+        caller.write(output)
+        caller.flush()
+        if output:
+            assert process.stdout is not None
+            assert process.stdout.readline() == output
+        caller.connection.close()
+        shown, told = process.communicate(timeout=TIMEOUT_S)
+    assert shown.startswith(b"whole") == is_begun_anew
+    assert (b"it is not known what was done" in told) == (not is_begun_anew)
+    assert process.returncode == (0 if is_begun_anew else 255)
+
+
+def test_a_socket_that_is_named_stays(stub: Stub) -> None:
+    """The environment's own socket is the whole command's, too."""
+    for env in ({"LAVA_SOCKET": "/nowhere"}, {"LAVA_ENVDIR": "/nowhere"}):
+        with stub.start("bjobs", env=env) as process:
+            shown = process.communicate(timeout=TIMEOUT_S)[0].split()
+        assert shown == [b"whole", *[value.encode() for name, value in env.items() if name == "LAVA_SOCKET"]]
+
+
+def test_an_interrupted_stub_ends_quietly(stub: Stub, tmp_path: Path) -> None:
+    """Also before its agent has answered: a shell loop around it stops, and there is no traceback."""
+    path = str(tmp_path / "silent.sock")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+        with stub.start("bjobs", env={"LAVA_SOCKET": path}) as process:
+            connection = listener.accept()[0]
+            process.send_signal(signal.SIGINT)
+            assert process.communicate(timeout=TIMEOUT_S) == (b"", b"")
+            connection.close()
+    assert process.returncode == -signal.SIGINT
