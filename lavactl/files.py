@@ -24,6 +24,12 @@ def read_file(path: str, limit: int) -> bytes | None:
         return None
 
 
+def look_at(path: str, limit: int) -> tuple[str, bytes | None]:
+    """Kind of the file at a path, as of `kind_of`, and its beginning, as of `read_file` (none of other kinds)."""
+    kind = kind_of(path)
+    return kind, read_file(path, limit) if kind in (FILE, PROGRAM) else None
+
+
 def read_whole(path: str) -> bytes | None:
     """Content of a file; None if it cannot be read."""
     return read_file(path, -1)

@@ -14,7 +14,7 @@ import sys
 import time
 
 from lavactl.errors import CommandError, OutputClosedError
-from lavactl.files import kind_of, read_file, read_whole
+from lavactl.files import look_at, read_file, read_whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -184,7 +184,11 @@ class Io:
 
     def kind_of(self, path: str) -> str:
         """Kind of the file at an absolute path, as of `lavactl.files.kind_of`."""
-        return kind_of(path)
+        return self.look_at(path, 0)[0]
+
+    def look_at(self, path: str, limit: int) -> tuple[str, bytes | None]:
+        """Kind and beginning of the file at an absolute path, as of `lavactl.files.look_at`."""
+        return look_at(path, limit)
 
     def read_file(self, path: str, limit: int) -> bytes | None:
         """At most ``limit`` bytes of the file at an absolute path; None if it cannot be read."""

@@ -44,8 +44,13 @@ def read_lsf_conf(environ: "Mapping[str, str]", read: "Read" = read_whole) -> di
 
 def read_master_conf(environ: "Mapping[str, str]", read: "Read" = read_whole) -> "dict[str, str] | None":
     """The master's lsf.conf from the copy of this host's agent; None without a copy."""
-    content = read(f"{directory_of(socket_path(environ, read))}/{CONF}")
+    content = read(copy_beside(socket_path(environ, read)))
     return None if content is None else values_of(content)
+
+
+def copy_beside(socket: str) -> str:
+    """Path of the copy that the agent with this socket keeps."""
+    return f"{directory_of(socket)}/{CONF}"
 
 
 def setting(environ: "Mapping[str, str]", name: str, read: "Read" = read_whole) -> str | None:

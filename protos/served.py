@@ -6,7 +6,8 @@ itself. The agent passes messages on to a process that serves commands; that pro
 connection which the agent has given it for this one command, so that the caller is who the kernel says.
 
 Every message is its kind, one byte, and a value. A request, and what the serving process is told of it, are lists of
-strings, each with its length.
+strings, each with its length. A request holds the file of settings that nearly every command looks at: each question
+costs four messages.
 """
 
 COMMAND = "/lava.local/Command"  # called by stubs
@@ -20,7 +21,7 @@ READY = b"ready"  # from the serving process to its agent, once
 ACCEPTED = b"A"
 OUTPUT = b"O"  # bytes for standard output
 ERROR = b"E"  # bytes for standard error
-ASK_KIND = b"K"  # kind of the file at a path: answered by one of the kinds below
+ASK_KIND = b"K"  # as ASK_FILE: answered by one of the kinds below, then as ASK_FILE
 ASK_FILE = b"R"  # a number of bytes (4) and a path: answered by READ and the bytes, or by UNREADABLE
 ASK_INPUT = b"I"  # a number of bytes: answered by READ and standard input up to that number, or by UNREADABLE
 BECOME = b"X"  # run the whole command: nothing was done for it
@@ -31,6 +32,8 @@ DONE = b"D"  # exit code, one byte: the last message
 GO = b"G"
 KINDS = {b"d": "directory", b"f": "file", b"x": "program", b"-": ""}
 READ, UNREADABLE = b"+", b"-"
+
+SETTINGS_MAX = 1 << 16  # bytes of a file of settings in a request; a longer one is asked for
 
 # Flags of a request.
 TERMINAL = (1, 2, 4)  # standard input, output, error is a terminal

@@ -158,11 +158,12 @@ class CommandServer:
 
     async def _live(self) -> None:
         """Start the process and wait for its end."""
+        assert self.gateway is not None
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
         loop = asyncio.get_running_loop()
         with theirs:
-            process = await asyncio.to_thread(_start, theirs.fileno())
+            process = await asyncio.to_thread(_start, theirs.fileno(), self.gateway.path)
         try:
             async with asyncio.timeout(START_S):
                 if await loop.sock_recv(ours, 16) != served.READY:
@@ -189,11 +190,11 @@ async def _first(*tasks: "asyncio.Task[object]") -> None:
             task.cancel()
 
 
-def _start(control: int) -> "subprocess.Popen[bytes]":
+def _start(control: int, path: str) -> "subprocess.Popen[bytes]":
     """Start the process with its socket, and nothing else of this one's."""
     keep = {name: os.environ[name] for name in ("PATH", "TZ") if name in os.environ}
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", PROGRAM, str(control)],
+        [sys.executable, "-P", "-m", PROGRAM, str(control), path],
         env={**keep, "LANG": "C.UTF-8"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

@@ -1,9 +1,9 @@
 """Resident process that runs the commands of stubs: ``python -m lavactl.served``, started by a host's agent.
 
-Its argument is the number of a descriptor, a socket of the agent's. For each command the agent sends a descriptor: a
-connection on which calls are made in the caller's name, and on which its words come and its output goes. Started as
-root it becomes a user without any rights, once all modules are loaded; it has no other way to the cluster than these
-connections.
+Its arguments are the number of a descriptor, a socket of the agent's, and the path of the agent's own socket. For each
+command the agent sends a descriptor: a connection on which calls are made in the caller's name, and on which its words
+come and its output goes. Started as root it becomes a user without any rights, once all modules are loaded; it has no
+other way to the cluster than these connections.
 """
 
 import ctypes
@@ -19,6 +19,7 @@ from lavactl.errors import OutputClosedError
 from lavactl.main import COMMANDS, run
 from lavactl.served.caller import Caller, CallerNeeded, CommandLost
 from lavactl.served.io import Request, ServedIo, has_own_way
+from lavactl.settings import copy_beside
 from lavactl.wire.connection import Connection, LostError
 from protos import served
 
@@ -34,6 +35,7 @@ def main() -> int:
     """Serve until the agent has ended."""
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)
+    ServedIo.own_copy = copy_beside(sys.argv[2])
     _load_all()
     _become_nobody()
     control.send(served.READY)

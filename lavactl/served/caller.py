@@ -58,21 +58,22 @@ class Caller:
         self.is_shown = True
         self._send(served.ERROR + data)
 
-    def kind_of(self, path: str) -> str:
-        """Kind of the file at a path, as the caller sees it."""
-        self._send(served.ASK_KIND + path.encode("utf-8", "surrogateescape"))
-        return served.KINDS.get(self._message(), "")
+    def look_at(self, path: str, limit: int) -> tuple[str, bytes | None]:
+        """Kind and beginning of the file at a path, as the caller sees it."""
+        self._send(served.ASK_KIND + limit.to_bytes(4, "little") + path.encode("utf-8", "surrogateescape"))
+        answer = self._message()
+        return served.KINDS.get(answer[:1], ""), content_of(answer[1:])
 
     def read_file(self, path: str, limit: int) -> bytes | None:
         """Beginning of the file at a path, as the caller sees it; None if it cannot be read."""
         name = path.encode("utf-8", "surrogateescape")
         self._send(served.ASK_FILE + limit.to_bytes(4, "little") + name)
-        return self._content()
+        return content_of(self._message())
 
     def read_input(self, limit: int) -> bytes | None:
         """Standard input up to a number of bytes; None if it cannot be read."""
         self._send(served.ASK_INPUT + limit.to_bytes(4, "little"))
-        return self._content()
+        return content_of(self._message())
 
     def done(self, code: int) -> None:
         """End with the command's exit code, behind all its output."""
@@ -100,10 +101,6 @@ class Caller:
         except LostError:
             return
 
-    def _content(self) -> bytes | None:
-        answer = self._message()
-        return answer[1:] if answer[:1] == served.READ else None
-
     def _send(self, message: bytes) -> None:
         while self._open >= OPEN_MAX:
             self._next(frames.CREDIT)
@@ -125,6 +122,11 @@ class Caller:
                 return payload
             if kind == frames.END:
                 raise LostError("the caller has gone")
+
+
+def content_of(answer: bytes) -> bytes | None:
+    """Content of a file in an answer of the stub; None if it cannot be read."""
+    return answer[1:] if answer[:1] == served.READ else None
 
 
 class Output:

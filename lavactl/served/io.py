@@ -5,8 +5,9 @@ Whatever needs more than these values ends in `CallerNeeded`: the caller runs th
 
 import time
 
+from lavactl.files import read_whole
 from lavactl.io import Io
-from lavactl.served.caller import Caller, CallerNeeded, CommandLost, Input, Output
+from lavactl.served.caller import Caller, CallerNeeded, CommandLost, Input, Output, content_of
 from lavactl.wire.client import Client
 from protos import served
 
@@ -30,6 +31,7 @@ class Request:
         words: the command's words, without its name.
         request_id: name of its submission.
         socket: path of the agent's socket, as the stub found it.
+        settings: content of the file of settings that the environment names, by its path; None if it cannot be read.
 
     Raises:
         ValueError: the request is malformed.
@@ -38,10 +40,11 @@ class Request:
     def __init__(self, parts: list[bytes]) -> None:
         if parts[2:3] != [served.VERSION]:
             raise CallerNeeded
-        user, uid, _, flags, umask, width, self.request_id, self.cwd, socket, count, *rest = parts
+        user, uid, _, flags, umask, width, self.request_id, self.cwd, socket, settings, content, count, *rest = parts
         self.user, self.uid = user.decode(), int(uid)
         self.flags, self.umask, self.width = int(flags), int(umask), int(width)
         self.socket = socket.decode("utf-8", "surrogateescape")
+        self.settings = {settings.decode("utf-8", "surrogateescape"): content_of(content)} if settings else {}
         number = int(count)
         self.name = rest[0].decode("ascii", "replace")
         self.words = [word.decode("utf-8", "surrogateescape") for word in rest[1:number]]
@@ -49,7 +52,13 @@ class Request:
 
 
 class ServedIo(Io):
-    """Surroundings of one served command."""
+    """Surroundings of one served command.
+
+    Attributes:
+        own_copy: path of the master's settings that this host's agent keeps.
+    """
+
+    own_copy = ""
 
     def __init__(self, caller: Caller, request: Request) -> None:
         streams = [bool(request.flags & bit) for bit in served.TERMINAL]
@@ -65,12 +74,13 @@ class ServedIo(Io):
         )
         if not (self.environ.get("LAVA_SOCKET") or self.environ.get("LAVA_ENVDIR")):
             self.environ = {**self.environ, "LAVA_SOCKET": request.socket}
+        self._files.update(request.settings)
         self._calls = ServedClient(self, caller)
         self._client = self._calls
 
-    def kind_of(self, path: str) -> str:
-        """Kind of a file, as the caller sees it."""
-        return self._caller.kind_of(path)
+    def look_at(self, path: str, limit: int) -> tuple[str, bytes | None]:
+        """Kind and beginning of a file, as the caller sees it."""
+        return self._caller.look_at(path, limit)
 
     def read_file(self, path: str, limit: int) -> bytes | None:
         """Beginning of a file, as the caller sees it."""
@@ -78,7 +88,9 @@ class ServedIo(Io):
 
     def read_whole(self, path: str) -> bytes | None:
         """Content of a file of settings, as the caller sees it; a very large one is the caller's to read."""
-        content = self._caller.read_file(path, SETTINGS_MAX)
+        content = read_whole(path) if path == self.own_copy else None  # that of this host's agent is for all
+        if content is None:
+            content = self._caller.read_file(path, SETTINGS_MAX)
         if content is not None and len(content) == SETTINGS_MAX:
             raise CallerNeeded
         return content

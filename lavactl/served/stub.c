@@ -25,10 +25,7 @@ static int agent = -1, kept = -1, shown, taken;
 static char *text, id[16];
 static size_t used, room;
 
-static char *given(const char *variable) {
-    char *value = getenv(variable);
-    return value && *value ? value : 0;
-}
+static char *given(const char *variable) { return getenv(variable) && *getenv(variable) ? getenv(variable) : 0; }
 static void become(int again) {
     static char path[8192], variable[64] = "LAVA_REQUEST_ID=";
     for (int i = 0; i < 16; i++) sprintf(variable + 16 + 2 * i, "%02x", id[i] & 255);
@@ -41,41 +38,28 @@ static void become(int again) {
     dprintf(2, "%s: %s cannot be executed: lavactl up, or link, writes the commands anew.\n", name, path);
     _exit(255);
 }
-
 static void grow(size_t more) {
     if (used + more > room && !(text = realloc(text, room = 2 * (used + more)))) become(0);
 }
 static void raw(const void *data, size_t size) { grow(size), memcpy(text + used, data, size), used += size; }
-static void string(const char *data, size_t size) {
-    uint32_t length = size;
-    raw(&length, 4), raw(data, size);
-}
+static void string(const char *data, size_t size) { raw(&(uint32_t){size}, 4), raw(data, size); }
 static void word(const char *data) { string(data, strlen(data)); }
-static void number(long value) {
-    char digits[24];
-    string(digits, sprintf(digits, "%ld", value));
-}
-static int put(int descriptor, const char *data, size_t size) {
+static void number(long value) { char digits[24]; string(digits, sprintf(digits, "%ld", value)); }
+static int put(int to, const char *data, size_t size) {
     for (ssize_t done; size; data += done, size -= done)
-        if ((done = write(descriptor, data, size)) < 0) return -1;
-    return 0;
-}
-static int send_all(const char *data, size_t size) {
-    for (ssize_t done; size; data += done, size -= done)
-        if ((done = send(agent, data, size, MSG_NOSIGNAL)) <= 0) return -1;
+        if ((done = to == agent ? send(to, data, size, MSG_NOSIGNAL) : write(to, data, size)) < 0) return -1;
     return 0;
 }
 static int frame(int kind, const char *data, size_t size) {
     unsigned char head[12] = {1, 0, 0, 0, kind};
     memcpy(head + 8, &(uint32_t){size}, 4);
-    return send_all((char *)head, 12) || send_all(data, size) ? -1 : 0;
+    return put(agent, (char *)head, 12) || put(agent, data, size) ? -1 : 0;
 }
 static int take(char *data, size_t size) {
     for (ssize_t done; size; data += done, size -= done)
         if ((done = recv(agent, data, size, 0)) <= 0) return -1;
     return 0;
 }
-
 /* The next message, in ``text``; its size, or -1 if there is none any more. */
 static long message(void) {
     unsigned char head[12];
@@ -92,30 +76,41 @@ static long message(void) {
     }
 }
 
-/* Answer with the beginning of a file: "+" and its bytes, or "-". Standard input is kept for the whole command. */
-static int answer(int file, size_t limit) {
+/* Add the beginning of a file to ``text``: "+" and its bytes, or "-". Standard input is kept for the whole command. */
+static void content(int file, size_t limit) {
     ssize_t done = file || kept >= 0 ? 0 : (kept = memfd_create("input", MFD_CLOEXEC));
-    used = 0, raw("+", 1);
-    while (file >= 0 && done >= 0 && used - 1 < limit) {
-        size_t want = limit - used + 1 < 1 << 16 ? limit - used + 1 : 1 << 16;
+    size_t begin = used, end = used + 1 + limit;
+    raw("+", 1);
+    while (file >= 0 && done >= 0 && used < end) {
+        size_t want = end - used < 1 << 16 ? end - used : 1 << 16;
         grow(want);
         if ((done = read(file, text + used, want)) <= 0 || (!file && put(kept, text + used, done) && (done = -1))) break;
         used += done;
     }
     if (file > 0) close(file);
-    return file < 0 || done < 0 ? frame(MESSAGE, "-", 1) : frame(MESSAGE, text, used);
+    if (file < 0 || done < 0) used = begin, raw("-", 1);
 }
+static int opened(const char *path) { return open(path, O_RDONLY | O_CLOEXEC); }
 static const char *kind_of(const char *path) {
     struct stat status;
     if (stat(path, &status)) return "-";
     if (S_ISDIR(status.st_mode)) return "d";
     return !S_ISREG(status.st_mode) ? "-" : access(path, X_OK) ? "f" : "x";
 }
-
+/* Answer a question: K and R with four bytes of a limit and a path, I with a limit. */
+static int answer(long size) {
+    uint32_t limit = 0;
+    char asked = text[0], *path = strdup(size > 5 ? text + 5 : "");
+    memcpy(&limit, text + 1, size > 4 ? 4 : 0), used = 0;
+    const char *kind = asked == 'K' ? kind_of(path) : "f";
+    if (asked == 'K') raw(kind, 1);
+    content(asked == 'I' ? 0 : strchr("fx", *kind) ? opened(path) : -1, limit);
+    free(path);
+    return frame(MESSAGE, text, used);
+}
 /* Pass on what comes; 1 if the command is to be run here, 0 if the agent has gone or does not know how far it came. */
 static int carry(void) {
     for (long size; (size = message()) > 0;) {
-        uint32_t limit = 0;
         shown |= text[0] == 'O' || text[0] == 'E';
         switch (text[0]) {
         case 'O':
@@ -124,18 +119,12 @@ static int carry(void) {
         case 'E': put(2, text + 1, size - 1); break;
         case 'D': _exit((unsigned char)text[1]);
         case 'X': return 1;
-        case 'K': if (frame(MESSAGE, kind_of(text + 1), 1)) return 0; break;
-        case 'R':
-        case 'I':
-            memcpy(&limit, text + 1, size > 4 ? 4 : 0);
-            if (answer(text[0] == 'I' ? 0 : open(size > 5 ? text + 5 : "", O_RDONLY | O_CLOEXEC), limit)) return 0;
-            break;
+        case 'K': case 'R': case 'I': if (answer(size)) return 0; break;
         default: return 0;
         }
     }
     return 0;
 }
-
 /* The current directory as the shell names it. */
 static const char *directory(void) {
     static char here[8192];
@@ -154,6 +143,17 @@ static long columns(void) {
     for (int i = 1; i < 3; i++)
         if (!ioctl(i, TIOCGWINSZ, &size)) return size.ws_col ? size.ws_col : 80;
     return 80;
+}
+/* The file of settings that nearly every command looks at, as an answer; none if it is long. */
+static void settings(void) {
+    static char path[8192];
+    char *place = given("LSF_ENVDIR");
+    if (!place && !(place = given("LSF_CONFDIR")) && !(place = given("LAVA_ENVDIR"))) place = "/etc";
+    snprintf(path, sizeof path, "%s/lsf.conf", place);
+    size_t begin = used, size = strlen(path);
+    word(path), raw("size", 4), content(opened(path), (1 << 16) + 1), size = used - begin - size - 8;
+    if (size > (1 << 16) + 1) used = begin, word(""), word("");
+    else memcpy(text + used - size - 4, &(uint32_t){size}, 4);
 }
 static void read_paths(void) {
     static char own[8192];
@@ -181,7 +181,7 @@ int main(int count, char **argv) {
     strcpy(address.sun_path, path);
     raw(&(uint16_t){sizeof METHOD - 1}, 2), raw(METHOD, sizeof METHOD - 1), string(VERSION, 1);
     number(isatty(0) | isatty(1) << 1 | isatty(2) << 2), umask(mask = umask(077)), number(mask), number(columns());
-    string(id, 16), word(directory()), word(path), number(count), word(name);
+    string(id, 16), word(directory()), word(path), settings(), number(count), word(name);
     for (int i = 1; i < count; i++) word(argv[i]);
     for (char **entry = environ; *entry; entry++) if (strchr(*entry, '=')) word(*entry);
     if (used > MOST || (agent = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) < 0) become(0);

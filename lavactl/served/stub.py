@@ -20,6 +20,7 @@ else:
 FULL, SOCKET = "@FULL@", "@SOCKET@"
 VERSION = b"2"
 PATIENCE_S = 3.0
+SETTINGS_MAX = 1 << 16
 MESSAGE, CREDIT, END = 3, 6, 7
 # These do something that done twice is not the same: after a lost answer they are not run again.
 ONCE = ("bkill", "bstop", "bresume", "brequeue", "bresize", "brun", "btop", "bbot", "brsvadd", "brsvmod", "brsvdel")
@@ -104,6 +105,18 @@ def put(descriptor: int, data: bytes) -> None:
         data = data[posix.write(descriptor, data) :]
 
 
+def settings(entries: list[bytes]) -> list[bytes]:
+    """Path and answer for the file that nearly every command looks at; empty ones if it is long."""
+    values: dict[bytes, bytes] = {}
+    for entry in entries:
+        if entry.startswith((b"LSF_ENVDIR=", b"LSF_CONFDIR=", b"LAVA_ENVDIR=")):
+            values.setdefault(*entry.split(b"=", 1))
+    named = (values.get(name) for name in (b"LSF_ENVDIR", b"LSF_CONFDIR", b"LAVA_ENVDIR"))
+    path = (next(filter(None, named), None) or b"/etc") + b"/lsf.conf"
+    found = answer(b"R", (SETTINGS_MAX + 1).to_bytes(4, "little") + path)
+    return [path, found] if len(found) <= SETTINGS_MAX + 1 else [b"", b""]
+
+
 def kind_of(path: bytes) -> bytes:
     """Kind of the file at a path: d, f, x for a program, or -."""
     try:
@@ -148,7 +161,7 @@ def request(entries: list[bytes], name: bytes, place: bytes) -> bytes:
     posix.umask(mask)
     words = [encoded(NAME), *map(encoded, sys.argv[1:])]
     head = [VERSION, b"%d" % flags, b"%d" % mask, width(entries), name, directory(entries), place]
-    strings = [*head, b"%d" % len(words), *words, *entries]
+    strings = [*head, *settings(entries), b"%d" % len(words), *words, *entries]
     return b"".join(len(one).to_bytes(4, "little") + one for one in strings)
 
 
@@ -212,7 +225,8 @@ class Agent:
 def answer(kind: bytes, value: bytes) -> bytes:
     """Answer to a question of the serving process."""
     if kind == b"K":
-        return kind_of(value)
+        found = kind_of(value[4:])
+        return found + (answer(b"R", value) if found in b"fx" else b"-")
     try:
         limit = int.from_bytes(value[:4], "little")
         return b"+" + (read_file(value[4:], limit) if kind == b"R" else read_input(limit))

@@ -87,6 +87,7 @@ MAIL = ("u", "N", "Ne", "B", "notify")
 NEVER_EMPTY = ("n", "q", "w", "m", "R", "P", "G", "U", "Q", "L")
 RLIMITS = {"F": "fsize", "D": "data", "S": "stack", "C": "core"}
 SCRIPT_MAX = 7 << 20
+HEAD = 4096  # bytes that tell a script from a program
 DEFAULT_QUEUE, DEFAULT_PROJECT, DEFAULT_GROUP = "LSB_DEFAULTQUEUE", "LSB_DEFAULTPROJECT", "LSB_DEFAULT_USERGROUP"
 
 
@@ -238,22 +239,25 @@ def script_file(words: list[str], always: bool, io: "Io") -> str:
     An executable file is a program, and read only if LSB_BSUB_PARSE_SCRIPT=Y; so is one followed by arguments.
     """
     path = io.path(words[0])
-    kind = io.kind_of(path)
-    if kind not in (FILE, PROGRAM):
+    kind, data = io.look_at(path, HEAD)
+    if kind not in (FILE, PROGRAM) or data is None:
         return ""
     if kind == PROGRAM:
-        refuse_windows_program(path, io)
+        refuse_windows_program(path, data)
     if not always and (len(words) > 1 or kind == PROGRAM):
         return ""
-    data = io.read_file(path, SCRIPT_MAX + 1)
-    if data is None or b"\0" in data[:4096] or not (data.startswith(b"#!") or MARK.encode() in data):
+    if b"\0" in data:
+        return ""
+    if len(data) == HEAD:
+        data = io.read_file(path, SCRIPT_MAX + 1) or b""
+    if not (data.startswith(b"#!") or MARK.encode() in data):
         return ""
     return decode_script(data)
 
 
-def refuse_windows_program(path: str, io: "Io") -> None:
+def refuse_windows_program(path: str, head: bytes) -> None:
     """Refuse an executable script whose ``#!`` line ends in CR LF: the kernel would not find its interpreter."""
-    first, newline, _ = (io.read_file(path, 4096) or b"").partition(b"\n")
+    first, newline, _ = head.partition(b"\n")
     if newline and first.startswith(b"#!") and first.endswith(b"\r"):
         raise CommandError(
             f"{printable(path)}: its first line ends in CR LF, so nothing could start it; sed -i 's/\\r$//' mends that."

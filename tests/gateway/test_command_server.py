@@ -94,7 +94,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """A gateway with a serving process that the test plays."""
     processes: list[Process] = []
 
-    def start(control: int) -> Process:
+    def start(control: int, _path: str) -> Process:
         processes.append(Process(control))
         processes[-1].control.send(b"ready")
         return processes[-1]
@@ -215,7 +215,7 @@ def test_a_process_that_ends_before_it_is_ready_serves_nothing(
     class Ended(Process):
         """It ends with its start."""
 
-        def __init__(self, control: int) -> None:
+        def __init__(self, control: int, _path: str) -> None:
             super().__init__(control)
             self.control.close()
 
@@ -224,6 +224,7 @@ def test_a_process_that_ends_before_it_is_ready_serves_nothing(
     caplog.set_level("INFO", "lava.commands")
     with Site(tmp_path, "n1") as site:
         commands = CommandServer()
+        commands.gateway = site.agents["n1"].gateway
         site.call(_started(commands))
         wait_for(lambda: "command_server_ended" in caplog.text, TIMEOUT_S, "the end of a process")
         assert "command_server_ready" not in caplog.text
@@ -247,6 +248,7 @@ class Stub:
             (place / "whole" / name).write_text("#!/bin/sh\necho whole $LAVA_REQUEST_ID $LAVA_SOCKET\nexec cat\n")
             (place / "whole" / name).chmod(0o755)
         self.place = place
+        self.socket = socket
 
     def start(self, *words: str, env: dict[str, str] | None = None) -> "subprocess.Popen[bytes]":
         """A command, its input and output pipes."""
@@ -271,12 +273,29 @@ def stub(request: pytest.FixtureRequest, server: Server, tmp_path: Path) -> Stub
 
 def test_a_stub_sends_what_it_was_started_with(server: Server, stub: Stub) -> None:
     """In the order of the protocol, with the path of the agent's socket."""
-    with stub.start("bjobs", "-J", "a b", "", env={"A": "1", "B": "x=y"}) as process:
+    env = {"A": "1", "B": "x=y", "LSF_CONFDIR": "/nowhere"}
+    with stub.start("bjobs", "-J", "a b", "", env=env) as process:
         _, uid, version, flags, _, width, name, *rest = Caller(server.taken()).request
         process.kill()
     assert (uid, version, flags, width, len(name)) == (b"%d" % os.getuid(), served.VERSION, b"0", b"80", 16)
     socket = server.site.agents["n1"].gateway.path.encode()
-    assert rest == [b"/", socket, b"4", b"bjobs", b"-J", b"a b", b"", b"A=1", b"B=x=y"]
+    settings = [b"/nowhere/lsf.conf", served.UNREADABLE]
+    words = [b"4", b"bjobs", b"-J", b"a b", b"", b"A=1", b"B=x=y", b"LSF_CONFDIR=/nowhere"]
+    assert rest == [b"/", socket, *settings, *words]
+
+
+def test_settings_are_sent_with_the_request(server: Server, stub: Stub, tmp_path: Path) -> None:
+    """Those that the environment names first; a long file of them is left to a question."""
+    (tmp_path / "lsf").mkdir()
+    for content in (b"LSB_NTRIES=2\n", b"", bytes(served.SETTINGS_MAX), bytes(served.SETTINGS_MAX + 1)):
+        (tmp_path / "lsf" / "lsf.conf").write_bytes(content)
+        with stub.start(
+            "bjobs", env={"LAVA_ENVDIR": "/x", "LSF_ENVDIR": f"{tmp_path}/lsf", "LAVA_SOCKET": stub.socket}
+        ):
+            caller = Caller(server.taken())
+            caller.done(0)
+        sent = [f"{tmp_path}/lsf/lsf.conf".encode(), served.READ + content]
+        assert caller.request[9:11] == (sent if len(content) <= served.SETTINGS_MAX else [b"", b""])
 
 
 def test_output_and_exit_code_are_passed_on(server: Server, stub: Stub) -> None:
@@ -320,8 +339,8 @@ def test_files_are_looked_at_by_the_stub(server: Server, stub: Stub) -> None:
     (stub.place / "file").write_bytes(b"0123456789")
     with stub.start("bjobs") as process:
         caller = Caller(server.taken())
-        kinds = [caller.kind_of(str(path)) for path in (stub.place, stub.place / "file", "/bin/sh", "/nowhere", "")]
-        assert kinds == ["directory", "file", "program", "", ""]
+        kinds = [caller.look_at(str(path), 4) for path in (stub.place, stub.place / "file", "/bin/sh", "/nowhere", "")]
+        assert kinds == [("directory", None), ("file", b"0123"), ("program", b"\x7fELF"), ("", None), ("", None)]
         assert caller.read_file(str(stub.place / "file"), 4) == b"0123"
         assert caller.read_file("/nowhere", 4) is None
         assert caller.read_file(str(stub.place), 4) is None

@@ -4,6 +4,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from lavactl.errors import CommandError
 from lavactl.served.__main__ import serve
 from lavactl.served.caller import Caller, CallerNeeded, CommandLost
 from lavactl.served.io import SETTINGS_MAX, Request, ServedIo, has_own_way
+from lavactl.submit.submission import HEAD
 from lavactl.text import render
 from lavactl.wire import client as calls
 from lavactl.wire.connection import Connection
@@ -29,6 +31,7 @@ class Agent:
         self.socket.settimeout(WAIT_S)
         self.reader = self.socket.makefile("rb")
         self.environment = [b"LSF_ENVDIR=/nowhere", b"LAVA_SOCKET=/run/its.sock"]
+        self.settings = [b"", b""]
         self.thread: threading.Thread | None = None
         self.connection: Connection | None = None
 
@@ -46,7 +49,7 @@ class Agent:
     def request(self, *words: bytes) -> bytes:
         """The message with which the process hears of a command."""
         head = [b"ann", b"1000", served.VERSION, b"0", b"18", b"80", b"n" * 16, b"/home/ann", b"/run/its.sock"]
-        return served.packed([*head, b"%d" % len(words), *words, *self.environment])
+        return served.packed([*head, *self.settings, b"%d" % len(words), *words, *self.environment])
 
     def serve(self, *words: bytes) -> None:
         """Begin a command."""
@@ -81,7 +84,7 @@ class Agent:
             number, kind, payload = self.frame()
             assert (number, kind) == (1, frames.MESSAGE), frames.unpack_open(payload)
             if payload[:1] == served.ASK_KIND:
-                self.say(1, frames.MESSAGE, b"-")
+                self.say(1, frames.MESSAGE, b"--")
             elif payload[:1] == served.ASK_FILE:
                 self.say(1, frames.MESSAGE, served.UNREADABLE)
             else:
@@ -94,7 +97,7 @@ class Agent:
             if kind == frames.CALL:
                 assert frames.unpack_open(payload)[0] == method
                 return number
-            self.say(1, frames.MESSAGE, b"-")
+            self.say(1, frames.MESSAGE, b"--")
 
     def end(self) -> None:
         """Confirm the last message."""
@@ -130,6 +133,32 @@ def test_each_file_of_settings_is_asked_for_once(agent: Agent) -> None:
         agent.say(1, frames.MESSAGE, served.READ + content)
     assert [io.setting(name) for name in "ABC"] == ["1", "2", None]
     assert [agent.frame()[2][5:] for _ in range(2)] == [b"/nowhere/lsf.conf", b"/run/its.lsf/lsf.conf"]
+
+
+def test_sent_settings_and_the_agent_s_own_copy_are_not_asked_for(
+    agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A question costs four messages; the agent's copy of the master's settings is for all users of the host."""
+    (tmp_path / "its.lsf").mkdir()
+    (tmp_path / "its.lsf" / "lsf.conf").write_text("B=2\n")
+    monkeypatch.setattr(ServedIo, "own_copy", f"{tmp_path}/its.lsf/lsf.conf")
+    agent.environment = [b"LSF_ENVDIR=own", f"LAVA_SOCKET={tmp_path}/its.sock".encode()]
+    agent.settings = [b"own/lsf.conf", served.READ + b"A=1\n"]
+    io = agent.io()
+    assert [io.setting(name) for name in "ABC"] == ["1", "2", None]
+
+
+def test_the_program_of_a_job_is_not_sent_whole(agent: Agent, tmp_path: Path) -> None:
+    """Its beginning tells it from a script."""
+    program = tmp_path / "program"
+    program.write_bytes(b"\x7fELF\0" + bytes(1 << 20))
+    program.chmod(0o755)
+    agent.settings = [b"/nowhere/lsf.conf", served.READ + b"LSB_BSUB_PARSE_SCRIPT=Y\n"]
+    agent.serve(b"bsub", str(program).encode())
+    limit = HEAD.to_bytes(4, "little")
+    assert agent.frame()[2] == served.ASK_KIND + limit + str(program).encode()
+    agent.say(1, frames.MESSAGE, b"x" + served.READ + program.read_bytes()[:HEAD])
+    assert agent.called(SUBMIT)
 
 
 def test_a_very_large_file_of_settings_is_left_to_the_caller(agent: Agent) -> None:
