@@ -50,11 +50,12 @@ def test_a_search_that_finds_nothing() -> None:
 
 
 def test_the_elements_of_an_array() -> None:
-    """Also of one that is named."""
+    """Also of one that is named; an array that is over costs a list of unfinished jobs nothing."""
     story = a_cluster()
     array = story.submit(a_job(array=f"1-{MANY}", hold=True))
     story.kill(array)
-    assert turns_while(story, pb.JobFilter(user="all")) == (0, 2)
+    assert turns_while(story, pb.JobFilter(user="all")) == (0, 0)
+    assert turns_while(story, pb.JobFilter(user="all", finished_too=True)) == (MANY, 2)
     named = pb.JobFilter()
     named.refs.add(job=array)
     assert turns_while(story, named) == (MANY, 2)

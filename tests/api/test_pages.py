@@ -14,7 +14,7 @@ from lavad.core.scheduling.worklist import Worklist
 from lavad.core.step import step
 from lavad.settings import Settings
 from protos import frames
-from protos.jobs_pb2 import JobFilter, ListJobsRequest
+from protos.jobs_pb2 import JobFilter, JobPage, ListJobsRequest
 from tests.fakes.world import ROOT, new_job
 
 JOBS = 600
@@ -43,5 +43,5 @@ def test_a_page_is_bounded_in_bytes(monkeypatch: Any) -> None:
         return [page async for page in service.List(request, nothing)]
 
     found = asyncio.run(pages())
-    assert sum(len(page.jobs) for page in found) == JOBS
-    assert max(page.ByteSize() for page in found) < 1 << 20 < frames.MAX_PAYLOAD
+    assert sum(len(JobPage.FromString(page).jobs) for page in found) == JOBS
+    assert max(map(len, found)) < 1 << 20 < frames.MAX_PAYLOAD

@@ -78,6 +78,10 @@ class Selection:
             return state in self.states
         return self.finished_too or bool(self.refs) or state not in FINAL
 
+    def is_left_out(self, record: ArrayRecord) -> bool:
+        """Return True for an array of ended elements where those are not wanted: none of them is looked at."""
+        return record.is_over and not self.states and not self.finished_too
+
     def admits_host(self, job: Job | None) -> bool:
         if self.hosts is None:
             return True
@@ -89,13 +93,14 @@ class Selection:
         Append ids that memory does not know to ``missing``. Other calls are served in between, however many jobs there
         are to look at and however few are selected.
         """
-        for item in self._items(missing):
+        for item in self.steps(missing):
             if item is None:
                 await asyncio.sleep(0)
             else:
                 yield item
 
-    def _items(self, missing: list[common_pb2.JobRef]) -> Iterator[Item | None]:
+    def steps(self, missing: list[common_pb2.JobRef]) -> Iterator[Item | None]:
+        """Yield as `items` does, and None after a number of jobs that were looked at."""
         if self.refs:
             for ref in self.refs:
                 yield from self._named(ref, missing)
@@ -104,7 +109,7 @@ class Selection:
         for number, record in enumerate(list(self.cluster.jobs.values())):
             if number % LOOKED_AT == LOOKED_AT - 1:
                 yield None
-            if self.admits(record):
+            if self.admits(record) and not (isinstance(record, ArrayRecord) and self.is_left_out(record)):
                 admitted.append(record)
                 are_moved = are_moved or record.position != record.id
         # Only jobs that hosts gave back to an older database are out of order, so that this costs little.

@@ -11,6 +11,7 @@ from contextlib import aclosing
 from lavad.api.details import READ_AT_ONCE, Details, read_specs
 from lavad.api.jobs import listing
 from lavad.api.jobs.history import Stored
+from lavad.api.jobs.plain_records import PlainRecords
 from lavad.api.jobs.start_estimate import OUTLOOKS_MAX, add_outlook
 from lavad.api.privacy import Sight
 from lavad.api.slices import Slices
@@ -37,14 +38,18 @@ class JobLists:
         """Yield jobs in memory first, then those that only the store still has, and unknown ids: serialised pages."""
         forgotten: list[common_pb2.JobRef] = []
         wanted = _List(self, request, caller)
-        page, size = pb.JobPage(), 0
-        async for record in wanted.records(forgotten):
-            page.jobs.append(record)
-            size += record.ByteSize()
-            if len(page.jobs) >= listing.PAGE_JOBS or size >= listing.PAGE_BYTES:
-                yield page
-                page, size = pb.JobPage(), 0
-        yield page
+        if request.details or request.reasons or request.arrays:
+            page, size = pb.JobPage(), 0
+            async for record in wanted.records(forgotten):
+                page.jobs.append(record)
+                size += record.ByteSize()
+                if len(page.jobs) >= listing.PAGE_JOBS or size >= listing.PAGE_BYTES:
+                    yield page
+                    page, size = pb.JobPage(), 0
+            yield page
+        else:
+            async for plain in wanted.plain_pages(forgotten):
+                yield plain
         if forgotten:
             policy, needs_details = self.engine.cluster.policy, wanted.needs_details
             answers = self.stored.records(forgotten, caller, policy, request, needs_details)
@@ -106,6 +111,23 @@ class _List:
                 items, jobs = [], {}
         async for record in self._made(items, jobs):
             yield record
+
+    async def plain_pages(self, forgotten: list[common_pb2.JobRef]) -> AsyncIterator[bytes]:
+        """Yield pages of records without details and reasons, the last one even if it is empty."""
+        records = PlainRecords(self._sight)
+        page, size = list[bytes](), 0
+        for item in self._selection.steps(forgotten):
+            if item is None or self._slices.is_over:
+                await self._slices.give_way()
+                records.forget()
+            if item is None:
+                continue
+            page.append(records.record(item))
+            size += len(page[-1])
+            if len(page) >= listing.PAGE_JOBS or size >= listing.PAGE_BYTES:
+                yield b"".join(page)
+                page, size = [], 0
+        yield b"".join(page)
 
     async def _made(self, items: list[listing.Item], jobs: dict[int, None]) -> AsyncIterator[pb.JobRecord]:
         """Yield the records of some jobs, reading their specs together."""
