@@ -12,6 +12,8 @@ WRAP_INDENT = 21
 _ESCAPES = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\x1b": "\\e"}
 MINUTES_MAX = 1 << 16  # of a process that serves commands for months
 _minutes: dict[int, str] = {}
+_compact_minutes: dict[int, str] = {}
+SECONDS = tuple(f"{second:02d}" for second in range(60))
 
 
 def clean(text: str) -> str:
@@ -38,10 +40,13 @@ def short_time(moment: float) -> str:
     """``Nov 21 09:02``; cached by the minute, since a list of jobs repeats them."""
     minute = int(moment // 60)
     text = _minutes.get(minute)
-    if text is None:
-        if len(_minutes) >= MINUTES_MAX:
-            _minutes.clear()
-        text = _minutes[minute] = time.strftime("%b %d %H:%M", time.localtime(moment))
+    return _kept(_minutes, minute, "%b %d %H:%M") if text is None else text
+
+
+def _kept(minutes: dict[int, str], minute: int, form: str) -> str:
+    if len(minutes) >= MINUTES_MAX:
+        minutes.clear()
+    text = minutes[minute] = time.strftime(form, time.localtime(minute * 60))
     return text
 
 
@@ -51,8 +56,14 @@ def long_time(moment: float) -> str:
 
 
 def compact_time(moment: float) -> str:
-    """``11/21-09:02:11``; ``-`` for an unset time."""
-    return time.strftime("%m/%d-%H:%M:%S", time.localtime(moment)) if moment else MISSING
+    """``11/21-09:02:11``; ``-`` for an unset time. Cached by the minute: all zones of today differ by whole minutes."""
+    if not moment:
+        return MISSING
+    minute, second = divmod(int(moment), 60)
+    text = _compact_minutes.get(minute)
+    if text is None:
+        text = _kept(_compact_minutes, minute, "%m/%d-%H:%M:")
+    return text + SECONDS[second]
 
 
 def kept_output(key: str) -> str:

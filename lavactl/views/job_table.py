@@ -83,24 +83,31 @@ def extended(jobs: "Iterable[messages.JobRecord]", short: bool) -> str:
     lines = []
     for job in jobs:
         hosts = ":".join(host_list(job, short)) if job.hosts else NO_HOST
-        usage = job.usage
-        memory, swap = (usage.memory_mib << 10, usage.swap_mib << 10) if job.HasField("usage") else ("-", "-")
-        pids = ",".join(map(str, usage.pids)) or "-"
+        name, project = job.name, job.project
         lines.append(
             f"{job.job:<7} {job.user:<7} {STATES[job.state]:<5} {job.queue:<10} {job.from_host:<11} "
-            f"{hosts:<11} {clean(job.name):<10} {compact_time(job.submit_time):<14} {clean(job.project):<10} "
-            f"{cpu_clock(usage.cpu_s):<12} {memory:<7} {swap:<7} {pids:<6} "
+            f"{hosts:<11} {name if name.isprintable() else clean(name):<10} {compact_time(job.submit_time):<14} "
+            f"{project if project.isprintable() else clean(project):<10} "
+            f"{usage_text(job.usage) if job.HasField('usage') else NO_USAGE} "
             f"{compact_time(job.start_time):<14} {compact_time(job.end_time)}\n"
         )
     return "".join(lines)
 
 
+def usage_text(usage: messages.Usage) -> str:
+    """Columns CPU_USED, MEM, SWAP and PIDS."""
+    pids = ",".join(map(str, usage.pids)) if usage.pids else "-"
+    return f"{cpu_clock(usage.cpu_s):<12} {usage.memory_mib << 10:<7} {usage.swap_mib << 10:<7} {pids:<6}"
+
+
 def cpu_clock(seconds: float) -> str:
     """``000:01:02.25``."""
-    hundredths = round(seconds * 100)
-    minutes, rest = divmod(hundredths, 6000)
+    minutes, rest = divmod(round(seconds * 100), 6000)
     hours, minutes = divmod(minutes, 60)
     return f"{hours:03d}:{minutes:02d}:{rest // 100:02d}.{rest % 100:02d}"
+
+
+NO_USAGE = f"{cpu_clock(0):<12} {'-':<7} {'-':<7} {'-':<6}"
 
 
 def arrays(jobs: "Iterable[messages.JobRecord]", uncut: bool) -> str:
