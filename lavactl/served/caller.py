@@ -4,7 +4,7 @@ Output is collected and sent in large pieces; a question waits for its answer.
 """
 
 from lavactl.errors import OutputClosedError
-from lavactl.wire.connection import Connection, LostError
+from lavactl.wire.connection import CREDIT_PORTION, Connection, LostError
 from protos import frames, served
 
 PIECE = 1 << 18
@@ -33,7 +33,7 @@ class Caller:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self._call = connection.open(served.SERVE)
-        self._open = 0
+        self._open = self._taken = 0
         self._output = bytearray()
         self.is_shown = False
         self.request = served.unpacked(self._message())
@@ -109,7 +109,10 @@ class Caller:
 
     def _message(self) -> bytes:
         payload = self._next(frames.MESSAGE)
-        self.connection.credit(self._call, 1)
+        self._taken += 1
+        if self._taken == CREDIT_PORTION:
+            self.connection.credit(self._call, self._taken)
+            self._taken = 0
         return payload
 
     def _next(self, wanted: int) -> bytes:

@@ -347,6 +347,14 @@ def test_files_are_looked_at_by_the_stub(server: Server, stub: Stub) -> None:
         process.kill()
 
 
+def test_a_hundred_questions_are_answered(server: Server, stub: Stub) -> None:
+    """More than a window of messages each way."""
+    with stub.start("bjobs") as process:
+        caller = Caller(server.taken())
+        assert {caller.look_at("/bin", 0)[0] for _ in range(200)} == {"directory"}
+        process.kill()
+
+
 @pytest.mark.parametrize(
     ("command", "output", "is_begun_anew"),
     [("bjobs", b"", True), ("bjobs", b"line\n", False), ("bkill", b"", False), ("bsub", b"line\n", True)],
