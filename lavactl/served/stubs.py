@@ -1,8 +1,10 @@
 """Stubs on disk: one file with the right interpreter, paths and socket, and a link to it for each served command."""
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,28 +12,49 @@ from lavactl.errors import FAILURE
 
 SOURCE = Path(__file__).with_name("stub.py")
 NAME = "lava-stub"
+C_SOURCE = SOURCE.with_name("stub.c")
 COMPILED = SOURCE.with_name(NAME)  # by packaging/stub.sh, where there is a compiler
+COMPILE_S = 60.0
 PYTHONS = ("/usr/bin/python3",)  # starts faster than that of a virtual environment
 UNSERVED = frozenset(("blaunch", "lavarun", "badmin", "lsadmin"))
 
 
 def write_stub(directory: Path, programs: Path, socket: str, compiled: Path | None = COMPILED) -> Path:
-    """Write the stub, that in C where it was compiled for this machine; return its path.
+    """Write the stub, that in C where it was compiled for this machine or can be; return its path.
 
     Args:
         programs: directory of the whole commands.
+        compiled: the stub in C, which is compiled here if that is no program of this machine; None for that in Python.
         socket: the agent's, where LAVA_SOCKET names no other.
     """
     place = directory / NAME
-    if compiled is not None and _runs(compiled):
+    program = _program(compiled) if compiled is not None else b""
+    if program:
         _replace(directory / f"{NAME}.paths", f"{programs}\n{socket}\n".encode(), 0o644)
-        _replace(place, compiled.read_bytes(), 0o755)
+        _replace(place, program, 0o755)
         return place
     python = next((path for path in PYTHONS if os.access(path, os.X_OK)), sys.executable)
     text = SOURCE.read_text(encoding="utf-8").partition('"""\n\n')[2]
     text = text.replace("@FULL@", str(programs)).replace("@SOCKET@", socket)
     _replace(place, f"#!{python} -IS\n{text}".encode(), 0o755)
     return place
+
+
+def _program(compiled: Path) -> bytes:
+    """Content of the stub in C; empty if it runs here neither as it is nor compiled anew."""
+    if _runs(compiled):
+        return compiled.read_bytes()
+    compiler = next(filter(None, map(shutil.which, (os.environ.get("CC") or "cc", "gcc"))), None)
+    if compiler is None:
+        return b""
+    with tempfile.TemporaryDirectory(prefix="lava-stub-") as directory:
+        built = Path(directory, NAME)
+        words = [compiler, "-O2", "-s", "-o", str(built), str(C_SOURCE)]
+        try:
+            subprocess.run(words, check=True, capture_output=True, timeout=COMPILE_S)
+        except (OSError, subprocess.SubprocessError):
+            return b""  # a compiler without headers, say: the stub in Python does the same
+        return built.read_bytes() if _runs(built) else b""
 
 
 def _runs(program: Path) -> bool:

@@ -1,9 +1,13 @@
 """lavactl link: links lava's commands without replacing other programs."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
+
+from lavactl.served.stubs import write_stub
 from tests.acceptance.personal import BIN
 
 
@@ -38,3 +42,22 @@ def test_repeating_it_mends_what_points_nowhere(tmp_path: Path) -> None:
         assert linked(tmp_path, tmp_path).returncode == 0
         assert os.readlink(tmp_path / "bsub") == str(BIN / "lava-stub")
     assert linked(tmp_path / "missing").returncode == 255
+
+
+def test_the_stub_is_compiled_where_it_is_written(tmp_path: Path) -> None:
+    """pip compiles nothing: where there is a compiler the stub in C is built for this machine, with its paths."""
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler on this machine")
+    stub = write_stub(tmp_path, Path("/opt/lava/bin"), "/run/own.sock", tmp_path / "missing")
+    assert stub.read_bytes().startswith(b"\x7fELF")
+    assert (tmp_path / "lava-stub.paths").read_text() == "/opt/lava/bin\n/run/own.sock\n"
+
+
+def test_without_a_compiler_the_stub_is_in_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has the same paths, and the command that it becomes is named where that is missing."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    stub = write_stub(tmp_path, tmp_path / "nowhere", str(tmp_path / "own.sock"), tmp_path / "missing")
+    assert stub.read_text().startswith("#!")
+    (tmp_path / "bjobs").symlink_to(stub)
+    done = subprocess.run([tmp_path / "bjobs"], capture_output=True, text=True, check=False, timeout=60, env={})
+    assert (done.returncode, done.stderr.split(":")[1]) == (255, f" {tmp_path}/nowhere/bjobs cannot be executed")
