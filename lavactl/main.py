@@ -23,7 +23,7 @@ COMMANDS = (
     "lsload", "lshosts", "lsid", "blaunch", "lavarun", "badmin",
     "busers", "bugroup", "bmgroup", "bparams", "blimits", "bresources", "lsclusters", "lsadmin", "bresize",
     "bmod", "bswitch", "btop", "bbot", "brequeue", "brun", "bjdepinfo",
-    "brsvadd", "brsvmod", "brsvdel", "brsvs",
+    "brsvadd", "brsvmod", "brsvdel", "brsvs", "bacct",
 )  # fmt: skip
 SUBCOMMANDS = (
     "up", "down", "env", "init", "tickets", "certificates", "link", "run", "show", "sshrun", "simulate",

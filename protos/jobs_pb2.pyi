@@ -25,6 +25,12 @@ class ResizeAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     RESIZE_CANCEL: _ClassVar[ResizeAction]
     RESIZE_SCALE: _ClassVar[ResizeAction]
     RESIZE_RELEASE_HOSTS: _ClassVar[ResizeAction]
+
+class AccountForm(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ACCOUNT_SUMMARY: _ClassVar[AccountForm]
+    ACCOUNT_BRIEF: _ClassVar[AccountForm]
+    ACCOUNT_LONG: _ClassVar[AccountForm]
 TERMINATE: SignalAction
 SEND: SignalAction
 STOP: SignalAction
@@ -37,6 +43,9 @@ RESIZE_REQUEST: ResizeAction
 RESIZE_CANCEL: ResizeAction
 RESIZE_SCALE: ResizeAction
 RESIZE_RELEASE_HOSTS: ResizeAction
+ACCOUNT_SUMMARY: AccountForm
+ACCOUNT_BRIEF: AccountForm
+ACCOUNT_LONG: AccountForm
 
 class JobSpec(_message.Message):
     __slots__ = ("name", "command", "is_script", "queues", "project", "cwd", "submit_cwd", "input", "output", "error", "output_overwrite", "error_overwrite", "environment", "roles", "run_limit_s", "memory_limit_mib", "hosts", "hold", "exclusive", "rerunnable", "not_rerunnable", "array", "array_limit", "umask_plus_one", "submit_host", "description", "user_group", "dependency", "begin_time", "terminate_time", "priority", "notify_end", "shell", "rlimits", "pre_exec", "post_exec", "output_dir", "requeue_exit_values", "resizable", "runtime_estimate_s", "job_group", "reservation", "requirement_text", "environment_base", "ends_orphan", "environment_unset", "resize_notify", "tasks", "warning_action", "warning_time_s", "hang")
@@ -710,6 +719,100 @@ class HistoryPage(_message.Message):
     JOBS_FIELD_NUMBER: _ClassVar[int]
     jobs: _containers.RepeatedCompositeFieldContainer[JobHistory]
     def __init__(self, jobs: _Optional[_Iterable[_Union[JobHistory, _Mapping]]] = ...) -> None: ...
+
+class TimeRange(_message.Message):
+    __slots__ = ("first", "last")
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    first: float
+    last: float
+    def __init__(self, first: _Optional[float] = ..., last: _Optional[float] = ...) -> None: ...
+
+class AccountsRequest(_message.Message):
+    __slots__ = ("refs", "users", "queues", "projects", "hosts", "name", "states", "submitted", "dispatched", "completed", "reservation", "hung", "normalized_to", "form")
+    REFS_FIELD_NUMBER: _ClassVar[int]
+    USERS_FIELD_NUMBER: _ClassVar[int]
+    QUEUES_FIELD_NUMBER: _ClassVar[int]
+    PROJECTS_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    SUBMITTED_FIELD_NUMBER: _ClassVar[int]
+    DISPATCHED_FIELD_NUMBER: _ClassVar[int]
+    COMPLETED_FIELD_NUMBER: _ClassVar[int]
+    RESERVATION_FIELD_NUMBER: _ClassVar[int]
+    HUNG_FIELD_NUMBER: _ClassVar[int]
+    NORMALIZED_TO_FIELD_NUMBER: _ClassVar[int]
+    FORM_FIELD_NUMBER: _ClassVar[int]
+    refs: _containers.RepeatedCompositeFieldContainer[_common_pb2.JobRef]
+    users: _containers.RepeatedScalarFieldContainer[str]
+    queues: _containers.RepeatedScalarFieldContainer[str]
+    projects: _containers.RepeatedScalarFieldContainer[str]
+    hosts: _containers.RepeatedScalarFieldContainer[str]
+    name: str
+    states: _containers.RepeatedScalarFieldContainer[_common_pb2.JobState]
+    submitted: TimeRange
+    dispatched: TimeRange
+    completed: TimeRange
+    reservation: str
+    hung: bool
+    normalized_to: str
+    form: AccountForm
+    def __init__(self, refs: _Optional[_Iterable[_Union[_common_pb2.JobRef, _Mapping]]] = ..., users: _Optional[_Iterable[str]] = ..., queues: _Optional[_Iterable[str]] = ..., projects: _Optional[_Iterable[str]] = ..., hosts: _Optional[_Iterable[str]] = ..., name: _Optional[str] = ..., states: _Optional[_Iterable[_Union[_common_pb2.JobState, str]]] = ..., submitted: _Optional[_Union[TimeRange, _Mapping]] = ..., dispatched: _Optional[_Union[TimeRange, _Mapping]] = ..., completed: _Optional[_Union[TimeRange, _Mapping]] = ..., reservation: _Optional[str] = ..., hung: _Optional[bool] = ..., normalized_to: _Optional[str] = ..., form: _Optional[_Union[AccountForm, str]] = ...) -> None: ...
+
+class AccountRecord(_message.Message):
+    __slots__ = ("record",)
+    RECORD_FIELD_NUMBER: _ClassVar[int]
+    record: JobRecord
+    def __init__(self, record: _Optional[_Union[JobRecord, _Mapping]] = ...) -> None: ...
+
+class Spread(_message.Message):
+    __slots__ = ("count", "total", "least", "most")
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    LEAST_FIELD_NUMBER: _ClassVar[int]
+    MOST_FIELD_NUMBER: _ClassVar[int]
+    count: int
+    total: float
+    least: float
+    most: float
+    def __init__(self, count: _Optional[int] = ..., total: _Optional[float] = ..., least: _Optional[float] = ..., most: _Optional[float] = ...) -> None: ...
+
+class AccountSummary(_message.Message):
+    __slots__ = ("done", "exited", "cpu_s", "wait_s", "turnaround_s", "hog_factor", "expansion_factor", "run_s", "first_end", "last_end", "slot_s", "revocable_slot_s")
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    EXITED_FIELD_NUMBER: _ClassVar[int]
+    CPU_S_FIELD_NUMBER: _ClassVar[int]
+    WAIT_S_FIELD_NUMBER: _ClassVar[int]
+    TURNAROUND_S_FIELD_NUMBER: _ClassVar[int]
+    HOG_FACTOR_FIELD_NUMBER: _ClassVar[int]
+    EXPANSION_FACTOR_FIELD_NUMBER: _ClassVar[int]
+    RUN_S_FIELD_NUMBER: _ClassVar[int]
+    FIRST_END_FIELD_NUMBER: _ClassVar[int]
+    LAST_END_FIELD_NUMBER: _ClassVar[int]
+    SLOT_S_FIELD_NUMBER: _ClassVar[int]
+    REVOCABLE_SLOT_S_FIELD_NUMBER: _ClassVar[int]
+    done: int
+    exited: int
+    cpu_s: Spread
+    wait_s: Spread
+    turnaround_s: Spread
+    hog_factor: Spread
+    expansion_factor: Spread
+    run_s: Spread
+    first_end: float
+    last_end: float
+    slot_s: float
+    revocable_slot_s: float
+    def __init__(self, done: _Optional[int] = ..., exited: _Optional[int] = ..., cpu_s: _Optional[_Union[Spread, _Mapping]] = ..., wait_s: _Optional[_Union[Spread, _Mapping]] = ..., turnaround_s: _Optional[_Union[Spread, _Mapping]] = ..., hog_factor: _Optional[_Union[Spread, _Mapping]] = ..., expansion_factor: _Optional[_Union[Spread, _Mapping]] = ..., run_s: _Optional[_Union[Spread, _Mapping]] = ..., first_end: _Optional[float] = ..., last_end: _Optional[float] = ..., slot_s: _Optional[float] = ..., revocable_slot_s: _Optional[float] = ...) -> None: ...
+
+class AccountPage(_message.Message):
+    __slots__ = ("jobs", "summary")
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    jobs: _containers.RepeatedCompositeFieldContainer[AccountRecord]
+    summary: AccountSummary
+    def __init__(self, jobs: _Optional[_Iterable[_Union[AccountRecord, _Mapping]]] = ..., summary: _Optional[_Union[AccountSummary, _Mapping]] = ...) -> None: ...
 
 class PeekTicketRequest(_message.Message):
     __slots__ = ("ref", "filter", "role", "task", "run")

@@ -89,6 +89,11 @@ class JobServiceStub:
                 request_serializer=protos_dot_jobs__pb2.HistoryRequest.SerializeToString,
                 response_deserializer=protos_dot_jobs__pb2.HistoryPage.FromString,
                 _registered_method=True)
+        self.Accounts = channel.unary_stream(
+                '/lava.v1.JobService/Accounts',
+                request_serializer=protos_dot_jobs__pb2.AccountsRequest.SerializeToString,
+                response_deserializer=protos_dot_jobs__pb2.AccountPage.FromString,
+                _registered_method=True)
         self.PeekTicket = channel.unary_unary(
                 '/lava.v1.JobService/PeekTicket',
                 request_serializer=protos_dot_jobs__pb2.PeekTicketRequest.SerializeToString,
@@ -170,6 +175,13 @@ class JobServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Accounts(self, request, context):
+        """bacct: ended attempts from the store. The summaries of all pages together are the answer's.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def PeekTicket(self, request, context):
         """Permission to read a job's output on its lead host: checked by that host's agent.
         """
@@ -234,6 +246,11 @@ def add_JobServiceServicer_to_server(servicer, server):
                     servicer.History,
                     request_deserializer=protos_dot_jobs__pb2.HistoryRequest.FromString,
                     response_serializer=protos_dot_jobs__pb2.HistoryPage.SerializeToString,
+            ),
+            'Accounts': grpc.unary_stream_rpc_method_handler(
+                    servicer.Accounts,
+                    request_deserializer=protos_dot_jobs__pb2.AccountsRequest.FromString,
+                    response_serializer=protos_dot_jobs__pb2.AccountPage.SerializeToString,
             ),
             'PeekTicket': grpc.unary_unary_rpc_method_handler(
                     servicer.PeekTicket,
@@ -538,6 +555,33 @@ class JobService:
             '/lava.v1.JobService/History',
             protos_dot_jobs__pb2.HistoryRequest.SerializeToString,
             protos_dot_jobs__pb2.HistoryPage.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Accounts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/lava.v1.JobService/Accounts',
+            protos_dot_jobs__pb2.AccountsRequest.SerializeToString,
+            protos_dot_jobs__pb2.AccountPage.FromString,
             options,
             channel_credentials,
             insecure,

@@ -133,6 +133,12 @@ class Client:
 
         return map(jobs_pb2.HistoryPage.FromString, self._stream(JOBS + "History", request.SerializeToString()))
 
+    def accounts(self, request: messages.AccountsRequest) -> "Iterator[jobs_pb2.AccountPage]":
+        """Pages of ended attempts."""
+        from protos import jobs_pb2
+
+        return map(jobs_pb2.AccountPage.FromString, self._stream(JOBS + "Accounts", request.SerializeToString()))
+
     def watch(self, refs: "list[messages.JobRef]") -> "Iterator[messages.JobChange]":
         """State changes of jobs until all have ended; after a lost connection the watch restarts with the present
         state.

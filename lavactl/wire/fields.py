@@ -128,4 +128,10 @@ FIELDS = {
         "1 out b, 2 err b, 3 started t, 4 pid u, 5 ended t, 6 status i, 7 error s, 8 pmi b, 9 taken u, 10 offset u, "
         "11 taken_pmi u, 12 taken_signals u, 13 kept t, 14 patience_s d"
     ),
+    "TimeRange": "1 first d, 2 last d",
+    "AccountsRequest": (
+        "1 refs JobRef*, 2 users s*, 3 queues s*, 4 projects s*, 5 hosts s*, 6 name s, 7 states u*, "
+        "8 submitted TimeRange, 9 dispatched TimeRange, 10 completed TimeRange, 11 reservation s, 12 hung t, "
+        "13 normalized_to s, 14 form u"
+    ),
 }

@@ -6,6 +6,9 @@ Their fields, in ``fields``, are generated from the .proto files; a test compare
 
 __all__ = [
     "ABORT_JOB",
+    "ACCOUNT_BRIEF",
+    "ACCOUNT_LONG",
+    "ACCOUNT_SUMMARY",
     "COMPLETE_JOB",
     "DONE",
     "EXIT",
@@ -53,6 +56,7 @@ __all__ = [
     "UNKWN",
     "USUSP",
     "ZOMBI",
+    "AccountsRequest",
     "ArrayCounts",
     "AttemptKey",
     "Autoscale",
@@ -106,6 +110,7 @@ __all__ = [
     "TaskRun",
     "TaskStart",
     "TaskState",
+    "TimeRange",
     "UnusedHost",
     "Usage",
     "WatchRequest",
@@ -167,6 +172,9 @@ if TYPE_CHECKING:
         Usage,
     )
     from protos.jobs_pb2 import (
+        ACCOUNT_BRIEF,
+        ACCOUNT_LONG,
+        ACCOUNT_SUMMARY,
         REMOVE,
         REQUEUE,
         RESIZE_CANCEL,
@@ -179,6 +187,7 @@ if TYPE_CHECKING:
         STOP,
         TERMINATE,
         TERMINATE_DONE,
+        AccountsRequest,
         ArrayCounts,
         Autoscale,
         Convention,
@@ -216,6 +225,7 @@ if TYPE_CHECKING:
         SubmitReplies,
         SubmitResult,
         TaskRules,
+        TimeRange,
         UnusedHost,
         WatchRequest,
     )
@@ -226,6 +236,7 @@ else:
     JOB_STATE_UNSPECIFIED, PEND, PSUSP, STAGING, RUN, USUSP, SSUSP, DONE, EXIT, UNKWN, ZOMBI = range(11)
     TERMINATE, SEND, STOP, RESUME, REMOVE, REQUEUE, TERMINATE_DONE = range(7)
     RESIZE_RELEASE, RESIZE_REQUEST, RESIZE_CANCEL, RESIZE_SCALE, RESIZE_RELEASE_HOSTS = range(5)
+    ACCOUNT_SUMMARY, ACCOUNT_BRIEF, ACCOUNT_LONG = range(3)
     TASK_ANY, TASK_FAILED, TASK_EVICTED, TASK_PENDING, TASK_SUCCEEDED = range(1, 6)
     ROLE_COMPLETED, ROLE_FAILED, HOST_LOST, TASK_HANGS, TASK_TIMEOUT = range(6, 11)
     IGNORE, RESTART_TASK, RESTART_ROLE, RESTART_JOB, ABORT_JOB, TERMINATE_JOB, COMPLETE_JOB, RESUME_JOB = range(1, 9)
@@ -293,6 +304,8 @@ else:
     Explanation = _message("Explanation")
     ExplainReply = _message("ExplainReply")
     HistoryRequest = _message("HistoryRequest")
+    TimeRange = _message("TimeRange")
+    AccountsRequest = _message("AccountsRequest")
     PeekTicketRequest = _message("PeekTicketRequest")
     PeekRequest = _message("PeekRequest")
     TailChunk = _message("TailChunk")

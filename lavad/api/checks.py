@@ -235,6 +235,33 @@ def check_filter(wanted: jobs_pb2.JobFilter) -> None:
         raise Refused(f"Unknown job state: {unknown[0]}")
 
 
+def check_accounts(request: jobs_pb2.AccountsRequest) -> None:
+    """Refuse a request of bacct with unknown states or forms, or with too many or too long values.
+
+    Raises:
+        Refused: one sentence says what is wrong.
+    """
+    for field in ("users", "queues", "projects", "hosts"):
+        words = getattr(request, field)
+        if len(words) > HOSTS_MAX:
+            raise Refused(f"More than {HOSTS_MAX} {field} were named at once")
+        for word in words:
+            check_filter(jobs_pb2.JobFilter(user=word))
+    named = jobs_pb2.JobFilter(
+        refs=request.refs,
+        name=request.name,
+        states=request.states,
+        queue=request.reservation,
+        host=request.normalized_to,
+    )
+    check_filter(named)
+    if request.form not in jobs_pb2.AccountForm.values():
+        raise Refused(f"Unknown form of an answer: {request.form}")
+    times = (request.submitted, request.dispatched, request.completed)
+    if not all(0 <= moment <= TIME_MAX for one in times for moment in (one.first, one.last)):
+        raise Refused("Bad time interval")
+
+
 def check_signal(request: jobs_pb2.SignalRequest) -> None:
     """Refuse a request with an unknown action, job state or signal.
 

@@ -33,6 +33,7 @@ NONSENSE: dict[str, tuple[list[str], ...]] = {
     "brun": (["notajob"], ["999999"], ["-m", "nohost", "999999"], ["-m", "n#x", "1"], ["-m", "", "1"], []),
     "bpeek": (["notajob"], ["999999"], ["1", "2"], ["-J", "a\x1b[2J"]),
     "bhist": (["notajob"], ["999999"], ["-l", "-w"]),
+    "bacct": (["notajob"], ["999999"], ["0"], ["-C", "yesterday"], ["-N", "nothing"], ["-f", "/nowhere"], ["-b", "-l"]),
     "bqueues": (["nowhere"],),
     "bhosts": (["nohost"],),
     "lsload": (["nohost"],),

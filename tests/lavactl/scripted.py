@@ -36,6 +36,7 @@ class ScriptedClient:
         self.changes: list[jobs_pb2.JobChange] = []
         self.chunks: list[Any] = []
         self.histories: list[jobs_pb2.JobHistory] = []
+        self.account_pages: list[jobs_pb2.AccountPage] = []
         self.host_records: list[cluster_pb2.HostRecord] = []
         self.queue_records: list[cluster_pb2.QueueRecord] = []
         self.user_records: list[cluster_pb2.UserRecord] = []
@@ -121,6 +122,10 @@ class ScriptedClient:
     def history(self, request: jobs_pb2.HistoryRequest) -> Iterator[jobs_pb2.HistoryPage]:
         self.keep(jobs_pb2.HistoryRequest, request)
         return iter([jobs_pb2.HistoryPage(jobs=self.histories)])
+
+    def accounts(self, request: jobs_pb2.AccountsRequest) -> Iterator[jobs_pb2.AccountPage]:
+        self.keep(jobs_pb2.AccountsRequest, request)
+        return iter(self.account_pages)
 
     def users(self, request: cluster_pb2.UsersRequest) -> cluster_pb2.UsersReply:
         self.keep(cluster_pb2.UsersRequest, request)
@@ -234,6 +239,9 @@ class FixedIo(Io):
 
     def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
+
+    def user_name(self) -> str:
+        return "alice"
 
     def home_of(self, user: str) -> str | None:
         return self.homes.get(user)

@@ -4,16 +4,15 @@ Made in the reader process, a page at a time; an empty page gives way to other q
 two pages.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
-
-from sqlalchemy import Connection
+from typing import Any
 
 from lavad.api import checks, translate
 from lavad.api.details import READ_AT_ONCE, Details, shown_spec
 from lavad.api.gpu_use import messages_of
-from lavad.api.history.question import HISTORIES, Question
+from lavad.api.history.accounts import account_pages
+from lavad.api.history.question import ACCOUNTS, HISTORIES, Question
 from lavad.api.jobs import listing
 from lavad.api.jobs.tasks import add_tasks
 from lavad.api.privacy import Sight
@@ -22,23 +21,16 @@ from lavad.core.model import JobState
 from lavad.core.model.policy import Names
 from lavad.core.state.records import Job
 from lavad.store.reading import reader
+from lavad.store.reading.accounts import Read
 from lavad.store.reading.history import NOBODY, HistoryFilter, JobHistory, JobRange, read_page
 from lavad.store.reading.history_text import Note
 from lavad.store.reading.restore import SharedTexts, read_job_tasks
 from protos import common_pb2, names
 from protos import jobs_pb2 as pb
 
-T = TypeVar("T")
 TEXTS_KEPT = 10_000  # distinct submissions
 BRIEF_AT_ONCE = 2000  # brief histories read in one transaction: about what a page holds
 BRIEF_BYTES = 100  # of a brief history beside its name, about
-
-
-class Read(Protocol):
-    """Runner of a query in a transaction of its own."""
-
-    def __call__(self, query: Callable[[Connection], T], /) -> T:
-        """Return what the query returns."""
 
 
 class Answers:
@@ -48,7 +40,9 @@ class Answers:
         self._read = read
 
     def pages(self, question: Question) -> Iterator[bytes]:
-        """Yield the serialised pages of an answer: HistoryPages or JobPages."""
+        """Yield the serialised pages of an answer: HistoryPages, JobPages or AccountPages."""
+        if question.kind == ACCOUNTS:
+            return account_pages(self._read, question)
         return self._histories(question) if question.kind == HISTORIES else self._records(question)
 
     def _histories(self, question: Question) -> Iterator[bytes]:

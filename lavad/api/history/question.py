@@ -11,13 +11,15 @@ from google.protobuf.message import Message
 from lavad.core.commands import Caller
 from lavad.core.model.policy import JobDefaults, Names, Policy, Queue
 
-HISTORIES, RECORDS = "histories", "records"
+HISTORIES, RECORDS, ACCOUNTS = "histories", "records", "accounts"
 
 
 class Question(NamedTuple):
     """Query in progress.
 
-    ``kind`` tells the message in ``request``: a HistoryRequest, or a ListJobsRequest whose jobs memory has forgotten.
+    ``kind`` tells the message in ``request``: a HistoryRequest, a ListJobsRequest whose jobs memory has forgotten, or
+    an AccountsRequest; with that, ``owners`` and ``places`` are the users and hosts that its names stand for, and
+    ``cpu_factors`` are those of the hosts if CPU times are to be normalized.
     ``groups`` are those of the caller, and the one that the request names. ``needs_details``: jobs whose details the
     caller may not see are left out.
     """
@@ -33,6 +35,9 @@ class Question(NamedTuple):
     groups: Mapping[str, tuple[bool, list[str]]]
     process_limits: Mapping[str, tuple[tuple[str, int, int], ...]]  # by queue
     needs_details: bool = False
+    owners: tuple[bool, list[str]] | None = None
+    places: tuple[bool, list[str]] | None = None
+    cpu_factors: Mapping[str, float] | None = None
 
     @property
     def caller(self) -> Caller:

@@ -7,15 +7,19 @@ import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 
 from lavad.api import checks
-from lavad.api.history.question import HISTORIES, RECORDS, question_of
+from lavad.api.history.question import ACCOUNTS, HISTORIES, RECORDS, question_of
 from lavad.api.history.reader import HistoryReader
+from lavad.api.jobs import listing
+from lavad.core.cluster import Cluster
 from lavad.core.commands import Caller
-from lavad.core.model.policy import Policy
+from lavad.core.model.policy import Names, Policy
+from lavad.core.model.reasons import Refused
 from lavad.store.store import Store
 from protos import common_pb2
 from protos import jobs_pb2 as pb
 
 Clock = Callable[[], float]
+_FACTOR_MAX = 1e9
 
 
 class Stored:
@@ -63,3 +67,39 @@ class Stored:
         checks.check_filter(request.filter)
         named = request.filter.user
         return self._reader.pages(question_of(HISTORIES, request, self._clock(), caller, policy, named))
+
+    def accounts(self, request: pb.AccountsRequest, caller: Caller, cluster: Cluster) -> AsyncGenerator[bytes, None]:
+        """Return the AccountPages of bacct's answer.
+
+        Raises:
+            Refused: a filter is out of bounds, or no host or host model has the name that CPU times are for.
+        """
+        checks.check_accounts(request)
+        policy = cluster.policy
+        users = " ".join(request.users) or ("all" if request.refs else caller.user)
+        factors = _factors(request.normalized_to, cluster) if request.normalized_to else None
+        question = question_of(ACCOUNTS, request, self._clock(), caller, policy)
+        owners = _plain(listing.users_meant(users, cluster))
+        places = _plain(listing.hosts_meant(" ".join(request.hosts), cluster))
+        return self._reader.pages(question._replace(owners=owners, places=places, cpu_factors=factors))
+
+
+def _plain(names: Names | None) -> tuple[bool, list[str]] | None:
+    """Return names as they cross to the reader process; None for any."""
+    return None if names is None or names == Names() else (names.is_all, sorted(names.names))
+
+
+def _factors(to: str, cluster: Cluster) -> dict[str, float]:
+    """Return by host the factor of its CPU times in those of another host, of a host model or of a CPU factor."""
+    hosts = {name: host.facts.cpu_factor for name, host in cluster.hosts.items()}
+    factor = hosts.get(to) or cluster.policy.cpu_factors.get(to)
+    if factor is None:
+        factor = next((host.facts.cpu_factor for host in cluster.hosts.values() if host.facts.model == to), None)
+    if factor is None:
+        try:
+            factor = float(to)
+        except ValueError:
+            factor = 0.0
+    if not 0 < factor < _FACTOR_MAX:
+        raise Refused(f"{to}: Bad host name, host model or CPU factor")
+    return {name: own / factor for name, own in hosts.items()}

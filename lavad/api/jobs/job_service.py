@@ -92,6 +92,13 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
             async for page in pages:
                 yield page
 
+    async def Accounts(self, request: pb.AccountsRequest, context: identity.Context) -> AsyncIterator[bytes]:
+        """Yield ended attempts and their sums from the store (bacct)."""
+        caller = await identity.caller(context, self.settings)
+        async with aclosing(self.stored.accounts(request, caller, self.engine.cluster)) as pages:
+            async for page in pages:
+                yield page
+
     async def Watch(self, request: pb.WatchRequest, context: identity.Context) -> AsyncIterator[pb.JobChange]:
         """Yield the present state at once, then every change, until all watched jobs have ended."""
         caller = await identity.caller(context, self.settings)

@@ -47,9 +47,9 @@ class Selection:
         self.cluster = cluster
         sight = Sight(caller, cluster.policy)
         self.is_visible = sight.has_details if needs_details else sight.has_summary
-        self.users = _users(request.user or caller.user, cluster)
+        self.users = users_meant(request.user or caller.user, cluster)
         self.queue, self.project = request.queue, request.project
-        self.hosts = _hosts_meant(request.host, cluster)
+        self.hosts = hosts_meant(request.host, cluster)
         self.name = name_pattern(request.name) if request.name else None
         self.states = checks.states_of(request)
         self.finished_too = request.finished_too
@@ -182,14 +182,14 @@ def _meant(words: Iterable[str], groups: Mapping[str, Names]) -> Names:
     return found
 
 
-def _users(text: str, cluster: Cluster) -> Names:
+def users_meant(text: str, cluster: Cluster) -> Names:
     """Return the users that a user, a group, ``all`` or an exclusion (``^user ^group``: all others) stands for."""
     words, groups = text.split(), cluster.policy.user_groups
     left_out = [word[1:] for word in words if word.startswith("^")]
     return minus(EVERYBODY, _meant(left_out, groups)) if left_out else _meant(words, groups)
 
 
-def _hosts_meant(text: str, cluster: Cluster) -> Names | None:
+def hosts_meant(text: str, cluster: Cluster) -> Names | None:
     """Return hosts by name or group; None if no host is named, so that jobs without hosts are selected too."""
     words = text.split()
     return _meant(words, cluster.policy.host_groups) if words else None

@@ -1,0 +1,1 @@
+"""Accounting of ended jobs: filters, lsb.acct files, and what bacct prints."""

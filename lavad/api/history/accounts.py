@@ -1,0 +1,172 @@
+"""Answers to bacct: sums over ended attempts, and a record for each in the longer forms.
+
+Made in the reader process, a page at a time. Each page has the sums of its own attempts; the command joins them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from lavad.api import checks
+from lavad.api.details import READ_AT_ONCE, Details, shown_spec
+from lavad.api.gpu_use import messages_of
+from lavad.api.history.question import Question
+from lavad.api.jobs import listing
+from lavad.api.privacy import Sight
+from lavad.core.language.job_names import name_pattern
+from lavad.core.model import JobState, Shared
+from lavad.core.model.policy import Names
+from lavad.core.state.records import Job
+from lavad.store.reading import reader
+from lavad.store.reading.accounts import PAGE, AccountFilter, Ended, Read, ended
+from lavad.store.reading.history import JobRange
+from lavad.store.reading.restore import SharedTexts
+from lavad.store.rows import values as v
+from protos import common_pb2, names
+from protos import jobs_pb2 as pb
+from protos.accounts import Tally
+
+TEXTS_KEPT = 10_000  # distinct submissions
+
+
+def account_pages(read: Read, question: Question) -> Iterator[bytes]:
+    """Yield the serialised AccountPages of an answer."""
+    request = pb.AccountsRequest.FromString(question.request)
+    return _Answer(read, question, request).pages()
+
+
+def filter_of(request: pb.AccountsRequest, question: Question) -> AccountFilter:
+    """Build the store's filter for a request that has been checked."""
+    return AccountFilter(
+        jobs=tuple(JobRange(ref.job, checks.indices_of(ref)) for ref in request.refs if ref.job),
+        users=_names(question.owners),
+        queues=tuple(request.queues),
+        projects=tuple(request.projects),
+        hosts=_names(question.places),
+        name=name_pattern(request.name) if request.name else None,
+        states=frozenset(JobState(state) for state in request.states),
+        submitted=_times(request.submitted),
+        dispatched=_times(request.dispatched),
+        completed=_times(request.completed),
+        hung=request.hung,
+    )
+
+
+def _names(plain: tuple[bool, list[str]] | None) -> Names | None:
+    return None if plain is None else Names(plain[0], frozenset(plain[1]))
+
+
+def _times(one: pb.TimeRange) -> tuple[float, float]:
+    return one.first, one.last
+
+
+@dataclass(slots=True)
+class _Page:
+    """One page in progress."""
+
+    tally: Tally = field(default_factory=Tally)
+    shown: list[tuple[Ended, Shared]] = field(default_factory=list)
+    is_empty: bool = True
+
+
+class _Answer:
+    """One answer in progress."""
+
+    def __init__(self, read: Read, question: Question, request: pb.AccountsRequest) -> None:
+        self._read = read
+        self._request = request
+        self._wanted = filter_of(request, question)
+        sight = Sight(question.caller, question.policy(), of_history=True)
+        self._is_long = request.form == pb.ACCOUNT_LONG
+        self._is_visible = sight.has_details if self._is_long else sight.has_summary
+        self._details = Details(question.policy(), shares=False)
+        self._factors = question.cpu_factors or {}
+        self._page_max = READ_AT_ONCE if self._is_long else PAGE
+
+    def pages(self) -> Iterator[bytes]:
+        """Yield the pages; an empty one gives way to other queries."""
+        texts, page = SharedTexts(), _Page()
+        for one in ended(self._read, self._wanted):
+            if one is None or len(page.shown) >= self._page_max:
+                yield from self._packed(page)
+                page = _Page()
+                texts = texts if len(texts) < TEXTS_KEPT else SharedTexts()
+            if one is not None:
+                self._add(page, one, texts.decode(one.shared))
+        yield from self._packed(page)
+
+    def _add(self, page: _Page, one: Ended, shared: Shared) -> None:
+        if self._request.reservation and shared.request.reservation != self._request.reservation:
+            return
+        if not self._is_visible(shared):
+            return
+        if self._factors:
+            one = self._normalized(one)
+        page.is_empty = False
+        page.tally.add(one.is_done, one.submitted_at, one.dispatched_at, one.ended_at, one.cpu_s)
+        page.tally.add_slots(one.slot_s, one.revocable_slot_s)
+        if self._request.form != pb.ACCOUNT_SUMMARY:
+            page.shown.append((one, shared))
+
+    def _normalized(self, one: Ended) -> Ended:
+        """Return an attempt with the CPU time that another host would have taken; that of its first host counts."""
+        hosts = v.decode_hosts(one.hosts)
+        factor = self._factors.get(hosts[0].host, 1.0) if hosts else 1.0
+        return one._replace(cpu_s=one.cpu_s * factor)
+
+    def _packed(self, page: _Page) -> Iterator[bytes]:
+        """Yield a page as messages of a bounded size, the sums with the first; at least one, perhaps empty."""
+        message = pb.AccountPage()
+        if not page.is_empty:
+            page.tally.fill(message.summary)
+        size = 0
+        for record in self._records(page.shown):
+            message.jobs.add().record.CopyFrom(record)
+            size += record.ByteSize()
+            if size >= listing.PAGE_BYTES:
+                yield message.SerializeToString()
+                message, size = pb.AccountPage(), 0
+        yield message.SerializeToString()
+
+    def _records(self, shown: Sequence[tuple[Ended, Shared]]) -> Iterator[pb.JobRecord]:
+        specs: dict[int, pb.JobSpec] = {}
+        if self._is_long and shown:
+            jobs = {one.job for one, _ in shown}
+            found = self._read(lambda connection: reader.read_specs(connection, jobs))
+            specs = {job: shown_spec(stored) for job, stored in found.items()}
+        for one, shared in shown:
+            message = _record(one, shared)
+            if self._is_long:
+                job = Job(one.job, one.index, shared, one.words, one.submitted_at, JobState.EXIT)
+                self._details.add(message, job, specs.get(one.job))
+                message.gpus.extend(messages_of(v.decode_gpus(one.gpus)))
+            yield message
+
+
+def _record(one: Ended, shared: Shared) -> pb.JobRecord:
+    """Build the record of an ended attempt."""
+    name, command = one.words.decode(errors="surrogateescape").split("\0", 2)[:2]
+    element = f"[{one.index}]" if one.index else ""
+    message = pb.JobRecord(
+        job=one.job,
+        index=one.index,
+        user=shared.user,
+        state=common_pb2.DONE if one.is_done else common_pb2.EXIT,
+        queue=shared.queue,
+        from_host=shared.from_host,
+        name=(name or names.of_command(command)) + element,
+        submit_time=one.submitted_at,
+        start_time=one.dispatched_at,
+        end_time=one.ended_at,
+        project=shared.project,
+        exit_status=one.status,
+        exit_reason=one.reason,
+        attempt=one.attempt,
+        slots_min=shared.request.slots_min,
+        slots_max=shared.request.slots_max,
+    )
+    for share in v.decode_hosts(one.hosts):
+        message.hosts.add(host=share.host, slots=share.slots, gpus=share.gpus)
+    used = message.usage
+    used.cpu_s, used.user_s, used.system_s = one.cpu_s, one.user_s, one.system_s
+    used.memory_mib_max, used.memory_mib_mean = one.memory_mib_max, one.memory_mib_mean
+    return message

@@ -1,0 +1,227 @@
+"""Ended attempts of jobs for bacct, in the order of their ends. Read-only, a page at a time.
+
+There is one for each attempt that ran or whose end was its job's, and one for each job or element that was killed
+before it was ever dispatched, or before it was dispatched again. They come from three places: the accounting rows, the
+rows of jobs that ended while they waited, and the sets of elements of arrays that were killed while pending.
+"""
+
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from sqlalchemy import ColumnElement, Connection, Select, and_, exists, literal, or_, select, tuple_
+
+from lavad.core.language.job_names import NamePattern
+from lavad.core.model import FINAL, JobState
+from lavad.core.model.policy import Names
+from lavad.core.model.ranges import Ranges
+from lavad.store import schema
+from lavad.store.reading.history import JobRange
+from lavad.store.rows import values as v
+
+T = TypeVar("T")
+PAGE = 2000
+accounting, specs, jobs, arrays = schema.accounting.c, schema.specs.c, schema.jobs.c, schema.arrays.c
+events = schema.job_events.c
+_FINAL = sorted(int(state) for state in FINAL)
+_EXIT = int(JobState.EXIT)
+_ANY_TIME = (0.0, 0.0)
+_UNUSED = (0.0, 0.0, 0.0, 0, 0.0, 0, "", "", 0.0, 0.0)  # figures, hosts and slot seconds of what never ran
+
+
+class Read(Protocol):
+    """Runner of a query in a transaction of its own."""
+
+    def __call__(self, query: Callable[[Connection], T], /) -> T:
+        """Return what the query returns."""
+
+
+class AccountFilter(NamedTuple):
+    """Selection of ended attempts; an empty field selects any.
+
+    ``users`` and ``hosts`` None select any; times are first and last moment, both included, 0 for open.
+    """
+
+    jobs: tuple[JobRange, ...] = ()
+    users: Names | None = None
+    queues: tuple[str, ...] = ()
+    projects: tuple[str, ...] = ()
+    hosts: Names | None = None
+    name: NamePattern | None = None
+    states: frozenset[JobState] = frozenset()
+    submitted: tuple[float, float] = _ANY_TIME
+    dispatched: tuple[float, float] = _ANY_TIME
+    completed: tuple[float, float] = _ANY_TIME
+    hung: bool = False
+
+
+class Ended(NamedTuple):
+    """Ended attempt. ``attempt`` and ``dispatched_at`` are 0 for a job that was killed before it was dispatched.
+
+    ``hosts`` is the text of the allocation, ``shared`` and ``words`` are the columns of the submission. ``state`` is
+    that of the job after it: pending again if the attempt was requeued.
+    """
+
+    ended_at: float
+    job: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, unused here
+    attempt: int
+    state: int
+    submitted_at: float
+    dispatched_at: float
+    status: int
+    reason: str
+    cpu_s: float
+    user_s: float
+    system_s: float
+    memory_mib_max: int
+    memory_mib_mean: float
+    slots: int
+    hosts: str
+    gpus: str
+    slot_s: float
+    revocable_slot_s: float
+    name: str
+    shared: str
+    words: bytes
+
+    @property
+    def is_done(self) -> bool:
+        """True if the job is DONE."""
+        return self.state == JobState.DONE
+
+
+_PLACE = itemgetter(0, 1, 2, 3)
+_COLUMNS = (
+    accounting.ended_at, accounting.job, accounting.idx, accounting.attempt, accounting.state, accounting.submitted_at,
+    accounting.dispatched_at, accounting.status, accounting.reason, accounting.cpu_s, accounting.user_s,
+    accounting.system_s, accounting.memory_mib_max, accounting.memory_mib_mean, accounting.slots, accounting.hosts,
+    accounting.gpus, accounting.slot_s, accounting.revocable_slot_s, specs.name, specs.shared, specs.words,
+)  # fmt: skip
+
+
+def ended(read: Read, wanted: AccountFilter) -> Iterator[Ended | None]:
+    """Yield the selected attempts, and None for each page of them that was looked through."""
+    sources = [_attempts(read, wanted)]
+    is_any = wanted.dispatched == _ANY_TIME and wanted.hosts is None and not wanted.hung
+    if is_any and wanted.states != {JobState.DONE}:
+        sources += [_killed_jobs(read, wanted), _killed_elements(read, wanted)]
+    for looked_at, one in enumerate(heapq.merge(*sources, key=_PLACE), 1):
+        if _is_selected(one, wanted):
+            yield one
+        if looked_at % PAGE == 0:
+            yield None
+
+
+def _is_selected(one: Ended, wanted: AccountFilter) -> bool:
+    """Check what the database does not."""
+    if wanted.jobs and not any(part.job == one.job and _has(part.indices, one.index) for part in wanted.jobs):
+        return False
+    if wanted.name is not None:
+        if not wanted.name.admits(one.name):
+            return False
+        if wanted.name.elements is not None and one.index not in wanted.name.elements:
+            return False
+    return wanted.hosts is None or any(share.host in wanted.hosts for share in v.decode_hosts(one.hosts))
+
+
+def _has(indices: Ranges | None, index: int) -> bool:
+    return indices is None or index in indices
+
+
+def _paged(read: Read, query: Select[Any], place: Sequence[ColumnElement[Any]]) -> Iterator[Ended]:
+    """Yield the rows of a query in the order of these columns, each page by a query of its own."""
+    query = query.order_by(*place).limit(PAGE)
+    part = query
+    while True:
+        rows = read(lambda connection: connection.execute(part).all())  # noqa: B023 - run at once
+        yield from map(Ended._make, rows)
+        if len(rows) < PAGE:
+            return
+        part = query.where(tuple_(*place) > tuple_(*rows[-1][: len(place)]))
+
+
+def _attempts(read: Read, wanted: AccountFilter) -> Iterator[Ended]:
+    query = select(*_COLUMNS).join_from(schema.accounting, schema.specs, accounting.job == specs.job)
+    query = query.where(*_of_submission(accounting, wanted), *_between(accounting.dispatched_at, wanted.dispatched))
+    query = query.where(*_between(accounting.ended_at, wanted.completed))
+    if wanted.hung:
+        of_job = and_(events.job == accounting.job, events.idx == accounting.idx)
+        query = query.where(exists().where(of_job, events.attempt == accounting.attempt, events.kind == "hangs"))
+    ran = or_(accounting.started_at > 0, accounting.cpu_s > 0)
+    if wanted.states == {JobState.DONE}:
+        query = query.where(accounting.state == int(JobState.DONE))
+    elif wanted.states == {JobState.EXIT}:
+        query = query.where(or_(accounting.state == _EXIT, and_(accounting.state.not_in(_FINAL), ran)))
+    else:
+        query = query.where(or_(accounting.state.in_(_FINAL), ran))
+    return _paged(read, query, (accounting.ended_at, accounting.job, accounting.idx, accounting.attempt))
+
+
+def _killed_jobs(read: Read, wanted: AccountFilter) -> Iterator[Ended]:
+    """Yield jobs, and elements that were dispatched before, whose end found them pending."""
+    last = and_(accounting.job == jobs.job, accounting.idx == jobs.idx, accounting.attempt == jobs.attempts)
+    of_attempt = exists().where(last, accounting.state.in_(_FINAL))
+    columns = (
+        jobs.ended_at, jobs.job, jobs.idx, literal(0), jobs.state, jobs.submitted_at, literal(0.0), jobs.status,
+        jobs.reason, *map(literal, _UNUSED), specs.name, specs.shared, specs.words,
+    )  # fmt: skip
+    query = select(*columns).join_from(schema.jobs, schema.specs, jobs.job == specs.job)
+    query = query.where(jobs.state == _EXIT, jobs.ended_at > 0, jobs.started_at == 0, ~of_attempt)
+    query = query.where(*_of_submission(specs, wanted), *_between(jobs.ended_at, wanted.completed))
+    return _paged(read, query, (jobs.ended_at, jobs.job, jobs.idx))
+
+
+def _killed_elements(read: Read, wanted: AccountFilter) -> Iterator[Ended]:
+    """Yield elements that were killed before they were ever dispatched."""
+    query = select(arrays.job, arrays.killed, arrays.submitted_at, specs.name, specs.shared, specs.words)
+    query = query.join_from(schema.arrays, schema.specs, arrays.job == specs.job).where(arrays.killed != "")
+    query = query.where(*_of_submission(specs, wanted))
+    found = {row.job: row for row in read(lambda connection: connection.execute(query).all())}
+    kills = read(lambda connection: [kill for row in found.values() for kill in _kills(connection, row)])
+    first, last = wanted.completed
+    for at, job, indices, reason in sorted(kills, key=itemgetter(0, 1)):
+        row = found[job]
+        if at >= first and (not last or at <= last):
+            for index in indices:
+                began = (at, job, index, 0, _EXIT, row.submitted_at, 0.0, 0, reason)
+                yield Ended._make((*began, *_UNUSED, row.name, row.shared, row.words))
+
+
+def _kills(connection: Connection, row: Any) -> Iterator[tuple[float, int, Ranges, str]]:
+    """Yield when elements of an array that have no rows were last killed: time, array, elements, reason."""
+    killed = Ranges.parse(row.killed)
+    with_rows = select(jobs.idx).where(jobs.job == row.job, jobs.state == _EXIT, jobs.started_at == 0)
+    killed.difference_update(Ranges.from_sorted(connection.scalars(with_rows.order_by(jobs.idx))))
+    told = select(events.at, events.detail).where(events.job == row.job, events.kind == "killed")
+    for at, text in connection.execute(told.order_by(events.seq.desc())):
+        detail = v.decode_detail(text)
+        these = killed.intersection(Ranges.parse(detail["indices"]) if "indices" in detail else killed)
+        if these:
+            killed.difference_update(these)
+            yield at, row.job, these, detail.get("reason", "")
+
+
+def _of_submission(columns: Any, wanted: AccountFilter) -> Iterator[ColumnElement[bool]]:
+    """Yield what the filter says of the columns about the submission."""
+    if wanted.jobs:
+        yield columns.job.in_(sorted({part.job for part in wanted.jobs}))
+    if wanted.users is not None and wanted.users.is_all:
+        yield columns.user_name.not_in(sorted(wanted.users.names))
+    elif wanted.users is not None:
+        yield columns.user_name.in_(sorted(wanted.users.names))
+    if wanted.queues:
+        yield columns.queue.in_(wanted.queues)
+    if wanted.projects:
+        yield columns.project.in_(wanted.projects)
+    yield from _between(columns.submitted_at, wanted.submitted)
+
+
+def _between(column: ColumnElement[float], times: tuple[float, float]) -> Iterator[ColumnElement[bool]]:
+    """Yield what a time interval says of a column."""
+    first, last = times
+    if first:
+        yield column >= first
+    if last:
+        yield column <= last
