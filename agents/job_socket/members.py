@@ -18,6 +18,7 @@ from agents.shepherd.process import processes
 from agents.shepherd_pool.pool import Pool
 
 GENERATIONS_MAX = 256  # of parents that are looked at
+DIGITS_MAX = 9  # of the number of a task
 
 
 class NotOfAJob(Exception):
@@ -98,7 +99,7 @@ def _run_in(environment: str, entry: Entry) -> Run | None:
     found = dict(line.partition("=")[::2] for line in environment.split("\0"))
     roles = [role.name for role in entry.blob.spec.roles]
     role, index = found.get("LAVA_ROLE", ""), found.get("LAVA_ROLE_INDEX", "")
-    if entry.tasks is None or role not in roles or not index.isdecimal():
+    if entry.tasks is None or role not in roles or not (index.isdecimal() and len(index) <= DIGITS_MAX):
         return None
     task = (roles.index(role), int(index))
     return (*task, entry.tasks.run_of(task)) if task in entry.tasks.known else None

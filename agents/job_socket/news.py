@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import logging
 import os
 from collections.abc import Collection
 from pathlib import Path
@@ -11,6 +12,9 @@ from typing import Any
 from agents.shepherd.messages import Key, Notice, notice_path
 
 SUFFIX = ".notice"
+FILE_BYTES = 1 << 20  # of the newest notices in a file
+TIME_MAX = 1e12  # seconds since 1970; nothing is announced for later
+LOG = logging.getLogger("lava.notice")
 
 
 class Bell:
@@ -81,10 +85,34 @@ class NoticeBoard:
 
 
 def read_notices(path: Path) -> list[Notice]:
-    """Read a notice file as far as it is whole."""
-    found = []
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        for line in path.read_text(encoding="utf-8").splitlines():
-            one: dict[str, Any] = json.loads(line)
-            found.append(Notice(one["number"], one["event"], one["reason"], one["time"], one["at"] or 0.0))
+    """Read the newest notices in a file, as far as it is whole: an earlier version gave it to the job's user."""
+    found = list[Notice]()
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - FILE_BYTES))
+            is_cut = file.tell() > 0
+            for line in file.read(FILE_BYTES).splitlines()[int(is_cut) :]:
+                found.append(_notice(json.loads(line)))
+    except (OSError, ValueError, RecursionError) as error:
+        LOG.warning("event=notices_unreadable path=%s reason=%r", path, str(error))
     return found
+
+
+def _notice(one: Any) -> Notice:
+    """Return a notice that was written as `notices.shown` returns it.
+
+    Raises:
+        ValueError: it was not.
+    """
+    if not isinstance(one, dict):
+        raise ValueError("an object is expected")
+    number, event, reason, told, at = (one.get(name) for name in ("number", "event", "reason", "time", "at"))
+    if not (isinstance(number, int) and isinstance(event, str) and isinstance(reason, str)):
+        raise ValueError("number, event and reason are expected")
+    return Notice(number, event, reason, _time(told), _time(at or 0.0))
+
+
+def _time(value: Any) -> float:
+    if not isinstance(value, int | float) or not abs(value) < TIME_MAX:
+        raise ValueError("a time is expected")
+    return float(value)

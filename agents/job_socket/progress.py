@@ -61,12 +61,19 @@ def _number(said: Mapping[str, Any], names: Collection[str], most: float) -> flo
     for name in names:
         value = said.get(name)
         if value is not None:
-            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
                 raise BadReport(f"{name}: a number is expected")
             if not 0 <= value <= most:
                 raise BadReport(f"{name}: {value:g} is not between 0 and {most:g}")
             return float(value)
     return None
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond all floats
+        return False
 
 
 def _text(value: object) -> str:

@@ -29,11 +29,14 @@ WITHDRAWN = "withdrawn"
 
 
 class NoticeFile:
-    """Notices of an attempt on disk, one a line, the newest last; readable by the job's user only."""
+    """Notices of an attempt on disk, one a line, the newest last.
 
-    def __init__(self, path: str, uid: int, gid: int) -> None:
+    They are readable by the job's user, by its group, and written by the shepherd alone: the next agent reads them.
+    """
+
+    def __init__(self, path: str, gid: int) -> None:
         self._path = path
-        self._owner = uid, gid
+        self._gid = gid
         self._lines: list[str] = []
 
     def add(self, event: str, reason: str, at: float) -> Notice:
@@ -55,7 +58,8 @@ class NoticeFile:
         with open(os.open(temporary, flags, 0o600), "w", encoding="utf-8") as file:
             file.writelines(f"{line}\n" for line in self._lines)
             if os.geteuid() == 0:
-                os.fchown(file.fileno(), *self._owner)
+                os.fchown(file.fileno(), -1, self._gid)
+                os.fchmod(file.fileno(), 0o640)
         os.replace(temporary, self._path)
 
 
@@ -77,9 +81,7 @@ class WarnedWork(Work):
 
     def __init__(self, key: Key, setup: JobSetup, tools: Tools) -> None:
         super().__init__(key, setup, tools)
-        self._file = (
-            NoticeFile(messages.notice_path(setup.notices, key), setup.uid, setup.gid) if setup.notices else None
-        )
+        self._file = NoticeFile(messages.notice_path(setup.notices, key), setup.gid) if setup.notices else None
         self._action = Control(*setup.warning_action)
         self._limits: RunClock = NO_LIMITS  # also where the job's command does not run, and no limit ends it
         self._announced = NEVER  # monotonic time of the limit that the job was warned of

@@ -346,6 +346,7 @@ def test_a_slot_is_found_in_a_control_group_of_either_version() -> None:
         ({"percent": "40"}, "percent: a number is expected"),
         ({"percent": True}, "percent: a number is expected"),
         ({"percent": float("nan")}, "percent: a number is expected"),
+        ({"percent": 10**400}, "percent: a number is expected"),
         ({"progressPercentage": 101}, "progressPercentage: 101 is not between 0 and 100"),
         ({"seconds_left": -1}, "seconds_left: -1 is not between 0"),
         ({"text": "x" * 501}, "text: at most 500 characters"),
