@@ -5,13 +5,15 @@ keep some are out of use; it says so within a bounded time; nothing here delays 
 """
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 
 from agents.attempts.held_back import hold_back, let_go
 from agents.attempts.ledger import Ledger
 from agents.attempts.ledger_entry import Entry, State
 from agents.gpu_use.account import IdlePower
+from agents.gpu_use.driver import DriverHangs
 from agents.gpu_use.owners import Key
 from agents.gpu_use.watch import BASE_MIB, GpuWatch, Holder
 from agents.job_setup.task_devices import gpus_of
@@ -23,6 +25,7 @@ LOG = logging.getLogger("lava.gpu")
 CLEAR_S = 60.0
 POLL_S, POLL_MAX_S = 0.1, 1.0
 READ_EVERY_S = 5.0
+NOW_S = 2.0  # for a reading that others wait for
 
 
 class JobGpus:
@@ -42,6 +45,7 @@ class JobGpus:
         self._clearing: set[Key] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._holders: tuple[Holder, ...] = ()
+        self._fault = ""
         watch.holders = self._with_members
 
     # -- while they run
@@ -68,22 +72,38 @@ class JobGpus:
         """Read at intervals as long as an attempt holds GPUs."""
         while True:
             if self.note():
-                await asyncio.to_thread(self.watch.read)
+                async with self._faults_pass():
+                    await self.watch.driver.call(self._read)
             await asyncio.sleep(self.read_every_s)
+
+    @contextlib.asynccontextmanager
+    async def _faults_pass(self) -> AsyncIterator[None]:
+        """Go on after a fault of the machine or the driver, which may pass; a new one is told."""
+        try:
+            yield
+        except (OSError, DriverHangs) as error:
+            if str(error) != self._fault and isinstance(error, OSError):
+                LOG.warning("event=gpus_not_read reason=%r", str(error))
+            self._fault = str(error)
+        else:
+            self._fault = ""
 
     def usage(self, key: Key) -> list[GpuUsage]:
         """Return the use of each of an attempt's GPUs here as of the last reading."""
         return self.watch.usage(key)
 
     async def usage_now(self, key: Key) -> list[GpuUsage]:
-        """Return the use of each of an attempt's GPUs here, from a reading of now."""
+        """Return the use of each of an attempt's GPUs here, read now if that is possible in time."""
         if not self.watch.usage(key):
             return []
-        await asyncio.to_thread(self._read_now)
+        async with self._faults_pass():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(NOW_S):
+                    await self.watch.driver.call(self._read, True)
         return self.watch.usage(key)
 
-    def _read_now(self) -> None:
-        self.watch.observe(self._with_members(), is_final=True)
+    def _read(self, is_final: bool = False) -> None:
+        self.watch.observe(self._with_members(), is_final)
 
     def set_bounds(self, settings: Mapping[str, str]) -> None:
         """Take the master's settings."""
@@ -136,8 +156,13 @@ class JobGpus:
         key, loop, pause_s = holder.key, asyncio.get_running_loop(), POLL_S
         until = loop.time() + self.clear_s
         with_it: tuple[Holder, ...] = (holder,)
-        while left := await asyncio.to_thread(self._unclear, key, holder.gpus, with_it):
-            with_it = ()
+        while True:
+            left: Mapping[int, int] = dict.fromkeys(holder.gpus, -1)  # not known
+            async with self._faults_pass():
+                left = await self.watch.driver.call(self._unclear, key, holder.gpus, with_it)
+                with_it = ()
+            if not left:
+                break
             if loop.time() >= until:
                 await self._give_up(key, left)
                 break
@@ -154,8 +179,9 @@ class JobGpus:
 
     async def _give_up(self, key: Key, left: Mapping[int, int]) -> None:
         for gpu, mib in left.items():
-            LOG.error("event=gpu_memory_stays job=%d index=%d attempt=%d gpu=%d mib=%d", *key, gpu, mib)
-        self.watch.mark(left)
+            known = str(mib) if mib >= 0 else "unknown"
+            LOG.error("event=gpu_memory_stays job=%d index=%d attempt=%d gpu=%d mib=%s", *key, gpu, known)
+        await self.watch.mark(left)
         await self.tell_load()  # before the release: the devices must be out of use when the host is free
 
     def forget(self, key: Key) -> None:
@@ -167,7 +193,7 @@ class JobGpus:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.to_thread(self.watch.close)
+        await self.watch.close()
 
 
 def _is_end(report: Report | None) -> bool:

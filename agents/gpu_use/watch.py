@@ -2,9 +2,10 @@
 
 Accounts and marks are on disk after each reading, so the next agent goes on with them. A device that keeps memory
 although its job is gone is marked, which takes it out of use, until the memory is free again. Readings block as long
-as the driver does, so they are made in threads, one at a time.
+as the driver does, so they are made in its thread, one at a time; while it hangs, all devices are out of use.
 """
 
+import contextlib
 import json
 import logging
 import threading
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agents.gpu_use.account import Account, IdlePower, Part, parts, unowned_mib
+from agents.gpu_use.driver import DriverHangs, DriverThread
 from agents.gpu_use.owners import Key, Owners, described, exists
 from agents.gpus.vendor import OK, Devices
 from agents.job_setup.environment import write_whole
@@ -39,7 +41,8 @@ class Holder(NamedTuple):
 class GpuWatch:
     """The devices with everything that this agent knows of their use. ``path``: the file for accounts and marks.
 
-    It is itself a reader of devices: unfit ones say so in their status, and processes of no job are told apart.
+    It is itself a reader of devices: unfit ones say so in their status, and processes of no job are told apart. All
+    methods that block are for the driver's thread, but for `read`.
     """
 
     def __init__(self, devices: Devices, path: Path, socket: str, clock: Callable[[], float] = time.time) -> None:
@@ -49,7 +52,8 @@ class GpuWatch:
         self._path = path
         self._socket = socket
         self._clock = clock
-        self._lock = threading.Lock()
+        self.driver = DriverThread()
+        self._lock = threading.Lock()  # of the marks
         self._last: list[Gpu] = []
         self._read_at = 0.0
         self._foreign: set[int] = set()
@@ -64,32 +68,34 @@ class GpuWatch:
     # -- readings
 
     def read(self) -> list[Gpu]:
-        """Return the devices, from a reading of just now. Blocks."""
-        return self.observe(self.holders())
+        """Return the devices, from a reading of just now; as last read while the driver hangs. Blocks within limits."""
+        try:
+            return self.driver.wait(lambda: self.observe(self.holders()))
+        except DriverHangs as error:
+            return [_with_status(gpu, str(error)) for gpu in self._last]
 
-    def close(self) -> None:
-        """Release the driver."""
-        with self._lock:
-            self._devices.close()
+    async def close(self) -> None:
+        """Release the driver, unless it hangs."""
+        with contextlib.suppress(DriverHangs):
+            await self.driver.call(self._devices.close)
 
     def observe(self, holders: Sequence[Holder], is_final: bool = False) -> list[Gpu]:
         """Read the devices, add to the accounts of those who hold some, and return them. Blocks.
 
         A reading that is young enough serves again, unless ``is_final``.
         """
-        with self._lock:
+        now = self._clock()
+        if is_final or not 0 <= now - self._read_at < FRESH_S:
+            gpus = self._devices.read()
             now = self._clock()
-            if is_final or not 0 <= now - self._read_at < FRESH_S:
-                gpus = self._devices.read()
-                now = self._clock()
-                owners = Owners(self._socket, {holder.key: holder.members for holder in holders})
-                for gpu in gpus:
-                    self._note_lowest(gpu)
-                self._add(gpus, holders, owners, now)
-                self._publish()
-                self._last, self._read_at = [self._told(gpu, owners) for gpu in gpus], now
-                self._save()
-            return self._last
+            owners = _owners(self._socket, holders)
+            for gpu in gpus:
+                self._note_lowest(gpu)
+            self._add(gpus, holders, owners, now)
+            self._publish()
+            self._last, self._read_at = [self._told(gpu, owners) for gpu in gpus], now
+            self._save()
+        return self._last
 
     def _publish(self) -> None:
         """Replace what `usage` answers: it must not wait for a driver that does not."""
@@ -137,7 +143,8 @@ class GpuWatch:
                 told.status = f"it holds {held} MiB of memory without a process"
             else:
                 LOG.info("event=memory_free_again gpu=%d", gpu.index)
-                self._marked.discard(gpu.uuid)
+                with self._lock:
+                    self._marked.discard(gpu.uuid)
         return told
 
     # -- ends of attempts
@@ -148,23 +155,27 @@ class GpuWatch:
         A device that does not answer is not among them: its status keeps it out of use.
         """
         found = self.observe(holders, is_final=True)
-        with self._lock:
-            owners = Owners(self._socket, {})
-            held = {
-                gpu.index: unowned_mib(
-                    gpu, {one.pid for one in gpu.processes if owners.of(one.pid) == key} | _gone(gpu)
-                )
-                for gpu in found
-                if gpu.index in gpus and gpu.status == OK
-            }
+        owners = _owners(self._socket, holders)
+        held = {
+            gpu.index: unowned_mib(gpu, {one.pid for one in gpu.processes if owners.of(one.pid) == key} | _gone(gpu))
+            for gpu in found
+            if gpu.index in gpus and gpu.status == OK
+        }
         return {index: mib for index, mib in held.items() if mib > self.base_mib}
 
-    def mark(self, gpus: Collection[int]) -> None:
-        """Take devices out of use until their memory is free."""
+    async def mark(self, gpus: Collection[int]) -> None:
+        """Take devices out of use until their memory is free; also if the driver hangs, for when it does no more."""
+        self._mark(gpus)
+        with contextlib.suppress(DriverHangs):
+            await self.driver.call(self._keep_marks)
+
+    def _mark(self, gpus: Collection[int]) -> None:
         with self._lock:
             self._marked |= {gpu.uuid for gpu in self._last if gpu.index in gpus}
-            self._read_at = 0.0
-            self._save()
+
+    def _keep_marks(self) -> None:
+        self._read_at = 0.0  # a reading that was under way does not have them
+        self._save()
 
     def usage(self, key: Key) -> list[GpuUsage]:
         """Return the use of each of an attempt's devices as of the last reading."""
@@ -188,7 +199,7 @@ class GpuWatch:
         text = {
             "accounts": [[*key, *map(_packed, of.values())] for key, of in list(self._accounts.items())],
             "lowest_w": self._lowest_w,
-            "marked": sorted(self._marked),
+            "marked": sorted(tuple(self._marked)),
         }
         content = json.dumps(text).encode()
         if content == self._kept:
@@ -211,6 +222,17 @@ class GpuWatch:
             return
         except (ValueError, KeyError, TypeError, OSError) as error:
             LOG.warning("event=gpu_use_unreadable path=%s reason=%r", self._path, str(error))
+
+
+def _owners(socket: str, holders: Sequence[Holder]) -> Owners:
+    return Owners(socket, {holder.key: holder.members for holder in holders})
+
+
+def _with_status(gpu: Gpu, status: str) -> Gpu:
+    told = Gpu()
+    told.CopyFrom(gpu)
+    told.status = status
+    return told
 
 
 def _copy(usage: GpuUsage) -> GpuUsage:

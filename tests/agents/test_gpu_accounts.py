@@ -1,5 +1,6 @@
 """Accounts of GPU use: what is added up from readings of a device, and what counts as idle or as held memory."""
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -112,7 +113,7 @@ def test_accounts_and_marks_outlive_an_agent(tmp_path: Path) -> None:
     now += 10
     first.observe([holder])
     assert first.unclear([], (2, 0, 1), (1,)) == {1: 9000}
-    first.mark([1])
+    asyncio.run(first.mark([1]))
     second = watch()
     assert second.usage(key)[0].energy_j == 4000.0
     now += 5
