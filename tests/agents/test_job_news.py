@@ -1,4 +1,4 @@
-"""What an agent reads of its jobs' words and files, whatever is in them; and notices that come while one is told."""
+"""Words and files of jobs, as an agent reads them, bad ones too; and notices that come while another is told."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ GOOD = {"number": 1, "event": "evict", "reason": "for a test", "time": 5.0, "at"
 
 
 def adopted(directory: Path, content: bytes) -> list[Notice]:
-    """What a new agent knows of an attempt with this notice file."""
+    """Notices of an attempt with this file, as a new agent knows them."""
     Path(notice_path(str(directory), KEY)).write_bytes(content)
     board = NoticeBoard(str(directory), Bell())
     board.adopt([KEY])
@@ -48,7 +48,7 @@ def adopted(directory: Path, content: bytes) -> list[Notice]:
 def test_a_bad_notice_file_costs_a_warning_and_no_more(
     bad: bytes, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What is whole before the bad line counts; notices go on after it."""
+    """The lines before the bad one count."""
     with caplog.at_level(logging.WARNING):
         known = adopted(tmp_path, json.dumps(GOOD).encode() + b"\n" + bad + b"\n")
     assert known == [Notice(1, "evict", "for a test", 5.0, 0.0)]
@@ -75,7 +75,7 @@ def test_the_notice_file_is_not_the_users_to_write(tmp_path: Path) -> None:
 
 
 def test_a_notice_that_comes_while_another_is_told_is_told(tmp_path: Path) -> None:
-    """At once, not with the next one."""
+    """It is told at once, not with the next one."""
 
     async def story() -> None:
         bell = Bell()
