@@ -12,11 +12,12 @@ import os
 import signal
 import sys
 import time
+from resource import struct_rusage
 
 from agents.shepherd import messages
 from agents.shepherd.attempt import HELD, RUNNING, Work
 from agents.shepherd.clock import NEVER, NO_LIMITS, RunClock
-from agents.shepherd.controls import STOPPING, Control
+from agents.shepherd.controls import STOPPING, Commands, Control
 from agents.shepherd.messages import JobSetup, Key, Notice
 from agents.shepherd.tools import Tools
 
@@ -83,6 +84,7 @@ class WarnedWork(Work):
         super().__init__(key, setup, tools)
         self._file = NoticeFile(messages.notice_path(setup.notices, key), setup.gid) if setup.notices else None
         self._action = Control(*setup.warning_action)
+        self._warnings = Commands()  # of it; other than for the queue's, a job's end does not wait for them
         self._limits: RunClock = NO_LIMITS  # also where the job's command does not run, and no limit ends it
         self._announced = NEVER  # monotonic time of the limit that the job was warned of
         self._end_at = NEVER  # of the delayed signal order
@@ -119,7 +121,7 @@ class WarnedWork(Work):
         self._send(messages.NOTICE, *self._file.add(event, reason, at))
         members = self._tools.confinement.members()
         if notice_s > 0 and members and event != WITHDRAWN:
-            self._commands.carry_out(self._action, members, 0, self._spawner, self._patience_ends())
+            self._warnings.carry_out(self._action, members, 0, self._spawner, self._patience_ends())
 
     def tell_time(self) -> None:
         """Report the time left until each limit."""
@@ -138,7 +140,7 @@ class WarnedWork(Work):
     @property
     def next_at(self) -> float:
         """Monotonic time of the next `tick` with work."""
-        return min(super().next_at, self._end_at, self._warn_at())
+        return min(super().next_at, self._end_at, self._warn_at(), self._warnings.until)
 
     def tick(self, now: float) -> None:
         """Carry out all due work."""
@@ -146,7 +148,14 @@ class WarnedWork(Work):
         if now >= self._end_at:
             self._end_at = NEVER
             super().signal(0, self._end_reason, 0)
+        if now >= self._warnings.until:
+            self._warnings.kill()
         super().tick(now)
+
+    def reaped(self, pid: int, status: int, usage: struct_rusage) -> None:
+        """Handle the end of a child of the shepherd."""
+        super().reaped(pid, status, usage)
+        self._warnings.ended(pid)
 
     def _warn_at(self) -> float:
         """Return when the next limit is to be announced; NEVER if it has been."""
@@ -188,4 +197,5 @@ class WarnedWork(Work):
 
     def _end(self, status: int) -> None:
         super()._end(status)
+        self._warnings.kill()
         self._limits, self._announced, self._end_at = NO_LIMITS, NEVER, NEVER

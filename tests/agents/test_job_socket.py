@@ -214,6 +214,24 @@ def test_a_run_limit_is_announced_before_it_is_reached(place: Place) -> None:
     assert 0.4 < found["seconds_left"] <= 0.8
 
 
+def test_the_end_of_a_job_does_not_wait_for_its_warning_command(place: Place) -> None:
+    """It is no control of the queue, for which what is left of a job waits: it ends with the job."""
+
+    async def story() -> None:
+        async with Host(place) as host:
+            host.local.preparation.intervals.terminate_s = 100.0
+            where = stage(run_limit_s=60.0, warning_time_s=59.7, warning_action="echo warned > warned; sleep 100")
+            key = await host.run(blob(place, 1, "until [ -s warned ]; do sleep 0.05; done; sleep 50 & exit 3"), where)
+            end = await host.report(key, "finished")
+            assert end.also_released
+            assert end.finished.status >> 8 == 3
+
+    began = time.monotonic()
+    run(story())
+    assert time.monotonic() - began < 15
+    assert place.out("warned").exists()
+
+
 def test_a_limit_that_moves_away_withdraws_its_notice(place: Place) -> None:
     """bmod of the run limit after the notice: the job hears that it is void, and runs on."""
 
