@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from agents.activity.rule import Rule
 
+NOT_KNOWN = -1
 STEADY = 0.1  # of the CPU use of a part that spins, while its GPUs wait
 
 
@@ -17,7 +18,7 @@ class Sample(NamedTuple):
     at: float
     cpu_s: float
     network_bytes: int
-    output: int  # size of all its output files; -1: not known
+    output: int  # size of all its output files; NOT_KNOWN if it is not
     progress: int = 0  # number of its progress reports
     gpu_power: float | None = None  # of the device with the highest, as part of its limit; None: none, or not known
     is_stopped: bool = False  # all its processes are stopped
@@ -40,17 +41,20 @@ class PartClock:
         self._active_at = self._known_until = now
         self._spin: float | None = None  # its CPU use, in processors, since it was active last
         self._last: Sample | None = None
+        self._output = NOT_KNOWN  # as last known
 
     def skip(self) -> None:
         """Leave out what the part uses until the next sample: it is not its own."""
-        self._last = None
+        self._last, self._output = None, NOT_KNOWN
 
     def take(self, sample: Sample) -> None:
         """Add a sample."""
         last, self._last = self._last, sample
+        before, self._output = self._output, self._output if sample.output == NOT_KNOWN else sample.output
         if last is None:
             return
-        has_spoken = sample.progress != last.progress or (sample.output != last.output and sample.output >= 0)
+        # A file that is gone, or emptied, is no output; what is written to it then is.
+        has_spoken = sample.progress != last.progress or (before != NOT_KNOWN and sample.output > before)
         self._has_spoken = self._has_spoken or has_spoken
         if has_spoken or sample.is_stopped or self._is_used(sample, last):
             self._active_at = sample.at

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from agents.activity.clock import NOT_KNOWN
 from agents.gpus.vendor import OK
 from protos.cluster_pb2 import Gpu
 
@@ -45,11 +46,18 @@ def port_bytes() -> int:
 
 
 def size_of(paths: Iterable[str]) -> int:
-    """Return the size of these files together; one that is missing has none. Blocks if a file system hangs."""
+    """Return the size of these files together; one that is missing has none. Blocks if a file system hangs.
+
+    NOT_KNOWN if one of them cannot be looked at, as of a server that is away.
+    """
     total = 0
     for path in paths:
-        with contextlib.suppress(OSError):
+        try:
             total += os.stat(path).st_size
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError:
+            return NOT_KNOWN
     return total
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agents.activity import counters
-from agents.activity.clock import PartClock, Sample
+from agents.activity.clock import NOT_KNOWN, PartClock, Sample
 from agents.activity.rule import Rule, rule_of
 from agents.activity.stacks import Collector
 from agents.attempts.attempts import Attempts
@@ -174,11 +174,11 @@ class ActivityWatch:
         part.runs = runs
 
     async def _output(self, key: Key, part: _Part) -> int:
-        """Return the size of the part's outputs; -1 if it cannot be known now."""
+        """Return the size of the part's outputs; NOT_KNOWN if it cannot be known now."""
         held = self._attempts.find(*key)
         reading = READERS.begin(held.uid) if held is not None else None
         if held is None or reading is None:
-            return -1
+            return NOT_KNOWN
         paths = [path for path in (held.output_path, held.error_path) if path]
         for run in part.runs:
             own = [self._attempts.run_output(key, run, is_error).path for is_error in (False, True)]
@@ -187,7 +187,7 @@ class ActivityWatch:
             async with asyncio.timeout(ANSWER_S):
                 return await reading.call(counters.size_of, paths)
         except TimeoutError:
-            return -1
+            return NOT_KNOWN
         finally:
             reading.end()
 

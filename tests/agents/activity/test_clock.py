@@ -56,6 +56,20 @@ def test_any_use_is_activity(use: dict[str, Any]) -> None:
     assert part.pass_by(310) >= 300
 
 
+def test_output_that_cannot_be_looked_at_is_no_news() -> None:
+    """Neither when it is known no more, nor when it is again, nor when it is gone; what was written meanwhile is."""
+    part = Part()
+    part.write(100)
+    for size in (-1, 100, 0):
+        part.output = size
+        part.pass_by(100)
+    assert part.clock.inactive_s() == 300
+    for size in (-1, 1):
+        part.output = size
+        part.pass_by(STEP_S)
+    assert part.clock.inactive_s() == 0
+
+
 @pytest.mark.parametrize("use", [{"cpus": 0.02}, {"network": 1e3}, {"gpu_power": 0.2}])
 def test_a_little_use_is_none(use: dict[str, Any]) -> None:
     """Threads that wake up now and then, and the traffic of the host's own services."""
