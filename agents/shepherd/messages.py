@@ -227,7 +227,7 @@ class JobSetup(NamedTuple):
     notices: str = ""  # directory of the attempts' notice files; empty for none
     warning_time_s: float = 0.0  # between the notice of a limit and the limit; 0: no notice
     warning_action: tuple[int, str] = (0, "")  # of notices: signal (0: none), or command
-    has_gpus: bool = False  # the report has a part about GPUs, which the agent writes
+    has_gpus: bool = False  # there is a report, with a part about GPUs that the agent writes
 
     def pack(self) -> bytes:
         """Pack for a HOLD message."""

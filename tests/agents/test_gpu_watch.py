@@ -22,7 +22,7 @@ from agents.gpus.vendor import OK
 from protos.agents_pb2 import Finished, Report, Stage
 from protos.cluster_pb2 import Gpu
 from protos.common_pb2 import AttemptKey, GpuProcess, HostShare
-from tests.agents.hosts import until
+from tests.agents.hosts import Host, Place, blob, stage, until
 
 KEY = (7, 0, 1)
 LIMIT_S = 0.2
@@ -184,3 +184,19 @@ def test_a_process_of_another_attempts_group_is_not_of_the_ended_one(tmp_path: P
         assert watch.unclear([], KEY, [0]) == {0: 9000}
         assert watch.unclear([Holder((8, 0, 1), (0,), members=(process.pid,))], KEY, [0]) == {}
         process.kill()
+
+
+@pytest.mark.parametrize("output", ["", "out"])
+def test_only_a_report_waits_for_figures_of_gpus(output: str, place: Place) -> None:
+    """Without an output file there is none."""
+
+    async def story() -> None:
+        async with Host(place, has_gpus=True) as host:
+            where = stage(HostShare(host="h1", slots=1, gpus=[0]))
+            key = await host.run(blob(place, 7, "sleep 100", output=output), where)
+            await host.report(key, "started")
+            setup = host.local.attempts.prepared(key)
+            assert setup is not None
+            assert setup.has_gpus is bool(output)
+
+    asyncio.run(story())
