@@ -179,8 +179,22 @@ def _locked(path: Path, image: Image) -> Iterator[None]:
 
 
 def _remove(path: Path) -> None:
-    """Remove a part of an image, whose directories may be read-only."""
-    subprocess.run(["chmod", "-R", "u+rwX", "--", str(path)], capture_output=True, check=False)
+    """Remove a part of an image, whose directories may be read-only.
+
+    What is no directory, or of another user, stays: users may write to a directory of images that they share, and a
+    link there may lead anywhere.
+    """
+    try:
+        part = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        if os.fstat(part).st_uid != os.geteuid():
+            return
+        here = f"/proc/{os.getpid()}/fd/{part}"
+        subprocess.run(["chmod", "-R", "u+rwX", "--", "."], cwd=here, capture_output=True, check=False)
+    finally:
+        os.close(part)
     shutil.rmtree(path, ignore_errors=True)
 
 

@@ -102,6 +102,30 @@ def test_a_failed_import_leaves_nothing(tmp_path: Path, archive: Image) -> None:
     assert {path.suffix for path in (tmp_path / "images").iterdir()} == {".lock"}
 
 
+@pytest.mark.root
+def test_only_own_parts_of_killed_imports_are_removed(tmp_path: Path, archive: Image) -> None:
+    """A link that a user plants is not followed, and parts of other users are theirs; read-only ones go, too."""
+    secret = tmp_path / "secret"
+    secret.mkdir(mode=0o000)
+    (secret / "key").touch(mode=0o000)
+    directory = ImageDirectory(settings(tmp_path / "images"), "")
+    first = Path(directory.imported(archive, ".tar", lambda made: [*copying(archive, tmp_path / "log"), made]))
+    first.unlink()
+    own, link, others, file = (
+        first.with_name(f"{first.name}.part-{name}") for name in ("own", "link", "others", "file")
+    )
+    for part in (own, others):
+        (part / "inner").mkdir(parents=True)
+        (part / "inner").chmod(0o500)
+    (own / "inner" / "out").symlink_to(secret)
+    os.chown(others, 65533, 65533)
+    link.symlink_to(secret)
+    file.touch()
+    assert directory.imported(archive, ".tar", lambda made: [*copying(archive, tmp_path / "log"), made]) == str(first)
+    assert [one.exists() for one in (own, link, others, file)] == [False, True, True, True]
+    assert [one.stat().st_mode & 0o777 for one in (secret, secret / "key")] == [0, 0]
+
+
 def test_room_is_looked_for_first(tmp_path: Path, archive: Image) -> None:
     """An image is not imported into a file system without room for it; both figures are told."""
     directory = ImageDirectory(settings(tmp_path / "images", space_mib=1 << 40), "")
