@@ -6,16 +6,16 @@ of each thread, is read here and given to it.
 """
 
 import asyncio
-import contextlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from agents.activity import stack_writer
 from agents.attempts.attempts import Attempts, HeldAttempt
 from agents.ranks.interfaces import TaskHandle, TaskRefused, TaskRequest
+from agents.ranks.pipes import ReadEnd, WriteEnd, open_pipe
 from agents.shepherd.messages import Key
 from agents.shepherd.process.start import place
 from protos.agents_pb2 import StacksRequest
@@ -81,20 +81,22 @@ class Collector(NamedTuple):
 
     async def _run(self, key: Key, argv: tuple[bytes, ...], text: bytes, limit_s: float) -> Saved:
         """Run the writer; its answer is one line, the path, and perhaps another, what the file lacks."""
-        with _pipes() as (into, out_of):
-            request = TaskRequest(argv, "", (), into[0], out_of[1], out_of[1])
+        with open_pipe() as (its_input, text_to), open_pipe() as (answer_from, its_output):
+            output = its_output.fileno()
+            request = TaskRequest(argv, "", (), its_input.fileno(), output, output)
             handle = await self.attempts.run_task(key, request)
-            os.close(into.pop(0))
-            os.close(out_of.pop(1))
-            feeding = asyncio.create_task(asyncio.to_thread(_feed, into.pop(0), text))
+            its_input.close()
+            its_output.close()
             try:
                 async with asyncio.timeout(limit_s):
-                    await feeding
-                    answer = await asyncio.to_thread(_answer, os.dup(out_of[0]))
+                    answer = await _exchange(text_to, text, answer_from)
                     await handle.wait()
             except TimeoutError:
                 _kill(handle)
                 return Saved("", f"they were not saved within {limit_s:g} seconds")
+            except asyncio.CancelledError:
+                _kill(handle)
+                raise
         path, _, rest = answer.decode(errors="replace").strip().partition("\n")
         return (
             Saved(path, rest) if path.startswith("/") else Saved("", (path + " " + rest).strip() or "nothing was said")
@@ -105,25 +107,18 @@ def _kill(handle: TaskHandle) -> None:
     handle.signal(9)
 
 
-@contextlib.contextmanager
-def _pipes() -> Iterator[tuple[list[int], list[int]]]:
-    """Make two pipes; what is left in the lists at the end is closed."""
-    into, out_of = list(os.pipe2(os.O_CLOEXEC)), list(os.pipe2(os.O_CLOEXEC))
+async def _exchange(into: IO[bytes], text: bytes, out_of: IO[bytes]) -> bytes:
+    """Write a text into one pipe, then read the other until its end; the other side may be as slow as it likes."""
+    reader, writer = ReadEnd(out_of.fileno()), WriteEnd(os.dup(into.fileno()))
+    into.close()
     try:
-        yield into, out_of
+        await writer.write(text)
     finally:
-        for descriptor in (*into, *out_of):
-            os.close(descriptor)
-
-
-def _feed(descriptor: int, text: bytes) -> None:
-    with contextlib.suppress(BrokenPipeError), open(descriptor, "wb") as pipe:
-        pipe.write(text)
-
-
-def _answer(descriptor: int) -> bytes:
-    with open(descriptor, "rb") as pipe:
-        return pipe.read(ANSWER_BYTES)
+        writer.close()
+    answer = b""
+    while len(answer) < ANSWER_BYTES and (more := await reader.read()):
+        answer += more
+    return answer[:ANSWER_BYTES]
 
 
 def kernel_stacks(pids: Sequence[int]) -> bytes:

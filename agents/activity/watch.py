@@ -8,6 +8,7 @@ a hang late rather than wrongly.
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,11 +35,14 @@ from protos.wire import DEBUGGER, UNUSED_HOST
 if TYPE_CHECKING:
     from protos.cluster_pb2 import Gpu
 
+LOG = logging.getLogger("lava.activity")
+
 TICK_S = 1.0
 LOOKS = 10  # in the time that a rule names
 LOOK_MIN_S, LOOK_MAX_S = 1.0, 15.0
 ANSWER_S = 5.0
 UNUSED_LOOKS = 4
+COLLECTED_AT_ONCE = 4  # attempts whose stacks are saved: it takes processors and memory
 UNUSED_S = 60.0  # unless the master says otherwise
 
 
@@ -81,6 +85,8 @@ class ActivityWatch:
         self._news: dict[Key, None] = {}
         self._stacks: dict[Key, None] = {}
         self._busy: set[asyncio.Task[None]] = set()
+        self._collecting = asyncio.Semaphore(COLLECTED_AT_ONCE)
+        self._fault = ""
 
     async def run(self) -> None:
         """Look at all parts when they are due, for ever."""
@@ -91,7 +97,7 @@ class ActivityWatch:
             for key, part in list(self._parts.items()):
                 if now >= part.next_at and part.answer is None and not part.saving:
                     part.next_at = now + self._pause_s(part)
-                    self._spawn(self._look(key, part))
+                    self._spawn(self._try_look(key, part))
 
     def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(coroutine)
@@ -129,6 +135,16 @@ class ActivityWatch:
         self._debugger = settings.get(DEBUGGER, "") or "py-spy"
 
     # -- looks
+
+    async def _try_look(self, key: Key, part: _Part) -> None:
+        """Look at a part; one of these looks is left out if the machine lacks what it takes, which is told once."""
+        try:
+            await self._look(key, part)
+            self._fault = ""
+        except OSError as error:
+            if str(error) != self._fault:
+                LOG.warning("event=activity_unknown job=%d index=%d attempt=%d reason=%r", *key, str(error))
+            self._fault = str(error)
 
     async def _look(self, key: Key, part: _Part) -> None:
         answer = await self._ask(key, part)
@@ -243,9 +259,10 @@ class ActivityWatch:
             if part.rule is not None and not part.rule.saves_stacks:
                 saved.error = "the job wants no stacks"
             else:
-                answer = await self._ask(key, part)
-                collector = Collector(self._attempts, self._host, self._debugger)
-                outcome = await collector.save(key, answer[1] if answer is not None else (), request)
+                async with self._collecting:
+                    answer = await self._ask(key, part)
+                    collector = Collector(self._attempts, self._host, self._debugger)
+                    outcome = await collector.save(key, answer[1] if answer is not None else (), request)
                 saved.path, saved.error = outcome.path, outcome.error
         finally:
             part.saving = 0

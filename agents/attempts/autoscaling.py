@@ -15,6 +15,7 @@ from agents.attempts.attempts import Attempts
 from agents.attempts.ledger import Ledger
 from agents.attempts.ledger_entry import Entry, State
 from agents.ranks.interfaces import TaskRefused, TaskRequest
+from agents.ranks.pipes import open_null, open_pipe
 from agents.shepherd.messages import Key
 from protos.agents_pb2 import Report, Wanted
 from protos.common_pb2 import AttemptKey
@@ -83,39 +84,30 @@ class Autoscaling:
         Raises:
             TaskRefused: it has no answer; the text says why.
         """
-        reading, writing = os.pipe2(os.O_CLOEXEC)
-        nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-        try:
-            command = (b"/bin/sh", b"-c", os.fsencode(rule.command))
-            request = TaskRequest(command, "", (), nothing, writing, nothing)
-            task = await self._attempts.run_task(key, request)
-        except BaseException:
-            os.close(reading)
-            raise
-        finally:
-            os.close(writing)
-            os.close(nothing)
-        try:
-            async with asyncio.timeout(rule.limit_s):
-                status = await task.wait()
-        except TimeoutError:
-            task.signal(SIGKILL)
-            raise TaskRefused(f"its script did not end within {rule.limit_s:g} seconds") from None
-        except asyncio.CancelledError:
-            task.signal(SIGKILL)
-            raise
-        finally:
-            text = _read(reading)
-        return _size(status, text)
+        with open_pipe() as (output, its_output):
+            with open_null() as nothing:
+                command = (b"/bin/sh", b"-c", os.fsencode(rule.command))
+                request = TaskRequest(command, "", (), nothing.fileno(), its_output.fileno(), nothing.fileno())
+                task = await self._attempts.run_task(key, request)
+            its_output.close()
+            try:
+                async with asyncio.timeout(rule.limit_s):
+                    status = await task.wait()
+            except TimeoutError:
+                task.signal(SIGKILL)
+                raise TaskRefused(f"its script did not end within {rule.limit_s:g} seconds") from None
+            except asyncio.CancelledError:
+                task.signal(SIGKILL)
+                raise
+            return _size(status, _read(output.fileno()))
 
 
 def _read(descriptor: int) -> str:
-    """Read what is there, and close the pipe: what the script has started may go on writing."""
+    """Read what is there: what the script has started may go on writing."""
     os.set_blocking(descriptor, False)
     data = b""
     with contextlib.suppress(BlockingIOError):
         data = os.read(descriptor, OUTPUT_MAX)
-    os.close(descriptor)
     return data.decode(errors="replace")
 
 

@@ -8,8 +8,23 @@ import asyncio
 import contextlib
 import os
 import socket
+from collections.abc import Iterator
+from typing import IO
 
 CHUNK = 64 << 10
+
+
+@contextlib.contextmanager
+def open_pipe() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """Make a pipe, to read from and to write to; ends that are still open are closed afterwards."""
+    reading, writing = os.pipe2(os.O_CLOEXEC)
+    with open(reading, "rb", 0) as reader, open(writing, "wb", 0) as writer:
+        yield reader, writer
+
+
+def open_null() -> IO[bytes]:
+    """Open the file that is empty and takes everything."""
+    return open(os.devnull, "r+b", 0)
 
 
 class ReadEnd:
