@@ -1,9 +1,11 @@
 """Working directories of tasks that get a copy of their job's code: one for each task, removed after the job.
 
-A directory stays while its task is restarted in place. Large ones are removed beside the agent's other work.
+A directory stays while its task is restarted in place. They are removed beside the agent's other work, one by one; the
+next agent goes on with what the last one has left.
 """
 
 import os
+import queue
 import shutil
 import threading
 from collections.abc import Collection
@@ -58,4 +60,28 @@ def _remove(path: Path) -> None:
         path.rename(gone)
     except OSError:  # there is none
         return
-    threading.Thread(target=shutil.rmtree, args=(gone, True), name="remove work directory").start()
+    _REMOVER.remove(gone)
+
+
+class _Remover:
+    """Thread that removes directories. A daemon: a file system that hangs does not keep the agent from its end."""
+
+    def __init__(self) -> None:
+        self._paths: queue.SimpleQueue[Path] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def remove(self, path: Path) -> None:
+        """Remove a directory soon."""
+        self._paths.put(path)
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="remove work directories", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            shutil.rmtree(self._paths.get(), ignore_errors=True)
+
+
+_REMOVER = _Remover()

@@ -22,7 +22,7 @@ from agents.containers.settings import ContainerSettings
 from agents.job_setup.preparation import Bounds
 from agents.master.backoff import Backoff
 from agents.sensors.health import BAD, Verdict
-from agents.sensors.host_checks import HostChecks
+from agents.sensors.host_checks import HostChecks, Program, ToldBad
 from agents.sensors.notice import HostNotice
 from agents.shepherd import messages
 from agents.shepherd.lease import own_clock
@@ -148,8 +148,9 @@ class Session:
         self._load_told: Load | None = None
         self._load_told_at = 0.0
         self._health: HealthVerdict | None = None
-        self._told: dict[tuple[str, ...], tuple[int, str]] = {}  # the last answer about each program
-        self._found_bad: dict[tuple[str, ...], HealthVerdict] = {}  # before and after jobs, not told yet
+        self._told: dict[Program, tuple[int, str]] = {}  # the last answer about each program
+        self._found_bad: dict[Program, HealthVerdict] = {}  # before and after jobs, not told yet
+        self._told_bad = ToldBad()
         self._check_number = 0
         self._checks: set[asyncio.Task[None]] = set()
         self._sequence = 0
@@ -247,7 +248,8 @@ class Session:
         # All waiting reports are in there.
         self._reports.clear()
         self._load_told = None
-        self._tells_notice = self.notice.is_given
+        self._tells_notice = self.notice.is_known  # a withdrawal, too: it may have been lost with the last session
+        self._found_bad = self._told_bad.recent() | self._found_bad
         self._is_detailed = False
         for usage in self._keeper.newest_usages():
             self.use(usage)
@@ -320,6 +322,8 @@ class Session:
             await self._take(orders)
 
     async def _take(self, orders: Orders) -> None:
+        if orders.term < self._keeper.ledger.term:
+            raise self._too_old(orders)
         if orders.HasField("health_check"):
             check = asyncio.create_task(self._check(orders.health_check))
             self._checks.add(check)
@@ -335,7 +339,10 @@ class Session:
             self._something.set()
         # Shielded: orders in the journal must reach the shepherds, whatever happens to the connection meanwhile.
         if not await asyncio.shield(self._keeper.take(orders)):
-            raise SessionRefused(f"orders of term {orders.term} came after those of term {self._keeper.ledger.term}")
+            raise self._too_old(orders)
+
+    def _too_old(self, orders: Orders) -> SessionRefused:
+        return SessionRefused(f"orders of term {orders.term} came after those of term {self._keeper.ledger.term}")
 
     async def _check(self, asked: HealthCheck) -> None:
         """Check this host's health, once for each number. An answer as the last one goes with the next heartbeat."""
@@ -347,14 +354,21 @@ class Session:
         if self._told.get(key) != found:
             self._something.set()
         self._told[key] = found
+        self._found(key, found)
 
     async def check(self, asked: HealthCheck, may_be_fresh: bool) -> Verdict:
         """Check this host's health before or after a job; a bad result is told."""
         found, key = await self.checks.run(asked.argv, asked.limit_s, may_be_fresh), tuple(asked.argv)
+        self._found(key, found)
         if found.verdict == BAD:
             self._found_bad[key] = HealthVerdict(verdict=BAD, text=found.text, argv=key)
             self._something.set()
         return found
+
+    def _found(self, program: Program, found: Verdict) -> None:
+        """Note a result: an earlier bad one that is not told yet, or may be told again, counts no more."""
+        self._found_bad.pop(program, None)
+        self._told_bad.drop(program)
 
     # -- reports
 
@@ -381,7 +395,8 @@ class Session:
             message.health.CopyFrom(self._health)
             self._health = None
         elif self._found_bad:
-            message.health.CopyFrom(self._found_bad.pop(next(iter(self._found_bad))))
+            key = next(iter(self._found_bad))
+            message.health.CopyFrom(self._told_bad.note(key, self._found_bad.pop(key)))
         if self._tells_notice:
             message.host_notice.CopyFrom(self.notice.message())
             self._tells_notice = False

@@ -10,9 +10,12 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from agents.sensors.health import OK, HealthProgram, Verdict
-from protos.agents_pb2 import HealthCheck
+from protos.agents_pb2 import HealthCheck, HealthVerdict
 
 FRESH_S = 10.0  # for a good result
+LOST_S = 60.0  # after which a message has been taken by the master, or the session has ended
+
+Program = tuple[str, ...]  # with its arguments
 
 # Health check before or after a job; with True a result of just now will do. A bad one is told to the master.
 Check = Callable[[HealthCheck, bool], Coroutine[Any, Any, Verdict]]
@@ -21,6 +24,28 @@ Check = Callable[[HealthCheck, bool], Coroutine[Any, Any, Verdict]]
 async def unchecked(check: HealthCheck, may_be_fresh: bool) -> Verdict:
     """Check nothing: the host is good."""
     return Verdict(OK, "")
+
+
+class ToldBad:
+    """Bad results that were told to the master lately: one that was lost with its session is told again."""
+
+    def __init__(self) -> None:
+        self._told: dict[Program, tuple[HealthVerdict, float]] = {}
+
+    def note(self, program: Program, verdict: HealthVerdict) -> HealthVerdict:
+        """Note that a result is told now, and return it."""
+        self._told[program] = (verdict, time.monotonic())
+        return verdict
+
+    def drop(self, program: Program) -> None:
+        """Forget what was told of a program: there is a newer result."""
+        self._told.pop(program, None)
+
+    def recent(self) -> dict[Program, HealthVerdict]:
+        """Take those that may not have been heard."""
+        after, told = time.monotonic() - LOST_S, self._told
+        self._told = {}
+        return {program: verdict for program, (verdict, at) in told.items() if at >= after}
 
 
 class HostChecks:

@@ -24,20 +24,22 @@ class HostNotice:
 
     def __init__(self) -> None:
         self.program = HealthProgram()
+        self.is_known = False  # the program has answered
         self._until = 0.0  # monotonic; 0: none
         self._text = ""
         self._complaint = ""
 
     def ask(self, argv: Sequence[str]) -> bool:
-        """Ask the program; return True if its answer is news. Blocks until it has answered."""
+        """Ask the program; return True if its answer is news, as the first one is. Blocks until it has answered."""
         verdict, text = self.program.run(argv, LIMIT_S)
         if verdict == OK:
-            is_news, self._until, self._complaint = bool(self._until), 0.0, ""
+            is_news = bool(self._until) or not self.is_known  # the last agent may have told a notice
+            self.is_known, self._until, self._complaint = True, 0.0, ""
             return is_news
         if verdict != BAD or self.program.is_late:
             self._complain(text or "it exits with 1, which says nothing")
             return False
-        is_news, self._complaint = not self._until, ""
+        is_news, self.is_known, self._complaint = not self._until, True, ""
         if is_news:
             seconds, self._text = _read(text)
             self._until = time.monotonic() + seconds
@@ -47,11 +49,6 @@ class HostNotice:
         if text != self._complaint:
             LOG.warning("event=notice_unknown reason=%r", text)
         self._complaint = text
-
-    @property
-    def is_given(self) -> bool:
-        """True if the host will be taken away, as far as it knows."""
-        return bool(self._until)
 
     def message(self) -> NoticeMessage:
         """Return the notice, or its withdrawal, for the master."""
