@@ -1,4 +1,4 @@
-"""What a host tells of itself, and is told, over sessions that are lost and agents that are replaced."""
+"""News of a host itself, over sessions that are lost and agents that are replaced."""
 
 import asyncio
 import threading
