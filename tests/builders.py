@@ -18,6 +18,7 @@ from lavad.core.model import HostFacts, JobState, Key, Launch, Request, RoleRequ
 from lavad.core.model.advance_reservation import AdvanceReservation, ReservationKind, ReservationTimes
 from lavad.core.model.policy import Policy
 from lavad.core.model.ranges import Ranges
+from lavad.core.notices import RevokeOrder
 from lavad.core.orders import Order
 from lavad.core.passes import slice_pass
 from lavad.core.scheduling.worklist import Worklist
@@ -126,8 +127,9 @@ class Story:
         return self.do(c.AgentHello(facts, incarnation, held)).orders
 
     def back(self, name: str, *held: c.HeldAttempt) -> list[Order]:
-        """A host that is known opens a new session, holding these attempts."""
-        return self.join(self.cluster.hosts[name].facts, held)
+        """A host that is known opens a new session, holding these attempts; that it stays goes without saying."""
+        orders = self.join(self.cluster.hosts[name].facts, held)
+        return [one for one in orders if one != RevokeOrder(name, -1.0)]
 
     def submit(self, job: NewJob) -> int:
         """The number of the new job."""

@@ -333,7 +333,8 @@ class Session:
         if orders.HasField("host_notice"):  # before the orders that follow from it
             notice = orders.host_notice
             seconds = -1.0 if notice.withdrawn else notice.seconds
-            LOG.warning("event=host_taken_away seconds=%.1f", seconds)
+            if not notice.withdrawn:
+                LOG.warning("event=host_taken_away seconds=%.1f", seconds)
             self._keeper.pool.tell_all(messages.REVOKE, seconds)
             self._taken_notice = notice
             self._something.set()

@@ -12,7 +12,8 @@ from lavad.core.events import Event
 from lavad.core.model import JobState, Key
 from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
-from lavad.core.orders import ForgetOrder, StageOrder
+from lavad.core.notices import RevokeOrder
+from lavad.core.orders import ForgetOrder, ReleaseOrder, StageOrder
 from lavad.core.passes import slice_pass
 from lavad.core.scheduling.worklist import Worklist
 from lavad.engine import Engine
@@ -74,7 +75,7 @@ def test_an_order_waits_for_its_events() -> None:
         disk.engine.post([c.AgentHello(a_host("n1"), 1, (c.HeldAttempt(Key(7, 0, 1)),))])
         assert not disk.sent
         disk.write()
-        assert [order.host for order in disk.sent] == ["n1"]
+        assert [(type(order), order.host) for order in disk.sent] == [(RevokeOrder, "n1"), (ReleaseOrder, "n1")]
 
     in_a_loop(body)
 

@@ -71,6 +71,9 @@ def hello(cluster: Cluster, command: c.AgentHello, now: float) -> Decision:
         decision.orders.extend(_limits_again(cluster, name, one))
         if one.limit_reached is not None and not _ends(decision, one.key):
             _merge(decision, reports.limit_reached(cluster, one.limit_reached, now))
+    if held and not any(isinstance(order, RevokeOrder) for order in decision.orders):
+        # A withdrawal may have been lost with the last session, and shepherds end their attempts by the clock.
+        decision.orders.insert(0, RevokeOrder(name, -1.0))
     if host is not None:
         lacking = [key for key in host.attempts if key not in held]
         for key in () if command.lacks_later else lacking:

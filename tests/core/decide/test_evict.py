@@ -43,6 +43,17 @@ def test_the_host_is_told_first_and_takes_no_jobs() -> None:
     assert story.cluster.hosts["n1"].leaves_at == 0
 
 
+def test_a_withdrawal_that_may_be_lost_is_told_at_the_hello() -> None:
+    """Shepherds know the end of a notice: they would kill what runs, of a host that stays. Others need no word."""
+    story = Story(a_host("n1"), a_host("n2"))
+    key = story.run(a_job(1, hosts=("n1",)))
+    stays, away = RevokeOrder("n1", -1.0), story.cluster.hosts["n1"].facts
+    assert story.join(away, [story.runs_there("n1", key)])[0] == stays
+    revoke(story, "n1")
+    assert stays not in story.join(away, [story.runs_there("n1", key)])
+    assert story.join(story.cluster.hosts["n2"].facts) == []
+
+
 def test_a_job_that_may_run_again_is_requeued_as_a_whole() -> None:
     """On another host, when its hosts have released it."""
     story = Story(a_host("n1", 2), a_host("n2", 2))
