@@ -16,6 +16,18 @@ FLAG = 0
 VALUE = 1
 
 
+class Ignored(int):
+    """Kind of an option (FLAG or VALUE) that is read and has no effect; ``why`` is told to its user."""
+
+    why: str
+
+    def __new__(cls, kind: int, why: str) -> "Ignored":
+        """Kind with its reason, a sentence."""
+        made = super().__new__(cls, kind)
+        made.why = why
+        return made
+
+
 class Options:
     """A parsed command line: options in order, and the words that are no options."""
 
@@ -42,7 +54,8 @@ class Grammar:
     """The options of one command.
 
     Args:
-        kinds: option name without its dash to FLAG, VALUE, or a sentence: the option is LSF's, but not supported yet.
+        kinds: option name without its dash to FLAG, VALUE, either of them as Ignored, or a sentence: the option is
+            LSF's, and refused with these words.
         words_end: the first word that is no option ends the options (``bsub command -x``).
         glued: letters of options that take any glued value: the cluster refuses a wrong one (``-qshort``).
     """
@@ -107,6 +120,12 @@ class Grammar:
     def _is_bundle(self, name: str) -> bool:
         return all(self.kinds.get(letter) == FLAG for letter in name[:-1]) and name[-1] in self.kinds
 
+    def notes(self, options: Options) -> list[str]:
+        """A sentence for each given option that has no effect."""
+        given = dict.fromkeys(name for name, _ in options.items)
+        kinds = [(name, self.kinds[name]) for name in given]
+        return [f"{self.command} -{name}: {kind.why}" for name, kind in kinds if isinstance(kind, Ignored)]
+
     def wrong(self, sentence: str) -> UsageError:
         """Usage error of this command, to be raised."""
         return UsageError(f"{self.command}: {printable(sentence)}", self.usage)
@@ -140,3 +159,8 @@ def answered(argv: list[str], usage: str, io: "Io") -> bool:
         return False
     io.print(text)
     return True
+
+
+def answered_version(argv: list[str], io: "Io") -> bool:
+    """Print the answer to -V, for a command whose help is that of another program; False for other command lines."""
+    return argv[:1] in (["-V"], ["--version"]) and answered(argv, "", io)

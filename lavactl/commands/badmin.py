@@ -1,7 +1,7 @@
 """badmin: administration of the batch system: configuration, hosts and queues."""
 
-from lavactl.errors import FAILURE, UsageError
-from lavactl.options import FLAG, VALUE, Grammar, Options, answered, printable
+from lavactl.errors import FAILURE, CommandError, UsageError
+from lavactl.options import FLAG, VALUE, Grammar, Ignored, Options, answered, printable
 from protos import cluster_pb2
 
 TYPE_CHECKING = False
@@ -29,8 +29,35 @@ QUEUE_ACTIONS = {
     "qinact": ("inactivated", cluster_pb2.INACTIVATE_QUEUE),
 }
 NOTICE_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-NOT_YET = ("mbdhist", "qhist", "hhist", "hist", "hrestart", "hshutdown", "hstartup", "mbddebug", "sbddebug", "mbdtime",
-           "sbdtime", "perfmon", "diagnose", "security")  # fmt: skip
+NO_LOCK_IDS = "locks of hosts have no ids; -C keeps a comment."
+KINDS: "dict[str, dict[str, int | str]]" = {
+    "ckconfig": {"v": FLAG},
+    "reconfig": {"v": FLAG, "f": FLAG, "C": Ignored(VALUE, "no comment is kept of a reconfiguration.")},
+    "showconf": {},
+    "showstatus": {},
+    **{name: {"C": VALUE} for name in (*REMOVAL, *QUEUE_ACTIONS)},
+    "hopen": {"C": VALUE, "i": NO_LOCK_IDS},
+    "hclose": {"C": VALUE, "revoke": VALUE, "i": NO_LOCK_IDS},
+}
+KINDS["mbdrestart"] = KINDS["reconfig"]
+GRAMMARS = {name: Grammar(f"badmin {name}", USAGE, kinds) for name, kinds in KINDS.items()}
+_SERVICE = "lava-agent is a service of each host; start, stop or restart that one, jobs run on."
+# Subcommands of LSF that are refused, with the reason.
+REFUSED = {
+    **dict.fromkeys(("mbdhist", "qhist", "hhist", "hist", "perfmon", "diagnose", "security"), "not supported yet."),
+    **dict.fromkeys(("hrestart", "hshutdown", "hstartup"), _SERVICE),
+    **dict.fromkeys(
+        ("mbddebug", "sbddebug", "schddebug", "mbdtime", "sbdtime", "schdtime"),
+        "the daemons have no debug classes to be set.",
+    ),
+    "gpdrestart": "there is no daemon for global policies.",
+    "lshutdown": "there is no licence scheduler.",
+    "hpower": "lava does not switch the power of hosts.",
+    "rc": "there is no resource connector; badmin hclose -revoke and hremove are for hosts that go.",
+    "jobresgrp": "there are no resource groups of jobs.",
+    "hpe": "there is no interface to that vendor's machines.",
+    **dict.fromkeys(("help", "quit"), "badmin takes its subcommand as its first word; badmin -h lists them."),
+}
 
 
 def main(argv: list[str], io: "Io") -> int:
@@ -42,8 +69,8 @@ def main(argv: list[str], io: "Io") -> int:
     name, rest = argv[0], argv[1:]
     if name.startswith("-"):
         raise UsageError(f"badmin: illegal option -- {printable(name[1:])}", USAGE)
-    if name in NOT_YET:
-        raise UsageError(f"badmin {name}: not supported yet.", USAGE)
+    if name in REFUSED:
+        raise CommandError(f"badmin {name}: {REFUSED[name]}")
     run = SUBCOMMANDS.get(name)
     if run is None:
         raise UsageError(f"badmin: {printable(name)}: no such subcommand", USAGE)
@@ -53,9 +80,11 @@ def main(argv: list[str], io: "Io") -> int:
 def _configuration(name: str, argv: list[str], io: "Io") -> int:
     from lavactl.views import configuration
 
-    options = Grammar(f"badmin {name}", USAGE, {"v": FLAG, "f": FLAG, "C": VALUE}).parse(argv)
+    options = GRAMMARS[name].parse(argv)
     if options.words:
         raise UsageError(f"badmin {name}: takes no names", USAGE)
+    for note in GRAMMARS[name].notes(options):
+        io.error(note)
     act = configuration.check if name == "ckconfig" else configuration.reconfigure
     return act(io, "v" in options)
 
@@ -63,7 +92,7 @@ def _configuration(name: str, argv: list[str], io: "Io") -> int:
 def _show(name: str, argv: list[str], io: "Io") -> int:
     from lavactl.views import master_status
 
-    words = Grammar(f"badmin {name}", USAGE, {}).parse(argv).words
+    words = GRAMMARS[name].parse(argv).words
     if name == "showstatus":
         if words:
             raise UsageError("badmin showstatus: takes no names", USAGE)
@@ -75,9 +104,7 @@ def _show(name: str, argv: list[str], io: "Io") -> int:
 
 def _control(name: str, argv: list[str], io: "Io") -> int:
     """Open, close or remove hosts, or open, close, activate or inactivate queues."""
-    options = Grammar(f"badmin {name}", USAGE, {"C": VALUE} | ({"revoke": VALUE} if name == "hclose" else {})).parse(
-        argv
-    )
+    options = GRAMMARS[name].parse(argv)
     word, action = (HOST_ACTIONS | REMOVAL | QUEUE_ACTIONS)[name]
     if name in REMOVAL and not options.words:
         raise UsageError("badmin hremove: name the hosts that are to be removed", USAGE)

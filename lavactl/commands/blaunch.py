@@ -9,7 +9,7 @@ import os
 
 from lavactl.errors import CommandError, UsageError
 from lavactl.io import encode
-from lavactl.options import answer_standard, printable
+from lavactl.options import FLAG, VALUE, Grammar, Ignored, answer_standard, printable
 from lavactl.tasks.surrounding_job import job_around
 from lavactl.tasks.task import Task
 from lavactl.tasks.tasks import Tasks, carried_environment, connect, places_of
@@ -30,6 +30,18 @@ Runs the command on the named hosts of this job; without a host, once for each s
 # Options of rsh and ssh that take a value, and those that take none: all are skipped.
 _VALUE_LETTERS = "bcDEeFIiJLlmOopQRSWw"
 _FLAG_LETTERS = "146AaCfGgKkMNqsTtvXxYy"
+_OF_SSH = "an option of rsh and ssh, which launchers add."
+GRAMMAR = Grammar(
+    "blaunch",
+    USAGE,
+    {
+        **dict.fromkeys(("n", "use-login-shell", "no-shell"), FLAG),
+        **dict.fromkeys(("u", "z"), VALUE),
+        **dict.fromkeys(_FLAG_LETTERS, Ignored(FLAG, _OF_SSH)),
+        **dict.fromkeys(_VALUE_LETTERS, Ignored(VALUE, _OF_SSH)),
+    },
+    words_end=True,
+)
 
 
 class Request:
@@ -98,12 +110,12 @@ def _read_over(word: str, rest: list[str]) -> None:
                 _value(f"-{letter}", rest)
             return
         if letter not in _FLAG_LETTERS and letter != "n":
-            raise UsageError(f"blaunch: illegal option -- {printable(word[1:])}", USAGE)
+            raise GRAMMAR.wrong(f"illegal option -- {word[1:]}")
 
 
 def _value(option: str, rest: list[str]) -> str:
     if not rest:
-        raise UsageError(f"blaunch: option requires an argument -- {option[1:]}", USAGE)
+        raise GRAMMAR.wrong(f"option requires an argument -- {option[1:]}")
     return rest.pop(0)
 
 

@@ -17,14 +17,21 @@ def usage(command: str) -> str:
     return f"Usage: {command} job_id [position]\n       {command} -h | -V\n"
 
 
+def grammar_of(command: str) -> Grammar:
+    """Options of the command."""
+    return Grammar(command, usage(command), {"u": "not supported: name the jobs one by one."})
+
+
+GRAMMAR = grammar_of("btop")
+
+
 def main(argv: list[str], io: "Io") -> int:
     """Run btop."""
-    return move(argv, io, "btop", 1, "top")
+    return move(argv, io, GRAMMAR, 1, "top")
 
 
-def move(argv: list[str], io: "Io", command: str, sign: int, end: str) -> int:
+def move(argv: list[str], io: "Io", grammar: Grammar, sign: int, end: str) -> int:
     """Move a job; ``sign`` 1: positions count from the top, -1: from the bottom."""
-    grammar = Grammar(command, usage(command), {"u": "not supported: name the jobs one by one."})
     if answered(argv, grammar.usage, io):
         return 0
     words = grammar.parse(argv).words

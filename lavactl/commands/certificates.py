@@ -22,6 +22,7 @@ Lists the certificates of hosts; run it on the master, as root or as the owner o
   --revoke  all certificates of that host and the tickets for it, or the one certificate, are refused from now on;
             badmin hremove does so too, and takes the host out of the cluster
 """
+KINDS = {"revoke": VALUE}
 HEADER = ("HOST", "STATE", "ISSUED", "EXPIRES", "SERIAL")
 
 
@@ -31,7 +32,7 @@ def main(argv: list[str], io: Io) -> int:
     if answer is not None:
         io.print(answer)
         return 0
-    options = parse(argv, USAGE, "certificates", {"revoke": VALUE})
+    options = parse(argv, USAGE, "certificates", KINDS)
     word = value(options, "revoke")
     if not options.words or (word is not None and len(options.words) > 1):
         raise UsageError("lavactl certificates: expected one directory", USAGE)

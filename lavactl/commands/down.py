@@ -15,6 +15,7 @@ rerun (bsub -r) then run again; the others have ended (TERM_ADMIN).
             else $XDG_DATA_HOME/lava/personal)
   --purge   remove D as well
 """
+KINDS = {"dir": VALUE, "purge": FLAG}
 
 
 def main(argv: list[str], io: Io) -> int:
@@ -23,7 +24,7 @@ def main(argv: list[str], io: Io) -> int:
     if answer is not None:
         io.print(answer)
         return 0
-    options = parse(argv, USAGE, "down", {"dir": VALUE, "purge": FLAG})
+    options = parse(argv, USAGE, "down", KINDS)
     if options.words:
         raise UsageError(f"lavactl down: {options.words[0]!r} is not an option", USAGE)
     directory = shell_directory(options, io)

@@ -12,6 +12,7 @@ Usage: eval "$(lavactl env [--dir D])"
 Prints what a shell needs to use the cluster in D.
   --dir D   where the cluster lives (the one of this shell already, else $XDG_DATA_HOME/lava/personal)
 """
+KINDS = {"dir": VALUE}
 
 
 def main(argv: list[str], io: Io) -> int:
@@ -20,7 +21,7 @@ def main(argv: list[str], io: Io) -> int:
     if answer is not None:
         io.print(answer)
         return 0
-    options = parse(argv, USAGE, "env", {"dir": VALUE})
+    options = parse(argv, USAGE, "env", KINDS)
     if options.words:
         raise UsageError(f"lavactl env: {options.words[0]!r} is not an option", USAGE)
     directory = shell_directory(options, io)

@@ -19,13 +19,14 @@ Usage: lavactl job whoami | peers [--wait version] | left | notice [--wait | --f
        lavactl job progress [percent] [--left seconds] [--text words]
 Inside a job only. notice: exit code 0 if there is one, 1 if not; --wait: wait for the next one.
 """
-WORDS = {
+KINDS: "dict[str, dict[str, int | str]]" = {
     "whoami": {},
     "peers": {"-wait": VALUE},
     "left": {},
     "notice": {"-wait": FLAG, "-follow": FLAG},
     "progress": {"-left": VALUE, "-text": VALUE},
 }
+GRAMMARS = {word: Grammar(f"lavactl job {word}", USAGE, {"json": FLAG, **kinds}) for word, kinds in KINDS.items()}
 AGAIN_S, PATIENCE_S = 0.5, 60.0  # while an agent is replaced
 WAIT_S = 600  # of one question
 
@@ -35,11 +36,11 @@ def main(argv: list[str], io: "Io") -> int:
     if answered(argv, USAGE, io):
         return 0
     word, rest = (argv[0], argv[1:]) if argv else ("", [])
-    if word not in WORDS:
+    if word not in GRAMMARS:
         raise Grammar("lavactl job", USAGE, {}).wrong(
-            f"{' | '.join(WORDS)} is expected, not {printable(word) or 'nothing'}"
+            f"{' | '.join(GRAMMARS)} is expected, not {printable(word) or 'nothing'}"
         )
-    options = Grammar(f"lavactl job {word}", USAGE, {"json": FLAG, **WORDS[word]}).parse(rest)
+    options = GRAMMARS[word].parse(rest)
     if word == "progress":
         return _report(options.words, options.last("-left"), options.last("-text"), io)
     if options.words:

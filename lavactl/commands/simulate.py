@@ -6,6 +6,8 @@ The simulator is part of the master and runs as a program of its own: commands n
 import subprocess
 import sys
 
+from lavactl.options import answered_version
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lavactl.io import Io
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
 
 def main(argv: list[str], io: "Io") -> int:
     """Run the simulator with these arguments and print its output; the exit code."""
+    if answered_version(argv, io):
+        return 0
     # -P: files in the caller's directory are traces, not Python modules. close_fds: a trace may be an open file, as a
     # shell makes of <(zcat trace.gz).
     program = [sys.executable, "-P", "-m", "lavad.simulator", *argv]

@@ -17,6 +17,7 @@ Usage: lavactl tickets DIR [--revoke TICKET | HOST | all]
 Lists the join tickets that the master in DIR still takes; run it on the master, as root or as the owner of DIR.
   --revoke  the ticket with that number, those of a host, or all of them admit no host any more
 """
+KINDS = {"revoke": VALUE}
 HEADER = ("TICKET", "ADMITS", "REPLACES", "EXPIRES", "USED_BY")
 USERS_SHOWN = 3
 
@@ -27,7 +28,7 @@ def main(argv: list[str], io: Io) -> int:
     if answer is not None:
         io.print(answer)
         return 0
-    options = parse(argv, USAGE, "tickets", {"revoke": VALUE})
+    options = parse(argv, USAGE, "tickets", KINDS)
     if len(options.words) != 1:
         raise UsageError("lavactl tickets: expected one directory", USAGE)
     target, word = directory(options.words[0], io), value(options, "revoke")

@@ -9,7 +9,7 @@ import os
 
 from lavactl.errors import CommandError
 from lavactl.files import DIRECTORY, FILE, PROGRAM
-from lavactl.options import FLAG, VALUE, Grammar, Options, printable
+from lavactl.options import FLAG, VALUE, Grammar, Ignored, Options, printable
 from lavactl.submit import job_options
 from lavactl.submit.hang_rule import hang_rule
 from lavactl.submit.words import MARK, directive_words, has_windows_ends, indented_directives, shell_line
@@ -33,6 +33,7 @@ Usage: bsub [options] command [arguments]
 """
 
 NOT_YET = "not supported yet."
+NO_MAIL = "lava sends no mail yet."
 INTERACTIVE = "interactive jobs are not supported yet."
 
 # Options whose value is one field of the job as it is written: words, a text, or a flag. bmod changes the same fields.
@@ -57,10 +58,12 @@ KINDS: dict[str, int | str] = {
     **dict.fromkeys(FLAGS, FLAG),
     **dict.fromkeys(
         ("n", "R", "W", "We", "M", "J", "sp", "o", "oo", "e", "eo", "i", "cwd", "outdir", "env", "gpu", "nnodes", "b",
-         "t", "wt", "c", "F", "D", "S", "C", "u", "notify", "hang"),
+         "t", "wt", "c", "F", "D", "S", "C", "hang"),
         VALUE,
     ),
-    **dict.fromkeys(("r", "rn", "N", "B", "Ne"), FLAG),
+    **dict.fromkeys(("r", "rn"), FLAG),
+    **dict.fromkeys(("N", "B", "Ne"), Ignored(FLAG, NO_MAIL)),
+    **dict.fromkeys(("u", "notify"), Ignored(VALUE, NO_MAIL)),
     **dict.fromkeys(JOB_FILE_OPTIONS, VALUE),
     **dict.fromkeys(("I", "Ip", "Is", "IS", "ISp", "ISs", "IX", "tty"), INTERACTIVE),
     "g": "job groups are not supported yet.",

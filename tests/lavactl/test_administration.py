@@ -87,13 +87,7 @@ def test_hosts_are_closed(desk: Desk) -> None:
     [
         ("badmin", [], "badmin: a subcommand is missing"),
         ("badmin", ["qmove"], "badmin: qmove: no such subcommand"),
-        ("badmin", ["diagnose"], "badmin diagnose: not supported yet."),
         ("badmin", ["qopen", "-x"], "badmin qopen: illegal option -- x"),
-        (
-            "lsadmin",
-            ["limrestart"],
-            "lsadmin limrestart: lava has no LIM and no RES; lava-agent is a service of the host.",
-        ),
     ],
 )
 def test_what_they_do_not_do(desk: Desk, command: str, argv: list[str], sentence: str) -> None:
