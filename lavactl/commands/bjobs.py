@@ -7,8 +7,9 @@ LSB_BJOBS_CONSISTENT_EXIT_CODE=Y makes it 255 whenever no job, or not every id, 
 from lavactl.errors import FAILURE
 from lavactl.jobrefs import read_refs, ref_text
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered
+from lavactl.text.render import long_time
 from lavactl.text.unknown import nothing_so_named, unknown_name, where
-from lavactl.views import job_table
+from lavactl.views import job_table, run_time
 from lavactl.views.job_details import Completion
 from lavactl.wire import messages
 
@@ -21,9 +22,13 @@ if TYPE_CHECKING:
     Printer = Callable[[messages.JobPage], None]
 
 USAGE = """\
-Usage: bjobs [-a | -d | -p | -r | -s] [-l | -w | -W | -UF | -A | -sum | -o "field ..." [-json]] [-noheader] [-gpu]
-             [-u user | -u all] [-q queue] [-m host] [-J name] [-P project] [-h] [-V] [job_id | "job_id[index]" ...]
-  -gpu  with -l or -UF: also the devices of each job, and their use
+Usage: bjobs [-a | -d | -p | -p0 | -p1 | -p2 | -p3 | -r | -s] [-noheader] [-gpu]
+             [-l | -w | -W | -WL | -WF | -WP | -UF | -A | -sum | -psum | -o "field ..." [-json]]
+             [-u user | -u all] [-q queue] [-m "host ... | host_group ... | cluster"] [-J name] [-P project]
+             [-app profile] [-sla class] [-Lp project] [-h] [-V] [job_id | "job_id[index]" ...]
+  -p0 -p1 -p2 -p3   pending reasons: all; the main one; by candidate hosts; by all hosts
+  -WL -WF -WP       as -w, with the time left, the finish time, the completed part
+  -gpu              with -l or -UF: also the devices of each job, and their use
 """
 NOT_YET = "not supported yet."
 GRAMMAR = Grammar(
@@ -31,15 +36,18 @@ GRAMMAR = Grammar(
     USAGE,
     {
         **dict.fromkeys(
-            ("a", "A", "d", "p", "p0", "p1", "r", "s", "w", "l", "W", "UF", "json", "sum", "noheader", "X", "gpu"), FLAG
+            ("a", "A", "d", "p", "p0", "p1", "p2", "p3", "r", "s", "w", "l", "W", "WL", "WF", "WP", "UF", "json", "sum",
+             "psum", "noheader", "X", "gpu"),
+            FLAG,
         ),
-        **dict.fromkeys(("J", "m", "P", "q", "u", "o"), VALUE),
+        **dict.fromkeys(("J", "m", "P", "q", "u", "o", "app", "sla", "Lp"), VALUE),
         **dict.fromkeys(
-            ("N", "x", "psum", "p2", "p3", "pe", "pei", "pi", "pri", "aps", "app", "g", "G", "Jd", "sla", "Lp", "fwd",
-             "script", "cname", "rusage", "hms", "hostfile", "env", "prio", "plan", "WL", "WF", "WP", "Wd",
-             "US", "ss", "data", "rsvid", "nonode", "U", "aff"),
+            ("N", "x", "pe", "pei", "pi", "pri", "aps", "G", "Jd", "script", "rusage", "hms", "hostfile", "env", "prio",
+             "plan", "Wd", "US", "ss", "data", "rsvid", "nonode", "U", "aff"),
             NOT_YET,
         ),
+        "g": "job groups are not supported yet.",
+        **dict.fromkeys(("fwd", "cname"), "lava neither forwards jobs to other clusters nor receives any."),
     },
 )  # fmt: skip
 
@@ -55,7 +63,9 @@ NOTHING = {
     "s": "No suspended job found",
     "d": "No DONE/EXIT job found",
 }
-FORMS = ("l", "UF", "o", "A", "sum", "W")
+FORMS = ("l", "UF", "o", "A", "sum", "psum", "W", "WL", "WF", "WP")
+PENDING = ("p", "p0", "p1", "p2", "p3")
+NEVER_SET = ("app", "sla", "Lp")  # what no job has: a name given here matches none
 
 
 class Listing:
@@ -77,6 +87,8 @@ class Listing:
         Args:
             basic_too: also jobs of which the caller may see no details, without these.
         """
+        if any(name in self.options for name in NEVER_SET):
+            return
         client = self.io.client()
         for user in asked_users(self.options.last("u") or ""):
             request = messages.ListJobsRequest(
@@ -95,11 +107,13 @@ class Listing:
                     yield list(page.jobs) if completion is None else completion.complete(list(page.jobs))
 
     @property
-    def is_brief(self) -> bool:
-        """True if only the main pending reason is to be shown."""
-        if "p1" in self.options or "p0" in self.options:
-            return "p1" in self.options
-        return (self.io.setting("LSB_BJOBS_PENDREASON_LEVEL") or "0") == "1"
+    def level(self) -> int:
+        """Pending reasons to be shown: 0 all, 1 the main one, 2 those of candidate hosts, 3 those of all hosts."""
+        given = [int(name[1:]) for name in PENDING[1:] if name in self.options]
+        if given:
+            return given[-1]
+        setting = self.io.setting("LSB_BJOBS_PENDREASON_LEVEL") or "0"
+        return int(setting) if setting in ("1", "2", "3") else 0
 
     def filter(self, user: str) -> messages.JobFilter:
         """Job filter: jobs named by id in any state and of any owner, unless options restrict them."""
@@ -119,13 +133,13 @@ class Listing:
 
     def is_by_id_alone(self) -> bool:
         """True if ids were given without options that narrow them."""
-        narrowing = ("u", "q", "m", "J", "P", "p", "p0", "p1", "r", "s", "d")
+        narrowing = ("u", "q", "m", "J", "P", "r", "s", "d", "psum", *PENDING, *NEVER_SET)
         return any(ref.job for ref in self.refs) and not any(name in self.options for name in narrowing)
 
     def selects(self, letter: str) -> bool:
         """True if this one of -p -r -s -d was given."""
         if letter == "p":
-            return any(name in self.options for name in ("p", "p0", "p1"))
+            return any(name in self.options for name in (*PENDING, "psum"))
         return letter in self.options
 
 
@@ -165,12 +179,14 @@ def show(listing: Listing) -> None:
     """Print the jobs in the form selected by the options."""
     options, io = listing.options, listing.io
     form = options.last("o")
-    if form is None and not any(name in options for name in (*FORMS, "w", "p", "p0", "p1")):
+    if form is None and not any(name in options for name in (*FORMS, *PENDING, "w")):
         form = io.setting("LSB_BJOBS_FORMAT") or None
     if form is not None:
         return show_fields(listing, form)
     listing.is_json = False  # without a format -json has no effect, as in LSF
-    if listing.selects("p") and not any(name in options for name in ("UF", "A", "sum", "W")):
+    if "psum" in options:
+        return show_reasons(listing)
+    if listing.selects("p") and not any(name in options for name in FORMS[1:]):
         return show_pending(listing)
     if "l" in options or "UF" in options:
         return show_long(listing)
@@ -195,8 +211,14 @@ def write_rows(listing: Listing, header: str, texts: "Iterator[str]") -> None:
 
 
 def show_table(listing: Listing) -> None:
-    """Default, -w and -W."""
+    """Default, -w and -W; -WL, -WF and -WP."""
     short = short_hosts(listing.io)
+    if timed := next((name for name in run_time.COLUMNS if name in listing.options), ""):
+        title, text_of = run_time.COLUMNS[timed]
+        now = listing.io.now()
+        pages = listing.pages(details=True, basic_too=True)
+        rows = (job_table.wide(page, short, lambda job: text_of(job, now)) for page in pages)
+        return write_rows(listing, f"{job_table.HEADER}  {title}", rows)
     if "W" in listing.options:
         rows = (job_table.extended(page, short) for page in listing.pages())
         return write_rows(listing, job_table.EXTENDED_HEADER, rows)
@@ -219,14 +241,31 @@ def show_pending(listing: Listing) -> None:
     """-p: pending jobs and their reasons; with -l the hosts by name."""
     uncut = "w" in listing.options
     named = "l" in listing.options
+    level = listing.level
+    servers = listing.io.client().info().servers if level > 1 else 0
 
     def rows() -> "Iterator[str]":
         for page in listing.pages(reasons=True):
             if named:
                 name_hosts(page, listing.io)
-            yield job_table.pending(page, uncut=uncut, main_reason_only=listing.is_brief, named=named)
+            yield job_table.pending(page, uncut=uncut, level=level, servers=servers, named=named)
 
     write_rows(listing, job_table.PENDING_HEADER, rows())
+
+
+def show_reasons(listing: Listing) -> None:
+    """-psum: number of pending jobs for each pending reason, the most frequent reason first."""
+    counts: dict[str, int] = {}
+    for page in listing.pages(reasons=True):
+        for job in page:
+            for text in dict.fromkeys(reason.text for reason in job.pending_reasons):
+                counts[text] = counts.get(text, 0) + 1
+    if listing.found:
+        io = listing.io
+        io.print(f"Pending reason summary: published {long_time(io.now())}")
+        jobs, cluster = job_table.counted(listing.found, "pending job"), io.client().info().cluster
+        io.print(f"Summarizing {jobs} in cluster ({cluster}):")
+        io.print(job_table.reason_counts(counts), end="")
 
 
 def name_hosts(page: "list[Job]", io: "Io") -> None:

@@ -51,9 +51,11 @@ def unknown_queue(name: str, io: "Io") -> bool:
 
 
 def unknown_host(names: str, io: "Io") -> str:
-    """First of these names that is neither a host nor a host group, or empty."""
+    """First of these names that is neither a host nor a host group nor the cluster itself, or empty."""
     from protos import cluster_pb2
 
     wanted = [name for name in names.split() if name != "all"]
     request = cluster_pb2.HostsRequest(names=wanted, clients_too=True)
-    return next((name for page in io.client().hosts(request) for name in page.missing), "") if wanted else ""
+    missing = [name for page in io.client().hosts(request) for name in page.missing] if wanted else []
+    cluster = io.client().info().cluster if missing else ""
+    return next((name for name in missing if name != cluster), "")

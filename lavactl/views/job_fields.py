@@ -11,7 +11,7 @@ from lavactl.text.render import MISSING, clean, clean_script, short_time
 from lavactl.text.roles import gpu_request
 from lavactl.text.units import mbytes
 from lavactl.views.job_table import STATES, host_list, reason_text
-from lavactl.views.run_time import complete, finish_at, time_left
+from lavactl.views.run_time import complete, finish, time_left
 from lavactl.wire import messages
 
 TYPE_CHECKING = False
@@ -74,7 +74,7 @@ def readers(short: bool, now: float) -> "dict[str, tuple[int, Reader]]":
         "time_left": (11, lambda job: time_left(job, now)),
         "%complete": (11, lambda job: complete(job, now)),
         "progress_left": (13, lambda job: progress_left(job, now)),
-        "finish_time": (16, lambda job: finish_time(job, now)),
+        "finish_time": (16, lambda job: finish(job, now)),
         "pendstate": (9, lambda job: pendstate(job, now)),
         "pend_time": (12, lambda job: str(pending_s(job, now))),
         "ependtime": (12, lambda job: str(pending_s(job, now))),
@@ -157,12 +157,6 @@ def pendstate(job: "Job", now: float) -> str:
         return ""
     held = job.state == messages.PSUSP or job.spec.begin_time > now
     return "IPEND" if held or any(reason.code in (2, 3, 4) for reason in job.pending_reasons) else "EPEND"
-
-
-def finish_time(job: "Job", now: float) -> str:
-    """End time of the job, or the predicted one by its run limit or estimate (``L``, ``E``, ``X``)."""
-    when, mark = finish_at(job, now)
-    return f"{short_time(when)} {mark}".rstrip() if when else ""
 
 
 def idle_factor(job: "Job", now: float) -> str:

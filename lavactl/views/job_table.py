@@ -3,12 +3,15 @@
 Each line is built by one f-string, for the speed of lists of 10,000 jobs.
 """
 
-from lavactl.text.render import clean, compact_time, keep_tail, short_time
+from lavactl.text.render import MISSING, clean, compact_time, keep_tail, short_time
 from lavactl.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
+
+# Pending reasons of hosts that are no candidates however idle they are: closed, away, or not what the job may use.
+RULED_OUT = frozenset((1001, 1301, 1304, 1310, 1311, 1318, 1319, 1326, 1333, 1341, 1343, 1601, 2903, 2904, 2906))
 
 HEADER = "JOBID   USER    STAT  QUEUE      FROM_HOST   EXEC_HOST   JOB_NAME   SUBMIT_TIME"
 EXTENDED_HEADER = (
@@ -65,15 +68,18 @@ def table(jobs: "Iterable[messages.JobRecord]", short: bool) -> str:
     return "".join(lines)
 
 
-def wide(jobs: "Iterable[messages.JobRecord]", short: bool) -> str:
-    """Rows of -w: one line for each job, uncut."""
+def wide(
+    jobs: "Iterable[messages.JobRecord]", short: bool, last: "Callable[[messages.JobRecord], str] | None" = None
+) -> str:
+    """Rows of -w: one line for each job, uncut. ``last``: the text of one more column."""
     lines = []
     for job in jobs:
         hosts = ":".join(host_list(job, short)) if job.hosts else NO_HOST
         name = job.name if job.name.isprintable() else clean(job.name)
         lines.append(
             f"{job.job:<7} {job.user:<7} {STATES[job.state]:<5} {job.queue:<10} {job.from_host:<11} "
-            f"{hosts:<11} {name:<10} {short_time(job.submit_time)}\n"
+            f"{hosts:<11} {name:<10} {short_time(job.submit_time)}"
+            f"{' ' + (last(job) or MISSING) if last is not None else ''}\n"
         )
     return "".join(lines)
 
@@ -126,8 +132,16 @@ def arrays(jobs: "Iterable[messages.JobRecord]", uncut: bool) -> str:
     return "".join(lines)
 
 
-def pending(jobs: "Iterable[messages.JobRecord]", *, uncut: bool, main_reason_only: bool, named: bool) -> str:
-    """Rows of -p, each followed by the pending reasons. ``named``: with host names instead of their number."""
+def pending(
+    jobs: "Iterable[messages.JobRecord]", *, uncut: bool, level: int = 0, servers: int = 0, named: bool = False
+) -> str:
+    """Rows of -p, each followed by the pending reasons.
+
+    Args:
+        level: 0 all reasons, 1 the main one, 2 those of candidate hosts in a group, 3 those of the other hosts, too.
+        servers: number of hosts that run jobs, for levels 2 and 3.
+        named: with host names instead of their number.
+    """
     lines = []
     for job in jobs:
         name = clean(job.name)
@@ -138,9 +152,37 @@ def pending(jobs: "Iterable[messages.JobRecord]", *, uncut: bool, main_reason_on
             f"{job.job:<7} {user:<7} {STATES[job.state]:<5} {queue:<11} {host:<14} {name:<18} "
             f"{short_time(job.submit_time)}\n"
         )
-        reasons = job.pending_reasons[:1] if main_reason_only else job.pending_reasons
-        lines += [f" {reason_text(reason, named)}\n" for reason in reasons]
+        if level > 1:
+            lines += grouped_reasons(job, level, servers, named)
+        else:
+            reasons = job.pending_reasons[:1] if level else job.pending_reasons
+            lines += [f" {reason_text(reason, named)}\n" for reason in reasons]
     return "".join(lines)
+
+
+def grouped_reasons(job: messages.JobRecord, level: int, servers: int, named: bool) -> list[str]:
+    """Lines of -p2 and -p3: reasons of the job, of candidate hosts, and with -p3 of the other hosts."""
+    own = [reason for reason in job.pending_reasons if not reason.hosts]
+    lines = [f" {reason_text(reason, named)}\n" for reason in own]
+    groups = (("Candidate", False), ("Non-candidate", True))
+    for title, is_ruled_out in groups[: level - 1]:
+        some = [one for one in job.pending_reasons if one.hosts and (one.code in RULED_OUT) is is_ruled_out]
+        if some:
+            number = min(servers, sum(reason.hosts for reason in some))
+            lines.append(f" {title} host pending reasons ({number} of {counted(servers, 'host')}):\n")
+            lines += [f" {reason_text(reason, named)}\n" for reason in some]
+    return lines
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 host``, ``3 hosts``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def reason_counts(counts: "Mapping[str, int]") -> str:
+    """Lines of -psum: pending reasons with the number of jobs that have each, the largest first."""
+    ordered = sorted(counts.items(), key=lambda one: -one[1])
+    return "".join([f" {clean(text)}: {counted(number, 'job')};\n" for text, number in ordered])
 
 
 def reason_text(reason: messages.PendingReason, named: bool = False) -> str:

@@ -4,10 +4,13 @@
 job without a run limit whose estimate is exceeded has no predicted end.
 """
 
+from lavactl.text.render import short_time
 from lavactl.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     Job = messages.JobRecord
 
 ENDED = (messages.DONE, messages.EXIT)
@@ -47,3 +50,17 @@ def complete(job: "Job", now: float) -> str:
     ran_s = max(0.0, (job.end_time or now) - job.start_time)
     seconds, mark = allowance(job, ran_s)
     return f"{min(100.0, 100 * ran_s / seconds):.2f}% {mark}" if mark else ""
+
+
+def finish(job: "Job", now: float) -> str:
+    """End time of the job, or the predicted one by its run limit or estimate (``L``, ``E``, ``X``)."""
+    when, mark = finish_at(job, now)
+    return f"{short_time(when)} {mark}".rstrip() if when else ""
+
+
+# Option of bjobs: title and reader of the column that it adds to -w.
+COLUMNS: "dict[str, tuple[str, Callable[[Job, float], str]]]" = {
+    "WL": ("TIME_LEFT", time_left),
+    "WF": ("FINISH_TIME", finish),
+    "WP": ("%COMPLETE", complete),
+}

@@ -148,3 +148,13 @@ def test_jobs_of_a_group_of_users(user: str, expected: list[int]) -> None:
         return [record.id async for record, _, _ in selection.items([])]
 
     assert asyncio.run(found()) == expected
+
+
+def test_the_name_of_the_cluster_is_all_its_jobs() -> None:
+    """`bjobs -m CLUSTER` lists those that wait for a host, too; a host of that name comes first."""
+    story = a_cluster()
+    story.submit(a_job(hold=True))
+    wanted = pb.JobFilter(user="all", host=story.cluster.name)
+    assert turns_while(story, wanted)[0] == 1
+    story.join(a_host(story.cluster.name))
+    assert turns_while(story, wanted)[0] == 0

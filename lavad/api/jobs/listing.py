@@ -190,9 +190,13 @@ def users_meant(text: str, cluster: Cluster) -> Names:
 
 
 def hosts_meant(text: str, cluster: Cluster) -> Names | None:
-    """Return hosts by name or group; None if no host is named, so that jobs without hosts are selected too."""
-    words = text.split()
-    return _meant(words, cluster.policy.host_groups) if words else None
+    """Return hosts by name or group; None if no host is named, so that jobs without hosts are selected too.
+
+    The name of the cluster stands for all its jobs, unless a host or a group has it.
+    """
+    words, groups = text.split(), cluster.policy.host_groups
+    is_cluster = cluster.name in words and cluster.name not in cluster.hosts and cluster.name not in groups
+    return _meant(words, groups) if words and not is_cluster else None
 
 
 def allocation_of(job: Job) -> Allocation:
