@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
+from agents.job_setup import slurm_job
 from agents.job_setup.host_context import HostContext
 from agents.job_setup.task_devices import first_role, variables_of_all, variables_of_role
 from protos import gpu_vendors, names
@@ -176,6 +177,7 @@ def job_environment(
     text.update(_about_devices(stage, host))
     text.update(_about_binding(stage.allocation, host, files))
     text.update(_for_mpi(blob, host))
+    text.update(slurm_job.variables(blob, stage, host))
     text.update(stage.environment)
     for name in KEEPALIVES:
         environment.setdefault(name, b"0")

@@ -17,6 +17,7 @@ from agents.containers.settings import ContainerSettings
 from agents.job_setup.environment import HostFiles, OwnFiles, job_environment, put_lists
 from agents.job_setup.host_context import HostContext
 from agents.job_setup.programs import program_of
+from agents.job_setup.slurm_job import program_arguments
 from agents.job_setup.task_devices import Task, gpus_of, variables_of_task, visible
 from agents.job_setup.task_files import can_be_private, files_of_tasks
 from agents.job_setup.told.tell import needs_files
@@ -181,6 +182,9 @@ class Preparation:
         of_tasks = spec.HasField("tasks")
         is_first = lead and first and not of_tasks
         program = program_of(line, spec.shell, spooled, stage.job_starter) if is_first else None
+        is_slurm = spec.HasField("slurm")
+        if program is not None and is_slurm:
+            program = program._replace(argv=(*program.argv, *program_arguments(spec)))
         return JobSetup(
             user=owner.name,
             uid=owner.uid,
@@ -208,7 +212,9 @@ class Preparation:
             usage_interval_s=self.intervals.usage_s,
             pre_exec=spec.pre_exec if lead else "",
             post_exec=spec.post_exec if lead else "",
-            report=tuple(self._heading(blob, stage, owner)) if lead and spec.output and not of_tasks else None,
+            report=tuple(self._heading(blob, stage, owner))
+            if lead and spec.output and not (of_tasks or is_slurm)
+            else None,
             cpus=_bound_to(stage.allocation, self.host.host),
             nodes=_memory_nodes(stage.allocation, self.host.host),
             memory_policy=_memory_policy(stage.allocation, self.host.host),
@@ -226,7 +232,9 @@ class Preparation:
             private_files=str(files_of_tasks(self.state)) if self.shows_files(blob) else "",
             notices=self.host.notices,
             warning_time_s=stage.warning_time_s,
-            warning_action=action_of(spec.warning_action or stage.warning_action),
+            # That of a job in Slurm's words looks for its processes, which are children of the lead host's.
+            warning_action=action_of("" if is_slurm and not lead else spec.warning_action or stage.warning_action),
+            slurm_base=spec.slurm.array_base if is_slurm else -1,
         )
 
     def shows_files(self, blob: JobSpecBlob) -> bool:

@@ -228,6 +228,7 @@ class JobSetup(NamedTuple):
     warning_time_s: float = 0.0  # between the notice of a limit and the limit; 0: no notice
     warning_action: tuple[int, str] = (0, "")  # of notices: signal (0: none), or command
     has_gpus: bool = False  # there is a report, with a part about GPUs that the agent writes
+    slurm_base: int = -1  # of a job in Slurm's words: what its elements' indices exceed their numbers by; else -1
 
     def pack(self) -> bytes:
         """Pack for a HOLD message."""

@@ -22,7 +22,7 @@ JOB_PREFIXES = (b"LSB_", b"LSF_PM_")
 USERS_PREFIX = b"LSB_DEFAULT"  # the user's own defaults for queue, project and group
 JOB_NAMES = frozenset((b"LSFUSER", b"LS_JOBPID", b"LS_SUBCWD", b"LS_EXECCWD", b"LS_EXEC_T", b"TERM", b"TERMCAP"))
 # Set for the processes of one job or rank; outside a job they are the user's own.
-INNER_PREFIXES = (b"PMI_", b"PMIX_", b"OMPI_", b"LAVA_JOB_")
+INNER_PREFIXES = (b"PMI_", b"PMIX_", b"OMPI_", b"LAVA_JOB_", b"SLURM_", b"SLURMD_")
 INNER_NAMES = frozenset(name.encode() for name in gpu_vendors.VARIABLES)
 
 

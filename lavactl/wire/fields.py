@@ -28,6 +28,7 @@ FIELDS = {
         "34 restart_pause_max_s d, 35 stable_s d, 48 autoscale Autoscale"
     ),
     "HangRule": "1 after_s d, 2 first_s d, 3 cpus d, 4 network_bytes_s d, 5 gpu_power d, 6 no_stacks t",
+    "SlurmTerms": "1 array_base u, 2 arguments s*, 3 command s",
     "JobSpec": (
         "1 name s, 2 command s, 3 is_script t, 4 queues s*, 5 project s, 6 cwd s, 7 submit_cwd s, 8 input s, "
         "9 output s, 10 error s, 11 output_overwrite t, 12 error_overwrite t, 13 environment b*, 14 roles Role*, "
@@ -37,7 +38,7 @@ FIELDS = {
         "33 shell s, 34 rlimits Rlimit*, 35 pre_exec s, 36 post_exec s, 37 output_dir s, 38 requeue_exit_values s, "
         "39 resizable t, 40 runtime_estimate_s u, 41 job_group s, 42 reservation s, 43 requirement_text s, "
         "46 ends_orphan t, 47 resize_notify s, 48 tasks TaskRules, 60 warning_action s, 61 warning_time_s d, "
-        "70 hang HangRule"
+        "70 hang HangRule, 80 slurm SlurmTerms"
     ),
     "SubmitItem": "1 request_id b, 2 spec JobSpec, 3 retry t, 4 unique_name t",
     "SubmitBatch": "1 items SubmitItem*",

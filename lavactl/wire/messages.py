@@ -98,6 +98,7 @@ __all__ = [
     "SignalReply",
     "SignalRequest",
     "SignalResult",
+    "SlurmTerms",
     "SubmitBatch",
     "SubmitItem",
     "SubmitReplies",
@@ -220,6 +221,7 @@ if TYPE_CHECKING:
         SignalReply,
         SignalRequest,
         SignalResult,
+        SlurmTerms,
         SubmitBatch,
         SubmitItem,
         SubmitReplies,
@@ -263,6 +265,7 @@ else:
     Autoscale = _message("Autoscale")
     HangRule = _message("HangRule")
     TaskRules = _message("TaskRules")
+    SlurmTerms = _message("SlurmTerms")
     JobSpec = _message("JobSpec")
     SubmitItem = _message("SubmitItem")
     SubmitBatch = _message("SubmitBatch")

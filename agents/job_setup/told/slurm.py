@@ -3,14 +3,12 @@
 Nodes are in the order of the ranks, so that the first of the list has rank 0.
 """
 
-import re
-from collections.abc import Iterable, Sequence
-from itertools import groupby
 from typing import NamedTuple
 
 from agents.job_setup.told.scene import Scene
 from agents.job_setup.told.table import Task
 from agents.job_setup.told.values import Told
+from protos.slurm_words import FOR_LAUNCHERS, compressed, repeated
 
 
 def tell(scene: Scene) -> Told:
@@ -18,7 +16,7 @@ def tell(scene: Scene) -> Told:
     step = scene.once("slurm", lambda: Step.of(scene))
     if scene.task.number not in step.ranks:
         return Told()
-    common = scene.once("slurm variables", lambda: _about_job(scene, step) | _about_step(step) | _for_launchers())
+    common = scene.once("slurm variables", lambda: _about_job(scene, step) | _about_step(step) | FOR_LAUNCHERS)
     return Told(common | _about_task(scene, step))
 
 
@@ -114,53 +112,3 @@ def _about_task(scene: Scene, step: Step) -> dict[str, str]:
     if scene.host.gpus:
         found["SLURM_STEP_GPUS"] = ",".join(map(str, scene.host.gpus))
     return found
-
-
-def _for_launchers() -> dict[str, str]:
-    """Return what keeps an mpirun within a task from srun, which is not there."""
-    return {
-        "OMPI_MCA_plm": "rsh",
-        "OMPI_MCA_ras": "^slurm",
-        "PRTE_MCA_plm": "ssh",
-        "PRTE_MCA_ras": "^slurm",
-        "HYDRA_RMK": "lsf",
-        "HYDRA_LAUNCHER": "lsf",
-    }
-
-
-def repeated(counts: Iterable[int]) -> str:
-    """Return counts in Slurm's notation: 2(x3),1."""
-    groups = ((count, len(list(same))) for count, same in groupby(counts))
-    return ",".join(f"{count}(x{times})" if times > 1 else str(count) for count, times in groups)
-
-
-def compressed(hosts: Iterable[str]) -> str:
-    """Return hosts in Slurm's notation, in their order: n[01-03,07],login."""
-    parts: list[str] = []
-    for prefix, same in groupby(map(_parted, hosts), key=lambda part: part[0]):
-        digits = [text for _, text in same]
-        if not digits[0]:
-            parts += [prefix] * len(digits)
-        elif len(digits) == 1:
-            parts.append(prefix + digits[0])
-        else:
-            parts.append(f"{prefix}[{_ranges(digits)}]")
-    return ",".join(parts)
-
-
-def _parted(host: str) -> tuple[str, str]:
-    """Part a host name into the rest and the digits at its end."""
-    digits = re.search(r"[0-9]*$", host)
-    end = digits.start() if digits else len(host)
-    return host[:end], host[end:]
-
-
-def _ranges(digits: Sequence[str]) -> str:
-    """Join numbers that follow each other and are written in the same width."""
-    found: list[list[str]] = []
-    for text in digits:
-        if found and f"{int(found[-1][-1]) + 1:0{len(found[-1][-1])}d}" == text:
-            found[-1].append(text)
-        else:
-            found.append([text])
-    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else run[0] for run in found)

@@ -45,6 +45,8 @@ class Spawner:
             environment[b"LSB_ERRORFILE"] = os.fsencode(start.place(setup, setup.error, self._key))
         if setup.output_dir:
             environment[b"LSB_OUTDIR"] = os.fsencode(start.output_directory(setup, self._key))
+        if setup.slurm_base >= 0:
+            environment.update(_of_slurm(self._key, setup.slurm_base))
         if "%" in setup.cwd:
             environment[b"LS_EXECCWD"] = os.fsencode(start.expand(setup.cwd, self._key))
         return environment
@@ -150,3 +152,12 @@ class Spawner:
         program = Program("/bin/sh", ("/bin/sh", "-c", command))
         cwd = start.expand(self._setup.cwd, self._key) or self._setup.home or "/"
         return self.spawn(program, {**self.environment(), **variables}, (self._null,) * 3, cwd)
+
+
+def _of_slurm(key: Key, base: int) -> dict[bytes, bytes]:
+    """Return Slurm's variables that differ between the elements and attempts of a job."""
+    _, index, attempt = key
+    found = {b"SLURM_ARRAY_TASK_ID": b"%d" % (index - base)} if index else {}
+    if attempt > 1:
+        found[b"SLURM_RESTART_COUNT"] = b"%d" % (attempt - 1)
+    return found

@@ -17,6 +17,7 @@ from agents.shepherd.confinement import memory_policy
 from agents.shepherd.messages import JobSetup, Key, Program
 from agents.shepherd.process import descriptors as descriptors_allowed
 from agents.shepherd.process.identity import Identity
+from protos.slurm_words import expanded_name, names_of_job
 
 FLAGS = os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
 APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | FLAGS
@@ -132,7 +133,7 @@ def open_streams(setup: JobSetup, key: Key, null: int, spooled: int) -> Streams:
         make_output_directory(setup, key)
         source = null
         if setup.input:
-            source = _open(expand(setup.input, key), os.O_RDONLY | FLAGS, "input", opened)
+            source = _open(file_name(setup, setup.input, key), os.O_RDONLY | FLAGS, "input", opened)
         output = spooled
         output_path, error_path = place(setup, setup.output, key), place(setup, setup.error, key)
         if output_path:
@@ -154,7 +155,17 @@ def _flags(overwrite: bool) -> int:
 
 def place(setup: JobSetup, template: str, key: Key) -> str:
     """Return the absolute path of an output file; empty for none."""
-    return os.path.join(output_directory(setup, key), expand(template, key)) if template else ""
+    return os.path.join(output_directory(setup, key), file_name(setup, template, key)) if template else ""
+
+
+def file_name(setup: JobSetup, template: str, key: Key) -> str:
+    """Expand the name of a file of the job, in Slurm's patterns if it is a job in Slurm's words."""
+    if setup.slurm_base < 0:
+        return expand(template, key)
+    job, index, _ = key
+    number = index - setup.slurm_base if index else None
+    host = os.fsdecode(setup.environment.get(b"SLURMD_NODENAME", b""))
+    return expanded_name(template, names_of_job(job, number, setup.name, setup.user, host))
 
 
 def _open(path: str, flags: int, what: str, opened: list[int], key: Key | None = None) -> int:

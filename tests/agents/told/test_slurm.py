@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.job_setup.told.slurm import compressed, repeated
+from protos.slurm_words import compressed, repeated
 from tests.agents.told.jobs import at, job, role, told, variables
 
 ROLES = (role("worker", slots_per_task=4),)
