@@ -30,6 +30,10 @@ SUBCOMMANDS = (
     "adopt", "backup", "restore", "migrate-database", "tasks", "logs", "scale", "stage",
     "job", "checks",
 )  # fmt: skip
+# Slurm's names, for scripts and tools that speak only Slurm. They stay out of the way of a real Slurm: as commands of
+# their own they are only where they were asked for.
+SLURM = ("sbatch", "srun", "salloc", "squeue", "scancel", "sinfo", "sacct", "scontrol")
+SLURM_FAILURE = 1
 
 
 def run(name: str, argv: list[str], io: Io) -> int:
@@ -64,9 +68,10 @@ def load(name: str) -> "Callable[[list[str], Io], int]":
     Raises:
         CommandError: the command does not exist.
     """
-    if name not in COMMANDS and name not in SUBCOMMANDS:
+    if name not in COMMANDS and name not in SUBCOMMANDS and name not in SLURM:
         raise CommandError(f"{printable(name)}: no such command.")
-    module = __import__(f"lavactl.commands.{name.replace('-', '_')}", fromlist=["main"])
+    folder = "slurm" if name in SLURM else "commands"
+    module = __import__(f"lavactl.{folder}.{name.replace('-', '_')}", fromlist=["main"])
     main: Callable[[list[str], Io], int] = module.main
     return main
 
@@ -86,14 +91,14 @@ def _subcommand(argv: list[str], io: Io) -> tuple[str, list[str]]:
         io.print(f"lava {__version__}")
         io.flush()
         return "", []
-    if name not in COMMANDS and name not in SUBCOMMANDS:
+    if name not in COMMANDS and name not in SUBCOMMANDS and name not in SLURM:
         raise UsageError(f"lavactl: {printable(name)}: no such command.", usage())
     return name, rest
 
 
 def usage() -> str:
     """Usage text of lavactl."""
-    names = " | ".join(SUBCOMMANDS + COMMANDS)
+    names = " | ".join(SUBCOMMANDS + COMMANDS + SLURM)
     return f"Usage: lavactl [-h] [-V] COMMAND [arguments]\nCOMMAND: {names}\n"
 
 
@@ -106,6 +111,8 @@ def _report(name: str, error: Exception, io: Io) -> int:
         import traceback
 
         io.error("".join(traceback.format_exception(error)).rstrip())
+    if name in SLURM:
+        return _report_as_slurm(name, error, io)
     if isinstance(error, CommandError):
         io.error(str(error))
         if isinstance(error, UsageError) and error.usage:
@@ -118,8 +125,21 @@ def _report(name: str, error: Exception, io: Io) -> int:
     return FAILURE
 
 
+def _report_as_slurm(name: str, error: Exception, io: Io) -> int:
+    """Print an error as Slurm's commands do: behind the command's name, with exit code 1."""
+    text = str(error) if isinstance(error, CommandError) else f"unexpected {type(error).__name__}: {error}"
+    if isinstance(error, UnicodeEncodeError):
+        text = "a name or argument is not UTF-8 text."
+    lines = text if text.startswith(f"{name}: ") else f"{name}: error: {text}"
+    io.error("\n".join(map(printable, lines.split("\n"))))
+    code = error.code if isinstance(error, CommandError) else FAILURE
+    return SLURM_FAILURE if code == FAILURE else code
+
+
 def enter(name: str) -> None:
     """Run one command as the whole life of the process. Does not return."""
+    called = os.path.basename(sys.argv[0])
+    name = called if name == "lavactl" and called in SLURM else name
     io = Io()
     code = run(name, sys.argv[1:], io)
     if code in (INTERRUPTED, OUTPUT_CLOSED):

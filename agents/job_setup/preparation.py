@@ -228,7 +228,7 @@ class Preparation:
             is_wide=lead and not of_tasks and (len(stage.allocation) > 1 or spec.resizable),
             role_names=tuple(role.name for role in spec.roles) if of_tasks else (),
             is_lead=lead,
-            has_gpus=lead and not of_tasks and bool(spec.output) and bool(gpus_of(stage, self.host.host)),
+            has_gpus=lead and not (of_tasks or is_slurm) and bool(spec.output) and bool(gpus_of(stage, self.host.host)),
             private_files=str(files_of_tasks(self.state)) if self.shows_files(blob) else "",
             notices=self.host.notices,
             warning_time_s=stage.warning_time_s,

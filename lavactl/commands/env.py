@@ -2,17 +2,18 @@
 
 from lavactl.errors import CommandError, UsageError
 from lavactl.io import Io
-from lavactl.options import VALUE, answer_standard
+from lavactl.options import FLAG, VALUE, answer_standard
 from lavactl.personal import state_file
 from lavactl.personal.options import parse, shell_directory
 from lavactl.personal.path_dir import shell_word
 
 USAGE = """\
-Usage: eval "$(lavactl env [--dir D])"
+Usage: eval "$(lavactl env [--slurm] [--dir D])"
 Prints what a shell needs to use the cluster in D.
+  --slurm   also sbatch, srun, salloc, squeue, scancel, sinfo, sacct and scontrol, before any others of these names
   --dir D   where the cluster lives (the one of this shell already, else $XDG_DATA_HOME/lava/personal)
 """
-KINDS = {"dir": VALUE}
+KINDS = {"dir": VALUE, "slurm": FLAG}
 
 
 def main(argv: list[str], io: Io) -> int:
@@ -42,5 +43,6 @@ def main(argv: list[str], io: Io) -> int:
     for name, text in values.items():
         io.print(f"export {name}={shell_word(text)}")
     last = shell_word(str(state_file.own_commands(directory)))
-    io.print(f'export PATH={shell_word(commands)}"${{PATH:+:$PATH}}":{last}')
+    first = f"{cluster.slurm_commands}:{commands}" if "-slurm" in options else commands
+    io.print(f'export PATH={shell_word(first)}"${{PATH:+:$PATH}}":{last}')
     return 0

@@ -7,17 +7,20 @@ from pathlib import Path
 
 from lavactl.errors import FAILURE, CommandError, UsageError
 from lavactl.io import Io
-from lavactl.options import answer_standard, printable
+from lavactl.options import FLAG, answer_standard, printable
 from lavactl.personal.options import directory, parse
+from lavactl.personal.path_dir import link_slurm
 from lavactl.served.stubs import NAME as STUB
 from lavactl.served.stubs import served, write_stub
 from lavactl.settings import DEFAULT_SOCKET
 
 USAGE = """\
-Usage: lavactl link DIR
+Usage: lavactl link [--slurm] DIR
 Links lava's commands and daemons in DIR, as /usr/local/bin. A name that another program has, there or elsewhere in
 PATH, is left alone and named; that command of lava is then typed as: lavactl NAME
+  --slurm   link sbatch, srun, salloc, squeue, scancel, sinfo, sacct and scontrol instead, by the same rule
 """
+KINDS = {"slurm": FLAG}
 DAEMONS = ("lavad", "lava-agent", "lavactl")
 
 
@@ -27,21 +30,20 @@ def main(argv: list[str], io: Io) -> int:
     if answer is not None:
         io.print(answer)
         return 0
-    options = parse(argv, USAGE, "link", {})
+    options = parse(argv, USAGE, "link", KINDS)
     if len(options.words) != 1:
         raise UsageError("lavactl link: expected one directory", USAGE)
     target, own = directory(options.words[0], io), Path(sys.executable).parent
     if not target.is_dir():
         raise CommandError(f"{printable(str(target))} is not a directory.")
+    programs = _slurm_programs(own) if "-slurm" in options else _programs(own)
     linked, taken = 0, []
-    stub = _stub(own)
-    stubs = frozenset(served(names())) if stub is not None else frozenset()
-    for name in names():
+    for name, program in programs.items():
         other = _other_program(name, target, own, io.environ.get("PATH", ""))
         if other:
             taken.append(f"{name}: not linked, {other} is another program" + _instead(name))
         else:
-            linked += _link(target / name, stub if stub is not None and name in stubs else own / name)
+            linked += _link(target / name, program)
     for line in taken:
         io.error(line)
     io.print(f"{linked} commands are linked in {target}.")
@@ -55,6 +57,24 @@ def names() -> tuple[str, ...]:
     return (*DAEMONS, *COMMANDS)
 
 
+def _programs(own: Path) -> dict[str, Path]:
+    """Program behind each name."""
+    stub = _stub(own)
+    stubs = frozenset(served(names())) if stub is not None else frozenset()
+    return {name: stub if stub is not None and name in stubs else own / name for name in names()}
+
+
+def _slurm_programs(own: Path) -> dict[str, Path]:
+    """Program behind each of Slurm's names: links beside the programs, served where they can be made."""
+    from lavactl.main import SLURM
+
+    try:
+        link_slurm(own / "slurm", DEFAULT_SOCKET)
+    except OSError:
+        return dict.fromkeys(SLURM, own / "lavactl")
+    return {name: own / "slurm" / name for name in SLURM}
+
+
 def _instead(name: str) -> str:
     return "" if name in DAEMONS else f"; lava's is lavactl {name}"
 
@@ -64,14 +84,16 @@ def _other_program(name: str, target: Path, own: Path, search: str) -> str:
     here = target / name
     if os.path.lexists(here) and not _is_ours(here, own):
         return str(here)
-    elsewhere = os.pathsep.join(place for place in search.split(os.pathsep) if Path(place) not in (target, own))
+    elsewhere = os.pathsep.join(
+        place for place in search.split(os.pathsep) if Path(place) not in (target, own, own / "slurm")
+    )
     found = shutil.which(name, path=elsewhere)
     return found if found and not _is_ours(Path(found), own) else ""
 
 
 def _is_ours(path: Path, own: Path) -> bool:
     """True for a link into this installation, or a dangling one."""
-    ours = [os.path.realpath(own / name) for name in (path.name, STUB)]
+    ours = [os.path.realpath(own / name) for name in (path.name, STUB, "lavactl", f"slurm-full/{STUB}")]
     return path.is_symlink() and (os.path.realpath(path) in ours or not path.exists())
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lavactl.errors import CommandError
-from lavactl.main import COMMANDS
+from lavactl.main import COMMANDS, SLURM
 from lavactl.served.stubs import served, write_stub
 
 LAVACTL = ("lavactl",)
@@ -35,10 +35,29 @@ def link_commands(directory: Path, names: Iterable[str] = COMMANDS, stub_socket:
     stub = write_stub(directory.parent, source, stub_socket) if stub_socket else None
     stubs = frozenset(served(names)) if stub is not None else frozenset()
     for name in names:
-        link, target = directory / name, stub if stub is not None and name in stubs else source / name
-        if not link.is_symlink() or os.readlink(link) != str(target):
-            link.unlink(missing_ok=True)
-            link.symlink_to(target)
+        _put_link(directory / name, stub if stub is not None and name in stubs else source / name)
+
+
+def link_slurm(directory: Path, stub_socket: str) -> None:
+    """Link lavactl into the directory under Slurm's names, by which it knows what is wanted.
+
+    The agent serves what it can, as with the other commands; the programs behind the stubs are beside the directory.
+    """
+    program, full = Path(sysconfig.get_path("scripts")) / "lavactl", directory.with_name(f"{directory.name}-full")
+    for place in (directory, full):
+        place.mkdir(exist_ok=True)
+        place.chmod(0o755)
+    stub = write_stub(full, full, stub_socket)
+    stubs = served(SLURM)
+    for name in SLURM:
+        _put_link(full / name, program)
+        _put_link(directory / name, stub if name in stubs else program)
+
+
+def _put_link(link: Path, target: Path) -> None:
+    if not link.is_symlink() or os.readlink(link) != str(target):
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)
 
 
 def closed_to_others(*paths: Path) -> Path | None:

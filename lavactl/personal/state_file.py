@@ -67,6 +67,11 @@ class Cluster:
         """Directory of bsub and the other commands, first on a user's PATH."""
         return Path(self.run_dir, "bin")
 
+    @property
+    def slurm_commands(self) -> Path:
+        """Directory of sbatch and its kin, which is on a PATH only where it was asked for."""
+        return Path(self.run_dir, "slurm")
+
 
 def own_commands(directory: Path) -> Path:
     """Directory of lavactl, last on a user's PATH: it stays while the cluster is down."""

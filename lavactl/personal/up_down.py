@@ -16,7 +16,7 @@ from lavactl.personal import daemons
 from lavactl.personal import directory as files
 from lavactl.personal.create import addresses
 from lavactl.personal.hosts import cgroups, namespaces, network
-from lavactl.personal.path_dir import LAVACTL, link_commands
+from lavactl.personal.path_dir import LAVACTL, link_commands, link_slurm
 from lavactl.personal.processes import Process, identify, is_alive, mentioning, sweep, wait_until_collected
 from lavactl.personal.state_file import Cluster, Mode, Table, own_commands, save
 from protos.trust.tickets import Entry, read_ticket
@@ -114,6 +114,7 @@ def _make_run_dir(directory: Path, cluster: Cluster) -> None:
             raise CommandError(f"{run} belongs to someone else; remove it and try again.")
         run.chmod(0o755)
         link_commands(cluster.commands, stub_socket=str(cluster.socket(cluster.login)))
+        link_slurm(cluster.slurm_commands, str(cluster.socket(cluster.login)))
         (cluster.commands / "lavactl").unlink(missing_ok=True)  # an older version put it there
         link_commands(own_commands(directory), LAVACTL)
     except OSError as error:

@@ -18,7 +18,7 @@
 
 enum { OPEN = 2, MESSAGE = 3, CREDIT = 6, END = 7, MOST = 7 << 20 };
 static const char METHOD[] = "/lava.local/Command", VERSION[] = "2";
-static const char ONCE[] = " bkill bstop bresume brequeue bresize brun btop bbot brsvadd brsvmod brsvdel ";
+static const char ONCE[] = " bkill bstop bresume brequeue bresize brun btop bbot brsvadd brsvmod brsvdel scancel scontrol ";
 extern char **environ;
 static char paths[8192], *full, *at_socket, **words, *name;
 static int agent = -1, kept = -1, shown, taken;
@@ -194,7 +194,7 @@ int main(int count, char **argv) {
     setsockopt(agent, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     char padded[64];
     snprintf(padded, sizeof padded, " %s ", name);
-    if (carry() || !strcmp(name, "bsub") || !(shown || strstr(ONCE, padded))) become(1);
+    if (carry() || strstr(" bsub sbatch ", padded) || !(shown || strstr(ONCE, padded))) become(1);
     dprintf(2, "%s: the agent of this host ended before its answer: it is not known what was done.\n", name);
     return 255;
 }

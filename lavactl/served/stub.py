@@ -23,7 +23,8 @@ PATIENCE_S = 3.0
 SETTINGS_MAX = 1 << 16
 MESSAGE, CREDIT, END = 3, 6, 7
 # These do something that done twice is not the same: after a lost answer they are not run again.
-ONCE = ("bkill", "bstop", "bresume", "brequeue", "bresize", "brun", "btop", "bbot", "brsvadd", "brsvmod", "brsvdel")
+ONCE = ("bkill", "bstop", "bresume", "brequeue", "bresize", "brun", "btop", "bbot", "brsvadd", "brsvmod", "brsvdel",
+        "scancel", "scontrol")  # fmt: skip
 
 NAME = sys.argv[0].rpartition("/")[2]
 
@@ -264,7 +265,7 @@ def carry(agent: Agent) -> bool:
                 agent.frame(MESSAGE, answer(kind, value))
     except OSError:
         pass  # the agent has gone
-    return NAME == "bsub" or not (is_shown or NAME in ONCE)
+    return NAME in ("bsub", "sbatch") or not (is_shown or NAME in ONCE)
 
 
 def main() -> None:

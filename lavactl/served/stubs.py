@@ -16,7 +16,7 @@ C_SOURCE = SOURCE.with_name("stub.c")
 COMPILED = SOURCE.with_name(NAME)  # by packaging/stub.sh, where there is a compiler
 COMPILE_S = 60.0
 PYTHONS = ("/usr/bin/python3",)  # starts faster than that of a virtual environment
-UNSERVED = frozenset(("blaunch", "lavarun", "badmin", "lsadmin"))
+UNSERVED = frozenset(("blaunch", "lavarun", "badmin", "lsadmin", "srun", "salloc"))
 
 
 def write_stub(directory: Path, programs: Path, socket: str, compiled: Path | None = COMPILED) -> Path:

@@ -377,7 +377,7 @@ class Tasks:
         """End a task; its exit status has come before, or is unknown."""
         task.ended = True
         for stream in (STDOUT, STDERR):
-            self._outlets[stream].put(bytes(task.lines[stream]))
+            self.deliver(task, stream, bytes(task.lines[stream]))
         if task.status is not None:
             task.code = exit_code(task.status)
         else:
@@ -389,14 +389,18 @@ class Tasks:
 
     def _pass_on(self, task: Task, stream: int, data: bytes) -> None:
         if not self._by_line:
-            self._outlets[stream].put(data)
+            self.deliver(task, stream, data)
             return
         partial = task.lines[stream]
         partial += data
         end = len(partial) if len(partial) > LINE_MAX else partial.rfind(b"\n") + 1
         if end:
-            self._outlets[stream].put(bytes(partial[:end]))
+            self.deliver(task, stream, bytes(partial[:end]))
             del partial[:end]
+
+    def deliver(self, task: Task, stream: int, data: bytes) -> None:
+        """Write output of a task, whole lines of it if there are several tasks."""
+        self._outlets[stream].put(data)
 
 
 def carried_environment(io: "Io") -> list[bytes]:

@@ -1,0 +1,1 @@
+"""Slurm's commands on lava's own calls: one file a command, and what they share in the folders below."""

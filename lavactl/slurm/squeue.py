@@ -1,0 +1,260 @@
+"""squeue: list jobs that have not ended, or those of the states asked for."""
+
+from lavactl.slurm.words import formats, job_fields
+from lavactl.slurm.words.ids import bases, read_id
+from lavactl.slurm.words.jobs import JobView
+from lavactl.slurm.words.json_text import jobs_text
+from lavactl.slurm.words.options import FLAG, MAYBE, STANDARD, Given, Option, Parser, answered, fail, ignored, refused
+from lavactl.slurm.words.states import State, may_have, read_state
+from lavactl.views.job_details import Completion
+from lavactl.wire import messages
+from protos.slurm_words import expanded
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from lavactl.io import Io
+
+USAGE = "Usage: squeue [options]"
+NO_CLUSTERS = "a command speaks to the one cluster of its agent"
+OPTIONS = (
+    *STANDARD[1:],
+    Option("help", "", FLAG, words="this text"),
+    Option("account", "A", words="jobs of these projects"),
+    Option("array", "r", FLAG, words="a line for each pending element of an array"),
+    Option("format", "o", words="columns by letters: %.18i %.9P"),
+    Option("Format", "O", words="columns by names: jobarrayid:20,state"),
+    Option("iterate", "i", words="list again after so many seconds, until interrupted"),
+    Option("jobs", "j", MAYBE, words="these jobs"),
+    Option("json", "", MAYBE, words="the main fields of Slurm's JSON"),
+    Option("long", "l", FLAG, words="with state and time limit"),
+    Option("me", "", FLAG, words="the caller's jobs"),
+    Option("name", "n", words="jobs of these names"),
+    Option("noheader", "h", FLAG, words="no line of titles"),
+    Option("nodelist", "w", words="jobs on these hosts"),
+    Option("partition", "p", words="jobs of these queues"),
+    Option("sort", "S", words="by these letters, each with - for the reverse"),
+    Option("start", "", FLAG, words="pending jobs with their start estimates"),
+    Option("states", "t", words="jobs of these states; all"),
+    Option("user", "u", words="jobs of these users"),
+    ignored("all", "every queue is shown", FLAG, "a"),
+    ignored("array-unique", "elements that run have lines of their own", FLAG),
+    ignored("federation", "there is one cluster", FLAG),
+    ignored("hide", "every queue is shown", FLAG),
+    ignored("local", "there is one cluster", FLAG),
+    ignored("priority", "a job has one line whatever its queues", FLAG, "P"),
+    ignored("sibling", "there is one cluster", FLAG),
+    ignored("verbose", "there is nothing more to tell", FLAG, "v"),
+    refused("clusters", NO_CLUSTERS, letter="M"),
+    refused("licenses", "see bhosts -s", letter="L"),
+    refused("qos", "lava has no quality of service", letter="q"),
+    refused("reservation", "see brsvs", letter="R"),
+    refused("steps", "steps of srun are not recorded", MAYBE, "s"),
+    refused("yaml", "use --json", MAYBE),
+)
+PARSER = Parser("squeue", OPTIONS)
+DEFAULT = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
+LONG = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
+START = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20R"
+
+
+def main(argv: list[str], io: "Io") -> int:
+    """Run squeue."""
+    given = PARSER.parse(argv)
+    if answered(given, PARSER, USAGE, io):
+        return 0
+    PARSER.say_ignored(given, io)
+    pause = given.last("iterate")
+    if pause is None:
+        return show(given, io)
+    if not pause.isdigit() or not int(pause):
+        raise fail("squeue", f"--iterate {pause}: expected a number of seconds.")
+    io.stay()
+    while True:
+        show(given, io)
+        io.flush()
+        io.sleep(int(pause))
+
+
+def show(given: Given, io: "Io") -> int:
+    """List the jobs once."""
+    columns = columns_of(given, io)
+    names = formats.names_of(columns)
+    sorting = given.last("sort")
+    needed = job_fields.needs_details(names) or "json" in given
+    query = Query(given, io)
+    views = query.views(details=needed)
+    if query.wanted:
+        views = (view for view in views if view.state in query.wanted)
+    if sorting is not None:
+        views = iter(in_order(list(views), sorting))
+    if "json" in given:
+        io.print(jobs_text(views))
+        return query.code
+    if "long" in given and "format" not in given and "noheader" not in given:
+        import time
+
+        io.print(time.strftime("%a %b %d %H:%M:%S %Y", time.localtime(io.now())))
+    if "noheader" not in given:
+        io.print(formats.head(columns))
+    readers = {name: job_fields.reader(name) for name in names}
+    for view in views:
+        io.print(formats.line(columns, lambda name, view=view: readers[name](view)))  # type: ignore[misc]
+    return query.code
+
+
+def columns_of(given: Given, io: "Io") -> list[formats.Column]:
+    """Columns that the options ask for."""
+    try:
+        if (text := given.last("Format")) is not None:
+            return formats.read_names(text, job_fields.BY_NAME, lambda name: job_fields.WIDTH)
+        chosen = LONG if "long" in given else START if "start" in given else None
+        text = given.last("format") or chosen or io.environ.get("SQUEUE_FORMAT") or DEFAULT
+        return formats.read_letters(text.replace("\\n", "\n"), job_fields.LETTERS, job_fields.TITLES)
+    except ValueError as error:
+        raise fail("squeue", f"Invalid job format specification: {error}") from None
+
+
+class Query:
+    """Jobs that the options select."""
+
+    def __init__(self, given: Given, io: "Io") -> None:
+        self.io = io
+        self.code = 0
+        self.is_expanded = "array" in given
+        self.refs = [
+            read_id(word, "squeue", io) for text in (*given.all("jobs"), *given.words) for word in split_ids(text)
+        ]
+        self.wanted = self._states(given)
+        self.users = _listed(given, "user")
+        if "me" in given:
+            self.users = [io.user_name()]
+        self.queues, self.names = _listed(given, "partition"), _listed(given, "name")
+        self.projects = _listed(given, "account")
+        self.hosts = self._hosts(given)
+        self.is_start = "start" in given
+
+    def _states(self, given: Given) -> frozenset[State]:
+        """States that are listed; empty for all that have not ended, or for all of named jobs."""
+        text = "PD" if "start" in given else given.last("states") or ""
+        if text.lower() == "all":
+            self.is_all = True
+            return frozenset()
+        self.is_all = False
+        found = set()
+        for word in text.split(","):
+            try:
+                if word and (state := read_state(word)) is not None:
+                    found.add(state)
+            except ValueError:
+                raise fail("squeue", f"Invalid job state specified: {word}") from None
+        return frozenset(found)
+
+    @staticmethod
+    def _hosts(given: Given) -> list[str]:
+        try:
+            return expanded(given.last("nodelist") or "")
+        except ValueError:
+            raise fail("squeue", f"--nodelist {given.last('nodelist')}: expected hosts such as n[01-04],n07.") from None
+
+    def views(self, *, details: bool) -> "Iterator[JobView]":
+        """The jobs, page by page; pending elements of an array are joined."""
+        now = self.io.now()
+        known: dict[int, int] = {}
+        limits: dict[int, int] = {}
+        for page in self._pages(details):
+            if details:
+                known |= {job.job: job.spec.slurm.array_base for job in page if job.index}
+                limits |= {job.job: job.spec.array_limit for job in page if job.index}
+            elif new := {job.job for job in page if job.index and job.job not in known}:
+                known |= dict.fromkeys(new, 0) | bases(new, self.io)
+            yield from self._joined(page, known, limits, now)
+
+    def _pages(self, details: bool) -> "Iterator[list[messages.JobRecord]]":
+        completion = Completion() if details else None
+        for wanted in self._filters():
+            request = messages.ListJobsRequest(
+                filter=wanted, details=details, reasons=details, shares_details=details, basic_too=True
+            )
+            for page in self.io.client().list_jobs(request):
+                jobs = list(page.jobs) if completion is None else completion.complete(list(page.jobs))
+                yield [job for job in jobs if self._is_wanted(job)]
+                for ref in page.missing:
+                    self.code = 1
+                    self.io.error("slurm_load_jobs error: Invalid job id specified" + f" {ref.job}")
+
+    def _filters(self) -> "Iterator[messages.JobFilter]":
+        states = sorted({number for state in self.wanted for number in may_have(state)})
+        for user in self.users or ["all"]:
+            for queue in self.queues or [""]:
+                yield messages.JobFilter(
+                    refs=self.refs,
+                    user=user,
+                    queue=queue,
+                    states=states,  # type: ignore[arg-type]
+                    finished_too=self.is_all or bool(self.refs and not states),
+                )
+
+    def _is_wanted(self, job: messages.JobRecord) -> bool:
+        if self.names and job.name.partition("[")[0] not in self.names and job.name not in self.names:
+            return False
+        if self.projects and (job.project or "default") not in self.projects:
+            return False
+        return not self.hosts or any(share.host in self.hosts for share in job.hosts)
+
+    def _joined(
+        self, jobs: "list[messages.JobRecord]", known: dict[int, int], limits: dict[int, int], now: float
+    ) -> "Iterator[JobView]":
+        waiting: list[messages.JobRecord] = []
+        for job in jobs:
+            view = JobView(job, known.get(job.job, 0), now)
+            if job.index and view.is_waiting and not self.is_expanded:
+                if waiting and (waiting[0].job, waiting[0].state) != (job.job, job.state):
+                    yield _array_view(waiting, known, limits, now)
+                    waiting = []
+                waiting.append(job)
+                continue
+            if waiting:
+                yield _array_view(waiting, known, limits, now)
+                waiting = []
+            yield view
+        if waiting:
+            yield _array_view(waiting, known, limits, now)
+
+
+def _array_view(jobs: "list[messages.JobRecord]", known: dict[int, int], limits: dict[int, int], now: float) -> JobView:
+    first = jobs[0]
+    return JobView(first, known.get(first.job, 0), now, [job.index for job in jobs], limits.get(first.job, 0))
+
+
+def split_ids(text: str) -> "Iterable[str]":
+    """Ids of a list with commas, those within brackets aside."""
+    import re
+
+    return [word for word in re.split(r",(?![^\[]*\])", text) if word.strip()]
+
+
+def _listed(given: Given, name: str) -> list[str]:
+    return [word.strip() for text in given.all(name) for word in text.split(",") if word.strip()]
+
+
+def in_order(views: list[JobView], text: str) -> list[JobView]:
+    """Jobs in the order of --sort: letters of fields, the last one first."""
+    import re
+
+    for sign, letter in reversed(re.findall(r"([+-]?)([A-Za-z])", text)):
+        name = job_fields.LETTERS.get(letter)
+        if name is None:
+            raise fail("squeue", f"Invalid sort specification: {letter}")
+        read = job_fields.reader(name)
+        views.sort(key=lambda view: _sortable(read(view)), reverse=sign == "-")
+    return views
+
+
+def _sortable(value: str) -> list[tuple[int, float, str]]:
+    """Key that orders the numbers within a value by their size."""
+    import re
+
+    parts = re.split(r"([0-9]+(?:\.[0-9]+)?)", value)
+    return [(0, float(part), "") if part[:1].isdigit() else (1, 0.0, part) for part in parts if part]

@@ -1,0 +1,138 @@
+"""srun: within a job a step on its allocation; elsewhere a job that consists of one step, followed to its end."""
+
+from lavactl.errors import CommandError
+from lavactl.slurm.steps.layout import Misfit, Wish, layout, needs
+from lavactl.slurm.steps.ledger import Ledger
+from lavactl.slurm.steps.programs import programs
+from lavactl.slurm.steps.step import Plan, Step, passed_on
+from lavactl.slurm.submit.choices import NO, Choices, environment_options
+from lavactl.slurm.submit.following import run_as_job
+from lavactl.slurm.submit.options import PARSERS, REQUEST
+from lavactl.slurm.words import values
+from lavactl.slurm.words.options import FAILURE, answered, fail
+from lavactl.tasks.surrounding_job import job_around
+from lavactl.text import units
+from lavactl.wire.connection import LostError
+from protos.slurm_words import expanded
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lavactl.io import Io
+    from lavactl.tasks.surrounding_job import JobKey
+
+USAGE = "Usage: srun [options] program [argument ...]"
+PARSER = PARSERS["srun"]
+COUNT = "a number of at least 1"
+RETRY_S, RETRY_MAX_S = 0.1, 2.0
+SCRIPT = """#!/bin/sh
+[ -x "$LSF_BINDIR/lavactl" ] && exec "$LSF_BINDIR/lavactl" srun --quiet "$@"
+exec {} srun --quiet "$@"
+"""
+OF_REQUEST = tuple(option.name for option in REQUEST)
+
+
+def main(argv: list[str], io: "Io") -> int:
+    """Run srun."""
+    line = PARSER.parse(argv)
+    if answered(line, PARSER, USAGE, io):
+        return 0
+    is_inside = "LSB_JOBID" in io.environ and "LSB_MCPU_HOSTS" in io.environ
+    choices = Choices("srun", line, environment_options("srun", io, OF_REQUEST if is_inside else ()))
+    choices.say_ignored(io)
+    if not line.words:
+        raise fail("srun", "no command is given to run.")
+    if is_inside:
+        return run_step(choices, line.words, io)
+    return run_as_job(choices, SCRIPT.format(_own_lavactl()), argv, line.words[0], io)
+
+
+def _own_lavactl() -> str:
+    import shlex
+    import sysconfig
+
+    return shlex.quote(f"{sysconfig.get_path('scripts')}/lavactl")
+
+
+def run_step(choices: Choices, words: list[str], io: "Io") -> int:
+    """Run a step on the surrounding allocation."""
+    job = job_around(io, "srun")
+    if (named := choices.last("jobid")) is not None and named.partition("_")[0] != str(job.job):
+        raise fail("srun", f"--jobid {named}: a step runs only within its own job; here that is {job.job}.")
+    slots = {host: job.slots.count(host) for host in job.hosts}
+    wish = wish_of(choices, len(slots), io)
+    try:
+        ranks = layout(slots, wish)
+    except Misfit as misfit:
+        raise fail("srun", f"Unable to create step for job {job.job}: {misfit}.") from None
+    started = programs(words, "multi-prog" in choices, len(ranks), io)
+    ledger = Ledger(io.environ.get("LAVA_JOB_KEY") or f"{job.job}.{job.index}.{job.attempt}", io.uid)
+    number = enter(ledger, needs(ranks, wish.cpus, slots), slots, choices, job, io)
+    try:
+        return Step(plan_of(choices, number, ranks, started, io), job, io).run()
+    except LostError as error:
+        raise CommandError(
+            f"srun: error: the agent of this host has gone, the tasks are killed: {error}.", FAILURE
+        ) from None
+    finally:
+        ledger.leave()
+
+
+def enter(
+    ledger: Ledger, wanted: dict[str, int], slots: dict[str, int], choices: Choices, job: "JobKey", io: "Io"
+) -> int:
+    """Number of the step, when its slots are free of other steps."""
+    pause_s = RETRY_S
+    overlaps = "overlap" in choices or "overcommit" in choices
+    while (number := ledger.enter(wanted, slots, overlaps=overlaps)) is None:
+        if pause_s == RETRY_S and "quiet" not in choices:
+            io.error(f"srun: Job {job.job} step creation temporarily disabled, retrying (Requested nodes are busy)")
+        io.sleep(pause_s)
+        pause_s = min(RETRY_MAX_S, pause_s * 1.5)
+    return number
+
+
+def wish_of(choices: Choices, hosts: int, io: "Io") -> Wish:
+    """Numbers of a step: its own options, then those of the job."""
+    tasks = choices.read("ntasks", values.read_count, COUNT)
+    nodes = choices.read("nodes", values.read_nodes, "a number of hosts")
+    per_node = choices.read("ntasks-per-node", values.read_count, COUNT)
+    cpus = choices.read("cpus-per-task", values.read_count, COUNT)
+    if tasks is None and per_node is None and nodes is None:
+        tasks, per_node = _of_job("SLURM_NTASKS", io), _of_job("SLURM_NTASKS_PER_NODE", io)
+    elif tasks is None and per_node is None and nodes is not None and nodes[0] == hosts:
+        tasks = _of_job("SLURM_NTASKS", io)
+    wanted = choices.read("nodelist", expanded, "hosts such as n[01-04],n07") or []
+    return Wish(
+        tasks=tasks,
+        nodes=None if nodes is None else min(nodes[1], hosts) if nodes[0] <= hosts else nodes[0],
+        per_node=per_node,
+        cpus=cpus or _of_job("SLURM_CPUS_PER_TASK", io) or 1,
+        relative=choices.read("relative", lambda text: units.read_count(text, 0), "a number") or 0,
+        hosts=tuple(wanted),
+        overcommit="overcommit" in choices,
+    )
+
+
+def _of_job(name: str, io: "Io") -> int | None:
+    text = io.environ.get(name, "")
+    return int(text) if units.is_digits(text) and int(text) else None
+
+
+def plan_of(choices: Choices, number: int, ranks: list[str], started: list[list[str]], io: "Io") -> Plan:
+    """The step, from its options."""
+    plan = Plan(number, ranks, started)
+    plan.cwd = io.path(choices.last("chdir") or io.cwd)
+    plan.output, plan.error = choices.last("output") or "", choices.last("error") or ""
+    plan.appends = (choices.last("open-mode") or "t")[:1] == "a"
+    plan.environment = passed_on(choices.last("export"), io)
+    plan.cpus = choices.read("cpus-per-task", values.read_count, COUNT)
+    plan.is_labelled = "label" in choices
+    plan.kills_all = "kill-on-bad-exit" in choices and (choices.last("kill-on-bad-exit") or "1") not in NO
+    plan.has_own_gpus = "gpus-per-task" in choices or "SLURM_GPUS_PER_TASK" in io.environ
+    plan.with_pmi = (choices.last("mpi") or "pmi2") != "none"
+    if (text := choices.last("input")) not in (None, "none", "all", "0"):
+        raise fail("srun", f"--input {text}: use a redirection of the shell; the first task reads it.")
+    plan.reads_nothing = choices.last("input") == "none"
+    wait_s = choices.read("wait", lambda given: units.read_count(given, 0), "a number of seconds")
+    plan.after_first_s = float(wait_s) if wait_s else None
+    return plan

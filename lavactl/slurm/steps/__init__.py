@@ -1,0 +1,1 @@
+"""Steps of srun: their layout on the allocation, their processors, their files."""

@@ -1,0 +1,42 @@
+"""--signal as lava's warning action: a command beside the job that finds the processes Slurm would signal."""
+
+import re
+
+from lavactl.text import units
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lavactl.slurm.submit.choices import Choices
+
+DEFAULT_S = 60
+# Steps are signalled through their srun, each of which has a file that is named by its process; a batch script is the
+# child of the job's shepherd that is no task.
+STEPS = (
+    """for f in /tmp/lava-steps-$(id -u)-"$LAVA_JOB_KEY"/pid.*; do [ -e "$f" ] && kill -s {} "${{f##*.}}"; done; :"""
+)
+SCRIPT = """for p in $(cat /proc/"$LS_JOBPID"/task/*/children); do [ "$p" = $$ ] || \
+grep -qz ^LAVA_TASK_SERIAL= /proc/"$p"/environ || kill -s {} "$p"; done; :"""
+
+
+def warning(text: str, choices: "Choices") -> tuple[str, float]:
+    """(warning action, seconds before the end) of --signal.
+
+    Raises:
+        CommandError: it is malformed.
+    """
+    found = re.fullmatch(r"([BRbr]*):?([A-Za-z0-9]+)(?:@([0-9]{1,5}))?", text.strip())
+    name = signal_name(found[2]) if found else ""
+    if not found or not name or (found[1] and ":" not in text):
+        raise choices.wrong(f"--signal {text}: expected [B:]signal[@seconds], such as USR1@120")
+    command = SCRIPT if "B" in found[1].upper() else STEPS
+    return command.format(name), float(found[3] or DEFAULT_S)
+
+
+def signal_name(text: str) -> str:
+    """Name of a signal by its name or number, without SIG; empty for an unknown one."""
+    from signal import NSIG, Signals
+
+    if units.is_digits(text):
+        return Signals(int(text)).name.removeprefix("SIG") if 0 < int(text) < NSIG and int(text) in set(Signals) else ""
+    name = text.upper().removeprefix("SIG")
+    return name if f"SIG{name}" in Signals.__members__ else ""

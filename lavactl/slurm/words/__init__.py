@@ -1,0 +1,1 @@
+"""Slurm's notations: options, times, sizes, job ids, states, formats."""
