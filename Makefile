@@ -104,6 +104,7 @@ docs: $(READY)
 	@$(BIN)/python packaging/lifecycle_page.py
 	@$(BIN)/python packaging/configuration_page.py
 	@PYTHONPATH=. $(BIN)/python packaging/job_file_page.py
+	@PYTHONPATH=. $(BIN)/python packaging/slurm_page.py
 	@packaging/docs.sh
 
 sim: $(READY)
