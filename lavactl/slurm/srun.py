@@ -65,7 +65,8 @@ def run_step(choices: Choices, words: list[str], io: "Io") -> int:
     except Misfit as misfit:
         raise fail("srun", f"Unable to create step for job {job.job}: {misfit}.") from None
     started = programs(words, "multi-prog" in choices, len(ranks), io)
-    ledger = Ledger(io.environ.get("LAVA_JOB_KEY") or f"{job.job}.{job.index}.{job.attempt}", io.uid)
+    # The number of the attempt's shepherd tells apart the jobs of several clusters on one machine.
+    ledger = Ledger(f"{job.job}.{job.index}.{job.attempt}-{io.environ.get('LS_JOBPID', '')}", io.uid)
     number = enter(ledger, needs(ranks, wish.cpus, slots), slots, choices, job, io)
     try:
         return Step(plan_of(choices, number, ranks, started, io), job, io).run()

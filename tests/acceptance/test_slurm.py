@@ -120,17 +120,17 @@ def _check_steps(slurm: Slurm) -> None:
 
 
 def test_a_signal_before_the_time_limit(slurm: Slurm) -> None:
-    """With B: for the script alone; without for the tasks of its steps, once each, and not for the script."""
+    """With B: for the script alone; without for the tasks of its steps, once each. Missing directories are made."""
     wait = "trap 'echo told $SLURM_PROCID' USR1; for i in $(seq 40); do sleep 0.1; done"
     (slurm.folder / "task.sh").write_text(f"{wait}\n")
-    common = ("-t", "0:03", "-o", "late-%x")
+    common = ("-t", "0:03", "-o", "made/for/it/late-%x")
     script = slurm.submit(*common, "-J", "B", "--signal=B:USR1@2", "--wrap", f"{wait}; srun true; sleep 9")
     steps = slurm.submit(
         *common, "-J", "S", "-N2", "--signal=USR1@2", "--wrap", "srun bash task.sh; echo over; sleep 9"
     )
     assert set(slurm.wait(script, steps).values()) == {"TIMEOUT"}
-    assert slurm.text("late-B").splitlines()[:1] == ["told 0"]
-    told = [line for line in slurm.text("late-S").splitlines() if line.startswith("told")]
+    assert slurm.text("made/for/it/late-B").splitlines()[:1] == ["told 0"]
+    told = [line for line in slurm.text("made/for/it/late-S").splitlines() if line.startswith("told")]
     assert sorted(told) == ["told 0", "told 1"]
 
 

@@ -5,6 +5,7 @@ that is this host's is a `HostFailure`. Nothing here may block for ever on somet
 without waiting, and only regular files are written by the shepherd itself.
 """
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -136,6 +137,8 @@ def open_streams(setup: JobSetup, key: Key, null: int, spooled: int) -> Streams:
             source = _open(file_name(setup, setup.input, key), os.O_RDONLY | FLAGS, "input", opened)
         output = spooled
         output_path, error_path = place(setup, setup.output, key), place(setup, setup.error, key)
+        if setup.slurm_base >= 0:
+            _make_parents(output_path, error_path)
         if output_path:
             output = _open(output_path, _flags(setup.output_overwrite), "output", opened, key)
         if error_path and error_path != output_path:
@@ -147,6 +150,16 @@ def open_streams(setup: JobSetup, key: Key, null: int, spooled: int) -> Streams:
             os.close(descriptor)
         raise
     return Streams(source, output, error, tuple(opened), output_path, error_path)
+
+
+def _make_parents(*paths: str) -> None:
+    """Make the missing directories of these files, as the user; where that fails, opening the file says why.
+
+    Programs such as submitit make them just after sbatch has answered, when a job here has started already.
+    """
+    for path in filter(None, paths):
+        with contextlib.suppress(OSError):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
 
 
 def _flags(overwrite: bool) -> int:

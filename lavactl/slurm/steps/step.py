@@ -147,6 +147,7 @@ class Step:
 
     def _opened(self, name: str, opened: "dict[str, BinaryIO]") -> "BinaryIO":
         try:
+            os.makedirs(os.path.dirname(name), exist_ok=True)
             opened[name] = open(name, "ab" if self._plan.appends else "wb")  # noqa: SIM115 - closed after the step
         except OSError as error:
             raise CommandError(f"srun: error: {name} cannot be written: {error.strerror}.", FAILURE) from None

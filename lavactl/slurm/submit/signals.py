@@ -11,9 +11,8 @@ if TYPE_CHECKING:
 DEFAULT_S = 60
 # Steps are signalled through their srun, each of which has a file that is named by its process; a batch script is the
 # child of the job's shepherd that is no task.
-STEPS = (
-    """for f in /tmp/lava-steps-$(id -u)-"$LAVA_JOB_KEY"/pid.*; do [ -e "$f" ] && kill -s {} "${{f##*.}}"; done; :"""
-)
+STEPS = """for f in /tmp/lava-steps-$(id -u)-"$LAVA_JOB_KEY-$LS_JOBPID"/pid.*; do \
+[ -e "$f" ] && kill -s {} "${{f##*.}}"; done; :"""
 SCRIPT = """for p in $(cat /proc/"$LS_JOBPID"/task/*/children); do [ "$p" = $$ ] || \
 grep -qz ^LAVA_TASK_SERIAL= /proc/"$p"/environ || kill -s {} "$p"; done; :"""
 
