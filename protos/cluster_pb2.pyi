@@ -69,12 +69,14 @@ class InfoReply(_message.Message):
     def __init__(self, cluster: _Optional[str] = ..., master_host: _Optional[str] = ..., version: _Optional[str] = ..., term: _Optional[int] = ..., conf_dir: _Optional[str] = ..., administrators: _Optional[_Iterable[str]] = ..., default_queue: _Optional[str] = ..., hosts: _Optional[int] = ..., servers: _Optional[int] = ...) -> None: ...
 
 class HostsRequest(_message.Message):
-    __slots__ = ("names", "clients_too")
+    __slots__ = ("names", "clients_too", "requirement")
     NAMES_FIELD_NUMBER: _ClassVar[int]
     CLIENTS_TOO_FIELD_NUMBER: _ClassVar[int]
+    REQUIREMENT_FIELD_NUMBER: _ClassVar[int]
     names: _containers.RepeatedScalarFieldContainer[str]
     clients_too: bool
-    def __init__(self, names: _Optional[_Iterable[str]] = ..., clients_too: _Optional[bool] = ...) -> None: ...
+    requirement: str
+    def __init__(self, names: _Optional[_Iterable[str]] = ..., clients_too: _Optional[bool] = ..., requirement: _Optional[str] = ...) -> None: ...
 
 class Gpu(_message.Message):
     __slots__ = ("index", "uuid", "model", "driver", "memory_mib", "memory_used_mib", "utilisation", "memory_utilisation", "temperature_c", "ecc_errors", "numa_node", "pids", "bus_id", "status", "nvlink_peers", "power_w", "mode", "mig", "allocated_jobs", "vendor", "power_limit_w", "processes", "throttled", "energy_j", "foreign", "mig_profile", "parent_plus_one", "gpu_instance", "compute_instance")

@@ -2,7 +2,8 @@
 
 from lavactl.errors import FAILURE
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered
-from lavactl.text.render import MISSING, clean, json_text, limit, long_time
+from lavactl.text.fields import show_fields
+from lavactl.text.render import MISSING, clean, limit, long_time
 from lavactl.text.units import size
 from lavactl.views import resources
 from lavactl.views.gpus.host_gpus import gpu_long_text
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from lavactl.io import Io
 
 USAGE = """\
-Usage: bhosts [-w | -l | -gpu [-l] | -o "field ..." [-json]] [-noheader] [host ... | host_group ...]
+Usage: bhosts [-w | -l | -gpu [-l] | -o "field ..." [-json]] [-noheader] [-R requirement]
+              [host ... | host_group ...]
        bhosts -s [resource ...]
        bhosts -h | -V
 """
@@ -30,8 +32,8 @@ GRAMMAR = Grammar(
     USAGE,
     {
         **dict.fromkeys(("w", "l", "s", "gpu", "noheader", "json", "a", "X"), FLAG),
-        "o": VALUE,
-        **dict.fromkeys(("R", "x", "e", "aff", "alloc", "cname", "rc", "loc", "sl", "rconly", "noinfo"), NOT_YET),
+        **dict.fromkeys(("o", "R"), VALUE),
+        **dict.fromkeys(("x", "e", "aff", "alloc", "cname", "rc", "loc", "sl", "rconly", "noinfo"), NOT_YET),
     },
 )
 HEADER = "HOST_NAME          STATUS       JL/U    MAX  NJOBS    RUN  SSUSP  USUSP    RSV"
@@ -75,10 +77,14 @@ def main(argv: list[str], io: "Io") -> int:
     if "json" in options and form is None:
         raise GRAMMAR.wrong("-json needs -o")
     hosts, complete = fetch_hosts(
-        options.words, io, clients_too=False, unknown="Bad host name, host group name or cluster name"
+        options.words,
+        io,
+        clients_too=False,
+        unknown="Bad host name, host group name or cluster name",
+        requirement=options.last("R") or "",
     )
     if form is not None:
-        show_fields(hosts, form, options, io)
+        show_fields(hosts, form, FIELDS, ALIASES, options, io, ("bhosts", "HOSTS"))
     elif "l" in options and "gpu" in options:
         io.print("\n".join(gpu_long_text(host) for host in hosts), end="")
     elif "l" in options:
@@ -88,7 +94,7 @@ def main(argv: list[str], io: "Io") -> int:
         show_table(hosts, options, io)
     if not hosts and complete:
         io.error("No hosts found")
-    if all(map(is_down, hosts)):
+    if all(map(is_down, hosts)) and (hosts or "R" not in options):
         show_problems(io)
     return 0 if hosts and complete else FAILURE
 
@@ -155,21 +161,6 @@ def gpu_rows(host: cluster_pb2.HostRecord) -> str:
         )
         name = ""
     return "".join(lines)
-
-
-def show_fields(hosts: list[cluster_pb2.HostRecord], text: str, options: Options, io: "Io") -> None:
-    """-o, as lines or as JSON."""
-    from lavactl.text.formats import read_format
-
-    form = read_format(text, {name: width for name, (width, _) in FIELDS.items()}, ALIASES)
-    pairs = [(column, FIELDS[column.name][1]) for column in form.columns]
-    if "json" in options:
-        records = [{column.title: read(host) for column, read in pairs} for host in hosts]
-        return io.print(json_text("bhosts", "HOSTS", records))
-    if "noheader" not in options:
-        io.print(form.header())
-    lines = [form.delimiter.join([column.fit(read(host)) for column, read in pairs]) + "\n" for host in hosts]
-    return io.print("".join(lines), end="")
 
 
 def long_text(host: cluster_pb2.HostRecord, own: dict[str, cluster_pb2.ResourceInstance]) -> str:

@@ -2,7 +2,8 @@
 
 from lavactl.errors import FAILURE, CommandError
 from lavactl.options import FLAG, VALUE, Grammar, answered, printable
-from lavactl.text.render import MISSING, clean, json_text
+from lavactl.text.fields import show_fields
+from lavactl.text.render import MISSING, clean
 from lavactl.text.unknown import unknown_users
 from lavactl.views.thresholds import bounds_of, threshold_lines
 from protos import cluster_pb2
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lavactl.io import Io
-    from lavactl.options import Options
 
 USAGE = """\
 Usage: bqueues [-w | -l | -r | -o "field ..." [-json]] [-noheader] [-m host | host_group | all]
@@ -83,7 +83,7 @@ def main(argv: list[str], io: "Io") -> int:
         raise CommandError(f"{printable(request.host)}: Bad host name, host group name or cluster name", FAILURE)
     queues = list(reply.queues)
     if form is not None and queues:
-        show_fields(queues, form, options, io)
+        show_fields(queues, form, FIELDS, ALIASES, options, io, ("bqueues", "QUEUES"))
     elif "l" in options or "r" in options:
         io.print(f"\n{SEPARATOR}\n".join(long_text(queue, "r" in options) for queue in queues), end="")
     elif queues:
@@ -96,21 +96,6 @@ def main(argv: list[str], io: "Io") -> int:
     if not queues and not reply.missing:
         io.error("No such queue")
     return 0 if queues and not reply.missing else FAILURE
-
-
-def show_fields(queues: list[cluster_pb2.QueueRecord], text: str, options: "Options", io: "Io") -> None:
-    """-o, as lines or as JSON."""
-    from lavactl.text.formats import read_format
-
-    form = read_format(text, {name: width for name, (width, _) in FIELDS.items()}, ALIASES)
-    pairs = [(column, FIELDS[column.name][1]) for column in form.columns]
-    if "json" in options:
-        records = [{column.title: read(queue) for column, read in pairs} for queue in queues]
-        return io.print(json_text("bqueues", "QUEUES", records))
-    if "noheader" not in options:
-        io.print(form.header())
-    lines = [form.delimiter.join([column.fit(read(queue)) for column, read in pairs]) + "\n" for queue in queues]
-    return io.print("".join(lines), end="")
 
 
 def status_of(queue: cluster_pb2.QueueRecord, why: bool = False) -> str:

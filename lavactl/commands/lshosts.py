@@ -1,8 +1,9 @@
 """lshosts: static attributes of hosts: type, model, processors, memory, resources."""
 
 from lavactl.errors import FAILURE
-from lavactl.options import FLAG, Grammar, answered
-from lavactl.text.render import clean
+from lavactl.options import FLAG, VALUE, Grammar, answered
+from lavactl.text.fields import show_fields
+from lavactl.text.render import MISSING, clean
 from lavactl.text.units import size
 from lavactl.views import resources
 from lavactl.views.hosts import fetch_hosts, gpus_of, model_name
@@ -10,13 +11,15 @@ from protos.gpu_vendors import label as vendor_label
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lavactl.io import Io
     from protos import cluster_pb2
 
     Host = cluster_pb2.HostRecord
 
 USAGE = """\
-Usage: lshosts [-w | -l | -gpu] [host ...]
+Usage: lshosts [-w | -l | -gpu | -T | -o "field ..." [-json]] [-noheader] [-R requirement] [host ...]
        lshosts -s [resource ...]
        lshosts -h | -V
 """
@@ -24,14 +27,35 @@ GRAMMAR = Grammar(
     "lshosts",
     USAGE,
     {
-        **dict.fromkeys(("w", "l", "s", "gpu"), FLAG),
-        **dict.fromkeys(("R", "mig", "T", "o", "json", "cname", "a"), "not supported yet."),
+        **dict.fromkeys(("w", "l", "s", "gpu", "T", "json", "noheader"), FLAG),
+        **dict.fromkeys(("R", "o"), VALUE),
+        **dict.fromkeys(("mig", "cname", "a"), "not supported yet."),
     },
 )
 HEADER = "HOST_NAME      type    model  cpuf ncpus maxmem maxswp server RESOURCES"
 WIDE_HEADER = "HOST_NAME                       type           model  cpuf ncpus maxmem maxswp server RESOURCES"
 LONG_HEADER = "type             model  cpuf ncpus ndisks maxmem maxswp maxtmp rexpri server nprocs ncores nthreads"
 GPU_HEADER = "HOST_NAME   gpu_id            gpu_model   gpu_driver   gpu_factor   numa_id   vendor"
+
+# Field of -o: recommended width and reader.
+FIELDS: "dict[str, tuple[int, Callable[[Host], str]]]" = {
+    "host_name": (20, lambda host: host.facts.name),
+    "type": (10, lambda host: host.facts.type or MISSING),
+    "model": (10, lambda host: clean(host.facts.model).replace(" ", "_") or MISSING),
+    "cpuf": (10, lambda host: f"{host.facts.cpu_factor:.1f}"),
+    "ncpus": (10, lambda host: str(host.facts.cpus)),
+    "maxmem": (10, lambda host: size(host.facts.memory_mib)),
+    "maxswp": (10, lambda host: size(host.facts.swap_mib)),
+    "maxtmp": (10, lambda host: size(host.facts.tmp_mib)),
+    "server": (10, lambda host: "Yes" if host.facts.server else "No"),
+    "resources": (20, lambda host: f"({' '.join(host.facts.resources)})"),
+    "ndisks": (10, lambda host: str(host.facts.disks)),
+    "nprocs": (10, lambda host: str(host.facts.sockets)),
+    "ncores": (10, lambda host: str(host.facts.cores)),
+    "nthreads": (10, lambda host: str(host.facts.cpus)),
+    "ngpus": (10, lambda host: str(len(gpus_of(host)))),
+}
+ALIASES = {"hname": "host_name"}
 
 
 def main(argv: list[str], io: "Io") -> int:
@@ -41,19 +65,35 @@ def main(argv: list[str], io: "Io") -> int:
     options = GRAMMAR.parse(argv)
     if "s" in options:
         return resources.show_values(options.words, io, dynamic=False)
-    hosts, complete = fetch_hosts(options.words, io, clients_too=True, unknown="Unknown host name")
+    forms = [name for name in ("l", "gpu", "T", "o") if name in options]
+    if len(forms) > 1:
+        raise GRAMMAR.wrong(f"-{forms[0]} and -{forms[1]} cannot be used together")
+    form = options.last("o")
+    if form is None and not forms and "w" not in options:
+        form = io.setting("LSF_LSHOSTS_FORMAT") or None
+    if "json" in options and form is None:
+        raise GRAMMAR.wrong("-json needs -o")
+    requirement = options.last("R") or ""
+    hosts, complete = fetch_hosts(
+        options.words, io, clients_too=True, unknown="Unknown host name", requirement=requirement
+    )
     if not hosts:
         if complete:
             io.error("No hosts found")
         return FAILURE
-    if "l" in options:
+    if form is not None:
+        show_fields(hosts, form, FIELDS, ALIASES, options, io, ("lshosts", "HOSTS"))
+    elif "T" in options:
+        io.print("".join(topology_text(host) for host in hosts), end="")
+    elif "l" in options:
         io.print("\n".join(long_text(host) for host in hosts), end="")
     elif "gpu" in options:
         io.print(GPU_HEADER)
         io.print("".join(gpu_rows(host) for host in hosts), end="")
     else:
         wide = "w" in options
-        io.print(WIDE_HEADER if wide else HEADER)
+        if "noheader" not in options:
+            io.print(WIDE_HEADER if wide else HEADER)
         io.print("".join(row(host, wide) for host in hosts), end="")
     return 0 if complete else FAILURE
 
@@ -80,6 +120,25 @@ def long_text(host: "Host") -> str:
         f"{'Yes' if facts.server else 'No':>6} {facts.sockets:>6} {facts.cores:>6} {facts.cpus:>8}\n\n"
         f"RESOURCES: ({' '.join(facts.resources)})\n"
     )
+
+
+def topology_text(host: "Host") -> str:
+    """-T: memory, NUMA nodes, sockets and cores of a host, with the numbers of the processors of each core."""
+    lines = [f"Host[{size(host.facts.memory_mib)}] {host.facts.name}\n"]
+    # "cpu core socket node" of each processor
+    found = [tuple(map(int, one.split())) for one in host.facts.topology.split(",") if one]
+    for node in sorted({place[3] for place in found}):
+        lines.append(f"    NUMA[{node}]\n")
+        for socket in sorted({place[2] for place in found if place[3] == node}):
+            lines.append("        Socket\n")
+            cores: dict[int, list[int]] = {}
+            for cpu, core, *where in found:
+                if where == [socket, node]:
+                    cores.setdefault(core, []).append(cpu)
+            lines += [f"            core({' '.join(map(str, cpus))})\n" for cpus in cores.values()]
+    if not found:
+        lines.append("    The host has not reported its processors.\n")
+    return "".join(lines)
 
 
 def gpu_rows(host: "Host") -> str:

@@ -1,32 +1,42 @@
 """lsload: load indices of hosts."""
 
-from lavactl.errors import FAILURE
-from lavactl.options import FLAG, Grammar, answered
-from lavactl.text.units import size
+from lavactl.errors import FAILURE, CommandError
+from lavactl.options import FLAG, VALUE, Grammar, Options, answered, printable
+from lavactl.text.fields import show_fields
+from lavactl.text.render import MISSING
+from lavactl.text.units import is_digits, size
 from lavactl.views import resources
 from lavactl.views.hosts import GPU_MODES, fetch_hosts, gpus_of, is_down, model_name
-from lavactl.views.load import HEADER, HEADER_WITH_IO, load_columns
+from lavactl.views.load import ALIASES as LOAD_ALIASES
+from lavactl.views.load import HEADER, HEADER_WITH_IO, INDICES, adjust, load_columns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from lavactl.io import Io
     from protos import cluster_pb2
 
     Host = cluster_pb2.HostRecord
 
 USAGE = """\
-Usage: lsload [-w | -l | -gpu | -gpuload] [host ...]
+Usage: lsload [-w | -l | -I index[:index ...] | -gpu | -gpuload | -o "field ..." [-json]] [-noheader]
+              [-E | -N] [-R requirement] [-n number] [host ...]
        lsload -s [resource ...]
        lsload -h | -V
+  -E  run queue lengths without a process for each processor but one
+  -N  the length that one more process would find, over the CPU factor
 """
 GRAMMAR = Grammar(
     "lsload",
     USAGE,
     {
-        **dict.fromkeys(("w", "l", "s", "gpu", "gpuload"), FLAG),
-        **dict.fromkeys(("N", "E", "I", "n", "R", "o", "json", "a", "cname"), "not supported yet."),
+        **dict.fromkeys(("w", "l", "s", "gpu", "gpuload", "E", "N", "json", "noheader"), FLAG),
+        **dict.fromkeys(("I", "n", "R", "o"), VALUE),
+        **dict.fromkeys(("a", "cname"), "not supported yet."),
     },
 )
+FIELD_ALIASES = {"hname": "host_name", **LOAD_ALIASES}
 GPU_HEADER = "HOST_NAME       status  ngpus  gpu_shared_avg_mut  gpu_shared_avg_ut  ngpus_physical"
 GPU_LOAD_HEADER = (
     "HOST_NAME       gpuid   gpu_model   gpu_mode  gpu_temp   gpu_ecc  gpu_ut  gpu_mut gpu_mtotal gpu_mused   "
@@ -41,32 +51,125 @@ def main(argv: list[str], io: "Io") -> int:
     options = GRAMMAR.parse(argv)
     if "s" in options:
         return resources.show_values(options.words, io, dynamic=True)
-    hosts, complete = fetch_hosts(options.words, io, clients_too=True, unknown="Unknown host name")
+    check(options)
+    requirement = options.last("R") or ""
+    hosts, complete = fetch_hosts(
+        options.words, io, clients_too=True, unknown="Unknown host name", requirement=requirement
+    )
+    hosts = best(hosts, options)
     if not hosts:
         if complete:
             io.error("No hosts found")
         return FAILURE
-    if "gpuload" in options:
+    if "E" in options or "N" in options:
+        for host in hosts:
+            adjust(host, by_speed="N" in options)
+    form = chosen_form(options, io)
+    if form is not None:
+        records = io.client().resources().resources
+        show_fields(hosts, form, fields_of(records), FIELD_ALIASES, options, io, ("lsload", "HOSTS"))
+    elif "gpuload" in options:
         io.print(GPU_LOAD_HEADER)
         io.print("".join(gpu_load_rows(host) for host in hosts), end="")
     elif "gpu" in options:
         io.print(GPU_HEADER)
         io.print("".join(gpu_row(host) for host in hosts), end="")
     else:
-        show_table(hosts, io, is_wide="w" in options, is_long="l" in options)
+        show_table(hosts, io, options)
     return 0 if complete else FAILURE
 
 
-def show_table(hosts: "list[Host]", io: "Io", *, is_wide: bool, is_long: bool) -> None:
-    """Default, -w with whole names, -l also with io and the indices that elims report."""
+def check(options: Options) -> None:
+    """Refuse options that exclude one another, and a bad number of hosts."""
+    forms = [name for name in ("l", "gpu", "gpuload", "I", "o") if name in options]
+    if len(forms) > 1:
+        raise GRAMMAR.wrong(f"-{forms[0]} and -{forms[1]} cannot be used together")
+    if "E" in options and "N" in options:
+        raise GRAMMAR.wrong("-E and -N cannot be used together")
+    if "json" in options and "o" not in options:
+        raise GRAMMAR.wrong("-json needs -o")
+    number = options.last("n")
+    if number is not None and not is_digits(number):
+        raise GRAMMAR.wrong(f"-n takes a number of hosts, not {number}")
+
+
+def chosen_form(options: Options, io: "Io") -> str | None:
+    """The -o format; without another form, LSF_LSLOAD_FORMAT."""
+    form = options.last("o")
+    if form is None and not any(name in options for name in ("w", "l", "gpu", "gpuload", "I")):
+        form = io.setting("LSF_LSLOAD_FORMAT") or None
+    return form
+
+
+def best(hosts: "list[Host]", options: Options) -> "list[Host]":
+    """With -R only hosts whose load is known; with -n so many at most (0: all)."""
+    if "R" in options:
+        hosts = [host for host in hosts if not is_down(host)]
+    number = int(options.last("n") or 0)
+    return hosts[:number] if number else hosts
+
+
+def fields_of(records: "Iterable[cluster_pb2.ResourceRecord]") -> "dict[str, tuple[int, Callable[[Host], str]]]":
+    """Fields of -o: LSF's indices, and those that elims report."""
+    own = resources.of_hosts(records)
+
+    def reported(name: str) -> "Callable[[Host], str]":
+        return lambda host: resources.load_of(name, own.get(host.facts.name, {}))
+
+    def index(read: "Callable[[cluster_pb2.Load], str]") -> "Callable[[Host], str]":
+        return lambda host: MISSING if is_down(host) else read(host.load)
+
+    return {
+        "host_name": (20, lambda host: host.facts.name),
+        "status": (15, status),
+        **{name: (10, index(read)) for name, (_, read) in INDICES.items()},
+        "ngpus": (10, lambda host: str(len(gpus_of(host)))),
+        "ngpus_physical": (14, lambda host: str(len(gpus_of(host)))),
+        **{name: (10, reported(name)) for name in resources.load_names(records)},
+    }
+
+
+def status(host: "Host") -> str:
+    """``ok``, or ``unavail`` if the load is unknown."""
+    return "unavail" if is_down(host) else "ok"
+
+
+def show_table(hosts: "list[Host]", io: "Io", options: Options) -> None:
+    """Default, -w with whole names, -l also with io and the indices that elims report; -I with those named."""
+    is_long, chosen = "l" in options, options.last("I")
+    is_wide = "w" in options
+    if chosen is not None:
+        return show_indices(hosts, chosen, io, options)
     records = io.client().resources().resources if is_long else ()
     names, own = resources.load_names(records), resources.of_hosts(records)
     width = max(15, *(len(host.facts.name) for host in hosts)) if is_wide or is_long else 15
     header = HEADER_WITH_IO[1:] + resources.load_header(names) if is_long else HEADER
-    io.print(f"{'HOST_NAME':<{width}} status{header}")
+    if "noheader" not in options:
+        io.print(f"{'HOST_NAME':<{width}} status{header}")
     for host in hosts:
         more = "" if is_down(host) else resources.load_values(names, own.get(host.facts.name, {}))
         io.print(row(host, width, is_long) + more)
+    return None
+
+
+def show_indices(hosts: "list[Host]", chosen: str, io: "Io", options: Options) -> None:
+    """-I: the named indices in the order of their names on the command line."""
+    records = io.client().resources().resources
+    known, own = resources.load_names(records), resources.of_hosts(records)
+    names = [LOAD_ALIASES.get(name, name) for name in chosen.replace(":", " ").split()]
+    for name in names:
+        if name not in INDICES and name not in known:
+            raise CommandError(f"lsload: {printable(name)}: Unknown load index name", FAILURE)
+    widths = [INDICES[name][0] if name in INDICES else len(name) + 2 for name in names]
+    width = max(15, *(len(host.facts.name) for host in hosts)) if "w" in options else 15
+    if "noheader" not in options:
+        columns = "".join(f"{name:>{room}}" for name, room in zip(names, widths, strict=True))
+        io.print(f"{'HOST_NAME':<{width}} status{columns}")
+    for host in hosts:
+        mine = own.get(host.facts.name, {})
+        values = [INDICES[name][1](host.load) if name in INDICES else resources.load_of(name, mine) for name in names]
+        columns = "".join(f"{value:>{room}}" for value, room in zip(values, widths, strict=True))
+        io.print(f"{host.facts.name[:width]:<{width}} {status(host):>6}{'' if is_down(host) else columns}")
 
 
 def row(host: "Host", width: int, with_io: bool) -> str:

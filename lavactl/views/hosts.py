@@ -12,19 +12,21 @@ DOWN = ("unavail", "unreach")
 
 
 def fetch_hosts(
-    names: list[str], io: "Io", *, clients_too: bool, unknown: str
+    names: list[str], io: "Io", *, clients_too: bool, unknown: str, requirement: str = ""
 ) -> tuple[list[cluster_pb2.HostRecord], bool]:
     """(records in the master's order, True if every name was known).
 
     Args:
         clients_too: also hosts that run no jobs.
         unknown: message for a name that does not exist.
+        requirement: -R; only hosts that satisfy it, in its order.
     """
     from lavactl.options import printable
 
     hosts: list[cluster_pb2.HostRecord] = []
     complete = True
-    for page in io.client().hosts(cluster_pb2.HostsRequest(names=names, clients_too=clients_too)):
+    request = cluster_pb2.HostsRequest(names=names, clients_too=clients_too, requirement=requirement)
+    for page in io.client().hosts(request):
         hosts += page.hosts
         for name in page.missing:
             complete = False

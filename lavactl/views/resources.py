@@ -117,5 +117,9 @@ def load_header(names: list[str]) -> str:
 
 def load_values(names: list[str], mine: "dict[str, Instance]") -> str:
     """Values of these columns for one host; ``-`` if the host lacks the resource or no elim has reported it."""
-    values = [(name, value_of(mine[name]) if name in mine else MISSING) for name in names]
-    return "".join(f" {value:>{len(name) + 1}}" for name, value in values)
+    return "".join(f" {load_of(name, mine):>{len(name) + 1}}" for name in names)
+
+
+def load_of(name: str, mine: "dict[str, Instance]") -> str:
+    """Value of one of these resources on a host; ``-`` if the host lacks it or no elim has reported it."""
+    return value_of(mine[name]) if name in mine else MISSING

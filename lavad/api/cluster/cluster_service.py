@@ -10,6 +10,7 @@ from lavad.api.agents import AgentService
 from lavad.api.cluster import advance_reservations
 from lavad.api.cluster.configuration import Configurator
 from lavad.api.cluster.control import control, remove_hosts
+from lavad.api.cluster.host_choice import chosen
 from lavad.api.cluster.status import status_reply
 from lavad.api.records import parameters_limits, resource_records, user_records
 from lavad.api.records.host_records import host_record
@@ -66,6 +67,8 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         hosts = self.engine.cluster.hosts
         names = self._named(request.names) if request.names else sorted(hosts, key=natural)
         page = pb.HostsPage(missing=[name for name in names if name not in hosts])
+        if request.requirement:
+            names = chosen(self.engine.cluster, request.requirement, [name for name in names if name in hosts])
         slices = Slices()
         for name in names:
             await slices.check()
