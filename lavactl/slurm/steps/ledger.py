@@ -2,7 +2,7 @@
 
 A directory of /tmp for each attempt, with a file for each step that its srun holds locked: what a dead srun leaves is
 known by its lock and dropped. Steps that are started on different hosts of a job do not know each other. The names are
-those that the warning action of --signal looks for: pid.PID.
+those that the warning action of --signal looks for: pid.STEP.PID.
 """
 
 import fcntl
@@ -53,11 +53,11 @@ class Ledger:
             counter.truncate(0)
             counter.write(str(number + 1))
             counter.flush()
-            self._register({} if overlaps else wanted)
+            self._register(number, {} if overlaps else wanted)
             return number
 
-    def _register(self, wanted: dict[str, int]) -> None:
-        self._name = f"{self.path}/pid.{os.getpid()}"
+    def _register(self, number: int, wanted: dict[str, int]) -> None:
+        self._name = f"{self.path}/pid.{number}.{os.getpid()}"
         self._own = os.open(self._name, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._own, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.write(self._own, json.dumps(wanted).encode())
