@@ -23,7 +23,8 @@ from agents.shepherd.messages import Finish, JobSetup, Key, Status, pack
 from agents.shepherd.process import processes, start
 from agents.shepherd.process.spawner import Spawner
 from agents.shepherd.process.start import UNUSABLE, HostFailure, StartFailure, Streams
-from agents.shepherd.tasks.kept import Host, KeptTasks, Order, Refusal
+from agents.shepherd.tasks.beside import TasksBeside
+from agents.shepherd.tasks.kept import Refusal
 from agents.shepherd.tools import Tools
 from agents.shepherd.usage import Meter
 from protos import endings
@@ -60,12 +61,7 @@ class Work:
         self._helper = 0  # pre- or post-execution command
         self._controls = {name: Control(number, command) for name, number, command in setup.controls}
         self._commands = Commands()
-        self._tasks: dict[int, int] = {}  # process id -> serial
-        self._task_signals = processes.TaskSignals(self._tasks, tools.confinement.members)
-        here = Host(
-            self._spawn_kept, self._task_signals.add, tools.watch, tools.has_agent, (setup.uid, setup.gid), tools.null
-        )
-        self.kept = KeptTasks(here)
+        self.beside = TasksBeside(setup, tools, self._spawner, self._before_task, self._after_task)
         self._streams: Streams | None = None
         self._cwd = ""
         self._status, self._ended = 0, 0.0
@@ -128,43 +124,24 @@ class Work:
         """Start a further task with the descriptors sent with the order."""
         pid, error = 0, ""
         try:
-            pid = self._spawn_task(serial, argv, cwd, overlay, fds)
+            pid = self.beside.start(serial, argv, cwd, overlay, fds)
         except Refusal as refusal:
             error = str(refusal)
         self._send(messages.TASK_STARTED, serial, pid, error)
 
-    def _spawn_kept(self, serial: int, order: Order, fds: list[int]) -> int:
-        umask = None if order.umask < 0 else order.umask
-        return self._spawn_task(serial, order.argv, order.cwd, order.environment, fds, umask)
-
-    def _spawn_task(
-        self,
-        serial: int,
-        argv: tuple[bytes, ...],
-        cwd: str,
-        overlay: dict[bytes, bytes],
-        fds: list[int],
-        umask: int | None = None,
-    ) -> int:
-        """Start a process beside the job; the descriptors are closed."""
+    def _before_task(self) -> None:
         if self.phase not in (HELD, RUNNING):
-            for descriptor in fds:
-                os.close(descriptor)
             raise Refusal("The job is ending on this host.")
-        try:
-            self._note_start()
-            pid = self._spawner.task(serial, argv, cwd, overlay, fds, umask)
-        except (StartFailure, HostFailure, OSError, *UNUSABLE) as failure:
-            raise Refusal(str(failure)) from None
-        self._tasks[pid] = serial
+        self._note_start()
+
+    def _after_task(self) -> None:
         if self._sample_at == NEVER:  # on a host with only tasks they are all that is sampled
             self._sample_at = time.monotonic() + FIRST_SAMPLE_S
-        return pid
 
     def signal(self, number: int, reason: str, serial: int, causes: int = 0) -> None:
         """Signal the job (0: end it), or one of its tasks. ``causes``: LSF's bits of the suspension reasons."""
         if serial:
-            self._task_signals.add(number, serial)
+            self.beside.signals.add(number, serial)
         elif self.phase in (STAGING, HELD, PRE, RUNNING):
             if number == 0:
                 self._end_as_configured(TERMINATE, reason)
@@ -230,14 +207,14 @@ class Work:
         return min(
             self._announce_at, self._sample_at, self._kill_at, self._give_up_at, self._helper_until,
             self._termination.next_at, self._clock.next_at, self._commands.until, self._count_at, self._record_at,
-            self._task_signals.next_at, self.kept.next_at, self._lease.next_at, self._others_used.next_at,
+            self.beside.next_at, self._lease.next_at, self._others_used.next_at,
             self._tools.output.next_at,
         )  # fmt: skip
 
     @property
     def busy(self) -> bool:
         """True if processes are, or may be, alive."""
-        return self.phase != HELD or bool(self._tasks or self.setup.gpu_daemon)
+        return self.phase != HELD or bool(self.beside.serials or self.setup.gpu_daemon)
 
     def reaped(self, pid: int, status: int, usage: struct_rusage) -> None:
         """Handle the end of a child of the shepherd."""
@@ -245,11 +222,11 @@ class Work:
         failure = self._tools.identity.late_failure(pid)
         if failure:
             self._detail = f"The job's program cannot be executed: {os.strerror(failure)}."
-        if pid in self._tasks:
+        if pid in self.beside.serials:
             if status and self.phase == HELD:  # before the job notices, and ends for that reason alone
                 self._tell_limit()
-            serial = self._tasks.pop(pid)
-            if not self.kept.ended(serial, status):
+            serial = self.beside.serials.pop(pid)
+            if not self.beside.kept.ended(serial, status):
                 self._send(messages.TASK_ENDED, serial, status)
         elif pid == self._helper:
             self._helper_ended(status)
@@ -277,7 +254,7 @@ class Work:
 
     def tick(self, now: float) -> None:
         """Carry out all due work."""
-        self.kept.tick(now)
+        self.beside.tick(now)
         if self._lease.has_ended(now):
             self._fence()
         if now >= self._announce_at:
@@ -303,8 +280,6 @@ class Work:
         if now >= self._record_at:
             self._record_at = NEVER  # `settle` follows
         self._tools.output.bound(now)
-        if now >= self._task_signals.next_at:
-            self._task_signals.send()
 
     def status(self) -> bytes:
         """Return the STATUS message of a held attempt."""
@@ -594,7 +569,7 @@ class Work:
     def _close(self) -> None:
         self.phase = OVER
         self._kill_at = self._give_up_at = self._record_at = NEVER
-        self.kept.close()
+        self.beside.kept.close()
         self._leftovers.allow_forks()
         if self._streams is not None:
             self._streams.close()

@@ -40,7 +40,7 @@ class WorkOfTasks(WarnedWork):
         super().__init__(key, _with_own_files(setup, key), tools)
         self._has_command = True
         here = Host(
-            self._spawn_run, self._output, self._task_signals.add, tools.confinement.members, self._tasks,
+            self._spawn_run, self._output, self.beside.signals.add, tools.confinement.members, self.beside.serials,
             self._tell_states, self._why_ending,
         )  # fmt: skip
         self._runs = Runs(here, setup.terminate_interval_s)
@@ -147,11 +147,11 @@ class WorkOfTasks(WarnedWork):
 
     def reaped(self, pid: int, status: int, usage: struct_rusage) -> None:
         """Handle the end of a child of the shepherd: of a task's first process, or another."""
-        serial = self._tasks.get(pid, 0)
+        serial = self.beside.serials.get(pid, 0)
         failure = self._tools.identity.late_failure(pid) if serial else 0
         detail = f"The task's program cannot be executed: {os.strerror(failure)}." if failure else ""
         if serial and self._runs.ended(serial, status, detail):
-            del self._tasks[pid]
+            del self.beside.serials[pid]
             self._meter.reaped(usage)
         else:
             super().reaped(pid, status, usage)

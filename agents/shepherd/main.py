@@ -191,7 +191,7 @@ class Shepherd:
         self._poll.register(connection, select.POLLIN)
         self._patience_until = self._look_at = NEVER
         if self._work is not None:
-            self._work.kept.agent_came()
+            self._work.beside.kept.agent_came()
         self._outbox = [self._status()]
         self._flush()
 
@@ -294,7 +294,7 @@ class Shepherd:
             work.task(serial, argv, cwd, environment, descriptors)
         elif kind == messages.RUN_TASK and descriptors:  # none: too many, and the agent sees the end
             token, *order = fields
-            work.kept.run(token, Order(*order[: len(Order._fields)]), socket.socket(fileno=descriptors[0]))
+            work.beside.kept.run(token, Order(*order[: len(Order._fields)]), socket.socket(fileno=descriptors[0]))
         elif kind == messages.SIGNAL:
             work.signal(*fields)
         elif kind == messages.LIMITS:

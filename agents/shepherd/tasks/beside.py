@@ -1,0 +1,86 @@
+"""Processes beside a job's own: tasks whose streams the agent owns, and kept tasks.
+
+Invariant: none is started on a host where the attempt does not run, and the descriptors that came with an order are
+closed in any case.
+"""
+
+import os
+from collections.abc import Callable
+
+from agents.shepherd.messages import JobSetup
+from agents.shepherd.process import processes
+from agents.shepherd.process.spawner import Spawner
+from agents.shepherd.process.start import UNUSABLE, HostFailure, StartFailure
+from agents.shepherd.tasks.kept import Host, KeptTasks, Order, Refusal
+from agents.shepherd.tools import Tools
+
+
+class TasksBeside:
+    """Tasks beside the processes of one attempt on this host.
+
+    Args:
+        starting: called before each start; raises Refusal if the attempt takes no further process, OSError if the start
+            cannot be noted.
+        started: called after each.
+    """
+
+    def __init__(
+        self,
+        setup: JobSetup,
+        tools: Tools,
+        spawner: Spawner,
+        starting: Callable[[], None],
+        started: Callable[[], None],
+    ) -> None:
+        self.serials: dict[int, int] = {}  # of living first processes, by process id
+        self.signals = processes.TaskSignals(self.serials, tools.confinement.members)
+        self._spawner = spawner
+        self._starting = starting
+        self._started = started
+        here = Host(
+            self._spawn_kept, self.signals.add, tools.watch, tools.has_agent, (setup.uid, setup.gid), tools.null
+        )
+        self.kept = KeptTasks(here)
+
+    def start(
+        self,
+        serial: int,
+        argv: tuple[bytes, ...],
+        cwd: str,
+        overlay: dict[bytes, bytes],
+        fds: list[int],
+        umask: int | None = None,
+    ) -> int:
+        """Start a process with these descriptors, which are closed; return its process id.
+
+        Raises:
+            Refusal: it cannot be started.
+        """
+        try:
+            self._starting()
+        except (Refusal, OSError) as error:
+            for descriptor in fds:
+                os.close(descriptor)
+            raise Refusal(str(error)) from None
+        try:
+            pid = self._spawner.task(serial, argv, cwd, overlay, fds, umask)
+        except (StartFailure, HostFailure, OSError, *UNUSABLE) as failure:
+            raise Refusal(str(failure)) from None
+        self.serials[pid] = serial
+        self._started()
+        return pid
+
+    def _spawn_kept(self, serial: int, order: Order, fds: list[int]) -> int:
+        umask = None if order.umask < 0 else order.umask
+        return self.start(serial, order.argv, order.cwd, order.environment, fds, umask)
+
+    @property
+    def next_at(self) -> float:
+        """Monotonic time of the next `tick` with work."""
+        return min(self.signals.next_at, self.kept.next_at)
+
+    def tick(self, now: float) -> None:
+        """Carry out all due work."""
+        self.kept.tick(now)
+        if now >= self.signals.next_at:
+            self.signals.send()
