@@ -23,7 +23,7 @@ from agents.attempts.usage_exchange import Counting
 from agents.local_socket.callers import CallFailed
 from agents.ranks.interfaces import Attempts, HeldAttempt
 from agents.ranks.output import NotReadable, OnlyForItsUser, open_kept, open_output
-from agents.ranks.tasks import converse
+from agents.ranks.tasks import converse, window_of
 from agents.shepherd.messages import Key
 from agents.shepherd.spool import kept_path
 from agents.shepherd.tasks.run_files import kept_path_of_run
@@ -102,14 +102,21 @@ class Peers(PeerServiceServicer):
         caller = await self._calling_host(context)
         start = first.start
         held = self._attempts.find(start.key.job, start.key.index, start.key.attempt)
-        if held is None or not any(part.host == caller for part in held.allocation):
+        if held is None or not self._may_run(held, start, caller):
             # One answer for both cases: a host outside the allocation learns nothing about the job.
             LOG.warning("task refused job=%d caller=%s", start.key.job, caller)
             text = f"job <{start.key.job}> does not run on both {caller} and {self.host}"
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, text)
             raise AssertionError("abort returned")
         LOG.info("task job=%d index=%d attempt=%d caller=%s", *held.key, caller)
-        await converse(self._attempts, held, start, request_iterator, context.write)
+        await converse(self._attempts, held, start, request_iterator, context.write, window=window_of(first))
+
+    def _may_run(self, held: HeldAttempt, start: TaskStart, caller: str) -> bool:
+        """Return True for a caller on a host of the allocation, or with the master's ticket to attach."""
+        if not start.ticket:
+            return any(part.host == caller for part in held.allocation)
+        key = (start.key.job, start.key.index, start.key.attempt)
+        return peek_tickets.check(self._ticket_key(), start.ticket, key, self.host, time(), peek_tickets.ATTACH)
 
     async def Tail(self, request: TailRequest, context: "grpc.aio.ServicerContext[TailRequest, TailChunk]") -> None:
         """Send a job's output so far, and follow it if asked."""

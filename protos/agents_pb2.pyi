@@ -621,7 +621,7 @@ class Release(_message.Message):
     def __init__(self, reason: _Optional[str] = ...) -> None: ...
 
 class TaskInput(_message.Message):
-    __slots__ = ("start", "data", "end_of_input", "signal", "pmi", "offset", "got_out", "got_err", "got_pmi", "done")
+    __slots__ = ("start", "data", "end_of_input", "signal", "pmi", "offset", "got_out", "got_err", "got_pmi", "done", "lines", "columns")
     START_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
     END_OF_INPUT_FIELD_NUMBER: _ClassVar[int]
@@ -632,6 +632,8 @@ class TaskInput(_message.Message):
     GOT_ERR_FIELD_NUMBER: _ClassVar[int]
     GOT_PMI_FIELD_NUMBER: _ClassVar[int]
     DONE_FIELD_NUMBER: _ClassVar[int]
+    LINES_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
     start: TaskStart
     data: bytes
     end_of_input: bool
@@ -642,10 +644,12 @@ class TaskInput(_message.Message):
     got_err: int
     got_pmi: int
     done: bool
-    def __init__(self, start: _Optional[_Union[TaskStart, _Mapping]] = ..., data: _Optional[bytes] = ..., end_of_input: _Optional[bool] = ..., signal: _Optional[int] = ..., pmi: _Optional[bytes] = ..., offset: _Optional[int] = ..., got_out: _Optional[int] = ..., got_err: _Optional[int] = ..., got_pmi: _Optional[int] = ..., done: _Optional[bool] = ...) -> None: ...
+    lines: int
+    columns: int
+    def __init__(self, start: _Optional[_Union[TaskStart, _Mapping]] = ..., data: _Optional[bytes] = ..., end_of_input: _Optional[bool] = ..., signal: _Optional[int] = ..., pmi: _Optional[bytes] = ..., offset: _Optional[int] = ..., got_out: _Optional[int] = ..., got_err: _Optional[int] = ..., got_pmi: _Optional[int] = ..., done: _Optional[bool] = ..., lines: _Optional[int] = ..., columns: _Optional[int] = ...) -> None: ...
 
 class TaskStart(_message.Message):
-    __slots__ = ("key", "command", "argv", "cwd", "environment", "task", "no_input", "host", "pmi", "token", "connection", "resume", "gone", "got_out", "got_err", "got_pmi", "umask_plus_one", "place", "places")
+    __slots__ = ("key", "command", "argv", "cwd", "environment", "task", "no_input", "host", "pmi", "token", "connection", "resume", "gone", "got_out", "got_err", "got_pmi", "umask_plus_one", "place", "places", "ticket", "terminal")
     KEY_FIELD_NUMBER: _ClassVar[int]
     COMMAND_FIELD_NUMBER: _ClassVar[int]
     ARGV_FIELD_NUMBER: _ClassVar[int]
@@ -665,6 +669,8 @@ class TaskStart(_message.Message):
     UMASK_PLUS_ONE_FIELD_NUMBER: _ClassVar[int]
     PLACE_FIELD_NUMBER: _ClassVar[int]
     PLACES_FIELD_NUMBER: _ClassVar[int]
+    TICKET_FIELD_NUMBER: _ClassVar[int]
+    TERMINAL_FIELD_NUMBER: _ClassVar[int]
     key: _common_pb2.AttemptKey
     command: bytes
     argv: _containers.RepeatedScalarFieldContainer[bytes]
@@ -684,7 +690,9 @@ class TaskStart(_message.Message):
     umask_plus_one: int
     place: int
     places: int
-    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., command: _Optional[bytes] = ..., argv: _Optional[_Iterable[bytes]] = ..., cwd: _Optional[bytes] = ..., environment: _Optional[_Iterable[bytes]] = ..., task: _Optional[int] = ..., no_input: _Optional[bool] = ..., host: _Optional[str] = ..., pmi: _Optional[bool] = ..., token: _Optional[bytes] = ..., connection: _Optional[int] = ..., resume: _Optional[bool] = ..., gone: _Optional[bool] = ..., got_out: _Optional[int] = ..., got_err: _Optional[int] = ..., got_pmi: _Optional[int] = ..., umask_plus_one: _Optional[int] = ..., place: _Optional[int] = ..., places: _Optional[int] = ...) -> None: ...
+    ticket: bytes
+    terminal: bool
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., command: _Optional[bytes] = ..., argv: _Optional[_Iterable[bytes]] = ..., cwd: _Optional[bytes] = ..., environment: _Optional[_Iterable[bytes]] = ..., task: _Optional[int] = ..., no_input: _Optional[bool] = ..., host: _Optional[str] = ..., pmi: _Optional[bool] = ..., token: _Optional[bytes] = ..., connection: _Optional[int] = ..., resume: _Optional[bool] = ..., gone: _Optional[bool] = ..., got_out: _Optional[int] = ..., got_err: _Optional[int] = ..., got_pmi: _Optional[int] = ..., umask_plus_one: _Optional[int] = ..., place: _Optional[int] = ..., places: _Optional[int] = ..., ticket: _Optional[bytes] = ..., terminal: _Optional[bool] = ...) -> None: ...
 
 class TaskOutput(_message.Message):
     __slots__ = ("out", "err", "started", "pid", "ended", "status", "error", "pmi", "taken", "offset", "taken_pmi", "taken_signals", "kept", "patience_s")

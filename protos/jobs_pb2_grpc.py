@@ -99,6 +99,11 @@ class JobServiceStub:
                 request_serializer=protos_dot_jobs__pb2.PeekTicketRequest.SerializeToString,
                 response_deserializer=protos_dot_jobs__pb2.PeekTicketReply.FromString,
                 _registered_method=True)
+        self.AttachTicket = channel.unary_unary(
+                '/lava.v1.JobService/AttachTicket',
+                request_serializer=protos_dot_jobs__pb2.AttachTicketRequest.SerializeToString,
+                response_deserializer=protos_dot_jobs__pb2.AttachTicketReply.FromString,
+                _registered_method=True)
 
 
 class JobServiceServicer:
@@ -189,6 +194,13 @@ class JobServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AttachTicket(self, request, context):
+        """Permission to run a process within a job on one of its hosts, or to have an interactive job's streams.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_JobServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -256,6 +268,11 @@ def add_JobServiceServicer_to_server(servicer, server):
                     servicer.PeekTicket,
                     request_deserializer=protos_dot_jobs__pb2.PeekTicketRequest.FromString,
                     response_serializer=protos_dot_jobs__pb2.PeekTicketReply.SerializeToString,
+            ),
+            'AttachTicket': grpc.unary_unary_rpc_method_handler(
+                    servicer.AttachTicket,
+                    request_deserializer=protos_dot_jobs__pb2.AttachTicketRequest.FromString,
+                    response_serializer=protos_dot_jobs__pb2.AttachTicketReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -609,6 +626,33 @@ class JobService:
             '/lava.v1.JobService/PeekTicket',
             protos_dot_jobs__pb2.PeekTicketRequest.SerializeToString,
             protos_dot_jobs__pb2.PeekTicketReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AttachTicket(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lava.v1.JobService/AttachTicket',
+            protos_dot_jobs__pb2.AttachTicketRequest.SerializeToString,
+            protos_dot_jobs__pb2.AttachTicketReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -186,11 +186,13 @@ class Attempts:
         entry, shepherd = self._place_of(key)
         if shepherd.status.protocol < messages.KEEPS_TASKS:
             return None
+        if request.window and shepherd.status.protocol < messages.HAS_TERMINALS:
+            raise TaskRefused("The job was started by an older version of lava, which gives no terminals.")
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
         order = (
             request.connection, request.resume, request.gone, request.got, self.patience_s, request.argv, request.cwd,
-            self._overlay(entry, request), request.no_input, request.pmi, request.umask,
+            self._overlay(entry, request), request.no_input, request.pmi, request.umask, request.window,
         )  # fmt: skip
         with theirs:
             shepherd.send(pack(messages.RUN_TASK, *key, request.token, *order), (theirs.fileno(),))

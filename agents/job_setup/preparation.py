@@ -23,11 +23,12 @@ from agents.job_setup.task_files import can_be_private, files_of_tasks
 from agents.job_setup.told.tell import needs_files
 from agents.job_setup.users import Owner
 from agents.shepherd.ending import Heading
-from agents.shepherd.messages import Companion, GpuDaemon, JobSetup
+from agents.shepherd.messages import PIPES, TERMINAL, Companion, GpuDaemon, JobSetup
 from agents.shepherd_pool.pool import Setup
 from protos import names
 from protos.agents_pb2 import JobSpecBlob, Stage
 from protos.common_pb2 import LAUNCH_EACH, LAUNCH_FIRST, HostShare
+from protos.jobs_pb2 import JobSpec
 
 SETUPS_KEPT = 256
 UNUSED_SCRIPTS_KEPT = 64
@@ -53,6 +54,7 @@ class Bounds:
     kept_output_mib: int = 8  # of a job whose output goes to no file
     kept_s: float = 3600.0  # after its end
     task_ports: range = TASK_PORTS  # for tasks that want ports
+    patience_s: float = 300.0  # of an interactive job without its client
 
     @staticmethod
     def of(settings: Mapping[str, str]) -> "Bounds":
@@ -63,6 +65,7 @@ class Bounds:
             int(settings.get("LAVA_KEPT_OUTPUT") or 8),
             float(settings.get("CLEAN_PERIOD") or 3600),
             _ports_in(settings.get("LAVA_TASK_PORTS", "")),
+            float(settings.get("LAVA_TASK_PATIENCE") or 300),
         )
 
 
@@ -235,6 +238,8 @@ class Preparation:
             # That of a job in Slurm's words looks for its processes, which are children of the lead host's.
             warning_action=action_of("" if is_slurm and not lead else spec.warning_action or stage.warning_action),
             slurm_base=spec.slurm.array_base if is_slurm else -1,
+            interactive=_streams_of(spec),
+            patience_s=self.bounds.patience_s,
         )
 
     def shows_files(self, blob: JobSpecBlob) -> bool:
@@ -300,6 +305,11 @@ class Preparation:
             memory_requested_mib=sum(share.memory_mib for share in stage.allocation),
             error_file=bool(spec.error),
         )
+
+
+def _streams_of(spec: JobSpec) -> str:
+    """Return the kind of streams that an interactive job has with its client; empty for a batch job."""
+    return spec.interactive and (PIPES if spec.interactive == PIPES else TERMINAL)
 
 
 def action_of(text: str) -> tuple[int, str]:

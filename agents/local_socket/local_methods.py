@@ -1,35 +1,38 @@
 """Methods that a host's own agent answers on the local socket: start of tasks on a job's hosts, reading of its output.
 
 ``/lava.local/Run``: the command sends TaskInput messages, the first with ``start`` (host and job key filled in), and
-gets TaskOutput messages. ``/lava.local/Peek``: one PeekRequest, answered with TailChunks. Invariants: a task is started
-only for the owner of an attempt that this host holds, only on a host of its allocation, under the attempt that is
-running now; output is read only with the master's ticket for this caller.
+gets TaskOutput messages. ``/lava.local/Attach``: likewise, from any host, and for the streams of an interactive job.
+``/lava.local/Peek``: one PeekRequest, answered with TailChunks. Invariants: a task is started only for the owner of an
+attempt that this host holds or with the master's ticket for this caller, only on a host of its allocation, under the
+attempt that is running now; output is read only with the master's ticket for this caller.
 """
 
 import asyncio
 import functools
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TypeVar
 
 import grpc
 import grpc.aio
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from agents.local_socket.callers import CallFailed
 from agents.local_socket.calls import Call
 from agents.local_socket.gateway import Gateway, LocalMethod, relay, said_by_peer
 from agents.peers import RUN_METHOD, TAIL_METHOD, PeerChannels, Peers
 from agents.ranks.interfaces import Attempts, HeldAttempt, HostPart
-from agents.ranks.tasks import converse
+from agents.ranks.tasks import converse, window_of
 from protos import frames
 from protos.agents_pb2 import TailChunk, TailRequest, TaskInput, TaskOutput, TaskStart
-from protos.common_pb2 import AttemptKey
-from protos.jobs_pb2 import PeekRequest, PeekTicketReply
+from protos.common_pb2 import AttemptKey, HostShare
+from protos.jobs_pb2 import AttachTicketReply, AttachTicketRequest, PeekRequest, PeekTicketReply
 
 LOG = logging.getLogger("lava.gateway")
 
 RUN = "/lava.local/Run"
+ATTACH = "/lava.local/Attach"
 PEEK = "/lava.local/Peek"
 # Connection number of a caller that has left: above all its earlier ones.
 NEWEST = 0xFFFFFFFF
@@ -38,6 +41,10 @@ AGAIN_FIRST_S, AGAIN_MAX_S = 0.2, 5.0
 # The other agent has heard it and does not know the job, or not this host: no retry.
 ANSWERS = (grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.NOT_FOUND)
 PEEK_TICKET_METHOD = "/lava.v1.JobService/PeekTicket"
+ATTACH_TICKET_METHOD = "/lava.v1.JobService/AttachTicket"
+
+Reply = TypeVar("Reply", bound=Message)
+Renew = Callable[[TaskStart], Awaitable[None]]  # gets a new ticket for the start
 
 
 class LocalMethods:
@@ -54,14 +61,11 @@ class LocalMethods:
 
     def table(self) -> dict[str, LocalMethod]:
         """Return the methods by full name, for ``Gateway``."""
-        return {RUN: self.run, PEEK: self.peek}
+        return {RUN: self.run, ATTACH: self.attach, PEEK: self.peek}
 
     async def run(self, call: Call) -> None:
         """Start a task on a host of the caller's job and relay its streams until it ends."""
-        try:
-            first = TaskInput.FromString(await call.receive() or b"")
-        except DecodeError:
-            raise CallFailed(frames.INVALID_ARGUMENT, "the request cannot be read") from None
+        first = await _first_message(call)
         held = self._held_by_caller(call, first.start.key)
         part = find_host(held, first.start.host)
         if part is None:
@@ -73,6 +77,52 @@ class LocalMethods:
             await self._run_here(call, held, first)
         else:
             await self._run_there(call, part, first)
+
+    async def attach(self, call: Call) -> None:
+        """Run a task within a job of the caller on one of its hosts, or pass on the streams of an interactive job.
+
+        The master's ticket allows it; the owner of a job that runs here needs none, and goes on without a master.
+        """
+        first = await _first_message(call)
+        start = first.start
+        held = self._attempts.find(start.key.job, start.key.index, start.key.attempt)
+        if held is not None and held.uid == call.caller.uid and start.host in ("", self._host):
+            start.key.CopyFrom(AttemptKey(job=held.key[0], index=held.key[1], attempt=held.key[2]))
+            await self._run_here(call, held, first)
+            return
+        try:
+            leave = await self._get_ticket(call, start)
+        except CallFailed as failure:
+            if failure.status != frames.NOT_FOUND:
+                raise
+            await call.send(TaskOutput(error=failure.text).SerializeToString())
+            return
+        held = self._attempts.find(leave.key.job, leave.key.index, leave.key.attempt)
+        if leave.host != self._host:
+            part = HostShare(host=leave.host, address=leave.address)
+            await self._run_there(call, part, first, lambda start: self._renew_ticket(call, start))
+        elif held is not None:
+            await self._run_here(call, held, first)
+        else:
+            text = f"Job <{start.key.job}> does not run on {self._host} (any more)."
+            await call.send(TaskOutput(error=text).SerializeToString())
+
+    async def _get_ticket(self, call: Call, start: TaskStart) -> AttachTicketReply:
+        """Complete the start with the master's ticket.
+
+        Raises:
+            CallFailed: NOT_FOUND, the master refuses; another, it cannot be asked.
+        """
+        request = AttachTicketRequest(key=start.key, host=start.host)
+        leave = await self._ask_master(call, ATTACH_TICKET_METHOD, request, AttachTicketReply)
+        if leave.error:
+            raise CallFailed(frames.NOT_FOUND, leave.error)
+        start.key.CopyFrom(leave.key)
+        start.host, start.ticket = leave.host, leave.ticket
+        return leave
+
+    async def _renew_ticket(self, call: Call, start: TaskStart) -> None:
+        await self._get_ticket(call, start)
 
     def _held_by_caller(self, call: Call, key: AttemptKey) -> HeldAttempt:
         held = self._attempts.find(key.job, key.index, key.attempt)
@@ -91,7 +141,7 @@ class LocalMethods:
             await call.send(output.SerializeToString())
 
         try:
-            await converse(self._attempts, held, first.start, inputs(), send, self._callers_go)
+            await converse(self._attempts, held, first.start, inputs(), send, self._callers_go, window_of(first))
         except DecodeError:
             raise CallFailed(frames.INVALID_ARGUMENT, "a message of the caller cannot be read") from None
 
@@ -99,14 +149,14 @@ class LocalMethods:
         """Return True if a call is cancelled because its command has ended."""
         return self.gateway is not None and not self.gateway.is_stopping
 
-    async def _run_there(self, call: Call, part: HostPart, first: TaskInput) -> None:
+    async def _run_there(self, call: Call, part: HostPart, first: TaskInput, renew: Renew | None = None) -> None:
         token = first.start.token
         if token:
-            call.at_close[token] = lambda: self._tell_gone(call.caller.uid, part, first.start)
+            call.at_close[token] = lambda: self._tell_gone(call.caller.uid, part, first.start, renew)
         await self._pass_on(call, part, first)
         call.at_close.pop(token, None)
 
-    def _tell_gone(self, uid: int, part: HostPart, start: TaskStart) -> None:
+    def _tell_gone(self, uid: int, part: HostPart, start: TaskStart, renew: Renew | None) -> None:
         """Tell the task's host that its caller has ended, so that it need not wait for it.
 
         Beyond a number for each user the other tasks wait as if their caller's host were lost.
@@ -114,7 +164,8 @@ class LocalMethods:
         if self._telling_of[uid] >= TELLING_MAX:
             LOG.warning("event=gone_not_told host=%s job=%d reason='too many of its user's'", part.host, start.key.job)
             return
-        telling = asyncio.create_task(self._say_gone(part, TaskStart(key=start.key, host=part.host, token=start.token)))
+        gone = TaskStart(key=start.key, host=part.host, token=start.token)
+        telling = asyncio.create_task(self._say_gone(part, gone, renew))
         self._telling.add(telling)
         self._telling_of[uid] += 1
         telling.add_done_callback(functools.partial(self._told, uid))
@@ -125,12 +176,14 @@ class LocalMethods:
         if not self._telling_of[uid]:
             del self._telling_of[uid]
 
-    async def _say_gone(self, part: HostPart, start: TaskStart) -> None:
+    async def _say_gone(self, part: HostPart, start: TaskStart, renew: Renew | None) -> None:
         start.gone, start.connection = True, NEWEST
         pause_s = AGAIN_FIRST_S
         give_up_at = asyncio.get_running_loop().time() + self._attempts.patience_s
         while asyncio.get_running_loop().time() < give_up_at:
             try:
+                if renew is not None:
+                    await renew(start)
                 async with self._channels.to(part.host, part.address) as channel:
                     run = channel.stream_stream(
                         RUN_METHOD,
@@ -141,7 +194,7 @@ class LocalMethods:
                         continue
             except (CallFailed, grpc.aio.AioRpcError) as error:
                 LOG.info("event=gone_not_told host=%s job=%d reason=%r", part.host, start.key.job, str(error))
-                if isinstance(error, grpc.aio.AioRpcError) and error.code() in ANSWERS:
+                if _is_answer(error):
                     return
                 await asyncio.sleep(pause_s)
                 pause_s = min(AGAIN_MAX_S, 2 * pause_s)
@@ -171,7 +224,7 @@ class LocalMethods:
             request = PeekRequest.FromString(await call.receive() or b"")
         except DecodeError:
             raise CallFailed(frames.INVALID_ARGUMENT, "the request cannot be read") from None
-        leave = await self._ask_ticket(call, request)
+        leave = await self._ask_master(call, PEEK_TICKET_METHOD, request.job, PeekTicketReply)
         if leave.error:
             await call.send(TailChunk(error=leave.error).SerializeToString())
             return
@@ -195,15 +248,13 @@ class LocalMethods:
                 tail.cancel()
             await asyncio.gather(*tails, return_exceptions=True)
 
-    async def _ask_ticket(self, call: Call, request: PeekRequest) -> PeekTicketReply:
+    async def _ask_master(self, call: Call, name: str, request: Message, kind: type[Reply]) -> Reply:
         assert self.gateway is not None, "the assembly sets it before the socket listens"
         channel = await self.gateway.master()
-        method = channel.unary_unary(
-            PEEK_TICKET_METHOD, request_serializer=None, response_deserializer=PeekTicketReply.FromString
-        )
+        method = channel.unary_unary(name, request_serializer=None, response_deserializer=kind.FromString)
         try:
-            reply: PeekTicketReply = await method(
-                request.job.SerializeToString(),
+            reply: Reply = await method(
+                request.SerializeToString(),
                 metadata=call.caller.metadata(),
                 timeout=self.gateway.limits.first_answer_s,
             )
@@ -237,6 +288,20 @@ class LocalMethods:
                 raise _peer_failure(error, leave.host) from None
             finally:
                 answers.cancel()
+
+
+async def _first_message(call: Call) -> TaskInput:
+    try:
+        return TaskInput.FromString(await call.receive() or b"")
+    except DecodeError:
+        raise CallFailed(frames.INVALID_ARGUMENT, "the request cannot be read") from None
+
+
+def _is_answer(error: CallFailed | grpc.aio.AioRpcError) -> bool:
+    """Return True for an error after which a repetition is useless."""
+    if isinstance(error, CallFailed):
+        return error.status in (frames.NOT_FOUND, frames.PERMISSION_DENIED, frames.UNAUTHENTICATED)
+    return error.code() in ANSWERS
 
 
 def find_host(held: HeldAttempt, name: str) -> HostPart | None:

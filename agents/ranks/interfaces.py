@@ -96,6 +96,7 @@ class KeptRequest:
     task: int
     place: int = 0
     places: int = 0
+    window: tuple[int, ...] = ()  # lines and columns of its terminal; empty for pipes
 
 
 class RunOutput(Protocol):

@@ -119,5 +119,7 @@ def _as_messages(message: TaskInput) -> Iterator[bytes]:
     for stream, place in ((STDOUT, message.got_out), (STDERR, message.got_err), (PMI, message.got_pmi)):
         if place:
             yield pack(messages.GOT, stream, place)
+    if message.columns:
+        yield pack(messages.WINDOW, message.lines, message.columns)
     if message.done:
         yield pack(messages.DONE)

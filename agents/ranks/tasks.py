@@ -55,6 +55,11 @@ def _never() -> bool:
     return False
 
 
+def window_of(first: TaskInput) -> tuple[int, ...]:
+    """Return lines and columns of the terminal that the first message of a call wants; empty for pipes."""
+    return (first.lines, first.columns) if first.start.terminal else ()
+
+
 async def converse(
     attempts: Attempts,
     held: HeldAttempt,
@@ -62,15 +67,17 @@ async def converse(
     inputs: AsyncIterator[TaskInput],
     send: Send,
     has_gone: Callable[[], bool] = _never,
+    window: tuple[int, ...] = (),
 ) -> None:
     """Start the task in ``start``, or resume it, relay its streams both ways, and report its end.
 
     Cancellation ends a task that is not kept; a kept one only if ``has_gone`` says that its caller has ended. A task
-    that cannot be started is an answer (``TaskOutput.error``), not an exception.
+    that cannot be started is an answer (``TaskOutput.error``), not an exception. ``window``: lines and columns of its
+    terminal; empty for pipes.
     """
     await attempts.table(held.key)
     try:
-        channel = attempts.open_task(held.key, _kept_request(start)) if start.token else None
+        channel = attempts.open_task(held.key, _kept_request(start, window)) if start.token else None
         if channel is None and (start.resume or start.gone):
             raise TaskRefused("The task is not there any more.")
     except TaskRefused as refused:
@@ -84,7 +91,7 @@ async def converse(
         await kept.converse(channel, attempts.patience_s, inputs, send, has_gone)
 
 
-def _kept_request(start: TaskStart) -> KeptRequest:
+def _kept_request(start: TaskStart, window: tuple[int, ...]) -> KeptRequest:
     is_new = not (start.resume or start.gone)
     return KeptRequest(
         token=start.token,
@@ -101,6 +108,7 @@ def _kept_request(start: TaskStart) -> KeptRequest:
         task=start.task,
         place=start.place,
         places=start.places,
+        window=window,
     )
 
 

@@ -18,6 +18,7 @@ from agents.shepherd.clock import KILL, LIMIT_REACHED, NEVER, NO_LIMITS, TERMINA
 from agents.shepherd.confinement.groups import Leftovers, confine
 from agents.shepherd.controls import STOPPING, Commands, Control
 from agents.shepherd.ending import Figures, OthersUsed, limit_reached, with_hosts, write_report
+from agents.shepherd.interactive import Client
 from agents.shepherd.lease import LeaseClock
 from agents.shepherd.messages import Finish, JobSetup, Key, Status, pack
 from agents.shepherd.process import processes, start
@@ -62,6 +63,7 @@ class Work:
         self._controls = {name: Control(number, command) for name, number, command in setup.controls}
         self._commands = Commands()
         self.beside = TasksBeside(setup, tools, self._spawner, self._before_task, self._after_task)
+        self._client = Client(setup, self.beside.kept, tools, self._signalled_by_client)
         self._streams: Streams | None = None
         self._cwd = ""
         self._status, self._ended = 0, 0.0
@@ -152,6 +154,12 @@ class Work:
                 # An ordinary signal may end the job or not: only if it does is it the reason.
                 self._reason = self._reason or (reason if number not in (*STOPPING, signal.SIGCONT) else "")
 
+    def _signalled_by_client(self, number: int) -> None:
+        if number:
+            self.signal(number, "", 0)
+        elif self.phase == RUNNING:
+            self._end_as_configured(TERMINATE, "")
+
     def count(self) -> None:
         """Report the usage until now."""
         self._send(messages.USED, tuple(self._meter.used_now()), self._limit_reached())
@@ -208,7 +216,7 @@ class Work:
             self._announce_at, self._sample_at, self._kill_at, self._give_up_at, self._helper_until,
             self._termination.next_at, self._clock.next_at, self._commands.until, self._count_at, self._record_at,
             self.beside.next_at, self._lease.next_at, self._others_used.next_at,
-            self._tools.output.next_at,
+            self._tools.output.next_at, self._client.next_at,
         )  # fmt: skip
 
     @property
@@ -235,6 +243,7 @@ class Work:
         elif pid in self._deciding or pid in self._others:
             self._deciding.discard(pid)
             self._others.discard(pid)
+            self._client.ended(pid, status)
             if self.phase == RUNNING and (status or not self._deciding):
                 self._end(status)
 
@@ -245,7 +254,7 @@ class Work:
         if children:
             if not self._is_left_alone():
                 self._kill_leftovers()
-        elif self._waits_for_others():
+        elif (self._client.is_reading() and not self._releasing) or self._waits_for_others():
             self._kill_at = self._give_up_at = NEVER
         elif self._post_exec_is_due():
             self._attempt(self._start_post_exec)
@@ -326,25 +335,37 @@ class Work:
     def _start_processes(self) -> None:
         self._note_start()
         setup, tools = self.setup, self._tools
-        spooled = -1 if setup.output else tools.output.fresh(setup)
-        environment = self._spawner.environment()
+        if setup.interactive and setup.program is not None:
+            self._deciding.add(self._client.start(self._start_first))
+        else:
+            spooled = -1 if setup.output else tools.output.fresh(setup)
+            if pid := self._start_first(tools.null, spooled, -1):
+                self._deciding.add(pid)
+        reach("shepherd.after_spawn")
+        assert self._streams is not None, "opened for the first process"
+        deciding = self._deciding if setup.program is None else self._others
+        for companion in setup.companions:
+            environment = {**self._spawner.environment(), **companion.environment}
+            deciding.add(self._spawner.spawn(companion.program, environment, self._streams[:3], self._cwd))
+        self._running(min(self._deciding))
+        if setup.interactive:
+            self._announce()  # at once: for its client, who may be needed before it ends
+
+    def _start_first(self, source: int, output: int, error: int) -> int:
+        """Open the job's files, and start its command, if it has one here; return its process id.
+
+        The descriptors take the place of files without a name; -1 for an error that joins the output.
+        """
+        setup, identity, environment = self.setup, self._tools.identity, self._spawner.environment()
         self._spawner.as_user()
         try:
             self._cwd = start.enter(setup, self.key)
-            self._streams = streams = start.open_streams(setup, self.key, tools.null, spooled)
-            if setup.program is not None:
-                pid = start.spawn(tools.identity, setup, setup.program, environment, streams[:3])
-                self._deciding.add(pid)
+            streams = start.open_streams(setup, self.key, source, output, error)
+            self._streams = self._client.files_of(streams)
+            return start.spawn(identity, setup, setup.program, environment, streams[:3]) if setup.program else 0
         finally:
-            tools.identity.back()
+            identity.back()
             os.chdir("/")
-        reach("shepherd.after_spawn")
-        decide_themselves = setup.program is None
-        for companion in setup.companions:
-            environment_here = {**environment, **companion.environment}
-            pid = self._spawner.spawn(companion.program, environment_here, streams[:3], self._cwd)
-            (self._deciding if decide_themselves else self._others).add(pid)
-        self._running(min(self._deciding))
 
     def _running(self, pid: int) -> None:
         now, self.started = time.monotonic(), time.time()
@@ -560,6 +581,7 @@ class Work:
     def _summary(self, released: bool) -> Finish:
         used, oom_kills = self._meter.used(), self._tools.confinement.oom_kills
         self._reason = self._reason or limit_reached(self.setup, self._status, oom_kills)
+        self._detail = self._detail or self._client.loss
         return Finish(
             *self.key, self._status, self._ended, used.cpu_s, used.memory_mib_max, used.memory_mib_mean,
             used.processes_max, self._reason if self._status else "", self._detail, self.pid, self.started, released,

@@ -12,13 +12,14 @@ import os
 import socket
 from typing import Any, NamedTuple, TypeVar
 
-PROTOCOL = 7
+PROTOCOL = 8
 KEEPS_TASKS = 2  # the first protocol with RUN_TASK
 ANSWERS = 3  # with PING
 NAMES_HOSTS = 4  # with hosts in COUNTED
 RUNS_TASKS = 5  # with START_TASKS
 GIVES_NOTICE = 6  # with event and notice in SIGNAL, NOTIFY and ASK_TIME
 TELLS_GPUS = 7  # with the use of GPUs in COUNTED
+HAS_TERMINALS = 8  # with the size of a terminal in RUN_TASK, and WINDOW
 INLINE_MAX = 60_000  # bytes of one message on the socket; longer ones go by memfd
 DESCRIPTORS_MAX = 8
 # Plain numbers: combining enum members costs more than the call they are for.
@@ -55,6 +56,10 @@ NOTIFY = 60  # event, reason, time of what is announced (0: unknown)
 ASK_TIME = 61  # answered with TIME_LEFT
 LOOK = 56  # request for LOOKED now; an older shepherd does not answer
 
+# An interactive job's streams, and the token by which its client finds them. No other task has a token of this length.
+PIPES, TERMINAL = "pipes", "terminal"
+OWN = b"job"
+
 TAKEN_DOWN = "taken down"  # the host ends all its jobs
 
 # Shepherd to agent. STATUS opens each connection and carries a key, or None when idle.
@@ -83,6 +88,7 @@ END_OF_INPUT = 41
 GOT = 42  # stream, offset: all before it has arrived
 DONE = 43  # the end has been received
 GONE = 44  # its client has left
+WINDOW = 45  # lines and columns of the client's terminal
 # Shepherd to agent:
 TASK_RUNS = 48  # process id, offsets up to which input, PMI input and signals were taken
 NOT_THERE = 49  # why it cannot be started or attached to
@@ -229,6 +235,8 @@ class JobSetup(NamedTuple):
     warning_action: tuple[int, str] = (0, "")  # of notices: signal (0: none), or command
     has_gpus: bool = False  # there is a report, with a part about GPUs that the agent writes
     slurm_base: int = -1  # of a job in Slurm's words: what its elements' indices exceed their numbers by; else -1
+    interactive: str = ""  # its client has the job's streams: PIPES, or TERMINAL; empty: a batch job
+    patience_s: float = 0.0  # of an interactive job: time that it waits for its client
 
     def pack(self) -> bytes:
         """Pack for a HOLD message."""

@@ -38,7 +38,7 @@ FIELDS = {
         "33 shell s, 34 rlimits Rlimit*, 35 pre_exec s, 36 post_exec s, 37 output_dir s, 38 requeue_exit_values s, "
         "39 resizable t, 40 runtime_estimate_s u, 41 job_group s, 42 reservation s, 43 requirement_text s, "
         "46 ends_orphan t, 47 resize_notify s, 48 tasks TaskRules, 60 warning_action s, 61 warning_time_s d, "
-        "70 hang HangRule, 80 slurm SlurmTerms"
+        "70 hang HangRule, 80 slurm SlurmTerms, 130 interactive s"
     ),
     "SubmitItem": "1 request_id b, 2 spec JobSpec, 3 retry t, 4 unique_name t",
     "SubmitBatch": "1 items SubmitItem*",
@@ -107,7 +107,7 @@ FIELDS = {
     "DependencyLink": "1 job u, 2 relative u, 3 index u, 4 status s, 5 name s, 6 level u",
     "DependenciesReply": "1 error s, 2 condition s, 3 links DependencyLink*",
     "WatchRequest": "1 refs JobRef*",
-    "JobChange": "1 job u, 2 index u, 3 state u, 4 exit_status i, 5 exit_reason s, 6 hosts s*",
+    "JobChange": "1 job u, 2 index u, 3 state u, 4 exit_status i, 5 exit_reason s, 6 hosts s*, 7 attempt u",
     "ExplainRequest": "1 refs JobRef*, 2 host_names t",
     "Explanation": "1 job u, 2 index u, 3 reasons PendingReason*, 4 estimated_start d",
     "ExplainReply": "1 explanations Explanation*",
@@ -119,11 +119,11 @@ FIELDS = {
     "TaskStart": (
         "1 key AttemptKey, 2 command b, 3 argv b*, 4 cwd b, 5 environment b*, 6 task u, 7 no_input t, 8 host s, "
         "9 pmi t, 10 token b, 11 connection u, 12 resume t, 13 gone t, 14 got_out u, 15 got_err u, 16 got_pmi u, "
-        "17 umask_plus_one u, 18 place u, 19 places u"
+        "17 umask_plus_one u, 18 place u, 19 places u, 20 ticket b, 21 terminal t"
     ),
     "TaskInput": (
         "1 start TaskStart, 2 data b, 3 end_of_input t, 4 signal u, 5 pmi b, 6 offset u, 7 got_out u, 8 got_err u, "
-        "9 got_pmi u, 10 done t"
+        "9 got_pmi u, 10 done t, 11 lines u, 12 columns u"
     ),
     "TaskOutput": (
         "1 out b, 2 err b, 3 started t, 4 pid u, 5 ended t, 6 status i, 7 error s, 8 pmi b, 9 taken u, 10 offset u, "

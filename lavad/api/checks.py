@@ -79,6 +79,25 @@ def check_spec(spec: jobs_pb2.JobSpec) -> None:
             raise Refused(f"-gpu: more than {GPUS_MAX} GPUs were requested")
 
 
+INTERACTIVE = ("pipes", "terminal", "shell")
+
+
+def check_interactive(spec: jobs_pb2.JobSpec) -> None:
+    """Refuse what an interactive job cannot be: it has one command, one client and one life.
+
+    Raises:
+        Refused: one sentence says what is wrong.
+    """
+    if spec.interactive not in INTERACTIVE:
+        raise Refused(f"An interactive job has the streams {', '.join(INTERACTIVE)}, not {spec.interactive[:20]}")
+    if spec.array:
+        raise Refused("A job array cannot be interactive")
+    if spec.HasField("tasks") or len(spec.roles) > 1:
+        raise Refused("A job of several roles cannot be interactive")
+    if spec.rerunnable or spec.requeue_exit_values:
+        raise Refused("An interactive job is not run again: -r and -Q are for batch jobs")
+
+
 def _check_hang(rule: jobs_pb2.HangRule) -> None:
     amounts = (rule.after_s, rule.first_s, rule.cpus, rule.network_bytes_s, rule.gpu_power)
     if not all(math.isfinite(one) and 0 <= one <= HANG_MAX for one in amounts):

@@ -54,6 +54,7 @@ def new_job(spec: jobs_pb2.JobSpec, packed: Packed, request_id: bytes, caller: C
         environment=packed.environment,
         tasks=task_rules.rules_of(spec),
         warning_time_s=checks.amount_of(spec.warning_time_s),
+        interactive=spec.interactive,
     )
     return NewJob(
         id=0,
@@ -89,6 +90,8 @@ def _check_spec(spec: jobs_pb2.JobSpec) -> None:
         raise Refused("Start time is later than termination time")
     if spec.requeue_exit_values:
         exit_values.parse(spec.requeue_exit_values)
+    if spec.interactive:
+        checks.check_interactive(spec)
     if spec.pre_exec or spec.post_exec:
         raise Refused("-E, -Ep: pre- and post-execution commands are not honoured by this version")
 

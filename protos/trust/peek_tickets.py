@@ -1,10 +1,10 @@
-"""Peek tickets: permission from the master to read one job's output on one host, checked by that host's agent.
+"""Tickets of the master for one job on one host, checked by that host's agent: to read its output, or to attach to it.
 
 A ticket is 73 bytes: a version byte (1), the time it expires (seconds since the epoch, unsigned, 8 bytes, big-endian)
-and an Ed25519 signature over ``lava-peek-1``, a zero byte, job (8 bytes), index (4), attempt (4), the expiry (8) and
-the host's name (UTF-8, the rest). The master draws a key pair at each start and sends the public half as 32 raw bytes
-in ``Welcome.ticket_key``. A ticket is bound to its key and host and lives for at most ``LIFE_S``, so a stolen one is of
-little use, and neither side stores tickets.
+and an Ed25519 signature over its purpose (``lava-peek-1`` or ``lava-attach-1``), a zero byte, job (8 bytes), index (4),
+attempt (4), the expiry (8) and the host's name (UTF-8, the rest). The master draws a key pair at each start and sends
+the public half as 32 raw bytes in ``Welcome.ticket_key``. A ticket is bound to its key and host and lives for at most
+``LIFE_S``, so a stolen one is of little use, and neither side stores tickets.
 """
 
 import struct
@@ -20,7 +20,7 @@ SKEW_S = 60.0
 _VERSION = 1
 _HEAD = struct.Struct(">BQ")
 _BODY = struct.Struct(">QIIQ")
-_PURPOSE = b"lava-peek-1\0"
+PEEK, ATTACH = b"lava-peek-1\0", b"lava-attach-1\0"
 _SIGNATURE_BYTES = 64
 
 Key = tuple[int, int, int]
@@ -36,25 +36,27 @@ def public_bytes(key: Ed25519PrivateKey) -> bytes:
     return key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
 
 
-def sign(private_key: Ed25519PrivateKey, key: Key, host: str, expires: float) -> bytes:
+def sign(private_key: Ed25519PrivateKey, key: Key, host: str, expires: float, purpose: bytes = PEEK) -> bytes:
     """Ticket for the attempt ``key`` = (job, index, attempt) on ``host``, valid until ``expires`` (epoch seconds)."""
     moment = int(expires)
-    return _HEAD.pack(_VERSION, moment) + private_key.sign(_message(key, host, moment))
+    return _HEAD.pack(_VERSION, moment) + private_key.sign(_message(purpose, key, host, moment))
 
 
-def check(public_key: bytes, ticket: bytes, key: Key, host: str, now: float) -> bool:
-    """True if ``ticket`` was signed by the master for this attempt on this host and has not expired at ``now``."""
+def check(public_key: bytes, ticket: bytes, key: Key, host: str, now: float, purpose: bytes = PEEK) -> bool:
+    """True if ``ticket`` was signed by the master for this purpose, attempt and host, and has not expired."""
     if len(public_key) != 32 or len(ticket) != _HEAD.size + _SIGNATURE_BYTES:
         return False
     version, expires = _HEAD.unpack_from(ticket)
     if version != _VERSION or not now - SKEW_S <= expires <= now + LIFE_S + SKEW_S:
         return False
     try:
-        Ed25519PublicKey.from_public_bytes(public_key).verify(ticket[_HEAD.size :], _message(key, host, expires))
+        Ed25519PublicKey.from_public_bytes(public_key).verify(
+            ticket[_HEAD.size :], _message(purpose, key, host, expires)
+        )
     except InvalidSignature:
         return False
     return True
 
 
-def _message(key: Key, host: str, expires: int) -> bytes:
-    return _PURPOSE + _BODY.pack(*key, expires) + host.encode()
+def _message(purpose: bytes, key: Key, host: str, expires: int) -> bytes:
+    return purpose + _BODY.pack(*key, expires) + host.encode()

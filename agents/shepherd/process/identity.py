@@ -11,13 +11,15 @@ kills it then (PR_SET_PDEATHSIG), and the next agent kills its descendants.
 
 import contextlib
 import errno
+import fcntl
 import os
 import select
 import signal
 import sys
+import termios
 import traceback
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agents.shepherd.process import exec_helper
 
@@ -50,6 +52,7 @@ class Identity:
         self._libc: ctypes.CDLL | None = None  # needed without a helper
         self._unanswered: dict[int, int] = {}  # process id -> descriptor
         self._enter: Callable[[], None] | None = None  # called by a new process before its program
+        self._on_terminal = False  # the first of a new process's descriptors that is a terminal controls it
         self.namespace: Namespace | None = None  # of the attempt whose files are private; made with its first process
 
     def open_files_as(self, uid: int, gid: int, groups: tuple[int, ...]) -> None:
@@ -98,6 +101,15 @@ class Identity:
         finally:
             self._enter = None
 
+    @contextlib.contextmanager
+    def on_terminal(self) -> Iterator[None]:
+        """Make a terminal among the descriptors of each process that is started within its controlling terminal."""
+        self._on_terminal = True
+        try:
+            yield
+        finally:
+            self._on_terminal = False
+
     def late_failure(self, pid: int) -> int:
         """Return the errno for which an ended process never became its program; 0 if it did."""
         answer = self._unanswered.pop(pid, -1)
@@ -134,11 +146,12 @@ class Identity:
         descriptors: tuple[int, ...],
         theirs: int,
     ) -> int:
+        terminal = next(filter(os.isatty, descriptors), -1) if self._on_terminal else -1
         if self._helper >= 0 and theirs <= _DESCRIPTOR_MAX and self._enter is None:
             os.set_inheritable(theirs, True)
             words: tuple[str | bytes, ...] = (bytes((theirs,)), path, *argv)
             try:
-                return _posix_spawn(f"/proc/self/fd/{self._helper}", words, environment, descriptors)
+                return _posix_spawn(f"/proc/self/fd/{self._helper}", words, environment, descriptors, terminal)
             except OSError as error:
                 if error.errno not in FORBIDDEN:
                     raise
@@ -147,7 +160,7 @@ class Identity:
                 os.set_inheritable(theirs, False)
         if self._libc is None:
             self._libc = _c_library()
-        return _fork(path, argv, environment, descriptors, theirs, self._libc, self._enter)
+        return _fork(path, argv, environment, descriptors, theirs, self._libc, self._enter, terminal)
 
     def _answered(self, pid: int, ours: int) -> int:
         if not _is_readable(ours, START_S):
@@ -186,9 +199,16 @@ def _errno_in(answer: bytes) -> int:
 
 
 def _posix_spawn(
-    path: str, argv: tuple[str | bytes, ...], environment: dict[bytes, bytes], descriptors: tuple[int, ...]
+    path: str,
+    argv: tuple[str | bytes, ...],
+    environment: dict[bytes, bytes],
+    descriptors: tuple[int, ...],
+    terminal: int,
 ) -> int:
-    actions = [(os.POSIX_SPAWN_DUP2, source, target) for target, source in enumerate(descriptors)]
+    actions: list[tuple[Any, ...]] = []
+    if terminal >= 0:  # the leader of a new session gets the first terminal that it opens
+        actions.append((os.POSIX_SPAWN_OPEN, 0, f"/proc/self/fd/{terminal}", os.O_RDWR, 0))
+    actions += [(os.POSIX_SPAWN_DUP2, source, target) for target, source in enumerate(descriptors)]
     return os.posix_spawn(
         path, argv, environment, file_actions=actions, setsid=True, setsigmask=(), setsigdef=DEFAULT_SIGNALS
     )
@@ -208,13 +228,14 @@ def _fork(
     theirs: int,
     libc: "ctypes.CDLL",
     enter: Callable[[], None] | None,
+    terminal: int,
 ) -> int:
     """Fork, and act as the helper in the child, at ten times the cost."""
     pid = os.fork()
     if pid:
         return pid
     try:
-        _become(os.geteuid(), descriptors)
+        _become(os.geteuid(), descriptors, terminal)
         if enter is not None:
             enter()
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # after the ids, since their change would clear it
@@ -230,11 +251,13 @@ def _fork(
         os._exit(CANNOT_EXEC)
 
 
-def _become(user: int, descriptors: tuple[int, ...]) -> None:
+def _become(user: int, descriptors: tuple[int, ...], terminal: int = -1) -> None:
     signal.set_wakeup_fd(-1)
     if os.getresuid() != (user, user, user):
         os.setresuid(user, user, user)
     os.setsid()
+    if terminal >= 0:
+        fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
     for target, source in enumerate(descriptors):
         os.dup2(source, target)
     for number in DEFAULT_SIGNALS:

@@ -124,10 +124,11 @@ def make_output_directory(setup: JobSetup, key: Key) -> None:
         raise StartFailure(1, f"The output directory {directory} cannot be made: {error.strerror}.") from None
 
 
-def open_streams(setup: JobSetup, key: Key, null: int, spooled: int) -> Streams:
+def open_streams(setup: JobSetup, key: Key, null: int, spooled: int, apart: int = -1) -> Streams:
     """Open input, output and error as the user, in the job's directory.
 
-    ``spooled`` takes an output without a file name.
+    ``null`` is the input without a file name, ``spooled`` takes such an output, ``apart`` such an error; without that
+    errors join the output.
     """
     opened: list[int] = []
     try:
@@ -144,7 +145,7 @@ def open_streams(setup: JobSetup, key: Key, null: int, spooled: int) -> Streams:
         if error_path and error_path != output_path:
             error = _open(error_path, _flags(setup.error_overwrite), "error", opened, key)
         else:
-            error = output
+            error = apart if apart >= 0 and not error_path else output
     except StartFailure:
         for descriptor in opened:
             os.close(descriptor)

@@ -6,6 +6,7 @@ closed in any case.
 
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 
 from agents.shepherd.messages import JobSetup
 from agents.shepherd.process import processes
@@ -35,6 +36,7 @@ class TasksBeside:
         self.serials: dict[int, int] = {}  # of living first processes, by process id
         self.signals = processes.TaskSignals(self.serials, tools.confinement.members)
         self._spawner = spawner
+        self._identity = tools.identity
         self._starting = starting
         self._started = started
         here = Host(
@@ -72,7 +74,8 @@ class TasksBeside:
 
     def _spawn_kept(self, serial: int, order: Order, fds: list[int]) -> int:
         umask = None if order.umask < 0 else order.umask
-        return self.start(serial, order.argv, order.cwd, order.environment, fds, umask)
+        with self._identity.on_terminal() if order.window else nullcontext():
+            return self.start(serial, order.argv, order.cwd, order.environment, fds, umask)
 
     @property
     def next_at(self) -> float:

@@ -4,7 +4,7 @@ The shepherd owns a task's streams and the agent only relays them, over a socket
 names a task by its token attaches to it and resumes where it left off. Invariants: a token starts one process, however
 often it is sent; output and the exit status are kept until they are acknowledged; a task without a client is ended,
 after the patience it was started with while an agent is connected, at once if its client is known to have left: TERM,
-and KILL for all left ``KILL_AFTER_S`` later.
+or HUP on a terminal, and KILL for all left ``KILL_AFTER_S`` later.
 """
 
 import contextlib
@@ -23,12 +23,14 @@ from agents.shepherd import messages
 from agents.shepherd.clock import NEVER
 from agents.shepherd.messages import Message, pack, unpack
 from agents.shepherd.process.descriptors import aside, raise_limit
+from agents.shepherd.tasks import terminal
 from agents.shepherd.tasks.streams import PMI, SIGNALS, STDERR, STDIN, STDOUT, Input, Output, StreamError
 
 # Time after a task's end in which processes it left behind may still write.
 LINGER_S = 1.0
 KILL_AFTER_S = 2.0
 SIGNAL_MAX = 64
+TERM = int(signal.SIGTERM)
 LOST = 9  # wait status of a task with an unknown end: it was killed
 TOKENS_REMEMBERED = 4096  # of tasks that are over
 # Serials of tasks whose streams the agent owns begin at 1.
@@ -51,6 +53,7 @@ class Order(NamedTuple):
     no_input: bool
     pmi: bool
     umask: int  # -1 for the job's
+    window: tuple[int, ...] = ()  # lines and columns of its terminal; empty for pipes
 
 
 class Host(NamedTuple):
@@ -62,6 +65,7 @@ class Host(NamedTuple):
     has_agent: Callable[[], bool]
     owner: tuple[int, int]  # user and group
     null: int
+    hangup: int = TERM  # of a task without a terminal whose client has left
 
 
 class Refusal(Exception):
@@ -86,6 +90,7 @@ class KeptTask:
         self._host = host
         self._changed = changed
         self._patience_s = 0.0
+        self._hangup = host.hangup
         self._outputs: dict[int, Output] = {}
         self._inputs: dict[int, Input] = {}
         self._calls: list[tuple[Output | Input, Callable[[int], None]]] = []
@@ -105,23 +110,41 @@ class KeptTask:
         self._patience_s = order.patience_s
         theirs: list[int] = []
         try:
-            theirs.append(os.dup(self._host.null) if order.no_input else self._give())
-            theirs += [self._take(STDOUT), self._take(STDERR)]
-            if order.pmi:
-                theirs.append(self._open_pmi())
+            self._open_streams(order, theirs)
         except OSError as error:
             for descriptor in theirs:
                 os.close(descriptor)
             self.close()
-            raise Refusal(f"The task's pipes cannot be opened: {error.strerror}.") from None
+            what = "terminal" if order.window else "pipes"
+            raise Refusal(f"The task's {what} cannot be opened: {error.strerror}.") from None
         try:
             self.pid = self._host.spawn(self.serial, order, theirs)
-        except Refusal:
+        except BaseException:
             self.close()
             raise
         self._calls = [(one, self._reader(one)) for one in self._outputs.values()]
         self._calls += [(one, self._writer(stream)) for stream, one in self._inputs.items()]
         self._follow()
+
+    def _open_streams(self, order: Order, theirs: list[int]) -> None:
+        """Open the streams; the task's ends are added to ``theirs``, in the order of their numbers."""
+        if order.window:
+            theirs += self._open_terminal(order.window)
+            return
+        theirs.append(os.dup(self._host.null) if order.no_input else self._give())
+        theirs.append(self._take(STDOUT))
+        theirs.append(self._take(STDERR))
+        if order.pmi:
+            theirs.append(self._open_pmi())
+
+    def _open_terminal(self, window: tuple[int, ...]) -> tuple[int, int, int]:
+        ours, theirs = terminal.open_pair()
+        self._hangup = int(signal.SIGHUP)
+        self._outputs[STDOUT] = Output(aside(ours), self._unwatch)
+        self._inputs[STDIN] = terminal.TerminalInput(aside(os.dup(self._outputs[STDOUT].descriptor)), self._unwatch)
+        self._owned(theirs)
+        terminal.resize(theirs, *window[:2])
+        return theirs, os.dup(theirs), os.dup(theirs)
 
     def _give(self) -> int:
         """Make the pipe to the task; return the task's end."""
@@ -177,7 +200,7 @@ class KeptTask:
         self.is_gone = True
         self.until = NEVER
         if self.status is None:
-            self._host.signal(int(signal.SIGTERM), self.serial)
+            self._host.signal(self._hangup, self.serial)
             self._host.signal(int(signal.SIGCONT), self.serial)
             self.kill_at = now + KILL_AFTER_S
         self._changed(self)
@@ -335,11 +358,19 @@ class KeptTask:
             self._outputs[message[1]].acknowledge(message[2])
         elif kind == messages.END_OF_INPUT and STDIN in self._inputs:
             self._change(STDIN, self._inputs[STDIN].end)
+        elif kind == messages.WINDOW:
+            self._resize(*message[1:3])
         elif kind == messages.GONE:
             self.end(time.monotonic())
         elif kind == messages.DONE and self.status is not None:
             self.is_done = True
             self._changed(self)
+
+    def _resize(self, lines: int, columns: int) -> None:
+        """Set the size of the terminal; without one, and after the task's end, it means nothing."""
+        ours = self._inputs.get(STDIN)
+        if isinstance(ours, terminal.TerminalInput) and ours.is_open:
+            terminal.resize(ours.descriptor, lines, columns)
 
     def _take_input(self, stream: int, place: int, data: bytes) -> None:
         if stream == SIGNALS:
@@ -396,7 +427,15 @@ class KeptTasks:
             raise Refusal("The task is not there any more.")
         if not self._tasks:
             raise_limit()
-        task = KeptTask(token, next(self._serials), self._host, self._changed.add)
+        return self.begin(token, order, self._host)
+
+    def begin(self, token: bytes, order: Order, host: Host) -> KeptTask:
+        """Start the task of this token before any client has come.
+
+        Raises:
+            Refusal: it cannot be started.
+        """
+        task = KeptTask(token, next(self._serials), host, self._changed.add)
         task.start(order)
         self._tasks[token] = self._by_serial[task.serial] = task
         return task

@@ -14,6 +14,7 @@ from lavad.agent_links.links import AgentLinks
 from lavad.agent_links.spec_cache import SpecShelf
 from lavad.api import checks, identity, interceptor, translate
 from lavad.api.jobs import listing, modify, resize, tasks
+from lavad.api.jobs.attach import attach_reply
 from lavad.api.jobs.dependencies import dependencies_reply
 from lavad.api.jobs.history import Stored
 from lavad.api.jobs.pages import JobLists
@@ -295,6 +296,11 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         )
         return reply
 
+    async def AttachTicket(self, request: pb.AttachTicketRequest, context: identity.Context) -> pb.AttachTicketReply:
+        """Issue a ticket with which the owner or an administrator has a process within a running job."""
+        caller = await identity.caller(context, self.settings)
+        return attach_reply(self.engine.cluster, request, caller, self.ticket_key)
+
     async def _peekable(self, request: pb.PeekTicketRequest, caller: c.Caller) -> tuple[Job | None, str]:
         refs = [request.ref] if request.ref.job else []
         wanted = pb.JobFilter()
@@ -311,6 +317,8 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         label = f"{record.id}[{index}]" if index else str(record.id)
         if not caller.is_administrator and not is_owner(record, caller):
             return None, f"Job <{label}>: User permission denied"
+        if record.shared.interactive:
+            return None, f"Job <{label}> : Cannot bpeek an interactive job."
         if job is None:
             return None, f"Job <{label}> : Not yet started."
         if job.end is not None and not (job.end.started_at or job.end.pid):

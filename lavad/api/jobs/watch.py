@@ -152,6 +152,7 @@ class Watchers:
             message.exit_status = found.end.status
             message.exit_reason = found.end.reason
             message.hosts.extend(share.host for share in found.end.hosts)
+        message.attempt = found.attempts if found is not None else 0
         return message
 
     def is_over(self, job: int) -> bool:

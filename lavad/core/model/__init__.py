@@ -287,6 +287,7 @@ class Shared:
     environment: str = ""  # hash of the stored environment that the jobs' own ones are differences from
     tasks: TaskRules | None = None  # of a job of tasks
     warning_time_s: float = 0.0  # -wt; 0: the queue's
+    interactive: str = ""  # streams of the client: pipes, terminal, shell; empty: a batch job
     sort: CountKey = field(init=False, compare=False, repr=False)
     _hash: int = field(init=False, compare=False, repr=False)
 

@@ -90,7 +90,7 @@ def fitted(cluster: Cluster, shared: Shared, queue: Queue, asked: Asked) -> Shar
     Raises:
         Refused: the queue does not accept the job.
     """
-    _check_kind(queue, shared.request)
+    _check_kind(queue, shared)
     _check_units(cluster.policy.compute_unit_types, shared.request)
     if queue.defaults.rlimits:
         _check_process_limits(queue, dict(asked.limits))
@@ -177,10 +177,13 @@ def check_user(queue: Queue, caller: Caller) -> None:
         raise Refused(f"{queue.name}: User cannot use the queue")
 
 
-def _check_kind(queue: Queue, request: Request) -> None:
-    """Refuse kinds of jobs that the queue does not accept; no job is interactive yet."""
-    if queue.interactive == "only":
+def _check_kind(queue: Queue, shared: Shared) -> None:
+    """Refuse kinds of jobs that the queue does not accept."""
+    request = shared.request
+    if queue.interactive == "only" and not shared.interactive:
         raise Refused(f"{queue.name}: Queue only accepts interactive jobs")
+    if queue.interactive == "no" and shared.interactive:
+        raise Refused(f"{queue.name}: Queue does not accept interactive jobs")
     if (request.exclusive or kept_type(request) is not None) and not queue.is_exclusive_allowed:
         raise Refused(f"{queue.name}: Queue does not accept EXCLUSIVE jobs")
 
@@ -294,7 +297,7 @@ def with_queue_limits(shared: Shared, queue: Queue) -> Shared:
             raise Refused(f"MEMLIMIT: {HARD_LIMIT}")
         if not shared.memory_limit_mib:
             changes["memory_limit_mib"] = queue.defaults.memory_limit_default_mib or most
-    if queue.rerunnable and not shared.rerunnable:
+    if queue.rerunnable and not (shared.rerunnable or shared.interactive):
         changes["rerunnable"] = True
     if queue.user_group_default and not shared.user_group:
         changes["user_group"] = queue.user_group_default

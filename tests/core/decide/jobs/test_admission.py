@@ -131,6 +131,20 @@ def test_kinds_of_jobs() -> None:
     assert refusal(story, a_job(queue="term")) == "term: Queue only accepts interactive jobs"
 
 
+def test_interactive_jobs_and_queues() -> None:
+    """INTERACTIVE=NO takes none, ONLY and the default do; RERUNNABLE does not make one rerunnable."""
+    story = a_story(Queue("batch", interactive="no"), Queue("term", interactive="only", rerunnable=True), Queue("q"))
+
+    def interactive(queue: str) -> NewJob:
+        job = a_job(queue=queue)
+        return job._replace(shared=replace(job.shared, interactive="shell"))
+
+    assert refusal(story, interactive("batch")) == "batch: Queue does not accept interactive jobs"
+    assert shared_of(story, interactive("term")).interactive == "shell"
+    assert not shared_of(story, interactive("term")).rerunnable
+    assert shared_of(story, interactive("q")).interactive == "shell"
+
+
 @pytest.mark.parametrize(
     ("given", "least", "most"), [(None, 4, 4), ((2, 2), 2, 2), ((1, 6), 2, 6), ((6, 20), 6, 8), ((8, 8), 8, 8)]
 )

@@ -1,5 +1,7 @@
 """Requeued jobs: by exit code or by brequeue; switched, forced and modified meanwhile."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -92,6 +94,16 @@ def test_the_queue_says_which_and_how_often() -> None:
     own = story.run(a_job(requeue="7"))
     story.finished("n1", own, 5 << 8)
     assert story.state(own.job) is S.EXIT
+
+
+def test_an_interactive_job_is_not_requeued_by_its_exit_code() -> None:
+    """Its client has had the code, and has left."""
+    queue = Queue("normal", defaults=JobDefaults(requeue_exit_values="5"))
+    story = Story(a_host("n1"), policy=Policy(queues=(queue,)))
+    job = a_job()
+    key = story.run(job._replace(shared=replace(job.shared, interactive="pipes")))
+    story.finished("n1", key, 5 << 8)
+    assert story.state(key.job) is S.EXIT
 
 
 def test_a_job_is_kept_from_the_host_where_it_failed() -> None:
