@@ -86,7 +86,7 @@ class LocalMethods:
         first = await _first_message(call)
         start = first.start
         held = self._attempts.find(start.key.job, start.key.index, start.key.attempt)
-        if held is not None and held.uid == call.caller.uid and start.host in ("", self._host):
+        if held is not None and held.uid == call.caller.uid and (start.host or held.allocation[0].host) == self._host:
             start.key.CopyFrom(AttemptKey(job=held.key[0], index=held.key[1], attempt=held.key[2]))
             await self._run_here(call, held, first)
             return

@@ -44,7 +44,8 @@ KINDS: dict[str, int | str] = {
     **{f"{name}n": FLAG for name in FIELDS if name not in NO_RESET},
     "Z": VALUE,
     **dict.fromkeys(("We+", "Wep"), VALUE),
-    **dict.fromkeys(("H", "K", "N", "B", "Ne", "u", "notify", "env", "nnodes", "E", "Ep", "hang"),
+    **dict.fromkeys(("H", "K", "N", "B", "Ne", "u", "notify", "env", "nnodes", "E", "Ep", "hang", "tty",
+                     *submission.INTERACTIVE),
                     "this cannot be changed after the submission."),
 }  # fmt: skip
 GRAMMAR = Grammar("bmod", USAGE, KINDS)

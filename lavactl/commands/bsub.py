@@ -1,6 +1,6 @@
-"""bsub: submit a job; with -K wait for its end.
+"""bsub: submit a job; with -K wait for its end, with -I and its kin be its terminal.
 
-Exit code: 0 submitted, 255 not; with -K the job's own (126 if it ended without having started).
+Exit code: 0 submitted, 255 not; with -K and -I the job's own (126 if it ended without having started).
 """
 
 import time
@@ -33,7 +33,7 @@ def main(argv: list[str], io: "Io") -> int:
         if (found := next((one for one in line.items if one[0] in JOB_FILE_OPTIONS), None)) is not None:
             return submit_file(found[1], line, io)
         submission = submission_of(line, io)
-        if submission.wait:
+        if submission.wait or submission.spec.interactive:
             io.stay()
         for note in submission.notes:
             io.error(note)
@@ -45,6 +45,10 @@ def main(argv: list[str], io: "Io") -> int:
     except CommandError as error:
         raise CommandError(not_submitted(error), error.code) from None
     announce(submission, result, io)
+    if submission.spec.interactive:
+        from lavactl.tasks.interactive import InteractiveJob
+
+        return InteractiveJob(result.job, submission.spec.interactive, submission.quiet, io).run()
     return wait_for(result.job, submission.quiet, io) if submission.wait else 0
 
 
@@ -102,7 +106,7 @@ def announce(submission: Submission, result: messages.SubmitResult, io: "Io") ->
     say = io.error if "BSUB_STDERR" in io.environ else io.print
     say(f"Job <{result.job}> is submitted to {default}queue <{result.queue}>.")
     io.flush()
-    if not submission.spec.output:
+    if not (submission.spec.output or submission.spec.interactive):
         io.error(kept_output(str(result.job)))
     if submission.spec.begin_time:
         io.error(f"Job will be scheduled after {time.ctime(submission.spec.begin_time)}")

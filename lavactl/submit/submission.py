@@ -28,13 +28,17 @@ Usage: bsub [options] command [arguments]
   -J name | -J "name[1-10:2,15]%limit"  -Jd text  -P project  -G group  -sp priority  -U reservation
   -o file | -oo file  -e file | -eo file  -i file  -cwd dir  -outdir dir  -env "all | none | list"  -L shell
   -gpu "num=N:..."  -nnodes N  -x  -H  -K  -r | -rn  -b date  -t date  -w "dependency"  -ti
+  -I | -Ip | -Is (with S, as in -ISs: the same)  -tty
   -Q "exit codes"  -c [h:]m  -F kib  -D kib  -S kib  -C kib  -ar  -rnc command  -h  -V
   -u mail  -N  -Ne  -B  -notify when  (no mail is sent yet)
 """
 
 NOT_YET = "not supported yet."
 NO_MAIL = "lava sends no mail yet."
-INTERACTIVE = "interactive jobs are not supported yet."
+# Streams of an interactive job, by option. Those with an S are encrypted in LSF; lava's always are.
+INTERACTIVE = {
+    "I": "pipes", "IS": "pipes", "Ip": "terminal", "ISp": "terminal", "Is": "shell", "ISs": "shell",
+}  # fmt: skip
 
 # Options whose value is one field of the job as it is written: words, a text, or a flag. bmod changes the same fields.
 WORDS = {"q": "queues", "m": "hosts"}
@@ -65,7 +69,8 @@ KINDS: dict[str, int | str] = {
     **dict.fromkeys(("N", "B", "Ne"), Ignored(FLAG, NO_MAIL)),
     **dict.fromkeys(("u", "notify"), Ignored(VALUE, NO_MAIL)),
     **dict.fromkeys(JOB_FILE_OPTIONS, VALUE),
-    **dict.fromkeys(("I", "Ip", "Is", "IS", "ISp", "ISs", "IX", "tty"), INTERACTIVE),
+    **dict.fromkeys((*INTERACTIVE, "tty"), FLAG),
+    "IX": "X11 is not forwarded; -Is with a DISPLAY that the host can reach does it.",
     "g": "job groups are not supported yet.",
     "app": "application profiles are not supported yet.",
     "sla": "service classes are not supported yet.",
@@ -160,7 +165,7 @@ def submission_of(line: Options, io: "Io") -> Submission:
     ]
     choices = Choices(line, script_options(script_text))
     refuse_empty(choices)
-    spec = messages.JobSpec(command=command, is_script=is_script)
+    spec = messages.JobSpec(command=command, is_script=is_script, interactive=streams(choices))
     place(spec, choices, io)
     describe(spec, choices)
     by_default = fill_from_environment(spec, io)
@@ -170,6 +175,22 @@ def submission_of(line: Options, io: "Io") -> Submission:
     request(spec, choices)
     notes += [f"lava sends no mail yet: -{option} has no effect." for option in MAIL if option in choices]
     return Submission(check_text(spec), notes, "K" in choices, "BSUB_QUIET" in io.environ, by_default)
+
+
+def streams(choices: Choices) -> str:
+    """Streams of an interactive job; empty for a batch job. What contradicts itself is refused."""
+    chosen = choices.last(*INTERACTIVE)
+    if chosen is None:
+        if "tty" in choices:
+            raise CommandError("-tty is for interactive jobs: -I makes one.")
+        return ""
+    if "K" in choices:
+        raise CommandError(f"-K and -{chosen[0]} cannot be combined: bsub waits for an interactive job anyway.")
+    if "r" in choices:
+        raise CommandError(f"-r and -{chosen[0]} cannot be combined: an interactive job is not run again.")
+    if "tty" in choices and choices.last("o", "oo", "e", "eo"):
+        raise CommandError("-tty beside -o or -e is not supported: output goes to the file or to the terminal.")
+    return INTERACTIVE[chosen[0]]
 
 
 def fill_from_environment(spec: messages.JobSpec, io: "Io") -> bool:
@@ -305,6 +326,8 @@ def place(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:
     spec.cwd = os.path.normpath(os.path.join(io.cwd, choices.value("cwd") or ""))
     spec.umask_plus_one = io.umask + 1
     spec.environment.extend(job_options.job_environment(io.raw_environ, choices.all("env")))
+    if spec.interactive in ("terminal", "shell") and not any(one.startswith(b"TERM=") for one in spec.environment):
+        spec.environment.extend(entry for entry in io.raw_environ if entry.startswith(b"TERM="))
     if (output_dir := choices.value("outdir")) is not None:
         spec.output_dir = os.path.normpath(os.path.join(io.cwd, output_dir))
     spec.input = choices.value("i") or ""

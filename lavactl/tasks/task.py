@@ -46,7 +46,7 @@ class Input:
 class Task:
     """One task."""
 
-    def __init__(self, number: int, host: str, start: TaskStart) -> None:
+    def __init__(self, number: int, host: str, start: TaskStart, token: bytes = b"") -> None:
         self.number = number  # from 0, in start order
         self.host = host
         self.call = 0  # on the present connection; 0: no call
@@ -66,11 +66,12 @@ class Task:
         self.owed = 0
         self.window = WINDOW
         self.backlog: list[TaskInput] = []
+        self.window_size = (0, 0)  # lines and columns of the terminal that it starts with
         self._start = start
         self._connections = 0
         self._got = {STDOUT: 0, STDERR: 0, PMI: 0}
         self._acknowledged = dict(self._got)
-        start.host, start.token = host, os.urandom(TOKEN_SIZE)
+        start.host, start.token = host, token or os.urandom(TOKEN_SIZE)
 
     def opening(self) -> TaskInput:
         """First message of a new connection: start the task, or resume it."""
@@ -84,7 +85,7 @@ class Task:
             start.key.CopyFrom(self._start.key)
             start.got_out, start.got_err, start.got_pmi = got[STDOUT], got[STDERR], got[PMI]
         start.connection = self._connections
-        return TaskInput(start=start)
+        return TaskInput(start=start, lines=self.window_size[0], columns=self.window_size[1])
 
     def came(self, stream: int, place: int, data: bytes) -> bytes:
         """New part of output that begins at this position."""

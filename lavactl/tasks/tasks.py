@@ -15,7 +15,7 @@ from lavactl.errors import CommandError
 from lavactl.io import encode
 from lavactl.settings import socket_path
 from lavactl.tasks.task import INPUT_CHUNK, PMI, SIGNALS, STDERR, STDIN, STDOUT, Task
-from lavactl.tasks.terminal_ends import Outlet, Signals, descriptor_of
+from lavactl.tasks.terminal_ends import FORWARDED, Outlet, Signals, descriptor_of
 from lavactl.wire.connection import CREDIT_PORTION, Connection, LostError
 from lavactl.wire.messages import TaskInput, TaskOutput, TaskStart
 from protos import frames
@@ -68,9 +68,12 @@ class Tasks:
 
     Args:
         by_line: several tasks run, so their output is merged by whole lines.
+        method: of this host's agent.
     """
 
-    def __init__(self, io: "Io", connection: Connection, job: "JobKey", *, by_line: bool) -> None:
+    caught: tuple[int, ...] = FORWARDED
+
+    def __init__(self, io: "Io", connection: Connection, job: "JobKey", *, by_line: bool, method: str = RUN) -> None:
         self.job = job
         self.tasks: list[Task] = []
         self.on_end: Callable[[Task], None] = lambda task: None
@@ -80,6 +83,7 @@ class Tasks:
         self._connection: Connection | None = connection
         self._path = connection.path
         self._by_line = by_line
+        self._method = method
         self._by_call: dict[int, Task] = {}
         self._apart: set[Task] = set()  # without a call: to be requested again
         self._retry_at = 0.0
@@ -90,10 +94,10 @@ class Tasks:
         self._ending_signals = 0
         self._left = 0  # signal number by which we left
 
-    def start(self, host: str, start: TaskStart) -> Task:
-        """Start a task on a host; ``start`` describes it, the job is filled in."""
+    def start(self, host: str, start: TaskStart, token: bytes = b"") -> Task:
+        """Start a task on a host; ``start`` describes it, the job is filled in. ``token``: of a task that is there."""
         start.key.job, start.key.index, start.key.attempt = self.job.job, self.job.index, self.job.attempt
-        task = Task(len(self.tasks), host, start)
+        task = Task(len(self.tasks), host, start, token)
         self.tasks.append(task)
         self._open(task)
         return task
@@ -129,7 +133,7 @@ class Tasks:
             LostError: this host's agent has gone, with tasks that do not outlive it.
             OutputClosedError, CommandError: the output cannot be written.
         """
-        with Signals() as signals:
+        with Signals(self.caught) as signals:
             while (self._by_call or self._apart) and not self._left:
                 self._turn(signals)
         while any(self._outlets.values()):
@@ -234,7 +238,7 @@ class Tasks:
             return
         self._apart.discard(task)
         try:
-            task.call = self._connection.start(RUN, task.opening().SerializeToString(), more=True)
+            task.call = self._connection.start(self._method, task.opening().SerializeToString(), more=True)
             self._by_call[task.call] = task
         except LostError as error:
             self._apart.add(task)

@@ -7,6 +7,7 @@ from lavactl.errors import CommandError, OutputClosedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import FrameType
     from typing import BinaryIO
 
@@ -60,11 +61,16 @@ class Outlet:
 
 
 class Signals:
-    """Context manager that turns the forwarded signals into a descriptor for poll."""
+    """Context manager that turns these signals into a descriptor for poll."""
+
+    def __init__(self, numbers: "Sequence[int]" = FORWARDED) -> None:
+        self._numbers = numbers
 
     def __enter__(self) -> "Signals":
         self.descriptor, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._before = {number: signal.signal(number, self._nothing) for number in FORWARDED if self._wanted(number)}
+        self._before = {
+            number: signal.signal(number, self._nothing) for number in self._numbers if self._wanted(number)
+        }
         self._wakeup = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         return self
 

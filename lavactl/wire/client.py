@@ -152,6 +152,15 @@ class Client:
             except InterruptedAnswerError:
                 self._io.sleep(PAUSES_S[0])
 
+    def watch_briefly(self, ref: messages.JobRef, silence_s: float) -> "Iterator[messages.JobChange]":
+        """State of a job and its changes, until none comes for that time; none if the master does not answer."""
+        request = messages.WatchRequest(refs=[ref]).SerializeToString()
+        try:
+            for payload in Connection(self._path).answers(JOBS + "Watch", request, silence_s):
+                yield messages.JobChange.FromString(payload)
+        except (CallError, LostError, OSError):
+            return
+
     def peek(self, request: messages.PeekRequest) -> "Iterator[messages.TailChunk]":
         """Output of a job so far, and further output as it is written if the request follows it."""
         silence_s = None if request.follow else ANSWER_S
