@@ -138,7 +138,7 @@ def show_long(job: "jobs_pb2.JobHistory", record: messages.JobRecord, io: "Io", 
     lines = [] if first else [SEPARATOR]
     lines += ["", wrap(head(record, state=False)), wrap(told), *limits(record), *map(wrap, events)]
     lines += [""] if lines[-1] else []  # limits end in a blank line themselves
-    if record.start_time and not record.spec.output:
+    if record.start_time and not (record.spec.output or record.spec.interactive):
         lines += [kept_output(key_text(job.job, job.index)), ""]
     until = record.end_time if record.state in ENDED and record.end_time else io.now()
     lines.append(f"Summary of time in seconds spent in various states by  {long_time(until)}")

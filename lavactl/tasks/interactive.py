@@ -27,7 +27,7 @@ PIPES, TERMINAL, SHELL = "pipes", "terminal", "shell"
 OWN = b"job"  # names the streams of the job itself
 ENDED_PENDING = 126
 # The master hears of an end after its client: time to wait for its word, and between two questions about a lost job.
-WORD_S, LOST_AGAIN_S = 5.0, 5.0
+WORD_S, LOST_AGAIN_S = 5.0, 2.0
 ENDED = (messages.DONE, messages.EXIT)
 WAITING = (messages.PEND, messages.PSUSP)
 
@@ -54,7 +54,6 @@ class InteractiveJob:
         """Wait for the job's start, pass on its streams, and return its exit code."""
         attempt = 0
         while True:
-            self._notice("Waiting for dispatch ...")
             change = self._dispatched(attempt)
             if change.state in ENDED:
                 return self._without_start(change)
@@ -79,6 +78,8 @@ class InteractiveJob:
         while True:
             try:
                 with _Interruptible():
+                    if not interrupted:
+                        self._notice("Waiting for dispatch ...")
                     return next(change for change in self._changes() if _has_begun(change, after))
             except _Interrupted as signalled:
                 if interrupted:

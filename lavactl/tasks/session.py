@@ -10,7 +10,7 @@ import signal
 from lavactl.tasks.keyboard import Keyboard, window
 from lavactl.tasks.task import SIGNALS, Task
 from lavactl.tasks.tasks import Tasks, connect
-from lavactl.tasks.terminal_ends import FORWARDED
+from lavactl.tasks.terminal_ends import FORWARDED, Signals
 from lavactl.wire.messages import TaskInput
 
 TYPE_CHECKING = False
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 ATTACH = "/lava.local/Attach"
 LEAVING = (signal.SIGHUP, signal.SIGTERM)
+ASKING_MS = 1000  # between two questions to `is_over`
 PATIENCE_S = 300.0  # for a connection that was lost before the agent told its own
 
 
@@ -32,7 +33,7 @@ class Session(Tasks):
     Args:
         keyboard: the user's terminal, if the process is to have it.
         told: called with a sentence for the user.
-        is_over: called now and then while the connection is lost: True if there is nothing to wait for.
+        is_over: called every second or so while the connection is lost: True if there is nothing to wait for.
     """
 
     caught: tuple[int, ...] = (*FORWARDED, signal.SIGWINCH, signal.SIGTSTP)
@@ -70,11 +71,11 @@ class Session(Tasks):
 
     def _runs(self, task: Task, output: "TaskOutput") -> None:
         super()._runs(task, output)
-        if self._keyboard is not None:
-            self._keyboard.hand_over()
         if self._is_lost:
             self._is_lost = False
             self._told(f"Connected to {task.host} again")
+        if self._keyboard is not None:
+            self._keyboard.hand_over()
         self._tell_window(task)
 
     def _tell_window(self, task: Task) -> None:
@@ -88,7 +89,7 @@ class Session(Tasks):
                 self._tell_window(task)
         elif number == signal.SIGTSTP:
             self._stop()
-        elif number in LEAVING or (self._apart and number == signal.SIGINT):
+        elif number in LEAVING or (self._is_lost and number == signal.SIGINT):
             self._left = number
         else:
             self.signal(number)
@@ -98,7 +99,7 @@ class Session(Tasks):
         self._say_to_all(signal.SIGSTOP)
         self._take_back()
         os.kill(os.getpid(), signal.SIGSTOP)
-        if self._keyboard is not None and not self._apart:
+        if self._keyboard is not None and not self._is_lost:
             self._keyboard.hand_over()
         self._say_to_all(signal.SIGCONT)
         for task in self._unfinished():
@@ -113,20 +114,29 @@ class Session(Tasks):
         self._note_loss(f"The agent of this host does not answer: {error}")
 
     def _broke_off(self, task: Task, status: int, text: str) -> bool:
-        if task.started and not self._is_over_now():
-            task.patience_s = task.patience_s or PATIENCE_S
-            if super()._broke_off(task, status, text):
-                self._note_loss(text)
-                return True
-            return False
-        return not task.started and super()._broke_off(task, status, text)
+        task.patience_s = task.patience_s or PATIENCE_S
+        is_repeated = super()._broke_off(task, status, text)
+        if is_repeated:
+            self._note_loss(text)
+        return is_repeated
 
-    def _is_over_now(self) -> bool:
-        return self._is_lost and self._is_over()
+    def _turn(self, signals: Signals) -> None:
+        super()._turn(signals)
+        if self._is_lost and self._is_over():
+            for task in self._unfinished():
+                self._conclude(task, "its connection was lost")
+            self._by_call.clear()
+            self._apart.clear()
+
+    def _timeout_ms(self) -> int | None:
+        timeout_ms = super()._timeout_ms()
+        if not self._is_lost:
+            return timeout_ms
+        return ASKING_MS if timeout_ms is None else min(timeout_ms, ASKING_MS)
 
     def _note_loss(self, reason: str) -> None:
         if not self._apart or self._is_lost or not any(task.started for task in self._apart):
             return
         self._is_lost = True
         self._take_back()
-        self._told(f"{reason.rstrip('.')}; trying again, Ctrl-C leaves")
+        self._told(f"{reason[:1].upper()}{reason[1:].rstrip('.')}; trying again, Ctrl-C leaves")

@@ -27,7 +27,7 @@ WAITING = (messages.PEND, messages.PSUSP)
 # Fields of LSF that lava does not record: always "-".
 ABSENT = {
     "application": 13, "service_class": 13, "esub": 20, "kill_reason": 50, "kill_issue_host": 50, "resume_reason": 50,
-    "licproject": 20, "interactive": 11, "host_file": 10,
+    "licproject": 20, "host_file": 10,
     "exception_status": 16, "swaplimit": 15,
     "hrusage": 50, "network_req": 15, "processlimit": 12, "block": 5, "cpu_peak": 10, "forward_cluster": 15,
     "forward_time": 15, "srcjobid": 8, "dstjobid": 8, "source_cluster": 15, "container_name": 20, "image": 20,
@@ -262,6 +262,7 @@ FIXED: "dict[str, tuple[int, Reader]]" = {
     "nexec_host": (10, lambda job: str(len(job.hosts)) if job.hosts else ""),
     "alloc_slot": (20, lambda job: ":".join(host_list(job, True))),
     "nalloc_slot": (10, lambda job: str(allocated(job) or "")),
+    "interactive": (11, lambda job: "Y" if job.spec.interactive else "N"),
     "exclusive": (13, lambda job: "Y" if job.spec.exclusive else "N"),
     "nreq_slot": (10, lambda job: str(job.slots_min or 1)),
     "submit_time": (15, lambda job: moment(job.submit_time)),

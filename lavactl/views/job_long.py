@@ -63,6 +63,7 @@ def head(job: "Job", *, state: bool = True) -> str:
         f"Job Group <{clean(spec.job_group)}>" if spec.job_group else "",
         f"Status <{STATES[job.state]}>" if state else "",
         f"Queue <{job.queue}>" if state else "",
+        INTERACTIVE.get(spec.interactive, ""),
         f"Reservation <{clean(spec.reservation)}>" if spec.reservation else "",
         f"Job Priority <{job.priority}>" if job.priority else "",
         f"Command <{clean_script(spec.command)}>",
@@ -70,6 +71,13 @@ def head(job: "Job", *, state: bool = True) -> str:
         f"Job Description <{clean(spec.description)}>" if spec.description else "",
     ]
     return ", ".join(filter(None, fields))
+
+
+INTERACTIVE = {
+    "pipes": "Interactive mode",
+    "terminal": "Interactive pseudo-terminal mode",
+    "shell": "Interactive pseudo-terminal shell mode",
+}
 
 
 def submitted(job: "Job", unformatted: bool, home: str, *, to_queue: bool = False) -> str:

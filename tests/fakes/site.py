@@ -20,7 +20,7 @@ from agents.local_socket.local_methods import LocalMethods
 from agents.peers import PeerChannels, Peers
 from lavactl.wire.connection import Connection
 from protos.common_pb2 import HostShare
-from protos.jobs_pb2 import PeekTicketReply, PeekTicketRequest
+from protos.jobs_pb2 import AttachTicketReply, PeekTicketReply, PeekTicketRequest
 from protos.trust import peek_tickets
 from protos.trust.authority import Authority, key_pem, make_authority, make_key, make_request
 from protos.trust.tls import MASTER_NAME, Identity, Kind, Role, channel_credentials, secure_channel, server_credentials
@@ -203,6 +203,20 @@ class Site:
 
         assert self.agents[host].attempts.find(job, 0) is not None, "allocate first"
         self.master.methods["/lava.v1.JobService/PeekTicket"] = peek_ticket
+
+    def may_attach(self, host: str, job: int, *, ticket: bytes | None = None, error: str = "") -> None:
+        """Let the master issue tickets to attach to a job on a host."""
+
+        async def attach_ticket(requests: AsyncIterator[bytes], context: grpc.aio.ServicerContext) -> None:
+            await anext(requests)
+            reply = AttachTicketReply(host=host, address=self.agents[host].address, error=error)
+            reply.key.job, reply.key.attempt = job, 1
+            expires = time.time() + peek_tickets.LIFE_S
+            key, purpose = (job, 0, 1), peek_tickets.ATTACH
+            reply.ticket = ticket or peek_tickets.sign(self.master.signing, key, host, expires, purpose)
+            await context.write(reply.SerializeToString())
+
+        self.master.methods["/lava.v1.JobService/AttachTicket"] = attach_ticket
 
     async def _start(self) -> None:
         if self._look_up is not None:

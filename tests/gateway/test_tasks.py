@@ -15,6 +15,7 @@ from agents.ranks.output import OnlyForItsUser, OutputReader
 from lavactl.wire.connection import CallError
 from protos.agents_pb2 import TailChunk, TaskInput, TaskOutput
 from protos.jobs_pb2 import PeekRequest
+from protos.trust import peek_tickets
 from protos.trust.authority import make_authority
 from protos.trust.tls import Kind, Role, agent_server_name, channel_credentials, secure_channel
 from tests.fakes.site import Site, identity_for
@@ -23,6 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 TIMEOUT_S = 30.0
 SLOTS = (("n1", 2), ("n2", 2))
 RUN = "/lava.local/Run"
+ATTACH = "/lava.local/Attach"
 PEEK = "/lava.local/Peek"
 
 
@@ -494,6 +496,34 @@ def test_a_forged_ticket_opens_nothing(site: Site, tmp_path: Path, host: str) ->
     with pytest.raises(CallError, match="the ticket to read job <7> is not valid here"):
         peek(site, host)
     assert site.agents["n2"].attempts.handles == []
+
+
+def attach(site: Site, host: str) -> list[TaskOutput]:
+    """Answers to a command on that host that runs `echo here` within job 7, on n2."""
+    message = TaskInput()
+    message.start.key.job, message.start.host, message.start.command = 7, "n2", b"echo here"
+    answers = site.dial(host).answers(ATTACH, message.SerializeToString(), TIMEOUT_S)
+    return [TaskOutput.FromString(one) for one in answers]
+
+
+def test_who_is_not_on_a_host_of_the_job_attaches_with_a_ticket(tmp_path: Path) -> None:
+    """The agent of the job's host checks the master's signature, and that it is for this purpose."""
+    with Site(tmp_path, "n1", "n2") as site:
+        site.allocate(7, ("n2", 1))
+        site.may_attach("n2", 7)
+        assert b"".join(one.out for one in attach(site, "n1")) == b"here\n"
+        site.may_attach("n2", 7, error="Job <7>: User permission denied")
+        assert [one.error for one in attach(site, "n1")] == ["Job <7>: User permission denied"]
+        reading = peek_tickets.sign(site.master.signing, (7, 0, 1), "n2", time.time() + peek_tickets.LIFE_S)
+        for ticket in (bytes(73), reading):
+            site.may_attach("n2", 7, ticket=ticket)
+            with pytest.raises(CallError, match="does not run on both n1 and n2"):
+                attach(site, "n1")
+
+
+def test_the_owner_attaches_to_a_job_of_this_host_without_a_master(site: Site) -> None:
+    """The kernel says who calls, and the agent whose job it is."""
+    assert b"".join(one.out for one in attach(site, "n2")) == b"here\n"
 
 
 def test_a_request_for_a_task_that_cannot_be_read_is_refused(site: Site) -> None:

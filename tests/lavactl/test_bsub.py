@@ -271,7 +271,14 @@ class TestScriptFile:
         (["-J", "a[1-3]%", "x"], "a[1-3]%: Job array index error. Job not submitted."),
         (["-gpu", "num=x", "x"], "-gpu num=x: expected num=N with N from 1 to 1024. Job not submitted."),
         (["-b", "25:00", "x"], "-b 25:00: Bad time specification. Job not submitted."),
-        (["-I", "bash"], "bsub -I: interactive jobs are not supported yet. Job not submitted."),
+        (["-IX", "bash"],
+         "bsub -IX: X11 is not forwarded; -Is with a DISPLAY that the host can reach does it. Job not submitted."),
+        (["-Is", "-K", "bash"],
+         "-K and -Is cannot be combined: bsub waits for an interactive job anyway. Job not submitted."),
+        (["-r", "-I", "x"], "-r and -I cannot be combined: an interactive job is not run again. Job not submitted."),
+        (["-tty", "x"], "-tty is for interactive jobs: -I makes one. Job not submitted."),
+        (["-I", "-tty", "-o", "f", "x"],
+         "-tty beside -o or -e is not supported: output goes to the file or to the terminal. Job not submitted."),
         (["-g", "/a", "x"], "bsub -g: job groups are not supported yet. Job not submitted."),
         (["-app", "p", "x"], "bsub -app: application profiles are not supported yet. Job not submitted."),
         ([], "Empty job. Job not submitted."),
@@ -347,6 +354,46 @@ def test_begin_and_termination_times(desk: Desk) -> None:
     desk.client.submit_results = [jobs_pb2.SubmitResult(job=1)]
     desk.type("bsub", "-b", "09:00", "x")
     assert desk.spec.begin_time - NOW == pytest.approx(23.5 * 3600)
+
+
+class TestInteractive:
+    """lsf.md 1.2: bsub -I and its kin, as far as no job runs."""
+
+    @pytest.mark.parametrize(
+        ("options", "streams", "has_term"),
+        [
+            (["-I"], "pipes", False), (["-IS"], "pipes", False), (["-Ip"], "terminal", True),
+            (["-ISp"], "terminal", True), (["-Is"], "shell", True), (["-ISs"], "shell", True),
+            (["-I", "-Is", "-tty"], "shell", True), ([], "", False),
+        ],
+    )  # fmt: skip
+    def test_options(self, desk: Desk, options: list[str], streams: str, has_term: bool) -> None:
+        """The last one counts; a job on a terminal has the caller's TERM."""
+        desk.environ["TERM"] = "xterm"
+        desk.type("bsub", *options, "bash")
+        spec = desk.client.asked[0].spec
+        assert (spec.interactive, b"TERM=xterm" in spec.environment) == (streams, has_term)
+
+    def test_a_directive_makes_a_job_interactive(self, desk: Desk) -> None:
+        """#BSUB -I, of a script on standard input, whose job then has none."""
+        desk.type("bsub", stdin=b"#BSUB -I\ndate\n")
+        assert desk.client.asked[0].spec.interactive == "pipes"
+
+    def test_one_that_ends_while_pending(self, desk: Desk) -> None:
+        """126 and LSF's notices, as with -K; nothing is said of kept output, since there is none."""
+        desk.client.changes = [jobs_pb2.JobChange(job=1201, state=EXIT)]
+        result = desk.type("bsub", "-Is", "bash")
+        assert result.code == 126
+        assert result.err == "<<Waiting for dispatch ...>>\n<<Terminated while pending>>\n"
+
+    def test_one_that_could_not_be_started(self, desk: Desk) -> None:
+        """Its end says why."""
+        change = jobs_pb2.JobChange(
+            job=1201, state=EXIT, hosts=["n1"], exit_status=127 << 8, exit_reason="No such file."
+        )
+        desk.client.changes = [change]
+        result = desk.type("bsub", "-I", "nothing")
+        assert (result.code, result.err.splitlines()[-1]) == (127, "Job <1201>: No such file.")
 
 
 class TestWaiting:

@@ -1,0 +1,174 @@
+"""Interactive jobs as people have them: at a terminal, on another host, through restarts and losses."""
+
+import re
+import signal
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from tests.acceptance.personal import Cluster, wait_for
+from tests.acceptance.terminals import Terminal
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.root]
+
+SHELL = ("bash", "--norc", "-i")
+LOST = "; trying again, Ctrl-C leaves"
+FOLD = "\n" + 21 * " "
+LOGIN = f"agent-{socket.gethostname().partition('.')[0]}"  # the agent of the tests' own host
+GOING = "sh -c 'echo going; exec sleep 1000'\r"
+
+
+@pytest.fixture(autouse=True)
+def _no_jobs_left(shared_cluster: Cluster) -> Iterator[None]:
+    yield
+    shared_cluster.clear()
+
+
+def started(terminal: Terminal, host: str = "lava2") -> int:
+    """Wait for the job's start; its number."""
+    terminal.read("Job <")
+    job = int(terminal.read("> is submitted to default queue <normal>.\r\n"))
+    terminal.read("<<Waiting for dispatch ...>>\r\n")
+    terminal.read(f"<<Starting on {host}>>\r\n")
+    return job
+
+
+def test_a_shell_on_another_host(cluster: Cluster) -> None:
+    """Line editing, Ctrl-C, Ctrl-Z, the window's size and its changes, and the exit code are the shell's own."""
+    with Terminal(cluster, "bsub", "-Is", "-m", "lava2", *SHELL, lines=30, columns=99) as terminal:
+        job = started(terminal)
+        terminal.read("$ ")
+        terminal.type("stty size; echo $LSB_INTERACTIVE $LSB_JOBID $TERM $LSB_HOSTS\r")
+        terminal.read(f"\r\n30 99\r\nY {job} dumb lava2\r\n")
+        terminal.type("echo onw\x7fe two\x01echo \x05 three\r")  # backspace, to the start, to the end
+        terminal.read("\r\necho one two three\r\n")
+        terminal.read("$ ")
+        terminal.type(GOING)
+        terminal.read("\r\ngoing\r\n")
+        terminal.type("\x1a")
+        terminal.read("Stopped")
+        terminal.read("$ ")
+        terminal.type("fg\r")
+        terminal.read("exec sleep 1000'\r\n")
+        terminal.type("\x03")
+        terminal.read("^C")
+        terminal.read("$ ")
+        terminal.resize(50, 132)
+        terminal.type("stty size\r")
+        terminal.read("\r\n50 132\r\n")
+        assert "Interactive pseudo-terminal shell mode" in cluster.says("bjobs", "-UF", str(job))
+        assert "Cannot bpeek an interactive job." in cluster.run("bpeek", str(job)).stderr
+        terminal.type("exit 7\r")
+        assert terminal.wait() == 7
+    assert cluster.states(job) == {0: ("EXIT", 7)}
+
+
+def test_without_a_terminal_the_streams_stay_apart(cluster: Cluster) -> None:
+    """-I: input to its end, output, errors and LSF's notices each where they belong; the exit code."""
+    done = cluster.run("bsub", "-I", "-m", "lava2", "cat; tty; echo bad >&2; exit 3", stdin="one\ntwo\n")
+    assert done.returncode == 3, done
+    first, *rest = done.stdout.splitlines()
+    assert re.fullmatch(r"Job <\d+> is submitted to default queue <normal>.", first)
+    assert rest == ["one", "two", "not a tty"]
+    assert sorted(done.stderr.splitlines()) == ["<<Starting on lava2>>", "<<Waiting for dispatch ...>>", "bad"]
+
+
+def test_quiet_and_large(cluster: Cluster) -> None:
+    """BSUB_QUIET leaves the job's own output alone, every byte of it."""
+    done = cluster.with_environment(BSUB_QUIET="1").run("bsub", "-IS", "-m", "lava2", "seq 200000")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "".join(f"{number}\n" for number in range(1, 200_001))
+
+
+def test_keys_of_bsub_itself(cluster: Cluster) -> None:
+    """-Ip: Ctrl-Z stops bsub and the job, fg goes on with both, Ctrl-C interrupts the job."""
+    with Terminal(cluster, *SHELL) as terminal:
+        terminal.read("$ ")
+        terminal.type("bsub -Ip -m lava2 \"tty; trap 'echo caught; exit 4' INT; while true; do sleep 0.1; done\"\r")
+        job = started(terminal)
+        terminal.read("/dev/pts/")
+        terminal.type("\x1a")
+        terminal.read("Stopped")
+        terminal.read("$ ")
+        terminal.type("fg\r")
+        terminal.read('sleep 0.1; done"\r\n')
+        terminal.type("\x03")
+        terminal.read("caught")
+        terminal.read("$ ")
+        terminal.type("echo code $?; stty -a | grep -o ' icanon'\r")
+        terminal.read("\r\ncode 4\r\n icanon\r\n")
+        terminal.type("exit\r")
+        assert terminal.wait() == 0
+    assert cluster.states(job) == {0: ("EXIT", 4)}
+
+
+def test_ctrl_c_while_it_waits(cluster: Cluster) -> None:
+    """The job is ended with its bsub."""
+    with Terminal(cluster, "bsub", "-Is", "-H", *SHELL) as terminal:
+        terminal.read("Job <")
+        job = int(terminal.read(">"))
+        terminal.read("<<Waiting for dispatch ...>>\r\n")
+        terminal.type("\x03")
+        terminal.read("<<Terminated while pending>>\r\n")
+        assert terminal.wait() == 126
+    assert cluster.state(job) == "EXIT"
+
+
+def test_the_job_ends_with_its_client(cluster: Cluster) -> None:
+    """A bsub that is killed, or whose terminal hangs up, leaves no job behind."""
+    for number in (signal.SIGKILL, signal.SIGHUP):
+        with Terminal(cluster, "bsub", "-Is", "-m", "lava2", *SHELL) as terminal:
+            job = started(terminal)
+            terminal.read("$ ")
+            terminal.kill(number)
+            terminal.wait()
+        cluster.becomes(job, "EXIT")
+        assert "The client of the interactive job has gone" in cluster.history(job).replace(FOLD, "")
+
+
+def test_restarts_of_all_daemons(cluster: Cluster) -> None:
+    """The shell and what runs in it go on; no key and no byte is lost or doubled."""
+    with Terminal(cluster, "bsub", "-Is", "-m", "lava2", *SHELL) as terminal:
+        job = started(terminal)
+        terminal.read("$ ")
+        terminal.type("cat\r")
+        terminal.read("cat\r\n")
+        for daemon in ("agent-lava2", LOGIN, "lavad"):
+            terminal.type(f"before {daemon}\r")
+            terminal.read(f"before {daemon}\r\nbefore {daemon}\r\n")
+            cluster.kill(daemon)
+            wait_for(lambda daemon=daemon: not cluster.is_running(daemon), 20, "its end")  # type: ignore[misc]
+            if daemon == "lavad":
+                terminal.type("meanwhile\r")
+                terminal.read("meanwhile\r\nmeanwhile\r\n")
+            else:
+                terminal.read(f"{LOST}>>\r\n")
+            cluster.up()
+            if daemon != "lavad":
+                terminal.read("<<Connected to lava2 again>>\r\n")
+        terminal.type("after\r")
+        assert terminal.read("after\r\nafter\r\n") == ""
+        terminal.type("\x04")
+        terminal.read("$ ")
+        terminal.type("exit 5\r")
+        assert terminal.wait() == 5
+    assert cluster.states(job) == {0: ("EXIT", 5)}
+
+
+def test_a_lost_host(cluster: Cluster) -> None:
+    """The client says so, has its own terminal meanwhile, and ends when the job is ended in the books."""
+    with Terminal(cluster, "bsub", "-Is", "-m", "lava2", *SHELL) as terminal:
+        job = started(terminal)
+        terminal.read("$ ")
+        cluster.kill("agent-lava2")
+        terminal.read("<<The connection to the agent of lava2 was lost" + LOST + ">>\r\n")
+        assert cluster.run("bkill", "-r", str(job)).returncode == 0
+        assert terminal.wait() not in (0, 255)
+    with Terminal(cluster, "bsub", "-Is", "-m", "lava1", *SHELL) as terminal:
+        terminal.read("$ ")
+        cluster.kill("agent-lava1")
+        terminal.read(f"{LOST}>>\r\n")
+        terminal.type("\x03")
+        assert terminal.wait() == 128 + signal.SIGINT
+    cluster.up()
