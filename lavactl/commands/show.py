@@ -62,6 +62,8 @@ def job_text(spec: messages.JobSpec, name: str, form: str) -> str:
     if form == "json":
         return write_json([values])
     head = f"# {name}. Its environment is not shown: submitted again, it has that of its new submitter.\n"
+    if spec.interactive:
+        head += "# It was interactive; submitted again, it is a batch job.\n"
     if spec.tasks.secrets:
         names = ", ".join(clean(entry.partition(b"=")[0].decode("utf-8", "replace")) for entry in spec.tasks.secrets)
         head += f"# Secrets are not shown: {names}.\n"

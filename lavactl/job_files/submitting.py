@@ -43,6 +43,8 @@ def submission_of(job: JobFile, line: Options, io: "Io") -> submission.Submissio
 
 def _build(job: JobFile, line: Options, choices: submission.Choices, io: "Io") -> submission.Submission:
     submission.refuse_empty(choices)
+    if (given := choices.last(*submission.INTERACTIVE, "tty")) is not None:
+        raise CommandError(f"-{given[0]}: jobs of a file are not interactive; name the command on bsub's command line.")
     spec = messages.JobSpec(command=job.command, is_script=job.is_script)
     submission.place(spec, choices, io)
     spec.environment.extend(entry.encode("utf-8", "surrogateescape") for entry in job.environment)

@@ -56,6 +56,8 @@ USAGE += "".join(f"  {text}\n" for text in (HANG_USAGE, *FURTHER_USAGE.values())
 
 # Both read any job file: what it is shows in its content.
 JOB_FILE_OPTIONS = ("yaml", "json")
+# Options that have no key in a job file: those, and the ones about bsub's own terminal.
+NOT_IN_FILES = (*JOB_FILE_OPTIONS, *INTERACTIVE, "tty")
 
 KINDS: dict[str, int | str] = {
     **dict.fromkeys((*WORDS, *TEXTS), VALUE),

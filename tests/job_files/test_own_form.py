@@ -17,7 +17,7 @@ from lavactl.job_files.own.schema import schema
 from lavactl.job_files.own.writer import as_values, write_json, write_yaml
 from lavactl.job_files.understanding import understand_text
 from lavactl.options import FLAG, VALUE
-from lavactl.submit.submission import JOB_FILE_OPTIONS, KINDS
+from lavactl.submit.submission import KINDS, NOT_IN_FILES
 from lavactl.wire import messages
 from protos import jobs_pb2
 from tests.lavactl.scripted import Desk
@@ -39,7 +39,7 @@ MAIL = ("u", "N", "Ne", "B", "notify")
 
 def options() -> list[str]:
     """Every option of bsub that a job can have."""
-    return [name for name, kind in KINDS.items() if kind in (FLAG, VALUE) and name not in JOB_FILE_OPTIONS]
+    return [name for name, kind in KINDS.items() if kind in (FLAG, VALUE) and name not in NOT_IN_FILES]
 
 
 def test_every_option_of_bsub_has_a_key() -> None:
@@ -47,6 +47,17 @@ def test_every_option_of_bsub_has_a_key() -> None:
     assert set(options()) == set(BY_OPTION) == set(NAMED)
     assert len({key.name for key in TABLES["job"]}) == len(TABLES["job"])
     assert {name for name in options() if KINDS[name] == VALUE} == set(VALUES)
+
+
+@pytest.mark.parametrize("option", ["-Is", "-tty"])
+def test_a_file_holds_no_interactive_jobs(desk: Desk, option: str) -> None:
+    """They need a terminal; one that is shown says that it was one."""
+    refused = desk.type("bsub", option, "-yaml", "-", stdin=b"command: bash\n")
+    assert refused.code == 255
+    assert "jobs of a file are not interactive" in refused.err
+    spec = jobs_pb2.JobSpec(command="bash", cwd="/", interactive="shell")
+    desk.client.jobs = [jobs_pb2.JobRecord(job=7, spec=spec)]
+    assert "# It was interactive; submitted again, it is a batch job.\n" in desk.type("lavactl", "show", "7").out
 
 
 def submitted(desk: Desk, *argv: str, stdin: str = "") -> jobs_pb2.JobSpec:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from lavactl.job_files.model import ACTIONS, EVENTS, LAUNCHES, RESTARTS, REVOCABLE, SPREADS
 from lavactl.options import FLAG, VALUE
-from lavactl.submit.submission import JOB_FILE_OPTIONS, KINDS
+from lavactl.submit.submission import KINDS, NOT_IN_FILES
 
 
 class Key(NamedTuple):
@@ -98,7 +98,7 @@ def _key_of(option: str, kind: int | str) -> Key:
 OPTION_KEYS = tuple(
     _key_of(option, kind)
     for option, kind in KINDS.items()
-    if kind in (FLAG, VALUE) and option not in JOB_FILE_OPTIONS
+    if kind in (FLAG, VALUE) and option not in NOT_IN_FILES
 )  # fmt: skip
 JOB_KEYS = (
     Key("command", "lines", "command line of the job, or its words as a list; in jobs of tasks of roles without one"),
