@@ -59,7 +59,7 @@ class Session(Tasks):
         Returns the process as a task, and the signal by which this process has to leave early, or 0.
         """
         try:
-            task = self.start(host, start, token)
+            task = self.start(host, start, token, window() if start.terminal else (0, 0))
             self.feed(task)
             return task, self.run()
         finally:

@@ -94,10 +94,16 @@ class Tasks:
         self._ending_signals = 0
         self._left = 0  # signal number by which we left
 
-    def start(self, host: str, start: TaskStart, token: bytes = b"") -> Task:
-        """Start a task on a host; ``start`` describes it, the job is filled in. ``token``: of a task that is there."""
+    def start(self, host: str, start: TaskStart, token: bytes = b"", size: tuple[int, int] = (0, 0)) -> Task:
+        """Start a task on a host; ``start`` describes it, the job is filled in.
+
+        Args:
+            token: of a task that is there.
+            size: lines and columns of its terminal, if it has one.
+        """
         start.key.job, start.key.index, start.key.attempt = self.job.job, self.job.index, self.job.attempt
         task = Task(len(self.tasks), host, start, token)
+        task.window_size = size
         self.tasks.append(task)
         self._open(task)
         return task

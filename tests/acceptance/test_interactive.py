@@ -4,6 +4,7 @@ import re
 import signal
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,13 @@ SHELL = ("bash", "--norc", "-i")
 LOST = "; trying again, Ctrl-C leaves"
 FOLD = "\n" + 21 * " "
 LOGIN = f"agent-{socket.gethostname().partition('.')[0]}"  # the agent of the tests' own host
+ROLES = """\
+name: two
+roles:
+  worker:
+    tasks: 2
+    command: sleep 1000
+"""
 GOING = "sh -c 'echo going; exec sleep 1000'\r"
 
 
@@ -172,3 +180,46 @@ def test_a_lost_host(cluster: Cluster) -> None:
         terminal.type("\x03")
         assert terminal.wait() == 128 + signal.SIGINT
     cluster.up()
+
+
+def test_a_shell_within_a_running_job(cluster: Cluster, account: str, tmp_path: Path) -> None:
+    """`lavactl attach`: the job's environment, devices and group, a terminal, the exit code; for its owner only."""
+    job = cluster.submit(
+        "-m", "lava2", "-gpu", "num=1", "-o", "/dev/null", f"cat /proc/self/cgroup > {tmp_path}/group; sleep 1000"
+    )
+    cluster.becomes(job, "RUN")
+    with Terminal(cluster, "lavactl", "attach", str(job), *SHELL, lines=31, columns=77) as terminal:
+        terminal.read("# ")
+        terminal.type("echo job $LSB_JOBID on $LSB_HOSTS with ${#CUDA_VISIBLE_DEVICES} $TERM; stty size\r")
+        terminal.read(f"\r\njob {job} on lava2 with 1 dumb\r\n31 77\r\n")
+        terminal.type(f"cmp /proc/self/cgroup {tmp_path}/group && echo same\r")
+        terminal.read("\r\nsame\r\n")
+        terminal.type(GOING)
+        terminal.read("\r\ngoing\r\n")
+        terminal.type("\x03")
+        terminal.read("^C")
+        terminal.read("# ")
+        terminal.type("exit 6\r")
+        assert terminal.wait() == 6
+    done = cluster.run("lavactl", "attach", str(job), "cat; echo bad >&2; exit 3", stdin="in")
+    assert (done.returncode, done.stdout, done.stderr) == (3, "in", "bad\n")
+    done = cluster.as_seen_by(account).run("lavactl", "attach", str(job), "id")
+    assert (done.returncode, done.stdout, done.stderr) == (255, "", f"Job <{job}>: User permission denied\n")
+    with Terminal(cluster, "lavactl", "attach", str(job), *SHELL) as terminal:
+        terminal.read("# ")
+        cluster.run("bkill", str(job))
+        assert terminal.wait() in (128 + signal.SIGKILL, 128 + signal.SIGHUP, 128 + signal.SIGTERM)
+    done = cluster.run("lavactl", "attach", str(job), "id")
+    assert (done.returncode, done.stderr) == (255, f"Job <{job}> : Already finished.\n")
+
+
+def test_a_command_in_the_place_of_a_task(cluster: Cluster) -> None:
+    """It has what that task has been told, and runs on its host."""
+    done = cluster.run("lavactl", "run", "-f", "-", stdin=ROLES)
+    job = int(done.stdout.partition("<")[2].partition(">")[0])
+    cluster.becomes(job, "RUN")
+    wait_for(lambda: cluster.run("lavactl", "tasks", str(job)).stdout.count("  RUN   ") == 2, 20, "both to run")
+    text = "echo $LAVA_ROLE/$LAVA_ROLE_INDEX"
+    assert cluster.says("lavactl", "attach", f"{job}[worker/1]", text) == "worker/1"
+    assert "the role has 2 tasks: name one of them" in cluster.run("lavactl", "attach", f"{job}[worker]", text).stderr
+    assert "has no such task" in cluster.run("lavactl", "attach", f"{job}[worker/2]", text).stderr
