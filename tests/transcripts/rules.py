@@ -4,8 +4,8 @@
 ``without=short`` leaves a queue out, ``slots.n1=2`` is MXJ of a host. ``rest.normal=60`` is JOB_ACCEPT_INTERVAL in
 seconds, ``exclusive.n1=big`` are exclusive resources of a host. ``only.normal=n1,n2+3`` are the hosts of a queue, with
 preferences. ``backfill.normal=1`` is the number of reservations of a queue, ``strict.normal`` keeps its jobs in strict
-order. ``pool.red=ann,own:4`` makes a resource pool, ``load.normal=r1m:1/2`` and ``host_load=mem:500/100`` are load
-thresholds. Words for shares and limits are in ``sharing.py``.
+order, ``interactive.short=only`` is INTERACTIVE. ``pool.red=ann,own:4`` makes a resource pool, ``load.normal=r1m:1/2``
+and ``host_load=mem:500/100`` are load thresholds. Words for shares and limits are in ``sharing.py``.
 """
 
 from collections.abc import Iterable
@@ -54,6 +54,8 @@ def policy(words: Iterable[str]) -> Policy:
             queues[queue] = replace(queues[queue], slot_reserve_s=float(value), reserves_memory=with_memory)
         elif name == "backfill":
             queues[queue] = replace(queues[queue], backfill_depth=int(value))
+        elif name == "interactive":
+            queues[queue] = replace(queues[queue], interactive=value)
         elif name == "strict":
             queues[queue] = replace(queues[queue], in_order=True)
         elif name == "load":
