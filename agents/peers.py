@@ -106,6 +106,8 @@ class Peers(PeerServiceServicer):
             # One answer for both cases: a host outside the allocation learns nothing about the job.
             LOG.warning("task refused job=%d caller=%s", start.key.job, caller)
             text = f"job <{start.key.job}> does not run on both {caller} and {self.host}"
+            if start.ticket:
+                text = f"job <{start.key.job}> does not run here, or the ticket to attach to it is not valid here"
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, text)
             raise AssertionError("abort returned")
         LOG.info("task job=%d index=%d attempt=%d caller=%s", *held.key, caller)

@@ -99,13 +99,21 @@ class LocalMethods:
             return
         held = self._attempts.find(leave.key.job, leave.key.index, leave.key.attempt)
         if leave.host != self._host:
-            part = HostShare(host=leave.host, address=leave.address)
-            await self._run_there(call, part, first, lambda start: self._renew_ticket(call, start))
+            await self._attach_there(call, HostShare(host=leave.host, address=leave.address), first)
         elif held is not None:
             await self._run_here(call, held, first)
         else:
             text = f"Job <{start.key.job}> does not run on {self._host} (any more)."
             await call.send(TaskOutput(error=text).SerializeToString())
+
+    async def _attach_there(self, call: Call, part: HostShare, first: TaskInput) -> None:
+        try:
+            await self._run_there(call, part, first, lambda start: self._renew_ticket(call, start))
+        except CallFailed as failure:
+            if failure.status != frames.PERMISSION_DENIED:
+                raise
+            # An agent that has just started, or has not heard from a new master, does not know the key of tickets yet.
+            raise CallFailed(frames.UNAVAILABLE, failure.text) from None
 
     async def _get_ticket(self, call: Call, start: TaskStart) -> AttachTicketReply:
         """Complete the start with the master's ticket.
@@ -194,7 +202,7 @@ class LocalMethods:
                         continue
             except (CallFailed, grpc.aio.AioRpcError) as error:
                 LOG.info("event=gone_not_told host=%s job=%d reason=%r", part.host, start.key.job, str(error))
-                if _is_answer(error):
+                if _is_answer(error, is_key_known=renew is None):
                     return
                 await asyncio.sleep(pause_s)
                 pause_s = min(AGAIN_MAX_S, 2 * pause_s)
@@ -297,11 +305,11 @@ async def _first_message(call: Call) -> TaskInput:
         raise CallFailed(frames.INVALID_ARGUMENT, "the request cannot be read") from None
 
 
-def _is_answer(error: CallFailed | grpc.aio.AioRpcError) -> bool:
-    """Return True for an error after which a repetition is useless."""
+def _is_answer(error: CallFailed | grpc.aio.AioRpcError, is_key_known: bool) -> bool:
+    """Return True for an error after which a repetition is useless: not while the other may lack the key of tickets."""
     if isinstance(error, CallFailed):
         return error.status in (frames.NOT_FOUND, frames.PERMISSION_DENIED, frames.UNAUTHENTICATED)
-    return error.code() in ANSWERS
+    return is_key_known and error.code() in ANSWERS
 
 
 def find_host(held: HeldAttempt, name: str) -> HostPart | None:

@@ -163,7 +163,7 @@ class Tasks:
         if self._may_read_input():
             poll.register(self._input, select.POLLIN)
         ready = self._write_ready(poll, timeout_ms)
-        for number in signals.taken() if signals.descriptor in ready else ():
+        for number in signals.taken():  # also of one that came just now: before the input that was typed after it
             self._signalled(number)
         if connection is not None and connection is self._connection:
             self._listen(connection, connection.fileno() in ready)
