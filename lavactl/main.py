@@ -19,8 +19,8 @@ INTERRUPTED = 130
 OUTPUT_CLOSED = 141
 
 COMMANDS = (
-    "bsub", "bjobs", "bkill", "bstop", "bresume", "bpeek", "bhist", "bqueues", "bhosts",
-    "lsload", "lshosts", "lsplace", "lsid", "blaunch", "lavarun", "badmin",
+    "bsub", "bjobs", "bkill", "bstop", "bresume", "bpeek", "bhist", "bqueues", "bhosts", "bapp",
+    "lsload", "lshosts", "lsinfo", "lsplace", "lsid", "blaunch", "lavarun", "badmin",
     "busers", "bugroup", "bmgroup", "bparams", "blimits", "bresources", "lsclusters", "lsadmin", "bresize",
     "bmod", "bswitch", "btop", "bbot", "brequeue", "brun", "bjdepinfo",
     "brsvadd", "brsvmod", "brsvdel", "brsvs", "bacct",

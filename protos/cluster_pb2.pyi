@@ -638,14 +638,48 @@ class PoolsReply(_message.Message):
     def __init__(self, pools: _Optional[_Iterable[_Union[PoolRecord, _Mapping]]] = ...) -> None: ...
 
 class ResourcesRequest(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("definitions",)
+    DEFINITIONS_FIELD_NUMBER: _ClassVar[int]
+    definitions: bool
+    def __init__(self, definitions: _Optional[bool] = ...) -> None: ...
 
 class ResourcesReply(_message.Message):
-    __slots__ = ("resources",)
+    __slots__ = ("resources", "definitions", "types", "models")
     RESOURCES_FIELD_NUMBER: _ClassVar[int]
+    DEFINITIONS_FIELD_NUMBER: _ClassVar[int]
+    TYPES_FIELD_NUMBER: _ClassVar[int]
+    MODELS_FIELD_NUMBER: _ClassVar[int]
     resources: _containers.RepeatedCompositeFieldContainer[ResourceRecord]
-    def __init__(self, resources: _Optional[_Iterable[_Union[ResourceRecord, _Mapping]]] = ...) -> None: ...
+    definitions: _containers.RepeatedCompositeFieldContainer[ResourceDefinition]
+    types: _containers.RepeatedScalarFieldContainer[str]
+    models: _containers.RepeatedCompositeFieldContainer[ModelRecord]
+    def __init__(self, resources: _Optional[_Iterable[_Union[ResourceRecord, _Mapping]]] = ..., definitions: _Optional[_Iterable[_Union[ResourceDefinition, _Mapping]]] = ..., types: _Optional[_Iterable[str]] = ..., models: _Optional[_Iterable[_Union[ModelRecord, _Mapping]]] = ...) -> None: ...
+
+class ResourceDefinition(_message.Message):
+    __slots__ = ("name", "kind", "increasing", "description", "interval_s", "consumable")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    INCREASING_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    INTERVAL_S_FIELD_NUMBER: _ClassVar[int]
+    CONSUMABLE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    kind: str
+    increasing: bool
+    description: str
+    interval_s: float
+    consumable: bool
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[str] = ..., increasing: _Optional[bool] = ..., description: _Optional[str] = ..., interval_s: _Optional[float] = ..., consumable: _Optional[bool] = ...) -> None: ...
+
+class ModelRecord(_message.Message):
+    __slots__ = ("name", "cpu_factor", "type")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    CPU_FACTOR_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    cpu_factor: float
+    type: str
+    def __init__(self, name: _Optional[str] = ..., cpu_factor: _Optional[float] = ..., type: _Optional[str] = ...) -> None: ...
 
 class ResourceRecord(_message.Message):
     __slots__ = ("name", "dynamic", "instances")

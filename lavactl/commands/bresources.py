@@ -23,7 +23,9 @@ GRAMMAR = Grammar(
         **dict.fromkeys(("g", "l"), FLAG),
         "s": "not supported: RESOURCE_RESERVE_PER_TASK of lsb.params, and rusage with /job, /task or /host, take the "
              "place of ReservationUsage.",
-        **dict.fromkeys(("m", "q", "p"), "not supported yet."),
+        "m": "bresources -g -l shows the hosts of each pool.",
+        "q": "bresources -g -l shows the queues of each pool.",
+        "p": "lava has no policies for saving energy.",
     },
 )  # fmt: skip
 ROW = "{:<16} {:<6} {:<14} {:>8} {:>8} {:>8} {:>8} {:>8}"

@@ -221,11 +221,12 @@ class Client:
 
         return cluster_pb2.QueuesReply.FromString(self._one(CLUSTER + "Queues", request.SerializeToString()))
 
-    def resources(self) -> "cluster_pb2.ResourcesReply":
-        """The site's own resources."""
+    def resources(self, definitions: bool = False) -> "cluster_pb2.ResourcesReply":
+        """The site's own resources: amounts on hosts, or their definitions with the types and models of hosts."""
         from protos import cluster_pb2
 
-        return cluster_pb2.ResourcesReply.FromString(self._one(CLUSTER + "Resources", b""))
+        request = cluster_pb2.ResourcesRequest(definitions=definitions).SerializeToString()
+        return cluster_pb2.ResourcesReply.FromString(self._one(CLUSTER + "Resources", request))
 
     def users(self, request: "cluster_pb2.UsersRequest") -> "cluster_pb2.UsersReply":
         """Users and groups with their usage and limits."""

@@ -136,6 +136,24 @@ def test_a_shared_licence_goes_from_job_to_job(site: Cluster) -> None:
     _empty(site)
 
 
+def test_commands_select_hosts_by_requirements(site: Cluster) -> None:
+    """-R knows what the site has defined; jobs are listed by the name of the cluster, too."""
+    first, second = site.hosts()
+    assert site.run("lsload", "-R", "place==south", "-I", "mem", "-w", "-noheader").stdout.split()[:2] == [second, "ok"]
+    assert site.run("lshosts", "-R", "select[place==north]", "-o", "host_name", "-noheader").stdout == f"{first}\n"
+    assert site.run("lsplace", "-R", "place==south").stdout == f"{second}\n"
+    assert site.run("bhosts", "-R", "fpga>1", "-noheader").stdout.split()[0] == first
+    refused = site.run("bhosts", "-R", "nosuch>1")
+    assert refused.returncode == 255
+    assert "Bad resource name 'nosuch'" in refused.stderr
+    assert "lic           Numeric   Dec   licences for all hosts together\n" in site.run("lsinfo", "-r").stdout
+    job = site.submit("-H", "sleep 300")
+    cluster = site.run("lsid").stdout.partition("My cluster name is ")[2].split()[0]
+    listed = site.run("bjobs", "-m", cluster, "-u", "all", "-o", "jobid", "-noheader").stdout
+    assert listed == f"{job}\n"
+    _empty(site)
+
+
 def test_what_an_elim_reports_lets_a_job_start(site: Cluster) -> None:
     """The job is pending until the elim reports enough."""
     amount = site.directory / "scratch"

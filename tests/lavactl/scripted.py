@@ -169,7 +169,7 @@ class ScriptedClient:
         missing = [name for name in request.names if name not in known]
         return iter([cluster_pb2.HostsPage(hosts=chosen, missing=missing)])
 
-    def resources(self) -> cluster_pb2.ResourcesReply:
+    def resources(self, definitions: bool = False) -> cluster_pb2.ResourcesReply:
         return self.resources_reply
 
     def queues(self, request: cluster_pb2.QueuesRequest) -> cluster_pb2.QueuesReply:

@@ -160,8 +160,10 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         return parameters_limits.pools_reply(self.engine.cluster)
 
     async def Resources(self, request: pb.ResourcesRequest, context: identity.Context) -> pb.ResourcesReply:
-        """bhosts -s, lsload -s and lshosts -s, and the shared resources in their -l."""
+        """bhosts -s, lsload -s and lshosts -s, and the shared resources in their -l; lsinfo."""
         await identity.caller(context, self.settings)
+        if request.definitions:
+            return resource_records.definitions_reply(self.engine.cluster)
         return resource_records.resources_reply(self.engine.cluster, self.agents.loads)
 
     async def Configure(self, request: pb.ConfigureRequest, context: identity.Context) -> pb.ConfigureReply:

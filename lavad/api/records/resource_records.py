@@ -21,6 +21,27 @@ def resources_reply(cluster: Cluster, loads: Mapping[str, pb.Load]) -> pb.Resour
     return reply
 
 
+def definitions_reply(cluster: Cluster) -> pb.ResourcesReply:
+    """List the site's resources, and the types and models of hosts with their CPU factors."""
+    reply = pb.ResourcesReply()
+    for one in cluster.policy.resources.values():
+        reply.definitions.add(
+            name=one.name,
+            kind=one.kind.value,
+            increasing=one.is_increasing,
+            description=one.description,
+            interval_s=one.interval_s,
+            consumable=one.is_consumable,
+        )
+    facts = cluster.table.facts
+    reply.types.extend(sorted({host.type for host in facts if host.type}))
+    known = {name: (factor, "") for name, factor in cluster.policy.cpu_factors.items()}
+    known |= {host.model: (host.cpu_factor, host.type) for host in facts if host.model}
+    for name, (factor, kind) in sorted(known.items()):
+        reply.models.add(name=name, cpu_factor=factor, type=kind)
+    return reply
+
+
 def _instances(cluster: Cluster, resource: Resource, loads: Mapping[str, pb.Load]) -> Iterator[pb.ResourceInstance]:
     if resource.kind is ResourceKind.STRING:
         yield from _strings(cluster, resource.name)
