@@ -16,16 +16,24 @@ FLAG = 0
 VALUE = 1
 
 
-class Ignored(int):
-    """Kind of an option (FLAG or VALUE) that is read and has no effect; ``why`` is told to its user."""
+class Reasoned(int):
+    """Kind of an option (FLAG or VALUE) that is read and not honoured; ``why`` is a sentence."""
 
     why: str
 
-    def __new__(cls, kind: int, why: str) -> "Ignored":
-        """Kind with its reason, a sentence."""
+    def __new__(cls, kind: int, why: str) -> "Reasoned":
+        """Kind with its reason."""
         made = super().__new__(cls, kind)
         made.why = why
         return made
+
+
+class Ignored(Reasoned):
+    """Kind of an option that has no effect; its user is told why."""
+
+
+class RefusedLater(Reasoned):
+    """Kind of an option that the master refuses, wherever the job was written: job files have it, too."""
 
 
 class Options:
@@ -54,7 +62,7 @@ class Grammar:
     """The options of one command.
 
     Args:
-        kinds: option name without its dash to FLAG, VALUE, either of them as Ignored, or a sentence: the option is
+        kinds: option name without its dash to FLAG, VALUE, either of them as Reasoned, or a sentence: the option is
             LSF's, and refused with these words.
         words_end: the first word that is no option ends the options (``bsub command -x``).
         glued: letters of options that take any glued value: the cluster refuses a wrong one (``-qshort``).

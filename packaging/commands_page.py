@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from lavactl.options import Grammar, Ignored
+from lavactl.options import Grammar, Ignored, Reasoned
 from lavactl.parsers import every, parsers, refused, title_of
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "commands.md"
@@ -20,7 +20,7 @@ STANDARD = ("h", "V")
 def rows(parser: Grammar) -> Iterator[tuple[str, str, str]]:
     """(status, option, reason) of each option of a parser; those that are honoured first."""
     for name, kind in parser.kinds.items():
-        if isinstance(kind, int) and not isinstance(kind, Ignored):
+        if not isinstance(kind, str | Reasoned):
             yield "honoured", f"-{name}", ""
     for name in STANDARD:
         if name not in parser.kinds:
@@ -31,6 +31,8 @@ def rows(parser: Grammar) -> Iterator[tuple[str, str, str]]:
     for name, kind in parser.kinds.items():
         if isinstance(kind, str):
             yield "not supported", f"-{name}", kind
+        elif isinstance(kind, Reasoned) and not isinstance(kind, Ignored):
+            yield "not supported", f"-{name}", kind.why
 
 
 def table(found: list[tuple[str, str, str]]) -> str:

@@ -9,7 +9,7 @@ import os
 
 from lavactl.errors import CommandError
 from lavactl.files import DIRECTORY, FILE, PROGRAM
-from lavactl.options import FLAG, VALUE, Grammar, Ignored, Options, printable
+from lavactl.options import FLAG, VALUE, Grammar, Ignored, Options, RefusedLater, printable
 from lavactl.submit import job_options
 from lavactl.submit.hang_rule import hang_rule
 from lavactl.submit.words import MARK, directive_words, has_windows_ends, indented_directives, shell_line
@@ -61,6 +61,7 @@ NOT_IN_FILES = (*JOB_FILE_OPTIONS, *INTERACTIVE, "tty")
 
 KINDS: dict[str, int | str] = {
     **dict.fromkeys((*WORDS, *TEXTS), VALUE),
+    **dict.fromkeys(("E", "Ep"), RefusedLater(VALUE, "pre- and post-execution commands are not honoured yet.")),
     **dict.fromkeys(FLAGS, FLAG),
     **dict.fromkeys(
         ("n", "R", "W", "We", "M", "J", "sp", "o", "oo", "e", "eo", "i", "cwd", "outdir", "env", "gpu", "nnodes", "b",
