@@ -25,7 +25,7 @@ help:
 	@echo "make bench    the figures, kept as JSON"
 	@echo "make docs     the documentation as a site in build/site"
 	@echo "make sim      replay a trace in virtual time"
-	@echo "make package  a wheel in dist"
+	@echo "make package  a wheel in dist, with manual pages and the completion of shells"
 	@echo "make lock     write requirements.lock anew from the newest versions"
 	@echo "make clean    remove what the other targets made"
 
@@ -113,6 +113,7 @@ sim: $(READY)
 
 package: $(READY)
 	@packaging/stub.sh
+	@rm -rf build/share; PYTHONPATH=. $(BIN)/python packaging/manuals.py
 	@rm -rf dist && $(BIN)/python -m pip wheel -qq --no-deps --no-build-isolation --wheel-dir dist . && ls dist
 
 lock:
