@@ -92,6 +92,10 @@ def _subcommand(argv: list[str], io: Io) -> tuple[str, list[str]]:
         io.flush()
         return "", []
     if name not in COMMANDS and name not in SUBCOMMANDS and name not in SLURM:
+        from lavactl.absent import ABSENT
+
+        if name in ABSENT:
+            raise CommandError(f"{name}: {ABSENT[name]}")
         raise UsageError(f"lavactl: {printable(name)}: no such command.", usage())
     return name, rest
 

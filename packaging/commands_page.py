@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from lavactl.absent import ABSENT
 from lavactl.options import Grammar, Ignored, Reasoned
 from lavactl.parsers import every, parsers, refused, title_of
 
@@ -49,6 +50,15 @@ def escaped(text: str) -> str:
     return text.replace("|", "\\|")
 
 
+def commands(reasons: dict[str, str]) -> str:
+    """Table with a row for all commands of the same reason."""
+    grouped: dict[str, list[str]] = {}
+    for name, why in reasons.items():
+        grouped.setdefault(why, []).append(f"`{name}`")
+    rows = [f"| {' '.join(names)} | {escaped(why)} |\n" for why, names in grouped.items()]
+    return "| command | why |\n| --- | --- |\n" + "".join(rows)
+
+
 def section(command: str) -> str:
     """Heading and tables of one command."""
     text = f"### Options of {title_of(command)}\n\n"
@@ -71,6 +81,9 @@ def section(command: str) -> str:
 def page() -> str:
     """The page with its tables as they are now."""
     tables = "\n" + "".join(map(section, every()))
+    tables += "### Commands of LSF that lava does not have\n\n"
+    tables += "`lavactl NAME` says so, too.\n\n"
+    tables += commands(ABSENT) + "\n"
     return MARK.sub(lambda _: tables, PAGE.read_text(encoding="utf-8"))
 
 

@@ -1,6 +1,6 @@
-"""Lists the options of LSF's commands that the collected facts name and lava's parsers do not know.
+"""Lists commands and options of LSF that the collected facts name and lava does not know.
 
-Usage: lsf_options.py [FILE]; FILE is reference/lsf.md of the shared facts. Exit code 1 if an option is missing.
+Usage: lsf_options.py [FILE]; FILE is reference/lsf.md of the shared facts. Exit code 1 if one is missing.
 """
 
 import re
@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from lavactl.absent import ABSENT
 from lavactl.main import COMMANDS
 from lavactl.parsers import parsers
 
@@ -55,13 +56,20 @@ def by_sentence(line: str) -> Iterator[tuple[str, str]]:
     """Options in a line where each sentence is about the command that begins it."""
     for sentence in re.split(r"(?:^\|? ?|[.;] )(?=(?:b|ls)[a-z]+[ :/])", line):
         command = re.match(r"(?:b|ls)[a-z]+", sentence)
-        for code in CODE.findall(sentence) if command else ():
-            yield from ((command[0], option) for option in OPTION.findall(code))
+        for code in CODE.findall(sentence):
+            yield from ((command[0] if command else "", option) for option in OPTION.findall(code))
+
+
+def inventory(text: str) -> set[str]:
+    """Names of commands in the table of all commands."""
+    part = text.partition("### 1.1")[2].partition("### 1.2")[0]
+    cells = [line.split("|")[1] for line in part.splitlines() if line.startswith("| ")]
+    return {name for cell in cells for name in re.findall(r"\bx?(?:b|ls)[a-z]+", cell)} - {"bjdep"}  # of OpenLava
 
 
 def missing(text: str) -> list[str]:
-    """`command -option` for each that no parser of the command knows."""
-    lines = []
+    """Each command that lava neither has nor lists as absent, and `command -option` for each unknown option."""
+    lines = sorted(inventory(text) - {*COMMANDS, *ABSENT})
     for command, options in sorted(named(text).items()):
         known = {name for one in parsers(command) for name in one.kinds} if command in COMMANDS else set()
         if command in COMMANDS:
@@ -72,7 +80,7 @@ def missing(text: str) -> list[str]:
 def main(argv: list[str]) -> int:
     """Print what is missing; returns the exit code."""
     lines = missing(Path(argv[0] if argv else FACTS).read_text(encoding="utf-8"))
-    print("\n".join(lines) or "Every option is known.")
+    print("\n".join(lines) or "Every command and option is known.")
     return 1 if lines else 0
 
 

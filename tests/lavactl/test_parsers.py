@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from lavactl import __version__
+from lavactl.absent import ABSENT
 from lavactl.main import COMMANDS, SUBCOMMANDS
 from lavactl.options import Ignored
 from lavactl.parsers import every, parsers, refused, title_of
@@ -57,6 +58,14 @@ def test_a_refused_subcommand_says_why(desk: Desk, command: str) -> None:
         assert (said.code, said.out, said.err) == (255, "", f"{command} {name}: {why}\n")
 
 
+def test_a_command_that_lava_does_not_have_says_why(desk: Desk) -> None:
+    """`lavactl bmig` is one sentence and exit code 255; what lava has is not called absent."""
+    for name, why in ABSENT.items():
+        said = desk.type("lavactl", name, "1201")
+        assert (said.code, said.out, said.err) == (255, "", f"{name}: {why}\n")
+    assert not set(ABSENT) & {*COMMANDS, *SUBCOMMANDS}
+
+
 def test_an_ignored_option_is_told(desk: Desk) -> None:
     """`badmin mbdrestart -C` reads the files anew, and says that the comment is not kept."""
     done = desk.type("badmin", "mbdrestart", "-C", "new queue")
@@ -98,4 +107,4 @@ def test_no_option_of_lsf_is_unknown() -> None:
     assert len(LSF["named"](text)["bsub"]) > 80
     assert LSF["missing"](text) == []
     assert set(LSF["named"](text)) & set(COMMANDS) > {"bsub", "bjobs", "bkill", "bhist", "lsload"}
-    assert not set(LSF["named"](text)) & set(SUBCOMMANDS)
+    assert {"bsub", "bmig", "lsid", "brsvadd", "xlsbatch"} <= LSF["inventory"](text)

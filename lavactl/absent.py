@@ -1,0 +1,28 @@
+"""Commands of LSF that lava does not have, each with the reason or with what takes its place."""
+
+# A name that becomes a command is taken out here: a test sees to it.
+ABSENT = {
+    **dict.fromkeys(
+        ("bmig", "bchkpnt", "brestart"), "no checkpoints are taken; brequeue sends a job back to its queue."
+    ),
+    **dict.fromkeys(("bgadd", "bgdel", "bgmod", "bjgroup"), "job groups are not supported yet."),
+    **dict.fromkeys(("bpost", "bread", "bstatus"), "messages of jobs are not supported yet."),
+    **dict.fromkeys(("bslots", "bwait", "lsmon", "lseligible"), "not supported yet."),
+    "bsla": "there are no service classes; bresources -g shows the pools that guarantee resources.",
+    "bhpart": "there are no host partitions; bqueues -l shows the shares of a queue.",
+    "bimages": "images of containers on hosts are not listed.",
+    **dict.fromkeys(("bclusters", "bgpinfo", "bqc"), "there is one cluster: no jobs are forwarded to others."),
+    "bconf": "the files are edited, and take effect with badmin reconfig.",
+    "bdata": "there is no data manager; lavactl stage copies files to where a job runs.",
+    "battr": "attributes of hosts are not supported; lsf.shared names resources of hosts.",
+    "bentags": "tags for energy are not supported.",
+    **dict.fromkeys(
+        ("lsrun", "lsgrun", "lsmake", "lstcsh", "lsltasks", "lsrtasks", "lsacct"),
+        "tasks outside of jobs are not supported; bsub submits a job, blaunch starts tasks inside of it.",
+    ),
+    "lsrcp": "files are not copied between hosts.",
+    "lsloadadj": "load is not adjusted by hand; a job's rusage reserves what it will use.",
+    "lsaddhost": "a host joins with a ticket: lavactl init DIR --new-ticket.",
+    "lsrmhost": "a host is removed by badmin hremove.",
+    **dict.fromkeys(("xlsbatch", "xbmod", "xbsub"), "there are no commands with windows."),
+}
