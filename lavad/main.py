@@ -27,6 +27,7 @@ from lavad.api.jobs import job_service as jobs
 from lavad.api.jobs.history import Stored
 from lavad.api.jobs.watch import Watchers
 from lavad.clock import SystemClock
+from lavad.config.load import Loaded
 from lavad.core import commands as c
 from lavad.core import invariants
 from lavad.core.cluster import Cluster
@@ -45,6 +46,7 @@ from lavad.pacer import Pacer
 from lavad.settings import Settings, read_settings
 from lavad.store.disk_reserve import DiskReserve
 from lavad.store.errors import StoreRefused
+from lavad.store.lsf_logs.keeper import LsfLogs, directory_of, rules_of
 from lavad.store.store import Store
 from lavad.version import VERSION
 from protos import logs, notify
@@ -83,12 +85,20 @@ class Master:
         self.reserve = DiskReserve(self.settings.state_dir)
         self.store = await self._open_store()
         self.reader = HistoryReader(self.settings.database)
+        self.lsf_logs = LsfLogs(
+            self.settings.database,
+            self.settings.cluster,
+            self.store.cluster_id,
+            self.settings.master_host,
+            self.store.mark.batch,
+        )
         try:
             with pid_file(self.pid_path):
                 self._restore()
                 await self._serve(identity)
         finally:
             await asyncio.gather(self.store.close(), self.reader.close())
+            await self.lsf_logs.close()  # it tells what the store has committed last
         return 1 if self.failure else 0
 
     async def _open_store(self) -> Store:
@@ -138,6 +148,7 @@ class Master:
         self.health = Health(f"serving on {self.settings.listen}")
         self.health.watch("database", lambda: self.store.stuck_reason)
         self.health.watch("disk", self.reserve.problem)
+        self.health.watch("logs for LSF's tools", lambda: self.lsf_logs.problem)
         self.health.watch("adoption", lambda: self.adoption.reason)
         self.engine.not_now = lambda: (self.adoption.is_behind and self.adoption.reason) or self.store.stuck_reason
         self.pacer.is_held = lambda: self.adoption.is_behind or self.adoption.is_settling
@@ -150,6 +161,15 @@ class Master:
         self.health_checks = HealthChecks(self.cluster, self.links, self.settings.health_checks())
         self.engine.listeners.append(self.health_checks.notify)
         self.engine.listeners += [HostLog(self.cluster).notify, self.adoption.notify]
+
+    def _set_logs(self, loaded: Loaded) -> None:
+        """Write LSF's logs, or not, as the configuration in force says."""
+        settings = self.installation.settings
+        is_on = self.settings.writes_lsf_logs(bool(loaded.files))
+        counts = {"hosts": len(self.cluster.hosts), "queues": len(loaded.policy.queues)}
+        directory = str(directory_of(settings, self.settings.cluster))
+        rules = rules_of(loaded.policy, settings, self.settings.retention_s)
+        self.lsf_logs.take({"directory": directory, **counts, **rules} if is_on else None)
 
     def _fall_behind(self) -> None:
         """Close all links after a host reported a newer database; orders stop until an adoption."""
@@ -195,6 +215,8 @@ class Master:
             server, cluster_service.ClusterService(self.engine, agent_service, configurator, self.health)
         )
         configurator.admit()
+        configurator.on_applied = self._set_logs
+        self._set_logs(self.loaded)
         self._open_port(server, identity)
         await server.start()
         enrolling = await enrolment.start_enrolment_server(trusted, identity, self.settings.enrol_listen)

@@ -54,7 +54,8 @@ class Settings:
     def policy(self) -> Policy:
         """Build the default policy, which applies where LSF's files set nothing."""
         silent_after_s = self._seconds("LAVA_SILENT_AFTER", 15.0)
-        self.of_agents(), self.health_checks(), self.host_notice()  # to refuse a wrong one at start
+        # To refuse a wrong one at start.
+        self.of_agents(), self.health_checks(), self.host_notice(), self.writes_lsf_logs(False), self.retention_s
         fence_after_s = self._seconds("LAVA_FENCE_AFTER", 0.0)
         if 0 < fence_after_s < 2 * silent_after_s:
             least = f"LAVA_FENCE_AFTER must be at least twice LAVA_SILENT_AFTER ({silent_after_s:g} s)"
@@ -70,6 +71,15 @@ class Settings:
             preempts_by_requeue=self._word("LAVA_PREEMPTION", "suspend", "requeue") == "requeue",
             claim_timeout_s=self._seconds("LAVA_CLAIM_TIMEOUT", 300.0),
         )
+
+    def writes_lsf_logs(self, has_lsf_files: bool) -> bool:
+        """Return True if lsb.acct and lsb.events are written: by default where LSF's files configure the cluster."""
+        return self._word("LAVA_LSF_LOGS", "yes" if has_lsf_files else "no", "no" if has_lsf_files else "yes") == "yes"
+
+    @property
+    def retention_s(self) -> float:
+        """Seconds that the database keeps records of ended jobs; 0: for ever."""
+        return 86400.0 * self._seconds("LAVA_RETENTION", 0.0)
 
     def of_agents(self) -> dict[str, str]:
         """Return the settings for agents, as in their welcome; agents have their own defaults for unset ones."""

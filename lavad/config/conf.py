@@ -17,7 +17,7 @@ def _unit(text: str) -> str:
 
 
 def _by_commands(about: str) -> Honoured:
-    """Declare a parameter that the commands read themselves, on each host."""
+    """Declare a parameter that is read as written: by the commands on each host, or by what writes LSF's logs."""
     return Honoured(lambda text, site: {}, about)
 
 
@@ -42,7 +42,8 @@ CONF: Table = {
     "LSB_BJOBS_CONSISTENT_EXIT_CODE": _by_commands("bjobs ends with 255 when nothing was found"),
     **dict.fromkeys(("LSF_LIM_PORT", "LSF_RES_PORT", "LSB_MBD_PORT", "LSB_SBD_PORT", "LSB_QUERY_PORT",
                      "LSF_NON_PRIVILEGED_PORTS"), _PORTS),
-    **dict.fromkeys(("LSB_SHAREDIR", "LSF_BINDIR", "LSF_LIBDIR", "LSF_ENVDIR", "LSF_LOGDIR", "LSF_TOP", "LSF_VERSION",
+    "LSB_SHAREDIR": _by_commands("[lsb.acct and lsb.events](ports-and-files.md) are written to CLUSTER/logdir in it"),
+    **dict.fromkeys(("LSF_BINDIR", "LSF_LIBDIR", "LSF_ENVDIR", "LSF_LOGDIR", "LSF_TOP", "LSF_VERSION",
                      "LSF_INCLUDEDIR", "LSF_MANDIR", "LSF_MISC", "XLSF_APPDIR", "XLSF_UIDDIR", "LSF_INDEP",
                      "LSF_MACHDEP", "LSF_TMPDIR", "LSF_LICENSE_FILE", "LSF_ENTITLEMENT_FILE", "LSB_TSJOBS_CONFDIR"),
                     _PLACES),
@@ -86,7 +87,7 @@ CONF: Table = {
     "LSB_GPU_REQ": sets("gpu_requirement", gpu_requirement, "what `-gpu -` means where the queue has no `GPU_REQ`"),
     "LSB_MAX_JOB_DISPATCH_PER_SESSION": Ignored("no bound is needed"),
     "LSB_SUBK_SHOW_EXEC_HOST": Ignored("not shown"),
-    "LSF_HPC_EXTENSIONS": Ignored("no extensions to switch on"),
+    "LSF_HPC_EXTENSIONS": _by_commands("SHORT_EVENTFILE: hosts in lsb.acct as `4*n001`; no others to switch on"),
     "LSF_STRICT_RESREQ": Ignored("requirements are always read strictly: as Y"),
     "LSB_NCPU_ENFORCE": Ignored("fairshare always counts slots: as 1"),
     "LSF_ROOT_USER": Ignored("root submits from LAVA_ADMIN_HOSTS"),

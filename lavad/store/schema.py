@@ -122,7 +122,8 @@ arrays = _table(
     Index("arrays_by_end", "ended_at"),
 )
 
-# History for bhist. ``seq`` grows with the batch number, so a repeated batch finds its own rows.
+# History for bhist; job 0 has that of hosts and queues. ``seq`` grows with the batch number, so a repeated batch finds
+# its own rows.
 job_events = _table(
     "job_events",
     _part_of_key("job"),
@@ -132,6 +133,7 @@ job_events = _table(
     _seconds("at"),
     _words("kind"),
     _words("detail"),
+    Index("job_events_by_seq", "seq"),
 )
 
 # Attempts that some host has not released yet.

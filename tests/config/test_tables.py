@@ -130,6 +130,10 @@ PARAMETERS: dict[str, Case] = {
     "MBD_SLEEP_TIME": ("10", {"turn_s": 10.0}, ("0", "x")),
     "JOB_ACCEPT_INTERVAL": ("2", {"queue.accept_interval": 20.0}, ("x",)),
     "CLEAN_PERIOD": ("60", {"clean_period_s": 60.0}, ("0", "x")),
+    "MAX_JOB_NUM": number("events_jobs_max", "0"), "MAX_ACCT_ARCHIVE_FILE": number("acct_archives_max", "0"),
+    "MIN_SWITCH_PERIOD": ("90", {"events_switch_s": 90.0}, ("x",)),
+    "ACCT_ARCHIVE_AGE": ("2", {"acct_archive_s": 172800.0}, ("0", "x")),
+    "ACCT_ARCHIVE_SIZE": number("acct_archive_kib", "0"),
     "MAX_JOB_ARRAY_SIZE": number("max_array_size", "0"),
     "DEFAULT_LIMIT_IGNORE_USER_GROUP": ("Y", {"default_limits_ignore_groups": True}, ("x",)),
     "JOB_DEP_LAST_SUB": ("1", {"requires_last_dependency": True}, ("x",)),
@@ -208,7 +212,8 @@ CONF: dict[str, Case] = {
     "LSB_GPU_REQ": ("num=1:j_exclusive=no", {"gpu_requirement": "num=1:j_exclusive=no"}, ("mode=odd",)),
     **dict.fromkeys(("LSB_BSUB_PARSE_SCRIPT", "LSB_SHORT_HOSTLIST", "LSB_NTRIES", "LSB_BJOBS_FORMAT",
     "LSB_BHOSTS_FORMAT", "LSB_BJOBS_PENDREASON_LEVEL",
-                     "LSB_BQUEUES_FORMAT", "LSB_BJOBS_CONSISTENT_EXIT_CODE"), ("1", {}, ())),
+                     "LSB_BQUEUES_FORMAT", "LSB_BJOBS_CONSISTENT_EXIT_CODE", "LSB_SHAREDIR",
+                     "LSF_HPC_EXTENSIONS"), ("1", {}, ())),
 }  # fmt: skip
 TABLES: dict[str, tuple[Table, dict[str, Case]]] = {
     "lsb.params": (params.PARAMETERS, PARAMETERS), "lsb.queues": (queues.QUEUE, QUEUE),

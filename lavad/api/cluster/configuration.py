@@ -20,6 +20,8 @@ from protos import cluster_pb2 as pb
 from protos.conffile import ConfError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lavad.api.agents import AgentService
     from lavad.api.jobs.job_service import JobService
 
@@ -66,6 +68,7 @@ class Configurator:
         self.settings = settings  # with only the administrators of lava.conf
         self.services = services
         self._turn = asyncio.Lock()
+        self.on_applied: Callable[[Loaded], None] = lambda loaded: None
 
     def admit(self) -> Settings:
         """Give all services the present cluster administrators."""
@@ -89,6 +92,7 @@ class Configurator:
                 self.admit()
                 self.applied_at = self.engine.clock()
                 await asyncio.to_thread(self.installation.take, loaded)
+                self.on_applied(loaded)
                 reply.applied = True
                 _log_warnings(loaded)
                 log.info("configuration=applied files=%d warnings=%d", len(loaded.files), len(loaded.warnings))

@@ -361,6 +361,11 @@ class Policy:
     administrators: frozenset[str] = frozenset({"root"})
     max_array_size: int = 1_000_000
     clean_period_s: float = 3600.0
+    events_jobs_max: int = 10_000  # MAX_JOB_NUM: ended jobs in lsb.events before it is switched
+    events_switch_s: float = 0.0  # MIN_SWITCH_PERIOD
+    acct_archive_s: float = 0.0  # ACCT_ARCHIVE_AGE: lsb.acct is switched then; 0: never
+    acct_archive_kib: int = 0  # ACCT_ARCHIVE_SIZE
+    acct_archives_max: int = 0  # MAX_ACCT_ARCHIVE_FILE; 0: all are kept
     staging_timeout_s: float = 12.0
     silent_after_s: float = 15.0
     fence_after_s: float = 0.0  # hosts without contact to the master for that long end their attempts; 0: never

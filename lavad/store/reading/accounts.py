@@ -22,6 +22,7 @@ from lavad.store.rows import values as v
 
 T = TypeVar("T")
 PAGE = 2000
+_KEYS_AT_ONCE = 200
 accounting, specs, jobs, arrays = schema.accounting.c, schema.specs.c, schema.jobs.c, schema.arrays.c
 events = schema.job_events.c
 _FINAL = sorted(int(state) for state in FINAL)
@@ -185,8 +186,27 @@ def _killed_elements(read: Read, wanted: AccountFilter) -> Iterator[Ended]:
         row = found[job]
         if at >= first and (not last or at <= last):
             for index in indices:
-                began = (at, job, index, 0, _EXIT, row.submitted_at, 0.0, 0, reason)
-                yield Ended._make((*began, *_UNUSED, row.name, row.shared, row.words))
+                yield killed_waiting(at, job, index, row.submitted_at, reason, (row.name, row.shared, row.words))
+
+
+def killed_waiting(
+    at: float, job: int, index: int, submitted_at: float, reason: str, submission: tuple[str, str, bytes]
+) -> Ended:
+    """Return the end of a job that was killed while it waited; ``submission`` is name, shared fields and texts."""
+    return Ended._make((at, job, index, 0, _EXIT, submitted_at, 0.0, 0, reason, *_UNUSED, *submission))
+
+
+def read_attempts(connection: Connection, keys: Sequence[tuple[int, int, int]]) -> dict[tuple[int, int, int], Ended]:
+    """Return those of the named attempts that count as ended."""
+    place = tuple_(accounting.job, accounting.idx, accounting.attempt)
+    counts = or_(accounting.state.in_(_FINAL), accounting.started_at > 0, accounting.cpu_s > 0)
+    found = {}
+    for start in range(0, len(keys), _KEYS_AT_ONCE):
+        query = select(*_COLUMNS).join_from(schema.accounting, schema.specs, accounting.job == specs.job)
+        for row in connection.execute(query.where(place.in_(keys[start : start + _KEYS_AT_ONCE]), counts)):
+            one = Ended._make(row)
+            found[one.job, one.index, one.attempt] = one
+    return found
 
 
 def _kills(connection: Connection, row: Any) -> Iterator[tuple[float, int, Ranges, str]]:

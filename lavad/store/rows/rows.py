@@ -15,7 +15,7 @@ from lavad.core.apply.charge import slot_seconds, touched_accounts
 from lavad.core.model import JobState, Key
 from lavad.core.state.paged import Paged
 from lavad.core.state.records import ArrayRecord, Attempt, Job, JobEnd
-from lavad.store.rows import activity_rows, task_rows
+from lavad.store.rows import activity_rows, cluster_rows, task_rows
 from lavad.store.rows import values as v
 from lavad.store.writer.batch import Batch, Row
 
@@ -36,15 +36,17 @@ class RowMaker:
     def __init__(self) -> None:
         self._attempts: Paged[Attempt] = Paged()
         self._claims: set[tuple[int, int]] = set()
+        self._queues: cluster_rows.QueueStates = {}
 
     def adopt(self, cluster: "Cluster") -> None:
         """Start with the attempts of a restored cluster."""
         self._attempts = Paged(cluster.attempts.items())
         self._claims = set(cluster.claims)
+        self._queues = {name: (state.is_open, state.is_active) for name, state in cluster.queue_states.items()}
 
     def rows_for(self, events: Iterable[e.Event], cluster: "Cluster") -> Batch:
         """Build the rows that make these events, already applied to the cluster, durable."""
-        turn = _Turn(cluster, self._attempts, self._claims)
+        turn = _Turn(cluster, self._attempts, self._claims, self._queues)
         for event in events:
             handler = _HANDLERS.get(type(event))
             if handler is not None:
@@ -55,10 +57,17 @@ class RowMaker:
 class _Turn:
     """Changes of one step; the rows are made once, at the end."""
 
-    __slots__ = ("arrays", "attempts", "batch", "claims", "cluster", "jobs", "known", "tasks")
+    __slots__ = ("arrays", "attempts", "batch", "claims", "cluster", "jobs", "known", "queues", "tasks")
 
-    def __init__(self, cluster: "Cluster", known: Paged[Attempt], claims: set[tuple[int, int]]) -> None:
+    def __init__(
+        self,
+        cluster: "Cluster",
+        known: Paged[Attempt],
+        claims: set[tuple[int, int]],
+        queues: cluster_rows.QueueStates,
+    ) -> None:
         self.cluster = cluster
+        self.queues = queues
         self.known = known
         self.claims = claims
         self.batch = Batch()
@@ -510,43 +519,8 @@ def _activity_changed(turn: _Turn, event: a.ActivityEvent | t.HangEnded) -> None
         turn.tell(event.at, event.key, kind, detail)
 
 
-def _host_joined(turn: _Turn, event: e.HostJoined) -> None:
-    _host_changed(turn, event.facts.name)
-
-
-def _host_worded(turn: _Turn, event: e.HostClosed | e.HostOpened | e.HostRevoked) -> None:
-    _host_changed(turn, event.host)
-
-
-def _host_removed(turn: _Turn, event: e.HostRemoved) -> None:
-    turn.batch.hosts[event.host] = None
-
-
-def _host_changed(turn: _Turn, name: str) -> None:
-    turn.batch.hosts[name] = v.host_row(turn.cluster.hosts[name])
-
-
-def _queue_ruled(turn: _Turn, event: e.QueueRuled) -> None:
-    turn.batch.queues[event.queue] = (
-        event.queue,
-        int(event.is_open),
-        int(event.is_active),
-        v.clean(event.by),
-        event.at,
-        v.clean(event.comment),
-    )
-
-
-def _reservation_set(turn: _Turn, event: e.ReservationSet) -> None:
-    standing, name = turn.batch.standing, event.reservation.name
-    standing[v.RESERVATION, name] = v.reservation_row(event.reservation)
-    if event.number >= 0:
-        row = (v.RESERVATION_NUMBER, event.holder, str(event.number))
-        standing[v.RESERVATION_NUMBER, event.holder] = row
-
-
-def _reservation_removed(turn: _Turn, event: e.ReservationRemoved) -> None:
-    turn.batch.standing[v.RESERVATION, event.name] = None
+def _cluster_changed(turn: _Turn, event: Any) -> None:
+    cluster_rows.add(turn.batch, turn.cluster, event, turn.queues)
 
 
 def _job_detached(turn: _Turn, event: e.JobDetached) -> None:
@@ -588,12 +562,7 @@ _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
     e.JobLost: _lost,
     e.JobFound: _found,
     e.JobAbandoned: _abandoned,
-    e.HostJoined: _host_joined,
-    **dict.fromkeys((e.HostClosed, e.HostOpened, e.HostRevoked), _host_worded),
-    e.HostRemoved: _host_removed,
-    e.QueueRuled: _queue_ruled,
-    e.ReservationSet: _reservation_set,
-    e.ReservationRemoved: _reservation_removed,
+    **dict.fromkeys((*cluster_rows.HANDLERS, e.QueueRuled), _cluster_changed),
     e.JobDetached: _job_detached,
     **dict.fromkeys((t.HangEnded, a.JobHangs, a.JobActive, a.StacksSaved, a.HostUnused), _activity_changed),
 }

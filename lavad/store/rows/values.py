@@ -122,10 +122,11 @@ def _rest_text(share: HostShare) -> str:
 
 def decode_hosts(text: str) -> Allocation:
     """Decode the JSON of ``hosts_text``; an empty text is an empty allocation."""
-    return _allocation(json.loads(text) if text else [])
+    return allocation_of(json.loads(text) if text else [])
 
 
-def _allocation(shares: list[list[Any]]) -> Allocation:
+def allocation_of(shares: list[list[Any]]) -> Allocation:
+    """Decode the parsed JSON of ``hosts_text``."""
     return tuple([_share(*values) for values in shares])
 
 
@@ -280,7 +281,7 @@ def _resizing_text(change: Resizing) -> str:
 
 def _resizing(values: dict[str, Any]) -> Resizing:
     known = _known(Resizing, values)
-    known.update({name: _allocation(values.get(name, [])) for name in _SIZES})
+    known.update({name: allocation_of(values.get(name, [])) for name in _SIZES})
     known["joined"] = tuple((host, version) for host, version in values.get("joined", ()))
     known.update({name: tuple(values.get(name, ())) for name in ("wishes", "told", "freed")})
     return Resizing(**known)
@@ -311,7 +312,7 @@ def decode_claim(content: str) -> Claim:
     """Decode the content of ``claim_row``."""
     values = json.loads(content)
     victims = tuple(Key(*key) for key in values["victims"])
-    allocation = _allocation(values["hosts"])
+    allocation = allocation_of(values["hosts"])
     rest = (victims, values["until"], values["reason"], bool(values.get("partial")))
     return Claim(values["job"], values["index"], allocation, *rest)
 

@@ -1,0 +1,98 @@
+"""Rows of hosts, queues and advance reservations, and the history of what administrators did to hosts and queues.
+
+That history is job 0's: no job has this number.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from lavad.core import events as e
+from lavad.store.rows import values as v
+from lavad.store.writer.batch import Batch
+
+if TYPE_CHECKING:
+    from lavad.core.cluster import Cluster
+
+NO_JOB = 0
+
+
+QueueStates = dict[str, tuple[bool, bool]]  # open and active, by name; a queue that is not there is both
+
+
+def add(batch: Batch, cluster: "Cluster", event: Any, queues: QueueStates) -> None:
+    """Add the rows of an event; ``queues`` are the states before it, and are updated."""
+    if isinstance(event, e.QueueRuled):
+        _queue_ruled(batch, event, queues)
+    else:
+        HANDLERS[type(event)](batch, cluster, event)
+
+
+def _tell(batch: Batch, at: float, kind: str, **detail: str) -> None:
+    batch.events.append((NO_JOB, 0, 0, at, kind, v.detail(**{name: v.clean(text) for name, text in detail.items()})))
+
+
+def _host_joined(batch: Batch, cluster: "Cluster", event: e.HostJoined) -> None:
+    _host_changed(batch, cluster, event.facts.name)
+
+
+def _host_closed(batch: Batch, cluster: "Cluster", event: e.HostClosed) -> None:
+    _host_changed(batch, cluster, event.host)
+    _tell(batch, event.at, "host", name=event.host, to="closed", by=event.by, comment=event.comment)
+
+
+def _host_opened(batch: Batch, cluster: "Cluster", event: e.HostOpened) -> None:
+    _host_changed(batch, cluster, event.host)
+    _tell(batch, event.at, "host", name=event.host, to="open", by=event.by, comment=event.comment)
+
+
+def _host_revoked(batch: Batch, cluster: "Cluster", event: e.HostRevoked) -> None:
+    _host_changed(batch, cluster, event.host)
+
+
+def _host_removed(batch: Batch, cluster: "Cluster", event: e.HostRemoved) -> None:
+    batch.hosts[event.host] = None
+
+
+def _host_changed(batch: Batch, cluster: "Cluster", name: str) -> None:
+    batch.hosts[name] = v.host_row(cluster.hosts[name])
+
+
+def _queue_ruled(batch: Batch, event: e.QueueRuled, queues: QueueStates) -> None:
+    batch.queues[event.queue] = (
+        event.queue,
+        int(event.is_open),
+        int(event.is_active),
+        v.clean(event.by),
+        event.at,
+        v.clean(event.comment),
+    )
+    words = {"name": event.queue, "by": event.by, "comment": event.comment}
+    was_open, was_active = queues.get(event.queue, (True, True))
+    queues[event.queue] = (event.is_open, event.is_active)
+    if was_open is not event.is_open:
+        _tell(batch, event.at, "queue", to="open" if event.is_open else "closed", **words)
+    if was_active is not event.is_active:
+        _tell(batch, event.at, "queue", to="active" if event.is_active else "inactive", **words)
+
+
+def _reservation_set(batch: Batch, cluster: "Cluster", event: e.ReservationSet) -> None:
+    standing, name = batch.standing, event.reservation.name
+    standing[v.RESERVATION, name] = v.reservation_row(event.reservation)
+    if event.number >= 0:
+        row = (v.RESERVATION_NUMBER, event.holder, str(event.number))
+        standing[v.RESERVATION_NUMBER, event.holder] = row
+
+
+def _reservation_removed(batch: Batch, cluster: "Cluster", event: e.ReservationRemoved) -> None:
+    batch.standing[v.RESERVATION, event.name] = None
+
+
+HANDLERS: dict[type, Callable[[Batch, "Cluster", Any], None]] = {  # besides QueueRuled
+    e.HostJoined: _host_joined,
+    e.HostClosed: _host_closed,
+    e.HostOpened: _host_opened,
+    e.HostRevoked: _host_revoked,
+    e.HostRemoved: _host_removed,
+    e.ReservationSet: _reservation_set,
+    e.ReservationRemoved: _reservation_removed,
+}

@@ -1,0 +1,309 @@
+"""lsb.acct and lsb.events: told from the database and read by a parser of its own; kills, switches, strange files."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from lavad.core import commands as c
+from lavad.core.model import HostShare, JobState, Key
+from lavad.core.model.policy import Policy, Queue
+from lavad.core.model.ranges import Ranges
+from lavad.core.model.usage import HostUsage
+from lavad.core.plan import Start, Starts
+from lavad.store import schema
+from lavad.store.database import database, url
+from lavad.store.lsf_logs import fields, recorder
+from lavad.store.lsf_logs.log_files import ACCT, EVENTS, CannotWrite, LogFiles, Rules
+from lavad.store.lsf_logs.recorder import Recorder
+from lavad.store.reading.accounts import AccountFilter, Ended, ended
+from protos import jobs_pb2 as pb
+from tests import lsf_log_parser
+from tests.fakes import world
+from tests.fakes.world import ROOT, new_job
+from tests.store.saved import saving
+from tests.store.test_history import ALICE, Told
+
+SPEC = pb.JobSpec(
+    name='a "b"', command="./md\nnpt.in", requirement_text="span[ptile=2]", dependency="done(1)", pre_exec="pre",
+    hosts=["n000", "n001"], requeue_exit_values="99", job_group="/g", output="out.%J", warning_time_s=30.0,
+)  # fmt: skip
+CLUSTER = "c1"
+
+
+class Logs:
+    """A world, and the logs of its database in a directory."""
+
+    def __init__(self, told: Told, where: str, directory: Path) -> None:
+        self.told = told
+        self.directory = directory
+        self.rules = Rules()
+        self._engine = database.reading_engine(url.parse(where))
+
+    def begin(self) -> tuple[LogFiles, Recorder]:
+        """Files and recorder of a new process."""
+        files = LogFiles(self.directory, self.rules)
+        try:
+            files.open(CLUSTER, 0)
+        except BaseException:
+            files.close()  # as the kernel does at the end of a process
+            raise
+        return files, Recorder(self._engine, files, is_short=False, factors={}, clock=lambda: self.told.world.now)
+
+    def tell(self) -> None:
+        """A whole life of the process: all is told that is in the database."""
+        self.told.saved.commit()
+        files, teller = self.begin()
+        try:
+            while teller.turn():
+                pass
+        finally:
+            files.close()
+
+    @property
+    def acct(self) -> list[dict[str, Any]]:
+        return lsf_log_parser.acct(self.directory / ACCT)
+
+    def events(self, kind: str = "") -> list[list[str]]:
+        """Records of lsb.events of one kind, or all."""
+        return [one for one in lsf_log_parser.records(self.directory / EVENTS) if kind in ("", one[0])]
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Iterator[Logs]:
+    """The logs of a new database."""
+    where = f"sqlite:///{tmp_path}/lava.db"
+    with saving(where) as saved:
+        told = Told(saved)
+        told.do(c.Reconfigure(Policy(queues=(Queue("normal"), Queue("idle")), clean_period_s=600.0)))
+        made = Logs(told, where, tmp_path / "share" / "logdir")
+        yield made
+        made.close()
+
+
+def submit(logs: Logs, **parts: Any) -> None:
+    """A job is submitted with every option."""
+    logs.told.do(c.SubmitJob(new_job(spec=SPEC.SerializeToString(), **parts), ALICE))
+
+
+def test_every_end_is_told_with_the_fields_of_the_database(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a world that lived at random: one record for each end that bacct counts, equal to its row."""
+    monkeypatch.setattr(world, "new_job", partial(new_job, spec=SPEC.SerializeToString()))
+    logs.told.world.live(900)
+    logs.told.world.now += recorder.HELD_S + 1.0  # hosts that never release an attempt are not waited for
+    logs.tell()
+    rows = [one for one in ended(logs.told.saved.read, AccountFilter()) if one is not None]
+    assert len(rows) > 20
+    assert sorted(map(_of_row, rows)) == sorted(map(_of_record, logs.acct))
+
+
+def _of_row(one: Ended) -> tuple[Any, ...]:
+    times = (int(one.ended_at), int(one.submitted_at), int(one.dispatched_at))
+    hosts = [share[0] for share in json.loads(one.hosts or "[]") for _ in range(share[1])]
+    used = (round(one.cpu_s, 5), one.memory_mib_max * 1024, one.status)
+    return (one.job, one.index, *times, hosts, 64 if one.state == JobState.DONE else 32, *used)
+
+
+def _of_record(one: dict[str, Any]) -> tuple[Any, ...]:
+    times = (one["eventTime"], one["submitTime"], one["startTime"])
+    used = (round(one["ru_utime"] + one["ru_stime"], 5), one["maxRMem"], one["exitStatus"])
+    return (one["jobId"], one["idx"], *times, one["execHosts"], one["jStatus"], *used)
+
+
+def test_a_job_with_every_option(logs: Logs) -> None:
+    """lsf.md 7.2: strings with their quotes doubled, a script's lines on one line, the bits of the options."""
+    submit(logs, slots=2)
+    logs.told.end(logs.told.start(1, slots=2), 3 << 8, after_s=7.0)
+    logs.tell()
+    (one,) = logs.acct
+    assert (one["jobName"], one["command"], one["userId"], one["projectName"]) == ("job", "sleep 1", 1000, "default")
+    assert one["options"] == 0x1 | 0x4 | 0x10 | 0x20000 | 0x40000
+    assert (one["resReq"], one["dependCond"], one["preExecCmd"]) == ("span[ptile=2]", "done(1)", "pre")
+    assert (one["askedHosts"], one["execHosts"]) == (["n000", "n001"], ["n000", "n000"])
+    assert (one["requeueEvalues"], one["jobGroupName"], one["warningTimePeriod"]) == ("99", "/g", 30)
+    assert (one["exitStatus"], one["jStatus"], one["runTime"], one["allocSlots"]) == (768, 32, 7, ["n000", "n000"])
+    (new,) = logs.events("JOB_NEW")
+    assert (new[3], new[4], new[41 + len(SPEC.hosts)]) == ("1", "1000", "job")  # 4, 5, and 42 without -m
+    assert [one[4] for one in logs.events("JOB_STATUS")] == ["32"]
+    assert [one[0] for one in logs.events()] == [
+        "JOB_NEW",
+        "JOB_START",
+        "JOB_START_ACCEPT",
+        "JOB_EXECUTE",
+        "JOB_STATUS",
+    ]
+
+
+def test_texts_stay_on_one_line() -> None:
+    """lsf.md 7.1: an inner quote is doubled; a line break cannot begin a record."""
+    line = fields.line("X", "22", 5.9, [fields.quoted('say "hi"\nls\n'), "7"])
+    assert line == b'"X" "22" 5 "say ""hi"";ls" 7\n'
+    assert lsf_log_parser.fields_of(line.decode().rstrip()) == ["X", "22", "5", 'say "hi";ls', "7"]
+
+
+@pytest.mark.parametrize(
+    ("cpu_s", "system_s", "parts"), [(3.0, 1.0, (2.0, 1.0)), (1.0, 1.5, (0.0, 1.0)), (0.0, 0.0, (0.0, 0.0))]
+)
+def test_user_and_system_time_come_to_the_cpu_time(cpu_s: float, system_s: float, parts: tuple[float, float]) -> None:
+    """Of a job whose parts were measured as more than their sum, too: reports add them up."""
+    assert fields.cpu_parts(cpu_s, system_s) == parts
+
+
+def test_the_usage_of_a_parallel_job_is_the_sum_over_its_hosts(logs: Logs) -> None:
+    """Its end waits for the hosts that have not told what was used there."""
+    submit(logs, slots=2)
+    logs.told.do(c.ApplyPlan(Starts((Start(1, 0, (HostShare("n000", 1), HostShare("n001", 1)), "free"),))))
+    key = Key(1, 0, 1)
+    for host in ("n000", "n001"):
+        logs.told.do(c.ReportStaged(host, key))
+    logs.told.do(c.ReportStarted("n000", key, 4101, logs.told.world.now, "/home/alice", "/home/alice"))
+    logs.told.do(c.ReportFinished("n000", key, 0, logs.told.world.now, "", 1.5, 77, also_released=True), 5.0)
+    logs.tell()
+    assert [one[4] for one in logs.events("JOB_STATUS")] == ["64"]
+    assert logs.acct == []
+    usage = HostUsage(2.5, memory_mib_max=100, user_s=2.0, system_s=0.5, seconds=5.0)
+    logs.told.do(c.ReportReleased("n001", key, 1, usage), 1.0)
+    logs.tell()
+    (one,) = logs.acct
+    assert one["ru_utime"] + one["ru_stime"] == pytest.approx(4.0)
+    assert one["execHosts"] == ["n000", "n001"]
+
+
+def test_requeued_and_killed_jobs(logs: Logs) -> None:
+    """lsf.md 2.5: the number of the reason; of a killed array each element that waited, in parts."""
+    submit(logs)
+    key = logs.told.start(1)
+    logs.told.do(c.RequeueJob(c.Target(1), ROOT, frozenset({JobState.RUN})), 1.0)
+    logs.told.end(key, 9, after_s=1.0)
+    submit(logs, indices=(range(1, 8),))
+    logs.told.do(c.KillJob(c.Target(2, Ranges([range(2, 8)])), ALICE), 1.0)
+    logs.tell()
+    assert sorted((one["jobId"], one["idx"], one["exitInfo"], one["startTime"] > 0) for one in logs.acct) == [
+        (1, 0, 11, True), *((2, index, 14, False) for index in range(2, 8)),
+    ]  # fmt: skip
+    assert {one["jobId"]: one["indexRange"] for one in logs.acct} == {1: [], 2: [("1", "7", "1")]}
+    assert [one[0] for one in logs.events("JOB_REQUEUE")] == ["JOB_REQUEUE"]
+
+
+def a_lively_world(logs: Logs) -> None:
+    """A few jobs of each kind, elements in parts, ends of both kinds."""
+    submit(logs)
+    logs.told.end(logs.told.start(1, after_s=1.0), after_s=2.0)
+    submit(logs, indices=(range(1, 12),))
+    logs.told.end(logs.told.start(2, 1, after_s=1.0), 5 << 8, after_s=2.0)
+    logs.told.do(c.KillJob(c.Target(2), ALICE), 1.0)
+    submit(logs)
+    logs.told.start(3)
+
+
+class _Killed(BaseException):
+    """The end of the process, as by kill -9."""
+
+
+@pytest.mark.parametrize("kind", ["write", "sync", "replace"])
+def test_a_killed_process_neither_loses_nor_doubles_a_record(
+    logs: Logs, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Killed before each write, each sync and each new position, again and again: the files are the same."""
+    monkeypatch.setattr(recorder, "ELEMENTS", 4)
+    monkeypatch.setattr(recorder, "PAGE", 3)
+    a_lively_world(logs)
+    logs.tell()
+    whole = [sorted((logs.directory / name).read_text().splitlines()) for name in (ACCT, EVENTS)]
+    assert [len(lines) for lines in whole] == [12, 35]
+    calls = {"write": "pwrite", "sync": "fsync", "replace": "replace"}
+    real = getattr(os, calls[kind])
+    lives = left = 0
+
+    def dying(*parts: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise _Killed
+        return real(*parts)
+
+    logs.directory = logs.directory.with_name("killed")
+    monkeypatch.setattr(os, calls[kind], dying)
+    for lives in range(1, 200):
+        left = lives % 7
+        try:
+            logs.tell()
+        except _Killed:
+            continue
+        break
+    monkeypatch.undo()
+    assert lives > 3
+    logs.tell()
+    assert [sorted((logs.directory / name).read_text().splitlines()) for name in (ACCT, EVENTS)] == whole
+
+
+def test_files_are_switched(logs: Logs) -> None:
+    """lsf.md 7.1: old files have the time of their newest record in their first line, N=1 is the newest."""
+    logs.rules = Rules(jobs_max=1, switch_s=0.0, acct_bytes=1, acct_files=2, kept_s=1e9)
+    for job in range(1, 5):
+        submit(logs)
+        logs.told.end(logs.told.start(job), after_s=1.0)
+        logs.tell()
+    names = sorted(path.name for path in logs.directory.iterdir() if not path.name.startswith("."))
+    assert names == [
+        "lsb.acct", "lsb.acct.1", "lsb.acct.2", "lsb.events", *(f"lsb.events.{number}" for number in range(1, 5)),
+    ]  # fmt: skip
+    assert (logs.directory / "lsb.events").read_text().splitlines()[0].split() == ["#17"]
+    assert int((logs.directory / "lsb.events.1").read_text().split()[0][1:]) > 1e9
+    jobs = [
+        one[3] for number in (1, 2, 3, 4) for one in lsf_log_parser.records(logs.directory / f"lsb.events.{number}")
+        if one[0] == "JOB_NEW"
+    ]  # fmt: skip
+    assert jobs == ["4", "3", "2", "1"]
+    assert [one["jobId"] for one in lsf_log_parser.acct(logs.directory / "lsb.acct.1")] == [4]
+
+
+def test_a_file_that_was_moved_away_begins_anew(logs: Logs) -> None:
+    """As logrotate does it; what it had stays there, and nothing is told twice."""
+    submit(logs)
+    logs.tell()
+    (logs.directory / EVENTS).rename(logs.directory / "kept")
+    logs.told.start(1)
+    logs.tell()
+    assert Counter(one[0] for one in lsf_log_parser.records(logs.directory / "kept")) == {"JOB_NEW": 1}
+    assert [one[0] for one in logs.events()] == ["JOB_START", "JOB_START_ACCEPT", "JOB_EXECUTE"]
+
+
+@pytest.mark.parametrize("name", [ACCT, EVENTS])
+def test_another_programs_file_is_never_touched(logs: Logs, name: str) -> None:
+    """LSF may still run on the same directory, and reads its own events when it starts."""
+    logs.directory.mkdir(parents=True)
+    (logs.directory / name).write_text("of another program\n")
+    with pytest.raises(CannotWrite, match=f"{name} was not written by this cluster, and stays as it is"):
+        logs.tell()
+    assert (logs.directory / name).read_text() == "of another program\n"
+
+
+def test_two_masters_do_not_write_the_same_files(logs: Logs) -> None:
+    """The second one says so."""
+    files, _ = logs.begin()
+    try:
+        with pytest.raises(CannotWrite, match="Another lavad writes the logs"):
+            logs.begin()
+    finally:
+        files.close()
+
+
+def test_deeds_of_administrators(logs: Logs) -> None:
+    """lsf.md 7.3: QUEUE_CTRL and HOST_CTRL with their codes; only what was changed."""
+    logs.told.do(c.RuleQueue("normal", c.QueueAction.CLOSE, ROOT, "full"))
+    logs.told.do(c.CloseHost("n001", ROOT, "dust"))
+    logs.tell()
+    assert [one[3:5] + one[6:] for one in logs.events("QUEUE_CTRL")] == [["2", "normal", "root", "full"]]
+    assert [one[3:5] + one[6:] for one in logs.events("HOST_CTRL")] == [["2", "n001", "root", "dust"]]
+    found = logs.told.saved.read(lambda connection: connection.execute(select(schema.job_events.c.job)).scalars().all())
+    assert set(found) == {0}
