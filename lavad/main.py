@@ -43,6 +43,7 @@ from lavad.gc_tuning import collect_seldom
 from lavad.health import Health
 from lavad.health_checks import HealthChecks
 from lavad.pacer import Pacer
+from lavad.retention import RecordSweep
 from lavad.settings import Settings, read_settings
 from lavad.store.disk_reserve import DiskReserve
 from lavad.store.errors import StoreRefused
@@ -221,7 +222,11 @@ class Master:
         await server.start()
         enrolling = await enrolment.start_enrolment_server(trusted, identity, self.settings.enrol_listen)
         sweep = EnvironmentSweep(self.cluster, self.shelf, self.store, self.settings.sweep_interval_s)
-        periodic = [asyncio.create_task(work) for work in (self._tick(agent_service.enforce_trust), sweep.run())]
+        records = RecordSweep(
+            self.cluster, self.store, self.clock, self.settings.retention_s, self.settings.sweep_interval_s
+        )
+        work = (self._tick(agent_service.enforce_trust), sweep.run(), records.run())
+        periodic = [asyncio.create_task(one) for one in work]
         log.info("serving listen=%s enrol=%s version=%s", self.settings.listen, self.settings.enrol_listen, VERSION)
         notify.ready(self.health.summary)
         await self.stopping.wait()

@@ -70,6 +70,7 @@ requests = _table(
     Column("request_id", LargeBinary, primary_key=True),
     Column("user_name", Text, primary_key=True),
     _number("job"),
+    Index("requests_of_job", "job"),
 )
 
 # Present state: one row for a plain job, and for each element that was ever dispatched.

@@ -189,6 +189,12 @@ class Store:
             batch.environments[key] = None
         self._writer.append(batch, lambda: None)
 
+    def purge(self, jobs: Iterable[int]) -> None:
+        """Delete the next rows of ended jobs: all of a plain one, some of a large array."""
+        batch = Batch()
+        batch.purged += jobs
+        self._writer.append(batch, lambda: None)
+
     async def flush(self) -> None:
         """Wait until everything appended so far is durable, or the writer is lost."""
         await self._writer.flush()
@@ -242,6 +248,22 @@ class Store:
             NotNow: the database can't be read at the moment.
         """
         return await self._reading.run(lambda connection: reader.read_environment_keys(connection, after, limit))
+
+    async def expired(self, before: float, after: tuple[float, int], limit: int) -> list[tuple[float, int]]:
+        """Return end and id of jobs that ended before that time, in this order, after the one named.
+
+        Raises:
+            NotNow: the database can't be read at the moment.
+        """
+        return await self._reading.run(lambda connection: reader.read_expired(connection, before, after, limit))
+
+    async def present(self, jobs: Collection[int]) -> list[int]:
+        """Return those jobs that the database has.
+
+        Raises:
+            NotNow: the database can't be read at the moment.
+        """
+        return await self._reading.run(lambda connection: reader.read_present(connection, jobs))
 
     async def find_request(self, request_id: bytes, user: str) -> list[int]:
         """Return the jobs made by this user's submission with this request id: none or one.

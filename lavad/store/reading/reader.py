@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, select, true, tuple_
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -74,3 +74,21 @@ def read_environment_keys(connection: Connection, after: bytes, limit: int) -> l
     """Return hashes of environments in ascending order, after ``after``."""
     key = schema.environments.c.hash
     return list(connection.scalars(select(key).where(key > after).order_by(key).limit(limit)))
+
+
+def read_expired(
+    connection: Connection, before: float, after: tuple[float, int], limit: int
+) -> list[tuple[float, int]]:
+    """Return end and id of jobs and arrays that ended before that time, in this order, after the one named."""
+    found: list[tuple[float, int]] = []
+    for table, is_whole in ((schema.jobs, schema.jobs.c.idx == 0), (schema.arrays, true())):
+        place = tuple_(table.c.ended_at, table.c.job)
+        ended = (table.c.ended_at > 0, table.c.ended_at < before, place > tuple_(*after), is_whole)
+        query = select(table.c.ended_at, table.c.job).where(*ended).order_by(table.c.ended_at, table.c.job).limit(limit)
+        found += [(at, job) for at, job in connection.execute(query)]
+    return sorted(found)[:limit]
+
+
+def read_present(connection: Connection, jobs: Collection[int]) -> list[int]:
+    """Return those jobs that the database has."""
+    return list(connection.scalars(select(schema.specs.c.job).where(schema.specs.c.job.in_(jobs))))

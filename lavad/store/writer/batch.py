@@ -18,12 +18,17 @@ INSERTS = ("requests", "environments", "job_events")  # the first row of a key s
 
 FORGOTTEN = ("allocations", "standing", "hosts", "environments")  # tables from which rows are deleted
 
+# Tables from which the rows of purged jobs are deleted, in this order: those of a line when the line before is empty.
+PURGED = (("job_events", "accounting", "tasks", "task_jobs"), ("jobs",), ("arrays", "requests", "specs"))
+PURGED_AT_ONCE = 2000  # rows of one job in one table
+
 
 class Batch:
     """Rows to write, and keys to delete.
 
     ``allocations`` maps an attempt, ``standing`` a kind and a name, ``hosts`` a name, ``environments`` a hash to a row,
-    or to None if the row is to be deleted; ``events`` lack their ``seq``.
+    or to None if the row is to be deleted; ``events`` lack their ``seq``. Of the jobs in ``purged`` the next rows are
+    deleted, at most PURGED_AT_ONCE in each table.
     """
 
     __slots__ = (
@@ -35,6 +40,7 @@ class Batch:
         "hosts",
         "jobs",
         "next_job",
+        "purged",
         "queues",
         "requests",
         "shares",
@@ -59,6 +65,7 @@ class Batch:
         self.standing: dict[tuple[str, str], Row | None] = {}
         self.tasks: dict[tuple[int, int, int, int], Row] = {}
         self.task_jobs: dict[tuple[int, int], Row] = {}
+        self.purged: list[int] = []
         self.next_job = 0  # 0: no job was submitted
 
     def __bool__(self) -> bool:
@@ -76,6 +83,7 @@ class Batch:
             or self.standing
             or self.shares
             or self.task_jobs
+            or self.purged
         )
 
     def merge(self, later: "Batch") -> None:
@@ -95,6 +103,7 @@ class Batch:
         for key, row in later.requests.items():
             self.requests.setdefault(key, row)
         self.events += later.events
+        self.purged += later.purged
         self.next_job = max(self.next_job, later.next_job)
 
     def pack(self, number: int) -> bytes:
@@ -120,6 +129,7 @@ class Batch:
             [key for key, row in self.standing.items() if row is None],
             [(name,) for name, row in self.hosts.items() if row is None],
             [(key,) for key, row in self.environments.items() if row is None],
+            [(job,) for job in self.purged],
         )
         return marshal.dumps((number, self.next_job, tables, gone))
 
@@ -130,6 +140,8 @@ Packed = tuple[int, int, tuple[list[Row], ...], tuple[list[Row], ...]]
 
 
 def unpack(data: bytes) -> Packed:
-    """Return number, next job, rows of UPSERTS then of INSERTS, and the keys to delete from the tables of FORGOTTEN."""
+    """Return number, next job, rows of UPSERTS then of INSERTS, the keys to delete from the tables of
+    FORGOTTEN, and the jobs to purge.
+    """
     packed: Packed = marshal.loads(data)
     return packed

@@ -8,13 +8,25 @@ import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Dialect, Float, Table, bindparam, cast, delete, func, literal_column, select, update
+from sqlalchemy import (
+    Connection,
+    Dialect,
+    Float,
+    Table,
+    bindparam,
+    cast,
+    delete,
+    func,
+    literal_column,
+    select,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.expression import ClauseElement
 
 from lavad.store import schema
-from lavad.store.writer.batch import FORGOTTEN, INSERTS, UPSERTS, Row
+from lavad.store.writer.batch import FORGOTTEN, INSERTS, PURGED, PURGED_AT_ONCE, UPSERTS, Row
 
 Write = Callable[[Connection, Sequence[Row]], None]
 
@@ -29,7 +41,7 @@ class Statements:
     def __init__(self, dialect: Dialect) -> None:
         make = _sqlite_write if dialect.name == "sqlite" else _postgres_write
         self._writes = [make(dialect, table, replace) for table, replace in _ORDER]
-        self._forget = [_by_key(dialect, schema.metadata.tables[name]) for name in FORGOTTEN]
+        self._forget = [_by_key(dialect, schema.metadata.tables[name]) for name in FORGOTTEN] + [_purge(dialect)]
         self._claim = _claim(dialect).compile(dialect=dialect)
 
     def claim(self, connection: Connection, term: int, number: int, next_job: int) -> bool:
@@ -124,3 +136,28 @@ def _by_key(dialect: Dialect, table: Table) -> Write:
     keys = _unnested(table, names)
     conditions = [table.columns[name] == keys.columns[name] for name in names]
     return _columnwise(dialect, table, names, delete(table).where(*conditions))
+
+
+def _purge(dialect: Dialect) -> Write:
+    """Delete the next rows of some jobs; what rows refer to goes after them."""
+    mark = "?" if dialect.name == "sqlite" else "%s"
+    before = [(), *PURGED[:-1]]
+    texts = [_purge_text(name, left, mark) for names, left in zip(PURGED, before, strict=True) for name in names]
+
+    def write(connection: Connection, rows: Sequence[Row]) -> None:
+        for text in texts:
+            for (job,) in rows:
+                connection.exec_driver_sql(text, (job,) * text.count(mark))
+
+    return write
+
+
+def _purge_text(name: str, before: Sequence[str], mark: str) -> str:
+    """Return the statement that deletes some rows of a job from a table, if those before have none of it left.
+
+    SQLAlchemy writes no limit into a subquery without a parameter of its own.
+    """
+    key = ", ".join(column.name for column in schema.metadata.tables[name].primary_key.columns)
+    some = f"SELECT {key} FROM {name} WHERE job = {mark} LIMIT {PURGED_AT_ONCE}"
+    left = "".join(f" AND NOT EXISTS (SELECT 1 FROM {other} WHERE job = {mark})" for other in before)
+    return f"DELETE FROM {name} WHERE ({key}) IN ({some}){left}"

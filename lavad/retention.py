@@ -1,0 +1,72 @@
+"""Removal of the records of jobs that ended long ago, now and then, in slices.
+
+A job that memory still has, or that another job depends on, stays. One slice is a few rows of a few jobs, however large
+an array is, so that no commit waits for it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from lavad.core.cluster import Cluster
+from lavad.core.model.reasons import NotNow
+from lavad.store.store import Store
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 50  # jobs in one commit
+PAUSE_S = 0.1  # between two commits
+
+
+class RecordSweep:
+    """Periodic removal of the records of ended jobs.
+
+    Args:
+        kept_s: how long they are kept after the job's end; 0: for ever.
+    """
+
+    def __init__(
+        self, cluster: Cluster, store: Store, clock: Callable[[], float], kept_s: float, every_s: float
+    ) -> None:
+        self._cluster = cluster
+        self._store = store
+        self._clock = clock
+        self._kept_s = kept_s
+        self._every_s = every_s
+
+    async def run(self) -> None:
+        """Sweep for ever, at intervals."""
+        while self._kept_s:
+            await asyncio.sleep(self._every_s)
+            try:
+                removed = await self.sweep()
+            except NotNow as error:
+                log.warning("records=kept reason=%r", str(error))
+                continue
+            except Exception:  # log a defect here, but keep sweeping
+                log.exception("records=failed")
+                continue
+            if removed:
+                log.info("records=removed jobs=%d", removed)
+
+    async def sweep(self) -> int:
+        """Remove the records of jobs that ended before the period; return their number.
+
+        Raises:
+            NotNow: the database can't be read at the moment.
+        """
+        before = self._clock() - max(self._kept_s, self._cluster.policy.clean_period_s)
+        removed, after = 0, (0.0, 0)
+        while found := await self._store.expired(before, after, AT_ONCE):
+            after = found[-1]
+            jobs = [job for _, job in found if not self._is_needed(job)]
+            removed += len(jobs)
+            while jobs:
+                self._store.purge(jobs)
+                await self._store.flush()
+                await asyncio.sleep(PAUSE_S)
+                jobs = await self._store.present(jobs)
+        return removed
+
+    def _is_needed(self, job: int) -> bool:
+        return job in self._cluster.jobs or job in self._cluster.remembered
