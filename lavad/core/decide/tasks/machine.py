@@ -176,13 +176,21 @@ def _by_counts(tasks: JobTasks, task: TaskKey) -> list[Step]:
     role = tasks.rules.roles[task.role]
     failed, done = tasks.count(task.role, [P.EXITED]), tasks.count(task.role, [P.DONE])
     if role.failed_enough and failed >= role.failed_enough:
-        return [_failure(tasks, task, f"{failed} of the tasks of role {tasks.names[task.role]} failed")]
+        last = _last_failed(tasks, task)
+        return [_failure(tasks, last, f"{failed} of the tasks of role {tasks.names[task.role]} failed")]
     if role.succeeded_enough and done >= role.succeeded_enough:
         return [Conclude(Verdict(A.COMPLETE, 0, f"{done} of the tasks of role {tasks.names[task.role]} succeeded"))]
     total = tasks.total(P.DONE)
     if tasks.rules.succeeded_enough and total >= tasks.rules.succeeded_enough:
         return [Conclude(Verdict(A.COMPLETE, 0, f"{total} of the tasks succeeded"))]
     return []
+
+
+def _last_failed(tasks: JobTasks, task: TaskKey) -> TaskKey:
+    """The failed task of the role that ended last: another than this one, where one report told of both their ends."""
+    if tasks.records[task].phase is P.EXITED:
+        return task
+    return max((record.ended, key) for key, record in tasks.of_role(task.role) if record.phase is P.EXITED)[1]
 
 
 def _failure(tasks: JobTasks, task: TaskKey, reason: str) -> Step:

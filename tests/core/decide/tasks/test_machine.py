@@ -104,6 +104,14 @@ def test_enough_failures_end_the_job_with_the_failed_tasks_code() -> None:
     assert (found.action, found.status) == (A.TERMINATE, 4 << 8)
 
 
+def test_a_success_told_together_with_a_failure_does_not_hide_its_code() -> None:
+    """One report may tell of both ends: the job has the code of the task that failed, whichever is looked at first."""
+    tasks = job(rules=ruled(worker=RoleRules(failed_enough=1)))
+    end(tasks, TaskKey(WORKER, 1), 3)
+    found = verdict_of(succeeds(tasks, index=0))
+    assert (found.action, found.status) == (A.TERMINATE, 3 << 8)
+
+
 # -- events x actions --------------------------------------------------------------------------------------------------
 
 RESTARTS = {A.RESTART_TASK: TASK, A.RESTART_ROLE: ROLE, A.RESTART_JOB: JOB}
