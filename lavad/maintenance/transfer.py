@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from lavad.store import schema
 from lavad.store.database import database, files, migrate, url
 from lavad.store.errors import StoreRefused
-from lavad.store.writer.batch import FORGOTTEN, INSERTS, UPSERTS
+from lavad.store.writer.batch import INSERTS, UPSERTS
 from lavad.store.writer.statements import Statements
 from lavad.store.writer_process import lock_connection
 
@@ -89,7 +89,7 @@ def _copy(source: Connection, target: Connection, table: Table) -> int:
     for part in rows.partitions():
         values = [tuple(row) for row in part]
         if table.name in _TABLES:
-            writer.write(target, [values if name == table.name else [] for name in _TABLES], [[]] * len(FORGOTTEN))
+            writer.write(target, [values if name == table.name else [] for name in _TABLES])
         else:
             target.execute(insert(table), [dict(row._mapping) for row in part])
         count += len(values)

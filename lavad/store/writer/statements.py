@@ -51,12 +51,14 @@ class Statements:
         given = values if names is None else tuple(values[name] for name in names)
         return connection.exec_driver_sql(str(self._claim), given).rowcount == 1
 
-    def write(self, connection: Connection, tables: Iterable[Sequence[Row]], gone: Iterable[Sequence[Row]]) -> None:
-        """Write a batch's rows in the open transaction."""
+    def write(
+        self, connection: Connection, tables: Iterable[Sequence[Row]], gone: Iterable[Sequence[Row]] = ()
+    ) -> None:
+        """Write a batch's rows in the open transaction; without ``gone`` nothing is deleted."""
         for write, rows in zip(self._writes, tables, strict=True):
             if rows:
                 write(connection, rows)
-        for forget, keys in zip(self._forget, gone, strict=True):
+        for forget, keys in zip(self._forget, gone or [()] * len(self._forget), strict=True):
             if keys:
                 forget(connection, keys)
 
