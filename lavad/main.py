@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -93,13 +94,14 @@ class Master:
             self.settings.master_host,
             self.store.mark.batch,
         )
-        try:
-            with pid_file(self.pid_path):
+        with contextlib.ExitStack() as to_the_end:  # a successor that finds the pid file waits until all is closed
+            try:
+                to_the_end.enter_context(pid_file(self.pid_path))
                 self._restore()
                 await self._serve(identity)
-        finally:
-            await asyncio.gather(self.store.close(), self.reader.close())
-            await self.lsf_logs.close()  # it tells what the store has committed last
+            finally:
+                await asyncio.gather(self.store.close(), self.reader.close())
+                await self.lsf_logs.close()  # it tells what the store has committed last
         return 1 if self.failure else 0
 
     async def _open_store(self) -> Store:

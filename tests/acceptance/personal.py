@@ -160,6 +160,15 @@ class Cluster:
         with contextlib.suppress(ProcessLookupError, FileNotFoundError):
             os.kill(self.pid(daemon), number)
 
+    def end(self, daemon: str, number: int = signal.SIGTERM) -> None:
+        """End a daemon by a signal, and wait until its process and its children are gone."""
+        pid = self.pid(daemon)
+        there = [f"/proc/{pid}"]
+        with contextlib.suppress(OSError):
+            there += [f"/proc/{one}" for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        self.kill(daemon, number)
+        wait_for(lambda: all(map(_is_gone, there)), 20, f"{daemon} to end")
+
     def hosts(self) -> list[str]:
         """Hosts that run jobs."""
         done = self.run("bhosts", "-noheader", "-o", "host_name")
@@ -200,12 +209,18 @@ def a_cluster(
         cluster.up("--hosts", str(hosts), "--slots", str(slots), *options)
         if settings:
             cluster.configure(**settings)
-            cluster.kill("lavad", signal.SIGTERM)
-            wait_for(lambda: not (directory / "lavad.pid").exists(), 20, "the master to end")
+            cluster.end("lavad")
             cluster.up()
         yield cluster
     finally:
         cluster.down()
+
+
+def _is_gone(process: str) -> bool:
+    try:
+        return Path(process, "stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
 
 
 def wait_for(condition: Callable[[], object], limit_s: float, what: str, pause_s: float = 0.1) -> None:
