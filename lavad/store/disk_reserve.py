@@ -14,6 +14,7 @@ log = logging.getLogger("lavad.store.disk_reserve")
 FILE_NAME = "reserve"
 SIZE = 16 << 20
 PART = 16  # largest part of a small disk
+ROOM = 3  # times its size: free space in which it is made
 
 
 class DiskReserve:
@@ -39,8 +40,9 @@ class DiskReserve:
 
     @property
     def _is_full(self) -> bool:
+        """True with less space than the reserve has, or, once it is given up, with too little to make it anew."""
         total, free = self._space()
-        return bool(total) and free < self._size
+        return bool(total) and free < (1 if self._path.exists() else ROOM) * self._size
 
     def give_up(self) -> bool:
         """Delete the file if the disk is full; return True if there was one."""
@@ -53,7 +55,7 @@ class DiskReserve:
     def fill(self) -> None:
         """Make the file if it is missing and there is space for it."""
         _, free = self._space()
-        if not self._size or self._path.exists() or free < 3 * self._size:
+        if not self._size or self._path.exists() or free < ROOM * self._size:
             return
         try:
             descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -88,14 +88,12 @@ def test_lavad_did_not_start_on_a_full_disk(small: Cluster, small_disk: Path) ->
     """It keeps spare space for that, and reports the cause."""
     before = small.directory / "lava.conf"
     kept = before.read_text()
-    small.kill("lavad", signal.SIGTERM)
-    wait_for(lambda: not small.is_running("lavad"), 20, "lavad to end")
+    small.end("lavad")
     _copy_state(small.directory / "state", small_disk)
     small.configure(LAVA_STATE_DIR=str(small_disk), LAVA_DATABASE="")
     small.up()
     job = small.submit("-H", "true")
-    small.kill("lavad")
-    wait_for(lambda: not small.is_running("lavad"), 20, "lavad to end")
+    small.end("lavad", signal.SIGKILL)
     ballast = small_disk / "ballast"
     with open(ballast, "wb", buffering=0) as file, contextlib.suppress(OSError):
         while file.write(bytes(4096)):
@@ -103,10 +101,10 @@ def test_lavad_did_not_start_on_a_full_disk(small: Cluster, small_disk: Path) ->
     small.up()
     assert small.state(job) == "PSUSP"
     assert "Problem: The disk of" in small.says("badmin", "showstatus")
+    wait_for(lambda: "problem=disk" in small.log("lavad"), 20, "lavad to see that the disk is full")
     ballast.unlink()
     wait_for(lambda: "recovered=disk" in small.log("lavad"), 20, "lavad to see that there is room")
-    small.kill("lavad", signal.SIGTERM)
-    wait_for(lambda: not small.is_running("lavad"), 20, "lavad to end")
+    small.end("lavad")
     before.write_text(kept)
     _copy_state(small_disk, small.directory / "state")
     small.up()
