@@ -164,7 +164,7 @@ class LocalMethods:
         await self._pass_on(call, part, first)
         call.at_close.pop(token, None)
 
-    def _tell_gone(self, uid: int, part: HostPart, start: TaskStart, renew: Renew | None) -> None:
+    def _tell_gone(self, uid: int, part: HostPart, start: TaskStart, renew: Renew | None = None) -> None:
         """Tell the task's host that its caller has ended, so that it need not wait for it.
 
         Beyond a number for each user the other tasks wait as if their caller's host were lost.

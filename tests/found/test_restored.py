@@ -231,8 +231,8 @@ def test_an_empty_database_and_no_mark_file_is_noticed_by_the_agents(two: Cluste
     marks = tmp_path / "marks"
     running = _run(two, marks, "3")
     _stop(two)
-    for path in two.directory.glob("state/*"):
-        path.unlink()
+    shutil.rmtree(two.directory / "state")
+    (two.directory / "state").mkdir()
     starting = _popen_up(two)
     wait_for(lambda: "not the cluster's own" in two.log("lavad"), 20, "agents to tell of the other database")
     wait_for(lambda: "lavactl adopt" in two.log("agent-lava1"), 20, "the agent's log to name the command")
