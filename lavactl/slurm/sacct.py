@@ -3,16 +3,15 @@
 A job has its own line, and one of its batch step, where its usage stands; steps of srun are not recorded apart.
 """
 
-from lavactl.slurm.squeue import split_ids
 from lavactl.slurm.words import accounting_fields, formats, values
 from lavactl.slurm.words.ids import read_id
 from lavactl.slurm.words.jobs import JobView
 from lavactl.slurm.words.json_text import jobs_text
 from lavactl.slurm.words.options import FLAG, MAYBE, STANDARD, Given, Option, Parser, answered, fail, ignored, refused
-from lavactl.slurm.words.states import ENDED, State, may_have, read_state
+from lavactl.slurm.words.selection import hosts_of, listed, split_ids, states_of
+from lavactl.slurm.words.states import ENDED, may_have
 from lavactl.views.job_details import Completion
 from lavactl.wire import messages
-from protos.slurm_words import expanded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,13 +137,13 @@ class Query:
         self.io = io
         words = [word for text in (*given.all("jobs"), *given.words) for word in split_ids(text)]
         self.refs = [read_id(word.partition(".")[0], "sacct", io) for word in words]
-        self.wanted = self._states(given)
-        self.users = _listed(given, "user")
+        self.wanted = states_of(listed(given, "state"), "sacct")
+        self.users = listed(given, "user")
         if not self.users:
             self.users = ["all"] if self.refs or "allusers" in given else [""]
-        self.queues, self.names = _listed(given, "partition"), _listed(given, "name")
-        self.projects = _listed(given, "accounts")
-        self.hosts = self._hosts(given)
+        self.queues, self.names = listed(given, "partition"), listed(given, "name")
+        self.projects = listed(given, "accounts")
+        self.hosts = hosts_of(given, "nodelist", "sacct")
         self.since = self._moment(given, "starttime", 0.0 if self.refs else values.read_moment("today", io.now()))
         self.until = self._moment(given, "endtime", io.now())
 
@@ -159,24 +158,6 @@ class Query:
         is_clock_only = ":" in text and "-" not in text and "/" not in text and "T" not in text
         return found - values.DAY_S if is_clock_only and found > self.io.now() else found
 
-    @staticmethod
-    def _states(given: Given) -> frozenset[State]:
-        found = set()
-        for word in (word for text in given.all("state") for word in text.split(",") if word):
-            try:
-                if (state := read_state(word)) is not None:
-                    found.add(state)
-            except ValueError:
-                raise fail("sacct", f"Invalid state requested: {word}") from None
-        return frozenset(found)
-
-    @staticmethod
-    def _hosts(given: Given) -> list[str]:
-        try:
-            return expanded(given.last("nodelist") or "")
-        except ValueError:
-            raise fail("sacct", f"--nodelist {given.last('nodelist')}: expected hosts such as n[01-04],n07.") from None
-
     def views(self) -> "Iterator[JobView]":
         """The jobs, in order of their ids."""
         now = self.io.now()
@@ -189,7 +170,9 @@ class Query:
                     yield view
 
     def _pages(self) -> "Iterator[list[messages.JobRecord]]":
-        states = sorted({number for state in self.wanted for number in may_have(state)})
+        if self.wanted is not None and not self.wanted:
+            return  # only states that no job here has
+        states = sorted({number for state in self.wanted or () for number in may_have(state)})
         for user in self.users:
             for queue in self.queues or [""]:
                 wanted = messages.JobFilter(refs=self.refs, user=user, queue=queue, finished_too=True)
@@ -212,7 +195,7 @@ class Query:
 
     def _is_wanted(self, view: JobView) -> bool:
         job = view.job
-        if self.wanted and view.state not in self.wanted:
+        if self.wanted is not None and view.state not in self.wanted:
             return False
         if job.submit_time > self.until or (job.state in ENDED and job.end_time and job.end_time < self.since):
             return False
@@ -221,7 +204,3 @@ class Query:
         if self.projects and (job.project or "default") not in self.projects:
             return False
         return not self.hosts or any(share.host in self.hosts for share in job.hosts)
-
-
-def _listed(given: Given, name: str) -> list[str]:
-    return [word.strip() for text in given.all(name) for word in text.split(",") if word.strip()]

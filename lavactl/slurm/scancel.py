@@ -1,11 +1,11 @@
 """scancel: end jobs, or signal them."""
 
 from lavactl.commands.bkill import action_for
-from lavactl.slurm.squeue import split_ids
 from lavactl.slurm.submit.signals import signal_name
 from lavactl.slurm.words.ids import bases, job_id, read_id
 from lavactl.slurm.words.options import FAILURE, FLAG, STANDARD, Given, Option, Parser, answered, fail, ignored, refused
-from lavactl.slurm.words.states import read_state, state_of
+from lavactl.slurm.words.selection import hosts_of, listed, split_ids, states_of
+from lavactl.slurm.words.states import state_of
 from lavactl.text.render import clean
 from lavactl.wire import messages
 
@@ -86,15 +86,11 @@ def _selected(given: Given, refs: list[messages.JobRef], io: "Io") -> list[messa
     wanted = messages.JobFilter(
         refs=refs, user=user, queue=given.last("partition") or "", name=given.last("jobname", "name") or ""
     )
-    try:
-        states = {read_state(word) for text in given.all("state") for word in text.split(",")}
-    except ValueError as error:
-        raise fail("scancel", f"Invalid job state specified: {error}") from None
-    hosts = (given.last("nodelist") or "").split(",") if "nodelist" in given else []
+    states, hosts = states_of(listed(given, "state"), "scancel"), hosts_of(given, "nodelist", "scancel")
     found = []
     for page in io.client().list_jobs(messages.ListJobsRequest(filter=wanted)):
         for job in page.jobs:
-            if states and state_of(job) not in states:
+            if states is not None and state_of(job) not in states:
                 continue
             if hosts and not any(share.host in hosts for share in job.hosts):
                 continue

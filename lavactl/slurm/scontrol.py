@@ -1,13 +1,13 @@
 """scontrol: show jobs, nodes and partitions; hold, release, requeue, suspend, resume and change jobs."""
 
 from lavactl.errors import CommandError
-from lavactl.slurm.squeue import split_ids
 from lavactl.slurm.words import show
 from lavactl.slurm.words.changes import change
 from lavactl.slurm.words.ids import bases, job_id, read_id
 from lavactl.slurm.words.jobs import JobView
 from lavactl.slurm.words.nodes import Site
 from lavactl.slurm.words.options import FAILURE, FLAG, STANDARD, Option, Parser, answered, fail, ignored, refused
+from lavactl.slurm.words.selection import split_ids
 from lavactl.text.render import clean
 from lavactl.views.job_details import Completion
 from lavactl.wire import messages

@@ -3,10 +3,11 @@
 from lavactl.slurm.words import formats, nodes, values
 from lavactl.slurm.words.nodes import Site
 from lavactl.slurm.words.options import FLAG, MAYBE, STANDARD, Given, Option, Parser, answered, fail, ignored, refused
+from lavactl.slurm.words.selection import hosts_of, listed
 from lavactl.slurm.words.states import LONG_WORDS, host_state
 from lavactl.text.render import clean
 from lavactl.views.hosts import gpu_use, gpus_of
-from protos.slurm_words import compressed, expanded
+from protos.slurm_words import compressed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ OF_QUEUES = {"partition", "partitionname", "available", "time", "defaulttime", "
 
 def groups(given: Given, columns: list[formats.Column], site: Site) -> "Iterator[Group]":
     """Lines: hosts of each queue, grouped by what is shown of them."""
-    wanted, names = _queues(given), _hosts(given)
+    wanted, names = set(listed(given, "partition")), hosts_of(given, "nodes", "sinfo")
     states = {_state(word) for text in given.all("states") for word in text.split(",") if word}
     shown = formats.names_of(columns)
     is_narrowed = bool(names or states or "list-reasons" in given or "node" in given)
@@ -243,14 +244,3 @@ def _state(word: str) -> str:
     if found not in LONG_WORDS:
         raise fail("sinfo", f'Bad state string: "{word}"')
     return found
-
-
-def _queues(given: Given) -> set[str]:
-    return {word.strip() for text in given.all("partition") for word in text.split(",") if word.strip()}
-
-
-def _hosts(given: Given) -> set[str]:
-    try:
-        return {host for text in given.all("nodes") for host in expanded(text)}
-    except ValueError:
-        raise fail("sinfo", f"--nodes {given.last('nodes')}: expected hosts such as n[01-04],n07.") from None

@@ -5,14 +5,14 @@ from lavactl.slurm.words.ids import bases, read_id
 from lavactl.slurm.words.jobs import JobView
 from lavactl.slurm.words.json_text import jobs_text
 from lavactl.slurm.words.options import FLAG, MAYBE, STANDARD, Given, Option, Parser, answered, fail, ignored, refused
-from lavactl.slurm.words.states import State, may_have, read_state
+from lavactl.slurm.words.selection import hosts_of, listed, split_ids, states_of
+from lavactl.slurm.words.states import State, may_have
 from lavactl.views.job_details import Completion
 from lavactl.wire import messages
-from protos.slurm_words import expanded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from lavactl.io import Io
 
@@ -85,7 +85,7 @@ def show(given: Given, io: "Io") -> int:
     needed = job_fields.needs_details(names) or "json" in given
     query = Query(given, io)
     views = query.views(details=needed)
-    if query.wanted:
+    if query.wanted is not None:
         views = (view for view in views if view.state in query.wanted)
     if sorting is not None:
         views = iter(in_order(list(views), sorting))
@@ -126,37 +126,23 @@ class Query:
         self.refs = [
             read_id(word, "squeue", io) for text in (*given.all("jobs"), *given.words) for word in split_ids(text)
         ]
+        self.is_all = False
         self.wanted = self._states(given)
-        self.users = _listed(given, "user")
+        self.users = listed(given, "user")
         if "me" in given:
             self.users = [io.user_name()]
-        self.queues, self.names = _listed(given, "partition"), _listed(given, "name")
-        self.projects = _listed(given, "account")
-        self.hosts = self._hosts(given)
+        self.queues, self.names = listed(given, "partition"), listed(given, "name")
+        self.projects = listed(given, "account")
+        self.hosts = hosts_of(given, "nodelist", "squeue")
         self.is_start = "start" in given
 
-    def _states(self, given: Given) -> frozenset[State]:
-        """States that are listed; empty for all that have not ended, or for all of named jobs."""
-        text = "PD" if "start" in given else given.last("states") or ""
-        if text.lower() == "all":
-            self.is_all = True
-            return frozenset()
-        self.is_all = False
-        found = set()
-        for word in text.split(","):
-            try:
-                if word and (state := read_state(word)) is not None:
-                    found.add(state)
-            except ValueError:
-                raise fail("squeue", f"Invalid job state specified: {word}") from None
-        return frozenset(found)
-
-    @staticmethod
-    def _hosts(given: Given) -> list[str]:
-        try:
-            return expanded(given.last("nodelist") or "")
-        except ValueError:
-            raise fail("squeue", f"--nodelist {given.last('nodelist')}: expected hosts such as n[01-04],n07.") from None
+    def _states(self, given: Given) -> frozenset[State] | None:
+        """States that are listed; None for all that have not ended, or for all of named jobs."""
+        if "start" in given:
+            return states_of(["PD"], "squeue")
+        text = given.last("states") or ""
+        self.is_all = text.lower() == "all"
+        return None if self.is_all else states_of([word for word in text.split(",") if word.strip()], "squeue")
 
     def views(self, *, details: bool) -> "Iterator[JobView]":
         """The jobs, page by page; pending elements of an array are joined."""
@@ -185,7 +171,9 @@ class Query:
                     self.io.error("slurm_load_jobs error: Invalid job id specified" + f" {ref.job}")
 
     def _filters(self) -> "Iterator[messages.JobFilter]":
-        states = sorted({number for state in self.wanted for number in may_have(state)})
+        if self.wanted is not None and not self.wanted:
+            return  # only states that no job here has
+        states = sorted({number for state in self.wanted or () for number in may_have(state)})
         for user in self.users or ["all"]:
             for queue in self.queues or [""]:
                 yield messages.JobFilter(
@@ -226,17 +214,6 @@ class Query:
 def _array_view(jobs: "list[messages.JobRecord]", known: dict[int, int], limits: dict[int, int], now: float) -> JobView:
     first = jobs[0]
     return JobView(first, known.get(first.job, 0), now, [job.index for job in jobs], limits.get(first.job, 0))
-
-
-def split_ids(text: str) -> "Iterable[str]":
-    """Ids of a list with commas, those within brackets aside."""
-    import re
-
-    return [word for word in re.split(r",(?![^\[]*\])", text) if word.strip()]
-
-
-def _listed(given: Given, name: str) -> list[str]:
-    return [word.strip() for text in given.all(name) for word in text.split(",") if word.strip()]
 
 
 def in_order(views: list[JobView], text: str) -> list[JobView]:

@@ -5,7 +5,7 @@ effect here is named with the reason, and one that cannot be honoured is refused
 """
 
 from lavactl.errors import CommandError
-from lavactl.options import printable
+from lavactl.options import Options, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,23 +49,7 @@ def refused(name: str, words: str, kind: int = VALUE, letter: str = "") -> Optio
     return Option(name, letter, kind, REFUSED, words)
 
 
-class Given:
-    """A parsed command line: options by their long names, in order, and the other words."""
-
-    def __init__(self) -> None:
-        self.items: list[tuple[str, str]] = []
-        self.words: list[str] = []
-
-    def __contains__(self, name: str) -> bool:
-        return any(given == name for given, _ in self.items)
-
-    def last(self, *names: str) -> str | None:
-        """Value of the last of these options; None if none was given."""
-        return next((value for given, value in reversed(self.items) if given in names), None)
-
-    def all(self, name: str) -> list[str]:
-        """Values of an option that may be given several times, in order."""
-        return [value for given, value in self.items if given == name]
+Given = Options  # by their long names
 
 
 class Parser:

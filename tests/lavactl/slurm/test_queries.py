@@ -53,6 +53,7 @@ def test_squeue(desk: Desk) -> None:
         (["-h", "-r", "-o", "%F %K %A"], "7 0 7\n7 1 7\n7 2 7\n8 N/A 8\n"),
         (["-h", "-O", "jobarrayid:5,statecompact:.4"], "7_0     R\n7_[1-  PD\n8      PD\n"),
         (["-h", "-t", "R", "-o", "%i"], "7_0\n"),
+        (["-h", "-t", "BOOT_FAIL", "-o", "%i"], ""),
         (["-h", "-n", "held", "-o", "%j"], "held\n"),
         (["-h", "-w", "n[2-3]", "-o", "%i"], "7_0\n"),
         (["-h", "-S", "-i", "-o", "%A"], "8\n7\n7\n"),
@@ -243,6 +244,19 @@ def test_scancel_by_options_names_each_job(desk: Desk) -> None:
     assert desk.type("scancel", "-u", "alice", "-t", "PENDING").code == 0
     refs = desk.client.asked[-1].filter.refs
     assert [(ref.job, [one.first for one in ref.indices]) for ref in refs] == [(7, [2]), (7, [3]), (8, [])]
+
+
+@pytest.mark.parametrize(
+    ("options", "chosen"), [(["-w", "n[2-3]"], [(7, [1])]), (["-w", "n[3,4]"], []), (["-t", "BOOT_FAIL"], [])]
+)
+def test_scancel_by_hosts_and_states(desk: Desk, options: list[str], chosen: list[tuple[int, list[int]]]) -> None:
+    """Lists of hosts are those of squeue; a state that no job here has selects nothing, so nothing is signalled."""
+    desk.client.jobs = jobs()
+    desk.client.signal_reply = jobs_pb2.SignalReply(results=[jobs_pb2.SignalResult(job=7, index=1)])
+    assert desk.type("scancel", *options).code == 0
+    last = desk.client.asked[-1]
+    refs = last.filter.refs if isinstance(last, jobs_pb2.SignalRequest) else []
+    assert [(ref.job, [one.first for one in ref.indices]) for ref in refs] == chosen
 
 
 def test_within_an_element_the_jobs_id_is_the_element(desk: Desk) -> None:
