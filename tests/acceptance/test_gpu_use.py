@@ -199,7 +199,12 @@ def test_a_process_of_no_job_is_seen_and_told(site: Site) -> None:
     me = os.getpid()
     site.gpu(2, "memory_mib 700", f"process {me}:650")
     line = f"2 {me} root"
-    wait_for(lambda: line in " ".join(site.cluster.says("bhosts", "-l", "-gpu").split()), 20, "the process to be told")
+
+    def told() -> str:
+        return " ".join(site.cluster.says("bhosts", "-l", "-gpu").split())
+
+    wait_for(lambda: line in told(), 20, "the process to be told")
+    assert f"{line} 650" in told()
 
 
 def test_the_commands_of_the_page_about_gpus(site: Site) -> None:

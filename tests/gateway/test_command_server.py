@@ -146,8 +146,10 @@ def test_the_connection_ends_with_the_command(server: Server) -> None:
     wait_for(lambda: not can_call(caller), TIMEOUT_S, "the connection to end")
     second, _ = server.stub()
     caller = Caller(server.taken())
+    assert can_call(caller)
     second.close()
     wait_for(lambda: not can_call(caller), TIMEOUT_S, "the connection to end")
+    assert not can_call(caller)
 
 
 @pytest.mark.parametrize("method", ["/lava.local/Run", served.COMMAND, "/lava.v1.AgentService/Session"])

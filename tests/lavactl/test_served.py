@@ -257,6 +257,9 @@ def test_a_caller_that_has_gone_ends_its_command(agent: Agent, words: tuple[byte
     """Quietly, whether it waits for an answer or has an error to say."""
     agent.serve(*words)
     agent.socket.shutdown(socket.SHUT_RDWR)
+    assert agent.thread is not None
+    agent.thread.join(WAIT_S)
+    assert not agent.thread.is_alive()
 
 
 @pytest.mark.parametrize(
