@@ -31,7 +31,7 @@ help:
 
 setup: $(READY)
 
-$(READY): requirements.lock setup.cfg pyproject.toml packaging/setup.sh
+$(READY): requirements.lock setup.cfg pyproject.toml packaging/setup.sh packaging/stub.sh lavactl/served/stub.c
 	@packaging/setup.sh $(PYTHON)
 
 demo: $(READY)
