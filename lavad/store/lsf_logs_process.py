@@ -24,7 +24,7 @@ from lavad.store.writer.batch import SEQ_BITS
 from lavad.store.writer.protocol import Unframer, frame
 from protos import logs
 
-NICE = 5
+NICE = 10
 POLL_S = 0.25
 RETRY_S = 5.0
 UNREADABLE = "The logs for LSF's tools wait: the database can't be read at the moment."

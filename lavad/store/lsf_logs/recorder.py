@@ -33,6 +33,7 @@ HELD_EVERY_S = 1.0
 _KEPT = 4096  # submissions
 _TEXTS_KEPT = 10_000
 _KEYS_AT_ONCE = 200
+CHANGING = ("submitted", "modified", "switched")  # kinds of history rows after which a submission is read again
 
 events, specs, arrays = schema.job_events.c, schema.specs.c, schema.arrays.c
 allocations, hosts = schema.allocations.c, schema.hosts.c
@@ -71,6 +72,7 @@ class Recorder:
         with self._engine.begin() as connection:
             rows = _read(connection, position.seq)
             page = _Page(self, connection, position.within)
+            self._read_submissions(connection, rows)
             for row in rows:
                 page.tell(row)
                 if page.is_full:
@@ -109,28 +111,34 @@ class Recorder:
 
     # -- what records need -------------------------------------------------------------------------------------------
 
-    def submission(self, connection: Connection, job: int, *, again: bool = False) -> Submission | None:
-        """Return a submission; None if the database has it no more. With ``again`` it may have been changed."""
-        known = None if again else self._submissions.get(job)
-        if known is None:
-            known = self._read_submission(connection, job)
-            if known is None:
-                return None
-            self._submissions[job] = known
-            if len(self._submissions) > _KEPT:
-                self._submissions.popitem(last=False)
-        return known
+    def submission(self, connection: Connection, job: int) -> Submission | None:
+        """Return a submission; None if the database has it no more."""
+        if job not in self._submissions:
+            self._keep_submissions(connection, [job])
+        return self._submissions.get(job)
 
-    def _read_submission(self, connection: Connection, job: int) -> Submission | None:
-        query = select(specs.submitted_at, specs.shared, specs.words, specs.spec, arrays.indices)
+    def _read_submissions(self, connection: Connection, rows: Iterable[Any]) -> None:
+        """Read those of a page that are not known or may have been changed, in few statements."""
+        jobs = {row.job for row in rows if row.job and (row.kind in CHANGING or row.job not in self._submissions)}
+        for job in jobs:
+            self._submissions.pop(job, None)
+        wanted = sorted(jobs)
+        for start in range(0, len(wanted), _KEYS_AT_ONCE):
+            self._keep_submissions(connection, wanted[start : start + _KEYS_AT_ONCE])
+
+    def _keep_submissions(self, connection: Connection, jobs: Sequence[int]) -> None:
+        query = select(specs.job, specs.submitted_at, specs.shared, specs.words, specs.spec, arrays.indices)
         query = query.select_from(schema.specs).outerjoin(schema.arrays, arrays.job == specs.job)
-        row = connection.execute(query.where(specs.job == job)).first()
-        if row is None:
-            return None
-        if len(self._texts) >= _TEXTS_KEPT:
-            self._texts = SharedTexts()
-        shared = self._texts.decode(row.shared)
-        return Submission(job, row.submitted_at, shared, row.words, _spec_of(job, row.spec), row.indices or "")
+        for row in connection.execute(query.where(specs.job.in_(jobs))):
+            if len(self._texts) >= _TEXTS_KEPT:
+                self._texts = SharedTexts()
+            shared = self._texts.decode(row.shared)
+            spec = _spec_of(row.job, row.spec)
+            self._submissions[row.job] = Submission(
+                row.job, row.submitted_at, shared, row.words, spec, row.indices or ""
+            )
+        while len(self._submissions) > _KEPT:
+            self._submissions.popitem(last=False)
 
     def factor_of(self, host: str, connection: Connection) -> float:
         """Return the CPU factor of a host; 1 of an unknown one."""
@@ -170,14 +178,10 @@ class _Page:
             record = event_records.control(row.kind, row.at, row.detail)
             self.events += [record] if record is not None else []
         else:
-            one = self._submission(row)
+            one = self._recorder.submission(self._connection, row.job)
             if one is not None and not self._tell_job(row, one):
                 return
         self.seq, self.within = row.seq, 0
-
-    def _submission(self, row: Any) -> Submission | None:
-        again = row.kind in ("submitted", "modified", "switched")
-        return self._recorder.submission(self._connection, row.job, again=again)
 
     def _tell_job(self, row: Any, one: Submission) -> bool:
         """Tell a row about a job; False if elements of it are left."""
