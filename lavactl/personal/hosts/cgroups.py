@@ -14,6 +14,8 @@ from lavactl.personal.processes import sweep
 
 V1_CONTROLLERS = ("cpuacct", "memory", "pids")
 V2_CONTROLLERS = ("memory", "pids", "cpu", "cpuset", "io")
+# Where an agent on version 2 is, beside the groups of its jobs: a group that delegates controllers takes no processes.
+SUPERVISOR = "supervisor"
 
 
 def roots(cluster_id: str) -> list[Path]:
@@ -55,10 +57,12 @@ def make(cluster_id: str, host: str) -> list[str]:
     try:
         for root in roots(cluster_id):
             root.mkdir(exist_ok=True)
+            group = root / host
             if (root / "cgroup.subtree_control").exists():
                 _hand_down(root)
-            (root / host).mkdir(exist_ok=True)
-            made.append(str(root / host))
+                group /= SUPERVISOR
+            group.mkdir(parents=True, exist_ok=True)
+            made.append(str(group))
     except OSError:
         return []
     return made
