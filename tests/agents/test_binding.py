@@ -77,15 +77,40 @@ def test_a_node_that_is_not_there() -> None:
     assert memory_policy.LOCAL_ONLY == "localonly"
 
 
+def version_2(place: Path) -> Path:
+    """A slot's group without a restriction, below one with four processors."""
+    own = place / "1"
+    own.mkdir()
+    for name, all_of_it in ((cpuset.CPUS, "0-3\n"), (cpuset.NODES, "0\n")):
+        (place / f"{name}.effective").write_text(all_of_it)
+        (own / name).write_text("\n")
+    return own
+
+
 def test_version_2_writes_only_what_changes(tmp_path: Path) -> None:
     """A cpuset file is written only if its content changes."""
-    for name in (cpuset.CPUS, cpuset.NODES):
-        (tmp_path / name).write_text("")
-    group = cpuset.Cpuset(str(tmp_path))
+    own = version_2(tmp_path)
+    group = cpuset.Cpuset(str(own))
+    assert (own / cpuset.CPUS).read_text() == "\n"
     group.hold((1, 3), (0,))
-    assert (tmp_path / cpuset.CPUS).read_text().startswith("1,3")
-    (tmp_path / cpuset.CPUS).write_text("")
+    assert (own / cpuset.CPUS).read_text().startswith("1,3")
+    (own / cpuset.CPUS).write_text("")
     group.hold((1, 3), (0,))
-    assert (tmp_path / cpuset.CPUS).read_text() == ""
+    assert (own / cpuset.CPUS).read_text() == ""
+
+
+def test_version_2_gives_all_processors_back(tmp_path: Path) -> None:
+    """The kernel refuses to empty the file of a group with members: the next job of the slot would not start."""
+    own = version_2(tmp_path)
+    group = cpuset.Cpuset(str(own))
+    group.hold((1, 3), (0,))
     group.hold((), ())
-    assert (tmp_path / cpuset.CPUS).read_text() == (tmp_path / cpuset.NODES).read_text() == "\n"
+    assert ((own / cpuset.CPUS).read_text(), (own / cpuset.NODES).read_text()) == ("0-3", "0")
+
+
+def test_version_2_takes_a_restriction_off_that_another_shepherd_left(tmp_path: Path) -> None:
+    """The group may be kept while its next shepherd starts."""
+    own = version_2(tmp_path)
+    (own / cpuset.CPUS).write_text("2\n")
+    cpuset.Cpuset(str(own))
+    assert ((own / cpuset.CPUS).read_text(), (own / cpuset.NODES).read_text()) == ("0-3", "\n")

@@ -9,7 +9,10 @@ CPUS, NODES = "cpuset.cpus", "cpuset.mems"
 
 
 class Cpuset:
-    """Cpuset of one group. ``above`` is the group with all that a job may have; empty if an empty file means that.
+    """Cpuset of one group.
+
+    ``above`` is the group with all that a job may have. Without it (version 2) a group is made without a restriction;
+    one that has had a restriction and has members can't be made empty again, so it gets all of its parent's.
 
     Raises:
         OSError: the group can't be set up.
@@ -17,16 +20,17 @@ class Cpuset:
 
     def __init__(self, path: str, above: str = "") -> None:
         self._path = path
-        self._all = {name: read(f"{above}/{name}").strip() if above else "" for name in (CPUS, NODES)}
-        self._now: dict[str, str] = {}
+        self._above, self._suffix = (above, "") if above else (os.path.dirname(path), ".effective")
+        unrestricted = [name for name in (CPUS, NODES) if not above and not read(f"{path}/{name}").strip()]
+        self._now: dict[str, str] = dict.fromkeys(unrestricted, "")
         self.hold((), ())
 
     def hold(self, cpus: Sequence[int], nodes: Sequence[int]) -> None:
         """Restrict the group to these; no restriction if empty. OSError if one of them does not exist."""
         for name, numbers in ((CPUS, cpus), (NODES, nodes)):
-            text = ",".join(map(str, numbers)) or self._all[name]
+            text = ",".join(map(str, numbers))
             if self._now.get(name) != text:
-                write(f"{self._path}/{name}", text or "\n")
+                write(f"{self._path}/{name}", text or read(f"{self._above}/{name}{self._suffix}").strip())
                 self._now[name] = text
 
 
