@@ -160,25 +160,29 @@ class CommandServer:
         """Start the process and wait for its end."""
         assert self.gateway is not None
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ours.setblocking(False)
+        with ours:
+            ours.setblocking(False)
+            with theirs:
+                process = await _started(theirs.fileno(), self.gateway.path)
+            try:
+                await self._hand_over(ours, process.pid)
+            except TimeoutError:
+                LOG.warning("event=command_server_not_ready pid=%d reason='it was silent'", process.pid)
+            finally:
+                self._control = None
+                process.kill()
+                process.wait()
+
+    async def _hand_over(self, control: socket.socket, pid: int) -> None:
+        """Let the process have commands, once it is ready, until its end."""
         loop = asyncio.get_running_loop()
-        with theirs:
-            process = await asyncio.to_thread(_start, theirs.fileno(), self.gateway.path)
-        try:
-            async with asyncio.timeout(START_S):
-                if await loop.sock_recv(ours, 16) != served.READY:
-                    LOG.warning("event=command_server_not_ready pid=%d reason='it ended'", process.pid)
-                    return
-            self._control = ours
-            LOG.info("event=command_server_ready pid=%d", process.pid)
-            await loop.sock_recv(ours, 16)  # nothing comes: its end does
-        except TimeoutError:
-            LOG.warning("event=command_server_not_ready pid=%d reason='it was silent'", process.pid)
-        finally:
-            self._control = None
-            ours.close()
-            process.kill()
-            process.wait()
+        async with asyncio.timeout(START_S):
+            if await loop.sock_recv(control, 16) != served.READY:
+                LOG.warning("event=command_server_not_ready pid=%d reason='it ended'", pid)
+                return
+        self._control = control
+        LOG.info("event=command_server_ready pid=%d", pid)
+        await loop.sock_recv(control, 16)  # nothing comes: its end does
 
 
 async def _first(*tasks: "asyncio.Task[object]") -> None:
@@ -188,6 +192,18 @@ async def _first(*tasks: "asyncio.Task[object]") -> None:
     finally:
         for task in tasks:
             task.cancel()
+
+
+async def _started(control: int, path: str) -> "subprocess.Popen[bytes]":
+    """Start the process; one whose start is cancelled is ended."""
+    starting = asyncio.ensure_future(asyncio.to_thread(_start, control, path))
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        process = await starting
+        process.kill()
+        process.wait()
+        raise
 
 
 def _start(control: int, path: str) -> "subprocess.Popen[bytes]":

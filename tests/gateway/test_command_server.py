@@ -399,3 +399,29 @@ def test_an_interrupted_stub_ends_quietly(stub: Stub, tmp_path: Path) -> None:
             assert process.communicate(timeout=TIMEOUT_S) == (b"", b"")
             connection.close()
     assert process.returncode == -signal.SIGINT
+
+
+def test_a_start_that_is_cancelled_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The agent may end while a thread starts the process: that ends, too, and the socket is closed."""
+    processes: list[Process] = []
+    begun, may_end = threading.Event(), threading.Event()
+
+    def start(control: int, _path: str) -> Process:
+        begun.set()
+        assert may_end.wait(TIMEOUT_S)
+        processes.append(Process(control))
+        return processes[-1]
+
+    async def story() -> None:
+        starting = asyncio.create_task(command_server._started(theirs.fileno(), ""))
+        assert await asyncio.to_thread(begun.wait, TIMEOUT_S)
+        starting.cancel()
+        asyncio.get_running_loop().call_later(0.05, may_end.set)
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+
+    monkeypatch.setattr(command_server, "_start", start)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        asyncio.run(story())
+    assert [process.control.fileno() for process in processes] == [-1]
