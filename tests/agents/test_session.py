@@ -297,16 +297,21 @@ def parent(pid: int) -> int:
 
 
 def test_reports_are_gathered_when_the_host_is_busy(place: Place) -> None:
-    """Many ends within moments share messages."""
+    """Many ends within moments share messages; the agent stands still meanwhile, as on a host without time for it."""
 
     async def story() -> None:
-        async with Master() as master, Agent(place, master, "--slots", "24"):
+        async with Master() as master, Agent(place, master, "--slots", "24") as agent:
             await master.session()
-            job = blob(place, 1, "/bin/true", output="/dev/null")
-            for index in range(1, 101):
-                master.start(job, index=index)
-            await master.until(lambda: len(ends(master)) == 100)
-            assert max(len(message.reports) for message in master.messages) > 1  # how many depends on the machine
+            job = blob(place, 1, "while [ ! -e go ]; do sleep 0.02; done; exec 9>>ended; echo >&9", output="/dev/null")
+            for index in range(1, 21):
+                await master.report(master.start(job, index=index), "started")
+            agent.process.send_signal(signal.SIGSTOP)
+            (place.work / "go").touch()
+            ended = place.work / "ended"
+            await until(lambda: ended.exists() and len(ended.read_text()) == 20)
+            agent.process.send_signal(signal.SIGCONT)
+            await master.until(lambda: len(ends(master)) == 20)
+            assert max(len(message.reports) for message in master.messages) > 1
 
     run(story())
 
