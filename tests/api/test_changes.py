@@ -11,7 +11,9 @@ from protos import jobs_pb2 as pb
 from protos.common_pb2 import GpuRequest, IndexRange, Role
 
 
-@pytest.mark.parametrize("field", ["array", "hold", "notify_end", "submit_host", "environment_base", "nonsense"])
+@pytest.mark.parametrize(
+    "field", ["array", "hold", "notify_end", "interactive", "submit_host", "environment_base", "nonsense"]
+)
 def test_what_is_so_for_good(field: str) -> None:
     """Fields set only at submission, fields of the master, and unknown names."""
     spec = pb.JobSpec(name="before")

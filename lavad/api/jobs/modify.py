@@ -10,7 +10,8 @@ from protos import common_pb2
 from protos import jobs_pb2 as pb
 
 FILLED_IN = {"submit_host", "environment_base", "environment_unset"}  # set by the master, whatever a caller sends
-FOR_GOOD = {"array", "hold", "notify_end", "tasks", "hang", "slurm"}  # as submitted; bresume releases a held job
+# As submitted; bresume releases a held job.
+FOR_GOOD = {"array", "hold", "notify_end", "tasks", "hang", "slurm", "interactive"}
 _RLIMIT = "rlimits."  # followed by the limit's name: the other limits stay
 Shown = Callable[[pb.JobSpec], str]
 _SHOWN_MAX = 200  # characters of a value
