@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 
 HOSTS_MAX = 65536  # names of one expression
+BRACKETS_MAX = 8  # of one part of an expression; each is a level of recursion
 # Variables that keep an mpirun within a task from Slurm's own protocols, which are not there.
 FOR_LAUNCHERS = {
     "OMPI_MCA_plm": "rsh",
@@ -40,9 +41,12 @@ def expanded(text: str) -> list[str]:
     """Return the hosts of an expression such as n[01-03,07],login.
 
     Raises:
-        ValueError: a bracket is not closed, a range is malformed, or there are too many names.
+        ValueError: a bracket is not closed, a range is malformed, or there are too many names or brackets.
     """
-    found = [host for part in _outer_parts(text) for host in _expanded(part)]
+    parts = _outer_parts(text)
+    if any(part.count("[") > BRACKETS_MAX for part in parts):
+        raise ValueError(text)
+    found = list(islice((host for part in parts for host in _expanded(part)), HOSTS_MAX + 1))
     if len(found) > HOSTS_MAX:
         raise ValueError(text)
     return found

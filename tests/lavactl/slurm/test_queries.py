@@ -191,6 +191,13 @@ def test_scontrol_shows_jobs_and_lists_of_hosts(desk: Desk) -> None:
     assert desk.type("scontrol", "show", "hostnames").out == "n1\nn2\n"
 
 
+@pytest.mark.parametrize("text", ["n[1-60000]m[1-60000]", "n" + "[1]" * 1200, "n[1-65536],m"])
+def test_a_list_of_too_many_hosts_is_refused_at_once(desk: Desk, text: str) -> None:
+    """However many names it stands for, and however many brackets it has: memory and stack stay small."""
+    result = desk.type("scontrol", "show", "hostnames", text)
+    assert (result.code, result.err) == (1, f"scontrol: error: Invalid hostlist: {text}\n")
+
+
 @pytest.mark.parametrize(
     ("words", "action", "states", "hold"),
     [
