@@ -60,12 +60,15 @@ class LsfLogs:
     def take(self, rules: dict[str, Any] | None) -> None:
         """Put rules into force; None: nothing is written."""
         self._rules = rules
+        link = self._link
         if rules is None:
             self._drop()
-        elif self._link is not None and not self._link.is_lost:
-            self._link.say(RULES, rules)
-        elif self._again is None:
-            self._start()
+        elif link is None or link.is_lost:
+            if self._again is None:
+                self._start()
+        elif link.is_wanted and link.has_rules:
+            link.say(RULES, rules)
+        # Else it is told these when it is connected, or it is about to end and another one follows it.
 
     def _drop(self) -> None:
         if self._again is not None:
@@ -94,14 +97,19 @@ class LsfLogs:
 
     async def _connect(self, link: "_Link", ours: socket.socket) -> None:
         await asyncio.get_running_loop().create_connection(lambda: link, sock=ours)
-        if self._rules is not None:
+        if self._rules is not None and link.is_wanted:
+            link.has_rules = True
             link.say(RULES, {**self._names, "begin": self._begin, **self._rules})
 
     def ended(self, link: "_Link") -> None:
-        """Start the process again if it ended without being told to."""
-        if link is self._link and link.is_wanted:
+        """Start the process again if it ended without being told to, or is wanted again since."""
+        if link is not self._link:
+            return
+        if link.is_wanted:
             self.problem = ENDED
             self._ended()
+        elif self._again is None:
+            self._start()
 
     def _ended(self) -> None:
         self._again = asyncio.get_running_loop().call_later(AGAIN_S, self._start)
@@ -121,6 +129,7 @@ class _Link(asyncio.Protocol):
         self.process = process
         self.is_lost = False
         self.is_wanted = True
+        self.has_rules = False
         self.task: asyncio.Task[None] | None = None
         self._keeper = keeper
         self._unframer = Unframer()
