@@ -12,17 +12,20 @@ import socket
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from lavad.store.database import database, url
 from lavad.store.lsf_logs import event_records, keeper
-from lavad.store.lsf_logs.log_files import CannotWrite, LogFiles, Rules
+from lavad.store.lsf_logs.log_files import CannotWrite, LogFiles, Position, Rules
 from lavad.store.lsf_logs.recorder import Recorder
 from lavad.store.writer.batch import SEQ_BITS
 from lavad.store.writer.protocol import Unframer, frame
 from protos import logs
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
 
 NICE = 10
 POLL_S = 0.25
@@ -41,8 +44,10 @@ class Service:
         self._link = link
         self._unframer = Unframer()
         self._rules: dict[str, Any] = {}
+        self._engine: Engine | None = None
         self._files: LogFiles | None = None
         self._recorder: Recorder | None = None
+        self._reached: Position | None = None  # in the directory that was written to last
         self._problem = ""
         self._is_told = False  # the master's start
         self._is_stopped = False
@@ -52,7 +57,8 @@ class Service:
         pause_s = 0.0
         while not self._is_stopped:
             self._hear(pause_s)
-            pause_s = POLL_S if self._turn() else RETRY_S
+            if self._rules:  # told to stop before there were any, it has no file to open
+                pause_s = POLL_S if self._turn() else RETRY_S
         try:
             if self._files is not None:
                 self._files.append(b"", event_records.master_end(time.time(), self._rules["master"]))
@@ -80,28 +86,30 @@ class Service:
         """Put rules into force; those of a running process change nothing but how the files are kept."""
         directory = self._rules.get("directory")
         self._rules |= rules
-        if self._files is not None and rules["directory"] == directory:
-            self._files.rules = self._kept()
-            self._recorder = self._made(self._files)
-        elif self._files is not None:
-            self._rules["begin"] = self._files.position.seq >> SEQ_BITS
-            self._files.close()
-            self._files = None
+        if self._files is None:
+            return
+        if rules["directory"] != directory:
+            self._close()
+            return
+        self._files.rules = self._kept()
+        self._recorder = self._made(self._files)
+        try:
+            self._files.apply_mode()
+        except CannotWrite as error:
+            self._give_up(str(error))
 
     def _kept(self) -> Rules:
         return Rules(**{name: self._rules[name] for name in Rules.__dataclass_fields__})
 
     def _made(self, files: LogFiles) -> Recorder:
-        engine = database.reading_engine(url.parse(self._rules["database"]))
-        return Recorder(engine, files, self._rules["is_short"], self._rules["factors"])
+        if self._engine is None:
+            self._engine = database.reading_engine(url.parse(self._rules["database"]))
+        return Recorder(self._engine, files, self._rules["is_short"], self._rules["factors"])
 
     def _turn(self) -> bool:
         """Tell all that the database has; return False if that is not possible now."""
         try:
-            if self._files is None:
-                self._open()
-            assert self._recorder is not None
-            while self._recorder.turn():
+            while self._tell():
                 self._hear(0.0)
         except CannotWrite as error:
             self._give_up(str(error))
@@ -112,11 +120,17 @@ class Service:
         self._say("")
         return True
 
+    def _tell(self) -> bool:
+        """Tell the next page; return True if there may be more. New rules may have closed the files before it."""
+        if self._files is None:
+            self._open()
+        assert self._recorder is not None
+        return self._recorder.turn()
+
     def _open(self) -> None:
         files = LogFiles(Path(self._rules["directory"]), self._kept())
-        begin = (int(self._rules["begin"]) + 1 << SEQ_BITS) - 1
         try:
-            files.open(self._rules["cluster_id"], begin)
+            files.open(self._begin())
         except CannotWrite:
             files.close()
             raise
@@ -127,12 +141,23 @@ class Service:
             files.save()
             self._is_told = True
 
+    def _begin(self) -> Position:
+        """Return where a directory begins that has nothing of this cluster: where the one before it ends."""
+        cluster_id, reached = self._rules["cluster_id"], self._reached
+        if reached is None:
+            return Position(cluster_id, (int(self._rules["begin"]) + 1 << SEQ_BITS) - 1)
+        return Position(cluster_id, reached.seq, reached.within, reached.held)
+
     def _give_up(self, sentence: str) -> None:
         """Close the files, to be opened at their recorded length, and tell the master why."""
+        self._close()
+        self._say(sentence)
+
+    def _close(self) -> None:
         if self._files is not None:
+            self._reached = self._files.position
             self._files.close()
             self._files = None
-        self._say(sentence)
 
     def _say(self, problem: str) -> None:
         if problem != self._problem:

@@ -1,7 +1,11 @@
 """lsb.acct and lsb.events: told from the database and read by a parser of its own; kills, switches, strange files."""
 
+import asyncio
 import json
 import os
+import socket
+import stat
+import time
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
@@ -19,10 +23,13 @@ from lavad.core.model.usage import HostUsage
 from lavad.core.plan import Start, Starts
 from lavad.store import schema
 from lavad.store.database import database, url
-from lavad.store.lsf_logs import fields, recorder
-from lavad.store.lsf_logs.log_files import ACCT, EVENTS, CannotWrite, LogFiles, Rules
+from lavad.store.lsf_logs import fields, keeper, recorder
+from lavad.store.lsf_logs.keeper import LsfLogs, rules_of
+from lavad.store.lsf_logs.log_files import ACCT, EVENTS, CannotWrite, LogFiles, Position, Rules
 from lavad.store.lsf_logs.recorder import Recorder
+from lavad.store.lsf_logs_process import Service
 from lavad.store.reading.accounts import AccountFilter, Ended, ended
+from lavad.store.writer.protocol import frame
 from protos import jobs_pb2 as pb
 from tests import lsf_log_parser
 from tests.fakes import world
@@ -42,6 +49,7 @@ class Logs:
 
     def __init__(self, told: Told, where: str, directory: Path) -> None:
         self.told = told
+        self.where = where
         self.directory = directory
         self.rules = Rules()
         self._engine = database.reading_engine(url.parse(where))
@@ -50,7 +58,7 @@ class Logs:
         """Files and recorder of a new process."""
         files = LogFiles(self.directory, self.rules)
         try:
-            files.open(CLUSTER, 0)
+            files.open(Position(CLUSTER))
         except BaseException:
             files.close()  # as the kernel does at the end of a process
             raise
@@ -307,3 +315,140 @@ def test_deeds_of_administrators(logs: Logs) -> None:
     assert [one[3:5] + one[6:] for one in logs.events("HOST_CTRL")] == [["2", "n001", "root", "dust"]]
     found = logs.told.saved.read(lambda connection: connection.execute(select(schema.job_events.c.job)).scalars().all())
     assert set(found) == {0}
+
+
+def test_users_can_pass_through_the_directories_that_are_made(logs: Logs) -> None:
+    """Whatever lavad's umask is; a directory that was there stays as it is."""
+    parent = logs.directory.parent.parent
+    before = stat.S_IMODE(parent.stat().st_mode)
+    umask = os.umask(0o077)
+    try:
+        logs.tell()
+    finally:
+        os.umask(umask)
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (logs.directory, logs.directory.parent)] == [0o755, 0o755]
+    assert stat.S_IMODE(parent.stat().st_mode) == before
+
+
+# -- the process ----------------------------------------------------------------------------------------------------
+
+
+class Process:
+    """The process in this one; each entry of ``later`` is what it hears after another page was told."""
+
+    def __init__(self, logs: Logs) -> None:
+        self._logs = logs
+        self._ours, self._theirs = socket.socketpair()
+        self.later: list[bytes] = []
+
+    def hears_more(self) -> None:
+        """A page was told."""
+        if self.later:
+            self._ours.sendall(self.later.pop(0))
+
+    def rules(self, directory: Path, **changed: Any) -> bytes:
+        """The message of new rules."""
+        names = {"database": self._logs.where, "cluster": "c", "cluster_id": CLUSTER, "master": "m", "begin": 0}
+        counts = {"directory": str(directory), "hosts": 2, "queues": 2}
+        rules = {**names, **counts, **rules_of(Policy(), {}, 0.0), **changed}
+        return frame(json.dumps([keeper.RULES, rules]).encode())
+
+    def run(self, message: bytes) -> None:
+        """Its life, from the first message to the end that it is told."""
+        self._logs.told.saved.commit()
+        self._ours.sendall(message)
+        Service(self._theirs).run()
+
+    def close(self) -> None:
+        self._ours.close()
+        self._theirs.close()
+
+
+@pytest.fixture
+def process(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> Iterator[Process]:
+    """The process that writes the logs."""
+    made, turn = Process(logs), Recorder.turn
+
+    def heard(teller: Recorder) -> bool:
+        more = turn(teller)
+        made.hears_more()
+        return more
+
+    monkeypatch.setattr(Recorder, "turn", heard)
+    yield made
+    made.close()
+
+
+STOPPED = frame(json.dumps([keeper.STOP, None]).encode())
+
+
+def test_another_directory_goes_on_where_the_one_before_ends(
+    logs: Logs, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the middle of a batch, too: no record is lost, and none is told in both."""
+    monkeypatch.setattr(recorder, "PAGE", 3)
+    monkeypatch.setattr(recorder, "ELEMENTS", 4)
+    a_lively_world(logs)
+    logs.tell()
+    whole = [sorted(_records(logs.directory / name)) for name in (ACCT, EVENTS)]
+    first, second = logs.directory.with_name("first"), logs.directory.with_name("second")
+    process.later = [b"", process.rules(second), STOPPED]
+    process.run(process.rules(first))
+    parts = [[path / name for path in (first, second)] for name in (ACCT, EVENTS)]
+    assert all("JOB_" in path.read_text() for path in parts[1])
+    for paths, lines in zip(parts, whole, strict=True):
+        assert sorted(line for path in paths for line in _records(path)) == lines
+
+
+def _records(path: Path) -> list[str]:
+    """The lines about jobs."""
+    return [line for line in path.read_text().splitlines() if not line.startswith(("#", '"MBD_', '"LOAD_INDEX'))]
+
+
+def test_a_new_mode_holds_for_what_was_written_before(logs: Logs, process: Process) -> None:
+    """The open files and the old ones: with SECURE_INFODIR_USER_ACCESS they are lavad's alone at once."""
+    logs.rules = Rules(jobs_max=1, switch_s=0.0, acct_bytes=1)
+    submit(logs)
+    logs.told.end(logs.told.start(1), after_s=1.0)
+    logs.tell()
+    submit(logs)
+    process.later = [process.rules(logs.directory, mode=0o600) + STOPPED]
+    process.run(process.rules(logs.directory))
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in logs.directory.glob("lsb.*")}
+    assert modes == dict.fromkeys(("lsb.acct", "lsb.acct.1", "lsb.events", "lsb.events.1"), 0o600)
+
+
+def test_told_to_stop_at_once_it_ends(logs: Logs, process: Process) -> None:
+    """As when the logs are turned off again before the process is connected."""
+    process.run(STOPPED)
+    assert not logs.directory.exists()
+
+
+def test_logs_that_are_turned_off_and_on_again_are_written(logs: Logs) -> None:
+    """However soon that comes after it: before the process has heard of it, or before it has ended."""
+    submit(logs)
+    logs.told.saved.commit()
+    rules = {"directory": str(logs.directory), "hosts": 2, "queues": 2, **rules_of(Policy(), {}, 0.0)}
+
+    def until_told(jobs: int) -> None:
+        deadline = time.monotonic() + 20.0
+        while not (logs.directory / EVENTS).exists() or len(logs.events("JOB_NEW")) < jobs:
+            assert time.monotonic() < deadline, f"{jobs} jobs are not told"
+            time.sleep(0.02)
+
+    async def story() -> None:
+        kept = LsfLogs(logs.where, "c", CLUSTER, "m", 0)
+        try:
+            for change in (rules, None, rules, None, rules):
+                kept.take(change)
+            await asyncio.to_thread(until_told, 1)
+            kept.take(None)
+            kept.take(rules)
+            submit(logs)
+            logs.told.saved.commit()
+            await asyncio.to_thread(until_told, 2)
+        finally:
+            await kept.close()
+
+    asyncio.run(story())
+    assert [one[3] for one in logs.events("JOB_NEW")] == ["1", "2"]

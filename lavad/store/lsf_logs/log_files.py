@@ -10,7 +10,8 @@ import fcntl
 import json
 import os
 import time
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from lavad.store.lsf_logs import fields as f
 
 POSITION = ".lsb.lava"
 ACCT, EVENTS = "lsb.acct", "lsb.events"
+DIRECTORY_MODE = 0o755
 _HEAD_BYTES = 17  # of the first line of lsb.events, so that it can be overwritten in place
 
 
@@ -66,7 +68,7 @@ class LogFiles:
         self._lock = -1
         self._open: dict[str, int] = {}
 
-    def open(self, cluster_id: str, begin: int) -> None:
+    def open(self, begin: Position) -> None:
         """Take the directory, and cut off what was written beyond the position.
 
         Args:
@@ -76,15 +78,38 @@ class LogFiles:
             CannotWrite: another master has it, a file is another program's, or the system refuses.
         """
         try:
-            self.directory.mkdir(parents=True, exist_ok=True)
+            self._make_directory()
             self._take()
-            self.position = self._read() or Position(cluster_id, begin)
-            if self.position.cluster_id != cluster_id:
-                files = self.position.files
-                self.position = Position(cluster_id, begin, files=files)
+            known = self._read()
+            if known is None or known.cluster_id != begin.cluster_id:
+                known = replace(begin, files=known.files if known else {})
+            self.position = known
             for name in (ACCT, EVENTS):
                 self._open[name] = self._file(name)
             self.save()
+        except OSError as error:
+            raise CannotWrite(self._sentence(error)) from error
+        self.apply_mode()
+
+    def _make_directory(self) -> None:
+        """Make the directory so that users can pass through to the files, whose own modes tell who may read them."""
+        missing = [path for path in (self.directory, *self.directory.parents) if not path.exists()]
+        self.directory.mkdir(parents=True, exist_ok=True)
+        for path in missing:
+            path.chmod(DIRECTORY_MODE)  # the umask of lavad's unit leaves nothing to others
+
+    def apply_mode(self) -> None:
+        """Give all files that were written here, the old ones too, the mode of the rules.
+
+        Raises:
+            CannotWrite: the system refuses.
+        """
+        try:
+            for name, descriptor in self._open.items():
+                os.fchmod(descriptor, self.rules.mode)
+                for path in self._old(name):
+                    if path.stat().st_uid == os.geteuid():  # another's was written by another program
+                        path.chmod(self.rules.mode)
         except OSError as error:
             raise CannotWrite(self._sentence(error)) from error
 
@@ -228,25 +253,27 @@ class LogFiles:
 
     def _begin_anew(self, name: str) -> None:
         """Number the old files up, the newest being 1, and open a new one."""
-        path = self.directory / name
-        last = 0
-        while (self.directory / f"{name}.{last + 1}").exists():
-            last += 1
-        for number in range(last, 0, -1):
-            os.rename(self.directory / f"{name}.{number}", self.directory / f"{name}.{number + 1}")
-        os.rename(path, self.directory / f"{name}.1")
+        old = list(self._old(name))
+        for number, path in reversed(list(enumerate(old, 1))):
+            os.rename(path, self.directory / f"{name}.{number + 1}")
+        os.rename(self.directory / name, self.directory / f"{name}.1")
         self._sync_directory()
         os.close(self._open.pop(name))
         self._open[name] = self._file(name)
 
     def _drop_old(self, name: str, now: float) -> None:
         """Delete old files beyond what is to be kept; the oldest have the highest numbers."""
-        number = 1
-        while (path := self.directory / f"{name}.{number}").exists():
+        for number, path in enumerate(self._old(name), 1):
             age_s = now - path.stat().st_mtime
             is_over = name == ACCT and bool(self.rules.acct_files) and number > self.rules.acct_files
             if is_over or (name == EVENTS and bool(self.rules.kept_s) and age_s > self.rules.kept_s):
                 path.unlink()
+
+    def _old(self, name: str) -> Iterator[Path]:
+        """Yield the old files, the newest first."""
+        number = 1
+        while (path := self.directory / f"{name}.{number}").exists():
+            yield path
             number += 1
 
     def close(self) -> None:
