@@ -6,6 +6,7 @@ an array is, so that no commit waits for it.
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 
 from lavad.core.cluster import Cluster
@@ -15,7 +16,7 @@ from lavad.store.store import Store
 log = logging.getLogger(__name__)
 
 AT_ONCE = 50  # jobs in one commit
-PAUSE_S = 0.1  # between two commits
+PAUSE_SHARE = 9.0  # pause after a commit, in times of what it took: the rest of the writer's time is the jobs'
 
 
 class RecordSweep:
@@ -62,9 +63,10 @@ class RecordSweep:
             jobs = [job for _, job in found if not self._is_needed(job)]
             removed += len(jobs)
             while jobs:
+                began = time.monotonic()
                 self._store.purge(jobs)
                 await self._store.flush()
-                await asyncio.sleep(PAUSE_S)
+                await asyncio.sleep(PAUSE_SHARE * (time.monotonic() - began))
                 jobs = await self._store.present(jobs)
         return removed
 

@@ -1,7 +1,9 @@
 """Removal of old records: whole jobs, large arrays in parts, and what must stay."""
 
 import asyncio
+import time
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from lavad import retention
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.model import HostShare
+from lavad.core.model.ranges import Ranges
 from lavad.core.plan import Start, Starts
 from lavad.retention import RecordSweep
 from lavad.store import schema
@@ -79,7 +82,7 @@ def kept(where: str, story: Callable[[Kept], Any]) -> None:
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "PAUSE_S", 0.0)
+    monkeypatch.setattr(retention, "PAUSE_SHARE", 0.0)
 
 
 def test_old_jobs_leave_nothing_behind(database_url: str) -> None:
@@ -109,6 +112,36 @@ def test_an_array_goes_in_parts(database_url: str) -> None:
         await here.do(c.KillJob(c.Target(1), ALICE))
         assert await here.sweep(31 * DAY_S) == 1
         assert told(database_url) == {}
+
+    kept(database_url, story)
+
+
+def test_a_commit_removes_few_rows_and_leaves_the_writer_its_time(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a long array as of any job, with a pause that is several times as long as the commit took."""
+    monkeypatch.setattr(retention, "PAUSE_SHARE", 9.0)
+
+    async def story(here: Kept) -> None:
+        await here.do(c.SubmitJob(new_job(indices=(range(1, 251),)), ALICE))
+        await here.do(*(c.KillJob(c.Target(1, Ranges.of(index)), ALICE) for index in range(1, 251)))
+        left, taken = [len(rows(database_url, schema.job_events))], 0.0
+        flush = here.store.flush
+
+        async def flushed() -> None:
+            nonlocal taken
+            began = time.monotonic()
+            await flush()
+            taken += time.monotonic() - began
+            left.append(len(rows(database_url, schema.job_events)))
+
+        monkeypatch.setattr(here.store, "flush", flushed)
+        began = time.monotonic()
+        assert await here.sweep(31 * DAY_S) == 1
+        assert time.monotonic() - began >= 10.0 * taken
+        assert left[0] > 250
+        assert max(before - after for before, after in pairwise(left)) <= 100
+        assert left[-1] == 0
 
     kept(database_url, story)
 

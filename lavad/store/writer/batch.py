@@ -18,9 +18,9 @@ INSERTS = ("requests", "environments", "job_events")  # the first row of a key s
 
 FORGOTTEN = ("allocations", "standing", "hosts", "environments")  # tables from which rows are deleted
 
-# Tables from which the rows of purged jobs are deleted, in this order: those of a line when the line before is empty.
+# Tables from which the rows of purged jobs are deleted, in this order: those of a line when the lines before are empty.
 PURGED = (("job_events", "accounting", "tasks", "task_jobs"), ("jobs",), ("arrays", "requests", "specs"))
-PURGED_AT_ONCE = 2000  # rows of one job in one table
+PURGED_AT_ONCE = 100  # rows of one job in one table
 
 
 class Batch:

@@ -6,6 +6,7 @@ array for each column: a row at a time would be a message each.
 
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 from sqlalchemy import (
@@ -143,7 +144,7 @@ def _by_key(dialect: Dialect, table: Table) -> Write:
 def _purge(dialect: Dialect) -> Write:
     """Delete the next rows of some jobs; what rows refer to goes after them."""
     mark = "?" if dialect.name == "sqlite" else "%s"
-    before = [(), *PURGED[:-1]]
+    before = [tuple(chain.from_iterable(PURGED[:place])) for place in range(len(PURGED))]
     texts = [_purge_text(name, left, mark) for names, left in zip(PURGED, before, strict=True) for name in names]
 
     def write(connection: Connection, rows: Sequence[Row]) -> None:
