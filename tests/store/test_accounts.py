@@ -122,6 +122,24 @@ def test_times_select(told: Told) -> None:
     assert not keys(told, submitted=(ends[0], 0.0))
 
 
+def test_arrays_that_ended_before_are_not_looked_through(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their history is long: of the killed elements only those of arrays that ended within the time are looked for."""
+    for _ in range(2):
+        told.do(c.SubmitJob(new_job(indices=(range(1, 3),)), ALICE))
+    told.do(c.KillJob(c.Target(1), ALICE), 1.0)
+    told.do(c.KillJob(c.Target(2, Ranges.of(1)), ALICE), 100.0)
+    looked_at: list[int] = []
+    kills = accounts._kills
+
+    def looking(connection: Any, row: Any) -> Any:
+        looked_at.append(row.job)
+        return kills(connection, row)
+
+    monkeypatch.setattr(accounts, "_kills", looking)
+    assert keys(told, completed=(told.world.now - 10.0, 0.0)) == [(2, 1, 0)]
+    assert looked_at == [2]
+
+
 def test_pages_end_where_the_next_begin(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
     """However small they are, and in a world that lived at random; a mark is left for each page."""
     told.world.live(900)
@@ -170,6 +188,14 @@ def test_records_say_what_became_of_each(told: Told) -> None:
     assert records[4].exit_reason.startswith("TERM_REQUEUE_OWNER")
     assert [share.host for share in records[1].hosts] == ["n001"]
     assert records[1].spec.command == "sleep 1"
+
+
+def test_a_host_that_left_has_the_factor_one(told: Told) -> None:
+    """CPU times are normalized for jobs that ran there, too."""
+    a_day(told)
+    request = pb.AccountsRequest(form=pb.ACCOUNT_LONG)
+    pages = _asked(told, ROOT, Policy(), request, cpu_factors={}, other_factor=0.5)
+    assert [one.record.usage.cpu_s for page in pages for one in page.jobs][:3] == [0.75, 0.75, 0.0]
 
 
 def test_only_one_database_is_needed(tmp_path: Path) -> None:

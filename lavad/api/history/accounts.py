@@ -3,7 +3,7 @@
 Made in the reader process, a page at a time. Each page has the sums of its own attempts; the command joins them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lavad.api import checks
@@ -79,7 +79,7 @@ class _Answer:
         self._is_long = request.form == pb.ACCOUNT_LONG
         self._is_visible = sight.has_details if self._is_long else sight.has_summary
         self._details = Details(question.policy(), shares=False)
-        self._factors = question.cpu_factors or {}
+        self._factors, self._other_factor = question.cpu_factors, question.other_factor
         self._page_max = READ_AT_ONCE if self._is_long else PAGE
 
     def pages(self) -> Iterator[bytes]:
@@ -99,18 +99,18 @@ class _Answer:
             return
         if not self._is_visible(shared):
             return
-        if self._factors:
-            one = self._normalized(one)
+        if self._factors is not None:
+            one = self._normalized(one, self._factors)
         page.is_empty = False
         page.tally.add(one.is_done, one.submitted_at, one.dispatched_at, one.ended_at, one.cpu_s)
         page.tally.add_slots(one.slot_s, one.revocable_slot_s)
         if self._request.form != pb.ACCOUNT_SUMMARY:
             page.shown.append((one, shared))
 
-    def _normalized(self, one: Ended) -> Ended:
+    def _normalized(self, one: Ended, factors: Mapping[str, float]) -> Ended:
         """Return an attempt with the CPU time that another host would have taken; that of its first host counts."""
         hosts = v.decode_hosts(one.hosts)
-        factor = self._factors.get(hosts[0].host, 1.0) if hosts else 1.0
+        factor = factors.get(hosts[0].host, self._other_factor) if hosts else 1.0
         return one._replace(cpu_s=one.cpu_s * factor)
 
     def _packed(self, page: _Page) -> Iterator[bytes]:

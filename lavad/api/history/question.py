@@ -19,7 +19,7 @@ class Question(NamedTuple):
 
     ``kind`` tells the message in ``request``: a HistoryRequest, a ListJobsRequest whose jobs memory has forgotten, or
     an AccountsRequest; with that, ``owners`` and ``places`` are the users and hosts that its names stand for, and
-    ``cpu_factors`` are those of the hosts if CPU times are to be normalized.
+    ``cpu_factors`` are those of the hosts if CPU times are to be normalized, ``other_factor`` that of any other host.
     ``groups`` are those of the caller, and the one that the request names. ``needs_details``: jobs whose details the
     caller may not see are left out.
     """
@@ -38,6 +38,7 @@ class Question(NamedTuple):
     owners: tuple[bool, list[str]] | None = None
     places: tuple[bool, list[str]] | None = None
     cpu_factors: Mapping[str, float] | None = None
+    other_factor: float = 1.0
 
     @property
     def caller(self) -> Caller:

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 
 from lavad.api import checks
-from lavad.api.history.question import ACCOUNTS, HISTORIES, RECORDS, question_of
+from lavad.api.history.question import ACCOUNTS, HISTORIES, RECORDS, Question, question_of
 from lavad.api.history.reader import HistoryReader
 from lavad.api.jobs import listing
 from lavad.core.cluster import Cluster
@@ -77,11 +77,12 @@ class Stored:
         checks.check_accounts(request)
         policy = cluster.policy
         users = " ".join(request.users) or ("all" if request.refs else caller.user)
-        factors = _factors(request.normalized_to, cluster) if request.normalized_to else None
         question = question_of(ACCOUNTS, request, self._clock(), caller, policy)
+        if request.normalized_to:
+            question = _normalizing(question, request.normalized_to, cluster)
         owners = _plain(listing.users_meant(users, cluster))
         places = _plain(listing.hosts_meant(" ".join(request.hosts), cluster))
-        return self._reader.pages(question._replace(owners=owners, places=places, cpu_factors=factors))
+        return self._reader.pages(question._replace(owners=owners, places=places))
 
 
 def _plain(names: Names | None) -> tuple[bool, list[str]] | None:
@@ -89,8 +90,11 @@ def _plain(names: Names | None) -> tuple[bool, list[str]] | None:
     return None if names is None or names == Names() else (names.is_all, sorted(names.names))
 
 
-def _factors(to: str, cluster: Cluster) -> dict[str, float]:
-    """Return by host the factor of its CPU times in those of another host, of a host model or of a CPU factor."""
+def _normalizing(question: Question, to: str, cluster: Cluster) -> Question:
+    """Return a question with the factors of hosts in that of another host, of a host model, or in a CPU factor.
+
+    Jobs ran on hosts, too, that the cluster no longer has: those count as hosts without a factor of their own.
+    """
     hosts = {name: host.facts.cpu_factor for name, host in cluster.hosts.items()}
     factor = hosts.get(to) or cluster.policy.cpu_factors.get(to)
     if factor is None:
@@ -102,4 +106,5 @@ def _factors(to: str, cluster: Cluster) -> dict[str, float]:
             factor = 0.0
     if not 0 < factor < _FACTOR_MAX:
         raise Refused(f"{to}: Bad host name, host model or CPU factor")
-    return {name: own / factor for name, own in hosts.items()}
+    factors = {name: own / factor for name, own in hosts.items()}
+    return question._replace(cpu_factors=factors, other_factor=1.0 / factor)

@@ -179,9 +179,11 @@ def _killed_elements(read: Read, wanted: AccountFilter) -> Iterator[Ended]:
     query = select(arrays.job, arrays.killed, arrays.submitted_at, specs.name, specs.shared, specs.words)
     query = query.join_from(schema.arrays, schema.specs, arrays.job == specs.job).where(arrays.killed != "")
     query = query.where(*_of_submission(specs, wanted))
+    first, last = wanted.completed
+    if first:  # the last of its elements ended with the array
+        query = query.where(or_(arrays.ended_at == 0, arrays.ended_at >= first))
     found = {row.job: row for row in read(lambda connection: connection.execute(query).all())}
     kills = read(lambda connection: [kill for row in found.values() for kill in _kills(connection, row)])
-    first, last = wanted.completed
     for at, job, indices, reason in sorted(kills, key=itemgetter(0, 1)):
         row = found[job]
         if at >= first and (not last or at <= last):
