@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from lavad.core.language.numbers import number_text
 from lavad.core.model.policy import Policy
 from protos import conffile
 from protos.wire import DEBUGGER, REVOCATION_INTERVAL, REVOCATION_NOTICE, UNUSED_HOST
@@ -58,8 +59,9 @@ class Settings:
         self.of_agents(), self.health_checks(), self.host_notice(), self.writes_lsf_logs(False), self.retention_s
         fence_after_s = self._seconds("LAVA_FENCE_AFTER", 0.0)
         if 0 < fence_after_s < 2 * silent_after_s:
-            least = f"LAVA_FENCE_AFTER must be at least twice LAVA_SILENT_AFTER ({silent_after_s:g} s)"
-            raise conffile.ConfError(f"{self.directory / conffile.FILE_NAME}: {least}, not {fence_after_s:g} s.")
+            least = f"LAVA_FENCE_AFTER must be at least twice LAVA_SILENT_AFTER ({number_text(silent_after_s)} s)"
+            given = f"{number_text(fence_after_s)} s"
+            raise conffile.ConfError(f"{self.directory / conffile.FILE_NAME}: {least}, not {given}.")
         return Policy(
             administrators=self.administrators,
             silent_after_s=silent_after_s,

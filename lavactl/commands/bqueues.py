@@ -4,6 +4,7 @@ from lavactl.errors import FAILURE, CommandError
 from lavactl.options import FLAG, VALUE, Grammar, answered, printable
 from lavactl.text.fields import show_fields
 from lavactl.text.render import MISSING, clean
+from lavactl.text.units import number_text
 from lavactl.text.unknown import unknown_users
 from lavactl.views.thresholds import bounds_of, threshold_lines
 from protos import cluster_pb2
@@ -119,7 +120,7 @@ def row(queue: cluster_pb2.QueueRecord, uncut: bool) -> str:
 
 def bound(queue: cluster_pb2.QueueRecord, name: str) -> str:
     """A limit, or a dash without one."""
-    return f"{getattr(queue, name):g}" if queue.HasField(name) else MISSING
+    return number_text(getattr(queue, name)) if queue.HasField(name) else MISSING
 
 
 def limits(queue: cluster_pb2.QueueRecord) -> str:

@@ -4,7 +4,7 @@ from lavactl.commands.blimits import show_configured
 from lavactl.errors import FAILURE
 from lavactl.options import FLAG, Grammar, Options, answered, printable
 from lavactl.text.render import MISSING, clean
-from lavactl.text.units import size
+from lavactl.text.units import number_text, size
 from protos import cluster_pb2
 
 TYPE_CHECKING = False
@@ -102,4 +102,4 @@ def long_text(pool: cluster_pb2.PoolRecord) -> str:
 
 def amount(resource: str, number: float) -> str:
     """Amount of a resource; memory in the format of load tables."""
-    return size(number) if resource == "mem" else f"{number:g}"
+    return size(number) if resource == "mem" else number_text(number)

@@ -3,6 +3,7 @@
 from lavactl.errors import FAILURE
 from lavactl.options import FLAG, Grammar, answered, printable
 from lavactl.text.render import MISSING, clean
+from lavactl.text.units import number_text
 from protos import cluster_pb2
 
 TYPE_CHECKING = False
@@ -39,7 +40,7 @@ def main(argv: list[str], io: "Io") -> int:
 def row(user: cluster_pb2.UserRecord, is_wide: bool) -> str:
     """One line of the table; a group has a slash appended to its name."""
     name = clean(user.name) + "/" * user.is_group
-    per_processor = f"{user.per_processor:g}" if user.HasField("per_processor") else MISSING
+    per_processor = number_text(user.per_processor) if user.HasField("per_processor") else MISSING
     most = str(user.max) if user.HasField("max") else MISSING
     counts = (most, user.njobs, user.pend, user.run, user.ssusp, user.ususp, user.rsv)
     line = f"{name if is_wide else name[:18]:<18} {per_processor:>5}" + "".join(f" {count:>6}" for count in counts)

@@ -4,6 +4,7 @@ from lavactl.taskrefs import task_text
 from lavactl.text.columns import table
 from lavactl.text.exits import exit_code
 from lavactl.text.render import clean, short_time
+from lavactl.text.units import number_text
 from lavactl.wire import messages
 
 TYPE_CHECKING = False
@@ -55,9 +56,10 @@ def _autoscale_lines(job: messages.JobRecord) -> list[str]:
 
 def autoscale_text(rule: messages.Autoscale) -> str:
     """One line about the metric that a role's size follows."""
-    of = f"`{rule.command}` every {rule.interval_s:g} s" if rule.metric == "script" else f"{rule.target} for each task"
+    by_script = f"`{rule.command}` every {number_text(rule.interval_s)} s"
+    of = by_script if rule.metric == "script" else f"{rule.target} for each task"
     bounds = f"{rule.least or 'its minimum'} to {rule.most or 'its maximum'} tasks"
-    return f"role {rule.role} by {rule.metric}, {of}; {bounds}, {rule.cooldown_s:g} s between changes"
+    return f"role {rule.role} by {rule.metric}, {of}; {bounds}, {number_text(rule.cooldown_s)} s between changes"
 
 
 def role_text(spec: messages.JobSpec) -> str:

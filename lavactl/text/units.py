@@ -153,8 +153,14 @@ def is_digits(text: str) -> bool:
 
 
 def number_text(number: float) -> str:
-    """Number with all its digits, which reads as the same one: ``300``, ``0.1``, ``12345678``."""
-    return str(int(number)) if number == int(number) else repr(number)
+    """Number with all its digits and without an exponent: ``300``, ``0.1``, ``12345678``.
+
+    The digits that a float has beyond its fifteenth are those of its rounding, as in 0.1 + 0.2, and are left out.
+    """
+    text = f"{number:.15g}"
+    if "e" not in text:
+        return text
+    return f"{number:.0f}" if abs(number) >= 1 else f"{number:.15f}".rstrip("0").rstrip(".")
 
 
 def size(mib: float) -> str:

@@ -11,6 +11,7 @@ from lavactl.text.exits import exit_sentence
 from lavactl.text.progress import progress_lines
 from lavactl.text.render import clean, clean_script, long_time, short_time, wrap
 from lavactl.text.roles import gpu_text
+from lavactl.text.units import number_text
 from lavactl.views.job_table import STATES, host_list, reason_text
 from lavactl.views.thresholds import threshold_lines
 from lavactl.wire import messages
@@ -113,7 +114,7 @@ def submitted(job: "Job", unformatted: bool, home: str, *, to_queue: bool = Fals
 
 def warning(spec: messages.JobSpec) -> list[str]:
     """Warning time and action of the job (-wt, -wa)."""
-    time = f"Job Warning Time <{spec.warning_time_s:g} seconds>" if spec.warning_time_s else ""
+    time = f"Job Warning Time <{number_text(spec.warning_time_s)} seconds>" if spec.warning_time_s else ""
     return [time, f"Job Warning Action <{clean(spec.warning_action)}>" if spec.warning_action else ""]
 
 

@@ -1,6 +1,7 @@
 """Load threshold table of bqueues -l, bhosts -l and bjobs -l."""
 
 from lavactl.text.render import MISSING, clean
+from lavactl.text.units import number_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,16 +39,16 @@ def threshold_lines(bounds: "Iterable[Bound]") -> list[str]:
 
 
 def _line(label: str, known: "dict[str, tuple[float | None, float | None]]", side: int) -> str:
-    text = list(EMPTY)
+    text = ""
     for place, index in zip(_PLACES, INDICES, strict=True):
         bound = known.get(index, (None, None))[side]
-        if bound is not None:
-            shown = f"{bound:g}" + "M" * (index in SIZES)
-            start = place - len(shown) // 2
-            text[start : start + len(shown)] = shown
-    return label + "".join(text).rstrip()
+        shown = MISSING if bound is None else number_text(bound) + "M" * (index in SIZES)
+        # A wide value moves those behind it: none is cut or written over.
+        start = max(place - len(shown) // 2, len(text) + bool(text))
+        text = text.ljust(start) + shown
+    return label + text
 
 
 def _own_line(label: str, own: list[str], known: "dict[str, tuple[float | None, float | None]]", side: int) -> str:
-    values = [MISSING if (bound := known[name][side]) is None else f"{bound:g}" for name in own]
+    values = [MISSING if (bound := known[name][side]) is None else number_text(bound) for name in own]
     return label + "".join(f" {value:>12}" for value in values)

@@ -8,6 +8,7 @@ import shlex
 import signal
 from fractions import Fraction
 
+from lavad.core.language.numbers import number_text
 from lavad.core.language.requirements import gpu
 from lavad.core.model.policy import QueueChecks, Threshold, Window
 from lavad.core.model.reasons import Refused
@@ -41,7 +42,7 @@ def above_one(text: str) -> bool:
 def decimal(text: str, least: float = 0.0, most: float = 1e9) -> float:
     """Read a number that may have a fraction."""
     if not re.fullmatch(r"\d{1,12}(\.\d{0,9})?|\.\d{1,9}", text) or not least <= float(text) <= most:
-        raise Wrong(f"expected a number from {least:g} to {most:g}")
+        raise Wrong(f"expected a number from {number_text(least)} to {number_text(most)}")
     return float(text)
 
 

@@ -334,6 +334,26 @@ def test_a_queue_in_full(desk: Desk) -> None:
     assert desk.type("bqueues", "-r", "gpu").out == top + tree + rest
 
 
+def test_large_numbers_have_all_their_digits(desk: Desk) -> None:
+    """Limits and thresholds of queues and users are never rounded or written with an exponent, however wide."""
+    queue = cluster_pb2.QueueRecord(name="gpu", open=True, active=True, max=1234567, per_host=7654321)
+    for index, sched, stop in (("tmp", 12345678, 1), ("swp", 23456789, 2), ("mem", 34567891, 3.25)):
+        queue.thresholds.add(index=index, sched=sched, stop=stop)
+    queue.thresholds.add(index="scratch", sched=45678912)
+    desk.client.queue_records = [queue]
+    desk.client.user_records = [cluster_pb2.UserRecord(name="ann", per_processor=1234567.5, max=7654321)]
+    assert desk.type("bqueues", "-noheader", "-o", "max jl_h").out == "1234567 7654321\n"
+    said = desk.type("bqueues", "-l", "gpu").out
+    assert "12345678M 23456789M 34567891M\n loadStop " in said
+    assert said.split(" loadStop ")[1].splitlines()[0].split()[-3:] == ["1M", "2M", "3.25M"]
+    assert " loadSched     45678912\n" in said
+    assert desk.type("busers", "ann").out.split()[-9:-6] == ["ann", "1234567.5", "7654321"]
+    pool = desk.client.pools_reply.pools.add(name="lab")
+    pool.amounts.add(resource="licences", total=1234567, free=0.1 + 0.2, used=1e7)
+    row = ["lab", "licences", "ok", "1234567", "0.3", "0", "10000000", "0"]
+    assert desk.type("bresources", "-g").out.splitlines()[1].split() == row
+
+
 def test_bqueues_fields(desk: Desk) -> None:
     """-o and -json as bhosts has them."""
     desk.client.queue_records = [cluster_pb2.QueueRecord(name="gpu", priority=40, open=True, active=True, per_user=0)]

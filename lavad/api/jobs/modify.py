@@ -5,6 +5,7 @@ from datetime import datetime, tzinfo
 from typing import Any, NamedTuple
 
 from lavad.api.translate import gpu_text
+from lavad.core.language.numbers import number_text
 from lavad.core.model.reasons import Refused
 from protos import common_pb2
 from protos import jobs_pb2 as pb
@@ -171,7 +172,7 @@ def _field(field: Any) -> Shown:
     if field.is_repeated:
         return _values(field.name)
     if field.type == field.TYPE_DOUBLE:
-        return lambda spec: f"{seconds:g} seconds" if (seconds := getattr(spec, field.name)) else ""
+        return lambda spec: f"{number_text(seconds)} seconds" if (seconds := getattr(spec, field.name)) else ""
     return _switch(field.name) if field.type == field.TYPE_BOOL else _text(field.name)
 
 

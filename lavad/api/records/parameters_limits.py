@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from lavad.config.params import PARAMETERS
 from lavad.config.site import Honoured
 from lavad.core.cluster import Cluster
+from lavad.core.language.numbers import number_text
 from lavad.core.model.policy import ALL, Fairshare, Limit, Names, Policy, Pool
 from lavad.core.queries.limit_usage import LimitUsage, limit_usage
 from lavad.core.queries.pool_usage import pool_usage
@@ -20,7 +21,7 @@ def parameters_reply(policy: Policy, usage_interval_s: float = 0.0) -> pb.Parame
     reply = pb.ParametersReply()
     if usage_interval_s:
         about = "seconds between two looks at a running job; LAVA_USAGE_INTERVAL in lava.conf"
-        reply.parameters.add(name="SBD_SLEEP_TIME", value=f"{usage_interval_s:g}", about=about)
+        reply.parameters.add(name="SBD_SLEEP_TIME", value=number_text(usage_interval_s), about=about)
     present = _present(policy)
     for name, known in PARAMETERS.items():
         if isinstance(known, Honoured):
@@ -76,7 +77,7 @@ def limits_reply(cluster: Cluster) -> pb.LimitsReply:
             who = (users, queues, _where(one), projects)
             if who not in lines:
                 lines[who] = record.usage.add(users=users, queues=queues, hosts=who[2], projects=projects)
-            lines[who].used[one.what.upper()] = f"{one.used:g}/{one.most:g}"
+            lines[who].used[one.what.upper()] = f"{number_text(one.used)}/{number_text(one.most)}"
     return reply
 
 
@@ -102,8 +103,8 @@ def _configured(limit: Limit) -> dict[str, str]:
     }  # fmt: skip
     said = {name: names_text(names) for name, names in consumers.items() if names is not None}
     said |= {name: f"{amount}" for name, amount in amounts.items() if amount is not None}
-    own = [f"[{name},{amount:g}]" for name, amount in limit.resources if name not in _SPACES]
-    said |= {name.upper(): f"{amount:g} M" for name, amount in limit.resources if name in _SPACES}
+    own = [f"[{name},{number_text(amount)}]" for name, amount in limit.resources if name not in _SPACES]
+    said |= {name.upper(): f"{number_text(amount)} M" for name, amount in limit.resources if name in _SPACES}
     return said | ({"RESOURCE": " ".join(own)} if own else {})
 
 

@@ -14,6 +14,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
+from lavad.core.language.numbers import number_text
 from lavad.core.model import PARTS, Allocation, HostShare, Request
 from lavad.core.model.allocation import slots_of
 from lavad.core.model.policy import ALL, Limit, Names, Policy, Queue, UserRule, Window
@@ -90,7 +91,8 @@ class Counter:
         self.used_on: NDArray[np.float64] = np.zeros(0)  # by row, if the rule counts each host separately
 
     def __repr__(self) -> str:
-        return f"{self.rule.kind.value} {self.rule.name} {self.members} {self.used:g}/{self.rule.amount:g}"
+        amounts = f"{number_text(self.used)}/{number_text(self.rule.amount)}"
+        return f"{self.rule.kind.value} {self.rule.name} {self.members} {amounts}"
 
     def on_rows(self, rows: int) -> NDArray[np.float64]:
         """Usage on each host."""
@@ -497,7 +499,7 @@ def text_of(counter: Counter) -> str:
     about = " and/or ".join(who) or "all jobs"
     return (
         f"Resource limit defined on {about} has been reached"
-        f" (Resource: {word}, Limit Name: {rule.name}, Limit Value: {rule.amount:g})"
+        f" (Resource: {word}, Limit Name: {rule.name}, Limit Value: {number_text(rule.amount)})"
     )
 
 

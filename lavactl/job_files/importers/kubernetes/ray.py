@@ -7,6 +7,7 @@ from lavactl.job_files.importers.kinds import Shared
 from lavactl.job_files.importers.kubernetes import metadata, pods
 from lavactl.job_files.model import UNLIMITED, JobFile, role
 from lavactl.job_files.text.fields import Fields
+from lavactl.text.units import number_text
 from lavactl.wire import messages
 
 HEAD, SUBMITTER = "head", "submitter"
@@ -132,7 +133,7 @@ def _read_submitter(job: JobFile, spec: Fields) -> None:
         words.append(f"--runtime-env-json={shlex.quote(_as_json(spec, 'runtimeEnvYAML'))}")
     for key, flag in (("entrypointNumCpus", "num-cpus"), ("entrypointNumGpus", "num-gpus")):
         if spec.has(key):
-            words.append(f"--entrypoint-{flag}={spec.real(key, 0):g}")
+            words.append(f"--entrypoint-{flag}={number_text(spec.real(key, 0))}")
         spec.get(key)
     if spec.has("entrypointResources"):
         words.append(f"--entrypoint-resources={shlex.quote(_as_json(spec, 'entrypointResources'))}")

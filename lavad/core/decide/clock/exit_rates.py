@@ -11,6 +11,7 @@ from itertools import islice
 
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
+from lavad.core.language.numbers import number_text
 from lavad.core.state.hosts.exit_rates import AbnormalEnd
 from lavad.core.state.records import ArrayRecord
 
@@ -90,7 +91,7 @@ def _closed(
     why = _by_starts(starts, name, failures) if most is None else _by_rate(cluster, failures, most)
     if why:
         minutes = cluster.policy.exit_rate_period_s / 60
-        yield e.HostClosed(now, name, BY, f"{why} within {minutes:g} minutes; open it by badmin hopen")
+        yield e.HostClosed(now, name, BY, f"{why} within {number_text(minutes)} minutes; open it by badmin hopen")
 
 
 def _by_rate(cluster: Cluster, failures: deque[AbnormalEnd], most: int) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lavad.core.cluster_view import ClusterView
+from lavad.core.language.numbers import number_text
 from lavad.core.language.requirements.parsed import wants_of
 from lavad.core.language.requirements.rusage import Per
 from lavad.core.model import PARTS, Allocation, HostShare, Request, RoleRequest
@@ -324,11 +325,11 @@ def _reserved(what: str, role: RoleRequest, tasks: int, per: tuple[Per, ...]) ->
 
 def _usage_of(counter: Counter) -> str:
     where = counter.rule.kind.value.replace("of a group", f"of group {counter.rule.name}")
-    return f"{where}: {counter.used:g} of {counter.rule.amount:g} in use"
+    return f"{where}: {number_text(counter.used)} of {number_text(counter.rule.amount)} in use"
 
 
 def _group_of(rule: Rule) -> str:
     """Text with the user's group and its limit, or with the user unknown to the host."""
     if rule.kind is _K.UNKNOWN_USER:
         return f" (User: {rule.name})"
-    return f" (Group: {rule.name}, Limit Value: {rule.amount:g})" if rule.kind in _OF_GROUPS else ""
+    return f" (Group: {rule.name}, Limit Value: {number_text(rule.amount)})" if rule.kind in _OF_GROUPS else ""

@@ -3,6 +3,7 @@
 from collections.abc import Hashable
 
 from lavad.core.cluster_view import ClusterView
+from lavad.core.language.numbers import number_text
 from lavad.core.model import Allocation
 from lavad.core.model.demand import Demand
 from lavad.core.model.reasons import POOL_LIMIT
@@ -65,7 +66,7 @@ class PoolUsers(Constraint):
         if short:
             pool = self._pools.pools[number]
             code, text = POOL_LIMIT
-            told = f"{text} (Pool: {pool.name}, Resource: {short}, Limit Value: {pool.largest[short]:g})"
+            told = f"{text} (Pool: {pool.name}, Resource: {short}, Limit Value: {number_text(pool.largest[short])})"
             return Obstacle(Refusal.FORBIDDEN, (code, told))
         others = self._unlent if allocation else ()
         if all(self._leaves_enough(other, allocation or ()) for other in others if other != number):
