@@ -19,8 +19,8 @@ spec:
   queue: default
   plugins: {env: []}
   tasks:
-    - {name: a, replicas: 1, template: {spec: {restartPolicy: Never, containers: [{command: [run, a b]}]}}}
-    - {name: b, replicas: 2, template: {spec: {restartPolicy: Never, containers: [{image: i}]}}}
+    - {name: a, replicas: 1, template: {spec: {restartPolicy: Never, containers: [{name: c, command: [run, a b]}]}}}
+    - {name: b, replicas: 2, template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}
 """
 TWO = "command: one\nname: first\n---\ncommand: two\nname: second\nqueue: short\n"
 

@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     Importer = Callable[["Fields", "Shared"], list[JobFile]]
 
 _KUBERNETES = "lavactl.job_files.importers.kubernetes."
-# (API group, kind) to the module and its function.
+# (API group, kind) to the module, its function, and the versions that are alike in what lava reads.
 KUBERNETES = {
-    ("batch.volcano.sh", "Job"): ("volcano", "read_job"),
-    ("batch.volcano.sh", "CronJob"): ("volcano", "read_cron_job"),
-    ("flow.volcano.sh", "JobFlow"): ("jobflow", "read_flow"),
-    ("flow.volcano.sh", "JobTemplate"): ("jobflow", "read_template"),
-    ("kubeflow.org", "MPIJob"): ("mpijob", "read_job"),
-    ("kubeflow.org", "PyTorchJob"): ("training", "read_pytorch_job"),
-    ("kubeflow.org", "TFJob"): ("training", "read_tensorflow_job"),
-    ("trainer.kubeflow.org", "TrainJob"): ("trainjob", "read_job"),
-    ("jobset.x-k8s.io", "JobSet"): ("jobset", "read_job"),
-    ("ray.io", "RayJob"): ("ray", "read_job"),
-    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): ("leaderworkerset", "read_job"),
-    ("batch", "Job"): ("batch", "read_job"),
-    ("batch", "CronJob"): ("batch", "read_cron_job"),
+    ("batch.volcano.sh", "Job"): ("volcano", "read_job", ("v1alpha1",)),
+    ("batch.volcano.sh", "CronJob"): ("volcano", "read_cron_job", ("v1alpha1",)),
+    ("flow.volcano.sh", "JobFlow"): ("jobflow", "read_flow", ("v1alpha1",)),
+    ("flow.volcano.sh", "JobTemplate"): ("jobflow", "read_template", ("v1alpha1",)),
+    ("kubeflow.org", "MPIJob"): ("mpijob", "read_job", ("v2beta1", "v1", "v1alpha2", "v1alpha1")),
+    ("kubeflow.org", "PyTorchJob"): ("training", "read_pytorch_job", ("v1", "v1beta2", "v1beta1")),
+    ("kubeflow.org", "TFJob"): ("training", "read_tensorflow_job", ("v1", "v1beta2", "v1beta1", "v1alpha2")),
+    ("trainer.kubeflow.org", "TrainJob"): ("trainjob", "read_job", ("v1alpha1",)),
+    ("jobset.x-k8s.io", "JobSet"): ("jobset", "read_job", ("v1alpha2", "v1alpha1")),
+    ("ray.io", "RayJob"): ("ray", "read_job", ("v1", "v1alpha1")),
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): ("leaderworkerset", "read_job", ("v1", "v1alpha1")),
+    ("batch", "Job"): ("batch", "read_job", ("v1",)),
+    ("batch", "CronJob"): ("batch", "read_cron_job", ("v1", "v1beta1")),
 }
 JOB_KINDS = (
     "Volcano's Job, CronJob, JobFlow and JobTemplate, MPIJob, PyTorchJob, TFJob, TrainJob, JobSet, RayJob, "
@@ -124,7 +124,10 @@ def _kubernetes(fields: "Fields") -> "Importer":
     group = group_of(fields.node)
     known = KUBERNETES.get((group, kind))
     if known is not None:
-        return _named(_KUBERNETES + known[0], known[1])
+        module, function, versions = known
+        if (given := version.rpartition("/")[2]) not in versions:
+            raise fields.wrong("apiVersion", f"lava knows {kind}s of {', '.join(versions)}, not of {given}.")
+        return _named(_KUBERNETES + module, function)
     if (group, kind) in NO_JOBS:
         return _leave_out
     raise fields.wrong("kind", f"{kind} of {version} is no job that lava knows; it knows {JOB_KINDS}.")

@@ -9,7 +9,6 @@ from lavactl.wire import messages
 
 KIND = "MPIJob"
 LAUNCHER, WORKER = "launcher", "worker"
-VERSIONS = ("v2beta1", "v1", "v1alpha2", "v1alpha1")
 IMPLEMENTATIONS = ("OpenMPI", "Intel", "MPICH")
 BACKOFF = 6
 NO_SERVER = "lava starts the ranks there by itself"
@@ -22,8 +21,6 @@ def read_job(fields: Fields, _shared: Shared) -> list[JobFile]:
         FileError: a field is wrong, or the operator would refuse the job.
     """
     version = fields.text("apiVersion").rpartition("/")[2]
-    if version not in VERSIONS:
-        raise fields.wrong("apiVersion", f"lava knows MPIJobs of {', '.join(VERSIONS)}, not of {version}.")
     spec = fields.child("spec")
     is_old = not spec.has("mpiReplicaSpecs") and version != "v2beta1"
     dialect = "v1alpha1" if is_old else "v2beta1" if version == "v2beta1" else "v1"

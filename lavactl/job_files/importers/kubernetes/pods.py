@@ -6,12 +6,13 @@ that have no meaning on a host without containers are noted, never taken silentl
 
 import re
 
+from lavactl.job_files.importers.kubernetes import metadata
 from lavactl.job_files.importers.kubernetes.expansion import expand, is_open, is_shell_name, shell_line
 from lavactl.job_files.importers.kubernetes.variables import Variables, read_variables
 from lavactl.job_files.model import UNLIMITED, JobFile, gpus_per_task
 from lavactl.job_files.text import quantities
 from lavactl.job_files.text.fields import Fields, Note
-from lavactl.job_files.text.nodes import Mapping, Scalar
+from lavactl.job_files.text.nodes import Mapping, Node, Scalar
 from lavactl.wire import messages
 
 TYPE_CHECKING = False
@@ -71,15 +72,13 @@ def _main_container(pod: Fields, name: str) -> Fields:
     nodes = pod.items("containers")
     if not nodes:
         raise pod.wrong("containers", "a pod needs a container.")
-    names = [node.text("name") if isinstance(node, Mapping) else "" for node in nodes]
+    names = _names(pod, nodes)
     if name and name not in names:
         raise pod.wrong("containers", f"there is no container named {name}.")
     chosen = names.index(name) if name else 0
     main = None
     for at, node in enumerate(nodes):
-        if not isinstance(node, Mapping):
-            raise pod.expected(f"containers[{at}]", "a mapping", node)
-        if at == chosen:
+        if at == chosen and isinstance(node, Mapping):
             main = pod.reading.open(node, f"{pod.path_of('containers')}[{at}]")
         else:
             pod.reading.note(
@@ -90,18 +89,33 @@ def _main_container(pod: Fields, name: str) -> Fields:
     return main
 
 
+def _names(pod: Fields, nodes: "list[Node]") -> list[str]:
+    """Names of a pod's containers; each needs one of its own."""
+    names: list[str] = []
+    for at, node in enumerate(nodes):
+        if not isinstance(node, Mapping):
+            raise pod.expected(f"containers[{at}]", "a mapping", node)
+        where = Fields(pod.reading, node, f"{pod.path_of('containers')}[{at}]")
+        name = where.required("name")
+        metadata.check_label(where, "name", name)
+        if name in names:
+            raise where.wrong("name", f"there are two containers named {name}.")
+        names.append(name)
+    return names
+
+
 def _read_directory(role: messages.Role, pod: Fields) -> None:
     """A working directory that stands beside the containers, as in some of Volcano's examples, is no field of a pod."""
     if pod.has("workingDir"):
         pod.ignore(("workingDir",), "a working directory is a field of the container")
 
 
-def _ignore_metadata(metadata: Fields) -> None:
+def _ignore_metadata(found: Fields) -> None:
     """Note labels and annotations of pods, but those that Kueue places by: nothing here looks at them."""
-    metadata.asked |= {"name", "creationTimestamp", "namespace"}
+    found.asked |= {"name", "creationTimestamp", "namespace"}
     for kind in ("labels", "annotations"):
-        found = metadata.child(kind)
-        found.ignore([name for name, _ in found.node if not name.startswith(PLACED_BY)], "tasks have no labels")
+        words = found.child(kind)
+        words.ignore([name for name, _ in words.node if not name.startswith(PLACED_BY)], "tasks have no labels")
 
 
 def fill_environment(role: messages.Role, variables: Variables) -> None:
@@ -182,6 +196,7 @@ def fill_amounts(role: messages.Role, resources: Fields) -> None:
             if name in amounts and amount > amounts[name][1]:
                 raise fields.wrong(name, f"{fields.text(name)} is more than the limit, {limits.text(name)}.")
             amounts[name] = fields, amount
+    _check_devices(limits, requests)
     gpus = 0
     for name, (fields, amount) in amounts.items():
         if name == "cpu":
@@ -197,6 +212,17 @@ def fill_amounts(role: messages.Role, resources: Fields) -> None:
         role.gpu.CopyFrom(gpus_per_task(gpus))
     if "memory" in limits.node.entries:
         role.memory_limit_mib = quantities.mib(_quantity(limits, "memory"))
+
+
+def _check_devices(limits: Fields, requests: Fields) -> None:
+    """Refuse amounts of devices that Kubernetes refuses: fractions, and requests that differ from the limit."""
+    for fields in (limits, requests):
+        for name in (name for name, _ in fields.node if "/" in name):
+            amount = _quantity(fields, name)
+            if amount.denominator != 1:
+                raise fields.wrong(name, f"{fields.text(name)} is no whole number of devices.")
+            if name in limits.node.entries and amount != _quantity(limits, name):
+                raise fields.wrong(name, f"{fields.text(name)} differs from the limit, {limits.text(name)}.")
 
 
 def _quantity(fields: Fields, name: str) -> "Fraction":
