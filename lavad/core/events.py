@@ -31,7 +31,7 @@ from lavad.core.model.ranges import Ranges
 from lavad.core.model.task_rules import TaskKey
 from lavad.core.model.task_values import RolePart
 from lavad.core.model.usage import HostUsage
-from lavad.core.task_events import JobForgotten, TaskJobEvent
+from lavad.core.task_events import JobForgotten, RestartedInQueue, TaskJobEvent
 
 # Defined in modules of their own, and known by this one.
 __all__ = [
@@ -339,13 +339,14 @@ class JobAbandoned:
 
 @dataclass(frozen=True, slots=True)
 class PendingEnded:
-    """Pending elements (or a pending plain job, indices (0,)) were killed."""
+    """Pending elements (or a pending plain job, indices (0,)) were killed; ``is_done``: the plain job is DONE."""
 
     at: float
     job: int
     indices: Ranges
     by: str
     reason: str = ""
+    is_done: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -551,6 +552,7 @@ Event = (
     | JobDetached
     | FinishedForgotten
     | JobForgotten
+    | RestartedInQueue
     | TaskJobEvent
     | ActivityEvent
 )

@@ -160,6 +160,19 @@ class JobForgotten(NamedTuple):
     job: int
 
 
+class RestartedInQueue(NamedTuple):
+    """A policy has restarted a job that waits in its queue; of an array each element that was never dispatched.
+
+    Each uses up one of its restarts, and its wait begins anew, at ``since``; there are several if the master was away.
+    """
+
+    at: float
+    job: int
+    since: float
+    times: int
+    reason: str
+
+
 TaskJobEvent = (
     TasksReported
     | TasksLost

@@ -142,7 +142,7 @@ def _pending_ended(cluster: Cluster, event: e.PendingEnded) -> None:
     record = cluster.jobs[event.job]
     if isinstance(record, Job):
         cluster.pending.remove(record.shared, entry(cluster, record))
-        _move(cluster, record, event, S.EXIT)
+        _move(cluster, record, event, S.DONE if event.is_done else S.EXIT)
         record.end = JobEnd(event.at, 0, event.reason)
         _note_finished(cluster, record)
         return

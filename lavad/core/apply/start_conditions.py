@@ -20,6 +20,7 @@ from lavad.core.model import FINAL, JobState, Shared
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.windows import NEVER
 from lavad.core.state.records import ArrayRecord, Job, StartConditions
+from lavad.core.task_events import RestartedInQueue
 
 
 def begin(cluster: Cluster, record: Job | ArrayRecord, new: NewJob, now: float) -> None:
@@ -220,6 +221,7 @@ def _job_revived(cluster: Cluster, event: e.JobRevived) -> None:
     record.state, record.end = target, None
     if record.tasks is not None:
         places.renewed(record.tasks)
+    queue_wait.forget(record)
     watch_deadline(cluster, record)
     queue_wait.enters(cluster, record, event.at)
     list_job(cluster, record)
@@ -239,6 +241,7 @@ def _elements_revived(cluster: Cluster, array: ArrayRecord, event: e.JobRevived,
     cluster.ended_arrays.pop(array.id, None)
     cluster.counters.add(array.shared, target, len(event.indices))
     cluster.dependants.note(array.id, 0, S.EXIT, target)
+    queue_wait.forget(array)
     watch_deadline(cluster, array)
     queue_wait.enters(cluster, array, event.at)
     list_array(cluster, array)
@@ -249,6 +252,10 @@ def _dependency_met(cluster: Cluster, event: e.DependencyMet) -> None:
     met(cluster, record, event.indices)
     queue_wait.enters(cluster, record, event.at)
     _list(cluster, record)
+
+
+def _restarted_in_queue(cluster: Cluster, event: RestartedInQueue) -> None:
+    queue_wait.restarted(cluster, cluster.jobs[event.job], event.since, event.times)
 
 
 def _begin_time_reached(cluster: Cluster, event: e.BeginTimeReached) -> None:
@@ -273,6 +280,7 @@ def _queue_window_changed(cluster: Cluster, event: e.QueueWindowChanged) -> None
 HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     e.JobRevived: _job_revived,
     e.DependencyMet: _dependency_met,
+    RestartedInQueue: _restarted_in_queue,
     e.BeginTimeReached: _begin_time_reached,
     e.QueueWindowChanged: _queue_window_changed,
 }

@@ -98,6 +98,7 @@ class StartConditions:
     excluded_hosts: tuple[str, ...] = ()  # hosts excluded by its exit code
     detached: str = ""  # name of the removed advance reservation that it was submitted to
     queued_at: float = 0.0  # newest return to its queue, where that matters; 0: its submission
+    restarts: int = 0  # of a job of tasks by policies while it waited in its queue, and since its last dispatch
 
     @property
     def is_closed(self) -> bool:

@@ -75,6 +75,10 @@ def _killed(told: Told, index: int) -> Iterator[bytes]:
     yield told.status(index, f.EXIT, ended_at=told.at)
 
 
+def _completed(told: Told, index: int) -> Iterator[bytes]:
+    yield told.status(index, f.DONE, ended_at=told.at)
+
+
 def _held(told: Told, index: int) -> Iterator[bytes]:
     yield told.status(index, PSUSP)
 
@@ -150,6 +154,7 @@ def _found(told: Told, index: int) -> Iterator[bytes]:
 
 _MAKERS: dict[str, Callable[[Told, int], Iterator[bytes]]] = {
     "killed": _killed,
+    "completed": _completed,
     "held": _held,
     "freed": _freed,
     "revived": _requeued,

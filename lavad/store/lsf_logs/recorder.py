@@ -13,6 +13,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 from sqlalchemy import Connection, Engine, select, tuple_
 
+from lavad.core.model import JobState
 from lavad.core.model.ranges import Ranges
 from lavad.store import schema
 from lavad.store.lsf_logs import event_records, job_records
@@ -212,11 +213,11 @@ class _Page:
 
     def _tell_one(self, told: Told, index: int) -> None:
         self.events += event_records.records(told, index)
-        if told.kind == "killed":
-            one = told.one
+        if told.kind in ("killed", "completed"):
+            one, state = told.one, JobState.EXIT if told.kind == "killed" else JobState.DONE
             self.jobs += 1
             reason = str(told.detail.get("reason", ""))
-            self.finish(killed_waiting(told.at, one.job, index, one.submitted_at, reason, ("", "", b"")))
+            self.finish(killed_waiting(told.at, one.job, index, one.submitted_at, reason, ("", "", b""), state))
 
     def finish(self, end: Ended) -> None:
         """Tell an end in lsb.acct."""

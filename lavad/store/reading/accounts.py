@@ -106,8 +106,9 @@ def ended(read: Read, wanted: AccountFilter) -> Iterator[Ended | None]:
     """Yield the selected attempts, and None for each page of them that was looked through."""
     sources = [_attempts(read, wanted)]
     is_any = wanted.dispatched == _ANY_TIME and wanted.hosts is None and not wanted.hung
-    if is_any and wanted.states != {JobState.DONE}:
-        sources += [_killed_jobs(read, wanted), _killed_elements(read, wanted)]
+    if is_any:
+        sources.append(_ended_waiting(read, wanted))
+        sources += [_killed_elements(read, wanted)] if wanted.states != {JobState.DONE} else []
     for looked_at, one in enumerate(heapq.merge(*sources, key=_PLACE), 1):
         if _is_selected(one, wanted):
             yield one
@@ -160,8 +161,9 @@ def _attempts(read: Read, wanted: AccountFilter) -> Iterator[Ended]:
     return _paged(read, query, (accounting.ended_at, accounting.job, accounting.idx, accounting.attempt))
 
 
-def _killed_jobs(read: Read, wanted: AccountFilter) -> Iterator[Ended]:
+def _ended_waiting(read: Read, wanted: AccountFilter) -> Iterator[Ended]:
     """Yield jobs, and elements that were dispatched before, whose end found them pending."""
+    states = [int(state) for state in wanted.states] or _FINAL
     last = and_(accounting.job == jobs.job, accounting.idx == jobs.idx, accounting.attempt == jobs.attempts)
     of_attempt = exists().where(last, accounting.state.in_(_FINAL))
     columns = (
@@ -169,7 +171,7 @@ def _killed_jobs(read: Read, wanted: AccountFilter) -> Iterator[Ended]:
         jobs.reason, *map(literal, _UNUSED), specs.name, specs.shared, specs.words,
     )  # fmt: skip
     query = select(*columns).join_from(schema.jobs, schema.specs, jobs.job == specs.job)
-    query = query.where(jobs.state == _EXIT, jobs.ended_at > 0, jobs.started_at == 0, ~of_attempt)
+    query = query.where(jobs.state.in_(states), jobs.ended_at > 0, jobs.started_at == 0, ~of_attempt)
     query = query.where(*_of_submission(specs, wanted), *_between(jobs.ended_at, wanted.completed))
     return _paged(read, query, (jobs.ended_at, jobs.job, jobs.idx))
 
@@ -192,10 +194,16 @@ def _killed_elements(read: Read, wanted: AccountFilter) -> Iterator[Ended]:
 
 
 def killed_waiting(
-    at: float, job: int, index: int, submitted_at: float, reason: str, submission: tuple[str, str, bytes]
+    at: float,
+    job: int,
+    index: int,
+    submitted_at: float,
+    reason: str,
+    submission: tuple[str, str, bytes],
+    state: JobState = JobState.EXIT,
 ) -> Ended:
-    """Return the end of a job that was killed while it waited; ``submission`` is name, shared fields and texts."""
-    return Ended._make((at, job, index, 0, _EXIT, submitted_at, 0.0, 0, reason, *_UNUSED, *submission))
+    """Return the end of a job that ended while it waited; ``submission`` is name, shared fields and texts."""
+    return Ended._make((at, job, index, 0, int(state), submitted_at, 0.0, 0, reason, *_UNUSED, *submission))
 
 
 def read_attempts(connection: Connection, keys: Sequence[tuple[int, int, int]]) -> dict[tuple[int, int, int], Ended]:

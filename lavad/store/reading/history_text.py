@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lavad.core.language.numbers import number_text
 from lavad.core.model import JobState, Shared, unpack_text
 from lavad.core.model.reasons import FOUND_ON_HOST
 from lavad.core.state.records import JobEnd
@@ -67,6 +68,7 @@ _LEADS_TO = {
     "lost": S.UNKWN,
     "abandoned": S.ZOMBI,
     "killed": S.EXIT,
+    "completed": S.DONE,
     "held": S.PSUSP,
     "freed": S.PEND,
 }
@@ -305,13 +307,18 @@ _VERDICTS = {
 }
 
 
+def _times(count: int) -> str:
+    return f" {count} times" if count > 1 else ""
+
+
 def _tasks_concluded(detail: dict[str, Any]) -> list[str]:
     reason = f": {detail['reason']}" if detail.get("reason") else ""
     return [_VERDICTS.get(detail["action"], "Job is ended by its tasks") + reason]
 
 
 def _hangs(detail: dict[str, Any]) -> list[str]:
-    return [f"Hangs: no output, no progress and no use of CPU, network or GPU for {detail['seconds']:g} seconds"]
+    seconds = number_text(detail["seconds"])
+    return [f"Hangs: no output, no progress and no use of CPU, network or GPU for {seconds} seconds"]
 
 
 def _stacks(detail: dict[str, Any]) -> list[str]:
@@ -324,7 +331,7 @@ def _stacks(detail: dict[str, Any]) -> list[str]:
 def _unused(detail: dict[str, Any]) -> list[str]:
     if not detail["seconds"]:
         return [f"Host {detail['host']} has processes of the job again"]
-    return [f"Host {detail['host']} has had no process of the job for {detail['seconds']:g} seconds"]
+    return [f"Host {detail['host']} has had no process of the job for {number_text(detail['seconds'])} seconds"]
 
 
 _LINES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
@@ -350,6 +357,10 @@ _LINES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "dispatched": _dispatched,
     "started": _started,
     "killed": _killed,
+    "completed": lambda detail: [f"Done successfully. {detail.get('reason', '')};"],
+    "restarted in queue": lambda detail: [
+        f"Job is restarted in its queue{_times(detail.get('count', 1))}: {detail.get('reason', '')}"
+    ],
     "requeued": _requeued,
     "suspended": _suspended,
     "resumed": _resumed,

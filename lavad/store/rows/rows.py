@@ -293,7 +293,12 @@ def _dispatched_before(
 
 
 def _pending_ended(turn: _Turn, event: e.PendingEnded) -> None:
-    _waiting_changed(turn, event, "killed")
+    _waiting_changed(turn, event, "completed" if event.is_done else "killed")
+
+
+def _restarted_in_queue(turn: _Turn, event: t.RestartedInQueue) -> None:
+    _touch_record(turn, event.job)
+    turn.tell(event.at, Key(event.job, 0, 0), "restarted in queue", v.detail(reason=event.reason, count=event.times))
 
 
 def _pending_held(turn: _Turn, event: e.PendingHeld) -> None:
@@ -539,6 +544,7 @@ _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
     e.PendingFreed: _pending_freed,
     e.JobRevived: _job_revived,
     e.DependencyMet: _dependency_met,
+    t.RestartedInQueue: _restarted_in_queue,
     e.BeginTimeReached: _begin_time_reached,
     e.AttemptDispatched: _dispatched,
     **dict.fromkeys((e.HostStaged, e.AttemptLaunched, e.ProgressReported), _attempt_only),

@@ -421,6 +421,7 @@ def terms_text(terms: StartConditions, unmet: Ranges | None = None) -> str:
         "barred": terms.excluded_hosts,
         "detached": terms.detached,
         "queued": terms.queued_at,
+        "restarts": terms.restarts,
     }
     return _encode({name: value for name, value in values.items() if value})
 
@@ -434,7 +435,8 @@ def decode_terms(text: str) -> tuple[StartConditions | None, Ranges]:
     early, orphan = bool(values.get("early")), bool(values.get("orphan"))
     barred, detached = tuple(values.get("barred", ())), values.get("detached", "")
     begin, queued = values.get("begin", 0.0), values.get("queued", 0.0)
-    terms = StartConditions(condition, begin, early, orphan, barred, detached, queued)
+    restarts = int(values.get("restarts", 0))
+    terms = StartConditions(condition, begin, early, orphan, barred, detached, queued, restarts)
     return terms, Ranges.parse(values.get("unmet", ""))
 
 

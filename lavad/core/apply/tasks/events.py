@@ -11,6 +11,7 @@ from typing import Any
 from lavad.core import task_events as t
 from lavad.core.apply.tasks import activity
 from lavad.core.apply.tasks.places import join_no_more, placed, take_spares, unplace
+from lavad.core.apply.tasks.queue_wait import taken_along
 from lavad.core.cluster import Cluster
 from lavad.core.model import Launch
 from lavad.core.model.reasons import EXIT_STATUS_LOST
@@ -30,6 +31,7 @@ def note(cluster: Cluster, job: Job, *news: tuple[TaskKey, TaskEvent | None]) ->
 def begin(cluster: Cluster, job: Job, attempt: Attempt) -> None:
     """Place the tasks of a job that is dispatched."""
     job.tasks = attempt.tasks = placed(job.tasks, job.shared, attempt.allocation)
+    job.tasks.restarts += taken_along(job)
     note(cluster, job, (TaskKey(0, 0), E.PENDING))
 
 
