@@ -40,8 +40,8 @@ class WorkOfTasks(WarnedWork):
         super().__init__(key, _with_own_files(setup, key), tools)
         self._has_command = True
         here = Host(
-            self._spawn_run, self._output, self.beside.signals.add, tools.confinement.members, self.beside.serials,
-            self._tell_states, self._why_ending,
+            self._spawn_run, self._output, self.beside.signals.add, self.beside.trees, self._run_over,
+            self.beside.serials, self._tell_states, self._why_ending,
         )  # fmt: skip
         self._runs = Runs(here, setup.terminate_interval_s)
         self._first: list[RunOrder] = []  # until the pre-execution command has ended
@@ -110,7 +110,13 @@ class WorkOfTasks(WarnedWork):
         for name, path in ((b"LSB_OUTPUTFILE", setup.output), (b"LSB_ERRORFILE", setup.error)):
             if path:
                 overlay[name] = os.fsencode(path)
-        return self._spawner.run(setup, order.program, overlay, spooled)
+        groups = self._tools.confinement.tasks
+        with groups.entered(serial) if groups is not None else contextlib.nullcontext():
+            return self._spawner.run(setup, order.program, overlay, spooled)
+
+    def _run_over(self, serial: int) -> None:
+        if self._tools.confinement.tasks is not None:
+            self._tools.confinement.tasks.drop(serial)
 
     def _output(self, run: Run) -> KeptOutput | None:
         if self.setup.output:

@@ -14,7 +14,8 @@ import pytest
 
 from agents import assembly
 from agents.ranks.interfaces import TaskRequest
-from agents.shepherd.confinement.hierarchy import Base
+from agents.shepherd.confinement import hierarchy
+from agents.shepherd.confinement.hierarchy import Base, groups_below
 from protos.common_pb2 import TASK_DONE, TASK_EXITED, PortRequest
 from protos.jobs_pb2 import Convention, TaskRules
 from tests.agents.hosts import Host, Place, alive, until
@@ -111,6 +112,61 @@ def test_a_task_that_ends_leaves_nothing_behind(place: Place) -> None:
             await tasks.start((0, 0, 1))
             await tasks.ended((0, 0, 1))
             assert not alive(int(place.out("child").read_text()))
+
+    run(story())
+
+
+async def started(place: Place) -> int:
+    """Process id of the daemon, once it runs."""
+    await until(lambda: place.out("child").exists() and place.out("child").read_text().endswith("\n"))
+    return int(place.out("child").read_text())
+
+
+DAEMON = "(env -i setsid sh -c 'echo $$ > child; exec sleep 1000' &)"
+
+
+def test_a_daemon_without_any_trace_of_its_task_ends_with_it(place: Place) -> None:
+    """It has left parent, session and environment: the task's control group still has it, for a stop and for an end."""
+
+    async def story() -> None:
+        async with Host(place) as host:
+            if not host.base.version:
+                pytest.skip("no control groups here")
+            again = f"{DAEMON}; while [ ! -s child ]; do sleep 0.02; done; [ $LAVA_TASK_RUN = 2 ] || sleep 1000"
+            tasks = await a_job(host, role("w", again), role("x", "sleep 1000"))
+            await tasks.start((0, 0, 1), (1, 0, 1))
+            other = await tasks.running((1, 0, 1))
+            daemon = await started(place)
+            await tasks.stop((0, 0, 1), reason="TERM_OWNER")
+            await tasks.ended((0, 0, 1))
+            assert not alive(daemon)
+            place.out("child").unlink()
+            await tasks.start((0, 0, 2))
+            await tasks.ended((0, 0, 2))
+            assert not alive(int(place.out("child").read_text()))
+            assert alive(other.pid)
+            slot = next(one.slot for one in host.local.pool.handles() if one.key is not None)
+            below = groups_below(host.base.slot_main(slot))
+            assert len(below) == 1  # that of the other task
+            assert other.pid in hierarchy.members(host.base, slot)
+
+    run(story())
+
+
+def test_a_daemon_of_a_task_does_not_outlive_its_shepherd(place: Place) -> None:
+    """The next shepherd of the slot finds the groups of tasks empty."""
+
+    async def story() -> None:
+        async with Host(place) as host:
+            if not host.base.version:
+                pytest.skip("no control groups here")
+            tasks = await a_job(host, role("w", f"{DAEMON}; sleep 1000"))
+            await tasks.start((0, 0, 1))
+            await tasks.running((0, 0, 1))
+            daemon = await started(place)
+            shepherd = next(one.pid for one in host.local.pool.handles() if one.key is not None)
+            os.kill(shepherd, signal.SIGKILL)
+            await until(lambda: not alive(daemon))
 
     run(story())
 

@@ -18,6 +18,7 @@ from agents.shepherd.confinement import cpuset, hierarchy
 from agents.shepherd.confinement.device_filter import DeviceFilter, FilterV1, FilterV2
 from agents.shepherd.confinement.hierarchy import CPUSET, DEVICES, Base, read, write
 from agents.shepherd.confinement.memory_policy import LOCAL_ONLY
+from agents.shepherd.confinement.task_groups import TaskGroups
 from agents.shepherd.messages import JobSetup
 from agents.shepherd.process import processes
 
@@ -41,6 +42,7 @@ class Confinement(Protocol):
     """Slot's group, as its shepherd sees it. Figures are of the job alone, since `begin`."""
 
     devices: DeviceFilter | None  # None if the group cannot be kept from devices
+    tasks: TaskGroups | None  # groups of tasks below it; None without groups
 
     def join(self) -> None:
         """Enter the group for good; once, at the shepherd's birth."""
@@ -186,9 +188,10 @@ def kill_all(members: Callable[[], list[int]], pids_max: str) -> int:
     return killed + processes.send([pid for pid in members() if pid not in first], signal.SIGKILL)
 
 
-def _others(procs: str) -> list[int]:
+def _others(procs: str, tasks: TaskGroups | None) -> list[int]:
     own = os.getpid()
-    return [pid for pid in map(int, read(procs).split()) if pid != own]
+    found = [pid for pid in map(int, read(procs).split()) if pid != own]
+    return found + tasks.members() if tasks is not None else found
 
 
 def _cpuset_v1(path: str | None) -> cpuset.Cpuset | None:
@@ -216,6 +219,7 @@ class GroupV1:
         self._swap_counted = os.path.exists(f"{memory}/memory.memsw.limit_in_bytes")
         self._cpuset = _cpuset_v1(paths.get(CPUSET))
         self.devices: DeviceFilter | None = FilterV1(paths[DEVICES]) if DEVICES in paths else None
+        self.tasks: TaskGroups | None = TaskGroups(paths["pids"])
         self._limit_mib = 0
         self._pids_max = NO_PIDS_MAX
         self._cpu_first = self._cpu_last = 0
@@ -262,7 +266,7 @@ class GroupV1:
             write(f"{memory}/memory.memsw.limit_in_bytes", text)
 
     def members(self) -> list[int]:
-        return _others(f"{self._paths['pids']}/cgroup.procs")
+        return _others(f"{self._paths['pids']}/cgroup.procs", self.tasks)
 
     def threads(self) -> int:
         return max(0, int(read(f"{self._paths['pids']}/pids.current")) - 1)
@@ -305,6 +309,8 @@ class GroupV1:
         return _value(self._oom.text(), b"oom_kill") - self._oom_first if self._limit_mib else 0
 
     def leave(self) -> None:
+        if self.tasks is not None:
+            self.tasks.sweep()
         for path in self._paths.values():
             base = os.path.dirname(path)
             write(f"{os.path.dirname(base)}/cgroup.procs", str(os.getpid()))
@@ -328,6 +334,7 @@ class GroupV2:
         self._peak = self._open_peak()
         self._cpuset = cpuset.Cpuset(path) if cpuset.is_in(path) else None
         self.devices: DeviceFilter | None = FilterV2(path)
+        self.tasks: TaskGroups | None = TaskGroups(path)
         self._limit_mib = 0
         self._pids_max = NO_PIDS_MAX
         self._cpu_first = self._cpu_last = 0
@@ -379,7 +386,7 @@ class GroupV2:
             write(swap, self.NO_LIMIT if text == self.NO_LIMIT else "0")
 
     def members(self) -> list[int]:
-        return _others(f"{self._path}/cgroup.procs")
+        return _others(f"{self._path}/cgroup.procs", self.tasks)
 
     def threads(self) -> int:
         return max(0, int(read(f"{self._path}/pids.current")) - 1)
@@ -427,6 +434,8 @@ class GroupV2:
         return _value(self._events.text(), b"oom_kill") - self._oom_first if self._limit_mib else 0
 
     def leave(self) -> None:
+        if self.tasks is not None:
+            self.tasks.sweep()
         supervisor = f"{os.path.dirname(os.path.dirname(self._path))}/supervisor"
         write(f"{supervisor}/cgroup.procs", str(os.getpid()))
         os.rmdir(self._path)
@@ -441,6 +450,7 @@ class ProcessTree:
     def __init__(self) -> None:
         self._cpu_first = self._user_first = 0.0
         self.devices: DeviceFilter | None = None
+        self.tasks: TaskGroups | None = None
 
     def join(self) -> None:
         """No-op: there is no group to enter."""

@@ -166,14 +166,28 @@ def _enable(group: str) -> None:
 
 
 def members(base: Base, slot: int) -> list[int]:
-    """Return all processes in a slot's group, its shepherd included; none without groups."""
+    """Return all processes in a slot's group and in those of tasks below it, its shepherd included; none without
+    groups."""
     path = base.slot_main(slot)
+    return [pid for one in (path, *groups_below(path)) for pid in members_of(one)] if path else []
+
+
+def members_of(group: str) -> list[int]:
+    """Return the processes in one group; none if it is removed."""
     try:
-        return [int(pid) for pid in read(f"{path}/cgroup.procs").split()] if path else []
+        return [int(pid) for pid in read(f"{group}/cgroup.procs").split()]
     except OSError as error:
         if error.errno in REMOVED:
             return []
         raise
+
+
+def groups_below(path: str) -> list[str]:
+    """Return the groups directly below one; none if it is removed."""
+    try:
+        return [entry.path for entry in os.scandir(path) if entry.is_dir()]
+    except FileNotFoundError:
+        return []
 
 
 def kill(base: Base, slot: int) -> list[int]:
@@ -193,10 +207,11 @@ def remove(base: Base) -> None:
     """Remove the agent's empty groups; groups in use stay."""
     for _, path in base.paths:
         with contextlib.suppress(OSError):
-            for entry in os.scandir(path):
-                if entry.is_dir():
-                    with contextlib.suppress(OSError):
-                        os.rmdir(entry.path)
+            for slot in groups_below(path):
+                with contextlib.suppress(OSError):
+                    for task in groups_below(slot):
+                        os.rmdir(task)
+                    os.rmdir(slot)
             os.rmdir(path)
 
 

@@ -178,13 +178,12 @@ PAUSE_S = 0.005  # least time in which signals are gathered
 class TaskSignals:
     """Signals to tasks of a job, gathered: one look at all of its processes finds those of a thousand tasks.
 
-    ``first`` maps living first processes to their tasks' serials.
+    ``find`` returns the processes of tasks by their serials.
     """
 
-    def __init__(self, first: Mapping[int, int], members: Callable[[], list[int]]) -> None:
+    def __init__(self, find: Callable[[Iterable[int]], dict[int, list[int]]]) -> None:
         self.next_at = NEVER
-        self._first = first
-        self._members = members
+        self._find = find
         self._waiting: dict[int, list[int]] = {}
         self._pause_s = PAUSE_S
 
@@ -197,7 +196,7 @@ class TaskSignals:
         """Send all waiting signals."""
         began, self.next_at = time.monotonic(), NEVER
         waiting, self._waiting = self._waiting, {}
-        found = task_trees(waiting, self._first, self._members())
+        found = self._find(waiting)
         for serial, numbers in waiting.items():
             for number in numbers:
                 send(found[serial], number)

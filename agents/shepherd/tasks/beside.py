@@ -13,6 +13,7 @@ from agents.shepherd.process import processes
 from agents.shepherd.process.spawner import Spawner
 from agents.shepherd.process.start import UNUSABLE, HostFailure, StartFailure
 from agents.shepherd.tasks.kept import Host, KeptTasks, Order, Refusal
+from agents.shepherd.tasks.trees import Trees
 from agents.shepherd.tools import Tools
 
 
@@ -34,7 +35,8 @@ class TasksBeside:
         started: Callable[[], None],
     ) -> None:
         self.serials: dict[int, int] = {}  # of living first processes, by process id
-        self.signals = processes.TaskSignals(self.serials, tools.confinement.members)
+        self.trees = Trees(tools.confinement, self.serials)
+        self.signals = processes.TaskSignals(self.trees.of)
         self._spawner = spawner
         self._identity = tools.identity
         self._starting = starting

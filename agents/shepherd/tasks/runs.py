@@ -1,8 +1,9 @@
 """Runs of the tasks of a job of tasks on this host: started, limited and ended one by one.
 
 Invariants: a run that is not newer than the newest one known is never started; a run is told as ended only when none of
-its processes is left, or after some time; the next run of a task starts only then. The processes of a run are found by
-descent from its first one, by its session, or by a mark in their environment.
+its processes is left, or after some time; the next run of a task starts only then. The processes of a run are those of
+its control group; without groups those that descend from its first one, stayed in its session, or have a mark in their
+environment.
 """
 
 import itertools
@@ -19,6 +20,7 @@ from agents.shepherd.messages import RunOrder, RunState
 from agents.shepherd.process import processes, start
 from agents.shepherd.process.start import UNUSABLE, HostFailure, StartFailure
 from agents.shepherd.tasks.run_files import KeptOutput, Run
+from agents.shepherd.tasks.trees import Trees
 
 FIRST_SERIAL = 1 << 48  # those of tasks beside a job are smaller
 STOP = (signal.SIGTERM, signal.SIGKILL)
@@ -38,7 +40,8 @@ class Host(NamedTuple):
     spawn: Callable[[RunOrder, int, int], int]  # order, serial, descriptor of a kept output or -1 -> process id
     output: Callable[[Run], KeptOutput | None]  # None if the job's output goes to files
     signal: Callable[[int, int], None]  # number, serial
-    members: Callable[[], list[int]]
+    trees: Trees
+    over: Callable[[int], None]  # a serial whose run is over
     first: dict[int, int]  # process id of each living first process -> serial
     tell: Callable[[list[RunState]], None]
     reason: Callable[[], str]  # why the whole attempt is being ended, or empty
@@ -263,7 +266,7 @@ class Runs:
     def _look_at_leftovers(self, ended: list[_Task], now: float) -> None:
         """Kill what ended runs have left; those that have left nothing are over."""
         sessions = {task.state.pid: task.serial for task in ended}  # each first process led one
-        found = processes.task_trees(sessions.values(), self.host.first, self.host.members(), sessions)
+        found = self.host.trees.of(sessions.values(), sessions)
         for task in ended:
             left = found[task.serial]
             if not left or now >= task.give_up_at:
@@ -275,6 +278,7 @@ class Runs:
 
     def _over(self, task: _Task) -> None:
         del self._by_serial[task.serial]
+        self.host.over(task.serial)
         task.look_at = NEVER
         reason = task.reason or self.host.reason()
         task.state = task.state._replace(ended=time.time(), status=task.status, reason=reason)
@@ -291,7 +295,7 @@ class Runs:
     def _look(self, now: float) -> None:
         """Check memory and kept outputs."""
         limited = [task for task in self._by_serial.values() if task.order.memory_limit_mib]
-        trees = processes.task_trees([task.serial for task in limited], self.host.first, self.host.members())
+        trees = self.host.trees.of([task.serial for task in limited])
         for task in limited:
             used = sum(one.resident for pid in trees[task.serial] if (one := processes.stat(pid)) is not None)
             if used > task.order.memory_limit_mib * MIB:
