@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from lavactl.slurm.submit.choices import Choices
 
 NOT_INHERITED = (b"SLURM_", b"SLURMD_")
+HOSTS = "hosts such as n[01-04],n07"
 KEPT_ALWAYS = ("PATH",)  # so that a script finds srun, whatever --export says
-OF_HOST = (b"HOSTNAME=",)
 
 
 class Work:
@@ -99,7 +99,7 @@ def _limit(spec: messages.JobSpec, choices: "Choices", shape: Shape, io: "Io") -
     if begin is not None and begin > io.now():
         spec.begin_time = begin
     if (text := choices.last("signal")) is not None:
-        spec.warning_action, spec.warning_time_s = warning(text, choices)
+        spec.warning_action, spec.warning_time_s = warning(text, choices, io)
 
 
 def _place(spec: messages.JobSpec, choices: "Choices", shape: Shape, io: "Io") -> None:
@@ -140,16 +140,24 @@ def _licences(choices: "Choices") -> list[str]:
 
 
 def _hosts(choices: "Choices", io: "Io") -> list[str]:
-    wanted = choices.read("nodelist", expanded, "hosts such as n[01-04],n07") or []
+    wanted = choices.read("nodelist", expanded, HOSTS) or []
     if (path := choices.last("nodefile")) is not None:
-        data = io.read_file(io.path(path), 1 << 20)
-        if data is None:
-            raise choices.wrong(f"--nodefile {path}: the file cannot be read")
-        wanted += data.decode("utf-8", "replace").split()
-    excluded = choices.read("exclude", expanded, "hosts such as n[01-04],n07") or []
-    if wanted:
-        return [host for host in wanted if host not in excluded]
-    return ["others", *(f"~{host}" for host in excluded)] if excluded else []
+        wanted += _hosts_of_file(path, choices, io)
+    excluded = choices.read("exclude", expanded, HOSTS) or []
+    left = [host for host in wanted if host not in set(excluded)]
+    if not left and ("nodelist" in choices or "nodefile" in choices):
+        raise choices.wrong("no host is left of those that --nodelist and --nodefile name")
+    return left or (["others", *(f"~{host}" for host in excluded)] if excluded else [])
+
+
+def _hosts_of_file(path: str, choices: "Choices", io: "Io") -> list[str]:
+    data = io.read_file(io.path(path), 1 << 20)
+    if data is None:
+        raise choices.wrong(f"--nodefile {path}: the file cannot be read")
+    try:
+        return expanded(data.decode().replace("\r", " "))
+    except ValueError:
+        raise choices.wrong(f"--nodefile {path}: expected {HOSTS} in the file") from None
 
 
 def _environment(spec: messages.JobSpec, choices: "Choices", shape: Shape, io: "Io") -> list[bytes]:

@@ -3,15 +3,16 @@
 Invariant: what lava cannot place as it was asked for is refused with a sentence, never placed otherwise.
 """
 
+from lavactl.slurm.submit.gpus import agreed, read_asked, whole
 from lavactl.slurm.words import values
-from lavactl.slurm.words.values import Gpus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lavactl.slurm.submit.choices import Choices
 
 COUNT = "a number of at least 1"
-GPU_COUNT = "[model:]count, such as 2 or a100:2"
+OF_TASKS, OF_EACH = "--gpus and --gpus-per-task", "the GPUs of each host and --gpus-per-task"
+OF_HOSTS = "--gpus and the GPUs of each host"
 
 
 class Shape:
@@ -30,12 +31,14 @@ class Shape:
         self.asked_tasks = choices.read("ntasks", values.read_count, COUNT)
         self.asked_per_node = choices.read("ntasks-per-node", values.read_count, COUNT)
         self.nodes = choices.read("nodes", values.read_nodes, "a number of hosts, or a range such as 2-4")
+        self.gpus = read_asked(choices)
+        self._count_by_gpus()
         self.span = ""
         self.hosts = self.per_host = 0
         self.tasks = self._placed()
-        self.sections: list[str] = []
+        self.sections = [f"rusage[{resource}={count}/host]" for resource, count in self.gpus.others]
         self.memory_limit_mib = 0
-        self.gpu_text = self._gpus()
+        self.gpu_text = self._gpu_text()
         self._memory()
 
     @property
@@ -88,31 +91,43 @@ class Shape:
 
     # GPUs and memory
 
-    def _gpus(self) -> str:
-        """Value of -gpu; empty for none."""
-        choices = self._choices
-        name = choices.which("gres", "gpus", "gpus-per-node", "gpus-per-task")
-        if name == "gres":
-            found = choices.read("gres", values.read_gres, "gpu[:model][:count], or NAME:count of a site's resource")
-            gpus, others = found or (None, [])
-            self.sections += [f"rusage[{resource}={count}/host]" for resource, count in others]
-            return _gpu_text(gpus, "")
-        if not name:
-            return ""
-        gpus = choices.read(name, values.read_gpus, GPU_COUNT)
-        if name == "gpus-per-task":
-            return _gpu_text(gpus, "/task")
-        return _gpu_text(gpus, "") if name == "gpus-per-node" else self._gpus_of_job(gpus or Gpus(0, ""))
+    def _count_by_gpus(self) -> None:
+        """Derive tasks and hosts from two options that count GPUs, as Slurm does."""
+        choices, gpus = self._choices, self.gpus
+        if gpus.of_job and gpus.per_task:
+            tasks = whole(choices, gpus.of_job, gpus.per_task, OF_TASKS)
+            self.asked_tasks = agreed(choices, self.asked_tasks, tasks, "tasks", OF_TASKS)
+        if gpus.per_node and gpus.per_task:
+            each = whole(choices, gpus.per_node, gpus.per_task, OF_EACH)
+            self.asked_per_node = agreed(choices, self.asked_per_node, each, "tasks on each host", OF_EACH)
+        if gpus.of_job and gpus.per_node:
+            hosts = whole(choices, gpus.of_job, gpus.per_node, OF_HOSTS)
+            least, most = self.nodes or (hosts, hosts)
+            given = hosts if least <= hosts <= most else least
+            self.nodes = (hosts, agreed(choices, given, hosts, "hosts", OF_HOSTS))
 
-    def _gpus_of_job(self, gpus: Gpus) -> str:
+    def _gpu_text(self) -> str:
+        """Value of -gpu; empty for none."""
+        choices, gpus = self._choices, self.gpus
+        if gpus.per_node and gpus.of_job:
+            agreed(choices, self.hosts, gpus.of_job // gpus.per_node, "hosts", OF_HOSTS)
+        if gpus.per_node and gpus.per_task:
+            agreed(choices, self.per_host, gpus.per_node // gpus.per_task, "tasks on each host", OF_EACH)
+        if gpus.per_task:
+            return gpus.text(gpus.per_task, "/task")
+        return gpus.text(gpus.per_node) if gpus.per_node else self._gpus_of_job(gpus.of_job)
+
+    def _gpus_of_job(self, number: int) -> str:
+        if not number:
+            return ""
         if not self.hosts and self.asked_tasks is None:
             self.hosts, self.span = 1, "span[hosts=1]"
-        if self.hosts and gpus.number % self.hosts == 0:
-            return _gpu_text(gpus._replace(number=gpus.number // self.hosts), "")
-        if not self.hosts and self.tasks[0] == self.tasks[1] and gpus.number % self.tasks[0] == 0:
-            return _gpu_text(gpus._replace(number=gpus.number // self.tasks[0]), "/task")
+        if self.hosts and number % self.hosts == 0:
+            return self.gpus.text(number // self.hosts)
+        if not self.hosts and self.tasks[0] == self.tasks[1] and number % self.tasks[0] == 0:
+            return self.gpus.text(number // self.tasks[0], "/task")
         raise self._choices.wrong(
-            f"--gpus {gpus.number}: the hosts cannot have equal parts of them; use --gpus-per-node or --gpus-per-task"
+            f"--gpus {number}: the hosts cannot have equal parts of them; use --gpus-per-node or --gpus-per-task"
         )
 
     def _memory(self) -> None:
@@ -136,10 +151,3 @@ class Shape:
             raise self._choices.wrong("--mem-per-gpu: the job asks for no GPUs")
         number, _, per = self.gpu_text.partition(":")[0].removeprefix("num=").partition("/")
         return int(number) * (tasks if per == "task" else 1)
-
-
-def _gpu_text(gpus: Gpus | None, per: str) -> str:
-    if gpus is None or not gpus.number:
-        return ""
-    model = f":gmodel={gpus.model}" if gpus.model else ""
-    return f"num={gpus.number}{per}:j_exclusive=yes{model}"

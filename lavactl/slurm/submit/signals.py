@@ -6,9 +6,10 @@ from lavactl.text import units
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from lavactl.io import Io
     from lavactl.slurm.submit.choices import Choices
 
-DEFAULT_S = 60
+DEFAULT_S, MOST_S = 60, 65535
 # Steps are signalled through their srun, each of which has a file that is named by its process; a batch script is the
 # child of the job's shepherd that is no task.
 STEPS = """for f in /tmp/lava-steps-$(id -u)-"$LAVA_JOB_KEY-$LS_JOBPID"/pid.*; do \
@@ -17,18 +18,21 @@ SCRIPT = """for p in $(cat /proc/"$LS_JOBPID"/task/*/children); do [ "$p" = $$ ]
 grep -qz ^LAVA_TASK_SERIAL= /proc/"$p"/environ || kill -s {} "$p"; done; :"""
 
 
-def warning(text: str, choices: "Choices") -> tuple[str, float]:
-    """(warning action, seconds before the end) of --signal.
+def warning(text: str, choices: "Choices", io: "Io") -> tuple[str, float]:
+    """(warning action, seconds before the end) of --signal=[{R|B}:]signal[@seconds].
 
     Raises:
         CommandError: it is malformed.
     """
-    found = re.fullmatch(r"([BRbr]*):?([A-Za-z0-9]+)(?:@([0-9]{1,5}))?", text.strip())
+    found = re.fullmatch(r"(?:([BRbr]{1,2}):)?([A-Za-z0-9]+)(?:@([0-9]{1,5}))?", text.strip())
     name = signal_name(found[2]) if found else ""
-    if not found or not name or (found[1] and ":" not in text):
+    seconds = int(found[3] or DEFAULT_S) if found else 0
+    if not found or not name or not 0 < seconds <= MOST_S:
         raise choices.wrong(f"--signal {text}: expected [B:]signal[@seconds], such as USR1@120")
-    command = SCRIPT if "B" in found[1].upper() else STEPS
-    return command.format(name), float(found[3] or DEFAULT_S)
+    marks = (found[1] or "").upper()
+    if "R" in marks and "quiet" not in choices:
+        io.error(f"{choices.command}: R of --signal has no effect: lava's reservations let no job overlap them.")
+    return (SCRIPT if "B" in marks else STEPS).format(name), float(seconds)
 
 
 def signal_name(text: str) -> str:

@@ -129,6 +129,8 @@ def read_gres(text: str) -> tuple[Gpus | None, list[tuple[str, int]]]:
         if name == "none":
             continue
         count = rest.pop() if rest and units.is_digits(rest[-1]) else "1"
+        if name == "gpu" and gpus is not None:
+            raise ValueError(text)  # of two models: a job has GPUs of one
         if name == "gpu":
             gpus = Gpus(units.read_count(count, 0, 1024), rest[0] if rest else "")
         elif rest:

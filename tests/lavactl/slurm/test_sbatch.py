@@ -76,6 +76,14 @@ def test_the_command_line_wins_over_the_environment_over_the_script(desk: Desk, 
         (["-C", "ib&gpu", "--mem-per-cpu=1G", "-c4"], 1, "select[(ib && gpu)] rusage[mem=4096MB/task]", ""),
         (["-L", "matlab:2"], 1, "rusage[matlab=2]", ""),
         (["-N5", "-n2"], 2, "span[ptile=1]", ""),
+        (["--gres=disk:3", "--gpus-per-node=2"], 1, "rusage[disk=3/host]", "num=2:j_exclusive=yes"),
+        (["-n4", "--gpus-per-task=1", "--gres=disk:5"], 4, "rusage[disk=5/host]", "num=1/task:j_exclusive=yes"),
+        (["--gpus=4", "--gpus-per-node=2"], 2, "span[ptile=1]", "num=2:j_exclusive=yes"),
+        (["-n8", "--gpus=a100:4", "--gpus-per-node=2"], 8, "span[ptile=4]", "num=2:j_exclusive=yes:gmodel=a100"),
+        (["--gpus=8", "--gpus-per-task=2"], 4, "", "num=2/task:j_exclusive=yes"),
+        (["-N2", "--gpus-per-node=4", "--gpus-per-task=2"], 4, "span[ptile=2]", "num=2/task:j_exclusive=yes"),
+        (["--gres=gpu:2", "--gpus-per-node=2"], 1, "", "num=2:j_exclusive=yes"),
+        (["--gpus=0"], 1, "", ""),
     ],
 )
 def test_shapes(desk: Desk, options: list[str], tasks: int, requirement: str, gpu: str) -> None:
@@ -93,6 +101,16 @@ def test_shapes(desk: Desk, options: list[str], tasks: int, requirement: str, gp
         (["-t", "5m"], "--time 5m: expected minutes, h:m:s or days-h:m:s."),
         (["--mem=lots"], "--mem lots: expected a size such as 4G."),
         (["--gpus=3", "-N2"], "--gpus 3: the hosts cannot have equal parts of them"),
+        (["--gpus=5", "--gpus-per-node=2"], "--gpus and the GPUs of each host: 5 is no multiple of 2."),
+        (["-N3", "--gpus=4", "--gpus-per-node=2"], "make 2 hosts, and 3 are asked for."),
+        (["-n1", "--gpus=4", "--gpus-per-node=2"], "make 2 hosts, and 1 are asked for."),
+        (["-n2", "--gpus=4", "--gpus-per-task=1"], "--gpus and --gpus-per-task make 4 tasks, and 2 are asked for."),
+        (["--gres=gpu:1", "--gpus-per-node=2"], "--gres asks for 1 GPUs on each host, --gpus-per-node for 2."),
+        (["--gres=gpu:a100:1", "--gpus-per-task=h100:1"], "of one model; a100 and h100 are asked for."),
+        (["--gres=gpu:a100:1,gpu:h100:1"], "--gres gpu:a100:1,gpu:h100:1: expected gpu[:model][:count]"),
+        (["-w", "n1", "-x", "n1"], "no host is left of those that --nodelist and --nodefile name."),
+        (["--signal=B:R:USR1"], "expected [B:]signal[@seconds]"),
+        (["--signal=USR1@0"], "expected [B:]signal[@seconds]"),
         (["--exclusive=user"], "only --exclusive, for whole hosts, is supported."),
         (["-d", "when:1"], "--dependency when:1: expected one of after, afterany"),
         (["--signal=FOO"], "--signal FOO: expected [B:]signal[@seconds]"),
@@ -141,6 +159,34 @@ def test_times_and_signals(desk: Desk) -> None:
     assert (spec.begin_time, spec.warning_time_s, spec.hold) == (NOW + 7200, 120, True)
     assert "kill -s USR1" in spec.warning_action
     assert "LS_JOBPID" in spec.warning_action
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "seconds", "is_for_script"),
+    [
+        ("BUS@60", "BUS", 60, False),
+        ("B:BUS", "BUS", 60, True),
+        ("10@5", "USR1", 5, False),
+        ("RB:SIGTERM@300", "TERM", 300, True),
+    ],
+)
+def test_marks_of_a_signal_end_in_a_colon(desk: Desk, text: str, name: str, seconds: int, is_for_script: bool) -> None:
+    """Without one a B is the beginning of a name; R, which only some reservations of Slurm heed, is told."""
+    result = desk.type("sbatch", f"--signal={text}", "--wrap", "true")
+    spec = desk.spec
+    assert (f"kill -s {name} " in spec.warning_action, spec.warning_time_s) == (True, seconds)
+    assert ("LAVA_TASK_SERIAL" in spec.warning_action) == is_for_script
+    assert ("R of --signal has no effect" in result.err) == text.startswith("R")
+
+
+def test_hosts_of_lists_and_files(desk: Desk, tmp_path: Path) -> None:
+    """Both name hosts in Slurm's notation; what is excluded is taken out."""
+    (tmp_path / "hosts").write_text("n[3-4],n5\r\nn6\n")
+    desk.type("sbatch", "-w", "n[1-2]", "-F", str(tmp_path / "hosts"), "-x", "n[2-3]", "--wrap", "true")
+    assert list(desk.spec.hosts) == ["n1", "n4", "n5", "n6"]
+    desk.client.submit_results.append(jobs_pb2.SubmitResult(job=1202, queue="normal"))
+    desk.type("sbatch", "-x", "n2", "--wrap", "true")
+    assert list(desk.spec.hosts) == ["others", "~n2"]
 
 
 @pytest.mark.parametrize(
