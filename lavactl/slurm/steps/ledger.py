@@ -5,6 +5,7 @@ known by its lock and dropped. Steps that are started on different hosts of a jo
 those that the warning action of --signal looks for: pid.STEP.PID.
 """
 
+import contextlib
 import fcntl
 import json
 import os
@@ -15,7 +16,7 @@ import time
 from lavactl.errors import CommandError
 
 PLACE = "/tmp"
-KEPT_S = 7 * 86400.0  # a directory of a job without steps for this long is removed by the next job with steps
+KEPT_S = 7 * 86400.0  # a directory in which no step began or runs for this long is removed by the next job with steps
 
 
 class Ledger:
@@ -29,7 +30,7 @@ class Ledger:
         self.path = f"{place}/lava-steps-{uid}-{key}"
         try:
             os.mkdir(self.path, 0o700)
-            _sweep(place, f"lava-steps-{uid}-", self.path)
+            _sweep(place, uid, self.path)
         except FileExistsError:
             pass
         except OSError as error:
@@ -37,6 +38,8 @@ class Ledger:
         found = os.lstat(self.path)
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != uid:
             raise CommandError(f"{self.path} belongs to another user: remove it.")
+        with contextlib.suppress(OSError):
+            os.utime(self.path)  # in use: another job's step does not take it for an old one
         self._own = -1
         self._name = ""
 
@@ -75,7 +78,8 @@ class Ledger:
     def leave(self) -> None:
         """Give the slots back."""
         if self._own >= 0:
-            os.unlink(self._name)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._name)
             os.close(self._own)
             self._own = -1
 
@@ -94,12 +98,26 @@ def _read(path: str) -> dict[str, int]:
     return {}
 
 
-def _sweep(place: str, beginning: str, own: str) -> None:
+def _sweep(place: str, uid: int, own: str) -> None:
     """Remove directories of this user's jobs that had no step for long."""
     for entry in os.scandir(place):
-        if entry.name.startswith(beginning) and entry.path != own:
+        if entry.name.startswith(f"lava-steps-{uid}-") and entry.path != own:
             try:
-                if time.time() - entry.stat(follow_symlinks=False).st_mtime > KEPT_S:
+                found = entry.stat(follow_symlinks=False)
+                is_old = found.st_uid == uid and time.time() - found.st_mtime > KEPT_S
+                if is_old and not _has_step(entry.path):
                     shutil.rmtree(entry.path)
             except OSError:
                 continue  # another step of the user has removed it
+
+
+def _has_step(path: str) -> bool:
+    """True if a step of this directory runs: its srun holds its file locked."""
+    for name in os.listdir(path):
+        if name.startswith("pid."):
+            with open(f"{path}/{name}", "rb") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return True
+    return False

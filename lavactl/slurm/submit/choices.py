@@ -67,16 +67,19 @@ class Choices:
         PARSERS[self.command].say_ignored(whole, io)
 
 
-def environment_options(command: str, io: "Io", leave_out: "Collection[str]" = ()) -> Given:
-    """Options that variables give: SBATCH_PARTITION, SRUN_CPUS_PER_TASK, SALLOC_TIMELIMIT, ..."""
-    given, parser = Given(), PARSERS[command]
-    prefixes = ("SRUN_", PREFIXES[command]) if command == "srun" else (PREFIXES[command],)
-    for option in parser.options:
+def environment_options(command: str, io: "Io", of_job: "Collection[str]" = ()) -> Given:
+    """Options that variables give: SBATCH_PARTITION, SRUN_CPUS_PER_TASK, SALLOC_TIMELIMIT, ...
+
+    Args:
+        of_job: names of options whose SLURM_ variables tell of the surrounding job: only SRUN_ is read for them.
+    """
+    given = Given()
+    for option in PARSERS[command].options:
         end = option.environment
-        if not end or option.fate in (REFUSED, IGNORED) or option.name in leave_out:
+        if not end or option.fate in (REFUSED, IGNORED) or (command != "srun" and end in NOT_OF_SBATCH):
             continue
-        if command != "srun" and end in NOT_OF_SBATCH:
-            continue
+        own = [] if option.name in of_job else [PREFIXES[command]]
+        prefixes = ["SRUN_", *own] if command == "srun" else own
         value = next((io.environ[name + end] for name in prefixes if name + end in io.environ), None)
         if value is None or (option.kind == FLAG and value.lower() in NO):
             continue

@@ -31,7 +31,7 @@ def run_as_job(choices: "Choices", script: str, arguments: list[str], name: str,
 
     io.stay()
     spec = job_of(choices, Work(script, arguments, name.rpartition("/")[2]), io)
-    spec.output = spec.error = ""  # its output comes here
+    spec.input = spec.output = spec.error = ""  # its output comes here
     job = submitted(choices.command, spec, io).job
     before = {number: signal.signal(number, signal.default_int_handler) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:

@@ -168,6 +168,12 @@ def spelled(option: Option) -> str:
     return f"{letter}--{option.name}{tail}"
 
 
+def typed(option: Option, value: str) -> str:
+    """Word by which an option is given with this value."""
+    has_value = option.kind == VALUE or (option.kind == MAYBE and value)
+    return f"--{option.name}={value}" if has_value else f"--{option.name}"
+
+
 def answered(given: Given, parser: Parser, head: str, io: "Io") -> bool:
     """Print the answer to --help, --usage or --version; False if none was asked for."""
     if "help" in given or "usage" in given:

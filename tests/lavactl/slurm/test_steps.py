@@ -1,6 +1,7 @@
 """Steps of srun: the list of those that run, and the programs of their ranks."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,19 @@ def test_a_dead_srun_holds_nothing(tmp_path: Path) -> None:
     assert own.enter({"n1": 4}, SLOTS) == 1
     own.leave()
     assert not list(tmp_path.glob("*/pid.*"))
+
+
+def test_a_step_may_run_for_longer_than_old_directories_are_kept(tmp_path: Path) -> None:
+    """The next job with steps removes the directory of one that had none for a week, not that of one that has."""
+    old, running = Ledger("5.0.1-9", os.getuid(), str(tmp_path)), Ledger("6.0.1-9", os.getuid(), str(tmp_path))
+    assert (old.enter({"n1": 1}, SLOTS), running.enter({"n1": 1}, SLOTS)) == (0, 0)
+    old.leave()
+    for one in (old, running):
+        os.utime(one.path, (0, 0))
+    ledger(tmp_path)
+    assert (os.path.exists(old.path), os.path.exists(running.path)) == (False, True)
+    shutil.rmtree(running.path)
+    running.leave()
 
 
 def test_a_directory_of_another_user_is_not_trusted(tmp_path: Path) -> None:
