@@ -130,7 +130,7 @@ def _jobs(names: list[str], given: "Given", io: "Io") -> int:
     refs = [read_id(word, "scontrol", io) for text in names for word in split_ids(text)]
     found = 0
     for view in views(refs, io):
-        io.print(show.text_of(show.job_lines(view, io), one_line="oneliner" in given))
+        io.print(show.text_of(show.job_lines(view), one_line="oneliner" in given))
         found += 1
     if found:
         return 0

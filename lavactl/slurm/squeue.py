@@ -7,6 +7,7 @@ from lavactl.slurm.words.json_text import jobs_text
 from lavactl.slurm.words.options import FLAG, MAYBE, STANDARD, Given, Option, Parser, answered, fail, ignored, refused
 from lavactl.slurm.words.selection import hosts_of, listed, split_ids, states_of
 from lavactl.slurm.words.states import State, may_have
+from lavactl.text import units
 from lavactl.views.job_details import Completion
 from lavactl.wire import messages
 
@@ -68,27 +69,29 @@ def main(argv: list[str], io: "Io") -> int:
     pause = given.last("iterate")
     if pause is None:
         return show(given, io)
-    if not pause.isdigit() or not int(pause):
-        raise fail("squeue", f"--iterate {pause}: expected a number of seconds.")
+    try:
+        pause_s = units.read_count(pause)
+    except ValueError:
+        raise fail("squeue", f"--iterate {pause}: expected a number of seconds.") from None
     io.stay()
     while True:
         show(given, io)
         io.flush()
-        io.sleep(int(pause))
+        io.sleep(pause_s)
 
 
 def show(given: Given, io: "Io") -> int:
     """List the jobs once."""
     columns = columns_of(given, io)
     names = formats.names_of(columns)
-    sorting = given.last("sort")
-    needed = job_fields.needs_details(names) or "json" in given
+    keys = sort_keys(given.last("sort") or "")
+    needed = job_fields.needs_details(names | {job_fields.LETTERS[letter] for letter, _ in keys}) or "json" in given
     query = Query(given, io)
     views = query.views(details=needed)
     if query.wanted is not None:
         views = (view for view in views if view.state in query.wanted)
-    if sorting is not None:
-        views = iter(in_order(list(views), sorting))
+    if keys:
+        views = iter(in_order(list(views), keys))
     if "json" in given:
         io.print(jobs_text(views))
         return query.code
@@ -145,17 +148,25 @@ class Query:
         return None if self.is_all else states_of([word for word in text.split(",") if word.strip()], "squeue")
 
     def views(self, *, details: bool) -> "Iterator[JobView]":
-        """The jobs, page by page; pending elements of an array are joined."""
-        now = self.io.now()
-        known: dict[int, int] = {}
-        limits: dict[int, int] = {}
+        """The jobs, as the pages come; pending elements of an array are joined."""
+        now, bases_of, limits = self.io.now(), dict[int, int](), dict[int, int]()
+        waiting = _Waiting()
         for page in self._pages(details):
             if details:
-                known |= {job.job: job.spec.slurm.array_base for job in page if job.index}
+                bases_of |= {job.job: job.spec.slurm.array_base for job in page if job.index}
                 limits |= {job.job: job.spec.array_limit for job in page if job.index}
-            elif new := {job.job for job in page if job.index and job.job not in known}:
-                known |= dict.fromkeys(new, 0) | bases(new, self.io)
-            yield from self._joined(page, known, limits, now)
+            elif new := {job.job for job in page if job.index and job.job not in bases_of}:
+                bases_of |= dict.fromkeys(new, 0) | bases(new, self.io)
+            for job in page:
+                view = JobView(job, bases_of.get(job.job, 0), now)
+                is_joined = bool(job.index) and view.is_waiting and not self.is_expanded
+                if not (is_joined and waiting.takes(job)):
+                    yield from waiting.drained()
+                if is_joined:
+                    waiting.add(view, limits.get(job.job, 0))
+                else:
+                    yield view
+        yield from waiting.drained()
 
     def _pages(self, details: bool) -> "Iterator[list[messages.JobRecord]]":
         completion = Completion() if details else None
@@ -174,8 +185,8 @@ class Query:
         if self.wanted is not None and not self.wanted:
             return  # only states that no job here has
         states = sorted({number for state in self.wanted or () for number in may_have(state)})
-        for user in self.users or ["all"]:
-            for queue in self.queues or [""]:
+        for user in dict.fromkeys(self.users or ["all"]):
+            for queue in dict.fromkeys(self.queues or [""]):
                 yield messages.JobFilter(
                     refs=self.refs,
                     user=user,
@@ -191,47 +202,50 @@ class Query:
             return False
         return not self.hosts or any(share.host in self.hosts for share in job.hosts)
 
-    def _joined(
-        self, jobs: "list[messages.JobRecord]", known: dict[int, int], limits: dict[int, int], now: float
-    ) -> "Iterator[JobView]":
-        waiting: list[messages.JobRecord] = []
-        for job in jobs:
-            view = JobView(job, known.get(job.job, 0), now)
-            if job.index and view.is_waiting and not self.is_expanded:
-                if waiting and (waiting[0].job, waiting[0].state) != (job.job, job.state):
-                    yield _array_view(waiting, known, limits, now)
-                    waiting = []
-                waiting.append(job)
-                continue
-            if waiting:
-                yield _array_view(waiting, known, limits, now)
-                waiting = []
-            yield view
-        if waiting:
-            yield _array_view(waiting, known, limits, now)
+
+class _Waiting:
+    """Consecutive pending elements of one array, which are one line; only the first record is kept."""
+
+    def __init__(self) -> None:
+        self._first: JobView | None = None
+        self._limit = 0
+        self._indices: list[int] = []
+
+    def takes(self, job: messages.JobRecord) -> bool:
+        """True if an element is of the same array and state as those before, if there are any."""
+        first = self._first
+        return first is None or (first.job.job, first.job.state) == (job.job, job.state)
+
+    def add(self, view: JobView, limit: int) -> None:
+        """Add an element."""
+        self._first, self._limit = self._first or view, limit
+        self._indices.append(view.job.index)
+
+    def drained(self) -> "Iterator[JobView]":
+        """Yield the elements as one, and forget them."""
+        if (first := self._first) is not None:
+            yield JobView(first.job, first.base, first.now, self._indices, self._limit)
+        self._first, self._indices = None, []
 
 
-def _array_view(jobs: "list[messages.JobRecord]", known: dict[int, int], limits: dict[int, int], now: float) -> JobView:
-    first = jobs[0]
-    return JobView(first, known.get(first.job, 0), now, [job.index for job in jobs], limits.get(first.job, 0))
+def sort_keys(text: str) -> list[tuple[str, bool]]:
+    """(letter, whether it is reversed) of each field of --sort.
 
-
-def in_order(views: list[JobView], text: str) -> list[JobView]:
-    """Jobs in the order of --sort: letters of fields, the last one first."""
+    Raises:
+        CommandError: it is no list of letters of fields, each with + or - before it or none.
+    """
     import re
 
-    for sign, letter in reversed(re.findall(r"([+-]?)([A-Za-z])", text)):
-        name = job_fields.LETTERS.get(letter)
-        if name is None:
+    keys: list[tuple[str, bool]] = []
+    for sign, letter in re.findall(r"([+-]?)[%]?(.)", re.sub(r"[,\s]", "", text)):
+        if letter not in job_fields.LETTERS:
             raise fail("squeue", f"Invalid sort specification: {letter}")
-        read = job_fields.reader(name)
-        views.sort(key=lambda view: _sortable(read(view)), reverse=sign == "-")
+        keys.append((letter, sign == "-"))
+    return keys
+
+
+def in_order(views: list[JobView], keys: "list[tuple[str, bool]]") -> list[JobView]:
+    """Jobs in the order of these fields, the first one before the others."""
+    for letter, is_reversed in reversed(keys):
+        views.sort(key=job_fields.sort_key(letter), reverse=is_reversed)
     return views
-
-
-def _sortable(value: str) -> list[tuple[int, float, str]]:
-    """Key that orders the numbers within a value by their size."""
-    import re
-
-    parts = re.split(r"([0-9]+(?:\.[0-9]+)?)", value)
-    return [(0, float(part), "") if part[:1].isdigit() else (1, 0.0, part) for part in parts if part]

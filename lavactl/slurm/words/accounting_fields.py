@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from lavactl.slurm.words import values
-from lavactl.slurm.words.jobs import JobView
+from lavactl.slurm.words.jobs import JobView, long_limit_text, user_id
 from lavactl.slurm.words.states import ENDED
 from lavactl.text.render import clean, clean_script
 from protos.slurm_words import compressed
@@ -65,10 +65,6 @@ def _by_owner(view: JobView) -> bool:
     return view.job.exit_reason.startswith(("TERM_OWNER", "TERM_FORCE_OWNER"))
 
 
-def _limit(view: JobView) -> str:
-    return values.long_time_text(view.limit_s) if view.limit_s else "UNLIMITED"
-
-
 def _limit_minutes(view: JobView) -> str:
     return str(view.limit_s // 60) if view.limit_s else "UNLIMITED"
 
@@ -84,15 +80,6 @@ def _virtual(view: JobView) -> str:
 def _wait(view: JobView) -> str:
     until = view.job.start_time or (view.job.end_time if view.job.state in ENDED else view.now)
     return values.long_time_text(max(0.0, until - view.job.submit_time))
-
-
-def _uid(view: JobView) -> str:
-    import pwd
-
-    try:
-        return str(pwd.getpwnam(view.job.user).pw_uid)
-    except (KeyError, ValueError, UnicodeEncodeError):
-        return view.job.user
 
 
 def _hosts(view: JobView) -> str:
@@ -140,10 +127,10 @@ FIELDS = {
     "submit": Field("Submit", 19, lambda view: values.moment_text(view.job.submit_time, UNKNOWN)),
     "submitline": Field("SubmitLine", 20, lambda view: clean_script(view.job.spec.command), _empty),
     "systemcpu": Field("SystemCPU", 10, lambda view: _clock(view.job.usage.system_s)),
-    "timelimit": Field("Timelimit", 10, _limit, _empty),
+    "timelimit": Field("Timelimit", 10, lambda view: long_limit_text(view.limit_s), _empty),
     "timelimitraw": Field("TimelimitRaw", 12, _limit_minutes, _empty),
     "totalcpu": Field("TotalCPU", 10, lambda view: _clock(view.job.usage.cpu_s)),
-    "uid": Field("UID", 6, _uid, _empty),
+    "uid": Field("UID", 6, lambda view: user_id(view.job.user), _empty),
     "user": Field("User", 9, lambda view: view.job.user, _empty),
     "usercpu": Field("UserCPU", 10, lambda view: _clock(view.job.usage.user_s)),
     "workdir": Field("WorkDir", 20, lambda view: clean(view.job.spec.cwd), _empty),

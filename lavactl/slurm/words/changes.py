@@ -5,6 +5,7 @@ import re
 from lavactl.slurm.words import values
 from lavactl.slurm.words.ids import read_id
 from lavactl.slurm.words.options import fail
+from lavactl.slurm.words.selection import split_ids
 from lavactl.text import units
 from lavactl.text.render import clean
 from lavactl.wire import messages
@@ -36,7 +37,7 @@ def change(pairs: dict[str, str], io: "Io") -> "list[messages.SignalResult] | No
 
 def _change_job(name: str, pairs: dict[str, str], io: "Io") -> "list[messages.SignalResult]":
     spec, fields = messages.JobSpec(), list[str]()
-    refs = [read_id(word, "scontrol", io) for word in name.split(",")]
+    refs = [read_id(word, "scontrol", io) for word in split_ids(name)]
     for key, value in pairs.items():
         try:
             fields += _set(spec, key, value, io)
@@ -77,6 +78,8 @@ def _set(spec: messages.JobSpec, key: str, value: str, io: "Io") -> list[str]:
             spec.hosts.extend(expanded(value))
             return ["hosts"]
         case "requeue":
+            if value not in ("0", "1"):
+                raise ValueError(value)
             spec.rerunnable, spec.not_rerunnable = value == "1", value == "0"
             return ["rerunnable", "not_rerunnable"]
     raise fail("scontrol", f"{key} cannot be changed by scontrol: it changes {JOB_KEYS}; bmod changes more.")

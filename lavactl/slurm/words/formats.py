@@ -81,7 +81,7 @@ def read_names(
         if lower not in known:
             raise ValueError(name)
         digits = size.strip(".-+")
-        if mark and digits and not digits.isdigit():
+        if mark and digits and not re.fullmatch("[0-9]{1,4}", digits):
             raise ValueError(word)
         right = not size.startswith("-") if percent else size.startswith(".")
         columns.append(Column(lower, known[lower], int(digits) if digits else width(lower), right))

@@ -1,10 +1,11 @@
 """Fields of squeue: name, title, letter of -o, width of -O, and reader of each."""
 
+import math
+import re
 from typing import NamedTuple
 
 from lavactl.slurm.words import values
-from lavactl.slurm.words.jobs import NONE, NOT_SET, JobView, limit_text, time_or_na
-from lavactl.slurm.words.states import ENDED
+from lavactl.slurm.words.jobs import NONE, NOT_SET, JobView, limit_text, time_or_na, user_id
 from lavactl.text.render import clean, clean_script
 from protos.slurm_words import compressed
 
@@ -16,29 +17,46 @@ WIDTH = 20  # of a field of -O without a width
 
 
 class Field(NamedTuple):
-    """One field. ``light``: it needs no details of the job."""
+    """One field. ``light``: it needs no details of the job. ``size``: number that it is sorted by."""
 
     title: str
     letter: str
     read: "Callable[[JobView], str]"
     light: bool = False
+    size: "Callable[[JobView], float] | None" = None
+
+
+def _limit_s(view: JobView) -> float:
+    return view.limit_s or math.inf
+
+
+def _left_s(view: JobView) -> float:
+    return max(0.0, _limit_s(view) - view.elapsed_s)
 
 
 def _left(view: JobView) -> str:
-    if not view.limit_s:
-        return "UNLIMITED"
-    return values.time_text(max(0.0, view.limit_s - view.elapsed_s))
+    return values.time_text(_left_s(view)) if view.limit_s else "UNLIMITED"
 
 
-def _end(view: JobView) -> str:
-    job = view.job
-    if job.state in ENDED:
-        return time_or_na(job.end_time)
-    return time_or_na(job.start_time + view.limit_s if job.start_time and view.limit_s else 0.0)
+def _start_time(view: JobView) -> float:
+    return view.job.start_time or view.job.estimated_start
 
 
-def _start(view: JobView) -> str:
-    return time_or_na(view.job.start_time or view.job.estimated_start)
+def _end_time(view: JobView) -> float:
+    return view.end_time
+
+
+def _submit_time(view: JobView) -> float:
+    return view.job.submit_time
+
+
+def _late(read: "Callable[[JobView], float]") -> "Callable[[JobView], float]":
+    """Time of a field for sorting: one that is not known is behind all others."""
+    return lambda view: read(view) or math.inf
+
+
+def _elapsed_s(view: JobView) -> float:
+    return view.elapsed_s
 
 
 def _gres(view: JobView) -> str:
@@ -52,17 +70,17 @@ FIELDS = {
     "arraytaskid": Field("ARRAY_TASK_ID", "K", lambda view: view.elements, True),
     "name": Field("NAME", "j", lambda view: view.name, True),
     "username": Field("USER", "u", lambda view: view.job.user, True),
-    "userid": Field("UID", "U", lambda view: view.job.user),
+    "userid": Field("UID", "U", lambda view: user_id(view.job.user), True),
     "account": Field("ACCOUNT", "a", lambda view: view.job.project or "default", True),
     "partition": Field("PARTITION", "P", lambda view: view.job.queue, True),
     "statecompact": Field("ST", "t", lambda view: view.state.letters, True),
     "state": Field("STATE", "T", lambda view: view.state.word, True),
-    "timeused": Field("TIME", "M", lambda view: values.time_text(view.elapsed_s), True),
-    "timelimit": Field("TIME_LIMIT", "l", lambda view: limit_text(view.limit_s)),
-    "timeleft": Field("TIME_LEFT", "L", _left),
-    "submittime": Field("SUBMIT_TIME", "V", lambda view: time_or_na(view.job.submit_time), True),
-    "starttime": Field("START_TIME", "S", _start, True),
-    "endtime": Field("END_TIME", "e", _end),
+    "timeused": Field("TIME", "M", lambda view: values.time_text(view.elapsed_s), True, _elapsed_s),
+    "timelimit": Field("TIME_LIMIT", "l", lambda view: limit_text(view.limit_s), False, _limit_s),
+    "timeleft": Field("TIME_LEFT", "L", _left, False, _left_s),
+    "submittime": Field("SUBMIT_TIME", "V", lambda view: time_or_na(_submit_time(view)), True, _submit_time),
+    "starttime": Field("START_TIME", "S", lambda view: time_or_na(_start_time(view)), True, _late(_start_time)),
+    "endtime": Field("END_TIME", "e", lambda view: time_or_na(_end_time(view)), False, _late(_end_time)),
     "numnodes": Field("NODES", "D", lambda view: str(view.nodes)),
     "numcpus": Field("CPUS", "C", lambda view: str(view.cpus), True),
     "numtasks": Field("TASKS", "", lambda view: str(view.tasks)),
@@ -103,6 +121,19 @@ BY_NAME = TITLES | {alias: TITLES[name] for alias, name in ALIASES.items()}
 def reader(name: str) -> "Callable[[JobView], str]":
     """Reader of a field by its name or another name of it."""
     return FIELDS[ALIASES.get(name, name)].read
+
+
+def sort_key(letter: str) -> "Callable[[JobView], list[tuple[int, float, str]]]":
+    """Key by which the field of a letter is sorted: its number, or its text with the numbers in it by their size."""
+    field = FIELDS[LETTERS[letter]]
+    if (size := field.size) is not None:
+        return lambda view: [(0, size(view), "")]
+    return lambda view: _parts(field.read(view))
+
+
+def _parts(value: str) -> list[tuple[int, float, str]]:
+    found = re.findall(r"([0-9]{1,300}(?:\.[0-9]{1,99})?)|([^0-9]+)", value)
+    return [(1, 0.0, text) if text else (0, float(number), "") for number, text in found]
 
 
 def needs_details(names: set[str]) -> bool:

@@ -11,10 +11,6 @@ from lavactl.text.units import index_text
 from lavactl.wire import messages
 from protos.slurm_words import compressed, expanded_name, names_of_job
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from lavactl.io import Io
-
 NONE = "(null)"
 NOT_SET = "N/A"
 WAITING = (messages.PEND, messages.PSUSP)
@@ -97,6 +93,14 @@ class JobView:
     def limit_s(self) -> int:
         """Run limit; 0 for none."""
         return self.job.spec.run_limit_s
+
+    @property
+    def end_time(self) -> float:
+        """End, of a running job that by its run limit; 0 where there is none."""
+        job = self.job
+        if job.state in ENDED:
+            return job.end_time
+        return job.start_time + self.limit_s if job.start_time and self.limit_s else 0.0
 
     @property
     def reason(self) -> str:
@@ -214,7 +218,12 @@ def limit_text(seconds: int) -> str:
     return values.time_text(seconds) if seconds else "UNLIMITED"
 
 
-def user_id(user: str, io: "Io") -> str:
+def long_limit_text(seconds: int) -> str:
+    """Run limit of a field that shows hours even if there are none."""
+    return values.long_time_text(seconds) if seconds else "UNLIMITED"
+
+
+def user_id(user: str) -> str:
     """Number of a user; the name where it is unknown here."""
     import pwd
 

@@ -35,7 +35,7 @@ def _job(view: JobView) -> dict[str, object]:
         "cpus": _number(view.cpus),
         "current_working_directory": spec.cwd,
         "dependency": spec.dependency,
-        "end_time": _number(job.end_time or (job.start_time + view.limit_s if job.start_time else 0)),
+        "end_time": _number(view.end_time),
         "exit_code": {
             "status": [view.state.word],
             "return_code": _number(int(code)),

@@ -26,6 +26,7 @@ class Site:
         self.by_name = {host.facts.name: host for host in self.hosts}
         self.queues = list(io.client().queues(cluster_pb2.QueuesRequest()).queues)
         self._members: dict[str, list[Host]] = {}
+        self._queues: dict[str, list[str]] = {}
 
     def _asked(self, names: list[str]) -> "list[Host]":
         request = cluster_pb2.HostsRequest(names=names)
@@ -43,7 +44,8 @@ class Site:
         taken, left_out = self._named([word for word in words if not word.startswith("~")]), set[str]()
         if excluded := [word[1:] for word in words if word.startswith("~")]:
             left_out = self._named(excluded)
-        return [host for host in self.hosts if host.facts.name in taken - left_out]
+        members = taken - left_out
+        return [host for host in self.hosts if host.facts.name in members]
 
     def _named(self, words: list[str]) -> set[str]:
         if any(word in EVERY for word in words):
@@ -55,12 +57,11 @@ class Site:
 
     def queues_of(self, host: str) -> list[str]:
         """Names of the queues that use a host."""
-        return [queue.name for queue in self.queues if any(one.facts.name == host for one in self.hosts_of(queue))]
-
-
-def is_up(queue: "Queue") -> bool:
-    """True for a queue that takes jobs and starts them."""
-    return queue.open and queue.active
+        if not self._queues and self.queues:
+            for queue in self.queues:
+                for one in self.hosts_of(queue):
+                    self._queues.setdefault(one.facts.name, []).append(queue.name)
+        return self._queues.get(host, [])
 
 
 def availability(queue: "Queue") -> str:

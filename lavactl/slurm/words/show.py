@@ -3,8 +3,8 @@
 import time
 
 from lavactl.slurm.words import nodes, values
-from lavactl.slurm.words.jobs import NONE, NOT_SET, JobView, user_id
-from lavactl.slurm.words.states import ENDED, HOST_WORDS, host_state
+from lavactl.slurm.words.jobs import NONE, NOT_SET, JobView, long_limit_text, user_id
+from lavactl.slurm.words.states import HOST_WORDS, host_state
 from lavactl.text.render import clean
 from lavactl.views.hosts import gpu_use, gpus_of
 from protos.slurm_words import compressed
@@ -24,19 +24,19 @@ def text_of(lines: list[str], *, one_line: bool) -> str:
     return "\n".join([lines[0], *(f"   {line}" for line in lines[1:]), ""])
 
 
-def job_lines(view: JobView, io: "Io") -> list[str]:
+def job_lines(view: JobView) -> list[str]:
     """One job."""
-    return [*_identity(view, io), *_times(view), *_places(view), *_files(view)]
+    return [*_identity(view), *_times(view), *_places(view), *_files(view)]
 
 
-def _identity(view: JobView, io: "Io") -> list[str]:
+def _identity(view: JobView) -> list[str]:
     job, spec = view.job, view.job.spec
     array = f"ArrayJobId={job.job} ArrayTaskId={view.elements} " if job.index else ""
     if array and spec.array_limit:
         array += f"ArrayTaskThrottle={spec.array_limit} "
     return [
         f"JobId={job.job} {array}JobName={view.name}",
-        f"UserId={job.user}({user_id(job.user, io)}) GroupId={UNKNOWN} MCS_label={NOT_SET}",
+        f"UserId={job.user}({user_id(job.user)}) GroupId={UNKNOWN} MCS_label={NOT_SET}",
         f"Priority={job.priority} Nice=0 Account={job.project or 'default'} QOS=normal",
         f"JobState={view.state.word} Reason={view.reason} Dependency={clean(spec.dependency) or NONE}",
         f"Requeue={int(spec.rerunnable)} Restarts={max(0, job.attempt - 1)} BatchFlag=1 Reboot=0 "
@@ -44,25 +44,14 @@ def _identity(view: JobView, io: "Io") -> list[str]:
     ]
 
 
-def _limit(seconds: int) -> str:
-    return values.long_time_text(seconds) if seconds else "UNLIMITED"
-
-
 def _times(view: JobView) -> list[str]:
     job, spec = view.job, view.job.spec
-    end = (
-        job.end_time
-        if job.state in ENDED
-        else job.start_time + view.limit_s
-        if job.start_time and view.limit_s
-        else 0.0
-    )
     eligible = values.moment_text(max(job.submit_time, spec.begin_time), UNKNOWN)
     start = values.moment_text(job.start_time or job.estimated_start, UNKNOWN)
     return [
-        f"RunTime={values.long_time_text(view.elapsed_s)} TimeLimit={_limit(view.limit_s)} TimeMin={NOT_SET}",
+        f"RunTime={values.long_time_text(view.elapsed_s)} TimeLimit={long_limit_text(view.limit_s)} TimeMin={NOT_SET}",
         f"SubmitTime={values.moment_text(job.submit_time, UNKNOWN)} EligibleTime={eligible}",
-        f"StartTime={start} EndTime={values.moment_text(end, UNKNOWN)} Deadline={NOT_SET}",
+        f"StartTime={start} EndTime={values.moment_text(view.end_time, UNKNOWN)} Deadline={NOT_SET}",
     ]
 
 
@@ -142,7 +131,7 @@ def partition_lines(queue: "Queue", site: "Site") -> list[str]:
         f"PartitionName={queue.name}",
         f"AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL Default={'YES' if queue.is_default else 'NO'} QoS={NOT_SET}",
         "DefaultTime=NONE DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden=NO",
-        f"MaxNodes=UNLIMITED MaxTime={_limit(seconds)} MinNodes=0 LLN=NO",
+        f"MaxNodes=UNLIMITED MaxTime={long_limit_text(seconds)} MinNodes=0 LLN=NO",
         f"Nodes={compressed(host.facts.name for host in hosts) or NONE}",
         f"PriorityJobFactor={queue.priority} PriorityTier={queue.priority} RootOnly=NO ReqResv=NO OverSubscribe=NO",
         f"State={states[nodes.availability(queue)]} TotalCPUs={slots} TotalNodes={len(hosts)}",
