@@ -3,6 +3,8 @@
 A job has its own line, and one of its batch step, where its usage stands; steps of srun are not recorded apart.
 """
 
+import math
+
 from lavactl.slurm.words import accounting_fields, formats, values
 from lavactl.slurm.words.ids import read_id
 from lavactl.slurm.words.jobs import JobView
@@ -145,18 +147,16 @@ class Query:
         self.projects = listed(given, "accounts")
         self.hosts = hosts_of(given, "nodelist", "sacct")
         self.since = self._moment(given, "starttime", 0.0 if self.refs else values.read_moment("today", io.now()))
-        self.until = self._moment(given, "endtime", io.now())
+        self.until = self._moment(given, "endtime", math.inf)  # the master's clock may be ahead of this host's
 
     def _moment(self, given: Given, name: str, default: float) -> float:
         text = given.last(name)
         if text is None:
             return default
         try:
-            found = values.read_moment(text, self.io.now())
+            return values.read_moment(text, self.io.now(), is_past=True)
         except (ValueError, OverflowError):
             raise fail("sacct", f"--{name} {text}: expected {CLOCK}.") from None
-        is_clock_only = ":" in text and "-" not in text and "/" not in text and "T" not in text
-        return found - values.DAY_S if is_clock_only and found > self.io.now() else found
 
     def views(self) -> "Iterator[JobView]":
         """The jobs, in order of their ids."""
@@ -173,8 +173,8 @@ class Query:
         if self.wanted is not None and not self.wanted:
             return  # only states that no job here has
         states = sorted({number for state in self.wanted or () for number in may_have(state)})
-        for user in self.users:
-            for queue in self.queues or [""]:
+        for user in dict.fromkeys(self.users):
+            for queue in dict.fromkeys(self.queues or [""]):
                 wanted = messages.JobFilter(refs=self.refs, user=user, queue=queue, finished_too=True)
                 wanted.states.extend(states)  # type: ignore[arg-type]
                 yield from self._told(wanted)
@@ -190,6 +190,8 @@ class Query:
                 yield completion.complete(list(page.jobs))
             return
         history = messages.HistoryRequest(filter=wanted, details=True, shares_details=True)
+        until = 0.0 if math.isinf(self.until) else max(self.until, 1.0)
+        history.between.CopyFrom(messages.TimeRange(first=max(self.since, 0.0), last=until))
         for found in self.io.client().history(history):
             yield completion.complete([job.record for job in found.jobs])
 

@@ -111,7 +111,11 @@ FIELDS = {
     "ExplainRequest": "1 refs JobRef*, 2 host_names t",
     "Explanation": "1 job u, 2 index u, 3 reasons PendingReason*, 4 estimated_start d",
     "ExplainReply": "1 explanations Explanation*",
-    "HistoryRequest": "1 filter JobFilter, 2 details t, 3 shares_details t",
+    "TimeRange": "1 first d, 2 last d",
+    "HistoryRequest": (
+        "1 filter JobFilter, 2 details t, 3 shares_details t, 4 between TimeRange, 5 submitted TimeRange, "
+        "6 dispatched TimeRange, 7 completed TimeRange"
+    ),
     "PeekTicketRequest": "1 ref JobRef, 2 filter JobFilter, 3 role s, 4 task u, 5 run u",
     "PeekRequest": "1 job PeekTicketRequest, 2 follow t, 3 last_bytes u",
     "TailChunk": "1 data b, 2 error s, 3 is_error_file t, 4 has_tasks t",
@@ -129,7 +133,6 @@ FIELDS = {
         "1 out b, 2 err b, 3 started t, 4 pid u, 5 ended t, 6 status i, 7 error s, 8 pmi b, 9 taken u, 10 offset u, "
         "11 taken_pmi u, 12 taken_signals u, 13 kept t, 14 patience_s d"
     ),
-    "TimeRange": "1 first d, 2 last d",
     "AccountsRequest": (
         "1 refs JobRef*, 2 users s*, 3 queues s*, 4 projects s*, 5 hosts s*, 6 name s, 7 states u*, "
         "8 submitted TimeRange, 9 dispatched TimeRange, 10 completed TimeRange, 11 reservation s, 12 hung t, "

@@ -122,6 +122,69 @@ def test_the_story_of_a_job_in_lsfs_words(told: Told) -> None:
     assert one.job.end.hosts == (HostShare("n000", 2),)
 
 
+def test_jobs_that_were_there_at_a_time(told: Told) -> None:
+    """Neither those that ended before, nor those submitted later; of arrays each element counts by itself."""
+    begin = told.world.now
+    for _ in range(3):
+        told.do(c.SubmitJob(new_job(), ALICE))
+    told.do(c.SubmitJob(new_job(indices=(range(1, 5),)), ALICE))
+    for job, index in ((1, 0), (2, 0), (4, 1), (4, 2)):
+        key = told.start(job, index)
+        if (job, index) != (2, 0):
+            told.end(key, after_s=10.0)
+    told.world.now = begin + 1000.0
+    told.do(c.SubmitJob(new_job(), ALICE))
+    told.end(Key(2, 0, 1), after_s=5.0)
+    told.do(c.KillJob(c.Target(4, Ranges.parse("3")), ALICE))
+
+    def there(**times: float) -> list[tuple[int, int]]:
+        asked = HistoryFilter(told.world.now, limit=2, **times)  # type: ignore[arg-type]
+        found: list[JobHistory] = []
+        for part in history.parts(told.saved.read, asked):
+            after: tuple[int, int] | None = part.after
+            while after is not None:
+                page = told.history(replace(part, after=after))
+                found, after = [*found, *page.jobs], page.after
+        return names(found)
+
+    assert there() == [(1, 0), (2, 0), (3, 0), (4, 1), (4, 2), (4, 3), (4, 4), (5, 0)]
+    assert there(since=begin + 500.0) == [(2, 0), (3, 0), (4, 3), (4, 4), (5, 0)]
+    assert there(since=begin + 500.0, until=begin + 900.0) == [(2, 0), (3, 0), (4, 3), (4, 4)]
+    assert there(since=begin + 1007.0) == [(3, 0), (4, 4), (5, 0)]
+    assert there(since=begin + 1.0, until=begin + 2.0) == [(1, 0), (2, 0), (3, 0), (4, 1), (4, 2), (4, 3), (4, 4)]
+
+
+@pytest.mark.parametrize("is_brief", [False, True])
+def test_jobs_by_what_happened_at_a_time(told: Told, is_brief: bool) -> None:
+    """Submitted, dispatched, completed between two times, both included; an open end is 0."""
+    begin = told.world.now
+    for number in range(4):
+        told.world.now = begin + 100.0 * number
+        told.do(c.SubmitJob(new_job(), ALICE))
+        if number < 3:
+            told.end(told.start(number + 1, after_s=10.0), after_s=20.0 + 100.0 * number)
+
+    def found(**times: tuple[float, float]) -> list[int]:
+        asked = HistoryFilter(told.world.now, is_brief=is_brief, **times)  # type: ignore[arg-type]
+        return [one.job.id for part in history.parts(told.saved.read, asked) for one in told.history(part).jobs]
+
+    assert found(submitted=(begin + 100.0, begin + 200.0)) == [2, 3]
+    assert found(dispatched=(begin + 10.0, begin + 110.0)) == [1, 2]
+    assert found(dispatched=(begin + 111.0, 0.0)) == [3]
+    assert found(completed=(0.0, begin + 30.0)) == [1]
+    assert found(completed=(begin + 31.0, 0.0)) == [2, 3]
+    assert found(submitted=(begin, begin), completed=(begin + 31.0, 0.0)) == []
+
+
+def test_more_named_jobs_than_a_page_has(told: Told) -> None:
+    """All of them are found, also if another condition leaves few on each page."""
+    for number in range(9):
+        told.do(c.SubmitJob(new_job(user="alice" if number % 4 else "bob"), c.Caller("bob", 1001)))
+    asked = HistoryFilter(told.world.now, tuple(JobRange(job) for job in range(1, 10)), user="bob", limit=2)
+    found = [one for part in history.parts(told.saved.read, asked) for one in told.history(part).jobs]
+    assert names(found) == [(1, 0), (5, 0), (9, 0)]
+
+
 def test_an_unfinished_job_is_told_up_to_now(told: Told) -> None:
     """The seconds of the present state run until the time of the question."""
 

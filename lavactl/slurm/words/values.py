@@ -140,8 +140,12 @@ def read_gres(text: str) -> tuple[Gpus | None, list[tuple[str, int]]]:
     return gpus, others
 
 
-def read_moment(text: str, now: float) -> float:
-    """Seconds since the epoch of --begin, --starttime: now+1hour, 16:00, tomorrow, 2026-11-21T09:30, 11/21/26."""
+def read_moment(text: str, now: float, *, is_past: bool = False) -> float:
+    """Seconds since the epoch of --begin, --starttime: now+1hour, 16:00, tomorrow, 2026-11-21T09:30, 11/21/26.
+
+    Args:
+        is_past: a time of day without a date is the last one, not the next.
+    """
     plain = text.strip().lower()
     if plain.startswith("now"):
         return now + _read_offset(plain[3:])
@@ -150,12 +154,12 @@ def read_moment(text: str, now: float) -> float:
     if plain in ("today", "tomorrow"):
         return _moment((day[0], day[1], day[2] + (plain == "tomorrow")), (0, 0, 0))
     if plain in _CLOCKS:
-        return _next(day, (*_CLOCKS[plain], 0), now)
+        return _of_day(day, (*_CLOCKS[plain], 0), now, is_past)
     date, separator, clock = text.strip().partition("T")
     if not separator and ("-" in date or "/" in date):
         date, _, clock = date.partition("-") if "/" in date else (date, "", "")
     elif not separator:
-        return _next(day, _read_clock(date), now)
+        return _of_day(day, _read_clock(date), now, is_past)
     return _moment(_read_day(date, day[0]), _read_clock(clock) if clock else (0, 0, 0))
 
 
@@ -186,22 +190,26 @@ def _read_clock(text: str) -> tuple[int, int, int]:
 
 def _read_day(text: str, year: int) -> tuple[int, int, int]:
     if found := re.fullmatch(r"(?:(\d{4})-)?(\d{1,2})-(\d{1,2})", text):
-        return int(found[1] or year), int(found[2]), int(found[3])
-    if found := re.fullmatch(r"(\d{1,2})/(\d{1,2})(?:/(\d{2,4}))?", text):
+        day = int(found[1] or year), int(found[2]), int(found[3])
+    elif found := re.fullmatch(r"(\d{1,2})/(\d{1,2})(?:/(\d{2,4}))?", text):
         given = int(found[3]) if found[3] else year
-        return given + 2000 if given < 100 else given, int(found[1]), int(found[2])
-    raise ValueError(text)
+        day = given + 2000 if given < 100 else given, int(found[1]), int(found[2])
+    else:
+        raise ValueError(text)
+    if time.localtime(_moment(day, (12, 0, 0)))[:3] != day:
+        raise ValueError(text)  # the calendar has no such day
+    return day
 
 
 def _moment(day: tuple[int, int, int], clock: tuple[int, int, int]) -> float:
-    if not 1 <= day[1] <= 12 or not 1 <= day[2] <= 32:
-        raise ValueError(day)
+    """Time of a day, which may be one before or behind its month."""
     return time.mktime((*day, *clock, 0, 0, -1))
 
 
-def _next(day: tuple[int, int, int], clock: tuple[int, int, int], now: float) -> float:
-    moment = _moment(day, clock)
-    return moment if moment > now else _moment((day[0], day[1], day[2] + 1), clock)
+def _of_day(day: tuple[int, int, int], clock: tuple[int, int, int], now: float, is_past: bool) -> float:
+    """Next such time of day from now on, or the last one."""
+    moment, step = _moment(day, clock), -1 if is_past else 1
+    return moment if (moment > now) != is_past else _moment((day[0], day[1], day[2] + step), clock)
 
 
 def moment_text(moment: float, absent: str = "N/A") -> str:

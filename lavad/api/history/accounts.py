@@ -17,8 +17,8 @@ from lavad.core.model import JobState, Shared
 from lavad.core.model.policy import Names
 from lavad.core.state.records import Job
 from lavad.store.reading import reader
-from lavad.store.reading.accounts import PAGE, AccountFilter, Ended, Read, ended
-from lavad.store.reading.history import JobRange
+from lavad.store.reading.accounts import PAGE, AccountFilter, Ended, ended
+from lavad.store.reading.history import JobRange, Read
 from lavad.store.reading.restore import SharedTexts
 from lavad.store.rows import values as v
 from protos import common_pb2, names

@@ -21,8 +21,7 @@ from lavad.core.model import JobState
 from lavad.core.model.policy import Names
 from lavad.core.state.records import Job
 from lavad.store.reading import reader
-from lavad.store.reading.accounts import Read
-from lavad.store.reading.history import NOBODY, HistoryFilter, JobHistory, JobRange, read_page
+from lavad.store.reading.history import NOBODY, HistoryFilter, JobHistory, JobRange, Read, parts, read_page
 from lavad.store.reading.history_text import Note
 from lavad.store.reading.restore import SharedTexts, read_job_tasks
 from protos import common_pb2, names
@@ -53,6 +52,7 @@ class Answers:
         is_visible = sight.has_details if request.details else sight.has_summary
         details = Details(policy, request.shares_details)
         wanted = filter_of(request.filter, caller, policy.user_groups, question.now)
+        wanted = _within(wanted, request)
         if not request.details:
             wanted = replace(wanted, is_brief=True, limit=BRIEF_AT_ONCE)
         for entries in self._stored(wanted):
@@ -114,13 +114,23 @@ class Answers:
     def _stored(self, wanted: HistoryFilter) -> Iterator[tuple[JobHistory, ...]]:
         """Yield all pages of one store query."""
         texts = SharedTexts()
-        while True:
-            page = self._read(lambda connection: read_page(connection, wanted, texts))  # noqa: B023 - run at once
-            yield page.jobs
-            if page.after is None:
-                return
-            wanted = replace(wanted, after=page.after)
-            texts = texts if len(texts) < TEXTS_KEPT else SharedTexts()
+        for part in parts(self._read, wanted):
+            after: tuple[int, int] | None = part.after
+            while after is not None:
+                asked = replace(part, after=after)
+                page = self._read(lambda connection: read_page(connection, asked, texts))  # noqa: B023 - run at once
+                yield page.jobs
+                after = page.after
+                texts = texts if len(texts) < TEXTS_KEPT else SharedTexts()
+
+
+def _within(wanted: HistoryFilter, request: pb.HistoryRequest) -> HistoryFilter:
+    """Return the filter with the times of a request."""
+    submitted, dispatched, completed = (
+        (times.first, times.last) for times in (request.submitted, request.dispatched, request.completed)
+    )
+    since, until = request.between.first, request.between.last
+    return replace(wanted, since=since, until=until, submitted=submitted, dispatched=dispatched, completed=completed)
 
 
 def _pages(kind: type[pb.HistoryPage] | type[pb.JobPage], messages: Iterable[Any]) -> Iterator[bytes]:

@@ -6,9 +6,9 @@ rows of jobs that ended while they waited, and the sets of elements of arrays th
 """
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, exists, literal, or_, select, tuple_
 
@@ -17,10 +17,9 @@ from lavad.core.model import FINAL, JobState
 from lavad.core.model.policy import Names
 from lavad.core.model.ranges import Ranges
 from lavad.store import schema
-from lavad.store.reading.history import JobRange
+from lavad.store.reading.history import JobRange, Read
 from lavad.store.rows import values as v
 
-T = TypeVar("T")
 PAGE = 2000
 _KEYS_AT_ONCE = 200
 accounting, specs, jobs, arrays = schema.accounting.c, schema.specs.c, schema.jobs.c, schema.arrays.c
@@ -29,13 +28,6 @@ _FINAL = sorted(int(state) for state in FINAL)
 _EXIT = int(JobState.EXIT)
 _ANY_TIME = (0.0, 0.0)
 _UNUSED = (0.0, 0.0, 0.0, 0, 0.0, 0, "", "", 0.0, 0.0)  # figures, hosts and slot seconds of what never ran
-
-
-class Read(Protocol):
-    """Runner of a query in a transaction of its own."""
-
-    def __call__(self, query: Callable[[Connection], T], /) -> T:
-        """Return what the query returns."""
 
 
 class AccountFilter(NamedTuple):

@@ -5,11 +5,11 @@ elements or ten years of one user's jobs cost no more at once than any other que
 """
 
 import heapq
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Select, or_, select, union
 
@@ -25,9 +25,19 @@ from lavad.store.reading.history_text import Moment, Note
 from lavad.store.reading.restore import SharedTexts, array_of, job_of, jobs, select_arrays, select_jobs, specs
 from lavad.store.rows import values as v
 
+T = TypeVar("T")
+ANY_TIME = (0.0, 0.0)
 PAGE = 500
+BLOCK = 20_000  # submissions of a time range that are found at once
 NOBODY = Names(False)
 events, arrays = schema.job_events.c, schema.arrays.c
+
+
+class Read(Protocol):
+    """Runner of a query in a transaction of its own."""
+
+    def __call__(self, query: Callable[[Connection], T], /) -> T:
+        """Return what the query returns."""
 
 
 class JobRange(NamedTuple):
@@ -42,7 +52,9 @@ class HistoryFilter:
     """Selection of jobs; an empty field selects any.
 
     ``group`` are users selected beside ``user``; ``name`` is a pattern of names; ``after`` the last job and index of
-    the page before; ``is_brief`` asks for brief histories.
+    the page before; ``is_brief`` asks for brief histories. Jobs are selected that were there between ``since`` and
+    ``until``: submitted by its end, and not ended before its beginning; and that were ``submitted``, ``dispatched`` and
+    ``completed`` between these times. 0 is open.
     """
 
     now: float
@@ -57,6 +69,16 @@ class HistoryFilter:
     after: tuple[int, int] = (0, 0)
     limit: int = PAGE
     is_brief: bool = False
+    since: float = 0.0
+    until: float = 0.0
+    submitted: tuple[float, float] = ANY_TIME
+    dispatched: tuple[float, float] = ANY_TIME
+    completed: tuple[float, float] = ANY_TIME
+
+    @property
+    def ended_from(self) -> float:
+        """Time before which no selected job ended; 0 for none."""
+        return max(self.since, self.dispatched[0], self.completed[0])
 
 
 class JobHistory(NamedTuple):
@@ -94,6 +116,37 @@ def read_page(connection: Connection, wanted: HistoryFilter, texts: SharedTexts 
     return page.finish()
 
 
+def parts(read: Read, wanted: HistoryFilter) -> Iterator[HistoryFilter]:
+    """Yield filters that select the same together, in the order of the ids, each for a bounded number of named jobs.
+
+    So the jobs that ended in a time range are found once for many pages, not by each page.
+    """
+    if wanted.jobs or not wanted.ended_from:
+        yield from _named_parts(wanted)
+        return
+    while ids := read(lambda connection: _submissions(connection, wanted)):  # noqa: B023 - run at once
+        yield from _named_parts(replace(wanted, jobs=tuple(map(JobRange, ids))))
+        wanted = replace(wanted, after=(ids[-1], _LAST))
+
+
+def _named_parts(wanted: HistoryFilter) -> Iterator[HistoryFilter]:
+    """Yield a filter for each page of named jobs; the filter itself if it names none."""
+    ranges: dict[int, list[JobRange]] = {}
+    for one in wanted.jobs:
+        ranges.setdefault(one.job, []).append(one)
+    ids = sorted(ranges)
+    for start in range(0, len(ids), wanted.limit):
+        some = ids[start : start + wanted.limit]
+        yield replace(wanted, jobs=tuple([one for job in some for one in ranges[job]]))
+    if not ids:
+        yield wanted
+
+
+def _submissions(connection: Connection, wanted: HistoryFilter) -> list[int]:
+    query = _candidates(replace(wanted, limit=BLOCK - 1)).with_only_columns(specs.job)
+    return list(connection.scalars(query))
+
+
 _LAST = 2**62  # after every index of a job
 _PLACE = attrgetter("job.id", "job.index")
 
@@ -108,10 +161,16 @@ def _candidates(wanted: HistoryFilter) -> Select[Any]:
         is_own = specs.user_name == wanted.user
         query = query.where(or_(is_own, _is_of(wanted.group)) if wanted.group else is_own)
     if wanted.jobs:
-        named = sorted({part.job for part in wanted.jobs if part.job >= first})
-        query = query.where(specs.job.in_(named[: wanted.limit + 1]))
+        query = query.where(specs.job.in_(sorted({part.job for part in wanted.jobs if part.job >= first})))
     if wanted.states and not wanted.states & FINAL:
         query = query.where(specs.job.in_(union(_unended(schema.jobs), _unended(schema.arrays))))
+    query = query.where(specs.submitted_at >= wanted.submitted[0])
+    if last := [moment for moment in (wanted.until, wanted.submitted[1]) if moment]:
+        query = query.where(specs.submitted_at <= min(last))
+    if wanted.ended_from and not wanted.jobs:
+        tables = (schema.jobs, schema.arrays)
+        there = [part for table in tables for part in (_unended(table), _ended_since(table, wanted.ended_from))]
+        query = query.where(specs.job.in_(union(*there)))
     return query.order_by(specs.job).limit(wanted.limit + 1)
 
 
@@ -123,6 +182,10 @@ def _is_of(group: Names) -> ColumnElement[bool]:
 
 def _unended(table: Any) -> Select[Any]:
     return select(table.c.job).where(table.c.ended_at == 0)
+
+
+def _ended_since(table: Any, moment: float) -> Select[Any]:
+    return select(table.c.job).where(table.c.ended_at >= moment)
 
 
 def _arrays_among(connection: Connection, ids: Sequence[int]) -> set[int]:
@@ -140,7 +203,7 @@ class _Page:
         self._wanted = wanted
         self._elements = elements  # selected elements of arrays; None for all
         self._texts = texts
-        self._is_brief = wanted.is_brief and not wanted.host
+        self._is_brief = wanted.is_brief and not wanted.host and wanted.dispatched == wanted.completed == ANY_TIME
         self._stories: list[JobHistory] = []
         self._looked_at = 0
         self.plain: list[int] = []
@@ -174,7 +237,7 @@ class _Page:
         added = set()
         for job, seconds in read_brief(self._connection, self.plain, self._texts):
             added.add(job.id)
-            if self._is_of_state(job):
+            if self._is_wanted(job):
                 self._stories.append(JobHistory(job, (), seconds))
         return [job for job in self.plain if job not in added]
 
@@ -218,14 +281,21 @@ class _Page:
             events_of = sorted([*about, *of_one.get(index, ())])
             self._add(found.get(index) or _element_without_row(array, index, events_of), events_of)
 
-    def _is_of_state(self, job: Job) -> bool:
-        return not self._wanted.states or job.state in self._wanted.states
+    def _is_wanted(self, job: Job) -> bool:
+        wanted = self._wanted
+        if job.end is not None and 0 < job.end.at < wanted.ended_from:
+            return False
+        if wanted.completed != ANY_TIME and (job.end is None or not _is_within(job.end.at, wanted.completed)):
+            return False
+        return not wanted.states or job.state in wanted.states
 
     def _add(self, job: Job, told: list[Told]) -> None:
         wanted = self._wanted
-        if not self._is_of_state(job):
+        if not self._is_wanted(job):
             return
         if wanted.host and not any(_was_on(one, wanted.host) for one in told):
+            return
+        if wanted.dispatched != ANY_TIME and not any(_was_dispatched(one, wanted.dispatched) for one in told):
             return
         seconds = ordinary_seconds(told) if wanted.is_brief and job.end is not None else None
         if seconds is not None:
@@ -236,6 +306,14 @@ class _Page:
         written = () if wanted.is_brief else history_text.notes(steps, job.shared, job.text)
         until = job.end.at if job.end else wanted.now
         self._stories.append(JobHistory(job, written, history_text.seconds_by_state(steps, until)))
+
+
+def _is_within(moment: float, times: tuple[float, float]) -> bool:
+    return moment >= times[0] and (not times[1] or moment <= times[1])
+
+
+def _was_dispatched(told: Told, times: tuple[float, float]) -> bool:
+    return told.kind == "dispatched" and _is_within(told.at, times)
 
 
 def _was_on(told: Told, host: str) -> bool:
@@ -276,12 +354,14 @@ def _indices(connection: Connection, array: ArrayRecord, wanted: HistoryFilter, 
     if named and None not in named:
         chosen = sorted({index for indices in named if indices for index in indices.intersection(array.indices)})
         return (index for index in chosen if index >= first)
-    if wanted.states and not wanted.states & FINAL:
+    is_unended = bool(wanted.states) and not wanted.states & FINAL
+    if is_unended or wanted.ended_from:
+        is_there = jobs.ended_at == 0 if is_unended else or_(jobs.ended_at == 0, jobs.ended_at >= wanted.ended_from)
         live = connection.scalars(
-            select(jobs.idx).where(jobs.job == array.id, jobs.ended_at == 0, jobs.idx >= first).order_by(jobs.idx)
+            select(jobs.idx).where(jobs.job == array.id, is_there, jobs.idx >= first).order_by(jobs.idx)
         )
-        waiting = (_from(array.pending, first), _from(array.held, first))
-        return _distinct(heapq.merge(*waiting, live.all()))
+        unstarted = [array.pending, array.held] + ([] if is_unended else [array.killed])
+        return _distinct(heapq.merge(*(_from(indices, first) for indices in unstarted), live.all()))
     return _from(array.indices, first)
 
 

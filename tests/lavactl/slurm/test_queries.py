@@ -1,12 +1,13 @@
 """squeue, sacct, sinfo, scontrol and scancel: their requests, their columns, their exit codes."""
 
 import json
+from collections.abc import Iterator
 
 import pytest
 
 from lavactl.main import SLURM
 from protos import cluster_pb2, common_pb2, jobs_pb2
-from tests.lavactl.scripted import Desk, a_job, at
+from tests.lavactl.scripted import NOW, Desk, ScriptedClient, a_job, at
 
 HEAD = "             JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)\n"
 SBATCH = jobs_pb2.SlurmTerms(command="sbatch", array_base=1)
@@ -65,12 +66,57 @@ def test_squeue_formats_and_filters(desk: Desk, options: list[str], out: str) ->
     assert desk.type("squeue", *options).out == out
 
 
+@pytest.mark.parametrize(
+    ("sort", "out"),
+    [("M", "3\n1\n2\n"), ("-M", "2\n1\n3\n"), ("j,-A", "3\n1\n2\n"), ("L", "1\n3\n2\n"), ("l", "1\n2\n3\n")],
+)
+def test_squeue_sorts_by_size(desk: Desk, sort: str, out: str) -> None:
+    """Times count by their length, and a field that needs details is asked for, though it is not shown."""
+    desk.client.jobs = [
+        a_job(job=job, name=name, state=common_pb2.RUN, start_time=NOW - seconds, spec=spec(run_limit_s=limit))
+        for job, name, seconds, limit in ((1, "x10", 59, 60), (2, "x\u00b2", 100_000, 200_000), (3, "x9", 5, 0))
+    ]
+    desk.client.jobs[2].spec.run_limit_s = 500_000 if sort == "l" else 80
+    assert desk.type("squeue", "-h", "-o", "%A", "-S", sort).out == out
+    assert desk.client.asked[-1].details == (sort in "Ll")
+
+
+def test_squeue_knows_what_it_cannot_sort_by(desk: Desk) -> None:
+    """A letter of no field, and a pause that is no number, are refused."""
+    assert "Invalid sort specification: \u00b2" in desk.type("squeue", "-S", "i,\u00b2").err
+    assert "--iterate \u00b2: expected a number of seconds." in desk.type("squeue", "-i", "\u00b2").err
+
+
+def test_squeue_joins_elements_across_pages(desk: Desk) -> None:
+    """An array that waits is one line, wherever the pages of the answer part; -r has a line for each."""
+
+    class Paged(ScriptedClient):
+        def list_jobs(self, request: jobs_pb2.ListJobsRequest) -> Iterator[jobs_pb2.JobPage]:
+            self.keep(jobs_pb2.ListJobsRequest, request)
+            yield from (jobs_pb2.JobPage(jobs=[job]) for job in self.jobs)
+
+    client = Paged()
+    client.jobs = jobs()
+    out = "7_0\n7_[1-2%2]\n8\n"
+    assert desk.type("squeue", "-h", "-o", "%i %l", client=client).out.replace(" 1:00:00", "") == out
+    assert desk.type("squeue", "-h", "-r", "-o", "%i", client=client).out == "7_0\n7_1\n7_2\n8\n"
+
+
+def test_squeue_shows_the_number_of_a_user(desk: Desk) -> None:
+    """%U is the uid, as in sacct."""
+    desk.client.jobs = [a_job(user="root")]
+    assert desk.type("squeue", "-h", "-o", "%u %U").out == "root 0\n"
+
+
 def test_squeue_in_json(desk: Desk) -> None:
     """Numbers carry Slurm's marks."""
     desk.client.jobs = jobs()[:1]
     found = json.loads(desk.type("squeue", "--json").out)["jobs"][0]
     assert (found["job_id"], found["job_state"], found["nodes"]) == (7, ["RUNNING"], "n[1-2]")
     assert found["array_task_id"] == {"set": True, "infinite": False, "number": 0}
+    assert found["end_time"]["number"] == found["start_time"]["number"] + 3600
+    desk.client.jobs[0].spec.run_limit_s = 0
+    assert json.loads(desk.type("squeue", "--json").out)["jobs"][0]["end_time"]["number"] == 0
     assert found["standard_output"] == "/home/alice/run/slurm-7_0.out"
 
 
@@ -126,6 +172,22 @@ def test_sacct_without_ids_reads_the_history_of_today(desk: Desk) -> None:
     assert desk.type("sacct", "-X", "-n", "-P", "-o", "jobid", "-S", "2026-11-20").out == "1\n2\n"
 
 
+def test_sacct_asks_the_history_for_its_times_only(desk: Desk) -> None:
+    """From today on, or between the times given; the end is open, since the master's clock may be ahead."""
+    desk.client.histories = []
+    desk.type("sacct")
+    assert desk.client.asked[-1].between == jobs_pb2.TimeRange(first=at("00:00:00"))
+    desk.type("sacct", "-S", "noon", "-E", "2026-11-21T08:00")
+    assert desk.client.asked[-1].between == jobs_pb2.TimeRange(first=at("12:00:00", 20), last=at("08:00:00"))
+
+
+def test_sacct_shows_a_job_of_a_clock_ahead(desk: Desk) -> None:
+    """A job submitted a second from now, by this host's clock, is there."""
+    record = a_job(job=3, submit_time=at("09:30:01"))
+    desk.client.histories = [jobs_pb2.JobHistory(job=3, record=record)]
+    assert desk.type("sacct", "-X", "-n", "-P", "-o", "jobid").out == "3\n"
+
+
 @pytest.fixture
 def site(desk: Desk) -> Desk:
     """Two queues, three hosts, one of them closed."""
@@ -179,6 +241,14 @@ def test_scontrol_shows_nodes_and_partitions(site: Desk) -> None:
     assert (result.code, result.err) == (1, "Node n9 not found\n")
 
 
+def test_scontrol_names_the_queues_of_each_node(site: Desk) -> None:
+    """In the order of the queues."""
+    out = site.type("scontrol", "-o", "show", "node").out
+    assert [line.partition(" Partitions=")[2].split(" ")[0] for line in out.splitlines()] == [
+        "normal,gpu", "normal,gpu", "normal",
+    ]  # fmt: skip
+
+
 def test_scontrol_shows_jobs_and_lists_of_hosts(desk: Desk) -> None:
     """KEY=value as tools parse it; show hostnames needs no cluster."""
     desk.client.jobs = jobs()[:1]
@@ -224,6 +294,12 @@ def test_scontrol_updates(desk: Desk) -> None:
     assert desk.type("scontrol", "update", "JobId=8", "TimeLimit=1:00:00", "Partition=gpu").code == 0
     request = desk.client.asked[-1]
     assert (list(request.fields), request.spec.run_limit_s) == (["run_limit_s", "queues"], 3600)
+    assert desk.type("scontrol", "update", "JobId=8_[1,3],9", "Requeue=0").code == 0
+    request = desk.client.asked[-1]
+    assert [(ref.job, len(ref.indices)) for ref in request.refs] == [(8, 2), (9, 0)]
+    assert (request.spec.rerunnable, request.spec.not_rerunnable) == (False, True)
+    result = desk.type("scontrol", "update", "JobId=8", "Requeue=yes")
+    assert (result.code, result.err) == (1, "scontrol: error: requeue=yes: the value is malformed.\n")
     assert "numnodes cannot be changed" in desk.type("scontrol", "update", "JobId=8", "NumNodes=2").err
     assert desk.type("scontrol", "update", "NodeName=n[1-2]", "State=DRAIN", "Reason=x").code == 0
     request = desk.client.asked[-1]

@@ -81,6 +81,36 @@ def test_moments(text: str, clock: str) -> None:
     assert values.moment_text(values.read_moment(text, now)) == clock
 
 
+@pytest.mark.parametrize(
+    ("text", "clock"),
+    [
+        ("noon", "2026-10-31T12:00:00"),
+        ("midnight", "2026-11-01T00:00:00"),
+        ("16:00", "2026-10-31T16:00:00"),
+        ("08:00", "2026-11-01T08:00:00"),
+        ("today", "2026-11-01T00:00:00"),
+    ],
+)
+def test_moments_of_the_past(text: str, clock: str) -> None:
+    """For a listing of what was, a time of day is the last one, also across the first of a month."""
+    now = time.mktime((2026, 11, 1, 9, 30, 0, 0, 0, -1))
+    assert values.moment_text(values.read_moment(text, now, is_past=True)) == clock
+
+
+@pytest.mark.parametrize("text", ["2026-11-31", "13/01", "2026-00-10T10:00", "25:00", "soon"])
+def test_moments_that_no_calendar_has(text: str) -> None:
+    """None is moved to a day that there is."""
+    with pytest.raises(ValueError, match=r".*"):
+        values.read_moment(text, time.mktime((2026, 11, 21, 9, 30, 0, 0, 0, -1)))
+
+
+@pytest.mark.parametrize("text", ["id:99999", "id:\u00b2", "id:1e9"])
+def test_widths_are_bounded(text: str) -> None:
+    """A column of any width would be padded in the memory of the process that serves all."""
+    with pytest.raises(ValueError, match=r"id"):
+        formats.read_names(text, {"id": "ID"}, lambda name: 5)
+
+
 def test_formats() -> None:
     """A dot justifies to the right; text between fields stays."""
     columns = formats.read_letters(
