@@ -1,4 +1,4 @@
-"""bacct's filters: as the master is asked, as they are printed, and applied to the records of a file."""
+"""Filters of bacct: as the master is asked, as they are printed, applied to records of a file; bhist has its times."""
 
 import re
 
@@ -27,7 +27,7 @@ def request_of(options: "Options", form: "jobs_pb2.AccountForm", io: "Io") -> me
         CommandError: a job id or a time interval cannot be read.
     """
     states = [state for letter, state in (("d", messages.DONE), ("e", messages.EXIT)) if letter in options]
-    intervals = {name: _interval(options, letter, io) for letter, name, _ in INTERVALS if letter in options}
+    intervals = {name: interval(options, letter, "bacct", io) for letter, name, _ in INTERVALS if letter in options}
     return messages.AccountsRequest(
         refs=read_refs(options.words),
         users=words(options, "u"),
@@ -49,13 +49,18 @@ def words(options: "Options", letter: str) -> list[str]:
     return (options.last(letter) or "").split()
 
 
-def _interval(options: "Options", letter: str, io: "Io") -> messages.TimeRange:
+def interval(options: "Options", letter: str, command: str, io: "Io") -> messages.TimeRange:
+    """Times of an option of a command.
+
+    Raises:
+        CommandError: they cannot be read.
+    """
     text = options.last(letter) or ""
     try:
         first, last = read_interval(text, io.now())
     except (ValueError, OverflowError):
         form = "[yyyy/][mm/]dd/hh:mm,[yyyy/][mm/]dd/hh:mm"
-        raise CommandError(f"bacct -{letter} {printable(text)}: expected a time interval, as {form}.") from None
+        raise CommandError(f"{command} -{letter} {printable(text)}: expected a time interval, as {form}.") from None
     return messages.TimeRange(first=first, last=last)
 
 
@@ -105,7 +110,7 @@ class FileSelection:
     def __init__(self, request: messages.AccountsRequest, user: str) -> None:
         self._request = request
         self._users = list(request.users) or (["all"] if request.refs else [user])
-        self._jobs = {ref.job: ref.indices for ref in request.refs}
+        self._refs = _by_job(request.refs)
         self._name = _pattern(request.name)
         self._times = [(getattr(request, name), field) for _, name, field in INTERVALS if request.HasField(name)]
 
@@ -113,7 +118,7 @@ class FileSelection:
         """True if the record is selected."""
         request = self._request
         return (
-            (not self._jobs or self._is_named(job))
+            (not self._refs or self._is_named(job))
             and ("all" in self._users or job.user in self._users)
             and (not request.queues or job.queue in request.queues)
             and (not request.projects or job.project in request.projects)
@@ -125,12 +130,22 @@ class FileSelection:
         )
 
     def _is_named(self, job: "jobs_pb2.JobRecord") -> bool:
-        indices = self._jobs.get(job.job)
-        if indices is None:
-            return False
-        return not indices or any(
-            one.first <= job.index <= one.last and not (job.index - one.first) % (one.step or 1) for one in indices
+        return any(
+            not ref.indices
+            or any(
+                one.first <= job.index <= one.last and not (job.index - one.first) % (one.step or 1)
+                for one in ref.indices
+            )
+            for ref in self._refs.get(job.job, ())
         )
+
+
+def _by_job(refs: "Iterable[messages.JobRef]") -> "dict[int, list[messages.JobRef]]":
+    """References to each job; there may be several to elements of one array."""
+    found: dict[int, list[messages.JobRef]] = {}
+    for ref in refs:
+        found.setdefault(ref.job, []).append(ref)
+    return found
 
 
 def _pattern(text: str) -> "re.Pattern[str] | None":

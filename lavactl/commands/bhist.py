@@ -1,5 +1,6 @@
 """bhist: history of jobs and the time spent in each state, as far back as the store reaches."""
 
+from lavactl.accounting.selection import INTERVALS, interval
 from lavactl.control import NOTHING as NO_JOB
 from lavactl.errors import FAILURE
 from lavactl.jobrefs import key_text, read_refs
@@ -19,16 +20,18 @@ if TYPE_CHECKING:
 
 USAGE = """\
 Usage: bhist [-a | -d | -e | -p | -r | -s] [-l [-gpu] | -w] [-n files] [-u user | -u all] [-q queue] [-m host] [-J name]
-             [-P project] [job_id | "job_id[index]" ...]
+             [-P project] [-S time0,time1] [-D time0,time1] [-C time0,time1] [job_id | "job_id[index]" ...]
        bhist -h | -V
+  -S, -D, -C  jobs in any state that were submitted, dispatched, completed then
+  time: [[year/]month/]day[/hour:minute], . for now, .-n/ for n days ago
 """
 GRAMMAR = Grammar(
     "bhist",
     USAGE,
     {
         **dict.fromkeys(("a", "d", "e", "p", "r", "s", "l", "w", "gpu"), FLAG),
-        **dict.fromkeys(("n", "u", "q", "m", "J", "P"), VALUE),
-        **dict.fromkeys(("b", "t", "f", "C", "D", "S", "T", "N", "app", "hostfile", "cname", "UF", "data"),
+        **dict.fromkeys(("n", "u", "q", "m", "J", "P", "C", "D", "S"), VALUE),
+        **dict.fromkeys(("b", "t", "f", "T", "N", "app", "hostfile", "cname", "UF", "data"),
                         "not supported yet."),
     },
 )  # fmt: skip
@@ -57,6 +60,9 @@ def main(argv: list[str], io: "Io") -> int:
         raise GRAMMAR.wrong("-gpu needs -l")
     is_long = "l" in options
     request = messages.HistoryRequest(filter=job_filter(options), details=is_long, shares_details=is_long)
+    for letter, name, _ in INTERVALS:
+        if letter in options:
+            getattr(request, name).CopyFrom(interval(options, letter, "bhist", io))
     pages = io.client().history(request)
     found = show_all_long(pages, io, "gpu" in options) if is_long else show_rows(pages, io, is_wide="w" in options)
     return 0 if found else nothing(options, io)
@@ -76,7 +82,7 @@ def job_filter(options: Options) -> messages.JobFilter:
         name=options.last("J") or "",
         project=options.last("P") or "",
         states=sorted(chosen),
-        finished_too="a" in options or (bool(refs) and not chosen),
+        finished_too="a" in options or ((bool(refs) or any(name in options for name in "SDC")) and not chosen),
     )
 
 

@@ -219,6 +219,8 @@ def test_a_file_of_either_form(desk: Desk, tmp_path: Path) -> None:
     assert 'Job <1202[3]>, Job Name <say "hi">, User <bob>' in long
     assert "Completed <exit>; TERM_OWNER: job killed by owner.\n" in long
     assert desk.type("bacct", "-f", str(path), "1202[4]").code == 255
+    assert desk.type("bacct", "-f", str(path), "1202[3]", "1202[4]").code == 0
+    assert desk.type("bacct", "-f", str(path), "1202", "1202[4]").code == 0
 
 
 def test_a_damaged_file_is_not_summed_up(desk: Desk, tmp_path: Path) -> None:

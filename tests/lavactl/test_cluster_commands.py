@@ -255,6 +255,18 @@ def test_bhist(desk: Desk) -> None:
     assert desk.client.asked[-1].filter.finished_too
 
 
+def test_bhist_of_a_time(desk: Desk) -> None:
+    """-S -D -C: the master chooses, from jobs in any state; a time that is none is refused."""
+    desk.client.histories = [jobs_pb2.JobHistory(job=1201)]
+    assert desk.type("bhist", "-S", "2026/11/20,", "-D", "/9:00,/9:30", "-C", ".-2/,.").code == 0
+    request = desk.client.asked[-1]
+    assert request.submitted == jobs_pb2.TimeRange(first=at("00:00:00", 20))
+    assert (request.dispatched.first, request.completed.first) == (at("09:00:00"), at("09:30:00", 19))
+    assert (request.filter.finished_too, list(request.filter.states)) == (True, [])
+    result = desk.type("bhist", "-C", "yesterday")
+    assert (result.code, result.err.startswith("bhist -C yesterday: expected a time interval, as ")) == (255, True)
+
+
 def test_bhist_long(desk: Desk) -> None:
     """lsf.md 1.6: owner, events, and the summary of one job."""
     desk.client.histories = [a_history()]
