@@ -8,6 +8,7 @@ from lavactl.errors import CommandError
 from lavactl.job_files.text.documents import read_documents
 from lavactl.job_files.text.durations import duration_text, read_duration
 from lavactl.job_files.text.nodes import Mapping, Node, Null, Scalar, Sequence
+from lavactl.job_files.text.yaml_text import read_plain
 from lavactl.job_files.understanding import understand_text
 
 
@@ -28,6 +29,24 @@ def test_json_with_what_portals_took() -> None:
     (document,) = read_documents(text, "f")
     assert plain(document) == {"a": "one\ntwo $x <y> é 😀", "b": ["1", "2.5", "true", None]}
     assert document.keys["b"] == (5, 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[" * 5000, "its values are too many, or nested too deeply."),
+        ("a: &a [*a]", "its values are too many, or nested too deeply."),
+        ("\n".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9 if n else ['x'])}]" for n in range(9)),
+         "its values are too many, or nested too deeply."),
+        ("a: b: c", "this text is no YAML."),
+    ],
+)  # fmt: skip
+def test_texts_within_a_field(text: str, said: str) -> None:
+    """Depth and size are bounded, with what aliases repeat."""
+    with pytest.raises(ValueError, match=r".") as refusal:
+        read_plain(text)
+    assert str(refusal.value) == said
+    assert read_plain("a: &x [1, 2]\nb: *x") == {"a": [1, 2], "b": [1, 2]}
 
 
 def test_several_documents() -> None:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 NODES_MAX = 200_000  # of one document: aliases could multiply without end
 DEPTH_MAX = 60
+NO_YAML = "this text is no YAML."
+TOO_MUCH = "its values are too many, or nested too deeply."
 CORE = "tag:yaml.org,2002:"
 SCALAR_TAGS = frozenset(CORE + name for name in ("str", "int", "float", "bool", "timestamp", "value"))
 
@@ -36,6 +38,42 @@ def read_yaml(text: str, file: str) -> list[Node]:
         raise FileError(file, Place(1, 1), "", "this is no job: its values are nested too deeply.") from None
     documents = [_Converter(file).node(one, 0) for one in composed if one is not None]
     return [one for one in documents if not isinstance(one, Null)]
+
+
+def read_plain(text: str) -> object:
+    """Value of a YAML text that stands within a field.
+
+    Raises:
+        ValueError: its message says what is wrong.
+    """
+    import yaml
+
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        if root is not None and not _is_bounded(root):
+            raise ValueError(TOO_MUCH)
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise ValueError(NO_YAML) from None
+    except RecursionError:
+        raise ValueError(TOO_MUCH) from None
+
+
+def _is_bounded(root: "yaml.Node") -> bool:
+    """True if the values are few and not nested too deeply, with those that aliases repeat."""
+    import yaml
+
+    waiting, left = [(root, 0)], NODES_MAX
+    while waiting:
+        node, depth = waiting.pop()
+        left -= 1
+        if left < 0 or depth > DEPTH_MAX:
+            return False
+        if isinstance(node, yaml.SequenceNode):
+            waiting += [(one, depth + 1) for one in node.value]
+        elif isinstance(node, yaml.MappingNode):
+            waiting += [(one, depth + 1) for pair in node.value for one in pair]
+    return True
 
 
 def place_of(mark: "yaml.Mark | None") -> Place:

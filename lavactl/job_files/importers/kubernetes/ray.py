@@ -7,6 +7,7 @@ from lavactl.job_files.importers.kinds import Shared
 from lavactl.job_files.importers.kubernetes import metadata, pods
 from lavactl.job_files.model import UNLIMITED, JobFile, role
 from lavactl.job_files.text.fields import Fields
+from lavactl.job_files.text.yaml_text import NO_YAML, read_plain
 from lavactl.text.units import number_text
 from lavactl.wire import messages
 
@@ -149,13 +150,13 @@ def _read_submitter(job: JobFile, spec: Fields) -> None:
 
 def _as_json(spec: Fields, key: str) -> str:
     """A mapping that stands in the file as a text, in YAML or JSON, as JSON."""
-    import yaml
-
     try:
-        value = yaml.safe_load(spec.text(key))
+        value = read_plain(spec.text(key))
         text = json.dumps(value)
-    except (yaml.YAMLError, TypeError, ValueError):
-        raise spec.wrong(key, "this text is no YAML.") from None
+    except TypeError:
+        raise spec.wrong(key, NO_YAML) from None
+    except ValueError as error:
+        raise spec.wrong(key, str(error)) from None
     if not isinstance(value, dict):
         raise spec.wrong(key, "the text is no mapping.")
     return text
