@@ -9,7 +9,7 @@ from lavactl.jobrefs import read_refs, ref_text
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered
 from lavactl.text.render import long_time
 from lavactl.text.unknown import nothing_so_named, unknown_name, where
-from lavactl.views import job_table, run_time
+from lavactl.views import job_conditions, job_table, run_time
 from lavactl.views.job_details import Completion
 from lavactl.wire import messages
 
@@ -18,16 +18,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from lavactl.io import Io
+    from lavactl.views.hosts import CpuFactors
 
     Printer = Callable[[messages.JobPage], None]
 
 USAGE = """\
-Usage: bjobs [-a | -d | -p | -p0 | -p1 | -p2 | -p3 | -r | -s] [-noheader] [-gpu]
-             [-l | -w | -W | -WL | -WF | -WP | -UF | -A | -sum | -psum | -o "field ..." [-json]]
-             [-u user | -u all] [-q queue] [-m "host ... | host_group ... | cluster"] [-J name] [-P project]
+Usage: bjobs [-a | -d | -p | -p0 | -p1 | -p2 | -p3 | -pe | -pi | -r | -s] [-x] [-noheader] [-gpu]
+             [-l | -w | -W | -WL | -WF | -WP | -UF | -A | -sum | -psum | -o "field ..." [-json] [-hms]]
+             [-u user | -u all] [-q queue] [-m "host ... | host_group ... | cluster"] [-J name] [-Jd description]
+             [-P project] [-G user_group] [-U reservation] [-N host | model | factor]
              [-app profile] [-sla class] [-Lp project] [-h] [-V] [job_id | "job_id[index]" ...]
+       bjobs -script job_id ...
   -p0 -p1 -p2 -p3   pending reasons: all; the main one; by candidate hosts; by all hosts
   -WL -WF -WP       as -w, with the time left, the finish time, the completed part
+  -pe -pi           pending jobs that may be considered; those that may not
+  -x                jobs that hang, or of which there is a warning
+  -N                CPU times as that host, host model or CPU factor would have taken them
+  -hms              with -o: durations as hours:minutes:seconds
+  -script           the script of a job, or its command
   -gpu              with -l or -UF: also the devices of each job, and their use
 """
 NOT_YET = "not supported yet."
@@ -37,15 +45,16 @@ GRAMMAR = Grammar(
     {
         **dict.fromkeys(
             ("a", "A", "d", "p", "p0", "p1", "p2", "p3", "r", "s", "w", "l", "W", "WL", "WF", "WP", "UF", "json", "sum",
-             "psum", "noheader", "X", "gpu"),
+             "psum", "noheader", "X", "gpu", "x", "pe", "pi", "hms", "script"),
             FLAG,
         ),
-        **dict.fromkeys(("J", "m", "P", "q", "u", "o", "app", "sla", "Lp"), VALUE),
+        **dict.fromkeys(("J", "m", "P", "q", "u", "o", "app", "sla", "Lp", "G", "Jd", "U", "N"), VALUE),
         **dict.fromkeys(
-            ("N", "x", "pe", "pei", "pi", "pri", "aps", "G", "Jd", "script", "rusage", "hms", "hostfile", "env", "prio",
-             "plan", "Wd", "US", "ss", "data", "rsvid", "nonode", "U", "aff"),
+            ("pei", "pri", "rusage", "hostfile", "env", "prio", "plan", "Wd", "US", "ss", "data", "rsvid", "nonode",
+             "aff"),
             NOT_YET,
         ),
+        "aps": "lava orders no jobs by absolute priorities: bjobs -o job_priority shows that of -sp.",
         "g": "job groups are not supported yet.",
         **dict.fromkeys(("fwd", "cname"), "lava neither forwards jobs to other clusters nor receives any."),
     },
@@ -63,7 +72,7 @@ NOTHING = {
     "s": "No suspended job found",
     "d": "No DONE/EXIT job found",
 }
-FORMS = ("l", "UF", "o", "A", "sum", "psum", "W", "WL", "WF", "WP")
+FORMS = ("l", "UF", "o", "A", "sum", "psum", "W", "WL", "WF", "WP", "script")
 PENDING = ("p", "p0", "p1", "p2", "p3")
 NEVER_SET = ("app", "sla", "Lp")  # what no job has: a name given here matches none
 
@@ -76,6 +85,8 @@ class Listing:
         self.io = io
         self.is_json = "json" in options
         self.refs = read_refs(options.words)
+        self.conditions = job_conditions.conditions(options, io.now())
+        self.factors = _factors(options, io)
         self.found = 0
         self.missing: list[messages.JobRef] = []
 
@@ -90,6 +101,8 @@ class Listing:
         if any(name in self.options for name in NEVER_SET):
             return
         client = self.io.client()
+        details = details or bool(self.conditions)
+        reasons = reasons or any(name in self.options for name in job_conditions.ELIGIBLE)
         for user in asked_users(self.options.last("u") or ""):
             request = messages.ListJobsRequest(
                 filter=self.filter(user),
@@ -102,9 +115,13 @@ class Listing:
             completion = Completion() if details else None
             for page in client.list_jobs(request):
                 self.missing.extend(page.missing)
-                self.found += len(page.jobs)
-                if page.jobs:
-                    yield list(page.jobs) if completion is None else completion.complete(list(page.jobs))
+                jobs = list(page.jobs) if completion is None else completion.complete(list(page.jobs))
+                jobs = [job for job in jobs if all(holds(job) for holds in self.conditions)]
+                self.found += len(jobs)
+                if self.factors is not None:
+                    self.factors.normalize(jobs)
+                if jobs:
+                    yield jobs
 
     @property
     def level(self) -> int:
@@ -133,14 +150,24 @@ class Listing:
 
     def is_by_id_alone(self) -> bool:
         """True if ids were given without options that narrow them."""
-        narrowing = ("u", "q", "m", "J", "P", "r", "s", "d", "psum", *PENDING, *NEVER_SET)
+        narrowing = ("u", "q", "m", "J", "P", "r", "s", "d", "psum", *PENDING, *NEVER_SET, *job_conditions.OPTIONS)
         return any(ref.job for ref in self.refs) and not any(name in self.options for name in narrowing)
 
     def selects(self, letter: str) -> bool:
         """True if this one of -p -r -s -d was given."""
         if letter == "p":
-            return any(name in self.options for name in (*PENDING, "psum"))
+            return any(name in self.options for name in (*PENDING, *job_conditions.ELIGIBLE, "psum"))
         return letter in self.options
+
+
+def _factors(options: Options, io: "Io") -> "CpuFactors | None":
+    """Factors of -N; None without it."""
+    to = options.last("N")
+    if to is None:
+        return None
+    from lavactl.views.hosts import CpuFactors
+
+    return CpuFactors(to, io)
 
 
 def asked_users(text: str) -> list[str]:
@@ -171,6 +198,13 @@ def check(options: Options) -> None:
         raise GRAMMAR.wrong(f"-{forms[0]} and -{forms[1]} cannot be used together")
     if "gpu" in options and not ("l" in options or "UF" in options):
         raise GRAMMAR.wrong("-gpu needs -l or -UF")
+    for name in job_conditions.OPTIONS:
+        if "A" in options and name in options:
+            raise GRAMMAR.wrong(f"-A and -{name} cannot be used together")
+    if "hms" in options and "o" not in options:
+        raise GRAMMAR.wrong("-hms needs -o")
+    if "script" in options and not options.words:
+        raise GRAMMAR.wrong("-script needs a job id")
     if "noheader" in options and any(name in options for name in ("l", "UF", "json")):
         raise GRAMMAR.wrong("-noheader cannot be used with -l, -UF or -json")
 
@@ -179,11 +213,13 @@ def show(listing: Listing) -> None:
     """Print the jobs in the form selected by the options."""
     options, io = listing.options, listing.io
     form = options.last("o")
-    if form is None and not any(name in options for name in (*FORMS, *PENDING, "w")):
+    if form is None and not any(name in options for name in (*FORMS, *PENDING, *job_conditions.ELIGIBLE, "w")):
         form = io.setting("LSB_BJOBS_FORMAT") or None
     if form is not None:
         return show_fields(listing, form)
     listing.is_json = False  # without a format -json has no effect, as in LSF
+    if "script" in options:
+        return show_scripts(listing)
     if "psum" in options:
         return show_reasons(listing)
     if listing.selects("p") and not any(name in options for name in FORMS[1:]):
@@ -313,13 +349,26 @@ def show_long(listing: Listing) -> None:
             first = False
 
 
+def show_scripts(listing: Listing) -> None:
+    """-script: the script of each job, of an array once, or the command of a job without one."""
+    from lavactl.views.job_long import SEPARATOR
+
+    shown = set[int]()
+    for page in listing.pages(details=True):
+        for job in page:
+            if job.job not in shown:
+                text = job.spec.command
+                listing.io.print(f"{SEPARATOR}\n" * bool(shown) + text, end="" if text.endswith("\n") else "\n")
+            shown.add(job.job)
+
+
 def show_fields(listing: Listing, text: str) -> None:
     """-o, as lines or as JSON."""
     from lavactl.text.formats import read_format
     from lavactl.views import job_fields
 
     form = read_format(text, job_fields.WIDTHS, job_fields.ALIASES)
-    table = job_fields.FieldTable(form, short_hosts(listing.io), listing.io.now())
+    table = job_fields.FieldTable(form, short_hosts(listing.io), listing.io.now(), hms="hms" in listing.options)
     details, reasons = job_fields.needs_details(form), job_fields.needs_reasons(form)
     pages = listing.pages(details=details, reasons=reasons, basic_too=True)
     if not listing.is_json:

@@ -1,5 +1,7 @@
 """blimits: resource limits of lsb.resources: configuration and usage."""
 
+import re
+
 from lavactl.errors import FAILURE, CommandError
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered
 from lavactl.text.render import MISSING, clean
@@ -13,8 +15,9 @@ if TYPE_CHECKING:
     from lavactl.io import Io
 
 USAGE = """\
-Usage: blimits [-c] [-w] [-n limit] [-u user] [-q queue] [-m host] [-P project] [limit ...]
+Usage: blimits [-a | -c] [-w] [-n limit] [-u user] [-q queue] [-m host] [-P project] [limit ...]
        blimits -h | -V
+  -a    also the limits that nothing counts for at present
   -u, -q, -m and -P choose the limits that hold for that user, queue, host or project
 """
 GRAMMAR = Grammar(
@@ -28,6 +31,7 @@ GRAMMAR = Grammar(
 )
 # Option, the field of a line of usage, and the words of a Limit section.
 CONSUMERS = (("u", "users", "USERS"), ("q", "queues", "QUEUES"), ("m", "hosts", "HOSTS"), ("P", "projects", "PROJECTS"))
+CONSUMER_WORDS = {word for _, _, plain in CONSUMERS for word in (plain, f"PER_{plain[:-1]}")}
 COLUMNS = (("NAME", 14), ("USERS", 12), ("QUEUES", 12), ("HOSTS", 12), ("PROJECTS", 12), ("SLOTS", 9), ("MEM", 14),
            ("TMP", 12), ("SWP", 12), ("JOBS", 9))  # fmt: skip
 
@@ -37,6 +41,8 @@ def main(argv: list[str], io: "Io") -> int:
     if answered(argv, USAGE, io):
         return 0
     options = GRAMMAR.parse(argv)
+    if "a" in options and "c" in options:
+        raise GRAMMAR.wrong("-a and -c cannot be used together")
     unknown = unknown_name(options, io)
     if unknown:
         raise CommandError(unknown, FAILURE)
@@ -70,12 +76,13 @@ def chosen(reply: cluster_pb2.LimitsReply, options: Options) -> list[cluster_pb2
     for option, _, word in CONSUMERS:
         wanted = options.last(option)
         if wanted is not None:
-            found = [
-                limit
-                for limit in found
-                if holds_for(wanted, limit.configured.get(word) or limit.configured.get(f"PER_{word}", ""))
-            ]
+            found = [limit for limit in found if holds_for(wanted, _consumers(limit, word))]
     return found
+
+
+def _consumers(limit: cluster_pb2.LimitRecord, word: str) -> str:
+    """Consumers of a kind that a limit names, together or each."""
+    return limit.configured.get(word) or limit.configured.get(f"PER_{word[:-1]}", "")
 
 
 def holds_for(name: str, consumers: str) -> bool:
@@ -85,20 +92,32 @@ def holds_for(name: str, consumers: str) -> bool:
 
 
 def usage_lines(limit: cluster_pb2.LimitRecord, options: Options) -> list[str]:
-    """A line for each set of consumers with usage, restricted to the given consumers."""
-    lines = []
-    uncut = "w" in options
+    """A line for each set of consumers with usage, restricted to the given consumers; with -a one if there is none."""
     asked = [(field, name) for option, field, _ in CONSUMERS if (name := options.last(option)) is not None]
-    for usage in limit.usage:
-        if not all(holds_for(name, getattr(usage, field)) for field, name in asked):
-            continue
-        used = usage.used
-        cells = [limit.name, usage.users, usage.queues, usage.hosts, usage.projects]
-        cells += [used.get(name, "") for name, _ in COLUMNS[5:]]
-        fitted = [_fit(clean(cell) or MISSING, width, uncut) for cell, (_, width) in zip(cells, COLUMNS, strict=True)]
-        rest = [f"{name} {clean(used[name])}" for name in sorted(used) if name not in dict(COLUMNS)]
-        lines.append("  ".join([*fitted, *rest]).rstrip())
-    return lines
+    found = [one for one in limit.usage if all(holds_for(name, getattr(one, field)) for field, name in asked)]
+    if "a" in options and not found:
+        found = [unused(limit)]
+    return [_line(limit.name, one, uncut="w" in options) for one in found]
+
+
+def unused(limit: cluster_pb2.LimitRecord) -> cluster_pb2.LimitUsage:
+    """Usage of a limit that nothing counts for, for all its consumers together."""
+    amounts = {name: value for name, value in limit.configured.items() if name not in CONSUMER_WORDS}
+    amounts |= dict(re.findall(r"\[([^,\]]+),([^,\]]+)\]", amounts.pop("RESOURCE", "")))
+    record = cluster_pb2.LimitUsage()
+    for _, field, word in CONSUMERS:
+        setattr(record, field, _consumers(limit, word))
+    record.used.update({name.upper(): f"0/{value.removesuffix(' M')}" for name, value in amounts.items()})
+    return record
+
+
+def _line(name: str, usage: cluster_pb2.LimitUsage, *, uncut: bool) -> str:
+    used = usage.used
+    cells = [name, usage.users, usage.queues, usage.hosts, usage.projects]
+    cells += [used.get(title, "") for title, _ in COLUMNS[5:]]
+    fitted = [_fit(clean(cell) or MISSING, width, uncut) for cell, (_, width) in zip(cells, COLUMNS, strict=True)]
+    rest = [f"{title} {clean(used[title])}" for title in sorted(used) if title not in dict(COLUMNS)]
+    return "  ".join([*fitted, *rest]).rstrip()
 
 
 def _fit(text: str, width: int, uncut: bool) -> str:

@@ -1,10 +1,17 @@
 """Host records for the commands that show hosts: fetched, in order, with unknown names reported."""
 
+from lavactl.errors import CommandError
+from lavactl.options import printable
 from protos import cluster_pb2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from lavactl.io import Io
+    from lavactl.wire import messages
+
+FACTOR_MAX = 1e9
 
 # Compute modes by their numbers, the gpu_mode of lsload -gpuload.
 GPU_MODES = {"shared": "0.0", "prohibited": "2.0", "exclusive_process": "3.0"}
@@ -21,8 +28,6 @@ def fetch_hosts(
         unknown: message for a name that does not exist.
         requirement: -R; only hosts that satisfy it, in its order.
     """
-    from lavactl.options import printable
-
     hosts: list[cluster_pb2.HostRecord] = []
     complete = True
     request = cluster_pb2.HostsRequest(names=names, clients_too=clients_too, requirement=requirement)
@@ -32,6 +37,41 @@ def fetch_hosts(
             complete = False
             io.error(f"{printable(name)}: {unknown}")
     return hosts, complete
+
+
+class CpuFactors:
+    """CPU factors of hosts in relation to that of one host, host model, or a number.
+
+    Raises:
+        CommandError: no host or host model has the name, and it is no factor.
+    """
+
+    def __init__(self, to: str, io: "Io") -> None:
+        pages = io.client().hosts(cluster_pb2.HostsRequest(clients_too=True))
+        factors = {host.facts.name: host.facts.cpu_factor or 1.0 for page in pages for host in page.hosts}
+        models = {model.name: model.cpu_factor for model in io.client().resources(definitions=True).models}
+        base = factors.get(to) or models.get(to) or _factor(to)
+        if not base:
+            raise CommandError(f"{printable(to)}: Bad host name, host model or CPU factor")
+        self._factors = {host: factor / base for host, factor in factors.items()}
+
+    def normalize(self, jobs: "Iterable[messages.JobRecord]") -> None:
+        """Change CPU times to those that the other host would have taken, by the factor of each job's first host."""
+        for job in jobs:
+            factor = self._factors.get(job.hosts[0].host, 1.0) if job.hosts else 1.0
+            if job.HasField("usage"):
+                used = job.usage
+                used.cpu_s, used.user_s, used.system_s = (
+                    factor * seconds for seconds in (used.cpu_s, used.user_s, used.system_s)
+                )
+
+
+def _factor(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        return 0.0
+    return found if 0 < found < FACTOR_MAX else 0.0
 
 
 def gpus_of(host: cluster_pb2.HostRecord) -> list[cluster_pb2.Gpu]:

@@ -51,6 +51,10 @@ LIGHT = frozenset(
      "min_req_proc", "max_req_proc", "nreq_slot", *ABSENT)
 )  # fmt: skip
 
+# Fields in seconds that -hms shows as hours:minutes:seconds.
+DURATIONS = ("estimated_run_time", "ru_utime", "ru_stime", "cpu_used", "pend_time", "ependtime", "ipendtime",
+             "run_time", "action_warning_time")  # fmt: skip
+
 MEMORY: "dict[str, Callable[[Job], float]]" = {
     "mem": lambda job: job.usage.memory_mib,
     "max_mem": lambda job: job.usage.memory_mib_max,
@@ -87,11 +91,15 @@ def readers(short: bool, now: float) -> "dict[str, tuple[int, Reader]]":
 class FieldTable:
     """A format with its readers; turns job records into lines."""
 
-    def __init__(self, form: Format, short: bool, now: float) -> None:
+    def __init__(self, form: Format, short: bool, now: float, *, hms: bool = False) -> None:
         self.form = form
         known = readers(short, now)
         self._readers = [
-            memory_reader(column.name, column.unit) if column.name in MEMORY else known[column.name][1]
+            memory_reader(column.name, column.unit)
+            if column.name in MEMORY
+            else clock_reader(known[column.name][1])
+            if hms and column.name in DURATIONS
+            else known[column.name][1]
             for column in form.columns
         ]
         self._padded = any(column.width for column in form.columns)
@@ -109,6 +117,16 @@ class FieldTable:
         """Job as -json shows it; unlike in a line, an empty value stays empty."""
         pairs = zip(self.form.columns, self._readers, strict=True)
         return {column.title: read(job) for column, read in pairs}
+
+
+def clock_reader(read: "Reader") -> "Reader":
+    """Reader of a duration as hours:minutes:seconds."""
+
+    def text(job: "Job") -> str:
+        minutes, left = divmod(int(float(read(job).removesuffix(" second(s)") or -1)), 60)
+        return f"{minutes // 60:02d}:{minutes % 60:02d}:{left:02d}" if minutes >= 0 else ""
+
+    return text
 
 
 def needs_details(form: Format) -> bool:

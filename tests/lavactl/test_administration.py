@@ -238,6 +238,23 @@ def test_blimits(desk: Desk) -> None:
     assert lines[4].split() == ["flow", "alice", "bob", "-", "-", "-", "12/96", "-", "-", "-", "-"]
 
 
+def test_blimits_of_what_nothing_counts_for(desk: Desk) -> None:
+    """-a: a line for each limit without usage, with its consumers and amounts as configured."""
+    add = desk.client.limits_reply.limits.add
+    busy = add(name="busy", configured={"SLOTS": "8"})
+    busy.usage.add(used={"SLOTS": "2/8"})
+    add(name="night", configured={"PER_USER": "all ~bob", "QUEUES": "night", "MEM": "2048 M", "JOBS": "3",
+                                  "RESOURCE": "[matlab,4] [disk,1.5]"})  # fmt: skip
+    lines = desk.type("blimits", "-a").out.splitlines()[4:]
+    assert [line.split() for line in lines] == [
+        ["busy", "-", "-", "-", "-", "2/8", "-", "-", "-", "-"],
+        ["night", "all", "~bob", "night", "-", "-", "-", "0/2048", "-", "-", "0/3", "DISK", "0/1.5", "MATLAB", "0/4"],
+    ]
+    assert len(desk.type("blimits").out.splitlines()) == 5
+    assert desk.type("blimits", "-a", "-u", "bob", "-n", "night").out == "No resource usage found.\n"
+    assert desk.type("blimits", "-a", "-c").code == 255
+
+
 @pytest.mark.parametrize(
     ("argv", "expected"),
     [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from protos import common_pb2, jobs_pb2
+from protos import cluster_pb2, common_pb2, jobs_pb2
 from tests.lavactl.scripted import Desk, a_job, at
 
 RUN = common_pb2.RUN
@@ -115,3 +115,95 @@ def test_the_cluster_for_a_host(desk: Desk) -> None:
     result = desk.type("bjobs", "-m", "c1", "-u", "all", "-a", "-w", "-W")
     assert (result.code, result.out, result.err) == (0, "", "No job found on host/group <c1>\n")
     assert desk.type("bjobs", "-m", "nope").err == "nope: Bad host name, host group name or cluster name\n"
+
+
+def _described(desk: Desk) -> None:
+    """Jobs that differ in what only their details tell."""
+    note = jobs_pb2.JobNote(time=at("09:20:00"), text="GPU 0 of n001 is idle")
+    soon = jobs_pb2.JobSpec(user_group="chem", description="night run", begin_time=at("11:00:00"))
+    desk.client.jobs = [
+        a_job([("n001", 1)], job=1, state=RUN, start_time=at("09:03:00"), hangs_since=at("09:10:00"),
+              spec=jobs_pb2.JobSpec(user_group="chem", description="night run 1", reservation="ann#0")),
+        a_job([("n001", 1)], job=2, state=RUN, start_time=at("09:03:00"), warnings=[note]),
+        a_job(job=3, spec=soon),
+        a_job(job=4, spec=jobs_pb2.JobSpec(description="day run")),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "jobs"),
+    [
+        (["-G", "chem"], ["1", "3"]),
+        (["-G", "che"], []),
+        (["-Jd", "night run"], ["3"]),
+        (["-Jd", "night*"], ["1", "3"]),
+        (["-Jd", "*run", "-G", "chem"], ["3"]),
+        (["-U", "ann#0"], ["1"]),
+        (["-x"], ["1", "2"]),
+        (["-pe"], ["4"]),
+        (["-pi"], ["3"]),
+    ],
+)
+def test_jobs_chosen_by_their_details(desk: Desk, options: list[str], jobs: list[str]) -> None:
+    """User group, description with asterisks, advance reservation, exceptions, eligible or not."""
+    _described(desk)
+    result = desk.type("bjobs", "-noheader", "-o", "jobid", *options)
+    assert result.out.split() == jobs
+    request = desk.client.asked[0]
+    assert request.details
+    assert list(request.filter.states) == ([common_pb2.PEND, common_pb2.PSUSP] if options[0] in ("-pe", "-pi") else [])
+    assert result.code == 0
+    assert bool(jobs) or result.err == "No unfinished job found\n"
+
+
+def test_jobs_by_id_that_a_condition_leaves_out(desk: Desk) -> None:
+    """They are there: nothing says that they are not found."""
+    _described(desk)
+    assert desk.type("bjobs", "-G", "bio", "1").err == "No unfinished job found\n"
+
+
+def test_scripts(desk: Desk) -> None:
+    """-script: as it was submitted; a job array has one; a job without one has a command line."""
+    script = "#!/bin/sh\n# first\nexec ./md\n"
+    desk.client.jobs = [
+        a_job(job=1, index=1, spec=jobs_pb2.JobSpec(command=script, is_script=True)),
+        a_job(job=1, index=2),
+    ]
+    assert desk.type("bjobs", "-script", "1").out == script
+    desk.client.jobs.append(a_job(job=2, spec=jobs_pb2.JobSpec(command="./md npt.in")))
+    assert desk.type("bjobs", "-script", "1", "2").out == f"{script}{'-' * 78}\n./md npt.in\n"
+    assert desk.type("bjobs", "-script").err.startswith("bjobs: -script needs a job id")
+
+
+def test_durations_in_hours_minutes_and_seconds(desk: Desk) -> None:
+    """-hms, with -o only; a value that is not there stays -."""
+    desk.client.jobs = [
+        a_job([("n001", 1)], state=RUN, start_time=at("07:02:13"), submit_time=at("07:02:03"),
+              usage=common_pb2.Usage(cpu_s=3723.5)),
+        a_job(job=1202, submit_time=at("09:05:00")),
+    ]  # fmt: skip
+    fields = "jobid run_time cpu_used pend_time estimated_run_time"
+    assert desk.type("bjobs", "-noheader", "-hms", "-o", fields).out == (
+        "1201 02:27:47 01:02:03 00:00:10 -\n1202 00:00:00 - 00:25:00 -\n"
+    )
+    assert desk.type("bjobs", "-hms").err.startswith("bjobs: -hms needs -o")
+
+
+@pytest.mark.parametrize(("to", "seconds"), [("n002", "50.0"), ("Xeon", "25.0"), ("0.5", "400.0")])
+def test_normalized_cpu_times(desk: Desk, to: str, seconds: str) -> None:
+    """-N: as a host, a host model or a CPU factor would have taken them, by the factor of the first host."""
+    desk.client.host_records = [
+        cluster_pb2.HostRecord(facts=cluster_pb2.HostFacts(name=name, cpu_factor=factor))
+        for name, factor in (("n001", 2.0), ("n002", 4.0))
+    ]
+    desk.client.resources_reply.models.add(name="Xeon", cpu_factor=8.0)
+    desk.client.jobs = [a_job([("n001", 1)], state=RUN, start_time=at("09:03:00"), usage=common_pb2.Usage(cpu_s=100.0))]
+    assert desk.type("bjobs", "-noheader", "-N", to, "-o", "cpu_used").out == f"{seconds} second(s)\n"
+    result = desk.type("bjobs", "-N", "nowhere")
+    assert (result.code, result.err) == (255, "nowhere: Bad host name, host model or CPU factor\n")
+
+
+@pytest.mark.parametrize("option", ["-x", "-pe", "-pi"])
+def test_arrays_are_not_chosen_by_details(desk: Desk, option: str) -> None:
+    """-A counts elements; the conditions are about each."""
+    assert desk.type("bjobs", "-A", option).err.startswith(f"bjobs: -A and {option} cannot be used together")
