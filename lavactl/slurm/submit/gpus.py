@@ -41,7 +41,7 @@ class Asked(NamedTuple):
 
 
 def read_asked(choices: "Choices") -> Asked:
-    """What the four options ask for.
+    """GPUs and other resources that the four options ask for.
 
     Raises:
         CommandError: a malformed value, or two that contradict each other.
