@@ -28,6 +28,9 @@ settings.load_profile("lava")
 # would never receive it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# Likewise nohup.
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 POSTGRES_HOMES = "/usr/lib/postgresql"
 
