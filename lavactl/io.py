@@ -190,6 +190,10 @@ class Io:
         """Kind and beginning of the file at an absolute path, as of `lavactl.files.look_at`."""
         return look_at(path, limit)
 
+    def is_binary(self, path: str) -> bool:
+        """True if the file at an absolute path is known to be a program and no script; it need not be known."""
+        return False
+
     def read_file(self, path: str, limit: int) -> bytes | None:
         """At most ``limit`` bytes of the file at an absolute path; None if it cannot be read."""
         return read_file(path, limit)

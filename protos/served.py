@@ -6,14 +6,14 @@ itself. The agent passes messages on to a process that serves commands; that pro
 connection which the agent has given it for this one command, so that the caller is who the kernel says.
 
 Every message is its kind, one byte, and a value. A request, and what the serving process is told of it, are lists of
-strings, each with its length. A request holds the file of settings that nearly every command looks at: each question
-costs four messages.
+strings, each with its length. A request holds the file of settings that nearly every command looks at, and what a
+submission will ask about its words: each question costs four messages.
 """
 
 COMMAND = "/lava.local/Command"  # called by stubs
 SERVE = "/lava.local/Serve"  # called by the serving process, on the connection of one command
 
-VERSION = b"2"  # of this protocol; a stub of another one runs the whole command
+VERSION = b"3"  # of this protocol; a stub of another one runs the whole command
 
 READY = b"ready"  # from the serving process to its agent, once
 
@@ -31,6 +31,8 @@ DONE = b"D"  # exit code, one byte: the last message
 # From the stub.
 GO = b"G"
 KINDS = {b"d": "directory", b"f": "file", b"x": "program", b"-": ""}
+# Of a word of a submission, in its request: one of the kinds, a program that is no script, or nothing.
+BINARY, UNKNOWN = b"b", b"?"
 READ, UNREADABLE = b"+", b"-"
 
 SETTINGS_MAX = 1 << 16  # bytes of a file of settings in a request; a longer one is asked for

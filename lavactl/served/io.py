@@ -5,7 +5,7 @@ Whatever needs more than these values ends in `CallerNeeded`: the caller runs th
 
 import time
 
-from lavactl.files import read_whole
+from lavactl.files import DIRECTORY, PROGRAM, read_whole
 from lavactl.io import Io
 from lavactl.served.caller import Caller, CallerNeeded, CommandLost, Input, Output, content_of
 from lavactl.wire.client import Client
@@ -32,6 +32,7 @@ class Request:
         request_id: name of its submission.
         socket: path of the agent's socket, as the stub found it.
         settings: content of the file of settings that the environment names, by its path; None if it cannot be read.
+        kinds: kind of the file that a word of a submission names, as in the protocol, by the word.
 
     Raises:
         ValueError: the request is malformed.
@@ -40,13 +41,16 @@ class Request:
     def __init__(self, parts: list[bytes]) -> None:
         if parts[2:3] != [served.VERSION]:
             raise CallerNeeded
-        user, uid, _, flags, umask, width, self.request_id, self.cwd, socket, settings, content, count, *rest = parts
+        user, uid, _, flags, umask, width, self.request_id, self.cwd, socket, settings, content, kinds, count, *rest = (
+            parts
+        )
         self.user, self.uid = user.decode(), int(uid)
         self.flags, self.umask, self.width = int(flags), int(umask), int(width)
         self.socket = socket.decode("utf-8", "surrogateescape")
         self.settings = {settings.decode("utf-8", "surrogateescape"): content_of(content)} if settings else {}
         number = int(count)
         self.name = rest[0].decode("ascii", "replace")
+        self.kinds = {word: kinds[at : at + 1] for at, word in enumerate(rest[1 : min(number, len(kinds) + 1)])}
         self.words = [word.decode("utf-8", "surrogateescape") for word in rest[1:number]]
         self.environment = rest[number:]
 
@@ -78,9 +82,29 @@ class ServedIo(Io):
         self._calls = ServedClient(self, caller)
         self._client = self._calls
 
+    def kind_of(self, path: str) -> str:
+        """Kind of the file at a path, as the caller sees it."""
+        known = self._known(path)
+        if known == served.BINARY:
+            return PROGRAM
+        return served.KINDS[known] if known in served.KINDS else super().kind_of(path)
+
     def look_at(self, path: str, limit: int) -> tuple[str, bytes | None]:
         """Kind and beginning of a file, as the caller sees it."""
-        return self._caller.look_at(path, limit)
+        known = served.KINDS.get(self._known(path))
+        return (known, None) if known in ("", DIRECTORY) else self._caller.look_at(path, limit)
+
+    def is_binary(self, path: str) -> bool:
+        """True if the caller has said that this is a program and no script."""
+        return self._known(path) == served.BINARY
+
+    def _known(self, path: str) -> bytes:
+        """Kind of the file that a word names, as the request has it."""
+        name = path.encode("utf-8", "surrogateescape")
+        found = self._request.kinds.get(name)
+        if found is None and name.startswith(own := self._request.cwd.rstrip(b"/") + b"/"):
+            found = self._request.kinds.get(name[len(own) :])
+        return found or served.UNKNOWN
 
     def read_file(self, path: str, limit: int) -> bytes | None:
         """Beginning of a file, as the caller sees it."""

@@ -15,16 +15,14 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-
 enum { OPEN = 2, MESSAGE = 3, CREDIT = 6, END = 7, MOST = 7 << 20 };
-static const char METHOD[] = "/lava.local/Command", VERSION[] = "2";
+static const char METHOD[] = "/lava.local/Command", VERSION[] = "3";
 static const char ONCE[] = " bkill bstop bresume brequeue bresize brun btop bbot brsvadd brsvmod brsvdel scancel scontrol ";
 extern char **environ;
 static char paths[8192], *full, *at_socket, **words, *name;
-static int agent = -1, kept = -1, shown, taken;
+static int agent = -1, kept = -1, shown, taken, submits;
 static char *text, id[16];
 static size_t used, room;
-
 static char *given(const char *variable) { return getenv(variable) && *getenv(variable) ? getenv(variable) : 0; }
 static void become(int again) {
     static char path[8192], variable[64] = "LAVA_REQUEST_ID=";
@@ -33,10 +31,8 @@ static void become(int again) {
     if (at_socket && !given("LAVA_SOCKET") && !given("LAVA_ENVDIR")) setenv("LAVA_SOCKET", at_socket, 1);
     if (kept >= 0) lseek(kept, 0, SEEK_SET), dup2(kept, 0);
     snprintf(path, sizeof path, "%s/%s", full ? full : "", name);
-    words[0] = path;
-    execv(path, words);
-    dprintf(2, "%s: %s cannot be executed: lavactl up, or link, writes the commands anew.\n", name, path);
-    _exit(255);
+    execv(words[0] = path, words);
+    dprintf(2, "%s: %s cannot be executed: lavactl up, or link, writes the commands anew.\n", name, path), _exit(255);
 }
 static void grow(size_t more) {
     if (used + more > room && !(text = realloc(text, room = 2 * (used + more)))) become(0);
@@ -75,7 +71,6 @@ static long message(void) {
         return size;
     }
 }
-
 /* Add the beginning of a file to ``text``: "+" and its bytes, or "-". Standard input is kept for the whole command. */
 static void content(int file, size_t limit) {
     ssize_t done = file || kept >= 0 ? 0 : (kept = memfd_create("input", MFD_CLOEXEC));
@@ -96,6 +91,18 @@ static const char *kind_of(const char *path) {
     if (stat(path, &status)) return "-";
     if (S_ISDIR(status.st_mode)) return "d";
     return !S_ISREG(status.st_mode) ? "-" : access(path, X_OK) ? "f" : "x";
+}
+/* Kinds of the files that the words name, where a submission will look at them: b for a program that is no script. */
+static void kinds(int count) {
+    static char found[65];
+    for (int i = 1; submits && i < count && i < (int)sizeof found; i++) {
+        char head[] = "#!", *kind = found + i - 1;
+        *kind = *words[i] == '-' ? '?' : *kind_of(words[i]);
+        int file = *kind == 'x' ? opened(words[i]) : -1;
+        if (file >= 0 && read(file, head, 2) >= 0 && memcmp(head, "#!", 2)) *kind = 'b';
+        if (file >= 0) close(file);
+    }
+    word(found);
 }
 /* Answer a question: K and R with four bytes of a limit and a path, I with a limit. */
 static int answer(long size) {
@@ -136,13 +143,12 @@ static const char *directory(void) {
     return same ? logical : here;
 }
 static long columns(void) {
-    struct winsize size;
-    char *given = getenv("COLUMNS"), *end = given;
-    long found = given ? strtol(given, &end, 10) : 0;
+    struct winsize size = {0};
+    char *text = getenv("COLUMNS"), *end = text;
+    long found = text ? strtol(text, &end, 10) : 0;
     if (found > 0 && !*end) return found;
-    for (int i = 1; i < 3; i++)
-        if (!ioctl(i, TIOCGWINSZ, &size)) return size.ws_col ? size.ws_col : 80;
-    return 80;
+    if (ioctl(1, TIOCGWINSZ, &size)) ioctl(2, TIOCGWINSZ, &size);
+    return size.ws_col ? size.ws_col : 80;
 }
 /* The file of settings that nearly every command looks at, as an answer; none if it is long. */
 static void settings(void) {
@@ -165,36 +171,30 @@ static void read_paths(void) {
     close(file);
     full = strtok(paths, "\n"), at_socket = strtok(0, "\n");
 }
-
+static void patience(long seconds) {
+    struct timeval most = {seconds, 0};
+    for (int i = 0; i < 2; i++) setsockopt(agent, SOL_SOCKET, i ? SO_SNDTIMEO : SO_RCVTIMEO, &most, sizeof most);
+}
 int main(int count, char **argv) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct timeval patience = {3, 0};
-    struct stat status;
+    char padded[64];
     long mask;
     words = argv, name = strrchr(argv[0], '/') ? strrchr(argv[0], '/') + 1 : argv[0];
-    read_paths();
-    for (int i = 0; i < 3; i++) if (fstat(i, &status)) become(0);
-    char *path = given("LAVA_SOCKET");
-    if (!path && given("LAVA_ENVDIR")) become(0);
-    if (!path) path = at_socket;
+    read_paths(), snprintf(padded, sizeof padded, " %s ", name), submits = !!strstr(" bsub sbatch ", padded);
+    for (int i = 0; i < 3; i++) if (fcntl(i, F_GETFD) < 0) become(0);
+    char *path = given("LAVA_SOCKET") ? given("LAVA_SOCKET") : given("LAVA_ENVDIR") ? 0 : at_socket;
     if (!path || strlen(path) >= sizeof address.sun_path || getrandom(id, 16, 0) != 16) become(0);
     strcpy(address.sun_path, path);
     raw(&(uint16_t){sizeof METHOD - 1}, 2), raw(METHOD, sizeof METHOD - 1), string(VERSION, 1);
     number(isatty(0) | isatty(1) << 1 | isatty(2) << 2), umask(mask = umask(077)), number(mask), number(columns());
-    string(id, 16), word(directory()), word(path), settings(), number(count), word(name);
+    string(id, 16), word(directory()), word(path), settings(), kinds(count), number(count), word(name);
     for (int i = 1; i < count; i++) word(argv[i]);
     for (char **entry = environ; *entry; entry++) if (strchr(*entry, '=')) word(*entry);
     if (used > MOST || (agent = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) < 0) become(0);
-    setsockopt(agent, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    setsockopt(agent, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    patience(3);
     if (connect(agent, (struct sockaddr *)&address, sizeof address) || frame(OPEN, text, used)) become(0);
     if (message() != 1 || text[0] != 'A' || frame(MESSAGE, "G", 1)) become(0);
-    patience.tv_sec = 0;
-    setsockopt(agent, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    setsockopt(agent, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    char padded[64];
-    snprintf(padded, sizeof padded, " %s ", name);
-    if (carry() || strstr(" bsub sbatch ", padded) || !(shown || strstr(ONCE, padded))) become(1);
-    dprintf(2, "%s: the agent of this host ended before its answer: it is not known what was done.\n", name);
-    return 255;
+    patience(0);
+    if (carry() || submits || !(shown || strstr(ONCE, padded))) become(1);
+    return dprintf(2, "%s: the agent of this host ended before its answer: it is not known what was done.\n", name), 255;
 }

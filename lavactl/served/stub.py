@@ -18,13 +18,17 @@ else:
     NoReturn = None  # typing takes longer to import than all the rest
 
 FULL, SOCKET = "@FULL@", "@SOCKET@"
-VERSION = b"2"
+VERSION = b"3"
 PATIENCE_S = 3.0
 SETTINGS_MAX = 1 << 16
 MESSAGE, CREDIT, END = 3, 6, 7
 # These do something that done twice is not the same: after a lost answer they are not run again.
 ONCE = ("bkill", "bstop", "bresume", "brequeue", "bresize", "brun", "btop", "bbot", "brsvadd", "brsvmod", "brsvdel",
         "scancel", "scontrol")  # fmt: skip
+
+# Submissions have a name of their own: done again after a lost answer they are still one.
+SUBMITS = ("bsub", "sbatch")
+WORDS_MAX = 64
 
 NAME = sys.argv[0].rpartition("/")[2]
 
@@ -131,6 +135,19 @@ def kind_of(path: bytes) -> bytes:
     return b"x" if posix.access(path, posix.X_OK) else b"f"
 
 
+def kinds() -> bytes:
+    """Kind of the file that each word names, where a submission will look at it: b for a program that is no script."""
+    if NAME not in SUBMITS:
+        return b""
+    found = bytearray()
+    for text in sys.argv[1 : WORDS_MAX + 1]:
+        kind = b"?" if text.startswith("-") else kind_of(encoded(text))
+        if kind == b"x" and answer(b"R", b"\2\0\0\0" + encoded(text)) not in (b"+#!", b"-"):
+            kind = b"b"
+        found += kind
+    return bytes(found)
+
+
 def directory(entries: list[bytes]) -> bytes:
     """The current directory, as the shell names it."""
     physical = posix.getcwdb()
@@ -162,7 +179,7 @@ def request(entries: list[bytes], name: bytes, place: bytes) -> bytes:
     posix.umask(mask)
     words = [encoded(NAME), *map(encoded, sys.argv[1:])]
     head = [VERSION, b"%d" % flags, b"%d" % mask, width(entries), name, directory(entries), place]
-    strings = [*head, *settings(entries), b"%d" % len(words), *words, *entries]
+    strings = [*head, *settings(entries), kinds(), b"%d" % len(words), *words, *entries]
     return b"".join(len(one).to_bytes(4, "little") + one for one in strings)
 
 
@@ -265,7 +282,7 @@ def carry(agent: Agent) -> bool:
                 agent.frame(MESSAGE, answer(kind, value))
     except OSError:
         pass  # the agent has gone
-    return NAME in ("bsub", "sbatch") or not (is_shown or NAME in ONCE)
+    return NAME in SUBMITS or not (is_shown or NAME in ONCE)
 
 
 def main() -> None:

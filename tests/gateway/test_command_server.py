@@ -283,7 +283,19 @@ def test_a_stub_sends_what_it_was_started_with(server: Server, stub: Stub) -> No
     socket = server.site.agents["n1"].gateway.path.encode()
     settings = [b"/nowhere/lsf.conf", served.UNREADABLE]
     words = [b"4", b"bjobs", b"-J", b"a b", b"", b"A=1", b"B=x=y", b"LSF_CONFDIR=/nowhere"]
-    assert rest == [b"/", socket, *settings, *words]
+    assert rest == [b"/", socket, *settings, b"", *words]
+
+
+def test_a_submission_tells_what_its_words_name(server: Server, stub: Stub, tmp_path: Path) -> None:
+    """Each kind of file, of the first words that are no options: their command would ask for it."""
+    (tmp_path / "script").write_text("#!/bin/sh\n")
+    (tmp_path / "script").chmod(0o755)
+    (tmp_path / "data").write_text("#!/bin/sh\n")
+    words = ["-o", "tmp", "/nowhere", f"{tmp_path}/script", "/bin/sh", f"{tmp_path}/data", "", *["/"] * 80]
+    with stub.start("bsub", *words, env={}) as process:
+        kinds = Caller(server.taken()).request[11]
+        process.kill()
+    assert kinds == b"?d-xbf-" + b"d" * 57
 
 
 def test_settings_are_sent_with_the_request(server: Server, stub: Stub, tmp_path: Path) -> None:

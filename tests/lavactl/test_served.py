@@ -32,6 +32,7 @@ class Agent:
         self.reader = self.socket.makefile("rb")
         self.environment = [b"LSF_ENVDIR=/nowhere", b"LAVA_SOCKET=/run/its.sock"]
         self.settings = [b"", b""]
+        self.kinds = b""
         self.thread: threading.Thread | None = None
         self.connection: Connection | None = None
 
@@ -49,7 +50,7 @@ class Agent:
     def request(self, *words: bytes) -> bytes:
         """The message with which the process hears of a command."""
         head = [b"ann", b"1000", served.VERSION, b"0", b"18", b"80", b"n" * 16, b"/home/ann", b"/run/its.sock"]
-        return served.packed([*head, *self.settings, b"%d" % len(words), *words, *self.environment])
+        return served.packed([*head, *self.settings, self.kinds, b"%d" % len(words), *words, *self.environment])
 
     def serve(self, *words: bytes) -> None:
         """Begin a command."""
@@ -158,6 +159,38 @@ def test_the_program_of_a_job_is_not_sent_whole(agent: Agent, tmp_path: Path) ->
     limit = HEAD.to_bytes(4, "little")
     assert agent.frame()[2] == served.ASK_KIND + limit + str(program).encode()
     agent.say(1, frames.MESSAGE, b"x" + served.READ + program.read_bytes()[:HEAD])
+    assert agent.called(SUBMIT)
+
+
+@pytest.fixture
+def settled(agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Agent:
+    """An agent with a copy of the master's settings, and a caller that has sent its own."""
+    (tmp_path / "its.lsf").mkdir()
+    (tmp_path / "its.lsf" / "lsf.conf").write_text("")
+    monkeypatch.setattr(ServedIo, "own_copy", f"{tmp_path}/its.lsf/lsf.conf")
+    agent.environment = [f"LAVA_SOCKET={tmp_path}/its.sock".encode()]
+    agent.settings = [b"/etc/lsf.conf", served.READ]
+    return agent
+
+
+def test_nothing_is_asked_for_that_the_request_has(settled: Agent) -> None:
+    """A program that is no script, and an output file that is no directory: the submission is the first message."""
+    agent = settled
+    agent.kinds = b"?-b"
+    agent.serve(b"bsub", b"-o", b"out", b"/bin/true")
+    number, kind, payload = agent.frame()
+    assert kind == frames.CALL, payload
+    assert number > 1
+    assert frames.unpack_open(payload)[0] == SUBMIT
+
+
+def test_an_output_file_elsewhere_is_asked_for(settled: Agent) -> None:
+    """The request tells of a word as the caller's directory has it, and -cwd names another."""
+    agent = settled
+    agent.kinds = b"?-?-b"
+    agent.serve(b"bsub", b"-o", b"out", b"-cwd", b"sub", b"/bin/true")
+    assert agent.frame()[2] == served.ASK_KIND + bytes(4) + b"/home/ann/sub/out"
+    agent.say(1, frames.MESSAGE, b"d" + served.UNREADABLE)
     assert agent.called(SUBMIT)
 
 
