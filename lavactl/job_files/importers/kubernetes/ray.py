@@ -129,7 +129,9 @@ def _read_mode(job: JobFile, spec: Fields) -> None:
 
 def _read_submitter(job: JobFile, spec: Fields) -> None:
     made = role(SUBMITTER, 1)
-    words = [f"until ray job list {DASHBOARD} >/dev/null 2>&1; do sleep 1; done; exec ray job submit", DASHBOARD]
+    # The dashboard answers before the cluster takes jobs: one that does nothing tells when it does.
+    taken = f"until ray job submit {DASHBOARD} --no-wait -- true >/dev/null 2>&1; do sleep 1; done"
+    words = [f"{taken}; exec ray job submit", DASHBOARD]
     if spec.has("runtimeEnvYAML"):
         words.append(f"--runtime-env-json={shlex.quote(_as_json(spec, 'runtimeEnvYAML'))}")
     for key, flag in (("entrypointNumCpus", "num-cpus"), ("entrypointNumGpus", "num-gpus")):
