@@ -30,7 +30,7 @@ MESSAGES = (
 LEFT_OUT = {
     "HostShare": {"address", "resources", "cpus"},
     "JobSpec": {"submit_host", "environment_base", "environment_unset"},
-    "Usage": {"seconds", "swap_mib_max", "processes_max", "threads_max"},
+    "Usage": {"seconds", "processes_max", "threads_max"},
     "WatchRequest": {"only_end"},
 }
 KINDS = {

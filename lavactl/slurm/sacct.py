@@ -74,6 +74,8 @@ BRIEF = "jobid,state,exitcode"
 LONG = (
     "jobid,jobidraw,jobname,partition,maxvmsize,maxrss,averss,ntasks,alloccpus,elapsed,state,exitcode,reqmem,alloctres"
 )
+RUNNING = (messages.STAGING, messages.RUN, messages.UNKWN, messages.USUSP, messages.SSUSP)
+AT_ONCE = 1000  # jobs named in one request
 CLOCK = "a time such as 2026-11-21, 16:00, now-2days"
 
 
@@ -193,7 +195,20 @@ class Query:
         until = 0.0 if math.isinf(self.until) else max(self.until, 1.0)
         history.between.CopyFrom(messages.TimeRange(first=max(self.since, 0.0), last=until))
         for found in self.io.client().history(history):
-            yield completion.complete([job.record for job in found.jobs])
+            yield self._present(completion.complete([job.record for job in found.jobs]))
+
+    def _present(self, jobs: "list[messages.JobRecord]") -> "list[messages.JobRecord]":
+        """Records, of jobs that run those of memory: the history tells their hosts and times when they have ended."""
+        running = [job for job in jobs if job.state in RUNNING]
+        known: dict[tuple[int, int], messages.JobRecord] = {}
+        for start in range(0, len(running), AT_ONCE):
+            refs = [_ref(job) for job in running[start : start + AT_ONCE]]
+            wanted = messages.JobFilter(refs=refs, user="all", finished_too=True)
+            request = messages.ListJobsRequest(filter=wanted, details=True, shares_details=True, basic_too=True)
+            completion = Completion()
+            for page in self.io.client().list_jobs(request):
+                known |= {(job.job, job.index): job for job in completion.complete(list(page.jobs))}
+        return [known.get((job.job, job.index), job) for job in jobs]
 
     def _is_wanted(self, view: JobView) -> bool:
         job = view.job
@@ -206,3 +221,10 @@ class Query:
         if self.projects and (job.project or "default") not in self.projects:
             return False
         return not self.hosts or any(share.host in self.hosts for share in job.hosts)
+
+
+def _ref(job: messages.JobRecord) -> messages.JobRef:
+    ref = messages.JobRef(job=job.job)
+    if job.index:
+        ref.indices.add(first=job.index, last=job.index)
+    return ref

@@ -163,6 +163,9 @@ def test_srun_outside_a_job(slurm: Slurm) -> None:
     done = slurm.run("srun", "-N2", "--label", "bash", "-c", "hostname; exit $((SLURM_PROCID * 4))")
     assert sorted(re.findall(r"^\d: .*$", done.stdout, re.MULTILINE)) == ["0: lava1", "1: lava2"]
     assert done.returncode == 4, done
+    (slurm.folder / "sub").mkdir()
+    done = slurm.run("srun", "-D", "sub", "-w", "lava[1-2]", "-n1", "pwd", SLURM_LABELIO="1")
+    assert done.stdout == f"0: {slurm.folder}/sub\n", done
     process = subprocess.Popen(["srun", "sleep", "60"], env=slurm.environment, cwd=slurm.folder)
     wait_for(lambda: "RUNNING" in slurm.run("squeue", "-h", "-o", "%T %j").stdout, 20, "the step to run")
     process.terminate()

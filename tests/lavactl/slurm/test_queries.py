@@ -6,6 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from lavactl.main import SLURM
+from lavactl.slurm.words import accounting_fields, job_fields, json_text, show
+from lavactl.slurm.words.jobs import JobView
+from lavactl.wire import messages
 from protos import cluster_pb2, common_pb2, jobs_pb2
 from tests.lavactl.scripted import NOW, Desk, ScriptedClient, a_job, at
 
@@ -179,6 +182,35 @@ def test_sacct_asks_the_history_for_its_times_only(desk: Desk) -> None:
     assert desk.client.asked[-1].between == jobs_pb2.TimeRange(first=at("00:00:00"))
     desk.type("sacct", "-S", "noon", "-E", "2026-11-21T08:00")
     assert desk.client.asked[-1].between == jobs_pb2.TimeRange(first=at("12:00:00", 20), last=at("08:00:00"))
+
+
+def test_sacct_shows_where_a_job_runs(desk: Desk) -> None:
+    """The history learns hosts and start with the end of a job; of those that run they come from memory."""
+    desk.client.histories = [
+        jobs_pb2.JobHistory(job=7, index=1, record=a_job(job=7, index=1, name="x[1]", state=common_pb2.RUN)),
+        jobs_pb2.JobHistory(job=8, record=a_job(job=8)),
+    ]
+    desk.client.jobs = jobs()[:1]
+    out = desk.type("sacct", "-X", "-n", "-P", "-o", "jobid,alloccpus,nodelist,elapsed,state").out
+    assert out == "7_0|4|n[1-2]|01:01:03|RUNNING\n8|0|None assigned|00:00:00|PENDING\n"
+    refs = desk.client.asked[-1].filter.refs
+    assert [(ref.job, [one.first for one in ref.indices]) for ref in refs] == [(7, [1])]
+
+
+def test_every_field_of_a_record_as_it_comes() -> None:
+    """The messages of commands have what the fields ask for, also those that a listing rarely shows."""
+    usage = common_pb2.Usage(cpu_s=1.5, memory_mib_max=10, swap_mib_max=6)
+    sent = a_job([("n1", 2)], state=common_pb2.DONE, start_time=at("09:03:00"), end_time=at("09:04:05"), usage=usage)
+    view = JobView(messages.JobRecord.FromString(sent.SerializeToString()), 0, NOW)
+    assert {name: accounting_fields.reader(name, of_step=True)(view) for name in accounting_fields.FIELDS}[
+        "maxvmsize"
+    ] == "16384K"
+    assert all(
+        isinstance(accounting_fields.reader(name, of_step=False)(view), str) for name in accounting_fields.FIELDS
+    )
+    assert all(isinstance(job_fields.reader(name)(view), str) for name in job_fields.FIELDS)
+    assert show.job_lines(view)
+    assert json.loads(json_text.jobs_text([view]))["jobs"]
 
 
 def test_sacct_shows_a_job_of_a_clock_ahead(desk: Desk) -> None:
