@@ -212,7 +212,7 @@ class Master:
         jobs.register(server, job_service)
         enrolment.register(server, trusted)
         configurator = configuration.Configurator(
-            self.engine, self.settings, [agent_service, job_service], self.installation
+            self.engine, self.settings, [agent_service, job_service], self.installation, self.loaded
         )
         cluster_service.register(
             server, cluster_service.ClusterService(self.engine, agent_service, configurator, self.health)
@@ -227,7 +227,7 @@ class Master:
         records = RecordSweep(
             self.cluster, self.store, self.clock, self.settings.retention_s, self.settings.sweep_interval_s
         )
-        work = (self._tick(agent_service.enforce_trust), sweep.run(), records.run())
+        work = (self._tick(agent_service.enforce_trust), sweep.run(), records.run(), configurator.keep_to_the_clock())
         periodic = [asyncio.create_task(one) for one in work]
         log.info("serving listen=%s enrol=%s version=%s", self.settings.listen, self.settings.enrol_listen, VERSION)
         notify.ready(self.health.summary)

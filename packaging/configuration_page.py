@@ -44,8 +44,10 @@ A file that is not there says nothing: without `lsb.queues` the built-in queues 
 - One that LSF has and lava does not need is ignored; `badmin ckconfig -v` lists each with the reason. One that a site
   may count on all the same (`CONTAINER`, `SWAPLIMIT`), or that is read and checked but that nothing obeys yet
   (`PRE_EXEC`), is a warning.
-- `#INCLUDE "file"` is followed. `#if time(...)` is an error, one for each block: lava does not change its rules by
-  the clock. A comment may begin with `# If`.
+- `#INCLUDE "file"` is followed. Of a block `#if time(8:00-18:00 6:0:00-0:23:59)`, `#elif time(...)`, `#else`, `#endif`
+  the branch counts that holds now; conditions may be joined by `&&`, `||` and `!`. The master changes over by itself,
+  to the files as they were read last: one that was edited since waits for `badmin reconfig`. What is wrong in a branch
+  for another time is an error at once. A comment may begin with `# If`.
 - A user group is looked for in `lsb.users`, then among users, then among the Unix groups of the master's host;
   `name/` is always a group. `(!)` asks `egroup` in `LSF_SERVERDIR`, for at most 10 seconds, when the files are read
   and never else.

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lavad.config.lines import Line, logical_lines, text_of, unquoted
+from lavad.config.lines import Clock, Line, logical_lines, text_of, unquoted
 
 _BEGIN = re.compile(r"begin\s+(\w+)\s*$", re.IGNORECASE)
 _END = re.compile(r"end\s+(\w+)\s*$", re.IGNORECASE)
@@ -68,23 +68,24 @@ class Document:
         return (section for section in self.sections if section.name.lower() == name.lower())
 
 
-def read(path: Path, *, has_sections: bool = True) -> Document:
+def read(path: Path, *, has_sections: bool = True, clock: Clock | None = None) -> Document:
     """Read and parse a file. A file that can't be read is a complaint, not an exception."""
     try:
         text = text_of(path)
     except OSError as error:
         return Document(str(path), complaints=[Complaint(str(path), 0, f"{error.strerror}")])
-    return parse(text, str(path), has_sections=has_sections)
+    return parse(text, str(path), has_sections=has_sections, clock=clock)
 
 
-def parse(text: str, file: str, *, has_sections: bool = True) -> Document:
+def parse(text: str, file: str, *, has_sections: bool = True, clock: Clock | None = None) -> Document:
     """Parse a text; ``file`` is its name in complaints.
 
     Args:
         has_sections: lines outside any section are an error, reported once for consecutive lines.
+        clock: the time at which conditions hold; now.
     """
     document = Document(file)
-    lines = list(logical_lines(text, file, lambda line, about: _complain(document, line, about)))
+    lines = list(logical_lines(text, file, lambda line, about: _complain(document, line, about), clock or Clock()))
     at, stray = 0, list[Line]()
     while at < len(lines):
         line = lines[at]

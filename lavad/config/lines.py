@@ -1,26 +1,31 @@
 """Logical lines of a configuration file: without comments, continuations joined, included files inserted.
 
-``#INCLUDE "file"`` reads another file in its place. Blocks with a time condition (``#if time(...)``) are refused with
-one complaint for each; their first branch is still read and marked, so that other sections can refer to it. Comments
-that begin with such a word (``# If a queue ...``) are comments.
+``#INCLUDE "file"`` reads another file in its place. Of a block with time conditions (``#if time(...)``, ``#elif``,
+``#else``, ``#endif``) the branch counts that holds at the time of reading; a condition that cannot be read is a
+complaint, and its branch is still read and marked, so that other sections can refer to it. Comments that begin with
+such a word (``# If a queue ...``) are comments.
 """
 
 import errno
 import re
 import stat
+import time
 from collections.abc import Iterator
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import NamedTuple, Protocol
+
+from lavad.config.values import Wrong, windows
+from lavad.core.model.policy import Window
+from lavad.core.model.windows import is_open
 
 _DIRECTIVE = re.compile(r"#(\s*)(if|ifdef|ifndef|elif|else|endif|include)\b\s*(.*)$", re.IGNORECASE)
 _CONDITION = re.compile(r"[!(]|\w+\s*\(|\S*$")  # `#if you want more` is a comment, `#if tme(8:00-9:00)` an error
 _EDGE = re.compile(r"(?:begin|end)\s+\w+\s*$", re.IGNORECASE)
 _FILE_MAX_MIB = 16  # the largest sites have some MiB; a larger file is named by mistake, a log for instance
 _INCLUDES_MAX = 8  # nesting depth; more is a cycle
-_BY_THE_CLOCK = (
-    "#if: lava does not change its configuration by the clock; expected the lines for all times "
-    "(RUN_WINDOW, DISPATCH_WINDOW and the LAVA_WINDOW of a limit depend on the time)"
-)
+_EXPECTED = "expected time(begin-end ...), alone or joined by && || !, as in #if time(5:18:00-1:8:00 20:00-8:00)"
+_TIMES = re.compile(r"(!*)\s*time\s*\(([^()]*)\)\s*\Z", re.IGNORECASE)
 
 
 class Line(NamedTuple):
@@ -29,13 +34,63 @@ class Line(NamedTuple):
     file: str
     number: int
     text: str
-    is_conditional: bool = False  # in the first branch of an #if
+    is_conditional: bool = False  # in a branch whose condition cannot be read
 
 
 class Complain(Protocol):
     """Callback that reports an error on a line."""
 
     def __call__(self, line: Line, text: str) -> None: ...
+
+
+class Condition(NamedTuple):
+    """Time condition: one of these holds, of which each part holds; a part is (True to invert it, windows)."""
+
+    choices: tuple[tuple[tuple[bool, tuple[Window, ...]], ...], ...]
+
+    def holds(self, zone: tzinfo, at: float) -> bool:
+        """Return True if the condition holds at that time."""
+        return any(
+            all(is_open(spans, zone, at) is not inverted for inverted, spans in choice) for choice in self.choices
+        )
+
+    @property
+    def windows(self) -> tuple[tuple[Window, ...], ...]:
+        """The windows at whose edges the condition may change."""
+        return tuple(spans for choice in self.choices for _, spans in choice)
+
+
+def condition_of(text: str) -> Condition:
+    """Read the condition behind ``#if``.
+
+    Raises:
+        Wrong: it is none about the time.
+    """
+    choices = []
+    for choice in text.split("||"):
+        parts = []
+        for part in choice.split("&&"):
+            found = _TIMES.match(part.strip())
+            spans = windows(found[2]) if found is not None else ()
+            if found is None or not spans:
+                raise Wrong(_EXPECTED)
+            parts.append((len(found[1]) % 2 == 1, spans))
+        choices.append(tuple(parts))
+    return Condition(tuple(choices))
+
+
+class Clock:
+    """Time at which files are read, and the conditions found in them, each once and in order."""
+
+    def __init__(self, zone: tzinfo = UTC, at: float | None = None) -> None:
+        self.zone = zone
+        self.at = time.time() if at is None else at
+        self.conditions: dict[Condition, None] = {}
+
+    def holds(self, condition: Condition) -> bool:
+        """Return True if the condition holds; it is remembered."""
+        self.conditions[condition] = None
+        return condition.holds(self.zone, self.at)
 
 
 class Directive(NamedTuple):
@@ -67,14 +122,15 @@ def unquoted(text: str) -> str:
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
 
 
-def logical_lines(text: str, file: str, complain: Complain, depth: int = 0) -> Iterator[Line]:
+def logical_lines(text: str, file: str, complain: Complain, clock: Clock, depth: int = 0) -> Iterator[Line]:
     """Yield lines without comments and blanks, with included files in place of their line.
 
     Args:
+        clock: the time at which conditions hold.
         depth: number of files that include this one.
     """
     raws = text.splitlines()
-    conditions = _Conditions(file, raws, complain)
+    conditions = _Conditions(file, raws, complain, clock)
     pending, first = "", 0
     for number, raw in enumerate(raws, start=1):
         directive = _directive(raw, number, conditions.depth)
@@ -84,7 +140,7 @@ def logical_lines(text: str, file: str, complain: Complain, depth: int = 0) -> I
         if conditions.is_left_out(raw):
             continue
         if directive is not None:
-            yield from _included(Line(file, number, directive.rest), complain, depth)
+            yield from _included(Line(file, number, directive.rest), complain, clock, depth)
             continue
         line = raw.split("#", 1)[0].rstrip()
         if not pending:
@@ -95,7 +151,7 @@ def logical_lines(text: str, file: str, complain: Complain, depth: int = 0) -> I
         whole = (pending + line.strip()).strip()
         pending = ""
         if whole:
-            yield Line(file, first, whole, conditions.depth > 0)
+            yield Line(file, first, whole, conditions.is_unread)
     if pending.strip():
         yield Line(file, first, pending.strip())
 
@@ -116,42 +172,72 @@ def _directive(raw: str, number: int, depth: int) -> Directive | None:
     return Directive(number, word, rest) if is_meant else None
 
 
+class _Block:
+    """An ``#if`` whose ``#endif`` is still to come: its line, whether a branch was taken, and whether this one is."""
+
+    def __init__(self, number: int, is_taken: bool, is_unread: bool) -> None:
+        self.number = number
+        self.is_taken = self.was_taken = is_taken
+        self.is_unread = is_unread
+
+
 class _Conditions:
     """State of the ``#if`` blocks at the present line."""
 
-    def __init__(self, file: str, raws: list[str], complain: Complain) -> None:
-        self._file, self._complain = file, complain
+    def __init__(self, file: str, raws: list[str], complain: Complain, clock: Clock) -> None:
+        self._file, self._complain, self._clock = file, complain, clock
         self._open_ends = _without_end(raws)
-        self._stack: list[int] = []  # lines of the open #if
-        self._other_branch = 0  # in an #else or #elif, at this depth
+        self._stack: list[_Block] = []
 
     @property
     def depth(self) -> int:
         return len(self._stack)
 
+    @property
+    def is_unread(self) -> bool:
+        return any(block.is_unread for block in self._stack)
+
     def turn(self, directive: Directive) -> None:
         """Process an ``#if``, ``#else``, ``#elif`` or ``#endif``."""
         line = Line(self._file, directive.number, directive.word)
         if directive.word.startswith("if"):
-            self._stack.append(directive.number)
             has_no_end = directive.number in self._open_ends
-            if self.depth == 1 or has_no_end:
-                self._complain(line, _BY_THE_CLOCK + ("; this one has no #endif" if has_no_end else ""))
+            holds = self._holds(line, directive)
+            if has_no_end and holds is not None:
+                self._complain(line, "#if: this one has no #endif")
+            self._stack.append(_Block(directive.number, holds is not False or has_no_end, holds is None or has_no_end))
         elif not self._stack:
             self._complain(line, f"#{directive.word} has no #if before it")
         elif directive.word == "endif":
             self._stack.pop()
-            if self.depth < self._other_branch:
-                self._other_branch = 0
-        elif not self._other_branch:
-            self._other_branch = self.depth
+        else:
+            self._next_branch(self._stack[-1], line, directive)
+
+    def _next_branch(self, block: _Block, line: Line, directive: Directive) -> None:
+        holds = True if directive.word == "else" else self._holds(line, directive)
+        block.is_taken = bool(holds) and not block.was_taken
+        block.was_taken = block.was_taken or block.is_taken
+
+    def _holds(self, line: Line, directive: Directive) -> bool | None:
+        """Return True if the condition holds now; None after a complaint about one that cannot be read."""
+        try:
+            if directive.word not in ("if", "elif"):
+                raise Wrong(_EXPECTED)
+            return self._clock.holds(condition_of(directive.rest))
+        except Wrong as error:
+            more = "; this one has no #endif" if directive.number in self._open_ends else ""
+            self._complain(line, f"#{directive.word}: {error}{more}")
+            return None
 
     def is_left_out(self, raw: str) -> bool:
-        """Return True for a line in a later branch; without an ``#endif`` the branch ends with its section."""
-        if self._other_branch and self._stack[self._other_branch - 1] in self._open_ends and _EDGE.match(raw.strip()):
-            del self._stack[self._other_branch - 1 :]
-            self._other_branch = 0
-        return bool(self._other_branch)
+        """Return True for a line in a branch that does not count; without ``#endif`` it ends with its section."""
+        outer = next((place for place, block in enumerate(self._stack) if not block.is_taken), None)
+        if outer is None:
+            return False
+        if self._stack[outer].number in self._open_ends and _EDGE.match(raw.strip()):
+            del self._stack[outer:]
+            return False
+        return True
 
 
 def _without_end(raws: list[str]) -> frozenset[int]:
@@ -166,7 +252,7 @@ def _without_end(raws: list[str]) -> frozenset[int]:
     return frozenset(waiting)
 
 
-def _included(line: Line, complain: Complain, depth: int) -> Iterator[Line]:
+def _included(line: Line, complain: Complain, clock: Clock, depth: int) -> Iterator[Line]:
     name = unquoted(line.text)
     path = Path(line.file).parent / name
     if not name or depth >= _INCLUDES_MAX:
@@ -178,4 +264,4 @@ def _included(line: Line, complain: Complain, depth: int) -> Iterator[Line]:
     except OSError as error:
         complain(line, f"#INCLUDE: {path}: {error.strerror}")
         return
-    yield from logical_lines(text, str(path), complain, depth + 1)
+    yield from logical_lines(text, str(path), complain, clock, depth + 1)

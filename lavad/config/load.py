@@ -6,6 +6,7 @@ policy applies.
 """
 
 import os
+import time
 import zoneinfo
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,10 +17,13 @@ from pathlib import Path
 from lavad.config import cluster, conf, hosts, params, queues, resources, users
 from lavad.config.accounts import Accounts
 from lavad.config.grammar import Cell, Complaint, Document, read
+from lavad.config.lines import Clock, Condition
 from lavad.config.site import Entry, Fields, Site
 from lavad.core.model.policy import Policy, Queue
+from lavad.core.model.windows import NEVER, next_change
 
 MADE = "For jobs without -q."  # description of the default queue that no file configures
+WEEK_S, VARIANTS_MAX = 8 * 86400.0, 64  # conditions repeat by the week; more variants than these are not prepared
 LSB_FILES = ("lsb.params", "lsb.users", "lsb.hosts", "lsb.queues", "lsb.resources")
 # Files of LSF without a counterpart here: named if present, so that their lack of effect is known.
 UNREAD_FILES = {
@@ -40,6 +44,19 @@ class Loaded:
     files: tuple[str, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)  # of lsf.conf, as written
     confdir: Path = Path()  # LSF_CONFDIR
+    conditions: tuple[Condition, ...] = ()  # `#if time(...)` in the files
+    held: tuple[bool, ...] = ()  # which of them held when the files were read
+    # The files as they count at other times, by which of the conditions hold; its own state is among them.
+    variants: "Mapping[tuple[bool, ...], Loaded]" = field(default_factory=dict)
+
+    def state(self, at: float) -> tuple[bool, ...]:
+        """Return which of the conditions hold at that time."""
+        return tuple(condition.holds(self.policy.zone, at) for condition in self.conditions)
+
+    def next_change(self, at: float) -> float:
+        """Return the next time at which a condition may change; NEVER without one."""
+        spans = (spans for condition in self.conditions for spans in condition.windows)
+        return min((next_change(one, self.policy.zone, at) for one in spans), default=NEVER)
 
     @property
     def errors(self) -> tuple[Complaint, ...]:
@@ -67,16 +84,38 @@ def load(
     name: str = "",
     accounts: Accounts | None = None,
     joined: frozenset[str] = frozenset(),
+    at: float | None = None,
 ) -> Loaded:
-    """Read all files of a directory.
+    """Read all files of a directory, and if they depend on the time, what they say at each time of a week.
 
     Args:
         base: the policy where the files set nothing: settings of lava.conf.
         name: the cluster's name; if no file has it, that of the only lsf.cluster file is taken.
         joined: the cluster's hosts, as far as they are known.
+        at: time for which they are read; now.
     """
+    began = time.time() if at is None else at
+    first = _load(directory, base, name, accounts, joined, began)
+    if not first.conditions:
+        return first
+    variants, complaints = {first.held: first}, list(first.complaints)
+    moment = began
+    while (moment := first.next_change(moment)) < began + WEEK_S and len(variants) < VARIANTS_MAX:
+        state = first.state(moment)
+        if state not in variants:
+            found = _load(directory, base, name, accounts, joined, moment)
+            variants[state] = replace(found, conditions=first.conditions, held=state)
+            complaints += [one for one in found.complaints if one not in complaints]
+    complaints.sort(key=lambda one: (one.file, one.line))
+    return replace(first, complaints=tuple(complaints), variants=variants)
+
+
+def _load(
+    directory: Path, base: Policy, name: str, accounts: Accounts | None, joined: frozenset[str], at: float
+) -> Loaded:
     site = Site(accounts or Accounts(), joined=joined)
-    reader = _Reader(directory, site)
+    clock = Clock(local_zone(), at)
+    reader = _Reader(directory, site, clock)
     reader.open_conf()
     if not directory.is_dir():
         site.wrong(Cell("", 0, str(directory)), "expected a directory with LSF's files")
@@ -88,15 +127,17 @@ def load(
     policy = _policy(replace(base, zone=local_zone()), fields, site)
     complaints = tuple(sorted(site.complaints, key=lambda one: (one.file, one.line)))
     return Loaded(
-        policy, complaints, tuple(site.entries), tuple(reader.files), dict(site.settings), reader.confdir.absolute()
-    )
+        policy, complaints, tuple(site.entries), tuple(reader.files), dict(site.settings), reader.confdir.absolute(),
+        tuple(clock.conditions), tuple(one.holds(clock.zone, at) for one in clock.conditions),
+    )  # fmt: skip
 
 
 class _Reader:
     """Opener of the files, each parsed by its own module; later files refer to earlier ones."""
 
-    def __init__(self, directory: Path, site: Site) -> None:
+    def __init__(self, directory: Path, site: Site, clock: Clock) -> None:
         self.site = site
+        self._clock = clock
         self.directory = directory
         self.files: list[str] = []
         self.confdir = self.lsb_confdir = directory
@@ -129,7 +170,7 @@ class _Reader:
     def _read(self, path: Path, *, has_sections: bool = True) -> Document | None:
         if not _is_there(path):
             return None
-        document = read(path, has_sections=has_sections)
+        document = read(path, has_sections=has_sections, clock=self._clock)
         self.files.append(str(path))
         self.site.complaints += document.complaints
         return document

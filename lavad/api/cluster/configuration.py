@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+LOOK_S = 1.0
+
 
 def read_policy(settings: Settings, hosts: frozenset[str] = frozenset()) -> Loaded:
     """Read the site's policy: the LSF files over the settings of lava.conf, with ``hosts`` as joined hosts. Blocks."""
@@ -61,8 +63,11 @@ class Configurator:
         settings: Settings,
         services: "list[AgentService | JobService]",
         installation: Installation,
+        loaded: Loaded,
     ) -> None:
         self.engine = engine
+        self._loaded = loaded  # in force, with its variants for other times
+        self._state = loaded.held
         self.installation = installation
         self.applied_at = 0.0  # 0: not since the start
         self.settings = settings  # with only the administrators of lava.conf
@@ -88,15 +93,45 @@ class Configurator:
                 raise Refused(str(error)) from error
             reply = _reply(loaded)
             if apply and not loaded.errors:
-                await self.engine.execute(Reconfigure(loaded.policy))
-                self.admit()
-                self.applied_at = self.engine.clock()
-                await asyncio.to_thread(self.installation.take, loaded)
-                self.on_applied(loaded)
+                await self._apply(loaded)
+                self._loaded, self._state = loaded, loaded.held
                 reply.applied = True
                 _log_warnings(loaded)
                 log.info("configuration=applied files=%d warnings=%d", len(loaded.files), len(loaded.warnings))
             return reply
+
+    async def _apply(self, loaded: Loaded) -> None:
+        await self.engine.execute(Reconfigure(loaded.policy))
+        self.admit()
+        self.applied_at = self.engine.clock()
+        await asyncio.to_thread(self.installation.take, loaded)
+        self.on_applied(loaded)
+
+    async def keep_to_the_clock(self) -> None:
+        """Call `follow_clock` for ever; a defect there is logged."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            try:
+                await self.follow_clock()
+            except Exception:
+                log.exception("configuration=not_changed")
+
+    async def follow_clock(self) -> None:
+        """Put the files into force as they count now, if a time condition in them has changed.
+
+        They count as they were read: a file that was edited since waits for ``badmin reconfig``.
+        """
+        state = self._loaded.state(self.engine.clock())
+        if state == self._state:
+            return
+        async with self._turn:
+            variant = self._loaded.variants.get(state)
+            self._state = state
+            if variant is None:
+                log.error("configuration=not_changed reason='the files have more time conditions than are prepared'")
+                return
+            await self._apply(variant)
+            log.info("configuration=changed_by_the_clock conditions=%s", "".join("01"[one] for one in state))
 
 
 def _reply(loaded: Loaded) -> pb.ConfigureReply:
