@@ -16,7 +16,10 @@ _AMOUNT = re.compile(r"(slots|mem|gpus)\s*=\s*(\S+)\Z", re.IGNORECASE)
 
 def _memory(text: str, site: Site) -> Fields:
     if text.endswith("%"):
-        raise Wrong("a share of a host's memory is not supported; expected a size")
+        percent = v.decimal(text[:-1].strip())
+        if not 0 < percent <= 100:
+            raise Wrong("expected a percentage of each host's memory, up to 100%")
+        return {"memory_share": percent / 100}
     return {"memory_mib": v.size_mib(text, site.unit)}
 
 
@@ -70,7 +73,9 @@ LIMIT: Table = {
     "SLOTS": sets("slots", v.integer, "slots in use"),
     "SLOTS_PER_PROCESSOR": sets("slots_per_processor", v.decimal, "slots for each processor of a host; takes PER_HOST"),
     "JOBS": sets("jobs", v.integer, "jobs that have started"),
-    "MEM": Honoured(_memory, "reserved memory, in LSF_UNIT_FOR_LIMITS or with a unit"),
+    "MEM": Honoured(
+        _memory, "reserved memory, in LSF_UNIT_FOR_LIMITS or with a unit; with PER_HOST also a part of a host's, `50%`"
+    ),
     "TMP": _space("tmp"),
     "SWP": _space("swp"),
     "RESOURCE": Honoured(_resource_list, "`[resource,amount] ...` reserved"),
@@ -190,12 +195,14 @@ def _limit(row: Row, section: Section, site: Site) -> Limit | None:
             site.wrong(where, f"Limit {name}: expected {one.upper()} or {other.upper()}, not both")
     if limit.slots_per_processor is not None and limit.per_host is None:
         site.wrong(where, f"Limit {name}: SLOTS_PER_PROCESSOR takes PER_HOST")
+    if limit.memory_share is not None and limit.per_host is None:
+        site.wrong(where, f"Limit {name}: MEM as a percentage takes PER_HOST")
     return limit
 
 
 def row_counts(limit: Limit) -> bool:
     """Return True if the section limits anything."""
-    amounts = (limit.slots, limit.jobs, limit.memory_mib, limit.slots_per_processor)
+    amounts = (limit.slots, limit.jobs, limit.memory_mib, limit.memory_share, limit.slots_per_processor)
     return any(amount is not None for amount in amounts) or bool(limit.resources)
 
 

@@ -176,7 +176,7 @@ NAMES_BAD = ("~x",)
 LIMIT: dict[str, Case] = {
     "NAME": text("name"), "SLOTS": number("slots"), "JOBS": number("jobs"),
     "SLOTS_PER_PROCESSOR": ("1.5", {"slots_per_processor": 1.5}, ("x",)),
-    "MEM": ("2G", {"memory_mib": 2048}, ("x", "50%")),
+    "MEM": ("2G", {"memory_mib": 2048}, ("x", "0%", "150%")),
     "TMP": ("5", {"resource.tmp": ("tmp", 5.0)}, ("x",)), "SWP": ("5", {"resource.swp": ("swp", 5.0)}, ("x",)),
     "RESOURCE": ("[lic,3]", {"resource.own": (("lic", 3.0),)}, ("lic", "[no,3]", "[lic,x]")),
     "USERS": ("ann", {"users": ANN}, NAMES_BAD), "PER_USER": ("all", {"per_user": ALL}, NAMES_BAD),

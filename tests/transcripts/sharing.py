@@ -62,7 +62,7 @@ def _limit(values: dict[str, Any], name: str, *rules: str) -> None:
             name_of, _, amount = number.partition(":")
             chosen["resources"] = (*chosen.get("resources", ()), (name_of, float(amount)))
         elif number:
-            chosen[word] = float(number) if word == "slots_per_processor" else int(number)
+            chosen[word] = float(number) if word in ("slots_per_processor", "memory_share") else int(number)
         else:
             chosen[who] = Names(False, frozenset(names.split("+"))) if names else Names()
     values["limits"] = (*values.get("limits", ()), Limit(name, **chosen))

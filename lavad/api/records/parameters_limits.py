@@ -90,12 +90,18 @@ def _where(one: LimitUsage) -> str:
     return one.host or (names_text(one.hosts) if one.hosts is not None else "")
 
 
+def _memory(limit: Limit) -> str | None:
+    if limit.memory_share is not None:
+        return f"{100 * limit.memory_share:g}%"
+    return None if limit.memory_mib is None else f"{limit.memory_mib} M"
+
+
 def _configured(limit: Limit) -> dict[str, str]:
     amounts = {
         "SLOTS": limit.slots,
         "SLOTS_PER_PROCESSOR": limit.slots_per_processor,
         "JOBS": limit.jobs,
-        "MEM": None if limit.memory_mib is None else f"{limit.memory_mib} M",
+        "MEM": _memory(limit),
     }
     consumers = {
         "USERS": limit.users, "PER_USER": limit.per_user, "QUEUES": limit.queues, "PER_QUEUE": limit.per_queue,

@@ -278,6 +278,7 @@ class Limit:
     projects: Names | None = None
     per_project: Names | None = None
     windows: tuple[Window, ...] = ()
+    memory_share: float | None = None  # of each host's memory
 
 
 class ResourceKind(Enum):

@@ -68,6 +68,7 @@ class Rule:
     by_processor: bool = False
     windows: tuple[Window, ...] = ()
     rest_s: float = 0.0  # counts dispatches of any job within so many seconds, instead of running jobs
+    is_share: bool = False  # the amount is a part of each host's memory
 
     @property
     def is_of_hosts(self) -> bool:
@@ -332,6 +333,8 @@ class Limits:
         most = np.full(len(facts), float(rule.amount))
         if rule.by_processor:
             most = np.floor(most * np.array([max(1, one.cpus) for one in facts]) + 1e-9)
+        if rule.is_share:
+            most = np.floor(most * np.array([one.memory_mib for one in facts]))
         most[~self._members_of(rule)] = UNLIMITED
         return most
 
@@ -463,11 +466,11 @@ def _of_section(limit: Limit) -> Iterable[Rule]:
     hosts = limit.hosts if limit.hosts is not None else limit.per_host
     is_each_host = limit.per_host is not None
 
-    def rule(what: str, amount: float, by_processor: bool = False) -> Rule:
+    def rule(what: str, amount: float, by_processor: bool = False, is_share: bool = False) -> Rule:
         return Rule(
             LimitKind.SECTION, what, amount, limit.name, users, queues, projects, hosts,
             each["each_user"], each["each_queue"], each["each_project"], is_each_host or by_processor, by_processor,
-            limit.windows,
+            limit.windows, is_share=is_share,
         )  # fmt: skip
 
     if limit.slots is not None:
@@ -478,6 +481,8 @@ def _of_section(limit: Limit) -> Iterable[Rule]:
         yield rule(JOBS, limit.jobs)
     if limit.memory_mib is not None:
         yield rule(MEMORY, limit.memory_mib)
+    if limit.memory_share is not None:
+        yield rule(MEMORY, limit.memory_share, is_share=True)
     for name, amount in limit.resources:
         yield rule(SLOTS if name == "slots" else MEMORY if name == "mem" else name, amount)
 
@@ -497,9 +502,10 @@ def text_of(counter: Counter) -> str:
         if is_told
     ]
     about = " and/or ".join(who) or "all jobs"
+    amount = f"{number_text(100 * rule.amount)}%" if rule.is_share else number_text(rule.amount)
     return (
         f"Resource limit defined on {about} has been reached"
-        f" (Resource: {word}, Limit Name: {rule.name}, Limit Value: {number_text(rule.amount)})"
+        f" (Resource: {word}, Limit Name: {rule.name}, Limit Value: {amount})"
     )
 
 
