@@ -279,6 +279,12 @@ class Io:
             self._settings[name] = setting(self.environ, name, self._read_once)
         return self._settings[name]
 
+    def site_setting(self, name: str) -> str | None:
+        """Parameter of the master's lsf.conf, whatever the caller's environment and files say; None without it."""
+        from lavactl.settings import read_master_conf
+
+        return (read_master_conf(self.environ, self._read_once) or {}).get(name)
+
     def _read_once(self, path: str) -> bytes | None:
         if path not in self._files:
             self._files[path] = self.read_whole(path)

@@ -18,8 +18,8 @@ Usage: bmod [bsub options | -optionn] [-Z "command"] job_id ...
   -q "queue ..."  -n min[,max]  -R "requirement"  -gpu "num=N:..."  -m "host ..."  -x  -W [h:]m  -We [h:]m  -M memory
   -We+ [h:]m | -Wep percent (of a running job: what is left, what is done)
   -J name  -Jd text  -P project  -G group  -sp priority  -b date  -t date  -w "dependency"  -ti  -Q "exit codes"
-  -U reservation  -r | -rn  -i file  -o file | -oo file  -e file | -eo file  -cwd dir  -outdir dir  -L shell
-  -c -F -D -S -C limit
+  -U reservation  -r | -rn  -i file | -is file  -o file | -oo file  -e file | -eo file  -cwd dir  -outdir dir  -L shell
+  -c -F -D -S -C limit  -a "esub[(argument,...)] ..."
 """
 USAGE += "".join(f"  {text}\n" for text in submission.FURTHER_USAGE.values())
 AS_SUBMITTED = ("E", "Ep", "H", "K", "ar", "rnc")
@@ -61,6 +61,10 @@ def main(argv: list[str], io: "Io") -> int:
     if not options.items:
         raise GRAMMAR.wrong("no parameter to change is specified")
     refs, bad = readable_refs(options.words, io)
+    if submission.has_esubs(options.last("a"), io):
+        from lavactl.submit import esub
+
+        options = esub.before_change(options, io)
     if any(not ref.job for ref in refs):
         raise CommandError("0: Illegal job ID.")
     if not refs:

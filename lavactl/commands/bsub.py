@@ -37,14 +37,14 @@ def main(argv: list[str], io: "Io") -> int:
             io.stay()
         for note in submission.notes:
             io.error(note)
-        result = submit(submission, io)
+        result = sent(submission, io)
     except UsageError as error:
         raise UsageError(not_submitted(error), error.usage) from None
     except UnicodeEncodeError:
         raise CommandError("A name or argument is not UTF-8 text. Job not submitted.") from None
     except CommandError as error:
         raise CommandError(not_submitted(error), error.code) from None
-    announce(submission, result, io)
+    finish(submission, result, io)
     if submission.spec.interactive:
         from lavactl.tasks.interactive import InteractiveJob
 
@@ -56,10 +56,10 @@ def submit_file(path: str, line: "Options", io: "Io") -> int:
     """Submit the jobs of a job file; with -K wait for all of them: the first failure's exit code, or 0."""
     from lavactl.job_files.handing_in import hand_in
 
-    sent = hand_in(path, line, io, submit)
-    for submission, result in sent:
-        announce(submission, result, io)
-    codes = [wait_for(result.job, submission.quiet, io) for submission, result in sent if submission.wait]
+    all_sent = hand_in(path, line, io, sent)
+    for submission, result in all_sent:
+        finish(submission, result, io)
+    codes = [wait_for(result.job, submission.quiet, io) for submission, result in all_sent if submission.wait]
     return next((code for code in codes if code), 0)
 
 
@@ -74,6 +74,29 @@ def submit(submission: Submission, io: "Io") -> messages.SubmitResult:
     name, is_repeated = io.request_id()
     item = messages.SubmitItem(
         request_id=name, spec=submission.spec, retry=is_repeated, unique_name=submission.has_unique_name
+def sent(submission: Submission, io: "Io") -> messages.SubmitResult:
+    """Submit the job; of one that is refused the site's epsub programs hear at once."""
+    try:
+        return submit(submission, io)
+    except CommandError as error:
+        tell_site(submission, 0, "", error.code, io)
+        raise
+
+
+def finish(submission: Submission, result: messages.SubmitResult, io: "Io") -> None:
+    """Tell the user and the site's epsub programs about a submitted job."""
+    announce(submission, result, io)
+    tell_site(submission, result.job, result.queue, 0, io)
+
+
+def tell_site(submission: Submission, job: int, queue: str, code: int, io: "Io") -> None:
+    """Run the site's epsub programs, if it has any."""
+    if submission.esub is not None:
+        from lavactl.submit import esub
+
+        esub.after(submission.esub, job, queue, code, io)
+
+
     )
     told, attempt = "", 0
     while True:

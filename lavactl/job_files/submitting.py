@@ -42,6 +42,9 @@ def submission_of(job: JobFile, line: Options, io: "Io") -> submission.Submissio
 
 
 def _build(job: JobFile, line: Options, choices: submission.Choices, io: "Io") -> submission.Submission:
+    ran = submission.ask_site(choices, job.command, io)
+    if ran is not None:
+        choices, job.command = ran.choices, ran.command
     submission.refuse_empty(choices)
     if (given := choices.last(*submission.INTERACTIVE, "tty")) is not None:
         raise CommandError(f"-{given[0]}: jobs of a file are not interactive; name the command on bsub's command line.")
@@ -64,6 +67,7 @@ def _build(job: JobFile, line: Options, choices: submission.Choices, io: "Io") -
     built = submission.Submission(spec, notes, "K" in choices, "BSUB_QUIET" in io.environ, by_default)
     built.has_unique_name = spec.tasks.origin.startswith(NAMED_BY_NAME)
     return built
+    submission.take_outcome(built, ran)
 
 
 def _replace_surroundings(spec: messages.JobSpec, job: JobFile, choices: submission.Choices) -> None:

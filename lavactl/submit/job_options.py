@@ -10,7 +10,7 @@ from protos import gpu_vendors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, MutableSequence, Sequence
 
 NAME_MAX = 4094
 BAD_NAME = f"Bad job name: it must be printable and of 1 to {NAME_MAX} characters, an index list apart."
@@ -236,3 +236,10 @@ def _chosen(kept: dict[bytes, bytes], parts: list[str]) -> dict[bytes, bytes]:
         elif name in kept:
             chosen[name] = kept[name]
     return chosen
+
+
+def replace_variables(entries: "MutableSequence[bytes]", changed: "Mapping[str, str]") -> None:
+    """Give variables of a job another value, or add them."""
+    names = {os.fsencode(name) for name in changed}
+    kept = [entry for entry in entries if entry.partition(b"=")[0] not in names]
+    entries[:] = kept + [os.fsencode(f"{name}={value}") for name, value in changed.items()]

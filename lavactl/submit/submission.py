@@ -18,6 +18,7 @@ from lavactl.wire import messages
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lavactl.io import Io
+    from lavactl.submit import esub
 
 USAGE = """\
 Usage: bsub [options] command [arguments]
@@ -29,8 +30,8 @@ Usage: bsub [options] command [arguments]
   -o file | -oo file  -e file | -eo file  -i file  -cwd dir  -outdir dir  -env "all | none | list"  -L shell
   -gpu "num=N:..."  -nnodes N  -x  -H  -K  -r | -rn  -b date  -t date  -w "dependency"  -ti
   -I | -Ip | -Is (with S, as in -ISs: the same)  -tty
-  -Q "exit codes"  -c [h:]m  -F kib  -D kib  -S kib  -C kib  -ar  -rnc command  -h  -V
-  -u mail  -N  -Ne  -B  -notify when  (no mail is sent yet)
+  -hl  -Q "exit codes"  -c [h:]m  -F kib  -D kib  -S kib  -C kib  -ar  -rnc command  -h  -V
+  -a "esub[(argument,...)] ..."
 """
 
 NOT_YET = "not supported yet."
@@ -77,7 +78,6 @@ KINDS: dict[str, int | str] = {
     "g": "job groups are not supported yet.",
     "app": "application profiles are not supported yet.",
     "sla": "service classes are not supported yet.",
-    "a": "esub programs are not supported yet.",
     "k": "checkpoints are not supported yet.",
     "f": "copying files is not supported: lava expects a shared file system.",
     "is": "spooling the input file is not supported yet; -i reads it when the job starts.",
@@ -105,7 +105,8 @@ DEFAULT_QUEUE, DEFAULT_PROJECT, DEFAULT_GROUP = "LSB_DEFAULTQUEUE", "LSB_DEFAULT
 class Submission:
     """A job ready to be sent, with bsub's own settings. ``by_default``: the environment named its queue.
 
-    ``has_unique_name``: the master refuses it while another job of the user and of its name has not ended.
+    ``has_unique_name``: the master refuses it while another job of the user and of its name has not ended. ``esub``:
+    what the site's programs made of it; None where there are none.
     """
 
     def __init__(self, spec: messages.JobSpec, notes: list[str], wait: bool, quiet: bool, by_default: bool) -> None:
@@ -117,6 +118,7 @@ class Submission:
         self.has_unique_name = False
 
 
+        self.esub: esub.Outcome | None = None
 class Choices:
     """Options of the command line over those of the script."""
 
@@ -146,6 +148,13 @@ class Choices:
 
 
 def read_submission(argv: list[str], io: "Io") -> Submission:
+    def changed(self, replaced: list[str], added: list[tuple[str, str]]) -> "Choices":
+        """Choices without the replaced options, wherever they were given, and with the added ones."""
+        line, script = Options(), Options()
+        line.items = [item for item in self._line.items if item[0] not in replaced] + added
+        script.items = [item for item in self._script.items if item[0] not in replaced]
+        return Choices(line, script)
+
     """Job of a bsub command line; reads the script from standard input or a file.
 
     Raises:
@@ -172,12 +181,43 @@ def submission_of(line: Options, io: "Io") -> Submission:
     place(spec, choices, io)
     describe(spec, choices)
     by_default = fill_from_environment(spec, io)
+    ran = ask_site(choices, command, io)
+    if ran is not None:
+        choices, command = ran.choices, ran.command
     if is_script and line.words and not spec.name:
         spec.name = line.words[0]
     limit(spec, choices, io)
     request(spec, choices)
-    notes += [f"lava sends no mail yet: -{option} has no effect." for option in MAIL if option in choices]
-    return Submission(check_text(spec), notes, "K" in choices, "BSUB_QUIET" in io.environ, by_default)
+    notes += mail_notes(choices, io)
+    submission = Submission(check_text(spec), notes, "K" in choices, "BSUB_QUIET" in io.environ, by_default)
+    take_outcome(submission, ran)
+    return submission
+
+
+def has_esubs(names: str | None, io: "Io") -> bool:
+    """True if the site may have programs that look at a submission, or somebody asks for one."""
+    settings = ("LSF_SERVERDIR", "LSB_ESUB_METHOD")
+    return names is not None or "LSB_ESUB_METHOD" in io.environ or any(io.site_setting(name) for name in settings)
+
+
+def ask_site(choices: Choices, command: str, io: "Io") -> "esub.Outcome | None":
+    """Run the site's esub programs on a submission; None where there are none.
+
+    Raises:
+        CommandError: one of them refuses it, or is missing.
+    """
+    if not has_esubs(choices.value("a"), io):
+        return None
+    from lavactl.submit import esub
+
+    return esub.before(choices, command, io)
+
+
+def take_outcome(submission: Submission, ran: "esub.Outcome | None") -> None:
+    """Give a submission the variables that esub programs changed, and the programs that run after it."""
+    submission.esub = ran
+    if ran is not None:
+        job_options.replace_variables(submission.spec.environment, ran.environment)
 
 
 def streams(choices: Choices) -> str:

@@ -46,7 +46,7 @@ def test_files_that_ask_in_vain(tmp_path: Path) -> None:
     text = told(
         tmp_path,
         {
-            "lsf.conf": "LSB_RESOURCE_ENFORCE=cpu\nLSF_BIND_JOB=BALANCE\nLSB_ESUB_METHOD=site\nLSB_BIND_JOB=N\n",
+            "lsf.conf": "LSB_RESOURCE_ENFORCE=cpu\nLSF_BIND_JOB=BALANCE\nLSB_BIND_JOB=N\n",
             "lsb.params": "Begin Parameters\nJOB_TERMINATE_INTERVAL = 20\nMAX_SBD_FAIL = 3\nEnd Parameters\n",
             "lsb.hosts": "Begin HostPartition\nHPART_NAME = p\nHOSTS = all\nEnd HostPartition\n"
             "Begin Host\nHOST_NAME MXJ MIG CHKPNT\ndefault 4 10 C\nEnd Host\n",
@@ -54,7 +54,7 @@ def test_files_that_ask_in_vain(tmp_path: Path) -> None:
         },
     )
     for name in (
-        "LSB_RESOURCE_ENFORCE", "LSF_BIND_JOB", "LSB_ESUB_METHOD", "JOB_TERMINATE_INTERVAL", "MAX_SBD_FAIL",
+        "LSB_RESOURCE_ENFORCE", "LSF_BIND_JOB", "JOB_TERMINATE_INTERVAL", "MAX_SBD_FAIL",
         "Begin HostPartition", "MIG", "CHKPNT", "Begin ReservationUsage",
     ):  # fmt: skip
         assert f"{name}: " in text
