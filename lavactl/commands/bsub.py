@@ -32,6 +32,11 @@ def main(argv: list[str], io: "Io") -> int:
         line = GRAMMAR.parse(argv)
         if (found := next((one for one in line.items if one[0] in JOB_FILE_OPTIONS), None)) is not None:
             return submit_file(found[1], line, io)
+        if "pack" in line:
+            io.stay()
+            from lavactl.submit.pack import submit_pack
+
+            return submit_pack(line, io)
         submission = submission_of(line, io)
         if submission.wait or submission.spec.interactive:
             io.stay()
@@ -69,11 +74,6 @@ def not_submitted(error: CommandError) -> str:
     return f"{reason}{'' if reason.endswith('?') else '.'} Job not submitted."
 
 
-def submit(submission: Submission, io: "Io") -> messages.SubmitResult:
-    """Send the job; wait and send it again, with the same request id, while the master refuses it only for now."""
-    name, is_repeated = io.request_id()
-    item = messages.SubmitItem(
-        request_id=name, spec=submission.spec, retry=is_repeated, unique_name=submission.has_unique_name
 def sent(submission: Submission, io: "Io") -> messages.SubmitResult:
     """Submit the job; of one that is refused the site's epsub programs hear at once."""
     try:
@@ -97,6 +97,11 @@ def tell_site(submission: Submission, job: int, queue: str, code: int, io: "Io")
         esub.after(submission.esub, job, queue, code, io)
 
 
+def submit(submission: Submission, io: "Io") -> messages.SubmitResult:
+    """Send the job; wait and send it again, with the same request id, while the master refuses it only for now."""
+    name, is_repeated = io.request_id()
+    item = messages.SubmitItem(
+        request_id=name, spec=submission.spec, retry=is_repeated, unique_name=submission.has_unique_name
     )
     told, attempt = "", 0
     while True:

@@ -25,6 +25,7 @@ Usage: bsub [options] command [arguments]
        bsub [options] < script
        bsub [options] script
        bsub -yaml file | -json file [options]   (jobs of a job file; options given beside it win)
+       bsub -pack file   (each line has the options and the command of a job)
   -q "queue ..."  -n min[,max]  -R "requirement" (repeatable)  -W [h:]m  -We [h:]m  -M memory  -m "host ..."
   -J name | -J "name[1-10:2,15]%limit"  -Jd text  -P project  -G group  -sp priority  -U reservation
   -o file | -oo file  -e file | -eo file  -i file  -cwd dir  -outdir dir  -env "all | none | list"  -L shell
@@ -58,7 +59,7 @@ USAGE += "".join(f"  {text}\n" for text in (HANG_USAGE, *FURTHER_USAGE.values())
 # Both read any job file: what it is shows in its content.
 JOB_FILE_OPTIONS = ("yaml", "json")
 # Options that have no key in a job file: those, and the ones about bsub's own terminal.
-NOT_IN_FILES = (*JOB_FILE_OPTIONS, *INTERACTIVE, "tty")
+NOT_IN_FILES = (*JOB_FILE_OPTIONS, "pack", "Zs", "a", *INTERACTIVE, "tty")
 
 KINDS: dict[str, int | str] = {
     **dict.fromkeys((*WORDS, *TEXTS), VALUE),
@@ -69,10 +70,8 @@ KINDS: dict[str, int | str] = {
          "t", "wt", "c", "F", "D", "S", "C", "hang"),
         VALUE,
     ),
-    **dict.fromkeys(("r", "rn"), FLAG),
-    **dict.fromkeys(("N", "B", "Ne"), Ignored(FLAG, NO_MAIL)),
-    **dict.fromkeys(("u", "notify"), Ignored(VALUE, NO_MAIL)),
-    **dict.fromkeys(JOB_FILE_OPTIONS, VALUE),
+    **dict.fromkeys(("r", "rn", "Zs", "hl"), FLAG),
+    **dict.fromkeys((*JOB_FILE_OPTIONS, "pack"), VALUE),
     **dict.fromkeys((*INTERACTIVE, "tty"), FLAG),
     "IX": "X11 is not forwarded; -Is with a DISPLAY that the host can reach does it.",
     "g": "job groups are not supported yet.",
@@ -80,9 +79,6 @@ KINDS: dict[str, int | str] = {
     "sla": "service classes are not supported yet.",
     "k": "checkpoints are not supported yet.",
     "f": "copying files is not supported: lava expects a shared file system.",
-    "is": "spooling the input file is not supported yet; -i reads it when the job starts.",
-    "Zs": "spooling a command file is not supported yet; give the script on standard input.",
-    "pack": "submitting a pack of jobs is not supported yet.",
     "jsdl": "job description files in JSDL are not supported; -yaml and -json read others.",
     **dict.fromkeys(("v", "p", "T", "hl", "ul"), "this limit is not supported yet."),
     **dict.fromkeys(
@@ -353,9 +349,12 @@ def script_options(script: str) -> Options:
 
 def refuse_job_file(found: Options) -> None:
     """Refuse options that name a job file among the directives of a script."""
-    given = next((name for name in JOB_FILE_OPTIONS if name in found), None)
+    given = next((name for name in (*JOB_FILE_OPTIONS, "pack") if name in found), None)
     if given:
-        raise CommandError(f"-{given} names a job file and belongs on the command line.")
+        kind = "pack of jobs" if given == "pack" else "job file"
+        raise CommandError(f"-{given} names a {kind} and belongs on the command line.")
+    if "Zs" in found:
+        raise CommandError("-Zs spools the command file of the command line; this script is spooled already.")
 
 
 def refuse_empty(choices: Choices) -> None:

@@ -33,7 +33,10 @@ def directive_words(script: str) -> list[tuple[int, list[str]]]:
     found = []
     for number, line in enumerate(script.split("\n"), 1):
         if is_directive(line):
-            words = split_words(line[len(MARK) :], number)
+            try:
+                words = split_words(line[len(MARK) :])
+            except CommandError as error:
+                raise CommandError(f"Line {number} of the job script: {error}") from None
             if words:
                 found.append((number, words))
     return found
@@ -60,8 +63,12 @@ def indented_directives(script: str) -> list[int]:
     ]
 
 
-def split_words(text: str, line: int) -> list[str]:
-    """Words of one directive; quotes group, a backslash escapes the next character, ``#`` begins a comment."""
+def split_words(text: str) -> list[str]:
+    """Words of one line; quotes group, a backslash escapes the next character, ``#`` begins a comment.
+
+    Raises:
+        CommandError: a quote is left open.
+    """
     words: list[str] = []
     place = 0
     while True:
@@ -69,11 +76,11 @@ def split_words(text: str, line: int) -> list[str]:
             place += 1
         if place == len(text) or text[place] == "#":
             return words
-        word, place = _word(text, place, line)
+        word, place = _word(text, place)
         words.append(word)
 
 
-def _word(text: str, place: int, line: int) -> tuple[str, int]:
+def _word(text: str, place: int) -> tuple[str, int]:
     """(word that starts at ``place``, position of its end)."""
     taken: list[str] = []
     quote = ""
@@ -90,7 +97,7 @@ def _word(text: str, place: int, line: int) -> tuple[str, int]:
         else:
             taken.append(letter)
     if quote:
-        raise CommandError(f"Line {line} of the job script: the quote {quote} is not closed.")
+        raise CommandError(f"the quote {quote} is not closed.")
     return "".join(taken), place
 
 

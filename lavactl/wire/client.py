@@ -91,6 +91,24 @@ class Client:
                 return result
         raise CommandError("The master gave no answer to the submission.")
 
+    def submit_all(self, items: list[messages.SubmitItem]) -> list[messages.SubmitResult]:
+        """Submit several jobs in one request and return their results in order; repeated as `submit` is."""
+
+        def batch(is_repeated: bool) -> bytes:
+            for item in items if is_repeated else ():
+                item.retry = True
+            return messages.SubmitBatch(items=items).SerializeToString()
+
+        payload = batch(False)
+        if len(payload) > frames.MAX_PAYLOAD - 256:
+            raise CommandError(f"{len(items)} jobs are {len(payload) >> 20} MiB; 8 MiB is the most for one request.")
+        results: list[messages.SubmitResult] = []
+        for answer in self._stream(JOBS + "Submit", payload, again=lambda: batch(True)):
+            results += messages.SubmitReplies.FromString(answer).results
+        if len(results) != len(items):
+            raise CommandError(f"The master answered {len(results)} of {len(items)} submissions.")
+        return results
+
     def list_jobs(self, request: messages.ListJobsRequest) -> "Iterator[messages.JobPage]":
         """Pages of job records, in the master's order."""
         return map(messages.read_page, self._stream(JOBS + "List", request.SerializeToString()))

@@ -72,6 +72,9 @@ class ScriptedClient:
         self.keep(jobs_pb2.SubmitItem, item)
         return self.submit_results.pop(0)
 
+    def submit_all(self, items: list[Any]) -> list[jobs_pb2.SubmitResult]:
+        return [self.submit(item) for item in items]
+
     def list_jobs(self, request: jobs_pb2.ListJobsRequest) -> Iterator[jobs_pb2.JobPage]:
         self.keep(jobs_pb2.ListJobsRequest, request)
         return iter([jobs_pb2.JobPage(jobs=self.jobs, missing=self.missing)])

@@ -122,7 +122,7 @@ def test_dates_that_not_every_month_or_year_has(text: str) -> None:
 def test_words_survive_quoting(words: list[str]) -> None:
     """Words in double quotes are read unchanged."""
     line = " ".join('"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"' for word in words)
-    assert split_words(f" {line}  # comment", 1) == words
+    assert split_words(f" {line}  # comment") == words
 
 
 @given(st.text(max_size=200))

@@ -44,7 +44,7 @@ def _of_file(name: str, tasks: int, io: "Io") -> list[list[str]]:
 
 def _words(line: str, number: int, name: str) -> list[str]:
     try:
-        return split_words(line, number)
+        return split_words(line)
     except CommandError:
         raise fail("srun", f"{name}, line {number}: a quote is not closed.") from None
 

@@ -103,7 +103,7 @@ def script_options(text: str, parser: Parser) -> Given:
         if not (line.startswith(MARK) and line[len(MARK) : len(MARK) + 1] in (" ", "\t", "\r")):
             continue
         try:
-            given = parser.parse(split_words(line[len(MARK) :], number))
+            given = parser.parse(split_words(line[len(MARK) :]))
         except CommandError as error:
             raise CommandError(
                 f"{parser.command}: error: line {number} of the script: {_bare(error)}", FAILURE
