@@ -184,10 +184,9 @@ class Preparation:
         line, spooled = command or spec.command, "" if command else script
         of_tasks = spec.HasField("tasks")
         is_first = lead and first and not of_tasks
-        program = program_of(line, spec.shell, spooled, stage.job_starter) if is_first else None
+        arguments = program_arguments(spec) if spooled else ()
+        program = program_of(line, spec.shell, spooled, stage.job_starter, arguments) if is_first else None
         is_slurm = spec.HasField("slurm")
-        if program is not None and is_slurm:
-            program = program._replace(argv=(*program.argv, *program_arguments(spec)))
         return JobSetup(
             user=owner.name,
             uid=owner.uid,
@@ -199,7 +198,7 @@ class Preparation:
             cwd=for_job(spec.cwd, blob, stage),
             program=program,
             companions=() if of_tasks else _companions(blob, stage, self.host, script),
-            input=spec.input,
+            input=self._spooled(blob, spec.input_data, owner, 0o400) if spec.input_spooled else spec.input,
             output=spec.output,
             error=spec.error,
             output_overwrite=spec.output_overwrite,
@@ -276,7 +275,10 @@ class Preparation:
         return {os.fsdecode(found[name]) for found in environments for name in variables if name in found}
 
     def _script(self, blob: JobSpecBlob, owner: Owner) -> str:
-        content = blob.spec.command.encode("utf-8", "surrogateescape")
+        return self._spooled(blob, blob.spec.command.encode("utf-8", "surrogateescape"), owner, 0o500)
+
+    def _spooled(self, blob: JobSpecBlob, content: bytes, owner: Owner, mode: int) -> str:
+        """Write a file that travelled with the job, for its user alone; return its path."""
         path = self._scripts / f"{blob.job}.{hashlib.sha256(content).hexdigest()[:16]}"
         if path not in self._written.setdefault(blob.job, set()):
             temporary = path.with_name(path.name + NEW)

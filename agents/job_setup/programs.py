@@ -14,12 +14,16 @@ TRAPS = "trap exit HUP INT TERM USR2; trap : USR1;"
 PLAIN = re.compile(r"/[A-Za-z0-9_./+@-]*(?: +[A-Za-z0-9_./=,:+@%-]+)*")
 
 
-def program_of(command: str, shell: str, script: str, starter: str = "") -> Program:
-    """Return the program for a command line or a spooled script, started by the job starter if there is one."""
+def program_of(command: str, shell: str, script: str, starter: str = "", arguments: tuple[str, ...] = ()) -> Program:
+    """Return the program for a command line or a spooled script, started by the job starter if there is one.
+
+    Args:
+        arguments: of the script.
+    """
     if starter:
-        return _by_starter(starter, command, shell, script)
+        return _by_starter(starter, command, shell, script, arguments)
     if script:
-        return _interpreter(command, shell, script)
+        return _interpreter(command, shell, script, arguments)
     if shell:
         return Program(shell, (f"-{os.path.basename(shell)}", "-c", command))
     if PLAIN.fullmatch(command):
@@ -36,21 +40,21 @@ def guarded(command: str) -> str:
     return f"{TRAPS} {command}"
 
 
-def _by_starter(starter: str, command: str, shell: str, script: str) -> Program:
+def _by_starter(starter: str, command: str, shell: str, script: str, arguments: tuple[str, ...]) -> Program:
     """Insert the job's command line into the starter's, unchanged: the site has quoted it or not."""
     if script:
-        interpreter = _interpreter(command, shell, script)
+        interpreter = _interpreter(command, shell, script, arguments)
         command = shlex.join((interpreter.path, *interpreter.argv[1:]))
     line = starter.replace(USER_COMMAND, command) if USER_COMMAND in starter else f"{starter} {command}"
     return program_of(line, shell, "")
 
 
-def _interpreter(text: str, shell: str, script: str) -> Program:
+def _interpreter(text: str, shell: str, script: str, arguments: tuple[str, ...]) -> Program:
     """Parse the #! line as the kernel would; scripts may lie on a file system without execution."""
     line = text.partition("\n")[0]
     words = line[2:].strip().split(None, 1) if line.startswith("#!") else []
     if words and words[0].startswith("/"):
-        return Program(words[0], (*(word.rstrip() for word in words), script))
+        return Program(words[0], (*(word.rstrip() for word in words), script, *arguments))
     if shell:
-        return Program(shell, (f"-{os.path.basename(shell)}", script))
-    return Program("/bin/sh", ("/bin/sh", script))
+        return Program(shell, (f"-{os.path.basename(shell)}", script, *arguments))
+    return Program("/bin/sh", ("/bin/sh", script, *arguments))

@@ -93,4 +93,4 @@ def _about_array(blob: JobSpecBlob) -> dict[str, str]:
 
 def program_arguments(spec: JobSpec) -> tuple[str, ...]:
     """Return the arguments of the job's script."""
-    return tuple(spec.slurm.arguments)
+    return tuple(spec.slurm.arguments) if spec.HasField("slurm") else tuple(spec.script_arguments)

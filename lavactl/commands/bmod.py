@@ -4,7 +4,8 @@ from lavactl.control import readable_refs, tell
 from lavactl.errors import FAILURE, CommandError
 from lavactl.jobrefs import ref_text
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered
-from lavactl.submit import job_options, submission
+from lavactl.submit import job_options, spooling, submission
+from lavactl.submit.words import split_words
 from lavactl.wire import messages
 
 TYPE_CHECKING = False
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from lavactl.io import Io
 
 USAGE = """\
-Usage: bmod [bsub options | -optionn] [-Z "command"] job_id ...
+Usage: bmod [bsub options | -optionn] [-Z "command" | -Zs "script [arguments]"] job_id ...
        bmod -J "%limit" job_id
        bmod -h | -V
   -q "queue ..."  -n min[,max]  -R "requirement"  -gpu "num=N:..."  -m "host ..."  -x  -W [h:]m  -We [h:]m  -M memory
@@ -22,6 +23,7 @@ Usage: bmod [bsub options | -optionn] [-Z "command"] job_id ...
   -c -F -D -S -C limit  -a "esub[(argument,...)] ..."
 """
 USAGE += "".join(f"  {text}\n" for text in submission.FURTHER_USAGE.values())
+INPUT = ("input", "input_spooled", "input_data")
 AS_SUBMITTED = ("E", "Ep", "H", "K", "ar", "rnc")
 # Job parameters changed by each option; parts of its only role are named individually.
 FIELDS = {
@@ -30,19 +32,20 @@ FIELDS = {
     "W": ("run_limit_s",), "We": ("runtime_estimate_s",), "M": ("memory_limit_mib",), "J": ("name",),
     "sp": ("priority",), "b": ("begin_time",), "t": ("terminate_time",), "wt": ("warning_time_s",),
     "r": ("rerunnable", "not_rerunnable"), "rn": ("rerunnable", "not_rerunnable"),
-    "i": ("input",), "o": ("output", "output_overwrite"), "oo": ("output", "output_overwrite"),
+    "i": INPUT, "is": INPUT, "o": ("output", "output_overwrite"), "oo": ("output", "output_overwrite"),
     "e": ("error", "error_overwrite"), "eo": ("error", "error_overwrite"), "cwd": ("cwd",), "outdir": ("output_dir",),
     "c": ("rlimits.cpu",),
     **{option: (f"rlimits.{name}",) for option, name in submission.RLIMITS.items()},
-    "Z": ("command", "is_script"),
+    "Z": ("command", "is_script"), "Zs": ("command", "is_script", "script_arguments"),
 }  # fmt: skip
 RELATIVE = ("We+", "Wep")
-NO_RESET = ("r", "rn", "n", "Z")
+NO_RESET = ("r", "rn", "n", "Z", "Zs")
 KINDS: dict[str, int | str] = {
     **{name: kind for name, kind in submission.KINDS.items() if name in FIELDS},
     **{name: kind for name, kind in submission.KINDS.items() if isinstance(kind, str)},
     **{f"{name}n": FLAG for name in FIELDS if name not in NO_RESET},
-    "Z": VALUE,
+    **dict.fromkeys(("Z", "Zs", "a"), VALUE),
+    "Zsn": "the command that was spooled is not known any more: -Z gives it anew.",
     **dict.fromkeys(("We+", "Wep"), VALUE),
     **dict.fromkeys(("H", "K", "N", "B", "Ne", "u", "notify", "env", "nnodes", "E", "Ep", "hang", "tty",
                      *submission.INTERACTIVE),
@@ -130,11 +133,15 @@ def changes(options: Options, io: "Io") -> tuple[messages.JobSpec, list[str]]:
         raise CommandError("bmod -J: the index list of an array cannot be changed. Job not modified.")
     submission.limit(spec, choices, io)
     submission.request(spec, choices)
-    if any(name in kept for name in ("i", "o", "oo", "e", "eo", "cwd", "outdir")):
+    if any(name in kept for name in ("i", "is", "o", "oo", "e", "eo", "cwd", "outdir")):
         submission.place(spec, choices, io)
         del spec.environment[:]
     if (command := choices.value("Z")) is not None:
         spec.command = command
+    if (command := choices.value("Zs")) is not None:
+        words = split_words(command)
+        spec.command, spec.is_script = spooling.command_file(words, io), True
+        spec.script_arguments.extend(words[1:])
     return spec, list(fields)
 
 

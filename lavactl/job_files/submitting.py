@@ -48,6 +48,8 @@ def _build(job: JobFile, line: Options, choices: submission.Choices, io: "Io") -
     submission.refuse_empty(choices)
     if (given := choices.last(*submission.INTERACTIVE, "tty")) is not None:
         raise CommandError(f"-{given[0]}: jobs of a file are not interactive; name the command on bsub's command line.")
+    if "Zs" in choices:
+        raise CommandError("-Zs spools a command file of bsub's command line; the script of a job file is its own.")
     spec = messages.JobSpec(command=job.command, is_script=job.is_script)
     submission.place(spec, choices, io)
     spec.environment.extend(entry.encode("utf-8", "surrogateescape") for entry in job.environment)

@@ -9,8 +9,8 @@ import os
 
 from lavactl.errors import CommandError
 from lavactl.files import DIRECTORY, FILE, PROGRAM
-from lavactl.options import FLAG, VALUE, Grammar, Ignored, Options, RefusedLater, printable
-from lavactl.submit import job_options
+from lavactl.options import FLAG, VALUE, Grammar, Options, RefusedLater, printable
+from lavactl.submit import job_options, spooling
 from lavactl.submit.hang_rule import hang_rule
 from lavactl.submit.words import MARK, directive_words, has_windows_ends, indented_directives, shell_line
 from lavactl.wire import messages
@@ -28,8 +28,8 @@ Usage: bsub [options] command [arguments]
        bsub -pack file   (each line has the options and the command of a job)
   -q "queue ..."  -n min[,max]  -R "requirement" (repeatable)  -W [h:]m  -We [h:]m  -M memory  -m "host ..."
   -J name | -J "name[1-10:2,15]%limit"  -Jd text  -P project  -G group  -sp priority  -U reservation
-  -o file | -oo file  -e file | -eo file  -i file  -cwd dir  -outdir dir  -env "all | none | list"  -L shell
-  -gpu "num=N:..."  -nnodes N  -x  -H  -K  -r | -rn  -b date  -t date  -w "dependency"  -ti
+  -o file | -oo file  -e file | -eo file  -i file | -is file  -cwd dir  -outdir dir  -env "all | none | list"
+  -L shell  -Zs  -gpu "num=N:..."  -nnodes N  -x  -H  -K  -r | -rn  -b date  -t date  -w "dependency"  -ti
   -I | -Ip | -Is (with S, as in -ISs: the same)  -tty
   -hl  -Q "exit codes"  -c [h:]m  -F kib  -D kib  -S kib  -C kib  -ar  -rnc command  -h  -V
   -a "esub[(argument,...)] ..."
@@ -66,8 +66,8 @@ KINDS: dict[str, int | str] = {
     **dict.fromkeys(("E", "Ep"), RefusedLater(VALUE, "pre- and post-execution commands are not honoured yet.")),
     **dict.fromkeys(FLAGS, FLAG),
     **dict.fromkeys(
-        ("n", "R", "W", "We", "M", "J", "sp", "o", "oo", "e", "eo", "i", "cwd", "outdir", "env", "gpu", "nnodes", "b",
-         "t", "wt", "c", "F", "D", "S", "C", "hang"),
+        ("n", "R", "W", "We", "M", "J", "sp", "o", "oo", "e", "eo", "i", "is", "cwd", "outdir", "env", "gpu",
+         "nnodes", "b", "t", "wt", "c", "F", "D", "S", "C", "hang", "a"),
         VALUE,
     ),
     **dict.fromkeys(("r", "rn", "Zs", "hl"), FLAG),
@@ -91,7 +91,7 @@ KINDS: dict[str, int | str] = {
 
 GRAMMAR = Grammar("bsub", USAGE, KINDS, words_end=True, glued="q")
 MAIL = ("u", "N", "Ne", "B", "notify")
-NEVER_EMPTY = ("n", "q", "w", "m", "R", "P", "G", "U", "Q", "L")
+NEVER_EMPTY = ("is", "u", "notify", "n", "q", "w", "m", "R", "P", "G", "U", "Q", "L")
 RLIMITS = {"F": "fsize", "D": "data", "S": "stack", "C": "core"}
 SCRIPT_MAX = 7 << 20
 HEAD = 4096  # bytes that tell a script from a program
@@ -167,7 +167,10 @@ def submission_of(line: Options, io: "Io") -> Submission:
         script_text = script_text.replace("\r\n", "\n")
         command = script_text if is_script else command
         notes.append("The lines of the job script end in CR LF, as on Windows: they are taken without the CR.")
+    spooled = spooling.command_file(line.words, io) if "Zs" in line else ""
     notes += [
+    if spooled:
+        command, is_script = spooled, True
         f'Line {number} of the job script: "{MARK}" is not at the start of the line and is ignored.'
         for number in indented_directives(script_text)
     ]
@@ -183,6 +186,7 @@ def submission_of(line: Options, io: "Io") -> Submission:
     if is_script and line.words and not spec.name:
         spec.name = line.words[0]
     limit(spec, choices, io)
+    spec.script_arguments.extend(line.words[1:] if is_script else ())
     request(spec, choices)
     notes += mail_notes(choices, io)
     submission = Submission(check_text(spec), notes, "K" in choices, "BSUB_QUIET" in io.environ, by_default)
@@ -374,7 +378,9 @@ def place(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:
         spec.environment.extend(entry for entry in io.raw_environ if entry.startswith(b"TERM="))
     if (output_dir := choices.value("outdir")) is not None:
         spec.output_dir = os.path.normpath(os.path.join(io.cwd, output_dir))
-    spec.input = choices.value("i") or ""
+    source = choices.last("i", "is")
+    spec.input, spec.input_spooled = (source[1], source[0] == "is") if source else ("", False)
+    spec.input_data = spooling.input_of(spec.input, io) if spec.input_spooled else b""
     start = spec.output_dir or spec.cwd
     if output := choices.last("o", "oo"):
         spec.output, spec.output_overwrite = output_path(start, output[1], "out", choices, io), output[0] == "oo"

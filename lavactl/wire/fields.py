@@ -38,7 +38,9 @@ FIELDS = {
         "33 shell s, 34 rlimits Rlimit*, 35 pre_exec s, 36 post_exec s, 37 output_dir s, 38 requeue_exit_values s, "
         "39 resizable t, 40 runtime_estimate_s u, 41 job_group s, 42 reservation s, 43 requirement_text s, "
         "46 ends_orphan t, 47 resize_notify s, 48 tasks TaskRules, 60 warning_action s, 61 warning_time_s d, "
-        "70 hang HangRule, 80 slurm SlurmTerms, 130 interactive s"
+        "70 hang HangRule, 80 slurm SlurmTerms, 130 interactive s, 150 input_spooled t, 151 input_data b, "
+        "152 script_arguments s*, 153 mail_user s, 154 mail_begin t, 155 mail_end t, 156 mail_failure t, "
+        "157 mail_events s"
     ),
     "SubmitItem": "1 request_id b, 2 spec JobSpec, 3 retry t, 4 unique_name t",
     "SubmitBatch": "1 items SubmitItem*",

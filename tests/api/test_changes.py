@@ -76,7 +76,7 @@ def test_every_parameter_that_can_be_changed_is_told() -> None:
         if field.name in told_otherwise:
             continue
         after = pb.JobSpec()
-        value = {"string": "x", "bool": True}.get(_KINDS.get(field.type, ""), 60)
+        value = {"string": "x", "bool": True, "bytes": b"x"}.get(_KINDS.get(field.type, ""), 60)
         if field.is_repeated:
             getattr(after, field.name).append(value)
         else:
@@ -84,4 +84,8 @@ def test_every_parameter_that_can_be_changed_is_told() -> None:
         assert " from " in in_words(Versions(pb.JobSpec(), after, ""), UTC), field.name
 
 
-_KINDS = {FieldDescriptor.TYPE_STRING: "string", FieldDescriptor.TYPE_BOOL: "bool"}
+_KINDS = {
+    FieldDescriptor.TYPE_STRING: "string",
+    FieldDescriptor.TYPE_BOOL: "bool",
+    FieldDescriptor.TYPE_BYTES: "bytes",
+}

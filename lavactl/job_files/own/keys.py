@@ -46,6 +46,7 @@ NAMED = {
     "e": ("error", "file that standard error is appended to"),
     "eo": ("error-overwrite", "file that standard error replaces"),
     "i": ("input", "file that standard input is read from"),
+    "is": ("input-spooled", "file that standard input is read from, as it is at submission"),
     "cwd": ("directory", "working directory"),
     "outdir": ("output-directory", "directory that is made for the output files"),
     "env": ("inherit", "variables taken over from the caller: all, none, or a list as of -env"),

@@ -26,6 +26,8 @@ def job_file_of(spec: messages.JobSpec, where: str) -> JobFile:
     Raises:
         CommandError: the job was submitted in a way that job files have no words for.
     """
+    if spec.script_arguments:
+        raise CommandError(f"{where} is a script that was submitted with arguments (-Zs): no job file says that.")
     job = JobFile(where, Place(1, 1), "job", command=spec.command, is_script=spec.is_script)
     job.options = [*_plain(spec), *_limits(spec), *_files(spec)]
     job.umask = spec.umask_plus_one - 1 if spec.umask_plus_one else None
@@ -104,7 +106,7 @@ def _files(spec: messages.JobSpec) -> "Iterator[tuple[str, str]]":
     if spec.output_dir:
         yield "outdir", spec.output_dir
     if spec.input:
-        yield "i", spec.input
+        yield "is" if spec.input_spooled else "i", spec.input
     if spec.output:
         yield "oo" if spec.output_overwrite else "o", spec.output
     if spec.error:

@@ -173,6 +173,8 @@ def _field(field: Any) -> Shown:
         return _values(field.name)
     if field.type == field.TYPE_DOUBLE:
         return lambda spec: f"{number_text(seconds)} seconds" if (seconds := getattr(spec, field.name)) else ""
+    if field.type == field.TYPE_BYTES:
+        return lambda spec: f"{len(content)} bytes" if (content := getattr(spec, field.name)) else ""
     return _switch(field.name) if field.type == field.TYPE_BOOL else _text(field.name)
 
 

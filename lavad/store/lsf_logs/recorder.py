@@ -237,6 +237,7 @@ def _spec_of(job: int, stored: bytes) -> JobSpec:
         log.warning("lsf_logs=damaged_spec job=%d", job)
         return JobSpec()
     spec.ClearField("environment")
+    spec.ClearField("input_data")
     return spec
 
 
