@@ -31,12 +31,13 @@ from agents.job_setup.preparation import Preparation
 from agents.job_setup.users import Users
 from agents.job_socket.interface import JobInterface
 from agents.launcher_process import LauncherProcess, Spool
+from agents.mail.mailer import Mailer
 from agents.master.report_messages import finished_message, report_for
 from agents.shepherd import messages
 from agents.shepherd.confinement import hierarchy
 from agents.shepherd.confinement.hierarchy import Base
 from agents.shepherd.lease import Lease
-from agents.shepherd.messages import Finish, Key, pack
+from agents.shepherd.messages import Finish, Key, Message, pack
 from agents.shepherd.spool import Traces
 from agents.shepherd_pool.pool import Handle, Pool
 from agents.shepherd_pool.watchdog import Watchdog
@@ -105,7 +106,7 @@ class Local:
         )  # fmt: skip
         keeper = self.keeper
         self.pool = Pool(
-            spool, self.base, slots, self._launcher, keeper.on_idle, keeper.on_message, keeper.on_lost, self._marks
+            spool, self.base, slots, self._launcher, keeper.on_idle, self._on_message, keeper.on_lost, self._marks
         )
         self._background: list[asyncio.Task[None]] = []
         self.attempts = Attempts(self.ledger, self.pool, context)
@@ -114,8 +115,13 @@ class Local:
         self.counting.gpus = self.gpus.usage_now
         self.keeper.connect(self.pool, self.attempts, self.counting)
         self.keeper.interface = self.interface
+        self.mailer = Mailer(self.ledger, self.attempts, self.preparation, str(self.outputs))
         self.watchdog = Watchdog(self.pool.handles)
         self.autoscaling = Autoscaling(self.ledger, self.attempts, context.host, lambda report: keeper.say(report))
+
+    def _on_message(self, handle: Handle, message: Message) -> None:
+        self.mailer.on_message(message)  # first: an attempt that is over is forgotten
+        self.keeper.on_message(handle, message)
 
     def _marks(self, key: Key) -> tuple[bytes, ...]:
         """Return environment entries that all processes of an attempt of this agent have, and no others."""
@@ -215,6 +221,7 @@ class Local:
         """Stop the agent's parts; jobs and their shepherds continue."""
         for task in self._background:
             task.cancel()
+        await self.mailer.close()
         await self.keeper.close()
         await self.gpus.close()
         await self.pool.close()

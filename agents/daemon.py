@@ -22,6 +22,7 @@ from agents.local_socket.callers import UserNames
 from agents.local_socket.command_server import CommandServer
 from agents.local_socket.gateway import Gateway
 from agents.local_socket.local_methods import LocalMethods
+from agents.mail.letters import MailSettings
 from agents.master.enrolment import FILE_NAME, ensure_certificate
 from agents.master.revocations import Revocations
 from agents.master.session import Session
@@ -193,6 +194,7 @@ class Daemon:
     def _take_welcome(self, welcome: Welcome) -> None:
         self._watch.configure(welcome.settings)
         self._revocations.take(welcome.revoked)
+        self._local.preparation.mail = MailSettings.of(welcome.lsf_conf)
         self._site_copy.take(welcome.lsf_conf, welcome.cluster, welcome.default_queues)
 
     def _credentials(self) -> tuple[int, ...]:

@@ -22,6 +22,7 @@ from agents.job_setup.task_devices import Task, gpus_of, variables_of_task, visi
 from agents.job_setup.task_files import can_be_private, files_of_tasks
 from agents.job_setup.told.tell import needs_files
 from agents.job_setup.users import Owner
+from agents.mail.letters import MailSettings, has_report_apart
 from agents.shepherd.ending import Heading
 from agents.shepherd.messages import PIPES, TERMINAL, Companion, GpuDaemon, JobSetup
 from agents.shepherd_pool.pool import Setup
@@ -97,6 +98,7 @@ class Preparation:
         self.intervals = Intervals()
         self.bounds = Bounds.of({})
         self.containers = ContainerSettings()
+        self.mail = MailSettings()
         self.cluster = ""
         self._lists = state / "hostfiles"
         self._files = HostFiles(self._lists, self._used)
@@ -114,7 +116,7 @@ class Preparation:
             OSError: a script or host file cannot be written.
         """
         intervals = (self.intervals.terminate_s, self.intervals.usage_s)
-        key = (id(blob), owner, intervals, self.bounds, attempt, stage.SerializeToString(deterministic=True))
+        key = (id(blob), owner, intervals, self.bounds, self.mail, attempt, stage.SerializeToString(deterministic=True))
         self._unused.pop(blob.job, None)
         found = self._prepared.get(key)
         if found is not None:
@@ -214,8 +216,8 @@ class Preparation:
             usage_interval_s=self.intervals.usage_s,
             pre_exec=spec.pre_exec if lead else "",
             post_exec=spec.post_exec if lead else "",
-            report=tuple(self._heading(blob, stage, owner))
-            if lead and spec.output and not (of_tasks or is_slurm)
+            report=tuple(self.heading(blob, stage, owner.home))
+            if lead and spec.output and not (of_tasks or is_slurm or (self.mail.program and has_report_apart(spec)))
             else None,
             cpus=_bound_to(stage.allocation, self.host.host),
             nodes=_memory_nodes(stage.allocation, self.host.host),
@@ -284,7 +286,7 @@ class Preparation:
             temporary = path.with_name(path.name + NEW)
             temporary.unlink(missing_ok=True)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            with open(os.open(temporary, flags, 0o500), "wb") as file:
+            with open(os.open(temporary, flags, mode), "wb") as file:
                 file.write(content)
                 if os.geteuid() == 0:
                     os.fchown(file.fileno(), owner.uid, owner.gid)
@@ -292,7 +294,8 @@ class Preparation:
             self._written[blob.job].add(path)
         return str(path)
 
-    def _heading(self, blob: JobSpecBlob, stage: Stage, owner: Owner) -> Heading:
+    def heading(self, blob: JobSpecBlob, stage: Stage, home: str) -> Heading:
+        """Return what the job's report says that its end does not change."""
         spec = blob.spec
         return Heading(
             sender=f"{_administrator()}@{self.host.host}",
@@ -302,7 +305,7 @@ class Preparation:
             submit_time=blob.submit_time,
             hosts=printed(stage.allocation),
             queue=stage.queue or blob.queue,
-            home=owner.home,
+            home=home,
             command=spec.command,
             memory_requested_mib=sum(share.memory_mib for share in stage.allocation),
             error_file=bool(spec.error),

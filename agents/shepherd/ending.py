@@ -69,7 +69,7 @@ class Ending(NamedTuple):
 def render(heading: tuple[Any, ...], ending: Ending) -> bytes:
     """Render the whole report, beginning with an empty line. ``heading`` has the fields of a `Heading`."""
     finish = ending.finish
-    started, ended = _date(finish.started or finish.time), _date(finish.time)
+    started, ended = date(finish.started or finish.time), date(finish.time)
     name = ending.name
     status = "Done" if finish.status == 0 else "Exited"
     form, asked = _form(heading)
@@ -119,7 +119,7 @@ Sender: LSF System <{heading.sender}>
 Subject: Job %s: <%s> {where} %s
 
 Job <%s> was submitted from host <{heading.submit_host}> by user <{heading.user}> {where} at \
-{_date(heading.submit_time)}
+{date(heading.submit_time)}
 Job was executed on host(s) <{first}>, in queue <{heading.queue}>, as user <{heading.user}> {where} at %s{more}
 <{heading.home}> was used as the home directory.
 <%s> was used as the working directory.
@@ -188,7 +188,8 @@ def _head(command: str) -> str:
     return "\n".join(lines)
 
 
-def _date(moment: float) -> str:
+def date(moment: float) -> str:
+    """Format a time as the report does."""
     return _date_of_second(int(moment))
 
 

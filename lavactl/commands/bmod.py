@@ -47,7 +47,7 @@ KINDS: dict[str, int | str] = {
     **dict.fromkeys(("Z", "Zs", "a"), VALUE),
     "Zsn": "the command that was spooled is not known any more: -Z gives it anew.",
     **dict.fromkeys(("We+", "Wep"), VALUE),
-    **dict.fromkeys(("H", "K", "N", "B", "Ne", "u", "notify", "env", "nnodes", "E", "Ep", "hang", "tty",
+    **dict.fromkeys(("H", "K", "env", "nnodes", "E", "Ep", "hang", "tty",
                      *submission.INTERACTIVE),
                     "this cannot be changed after the submission."),
 }  # fmt: skip
@@ -61,13 +61,13 @@ def main(argv: list[str], io: "Io") -> int:
     options = GRAMMAR.parse(argv)
     if not options.words:
         raise GRAMMAR.wrong("Job ID must be specified")
-    if not options.items:
-        raise GRAMMAR.wrong("no parameter to change is specified")
-    refs, bad = readable_refs(options.words, io)
     if submission.has_esubs(options.last("a"), io):
         from lavactl.submit import esub
 
         options = esub.before_change(options, io)
+    if not options.items:
+        raise GRAMMAR.wrong("no parameter to change is specified")
+    refs, bad = readable_refs(options.words, io)
     if any(not ref.job for ref in refs):
         raise CommandError("0: Illegal job ID.")
     if not refs:

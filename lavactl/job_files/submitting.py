@@ -65,11 +65,11 @@ def _build(job: JobFile, line: Options, choices: submission.Choices, io: "Io") -
     else:
         _fill_roles(spec, job, line)
         submission.rank(spec, choices)
-    notes = [f"lava sends no mail yet: -{option} has no effect." for option in submission.MAIL if option in choices]
+    notes = submission.mail_notes(choices, io)
     built = submission.Submission(spec, notes, "K" in choices, "BSUB_QUIET" in io.environ, by_default)
+    submission.take_outcome(built, ran)
     built.has_unique_name = spec.tasks.origin.startswith(NAMED_BY_NAME)
     return built
-    submission.take_outcome(built, ran)
 
 
 def _replace_surroundings(spec: messages.JobSpec, job: JobFile, choices: submission.Choices) -> None:

@@ -65,6 +65,20 @@ def check_warning_action(text: str) -> None:
         raise CommandError(f"-wa {text.strip()}: this signal would not warn the job: it can't be handled.")
 
 
+def check_mail(addresses: str, events: str) -> None:
+    """Check -u and -notify.
+
+    Raises:
+        CommandError: an address that no mail program takes for one, or an event that no mail is sent for.
+    """
+    for address in addresses.replace(",", " ").split():
+        if address.startswith("-") or not address.isprintable():
+            raise bad("u", address, "addresses such as ann or ann@example.org")
+    for event in events.split():
+        if event not in ("start", "done", "exit"):
+            raise bad("notify", event, "words of start, done and exit: mails are sent at a job's start and end only")
+
+
 def memory_mib(text: str, unit: str, option: str = "M") -> int:
     """MiB of -M: a number in ``unit``, or one with its own unit. ``!`` (hard limit) is accepted: lava's limits are
     hard.

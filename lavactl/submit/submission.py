@@ -36,7 +36,7 @@ Usage: bsub [options] command [arguments]
 """
 
 NOT_YET = "not supported yet."
-NO_MAIL = "lava sends no mail yet."
+NO_MAIL = "has no effect: the cluster's lsf.conf names no LSB_MAILPROG, so no mail is sent."
 # Streams of an interactive job, by option. Those with an S are encrypted in LSF; lava's always are.
 INTERACTIVE = {
     "I": "pipes", "IS": "pipes", "Ip": "terminal", "ISp": "terminal", "Is": "shell", "ISs": "shell",
@@ -47,12 +47,18 @@ WORDS = {"q": "queues", "m": "hosts"}
 TEXTS = {
     "P": "project", "Jd": "description", "G": "user_group", "U": "reservation", "w": "dependency",
     "Q": "requeue_exit_values", "L": "shell", "E": "pre_exec", "Ep": "post_exec", "rnc": "resize_notify",
-    "wa": "warning_action",
+    "wa": "warning_action", "u": "mail_user", "notify": "mail_events",
 }  # fmt: skip
-FLAGS = {"ti": "ends_orphan", "H": "hold", "x": "exclusive", "K": "notify_end", "ar": "resizable"}
+FLAGS = {
+    "ti": "ends_orphan", "H": "hold", "x": "exclusive", "K": "notify_end", "ar": "resizable",
+    "B": "mail_begin", "N": "mail_end", "Ne": "mail_failure",
+}  # fmt: skip
 FIELDS = {**WORDS, **TEXTS, **FLAGS}
 # A line of the usage of bsub and bmod for each such option that the text above does not show.
-FURTHER_USAGE: dict[str, str] = {"wa": "-wa signal | command  -wt [h:]m | seconds with s"}
+FURTHER_USAGE: dict[str, str] = {
+    "wa": "-wa signal | command  -wt [h:]m | seconds with s",
+    "u": '-u "address ..."  -B  -N  -Ne  -notify "start done exit"',
+}
 HANG_USAGE = '-hang time | "after=time:first=time:cpus=N:network=bytes/s:gpu-power=part:stacks=no"  (detect hangs)'
 USAGE += "".join(f"  {text}\n" for text in (HANG_USAGE, *FURTHER_USAGE.values()))
 
@@ -80,7 +86,7 @@ KINDS: dict[str, int | str] = {
     "k": "checkpoints are not supported yet.",
     "f": "copying files is not supported: lava expects a shared file system.",
     "jsdl": "job description files in JSDL are not supported; -yaml and -json read others.",
-    **dict.fromkeys(("v", "p", "T", "hl", "ul"), "this limit is not supported yet."),
+    **dict.fromkeys(("v", "p", "T", "ul"), "this limit is not supported yet."),
     **dict.fromkeys(
         ("s", "ptl", "eptl", "XF", "Lp", "data", "datachk", "stage", "network", "freq",
          "smt", "jobaff", "rcacct", "rcalloc", "csm", "alloc_flags", "jsm", "clusters", "ext", "extsched", "hostfile",
@@ -112,9 +118,9 @@ class Submission:
         self.quiet = quiet
         self.by_default = by_default
         self.has_unique_name = False
-
-
         self.esub: esub.Outcome | None = None
+
+
 class Choices:
     """Options of the command line over those of the script."""
 
@@ -142,8 +148,6 @@ class Choices:
     def __contains__(self, name: str) -> bool:
         return name in self._line or name in self._script
 
-
-def read_submission(argv: list[str], io: "Io") -> Submission:
     def changed(self, replaced: list[str], added: list[tuple[str, str]]) -> "Choices":
         """Choices without the replaced options, wherever they were given, and with the added ones."""
         line, script = Options(), Options()
@@ -151,6 +155,8 @@ def read_submission(argv: list[str], io: "Io") -> Submission:
         script.items = [item for item in self._script.items if item[0] not in replaced]
         return Choices(line, script)
 
+
+def read_submission(argv: list[str], io: "Io") -> Submission:
     """Job of a bsub command line; reads the script from standard input or a file.
 
     Raises:
@@ -161,32 +167,32 @@ def read_submission(argv: list[str], io: "Io") -> Submission:
 
 def submission_of(line: Options, io: "Io") -> Submission:
     """Job of a parsed command line."""
+    spooled = spooling.command_file(line.words, io) if "Zs" in line else ""
     command, is_script, script_text = find_command(line.words, io)
+    if spooled:
+        command, is_script = spooled, True
     notes = []
     if has_windows_ends(script_text):
         script_text = script_text.replace("\r\n", "\n")
         command = script_text if is_script else command
         notes.append("The lines of the job script end in CR LF, as on Windows: they are taken without the CR.")
-    spooled = spooling.command_file(line.words, io) if "Zs" in line else ""
     notes += [
-    if spooled:
-        command, is_script = spooled, True
         f'Line {number} of the job script: "{MARK}" is not at the start of the line and is ignored.'
         for number in indented_directives(script_text)
     ]
     choices = Choices(line, script_options(script_text))
-    refuse_empty(choices)
-    spec = messages.JobSpec(command=command, is_script=is_script, interactive=streams(choices))
-    place(spec, choices, io)
-    describe(spec, choices)
-    by_default = fill_from_environment(spec, io)
     ran = ask_site(choices, command, io)
     if ran is not None:
         choices, command = ran.choices, ran.command
+    refuse_empty(choices)
+    spec = messages.JobSpec(command=command, is_script=is_script, interactive=streams(choices))
+    spec.script_arguments.extend(line.words[1:] if is_script else ())
+    place(spec, choices, io)
+    describe(spec, choices)
+    by_default = fill_from_environment(spec, io)
     if is_script and line.words and not spec.name:
         spec.name = line.words[0]
     limit(spec, choices, io)
-    spec.script_arguments.extend(line.words[1:] if is_script else ())
     request(spec, choices)
     notes += mail_notes(choices, io)
     submission = Submission(check_text(spec), notes, "K" in choices, "BSUB_QUIET" in io.environ, by_default)
@@ -398,6 +404,12 @@ def output_path(start: str, name: str, suffix: str, choices: Choices, io: "Io") 
     return os.path.join(name, f"%J.%I.{suffix}" if is_array else f"%J.{suffix}")
 
 
+def mail_notes(choices: Choices, io: "Io") -> list[str]:
+    """A note for each option of mail, where the site sends none."""
+    given = [option for option in MAIL if option in choices]
+    return [f"-{option} {NO_MAIL}" for option in given] if given and not io.site_setting("LSB_MAILPROG") else []
+
+
 def describe(spec: messages.JobSpec, choices: Choices) -> None:
     """Fill in the name, and the options that are fields as they are written: queue, project, dependency and others."""
     name = choices.value("J")
@@ -410,6 +422,7 @@ def describe(spec: messages.JobSpec, choices: Choices) -> None:
         setattr(spec, field, choices.value(option) or "")
     for option, field in FLAGS.items():
         setattr(spec, field, option in choices)
+    job_options.check_mail(spec.mail_user, spec.mail_events)
 
 
 def limit(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:

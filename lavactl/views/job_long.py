@@ -93,6 +93,8 @@ def submitted(job: "Job", unformatted: bool, home: str, *, to_queue: bool = Fals
         f"Requeue Exit Values <{clean(spec.requeue_exit_values)}>" if spec.requeue_exit_values else "",
         "Autoresizable" if spec.resizable else "",
         f"Resize Notification Command <{clean(spec.resize_notify)}>" if spec.resize_notify else "",
+        f"Mail <{clean(spec.mail_user)}>" if spec.mail_user else "",
+        notify_text(spec),
         "Exclusive Execution" if spec.exclusive else "",
         f"Hang Detection <{hang_text(spec.hang)}>" if spec.HasField("hang") else "",
         slots(job, unformatted),
@@ -110,6 +112,17 @@ def submitted(job: "Job", unformatted: bool, home: str, *, to_queue: bool = Fals
         f"Post-execute Command <{clean(spec.post_exec)}>" if spec.post_exec else "",
     ]
     return ", ".join(filter(None, fields))
+
+
+def notify_text(spec: messages.JobSpec) -> str:
+    """Events that the job's user has a mail for: -B, -N, -Ne, -notify."""
+    events = spec.mail_events.split()
+    begins = "begins" if spec.mail_begin or "start" in events else ""
+    fails = spec.mail_failure or "exit" in events
+    ends = "ends" if spec.mail_end or ("done" in events and fails) else ""
+    if not ends:
+        ends = "fails" if fails else "is done" if "done" in events else ""
+    return f"Notify when job {'/'.join(filter(None, (begins, ends)))}" if begins or ends else ""
 
 
 def warning(spec: messages.JobSpec) -> list[str]:

@@ -21,10 +21,14 @@ def _by_commands(about: str) -> Honoured:
     return Honoured(lambda text, site: {}, about)
 
 
+def _by_agents(about: str) -> Honoured:
+    """Declare a parameter that the agents of all hosts read as written."""
+    return Honoured(lambda text, site: {}, about)
+
+
 _PORTS = Ignored("LAVA_LISTEN in lava.conf; agents need no fixed port")
 _DEBUG = Ignored("LSF's own logs")
 _PLACES = Ignored("lava's programs and state have places of their own")
-_MAIL = Ignored("lava sends no mail yet")
 _QUERY = Ignored("queries never wait for the scheduler")
 _GPU = Ignored("GPUs are always found and isolated")
 CONF: Table = {
@@ -51,8 +55,11 @@ CONF: Table = {
     **dict.fromkeys(("LSF_MASTER_LIST", "LSF_SERVER_HOSTS"), Ignored("agents know the master by their ticket")),
     "LSF_AUTH": Ignored("certificates and the kernel say who is who"),
     "LSF_AUTH_DAEMONS": Ignored("certificates and the kernel say who is who"),
-    **dict.fromkeys(("LSB_MAILTO", "LSB_MAILPROG", "LSB_MAILSERVER", "LSB_MAILSIZE_LIMIT", "LSB_MAIL_FROM_DOMAIN"),
-                    _MAIL),
+    "LSB_MAILPROG": _by_agents("program that [sends mail](../howto/mail.md), as sendmail does; without it none does"),
+    "LSB_MAILTO": _by_agents("address of a job's mail, of `!U` (its user) and `!H` (its submission host); `!U`"),
+    "LSB_MAILSIZE_LIMIT": _by_agents("KB of output that a mail holds; 8192, and never more"),
+    "LSB_MAILSERVER": missed("LSB_MAILPROG names the program that sends mail"),
+    "LSB_MAIL_FROM_DOMAIN": missed("LSB_MAILPROG knows the domain"),
     "LSB_JOB_CPULIMIT": Ignored("a CPU limit is each process's, as with N; that of a running job cannot be changed"),
     "LSB_RESOURCE_ENFORCE": missed("memory is always enforced; processors are where a job asks for affinity[...]",
                                    lambda text: "cpu" in text.lower()),

@@ -335,12 +335,12 @@ def test_refusal_for_now_is_tried_again_with_the_same_id(desk: Desk) -> None:
     assert desk.slept == [60.0]
 
 
-def test_mail_options_leave_a_note(desk: Desk) -> None:
+def test_mail_options_leave_a_note_where_no_mail_is_sent(desk: Desk) -> None:
     """An option without effect is not swallowed."""
     result = desk.type("bsub", "-N", "-u", "a@b", "x")
     assert result.code == 0
-    notes = "lava sends no mail yet: -u has no effect.\nlava sends no mail yet: -N has no effect.\n"
-    assert result.err == notes + NO_FILE
+    why = "has no effect: the cluster's lsf.conf names no LSB_MAILPROG, so no mail is sent.\n"
+    assert result.err == f"-u {why}-N {why}{NO_FILE}"
 
 
 def test_begin_and_termination_times(desk: Desk) -> None:

@@ -70,16 +70,17 @@ NAMED = {
     "D": ("data-limit", "data segment of each process in KiB, or with a unit"),
     "S": ("stack-limit", "stack of each process in KiB, or with a unit"),
     "C": ("core-limit", "core file of each process in KiB, or with a unit"),
+    "hl": ("limits-by-host", "memory limits hold on each host, as they always do"),
     "ar": ("resizable", "may grow and shrink; in jobs without roles"),
     "hang": ("hang", "time without activity after which it hangs, such as 5m, or parts as of bsub -hang"),
     "rnc": ("resize-notify", "command that runs when it has grown or is about to shrink"),
     "wa": ("warning-action", "signal or command by which it is warned before it is ended"),
     "wt": ("warning-time", "time between that warning and the end: [hours:]minutes, or seconds as 30s"),
-    "u": ("mail-to", "address for mail (no mail is sent yet)"),
-    "N": ("mail-report", "report by mail (no mail is sent yet)"),
-    "Ne": ("mail-error", "report by mail if it fails (no mail is sent yet)"),
-    "B": ("mail-begin", "mail at its start (no mail is sent yet)"),
-    "notify": ("mail-when", "events that mail is sent for (no mail is sent yet)"),
+    "u": ("mail-to", "address for mail"),
+    "N": ("mail-report", "report by mail"),
+    "Ne": ("mail-error", "report by mail if it fails"),
+    "B": ("mail-begin", "mail at its start"),
+    "notify": ("mail-when", "events that mail is sent for: words of start, done, exit"),
 }  # fmt: skip
 # Ways in which tasks are told of each other; the agents' own list is compared with this one by a test.
 CONVENTIONS = (

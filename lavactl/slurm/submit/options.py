@@ -4,7 +4,7 @@ from lavactl.slurm.words.options import FLAG, MAYBE, STANDARD, Option, Parser, i
 
 NO_SOCKETS = "lava places tasks on slots; -R affinity[...] of bsub binds them"
 NO_TOPOLOGY = "bind processors with -R affinity[...] of bsub"
-NO_MAIL = "lava sends no mail yet"
+NO_MAIL = "no mail is sent about jobs of Slurm's commands"
 NO_CLUSTERS = "a command speaks to the one cluster of its agent"
 
 # What all three take.

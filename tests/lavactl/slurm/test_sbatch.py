@@ -29,7 +29,7 @@ def test_a_script_with_directives(desk: Desk) -> None:
     """The directives before the first command count; what has no effect is named."""
     result = desk.type("sbatch", stdin=SCRIPT)
     assert (result.code, result.out) == (0, "Submitted batch job 1201\n")
-    assert result.err == "sbatch: --mail-type has no effect: lava sends no mail yet.\n"
+    assert result.err == "sbatch: --mail-type has no effect: no mail is sent about jobs of Slurm's commands.\n"
     spec, role = desk.spec, desk.spec.roles[0]
     assert (spec.name, list(spec.queues), spec.project, spec.output) == (
         "train",

@@ -1,0 +1,1 @@
+"""Mail about jobs of this host."""

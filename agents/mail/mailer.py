@@ -1,0 +1,171 @@
+"""Sending of mails about this host's jobs by the site's mail program, as the job's user.
+
+Invariants: without LSB_MAILPROG nothing is sent; a mail that cannot be sent is logged and holds up nothing; a job's end
+is told at most once on this host, also if the shepherd tells it again; few programs run at once.
+"""
+
+import asyncio
+import logging
+import os
+import sys
+from collections import OrderedDict
+
+from agents.attempts.attempts import Attempts
+from agents.attempts.ledger import Ledger
+from agents.attempts.ledger_entry import Entry
+from agents.job_setup.preparation import Preparation
+from agents.mail import letters
+from agents.mail.letters import Output
+from agents.shepherd import messages
+from agents.shepherd.ending import Ending
+from agents.shepherd.messages import Finish, JobSetup, Key, Message, fields_of
+from agents.shepherd.process.start import expand
+from agents.shepherd.spool import kept_path
+
+LOG = logging.getLogger("lava.mail")
+
+AT_ONCE = 4
+WAITING_MAX = 10_000  # mails; more are dropped, with a line in the log
+TIMEOUT_S = 120.0
+TOLD_MAX = 20_000
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+# Run with the agent's rights, it becomes a user and then the program behind. The agent itself must not fork for that:
+# a child of gRPC's threads that does more than to execute a program may end in gRPC's own checks.
+BECOME = """\
+import os, sys
+uid, gid, groups = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+os.setgroups([int(one) for one in groups.split(",") if one])
+os.setresgid(gid, gid, gid)
+os.setresuid(uid, uid, uid)
+try:
+    os.execv(sys.argv[4], sys.argv[4:])
+except OSError as error:
+    sys.exit(error.strerror)
+"""
+
+
+def as_user(job: JobSetup) -> tuple[str, ...]:
+    """Return the words before a command line that has to run as the job's user; none for an agent without root."""
+    if os.geteuid() != 0:
+        return ()
+    return (sys.executable, "-I", "-S", "-c", BECOME, str(job.uid), str(job.gid), ",".join(map(str, job.groups)))
+
+
+class Mailer:
+    """Mails about the attempts whose command runs on this host."""
+
+    def __init__(self, ledger: Ledger, attempts: Attempts, preparation: Preparation, outputs: str) -> None:
+        self._ledger = ledger
+        self._attempts = attempts
+        self._preparation = preparation
+        self._outputs = outputs
+        self._told: OrderedDict[tuple[Key, str], None] = OrderedDict()
+        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._sending: set[asyncio.Task[None]] = set()
+
+    @property
+    def _program(self) -> tuple[str, ...]:
+        return self._preparation.mail.program
+
+    def on_message(self, message: Message) -> None:
+        """Handle a message of a shepherd, before its attempt is forgotten."""
+        kind = message[0]
+        if not self._program or kind not in (messages.STARTED, messages.FINISHED):
+            return
+        key: Key = message[1:4]
+        entry, job = self._ledger.entries.get(key), self._attempts.prepared(key)
+        if entry is None or job is None or job.program is None:
+            return
+        if kind == messages.STARTED:
+            self._tell(entry, job, letters.START, message[5])
+            return
+        finish = fields_of(Finish, message[1:])
+        if finish.started:  # the start of a short job is not told by itself
+            self._tell(entry, job, letters.START, finish.started)
+        self._tell(entry, job, letters.EXIT if finish.status else letters.DONE, finish.time, finish)
+
+    def _tell(self, entry: Entry, job: JobSetup, event: str, moment: float, finish: Finish | None = None) -> None:
+        spec, kind = entry.blob.spec, letters.START if finish is None else letters.DONE
+        if event not in letters.wanted(spec) or (entry.key, kind) in self._told:
+            return
+        self._told[(entry.key, kind)] = None
+        if len(self._told) > TOLD_MAX:
+            self._told.popitem(last=False)
+        if len(self._sending) >= WAITING_MAX:
+            LOG.warning("event=mail_dropped job=%d index=%d attempt=%d reason=%r", *entry.key, "too many are waiting")
+            return
+        task = asyncio.get_running_loop().create_task(self._send(entry, job, finish, moment))
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
+
+    async def _send(self, entry: Entry, job: JobSetup, finish: Finish | None, moment: float) -> None:
+        async with self._slots:
+            try:
+                to, mail = await asyncio.to_thread(self._compose, entry, job, finish, moment)
+                why = await self._run(job, to, mail)
+            except OSError as error:
+                why = error.strerror or str(error)
+            except TimeoutError:
+                why = f"it took longer than {TIMEOUT_S:.0f} seconds"
+        if why:
+            LOG.warning("event=mail_not_sent job=%d index=%d attempt=%d reason=%r", *entry.key, why)
+
+    def _compose(self, entry: Entry, job: JobSetup, finish: Finish | None, moment: float) -> tuple[list[str], bytes]:
+        """Return addresses and mail. Blocks: it reads the job's output."""
+        spec = entry.blob.spec
+        heading = self._preparation.heading(entry.blob, entry.stage, job.home)
+        number, index, _ = entry.key
+        label, name = (f"{number}[{index}]", f"{job.name}[{index}]") if index else (str(number), job.name)
+        if finish is None:
+            letter = letters.at_start(heading, label, name, moment)
+        else:
+            ending = Ending(label, name, expand(job.cwd, entry.key) or job.home, finish, job.error)
+            letter = letters.at_end(heading, ending, spec, self._output_of(entry, job))
+        to = letters.addresses(spec, entry.blob.user, self._preparation.mail)
+        return to, letters.message(heading.sender, to, letter)
+
+    def _output_of(self, entry: Entry, job: JobSetup) -> Output:
+        """Return the kept output, as much of it as a mail holds; none if the job wrote nothing."""
+        if job.output:
+            return Output()
+        limit = self._preparation.mail.limit
+        try:
+            with open(kept_path(self._outputs, entry.key), "rb") as file:
+                data = file.read(limit + 1)
+        except FileNotFoundError:
+            return Output()
+        return Output(data[:limit], len(data) > limit)
+
+    async def _run(self, job: JobSetup, to: list[str], mail: bytes) -> str:
+        """Run the mail program as the job's user; return why it failed, empty if it did not."""
+        process = await asyncio.create_subprocess_exec(
+            *as_user(job),
+            *self._program,
+            "-oi",
+            *to,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            cwd="/",
+            env={"PATH": PATH, "HOME": job.home, "USER": job.user, "LOGNAME": job.user},
+            start_new_session=True,
+        )
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                _, errors = await process.communicate(mail)
+        except (TimeoutError, asyncio.CancelledError):
+            process.kill()
+            await process.wait()
+            raise
+        if not process.returncode:
+            return ""
+        said = errors.decode("utf-8", "replace").strip()[:200]
+        return f"{self._program[0]} ended with {process.returncode}: {said}"
+
+    async def close(self) -> None:
+        """Give up mails that are under way."""
+        for task in list(self._sending):
+            task.cancel()
+        await asyncio.gather(*self._sending, return_exceptions=True)
