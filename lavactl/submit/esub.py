@@ -46,7 +46,7 @@ class Programs(NamedTuple):
 
 
 class Outcome:
-    """What the programs made of a submission.
+    """Submission as the programs have changed it.
 
     Attributes:
         environment: variables that they changed.

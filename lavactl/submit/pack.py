@@ -46,7 +46,7 @@ class Line:
         self.packed = environments.packed(submission.spec)
 
     def item(self, is_repeated: bool) -> messages.SubmitItem:
-        """What is sent."""
+        """Return the message that is sent."""
         return messages.SubmitItem(request_id=self.name, spec=_as_spec(self.packed), retry=is_repeated)
 
 

@@ -201,7 +201,7 @@ def submission_of(line: Options, io: "Io") -> Submission:
 
 
 def has_esubs(names: str | None, io: "Io") -> bool:
-    """True if the site may have programs that look at a submission, or somebody asks for one."""
+    """True if the site may have programs that look at a submission, or the caller names one."""
     settings = ("LSF_SERVERDIR", "LSB_ESUB_METHOD")
     return names is not None or "LSB_ESUB_METHOD" in io.environ or any(io.site_setting(name) for name in settings)
 

@@ -1,4 +1,4 @@
-"""What a site configures around submissions, with real daemons: esub and epsub, packs, spooled files, mail."""
+"""Programs and settings of a site around submissions, with real daemons: esub and epsub, packs, spooled files, mail."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -122,7 +122,7 @@ class Follower(Configurator):
     """Configurator of a master without services that need its administrators."""
 
     def admit(self) -> Settings:
-        """Give nothing to nobody."""
+        """Leave out the services."""
         return self.settings
 
 

@@ -66,7 +66,7 @@ def test_an_else_without_an_end(tmp_path: Path) -> None:
 
 
 def test_a_block_that_depends_on_the_time(tmp_path: Path) -> None:
-    """What other files say of a queue within it is wrong at other times; one that cannot be read is told once."""
+    """References to a queue within it are wrong at other times; a block that cannot be read is told once."""
     whole = QUEUES.replace("    Begin", "    #if time(8:00-18:00)\n    Begin", 1).replace(
         "    End Queue\n", "    End Queue\n    #endif\n", 1
     )
