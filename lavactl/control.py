@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from lavactl.io import Io
 
-SELECTING = ("J", "m", "q", "u")
+SELECTING = ("J", "m", "q", "u", "g")
 NO_ID = "Job ID or one of '-m', '-u' '-q' and '-J' must be specified"
 NOTHING = "No unfinished job found"
 
@@ -36,6 +36,7 @@ def chosen_jobs(options: Options, grammar: Grammar, io: "Io") -> tuple[messages.
         queue=options.last("q") or "",
         host=options.last("m") or "",
         name=options.last("J") or "",
+        job_group=options.last("g") or "",
     )
     return job_filter, not options.words, bad
 

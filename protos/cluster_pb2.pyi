@@ -27,6 +27,15 @@ class ReservationAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     TAKE_HOSTS: _ClassVar[ReservationAction]
     SKIP_OCCURRENCES: _ClassVar[ReservationAction]
     REMOVE_RESERVATION: _ClassVar[ReservationAction]
+
+class JobGroupAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ADD_GROUP: _ClassVar[JobGroupAction]
+    CHANGE_GROUP: _ClassVar[JobGroupAction]
+    REMOVE_GROUP: _ClassVar[JobGroupAction]
+    REMOVE_GROUPS_BELOW: _ClassVar[JobGroupAction]
+    REMOVE_GROUPS_OF_USER: _ClassVar[JobGroupAction]
+    REMOVE_ALL_GROUPS: _ClassVar[JobGroupAction]
 CONTROL_ACTION_UNSPECIFIED: ControlAction
 OPEN_HOST: ControlAction
 CLOSE_HOST: ControlAction
@@ -41,6 +50,12 @@ ADD_HOSTS: ReservationAction
 TAKE_HOSTS: ReservationAction
 SKIP_OCCURRENCES: ReservationAction
 REMOVE_RESERVATION: ReservationAction
+ADD_GROUP: JobGroupAction
+CHANGE_GROUP: JobGroupAction
+REMOVE_GROUP: JobGroupAction
+REMOVE_GROUPS_BELOW: JobGroupAction
+REMOVE_GROUPS_OF_USER: JobGroupAction
+REMOVE_ALL_GROUPS: JobGroupAction
 
 class InfoRequest(_message.Message):
     __slots__ = ()
@@ -930,3 +945,59 @@ class ReservationsReply(_message.Message):
     missing: _containers.RepeatedScalarFieldContainer[str]
     rules: _containers.RepeatedCompositeFieldContainer[ReservationRule]
     def __init__(self, reservations: _Optional[_Iterable[_Union[ReservationRecord, _Mapping]]] = ..., missing: _Optional[_Iterable[str]] = ..., rules: _Optional[_Iterable[_Union[ReservationRule, _Mapping]]] = ...) -> None: ...
+
+class JobGroupRequest(_message.Message):
+    __slots__ = ("action", "name", "limit")
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    action: JobGroupAction
+    name: str
+    limit: int
+    def __init__(self, action: _Optional[_Union[JobGroupAction, str]] = ..., name: _Optional[str] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class JobGroupReply(_message.Message):
+    __slots__ = ("paths",)
+    PATHS_FIELD_NUMBER: _ClassVar[int]
+    paths: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, paths: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class JobGroupsRequest(_message.Message):
+    __slots__ = ("names", "slots")
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    names: _containers.RepeatedScalarFieldContainer[str]
+    slots: bool
+    def __init__(self, names: _Optional[_Iterable[str]] = ..., slots: _Optional[bool] = ...) -> None: ...
+
+class JobGroupRecord(_message.Message):
+    __slots__ = ("path", "owner", "pend", "run", "ssusp", "ususp", "finish", "started", "limit", "reserved")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    PEND_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    SSUSP_FIELD_NUMBER: _ClassVar[int]
+    USUSP_FIELD_NUMBER: _ClassVar[int]
+    FINISH_FIELD_NUMBER: _ClassVar[int]
+    STARTED_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    RESERVED_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    owner: str
+    pend: int
+    run: int
+    ssusp: int
+    ususp: int
+    finish: int
+    started: int
+    limit: int
+    reserved: int
+    def __init__(self, path: _Optional[str] = ..., owner: _Optional[str] = ..., pend: _Optional[int] = ..., run: _Optional[int] = ..., ssusp: _Optional[int] = ..., ususp: _Optional[int] = ..., finish: _Optional[int] = ..., started: _Optional[int] = ..., limit: _Optional[int] = ..., reserved: _Optional[int] = ...) -> None: ...
+
+class JobGroupsReply(_message.Message):
+    __slots__ = ("groups", "missing")
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
+    groups: _containers.RepeatedCompositeFieldContainer[JobGroupRecord]
+    missing: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, groups: _Optional[_Iterable[_Union[JobGroupRecord, _Mapping]]] = ..., missing: _Optional[_Iterable[str]] = ...) -> None: ...

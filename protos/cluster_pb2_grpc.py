@@ -104,6 +104,16 @@ class ClusterServiceStub:
                 request_serializer=protos_dot_cluster__pb2.ReservationsRequest.SerializeToString,
                 response_deserializer=protos_dot_cluster__pb2.ReservationsReply.FromString,
                 _registered_method=True)
+        self.ChangeJobGroup = channel.unary_unary(
+                '/lava.v1.ClusterService/ChangeJobGroup',
+                request_serializer=protos_dot_cluster__pb2.JobGroupRequest.SerializeToString,
+                response_deserializer=protos_dot_cluster__pb2.JobGroupReply.FromString,
+                _registered_method=True)
+        self.JobGroups = channel.unary_unary(
+                '/lava.v1.ClusterService/JobGroups',
+                request_serializer=protos_dot_cluster__pb2.JobGroupsRequest.SerializeToString,
+                response_deserializer=protos_dot_cluster__pb2.JobGroupsReply.FromString,
+                _registered_method=True)
 
 
 class ClusterServiceServicer:
@@ -193,6 +203,18 @@ class ClusterServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ChangeJobGroup(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def JobGroups(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ClusterServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -265,6 +287,16 @@ def add_ClusterServiceServicer_to_server(servicer, server):
                     servicer.Reservations,
                     request_deserializer=protos_dot_cluster__pb2.ReservationsRequest.FromString,
                     response_serializer=protos_dot_cluster__pb2.ReservationsReply.SerializeToString,
+            ),
+            'ChangeJobGroup': grpc.unary_unary_rpc_method_handler(
+                    servicer.ChangeJobGroup,
+                    request_deserializer=protos_dot_cluster__pb2.JobGroupRequest.FromString,
+                    response_serializer=protos_dot_cluster__pb2.JobGroupReply.SerializeToString,
+            ),
+            'JobGroups': grpc.unary_unary_rpc_method_handler(
+                    servicer.JobGroups,
+                    request_deserializer=protos_dot_cluster__pb2.JobGroupsRequest.FromString,
+                    response_serializer=protos_dot_cluster__pb2.JobGroupsReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -645,6 +677,60 @@ class ClusterService:
             '/lava.v1.ClusterService/Reservations',
             protos_dot_cluster__pb2.ReservationsRequest.SerializeToString,
             protos_dot_cluster__pb2.ReservationsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ChangeJobGroup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lava.v1.ClusterService/ChangeJobGroup',
+            protos_dot_cluster__pb2.JobGroupRequest.SerializeToString,
+            protos_dot_cluster__pb2.JobGroupReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def JobGroups(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lava.v1.ClusterService/JobGroups',
+            protos_dot_cluster__pb2.JobGroupsRequest.SerializeToString,
+            protos_dot_cluster__pb2.JobGroupsReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -324,7 +324,7 @@ class SubmitReplies(_message.Message):
     def __init__(self, results: _Optional[_Iterable[_Union[SubmitResult, _Mapping]]] = ...) -> None: ...
 
 class JobFilter(_message.Message):
-    __slots__ = ("refs", "user", "queue", "host", "name", "project", "states", "finished_too")
+    __slots__ = ("refs", "user", "queue", "host", "name", "project", "states", "finished_too", "job_group")
     REFS_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
@@ -333,6 +333,7 @@ class JobFilter(_message.Message):
     PROJECT_FIELD_NUMBER: _ClassVar[int]
     STATES_FIELD_NUMBER: _ClassVar[int]
     FINISHED_TOO_FIELD_NUMBER: _ClassVar[int]
+    JOB_GROUP_FIELD_NUMBER: _ClassVar[int]
     refs: _containers.RepeatedCompositeFieldContainer[_common_pb2.JobRef]
     user: str
     queue: str
@@ -341,7 +342,8 @@ class JobFilter(_message.Message):
     project: str
     states: _containers.RepeatedScalarFieldContainer[_common_pb2.JobState]
     finished_too: bool
-    def __init__(self, refs: _Optional[_Iterable[_Union[_common_pb2.JobRef, _Mapping]]] = ..., user: _Optional[str] = ..., queue: _Optional[str] = ..., host: _Optional[str] = ..., name: _Optional[str] = ..., project: _Optional[str] = ..., states: _Optional[_Iterable[_Union[_common_pb2.JobState, str]]] = ..., finished_too: _Optional[bool] = ...) -> None: ...
+    job_group: str
+    def __init__(self, refs: _Optional[_Iterable[_Union[_common_pb2.JobRef, _Mapping]]] = ..., user: _Optional[str] = ..., queue: _Optional[str] = ..., host: _Optional[str] = ..., name: _Optional[str] = ..., project: _Optional[str] = ..., states: _Optional[_Iterable[_Union[_common_pb2.JobState, str]]] = ..., finished_too: _Optional[bool] = ..., job_group: _Optional[str] = ...) -> None: ...
 
 class ListJobsRequest(_message.Message):
     __slots__ = ("filter", "arrays", "details", "reasons", "shares_details", "basic_too")

@@ -230,6 +230,8 @@ def _about_job(blob: JobSpecBlob, stage: Stage, home: str, script: str) -> dict[
     }
     if spec.output_dir:
         found["LSB_OUTDIR"] = spec.output_dir
+    if spec.job_group:
+        found["LSB_JOBGROUP"] = spec.job_group
     if spec.interactive:
         found["LSB_INTERACTIVE"] = "Y"
     if is_resizable(spec):

@@ -27,7 +27,7 @@ Usage: bjobs [-a | -d | -p | -p0 | -p1 | -p2 | -p3 | -pe | -pi | -r | -s] [-x] [
              [-l | -w | -W | -WL | -WF | -WP | -UF | -A | -sum | -psum | -o "field ..." [-json] [-hms]]
              [-u user | -u all] [-q queue] [-m "host ... | host_group ... | cluster"] [-J name] [-Jd description]
              [-P project] [-G user_group] [-U reservation] [-N host | model | factor]
-             [-app profile] [-sla class] [-Lp project] [-h] [-V] [job_id | "job_id[index]" ...]
+             [-g /job/group] [-app profile] [-sla class] [-Lp project] [-h] [-V] [job_id | "job_id[index]" ...]
        bjobs -script job_id ...
   -p0 -p1 -p2 -p3   pending reasons: all; the main one; by candidate hosts; by all hosts
   -WL -WF -WP       as -w, with the time left, the finish time, the completed part
@@ -48,14 +48,13 @@ GRAMMAR = Grammar(
              "psum", "noheader", "X", "gpu", "x", "pe", "pi", "hms", "script"),
             FLAG,
         ),
-        **dict.fromkeys(("J", "m", "P", "q", "u", "o", "app", "sla", "Lp", "G", "Jd", "U", "N"), VALUE),
+        **dict.fromkeys(("J", "m", "P", "q", "u", "o", "g", "app", "sla", "Lp", "G", "Jd", "U", "N"), VALUE),
         **dict.fromkeys(
             ("pei", "pri", "rusage", "hostfile", "env", "prio", "plan", "Wd", "US", "ss", "data", "rsvid", "nonode",
              "aff"),
             NOT_YET,
         ),
         "aps": "lava orders no jobs by absolute priorities: bjobs -o job_priority shows that of -sp.",
-        "g": "job groups are not supported yet.",
         **dict.fromkeys(("fwd", "cname"), "lava neither forwards jobs to other clusters nor receives any."),
     },
 )  # fmt: skip
@@ -144,13 +143,14 @@ class Listing:
             host=options.last("m") or "",
             name=options.last("J") or "",
             project=options.last("P") or "",
+            job_group=options.last("g") or "",
             states=sorted(chosen),
             finished_too="a" in options or (named and not chosen),
         )
 
     def is_by_id_alone(self) -> bool:
         """True if ids were given without options that narrow them."""
-        narrowing = ("u", "q", "m", "J", "P", "r", "s", "d", "psum", *PENDING, *NEVER_SET, *job_conditions.OPTIONS)
+        narrowing = ("u", "q", "m", "J", "P", "g", "r", "s", "d", "psum", *PENDING, *NEVER_SET, *job_conditions.OPTIONS)
         return any(ref.job for ref in self.refs) and not any(name in self.options for name in narrowing)
 
     def selects(self, letter: str) -> bool:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 def unknown_name(options: Options, io: "Io") -> str:
-    """Sentence about an unknown user, queue or host of -u, -q or -m; empty if all are known."""
+    """Sentence about an unknown user, queue, host or job group of -u, -q, -m or -g; empty if all are known."""
     for user in unknown_users((options.last("u") or "").split(), io):
         return f"{printable(user)}: Unknown user"
     queue, host = options.last("q"), options.last("m")
@@ -16,6 +16,9 @@ def unknown_name(options: Options, io: "Io") -> str:
         return f"{printable(queue)}: No such queue"
     if strange := unknown_host(host or "", io):
         return f"{printable(strange)}: Bad host name, host group name or cluster name"
+    group = options.last("g")
+    if group and unknown_job_group(group, io):
+        return f"{printable(group)}: No such job group"
     return ""
 
 
@@ -48,6 +51,13 @@ def unknown_queue(name: str, io: "Io") -> bool:
     from protos import cluster_pb2
 
     return bool(io.client().queues(cluster_pb2.QueuesRequest(names=[name])).missing)
+
+
+def unknown_job_group(path: str, io: "Io") -> bool:
+    """True if there is no job group of this path; the root group always is."""
+    from protos import cluster_pb2
+
+    return path != "/" and bool(io.client().job_groups(cluster_pb2.JobGroupsRequest(names=[path])).missing)
 
 
 def unknown_host(names: str, io: "Io") -> str:

@@ -309,6 +309,19 @@ class Client:
         payload = self._one(CLUSTER + "Reservations", request.SerializeToString())
         return cluster_pb2.ReservationsReply.FromString(payload)
 
+    def change_job_group(self, request: "cluster_pb2.JobGroupRequest") -> "cluster_pb2.JobGroupReply":
+        """Create, change or delete job groups; not repeated: after a lost connection it fails."""
+        from protos import cluster_pb2
+
+        payload = self._one(CLUSTER + "ChangeJobGroup", request.SerializeToString(), BEFORE_SENT)
+        return cluster_pb2.JobGroupReply.FromString(payload)
+
+    def job_groups(self, request: "cluster_pb2.JobGroupsRequest") -> "cluster_pb2.JobGroupsReply":
+        """Job groups with their jobs by state."""
+        from protos import cluster_pb2
+
+        return cluster_pb2.JobGroupsReply.FromString(self._one(CLUSTER + "JobGroups", request.SerializeToString()))
+
     # Making a call.
 
     def _one(self, method: str, message: bytes, repeat: int = ALWAYS) -> bytes:

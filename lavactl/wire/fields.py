@@ -47,7 +47,10 @@ FIELDS = {
     "SubmitResult": "1 request_id b, 2 job u, 3 queue s, 4 default_queue t, 5 error s, 6 retry_later t, 7 retry_s u",
     "SubmitReplies": "1 results SubmitResult*",
     "JobRef": "1 job u, 2 indices IndexRange*",
-    "JobFilter": "1 refs JobRef*, 2 user s, 3 queue s, 4 host s, 5 name s, 6 project s, 7 states u*, 8 finished_too t",
+    "JobFilter": (
+        "1 refs JobRef*, 2 user s, 3 queue s, 4 host s, 5 name s, 6 project s, 7 states u*, 8 finished_too t, "
+        "9 job_group s"
+    ),
     "ListJobsRequest": "1 filter JobFilter, 2 arrays t, 3 details t, 4 reasons t, 5 shares_details t, 6 basic_too t",
     "HostShare": (
         "1 host s, 2 slots u, 3 gpus u*, 4 memory_mib u, 6 tasks_by_role u*, 9 gpu_memory_mib u*, 10 gpu_roles u*"

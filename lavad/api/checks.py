@@ -125,7 +125,8 @@ def check_texts(
     | jobs_pb2.JobFilter
     | jobs_pb2.ResizeRequest
     | common_pb2.Role
-    | cluster_pb2.ReserveRequest,
+    | cluster_pb2.ReserveRequest
+    | cluster_pb2.JobGroupRequest,
 ) -> None:
     """Refuse texts that are too long or hold NUL characters, which would end the text for C programs.
 

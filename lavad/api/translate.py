@@ -9,7 +9,7 @@ from lavad.agent_links.spec_cache import Packed
 from lavad.api import checks, task_rules
 from lavad.core.commands import Asked, Caller, Target
 from lavad.core.events import NewJob
-from lavad.core.language import exit_values
+from lavad.core.language import exit_values, job_groups
 from lavad.core.model import Device, HostFacts, JobOptions, JobState, Launch, Request, RoleAsked, Shared, pack_text
 from lavad.core.model.reasons import Refused
 from protos import cluster_pb2, common_pb2, jobs_pb2
@@ -55,6 +55,7 @@ def new_job(spec: jobs_pb2.JobSpec, packed: Packed, request_id: bytes, caller: C
         tasks=task_rules.rules_of(spec),
         warning_time_s=checks.amount_of(spec.warning_time_s),
         interactive=spec.interactive,
+        job_group=spec.job_group,
     )
     return NewJob(
         id=0,
@@ -94,6 +95,17 @@ def _check_spec(spec: jobs_pb2.JobSpec) -> None:
         checks.check_interactive(spec)
     if spec.pre_exec or spec.post_exec:
         raise Refused("-E, -Ep: pre- and post-execution commands are not honoured by this version")
+
+
+def fill_in_group(spec: jobs_pb2.JobSpec, user: str, default: str = "") -> None:
+    """Put the full path of the job's group into the spec: the default without -g, names for %u and %p.
+
+    Raises:
+        Refused: bad path.
+    """
+    path = spec.job_group or default
+    if path:
+        spec.job_group = job_groups.checked(job_groups.filled_in(path, user, spec.project or "default"))
 
 
 def text_of(spec: jobs_pb2.JobSpec) -> bytes:

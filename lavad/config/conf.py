@@ -111,8 +111,9 @@ CONF: Table = {
     "LSB_BJOBS_DISPLAY_ENH": Ignored("bjobs shows what lava knows"),
     "LSB_ENABLE_HPC_ALLOCATION": Ignored("slots are always counted by tasks: as Y"),
     **dict.fromkeys(("LSF_STRIP_DOMAIN", "LSF_DISABLE_LSRUN", "LSF_RSH", "LSF_DAEMONS_CPUS", "LSF_ENABLE_EGO",
-                     "LSF_EGO_DAEMON_CONTROL", "LSF_PAM_HOSTLIST_USE", "LSB_CHUNK_RUSAGE", "LSB_DEFAULT_JOBGROUP",
+                     "LSF_EGO_DAEMON_CONTROL", "LSF_PAM_HOSTLIST_USE", "LSB_CHUNK_RUSAGE",
                      "LSF_DATA_HOSTS", "LSF_LICENSE_ACCT_PATH"), Ignored("how LSF's own daemons work")),
+    "LSB_DEFAULT_JOBGROUP": missed("DEFAULT_JOBGROUP in lsb.params, or this variable of a user's environment"),
 }  # fmt: skip
 # Families of names: LSF's own diagnostics, and hosts from clouds.
 _PREFIXES = (

@@ -7,6 +7,8 @@ from lavad.config import values as v
 from lavad.config.grammar import Document, Row
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, missed, sets
 from lavad.config.values import Wrong
+from lavad.core.language import job_groups
+from lavad.core.model.reasons import Refused
 
 
 def _priority_over_time(text: str) -> Fields:
@@ -42,6 +44,14 @@ def _warn_of_open_history(rows: list[Row], site: Site) -> None:
             site.warn(cell, "SECURE_JOB_INFO_LEVEL: bhist shows all jobs without SECURE_INFODIR_USER_ACCESS = Y or G")
 
 
+def _job_group(text: str) -> str:
+    try:
+        job_groups.checked(text.strip())
+    except Refused as error:
+        raise Wrong(str(error)) from None
+    return text.strip()
+
+
 EXIT_RATE_TYPES = ("JOBEXIT", "JOBEXIT_NONLSF", "JOBINIT", "HPCINIT")
 _INTERNALS = "how LSF's own daemons work inside"
 _EVENTS = "history is kept in the database"
@@ -49,6 +59,8 @@ PARAMETERS: Table = {
     "DEFAULT_QUEUE": sets("default_queues", lambda text: tuple(text.split()), "queues for jobs without `-q`: the first "
                           "that takes the job"),
     "DEFAULT_PROJECT": sets("default_project", str.strip, "for jobs without `-P`"),
+    "DEFAULT_JOBGROUP": sets("default_job_group", _job_group, "job group for jobs without `-g`; `%u` in it is the "
+                             "user, `%p` the project"),
     "MBD_SLEEP_TIME": Honoured(lambda text, site: {"turn_s": float(v.integer(text, 1))},
                                "length of a dispatch turn, in which other parameters count; 60. "
                                "Jobs start at once all the same"),
@@ -82,7 +94,7 @@ PARAMETERS: Table = {
     "JOB_TERMINATE_INTERVAL": missed("LAVA_TERMINATE_INTERVAL in lava.conf does it"),
     "SBD_SLEEP_TIME": Ignored("LAVA_USAGE_INTERVAL in lava.conf"),
     "MAX_SBD_FAIL": missed("LAVA_SILENT_AFTER in lava.conf does it"),
-    **dict.fromkeys(("DEFAULT_APPLICATION", "DEFAULT_JOBGROUP", "DEFAULT_USER_GROUP"), missed("no such default")),
+    **dict.fromkeys(("DEFAULT_APPLICATION", "DEFAULT_USER_GROUP"), missed("no such default")),
     **dict.fromkeys(("DEFAULT_SLA_VELOCITY", "ENABLE_DEFAULT_EGO_SLA", "SIMPLIFIED_GUARANTEE"),
                     missed("no service classes; see capacity pools")),
     **dict.fromkeys(("NEW_JOB_SCHED_DELAY", "JOB_SCHEDULING_INTERVAL", "MAX_SCHED_STAY", "JOB_DISPATCH_PACK_SIZE",

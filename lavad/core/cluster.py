@@ -23,7 +23,8 @@ from lavad.core.state.hosts.load_thresholds import LoadThresholds
 from lavad.core.state.hosts.revocable import is_revocable
 from lavad.core.state.hosts.table import HostTable
 from lavad.core.state.hosts.timed_rusage import TimedRusage
-from lavad.core.state.job_names import Names
+from lavad.core.state.jobs.job_groups import JobGroups
+from lavad.core.state.jobs.job_names import Names
 from lavad.core.state.limits import Charge, Limits
 from lavad.core.state.paged import Paged
 from lavad.core.state.pending import PendingIndex
@@ -68,6 +69,7 @@ class Cluster:
         self.table.configure(policy)
         self.configured = policy  # as in the files; ``policy`` also has the administrators' queue states
         self.queue_states: dict[str, QueueState] = {}
+        self.job_groups = JobGroups()
         self.limits = Limits(policy, self.table)
         self.shares = Shares(policy)
         self.charges: Paged[Charge] = Paged()  # charges of attempts that their jobs have not left

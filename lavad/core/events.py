@@ -21,6 +21,7 @@ from lavad.core.host_events import (
     HostTrusted,
     UserKeptOff,
 )
+from lavad.core.job_group_events import JobGroupSet, JobGroupsRemoved
 from lavad.core.language.dependency import Expression
 from lavad.core.model import Allocation, JobState, Key, QueueWindow, Shared
 from lavad.core.model.advance_reservation import AdvanceReservation
@@ -550,6 +551,8 @@ Event = (
     | ReservationRemoved
     | ReservationsTurned
     | JobDetached
+    | JobGroupSet
+    | JobGroupsRemoved
     | FinishedForgotten
     | JobForgotten
     | RestartedInQueue

@@ -7,14 +7,15 @@ from collections import Counter
 
 import numpy as np
 
+from lavad.core.apply.enqueue import ended_counts, waiting_counts
 from lavad.core.apply.resize import has_lost_hosts, is_resizable
 from lavad.core.cluster import Cluster
 from lavad.core.language.dependency import clauses_of
 from lavad.core.language.requirements.parts import sizes_of
-from lavad.core.model import FINAL, HOLDING, PARTS, JobState, Key
+from lavad.core.model import FINAL, HOLDING, PARTS, JobState, Key, Shared
 from lavad.core.scheduling.capacity.headroom import Headroom
 from lavad.core.state.hosts.shared_gpus import SharedGpus, joined
-from lavad.core.state.limits import Limits
+from lavad.core.state.limits import Consumer, Limits
 from lavad.core.state.records import ArrayRecord, Attempt, Job
 from lavad.core.state.tasks import ENDED, JobTasks, TaskList
 
@@ -33,6 +34,7 @@ def check(cluster: Cluster) -> None:
     _check_buckets(cluster)
     _check_dependants(cluster)
     _check_counters(cluster)
+    _check_job_groups(cluster)
     _check_limits(cluster)
     _check_shares(cluster)
 
@@ -285,15 +287,31 @@ def _check_counters(cluster: Cluster) -> None:
     assert kept == {key: count for key, count in slots.items() if count}, f"counters {kept} are not {dict(slots)}"
 
 
+def _check_job_groups(cluster: Cluster) -> None:
+    """Check that the jobs of each group are counted, ended ones in memory included, and that their groups exist."""
+    jobs: Counter[tuple[str, JobState]] = Counter()
+    for record in cluster.jobs.values():
+        group = record.shared.job_group
+        if not group:
+            continue
+        assert not cluster.job_groups.missing(group), f"job {record.id} is in {group}, which does not exist"
+        counts = [*waiting_counts(record), *ended_counts(record)] if isinstance(record, ArrayRecord) else []
+        live = [(job.state, 1) for job in (record.live.values() if isinstance(record, ArrayRecord) else (record,))]
+        for state, count in (*counts, *live):
+            jobs[group, state] += count
+    kept = {key: count for key, count in jobs.items() if count}
+    assert cluster.counters.jobs_by_group == kept, f"jobs by group {cluster.counters.jobs_by_group} are not {kept}"
+
+
 def _check_limits(cluster: Cluster) -> None:
     """Check that each limit's usage is that of the attempts."""
-    if not cluster.limits:
+    if not (cluster.limits or cluster.job_groups):
         return
-    fresh = Limits(cluster.policy, cluster.table)
+    fresh = Limits(cluster.policy, cluster.table, cluster.job_groups)
     for job in cluster.live_jobs():
         shared = job.shared
         if job.attempt is not None:
-            fresh.charge(fresh.consumer(shared.user, shared.queue, shared.project), job.attempt.booked)
+            fresh.charge(_consumer(fresh, shared), job.attempt.booked)
     expected = {(one.rule, one.members): one for one in fresh.counters}
     for counter in cluster.limits.counters:
         other = expected.get((counter.rule, counter.members))
@@ -302,6 +320,10 @@ def _check_limits(cluster: Cluster) -> None:
         hosts = len(cluster.table)
         on_hosts = other.on_rows(hosts) if other is not None else np.zeros(hosts)
         assert np.allclose(counter.on_rows(hosts), on_hosts), f"{counter} is counted wrongly on some host"
+
+
+def _consumer(limits: Limits, shared: Shared) -> Consumer:
+    return limits.consumer(shared.user, shared.queue, shared.project, shared.job_group)
 
 
 def _check_shares(cluster: Cluster) -> None:

@@ -39,11 +39,14 @@ def new_job(
     begin_at: float = 0.0,
     tasks_more: int = 0,
     reservation: str = "",
+    job_group: str = "",
 ) -> NewJob:
     """Submission with only the relevant fields given."""
     role = RoleRequest(tasks_min=slots, tasks_max=slots + tasks_more, resizable=tasks_more > 0)
     request = Request((role,), reservation=reservation)
-    shared = Shared(user, 1000, 1000, queue, "default", request, from_host="login1", rerunnable=rerunnable)
+    shared = Shared(
+        user, 1000, 1000, queue, "default", request, from_host="login1", rerunnable=rerunnable, job_group=job_group
+    )
     text = pack_text(name=name, command="sleep 1", submit_cwd="$HOME/run", output="out.%J")
     return NewJob(0, shared, text, spec, request_id, hold, indices, limit, 0, dependency, begin_at)
 
@@ -129,6 +132,7 @@ class World:
             begin_at=self.now + rng.choice([-5.0, 20.0, 200.0]) if rng.random() < 0.1 else 0.0,
             tasks_more=0 if indices else rng.choice([0, 6]),
             reservation=rng.choice(["", *self.cluster.reserved.by_name]),
+            job_group=("", "/a", "/a/b", "/c")[len(self.cluster.jobs) % 4],
         )
         self.do(c.SubmitJob(job, c.Caller(job.shared.user, 1000)))
 

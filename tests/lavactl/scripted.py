@@ -51,6 +51,8 @@ class ScriptedClient:
         self.control_reply = cluster_pb2.ControlReply()
         self.reserve_reply = cluster_pb2.ReserveReply(name="ann#0")
         self.reservations_reply = cluster_pb2.ReservationsReply()
+        self.job_group_reply = cluster_pb2.JobGroupReply()
+        self.job_groups_reply = cluster_pb2.JobGroupsReply()
         self.cluster = cluster_pb2.InfoReply(cluster="c1", master_host="m1", version="0.1.0")
 
     def close(self) -> None:
@@ -67,6 +69,14 @@ class ScriptedClient:
     def reservations(self, request: cluster_pb2.ReservationsRequest) -> cluster_pb2.ReservationsReply:
         self.keep(cluster_pb2.ReservationsRequest, request)
         return self.reservations_reply
+
+    def change_job_group(self, request: cluster_pb2.JobGroupRequest) -> cluster_pb2.JobGroupReply:
+        self.keep(cluster_pb2.JobGroupRequest, request)
+        return self.job_group_reply
+
+    def job_groups(self, request: cluster_pb2.JobGroupsRequest) -> cluster_pb2.JobGroupsReply:
+        self.keep(cluster_pb2.JobGroupsRequest, request)
+        return self.job_groups_reply
 
     def submit(self, item: jobs_pb2.SubmitItem) -> jobs_pb2.SubmitResult:
         self.keep(jobs_pb2.SubmitItem, item)

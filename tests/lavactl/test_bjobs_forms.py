@@ -100,7 +100,6 @@ def test_a_profile_that_no_job_has(desk: Desk, option: str) -> None:
 @pytest.mark.parametrize(
     ("option", "sentence"),
     [
-        ("-g", "bjobs -g: job groups are not supported yet.\n"),
         ("-fwd", "bjobs -fwd: lava neither forwards jobs to other clusters nor receives any.\n"),
     ],
 )

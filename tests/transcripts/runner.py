@@ -245,6 +245,34 @@ class Player:
         """reconfigure without=short slots.n1=2: other rules from now on; words as in ``rules``."""
         return self._outcome(self.story.do(c.Reconfigure(rules.policy(words))))
 
+    def do_bgadd(self, path: str, *words: str) -> Iterator[str]:
+        """bgadd /a, bgadd /a 2 by bob: a job group, with its limit."""
+        return self._set_group(path, words, exists=False)
+
+    def do_bgmod(self, path: str, *words: str) -> Iterator[str]:
+        """bgmod /a 2, bgmod /a by bob: another limit, or none."""
+        return self._set_group(path, words, exists=True)
+
+    def _set_group(self, path: str, words: tuple[str, ...], exists: bool) -> Iterator[str]:
+        limit = int(words[0]) if words and words[0].isdigit() else None
+        return self._report(c.SetJobGroup(path, limit, _caller(words), exists))
+
+    def do_bgdel(self, path: str, *words: str) -> Iterator[str]:
+        """bgdel /a, bgdel /a below, bgdel ann user, bgdel all, each with "by bob"."""
+        kinds = {"below": c.Removed.BELOW, "user": c.Removed.OF_USER}
+        what = kinds[words[0]] if words and words[0] in kinds else c.Removed.ONE
+        what = c.Removed.ALL if path == "all" else what
+        return self._report(c.RemoveJobGroups(what, path, _caller(words)))
+
+    def do_groups(self) -> Iterator[str]:
+        """Job groups with the jobs of their own by state, and those that count for the limit."""
+        cluster = self.story.cluster
+        for group in sorted(cluster.job_groups, key=lambda one: one.path):
+            counted = [(state.name, cluster.counters.jobs_by_group[group.path, state]) for state in JobState]
+            jobs = " ".join(f"{name}={count}" for name, count in counted if count)
+            limit = "-" if group.limit is None else group.limit
+            yield f"{group.path} of {group.owner}: {cluster.limits.used_by_group(group.path)}/{limit} {jobs}".rstrip()
+
     def do_jobs(self) -> Iterator[str]:
         """State of every job."""
         for letter, number in self.numbers.items():
@@ -335,9 +363,18 @@ class Player:
             elif name in ("host", "status", "signal", "assumed", "avoid_host", "indices", "state"):
                 is_plain = value in ("", False) or value is JobState.RUN
                 parts.extend([] if is_plain else [_value_text(name, value)])
+            elif name == "group":
+                parts.append(value.path + ("" if value.limit is None else f" limit={value.limit}"))
+            elif name == "paths":
+                parts.extend(value)
             elif name == "reason" and value:
                 parts.append(f"({value})")
         return " ".join(parts)
+
+
+def _caller(words: tuple[str, ...]) -> c.Caller:
+    """The user after the word "by"."""
+    return CALLERS[words[words.index("by") + 1]] if "by" in words else ANN
 
 
 def _value_text(name: str, value: Any) -> str:

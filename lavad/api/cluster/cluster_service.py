@@ -7,7 +7,7 @@ import grpc
 
 from lavad.api import identity
 from lavad.api.agents import AgentService
-from lavad.api.cluster import advance_reservations
+from lavad.api.cluster import advance_reservations, job_groups
 from lavad.api.cluster.configuration import Configurator
 from lavad.api.cluster.control import control, remove_hosts
 from lavad.api.cluster.host_choice import chosen
@@ -195,6 +195,16 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         """brsvs."""
         await identity.caller(context, self.settings)
         return advance_reservations.reservations_reply(self.engine.cluster, request, self.engine.clock())
+
+    async def ChangeJobGroup(self, request: pb.JobGroupRequest, context: identity.Context) -> pb.JobGroupReply:
+        """bgadd, bgmod, bgdel. The core checks permissions."""
+        caller = await identity.caller(context, self.settings)
+        return await job_groups.change(self.engine, request, caller)
+
+    async def JobGroups(self, request: pb.JobGroupsRequest, context: identity.Context) -> pb.JobGroupsReply:
+        """bjgroup."""
+        await identity.caller(context, self.settings)
+        return job_groups.groups_reply(self.engine.cluster, request)
 
 
 def register(server: grpc.aio.Server, service: ClusterService) -> None:

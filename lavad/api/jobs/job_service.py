@@ -233,6 +233,8 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         spec.CopyFrom(before)
         modify.take_over(spec, request)
         checks.check_size(spec)
+        if "job_group" in request.fields:
+            translate.fill_in_group(spec, record.shared.user)
         owner = c.Caller(record.shared.user, record.shared.uid, False, record.shared.gid, record.shared.from_host)
         packed = self.shelf.pack(spec, record.shared.user)
         policy = self.engine.cluster.policy

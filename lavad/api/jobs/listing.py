@@ -14,6 +14,7 @@ from lavad.api.slices import Slices
 from lavad.config.names import NOBODY, minus, union
 from lavad.core.cluster import Cluster
 from lavad.core.commands import Caller
+from lavad.core.language.job_groups import checked
 from lavad.core.language.job_names import name_pattern
 from lavad.core.model import FINAL, WAITING, Allocation, JobState
 from lavad.core.model.gpu_use import GpusByHost
@@ -49,6 +50,7 @@ class Selection:
         self.is_visible = sight.has_details if needs_details else sight.has_summary
         self.users = users_meant(request.user or caller.user, cluster)
         self.queue, self.project = request.queue, request.project
+        self.job_group = checked(request.job_group) if request.job_group else None
         self.hosts = hosts_meant(request.host, cluster)
         self.name = name_pattern(request.name) if request.name else None
         self.states = checks.states_of(request)
@@ -69,6 +71,7 @@ class Selection:
             shared.user in self.users
             and (not self.queue or shared.queue == self.queue)
             and (not self.project or shared.project == self.project)
+            and (self.job_group is None or shared.job_group == self.job_group)
             and (self.name is None or self.name.admits(record.words["name"]))
             and self.is_visible(shared)
         )
@@ -359,6 +362,7 @@ def known_spec(record: Job | ArrayRecord) -> jobs_pb2.JobSpec:
         name=words["name"],
         command=words["command"],
         project=shared.project,
+        job_group=shared.job_group,
         cwd=words["cwd"],
         submit_cwd=words["submit_cwd"] or words["cwd"],
         input=words["input"],

@@ -196,6 +196,7 @@ _SHOWN: dict[str, Shown] = {
     "job description": _text("description"),
     "project": _text("project"),
     "user group": _text("user_group"),
+    "job group": _text("job_group"),
     "priority": _number("priority"),
     "dependency condition": _text("dependency"),
     "ended when that cannot be met": _switch("ends_orphan"),

@@ -22,9 +22,9 @@ from lavad.core.state.records import Attempt, Job
 
 def charge(cluster: Cluster, attempt: Attempt, shared: Shared) -> None:
     """Charge an attempt for its allocation."""
-    if not (cluster.limits or cluster.shares):
+    if not (cluster.limits or cluster.shares or shared.job_group):
         return
-    consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project)
+    consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project, shared.job_group)
     account = cluster.shares.account_of(shared.queue, shared.user, shared.user_group)
     one = cluster.charges[attempt.key] = Charge(consumer, account, attempt, shared.run_limit_s)
     cluster.limits.charge(consumer, one.allocation)
@@ -98,7 +98,8 @@ def note_cpu(cluster: Cluster, attempt: Attempt, more_s: float) -> None:
 def recount(cluster: Cluster) -> None:
     """Recount limits and shares from running jobs after a reconfiguration; past usage of accounts is kept."""
     used = cluster.shares.used()
-    cluster.limits, cluster.shares = Limits(cluster.policy, cluster.table), Shares(cluster.policy)
+    cluster.limits = Limits(cluster.policy, cluster.table, cluster.job_groups)
+    cluster.shares = Shares(cluster.policy)
     cluster.shares.adopt(used)
     cluster.charged.clear()
     cluster.charges.clear()

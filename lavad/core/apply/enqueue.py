@@ -2,7 +2,7 @@
 
 from lavad.core.cluster import Cluster
 from lavad.core.cluster_view import ClusterView
-from lavad.core.model import JobState
+from lavad.core.model import FINAL, JobState
 from lavad.core.model.tuples import new as _new
 from lavad.core.state.pending import PendingEntry
 from lavad.core.state.records import ArrayRecord, Job
@@ -23,6 +23,13 @@ def waiting_counts(record: Job | ArrayRecord) -> list[tuple[JobState, int]]:
     if isinstance(record, ArrayRecord):
         return [(JobState.PEND, len(record.pending) + len(record.blocked)), (JobState.PSUSP, len(record.held))]
     return [(record.state, 1)]
+
+
+def ended_counts(record: Job | ArrayRecord) -> list[tuple[JobState, int]]:
+    """Number of ended jobs or elements by state."""
+    if isinstance(record, ArrayRecord):
+        return [(JobState.DONE, record.done), (JobState.EXIT, record.exited)]
+    return [(record.state, int(record.state in FINAL))]
 
 
 def list_array(cluster: Cluster, array: ArrayRecord) -> None:

@@ -1,12 +1,13 @@
-"""Events of bmod, bswitch, btop and bbot."""
+"""Events of bmod, bswitch, btop and bbot, and of job groups."""
 
 from collections.abc import Callable
 from typing import Any
 
 from lavad.core import events as e
 from lavad.core.apply import advance_reservations, allocate, charge, start_conditions
-from lavad.core.apply.enqueue import entry, list_array, list_job, waiting_counts
+from lavad.core.apply.enqueue import ended_counts, entry, list_array, list_job, waiting_counts
 from lavad.core.cluster import Cluster
+from lavad.core.job_group_events import JobGroupSet, JobGroupsRemoved
 from lavad.core.model import JobState, Shared, limits_of
 from lavad.core.state.records import ArrayRecord, Job
 
@@ -18,7 +19,8 @@ def _job_modified(cluster: Cluster, event: e.JobModified) -> None:
         advance_reservations.move(cluster, record, shared.request.reservation)
     waiting = isinstance(record, ArrayRecord) or record.state is JobState.PEND
     cluster.pending.remove(record.shared, entry(cluster, record))
-    for state, count in waiting_counts(record):
+    ended = ended_counts(record) if isinstance(record, ArrayRecord) else []
+    for state, count in (*waiting_counts(record), *ended):
         cluster.counters.add(record.shared, state, -count)
         cluster.counters.add(shared, state, count)
     cluster.names.remove(record.shared.uid, record.text, record.id)
@@ -78,7 +80,20 @@ def _job_moved(cluster: Cluster, event: e.JobMoved) -> None:
         cluster.pending.add(record.shared, entry(cluster, record), isinstance(record, ArrayRecord))
 
 
+def _job_group_set(cluster: Cluster, event: JobGroupSet) -> None:
+    cluster.job_groups.put(event.group)
+    cluster.limits.limit_group(event.group.path, event.group.limit)
+
+
+def _job_groups_removed(cluster: Cluster, event: JobGroupsRemoved) -> None:
+    for path in event.paths:
+        cluster.job_groups.drop(path)
+        cluster.limits.limit_group(path, None)
+
+
 HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     e.JobModified: _job_modified,
     e.JobMoved: _job_moved,
+    JobGroupSet: _job_group_set,
+    JobGroupsRemoved: _job_groups_removed,
 }

@@ -5,6 +5,7 @@ from lavad.core.apply.reconfigure import note_revocable, sort_pending
 from lavad.core.apply.tasks import activity, places
 from lavad.core.apply.tasks import events as task_events
 from lavad.core.cluster import Cluster
+from lavad.core.job_group_events import JobGroup
 from lavad.core.model import FINAL, HOLDING, HostFacts, JobState
 from lavad.core.model.advance_reservation import AdvanceReservation
 from lavad.core.model.host_config import BY_HOST, as_configured
@@ -61,6 +62,8 @@ def adopt_array(cluster: Cluster, array: ArrayRecord) -> None:
     array.divide()
     cluster.counters.add(array.shared, JobState.PEND, len(array.pending) + len(array.blocked))
     cluster.counters.add(array.shared, JobState.PSUSP, len(array.held))
+    for state, count in enqueue.ended_counts(array):
+        cluster.counters.add(array.shared, state, count)
     for job in array.live.values():
         job.array, job.shared = array, array.shared
         cluster.counters.add(array.shared, job.state)
@@ -129,6 +132,12 @@ def adopt_reservation(cluster: Cluster, one: AdvanceReservation) -> None:
     """Restore an advance reservation, before jobs, whose buckets depend on it."""
     cluster.reserved.put(one)
     sort_pending(cluster)
+
+
+def adopt_job_group(cluster: Cluster, group: JobGroup) -> None:
+    """Restore a job group, before attempts, which count for its limit."""
+    cluster.job_groups.put(group)
+    cluster.limits.limit_group(group.path, group.limit)
 
 
 def adopt_claim(cluster: Cluster, claim: Claim) -> None:

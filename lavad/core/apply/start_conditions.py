@@ -11,7 +11,7 @@ from typing import Any
 
 from lavad.core import events as e
 from lavad.core import lifecycle
-from lavad.core.apply.enqueue import list_array, list_job
+from lavad.core.apply.enqueue import ended_counts, list_array, list_job
 from lavad.core.apply.tasks import places, queue_wait
 from lavad.core.cluster import Cluster
 from lavad.core.events import NewJob
@@ -168,6 +168,8 @@ def forget(cluster: Cluster, job: int) -> None:
     if record is None:
         return
     cluster.names.remove(record.shared.uid, record.text, job)
+    for state, count in ended_counts(record):
+        cluster.counters.add(record.shared, state, -count)
     if record.shared.request.reservation:
         cluster.reserved.leave(record.shared.request.reservation, job)
     if cluster.dependants.is_parent(job):
@@ -215,7 +217,7 @@ def _job_revived(cluster: Cluster, event: e.JobRevived) -> None:
         return
     lifecycle.check(record.state, event, target)
     cluster.finished.pop((record.id, 0), None)
-    cluster.counters.add(record.shared, target)
+    cluster.counters.move(record.shared, record.state, target)
     if cluster.dependants:
         cluster.dependants.note(record.id, 0, record.state, target)
     record.state, record.end = target, None
@@ -228,6 +230,7 @@ def _job_revived(cluster: Cluster, event: e.JobRevived) -> None:
 
 
 def _elements_revived(cluster: Cluster, array: ArrayRecord, event: e.JobRevived, target: JobState) -> None:
+    before = ended_counts(array)
     for index in event.indices:
         old = cluster.finished.pop((array.id, index), None)
         if old is not None:
@@ -239,7 +242,8 @@ def _elements_revived(cluster: Cluster, array: ArrayRecord, event: e.JobRevived,
     (array.held.update if event.hold else array.admit)(event.indices)
     array.over_at = 0.0
     cluster.ended_arrays.pop(array.id, None)
-    cluster.counters.add(array.shared, target, len(event.indices))
+    for (state, count), (_, left) in zip(before, ended_counts(array), strict=True):
+        cluster.counters.move(array.shared, state, target, count - left)
     cluster.dependants.note(array.id, 0, S.EXIT, target)
     queue_wait.forget(array)
     watch_deadline(cluster, array)

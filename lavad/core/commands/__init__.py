@@ -326,6 +326,34 @@ class RemoveReservation:
 
 
 @dataclass(frozen=True, slots=True)
+class SetJobGroup:
+    """bgadd or, of a group that exists, bgmod; a ``limit`` of None is none."""
+
+    path: str
+    limit: int | None
+    caller: Caller
+    exists: bool = False
+
+
+class Removed(Enum):
+    """Job groups that bgdel is to delete; of several only those without jobs and groups below."""
+
+    ONE = "the named one"
+    BELOW = "the named one and those below it"
+    OF_USER = "those that a user has created"
+    ALL = "those of all users"
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveJobGroups:
+    """bgdel. ``name`` is a path or, for those of a user, the user. The reply are the paths of the deleted groups."""
+
+    what: Removed
+    name: str
+    caller: Caller
+
+
+@dataclass(frozen=True, slots=True)
 class Reconfigure:
     """badmin reconfig, after the files were read; the driver has checked the caller."""
 
@@ -397,6 +425,8 @@ Command = (
     | AddReservation
     | ChangeReservation
     | RemoveReservation
+    | SetJobGroup
+    | RemoveJobGroups
     | Tick
     | EndLeases
 )

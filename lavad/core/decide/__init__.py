@@ -25,6 +25,7 @@ from lavad.core.decide.decision import Decision
 from lavad.core.decide.jobs import (
     control,
     force_run,
+    job_groups,
     reorder,
     requeue,
     resize,
@@ -79,6 +80,8 @@ DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.AddReservation: advance_reservations.add,
     c.ChangeReservation: advance_reservations.change,
     c.RemoveReservation: advance_reservations.remove,
+    c.SetJobGroup: job_groups.set_group,
+    c.RemoveJobGroups: job_groups.remove,
     c.Tick: tick.tick,
     c.EndLeases: leases.end_leases,
 }

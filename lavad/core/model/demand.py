@@ -17,10 +17,13 @@ class Demand(NamedTuple):
     project: str
     request: Request
     run_limit_s: int = 0  # 0: none
+    job_group: str = ""
     given: Allocation = ()
     attempt: Key | None = None
 
 
 def demand_of(shared: Shared, request: Request | None = None) -> Demand:
     """Demand of a job, with another request if one is given."""
-    return Demand(shared.user, shared.queue, shared.project, request or shared.request, shared.run_limit_s)
+    return Demand(
+        shared.user, shared.queue, shared.project, request or shared.request, shared.run_limit_s, shared.job_group
+    )

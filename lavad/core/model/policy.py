@@ -359,6 +359,7 @@ class Policy:
     default_queue: str = "normal"
     default_queues: tuple[str, ...] = ()  # the first that accepts the job; empty: ``default_queue``
     default_project: str = "default"
+    default_job_group: str = ""  # path, with %u and %p; empty: none
     administrators: frozenset[str] = frozenset({"root"})
     max_array_size: int = 1_000_000
     clean_period_s: float = 3600.0

@@ -29,10 +29,11 @@ class LimitUsage:
 
 
 def limit_usage(cluster: ClusterView) -> tuple[LimitUsage, ...]:
-    """Every limit with usage, in the order of the configuration."""
+    """Every limit of the configuration with usage, in its order; ``bjgroup`` shows those of job groups."""
     rules = {rule: place for place, rule in enumerate(cluster.limits.rules)}
     found: list[LimitUsage] = []
-    for counter in sorted(cluster.limits.counters, key=lambda one: (rules[one.rule], one.members)):
+    configured = [one for one in cluster.limits.counters if one.rule.kind is not LimitKind.JOB_GROUP]
+    for counter in sorted(configured, key=lambda one: (rules[one.rule], one.members)):
         if counter.rule.each_host:
             found.extend(_on_hosts(cluster, counter))
         elif counter.used:

@@ -91,7 +91,7 @@ class Worklist:
         if changes.freed_hosts:
             self.tried.clear()
             self.refused_sizes.clear()
-        if cluster.limits:
+        if cluster.limits or changes.relaxed_limits:  # the last limit of a job group may be gone
             self._gather_limited(cluster, changes.relaxed_limits, now)
         for key in changed_buckets:
             self._add_fresh(cluster, key)

@@ -1,4 +1,4 @@
-"""Counters of jobs and slots by queue, user and state, and of the pending jobs that MAX_PEND limits bound.
+"""Counters of jobs and slots by queue, user, job group and state, and of the pending jobs that MAX_PEND limits bound.
 
 Transitions are buffered and counted when a counter is read: thousands of starts and ends come between two reads, and
 most of them are alike. Pending jobs are counted only for the configured limits, so that a submission costs the limits
@@ -79,7 +79,10 @@ _Move = tuple[JobState | None, JobState]  # from (None: submitted) and to which 
 
 
 class JobCounters:
-    """Slots and jobs by (queue, state) and by (user, state). A pending job counts the slots of its minimum size."""
+    """Slots and jobs by (queue, state), (user, state) and (job group, state).
+
+    A pending job counts the slots of its minimum size. Ended jobs are counted by job group only, while memory has them.
+    """
 
     def __init__(self, waiting: PendingCounters) -> None:
         self.waiting = waiting  # as of the last read; ``waiting_now`` is current
@@ -87,6 +90,8 @@ class JobCounters:
         self._slots_by_user: Counter[tuple[str, JobState]] = Counter()
         self._jobs_by_user: Counter[tuple[str, JobState]] = Counter()
         self._work_by_queue: Counter[tuple[str, JobState]] = Counter()
+        self._slots_by_group: Counter[tuple[str, JobState]] = Counter()
+        self._jobs_by_group: Counter[tuple[str, JobState]] = Counter()
         self._noted: dict[_Move, Counter[CountKey]] = {}  # buffered number of jobs of each kind, by transition
 
     @property
@@ -126,6 +131,18 @@ class JobCounters:
         self._enter()
         return self._work_by_queue
 
+    @property
+    def slots_by_group(self) -> Counter[tuple[str, JobState]]:
+        """Slots of the jobs of each job group itself by state."""
+        self._enter()
+        return self._slots_by_group
+
+    @property
+    def jobs_by_group(self) -> Counter[tuple[str, JobState]]:
+        """Jobs of each job group itself by state."""
+        self._enter()
+        return self._jobs_by_group
+
     def add(self, shared: Shared, state: JobState, count: int = 1) -> None:
         """Count ``count`` jobs of these shared facts that entered (negative: left) a state."""
         self._note(shared, None, state, count)
@@ -160,12 +177,16 @@ class JobCounters:
             self._add(counts, new, 1)
 
     def _add(self, counts: Counter[CountKey], state: JobState, sign: int) -> None:
-        if state in FINAL:
-            return  # ended jobs are counted by the store
+        is_over = state in FINAL  # counted by the store, but for job groups
         is_limited = state in WAITING and bool(self.waiting)
         for sort, count in counts.items():
             queue, user, jobs = sort.queue, sort.user, sign * count
             slots = jobs * sort.slots
+            if sort.job_group:
+                _count(self._jobs_by_group, (sort.job_group, state), jobs)
+                _count(self._slots_by_group, (sort.job_group, state), slots)
+            if is_over:
+                continue
             self._slots_by_queue[queue, state] += slots
             self._slots_by_user[user, state] += slots
             self._jobs_by_user[user, state] += jobs
@@ -173,6 +194,13 @@ class JobCounters:
                 self.waiting.add(user, jobs, slots)
             if state is JobState.PEND:
                 self._work_by_queue[queue, state] += slots * sort.run_limit_s
+
+
+def _count(counter: Counter[tuple[str, JobState]], key: tuple[str, JobState], number: int) -> None:
+    """Add to a counter that has no entry for 0: job groups come and go."""
+    counter[key] += number
+    if not counter[key]:
+        del counter[key]
 
 
 def _waiting_of(counts: Counter[tuple[str, JobState]]) -> Counter[str]:

@@ -1,19 +1,21 @@
 """Limits on what users, groups, queues, projects and hosts may use at a time, and the usage that counts for each.
 
 Every limit of the configuration files is a ``Rule``: a resource, a maximum, and the jobs that share it. Each set of
-jobs that share a maximum has one ``Counter``; a job's counters depend only on its user, queue and project, and are
-found once for all jobs alike (a ``Consumer``). So a start or an end costs the limits that match it. A job counts from
-its dispatch until it has ended, also while it is suspended.
+jobs that share a maximum has one ``Counter``; a job's counters depend only on its user, queue, project and job group,
+and are found once for all jobs alike (a ``Consumer``). So a start or an end costs the limits that match it.
+A job counts from its dispatch until it has ended, also while it is suspended.
 """
 
 import heapq
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lavad.core.job_group_events import JobGroup
+from lavad.core.language.job_groups import lineage
 from lavad.core.language.numbers import number_text
 from lavad.core.model import PARTS, Allocation, HostShare, Request
 from lavad.core.model.allocation import slots_of
@@ -44,6 +46,7 @@ class LimitKind(Enum):
     GROUP_PROCESSOR = "JL/P of a group"
     SECTION = "Limit"
     UNKNOWN_USER = "no account on the host"
+    JOB_GROUP = "limit of a job group"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,7 @@ def _long_enough(column: NDArray[np.float64], rows: int, fresh: float = 0.0) -> 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Consumer:
-    """Counters of all jobs of one user, queue and project.
+    """Counters of all jobs of one user, queue, project and job group.
 
     ``is_of_hosts``: a limit on its jobs depends on their hosts. ``counts_resources``: one on any hosts counts neither
     slots nor jobs.
@@ -133,12 +136,13 @@ NOBODY = Consumer()
 
 
 class Limits:
-    """All limits of a policy with their counters.
+    """All limits of a policy, and those of job groups, with their counters.
 
-    ``relaxed_limits``: counters that have decreased since the scheduler last took them.
+    ``relaxed_limits``: counters that have decreased since the scheduler last took them. Every job group has a counter,
+    without a limit an infinite one, so that a limit that is set later finds its jobs counted.
     """
 
-    def __init__(self, policy: Policy, table: HostTable) -> None:
+    def __init__(self, policy: Policy, table: HostTable, groups: Iterable[JobGroup] = ()) -> None:
         self.rules = tuple(rules_of(policy))
         self.by_project = any(rule.each_project or rule.projects != ALL for rule in self.rules)
         self.windows = tuple(window for rule in self.rules for window in rule.windows)
@@ -159,24 +163,28 @@ class Limits:
         self._facts_version = -1
         self._made: dict[Rule, tuple[NDArray[np.float64], NDArray[np.bool_]]] = {}
         self._counters: dict[tuple[int, tuple[str, str, str]], Counter] = {}
-        self._consumers: dict[tuple[str, str, str], Consumer] = {}
+        self._consumers: dict[tuple[str, str, str, str], Consumer] = {}
+        self._of_groups: dict[str, Counter] = {}
+        self._limited_groups: set[str] = set()
+        for group in groups:
+            self.limit_group(group.path, group.limit)
 
     def __bool__(self) -> bool:
-        return bool(self.rules or self._kept_off)
+        return bool(self.rules or self._kept_off or self._limited_groups)
 
-    def consumer(self, user: str, queue: str, project: str) -> Consumer:
-        """Counters that apply to jobs of this user, queue and project."""
-        if not self.rules and user not in self._kept_off:
+    def consumer(self, user: str, queue: str, project: str, job_group: str = "") -> Consumer:
+        """Counters that apply to jobs of this user, queue, project and job group."""
+        if not (self.rules or job_group) and user not in self._kept_off:
             return NOBODY
-        name = (user, queue, project if self.by_project else "")
+        name = (user, queue, project if self.by_project else "", job_group)
         found = self._consumers.get(name)
         if found is None:
             if len(self._consumers) >= _CONSUMERS_KEPT:
                 self._consumers.clear()
-            found = self._consumers[name] = self._consumer(user, queue, project)
+            found = self._consumers[name] = self._consumer(user, queue, project, job_group)
         return found
 
-    def _consumer(self, user: str, queue: str, project: str) -> Consumer:
+    def _consumer(self, user: str, queue: str, project: str, job_group: str) -> Consumer:
         found: tuple[list[Counter], list[Counter], list[Counter]] = ([], [], [])
         numbers = sorted([*self._numbers_by_user.get(user, ()), *self._numbers_for_many])
         for number in numbers:
@@ -186,6 +194,7 @@ class Limits:
                 found[place].append(self._counter(number, rule, user, queue, project))
         if user in self._kept_off:
             found[1].append(self._kept_off[user][0])
+        found[0].extend([self._of_group(path) for path in lineage(job_group)])
         return Consumer(*map(tuple, found)) if any(found) else NOBODY
 
     def _counter(self, number: int, rule: Rule, user: str, queue: str, project: str) -> Counter:
@@ -202,7 +211,30 @@ class Limits:
     @property
     def counters(self) -> Iterable[Counter]:
         """Counters in use since the start."""
-        return self._counters.values()
+        return (*self._counters.values(), *self._of_groups.values())
+
+    # -- job groups --------------------------------------------------------------------------------------------------
+
+    def _of_group(self, path: str) -> Counter:
+        found = self._of_groups.get(path)
+        if found is None:
+            rule = Rule(LimitKind.JOB_GROUP, JOBS, UNLIMITED, path)
+            found = self._of_groups[path] = Counter(rule, ("", "", ""))
+        return found
+
+    def limit_group(self, path: str, most: int | None) -> None:
+        """Set the most jobs in this job group, and below it, that hold slots at once; None: any number."""
+        counter = self._of_group(path)
+        before, amount = counter.rule.amount, UNLIMITED if most is None else most
+        counter.rule = replace(counter.rule, amount=amount)
+        (self._limited_groups.discard if most is None else self._limited_groups.add)(path)
+        if amount > before:
+            self.relaxed_limits.add(counter)
+
+    def used_by_group(self, path: str) -> int:
+        """Number of jobs in this job group, and below it, that hold slots."""
+        counter = self._of_groups.get(path)
+        return round(counter.used) if counter is not None else 0
 
     # -- counting ----------------------------------------------------------------------------------------------------
 

@@ -39,6 +39,7 @@ class SchedulingClass(NamedTuple):
     run_limit_s: int = 0  # 0 unless the expected end of a job matters
     deadline: float = 0.0
     project: str = ""  # empty unless limits depend on it
+    job_group: str = ""  # it may get a limit at any time
 
 
 def names_in(request: Request) -> frozenset[str]:
@@ -76,7 +77,7 @@ class BucketKey:
         self.reservation = kind.request.reservation
         self.run_limit_s = kind.run_limit_s
         self.deadline = kind.deadline
-        self.demand = Demand(kind.user, kind.queue, kind.project, kind.request, kind.run_limit_s)
+        self.demand = Demand(kind.user, kind.queue, kind.project, kind.request, kind.run_limit_s, kind.job_group)
         self.is_slots_only = self.request.is_slots_only and not self.reservation and not self.deadline
         self.number = number
 
@@ -249,7 +250,9 @@ class PendingIndex:
         run_limit_s = shared.run_limit_s if deadline or shared.queue in self._timed_queues else 0
         project = shared.project if self._by_project else ""
         request = self.request_of(shared)
-        return SchedulingClass(shared.queue, shared.user, shared.user_group, request, run_limit_s, deadline, project)
+        return SchedulingClass(
+            shared.queue, shared.user, shared.user_group, request, run_limit_s, deadline, project, shared.job_group
+        )
 
     def key_of(self, shared: Shared) -> BucketKey | None:
         """Key of the bucket of jobs with these shared facts; None if none of them is pending."""

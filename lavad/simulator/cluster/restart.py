@@ -12,6 +12,7 @@ from lavad.core.apply.restore import (
     adopt_ended_element,
     adopt_host,
     adopt_job,
+    adopt_job_group,
     adopt_remembered,
     adopt_reservation,
 )
@@ -58,6 +59,8 @@ def reborn(old: Cluster) -> Cluster:
     for reservation in old.reserved.by_name.values():
         adopt_reservation(new, reservation)
     new.reserved.numbers.update(old.reserved.numbers)
+    for group in old.job_groups:
+        adopt_job_group(new, group)
     for record in old.jobs.values():
         if isinstance(record, Job):
             adopt_job(new, _job(record))

@@ -16,6 +16,7 @@ from lavad.core.apply.restore import (
     adopt_ended_element,
     adopt_host,
     adopt_job,
+    adopt_job_group,
     adopt_remembered,
     adopt_reservation,
     order_jobs,
@@ -175,6 +176,10 @@ def _adopt_reservation_number(cluster: "Cluster", name: str, content: str) -> No
     cluster.reserved.numbers[name] = int(content)
 
 
+def _adopt_job_group(cluster: "Cluster", name: str, content: str) -> None:
+    adopt_job_group(cluster, v.decode_job_group(name, content))
+
+
 def read_adoptions(connection: Connection) -> list[tuple[int, str]]:
     """Return the rows of past adoptions: term and content."""
     rows = connection.execute(select(schema.standing).where(schema.standing.c.kind == v.ADOPTED))
@@ -190,6 +195,7 @@ _BEFORE_JOBS: dict[str, Adopt] = {
     v.ADOPTED: _adopt_lost_jobs,
     v.RESERVATION: _adopt_reservation,
     v.RESERVATION_NUMBER: _adopt_reservation_number,
+    v.JOB_GROUP: _adopt_job_group,
 }
 _AFTER_JOBS: dict[str, Adopt] = {v.CLAIM: _adopt_claim}
 

@@ -1,4 +1,4 @@
-"""Rows of hosts, queues and advance reservations, and the history of what administrators did to hosts and queues.
+"""Rows of hosts, queues, advance reservations and job groups; what administrators did to hosts and queues.
 
 That history is job 0's: no job has this number.
 """
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from lavad.core import events as e
+from lavad.core.job_group_events import JobGroupSet, JobGroupsRemoved
 from lavad.store.rows import values as v
 from lavad.store.writer.batch import Batch
 
@@ -87,6 +88,14 @@ def _reservation_removed(batch: Batch, cluster: "Cluster", event: e.ReservationR
     batch.standing[v.RESERVATION, event.name] = None
 
 
+def _job_group_set(batch: Batch, cluster: "Cluster", event: JobGroupSet) -> None:
+    batch.standing[v.JOB_GROUP, event.group.path] = v.job_group_row(event.group)
+
+
+def _job_groups_removed(batch: Batch, cluster: "Cluster", event: JobGroupsRemoved) -> None:
+    batch.standing.update(((v.JOB_GROUP, path), None) for path in event.paths)
+
+
 HANDLERS: dict[type, Callable[[Batch, "Cluster", Any], None]] = {  # besides QueueRuled
     e.HostJoined: _host_joined,
     e.HostClosed: _host_closed,
@@ -95,4 +104,6 @@ HANDLERS: dict[type, Callable[[Batch, "Cluster", Any], None]] = {  # besides Que
     e.HostRemoved: _host_removed,
     e.ReservationSet: _reservation_set,
     e.ReservationRemoved: _reservation_removed,
+    JobGroupSet: _job_group_set,
+    JobGroupsRemoved: _job_groups_removed,
 }

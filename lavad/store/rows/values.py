@@ -10,6 +10,7 @@ from dataclasses import fields
 from json.encoder import encode_basestring_ascii as quote
 from typing import TYPE_CHECKING, Any
 
+from lavad.core.job_group_events import JobGroup
 from lavad.core.language.dependency import parse, text_of
 from lavad.core.model import (
     Allocation,
@@ -347,6 +348,21 @@ def decode_reservation(content: str) -> AdvanceReservation:
     values["hosts"] = tuple((host, slots) for host, slots in values["hosts"])
     values |= {"kind": ReservationKind(values["kind"]), "times": ReservationTimes(**times)}
     return AdvanceReservation(**values)
+
+
+JOB_GROUP = "job group"
+
+
+def job_group_row(one: JobGroup) -> Row:
+    """Build the row of a job group."""
+    values = {field.name: getattr(one, field.name) for field in fields(one) if field.name != "path"}
+    return (JOB_GROUP, clean(one.path), _encode(values))
+
+
+def decode_job_group(path: str, content: str) -> JobGroup:
+    """Decode the content of ``job_group_row``."""
+    values = json.loads(content)
+    return JobGroup(path, **{field.name: values[field.name] for field in fields(JobGroup) if field.name in values})
 
 
 def _names_text(names: frozenset[str]) -> str:

@@ -23,6 +23,7 @@ from lavad.core.decide.jobs.admission import (
     with_queue_limits,
 )
 from lavad.core.decide.jobs.dependencies import resolve
+from lavad.core.decide.jobs.job_groups import new_groups
 from lavad.core.decide.jobs.modify import with_other_memory
 from lavad.core.decide.jobs.run_windows import may_run, run_window_events
 from lavad.core.events import JobModified, JobSubmitted, NewJob
@@ -32,7 +33,7 @@ from lavad.core.model import FINAL, Request
 from lavad.core.model.policy import Queue
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import Refused
-from lavad.core.state.job_names import name_of
+from lavad.core.state.jobs.job_names import name_of
 from lavad.core.state.records import ArrayRecord, Job
 
 
@@ -61,8 +62,9 @@ def submit(cluster: Cluster, command: c.SubmitJob, now: float) -> Decision:
     if cluster.counters.waiting:
         check_waiting(cluster, new, shared)
     condition = resolved(cluster, new) if new.dependency else None
+    groups = new_groups(cluster, shared, now) if shared.job_group else ()
     job = new._replace(id=cluster.next_job, shared=shared, priority=priority, condition=condition)
-    return Decision([JobSubmitted(now, job)], reply=Submitted(job.id, job.shared.queue))
+    return Decision([*groups, JobSubmitted(now, job)], reply=Submitted(job.id, job.shared.queue))
 
 
 def _check_name(cluster: Cluster, new: NewJob) -> None:
@@ -179,6 +181,8 @@ def _check_modifiable(record: Job | ArrayRecord, command: c.ModifyJob) -> None:
         if isinstance(record, Job):
             raise Refused("Job array index error: the job is not an array")
         raise Refused("Elements of a job array cannot be changed one by one; without an index all of them are changed")
+    if isinstance(record, ArrayRecord) and "job_group" in command.fields and record.live:
+        raise Refused("Some elements of the job array have started; a job group is changed of pending jobs only")
     if isinstance(record, Job) and "array_limit" in command.fields:
         raise Refused("The job is not an array")
     is_over = record.is_over if isinstance(record, ArrayRecord) else record.end is not None
@@ -221,10 +225,11 @@ def _check_leaving(cluster: Cluster, job: Job, wanted: str, now: float) -> None:
 
 
 def _modified(cluster: Cluster, record: Job | ArrayRecord, new: NewJob, command: c.ModifyJob, now: float) -> Decision:
-    """Event of the change, and events for the run windows of the new queue."""
+    """Events of the change: job groups that are new, the change, and what the run windows of the new queue cause."""
     queue = new.shared.queue
     switched_to = queue if command.is_switch else ""
-    decision = Decision([JobModified(now, new, command.caller.user, command.changes, switched_to)])
+    groups = new_groups(cluster, new.shared, now) if new.shared.job_group else ()
+    decision = Decision([*groups, JobModified(now, new, command.caller.user, command.changes, switched_to)])
     if queue != record.shared.queue:
         live = record.live.values() if isinstance(record, ArrayRecord) else (record,)
         for job in live:

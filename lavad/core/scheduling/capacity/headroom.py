@@ -45,6 +45,7 @@ _OVERALL = {
     _K.QUEUE_USER: (r.QUEUE_USER_SLOTS, r.QUEUE_USER_SLOTS_PARALLEL),
     _K.USER: (r.USER_SLOTS, r.USER_SLOTS_PARALLEL),
     _K.GROUP: (r.GROUP_SLOTS, r.GROUP_SLOTS_PARALLEL),
+    _K.JOB_GROUP: (r.JOB_GROUP, r.JOB_GROUP),
 }
 _ON_HOSTS = {
     _K.QUEUE_PROCESSOR: r.QUEUE_PROCESSOR,
@@ -115,7 +116,8 @@ class Headroom(Constraint):
     def consumer(self, demand: Demand) -> Consumer:
         """Return the counters of the limits on the job; kept for one demand, as each start asks several times."""
         if self._asked[0] is not demand:
-            self._asked = demand, self._limits.consumer(demand.user, demand.queue, demand.project)
+            consumer = self._limits.consumer(demand.user, demand.queue, demand.project, demand.job_group)
+            self._asked = demand, consumer
         return self._asked[1]
 
     def limit(self, demand: Demand) -> Limit:
@@ -329,7 +331,9 @@ def _usage_of(counter: Counter) -> str:
 
 
 def _group_of(rule: Rule) -> str:
-    """Text with the user's group and its limit, or with the user unknown to the host."""
+    """Text with the user's or the job group and its limit, or with the user unknown to the host."""
     if rule.kind is _K.UNKNOWN_USER:
         return f" (User: {rule.name})"
+    if rule.kind is _K.JOB_GROUP:
+        return f" (Job Group: {rule.name}, Limit Value: {number_text(rule.amount)})"
     return f" (Group: {rule.name}, Limit Value: {number_text(rule.amount)})" if rule.kind in _OF_GROUPS else ""

@@ -1,0 +1,1 @@
+"""State about many jobs together: their names, and job groups."""
