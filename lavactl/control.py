@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from lavactl.io import Io
 
-SELECTING = ("J", "m", "q", "u", "g")
+SELECTING = ("J", "m", "q", "u", "g", "app")
 NO_ID = "Job ID or one of '-m', '-u' '-q' and '-J' must be specified"
 NOTHING = "No unfinished job found"
 
@@ -37,6 +37,7 @@ def chosen_jobs(options: Options, grammar: Grammar, io: "Io") -> tuple[messages.
         host=options.last("m") or "",
         name=options.last("J") or "",
         job_group=options.last("g") or "",
+        application=options.last("app") or "",
     )
     return job_filter, not options.words, bad
 

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from lavad.config import cluster, conf, hosts, params, queues, resources, users
+from lavad.config import applications, cluster, conf, hosts, params, queues, resources, users
 from lavad.config.load import UNREAD_FILES
 from lavad.config.site import Honoured, Ignored, Table
 
@@ -76,6 +76,7 @@ def page() -> str:
         ("lsf.cluster.NAME", cluster.CLUSTER_SECTIONS),
         ("lsb.params", params.SECTIONS),
         ("lsb.queues", queues.SECTIONS),
+        ("lsb.applications", applications.SECTIONS),
         ("lsb.hosts", hosts.SECTIONS),
         ("lsb.users", users.SECTIONS),
         ("lsb.resources", resources.SECTIONS),

@@ -1001,3 +1001,47 @@ class JobGroupsReply(_message.Message):
     groups: _containers.RepeatedCompositeFieldContainer[JobGroupRecord]
     missing: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, groups: _Optional[_Iterable[_Union[JobGroupRecord, _Mapping]]] = ..., missing: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ApplicationsRequest(_message.Message):
+    __slots__ = ("names",)
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ApplicationParameter(_message.Message):
+    __slots__ = ("name", "value")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    value: str
+    def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+
+class ApplicationRecord(_message.Message):
+    __slots__ = ("name", "description", "pend", "run", "ssusp", "ususp", "rsv", "is_default", "parameters")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    PEND_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    SSUSP_FIELD_NUMBER: _ClassVar[int]
+    USUSP_FIELD_NUMBER: _ClassVar[int]
+    RSV_FIELD_NUMBER: _ClassVar[int]
+    IS_DEFAULT_FIELD_NUMBER: _ClassVar[int]
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    description: str
+    pend: int
+    run: int
+    ssusp: int
+    ususp: int
+    rsv: int
+    is_default: bool
+    parameters: _containers.RepeatedCompositeFieldContainer[ApplicationParameter]
+    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., pend: _Optional[int] = ..., run: _Optional[int] = ..., ssusp: _Optional[int] = ..., ususp: _Optional[int] = ..., rsv: _Optional[int] = ..., is_default: _Optional[bool] = ..., parameters: _Optional[_Iterable[_Union[ApplicationParameter, _Mapping]]] = ...) -> None: ...
+
+class ApplicationsReply(_message.Message):
+    __slots__ = ("applications", "missing")
+    APPLICATIONS_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
+    applications: _containers.RepeatedCompositeFieldContainer[ApplicationRecord]
+    missing: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, applications: _Optional[_Iterable[_Union[ApplicationRecord, _Mapping]]] = ..., missing: _Optional[_Iterable[str]] = ...) -> None: ...

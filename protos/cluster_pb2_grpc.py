@@ -109,6 +109,11 @@ class ClusterServiceStub:
                 request_serializer=protos_dot_cluster__pb2.JobGroupRequest.SerializeToString,
                 response_deserializer=protos_dot_cluster__pb2.JobGroupReply.FromString,
                 _registered_method=True)
+        self.Applications = channel.unary_unary(
+                '/lava.v1.ClusterService/Applications',
+                request_serializer=protos_dot_cluster__pb2.ApplicationsRequest.SerializeToString,
+                response_deserializer=protos_dot_cluster__pb2.ApplicationsReply.FromString,
+                _registered_method=True)
         self.JobGroups = channel.unary_unary(
                 '/lava.v1.ClusterService/JobGroups',
                 request_serializer=protos_dot_cluster__pb2.JobGroupsRequest.SerializeToString,
@@ -209,6 +214,12 @@ class ClusterServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Applications(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def JobGroups(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -292,6 +303,11 @@ def add_ClusterServiceServicer_to_server(servicer, server):
                     servicer.ChangeJobGroup,
                     request_deserializer=protos_dot_cluster__pb2.JobGroupRequest.FromString,
                     response_serializer=protos_dot_cluster__pb2.JobGroupReply.SerializeToString,
+            ),
+            'Applications': grpc.unary_unary_rpc_method_handler(
+                    servicer.Applications,
+                    request_deserializer=protos_dot_cluster__pb2.ApplicationsRequest.FromString,
+                    response_serializer=protos_dot_cluster__pb2.ApplicationsReply.SerializeToString,
             ),
             'JobGroups': grpc.unary_unary_rpc_method_handler(
                     servicer.JobGroups,
@@ -704,6 +720,33 @@ class ClusterService:
             '/lava.v1.ClusterService/ChangeJobGroup',
             protos_dot_cluster__pb2.JobGroupRequest.SerializeToString,
             protos_dot_cluster__pb2.JobGroupReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Applications(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lava.v1.ClusterService/Applications',
+            protos_dot_cluster__pb2.ApplicationsRequest.SerializeToString,
+            protos_dot_cluster__pb2.ApplicationsReply.FromString,
             options,
             channel_credentials,
             insecure,

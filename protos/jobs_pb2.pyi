@@ -48,7 +48,7 @@ ACCOUNT_BRIEF: AccountForm
 ACCOUNT_LONG: AccountForm
 
 class JobSpec(_message.Message):
-    __slots__ = ("name", "command", "is_script", "queues", "project", "cwd", "submit_cwd", "input", "output", "error", "output_overwrite", "error_overwrite", "environment", "roles", "run_limit_s", "memory_limit_mib", "hosts", "hold", "exclusive", "rerunnable", "not_rerunnable", "array", "array_limit", "umask_plus_one", "submit_host", "description", "user_group", "dependency", "begin_time", "terminate_time", "priority", "notify_end", "shell", "rlimits", "pre_exec", "post_exec", "output_dir", "requeue_exit_values", "resizable", "runtime_estimate_s", "job_group", "reservation", "requirement_text", "environment_base", "ends_orphan", "environment_unset", "resize_notify", "tasks", "warning_action", "warning_time_s", "hang", "slurm", "interactive", "input_spooled", "input_data", "mail_user", "mail_begin", "mail_end", "mail_failure", "mail_events", "script_arguments")
+    __slots__ = ("name", "command", "is_script", "queues", "project", "cwd", "submit_cwd", "input", "output", "error", "output_overwrite", "error_overwrite", "environment", "roles", "run_limit_s", "memory_limit_mib", "hosts", "hold", "exclusive", "rerunnable", "not_rerunnable", "array", "array_limit", "umask_plus_one", "submit_host", "description", "user_group", "dependency", "begin_time", "terminate_time", "priority", "notify_end", "shell", "rlimits", "pre_exec", "post_exec", "output_dir", "requeue_exit_values", "resizable", "runtime_estimate_s", "job_group", "reservation", "requirement_text", "environment_base", "ends_orphan", "environment_unset", "resize_notify", "tasks", "warning_action", "warning_time_s", "hang", "slurm", "application", "interactive", "input_spooled", "input_data", "mail_user", "mail_begin", "mail_end", "mail_failure", "mail_events", "script_arguments")
     NAME_FIELD_NUMBER: _ClassVar[int]
     COMMAND_FIELD_NUMBER: _ClassVar[int]
     IS_SCRIPT_FIELD_NUMBER: _ClassVar[int]
@@ -101,6 +101,7 @@ class JobSpec(_message.Message):
     WARNING_TIME_S_FIELD_NUMBER: _ClassVar[int]
     HANG_FIELD_NUMBER: _ClassVar[int]
     SLURM_FIELD_NUMBER: _ClassVar[int]
+    APPLICATION_FIELD_NUMBER: _ClassVar[int]
     INTERACTIVE_FIELD_NUMBER: _ClassVar[int]
     INPUT_SPOOLED_FIELD_NUMBER: _ClassVar[int]
     INPUT_DATA_FIELD_NUMBER: _ClassVar[int]
@@ -162,6 +163,7 @@ class JobSpec(_message.Message):
     warning_time_s: float
     hang: HangRule
     slurm: SlurmTerms
+    application: str
     interactive: str
     input_spooled: bool
     input_data: bytes
@@ -171,7 +173,7 @@ class JobSpec(_message.Message):
     mail_failure: bool
     mail_events: str
     script_arguments: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., command: _Optional[str] = ..., is_script: _Optional[bool] = ..., queues: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., cwd: _Optional[str] = ..., submit_cwd: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., error: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error_overwrite: _Optional[bool] = ..., environment: _Optional[_Iterable[bytes]] = ..., roles: _Optional[_Iterable[_Union[_common_pb2.Role, _Mapping]]] = ..., run_limit_s: _Optional[int] = ..., memory_limit_mib: _Optional[int] = ..., hosts: _Optional[_Iterable[str]] = ..., hold: _Optional[bool] = ..., exclusive: _Optional[bool] = ..., rerunnable: _Optional[bool] = ..., not_rerunnable: _Optional[bool] = ..., array: _Optional[_Iterable[_Union[_common_pb2.IndexRange, _Mapping]]] = ..., array_limit: _Optional[int] = ..., umask_plus_one: _Optional[int] = ..., submit_host: _Optional[str] = ..., description: _Optional[str] = ..., user_group: _Optional[str] = ..., dependency: _Optional[str] = ..., begin_time: _Optional[float] = ..., terminate_time: _Optional[float] = ..., priority: _Optional[int] = ..., notify_end: _Optional[bool] = ..., shell: _Optional[str] = ..., rlimits: _Optional[_Iterable[_Union[Rlimit, _Mapping]]] = ..., pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., output_dir: _Optional[str] = ..., requeue_exit_values: _Optional[str] = ..., resizable: _Optional[bool] = ..., runtime_estimate_s: _Optional[int] = ..., job_group: _Optional[str] = ..., reservation: _Optional[str] = ..., requirement_text: _Optional[str] = ..., environment_base: _Optional[bytes] = ..., ends_orphan: _Optional[bool] = ..., environment_unset: _Optional[_Iterable[bytes]] = ..., resize_notify: _Optional[str] = ..., tasks: _Optional[_Union[TaskRules, _Mapping]] = ..., warning_action: _Optional[str] = ..., warning_time_s: _Optional[float] = ..., hang: _Optional[_Union[HangRule, _Mapping]] = ..., slurm: _Optional[_Union[SlurmTerms, _Mapping]] = ..., interactive: _Optional[str] = ..., input_spooled: _Optional[bool] = ..., input_data: _Optional[bytes] = ..., mail_user: _Optional[str] = ..., mail_begin: _Optional[bool] = ..., mail_end: _Optional[bool] = ..., mail_failure: _Optional[bool] = ..., mail_events: _Optional[str] = ..., script_arguments: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., command: _Optional[str] = ..., is_script: _Optional[bool] = ..., queues: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., cwd: _Optional[str] = ..., submit_cwd: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., error: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error_overwrite: _Optional[bool] = ..., environment: _Optional[_Iterable[bytes]] = ..., roles: _Optional[_Iterable[_Union[_common_pb2.Role, _Mapping]]] = ..., run_limit_s: _Optional[int] = ..., memory_limit_mib: _Optional[int] = ..., hosts: _Optional[_Iterable[str]] = ..., hold: _Optional[bool] = ..., exclusive: _Optional[bool] = ..., rerunnable: _Optional[bool] = ..., not_rerunnable: _Optional[bool] = ..., array: _Optional[_Iterable[_Union[_common_pb2.IndexRange, _Mapping]]] = ..., array_limit: _Optional[int] = ..., umask_plus_one: _Optional[int] = ..., submit_host: _Optional[str] = ..., description: _Optional[str] = ..., user_group: _Optional[str] = ..., dependency: _Optional[str] = ..., begin_time: _Optional[float] = ..., terminate_time: _Optional[float] = ..., priority: _Optional[int] = ..., notify_end: _Optional[bool] = ..., shell: _Optional[str] = ..., rlimits: _Optional[_Iterable[_Union[Rlimit, _Mapping]]] = ..., pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., output_dir: _Optional[str] = ..., requeue_exit_values: _Optional[str] = ..., resizable: _Optional[bool] = ..., runtime_estimate_s: _Optional[int] = ..., job_group: _Optional[str] = ..., reservation: _Optional[str] = ..., requirement_text: _Optional[str] = ..., environment_base: _Optional[bytes] = ..., ends_orphan: _Optional[bool] = ..., environment_unset: _Optional[_Iterable[bytes]] = ..., resize_notify: _Optional[str] = ..., tasks: _Optional[_Union[TaskRules, _Mapping]] = ..., warning_action: _Optional[str] = ..., warning_time_s: _Optional[float] = ..., hang: _Optional[_Union[HangRule, _Mapping]] = ..., slurm: _Optional[_Union[SlurmTerms, _Mapping]] = ..., application: _Optional[str] = ..., interactive: _Optional[str] = ..., input_spooled: _Optional[bool] = ..., input_data: _Optional[bytes] = ..., mail_user: _Optional[str] = ..., mail_begin: _Optional[bool] = ..., mail_end: _Optional[bool] = ..., mail_failure: _Optional[bool] = ..., mail_events: _Optional[str] = ..., script_arguments: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SlurmTerms(_message.Message):
     __slots__ = ("array_base", "arguments", "command")
@@ -324,7 +326,7 @@ class SubmitReplies(_message.Message):
     def __init__(self, results: _Optional[_Iterable[_Union[SubmitResult, _Mapping]]] = ...) -> None: ...
 
 class JobFilter(_message.Message):
-    __slots__ = ("refs", "user", "queue", "host", "name", "project", "states", "finished_too", "job_group")
+    __slots__ = ("refs", "user", "queue", "host", "name", "project", "states", "finished_too", "job_group", "application")
     REFS_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
@@ -334,6 +336,7 @@ class JobFilter(_message.Message):
     STATES_FIELD_NUMBER: _ClassVar[int]
     FINISHED_TOO_FIELD_NUMBER: _ClassVar[int]
     JOB_GROUP_FIELD_NUMBER: _ClassVar[int]
+    APPLICATION_FIELD_NUMBER: _ClassVar[int]
     refs: _containers.RepeatedCompositeFieldContainer[_common_pb2.JobRef]
     user: str
     queue: str
@@ -343,7 +346,8 @@ class JobFilter(_message.Message):
     states: _containers.RepeatedScalarFieldContainer[_common_pb2.JobState]
     finished_too: bool
     job_group: str
-    def __init__(self, refs: _Optional[_Iterable[_Union[_common_pb2.JobRef, _Mapping]]] = ..., user: _Optional[str] = ..., queue: _Optional[str] = ..., host: _Optional[str] = ..., name: _Optional[str] = ..., project: _Optional[str] = ..., states: _Optional[_Iterable[_Union[_common_pb2.JobState, str]]] = ..., finished_too: _Optional[bool] = ..., job_group: _Optional[str] = ...) -> None: ...
+    application: str
+    def __init__(self, refs: _Optional[_Iterable[_Union[_common_pb2.JobRef, _Mapping]]] = ..., user: _Optional[str] = ..., queue: _Optional[str] = ..., host: _Optional[str] = ..., name: _Optional[str] = ..., project: _Optional[str] = ..., states: _Optional[_Iterable[_Union[_common_pb2.JobState, str]]] = ..., finished_too: _Optional[bool] = ..., job_group: _Optional[str] = ..., application: _Optional[str] = ...) -> None: ...
 
 class ListJobsRequest(_message.Message):
     __slots__ = ("filter", "arrays", "details", "reasons", "shares_details", "basic_too")
@@ -771,7 +775,7 @@ class TimeRange(_message.Message):
     def __init__(self, first: _Optional[float] = ..., last: _Optional[float] = ...) -> None: ...
 
 class AccountsRequest(_message.Message):
-    __slots__ = ("refs", "users", "queues", "projects", "hosts", "name", "states", "submitted", "dispatched", "completed", "reservation", "hung", "normalized_to", "form")
+    __slots__ = ("refs", "users", "queues", "projects", "hosts", "name", "states", "submitted", "dispatched", "completed", "reservation", "hung", "normalized_to", "form", "application")
     REFS_FIELD_NUMBER: _ClassVar[int]
     USERS_FIELD_NUMBER: _ClassVar[int]
     QUEUES_FIELD_NUMBER: _ClassVar[int]
@@ -786,6 +790,7 @@ class AccountsRequest(_message.Message):
     HUNG_FIELD_NUMBER: _ClassVar[int]
     NORMALIZED_TO_FIELD_NUMBER: _ClassVar[int]
     FORM_FIELD_NUMBER: _ClassVar[int]
+    APPLICATION_FIELD_NUMBER: _ClassVar[int]
     refs: _containers.RepeatedCompositeFieldContainer[_common_pb2.JobRef]
     users: _containers.RepeatedScalarFieldContainer[str]
     queues: _containers.RepeatedScalarFieldContainer[str]
@@ -800,7 +805,8 @@ class AccountsRequest(_message.Message):
     hung: bool
     normalized_to: str
     form: AccountForm
-    def __init__(self, refs: _Optional[_Iterable[_Union[_common_pb2.JobRef, _Mapping]]] = ..., users: _Optional[_Iterable[str]] = ..., queues: _Optional[_Iterable[str]] = ..., projects: _Optional[_Iterable[str]] = ..., hosts: _Optional[_Iterable[str]] = ..., name: _Optional[str] = ..., states: _Optional[_Iterable[_Union[_common_pb2.JobState, str]]] = ..., submitted: _Optional[_Union[TimeRange, _Mapping]] = ..., dispatched: _Optional[_Union[TimeRange, _Mapping]] = ..., completed: _Optional[_Union[TimeRange, _Mapping]] = ..., reservation: _Optional[str] = ..., hung: _Optional[bool] = ..., normalized_to: _Optional[str] = ..., form: _Optional[_Union[AccountForm, str]] = ...) -> None: ...
+    application: str
+    def __init__(self, refs: _Optional[_Iterable[_Union[_common_pb2.JobRef, _Mapping]]] = ..., users: _Optional[_Iterable[str]] = ..., queues: _Optional[_Iterable[str]] = ..., projects: _Optional[_Iterable[str]] = ..., hosts: _Optional[_Iterable[str]] = ..., name: _Optional[str] = ..., states: _Optional[_Iterable[_Union[_common_pb2.JobState, str]]] = ..., submitted: _Optional[_Union[TimeRange, _Mapping]] = ..., dispatched: _Optional[_Union[TimeRange, _Mapping]] = ..., completed: _Optional[_Union[TimeRange, _Mapping]] = ..., reservation: _Optional[str] = ..., hung: _Optional[bool] = ..., normalized_to: _Optional[str] = ..., form: _Optional[_Union[AccountForm, str]] = ..., application: _Optional[str] = ...) -> None: ...
 
 class AccountRecord(_message.Message):
     __slots__ = ("record",)

@@ -78,6 +78,7 @@ def a_job(
     reservation: str = "",
     interactive: str = "",
     job_group: str = "",
+    application: str = "",
     **role: Any,
 ) -> NewJob:
     """Submission. ``array`` is an index list such as "1-10"; other arguments are those of its only role."""
@@ -90,7 +91,8 @@ def a_job(
     shared = Shared(caller.user, caller.uid, caller.uid, queue, project, request, rerunnable=rerunnable)
     shared = replace(shared, run_limit_s=run_limit_s, terminate_at=terminate_at)
     indices = Ranges.parse(array).parts()
-    shared = replace(shared, requeue_exit_values=requeue, interactive=interactive, job_group=job_group)
+    shared = replace(shared, requeue_exit_values=requeue, interactive=interactive)
+    shared = replace(shared, job_group=job_group, application=application)
     text = pack_text(name=name)
     terms = (dependency, begin_at, ends_orphan)
     return NewJob(0, shared, text, b"", request_id, hold, indices, limit, priority, *terms)

@@ -164,6 +164,9 @@ def _fill_rest(job: "Any", spec: "Any", fields: Fields, is_lsf: bool) -> None:
     spec.reservation = fields.text()
     fields.skip(3)  # service class, exception mask, additional information
     job.exit_reason = REASONS.get(fields.whole(), "")
+    fields.skip(4)  # warning action and time, charged account, licence project
+    if not fields.is_over:
+        spec.application = fields.text()
 
 
 def _add_hosts(job: "Any", names: "list[str]") -> None:

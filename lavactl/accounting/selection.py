@@ -37,6 +37,7 @@ def request_of(options: "Options", form: "jobs_pb2.AccountForm", io: "Io") -> me
         name=options.last("J") or "",
         states=states,
         reservation=options.last("U") or "",
+        application=options.last("app") or "",
         hung="x" in options,
         normalized_to=options.last("N") or "",
         form=form,
@@ -80,6 +81,8 @@ def filters(request: messages.AccountsRequest, user: str) -> list[str]:
     ]
     if request.reservation:
         lines.append(f"accounted on advance reservation {printable(request.reservation)}.")
+    if request.application:
+        lines.append(f"accounted on application profile {printable(request.application)}.")
     if request.name:
         lines.append(f"named {printable(request.name)}.")
     if request.hung:
@@ -125,6 +128,7 @@ class FileSelection:
             and (not request.hosts or "all" in request.hosts or any(one.host in request.hosts for one in job.hosts))
             and (not request.states or job.state in request.states)
             and (not request.reservation or job.spec.reservation == request.reservation)
+            and (not request.application or job.spec.application == request.application)
             and (self._name is None or self._name.match(_base(job.name)) is not None)
             and all(_is_within(getattr(job, field), times) for times, field in self._times)
         )

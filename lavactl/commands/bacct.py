@@ -19,19 +19,18 @@ if TYPE_CHECKING:
 
 USAGE = """\
 Usage: bacct [-b | -l [-gpu] | -UF] [-w] [-d] [-e] [-x] [-u "user ..." | -u all] [-q "queue ..."] [-m "host ..."]
-             [-P "project ..."] [-J name] [-U reservation] [-C time0,time1] [-D time0,time1] [-S time0,time1]
+             [-P "project ..."] [-J name] [-U reservation] [-app profile]
+             [-C time0,time1] [-D time0,time1] [-S time0,time1]
              [-N host | model | factor] [-f file] [job_id | "job_id[index]" ...]
        bacct -h | -V
   time: [[year/]month/]day[/hour:minute], . for now, .-n/ for n days ago; -f reads an lsb.acct file
 """
-NO_PROFILES = "lava has no application profiles."
 GRAMMAR = Grammar(
     "bacct",
     USAGE,
     {
         **dict.fromkeys(("b", "d", "e", "l", "w", "x", "UF", "gpu"), FLAG),
-        **dict.fromkeys(("C", "D", "f", "J", "m", "N", "P", "q", "S", "U", "u"), VALUE),
-        "app": NO_PROFILES,
+        **dict.fromkeys(("C", "D", "app", "f", "J", "m", "N", "P", "q", "S", "U", "u"), VALUE),
         "sla": "lava has no service classes: guarantees are resource pools, see bresources -g.",
         "E": "lava does not record which part of the wait a job was eligible for.",
         "aff": "the processors that an ended job was bound to are not recorded.",

@@ -73,7 +73,7 @@ NOTHING = {
 }
 FORMS = ("l", "UF", "o", "A", "sum", "psum", "W", "WL", "WF", "WP", "script")
 PENDING = ("p", "p0", "p1", "p2", "p3")
-NEVER_SET = ("app", "sla", "Lp")  # what no job has: a name given here matches none
+NEVER_SET = ("sla", "Lp")  # what no job has: a name given here matches none
 
 
 class Listing:
@@ -144,13 +144,15 @@ class Listing:
             name=options.last("J") or "",
             project=options.last("P") or "",
             job_group=options.last("g") or "",
+            application=options.last("app") or "",
             states=sorted(chosen),
             finished_too="a" in options or (named and not chosen),
         )
 
     def is_by_id_alone(self) -> bool:
         """True if ids were given without options that narrow them."""
-        narrowing = ("u", "q", "m", "J", "P", "g", "r", "s", "d", "psum", *PENDING, *NEVER_SET, *job_conditions.OPTIONS)
+        chosen = ("u", "q", "m", "J", "P", "g", "app", "r", "s", "d", "psum")
+        narrowing = (*chosen, *PENDING, *NEVER_SET, *job_conditions.OPTIONS)
         return any(ref.job for ref in self.refs) and not any(name in self.options for name in narrowing)
 
     def selects(self, letter: str) -> bool:

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from lavactl.options import Options
 
 USAGE = """\
-Usage: bkill [-r | -d] [-s signal] [-J name] [-m host] [-q queue] [-u user | -u all] [-g /job/group] [job_id | "job_id[index]" | 0 ...]
+Usage: bkill [-r | -d] [-s signal] [-J name] [-m host] [-q queue] [-u user | -u all] [-g /job/group]
+             [-app profile] [job_id | "job_id[index]" | 0 ...]
        bkill [-s signal] "job_id[role]" | "job_id[role/task]" ...
        bkill -l | -h | -V
 """
@@ -22,8 +23,8 @@ GRAMMAR = Grammar(
     USAGE,
     {
         **dict.fromkeys(("l", "r", "b", "d"), FLAG),
-        **dict.fromkeys(("s", "J", "m", "q", "u", "g"), VALUE),
-        **dict.fromkeys(("app", "sla", "stat", "C"), "not supported yet."),
+        **dict.fromkeys(("s", "J", "m", "q", "u", "g", "app"), VALUE),
+        **dict.fromkeys(("sla", "stat", "C"), "not supported yet."),
     },
 )
 

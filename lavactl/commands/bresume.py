@@ -9,13 +9,14 @@ if TYPE_CHECKING:
     from lavactl.io import Io
 
 USAGE = """\
-Usage: bresume [-J name] [-m host] [-q queue] [-u user | -u all] [-g /job/group] [job_id | "job_id[index]" | 0 ...]
+Usage: bresume [-J name] [-m host] [-q queue] [-u user | -u all] [-g /job/group]
+               [-app profile] [job_id | "job_id[index]" | 0 ...]
        bresume -h | -V
 """
 GRAMMAR = Grammar(
     "bresume",
     USAGE,
-    {**dict.fromkeys(("J", "m", "q", "u", "g"), VALUE), **dict.fromkeys(("app", "sla", "C"), "not supported yet.")},
+    {**dict.fromkeys(("J", "m", "q", "u", "g", "app"), VALUE), **dict.fromkeys(("sla", "C"), "not supported yet.")},
 )
 
 SUSPENDED = (messages.PSUSP, messages.USUSP, messages.SSUSP)

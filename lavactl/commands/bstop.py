@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from lavactl.io import Io
 
 USAGE = """\
-Usage: bstop [-J name] [-m host] [-q queue] [-u user | -u all] [-g /job/group] [job_id | "job_id[index]" | 0 ...]
+Usage: bstop [-J name] [-m host] [-q queue] [-u user | -u all] [-g /job/group]
+             [-app profile] [job_id | "job_id[index]" | 0 ...]
        bstop -h | -V
 """
 GRAMMAR = Grammar(
@@ -17,8 +18,8 @@ GRAMMAR = Grammar(
     USAGE,
     {
         **dict.fromkeys(("a",), FLAG),
-        **dict.fromkeys(("J", "m", "q", "u", "g"), VALUE),
-        **dict.fromkeys(("app", "sla", "C", "d"), "not supported yet."),
+        **dict.fromkeys(("J", "m", "q", "u", "g", "app"), VALUE),
+        **dict.fromkeys(("sla", "C", "d"), "not supported yet."),
     },
 )
 

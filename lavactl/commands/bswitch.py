@@ -11,13 +11,14 @@ if TYPE_CHECKING:
     from lavactl.io import Io
 
 USAGE = """\
-Usage: bswitch [-J name] [-m host] [-q queue] [-u user | -u all] [-g /job/group] destination_queue [job_id | 0 ...]
+Usage: bswitch [-J name] [-m host] [-q queue] [-u user | -u all] [-g /job/group]
+               [-app profile] destination_queue [job_id | 0 ...]
        bswitch -h | -V
 """
 GRAMMAR = Grammar(
     "bswitch",
     USAGE,
-    {**dict.fromkeys(("J", "m", "q", "u", "g"), VALUE), **dict.fromkeys(("a", "app", "sla"), "not supported yet.")},
+    {**dict.fromkeys(("J", "m", "q", "u", "g", "app"), VALUE), **dict.fromkeys(("a", "sla"), "not supported yet.")},
 )
 
 

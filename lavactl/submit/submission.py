@@ -45,7 +45,8 @@ INTERACTIVE = {
 # Options whose value is one field of the job as it is written: words, a text, or a flag. bmod changes the same fields.
 WORDS = {"q": "queues", "m": "hosts"}
 TEXTS = {
-    "P": "project", "Jd": "description", "G": "user_group", "g": "job_group", "U": "reservation", "w": "dependency",
+    "P": "project", "Jd": "description", "G": "user_group", "g": "job_group", "app": "application",
+    "U": "reservation", "w": "dependency",
     "Q": "requeue_exit_values", "L": "shell", "E": "pre_exec", "Ep": "post_exec", "rnc": "resize_notify",
     "wa": "warning_action", "u": "mail_user", "notify": "mail_events",
 }  # fmt: skip
@@ -57,7 +58,7 @@ FIELDS = {**WORDS, **TEXTS, **FLAGS}
 # A line of the usage of bsub and bmod for each such option that the text above does not show.
 FURTHER_USAGE: dict[str, str] = {
     "wa": "-wa signal | command  -wt [h:]m | seconds with s",
-    "g": "-g /job/group",
+    "g": "-g /job/group  -app profile",
     "u": '-u "address ..."  -B  -N  -Ne  -notify "start done exit"',
 }
 HANG_USAGE = '-hang time | "after=time:first=time:cpus=N:network=bytes/s:gpu-power=part:stacks=no"  (detect hangs)'
@@ -81,7 +82,6 @@ KINDS: dict[str, int | str] = {
     **dict.fromkeys((*JOB_FILE_OPTIONS, "pack"), VALUE),
     **dict.fromkeys((*INTERACTIVE, "tty"), FLAG),
     "IX": "X11 is not forwarded; -Is with a DISPLAY that the host can reach does it.",
-    "app": "application profiles are not supported yet.",
     "sla": "service classes are not supported yet.",
     "k": "checkpoints are not supported yet.",
     "f": "copying files is not supported: lava expects a shared file system.",
@@ -97,7 +97,7 @@ KINDS: dict[str, int | str] = {
 
 GRAMMAR = Grammar("bsub", USAGE, KINDS, words_end=True, glued="q")
 MAIL = ("u", "N", "Ne", "B", "notify")
-NEVER_EMPTY = ("is", "u", "notify", "n", "q", "w", "m", "R", "P", "G", "U", "Q", "L")
+NEVER_EMPTY = ("is", "u", "notify", "n", "q", "w", "m", "R", "P", "G", "g", "app", "U", "Q", "L")
 RLIMITS = {"F": "fsize", "D": "data", "S": "stack", "C": "core"}
 SCRIPT_MAX = 7 << 20
 HEAD = 4096  # bytes that tell a script from a program
@@ -244,7 +244,7 @@ def streams(choices: Choices) -> str:
 
 
 def fill_from_environment(spec: messages.JobSpec, io: "Io") -> bool:
-    """Fill in queue, project, user group and job group from the user's environment; True if the queue comes from there."""
+    """Fill in queue, project and groups from the user's environment; True if the queue comes from there."""
     spec.project = spec.project or io.environ.get(DEFAULT_PROJECT, "")
     spec.user_group = spec.user_group or io.environ.get(DEFAULT_GROUP, "")
     spec.job_group = spec.job_group or io.environ.get(DEFAULT_JOB_GROUP, "")

@@ -316,6 +316,13 @@ class Client:
         payload = self._one(CLUSTER + "ChangeJobGroup", request.SerializeToString(), BEFORE_SENT)
         return cluster_pb2.JobGroupReply.FromString(payload)
 
+    def applications(self, request: "cluster_pb2.ApplicationsRequest") -> "cluster_pb2.ApplicationsReply":
+        """Application profiles with the slots of their jobs."""
+        from protos import cluster_pb2
+
+        payload = self._one(CLUSTER + "Applications", request.SerializeToString())
+        return cluster_pb2.ApplicationsReply.FromString(payload)
+
     def job_groups(self, request: "cluster_pb2.JobGroupsRequest") -> "cluster_pb2.JobGroupsReply":
         """Job groups with their jobs by state."""
         from protos import cluster_pb2

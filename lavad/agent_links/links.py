@@ -20,7 +20,8 @@ from lavad.agent_links.spec_cache import CAUSE_BITS, SpecShelf, as_admitted, blo
 from lavad.agent_links.task_orders import TaskMessages, part_message
 from lavad.commit_mark import Mark
 from lavad.core.cluster import Cluster
-from lavad.core.model import PARTS, Allocation, HostShare, Key
+from lavad.core.model import PARTS, Allocation, HostShare, Key, Shared
+from lavad.core.model.policy import Queue
 from lavad.core.model.reasons import NotNow
 from lavad.core.notices import NoticeOrder, RevokeOrder
 from lavad.core.orders import (
@@ -335,7 +336,7 @@ class AgentLinks:
                 nice=queue.nice,
                 job_starter=queue.defaults.job_starter,
                 controls=[control_of(*one) for one in queue.job_controls],
-                environment={"LSB_EFFECTIVE_RSRCREQ": shared.requirement} if shared.requirement else {},
+                environment=_environment(shared, queue),
                 gpu=_gpu_message(setup.gpu) if setup.gpu is not None else None,
                 lease_s=order.lease_s,
                 check_before=_check(queue.checks.before, queue.checks.limit_s),
@@ -359,6 +360,11 @@ class AgentLinks:
             log.error("order=impossible job=%s reason='the store has no spec of it'", order.key)
             self.on_lost_spec(order.key)
         return None
+
+
+def _environment(shared: Shared, queue: Queue) -> dict[str, str]:
+    own = {"LSB_EFFECTIVE_RSRCREQ": shared.requirement} if shared.requirement else {}
+    return {**dict(queue.environment), **own}
 
 
 def _check(command: str, limit_s: float) -> pb.HealthCheck | None:

@@ -54,7 +54,7 @@ class Details:
         Without a spec those of its fields are added that memory keeps.
         """
         if record.id != self._last:
-            queue = self._policy.queue(record.shared.queue)
+            queue = self._policy.queue_for(record.shared.queue, record.shared.application)
             defaults = spec_defaults(record.shared, queue)
             known = as_admitted(spec, defaults) if spec is not None else listing.known_spec(record)
             known.run_limit_s = record.shared.run_limit_s  # includes the queue's default

@@ -56,6 +56,7 @@ def new_job(spec: jobs_pb2.JobSpec, packed: Packed, request_id: bytes, caller: C
         warning_time_s=checks.amount_of(spec.warning_time_s),
         interactive=spec.interactive,
         job_group=spec.job_group,
+        application=spec.application,
     )
     return NewJob(
         id=0,

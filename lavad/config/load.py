@@ -14,7 +14,7 @@ from datetime import UTC, tzinfo
 from functools import cache
 from pathlib import Path
 
-from lavad.config import cluster, conf, hosts, params, queues, resources, users
+from lavad.config import applications, cluster, conf, hosts, params, queues, resources, users
 from lavad.config.accounts import Accounts
 from lavad.config.grammar import Cell, Complaint, Document, read
 from lavad.config.lines import Clock, Condition
@@ -24,10 +24,9 @@ from lavad.core.model.windows import NEVER, next_change
 
 MADE = "For jobs without -q."  # description of the default queue that no file configures
 WEEK_S, VARIANTS_MAX = 8 * 86400.0, 64  # conditions repeat by the week; more variants than these are not prepared
-LSB_FILES = ("lsb.params", "lsb.users", "lsb.hosts", "lsb.queues", "lsb.resources")
+LSB_FILES = ("lsb.params", "lsb.users", "lsb.hosts", "lsb.queues", "lsb.resources", "lsb.applications")
 # Files of LSF without a counterpart here: named if present, so that their lack of effect is known.
 UNREAD_FILES = {
-    "lsb.applications": "no application profiles",
     "lsb.serviceclasses": "no service classes; see capacity pools",
     "lsb.modules": "no plug-ins",
     "lsf.task": "no requirements by command name",
@@ -219,6 +218,12 @@ class _Reader:
         if (document := documents["lsb.resources"]) is not None:
             fields |= resources.read_resources(document, site)
         _choose_default(fields, rows, site)
+        if (document := documents["lsb.applications"]) is not None:
+            fields["applications"] = applications.read_applications(document, site)
+        for row in rows:
+            if "DEFAULT_APPLICATION" in row:
+                named = fields.get("default_application", "")
+                applications.check_default(named, fields.get("applications", {}), row, site)
         return fields
 
     def administrators(self) -> frozenset[str]:

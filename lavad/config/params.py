@@ -59,6 +59,7 @@ PARAMETERS: Table = {
     "DEFAULT_QUEUE": sets("default_queues", lambda text: tuple(text.split()), "queues for jobs without `-q`: the first "
                           "that takes the job"),
     "DEFAULT_PROJECT": sets("default_project", str.strip, "for jobs without `-P`"),
+    "DEFAULT_APPLICATION": sets("default_application", str.strip, "application profile for jobs without `-app`"),
     "DEFAULT_JOBGROUP": sets("default_job_group", _job_group, "job group for jobs without `-g`; `%u` in it is the "
                              "user, `%p` the project"),
     "MBD_SLEEP_TIME": Honoured(lambda text, site: {"turn_s": float(v.integer(text, 1))},
@@ -94,7 +95,7 @@ PARAMETERS: Table = {
     "JOB_TERMINATE_INTERVAL": missed("LAVA_TERMINATE_INTERVAL in lava.conf does it"),
     "SBD_SLEEP_TIME": Ignored("LAVA_USAGE_INTERVAL in lava.conf"),
     "MAX_SBD_FAIL": missed("LAVA_SILENT_AFTER in lava.conf does it"),
-    **dict.fromkeys(("DEFAULT_APPLICATION", "DEFAULT_USER_GROUP"), missed("no such default")),
+    "DEFAULT_USER_GROUP": missed("no such default"),
     **dict.fromkeys(("DEFAULT_SLA_VELOCITY", "ENABLE_DEFAULT_EGO_SLA", "SIMPLIFIED_GUARANTEE"),
                     missed("no service classes; see capacity pools")),
     **dict.fromkeys(("NEW_JOB_SCHED_DELAY", "JOB_SCHEDULING_INTERVAL", "MAX_SCHED_STAY", "JOB_DISPATCH_PACK_SIZE",

@@ -221,7 +221,7 @@ def _idle_limit(text: str) -> Fields:
 
 def gpu_idle_rule(fields: Fields) -> GpuIdleRule:
     """Build the rule from the fields of ``gpu_idle``."""
-    return GpuIdleRule(**_part(fields, "gpu_idle."))
+    return GpuIdleRule(**part(fields, "gpu_idle."))
 
 
 _LIMIT = "`[default] maximum`"
@@ -399,15 +399,16 @@ def _queue_of(fields: Fields) -> Queue:
     own.setdefault("is_exclusive_allowed", False)
     if fields.get("backfill") and "backfill_depth" not in own:
         own["backfill_depth"] = 1
-    defaults = _part(fields, "defaults.")
-    rlimits = tuple((name, *limits) for name, limits in sorted(_part(fields, "rlimit.").items()))
-    fairshare = _part(fields, "fairshare.")
+    defaults = part(fields, "defaults.")
+    rlimits = tuple((name, *limits) for name, limits in sorted(part(fields, "rlimit.").items()))
+    fairshare = part(fields, "fairshare.")
     if "shares" in fairshare:
         own["fairshare"] = Fairshare(**{**fairshare, "queues": (fields["name"], *fairshare.get("queues", ()))})
     return Queue(**own, gpu_idle=gpu_idle_rule(fields), defaults=JobDefaults(**defaults, rlimits=rlimits))
 
 
-def _part(fields: Fields, prefix: str) -> dict[str, Any]:
+def part(fields: Fields, prefix: str) -> dict[str, Any]:
+    """Return the fields of one prefix, without it."""
     return {name.removeprefix(prefix): value for name, value in fields.items() if name.startswith(prefix)}
 
 

@@ -58,20 +58,24 @@ def time_of_queue(shared: Shared, queue: Queue | None) -> float:
     return shared.warning_time_s or (queue.warning_time_s if queue is not None else 0.0)
 
 
+def _queue_of(cluster: "Cluster", shared: Shared) -> Queue | None:
+    return cluster.policy.queue_for(shared.queue, shared.application)
+
+
 def time_of(cluster: "Cluster", key: Key) -> float:
     """Seconds that lava waits after the notice to an attempt."""
     record = cluster.jobs.get(key.job)
     if record is None:
         return 0.0
-    own = time_of_queue(record.shared, cluster.policy.queue(record.shared.queue))
-    return min(own, cluster.policy.warning_time_max_s)
+    return min(time_of_queue(record.shared, _queue_of(cluster, record.shared)), cluster.policy.warning_time_max_s)
 
 
 def shrink_time(cluster: "Cluster", key: Key) -> float:
     """Seconds that hosts which stay wait before they report that the job knows its smaller size."""
     record = cluster.jobs.get(key.job)
-    queue = cluster.policy.queue(record.shared.queue) if record is not None else None
-    return min(time_of_queue(record.shared, queue), SHRINK_MAX_S) if record is not None else 0.0
+    if record is None:
+        return 0.0
+    return min(time_of_queue(record.shared, _queue_of(cluster, record.shared)), SHRINK_MAX_S)
 
 
 def leaving_notices(cluster: "Cluster", attempt: "Attempt", at: float) -> Iterator[NoticeOrder]:

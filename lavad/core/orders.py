@@ -219,7 +219,7 @@ def release_rest(attempt: "Attempt", reason: str) -> Iterator[ReleaseOrder]:
 def _setup_of(cluster: "Cluster", key: Key, allocation: Allocation) -> AttemptSetup:
     record = cluster.jobs[key.job]
     shared = record.shared
-    queue = cluster.policy.queue(shared.queue) or _NO_QUEUE
+    queue = cluster.policy.queue_for(shared.queue, shared.application) or _NO_QUEUE
     idle = queue.gpu_idle.over(cluster.policy.gpu_idle) if any([share.gpus for share in allocation]) else None
     gpu = _gpu_setup(shared.request, idle) if idle is not None else None
     details = _details(cluster, allocation, shared.request)

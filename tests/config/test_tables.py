@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from lavad.config import cluster, conf, hosts, params, queues, resources, users
+from lavad.config.applications import APPLICATION
 from lavad.config.site import Honoured, Site, Table
 from lavad.config.values import Wrong
 from lavad.core.model.policy import ALL, JobOrder, Names, QueueChecks, Resource, ResourceKind, Share, Window
@@ -123,6 +124,8 @@ QUEUE: dict[str, Case] = {
     "DEFAULT_USER_GROUP": text("user_group_default"),
 }  # fmt: skip
 PARAMETERS: dict[str, Case] = {
+    "DEFAULT_APPLICATION": text("default_application"),
+    "DEFAULT_JOBGROUP": ("/%u/x", {"default_job_group": "/%u/x"}, ("x", "/a//b", "/a b")),
     **GPU_IDLE,
     "SECURE_JOB_INFO_LEVEL": ("3", {"job_info_level": 3}, ("6", "x", "-1")),
     "SECURE_INFODIR_USER_ACCESS": ("g", {"history_access": "G"}, ("X", "Y N", "")),
@@ -216,6 +219,14 @@ CONF: dict[str, Case] = {
                      "LSB_BQUEUES_FORMAT", "LSB_BJOBS_CONSISTENT_EXIT_CODE", "LSB_SHAREDIR",
                      "LSF_HPC_EXTENSIONS"), ("1", {}, ())),
 }  # fmt: skip
+APPLICATIONS: dict[str, Case] = {
+    "NAME": text("name"), "DESCRIPTION": text("description"),
+    **{name: QUEUE[name] for name in APPLICATION if name in QUEUE and isinstance(APPLICATION[name], Honoured)},
+    "SUSPEND_CONTROL": ("SIGTSTP", {"control.SUSPEND": "SIGTSTP"}, ("SIGNONE", "CHKPNT")),
+    "RESUME_CONTROL": ("SIGCONT", {"control.RESUME": "SIGCONT"}, ("SIGNONE", "")),
+    "TERMINATE_CONTROL": ("/bin/stop it", {"control.TERMINATE": "/bin/stop it"}, ("CHKPNT",)),
+    "ENV_VARS": ("A='1', B=2", {"environment": (("A", "1"), ("B", "2"))}, ("A", "1=2", "LSB_X=1", "LAVA_X=1")),
+}  # fmt: skip
 TABLES: dict[str, tuple[Table, dict[str, Case]]] = {
     "lsb.params": (params.PARAMETERS, PARAMETERS), "lsb.queues": (queues.QUEUE, QUEUE),
     "lsb.hosts": (hosts.HOST, HOST), "HostGroup": (hosts.HOST_GROUP, GROUP), "ComputeUnit": (hosts.COMPUTE_UNIT, UNIT),
@@ -226,6 +237,7 @@ TABLES: dict[str, tuple[Table, dict[str, Case]]] = {
     "Resource": (cluster.RESOURCE, RESOURCE), "lsf.cluster Host": (cluster.HOST, CLUSTER_HOST),
     "ResourceMap": (cluster.RESOURCE_MAP, {"RESOURCENAME": text("name"), "LOCATION": text("location")}),
     "ClusterAdmins": (cluster.ADMINS, {"ADMINISTRATORS": text("names")}), "lsf.conf": (conf.CONF, CONF),
+    "lsb.applications": (APPLICATION, APPLICATIONS),
 }  # fmt: skip
 
 

@@ -51,6 +51,7 @@ class ScriptedClient:
         self.control_reply = cluster_pb2.ControlReply()
         self.reserve_reply = cluster_pb2.ReserveReply(name="ann#0")
         self.reservations_reply = cluster_pb2.ReservationsReply()
+        self.applications_reply = cluster_pb2.ApplicationsReply()
         self.job_group_reply = cluster_pb2.JobGroupReply()
         self.job_groups_reply = cluster_pb2.JobGroupsReply()
         self.cluster = cluster_pb2.InfoReply(cluster="c1", master_host="m1", version="0.1.0")
@@ -69,6 +70,10 @@ class ScriptedClient:
     def reservations(self, request: cluster_pb2.ReservationsRequest) -> cluster_pb2.ReservationsReply:
         self.keep(cluster_pb2.ReservationsRequest, request)
         return self.reservations_reply
+
+    def applications(self, request: cluster_pb2.ApplicationsRequest) -> cluster_pb2.ApplicationsReply:
+        self.keep(cluster_pb2.ApplicationsRequest, request)
+        return self.applications_reply
 
     def change_job_group(self, request: cluster_pb2.JobGroupRequest) -> cluster_pb2.JobGroupReply:
         self.keep(cluster_pb2.JobGroupRequest, request)

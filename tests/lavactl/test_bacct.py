@@ -177,7 +177,6 @@ def cluster_queue(name: str) -> Any:
         (["-C", "2026/02/30/10:00,"], "bacct -C 2026/02/30/10:00,: expected a time interval"),
         (["-C", "21/10:00,20/10:00"], "bacct -C 21/10:00,20/10:00: expected a time interval"),
         (["-q", "nowhere"], "nowhere: No such queue"),
-        (["-app", "x"], "bacct -app: lava has no application profiles."),
         (["-sla", "x"], "bacct -sla: lava has no service classes"),
         (["-b", "-l"], "bacct: -b and -l cannot be used together"),
         (["-f", "/nowhere/lsb.acct"], "/nowhere/lsb.acct: No such file or directory."),

@@ -279,7 +279,6 @@ class TestScriptFile:
         (["-tty", "x"], "-tty is for interactive jobs: -I makes one. Job not submitted."),
         (["-I", "-tty", "-o", "f", "x"],
          "-tty beside -o or -e is not supported: output goes to the file or to the terminal. Job not submitted."),
-        (["-app", "p", "x"], "bsub -app: application profiles are not supported yet. Job not submitted."),
         ([], "Empty job. Job not submitted."),
         ([" "], "No command is specified. Job not submitted."),
     ],

@@ -1,4 +1,4 @@
-"""Golden output of lsinfo, and of bapp without a profile (lsf.md 1.7, 3.6)."""
+"""Golden output of lsinfo (lsf.md 1.7, 3.6)."""
 
 import pytest
 
@@ -50,15 +50,6 @@ def test_lsinfo_of_named_resources(desk: Desk) -> None:
         "   TYPE  ORDER  INTERVAL  STATIC  CONSUMABLE\n"
         "Numeric    Dec        15      No         Yes\n"
     )
-
-
-@pytest.mark.parametrize(
-    ("argv", "sentence"), [([], "No application profile found\n"), (["chem"], "chem: No such application profile\n")]
-)
-def test_bapp_without_profiles(desk: Desk, argv: list[str], sentence: str) -> None:
-    """One sentence and exit code 255."""
-    result = desk.type("bapp", *argv)
-    assert (result.code, result.out, result.err) == (255, "", sentence)
 
 
 @pytest.mark.parametrize("option", ["-m", "-q", "-p", "-s"])

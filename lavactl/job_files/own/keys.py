@@ -39,6 +39,7 @@ NAMED = {
     "Jd": ("description", "description"),
     "P": ("project", "project"),
     "G": ("user-group", "user group"),
+    "app": ("application", "application profile"),
     "g": ("job-group", "job group, by its full path"),
     "sp": ("priority", "priority of the user's jobs among each other"),
     "U": ("reservation", "advance reservation"),

@@ -12,7 +12,7 @@ from lavad.api.cluster.configuration import Configurator
 from lavad.api.cluster.control import control, remove_hosts
 from lavad.api.cluster.host_choice import chosen
 from lavad.api.cluster.status import status_reply
-from lavad.api.records import parameters_limits, resource_records, user_records
+from lavad.api.records import application_records, parameters_limits, resource_records, user_records
 from lavad.api.records.host_records import host_record
 from lavad.api.records.queue_records import queue_record
 from lavad.api.slices import Slices
@@ -200,6 +200,11 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         """bgadd, bgmod, bgdel. The core checks permissions."""
         caller = await identity.caller(context, self.settings)
         return await job_groups.change(self.engine, request, caller)
+
+    async def Applications(self, request: pb.ApplicationsRequest, context: identity.Context) -> pb.ApplicationsReply:
+        """bapp."""
+        await identity.caller(context, self.settings)
+        return application_records.applications_reply(self.engine.cluster, request)
 
     async def JobGroups(self, request: pb.JobGroupsRequest, context: identity.Context) -> pb.JobGroupsReply:
         """bjgroup."""

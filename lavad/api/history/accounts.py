@@ -97,6 +97,8 @@ class _Answer:
     def _add(self, page: _Page, one: Ended, shared: Shared) -> None:
         if self._request.reservation and shared.request.reservation != self._request.reservation:
             return
+        if self._request.application and shared.application != self._request.application:
+            return
         if not self._is_visible(shared):
             return
         if self._factors is not None:

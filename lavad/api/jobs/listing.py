@@ -50,6 +50,7 @@ class Selection:
         self.is_visible = sight.has_details if needs_details else sight.has_summary
         self.users = users_meant(request.user or caller.user, cluster)
         self.queue, self.project = request.queue, request.project
+        self.application = request.application
         self.job_group = checked(request.job_group) if request.job_group else None
         self.hosts = hosts_meant(request.host, cluster)
         self.name = name_pattern(request.name) if request.name else None
@@ -71,6 +72,7 @@ class Selection:
             shared.user in self.users
             and (not self.queue or shared.queue == self.queue)
             and (not self.project or shared.project == self.project)
+            and (not self.application or shared.application == self.application)
             and (self.job_group is None or shared.job_group == self.job_group)
             and (self.name is None or self.name.admits(record.words["name"]))
             and self.is_visible(shared)
@@ -363,6 +365,7 @@ def known_spec(record: Job | ArrayRecord) -> jobs_pb2.JobSpec:
         command=words["command"],
         project=shared.project,
         job_group=shared.job_group,
+        application=shared.application,
         cwd=words["cwd"],
         submit_cwd=words["submit_cwd"] or words["cwd"],
         input=words["input"],

@@ -140,6 +140,7 @@ class Submissions:
         spec.submit_host = caller.host
         policy = self._engine.cluster.policy
         spec.project = spec.project or policy.default_project
+        spec.application = spec.application or policy.default_application
         translate.fill_in_group(spec, caller.user, policy.default_job_group)
         packed = self._shelf.pack(spec, caller.user)
         job = translate.new_job(spec, packed, item.request_id, caller)

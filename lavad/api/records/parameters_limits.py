@@ -44,6 +44,7 @@ def _present(policy: Policy) -> dict[str, str]:
     return {
         "DEFAULT_QUEUE": " ".join(policy.default_queues) or policy.default_queue,
         "DEFAULT_PROJECT": policy.default_project,
+        "DEFAULT_APPLICATION": policy.default_application,
         "DEFAULT_JOBGROUP": policy.default_job_group,
         "MBD_SLEEP_TIME": "60",
         "JOB_ACCEPT_INTERVAL": "0",

@@ -248,20 +248,22 @@ _BASIC_REQUEST = frozenset({"roles", "hosts", "reservation", "queue_hosts", "avo
 
 
 class CountKey:
-    """Attributes by which a job is counted: queue, user, slots of its minimum size, run limit in seconds, job group.
+    """Attributes by which a job is counted: queue, user, slots of its minimum size, run limit in seconds, job
+    group, application profile.
 
     Equal keys are mostly one object. Compared by identity: jobs are counted at each transition, and a tuple's hash
     takes longer than all the rest.
     """
 
-    __slots__ = ("job_group", "queue", "run_limit_s", "slots", "user")
+    __slots__ = ("application", "job_group", "queue", "run_limit_s", "slots", "user")
 
-    def __init__(self, queue: str, user: str, slots: int, run_limit_s: int, job_group: str) -> None:
+    def __init__(self, queue: str, user: str, slots: int, run_limit_s: int, job_group: str, application: str) -> None:
         self.queue = queue
         self.user = user
         self.slots = slots
         self.run_limit_s = run_limit_s
         self.job_group = job_group
+        self.application = application
 
 
 _sort = lru_cache(maxsize=100_000)(CountKey)
@@ -290,14 +292,16 @@ class Shared:
     warning_time_s: float = 0.0  # -wt; 0: the queue's
     interactive: str = ""  # streams of the client: pipes, terminal, shell; empty: a batch job
     job_group: str = ""  # path of the job group (-g); empty: in none
+    application: str = ""  # application profile (-app)
     sort: CountKey = field(init=False, compare=False, repr=False)
     _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        sort = _sort(self.queue, self.user, self.request.slots_min, self.run_limit_s, self.job_group)
+        more = (self.run_limit_s, self.job_group, self.application)
+        sort = _sort(self.queue, self.user, self.request.slots_min, *more)
         object.__setattr__(self, "sort", sort)
         key = (self.user, self.queue, self.request, self.run_limit_s, self.project, self.user_group, self.requirement)
-        object.__setattr__(self, "_hash", hash((*key, self.environment, self.job_group)))
+        object.__setattr__(self, "_hash", hash((*key, self.environment, self.job_group, self.application)))
 
     def __hash__(self) -> int:
         return self._hash  # by the fields in which jobs differ; read at each submission, start and end

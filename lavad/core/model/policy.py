@@ -136,6 +136,7 @@ class JobDefaults:
     job_starter: str = ""
     requeue_exit_values: str = ""
     gpu_requirement: str = ""  # GPU_REQ
+    application_requirement: str = ""  # RES_REQ of an application profile, which comes before the queue's
 
 
 class QueueChecks(NamedTuple):
@@ -200,6 +201,8 @@ class Queue:
     user_group_default: str = ""
     checks: QueueChecks = NO_CHECKS  # HEALTH_CHECKS
     written: tuple[tuple[str, str], ...] = ()  # settings as written, groups with a slash, for display
+    application: str = ""  # the application profile that its settings are combined with
+    environment: tuple[tuple[str, str], ...] = ()  # ENV_VARS of that profile
 
     @property
     def is_timed(self) -> bool:
@@ -347,6 +350,82 @@ class ReservationRule:
 
 
 @dataclass(frozen=True, slots=True)
+class Application:
+    """An application profile: its settings come before those of a job's queue; empty and None: the queue's.
+
+    The maximum of a limit is the smaller one of the two, and the requirements are combined.
+    """
+
+    name: str
+    description: str = ""
+    defaults: JobDefaults = JobDefaults()
+    run_limit_s: int = 0
+    rerunnable: bool | None = None
+    nice: int | None = None
+    requeue_limit: int | None = None
+    job_controls: tuple[tuple[str, str], ...] = ()
+    warning_time_s: float = 0.0
+    warning_action: str = ""
+    environment: tuple[tuple[str, str], ...] = ()
+    written: tuple[tuple[str, str], ...] = ()  # settings as written
+
+    def before(self, queue: Queue) -> Queue:
+        """The queue as jobs of this profile know it."""
+        own, defaults = self.defaults, self._defaults(queue)
+        most_s = _smaller(self.run_limit_s, queue.run_limit_s)
+        default_s = own.run_limit_default_s or self.run_limit_s or queue.defaults.run_limit_default_s
+        return replace(
+            queue,
+            application=self.name,
+            environment=self.environment,
+            run_limit_s=most_s,
+            rerunnable=queue.rerunnable if self.rerunnable is None else self.rerunnable,
+            nice=queue.nice if self.nice is None else self.nice,
+            requeue_limit=queue.requeue_limit if self.requeue_limit is None else self.requeue_limit,
+            job_controls=tuple({**dict(queue.job_controls), **dict(self.job_controls)}.items()),
+            warning_time_s=self.warning_time_s or queue.warning_time_s,
+            warning_action=self.warning_action or queue.warning_action,
+            defaults=replace(defaults, run_limit_default_s=_smaller(default_s, most_s) if default_s else 0),
+        )
+
+    def _defaults(self, queue: Queue) -> JobDefaults:
+        own, its = self.defaults, queue.defaults
+        memory_mib = _smaller(own.memory_limit_mib, its.memory_limit_mib)
+        default_mib = own.memory_limit_default_mib or own.memory_limit_mib or its.memory_limit_default_mib
+        found = replace(
+            its,
+            application_requirement=own.requirement,
+            memory_limit_mib=memory_mib,
+            memory_limit_default_mib=_smaller(default_mib, memory_mib) if default_mib else 0,
+            rlimits=_smaller_limits(own.rlimits, its.rlimits),
+            job_starter=own.job_starter or its.job_starter,
+            requeue_exit_values=own.requeue_exit_values or its.requeue_exit_values,
+            gpu_requirement=own.gpu_requirement or its.gpu_requirement,
+        )
+        if own.tasks_max is None:
+            return found
+        least, most = max(own.tasks_min, its.tasks_min), _smaller(own.tasks_max, its.tasks_max or 0)
+        default = min(max(own.tasks_default, least), most)
+        return replace(found, tasks_min=least, tasks_default=default, tasks_max=most)
+
+
+def _smaller(one: int, other: int) -> int:
+    """The smaller one of two limits of which 0 is none."""
+    return min(one, other) if one and other else one or other
+
+
+def _smaller_limits(
+    own: tuple[tuple[str, int, int], ...], others: tuple[tuple[str, int, int], ...]
+) -> tuple[tuple[str, int, int], ...]:
+    """Process limits of both by name: the default of the first, the smaller maximum."""
+    found = {name: (default, most) for name, default, most in others}
+    for name, default, most in own:
+        largest = min(most, found[name][1]) if name in found else most  # a core size of 0 is a limit
+        found[name] = (min(default or most, largest), largest)
+    return tuple((name, *values) for name, values in sorted(found.items()))
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """The cluster's configuration; the default applies without files."""
 
@@ -360,6 +439,8 @@ class Policy:
     default_queues: tuple[str, ...] = ()  # the first that accepts the job; empty: ``default_queue``
     default_project: str = "default"
     default_job_group: str = ""  # path, with %u and %p; empty: none
+    default_application: str = ""
+    applications: Mapping[str, Application] = field(default_factory=dict)
     administrators: frozenset[str] = frozenset({"root"})
     max_array_size: int = 1_000_000
     clean_period_s: float = 3600.0
@@ -420,9 +501,11 @@ class Policy:
     )
     parameters: Mapping[str, str] = field(default_factory=dict)  # lsb.params as written, for bparams
     by_name: dict[str, Queue] = field(init=False, compare=False, repr=False)
+    _combined: dict[tuple[str, str], Queue] = field(init=False, compare=False, repr=False)  # with profiles, as asked
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_name", {queue.name: queue for queue in self.queues})
+        object.__setattr__(self, "_combined", {})
 
     @property
     def priority_growth(self) -> float:
@@ -432,6 +515,17 @@ class Policy:
     def queue(self, name: str) -> Queue | None:
         """The queue of that name, or None."""
         return self.by_name.get(name)
+
+    def queue_for(self, name: str, application: str) -> Queue | None:
+        """The queue as jobs of the application profile know it; as it is for jobs of none, or of one that is gone."""
+        profile = self.applications.get(application) if application else None
+        queue = self.by_name.get(name)
+        if profile is None or queue is None:
+            return queue
+        found = self._combined.get((name, application))
+        if found is None:
+            found = self._combined[name, application] = profile.before(queue)
+        return found
 
     def staging_s(self, queue: str) -> float:
         """Time for the hosts of a job to make themselves ready, health checks before it included."""

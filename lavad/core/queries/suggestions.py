@@ -98,7 +98,7 @@ def as_typed(cluster: ClusterView, shared: Shared, advice: Advice) -> Request | 
         role.tasks_min, role.tasks_max, role.slots_per_task, requirement_text(role), role.gpu or gpus, role.launch,
         role.name, role.command, role.resizable,
     )  # fmt: skip
-    options, queue = shared.request.options, cluster.policy.queue(shared.queue)
+    options, queue = shared.request.options, cluster.policy.queue_for(shared.queue, shared.application)
     try:
         made, _ = known_request((asked,), options, cluster.policy, cluster.table, queue, shared.from_host)
     except Refused:

@@ -1,4 +1,4 @@
-"""Counters of jobs and slots by queue, user, job group and state, and of the pending jobs that MAX_PEND limits bound.
+"""Counters of jobs and slots by queue, user, job group, application profile and state, and of limited pending jobs.
 
 Transitions are buffered and counted when a counter is read: thousands of starts and ends come between two reads, and
 most of them are alike. Pending jobs are counted only for the configured limits, so that a submission costs the limits
@@ -79,7 +79,7 @@ _Move = tuple[JobState | None, JobState]  # from (None: submitted) and to which 
 
 
 class JobCounters:
-    """Slots and jobs by (queue, state), (user, state) and (job group, state).
+    """Slots and jobs by (queue, state), (user, state), (job group, state) and (application profile, state).
 
     A pending job counts the slots of its minimum size. Ended jobs are counted by job group only, while memory has them.
     """
@@ -90,6 +90,7 @@ class JobCounters:
         self._slots_by_user: Counter[tuple[str, JobState]] = Counter()
         self._jobs_by_user: Counter[tuple[str, JobState]] = Counter()
         self._work_by_queue: Counter[tuple[str, JobState]] = Counter()
+        self._slots_by_application: Counter[tuple[str, JobState]] = Counter()
         self._slots_by_group: Counter[tuple[str, JobState]] = Counter()
         self._jobs_by_group: Counter[tuple[str, JobState]] = Counter()
         self._noted: dict[_Move, Counter[CountKey]] = {}  # buffered number of jobs of each kind, by transition
@@ -130,6 +131,12 @@ class JobCounters:
         """Slots times run limit in seconds of each queue's pending jobs."""
         self._enter()
         return self._work_by_queue
+
+    @property
+    def slots_by_application(self) -> Counter[tuple[str, JobState]]:
+        """Slots of each application profile's jobs by state."""
+        self._enter()
+        return self._slots_by_application
 
     @property
     def slots_by_group(self) -> Counter[tuple[str, JobState]]:
@@ -187,6 +194,8 @@ class JobCounters:
                 _count(self._slots_by_group, (sort.job_group, state), slots)
             if is_over:
                 continue
+            if sort.application:
+                self._slots_by_application[sort.application, state] += slots
             self._slots_by_queue[queue, state] += slots
             self._slots_by_user[user, state] += slots
             self._jobs_by_user[user, state] += jobs

@@ -102,7 +102,7 @@ def job_finish(one: Submission, end: Ended, factor_of: Callable[[str], float], i
         str(f.term_of(end.reason)),
         quoted(spec.warning_action),
         str(int(spec.warning_time_s) or -1),
-        *map(quoted, ("", "", "", spec.post_exec)),
+        *map(quoted, ("", "", spec.application, spec.post_exec)),
         str(spec.runtime_estimate_s),
         *map(quoted, (spec.job_group, spec.requeue_exit_values)),
         "0",

@@ -51,6 +51,7 @@ def admitted(cluster: Cluster, asked_for: Shared, caller: Caller, asked: Asked) 
         return known[3]
     check_request(cluster, asked_for.request)
     check_group(cluster, asked_for)
+    check_application(cluster, asked_for)
     shared = _in_first_queue(cluster, asked_for, caller, asked)
     if not (asked.queues or asked_for.request.hosts):  # then the result depends on the rules alone
         if len(cluster.admissions) >= _ADMISSIONS_KEPT:
@@ -78,7 +79,8 @@ def _in_first_queue(cluster: Cluster, shared: Shared, caller: Caller, asked: Ask
 
 def _in_queue(cluster: Cluster, shared: Shared, name: str, caller: Caller, asked: Asked) -> Shared:
     check_queue(cluster, name)
-    queue = cluster.policy.by_name[name]
+    queue = cluster.policy.queue_for(name, shared.application)
+    assert queue is not None, f"there is no queue {name}"
     check_user(queue, caller)
     check_hosts(cluster, queue, shared.request)
     return fitted(cluster, shared, queue, asked)
@@ -118,6 +120,12 @@ def check_group(cluster: Cluster, shared: Shared) -> None:
         raise Refused(f"{shared.user_group}: No such user group")
     if shared.user not in members:
         raise Refused(f"{shared.user_group}: User not in the specified user group")
+
+
+def check_application(cluster: Cluster, shared: Shared) -> None:
+    """Refuse an application profile (-app) that does not exist."""
+    if shared.application and shared.application not in cluster.policy.applications:
+        raise Refused(f"{shared.application}: No such application profile")
 
 
 def check_waiting(cluster: Cluster, new: NewJob, shared: Shared) -> None:
@@ -199,7 +207,7 @@ def _read_in(cluster: Cluster, shared: Shared, queue: str, asked: Asked) -> Shar
     """The job's shared facts in a queue, with the request that its options and that queue's requirement make."""
     if not asked.roles:
         return replace(shared, queue=queue)
-    rules, options = cluster.policy.queue(queue), shared.request.options
+    rules, options = cluster.policy.queue_for(queue, shared.application), shared.request.options
     request, text = known_request(asked.roles, options, cluster.policy, cluster.table, rules, shared.from_host)
     return replace(shared, queue=queue, request=request, requirement=text)
 

@@ -30,8 +30,8 @@ class RequestRules:
     """Parts of the requirement that are not the job's own: known names, the queue's defaults, reservations per task."""
 
     vocabulary: Vocabulary
-    queue: Requirement | None = None
-    queue_gpu: str = ""  # the queue's GPU_REQ
+    queue: Requirement | None = None  # and the application profile's
+    queue_gpu: str = ""  # the queue's GPU_REQ, or the profile's
     default_gpu: str = ""  # LSB_GPU_REQ: meaning of ``-gpu -`` without a GPU_REQ of the queue
     per_task: bool = False
     type: str = ""  # of the submission host if types differ: select[type==local] is LSF's default
@@ -52,6 +52,8 @@ def rules_for(policy: Policy, table: HostTable, queue: Queue | None, from_host: 
     vocabulary = vocabulary_of(policy, table, from_host)
     text = f"{queue.defaults.requirement} {start_condition(queue, table)}".strip() if queue is not None else ""
     parsed = _queue_requirement(text, vocabulary) if text else None
+    if queue is not None and queue.defaults.application_requirement:
+        parsed = _profile_requirement(queue.defaults.application_requirement, RequestRules(vocabulary, parsed))
     types = table.cached("types", lambda: {facts.type for facts in table.facts if facts.server})
     gpus = queue.defaults.gpu_requirement if queue is not None else ""
     own_type = vocabulary.local_type if len(types) > 1 else ""
@@ -67,6 +69,13 @@ def _queue_requirement(text: str, vocabulary: Vocabulary) -> Requirement:
         return parser.parse(text, vocabulary)
     except Refused as error:
         raise Refused(f"The queue's RES_REQ: {error}") from None
+
+
+def _profile_requirement(text: str, rules: RequestRules) -> Requirement:
+    try:
+        return combined(text, rules)
+    except Refused as error:
+        raise Refused(f"The application profile's RES_REQ: {error}") from None
 
 
 def combined(text: str, rules: RequestRules) -> Requirement:
@@ -155,8 +164,8 @@ def known_request(
     def make() -> tuple[Request, str]:
         return request_of(asked, options, rules_for(policy, table, queue, from_host))
 
-    queue_name = queue.name if queue is not None else ""
-    return table.cached(("request", asked, options, queue_name, from_host), make)
+    place = (queue.name, queue.application) if queue is not None else ("", "")
+    return table.cached(("request", asked, options, place, from_host), make)
 
 
 def _choices(asked: RoleAsked, wanted: Requirement, rules: RequestRules) -> Iterator[Alternative]:

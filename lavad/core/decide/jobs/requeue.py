@@ -92,7 +92,7 @@ def by_exit_code(cluster: Cluster, job: Job, attempt: Attempt, status: int) -> t
     """Requeue by exit code: True if the job is requeued, and True if it is to avoid its host."""
     if status & 0x7F or job.shared.interactive:
         return False, False  # ended by a signal, or its client has the exit code
-    queue = cluster.policy.queue(job.shared.queue)
+    queue = cluster.policy.queue_for(job.shared.queue, job.shared.application)
     values = job.shared.requeue_exit_values or (queue.defaults.requeue_exit_values if queue is not None else "")
     if not values:
         return False, False

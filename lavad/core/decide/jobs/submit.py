@@ -8,6 +8,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision, check_owner
 from lavad.core.decide.jobs.admission import (
     admitted,
+    check_application,
     check_group,
     check_hosts,
     check_queue,
@@ -136,6 +137,8 @@ def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
     _check_resizable_is_single(command.job.indices, command.job.shared.request)
     if "user_group" in command.fields:
         check_group(cluster, command.job.shared)
+    if "application" in command.fields:
+        check_application(cluster, command.job.shared)
     if "reservation" in command.fields:
         check_reservation(cluster, command.job.shared.request, record.shared.user)
     queue = _queue_of_changed(cluster, record, command)
@@ -161,10 +164,10 @@ def _queue_of_changed(cluster: Cluster, record: Job | ArrayRecord, command: c.Mo
     """Queue that the job is to be in. Without -q it stays in its queue, whatever has become of that queue since."""
     before = record.shared
     name = command.job.shared.queue if "queues" in command.fields else before.queue
-    queue = cluster.policy.queue(name)
+    queue = cluster.policy.queue_for(name, command.job.shared.application)
     if queue is None or name != before.queue:
         check_queue(cluster, name)
-        queue = cluster.policy.by_name[name]
+        assert queue is not None, f"there is no queue {name}"
         check_user(queue, c.Caller(before.user, before.uid, command.caller.is_administrator))
     return queue
 

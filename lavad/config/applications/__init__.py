@@ -1,0 +1,123 @@
+"""lsb.applications: application profiles, which set for the jobs of one program what a queue sets for all its jobs."""
+
+import re
+from collections.abc import Mapping
+
+from lavad.config import names
+from lavad.config import values as v
+from lavad.config.grammar import Document, Row
+from lavad.config.queues import QUEUE, part
+from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, missed, required, sets
+from lavad.config.values import Wrong
+from lavad.core.model.policy import Application, JobDefaults
+
+_VARIABLE = re.compile(r"""\s*([A-Za-z_]\w*)\s*=\s*(?:'([^']*)'|"([^"]*)"|([^\s,'"]*))\s*(?:,|$)""")
+_OWN = ("LSB_", "LAVA_")
+
+
+def _variables(text: str) -> tuple[tuple[str, str], ...]:
+    """Read ``NAME='value', NAME='value'``."""
+    found: dict[str, str] = {}
+    at = 0
+    while at < len(text):
+        match = _VARIABLE.match(text, at)
+        if not match:
+            raise Wrong("expected NAME='value', NAME='value' ...")
+        if match[1].startswith(_OWN):
+            raise Wrong(f"{match[1]}: such a variable is set for each job")
+        found[match[1]] = match[2] or match[3] or match[4] or ""
+        at = match.end()
+    return tuple(found.items())
+
+
+def _control(kind: str) -> Honoured:
+    """Declare what takes the place of one of the queue's JOB_CONTROLS."""
+    return Honoured(
+        lambda text, site: {f"control.{kind}": dict(v.job_controls(f"{kind}[{text.strip()}]"))[kind]},
+        f"a signal such as SIGTSTP, or a command, in place of {kind} of the queue's JOB_CONTROLS",
+    )
+
+
+# Read as in a queue; the profile's value comes before the queue's.
+_AS_IN_QUEUES = ("NICE", "JOB_STARTER", "REQUEUE_EXIT_VALUES", "MAX_JOB_REQUEUE", "RERUNNABLE", "GPU_REQ",
+                 "JOB_ACTION_WARNING_TIME", "JOB_WARNING_ACTION")  # fmt: skip
+# The same, and the queue's holds, too.
+_BESIDE_QUEUES = ("RES_REQ", "PROCLIMIT", "TASKLIMIT", "RUNLIMIT", "MEMLIMIT", "CPULIMIT", "DATALIMIT", "STACKLIMIT",
+                  "FILELIMIT", "CORELIMIT", "PROCESSLIMIT")  # fmt: skip
+_LATER = "pre- and post-execution commands of profiles are not run yet"
+APPLICATION: Table = {
+    "NAME": sets("name", str, "the profile's name, for `bsub -app`; required"),
+    "DESCRIPTION": sets("description", lambda text: text[:4096], "shown by `bapp -l`"),
+    **{name: QUEUE[name] for name in (*_AS_IN_QUEUES, *_BESIDE_QUEUES)},
+    "SUSPEND_CONTROL": _control("SUSPEND"),
+    "RESUME_CONTROL": _control("RESUME"),
+    "TERMINATE_CONTROL": _control("TERMINATE"),
+    "ENV_VARS": sets("environment", _variables, "`NAME='value', ...`: variables of its jobs, before the user's own"),
+    **dict.fromkeys(("PRE_EXEC", "POST_EXEC", "HOST_PRE_EXEC", "HOST_POST_EXEC", "JOB_INCLUDE_POSTPROC",
+                     "JOB_PREPROC_TIMEOUT", "JOB_POSTPROC_TIMEOUT", "LOCAL_MAX_PREEXEC_RETRY",
+                     "MAX_PREEXEC_RETRY", "REMOTE_MAX_PREEXEC_RETRY"), missed(_LATER)),
+    "RUNTIME": missed("the estimate of a run time is a job's own: bsub -We"),
+    **dict.fromkeys(("SWAPLIMIT", "THREADLIMIT", "PERSISTENT_HOST_ORDER", "PRIORITY"), missed("not enforced")),
+    **dict.fromkeys(("CONTAINER", "EXEC_DRIVER", "DOCKER_IMAGE_AFFINITY"),
+                    missed("the image of a job is named in its job file")),
+    **dict.fromkeys(("JOB_CWD", "JOB_CWD_TTL", "JOB_OUTDIR"), missed("bsub -cwd and -outdir name directories")),
+    "BIND_JOB": missed("affinity[...] in RES_REQ binds the tasks of a job"),
+    **dict.fromkeys(("RESIZABLE_JOBS", "RESIZE_NOTIFY_CMD"), QUEUE["RESIZABLE_JOBS"]),
+    "SUCCESS_EXIT_VALUES": QUEUE["SUCCESS_EXIT_VALUES"],
+    "CHUNK_JOB_SIZE": QUEUE["CHUNK_JOB_SIZE"],
+    **dict.fromkeys(("CHKPNT_DIR", "CHKPNT_INITPERIOD", "CHKPNT_METHOD", "CHKPNT_PERIOD", "MIG"), QUEUE["MIG"]),
+    **dict.fromkeys(("DJOB_COMMFAIL_ACTION", "DJOB_DISABLED", "DJOB_ENV_SCRIPT", "DJOB_HB_INTERVAL",
+                     "DJOB_RESIZE_GRACE_PERIOD", "DJOB_RU_INTERVAL", "DJOB_TASK_BIND"),
+                    missed("tasks on further hosts are watched by lava's agents")),
+    "ABS_RUNLIMIT": Ignored("run limits are never scaled by CPU factors"),
+    **dict.fromkeys(("RTASK_GONE_ACTION", "NO_PREEMPT_INTERVAL",
+                     "NO_PREEMPT_FINISH_TIME", "NO_PREEMPT_RUN_TIME", "MAX_JOB_PREEMPT", "MAX_TOTAL_TIME_PREEMPT",
+                     "ESTIMATED_RUNTIME", "ELIGIBLE_PEND_TIME_LIMIT", "PEND_TIME_LIMIT", "USE_PAM_CREDS"),
+                    missed("not for single profiles")),
+}  # fmt: skip
+SECTIONS: Mapping[str, Table | Ignored] = {"Application": APPLICATION}
+
+
+def read_applications(document: Document, site: Site) -> dict[str, Application]:
+    """Read the profiles of the file, by name."""
+    check_sections(document, SECTIONS, site)
+    found: dict[str, Application] = {}
+    for section in document.of("Application"):
+        for row in section.rows:
+            name, fields = required(row, "NAME", section, site), site.read(row, APPLICATION)
+            if name and _is_new(name, found, row, site):
+                found[name] = _application(fields, _written(row))
+    return found
+
+
+def _is_new(name: str, known: Mapping[str, Application], row: Row, site: Site) -> bool:
+    try:
+        names.check_name(name, "application profile")
+    except Wrong as error:
+        site.wrong(row["NAME"], f"NAME = {name}: {error}")
+        return False
+    if name in known:
+        site.wrong(row["NAME"], f"NAME = {name}: there is an application profile of this name already")
+    return name not in known
+
+
+def _written(row: Row) -> tuple[tuple[str, str], ...]:
+    """Return the effective settings as written."""
+    return tuple((name, cell.text) for name, cell in row.items() if isinstance(APPLICATION.get(name), Honoured))
+
+
+def _application(fields: Fields, written: tuple[tuple[str, str], ...]) -> Application:
+    own = {name: value for name, value in fields.items() if "." not in name}
+    rlimits = tuple((name, *limits) for name, limits in sorted(part(fields, "rlimit.").items()))
+    return Application(
+        **own,
+        defaults=JobDefaults(**part(fields, "defaults."), rlimits=rlimits),
+        job_controls=tuple(part(fields, "control.").items()),
+        written=written,
+    )
+
+
+def check_default(name: str, known: Mapping[str, Application], row: Row, site: Site) -> None:
+    """Complain of a DEFAULT_APPLICATION that does not exist."""
+    if name and name not in known:
+        site.wrong(row["DEFAULT_APPLICATION"], f"DEFAULT_APPLICATION = {name}: there is no such application profile")

@@ -1,0 +1,52 @@
+"""Application profiles with real processes: from lsb.applications to the job's environment, limits and end."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.personal import Cluster, a_cluster, wait_for
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
+
+PROFILES = """
+    Begin Application
+    NAME = md
+    DESCRIPTION = molecular dynamics
+    RUNLIMIT = 5
+    NICE = 7
+    ENV_VARS = "MD_HOME='/opt/md'"
+    JOB_STARTER = export STARTED=yes; %USRCMD
+    REQUEUE_EXIT_VALUES = 77
+    CONTAINER = docker[image(x)]
+    End Application
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One host of two slots."""
+    files = {"lsb.applications": PROFILES}
+    with a_cluster(tmp_path_factory.mktemp("applications") / "D", 1, 2, lsf_files=files) as made:
+        yield made
+
+
+def test_a_job_of_a_profile(cluster: Cluster, tmp_path: Path) -> None:
+    """It has the profile's variables, starter, nice value, run limit and requeue values; -app finds it."""
+    said, ran = tmp_path / "said", tmp_path / "ran"
+    job = cluster.submit(
+        "-app", "md", f"echo $MD_HOME $STARTED $(nice) > {said}; echo x >> {ran}; [ $(wc -l < {ran}) -ge 2 ] || exit 77"
+    )
+    cluster.becomes(job, "DONE")
+    assert said.read_text() == "/opt/md yes 7\n"
+    assert ran.read_text() == "x\nx\n"
+    long = cluster.says("bjobs", "-l", str(job))
+    assert "Application <md>" in long
+    assert "5.0 min" in long
+    running = cluster.submit("-app", "md", "sleep 60")
+    cluster.becomes(running, "RUN")
+    assert cluster.says("bapp", "md").splitlines()[1].split() == ["md", "1", "0", "1", "0"]
+    assert cluster.says("bkill", "-app", "md", "0") == f"Job <{running}> is being terminated"
+    wait_for(lambda: "done jobs:" in cluster.run("bacct", "-app", "md").stdout, 20, "the account")
+    assert "nope: No such application profile" in cluster.run("bsub", "-app", "nope", "true").stderr
+    assert "CONTAINER: it has no effect" in cluster.run("badmin", "ckconfig").stderr

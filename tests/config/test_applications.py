@@ -1,0 +1,79 @@
+"""lsb.applications (lsf.md 6.4): what is read, what is named as without effect, what is wrong."""
+
+from pathlib import Path
+
+from lavad.core.model.policy import Application, JobDefaults
+from tests.config.files import loaded, said
+
+
+def test_a_profile_is_read_as_a_queue_is(tmp_path: Path) -> None:
+    """Units and forms are those of lsb.queues; the default has to exist."""
+    found = loaded(tmp_path, {
+        "lsb.params": "Begin Parameters\nDEFAULT_APPLICATION = md\nEnd Parameters\n",
+        "lsb.applications": """\
+            Begin Application
+            NAME = md
+            DESCRIPTION = molecular dynamics
+            RUNLIMIT = 10 2:00
+            MEMLIMIT = 1024
+            TASKLIMIT = 2 4 8
+            RES_REQ = "rusage[mem=100]"
+            JOB_STARTER = /opt/md/start
+            RERUNNABLE = N
+            NICE = 3
+            SUSPEND_CONTROL = SIGTSTP
+            TERMINATE_CONTROL = /opt/md/stop -now
+            ENV_VARS = "MD_HOME='/opt/md', MD_MODE=fast"
+            REQUEUE_EXIT_VALUES = 99
+            End Application
+            """,
+    })  # fmt: skip
+    assert said(found) == []
+    profile = found.policy.applications["md"]
+    assert found.policy.default_application == "md"
+    assert profile == Application(
+        "md", "molecular dynamics", run_limit_s=7200, rerunnable=False, nice=3, written=profile.written,
+        job_controls=(("SUSPEND", "SIGTSTP"), ("TERMINATE", "/opt/md/stop -now")),
+        environment=(("MD_HOME", "/opt/md"), ("MD_MODE", "fast")),
+        defaults=JobDefaults(
+            requirement=profile.defaults.requirement, run_limit_default_s=600, memory_limit_mib=1,
+            tasks_min=2, tasks_default=4, tasks_max=8, job_starter="/opt/md/start",
+            requeue_exit_values="99",
+        ),
+    )  # fmt: skip
+    assert "rusage[mem=100]" in profile.defaults.requirement
+
+
+def test_what_a_profile_says_in_vain_is_named(tmp_path: Path) -> None:
+    """As for queues: a warning for what a site may count on, an error for what is wrong."""
+    found = loaded(tmp_path, {
+        "lsb.params": "Begin Parameters\nDEFAULT_APPLICATION = none\nEnd Parameters\n",
+        "lsb.applications": """\
+            Begin Application
+            NAME = a
+            CONTAINER = docker[image(x)]
+            SUCCESS_EXIT_VALUES = 2
+            RUNLIMITS = 5
+            RUNLIMIT = soon
+            ENV_VARS = LSB_QUEUE=x
+            End Application
+            Begin Application
+            NAME = a
+            End Application
+            Begin Application
+            DESCRIPTION = without a name
+            End Application
+            """,
+    })  # fmt: skip
+    lines = [line.partition(": ")[0] + ": " + line.partition(": ")[2].split(":")[0] for line in said(found)]
+    assert lines == [
+        "lsb.applications:3: CONTAINER",
+        "lsb.applications:4: SUCCESS_EXIT_VALUES",
+        "lsb.applications:5: RUNLIMITS",
+        "lsb.applications:6: RUNLIMIT = soon",
+        "lsb.applications:7: ENV_VARS = LSB_QUEUE=x",
+        "lsb.applications:10: NAME = a",
+        "lsb.applications:12: Application",
+        "lsb.params:2: DEFAULT_APPLICATION = none",
+    ]
+    assert [one.is_fatal for one in found.complaints] == [False, False, False, True, True, True, True, True]
