@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 WHOLE = re.compile(r"[-+]?[0-9]{1,19}")
 REAL = re.compile(r"[-+]?[0-9]{1,19}(\.[0-9]*)?([eE][-+]?[0-9]{1,3})?")
+NO_TEXT = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?|0x[0-9a-fA-F]+|[tT]rue|TRUE|[fF]alse|FALSE")
 TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 NUMBER_MAX = 2**31 - 1
 
@@ -225,6 +226,25 @@ class Fields:
                 raise self.expected(f"{key}[{at}]", "a text", node)
             found.append(node.text)
         return found
+
+    def quoted(self, key: str) -> str:
+        """Text of a field that must not be a number or a truth value: these need quotes to be texts."""
+        node = self.scalar(key, "a text")
+        if node is not None:
+            self._check_quoted(key, node)
+        return self.text(key)
+
+    def quoted_texts(self, key: str) -> list[str]:
+        """Texts of a list in which numbers and truth values need quotes."""
+        for at, node in enumerate(self.items(key)):
+            if isinstance(node, Scalar):
+                self._check_quoted(f"{key}[{at}]", node)
+        return self.texts(key)
+
+    def _check_quoted(self, key: str, node: Scalar) -> None:
+        if not node.is_quoted and NO_TEXT.fullmatch(node.text):
+            what = f'a text, "{node.text[:80]}" with its quotes'
+            raise self.reading.wrong(node.place, self.path_of(key), f"expected {what}, found {node.kind}.")
 
     def named(self, key: str) -> "list[tuple[str, Fields]]":
         """Names and fields of a mapping of mappings, in their order."""

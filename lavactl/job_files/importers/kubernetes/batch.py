@@ -34,7 +34,7 @@ def read_cron_job(fields: Fields, _shared: Shared) -> list[JobFile]:
     """The job of a CronJob, to be run once and now."""
     job = metadata.start(fields, "CronJob", "batch-job")
     spec = fields.child("spec")
-    metadata.read_schedule(spec)
+    metadata.read_schedule(spec, fields)
     template = spec.child("jobTemplate")
     read_spec(job, template.child("spec"), template)
     return [job]
@@ -43,6 +43,8 @@ def read_cron_job(fields: Fields, _shared: Shared) -> list[JobFile]:
 def read_job(fields: Fields, _shared: Shared) -> list[JobFile]:
     """Job of a document."""
     job = metadata.start(fields, "Job of batch/v1", "batch-job")
+    if len(job.name) > metadata.LABEL_MAX:
+        raise fields.child("metadata").wrong("name", f"a Job's name has at most {metadata.LABEL_MAX} characters.")
     read_spec(job, fields.child("spec"), fields)
     return [job]
 
@@ -107,6 +109,8 @@ def _check_failures(spec: Fields, pod: Fields, is_indexed: bool) -> None:
 
 
 def _read_placement(made: messages.Role, annotations: Fields) -> None:
+    if all(annotations.has(key) for key in TOPOLOGIES):
+        raise annotations.wrong("", f"it has one of {' and '.join(TOPOLOGIES)}, not both.")
     for key, spread in TOPOLOGIES.items():
         level = annotations.text(key)
         if not level:
@@ -141,8 +145,11 @@ def _read_ends(made: messages.Role, spec: Fields, completions: int) -> None:
             raise rule.wrong("", "a rule has succeededIndexes or a succeededCount, or both.")
         _check_indices(rule, made.tasks_max)
         rule.ignore(("succeededIndexes",), "only how many tasks succeeded counts")
+    spec.word("podReplacementPolicy", {word: word for word in ("TerminatingOrFailed", "Failed")}, "")
     spec.ignore(("podReplacementPolicy",), "a task is replaced when it has ended")
-    spec.ignore(("managedBy",), "lava runs the job")
+    metadata.read_manager(spec)
+    if spec.has("selector") and not spec.flag("manualSelector"):
+        raise spec.wrong("selector", "it needs manualSelector: true.")
     spec.ignore(("manualSelector", "selector"), "tasks belong to their job")
 
 
@@ -182,6 +189,8 @@ def _read_codes(made: messages.Role, codes: Fields, action: "TaskAction | None")
     is_in = codes.word("operator", {"In": True, "NotIn": False}, True)
     codes.asked.add("containerName")
     found = [codes.whole("values", text) for text in codes.texts("values")]
+    if found != sorted(set(found)):
+        raise codes.wrong("values", "exit codes rise, and stand there once.")
     if not found or (is_in and 0 in found) or not all(0 <= one <= CODE_MAX for one in found):
         raise codes.wrong("values", "expected exit codes from 1 to 255.")
     if not is_in:
@@ -196,6 +205,7 @@ def _read_conditions(made: messages.Role, rule: Fields, action: "TaskAction | No
     """Read a rule for evicted pods; False if it is for something else."""
     found = False
     for one in rule.children("onPodConditions"):
+        one.required("type")
         found = found or one.text("type") == "DisruptionTarget"
         one.asked |= {"type", "status"}
     if found and action is not None:

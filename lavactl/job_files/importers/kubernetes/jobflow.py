@@ -62,9 +62,9 @@ def _job(flow: Fields, flow_name: str, shared: Shared) -> JobFile:
     spec = template.get("spec")
     if not isinstance(spec, Mapping):
         raise flow.wrong("name", f"the JobTemplate {name} has no spec.")
-    patch = flow.child("patch").get("jobSpec")
-    if isinstance(patch, Mapping):
-        spec = _patched(spec, patch)
+    patch = flow.child("patch").child("jobSpec")
+    patch.asked |= set(patch.node.entries)  # they are read with the template's
+    spec = _patched(spec, patch.node)
     reading = type(flow.reading)(
         flow.reading.file, flow.reading.beside
     )  # the template's own document tells what is ignored in it

@@ -3,11 +3,14 @@
 from lavactl.job_files.importers.kinds import Shared
 from lavactl.job_files.importers.kubernetes import batch, metadata
 from lavactl.job_files.model import JobFile
-from lavactl.job_files.text.fields import Fields
+from lavactl.job_files.text.fields import Fields, one_of
 from lavactl.wire import messages
 
 ORDERS = {"AnyOrder": False, "InOrder": True}
 FAILURES = ("FailJobSet", "RestartJobSet", "RestartJobSetAndIgnoreMaxRestarts")
+REASONS = (
+    "BackoffLimitExceeded", "DeadlineExceeded", "FailedIndexes", "MaxFailedIndexesExceeded", "PodFailurePolicy",
+)  # fmt: skip
 OPERATORS = {"All": True, "Any": False}
 
 
@@ -28,7 +31,12 @@ def read_job(fields: Fields, _shared: Shared) -> list[JobFile]:
     is_queued = metadata.has_queue_label(fields)
     metadata.read_suspend(job, spec, is_queued)
     metadata.read_times(job, spec)
-    spec.ignore(("managedBy", "coordinator"), "lava runs the job")
+    metadata.read_manager(spec)
+    leader = spec.child("coordinator").text("replicatedJob")
+    if leader and leader not in [one.name for one in job.roles]:
+        raise spec.child("coordinator").wrong("replicatedJob", f"there is no replicated job named {leader}.")
+    spec.ignore(("coordinator",), "lava runs the job")
+    spec.child("coordinator").asked |= {"jobIndex", "podIndex"}
     network = spec.child("network")
     if not network.flag("enableDNSHostnames", True):
         options.append("network=no")
@@ -49,6 +57,9 @@ def _part(job: JobFile, fields: Fields) -> str:
     if any(one.name == name for one in job.roles):
         raise fields.wrong("name", f"there are two replicated jobs named {name}.")
     replicas = fields.number("replicas", 1)
+    longest = f"{job.name}-{name}-{max(replicas - 1, 0)}"
+    if len(longest) > metadata.LABEL_MAX:
+        raise fields.wrong("name", f"its jobs would have names such as {longest}, longer than 63 characters.")
     template = fields.child("template")
     template.get("metadata")
     made = batch.read_role(job, template.child("spec"), name)
@@ -82,6 +93,8 @@ def _read_order(job: JobFile, spec: Fields, parts: list[Fields]) -> None:
             name = one.required("name")
             if name not in names[:at]:
                 raise one.wrong("name", f"no replicated job before this one is named {name}.")
+            if not one.has("status"):
+                raise one.wrong("status", "it is missing.")
             if one.word("status", {"Ready": False, "Complete": True}, False):
                 one.note("status", f"it starts when {name} runs: lava has no order by completion inside a job.")
             if name not in made.after:
@@ -104,12 +117,20 @@ def _read_ends(job: JobFile, spec: Fields) -> None:
         success.note("targetReplicatedJobs", "the job is done when all of its tasks have ended.")
     failure = spec.child("failurePolicy")
     restarts = failure.number("maxRestarts", 0)
+    seen: set[str] = set()
     for rule in failure.children("rules"):
+        if not rule.has("action"):
+            raise rule.wrong("action", "it is missing.")
         rule.word("action", {one: one for one in FAILURES}, "")
+        for reason in rule.texts("onJobFailureReasons"):
+            if reason not in REASONS:
+                raise rule.wrong("onJobFailureReasons", f"expected {one_of(REASONS)}, found {reason[:80]}.")
+        if (rule_name := rule.text("name")) and rule_name in seen:
+            raise rule.wrong("name", f"there are two rules named {rule_name}.")
+        seen.add(rule.text("name"))
         for name in rule.texts("targetReplicatedJobs"):
             if name not in names:
                 raise rule.wrong("targetReplicatedJobs", f"there is no replicated job named {name}.")
-        rule.asked |= {"name", "onJobFailureReasons"}
         rule.note("", "ignored: every failed job counts.")
     failure.word("restartStrategy", {"Recreate": "", "BlockingRecreate": ""}, "")
     failure.ignore(("restartStrategy",), "all tasks end before any starts again")

@@ -41,7 +41,7 @@ def read_run_policy(job: JobFile, policy: Fields, is_queued: bool) -> int | None
         policy.note("cleanPodPolicy", "tasks that still run when the job is over are ended, as with Running.")
     metadata.read_times(job, policy)
     metadata.read_suspend(job, policy, is_queued)
-    policy.ignore(("managedBy",), "lava runs the job")
+    metadata.read_manager(policy)
     limit = policy.number("backoffLimit", 0) if policy.has("backoffLimit") else None
     policy.get("backoffLimit")
     return limit

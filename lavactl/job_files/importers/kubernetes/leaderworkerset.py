@@ -54,13 +54,20 @@ def _read_rules(job: JobFile, spec: Fields, group: Fields) -> None:
         if one.name == WORKER and waits:
             one.after.append(LEADER)
     job.tasks_rules.restarts_max = UNLIMITED if recreates else 0
+    rollout = spec.child("rolloutStrategy")
+    rollout.word("type", {"RollingUpdate": ""}, "")
+    steps = rollout.child("rollingUpdateConfiguration")
+    if all(steps.text(key, "1").rstrip("%") == "0" for key in ("maxUnavailable", "maxSurge")):
+        raise steps.wrong("maxUnavailable", "it may not be 0 when maxSurge is 0.")
     spec.ignore(("rolloutStrategy",), "a changed file is a new job")
+    steps.asked.add("partition")
+    spec.child("networkConfig").word("subdomainPolicy", {"Shared": "", "UniquePerReplica": ""}, "")
     spec.ignore(("networkConfig",), "tasks are named below the job")
     sub = group.child("subGroupPolicy")
     size, part = group.number("size", 1, 1), sub.number("subGroupSize", 1, 1)
     if size % part and (size - 1) % part:
         raise sub.wrong("subGroupSize", f"neither {size}, the size, nor {size - 1} is a multiple of {part}.")
-    sub.asked.add("subGroupPolicyType")
+    sub.word("subGroupPolicyType", {"LeaderWorker": "", "LeaderExcluded": ""}, "")
     group.ignore(("subGroupPolicy", "volumeClaimTemplates"), "lava has none")
 
 

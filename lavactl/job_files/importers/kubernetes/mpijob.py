@@ -30,6 +30,7 @@ def read_job(fields: Fields, _shared: Shared) -> list[JobFile]:
         _read_old(job, spec, options)
     else:
         _read_replicas(job, spec, options)
+    metadata.check_own_name(fields, f"{job.name}-{WORKER}-{max(job.roles[1].tasks_max - 1, 0)}")
     _read_policy(job, fields, spec, dialect)
     _read_range(job, spec)
     job.tasks_rules.conventions.add(name="mpijob", options=options)

@@ -32,6 +32,9 @@ NO_COMMAND = (
     "role ROLE has no command: its image's own is not known to lava; give one beside the file, as in "
     "bsub -yaml FILE COMMAND."
 )
+_PORT_NAME = re.compile(r"(?=.*[a-z])[a-z0-9]([a-z0-9-]{0,13}[a-z0-9])?")
+AMOUNTS = re.compile(r"cpu|memory|ephemeral-storage|storage|hugepages-\w+|[\w.-]+/[\w./-]+")
+PULLS = ("Always", "IfNotPresent", "Never")
 SHELLS = frozenset(("sh", "bash", "ash", "dash"))
 _SSHD_ONLY = re.compile(r"(mkdir( -p)? \S*sshd\S*|(exec )?(\S*/)?sshd( -\S+| \S*sshd_config\S*)*|sleep infinity)?")
 
@@ -127,7 +130,7 @@ def fill_environment(role: messages.Role, variables: Variables) -> None:
 
 def fill_command(job: JobFile, role: messages.Role, main: Fields, variables: Variables) -> None:
     """Fill in the command of a container, in which its variables are expanded."""
-    words = main.texts("command") + main.texts("args")
+    words = main.quoted_texts("command") + main.quoted_texts("args")
     if main.has("args") and not main.texts("command"):
         main.note("args", "the image's entry point is not known: the arguments are run as a command.")
     if not words:
@@ -192,6 +195,8 @@ def fill_amounts(role: messages.Role, resources: Fields) -> None:
     amounts: dict[str, tuple[Fields, Fraction]] = {}
     for fields in (limits, requests):
         for name, _ in fields.node:
+            if not AMOUNTS.fullmatch(name):
+                raise fields.wrong(name, "there is no such resource; a device has a name such as nvidia.com/gpu.")
             amount = _quantity(fields, name)
             if name in amounts and amount > amounts[name][1]:
                 raise fields.wrong(name, f"{fields.text(name)} is more than the limit, {limits.text(name)}.")
@@ -245,13 +250,20 @@ def _fill_slots(role: messages.Role, fields: Fields, amount: "Fraction") -> None
 
 
 def _fill_ports(role: messages.Role, main: Fields) -> None:
+    seen: set[str] = set()
     for one in main.children("ports"):
         number = one.number("containerPort", 0, 1, 65535)
         if not number:
             raise one.wrong("containerPort", "it is missing.")
-        one.asked |= {"protocol", "hostIP"}
+        one.word("protocol", {word: word for word in ("TCP", "UDP", "SCTP")}, "")
+        one.asked.add("hostIP")
         wanted = one.number("hostPort", 0, 0, 65535)
         name = one.text("name") or f"port-{number}"
+        if one.has("name") and not _PORT_NAME.fullmatch(name):
+            raise one.wrong("name", f"{name[:80]!r} is no name of a port: it has up to 15 small letters, digits and -.")
+        if one.has("name") and name in seen:
+            raise one.wrong("name", f"there are two ports named {name}.")
+        seen.add(name)
         if number == SSH_PORT:
             one.ignore(("containerPort",), "no SSH server is needed")
         elif all(port.name != name for port in role.ports):
@@ -290,6 +302,7 @@ def _ignore(pod: Fields, main: Fields) -> None:
     pod.ignore(("initContainers",), "they are not run")
     pod.ignore(("volumes",), "lava expects a shared file system")
     main.ignore(("volumeMounts",), "lava expects a shared file system")
+    main.word("imagePullPolicy", {word: word for word in PULLS}, "")
     main.ignore(("imagePullPolicy",), "images are prepared by the site")
     pod.ignore(("imagePullSecrets",), "images are prepared by the site")
     pod.ignore(("securityContext",), "tasks run as the user who submits them")

@@ -12,6 +12,7 @@ from lavactl.text.units import number_text
 from lavactl.wire import messages
 
 HEAD, SUBMITTER = "head", "submitter"
+NAME_MAX = 47
 # Ports of the head: the parameter that names each, and its default.
 PORTS = {"ray": ("port", "6379"), "ray-dashboard": ("dashboard-port", "8265"),
          "ray-client": ("ray-client-server-port", "10001")}  # fmt: skip
@@ -33,6 +34,8 @@ def read_job(fields: Fields, _shared: Shared) -> list[JobFile]:
     """
     job = metadata.start(fields, "RayJob", "rayjob")
     spec = fields.child("spec")
+    if len(job.name) > NAME_MAX:
+        raise fields.child("metadata").wrong("name", f"a RayJob's name has at most {NAME_MAX} characters.")
     if spec.has("clusterSelector"):
         raise spec.wrong("clusterSelector", "lava starts a Ray cluster for each job; it knows no other.")
     if not spec.has("rayClusterSpec"):
@@ -172,7 +175,7 @@ def _read_rules(job: JobFile, fields: Fields, spec: Fields) -> None:
     rules.restarts_when_failed = rules.restarts_max > 0
     _read_shutdown(spec)
     spec.ignore(("submitterPodTemplate", "submitterConfig"), "the submitter is a task of the job")
-    spec.ignore(("managedBy",), "lava runs the job")
+    metadata.read_manager(spec)
 
 
 def _read_shutdown(spec: Fields) -> None:

@@ -32,6 +32,8 @@ def read_pytorch_job(fields: Fields, _shared: Shared) -> list[JobFile]:
         replicas.get(word)
     options = read_processes(spec, "nprocPerNode")
     is_elastic = spec.has("elasticPolicy")
+    if options and spec.child("elasticPolicy").has("nProcPerNode"):
+        raise spec.child("elasticPolicy").wrong("nProcPerNode", "it does not go with nprocPerNode.")
     _finish(job, fields, spec)
     if is_elastic:
         options += _read_elastic(job, spec, options)
@@ -69,6 +71,7 @@ def _finish(job: JobFile, fields: Fields, spec: Fields) -> None:
             one.restarts_max = limit
         if one.policies and limit is not None:
             one.restarts_max = limit
+    metadata.check_own_name(fields, job.name)
     job.roles = [one for one in job.roles if one.tasks_max]
     if not job.roles:
         raise spec.wrong("", "the job has no replicas at all.")

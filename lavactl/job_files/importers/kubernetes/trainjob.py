@@ -17,7 +17,8 @@ def read_job(fields: Fields, _shared: Shared) -> list[JobFile]:
     spec = fields.child("spec")
     runtime = spec.child("runtimeRef")
     name = runtime.required("name")
-    runtime.asked |= {"kind", "apiGroup"}
+    runtime.word("kind", {word: word for word in ("ClusterTrainingRuntime", "TrainingRuntime")}, "")
+    runtime.asked.add("apiGroup")
     runtime.note("name", f"ignored: lava takes the place of the runtime {name}; its template is not read.")
     trainer = spec.child("trainer")
     nodes = role(NODE, trainer.number("numNodes", 1, 1))
@@ -31,7 +32,7 @@ def read_job(fields: Fields, _shared: Shared) -> list[JobFile]:
     options = ["worker=node"]
     options += read_processes(trainer, "numProcPerNode")
     spec.ignore(("initializer",), "data and models are where the command finds them")
-    spec.ignore(("managedBy",), "lava runs the job")
+    metadata.read_manager(spec)
     metadata.read_suspend(job, spec, metadata.has_queue_label(fields))
     nodes.failed_enough, nodes.succeeded_enough = 1, nodes.tasks_max
     job.roles = [nodes]

@@ -26,6 +26,11 @@ OF_POD = {
     "spec.nodeName": '"$HOSTNAME"',
     "metadata.namespace": "default",
 }
+SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
+FIELD_PATH = re.compile(
+    r"metadata\.(name|namespace|uid|(labels|annotations)\['[^']+'\])|spec\.(nodeName|serviceAccountName)"
+    r"|status\.(host|pod)IPs?"
+)
 # Labels and annotations that hold the place of a pod, by their ends.
 INDICES = {
     "job-completion-index": '"${JOB_COMPLETION_INDEX-$LAVA_ROLE_INDEX}"',
@@ -79,7 +84,7 @@ def _read_one(job: JobFile, role: messages.Role, found: Variables, one: Fields) 
     if one.has("valueFrom"):
         _read_source(job, role, found, name, one.child("valueFrom"))
         return
-    text = one.text("value")
+    text = one.quoted("value")
     if refers(text, found.told):
         found.put(name, found.told, shell_word(text, found.known, found.told))
     elif refers(text, found.secret):
@@ -89,10 +94,18 @@ def _read_one(job: JobFile, role: messages.Role, found: Variables, one: Fields) 
 
 
 def _read_source(job: JobFile, role: messages.Role, found: Variables, name: str, source: Fields) -> None:
+    given = [key for key in SOURCES if source.has(key)]
+    if len(given) != 1:
+        raise source.wrong(
+            "", f"a variable has one source, of {', '.join(SOURCES)}; found {', '.join(given) or 'none'}."
+        )
     if source.has("fieldRef"):
         ref = source.child("fieldRef")
         ref.text("apiVersion")
-        word = _word_of_pod(job, role, ref.required("fieldPath"))
+        path = ref.required("fieldPath")
+        if not FIELD_PATH.fullmatch(path):
+            raise ref.wrong("fieldPath", f"a pod tells its variables no field {path[:80]}.")
+        word = _word_of_pod(job, role, path)
         if word is None:
             ref.note("fieldPath", f"ignored: the variable {name} is not set: a task has no {ref.text('fieldPath')}.")
         else:

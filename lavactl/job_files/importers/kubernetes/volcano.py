@@ -42,7 +42,7 @@ class Part:
 def read_cron_job(fields: Fields, shared: Shared) -> list[JobFile]:
     """The job of a CronJob, to be run once and now."""
     spec = fields.child("spec")
-    metadata.read_schedule(spec)
+    metadata.read_schedule(spec, fields)
     template = spec.child("jobTemplate")
     template.get("metadata")
     job = metadata.start(fields, CRON_KIND, "volcano")

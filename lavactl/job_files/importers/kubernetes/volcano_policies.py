@@ -86,6 +86,8 @@ def _timeout_s(fields: Fields) -> float:
     node = fields.scalar("timeout", WORDING)
     if node is None:
         return 0.0
+    if node.text.isdigit() and int(node.text):
+        raise fields.expected("timeout", WORDING, node)  # a number needs its unit
     try:
         return read_duration(node.text)
     except ValueError:

@@ -94,8 +94,12 @@ def _read_ports(made: messages.Role, part: Fields) -> None:
         label = one.required("label")
         if any(port.name == label for port in made.ports):
             raise one.wrong("label", f"there are two ports named {label}.")
-        number = one.number("beginAt", 0, 0, 65535)
-        made.ports.add(name=label, count=one.number("portNumber", 1, 1, 1000), number=number)
+        if not ROLE_NAME.fullmatch(label):
+            raise one.wrong("label", f"{label[:80]!r} is no label: it has letters, digits and . _ ~.")
+        number, count = one.number("beginAt", 0, 0, 65535), one.number("portNumber", 1, 1, 1000)
+        if number + count - 1 > 65535:
+            raise one.wrong("portNumber", f"{count} ports from {number} on go beyond 65535.")
+        made.ports.add(name=label, count=count, number=number)
     common.add_ports(made)
 
 

@@ -44,7 +44,7 @@ def read_job(fields: Fields, shared: Shared) -> list[JobFile]:
     options += read_plugins(extras, commands)
     _Roles(job, fields, commands, is_gang).read(options)
     _read_extras(extras)
-    common.read_retries(job, fields.number("jobRetryCount", 0, -2))
+    common.read_retries(job, fields.number("jobRetryCount", 0))
     job.tasks_rules.conventions.add(name="pai", options=options)
     return [job]
 
@@ -157,7 +157,7 @@ class _Roles:
         least = count if self.is_gang else int(not self.job.roles)
         made = role(name, count, least)
         image = self._find(part, "dockerImage", "dockerimage", part.required("dockerImage"))
-        made.image = image.node.text("uri")
+        made.image = image.required("uri")
         part.note("dockerImage", f"{made.image} is used only where hosts are configured to run containers.")
         for wanted in part.texts("prerequisites"):
             if all(known != wanted for _, known in self.prerequisites):
