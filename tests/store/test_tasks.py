@@ -16,11 +16,16 @@ from lavad.core.model.task_rules import TaskAction, TaskEvent, TaskPhase
 from lavad.core.step import Outcome
 from lavad.store import schema
 from lavad.store.database import database, url
+from lavad.store.lsf_logs.fields import DONE
+from lavad.store.lsf_logs.log_files import ACCT, LogFiles, Position, Rules
+from lavad.store.lsf_logs.recorder import Recorder
+from lavad.store.reading.accounts import AccountFilter, ended
 from lavad.store.reading.history import HistoryFilter, JobRange, read_page
 from lavad.store.reading.restore import SharedTexts, restore
 from lavad.store.rows.rows import RowMaker
 from lavad.store.writer import batch
 from lavad.store.writer_process import Database
+from tests import lsf_log_parser
 from tests.builders import ANN, a_host
 from tests.store.fingerprint import fingerprint
 from tests.task_jobs import FIRST, TaskStory, a_policy, a_task_role, a_task_spec, starts, submission
@@ -174,6 +179,36 @@ def test_the_history_tells_of_failures_and_restarts(tmp_path: Path) -> None:
         assert "Role worker restarted (1 of 3): failed" in told
         assert "Signal <KILL> requested by user or administrator <ann> for worker[2]" in told
         assert "exit code 143" not in told
+
+
+def test_what_happened_in_the_queue_is_told_everywhere(tmp_path: Path) -> None:
+    """A restart there has its line; a job that its policy completes is done in bhist, for bacct and in lsb.acct."""
+    with a_story(f"{tmp_path}/lava.db") as story:
+        again = a_policy(E.PENDING, action=A.RESTART_JOB, timeout_s=100.0)
+        waits = story.do(submission(a_task_spec(a_task_role(tasks=99), policies=[again], restarts_max=5))).reply.job
+        well = a_policy(E.PENDING, action=A.COMPLETE, timeout_s=50.0)
+        done = story.do(submission(a_task_spec(a_task_role(tasks=99), policies=[well]))).reply.job
+        story.wait(250.0)
+        reason = "task worker[0] waited for more than {} s for a place"
+        assert story.told(waits)[-1] == f"Job is restarted in its queue 2 times: {reason.format(100)}"
+        assert story.told(done)[-1] == f"Done successfully. {reason.format(50)};"
+        _restored_alike(story)
+
+        def read(query: Any) -> Any:
+            with story.engine.begin() as connection:
+                return query(connection)
+
+        for states, expected in (((), [done]), ((S.DONE,), [done]), ((S.EXIT,), [])):
+            found = ended(read, AccountFilter(states=frozenset(states)))
+            assert [one.job for one in found if one is not None] == expected
+        files = LogFiles(tmp_path / "logdir", Rules())
+        files.open(Position("c"))
+        teller = Recorder(story.engine, files, is_short=False, factors={}, clock=lambda: story.now)
+        while teller.turn():
+            pass
+        files.close()
+        told = [(one["jobId"], one["jStatus"]) for one in lsf_log_parser.acct(tmp_path / "logdir" / ACCT)]
+        assert told == [(done, DONE)]
 
 
 def test_an_element_between_two_attempts(tmp_path: Path) -> None:
