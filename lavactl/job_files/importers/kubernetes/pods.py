@@ -300,6 +300,11 @@ def _fill_selector(role: messages.Role, pod: Fields) -> None:
 def _ignore(pod: Fields, main: Fields) -> None:
     pod.ignore(("schedulerName",), "lava is the scheduler")
     pod.ignore(("initContainers",), "they are not run")
+    pod.ignore(("hostNetwork", "dnsPolicy", "hostIPC", "hostPID"), "tasks have the network and processes of their host")
+    pod.ignore(("tolerations", "affinity", "topologySpreadConstraints"), "lava's hosts have no labels or taints")
+    pod.ignore(("terminationGracePeriodSeconds",), "the site sets the time between SIGTERM and SIGKILL")
+    pod.ignore(("serviceAccountName", "automountServiceAccountToken"), "tasks run as the user who submits them")
+    main.ignore(("lifecycle",), "a task has its command alone")
     pod.ignore(("volumes",), "lava expects a shared file system")
     main.ignore(("volumeMounts",), "lava expects a shared file system")
     main.word("imagePullPolicy", {word: word for word in PULLS}, "")
