@@ -75,6 +75,7 @@ class Io:
         self._cwd, self._umask, self._width, self._client = cwd, umask, width, client
         self._settings: dict[str, str | None] = {}
         self._files: dict[str, bytes | None] = {}  # of settings
+        self._job_environments: dict[tuple[str, ...], list[bytes]] = {}
 
     # Streams.
 
@@ -267,6 +268,15 @@ class Io:
         time.sleep(seconds)
 
     # The cluster.
+
+    def job_environment(self, options: "Sequence[str]") -> "list[bytes]":
+        """Environment of a job, by the values of -env; made once for all jobs of one command."""
+        key = tuple(options)
+        if key not in self._job_environments:
+            from lavactl.submit.job_options import job_environment
+
+            self._job_environments[key] = job_environment(self.raw_environ, options)
+        return self._job_environments[key]
 
     def setting(self, name: str) -> str | None:
         """Parameter from the environment, otherwise from lsf.conf, otherwise None."""

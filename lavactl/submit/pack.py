@@ -4,6 +4,8 @@ Invariants: each line is read as bsub reads its own command line, and its result
 of a portion are submitted in the order of their lines; a lost answer is asked for again and makes no second job.
 """
 
+from threading import Thread
+
 from lavactl.errors import FAILURE, CommandError
 from lavactl.options import Options, printable
 from lavactl.settings import tries_of
@@ -91,27 +93,30 @@ class Pack:
         self.parsed = self.submitted = self.errors = 0
         self._goes_on = (io.setting("LSB_PACK_SKIP_ERROR") or "").strip("\"'").upper() in ("Y", "YES")
         self._size = portion_of(io.setting("LSB_MAX_PACK_JOBS"))
+        self._sender: Thread | None = None
+        self._sent: list[Line] = []  # by the sender
+        self._failure: CommandError | None = None  # of the sender
+        self._has_refused = False  # the master, one of those sent
 
     def run(self) -> int:
         """Submit all lines, up to the first error unless LSB_PACK_SKIP_ERROR is Y; the exit code."""
         portion: list[Line] = []
         size = 0
         for number, words in self._lines():
-            self.parsed += 1
             line = self._read(number, words)
             if line is None:
-                if not self._goes_on:
-                    break
-                continue
+                if self._goes_on:
+                    continue
+                break
             portion.append(line)
             size += len(line.packed)
             if len(portion) == self._size or size > PORTION_BYTES:
-                self._send(portion)
-                portion, size = [], 0
-                if self.errors and not self._goes_on:
+                if not self._hand_over(portion):
                     break
+                portion, size = [], 0
         if portion:
-            self._send(portion)
+            self._hand_over(portion)
+        self._await()
         self._io.print(f"{self.parsed} lines parsed, {self.submitted} jobs submitted, {self.errors} errors found.")
         self._io.flush()
         return FAILURE if self.errors else 0
@@ -145,8 +150,40 @@ class Pack:
             self._io.error(f"Line#{number} {note}")
         return line
 
-    def _send(self, portion: list[Line]) -> None:
-        """Submit the jobs of some lines, those refused only for now again and again, and tell their results."""
+    def _hand_over(self, portion: list[Line]) -> bool:
+        """Send a portion while the next lines are read; False if an error of the one before it ends the pack."""
+        self._await()
+        if self._has_refused and not self._goes_on:
+            return False
+        self._sent = portion
+        self._sender = Thread(target=self._send, daemon=True)
+        self._sender.start()
+        return True
+
+    def _await(self) -> None:
+        """Tell the results of the portion that is being sent.
+
+        Raises:
+            CommandError: it could not be sent.
+        """
+        if self._sender is None:
+            return
+        self._sender.join()
+        self._sender = None
+        if self._failure is not None:
+            raise self._failure
+        for line in self._sent:
+            self._tell(line)
+        self._io.flush()
+
+    def _send(self) -> None:
+        try:
+            self._submit(self._sent)
+        except CommandError as error:
+            self._failure = error
+
+    def _submit(self, portion: list[Line]) -> None:
+        """Submit the jobs of some lines, those refused only for now again and again."""
         left, attempt = portion, 0
         tries = tries_of(self._io.setting("LSB_NTRIES"), TRIES)
         while left:
@@ -163,17 +200,16 @@ class Pack:
             self._io.error(f"{clean(first.error).rstrip('.')}. Retrying in {pause_s:.0f} seconds...")
             self._io.sleep(pause_s)
             left = refused
-        for line in portion:
-            self._tell(line)
-        self._io.flush()
 
     def _tell(self, line: Line) -> None:
         result = line.result
         if result is None or not result.job:
+            self._has_refused = True
             self._fail(line.number, clean(result.error if result is not None else "") or "the master gave no reason")
             if line.esub is not None:
                 esub.after(line.esub, 0, "", FAILURE, self._io)
             return
+        self.parsed += 1
         self.submitted += 1
         if "BSUB_QUIET" not in self._io.environ:
             default = "default " if result.default_queue or line.by_default else ""
@@ -182,6 +218,7 @@ class Pack:
             esub.after(line.esub, result.job, result.queue, 0, self._io)
 
     def _fail(self, number: int, reason: str) -> None:
+        self.parsed += 1
         self.errors += 1
         self._io.flush()
         self._io.error(f"Line#{number} {reason.rstrip('.')}. Job not submitted.")

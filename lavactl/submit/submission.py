@@ -128,18 +128,20 @@ class Choices:
     def __init__(self, line: Options, script: Options) -> None:
         self._line = line
         self._script = script
+        # Of each option the place and the value that it was given last: a later place wins.
+        self._last = {name: (place, value) for place, (name, value) in enumerate([*script.items, *line.items])}
 
     def last(self, *names: str) -> tuple[str, str] | None:
         """(name, value) of the winning one of these options."""
-        for options in (self._line, self._script):
-            for name, value in reversed(options.items):
-                if name in names:
-                    return name, value
-        return None
+        given = [(*self._last[name], name) for name in names if name in self._last]
+        if not given:
+            return None
+        _, value, name = max(given)
+        return name, value
 
     def value(self, name: str) -> str | None:
         """Value of the winning option; None if it was not given."""
-        found = self.last(name)
+        found = self._last.get(name)
         return found[1] if found else None
 
     def all(self, name: str) -> list[str]:
@@ -147,7 +149,7 @@ class Choices:
         return self._line.all(name) or self._script.all(name)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._line or name in self._script
+        return name in self._last
 
     def changed(self, replaced: list[str], added: list[tuple[str, str]]) -> "Choices":
         """Choices without the replaced options, wherever they were given, and with the added ones."""
@@ -381,7 +383,7 @@ def place(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:
     spec.submit_cwd = io.cwd
     spec.cwd = os.path.normpath(os.path.join(io.cwd, choices.value("cwd") or ""))
     spec.umask_plus_one = io.umask + 1
-    spec.environment.extend(job_options.job_environment(io.raw_environ, choices.all("env")))
+    spec.environment.extend(io.job_environment(choices.all("env")))
     if spec.interactive in ("terminal", "shell") and not any(one.startswith(b"TERM=") for one in spec.environment):
         spec.environment.extend(entry for entry in io.raw_environ if entry.startswith(b"TERM="))
     if (output_dir := choices.value("outdir")) is not None:
