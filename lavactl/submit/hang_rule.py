@@ -4,7 +4,6 @@ import math
 
 from lavactl.errors import CommandError
 from lavactl.options import printable
-from lavactl.text.units import number_text
 from lavactl.wire import messages
 
 SECONDS = {"s": 1, "m": 60, "h": 3600}
@@ -61,5 +60,6 @@ def _positive(text: str, most: float) -> float:
 def hang_text(rule: messages.HangRule) -> str:
     """Value of the option that gives this rule."""
     values = [(name, getattr(rule, field)) for name, field in (TIMES | AMOUNTS).items()]
-    parts = [f"{name}={number_text(value)}" for name, value in values if value]
+    # Every digit, those of rounding, too: the text is read again as the same rule.
+    parts = [f"{name}={repr(value).removesuffix('.0')}" for name, value in values if value]
     return ":".join([*parts, *(["stacks=no"] if rule.no_stacks else [])])
