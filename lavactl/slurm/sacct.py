@@ -4,6 +4,7 @@ A job has its own line, and one of its batch step, where its usage stands; steps
 """
 
 import math
+import re
 
 from lavactl.slurm.words import accounting_fields, formats, values
 from lavactl.slurm.words.ids import read_id
@@ -31,9 +32,9 @@ OPTIONS = (
     Option("brief", "b", FLAG, words="jobid,state,exitcode"),
     Option("delimiter", words="between the columns of -p and -P"),
     Option("endtime", "E", words="jobs that were there before this time"),
-    Option("format", "o", words="names of fields, with %width"),
+    Option("format", "o", words="names of fields, with %width; all"),
     Option("helpformat", "e", FLAG, words="the names of all fields"),
-    Option("jobs", "j", words="these jobs"),
+    Option("jobs", "j", words="these jobs, or with .batch their steps"),
     Option("json", "", MAYBE, words="the main fields of Slurm's JSON"),
     Option("long", "l", FLAG, words="many fields"),
     Option("name", words="jobs of these names"),
@@ -75,6 +76,7 @@ LONG = (
     "jobid,jobidraw,jobname,partition,maxvmsize,maxrss,averss,ntasks,alloccpus,elapsed,state,exitcode,reqmem,alloctres"
 )
 RUNNING = (messages.STAGING, messages.RUN, messages.UNKWN, messages.USUSP, messages.SSUSP)
+BATCH = "batch"
 AT_ONCE = 1000  # jobs named in one request
 CLOCK = "a time such as 2026-11-21, 16:00, now-2days"
 
@@ -107,7 +109,7 @@ def show(query: "Query", given: Given, io: "Io") -> None:
     ]
     for view in query.views():
         with_step = view.job.start_time and "allocations" not in given
-        for read in readers[: 2 if with_step else 1]:
+        for read in readers[int(query.is_of_steps) : 2 if with_step else 1]:
             io.print(between.join(fitted(column, read[column.name](view)) for column in columns) + end)
     return None
 
@@ -123,6 +125,7 @@ def layout_of(given: Given, io: "Io") -> tuple[list[formats.Column], str, str]:
     """(columns, text between them, text at the end of a line)."""
     chosen = BRIEF if "brief" in given else LONG if "long" in given else ""
     text = ",".join(given.all("format")) or chosen or io.environ.get("SACCT_FORMAT") or DEFAULT
+    text = re.sub(r"(?i)\ball\b", ",".join(accounting_fields.FIELDS), text)
     try:
         columns = formats.read_names(text, accounting_fields.BY_NAME, accounting_fields.width, percent=True)
     except ValueError as error:
@@ -139,8 +142,11 @@ class Query:
 
     def __init__(self, given: Given, io: "Io") -> None:
         self.io = io
-        words = [word for text in (*given.all("jobs"), *given.words) for word in split_ids(text)]
-        self.refs = [read_id(word.partition(".")[0], "sacct", io) for word in words]
+        words = [word.partition(".") for text in (*given.all("jobs"), *given.words) for word in split_ids(text)]
+        ids = [(read_id(word, "sacct", io), step.strip()) for word, _, step in words]
+        self.refs = [ref for ref, step in ids if step in ("", BATCH)]
+        self.is_of_steps = bool(words) and all(dot for _, dot, _ in words)
+        self._is_of_none = bool(words) and not self.refs  # of steps of srun, which are not recorded
         self.wanted = states_of(listed(given, "state"), "sacct")
         self.users = listed(given, "user")
         if not self.users:
@@ -172,7 +178,7 @@ class Query:
                     yield view
 
     def _pages(self) -> "Iterator[list[messages.JobRecord]]":
-        if self.wanted is not None and not self.wanted:
+        if self._is_of_none or (self.wanted is not None and not self.wanted):
             return  # only states that no job here has
         states = sorted({number for state in self.wanted or () for number in may_have(state)})
         for user in dict.fromkeys(self.users):

@@ -137,6 +137,8 @@ def wish_of(choices: Choices, known: list[str], io: "Io") -> Wish:
         tasks, per_node = _of_job("SLURM_NTASKS", io), _of_job("SLURM_NTASKS_PER_NODE", io)
     elif tasks is None and per_node is None and nodes is not None and nodes[0] == hosts:
         tasks = _of_job("SLURM_NTASKS", io)
+    elif tasks is not None and nodes is not None and nodes[0] > tasks:
+        nodes = tasks, tasks  # as its job has it: a host without a task is none of the step
     relative = choices.read("relative", lambda text: units.read_count(text, 0), "a number") or 0
     return Wish(
         tasks=tasks,

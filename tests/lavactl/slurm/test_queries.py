@@ -164,6 +164,19 @@ def test_sacct_has_usage_in_the_line_of_the_batch_step(desk: Desk) -> None:
     ]
 
 
+def test_sacct_of_steps_and_of_all_fields(desk: Desk) -> None:
+    """ID.batch is the line of the step alone; other steps are not recorded; -o all has every field."""
+    times = {"start_time": at("09:03:00"), "end_time": at("09:04:05")}
+    desk.client.jobs = [a_job([("n1", 2)], job=9, state=common_pb2.DONE, spec=spec(), **times)]
+    assert desk.type("sacct", "-n", "-P", "-o", "jobid", "-j", "9.batch").out == "9.batch\n"
+    assert desk.type("sacct", "-n", "-P", "-o", "jobid", "-j", "9.batch,9").out == "9\n9.batch\n"
+    asked = len(desk.client.asked)
+    assert desk.type("sacct", "-n", "-j", "9.0").out == ""
+    assert len(desk.client.asked) == asked
+    head = desk.type("sacct", "-P", "-o", "all", "-j", "9").out.splitlines()[0].split("|")
+    assert (head[0], len(head)) == ("JobID", len(accounting_fields.FIELDS))
+
+
 def test_sacct_without_ids_reads_the_history_of_today(desk: Desk) -> None:
     """Jobs that ended before are left out."""
     records = [

@@ -41,6 +41,14 @@ def test_variables_of_a_step_within_a_job(desk: Desk) -> None:
     assert (wish.tasks, wish.nodes, wish.cpus) == (2, 1, 2)
 
 
+@pytest.mark.parametrize(("argv", "nodes"), [(["-N3", "-n2"], 2), (["-N2", "-n2"], 2), (["-N2"], 2)])
+def test_a_step_of_fewer_tasks_than_hosts(desk: Desk, argv: list[str], nodes: int) -> None:
+    """It has a host for each task, as a job that asks so."""
+    choices = choices_within(desk, *argv)
+    assert desk.last_io is not None
+    assert wish_of(choices, HOSTS[:2], desk.last_io).nodes == nodes
+
+
 def test_hosts_of_a_step(desk: Desk) -> None:
     """Those of --nodelist, else all, without those of --exclude."""
     choices = choices_within(desk, "-x", "n[2,9]")
