@@ -26,14 +26,15 @@ USAGE = """\
 Usage: bjobs [-a | -d | -p | -p0 | -p1 | -p2 | -p3 | -pe | -pi | -r | -s] [-x] [-noheader] [-gpu]
              [-l | -w | -W | -WL | -WF | -WP | -UF | -A | -sum | -psum | -o "field ..." [-json] [-hms]]
              [-u user | -u all] [-q queue] [-m "host ... | host_group ... | cluster"] [-J name] [-Jd description]
-             [-P project] [-G user_group] [-U reservation] [-N host | model | factor]
+             [-P project] [-G user_group] [-U reservation] [-rusage resource,...] [-N host | model | factor]
              [-g /job/group] [-app profile] [-sla class] [-Lp project] [-h] [-V] [job_id | "job_id[index]" ...]
-       bjobs -script job_id ...
+       bjobs -script job_id
   -p0 -p1 -p2 -p3   pending reasons: all; the main one; by candidate hosts; by all hosts
   -WL -WF -WP       as -w, with the time left, the finish time, the completed part
   -pe -pi           pending jobs that may be considered; those that may not
   -x                jobs that hang, or of which there is a warning
   -N                CPU times as that host, host model or CPU factor would have taken them
+  -rusage           jobs that reserve all these resources
   -hms              with -o: durations as hours:minutes:seconds
   -script           the script of a job, or its command
   -gpu              with -l or -UF: also the devices of each job, and their use
@@ -48,13 +49,13 @@ GRAMMAR = Grammar(
              "psum", "noheader", "X", "gpu", "x", "pe", "pi", "hms", "script"),
             FLAG,
         ),
-        **dict.fromkeys(("J", "m", "P", "q", "u", "o", "g", "app", "sla", "Lp", "G", "Jd", "U", "N"), VALUE),
+        **dict.fromkeys(("J", "m", "P", "q", "u", "o", "g", "app", "sla", "Lp", "G", "Jd", "U", "N", "rusage"), VALUE),
         **dict.fromkeys(
-            ("pei", "pri", "rusage", "hostfile", "env", "prio", "plan", "Wd", "US", "ss", "data", "rsvid", "nonode",
-             "aff"),
-            NOT_YET,
+            ("pei", "pri", "hostfile", "env", "plan", "Wd", "US", "ss", "data", "rsvid", "nonode", "aff"), NOT_YET
         ),
-        "aps": "lava orders no jobs by absolute priorities: bjobs -o job_priority shows that of -sp.",
+        **dict.fromkeys(
+            ("aps", "prio"), "lava orders no jobs by absolute priorities: bjobs -o job_priority shows that of -sp."
+        ),
         **dict.fromkeys(("fwd", "cname"), "lava neither forwards jobs to other clusters nor receives any."),
     },
 )  # fmt: skip
@@ -205,8 +206,8 @@ def check(options: Options) -> None:
             raise GRAMMAR.wrong(f"-A and -{name} cannot be used together")
     if "hms" in options and "o" not in options:
         raise GRAMMAR.wrong("-hms needs -o")
-    if "script" in options and not options.words:
-        raise GRAMMAR.wrong("-script needs a job id")
+    if "script" in options and (len(options.words) != 1 or len(options.items) > 1):
+        raise GRAMMAR.wrong("-script takes one job id and no other option")
     if "noheader" in options and any(name in options for name in ("l", "UF", "json")):
         raise GRAMMAR.wrong("-noheader cannot be used with -l, -UF or -json")
 
@@ -221,7 +222,7 @@ def show(listing: Listing) -> None:
         return show_fields(listing, form)
     listing.is_json = False  # without a format -json has no effect, as in LSF
     if "script" in options:
-        return show_scripts(listing)
+        return show_script(listing)
     if "psum" in options:
         return show_reasons(listing)
     if listing.selects("p") and not any(name in options for name in FORMS[1:]):
@@ -351,17 +352,12 @@ def show_long(listing: Listing) -> None:
             first = False
 
 
-def show_scripts(listing: Listing) -> None:
-    """-script: the script of each job, of an array once, or the command of a job without one."""
-    from lavactl.views.job_long import SEPARATOR
-
-    shown = set[int]()
-    for page in listing.pages(details=True):
-        for job in page:
-            if job.job not in shown:
-                text = job.spec.command
-                listing.io.print(f"{SEPARATOR}\n" * bool(shown) + text, end="" if text.endswith("\n") else "\n")
-            shown.add(job.job)
+def show_script(listing: Listing) -> None:
+    """-script: the script of a job, of an array once, or the command of a job without one."""
+    job = next((page[0] for page in listing.pages(details=True)), None)
+    if job is not None:
+        text = job.spec.command
+        listing.io.print(text, end="" if text.endswith("\n") else "\n")
 
 
 def show_fields(listing: Listing, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Conditions of bjobs on what only the details of a job tell: -G -Jd -U -x -pe -pi."""
+"""Conditions of bjobs on what only the details of a job tell: -G -Jd -U -rusage -x -pe -pi."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     Condition = Callable[[messages.JobRecord], bool]
 
 ELIGIBLE = {"pe": "EPEND", "pi": "IPEND"}
-OPTIONS = ("G", "Jd", "U", "x", *ELIGIBLE)
+OPTIONS = ("G", "Jd", "U", "rusage", "x", *ELIGIBLE)
+NO_RESOURCES = {"duration", "decay"}
 
 
 def conditions(options: "Options", now: float) -> "list[Condition]":
@@ -25,6 +26,9 @@ def conditions(options: "Options", now: float) -> "list[Condition]":
 
         pattern = re.compile(".*".join(map(re.escape, text.split("*"))), re.DOTALL)
         found.append(lambda job: pattern.fullmatch(job.spec.description) is not None)
+    if (names := options.last("rusage")) is not None:
+        asked = {name.strip() for name in names.split(",")}
+        found.append(lambda job: any(asked <= one for one in reserved(job.effective_requirement)))
     if "x" in options:
         found.append(lambda job: bool(job.hangs_since or job.warnings))
     wanted = {state for name, state in ELIGIBLE.items() if name in options}
@@ -32,4 +36,18 @@ def conditions(options: "Options", now: float) -> "list[Condition]":
         from lavactl.views.job_fields import pendstate
 
         found.append(lambda job: pendstate(job, now) in wanted)
+    return found
+
+
+def reserved(requirement: str) -> list[set[str]]:
+    """Resources that rusage sections name, for each alternative of a requirement or of a section."""
+    import re
+
+    found = []
+    for part in re.split(r"\}\s*(?:@\w+\s*)?\|\|\s*\{", requirement):
+        alternatives: list[set[str]] = [set()]
+        for body in re.findall(r"rusage\s*\[([^\]]*)\]", part, re.IGNORECASE):
+            names = [set(re.findall(r"([A-Za-z_]\w*)\s*=", one)) - NO_RESOURCES for one in body.split("||")]
+            alternatives = [one | more for one in alternatives for more in names]
+        found += alternatives
     return found

@@ -161,7 +161,7 @@ def test_jobs_by_id_that_a_condition_leaves_out(desk: Desk) -> None:
     assert desk.type("bjobs", "-G", "bio", "1").err == "No unfinished job found\n"
 
 
-def test_scripts(desk: Desk) -> None:
+def test_the_script_of_a_job(desk: Desk) -> None:
     """-script: as it was submitted; a job array has one; a job without one has a command line."""
     script = "#!/bin/sh\n# first\nexec ./md\n"
     desk.client.jobs = [
@@ -169,9 +169,44 @@ def test_scripts(desk: Desk) -> None:
         a_job(job=1, index=2),
     ]
     assert desk.type("bjobs", "-script", "1").out == script
-    desk.client.jobs.append(a_job(job=2, spec=jobs_pb2.JobSpec(command="./md npt.in")))
-    assert desk.type("bjobs", "-script", "1", "2").out == f"{script}{'-' * 78}\n./md npt.in\n"
-    assert desk.type("bjobs", "-script").err.startswith("bjobs: -script needs a job id")
+    desk.client.jobs = [a_job(job=2, spec=jobs_pb2.JobSpec(command="./md npt.in"))]
+    assert desk.type("bjobs", "-script", "2").out == "./md npt.in\n"
+    for argv in ((), ("1", "2"), ("-w", "1")):
+        assert desk.type("bjobs", "-script", *argv).err.startswith("bjobs: -script takes one job id and no other")
+
+
+@pytest.mark.parametrize(
+    ("asked", "jobs"),
+    [
+        ("mem", ["1", "2", "3"]),
+        ("mem,disk", ["1"]),
+        ("gpfs", ["3"]),
+        ("lic,mem", ["2"]),
+        ("lic,tape", []),
+        ("span", []),
+    ],
+)
+def test_jobs_by_what_they_reserve(desk: Desk, asked: str, jobs: list[str]) -> None:
+    """-rusage: all the resources, of one alternative."""
+    requirements = (
+        "select[type == local] rusage[mem=100:duration=5,disk=2/host] span[ptile=2]",
+        "rusage[mem=1] rusage[lic=1 || tape=1]",
+        "{rusage[mem=1]} || {rusage[gpfs=2]}@5",
+        "span[hosts=1]",
+    )
+    desk.client.jobs = [
+        a_job(job=job, effective_requirement=text, spec=jobs_pb2.JobSpec(name="x"))
+        for job, text in enumerate(requirements, 1)
+    ]
+    assert desk.type("bjobs", "-noheader", "-o", "jobid", "-rusage", asked).out.split() == jobs
+
+
+@pytest.mark.parametrize(("code", "state"), [(3, "IPEND"), (301, "IPEND"), (302, "IPEND"), (1303, "EPEND")])
+def test_jobs_that_hosts_would_not_start(desk: Desk, code: int, state: str) -> None:
+    """One whose queue is inactive is ineligible, as one that waits for another job."""
+    reasons = [jobs_pb2.PendingReason(code=code, text="why")]
+    desk.client.jobs = [a_job(pending_reasons=reasons, spec=jobs_pb2.JobSpec(name="x"))]
+    assert desk.type("bjobs", "-noheader", "-o", "pendstate").out == f"{state}\n"
 
 
 def test_durations_in_hours_minutes_and_seconds(desk: Desk) -> None:
