@@ -140,8 +140,9 @@ class Local:
         self._find_without_orders(alive, traces)
         rebooted = self._boot_before not in ("", self._boot_id)
         self.ledger.reconcile(
-            launched, traces.started, traces.finished, traces.refused, traces.released, rebooted, time.time()
-        )
+            launched, traces.started, traces.finished, traces.refused, traces.released, rebooted, time.time(),
+            traces.posted,
+        )  # fmt: skip
         self._remember(traces.finished)
         held = {key for key, entry in self.ledger.entries.items() if not self.ledger.is_over(entry)}
         await asyncio.to_thread(self.devices.adopt, held)

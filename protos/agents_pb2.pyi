@@ -2,12 +2,24 @@ from protos import common_pb2 as _common_pb2
 from protos import cluster_pb2 as _cluster_pb2
 from protos import jobs_pb2 as _jobs_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class PostState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    POST_NONE: _ClassVar[PostState]
+    POST_AWAITED: _ClassVar[PostState]
+    POST_DONE: _ClassVar[PostState]
+    POST_ERR: _ClassVar[PostState]
+POST_NONE: PostState
+POST_AWAITED: PostState
+POST_DONE: PostState
+POST_ERR: PostState
 
 class EnrolRequest(_message.Message):
     __slots__ = ("secret", "host", "csr_pem")
@@ -228,14 +240,16 @@ class TasksReport(_message.Message):
     def __init__(self, tasks: _Optional[_Iterable[_Union[_common_pb2.TaskState, _Mapping]]] = ...) -> None: ...
 
 class Refused(_message.Message):
-    __slots__ = ("reason", "host_fault", "user_unknown")
+    __slots__ = ("reason", "host_fault", "user_unknown", "pre_exec")
     REASON_FIELD_NUMBER: _ClassVar[int]
     HOST_FAULT_FIELD_NUMBER: _ClassVar[int]
     USER_UNKNOWN_FIELD_NUMBER: _ClassVar[int]
+    PRE_EXEC_FIELD_NUMBER: _ClassVar[int]
     reason: str
     host_fault: bool
     user_unknown: bool
-    def __init__(self, reason: _Optional[str] = ..., host_fault: _Optional[bool] = ..., user_unknown: _Optional[bool] = ...) -> None: ...
+    pre_exec: str
+    def __init__(self, reason: _Optional[str] = ..., host_fault: _Optional[bool] = ..., user_unknown: _Optional[bool] = ..., pre_exec: _Optional[str] = ...) -> None: ...
 
 class Started(_message.Message):
     __slots__ = ("pid", "time", "exec_home", "exec_cwd")
@@ -250,7 +264,7 @@ class Started(_message.Message):
     def __init__(self, pid: _Optional[int] = ..., time: _Optional[float] = ..., exec_home: _Optional[str] = ..., exec_cwd: _Optional[str] = ...) -> None: ...
 
 class Finished(_message.Message):
-    __slots__ = ("status", "time", "cpu_s", "memory_mib_max", "reason", "pid", "started", "detail", "exec_home", "exec_cwd", "memory_mib_mean", "processes_max", "user_s", "system_s", "seconds", "others", "gpus", "lost")
+    __slots__ = ("status", "time", "cpu_s", "memory_mib_max", "reason", "pid", "started", "detail", "exec_home", "exec_cwd", "memory_mib_mean", "processes_max", "user_s", "system_s", "seconds", "others", "gpus", "lost", "post", "posted_at")
     STATUS_FIELD_NUMBER: _ClassVar[int]
     TIME_FIELD_NUMBER: _ClassVar[int]
     CPU_S_FIELD_NUMBER: _ClassVar[int]
@@ -269,6 +283,8 @@ class Finished(_message.Message):
     OTHERS_FIELD_NUMBER: _ClassVar[int]
     GPUS_FIELD_NUMBER: _ClassVar[int]
     LOST_FIELD_NUMBER: _ClassVar[int]
+    POST_FIELD_NUMBER: _ClassVar[int]
+    POSTED_AT_FIELD_NUMBER: _ClassVar[int]
     status: int
     time: float
     cpu_s: float
@@ -287,7 +303,9 @@ class Finished(_message.Message):
     others: _containers.RepeatedCompositeFieldContainer[_common_pb2.Usage]
     gpus: _containers.RepeatedCompositeFieldContainer[_common_pb2.GpuUsage]
     lost: bool
-    def __init__(self, status: _Optional[int] = ..., time: _Optional[float] = ..., cpu_s: _Optional[float] = ..., memory_mib_max: _Optional[int] = ..., reason: _Optional[str] = ..., pid: _Optional[int] = ..., started: _Optional[float] = ..., detail: _Optional[str] = ..., exec_home: _Optional[str] = ..., exec_cwd: _Optional[str] = ..., memory_mib_mean: _Optional[float] = ..., processes_max: _Optional[int] = ..., user_s: _Optional[float] = ..., system_s: _Optional[float] = ..., seconds: _Optional[float] = ..., others: _Optional[_Iterable[_Union[_common_pb2.Usage, _Mapping]]] = ..., gpus: _Optional[_Iterable[_Union[_common_pb2.GpuUsage, _Mapping]]] = ..., lost: _Optional[bool] = ...) -> None: ...
+    post: PostState
+    posted_at: float
+    def __init__(self, status: _Optional[int] = ..., time: _Optional[float] = ..., cpu_s: _Optional[float] = ..., memory_mib_max: _Optional[int] = ..., reason: _Optional[str] = ..., pid: _Optional[int] = ..., started: _Optional[float] = ..., detail: _Optional[str] = ..., exec_home: _Optional[str] = ..., exec_cwd: _Optional[str] = ..., memory_mib_mean: _Optional[float] = ..., processes_max: _Optional[int] = ..., user_s: _Optional[float] = ..., system_s: _Optional[float] = ..., seconds: _Optional[float] = ..., others: _Optional[_Iterable[_Union[_common_pb2.Usage, _Mapping]]] = ..., gpus: _Optional[_Iterable[_Union[_common_pb2.GpuUsage, _Mapping]]] = ..., lost: _Optional[bool] = ..., post: _Optional[_Union[PostState, str]] = ..., posted_at: _Optional[float] = ...) -> None: ...
 
 class Released(_message.Message):
     __slots__ = ("usage",)
@@ -480,7 +498,7 @@ class TasksOrder(_message.Message):
     def __init__(self, version: _Optional[int] = ..., table: _Optional[_Iterable[_Union[_common_pb2.TaskHost, _Mapping]]] = ..., start: _Optional[_Iterable[_Union[_common_pb2.TaskRun, _Mapping]]] = ..., stop: _Optional[_Iterable[_Union[_common_pb2.TaskRun, _Mapping]]] = ..., reason: _Optional[str] = ..., signal: _Optional[int] = ..., signalled: _Optional[_Iterable[_Union[_common_pb2.TaskRun, _Mapping]]] = ...) -> None: ...
 
 class Stage(_message.Message):
-    __slots__ = ("allocation", "launch_now", "spec_version", "run_limit_s", "deadline", "queue", "nice", "environment", "gpu", "job_starter", "controls", "lease_s", "seal", "allocation_seal", "tasks", "warning_time_s", "warning_action", "check_before", "check_after")
+    __slots__ = ("allocation", "launch_now", "spec_version", "run_limit_s", "deadline", "queue", "nice", "environment", "gpu", "job_starter", "controls", "lease_s", "seal", "allocation_seal", "tasks", "warning_time_s", "warning_action", "check_before", "check_after", "around")
     class EnvironmentEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -507,6 +525,7 @@ class Stage(_message.Message):
     WARNING_ACTION_FIELD_NUMBER: _ClassVar[int]
     CHECK_BEFORE_FIELD_NUMBER: _ClassVar[int]
     CHECK_AFTER_FIELD_NUMBER: _ClassVar[int]
+    AROUND_FIELD_NUMBER: _ClassVar[int]
     allocation: _containers.RepeatedCompositeFieldContainer[_common_pb2.HostShare]
     launch_now: bool
     spec_version: int
@@ -526,7 +545,32 @@ class Stage(_message.Message):
     warning_action: str
     check_before: HealthCheck
     check_after: HealthCheck
-    def __init__(self, allocation: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., launch_now: _Optional[bool] = ..., spec_version: _Optional[int] = ..., run_limit_s: _Optional[float] = ..., deadline: _Optional[float] = ..., queue: _Optional[str] = ..., nice: _Optional[int] = ..., environment: _Optional[_Mapping[str, str]] = ..., gpu: _Optional[_Union[GpuSetup, _Mapping]] = ..., job_starter: _Optional[str] = ..., controls: _Optional[_Iterable[_Union[JobControl, _Mapping]]] = ..., lease_s: _Optional[float] = ..., seal: _Optional[bytes] = ..., allocation_seal: _Optional[bytes] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.RoleTasks, _Mapping]]] = ..., warning_time_s: _Optional[float] = ..., warning_action: _Optional[str] = ..., check_before: _Optional[_Union[HealthCheck, _Mapping]] = ..., check_after: _Optional[_Union[HealthCheck, _Mapping]] = ...) -> None: ...
+    around: AroundJob
+    def __init__(self, allocation: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., launch_now: _Optional[bool] = ..., spec_version: _Optional[int] = ..., run_limit_s: _Optional[float] = ..., deadline: _Optional[float] = ..., queue: _Optional[str] = ..., nice: _Optional[int] = ..., environment: _Optional[_Mapping[str, str]] = ..., gpu: _Optional[_Union[GpuSetup, _Mapping]] = ..., job_starter: _Optional[str] = ..., controls: _Optional[_Iterable[_Union[JobControl, _Mapping]]] = ..., lease_s: _Optional[float] = ..., seal: _Optional[bytes] = ..., allocation_seal: _Optional[bytes] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.RoleTasks, _Mapping]]] = ..., warning_time_s: _Optional[float] = ..., warning_action: _Optional[str] = ..., check_before: _Optional[_Union[HealthCheck, _Mapping]] = ..., check_after: _Optional[_Union[HealthCheck, _Mapping]] = ..., around: _Optional[_Union[AroundJob, _Mapping]] = ...) -> None: ...
+
+class AroundJob(_message.Message):
+    __slots__ = ("pre_exec", "post_exec", "host_pre_exec", "host_post_exec", "user", "pre_limit_s", "post_limit_s", "includes_post", "requeued_codes", "requeues_max_plus_one")
+    PRE_EXEC_FIELD_NUMBER: _ClassVar[int]
+    POST_EXEC_FIELD_NUMBER: _ClassVar[int]
+    HOST_PRE_EXEC_FIELD_NUMBER: _ClassVar[int]
+    HOST_POST_EXEC_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    PRE_LIMIT_S_FIELD_NUMBER: _ClassVar[int]
+    POST_LIMIT_S_FIELD_NUMBER: _ClassVar[int]
+    INCLUDES_POST_FIELD_NUMBER: _ClassVar[int]
+    REQUEUED_CODES_FIELD_NUMBER: _ClassVar[int]
+    REQUEUES_MAX_PLUS_ONE_FIELD_NUMBER: _ClassVar[int]
+    pre_exec: str
+    post_exec: str
+    host_pre_exec: str
+    host_post_exec: str
+    user: str
+    pre_limit_s: float
+    post_limit_s: float
+    includes_post: bool
+    requeued_codes: _containers.RepeatedScalarFieldContainer[int]
+    requeues_max_plus_one: int
+    def __init__(self, pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., host_pre_exec: _Optional[str] = ..., host_post_exec: _Optional[str] = ..., user: _Optional[str] = ..., pre_limit_s: _Optional[float] = ..., post_limit_s: _Optional[float] = ..., includes_post: _Optional[bool] = ..., requeued_codes: _Optional[_Iterable[int]] = ..., requeues_max_plus_one: _Optional[int] = ...) -> None: ...
 
 class JobControl(_message.Message):
     __slots__ = ("kind", "signal", "command")

@@ -24,6 +24,7 @@ MEANINGS = {
     "TERM_EXTERNAL_SIGNAL": "job killed by a signal external to LSF",
     "TERM_SWAP": "job killed after reaching LSF swap usage limit",
     "TERM_THREADLIMIT": "job killed after reaching LSF thread limit",
+    "TERM_PRE_EXEC_FAIL": "job killed because its pre-execution command failed",
     "TERM_CWD_NOTEXIST": "current working directory is not accessible or does not exist on the execution host",
 }
 

@@ -22,7 +22,7 @@ from agents.job_setup.task_devices import has_roles, share_of, task_in_slot, var
 from agents.ranks.interfaces import KeptRequest, TaskRefused, TaskRequest
 from agents.shepherd import messages
 from agents.shepherd.messages import JobSetup, Key, Message, pack
-from agents.shepherd.process.start import place
+from agents.shepherd.process.start import expand, place
 from agents.shepherd.tasks.run_files import expand_run
 from agents.shepherd_pool.pool import Handle, Pool
 from protos.common_pb2 import HostShare
@@ -116,6 +116,11 @@ class Attempts:
     def prepared(self, key: Key) -> JobSetup | None:
         """Return the setup that an attempt was prepared with, if this agent prepared it."""
         return self._jobs.get(key)
+
+    def places(self, key: Key) -> tuple[str, str]:
+        """Return home and working directory of an attempt; empty if this agent did not prepare it."""
+        job = self._jobs.get(key)
+        return ("", "") if job is None else (job.home, expand(job.cwd, key) or job.home)
 
     def find(self, job: int, index: int, attempt: int = 0) -> HeldAttempt | None:
         """Return the attempt, or the newest one of that job for ``attempt`` 0; None if it is not held here."""

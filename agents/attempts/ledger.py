@@ -8,6 +8,7 @@ attempt is answered so that the master can continue.
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 
 from agents.attempts import released_hosts
 from agents.attempts.actions import (
@@ -25,11 +26,14 @@ from agents.attempts.actions import (
     Signal,
     Tasks,
 )
-from agents.attempts.ledger_entry import Entry, State
+from agents.attempts.ledger_entry import Entry, State, held_message, version_of
 from agents.attempts.task_book import TaskBook
 from agents.master.report_messages import finished_message, refused, released, released_with, report_for
 from agents.shepherd.messages import Finish, Key, RunState, Used
 from protos.agents_pb2 import (
+    POST_AWAITED,
+    POST_DONE,
+    POST_ERR,
     CommitMark,
     Finished,
     Held,
@@ -60,10 +64,6 @@ TOO_OLD = "order too old"
 KILLED = 9
 # Status of a job that is ended before its start: as a shell reports SIGINT.
 ENDED_BEFORE_START = 130 << 8
-
-
-def _version(limits: Limits | None) -> int:
-    return 0 if limits is None else limits.version
 
 
 def key_of(message: AttemptKey) -> Key:
@@ -185,7 +185,9 @@ class Ledger:
 
     @staticmethod
     def _limit(entry: Entry | None, order: Order) -> list[Action]:
-        if entry is None or entry.state in (State.ENDED, State.OVER) or order.limits.version <= _version(entry.limits):
+        if entry is None or entry.state in (State.ENDED, State.OVER):
+            return []
+        if order.limits.version <= version_of(entry.limits):
             return []
         entry.limits = Limits()
         entry.limits.CopyFrom(order.limits)
@@ -283,7 +285,7 @@ class Ledger:
         if entry is None or entry.state is not State.OVER:
             return False
         if entry.last is not None and entry.last.HasField("finished"):
-            self.remember(_held(entry, detailed=True))
+            self.remember(held_message(entry, detailed=True))
         return self.drop(key)
 
     def remember(self, ended: Held) -> None:
@@ -314,12 +316,16 @@ class Ledger:
 
     # -- facts of this host
 
-    def refuse(self, key: Key, reason: str, host_fault: bool, user_unknown: bool = False) -> list[Report]:
-        """Report that an order could not be carried out and nothing runs."""
+    def refuse(
+        self, key: Key, reason: str, host_fault: bool, user_unknown: bool = False, pre_exec: str = ""
+    ) -> list[Report]:
+        """Report that an order could not be carried out and nothing runs. ``pre_exec``: whose pre-execution command has
+        failed; an older master avoids the host, another one lets the job wait.
+        """
         entry = self.entries.get(key)
         if entry is None or entry.state is State.OVER:
             return []
-        refused = Refused(reason=reason, host_fault=host_fault, user_unknown=user_unknown)
+        refused = Refused(reason=reason, host_fault=host_fault, user_unknown=user_unknown, pre_exec=pre_exec)
         return [self._over(entry, Report(refused=refused))]
 
     def placed(self, key: Key) -> None:
@@ -406,16 +412,29 @@ class Ledger:
         entry.state = State.ENDED
         return [self._keep(entry, report)]
 
+    def posted(self, key: Key, status: int, at: float) -> list[Report]:
+        """Report the end of the post-execution commands of an attempt that has been reported as finished."""
+        entry = self.entries.get(key)
+        if entry is None or entry.state is not State.ENDED or entry.last is None:
+            return []
+        report = Report()
+        report.CopyFrom(entry.last)
+        report.finished.post, report.finished.posted_at = (POST_ERR if status else POST_DONE), at
+        return [self._keep(entry, report)]
+
     def released(self, key: Key, used: Used | None = None) -> list[Report]:
         """Report that nothing of the attempt is left; ``used`` is its total usage as far as known."""
         entry = self.entries.get(key)
         if entry is None or entry.state is State.OVER or entry.held_back is not None:
             return []
-        if entry.state is State.ENDED and entry.last is not None and not entry.releasing:
+        is_whole = entry.last is not None and (not entry.releasing or entry.last.finished.post)
+        if entry.state is State.ENDED and entry.last is not None and is_whole:
             # The master may lack the end: one report with both can be repeated alone.
             report = Report()
             report.CopyFrom(entry.last)
             report.also_released = True
+            if report.finished.post == POST_AWAITED:  # they ended with their shepherd
+                report.finished.post = POST_ERR
             return [self._over(entry, report)]
         return [self._over(entry, released_with(used))]
 
@@ -427,7 +446,7 @@ class Ledger:
         if entry.state is State.ENDED or entry.releasing:
             return self.released(key, None if finish is None else finish.used)
         if finish is not None:
-            return self.finished(finish._replace(released=True), "", "")
+            return self.finished(finish.with_post(None)._replace(released=True), "", "")
         reason = HOST_REBOOTED if rebooted else why or SUPERVISOR_LOST
         finished = Finished(status=KILLED, time=now, reason=entry.ending or reason, lost=not entry.ending)
         if entry.last is not None and entry.last.HasField("started"):
@@ -453,7 +472,7 @@ class Ledger:
 
     def held(self, detailed: bool = False) -> list[Held]:
         """Return every attempt, for the hello of a session."""
-        return [_held(entry, detailed) for entry in self.entries.values()]
+        return [held_message(entry, detailed) for entry in self.entries.values()]
 
     def unacknowledged(self) -> Iterable[Report]:
         """Yield reports that the master must acknowledge.
@@ -532,10 +551,11 @@ class Ledger:
         alive: Mapping[Key, bool],
         started: set[Key],
         finished: Mapping[Key, Finish],
-        refusals: Mapping[Key, str],
+        refusals: Mapping[Key, tuple[str, str]],
         releases: Mapping[Key, Used],
         rebooted: bool,
         now: float,
+        posts: Mapping[Key, tuple[int, float]] = MappingProxyType({}),
     ) -> None:
         """Settle every attempt after a restart, from the surviving shepherds and the logs.
 
@@ -552,13 +572,17 @@ class Ledger:
                 entry.state, entry.launched = State.HELD, entry.launched or alive[key]
                 if finish is not None:
                     self.finished(finish, "", "")
+                if key in posts:
+                    self.posted(key, *posts[key])
             elif key in refusals and not is_back:
-                self.refuse(key, refusals[key], host_fault=True)
+                why, pre_exec = refusals[key]
+                self.refuse(key, why, host_fault=True, pre_exec=pre_exec)
             elif entry.releasing and used is not None:
                 self._over(entry, released_with(used))
             elif finish is not None or (key in started and not is_back) or (rebooted and entry.launched):
                 entry.state = State.HELD
-                self.lost(key, finish, now, rebooted)
+                known = finish.with_post(posts.get(key)) if finish is not None else None
+                self.lost(key, known, now, rebooted)
             elif entry.releasing:
                 self._over(entry, Report(released=Released()))
             else:
@@ -573,24 +597,3 @@ def _tasks_report(entry: Entry, states: Iterable[TaskState]) -> Report:
     report = report_for(entry.key, entry.version)
     report.tasks.tasks.extend(states)
     return report
-
-
-def _held(entry: Entry, detailed: bool) -> Held:
-    job, index, attempt = entry.key
-    one = Held(
-        key=AttemptKey(job=job, index=index, attempt=attempt),
-        allocation_version=entry.version,
-        launched=entry.launched,
-        limits_version=_version(entry.limits),
-    )
-    if entry.last is not None:
-        one.last.CopyFrom(entry.last)
-    if entry.resized is not None:
-        one.resized.CopyFrom(entry.resized)
-    if entry.limit_reached is not None:
-        one.limit_reached.CopyFrom(entry.limit_reached)
-    if entry.tasks is not None:
-        one.tasks.extend(entry.tasks.states())
-    if detailed:
-        one.order.stage.CopyFrom(entry.stage)
-    return one

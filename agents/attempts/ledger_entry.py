@@ -5,13 +5,8 @@ from enum import Enum
 
 from agents.attempts.task_book import TaskBook
 from agents.shepherd.messages import Key
-from protos.agents_pb2 import (
-    JobSpecBlob,
-    Limits,
-    Report,
-    Stage,
-)
-from protos.common_pb2 import HostShare
+from protos.agents_pb2 import Held, JobSpecBlob, Limits, Report, Stage
+from protos.common_pb2 import AttemptKey, HostShare
 
 
 class State(Enum):
@@ -52,3 +47,30 @@ class Entry:
         """True if the job was notified of its newest allocation."""
         known = self.joined if self.resized is None else self.resized.allocation_version
         return known >= self.version
+
+
+def version_of(limits: Limits | None) -> int:
+    """Return the version of limits; 0 for those that the attempt was staged with."""
+    return 0 if limits is None else limits.version
+
+
+def held_message(entry: Entry, detailed: bool) -> Held:
+    """Describe the attempt for the hello of a session."""
+    job, index, attempt = entry.key
+    one = Held(
+        key=AttemptKey(job=job, index=index, attempt=attempt),
+        allocation_version=entry.version,
+        launched=entry.launched,
+        limits_version=version_of(entry.limits),
+    )
+    if entry.last is not None:
+        one.last.CopyFrom(entry.last)
+    if entry.resized is not None:
+        one.resized.CopyFrom(entry.resized)
+    if entry.limit_reached is not None:
+        one.limit_reached.CopyFrom(entry.limit_reached)
+    if entry.tasks is not None:
+        one.tasks.extend(entry.tasks.states())
+    if detailed:
+        one.order.stage.CopyFrom(entry.stage)
+    return one

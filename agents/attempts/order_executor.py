@@ -55,7 +55,6 @@ from agents.sensors.host_checks import Check, unchecked
 from agents.shepherd import messages
 from agents.shepherd.lease import Lease, own_clock
 from agents.shepherd.messages import Finish, Key, Message, RunState, Used, fields_of, pack
-from agents.shepherd.process.start import expand
 from agents.shepherd_pool.pool import Handle, Pool, Waiting
 from protos.agents_pb2 import CommitMark, JobProgress, JobUsage, Orders, Report, Started
 from protos.failpoints import reach
@@ -213,7 +212,8 @@ class Keeper:
         for action in actions:
             if isinstance(action, Place):
                 entry = self.ledger.entries[action.key]
-                owner = self._users.cached(entry.blob.user, entry.blob.uid, entry.blob.gid)
+                blob = entry.blob
+                owner = self._users.cached(blob.user, blob.uid, blob.gid, entry.stage.around.user)
                 if owner is not None:
                     with contextlib.suppress(Exception):  # it fails again, and is reported, when the attempt is placed
                         self.prepare(entry, owner)
@@ -313,8 +313,8 @@ class Keeper:
     # -- placing
 
     def _place(self, key: Key, echo: float) -> None:
-        blob = self.ledger.entries[key].blob
-        owner = self._users.cached(blob.user, blob.uid, blob.gid)
+        entry = self.ledger.entries[key]
+        owner = self._users.cached(entry.blob.user, entry.blob.uid, entry.blob.gid, entry.stage.around.user)
         if owner is not None:
             self._hold(key, owner, echo)
         else:
@@ -326,14 +326,16 @@ class Keeper:
         task.add_done_callback(self._tasks.discard)
 
     async def _find_owner_and_hold(self, key: Key, echo: float) -> None:
-        blob = self.ledger.entries[key].blob
+        blob, other = self.ledger.entries[key].blob, self.ledger.entries[key].stage.around.user
         try:
-            owner = self._users.cached(blob.user, blob.uid, blob.gid)
-            owner = owner or await self._users.find(blob.user, blob.uid, blob.gid)
+            owner = self._users.cached(blob.user, blob.uid, blob.gid, other)
+            owner = owner or await self._users.find(blob.user, blob.uid, blob.gid, other)
         except UnknownUser as error:
             # Other hosts may know the user: the master avoids this one for the user for a while; an older master, for
             # all.
-            self._settle(self.ledger.refuse(key, str(error), host_fault=True, user_unknown=True))
+            known = error.is_queues
+            pre_exec = messages.OF_QUEUE if known else ""
+            self._settle(self.ledger.refuse(key, str(error), True, user_unknown=not known, pre_exec=pre_exec))
         except OSError as error:
             self._refuse(key, f"user {blob.user} cannot be looked up: {error.strerror}")
         except Exception:
@@ -480,7 +482,7 @@ class Keeper:
         status = handle.status
         self.ledger.adopt_tasks(key, [fields_of(RunState, one) for one in status.tasks])
         if status.job_pid:
-            home, cwd = self._places(key)
+            home, cwd = self.attempts.places(key)
             started = Started(pid=status.job_pid, time=status.job_started, exec_home=home, exec_cwd=cwd)
             self.ledger.started(key, started)
         elif not status.launched:
@@ -499,7 +501,7 @@ class Keeper:
         elif kind == messages.STARTED:
             reach("agent.after_start")
             _, _, _, _, pid, moment, handle.output, handle.error = message
-            home, cwd = self._places(key)
+            home, cwd = self.attempts.places(key)
             self._tell(self.ledger.started(key, Started(pid=pid, time=moment, exec_home=home, exec_cwd=cwd)))
             self._limit(key)  # they may have changed before it had a shepherd
         elif kind == messages.TASKS:
@@ -512,9 +514,12 @@ class Keeper:
         elif kind in (messages.TASK_STARTED, messages.TASK_ENDED):
             self.attempts.on_message(message)
         elif kind == messages.REFUSED:
-            self._tell(self.ledger.refuse(key, message[4], host_fault=True))
+            pre_exec = message[5] if len(message) > 5 else ""
+            self._tell(self.ledger.refuse(key, message[4], host_fault=True, pre_exec=pre_exec))
             self.pool.ended(handle, key)
             self._gone(handle, key)
+        elif kind == messages.POSTED:
+            self._tell(self.ledger.posted(key, *message[4:6]))
         elif kind == messages.RELEASED:
             reports = self.ledger.released(key, Used(*message[4:]) if message[4:] else None)
             self._tell(self.gpus.ended(key, reports))
@@ -531,7 +536,7 @@ class Keeper:
             self.interface.on_message(key, kind, message[4:])
 
     def _finished(self, handle: Handle, finish: Finish) -> None:
-        reports = self.gpus.ended(finish.key, self.ledger.finished(finish, *self._places(finish.key)))
+        reports = self.gpus.ended(finish.key, self.ledger.finished(finish, *self.attempts.places(finish.key)))
         self.pool.ended(handle, finish.key)
         if finish.released:
             self._gone(handle, finish.key)
@@ -566,10 +571,6 @@ class Keeper:
         entry = self.ledger.entries.get(key)
         if entry is not None and is_resizable(entry.blob.spec):
             self.resizes.forget(key)
-
-    def _places(self, key: Key) -> tuple[str, str]:
-        job = self.attempts.prepared(key)
-        return ("", "") if job is None else (job.home, expand(job.cwd, key) or job.home)
 
     def _tell(self, reports: list[Report]) -> None:
         for report in reports:

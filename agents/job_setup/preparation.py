@@ -24,7 +24,7 @@ from agents.job_setup.told.tell import needs_files
 from agents.job_setup.users import Owner
 from agents.mail.letters import MailSettings, has_report_apart
 from agents.shepherd.ending import Heading
-from agents.shepherd.messages import PIPES, TERMINAL, Companion, GpuDaemon, JobSetup
+from agents.shepherd.messages import PIPES, TERMINAL, AroundJob, Companion, GpuDaemon, JobSetup
 from agents.shepherd_pool.pool import Setup
 from protos import names
 from protos.agents_pb2 import JobSpecBlob, Stage
@@ -241,6 +241,7 @@ class Preparation:
             slurm_base=spec.slurm.array_base if is_slurm else -1,
             interactive=_streams_of(spec),
             patience_s=self.bounds.patience_s,
+            around=_around(stage, owner, lead),
         )
 
     def shows_files(self, blob: JobSpecBlob) -> bool:
@@ -310,6 +311,25 @@ class Preparation:
             memory_requested_mib=sum(share.memory_mib for share in stage.allocation),
             error_file=bool(spec.error),
         )
+
+
+def _around(stage: Stage, owner: Owner, is_lead: bool) -> AroundJob:
+    """Return the queue's commands around a job on this host, with their user."""
+    around, other = stage.around, owner.other
+    found = AroundJob(
+        pre=around.pre_exec if is_lead else "",
+        post=around.post_exec if is_lead else "",
+        host_pre=around.host_pre_exec,
+        host_post=around.host_post_exec,
+        pre_limit_s=around.pre_limit_s,
+        post_limit_s=around.post_limit_s,
+        includes_post=around.includes_post,
+        requeued_codes=tuple(around.requeued_codes),
+        requeues_max=around.requeues_max_plus_one - 1,
+    )
+    if other is None:
+        return found
+    return found._replace(user=other.name, uid=other.uid, gid=other.gid, groups=other.groups, home=other.home)
 
 
 def _streams_of(spec: JobSpec) -> str:

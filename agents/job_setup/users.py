@@ -15,7 +15,13 @@ REMEMBER_S = 300.0
 
 
 class UnknownUser(Exception):
-    """Refusal of a user's jobs on this host; the text is one sentence."""
+    """Refusal of a user's jobs on this host; the text is one sentence. ``is_queues``: the user of the queue's pre- and
+    post-execution commands is the one.
+    """
+
+    def __init__(self, sentence: str, is_queues: bool = False) -> None:
+        super().__init__(sentence)
+        self.is_queues = is_queues
 
 
 class Owner(NamedTuple):
@@ -27,6 +33,7 @@ class Owner(NamedTuple):
     groups: tuple[int, ...]
     home: str
     shell: str
+    other: "Owner | None" = None  # user of the queue's pre- and post-execution commands, if not this one
 
 
 def look_up(name: str, uid: int, gid: int) -> Owner:
@@ -48,20 +55,44 @@ def look_up(name: str, uid: int, gid: int) -> Owner:
     return Owner(name, uid, gid if gid in groups else entry.pw_gid, groups, entry.pw_dir, entry.pw_shell or "/bin/sh")
 
 
+def look_up_other(name: str) -> Owner:
+    """Look up the user of a queue's pre- and post-execution commands; blocks.
+
+    Raises:
+        UnknownUser: unknown here, or not one this agent may act for.
+    """
+    own = os.geteuid()
+    try:
+        entry = pwd.getpwnam(name)
+    except KeyError:
+        sentence = f"User {name} of the queue's pre- and post-execution commands does not exist on this host."
+        raise UnknownUser(sentence, is_queues=True) from None
+    if own not in (0, entry.pw_uid):
+        sentence = f"This agent runs without root as user id {own} and can't run the queue's commands as {name}."
+        raise UnknownUser(sentence, is_queues=True)
+    groups = tuple(os.getgrouplist(name, entry.pw_gid))
+    return Owner(name, entry.pw_uid, entry.pw_gid, groups, entry.pw_dir, entry.pw_shell or "/bin/sh")
+
+
+def _look_up_both(name: str, uid: int, gid: int, other: str) -> Owner:
+    owner = look_up(name, uid, gid)
+    return owner._replace(other=look_up_other(other)) if other else owner
+
+
 class Users:
     """Cache of users."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._known: dict[tuple[str, int, int], tuple[float, Owner]] = {}
+        self._known: dict[tuple[str, int, int, str], tuple[float, Owner]] = {}
 
-    def cached(self, name: str, uid: int, gid: int) -> Owner | None:
-        """Return the user, if looked up lately."""
-        found = self._known.get((name, uid, gid))
+    def cached(self, name: str, uid: int, gid: int, other: str = "") -> Owner | None:
+        """Return the user, if looked up lately; ``other`` is the user of the queue's commands, empty for the same."""
+        found = self._known.get((name, uid, gid, other))
         return found[1] if found is not None and self._clock() < found[0] else None
 
-    async def find(self, name: str, uid: int, gid: int) -> Owner:
+    async def find(self, name: str, uid: int, gid: int, other: str = "") -> Owner:
         """Look the user up now in a thread; raises like `look_up`. A failure is not cached."""
-        owner = await asyncio.to_thread(look_up, name, uid, gid)
-        self._known[(name, uid, gid)] = (self._clock() + REMEMBER_S, owner)
+        owner = await asyncio.to_thread(_look_up_both, name, uid, gid, other)
+        self._known[(name, uid, gid, other)] = (self._clock() + REMEMBER_S, owner)
         return owner

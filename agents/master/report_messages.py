@@ -1,8 +1,10 @@
 """Report messages: about attempts outside the ledger, about ends and about usage."""
 
+from typing import cast
+
 from agents.shepherd.messages import Finish, Key, Message, Used
 from protos import endings
-from protos.agents_pb2 import Finished, JobUsage, Released, Report
+from protos.agents_pb2 import Finished, JobUsage, PostState, Released, Report
 from protos.common_pb2 import AttemptKey, Usage
 
 
@@ -46,6 +48,8 @@ def finished_message(finish: Finish, home: str, cwd: str) -> Finished:
         seconds=finish.seconds,
         others=[usage_message(Used(*fields), host) for host, fields in finish.others],  # type: ignore[arg-type]
         lost=(finish.reason, finish.detail) in (endings.SHUT_DOWN, endings.FENCED, endings.TAKEN_AWAY),
+        post=cast("PostState", finish.post),
+        posted_at=finish.posted_at,
     )
 
 

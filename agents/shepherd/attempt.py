@@ -35,10 +35,8 @@ GRACE_S, FIRST_SAMPLE_S = 0.02, 1.0  # a job shorter than the first causes one r
 FIRST_COUNT_S = 0.1  # processes are counted then, and after twice as long each time until the first sample
 # Time that a job's end waits for its last processes; then it is reported, and the slot stays taken until they are gone.
 GIVE_UP_S = 5.0
-POST_EXEC_MAX_S = 600.0
 RECORD_AGAIN_S = 5.0
 KILLED = int(signal.SIGKILL)  # as a wait status
-ABORT_EXIT = 99  # of a pre-execution command: the job must not be retried
 
 STAGING, HELD, PRE, RUNNING, ENDING, POST, OVER = "staging", "held", "pre", "running", "ending", "post", "over"
 
@@ -59,7 +57,7 @@ class Work:
         self._logged = False
         self._deciding: set[int] = set()  # the attempt ends with the last of these
         self._others: set[int] = set()  # or with the first of these that fails
-        self._helper = 0  # pre- or post-execution command
+        self._helper = 0  # that starts the daemon of its GPUs
         self._controls = {name: Control(number, command) for name, number, command in setup.controls}
         self._commands = Commands()
         self.beside = TasksBeside(setup, tools, self._spawner, self._before_task, self._after_task)
@@ -70,6 +68,7 @@ class Work:
         self._reason = self._detail = ""
         self._told = False
         self._refusal = ""  # why nothing of it was started
+        self._refused_by = ""  # whose pre-execution command failed, if that is why
         self._leftovers = Leftovers(tools.confinement)
         self._releasing, self._limits_version = False, 0
         self._clock, self._lease = NO_LIMITS, LeaseClock(tools.lease, setup.lease_s)
@@ -85,6 +84,9 @@ class Work:
     def stage(self, launch: bool) -> None:
         """Set the attempt up, once; then launch, or report STAGED."""
         self.launched = launch
+        self._prepare()
+
+    def _prepare(self) -> None:
         if self.setup.gpu_daemon:
             self._attempt(self._start_gpu_daemon)
         else:
@@ -95,6 +97,7 @@ class Work:
         self._helper_until = time.monotonic() + gpu_daemon.START_S
 
     def _gpu_daemon_started(self, status: int) -> None:
+        self._helper, self._helper_until = 0, NEVER
         if self._termination.next_at != NEVER:
             self._end(KILLED)
         elif status == 0:
@@ -120,7 +123,10 @@ class Work:
 
     def _start(self) -> None:
         if self._has_command:
-            self._attempt(self._start_pre_exec if self.setup.pre_exec else self._start_processes)
+            self._attempt(self._begin)
+
+    def _begin(self) -> None:
+        self._start_processes()
 
     def task(self, serial: int, argv: tuple[bytes, ...], cwd: str, overlay: dict[bytes, bytes], fds: list[int]) -> None:
         """Start a further task with the descriptors sent with the order."""
@@ -175,7 +181,7 @@ class Work:
         self._reason = self._reason or limit
 
     def release(self, why: str) -> None:
-        """Kill all that is left; the attempt is then over. A post-execution command may finish: its time is bounded."""
+        """Kill all that is left; the attempt is then over."""
         self._releasing = True
         if self.phase in (STAGING, HELD, PRE, RUNNING):
             if why == messages.TAKEN_DOWN and not self._reason:
@@ -237,7 +243,7 @@ class Work:
             if not self.beside.kept.ended(serial, status):
                 self._send(messages.TASK_ENDED, serial, status)
         elif pid == self._helper:
-            self._helper_ended(status)
+            self._gpu_daemon_started(status)
         elif self._commands.ended(pid):
             self._give_up_at = self._end_of_patience()
         elif pid in self._deciding or pid in self._others:
@@ -256,10 +262,12 @@ class Work:
                 self._kill_leftovers()
         elif (self._client.is_reading() and not self._releasing) or self._waits_for_others():
             self._kill_at = self._give_up_at = NEVER
-        elif self._post_exec_is_due():
-            self._attempt(self._start_post_exec)
-        else:
+        elif not self._wind_up():
             self._finish(released=True)
+
+    def _wind_up(self) -> bool:
+        """Return True if something is still to be done on this host before the attempt is over."""
+        return False
 
     def tick(self, now: float) -> None:
         """Carry out all due work."""
@@ -285,7 +293,7 @@ class Work:
         if now >= self._commands.until:
             self._commands.kill()
         if now >= self._helper_until:
-            self._helper_ended(KILLED)
+            self._gpu_daemon_started(KILLED)
         if now >= self._record_at:
             self._record_at = NEVER  # `settle` follows
         self._tools.output.bound(now)
@@ -329,8 +337,7 @@ class Work:
             self._end(start.exit_status(126))
             return
         self._refusal = reason
-        self.phase = ENDING
-        self._finish(released=True)
+        self._end(KILLED)
 
     def _start_processes(self) -> None:
         self._note_start()
@@ -338,8 +345,7 @@ class Work:
         if setup.interactive and setup.program is not None:
             self._deciding.add(self._client.start(self._start_first))
         else:
-            spooled = -1 if setup.output else tools.output.fresh(setup)
-            if pid := self._start_first(tools.null, spooled, -1):
+            if pid := self._start_first(tools.null, self._spooled(), -1):
                 self._deciding.add(pid)
         reach("shepherd.after_spawn")
         assert self._streams is not None, "opened for the first process"
@@ -360,11 +366,27 @@ class Work:
         self._spawner.as_user()
         try:
             self._cwd = start.enter(setup, self.key)
-            streams = start.open_streams(setup, self.key, source, output, error)
+            streams = self._streams or start.open_streams(setup, self.key, source, output, error)
             self._streams = self._client.files_of(streams)
             return start.spawn(identity, setup, setup.program, environment, streams[:3]) if setup.program else 0
         finally:
             identity.back()
+            os.chdir("/")
+
+    def _spooled(self) -> int:
+        """Return the descriptor of an output without a file; -1 if the output is open already, or has a file."""
+        return -1 if self.setup.output or self._streams is not None else self._tools.output.fresh(self.setup)
+
+    def _open_files(self) -> Streams:
+        """Open the files of a batch job before its command is started."""
+        spooled = self._spooled()
+        self._spawner.as_user()
+        try:
+            self._cwd = start.enter(self.setup, self.key)
+            self._streams = start.open_streams(self.setup, self.key, self._tools.null, spooled)
+            return self._streams
+        finally:
+            self._tools.identity.back()
             os.chdir("/")
 
     def _running(self, pid: int) -> None:
@@ -374,45 +396,6 @@ class Work:
         self._announce_at = now + GRACE_S
         self._sample_at = now + FIRST_SAMPLE_S
         self._count_at = now + FIRST_COUNT_S if self.setup.report is not None else NEVER
-
-    def _start_pre_exec(self) -> None:
-        self._note_start()
-        self._helper = self._spawner.shell(self.setup.pre_exec)
-        self.phase = PRE
-
-    def _post_exec_is_due(self) -> bool:
-        return bool(self.setup.post_exec and self.started and not self._told and not self._releasing)
-
-    def _start_post_exec(self) -> None:
-        """Start the post-execution command: the job's end is reported before it, its slot is released after it."""
-        self._finish(released=False)
-        if not self._told:
-            return
-        self._leftovers.allow_forks()
-        self.phase = POST
-        self._kill_at = self._give_up_at = NEVER
-        self._helper_until = time.monotonic() + POST_EXEC_MAX_S
-        self._helper = self._spawner.shell(self.setup.post_exec)
-
-    def _helper_ended(self, status: int) -> None:
-        self._helper, self._helper_until = 0, NEVER
-        if self.phase == STAGING:
-            self._gpu_daemon_started(status)
-        elif self.phase == PRE:
-            self._after_pre_exec(status)
-        elif self.phase == POST:
-            self._end(self._status)
-
-    def _after_pre_exec(self, status: int) -> None:
-        if self._termination.next_at != NEVER:
-            self._end(status)
-        elif status == 0:
-            self._attempt(self._start_processes)
-        elif status == start.exit_status(ABORT_EXIT):
-            self._reason, self._detail = "TERM_PRE_EXEC_FAIL", "The pre-execution command asked to abort the job."
-            self._end(status)
-        else:
-            self._refuse(f"the pre-execution command ended with wait status {status}")
 
     # -- while it runs
 
@@ -495,10 +478,8 @@ class Work:
         if not (self._told or self._reason):
             self._reason, self._detail = self._lease.ending
         self._releasing = True
-        if self.phase == POST:
-            self._helper_ended(KILLED)
-        elif self.phase != ENDING:
-            self._end(KILLED)
+        if self.phase != ENDING:
+            self._end(self._status if self.phase == POST else KILLED)
         self._kill_at = time.monotonic()
 
     def _end(self, status: int) -> None:
@@ -519,7 +500,7 @@ class Work:
 
     def _end_of_patience(self) -> float:
         """Return the time at which the job's end is reported even if something is left of it."""
-        if self.phase != ENDING or self._told or self._is_left_alone():
+        if self.phase != ENDING or self._told or self._refusal or self._is_left_alone():
             return NEVER
         return time.monotonic() + GIVE_UP_S
 
@@ -553,7 +534,7 @@ class Work:
     def _tell(self, released: bool) -> None:
         """Record and send a refusal, an end or a release; OSError if the disk refuses."""
         if self._refusal:
-            message = pack(messages.REFUSED, *self.key, self._refusal)
+            message = pack(messages.REFUSED, *self.key, self._refusal, self._refused_by)
             self._tools.log.append(message)
             self._tools.send(message)
         elif not self._told and self.launched and self._has_command:
@@ -586,10 +567,16 @@ class Work:
             *self.key, self._status, self._ended, used.cpu_s, used.memory_mib_max, used.memory_mib_mean,
             used.processes_max, self._reason if self._status else "", self._detail, self.pid, self.started, released,
             used.user_s, used.system_s, used.swap_mib_max, used.threads_max, used.seconds, *self._others_used.found(),
+            self._post_state(),
         )  # fmt: skip
+
+    def _post_state(self) -> int:
+        return 0
 
     def _close(self) -> None:
         self.phase = OVER
+        if self._refusal:
+            self._tools.output.forsake()
         self._kill_at = self._give_up_at = self._record_at = NEVER
         self.beside.kept.close()
         self._leftovers.allow_forks()

@@ -76,7 +76,7 @@ class WorkOfTasks(WarnedWork):
         self._first += orders
         if self.phase == HELD:
             self.launched = True
-            self._attempt(self._start_pre_exec if self.setup.pre_exec else self._start_processes)
+            self._attempt(self._begin)
 
     def _staged(self) -> None:
         if self.setup.is_lead:
@@ -170,7 +170,8 @@ class WorkOfTasks(WarnedWork):
 
     def _end(self, status: int) -> None:
         super()._end(status)
-        self._runs.refuse(self._first, ENDING_HERE)
+        if not self._refusal:  # else they were never to be started here
+            self._runs.refuse(self._first, ENDING_HERE)
         self._first = []
         self._runs.close()
 

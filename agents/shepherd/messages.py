@@ -65,7 +65,7 @@ TAKEN_DOWN = "taken down"  # the host ends all its jobs
 # Shepherd to agent. STATUS opens each connection and carries a key, or None when idle.
 STATUS = 16  # the fields of a Status
 STAGED = 17
-REFUSED = 18  # reason: the host's fault, nothing was started
+REFUSED = 18  # reason: the host's fault, nothing was started; then whose pre-execution command failed, if one did
 STARTED = 19  # process id, time, output, error descriptor
 FINISHED = 20  # then the rest of a Finish
 RELEASED = 21  # the fields of a Used
@@ -77,6 +77,7 @@ COUNT_OTHERS = 26  # query of the usage on the job's other hosts; the job report
 LIMIT_REACHED = 27  # reason: a per-host limit, reached where the job's command does not run
 PONG = 28
 LOOKED = 57  # CPU seconds until now, process ids
+POSTED = 30  # wait status of the post-execution commands, 0 if all succeeded, and time of their end; after FINISHED
 TASKS = 29  # the fields of a RunState for each task of a job of tasks with news
 NOTICE = 62  # the fields of a Notice
 TIME_LEFT = 63  # seconds until the run limit and until the deadline (-1: none), seconds that count for the run limit
@@ -183,6 +184,34 @@ class GpuDaemon(NamedTuple):
     directories: tuple[tuple[str, str], ...]  # the variable of each, and its name
 
 
+# What is known of the post-execution commands of an ended job, in the numbers of agents.proto.
+POST_NONE, POST_AWAITED, POST_DONE, POST_ERR = 0, 1, 2, 3
+# Whose a pre- or post-execution command is: the queue's on each host or on the first one, or the job's.
+OF_HOST, OF_QUEUE, OF_JOB = "host", "queue", "job"
+
+
+class AroundJob(NamedTuple):
+    """Commands of the queue before and after the job on this host, and the limits of all such commands.
+
+    ``host_pre`` and ``host_post`` are for every host of the job, ``pre`` and ``post`` for the lead host.
+    """
+
+    pre: str = ""
+    post: str = ""
+    host_pre: str = ""
+    host_post: str = ""
+    user: str = ""  # whose processes the queue's commands are; empty: the job's user's
+    uid: int = 0
+    gid: int = 0
+    groups: tuple[int, ...] = ()
+    home: str = ""
+    pre_limit_s: float = 0.0  # of one command; 0: none
+    post_limit_s: float = 0.0
+    includes_post: bool = False  # the job ends with its post-execution commands, not before them
+    requeued_codes: tuple[int, ...] = ()  # exit codes after which the job is pending again
+    requeues_max: int = -1  # attempts after which no code has that effect; -1: no bound
+
+
 class JobSetup(NamedTuple):
     """Everything a shepherd needs to know of a job on this host.
 
@@ -237,13 +266,15 @@ class JobSetup(NamedTuple):
     slurm_base: int = -1  # of a job in Slurm's words: what its elements' indices exceed their numbers by; else -1
     interactive: str = ""  # its client has the job's streams: PIPES, or TERMINAL; empty: a batch job
     patience_s: float = 0.0  # of an interactive job: time that it waits for its client
+    around: AroundJob = AroundJob()
 
     def pack(self) -> bytes:
         """Pack for a HOLD message."""
         companions = tuple((one.task, tuple(one.program), one.environment) for one in self.companions)
         program = None if self.program is None else tuple(self.program)
         daemon = tuple(self.gpu_daemon or ())
-        fields = self._replace(program=program, companions=companions, gpu_daemon=daemon)  # type: ignore[arg-type]
+        around = tuple(self.around)
+        fields = self._replace(program=program, companions=companions, gpu_daemon=daemon, around=around)  # type: ignore[arg-type]
         return marshal.dumps(tuple(fields), FORMAT)
 
 
@@ -253,7 +284,8 @@ def unpack_setup(data: bytes) -> JobSetup:
     companions = tuple(Companion(task, Program._make(program), env) for task, program, env in setup.companions)
     program = None if setup.program is None else Program._make(setup.program)
     daemon = GpuDaemon._make(setup.gpu_daemon) if setup.gpu_daemon else None
-    return setup._replace(program=program, companions=companions, gpu_daemon=daemon)
+    around = AroundJob(*setup.around)
+    return setup._replace(program=program, companions=companions, gpu_daemon=daemon, around=around)
 
 
 class Status(NamedTuple):
@@ -322,6 +354,14 @@ class Finish(NamedTuple):
     seconds: float = 0.0
     others: tuple[tuple[str, tuple[float, ...]], ...] = ()
     missing: tuple[str, ...] = ()
+    post: int = 0  # of the post-execution commands: 0 none, then as in agents.proto
+    posted_at: float = 0.0
+
+    def with_post(self, posted: tuple[int, float] | None) -> "Finish":
+        """Return the end with what is known of the post-execution commands, now that their shepherd is gone."""
+        if posted is not None:
+            return self._replace(post=POST_ERR if posted[0] else POST_DONE, posted_at=posted[1])
+        return self._replace(post=POST_ERR) if self.post == POST_AWAITED else self
 
     @property
     def used(self) -> Used:

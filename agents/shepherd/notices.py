@@ -15,7 +15,8 @@ import time
 from resource import struct_rusage
 
 from agents.shepherd import messages
-from agents.shepherd.attempt import HELD, RUNNING, Work
+from agents.shepherd.around import SurroundedWork
+from agents.shepherd.attempt import HELD, RUNNING
 from agents.shepherd.clock import NEVER, NO_LIMITS, RunClock
 from agents.shepherd.controls import STOPPING, Commands, Control
 from agents.shepherd.messages import JobSetup, Key, Notice
@@ -77,7 +78,7 @@ def shown(notice: Notice, now: float) -> dict[str, object]:
     }
 
 
-class WarnedWork(Work):
+class WarnedWork(SurroundedWork):
     """Attempt held by this shepherd, with notices."""
 
     def __init__(self, key: Key, setup: JobSetup, tools: Tools) -> None:

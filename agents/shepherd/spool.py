@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from agents.shepherd.clock import NEVER
 from agents.shepherd.messages import (
     FINISHED,
+    POSTED,
     REFUSED,
     RELEASED,
     STARTING,
@@ -215,6 +216,10 @@ class OutputFile:
         except OSError as error:  # the disk is full: the end itself is recorded
             print(f"event=output_not_kept job={key} error={error.strerror!r}", file=sys.stderr)
 
+    def forsake(self) -> None:
+        """Keep nothing of an attempt that was never started."""
+        self.next_at = NEVER
+
     def _keep(self, key: Key) -> None:
         size = os.fstat(self._fd).st_size
         if not size:
@@ -262,7 +267,8 @@ class Traces:
     def __init__(self) -> None:
         self.started: set[Key] = set()
         self.finished: dict[Key, Finish] = {}
-        self.refused: dict[Key, str] = {}
+        self.refused: dict[Key, tuple[str, str]] = {}  # why, and whose pre-execution command failed
+        self.posted: dict[Key, tuple[int, float]] = {}
         self.released: dict[Key, Used] = {}
 
     def read(self, path: str) -> None:
@@ -284,6 +290,8 @@ class Traces:
             elif kind == FINISHED:
                 self.finished[key] = fields_of(Finish, tuple(fields))
             elif kind == REFUSED:
-                self.refused[key] = fields[3]
+                self.refused[key] = (fields[3], fields[4] if len(fields) > 4 else "")
+            elif kind == POSTED:
+                self.posted[key] = (fields[3], fields[4])
             elif kind == RELEASED:
                 self.released[key] = Used(*fields[3:])

@@ -243,6 +243,7 @@ def test_pre_execution_decides_whether_the_job_starts(place: Place) -> None:
             key = await host.run(blob(place, 1, "/bin/true", pre_exec="exit 1"))
             refusal = (await host.report(key, "refused")).refused
             assert refusal.host_fault
+            assert (refusal.pre_exec, refusal.reason) == ("job", "the job's pre-execution command exited with code 1")
             end = (await host.finish(blob(place, 2, "/bin/true", pre_exec="exit 99"))).finished
             assert end.status == 99 << 8
             chain = blob(place, 3, "echo job >> chain", pre_exec="echo pre > chain", post_exec="echo post >> chain")

@@ -297,8 +297,8 @@ MUTANTS = (
     Mutant(
         "an agent takes older limits for newer ones",
         "agents/attempts/ledger.py",
-        "or order.limits.version <= _version(entry.limits)",
-        "or order.limits.version == _version(entry.limits)",
+        "order.limits.version <= version_of(entry.limits)",
+        "order.limits.version == version_of(entry.limits)",
     ),
     Mutant(
         "the end of a closed reservation is ignored",
