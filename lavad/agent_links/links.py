@@ -26,6 +26,7 @@ from lavad.core.model.reasons import NotNow
 from lavad.core.notices import NoticeOrder, RevokeOrder
 from lavad.core.orders import (
     UNKNOWN,
+    AttemptSetup,
     ForgetOrder,
     GpuSetup,
     HostDetails,
@@ -344,6 +345,7 @@ class AgentLinks:
                 tasks=[part_message(one) for one in order.tasks],
                 warning_time_s=setup.warning_time_s,
                 warning_action=queue.warning_action,
+                around=_around(setup),
             )
             self._last_stage = (same, stage)
         return self._last_stage[1]
@@ -369,6 +371,25 @@ def _environment(shared: Shared, queue: Queue) -> dict[str, str]:
 
 def _check(command: str, limit_s: float) -> pb.HealthCheck | None:
     return pb.HealthCheck(argv=shlex.split(command), limit_s=limit_s) if command else None
+
+
+def _around(setup: AttemptSetup) -> pb.AroundJob | None:
+    """Build the queue's commands around a job, and what holds for its own; None where there is nothing to say."""
+    rule, limit, defaults = setup.around, setup.queue.requeue_limit, setup.queue.defaults
+    has_commands = bool(defaults.pre_exec or defaults.post_exec or rule.host_pre or rule.host_post)
+    message = pb.AroundJob(
+        pre_exec=defaults.pre_exec,
+        post_exec=defaults.post_exec,
+        host_pre_exec=rule.host_pre,
+        host_post_exec=rule.host_post,
+        user=rule.user or "" if has_commands else "",
+        pre_limit_s=rule.pre_limit_s or 0.0,
+        post_limit_s=rule.post_limit_s or 0.0,
+        includes_post=bool(rule.includes_post),
+        requeued_codes=setup.requeued_codes,
+        requeues_max_plus_one=limit + 1 if limit is not None and setup.requeued_codes else 0,
+    )
+    return message if message.ByteSize() else None
 
 
 def _shares(allocation: Allocation, hosts: tuple[HostDetails, ...]) -> list[common_pb2.HostShare]:

@@ -22,7 +22,8 @@ from lavad.commit_mark import Mark
 from lavad.core import commands as c
 from lavad.core.apply.charge import observe, observe_progress
 from lavad.core.decide.recovery import waits_unheard
-from lavad.core.model import Key
+from lavad.core.model import Key, PostState
+from lavad.core.model import reasons as r
 from lavad.core.model.host_config import as_configured
 from lavad.core.model.progress import NOT_SAID, Progress
 from lavad.core.model.ranges import Ranges
@@ -418,6 +419,9 @@ def _seconds_of(notice: pb.HostNotice) -> float:
     return -1.0 if notice.withdrawn else checks.amount_of(notice.seconds)
 
 
+_POSTS = {int(one): one for one in PostState}
+
+
 def _finished(host: str, key: Key, report: pb.Report) -> c.ReportFinished:
     end = report.finished
     detail, words = checks.words_of(end.detail), checks.words_of
@@ -428,7 +432,7 @@ def _finished(host: str, key: Key, report: pb.Report) -> c.ReportFinished:
         detail, words(end.exec_home), words(end.exec_cwd), report.also_released, end.lost, report.allocation_version,
         checks.amount_of(end.user_s), checks.amount_of(end.system_s), checks.amount_of(end.memory_mib_mean),
         checks.amount_of(end.seconds), tuple((one.host, _usage(one)) for one in end.others) if end.others else (),
-        gpu_use.use_of(end.gpus),
+        gpu_use.use_of(end.gpus), _POSTS.get(end.post, PostState.NONE), checks.moment_of(end.posted_at, time.time()),
     )  # fmt: skip
 
 
@@ -451,7 +455,8 @@ def _limit_reached(host: str, key: Key, report: pb.Report) -> c.ReportLimit:
 def _refused(host: str, key: Key, report: pb.Report) -> c.ReportRefused:
     word = report.refused
     reason, version = checks.words_of(word.reason), report.allocation_version
-    return c.ReportRefused(host, key, reason, word.host_fault, version, word.user_unknown)
+    pre_exec = word.pre_exec if word.pre_exec in r.PRE_EXEC else ""
+    return c.ReportRefused(host, key, reason, word.host_fault, version, word.user_unknown, pre_exec)
 
 
 def _started(host: str, key: Key, report: pb.Report) -> c.ReportStarted:

@@ -23,6 +23,7 @@ from lavad.core.state.hosts.load_thresholds import LoadThresholds
 from lavad.core.state.hosts.revocable import is_revocable
 from lavad.core.state.hosts.table import HostTable
 from lavad.core.state.hosts.timed_rusage import TimedRusage
+from lavad.core.state.hosts.unentered import UnenteredShares
 from lavad.core.state.jobs.job_groups import JobGroups
 from lavad.core.state.jobs.job_names import Names
 from lavad.core.state.limits import Charge, Limits
@@ -30,7 +31,7 @@ from lavad.core.state.paged import Paged
 from lavad.core.state.pending import PendingIndex
 from lavad.core.state.pools import Pools
 from lavad.core.state.preemptable import PreemptableJobs, PreemptionRules
-from lavad.core.state.records import ArrayRecord, Attempt, Claim, Host, Job, QueueState, UnenteredShares
+from lavad.core.state.records import ArrayRecord, Attempt, Claim, Host, Job, QueueState
 
 if TYPE_CHECKING:
     from lavad.core.model.task_rules import TaskEvent, TaskKey

@@ -23,7 +23,7 @@ from lavad.core.host_events import (
 )
 from lavad.core.job_group_events import JobGroupSet, JobGroupsRemoved
 from lavad.core.language.dependency import Expression
-from lavad.core.model import Allocation, JobState, Key, QueueWindow, Shared
+from lavad.core.model import Allocation, JobState, Key, PostState, QueueWindow, Shared
 from lavad.core.model.advance_reservation import AdvanceReservation
 from lavad.core.model.gpu_use import GpuUse
 from lavad.core.model.policy import Policy
@@ -136,6 +136,16 @@ class JobFinished(NamedTuple):
     others: tuple[tuple[str, HostUsage], ...] = ()
     is_lost: bool = False  # its end is unknown: its host or its shepherd was lost
     gpus: tuple[GpuUse, ...] = ()
+    post: PostState = PostState.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class PostExecEnded:
+    """The post-execution commands of an ended job have ended."""
+
+    at: float
+    key: Key
+    post: PostState
 
 
 class HostReleased(NamedTuple):
@@ -160,6 +170,7 @@ class JobRequeued:
     avoid_host: str = ""
     avoid_until: float = 0.0
     exclude_host: str = ""  # the job avoids it from now on
+    pre_exec: str = ""  # pre-execution command that failed: job, queue, host; the job waits before the next try
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +226,7 @@ class JobDoomed:
     by: str = ""
     leaves_silent: bool = False  # silent hosts, which may still run it, are not waited for
     warns: str = ""  # event of the notice that the job gets before; empty: none
+    pre_exec: str = ""  # as in JobRequeued
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,8 +423,12 @@ class DependencyMet:
 
 @dataclass(frozen=True, slots=True)
 class BeginTimeReached:
+    """The begin time of a job has come, or the pause after a failed pre-execution command of it, or of elements of an
+    array, is over."""
+
     at: float
     job: int
+    elements: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -506,6 +522,7 @@ Event = (
     | AttemptLaunched
     | JobStarted
     | JobFinished
+    | PostExecEnded
     | JobWarned
     | HostReleased
     | JobRequeued

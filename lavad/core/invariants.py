@@ -13,6 +13,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.language.dependency import clauses_of
 from lavad.core.language.requirements.parts import sizes_of
 from lavad.core.model import FINAL, HOLDING, PARTS, JobState, Key, Shared
+from lavad.core.model.ranges import Ranges
 from lavad.core.scheduling.capacity.headroom import Headroom
 from lavad.core.state.hosts.shared_gpus import SharedGpus, joined
 from lavad.core.state.limits import Consumer, Limits
@@ -241,6 +242,8 @@ def _check_blocked(array: ArrayRecord) -> None:
     is_early = array.terms is not None and array.terms.is_early
     waiting = array.waiting()
     expected = waiting if is_early else waiting.intersection(array.unmet)
+    paused = Ranges.from_sorted(sorted(index for index, one in array.retries.items() if one.at > 0))
+    expected.update(waiting.intersection(paused))
     assert array.blocked == expected, f"array {array.id}: blocked {array.blocked} is not {expected}"
     assert not is_early or not array.pending, f"array {array.id}: may start before its time"
     for index in (*array.live, *(index for index, code in enumerate(array.ended) if code)):

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from lavad.core.model import Allocation, Key, Request, Shared
-from lavad.core.model.policy import Queue
+from lavad.core.model.policy import AROUND, AroundJob, Queue
 from lavad.core.model.task_values import RolePart, TaskRun, TaskTable
 from lavad.core.model.tuples import new as _new
 from lavad.core.notices import NO_NOTICE, Notice, NoticeOrder, RevokeOrder
@@ -56,6 +56,8 @@ class AttemptSetup(NamedTuple):
     hosts: tuple[HostDetails, ...]  # of the allocation
     gpu: GpuSetup | None = None
     warning_time_s: float = 0.0  # between the notice of a limit and the limit; 0: no notice
+    around: AroundJob = AROUND
+    requeued_codes: tuple[int, ...] = ()  # exit codes that requeue the job
 
     @property
     def defaults(self) -> SpecDefaults:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from lavad.core import events as e
 from lavad.core import task_events as t
 from lavad.core.activity_events import JobHangs
+from lavad.core.language import exit_values
 from lavad.core.language.requirements.affinity import Affinity
 from lavad.core.language.requirements.gpu import GpuRequirement
 from lavad.core.language.requirements.parsed import all_roles, wants_of
@@ -223,7 +224,16 @@ def _setup_of(cluster: "Cluster", key: Key, allocation: Allocation) -> AttemptSe
     idle = queue.gpu_idle.over(cluster.policy.gpu_idle) if any([share.gpus for share in allocation]) else None
     gpu = _gpu_setup(shared.request, idle) if idle is not None else None
     details = _details(cluster, allocation, shared.request)
-    return _new(AttemptSetup, (shared, queue, record.submitted_at, details, gpu, time_of_queue(shared, queue)))
+    around = queue.around.over(cluster.policy.around)
+    warning_s = time_of_queue(shared, queue)
+    values = shared.requeue_exit_values or queue.defaults.requeue_exit_values
+    codes = _requeued_codes(values) if values else ()
+    return _new(AttemptSetup, (shared, queue, record.submitted_at, details, gpu, warning_s, around, codes))
+
+
+@lru_cache(maxsize=1024)
+def _requeued_codes(values: str) -> tuple[int, ...]:
+    return tuple(sorted(exit_values.parse(values).codes))
 
 
 def _details(cluster: "Cluster", allocation: Allocation, request: Request) -> tuple[HostDetails, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.events import Event, NewJob
-from lavad.core.model import HostFacts, HostShare, JobState, Key, Request, RoleRequest, Shared, pack_text
+from lavad.core.model import HostFacts, HostShare, JobState, Key, PostState, Request, RoleRequest, Shared, pack_text
 from lavad.core.model.advance_reservation import AdvanceReservation, ReservationKind, ReservationTimes
 from lavad.core.model.policy import Policy, Window
 from lavad.core.model.ranges import Ranges
@@ -65,6 +65,7 @@ class World:
     cluster: Cluster = field(init=False)
     events: list[Event] = field(default_factory=list)
     on_events: Callable[[list[Event]], None] | None = None
+    has_commands: bool = False  # before and after its jobs, which may fail
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
@@ -265,7 +266,11 @@ class World:
             self.do(c.ReportReleased(host, key))
         elif not attempt.launched:
             refuses = rng.random() < 0.2
-            self.do(c.ReportRefused(host, key, "no such user", True) if refuses else c.ReportStaged(host, key))
+            pre_exec = rng.choice(["", "host", "queue"]) if self.has_commands else ""
+            refusal = c.ReportRefused(host, key, "no such user", True, pre_exec=pre_exec)
+            self.do(refusal if refuses else c.ReportStaged(host, key))
+        elif self.has_commands and not attempt.started_at and rng.random() < 0.2:
+            self.do(c.ReportRefused(attempt.lead, key, "it exited with code 1", pre_exec="job"))
         elif not attempt.started_at:
             self.do(c.ReportStarted(attempt.lead, key, rng.randint(2, 99_999), self.now, "/home/a", "/home/a\udcff/x"))
         elif attempt.resizing.growth or not attempt.resizing.is_told:
@@ -286,7 +291,8 @@ class World:
     def _end(self, host: str, key: Key) -> None:
         status = self.random.choice([0, 0, 256, 9])
         released = self.random.random() < 0.7
-        ended = c.ReportFinished(host, key, status, self.now, "", 1.25, 77, also_released=released)
+        post = self.random.choice(list(PostState)) if self.has_commands else PostState.NONE
+        ended = c.ReportFinished(host, key, status, self.now, "", 1.25, 77, also_released=released, post=post)
         self.do(ended)
 
     def trouble(self) -> None:

@@ -79,6 +79,7 @@ def _array(array: ArrayRecord) -> tuple[Any, ...]:
         bytes(array.ended).rstrip(b"\0"),
         bytes(array.codes).rstrip(b"\0"),
         (list(array.blocked), list(array.unmet), repr(array.terms) if not array.is_over else ""),
+        (dict(array.retries), list(array.post_awaited), list(array.post_failed)),
         (array.done, array.exited, array.limit, array.priority, array.position, array.aged_from, array.submitted_at),
         array.over_at if array.is_over else 0.0,
         repr(array.shared),

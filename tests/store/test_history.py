@@ -201,6 +201,8 @@ def test_an_unfinished_job_is_told_up_to_now(told: Told) -> None:
         (Moment(0.0, "finished", {"status": 9}), ["Exited by signal 9. The CPU time used is 0.0 seconds"]),
         (Moment(0.0, "dispatched", {"hosts": [["n1", 1, 0, [], []]]}), ["Dispatched to <n1>"]),
         (Moment(0.0, "requeued", {"reason": "n1 refused"}), ["Pending: Job has been requeued: n1 refused"]),
+        (Moment(0.0, "posted", {"state": "DONE"}), ["Post job process done successfully"]),
+        (Moment(0.0, "posted", {"state": "ERR"}), ["Post job process failed"]),
         (Moment(0.0, "lost"), ["Unknown; unable to reach the execution host"]),
         (
             Moment(0.0, "signalled", {"signal": 10, "by": "bob"}),
@@ -297,6 +299,8 @@ def test_a_job_whose_end_told_its_start_has_one_in_its_story(earlier: list[Momen
     assert history_text.with_start(told, JobEnd(5.0, 0, started_at=4.0, pid=77)) == told
     assert history_text.with_start(moments, JobEnd(5.0, 9)) == moments
     assert history_text.with_start(moments[:-1], None) == moments[:-1]
+    posted = Moment(6.0, "posted", {"state": "DONE"})
+    assert history_text.with_start([*moments, posted], JobEnd(5.0, 0, started_at=4.0, pid=77)) == [*told, posted]
 
 
 def test_elements_of_an_array_have_stories_of_their_own(told: Told) -> None:

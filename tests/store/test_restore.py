@@ -20,6 +20,7 @@ from tests.store.saved import saving
 def test_what_was_saved_restores_to_the_same_cluster(tmp_path: Path, seed: int) -> None:
     """restore(save(cluster)) == cluster after any lawful history, and the restored cluster keeps every invariant."""
     with saving(f"{tmp_path}/lava.db", seed, commits_at_random=True) as saved:
+        saved.world.has_commands = True
         for _ in range(6):
             saved.world.live(60)
             saved.world.tick()
@@ -34,6 +35,7 @@ def test_what_was_saved_restores_to_the_same_cluster(tmp_path: Path, seed: int) 
 def test_life_goes_on_after_each_restart(tmp_path: Path, seed: int) -> None:
     """A master that restarts repeatedly still saves what the next one needs."""
     with saving(f"{tmp_path}/lava.db", seed, commits_at_random=True) as saved:
+        saved.world.has_commands = True
         for _ in range(8):
             saved.world.live(40)
             saved.world.tick()
@@ -71,6 +73,7 @@ def test_an_element_killed_between_two_attempts_can_be_requeued_after_a_restart(
 def test_postgresql_restores_the_same(postgres_url: str) -> None:
     """The other database keeps the same values."""
     with saving(postgres_url, 4711) as saved:
+        saved.world.has_commands = True
         for _ in range(3):
             saved.world.live(150)
             saved.world.tick()

@@ -5,7 +5,8 @@
 seconds, ``exclusive.n1=big`` are exclusive resources of a host. ``only.normal=n1,n2+3`` are the hosts of a queue, with
 preferences. ``backfill.normal=1`` is the number of reservations of a queue, ``strict.normal`` keeps its jobs in strict
 order, ``interactive.short=only`` is INTERACTIVE. ``pool.red=ann,own:4`` makes a resource pool, ``load.normal=r1m:1/2``
-and ``host_load=mem:500/100`` are load thresholds. Words for shares and limits are in ``sharing.py``.
+and ``host_load=mem:500/100`` are load thresholds. ``pre_exec_tries.normal=2`` is LOCAL_MAX_PREEXEC_RETRY of a queue,
+``pre_exec_exits.normal`` its action EXIT. Words for shares and limits are in ``sharing.py``.
 """
 
 from collections.abc import Iterable
@@ -70,6 +71,11 @@ def policy(words: Iterable[str]) -> Policy:
             del queues[value]
         elif name == "slots":
             values.setdefault("host_rules", {})[queue] = HostRule(slots=int(value))
+        elif name in ("pre_exec_tries", "pre_exec_exits"):
+            tries, exits = (int(value), None) if name == "pre_exec_tries" else (None, True)
+            rule = queues[queue].around
+            new = replace(rule, tries_max=tries or rule.tries_max, exits=exits or rule.exits)
+            queues[queue] = replace(queues[queue], around=new)
         elif name == "requeue":
             values["preempts_by_requeue"] = True
         elif name == "lends":

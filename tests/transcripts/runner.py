@@ -15,7 +15,7 @@ from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.decide.jobs.request import request_of, rules_for
 from lavad.core.language.requirements.rusage import PARTS
-from lavad.core.model import NO_OPTIONS, HostShare, JobState, Key, Launch, RoleAsked
+from lavad.core.model import NO_OPTIONS, HostShare, JobState, Key, Launch, PostState, RoleAsked
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import NotNow, Refused
 from lavad.core.notices import NoticeOrder, RevokeOrder
@@ -31,6 +31,9 @@ CALLERS = {"ann": ANN, "bob": BOB, "cel": c.Caller("cel", 1002), "root": ROOT}
 QUIET = (e.HostJoined, e.JobSubmitted, e.HostStaged)
 FLAGS = {"exclusive", "resizable", "rerunnable", "hold", "each", "one_host", "ends_orphan"}
 NUMBERS = {"slots", "limit", "priority", "ptile", "gpus", "memory_mib", "run_limit_s", "tasks_min", "tasks_max"}
+
+
+_POSTS = {"awaiting": PostState.AWAITED, "post_done": PostState.DONE, "post_err": PostState.ERR}
 
 
 class Player:
@@ -157,11 +160,13 @@ class Player:
         return self._report(c.ReportStarted(host, self._key(letter), 4711, self.story.now))
 
     def do_finished(self, host: str, letter: str, status: str = "0", *rest: str) -> Iterator[str]:
-        """finished n1 A 3, with the exit code; the word "leaving" means that processes are left."""
-        code = int(status) << 8
-        return self._report(
-            c.ReportFinished(host, self._key(letter), code, self.story.now, also_released="leaving" not in rest)
-        )
+        """finished n1 A 3, with the exit code; the word "leaving" means that processes are left, "awaiting",
+        "post_done" and "post_err" are of the post-execution commands.
+        """
+        code, key, now = int(status) << 8, self._key(letter), self.story.now
+        post = next((known for word, known in _POSTS.items() if word in rest), PostState.NONE)
+        is_over = not {"leaving", "awaiting"} & set(rest)
+        return self._report(c.ReportFinished(host, key, code, now, also_released=is_over, post=post, posted_at=now))
 
     def do_released(self, host: str, letter: str) -> Iterator[str]:
         """released n1 A: no process is left there."""
@@ -181,9 +186,10 @@ class Player:
         """wish A 4: bresize request; wish A: bresize cancel."""
         return self._report(c.WishSize(self._target(letter), int(tasks), ANN))
 
-    def do_refused(self, host: str, letter: str) -> Iterator[str]:
-        """refused n1 A: the order was not carried out."""
-        return self._report(c.ReportRefused(host, self._key(letter), "the order is too old"))
+    def do_refused(self, host: str, letter: str, pre_exec: str = "") -> Iterator[str]:
+        """refused n1 A: the order was not carried out; refused n1 A job: because of the job's pre-execution command."""
+        why = f"the {pre_exec}'s pre-execution command exited with code 1" if pre_exec else "the order is too old"
+        return self._report(c.ReportRefused(host, self._key(letter), why, pre_exec=pre_exec))
 
     def do_hello(self, host: str, *held: str) -> Iterator[str]:
         """hello n1 A=running B=staged@2: a new session, with the attempts held and their allocation versions."""
@@ -367,6 +373,8 @@ class Player:
                 parts.append(value.path + ("" if value.limit is None else f" limit={value.limit}"))
             elif name == "paths":
                 parts.extend(value)
+            elif name in ("post", "pre_exec") and value:
+                parts.append(_value_text(name, value))
             elif name == "reason" and value:
                 parts.append(f"({value})")
         return " ".join(parts)

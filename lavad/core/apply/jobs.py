@@ -89,7 +89,10 @@ def _note_finished(cluster: Cluster, job: Job) -> None:
         del array.live[job.index]
         array.counts[job.state] -= 1
         array.note_end(job.index, job.state, exit_code(job.end.status) if job.end else 0)
+        if job.end is not None and job.end.post:
+            array.note_post(job.index, job.end.post)
         array.attempts.pop(job.index, None)
+        array.retries.pop(job.index, None)
         _close_array(cluster, array, job.end.at if job.end else 0.0)
         list_array(cluster, array)
 
@@ -153,6 +156,7 @@ def _pending_ended(cluster: Cluster, event: e.PendingEnded) -> None:
         cluster.counters.move(record.shared, state, S.EXIT, len(gone))
         for index in gone:
             record.note_end(index, S.EXIT)
+            record.retries.pop(index, None)
     record.unmet.difference_update(event.indices)
     cluster.dependants.note(record.id, 0, S.PEND, S.EXIT)
     _close_array(cluster, record, event.at)
@@ -171,6 +175,7 @@ def _shift_waiting(cluster: Cluster, event: e.PendingHeld | e.PendingFreed, old:
     record = cluster.jobs[event.job]
     if new is S.PEND:
         queue_wait.enters(cluster, record, event.at)
+        start_conditions.forget_failures(record, event.indices, event.at)
     if isinstance(record, Job):
         _move(cluster, record, event, new)
         list_job(cluster, record)
@@ -267,6 +272,7 @@ def _job_started(cluster: Cluster, event: e.JobStarted) -> None:
         cluster.staging.pop(event.key)
     attempt = cluster.attempts[event.key]
     cluster.changed_attempts.add(event.key)
+    start_conditions.forget_failures(job.array or job, (job.index,), event.at)
     attempt.started_at, attempt.pid = event.at, event.pid
     attempt.exec_home, attempt.exec_cwd = event.exec_home, event.exec_cwd
     if cluster.exit_rates:
@@ -287,7 +293,7 @@ def _job_finished(cluster: Cluster, event: e.JobFinished) -> None:
     job.end = _new(
         JobEnd,
         (at, status, reason, cpu_s, memory_mib_max, began_at, attempt.allocation, attempt.pid or pid,
-         user_s, system_s, memory_mib_mean, *directories, gpus_of_attempt(attempt)),
+         user_s, system_s, memory_mib_mean, *directories, gpus_of_attempt(attempt), event.post, 0.0),
     )  # fmt: skip
     if job.tasks is None and (status or cluster.exit_rates):
         cluster.exit_rates.note_end(job, attempt, event, began_at)
@@ -319,6 +325,8 @@ def _host_released(cluster: Cluster, event: e.HostReleased) -> None:
     if event.host in attempt.usage and not attempt.over:
         depart(attempt, event.host)
     allocate.give_back(cluster, attempt, event.host, event.at)
+    if attempt.over and event.host == attempt.lead:
+        start_conditions.lose_post(cluster, attempt.key, event.at)
     activity.host_left(cluster, attempt, event.host)
     if not attempt.over:
         _look_at_tasks(cluster, attempt)
@@ -357,6 +365,8 @@ def _job_requeued(cluster: Cluster, event: e.JobRequeued) -> None:
     queue_wait.enters(cluster, job.array or job, event.at)
     if event.exclude_host:
         _bar(cluster, job, event.exclude_host)
+    if event.pre_exec:
+        start_conditions.try_later(cluster, job, event.pre_exec, event.hold, event.at)
     if job.array is None:
         job.postponed_reason = event.reason
         if not event.hold:
@@ -486,6 +496,7 @@ def _job_doomed(cluster: Cluster, event: e.JobDoomed) -> None:
     attempt.doomed, attempt.again = event.reason, event.again
     attempt.held_again, attempt.excludes = event.hold, event.exclude_host
     attempt.leaves_silent, attempt.warned = event.leaves_silent, event.warns
+    attempt.pre_exec = event.pre_exec
     _look_at_tasks(cluster, attempt)
     cluster.preemptable.note(job)
 

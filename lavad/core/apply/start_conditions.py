@@ -1,4 +1,5 @@
-"""Start conditions of pending jobs: begin time, dependency condition, hold; events that change them, and alarms.
+"""Start conditions of pending jobs: begin time, dependency condition, hold, the pause after a pre-execution command has
+failed; events that change them, those of jobs they depend on, and alarms.
 
 A job whose conditions are not met is in no bucket, so it costs the scheduler nothing. Alarms are a heap of times at
 which a job is checked: its begin time, and the deadline of one that may still be pending then.
@@ -7,6 +8,7 @@ which a job is checked: its begin time, and the deadline of one that may still b
 import heapq
 from collections.abc import Callable
 from dataclasses import replace
+from math import ceil
 from typing import Any
 
 from lavad.core import events as e
@@ -16,7 +18,7 @@ from lavad.core.apply.tasks import places, queue_wait
 from lavad.core.cluster import Cluster
 from lavad.core.events import NewJob
 from lavad.core.language.dependency import Expression
-from lavad.core.model import FINAL, JobState, Shared
+from lavad.core.model import FINAL, NO_RETRY, JobState, Key, PostState, Retry, Shared
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.windows import NEVER
 from lavad.core.state.records import ArrayRecord, Job, StartConditions
@@ -63,7 +65,7 @@ def _terms(
         old or StartConditions(),
         condition=condition,
         begin_at=new.begin_at,
-        is_early=new.begin_at > now,
+        is_early=max(new.begin_at, old.retry.at if old is not None else 0.0) > now,
         ends_orphan=new.ends_orphan,
     )
     return None if made == StartConditions() else made
@@ -115,7 +117,10 @@ def force(cluster: Cluster, record: Job | ArrayRecord, index: int) -> None:
 
 def _set_alarms(cluster: Cluster, record: Job | ArrayRecord) -> None:
     if record.terms is not None and record.terms.is_early:
-        heapq.heappush(cluster.alarms, (record.terms.begin_at, record.id))
+        heapq.heappush(cluster.alarms, (record.terms.opens_at, record.id))
+    if isinstance(record, ArrayRecord):
+        for at in {one.at for one in record.retries.values() if one.at > 0}:
+            heapq.heappush(cluster.alarms, (at, record.id))
     watch_deadline(cluster, record)
     queue_wait.watch(cluster, record)
 
@@ -142,12 +147,35 @@ def met(cluster: Cluster, record: Job | ArrayRecord, indices: Ranges) -> None:
     _let_go(cluster, record.id)
 
 
-def reached(record: Job | ArrayRecord) -> None:
-    """Note that the begin time has come."""
-    assert record.terms is not None, f"job {record.id} has no begin time"
-    record.terms = replace(record.terms, is_early=False)
+def reached(record: Job | ArrayRecord, elements: tuple[int, ...], now: float) -> None:
+    """Note that the begin time has come, or that the pause after a failed pre-execution command is over."""
+    if record.terms is not None and record.terms.opens_at <= now:
+        record.terms = replace(record.terms, is_early=False)
     if isinstance(record, ArrayRecord):
+        record.retries.update({index: record.retries[index]._replace(at=0.0) for index in elements})
         record.divide()
+
+
+def try_later(cluster: Cluster, job: Job, whose: str, is_held: bool, now: float) -> None:
+    """Let a job whose pre-execution command has failed wait, before it is pending again or held."""
+    at = -1.0 if is_held else float(ceil(now + cluster.policy.pre_exec_pause_s))
+    retry = Retry(job.retry.failures + 1, whose, at)
+    if job.array is not None:
+        job.array.retries[job.index] = retry
+    else:
+        terms = job.terms or StartConditions()
+        job.terms = replace(terms, retry=retry, is_early=max(terms.begin_at, at) > now)
+    if not is_held:
+        heapq.heappush(cluster.alarms, (at, job.id))
+
+
+def forget_failures(record: Job | ArrayRecord, indices: Ranges | tuple[int], now: float) -> None:
+    """Forget failures of pre-execution commands: the job has started, or is resumed by a user."""
+    if isinstance(record, ArrayRecord):
+        for index in [index for index in record.retries if index in indices] if record.retries else ():
+            del record.retries[index]
+    elif record.terms is not None and record.terms.retry.failures:
+        record.terms = replace(record.terms, retry=NO_RETRY, is_early=record.terms.begin_at > now)
 
 
 def leave(cluster: Cluster, record: Job | ArrayRecord) -> None:
@@ -176,6 +204,29 @@ def forget(cluster: Cluster, job: int) -> None:
         cluster.remembered[job] = record
 
 
+def _post_exec_ended(cluster: Cluster, event: e.PostExecEnded) -> None:
+    _note_post(cluster, event.key, event.post, event.at)
+
+
+def _note_post(cluster: Cluster, key: Key, post: PostState, at: float) -> None:
+    """Set what has become of the post-execution commands of an ended job, for itself and for its dependants."""
+    job, record = cluster.element(key.job, key.index), cluster.jobs.get(key.job)
+    if job is not None and job.end is not None and job.attempts == key.attempt:
+        job.end = job.end._replace(post=post, posted_at=at)
+    if isinstance(record, ArrayRecord) and (job is None or job.end is not None):
+        record.note_post(key.index, post)
+    cluster.dependants.note_post(key.job, key.index)
+
+
+def lose_post(cluster: Cluster, key: Key, at: float) -> None:
+    """Note that the first host of an ended job has nothing of it any more: commands after it that are not told of have
+    failed."""
+    job = cluster.element(key.job, key.index)
+    end = job.end if job is not None and job.attempts == key.attempt else None
+    if end is not None and end.post is PostState.AWAITED:
+        _note_post(cluster, key, PostState.ERR, at)
+
+
 def ttl_end(record: Job | ArrayRecord) -> float:
     """Time at which an ended job is forgotten because it asked for that; infinite for any other."""
     ttl_s = record.shared.tasks.ttl_s if record.shared.tasks is not None else None
@@ -193,8 +244,16 @@ def watch_ttl(cluster: Cluster, record: Job | ArrayRecord) -> None:
 
 
 def is_due(record: Job | ArrayRecord, now: float) -> bool:
-    """True if the begin time of a job has come and is not noted yet."""
-    return record.terms is not None and record.terms.is_early and record.terms.begin_at <= now
+    """True if the begin time of a job, or the end of the pause of a retry, has come and is not noted yet."""
+    is_open = record.terms is not None and record.terms.is_early and record.terms.opens_at <= now
+    return is_open or bool(due_elements(record, now))
+
+
+def due_elements(record: Job | ArrayRecord, now: float) -> tuple[int, ...]:
+    """Elements of an array whose pause after a failed pre-execution command is over, and not noted as such."""
+    if not isinstance(record, ArrayRecord) or not record.retries:
+        return ()
+    return tuple([index for index, one in record.retries.items() if 0 < one.at <= now])
 
 
 def waits_past_deadline(record: Job | ArrayRecord, now: float) -> bool:
@@ -264,7 +323,7 @@ def _restarted_in_queue(cluster: Cluster, event: RestartedInQueue) -> None:
 
 def _begin_time_reached(cluster: Cluster, event: e.BeginTimeReached) -> None:
     record = cluster.jobs[event.job]
-    reached(record)
+    reached(record, event.elements, event.at)
     queue_wait.enters(cluster, record, event.at)
     _list(cluster, record)
 
@@ -283,6 +342,7 @@ def _queue_window_changed(cluster: Cluster, event: e.QueueWindowChanged) -> None
 
 HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     e.JobRevived: _job_revived,
+    e.PostExecEnded: _post_exec_ended,
     e.DependencyMet: _dependency_met,
     RestartedInQueue: _restarted_in_queue,
     e.BeginTimeReached: _begin_time_reached,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from lavad.core.events import NewJob
-from lavad.core.model import Allocation, HostFacts, Key
+from lavad.core.model import Allocation, HostFacts, Key, PostState
 from lavad.core.model.gpu_use import GpuUse
 from lavad.core.model.progress import Progress
 from lavad.core.model.task_values import RolePart, TaskReport
@@ -103,6 +103,7 @@ class ReportRefused:
     host_fault: bool = False
     version: int = 0
     user_unknown: bool = False
+    pre_exec: str = ""  # pre-execution command that failed: job, queue, host; empty: another reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +138,8 @@ class ReportFinished(NamedTuple):
     seconds: float = 0.0
     others: tuple[tuple[str, HostUsage], ...] = ()  # as far as other hosts have reported to this one
     gpus: tuple[GpuUse, ...] = ()
+    post: PostState = PostState.NONE
+    posted_at: float = 0.0
 
     @property
     def usage(self) -> HostUsage:

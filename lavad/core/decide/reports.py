@@ -13,7 +13,7 @@ from lavad.core.decide.decision import SYSTEM, Decision
 from lavad.core.decide.jobs import control, resize, task_reports
 from lavad.core.decide.jobs.requeue import by_exit_code
 from lavad.core.decide.tasks.growth_end import give_growth_up
-from lavad.core.model import JobState, Key
+from lavad.core.model import JobState, Key, PostState
 from lavad.core.model import reasons as r
 from lavad.core.model.tuples import new as _new
 from lavad.core.model.usage import HostUsage
@@ -82,6 +82,8 @@ def refused(cluster: Cluster, command: c.ReportRefused, now: float) -> Decision:
         return Decision([e.HostReleased(now, command.key, command.host)])
     if attempt.is_growing_to(command.host):
         return Decision(resize.not_to_be(cluster, attempt, command.host, now, why))
+    if command.pre_exec and not (attempt.kill_reason or attempt.doomed):
+        return _pre_exec_failed(cluster, job, attempt, command, now, why)
     if attempt.launched and (command.host != attempt.lead or attempt.tasks is not None):
         return part_gone(cluster, job, attempt, command.host, now, why)
     if attempt.started_at:  # a repeated order was refused as outdated: the job has started long ago
@@ -94,13 +96,32 @@ def refused(cluster: Cluster, command: c.ReportRefused, now: float) -> Decision:
     return decision
 
 
+def _pre_exec_failed(
+    cluster: Cluster, job: Job, attempt: Attempt, command: c.ReportRefused, now: float, why: str
+) -> Decision:
+    """Requeue a job whose pre-execution command failed: it waits before the next try, or is held, or ended, as its
+    queue says. Its other hosts are released first."""
+    key, host = attempt.key, command.host
+    queue = cluster.policy.queue_for(job.shared.queue, job.shared.application)
+    rule = queue.around.over(cluster.policy.around) if queue is not None else cluster.policy.around
+    is_last = bool(rule.tries_max) and job.retry.failures + 1 >= (rule.tries_max or 0)
+    released = e.HostReleased(now, key, host)
+    if is_last and rule.exits:
+        end = e.JobFinished(now, key, r.EXIT_STATUS_PRE_EXEC, r.TERM_PRE_EXEC_FAIL, detail=why)
+        return Decision([released, end])
+    if attempt.launched and attempt.unreleased - {host}:
+        return Decision([e.JobDoomed(now, key, why, again=True, hold=is_last, pre_exec=command.pre_exec), released])
+    return Decision([released, e.JobRequeued(now, key, why, is_last, pre_exec=command.pre_exec)])
+
+
 RERUNS_MAX = 100  # attempts of a rerunnable job that is lost each time: it, not its hosts, may be the cause
 
 
 def requeued(attempt: Attempt, now: float, why: str, avoid_host: str = "", avoid_until: float = 0.0) -> e.JobRequeued:
     """Event that requeues the job: as it is, or as the requeue command asked."""
     reason = attempt.doomed if attempt.again else why
-    return e.JobRequeued(now, attempt.key, reason, attempt.held_again, avoid_host, avoid_until, attempt.excludes)
+    hold, pre_exec = attempt.held_again, attempt.pre_exec
+    return e.JobRequeued(now, attempt.key, reason, hold, avoid_host, avoid_until, attempt.excludes, pre_exec)
 
 
 def never_started(
@@ -207,11 +228,23 @@ def finished(cluster: Cluster, command: c.ReportFinished, now: float) -> Decisio
                 _undone(attempt, command, e.JobDoomed(now, command.key, why)), command.host, command.usage
             )
     decision = Decision([] if job is None else [_end(attempt, command, now)])
+    decision.events.extend(_post_ended(cluster, job is not None, command, now))
     if command.also_released:
         # GPUs may have been used after the end that was reported before.
         usage = command.usage if job is None and command.gpus else None
         decision.events.append(e.HostReleased(now, command.key, command.host, usage=usage))
     return decision
+
+
+def _post_ended(cluster: Cluster, is_new_end: bool, command: c.ReportFinished, now: float) -> list[e.Event]:
+    """Event for the end of a job's post-execution commands, if the report has it and it is news."""
+    if command.post not in (PostState.DONE, PostState.ERR):
+        return []
+    ended = cluster.element(command.key.job, command.key.index)
+    is_its = ended is not None and ended.attempts == command.key.attempt
+    if ended is None or not is_its or (not is_new_end and (ended.end is None or ended.end.post is command.post)):
+        return []
+    return [e.PostExecEnded(min(command.posted_at or now, now), command.key, command.post)]
 
 
 def _with_usage(decision: Decision, host: str, usage: HostUsage | None) -> Decision:
@@ -326,6 +359,7 @@ def _end(attempt: Attempt, command: c.ReportFinished, now: float) -> e.Event:
             command.others,
             command.lost,
             command.gpus,
+            PostState.AWAITED if command.post else PostState.NONE,
         ),
     )
 

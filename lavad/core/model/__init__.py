@@ -28,6 +28,30 @@ class JobState(IntEnum):
     ZOMBI = 10
 
 
+class PostState(IntEnum):
+    """Post-execution commands of an ended job: none or unknown, not ended yet, succeeded, failed. As on the wire."""
+
+    NONE = 0
+    AWAITED = 1
+    DONE = 2
+    ERR = 3
+
+
+class Retry(NamedTuple):
+    """Failures in a row of the pre-execution commands before a pending job.
+
+    ``whose`` command the last one was: job, queue, host. The job is not started before ``at``; 0: it may be, -1: it is
+    held.
+    """
+
+    failures: int = 0
+    whose: str = ""
+    at: float = 0.0
+
+
+NO_RETRY = Retry()
+
+
 PARTS = 1000  # amounts of resources are whole thousandths, so that exactly what was reserved is released
 
 WAITING = frozenset({JobState.PEND, JobState.PSUSP})

@@ -6,9 +6,10 @@ MiB, times are in seconds; a limit of None is unlimited.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, tzinfo
 from enum import Enum
+from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -119,6 +120,35 @@ _GPU_IDLE = ("warn_s", "power_w", "fraction", "limit_s", "requeues")
 
 
 @dataclass(frozen=True, slots=True)
+class AroundJob:
+    """Pre- and post-execution commands: those of a queue, and what holds for them and for the job's own.
+
+    None: as the cluster's rule says, which leaves nothing open.
+    """
+
+    host_pre: str = ""  # HOST_PRE_EXEC: on each host of the job
+    host_post: str = ""  # HOST_POST_EXEC
+    user: str | None = None  # PRE_POST_EXEC_USER: of the queue's commands; empty: the job's
+    tries_max: int | None = None  # LOCAL_MAX_PREEXEC_RETRY: failures in a row until the job is held; 0: no bound
+    exits: bool | None = None  # LOCAL_MAX_PREEXEC_RETRY_ACTION: it is ended instead
+    pre_limit_s: float | None = None  # JOB_PREPROC_TIMEOUT: of one command; 0: none
+    post_limit_s: float | None = None  # JOB_POSTPROC_TIMEOUT
+    includes_post: bool | None = None  # JOB_INCLUDE_POSTPROC: a job ends with its post-execution commands
+
+    def over(self, base: "AroundJob") -> "AroundJob":
+        """This rule, with what it leaves open from another."""
+        return _over(self, base)
+
+
+@lru_cache(maxsize=1024)
+def _over(mine: AroundJob, base: AroundJob) -> AroundJob:
+    return replace(base, **{one.name: value for one in fields(mine) if (value := getattr(mine, one.name)) is not None})
+
+
+AROUND = AroundJob("", "", "", 0, exits=False, pre_limit_s=0.0, post_limit_s=0.0, includes_post=False)
+
+
+@dataclass(frozen=True, slots=True)
 class JobDefaults:
     """Defaults and limits of a queue (or application) for its jobs. Run limits are in seconds, the rest as bsub's
     options."""
@@ -199,6 +229,7 @@ class Queue:
     warning_time_s: float = 0.0  # JOB_ACTION_WARNING_TIME: notice before a job is ended, unless it names another time
     warning_action: str = ""  # JOB_WARNING_ACTION: signal or command of that notice
     user_group_default: str = ""
+    around: AroundJob = AroundJob()
     checks: QueueChecks = NO_CHECKS  # HEALTH_CHECKS
     written: tuple[tuple[str, str], ...] = ()  # settings as written, groups with a slash, for display
     application: str = ""  # the application profile that its settings are combined with
@@ -471,6 +502,8 @@ class Policy:
     limits: tuple[Limit, ...] = ()
     gpu_requirement: str = ""  # LSB_GPU_REQ
     gpu_idle: GpuIdleRule = GpuIdleRule(1800.0, 0.0, 0.0, 0.0, requeues=False)
+    around: AroundJob = AROUND
+    pre_exec_pause_s: float = 30.0  # PRE_EXEC_DELAY: between two tries of a job whose pre-execution command failed
     reservation_rules: tuple[ReservationRule, ...] = ()
     resources: Mapping[str, Resource] = field(default_factory=dict)
     resource_map: tuple[ResourceInstance, ...] = ()

@@ -30,6 +30,9 @@ NEW_JOB = (1, "New job is waiting for scheduling")
 BEGIN_TIME = (2, "The job has a specified start time")
 DEPENDENCY = (3, "Job dependency condition not satisfied")
 NEVER_SATISFIED = (4, "Dependency condition invalid or never satisfied")
+# Of pre-execution commands, by whose they are: the job's, its queue's on the first host, and on each host.
+_QUEUES = (306, "The queue's pre-exec command exited with non-zero status")
+PRE_EXEC = {"job": (6, "The job's pre-exec command exited with non-zero status"), "queue": _QUEUES, "host": _QUEUES}
 REQUIREMENT = (1001, "Job's resource requirements not satisfied")
 EXCLUSIVE = (1002, "Job's requirement for exclusive execution not satisfied")
 REQUEUED = (23, "Requeue the job for the next run")
@@ -110,9 +113,11 @@ LIMITS_OF_JOBS = (*LIMITS_OF_HOSTS, "TERM_RUNLIMIT")
 TERM_ORPHAN_SYSTEM = "TERM_ORPHAN_SYSTEM: orphan job was automatically terminated by LSF."
 TERM_REQUEUE_OWNER = "TERM_REQUEUE_OWNER: job killed and requeued by owner."
 TERM_REQUEUE_ADMIN = "TERM_REQUEUE_ADMIN: job killed and requeued by root or LSF administrator."
+TERM_PRE_EXEC_FAIL = "TERM_PRE_EXEC_FAIL: job killed because its pre-execution command failed."
 TERM_RERUNS = "TERM_UNKNOWN: the job was run {} times, and was lost each time."
 TERM_REVOKED = "TERM_ADMIN: job killed because its host is taken away."
 TERM_HOST_LOST = "TERM_UNKNOWN: a host of the job was lost."
 
 EXIT_STATUS_KILLED = 130 << 8  # a shell's status for SIGINT; LSF's usual one after bkill
 EXIT_STATUS_LOST = 127 << 8
+EXIT_STATUS_PRE_EXEC = 98 << 8  # LSF's of a job that its pre-execution command does not let start

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from lavad.core.cluster_view import ClusterView
 from lavad.core.decide.jobs.dependencies import is_never
-from lavad.core.model import JobState, Shared
+from lavad.core.model import NO_RETRY, JobState, Retry, Shared
 from lavad.core.model import reasons as r
 from lavad.core.model.demand import demand_of
 from lavad.core.model.policy import Window
@@ -37,13 +37,14 @@ def explain(
         of_hosts: host reasons of equal jobs at this moment; new ones are added.
     """
     state = record.state_of(index) if isinstance(record, ArrayRecord) else record.state
+    retry = record.retries.get(index, NO_RETRY) if isinstance(record, ArrayRecord) else record.retry
     if state is JobState.PSUSP:
-        return [PendingReason(*r.HELD_BY_USER)]
+        return [_pre_exec_reason(cluster, retry, now)] if retry.at < 0 else [PendingReason(*r.HELD_BY_USER)]
     if state is not JobState.PEND:
         return []
     terms = _terms_reasons(cluster, record, index)
-    if terms:
-        return terms
+    if terms or retry.at > now:
+        return [*terms, *([_pre_exec_reason(cluster, retry, now)] if retry.failures else [])]
     allowance = allowance_of(cluster, now)
     own = [*_own_reasons(cluster, record, index, now), *allowance.reasons(demand_of(record.shared))]
     if any(one.code in (r.RESERVATION_GONE[0], r.RESERVATION_INACTIVE[0]) for one in own):
@@ -102,7 +103,7 @@ class PendingReasons:
         if not isinstance(record, ArrayRecord) or index in record.unmet or record.id in self._with_reservation:
             return None
         state = record.state_of(index)
-        if state is None or (record.id, index) in self._cluster.claims:
+        if state is None or index in record.retries or (record.id, index) in self._cluster.claims:
             return None
         return record.id, state, record.postponed.get(index, "")
 
@@ -132,11 +133,20 @@ def _terms_reasons(cluster: ClusterView, record: Job | ArrayRecord, index: int) 
     terms = record.terms
     if terms is None:
         return []
-    found = [PendingReason(*r.BEGIN_TIME)] if terms.is_early else []
+    found = [PendingReason(*r.BEGIN_TIME)] if terms.is_early and terms.begin_at >= terms.retry.at else []
     if terms.condition is not None and (not isinstance(record, ArrayRecord) or index in record.unmet):
         is_lost = is_never(cluster, terms.condition, index)
         found.append(PendingReason(*(r.NEVER_SATISFIED if is_lost else r.DEPENDENCY)))
     return found
+
+
+def _pre_exec_reason(cluster: ClusterView, retry: Retry, now: float) -> PendingReason:
+    """Reason for a job whose pre-execution command has failed."""
+    times = f"{retry.failures} times in a row" if retry.failures > 1 else "once"
+    if retry.at < 0:
+        return PendingReason(*r.PRE_EXEC[retry.whose], advice=f"held after it failed {times}; bresume tries it again")
+    after = f"; next try after {moment_text(retry.at, cluster.policy.zone)}" if retry.at > now else ""
+    return PendingReason(*r.PRE_EXEC[retry.whose], advice=f"it failed {times}{after}; bhist -l says how")
 
 
 def _own_reasons(cluster: ClusterView, record: Job | ArrayRecord, index: int, now: float) -> list[PendingReason]:
@@ -155,7 +165,10 @@ def _own_reasons(cluster: ClusterView, record: Job | ArrayRecord, index: int, no
     if shared.queue in cluster.shares.trees and _has_no_share(cluster, record):
         found.append(PendingReason(*r.NO_SHARE))
     postponed = record.postponed.get(index, "") if isinstance(record, ArrayRecord) else record.postponed_reason
-    if postponed:
+    retry = record.retries.get(index, NO_RETRY) if isinstance(record, ArrayRecord) else record.retry
+    if retry.failures:
+        found.append(_pre_exec_reason(cluster, retry, now))
+    elif postponed:
         code, text = r.REQUEUED
         found.append(PendingReason(code, f"{text} ({postponed})"))
     if isinstance(record, ArrayRecord) and record.limit and len(record.live) >= record.limit:

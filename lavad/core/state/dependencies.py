@@ -130,6 +130,10 @@ class Dependants:
         if (new in _STARTED) is not (old in _STARTED):
             self._stir(watchers.get(DependencyKey.START), index)
 
+    def note_post(self, parent: int, index: int) -> None:
+        """Note that the post-execution commands of an ended job or element have ended."""
+        self._stir(self._watchers.get(parent, {}).get(DependencyKey.END), index)
+
     def _stir(self, watchers: dict[int, bool] | None, index: int) -> None:
         for job, by_element in (watchers or {}).items():
             noted = self.dependents_to_check.setdefault(job, set())

@@ -1,8 +1,7 @@
 """Records of jobs, arrays, attempts and hosts. Only ``apply`` writes to them.
 
 A pending job is one small object that shares all it can with jobs alike; data of dispatched jobs only is in their
-``Attempt``, that of ended jobs only in their ``JobEnd``. ``UnenteredShares`` buffers new host shares, in the order of
-allocation, until ``Host.attempts`` is next read: most attempts of a replay come and go before that.
+``Attempt``, that of ended jobs only in their ``JobEnd``.
 """
 
 from collections import Counter
@@ -12,51 +11,28 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lavad.core.language.dependency import Expression
-from lavad.core.model import Allocation, HostFacts, HostShare, JobState, Key, Shared, unpack_text
+from lavad.core.model import (
+    NO_RETRY,
+    Allocation,
+    HostFacts,
+    HostShare,
+    JobState,
+    Key,
+    PostState,
+    Retry,
+    Shared,
+    unpack_text,
+)
 from lavad.core.model.activity import ACTIVE
 from lavad.core.model.allocation import HOST, grown, slots_of
 from lavad.core.model.gpu_use import GpusByHost
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.usage import NO_ONE, ByHost
+from lavad.core.state.hosts.unentered import UnenteredShares
 
 if TYPE_CHECKING:
     from lavad.core.model.progress import Progress
     from lavad.core.state.tasks import JobTasks
-
-_SHARES_MAX = 4096  # entered within a millisecond
-
-
-class UnenteredShares:
-    """Write-behind buffer of host shares by attempt. ``hosts`` is the cluster's."""
-
-    __slots__ = ("_count", "_hosts", "by_attempt")
-
-    def __init__(self, hosts: "Mapping[str, Host]") -> None:
-        self._hosts = hosts
-        self._count = 0
-        self.by_attempt: dict[Key, Allocation] = {}
-
-    def note(self, key: Key, shares: Allocation) -> None:
-        """Add shares to those that the attempt has."""
-        if key in self.by_attempt or self._count > _SHARES_MAX:
-            self.enter()
-        self._count += len(shares)
-        self.by_attempt[key] = shares
-
-    def drop(self, key: Key, shares: Allocation) -> bool:
-        """Remove shares of an attempt; False, without effect, if any of them is entered already."""
-        if self.by_attempt.get(key) is not shares:
-            return False
-        del self.by_attempt[key]
-        self._count -= len(shares)
-        return True
-
-    def enter(self) -> None:
-        """Enter the buffered shares with their hosts."""
-        noted, self.by_attempt, self._count = self.by_attempt, {}, 0
-        for key, shares in noted.items():
-            for share in shares:
-                self._hosts[share.host].entered[key] = share
 
 
 class JobEnd(NamedTuple):
@@ -76,6 +52,8 @@ class JobEnd(NamedTuple):
     exec_home: str = ""
     exec_cwd: str = ""
     gpus: GpusByHost = ()
+    post: PostState = PostState.NONE
+    posted_at: float = 0.0  # end of its post-execution commands
 
 
 def exit_code(status: int) -> int:
@@ -88,7 +66,8 @@ def exit_code(status: int) -> int:
 class StartConditions:
     """Conditions that keep a pending job from being started; few jobs have any. Replaced as a whole, never changed.
 
-    ``condition`` is None once it was met (for an array: by all elements); ``is_early`` until the begin time.
+    ``condition`` is None once it was met (for an array: by all elements); ``is_early`` until the begin time, or the
+    pause after a failure of its pre-execution command. Such failures of elements are in their array's ``retries``.
     """
 
     condition: Expression | None = None
@@ -99,6 +78,12 @@ class StartConditions:
     detached: str = ""  # name of the removed advance reservation that it was submitted to
     queued_at: float = 0.0  # newest return to its queue, where that matters; 0: its submission
     restarts: int = 0  # of a job of tasks by policies while it waited in its queue, and since its last dispatch
+    retry: Retry = NO_RETRY
+
+    @property
+    def opens_at(self) -> float:
+        """Time until which it is early."""
+        return max(self.begin_at, self.retry.at)
 
     @property
     def is_closed(self) -> bool:
@@ -181,6 +166,7 @@ class Attempt:
         "limits_version",
         "over",
         "pid",
+        "pre_exec",
         "preemptions",
         "progress",
         "progress_saved_at",
@@ -222,6 +208,7 @@ class Attempt:
         self.held_again = False  # ... into PSUSP
         self.excludes = ""  # ... and avoids this host
         self.leaves_silent = False  # ... without waiting for hosts that are silent
+        self.pre_exec = ""  # ... because of a pre-execution command: of the job, the queue, or the queue on each host
         self.warned = ""  # event of the notice that its hosts give the job before they end it; empty: none
         self.suspended: Mapping[str, str] = _NOTHING  # causes, with a sentence each for users; empty: not suspended
         self.suspended_at = 0.0
@@ -337,6 +324,13 @@ class Job:
         return Key(self.id, self.index, self.attempts)
 
     @property
+    def retry(self) -> Retry:
+        """Failures of its pre-execution commands."""
+        if self.array is not None:
+            return self.array.retries.get(self.index, NO_RETRY)
+        return self.terms.retry if self.terms is not None else NO_RETRY
+
+    @property
     def may_start(self) -> bool:
         """True if the job is pending without a start condition."""
         return self.state is JobState.PEND and (self.terms is None or not self.terms.is_closed)
@@ -365,7 +359,8 @@ class ArrayRecord:
     """A job array: sets of indices; an element becomes a Job only when it starts.
 
     ``pending`` are the elements that may start, ``blocked`` those kept back by start conditions, ``held`` the suspended
-    ones; ``unmet`` those of all these for which the dependency condition has not been true yet.
+    ones; ``unmet`` those of all these for which the dependency condition has not been true yet. ``post_awaited`` and
+    ``post_failed`` are the ended elements whose post-execution commands have not ended, or have failed.
     """
 
     __slots__ = (
@@ -386,8 +381,11 @@ class ArrayRecord:
         "over_at",
         "pending",
         "position",
+        "post_awaited",
+        "post_failed",
         "postponed",
         "priority",
+        "retries",
         "shared",
         "submitted_at",
         "tasks",
@@ -420,6 +418,9 @@ class ArrayRecord:
         self.over_at = 0.0  # when the last element ended
         self.attempts: dict[int, int] = {}  # of pending elements that were dispatched before
         self.postponed: dict[int, str] = {}
+        self.retries: dict[int, Retry] = {}
+        self.post_awaited = Ranges()
+        self.post_failed = Ranges()
         self.tasks: dict[int, JobTasks] = {}  # of pending elements of a job of tasks that were dispatched before
         self.position: float = job_id
         self.aged_from = submitted_at
@@ -449,6 +450,17 @@ class ArrayRecord:
         """Exit code of an ended element."""
         return self.codes[index] if index < len(self.codes) else 0
 
+    def post_of(self, index: int) -> PostState:
+        """State of the post-execution commands of an element; DONE also if there are none."""
+        if index in self.post_awaited:
+            return PostState.AWAITED
+        return PostState.ERR if index in self.post_failed else PostState.DONE
+
+    def note_post(self, index: int, post: PostState) -> None:
+        """Set what is known of the post-execution commands of an ended element."""
+        (self.post_awaited.add if post is PostState.AWAITED else self.post_awaited.discard)(index)
+        (self.post_failed.add if post is PostState.ERR else self.post_failed.discard)(index)
+
     def note_end(self, index: int, state: JobState, code: int = 0) -> None:
         """Set an element's final state and exit code."""
         if index >= len(self.ended):
@@ -469,6 +481,7 @@ class ArrayRecord:
             self.exited -= 1
         self.ended[index] = self.codes[index] = 0
         self.killed.discard(index)
+        self.note_post(index, PostState.NONE)
 
     def admit(self, indices: Ranges) -> None:
         """Make elements pending: eligible, or blocked by the job's start conditions."""
@@ -476,6 +489,9 @@ class ArrayRecord:
             self.blocked.update(indices)
             return
         shut = self.unmet.intersection(indices) if self.unmet else Ranges()
+        if self.retries:
+            paused = sorted(index for index, one in self.retries.items() if one.at > 0 and index in indices)
+            shut.update(Ranges.from_sorted(paused))
         self.blocked.update(shut)
         opened = indices.copy()
         opened.difference_update(shut)

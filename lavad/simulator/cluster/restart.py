@@ -46,6 +46,7 @@ ATTEMPT_FIELDS = (
     "warned",
     "warnings",
     "progress",
+    "pre_exec",
 )
 
 
@@ -109,7 +110,8 @@ def _array(old: ArrayRecord) -> ArrayRecord:
     array.ended, array.codes = bytearray(old.ended), bytearray(old.codes)
     for name in ("done", "exited", "over_at", "position", "aged_from", "priority", "terms"):
         setattr(array, name, getattr(old, name))
-    array.attempts, array.postponed = dict(old.attempts), dict(old.postponed)
+    array.attempts, array.postponed, array.retries = dict(old.attempts), dict(old.postponed), dict(old.retries)
+    array.post_awaited, array.post_failed = old.post_awaited.copy(), old.post_failed.copy()
     array.tasks = {index: found for index, tasks in old.tasks.items() if (found := _tasks(tasks)) is not None}
     array.live = {index: _job(job) for index, job in old.live.items()}
     return array

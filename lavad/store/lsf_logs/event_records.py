@@ -12,6 +12,7 @@ from lavad.store.lsf_logs.job_records import Submission
 from lavad.store.rows import values as v
 
 PEND, PSUSP, RUN, SSUSP, USUSP, UNKWN = 0x01, 0x02, 0x04, 0x08, 0x10, 0x10000
+POST_DONE, POST_ERR = 0x80, 0x100
 STATES = {"PEND": PEND, "PSUSP": PSUSP, "STAGING": RUN, "RUN": RUN, "SSUSP": SSUSP, "USUSP": USUSP, "UNKWN": UNKWN}
 INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")
 
@@ -125,6 +126,11 @@ def _finished(told: Told, index: int) -> Iterator[bytes]:
     yield told.status(index, state, float(detail.get("cpu_s", 0.0)), told.at, int(detail.get("status", 0)))
 
 
+def _posted(told: Told, index: int) -> Iterator[bytes]:
+    """Yield the state of the post-execution commands, which LSF adds to that of the ended job."""
+    yield told.status(index, POST_DONE if told.detail.get("state") == "DONE" else POST_ERR)
+
+
 def _suspended(told: Told, index: int) -> Iterator[bytes]:
     state = STATES.get(str(told.detail.get("state", "RUN")))
     if state is not None:
@@ -164,6 +170,7 @@ _MAKERS: dict[str, Callable[[Told, int], Iterator[bytes]]] = {
     "dispatched": _dispatched,
     "started": _started,
     "finished": _finished,
+    "posted": _posted,
     "suspended": _suspended,
     "resumed": _suspended,
     "signalled": _signalled,

@@ -76,25 +76,34 @@ _LEADS_TO = {
 
 def with_start(moments: Sequence[Moment], end: JobEnd | None) -> list[Moment]:
     """Return the events with a start added for a short job: only its end reports the start time."""
-    told = list(moments)
-    if end is None or not end.started_at or not told or told[-1].kind != "finished":
+    told, place = list(moments), _place_of_end(moments)
+    if end is None or not end.started_at or place < 0:
         return told
-    for moment in reversed(told):
+    for moment in reversed(told[: place + 1]):
         if moment.kind == "started":
             return told
         if moment.kind == "dispatched":
             break
-    at = min(max(end.started_at, moment.at), told[-1].at)
-    return [*told[:-1], Moment(at, "started", {"pid": end.pid}), told[-1]]
+    at = min(max(end.started_at, moment.at), told[place].at)
+    return [*told[:place], Moment(at, "started", {"pid": end.pid}), *told[place:]]
+
+
+def _place_of_end(moments: Sequence[Moment]) -> int:
+    """Return the place of the end of the job, after which only its post-execution commands end; -1 for none."""
+    for place in range(len(moments) - 1, -1, -1):
+        if moments[place].kind != "posted":
+            return place if moments[place].kind == "finished" else -1
+    return -1
 
 
 def with_figures(moments: Sequence[Moment], end: JobEnd | None) -> list[Moment]:
     """Return the events with the job's total usage in the last one: hosts may report theirs after the end."""
-    if end is None or not moments or moments[-1].kind != "finished":
+    place = _place_of_end(moments)
+    if end is None or place < 0:
         return list(moments)
-    last = moments[-1]
+    last = moments[place]
     figures = {"cpu_s": end.cpu_s, "memory_mib_max": end.memory_mib_max}
-    return [*moments[:-1], Moment(last.at, last.kind, {**last.detail, **figures})]
+    return [*moments[:place], Moment(last.at, last.kind, {**last.detail, **figures}), *moments[place + 1 :]]
 
 
 def in_order(moments: Sequence[Moment]) -> list[Moment]:
@@ -241,6 +250,10 @@ def _unclaimed(detail: dict[str, Any]) -> list[str]:
     return [f"Room is no longer kept: {detail.get('reason', '')}"]
 
 
+def _posted(detail: dict[str, Any]) -> list[str]:
+    return ["Post job process done successfully" if detail.get("state") == "DONE" else "Post job process failed"]
+
+
 def _requeued(detail: dict[str, Any]) -> list[str]:
     reason = f": {detail['reason']}" if detail.get("reason") else ""
     return [f"Pending: Job has been requeued{reason}"]
@@ -335,6 +348,7 @@ def _unused(detail: dict[str, Any]) -> list[str]:
 
 
 _LINES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
+    "posted": _posted,
     "task failed": _task_failed,
     "tasks failed": lambda detail: [f"{detail['count']} more tasks failed on {detail.get('host', '')}"],
     "tasks lost": lambda detail: [f"Host {detail.get('host', '')} and its tasks are lost: {detail.get('reason', '')}"],

@@ -218,7 +218,7 @@ def _wanted_arrays(
         for index in array.killed:
             array.note_end(index, JobState.EXIT)
     ended = and_(is_wanted, jobs.state.in_([int(state) for state in FINAL]))
-    columns = (jobs.job, jobs.idx, jobs.state, jobs.status, jobs.attempts)
+    columns = (jobs.job, jobs.idx, jobs.state, jobs.status, jobs.attempts, jobs.places)
     query = select(*columns).join_from(schema.jobs, schema.arrays, jobs.job == arrays.job)
     for row in _stream(connection, query.where(ended)):
         array = found[row.job]
@@ -226,6 +226,8 @@ def _wanted_arrays(
             array.attempts[row.idx] = row.attempts
         else:
             array.note_end(row.idx, JobState(row.state), exit_code(row.status))
+            if post := v.post_of(row.places):
+                array.note_post(row.idx, post)
     return found
 
 
@@ -254,6 +256,10 @@ def _place_unfinished(connection: Connection, found: dict[int, ArrayRecord], tex
                 array.postponed[row.idx] = row.postponed
         else:
             array.live[row.idx] = job_of(row, texts)
+            array.live[row.idx].terms = None  # those of an element are its array's
+        terms, _ = v.decode_terms(row.waits)
+        if terms is not None and terms.retry.failures:
+            array.retries[row.idx] = terms.retry
     return plain
 
 

@@ -12,7 +12,7 @@ from lavad.core import events as e
 from lavad.core import task_events as t
 from lavad.core.activity_events import JobWarned
 from lavad.core.apply.charge import slot_seconds, touched_accounts
-from lavad.core.model import JobState, Key
+from lavad.core.model import JobState, Key, PostState
 from lavad.core.state.paged import Paged
 from lavad.core.state.records import ArrayRecord, Attempt, Job, JobEnd
 from lavad.store.rows import activity_rows, cluster_rows, task_rows
@@ -134,7 +134,7 @@ def _job_row(job: Job) -> Row:
         v.clean(job.postponed_reason),
         job.submitted_at,
         *(_NO_END if end is None else v.end_values(end)),
-        v.terms_text(job.terms) if job.terms is not None else "",
+        v.waits_text(job),
     )
 
 
@@ -153,7 +153,7 @@ def _waiting_row(array: ArrayRecord, index: int, end: Row = _NO_END) -> Row:
         v.clean(array.postponed.get(index, "")),
         array.submitted_at,
         *end,
-        "",
+        v.retry_text(array.retries[index]) if index in array.retries else "",
     )
 
 
@@ -333,6 +333,8 @@ def _dependency_met(turn: _Turn, event: e.DependencyMet) -> None:
 
 def _begin_time_reached(turn: _Turn, event: e.BeginTimeReached) -> None:
     _touch_record(turn, event.job)
+    for index in event.elements:
+        turn.jobs[event.job, index] = None
 
 
 def _dispatched(turn: _Turn, event: e.AttemptDispatched) -> None:
@@ -383,6 +385,10 @@ def _released(turn: _Turn, event: e.HostReleased) -> None:
     if attempt is not None and job is not None and job.end is not None and job.attempts == key.attempt:
         turn.touch(key)
         turn.batch.accounting[key] = _accounting_row(turn.cluster, attempt, int(job.state), v.outcome(job.end))
+    elif event.usage is None:
+        ended = turn.cluster.element(key.job, key.index)
+        if ended is not None and ended.end is not None and ended.end.post is PostState.ERR:  # perhaps only now
+            turn.touch(key)
 
 
 def _started(turn: _Turn, event: e.JobStarted) -> None:
@@ -410,6 +416,12 @@ def _finished(turn: _Turn, event: e.JobFinished) -> None:
         "finished",
         f'{{"status":{event.status},"cpu_s":{cpu_s!r},"memory_mib_max":{memory},"reason":{text},"detail":{detail}}}',
     )
+
+
+def _post_exec_ended(turn: _Turn, event: e.PostExecEnded) -> None:
+    if turn.cluster.element(event.key.job, event.key.index) is not None:
+        turn.touch(event.key)
+    turn.tell(event.at, event.key, "posted", v.detail(state=event.post.name))
 
 
 def _requeued(turn: _Turn, event: e.JobRequeued) -> None:
@@ -551,6 +563,7 @@ _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
     e.HostReleased: _released,
     e.JobStarted: _started,
     e.JobFinished: _finished,
+    e.PostExecEnded: _post_exec_ended,
     e.JobRequeued: _requeued,
     e.JobSuspended: _suspended,
     e.JobResumed: _resumed,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lavad.core.job_group_events import JobGroup
 from lavad.core.language.dependency import parse, text_of
 from lavad.core.model import (
+    NO_RETRY,
     Allocation,
     Alternative,
     Device,
@@ -20,8 +21,10 @@ from lavad.core.model import (
     HostShare,
     Key,
     Launch,
+    PostState,
     Request,
     ResourceShare,
+    Retry,
     RoleRequest,
     Shared,
     gpu_use,
@@ -33,7 +36,7 @@ from lavad.core.model.policy import Window
 from lavad.core.model.progress import Progress
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.usage import NO_ONE, Departed, HostUsage, gpus_of_attempt, of_attempt
-from lavad.core.state.records import NEVER_RESIZED, Attempt, Claim, Host, JobEnd, Resizing, StartConditions
+from lavad.core.state.records import NEVER_RESIZED, Attempt, Claim, Host, Job, JobEnd, Resizing, StartConditions
 from lavad.store.rows.task_values import decode_rules, rules_values
 from lavad.store.writer.batch import Row
 
@@ -165,7 +168,7 @@ def allocation_row(attempt: Attempt) -> Row:
 def _attempt_words(attempt: Attempt) -> str:
     is_special = attempt.again or attempt.suspended_at or attempt.suspended or attempt.is_unconstrained
     is_special = is_special or attempt.limits_version or attempt.lease_s
-    is_special = is_special or bool(attempt.warned or attempt.warnings)
+    is_special = is_special or bool(attempt.warned or attempt.warnings or attempt.pre_exec)
     more = f',"more":{_encode(_seldom(attempt))}' if is_special else ""
     if attempt.resizing is not NEVER_RESIZED:
         more += f',"size":{_resizing_text(attempt.resizing)}'
@@ -222,6 +225,7 @@ _SELDOM = (
     "lease_s",
     "warned",
     "warnings",
+    "pre_exec",
 )
 
 
@@ -383,9 +387,21 @@ def end_values(end: JobEnd) -> Row:
         finite(end.user_s),
         finite(end.system_s),
         finite(end.memory_mib_mean),
-        f"[{quote(end.exec_home)},{quote(end.exec_cwd)}]" if end.exec_home or end.exec_cwd else "",
+        _places_text(end) if end.exec_home or end.exec_cwd or end.post else "",
         gpus_text(end.gpus),
     )
+
+
+def _places_text(end: JobEnd) -> str:
+    """Encode the directories of an ended job, and what is known of its post-execution commands if it has any."""
+    post = f",{int(end.post)},{end.posted_at!r}" if end.post else ""
+    return f"[{quote(end.exec_home)},{quote(end.exec_cwd)}{post}]"
+
+
+def post_of(places: str) -> PostState:
+    """Return what the text of the directories says of the post-execution commands of an ended job."""
+    known = json.loads(places)[2:] if places else ()
+    return PostState(known[0]) if known else PostState.NONE
 
 
 def outcome(end: JobEnd) -> Row:
@@ -421,14 +437,29 @@ def decode_end(columns: Sequence[Any]) -> JobEnd | None:
     at, status, reason, cpu_s, memory_mib_max, started_at, pid, hosts, user_s, system_s, mean, places, gpus = columns
     if not at:
         return None
-    home, cwd = json.loads(places) if places else ("", "")
+    home, cwd, *after = json.loads(places) if places else ("", "")
+    post = (PostState(after[0]), after[1]) if after else (PostState.NONE, 0.0)
     ran = (started_at, decode_hosts(hosts), pid)
-    return JobEnd(at, status, reason, cpu_s, memory_mib_max, *ran, user_s, system_s, mean, home, cwd, decode_gpus(gpus))
+    return JobEnd(
+        at, status, reason, cpu_s, memory_mib_max, *ran, user_s, system_s, mean, home, cwd, decode_gpus(gpus), *post
+    )
+
+
+def waits_text(job: Job) -> str:
+    """Encode the start conditions of a plain job, or how often an element's pre-execution command failed."""
+    if job.terms is not None:
+        return terms_text(job.terms)
+    return retry_text(job.retry) if job.retry.failures else ""
+
+
+def retry_text(retry: Retry) -> str:
+    """Encode the failures of an element's pre-execution commands."""
+    return _encode({"retry": retry})
 
 
 def terms_text(terms: StartConditions, unmet: Ranges | None = None) -> str:
     """Encode the start conditions of a pending job as JSON; of an array with the elements whose dependency is unmet."""
-    values: dict[str, str | float | tuple[str, ...]] = {
+    values: dict[str, str | float | tuple[str, ...] | Retry] = {
         "if": text_of(terms.condition) if terms.condition is not None else "",
         "unmet": unmet.text() if unmet is not None else "",
         "begin": terms.begin_at,
@@ -438,6 +469,7 @@ def terms_text(terms: StartConditions, unmet: Ranges | None = None) -> str:
         "detached": terms.detached,
         "queued": terms.queued_at,
         "restarts": terms.restarts,
+        "retry": terms.retry if terms.retry.failures else "",
     }
     return _encode({name: value for name, value in values.items() if value})
 
@@ -452,7 +484,8 @@ def decode_terms(text: str) -> tuple[StartConditions | None, Ranges]:
     barred, detached = tuple(values.get("barred", ())), values.get("detached", "")
     begin, queued = values.get("begin", 0.0), values.get("queued", 0.0)
     restarts = int(values.get("restarts", 0))
-    terms = StartConditions(condition, begin, early, orphan, barred, detached, queued, restarts)
+    retry = Retry(*values["retry"]) if "retry" in values else NO_RETRY
+    terms = StartConditions(condition, begin, early, orphan, barred, detached, queued, restarts, retry)
     return terms, Ranges.parse(values.get("unmet", ""))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core import task_events as t
-from lavad.core.apply.start_conditions import is_due, ttl_end, waits_past_deadline
+from lavad.core.apply.start_conditions import due_elements, is_due, ttl_end, waits_past_deadline
 from lavad.core.cluster import FINISHED_KEPT, Cluster
 from lavad.core.decide.activity import hang_events
 from lavad.core.decide.clock.advance_reservations import next_turn, turn_events
@@ -92,7 +92,7 @@ def _alarms(cluster: Cluster, now: float) -> Iterator[e.Event]:
         elif ttl_end(record) <= now:
             yield t.JobForgotten(now, job)
         elif is_due(record, now):
-            yield e.BeginTimeReached(now, job)
+            yield e.BeginTimeReached(now, job, due_elements(record, now))
         else:
             yield from wait_events(record, now)
 

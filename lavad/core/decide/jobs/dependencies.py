@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from lavad.core import events as e
 from lavad.core.commands import Command, Tick
 from lavad.core.language.dependency import And, Clause, ConditionKind, Expression, Not, Or, Ref
-from lavad.core.model import FINAL, HOLDING, JobState, Shared
+from lavad.core.model import FINAL, HOLDING, JobState, PostState, Shared
 from lavad.core.model import reasons as r
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import Refused
@@ -196,10 +196,11 @@ def _clause(cluster: "ClusterView", clause: Clause, index: int) -> Evaluation:
     if record is None:
         return _NEVER
     if isinstance(record, Job):
-        return _of_one(clause, record.state, exit_code(record.end.status) if record.end is not None else 0)
+        post = record.end.post if record.end is not None else PostState.NONE
+        return _of_one(clause, record.state, exit_code(record.end.status) if record.end is not None else 0, post)
     place = index if clause.ref.each else clause.ref.index
     if place:
-        return _of_one(clause, record.state_of(place) or S.PEND, record.code_of(place))
+        return _of_one(clause, record.state_of(place) or S.PEND, record.code_of(place), record.post_of(place))
     return _of_counts(clause, record) if clause.kind.is_count else _of_all(clause, record)
 
 
@@ -208,8 +209,9 @@ def parent(cluster: "ClusterView", ref: Ref) -> Job | ArrayRecord | None:
     return cluster.jobs.get(ref.job) or cluster.remembered.get(ref.job)
 
 
-def _of_one(clause: Clause, state: JobState, code: int) -> Evaluation:
+def _of_one(clause: Clause, state: JobState, code: int, post: PostState) -> Evaluation:
     is_over = state in FINAL
+    is_all_over = is_over and post is not PostState.AWAITED
     match clause.kind:
         case ConditionKind.DONE:
             return Evaluation(state is S.DONE, is_over)
@@ -218,9 +220,11 @@ def _of_one(clause: Clause, state: JobState, code: int) -> Evaluation:
         case ConditionKind.STARTED:
             holds = state in _STARTED
             return Evaluation(holds, holds)
-        case ConditionKind.POST_ERR:  # post-execution commands do not exist yet, so none fails
-            return Evaluation(False, is_over)
-        case _:  # ended, and post_done: nothing follows the end
+        case ConditionKind.POST_ERR:
+            return Evaluation(is_over and post is PostState.ERR, is_all_over)
+        case ConditionKind.POST_DONE:  # of a job without such commands: its end
+            return Evaluation(is_all_over and post is not PostState.ERR, is_all_over)
+        case _:
             return Evaluation(is_over, is_over)
 
 
@@ -241,7 +245,11 @@ def _of_all(clause: Clause, array: ArrayRecord) -> Evaluation:
             waiting = len(array.pending) + len(array.blocked) + len(array.held) + array.counts[S.STAGING]
             return Evaluation(not waiting, not waiting)
         case ConditionKind.POST_ERR:
-            return Evaluation(False, ended == total)
+            is_known = ended == total and not array.post_awaited
+            return Evaluation(is_known and len(array.post_failed) == total, is_known)
+        case ConditionKind.POST_DONE:
+            is_known = ended == total and not array.post_awaited
+            return Evaluation(is_known and not array.post_failed, is_known or bool(array.post_failed))
         case _:
             return Evaluation(ended == total, ended == total)
 
@@ -343,11 +351,21 @@ def _clause_columns(cluster: "Cluster", clause: Clause, size: int) -> _Columns |
             live = record.live.items()
             is_over[[index for index, job in live if job.state in _STARTED and index < size]] = True
             return _Columns(is_over, is_over)
-        case ConditionKind.POST_ERR:
-            return _Columns(holds, is_over)
+        case ConditionKind.POST_ERR | ConditionKind.POST_DONE:
+            failed, awaited = (_column_of(one, size) for one in (record.post_failed, record.post_awaited))
+            holds = failed if clause.kind is ConditionKind.POST_ERR else is_over & ~failed & ~awaited
+            return _Columns(holds, is_over & ~awaited)
         case _:
             return _Columns(is_over, is_over)
     return _Columns(holds, is_over)
+
+
+def _column_of(indices: Ranges, size: int) -> Column:
+    """True, by index, for these elements."""
+    column = np.zeros(size, bool)
+    for part in indices.parts():
+        column[part.start : part.stop : part.step] = True
+    return column
 
 
 def _exits(clause: Clause, array: ArrayRecord) -> Column:

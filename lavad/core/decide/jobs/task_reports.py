@@ -136,7 +136,9 @@ def part_gone(
         events.append(e.JobFound(now, key))
     if attempt.doomed and not attempt.kill_reason and not rest:
         events.append(
-            e.JobRequeued(now, key, attempt.doomed, attempt.held_again, exclude_host=attempt.excludes)
+            e.JobRequeued(
+                now, key, attempt.doomed, attempt.held_again, exclude_host=attempt.excludes, pre_exec=attempt.pre_exec
+            )
             if attempt.again or job.shared.rerunnable
             else e.JobFinished(now, key, r.EXIT_STATUS_LOST, r.TERM_HOST_LOST, detail=why, is_lost=True)
         )

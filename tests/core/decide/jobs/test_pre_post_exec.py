@@ -1,0 +1,220 @@
+"""Pre- and post-execution commands in the master: tries, pauses and holds, and what dependants wait for."""
+
+from dataclasses import replace
+
+import pytest
+
+from lavad.core import commands as c
+from lavad.core import events as e
+from lavad.core.decide.clock.tick import wake_at
+from lavad.core.model import JobState, Key, PostState
+from lavad.core.model import reasons as r
+from lavad.core.model.policy import AroundJob, Policy
+from lavad.core.queries.pending_reasons import explain
+from lavad.core.step import Outcome
+from lavad.simulator.cluster.restart import reborn
+from tests.builders import ANN, Story, a_cluster, a_host, a_job, each
+
+S = JobState
+PAUSE_S = Policy().pre_exec_pause_s
+
+
+def cluster_with(*, queue: AroundJob = AroundJob(), slots: int = 4) -> Story:  # noqa: B008
+    """One host, and a rule for the queue ``normal``."""
+    policy = Policy()
+    queues = tuple(replace(one, around=queue) if one.name == "normal" else one for one in policy.queues)
+    return a_cluster(a_host("n1", slots), policy=replace(policy, queues=queues))
+
+
+def fails(story: Story, job: int, index: int = 0, whose: str = "job") -> Outcome:
+    """Dispatch the job, whose pre-execution command then fails."""
+    story.plan()
+    key = story.key(job, index)
+    return story.do(c.ReportRefused("n1", key, "it exited with code 1", host_fault=True, pre_exec=whose))
+
+
+def pause(story: Story) -> None:
+    """Let the time between two tries pass, in which the host is heard."""
+    story.now += PAUSE_S + 1
+    story.hear("n1")
+    story.do(c.Tick())
+
+
+def why(story: Story, job: int, index: int = 0) -> list[tuple[int, str]]:
+    """Numbers and texts of the pending reasons."""
+    found = explain(story.cluster, story.cluster.jobs[job], index, story.now)
+    return [(one.code, one.text) for one in found]
+
+
+@pytest.mark.parametrize(("whose", "code"), [("job", 6), ("queue", 306), ("host", 306)])
+def test_a_failed_command_puts_the_job_back(whose: str, code: int) -> None:
+    """It waits for the pause, with LSF's reason, and is tried again; the host is as good as before for others."""
+    story = cluster_with()
+    job = story.submit(a_job())
+    fails(story, job, whose=whose)
+    assert story.state(job) is S.PEND
+    assert [number for number, _ in why(story, job)] == [code]
+    other = story.submit(a_job())
+    story.plan()
+    assert (story.state(job), story.state(other)) == (S.PEND, S.STAGING)
+    assert story.now + PAUSE_S <= wake_at(story.cluster, story.now) <= story.now + PAUSE_S + 1
+    pause(story)
+    assert code in [number for number, _ in why(story, job)]
+    story.plan()
+    assert story.state(job) is S.STAGING
+    key = story.key(job)
+    story.started("n1", key)
+    assert story.job(job).retry.failures == 0
+
+
+def test_only_so_many_tries() -> None:
+    """Then the job is held; bresume lets it be tried from the beginning."""
+    story = cluster_with(queue=AroundJob(tries_max=2))
+    job = story.submit(a_job())
+    fails(story, job)
+    pause(story)
+    fails(story, job)
+    assert story.state(job) is S.PSUSP
+    assert why(story, job) == [r.PRE_EXEC["job"]]
+    story.do(c.ResumeJob(story.target(job), ANN))
+    assert story.state(job) is S.PEND
+    fails(story, job)
+    assert story.state(job) is S.PEND
+
+
+def test_the_job_is_ended_where_the_queue_says_so() -> None:
+    """LOCAL_MAX_PREEXEC_RETRY_ACTION = EXIT, with the exit code that LSF has for it."""
+    story = cluster_with(queue=AroundJob(tries_max=1, exits=True))
+    job = story.submit(a_job())
+    fails(story, job)
+    end = story.job(job).end
+    assert end is not None
+    assert (story.state(job), end.status, end.reason) == (S.EXIT, 98 << 8, r.TERM_PRE_EXEC_FAIL)
+
+
+def test_an_element_waits_alone() -> None:
+    """The other elements of its array start meanwhile, also of one whose dependency is met later."""
+    story = cluster_with(slots=2)
+    first = story.submit(a_job())
+    story.plan()
+    array = story.submit(a_job(array="1-3", limit=1))
+    fails(story, array, 1)
+    story.plan()
+    assert [story.state(array, index) for index in (1, 2, 3)] == [S.PEND, S.STAGING, S.PEND]
+    assert [number for number, _ in why(story, array, 1)] == [6]
+    key = story.key(array, 2)
+    story.started("n1", key)
+    story.finished("n1", key)
+    pause(story)
+    story.plan()
+    assert story.state(array, 1) is S.STAGING
+    assert story.state(first) is S.STAGING
+
+
+def test_a_killed_job_is_not_tried_again() -> None:
+    """The command failed because it was ended."""
+    story = cluster_with()
+    job = story.submit(a_job())
+    story.plan()
+    key = story.key(job)
+    story.kill(job)
+    story.do(c.ReportRefused("n1", key, "it was ended", pre_exec="job"))
+    assert story.state(job) is S.EXIT
+
+
+def test_a_job_on_several_hosts_leaves_them_all_first() -> None:
+    """Its tasks elsewhere are ended before it is pending again; then it waits as any other."""
+    story = a_cluster(a_host("n1", 1), a_host("n2", 1))
+    job = story.submit(each(2))
+    story.plan()
+    key = story.key(job)
+    story.staged("n1", key)
+    story.staged("n2", key)
+    lead, other = story.where(job)
+    story.do(c.ReportRefused(lead, key, "it exited with code 1", pre_exec="queue"))
+    assert story.state(job) is S.STAGING
+    story.finished(other, key, 130 << 8)
+    assert story.state(job) is S.PEND
+    assert [number for number, _ in why(story, job)] == [306]
+
+
+@pytest.mark.parametrize("is_element", [False, True])
+def test_tries_are_counted_over_a_restart(is_element: bool) -> None:
+    """So are the post-execution commands of ended jobs, those not told of yet included."""
+    story = cluster_with(queue=AroundJob(tries_max=2))
+    index = 1 if is_element else 0
+    job = story.submit(a_job(array="1-2") if is_element else a_job())
+    fails(story, job, index)
+    story.cluster = reborn(story.cluster)
+    story.back("n1")
+    pause(story)
+    fails(story, job, index)
+    assert story.state(job, index) is S.PSUSP
+
+
+def ends(story: Story, key: Key, post: PostState, status: int = 0) -> Outcome:
+    """The host reports the end of the job, and that of its commands."""
+    is_over = post is not PostState.AWAITED
+    return story.do(c.ReportFinished("n1", key, status, story.now, also_released=is_over, post=post))
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+@pytest.mark.parametrize(
+    ("condition", "post", "starts"),
+    [
+        ("post_done({})", PostState.DONE, True),
+        ("post_done({})", PostState.ERR, False),
+        ("post_err({})", PostState.ERR, True),
+        ("post_err({})", PostState.DONE, False),
+    ],
+)
+def test_a_job_waits_for_the_commands_of_another(condition: str, post: PostState, starts: bool, at_once: bool) -> None:
+    """The end of the job alone is not enough, whatever it was; a job that only waits for that starts."""
+    story = cluster_with()
+    key = story.run(a_job())
+    waits = story.submit(a_job(dependency=condition.replace("{}", str(key.job))))
+    for_end = story.submit(a_job(dependency=f"ended({key.job})"))
+    if not at_once:
+        ends(story, key, PostState.AWAITED, 1 << 8)
+        story.plan()
+        assert (story.state(waits), story.state(for_end)) == (S.PEND, S.STAGING)
+    outcome = ends(story, key, post, 1 << 8)
+    assert [one.post for one in outcome.events if isinstance(one, e.PostExecEnded)] == [post]
+    assert not any(isinstance(one, e.PostExecEnded) for one in ends(story, key, post, 1 << 8).events)
+    story.plan()
+    assert story.state(waits) is (S.STAGING if starts else S.PEND)
+    if not starts:
+        assert why(story, waits) == [r.NEVER_SATISFIED]
+
+
+def test_commands_that_are_not_told_of_have_failed() -> None:
+    """Their host has nothing of the job any more, and does not say how they ended."""
+    story = cluster_with()
+    key = story.run(a_job())
+    ends(story, key, PostState.AWAITED)
+    waits = story.submit(a_job(dependency=f"post_err({key.job})"))
+    story.released("n1", key)
+    story.plan()
+    assert story.state(waits) is S.STAGING
+
+
+def test_a_job_waits_for_the_commands_of_an_array() -> None:
+    """Of all its elements, or element by element; also after a restart."""
+    story = cluster_with(slots=8)
+    array = story.submit(a_job(array="1-2"))
+    story.plan()
+    one, two = (story.key(array, index) for index in (1, 2))
+    for key in (one, two):
+        story.started("n1", key)
+        ends(story, key, PostState.AWAITED)
+    whole = story.submit(a_job(dependency=f"post_done({array})"))
+    never = story.submit(a_job(dependency=f"post_err({array}[1])"))
+    each_one = story.submit(a_job(array="1-2", dependency=f"post_done({array}[*])"))
+    ends(story, one, PostState.DONE)
+    story.plan()
+    assert [story.state(each_one, index) for index in (1, 2)] == [S.STAGING, S.PEND]
+    assert (story.state(whole), why(story, never)) == (S.PEND, [r.NEVER_SATISFIED])
+    story.cluster = reborn(story.cluster)
+    ends(story, two, PostState.ERR)
+    assert why(story, whole) == [r.NEVER_SATISFIED]
+    assert story.state(each_one, 2) is S.PEND
