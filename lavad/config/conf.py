@@ -4,7 +4,7 @@ import re
 
 from lavad.config.grammar import Document
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, cell_of, missed, sets
-from lavad.config.values import Wrong, gpu_requirement
+from lavad.config.values import Wrong, account_name, gpu_requirement
 
 _UNIT = re.compile(r"([KMGTPEZ])B?\Z", re.IGNORECASE)
 
@@ -92,6 +92,8 @@ CONF: Table = {
                     Ignored("options of lava-agent")),
     "LSF_LSLOAD_FORMAT": Ignored("lsload has no -o yet"),
     **dict.fromkeys(("LSB_GPU_NEW_SYNTAX", "LSF_GPU_AUTOCONFIG", "LSF_GPU_RESOURCE_IGNORE"), _GPU),
+    "LSB_PRE_POST_EXEC_USER": sets("commands_user", account_name, "the user of the queues' pre- and post-execution "
+                                   "commands where the queue has no `PRE_POST_EXEC_USER`; LSF has it in lsf.sudoers"),
     "LSB_GPU_REQ": sets("gpu_requirement", gpu_requirement, "what `-gpu -` means where the queue has no `GPU_REQ`"),
     "LSB_MAX_JOB_DISPATCH_PER_SESSION": Ignored("no bound is needed"),
     "LSB_SUBK_SHOW_EXEC_HOST": Ignored("not shown"),

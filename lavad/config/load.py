@@ -121,6 +121,8 @@ def _load(
     fields = reader.read_cluster(name)
     fields |= reader.read_batch()
     fields["gpu_requirement"] = reader.gpu_requirement
+    if reader.commands_user:
+        fields["around.user"] = reader.commands_user
     fields["administrators"] = base.administrators | reader.administrators()
     reader.tell_unread()
     policy = _policy(replace(base, zone=local_zone()), fields, site)
@@ -141,7 +143,7 @@ class _Reader:
         self.files: list[str] = []
         self.confdir = self.lsb_confdir = directory
         self.cluster_name = ""
-        self.gpu_requirement = ""
+        self.gpu_requirement = self.commands_user = ""
         self._cluster: Document | None = None
 
     def open_conf(self) -> None:
@@ -153,6 +155,7 @@ class _Reader:
         self.confdir = self._place("LSF_CONFDIR", fields.get("confdir", ""), document)
         self.lsb_confdir = self._place("LSB_CONFDIR", fields.get("lsb_confdir", ""), document)
         self.gpu_requirement = fields.get("gpu_requirement", "")
+        self.commands_user = fields.get("commands_user", "")
 
     def _place(self, name: str, named: str, document: Document) -> Path:
         """Return a directory named in lsf.conf; its own if that does not exist, as in a copy made elsewhere."""
@@ -275,8 +278,9 @@ def _policy(base: Policy, fields: Fields, site: Site) -> Policy:
     idle = queues.gpu_idle_rule(fields).over(base.gpu_idle)
     return replace(
         base,
-        **{name: value for name, value in fields.items() if not name.startswith("gpu_idle.")},
+        **{name: value for name, value in fields.items() if not name.startswith(("gpu_idle.", "around."))},
         gpu_idle=idle,
+        around=queues.around_rule(fields).over(base.around),
         user_groups=dict(site.user_groups),
         host_groups=dict(site.host_groups),
         known_hosts=frozenset(site.hosts),

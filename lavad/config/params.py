@@ -102,7 +102,7 @@ PARAMETERS: Table = {
                      "RELAX_JOB_DISPATCH_ORDER", "MAX_CONCURRENT_QUERY"),
                     Ignored("jobs are looked at as soon as something changes")),
     **dict.fromkeys(("FRESH_PERIOD", "COND_CHECK_TIME", "RETRY_INTERVAL", "MAX_RETRY", "MAX_SBD_CONNS",
-                     "RUSAGE_UPDATE_RATE", "RUSAGE_UPDATE_PERCENT", "PRE_EXEC_DELAY", "SCHE_RAW_LOAD",
+                     "RUSAGE_UPDATE_RATE", "RUSAGE_UPDATE_PERCENT", "SCHE_RAW_LOAD",
                      "SHARED_RESOURCE_UPDATE_FACTOR", "MBD_REFRESH_TIME", "MBD_QUERY_CPUS", "MBD_USE_EGO_MXJ"),
                     Ignored(_INTERNALS)),
     "MAX_JOB_NUM": sets("events_jobs_max", lambda text: v.integer(text, 1),
@@ -125,7 +125,15 @@ PARAMETERS: Table = {
                     Ignored("reasons are found when asked for")),
     **dict.fromkeys(("ESTIMATED_RUNTIME", "RUNTIME_ESTIMATION", "ALLOCATION_PLANNER", "ESTIMATOR_CYCLE_TIME"),
                     Ignored("starts are estimated when asked for")),
-    "JOB_INCLUDE_POSTPROC": missed("post-execution commands never count as the job's run"),
+    **queues.preexec_retries(),
+    "PRE_EXEC_DELAY": sets("pre_exec_pause_s", lambda text: float(v.integer(text)),
+                           "seconds between two tries of a job whose pre-execution command failed; 30"),
+    "JOB_PREPROC_TIMEOUT": sets("around.pre_limit_s", lambda text: 60.0 * v.integer(text, 1),
+                                "minutes that one pre-execution command may take; no bound"),
+    "JOB_POSTPROC_TIMEOUT": sets("around.post_limit_s", lambda text: 60.0 * v.integer(text, 1),
+                                 "minutes that one post-execution command may take; no bound"),
+    "JOB_INCLUDE_POSTPROC": sets("around.includes_post", v.switch,
+                                 "Y: a job ends with its post-execution commands, and runs until then; N"),
     "PREEMPT_DELAY": sets("preempt_delay_s", lambda text: float(v.integer(text)),
                           "seconds that a job waits before it preempts; 0"),
     "LAVA_WARNING_TIME_MAX": sets("warning_time_max_s", lambda text: float(v.integer(text)), "lava's own: seconds that "
@@ -190,4 +198,6 @@ def read_params(rows: list[Row], site: Site) -> tuple[Fields, Fields, dict[str, 
     if "queue.accept_interval" in fields:
         plain["accept_interval"] = fields["queue.accept_interval"]
     written = {name: cell.text for row in rows for name, cell in row.items() if cell.text}
-    return {name: value for name, value in fields.items() if "." not in name and name != "turn_s"}, plain, written
+    own = {name: value for name, value in fields.items() if name.startswith("around.")}
+    own |= {name: value for name, value in fields.items() if "." not in name and name != "turn_s"}
+    return own, plain, written

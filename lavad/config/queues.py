@@ -14,7 +14,7 @@ from lavad.core.language import exit_values
 from lavad.core.language.requirements import parser
 from lavad.core.language.requirements.parser import Requirement
 from lavad.core.language.requirements.vocabulary import Vocabulary
-from lavad.core.model.policy import Fairshare, GpuIdleRule, JobDefaults, JobOrder, Names, Queue, ResourceKind
+from lavad.core.model.policy import AroundJob, Fairshare, GpuIdleRule, JobDefaults, JobOrder, Names, Queue, ResourceKind
 from lavad.core.model.reasons import Refused
 
 _PREEMPTION = re.compile(r"(PREEMPTIVE|PREEMPTABLE)\s*(?:\[\s*\[?([^\]\[]*)\]?\s*\])?\s*", re.IGNORECASE)
@@ -193,6 +193,25 @@ def factors() -> dict[str, Honoured]:
     }
 
 
+def preexec_retries() -> dict[str, Honoured | Ignored]:
+    """Declare what becomes of a job whose pre-execution command fails, the same in a queue and for all queues."""
+    one_cluster = missed("one cluster only: LOCAL_MAX_PREEXEC_RETRY bounds the tries")
+    return {
+        "LOCAL_MAX_PREEXEC_RETRY": sets("around.tries_max", lambda text: v.integer(text, 1),
+                                        "failures in a row of a job's pre-execution command after which it is held"),
+        "LOCAL_MAX_PREEXEC_RETRY_ACTION": sets("around.exits", _exits, "SUSPEND, or EXIT: it is ended; SUSPEND"),
+        **dict.fromkeys(("MAX_PREEXEC_RETRY", "REMOTE_MAX_PREEXEC_RETRY"), one_cluster),
+        "PREEXEC_EXCLUDE_HOST_EXIT_VALUES": missed("a job may be tried again on the same host"),
+    }  # fmt: skip
+
+
+def _exits(text: str) -> bool:
+    action = v.words(text, "SUSPEND", "EXIT")
+    if len(action) != 1:
+        raise Wrong("expected SUSPEND or EXIT")
+    return "EXIT" in action
+
+
 def gpu_idle() -> dict[str, Honoured]:
     """Declare the parameters about idle GPUs, the same in a queue and (in lsb.params) for all queues."""
     return {
@@ -217,6 +236,11 @@ def _idle_limit(text: str) -> Fields:
     if action.strip().lower() not in ("", "requeue"):
         raise Wrong("expected seconds, and perhaps the word requeue")
     return {"gpu_idle.limit_s": float(v.integer(seconds)), "gpu_idle.requeues": bool(action.strip())}
+
+
+def around_rule(fields: Fields) -> AroundJob:
+    """Build the rule from the fields that begin with ``around``."""
+    return AroundJob(**part(fields, "around."))
 
 
 def gpu_idle_rule(fields: Fields) -> GpuIdleRule:
@@ -282,8 +306,13 @@ QUEUE: Table = {
     "MAX_JOB_REQUEUE": sets("requeue_limit", v.integer, "so often a job is requeued by its exit code"),
     "REQUEUE_EXIT_VALUES": sets("defaults.requeue_exit_values", _exit_values, "exit codes that requeue a job"),
     "RERUNNABLE": sets("rerunnable", v.switch, "Y: jobs run again when a reboot or the lease of a host has ended them"),
-    "PRE_EXEC": sets("defaults.pre_exec", str.strip, "a command before each job", "jobs start without it"),
-    "POST_EXEC": sets("defaults.post_exec", str.strip, "a command after each job", "jobs end without it"),
+    "PRE_EXEC": sets("defaults.pre_exec", str.strip, "a command on the first host before each job, and before its own "
+                     "`-E`: see [pre- and post-execution commands](pre-post-exec.md)"),
+    "POST_EXEC": sets("defaults.post_exec", str.strip, "a command there after each job, and after its own `-Ep`"),
+    "HOST_PRE_EXEC": sets("around.host_pre", str.strip, "a command on each host of a job before it"),
+    "HOST_POST_EXEC": sets("around.host_post", str.strip, "a command on each host of a job after it"),
+    "PRE_POST_EXEC_USER": sets("around.user", v.account_name, "the user that these commands run as; the job's"),
+    **preexec_retries(),
     "JOB_STARTER": sets("defaults.job_starter", str.strip, "a command that starts the job's; `%USRCMD` is its place"),
     "JOB_CONTROLS": sets("job_controls", v.job_controls, "`SUSPEND[...] RESUME[...] TERMINATE[...]`: a signal "
                          "such as SIGTSTP, or a command: see [job controls](job-controls.md)"),
@@ -305,7 +334,6 @@ QUEUE: Table = {
     **dict.fromkeys(("SWAPLIMIT", "THREADLIMIT"), missed("not enforced")),
     "DEFAULT_HOST_SPEC": Ignored("limits are never scaled by CPU factors"),
     "NEW_JOB_SCHED_DELAY": Ignored("a new job is looked at at once"),
-    "PRE_POST_EXEC_USER": missed("pre- and post-execution commands run as the job's user"),
     "DISPATCH_ORDER": Ignored("queues of equal priority are served together"),
     **dict.fromkeys(("CHKPNT", "MIG"), missed("no checkpoints, no migration")),
     "CHUNK_JOB_SIZE": missed("each job starts by itself, which is cheap enough; none waits for another", v.above_one),
@@ -404,7 +432,10 @@ def _queue_of(fields: Fields) -> Queue:
     fairshare = part(fields, "fairshare.")
     if "shares" in fairshare:
         own["fairshare"] = Fairshare(**{**fairshare, "queues": (fields["name"], *fairshare.get("queues", ()))})
-    return Queue(**own, gpu_idle=gpu_idle_rule(fields), defaults=JobDefaults(**defaults, rlimits=rlimits))
+    around = around_rule(fields)
+    return Queue(
+        **own, gpu_idle=gpu_idle_rule(fields), around=around, defaults=JobDefaults(**defaults, rlimits=rlimits)
+    )
 
 
 def part(fields: Fields, prefix: str) -> dict[str, Any]:

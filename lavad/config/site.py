@@ -34,15 +34,10 @@ class Fate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Honoured:
-    """Parameter with effect: ``read`` returns the values it sets, by field; ``about`` is its form or meaning.
-
-    ``gap`` says which effect is still missing, although the value is read and checked: the parameter is then reported
-    as if it were ignored.
-    """
+    """Parameter with effect: ``read`` returns the values it sets, by field; ``about`` is its form or meaning."""
 
     read: Callable[[str, "Site"], Fields]
     about: str
-    gap: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +178,7 @@ class Site:
                 if known.is_missed(cell.text):
                     self.warn(cell, f"{name}: it has no effect: {known.reason}")
             else:
-                self.note(cell, name, Fate.IGNORED if known.gap else Fate.HONOURED, known.gap)
-                if known.gap and cell.text:
-                    self.warn(cell, f"{name}: lava does not do this yet: {known.gap}")
+                self.note(cell, name, Fate.HONOURED)
                 self._take(fields, name, cell, known)
         return fields
 
@@ -219,9 +212,9 @@ def _short(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def sets(name: str, read: Callable[[str], Any], about: str, gap: str = "") -> Honoured:
+def sets(name: str, read: Callable[[str], Any], about: str) -> Honoured:
     """Declare a parameter that sets one field from its text alone."""
-    return Honoured(lambda text, site: {name: read(text)}, about, gap)
+    return Honoured(lambda text, site: {name: read(text)}, about)
 
 
 def cell_of(section: Section) -> Cell:

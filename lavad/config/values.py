@@ -235,6 +235,14 @@ def words(text: str, *known: str) -> frozenset[str]:
     return frozenset([spelt[word] for word in given])
 
 
+def account_name(text: str) -> str:
+    """Read the name of one user."""
+    name = text.strip()
+    if not name or not name.isprintable() or any(letter in name for letter in " :/,()"):
+        raise Wrong("expected the name of one user")
+    return name
+
+
 def gpu_requirement(text: str) -> str:
     """Read the argument of -gpu.
 

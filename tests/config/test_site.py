@@ -13,7 +13,6 @@ FLOW = frozenset({"ada", "bea", "cai"})
 def _site() -> Policy:
     found = loaded(SITE)
     assert said(found) == [
-        "lsb.queues:51: PRE_EXEC: lava does not do this yet: jobs start without it",
         "lsb.queues:52: CHKPNT: it has no effect: no checkpoints, no migration",
         "lsb.resources:30: Begin ReservationUsage: the section has no effect: RESOURCE_RESERVE_PER_TASK does it, or a "
         "rusage with /job, /task or /host",

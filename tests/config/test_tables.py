@@ -65,6 +65,10 @@ GPU_IDLE: dict[str, Case] = {
         "3600 requeue", {"gpu_idle.limit_s": 3600.0, "gpu_idle.requeues": True}, ("x", "3600 stop"),
     ),
 }  # fmt: skip
+RETRIES: dict[str, Case] = {
+    "LOCAL_MAX_PREEXEC_RETRY": number("around.tries_max", "0"),
+    "LOCAL_MAX_PREEXEC_RETRY_ACTION": ("exit", {"around.exits": True}, ("HOLD", "SUSPEND EXIT")),
+}  # fmt: skip
 RESERVE_BAD = ("MAX_RESERVE_TIME[x]", "30")
 SIZE_BAD = ("x", "2 1", "1 2 3", "-5", "0")
 QUEUE: dict[str, Case] = {
@@ -113,6 +117,8 @@ QUEUE: dict[str, Case] = {
     "MAX_JOB_REQUEUE": number("requeue_limit"),
     "REQUEUE_EXIT_VALUES": text("defaults.requeue_exit_values", "30 99 EXCLUDE(20)"),
     **{name: text(f"defaults.{name.lower()}", "/bin/x -a") for name in ("PRE_EXEC", "POST_EXEC", "JOB_STARTER")},
+    **{name: text(f"around.{name.lower()[:-5]}", "/bin/x -a") for name in ("HOST_PRE_EXEC", "HOST_POST_EXEC")},
+    "PRE_POST_EXEC_USER": ("root", {"around.user": "root"}, ("a b", "a,b")), **RETRIES,
     "JOB_CONTROLS": ("SUSPEND[SIGTSTP]", {"job_controls": (("SUSPEND", "SIGTSTP"),)}, 
                      ("STOP[x]", "SUSPEND", "SUSPEND[]", "SUSPEND[CHKPNT]", "RESUME[SIGNONE]", "RESUME[[x]")),
     "HEALTH_CHECKS": ("BEFORE[/x prolog] LIMIT[30]", {"checks": QueueChecks("/x prolog", limit_s=30)},
@@ -127,6 +133,11 @@ PARAMETERS: dict[str, Case] = {
     "DEFAULT_APPLICATION": text("default_application"),
     "DEFAULT_JOBGROUP": ("/%u/x", {"default_job_group": "/%u/x"}, ("x", "/a//b", "/a b")),
     **GPU_IDLE,
+    **RETRIES,
+    "PRE_EXEC_DELAY": ("5", {"pre_exec_pause_s": 5.0}, ("x", "-1")),
+    **{name: ("2", {f"around.{field}_limit_s": 120.0}, ("0", "x")) for name, field in (
+        ("JOB_PREPROC_TIMEOUT", "pre"), ("JOB_POSTPROC_TIMEOUT", "post"))},
+    "JOB_INCLUDE_POSTPROC": switch("around.includes_post"),
     "SECURE_JOB_INFO_LEVEL": ("3", {"job_info_level": 3}, ("6", "x", "-1")),
     "SECURE_INFODIR_USER_ACCESS": ("g", {"history_access": "G"}, ("X", "Y N", "")),
     "DEFAULT_QUEUE": ("q1 q2", {"default_queues": ("q1", "q2")}, ()), "DEFAULT_PROJECT": text("default_project"),
@@ -210,6 +221,7 @@ CLUSTER_HOST: dict[str, Case] = {
     "RESOURCES": ("!ib", {"resources": frozenset({"ib"}), "exclusive_resources": frozenset({"ib"})}, ("no", "lic")),
 }  # fmt: skip
 CONF: dict[str, Case] = {
+    "LSB_PRE_POST_EXEC_USER": ("root", {"commands_user": "root"}, ("a b",)),
     "LSF_CONFDIR": text("confdir"), "LSB_CONFDIR": text("lsb_confdir"), "LSF_SERVERDIR": text("serverdir"),
     "LSF_UNIT_FOR_LIMITS": ("GB", {"unit": "G"}, ("pounds",)),
     "LSB_GPU_REQ": ("num=1:j_exclusive=no", {"gpu_requirement": "num=1:j_exclusive=no"}, ("mode=odd",)),

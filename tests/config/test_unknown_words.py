@@ -41,14 +41,6 @@ def test_conditions_with_and_without_brackets(tmp_path: Path) -> None:
     assert (queue.stop_condition, queue.resume_condition) == ("ssd && (ut > 0.9)", "it > 5")
 
 
-@pytest.mark.parametrize("name", ["PRE_EXEC", "POST_EXEC"])
-def test_what_is_not_done_yet(tmp_path: Path, name: str) -> None:
-    """A site that relies on it has to know."""
-    found = loaded(tmp_path, _queue(f"{name} = /site/check"))
-    assert len(said(found)) == 1
-    assert said(found)[0].startswith(f"lsb.queues:3: {name}: lava does not do this yet: jobs ")
-
-
 @pytest.mark.parametrize(
     ("section", "known"),
     [

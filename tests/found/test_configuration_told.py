@@ -20,7 +20,6 @@ QUEUE = "Begin Queue\nQUEUE_NAME = q\n{}\nEnd Queue\n"
     "line",
     [
         "APS_PRIORITY = WEIGHT[[JPRIORITY, 1]]",
-        "PRE_POST_EXEC_USER = root",
         "CONTAINER = docker[image(a)]",
         "SWAPLIMIT = 100",
         "THREADLIMIT = 6",
