@@ -20,11 +20,11 @@ Usage: bmod [bsub options | -optionn] [-Z "command" | -Zs "script [arguments]"] 
   -We+ [h:]m | -Wep percent (of a running job: what is left, what is done)
   -J name  -Jd text  -P project  -G group  -sp priority  -b date  -t date  -w "dependency"  -ti  -Q "exit codes"
   -U reservation  -r | -rn  -i file | -is file  -o file | -oo file  -e file | -eo file  -cwd dir  -outdir dir  -L shell
-  -c -F -D -S -C limit  -a "esub[(argument,...)] ..."
+  -E "command"  -Ep "command"  -c -F -D -S -C limit  -a "esub[(argument,...)] ..."
 """
 USAGE += "".join(f"  {text}\n" for text in submission.FURTHER_USAGE.values())
 INPUT = ("input", "input_spooled", "input_data")
-AS_SUBMITTED = ("E", "Ep", "H", "K", "ar", "rnc")
+AS_SUBMITTED = ("H", "K", "ar", "rnc")
 # Job parameters changed by each option; parts of its only role are named individually.
 FIELDS = {
     **{option: (field,) for option, field in submission.FIELDS.items() if option not in AS_SUBMITTED},
@@ -47,7 +47,7 @@ KINDS: dict[str, int | str] = {
     **dict.fromkeys(("Z", "Zs", "a"), VALUE),
     "Zsn": "the command that was spooled is not known any more: -Z gives it anew.",
     **dict.fromkeys(("We+", "Wep"), VALUE),
-    **dict.fromkeys(("H", "K", "env", "nnodes", "E", "Ep", "hang", "tty",
+    **dict.fromkeys(("H", "K", "env", "nnodes", "hang", "tty",
                      *submission.INTERACTIVE),
                     "this cannot be changed after the submission."),
 }  # fmt: skip

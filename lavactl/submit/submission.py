@@ -9,7 +9,7 @@ import os
 
 from lavactl.errors import CommandError
 from lavactl.files import DIRECTORY, FILE, PROGRAM
-from lavactl.options import FLAG, VALUE, Grammar, Options, RefusedLater, printable
+from lavactl.options import FLAG, VALUE, Grammar, Options, printable
 from lavactl.submit import job_options, spooling
 from lavactl.submit.hang_rule import hang_rule
 from lavactl.submit.words import MARK, directive_words, has_windows_ends, indented_directives, shell_line
@@ -31,6 +31,7 @@ Usage: bsub [options] command [arguments]
   -o file | -oo file  -e file | -eo file  -i file | -is file  -cwd dir  -outdir dir  -env "all | none | list"
   -L shell  -Zs  -gpu "num=N:..."  -nnodes N  -x  -H  -K  -r | -rn  -b date  -t date  -w "dependency"  -ti
   -I | -Ip | -Is (with S, as in -ISs: the same)  -tty
+  -E "command before the job"  -Ep "command after it"
   -hl  -Q "exit codes"  -c [h:]m  -F kib  -D kib  -S kib  -C kib  -ar  -rnc command  -h  -V
   -a "esub[(argument,...)] ..."
 """
@@ -71,7 +72,6 @@ NOT_IN_FILES = (*JOB_FILE_OPTIONS, "pack", "Zs", "a", *INTERACTIVE, "tty")
 
 KINDS: dict[str, int | str] = {
     **dict.fromkeys((*WORDS, *TEXTS), VALUE),
-    **dict.fromkeys(("E", "Ep"), RefusedLater(VALUE, "pre- and post-execution commands are not honoured yet.")),
     **dict.fromkeys(FLAGS, FLAG),
     **dict.fromkeys(
         ("n", "R", "W", "We", "M", "J", "sp", "o", "oo", "e", "eo", "i", "is", "cwd", "outdir", "env", "gpu",

@@ -26,6 +26,8 @@ DETAIL = " " * 21
 ENDED = (messages.DONE, messages.EXIT)
 SUSPENDED = (messages.USUSP, messages.SSUSP)
 HOLDING = (messages.STAGING, messages.RUN, messages.USUSP, messages.SSUSP, messages.UNKWN)
+# Post-execution commands of an ended job that have ended, too.
+POSTS = {2: "Post job process done successfully", 3: "Post job process failed"}
 IN_ORDER = "in order"  # start reason of a job dispatched in normal order: not shown
 
 
@@ -189,6 +191,8 @@ def ended(job: "Job") -> list[str]:
         lines = [f"{date}: {exit_sentence(job.exit_status)} {cpu}"]
     if job.exit_reason:
         lines.append(f"{date}: Completed <{'done' if job.state == messages.DONE else 'exit'}>; {reason(job)}")
+    if job.post in POSTS:
+        lines.append(f"{long_time(job.posted_at)}: {POSTS[job.post]};")
     return lines
 
 

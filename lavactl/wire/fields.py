@@ -91,7 +91,7 @@ FIELDS = {
         "27 effective_requirement s, 28 priority u, 29 estimated_start d, 30 start_reason s, "
         "31 load_bounds LoadBound*, 32 share_account s, 33 tasks TaskState*, 34 restarts u, 45 gpus GpuUsage*, "
         "46 warnings JobNote*, 48 autoscale_error s, 50 progress Progress, 60 outlook Outlook, 61 hangs_since d, "
-        "62 inactive_s d, 63 stacks s*, 64 unused_hosts UnusedHost*"
+        "62 inactive_s d, 63 stacks s*, 64 unused_hosts UnusedHost*, 140 post u, 141 posted_at d"
     ),
     "JobPage": "1 jobs JobRecord*, 2 missing JobRef*",
     "SignalRequest": (

@@ -94,8 +94,6 @@ def _check_spec(spec: jobs_pb2.JobSpec) -> None:
         exit_values.parse(spec.requeue_exit_values)
     if spec.interactive:
         checks.check_interactive(spec)
-    if spec.pre_exec or spec.post_exec:
-        raise Refused("-E, -Ep: pre- and post-execution commands are not honoured by this version")
 
 
 def fill_in_group(spec: jobs_pb2.JobSpec, user: str, default: str = "") -> None:

@@ -69,7 +69,7 @@ def test_old_and_new_values_in_the_words_of_users() -> None:
 
 def test_every_parameter_that_can_be_changed_is_told() -> None:
     """A field that bmod may name without a wording would be missing from the history."""
-    told_otherwise = {"roles", "is_script", "submit_cwd", "umask_plus_one", "pre_exec", "post_exec"}
+    told_otherwise = {"roles", "is_script", "submit_cwd", "umask_plus_one"}
     told_otherwise |= {"output_overwrite", "error_overwrite", "not_rerunnable", "requirement_text", "resizable"}
     told_otherwise |= {"resize_notify", "environment", "rlimits"} | FILLED_IN | FOR_GOOD
     for field in pb.JobSpec.DESCRIPTOR.fields:

@@ -297,6 +297,7 @@ def add_run(message: jobs_pb2.JobRecord, job: Job) -> None:
         message.start_time, message.end_time = end.started_at, end.at
         message.exit_status, message.exit_reason = end.status, end.reason
         message.exec_home, message.exec_cwd = end.exec_home, end.exec_cwd
+        message.post, message.posted_at = end.post, end.posted_at
         figures = JobUsage(end.cpu_s, end.memory_mib_max, end.memory_mib_mean, end.user_s, end.system_s)
         _set_figures(message.usage, figures)
 

@@ -202,6 +202,8 @@ _SHOWN: dict[str, Shown] = {
     "dependency condition": _text("dependency"),
     "ended when that cannot be met": _switch("ends_orphan"),
     "requeue exit values": _text("requeue_exit_values"),
+    "pre-execution command": _text("pre_exec"),
+    "post-execution command": _text("post_exec"),
     "reservation": _text("reservation"),
     "rerunnable": _rerunnable,
     "input file": _text("input"),

@@ -10,10 +10,11 @@ S = JobState
 _RLIMITS = {"cpu": "CPULIMIT", "data": "DATALIMIT", "stack": "STACKLIMIT", "fsize": "FILELIMIT", "core": "CORELIMIT",
             "nproc": "PROCESSLIMIT"}  # fmt: skip
 # Parameters that are shown as written; the others have fields of their own.
-_AS_WRITTEN = ("USERS", "HOSTS", "ADMINISTRATORS", "REQUEUE_EXIT_VALUES", "RES_REQ", "GPU_REQ",
-               "RUN_WINDOW", "DISPATCH_WINDOW", "STOP_COND", "RESUME_COND", "JOB_STARTER", "JOB_CONTROLS",
-               "TERMINATE_WHEN", "FAIRSHARE_QUEUES", "LAVA_BACKFILL_DEPTH",
-               "LAVA_JOB_ORDER")  # fmt: skip
+_AS_WRITTEN = ("USERS", "HOSTS", "ADMINISTRATORS", "PRE_EXEC", "POST_EXEC", "HOST_PRE_EXEC", "HOST_POST_EXEC",
+               "PRE_POST_EXEC_USER", "LOCAL_MAX_PREEXEC_RETRY", "LOCAL_MAX_PREEXEC_RETRY_ACTION",
+               "REQUEUE_EXIT_VALUES", "RES_REQ", "GPU_REQ", "RUN_WINDOW", "DISPATCH_WINDOW", "STOP_COND",
+               "RESUME_COND", "JOB_STARTER", "JOB_CONTROLS", "TERMINATE_WHEN", "FAIRSHARE_QUEUES",
+               "LAVA_BACKFILL_DEPTH", "LAVA_JOB_ORDER")  # fmt: skip
 
 
 def queue_record(cluster: Cluster, queue: Queue, now: float) -> pb.QueueRecord:
