@@ -4,7 +4,6 @@ from lavactl.slurm.words.options import FLAG, MAYBE, STANDARD, Option, Parser, i
 
 NO_SOCKETS = "lava places tasks on slots; -R affinity[...] of bsub binds them"
 NO_TOPOLOGY = "bind processors with -R affinity[...] of bsub"
-NO_MAIL = "no mail is sent about jobs of Slurm's commands"
 NO_CLUSTERS = "a command speaks to the one cluster of its agent"
 
 # What all three take.
@@ -26,6 +25,8 @@ REQUEST = (
     Option("job-name", "J", words="the job's name", env="JOB_NAME"),
     Option("kill-on-invalid-dep", words="yes: a job that can never start is ended"),
     Option("licenses", "L", words="name:count of a site's resource", env="LICENSES"),
+    Option("mail-type", words="BEGIN, END, FAIL, ALL, NONE; of an array with ARRAY_TASKS"),
+    Option("mail-user", words="addresses; without it LSB_MAILTO of the site"),
     Option("mem", words="memory on each host, reserved and its limit", env="MEM_PER_NODE"),
     Option("mem-per-cpu", words="memory for each slot, reserved; the limit is that of a whole host", env="MEM_PER_CPU"),
     Option("mem-per-gpu", words="memory for each GPU", env="MEM_PER_GPU"),
@@ -50,8 +51,6 @@ REQUEST = (
     ignored("gpu-freq", "lava sets no frequencies"),
     ignored("gres-flags", "GPUs near the processors are preferred anyway"),
     ignored("hint", NO_TOPOLOGY),
-    ignored("mail-type", NO_MAIL),
-    ignored("mail-user", NO_MAIL),
     ignored("mcs-label", "lava has no such labels"),
     ignored("mem-bind", NO_TOPOLOGY),
     ignored("nice", "the order of pending jobs follows their queue; btop and bbot move one", MAYBE),

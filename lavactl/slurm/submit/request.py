@@ -7,6 +7,7 @@ shell that submitted it; what is said of the request in variables is what was as
 import os
 import re
 
+from lavactl.slurm.submit import mail
 from lavactl.slurm.submit.dependencies import condition
 from lavactl.slurm.submit.shape import Shape
 from lavactl.slurm.submit.signals import warning
@@ -48,6 +49,7 @@ def job_of(choices: "Choices", work: Work, io: "Io") -> messages.JobSpec:
     _describe(spec, choices, io)
     _limit(spec, choices, shape, io)
     _place(spec, choices, shape, io)
+    mail.fill_in(spec, choices, io)
     spec.environment.extend(_environment(spec, choices, shape, io))
     return spec
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from lavactl.submit.submission import NO_MAIL
 from protos import common_pb2, jobs_pb2
 from tests.lavactl.scripted import NOW, Desk, a_job
 
@@ -29,7 +30,7 @@ def test_a_script_with_directives(desk: Desk) -> None:
     """The directives before the first command count; what has no effect is named."""
     result = desk.type("sbatch", stdin=SCRIPT)
     assert (result.code, result.out) == (0, "Submitted batch job 1201\n")
-    assert result.err == "sbatch: --mail-type has no effect: no mail is sent about jobs of Slurm's commands.\n"
+    assert result.err == f"sbatch: --mail-type {NO_MAIL}\n"
     spec, role = desk.spec, desk.spec.roles[0]
     assert (spec.name, list(spec.queues), spec.project, spec.output) == (
         "train",
@@ -110,6 +111,8 @@ def test_shapes(desk: Desk, options: list[str], tasks: int, requirement: str, gp
         (["--gres=gpu:a100:1,gpu:h100:1"], "--gres gpu:a100:1,gpu:h100:1: expected gpu[:model][:count]"),
         (["-w", "n1", "-x", "n1"], "no host is left of those that --nodelist and --nodefile name."),
         (["--signal=B:R:USR1"], "expected [B:]signal[@seconds]"),
+        (["--mail-type=LUNCH"], "--mail-type LUNCH: expected words of NONE, BEGIN, END"),
+        (["--mail-user=-x"], "--mail-user -x: expected addresses such as ann or ann@example.org."),
         (["--signal=USR1@0"], "expected [B:]signal[@seconds]"),
         (["--exclusive=user"], "only --exclusive, for whole hosts, is supported."),
         (["-d", "when:1"], "--dependency when:1: expected one of after, afterany"),
@@ -177,6 +180,31 @@ def test_marks_of_a_signal_end_in_a_colon(desk: Desk, text: str, name: str, seco
     assert (f"kill -s {name} " in spec.warning_action, spec.warning_time_s) == (True, seconds)
     assert ("LAVA_TASK_SERIAL" in spec.warning_action) == is_for_script
     assert ("R of --signal has no effect" in result.err) == text.startswith("R")
+
+
+@pytest.mark.parametrize(
+    ("options", "events", "note"),
+    [
+        (["--mail-type=END", "--mail-user=ann@x.org,bob"], "done exit", ""),
+        (["--mail-type=begin,fail"], "start exit", ""),
+        (["--mail-type=ALL,NONE"], "start done exit", ""),
+        (["--mail-type=NONE"], "", ""),
+        (["--mail-type=FAIL,TIME_LIMIT_80"], "exit", "--mail-type TIME_LIMIT_80 has no effect: mail is sent at the"),
+        (["--mail-type=END", "-a", "1-9"], "", "--mail-type has no effect: each element of an array"),
+        (["--mail-type=END,ARRAY_TASKS", "-a", "1-9"], "done exit", ""),
+        (["--mail-type=END", "-a", "1-9", "-Q"], "", ""),
+    ],
+)
+def test_mail(desk: Desk, tmp_path: Path, options: list[str], events: str, note: str) -> None:
+    """Events of Slurm that lava sends mail for, where the site names a program for it."""
+    (tmp_path / "agent.lsf").mkdir()
+    (tmp_path / "agent.lsf" / "lsf.conf").write_text("LSB_MAILPROG=/usr/sbin/sendmail\n")
+    desk.environ["LAVA_SOCKET"] = str(tmp_path / "agent.sock")
+    result = desk.type("sbatch", *options, "--wrap", "true")
+    assert result.code == 0, result
+    spec = desk.spec
+    assert (spec.mail_events, note in result.err, bool(result.err)) == (events, True, bool(note))
+    assert spec.mail_user == ("ann@x.org,bob" if "user" in options[-1] else "")
 
 
 def test_hosts_of_lists_and_files(desk: Desk, tmp_path: Path) -> None:
