@@ -18,6 +18,7 @@ from agents import sensors
 from agents.activity.watch import ActivityWatch
 from agents.assembly import Local
 from agents.attempts.journal import JournalError
+from agents.job_setup.eexec import program_in
 from agents.local_socket.callers import UserNames
 from agents.local_socket.command_server import CommandServer
 from agents.local_socket.gateway import Gateway
@@ -195,6 +196,7 @@ class Daemon:
         self._watch.configure(welcome.settings)
         self._revocations.take(welcome.revoked)
         self._local.preparation.mail = MailSettings.of(welcome.lsf_conf)
+        self._local.preparation.eexec = program_in(welcome.lsf_conf["LSF_SERVERDIR"])
         self._site_copy.take(welcome.lsf_conf, welcome.cluster, welcome.default_queues)
 
     def _credentials(self) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agents.containers.settings import ContainerSettings
+from agents.job_setup import eexec
 from agents.job_setup.environment import HostFiles, OwnFiles, job_environment, put_lists
 from agents.job_setup.host_context import HostContext
 from agents.job_setup.programs import program_of
@@ -99,6 +100,7 @@ class Preparation:
         self.bounds = Bounds.of({})
         self.containers = ContainerSettings()
         self.mail = MailSettings()
+        self.eexec = ""  # path of the site's program; empty for none
         self.cluster = ""
         self._lists = state / "hostfiles"
         self._files = HostFiles(self._lists, self._used)
@@ -116,7 +118,16 @@ class Preparation:
             OSError: a script or host file cannot be written.
         """
         intervals = (self.intervals.terminate_s, self.intervals.usage_s)
-        key = (id(blob), owner, intervals, self.bounds, self.mail, attempt, stage.SerializeToString(deterministic=True))
+        key = (
+            id(blob),
+            owner,
+            intervals,
+            self.bounds,
+            self.mail,
+            self.eexec,
+            attempt,
+            stage.SerializeToString(deterministic=True),
+        )
         self._unused.pop(blob.job, None)
         found = self._prepared.get(key)
         if found is not None:
@@ -189,6 +200,7 @@ class Preparation:
         arguments = program_arguments(spec) if spooled else ()
         program = program_of(line, spec.shell, spooled, stage.job_starter, arguments) if is_first else None
         is_slurm = spec.HasField("slurm")
+        for_eexec = self._spooled(blob, spec.esub_output, owner, 0o400) if self.eexec and spec.esub_output else ""
         return JobSetup(
             user=owner.name,
             uid=owner.uid,
@@ -214,8 +226,8 @@ class Preparation:
             deadline=stage.deadline,
             terminate_interval_s=self.intervals.terminate_s,
             usage_interval_s=self.intervals.usage_s,
-            pre_exec=spec.pre_exec if lead else "",
-            post_exec=spec.post_exec if lead else "",
+            pre_exec=eexec.before(self.eexec, for_eexec, spec.pre_exec) if lead else "",
+            post_exec=eexec.after(self.eexec, for_eexec, spec.post_exec) if lead else "",
             report=tuple(self.heading(blob, stage, owner.home))
             if lead and spec.output and not (of_tasks or is_slurm or (self.mail.program and has_report_apart(spec)))
             else None,

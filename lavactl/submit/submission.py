@@ -227,6 +227,7 @@ def take_outcome(submission: Submission, ran: "esub.Outcome | None") -> None:
     submission.esub = ran
     if ran is not None:
         job_options.replace_variables(submission.spec.environment, ran.environment)
+        submission.spec.esub_output = ran.output
 
 
 def streams(choices: Choices) -> str:

@@ -32,6 +32,7 @@ def shown_spec(stored: bytes) -> JobSpec:
     spec.ClearField("environment")
     spec.ClearField("environment_base")
     spec.ClearField("input_data")
+    spec.ClearField("esub_output")
     spec.ClearField("environment_unset")
     if spec.HasField("tasks"):
         names = [entry.partition(b"=")[0] + b"=" for entry in spec.tasks.secrets]

@@ -34,7 +34,7 @@ _GPU = Ignored("GPUs are always found and isolated")
 CONF: Table = {
     "LSF_CONFDIR": sets("confdir", str, "where lsf.shared and lsf.cluster.NAME are; beside lsf.conf"),
     "LSB_CONFDIR": sets("lsb_confdir", str, "where the lsb files are, or NAME/configdir with them; beside lsf.conf"),
-    "LSF_SERVERDIR": sets("serverdir", str, "where egroup, [esub and epsub](../howto/submission-programs.md) are"),
+    "LSF_SERVERDIR": sets("serverdir", str, "where egroup, [esub, epsub, eexec](../howto/submission-programs.md) are"),
     "LSF_UNIT_FOR_LIMITS": sets("unit", _unit, "unit of memory and file limits: KB, MB, GB, ...; KB"),
     "LSB_BSUB_PARSE_SCRIPT": _by_commands("which scripts bsub reads `#BSUB` lines of"),
     "LSB_SHORT_HOSTLIST": _by_commands("bjobs shows `4*n001`"),

@@ -19,7 +19,9 @@ ESUB = """\
 [ "$LSB_SUB_PROJECT_NAME" = forbidden ] && exit $LSB_SUB_ABORT_VALUE
 echo 'LSB_SUB_JOB_NAME="by the site"' > "$LSB_SUB_MODIFY_FILE"
 echo "SITE=$(id -un)" > "$LSB_SUB_MODIFY_ENVFILE"
+echo "printed for $LSB_SUB_COMMAND_LINE"
 """
+EEXEC = 'umask 0; echo "$(id -un) $LS_EXEC_T $LSB_JOBID: $(cat)" >> "{place}/eexec"'
 # As sendmail: addresses behind -oi, the mail on standard input.
 MAILER = '(echo "$(id -un): $*"; cat) > "{place}/.$$" && mv "{place}/.$$" "{place}/$$.mail"'
 
@@ -64,6 +66,7 @@ def site(open_directory: Path, public_commands: Path) -> Iterator[Site]:
     (place / "mail").chmod(0o1777)
     install(place / "etc" / "esub", ESUB)
     install(place / "etc" / "epsub", f'umask 0; echo "$LSB_SUB_JOB_ID $LSB_SUB_JOB_QUEUE" >> {place}/mail/epsub')
+    install(place / "etc" / "eexec", EEXEC.format(place=place / "mail"))
     install(place / "mailer", MAILER.format(place=place / "mail"))
     conf = f"LSF_SERVERDIR={place}/etc\nLSB_MAILPROG={place}/mailer\nLSB_MAILTO=!U@!H.example\nLSB_MAX_PACK_JOBS=2\n"
     with a_cluster(open_directory / "S", 1, 4, commands=public_commands) as cluster:
@@ -84,6 +87,14 @@ def test_rules_of_the_site(site: Site, account: str) -> None:
     assert f"{job} {queue}\n" in (site.place / "mail" / "epsub").read_text()
     refused = user.run("bsub", "-P", "forbidden", "true")
     assert (refused.returncode, refused.stderr) == (255, "Request aborted by esub. Job not submitted.\n")
+
+
+def test_a_program_beside_the_job(site: Site, account: str) -> None:
+    """eexec runs before and after it as its user, with what esub printed."""
+    job = site.cluster.as_seen_by(account).submit("-K", "-o", "/dev/null", "true")
+    file = site.place / "mail" / "eexec"
+    lines = [f"{account} {phase} {job}: printed for true" for phase in ("START", "END")]
+    wait_for(lambda: all(line in file.read_text().splitlines() for line in lines), 20, "eexec to have run twice")
 
 
 def test_a_pack(site: Site, tmp_path: Path) -> None:

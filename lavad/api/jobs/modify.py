@@ -12,7 +12,7 @@ from protos import jobs_pb2 as pb
 
 FILLED_IN = {"submit_host", "environment_base", "environment_unset"}  # set by the master, whatever a caller sends
 # As submitted; bresume releases a held job.
-FOR_GOOD = {"array", "hold", "notify_end", "tasks", "hang", "slurm", "interactive"}
+FOR_GOOD = {"esub_output", "array", "hold", "notify_end", "tasks", "hang", "slurm", "interactive"}
 _RLIMIT = "rlimits."  # followed by the limit's name: the other limits stay
 Shown = Callable[[pb.JobSpec], str]
 _SHOWN_MAX = 200  # characters of a value

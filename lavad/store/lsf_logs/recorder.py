@@ -238,6 +238,7 @@ def _spec_of(job: int, stored: bytes) -> JobSpec:
         return JobSpec()
     spec.ClearField("environment")
     spec.ClearField("input_data")
+    spec.ClearField("esub_output")
     return spec
 
 
