@@ -7,7 +7,7 @@ READY := .venv/.ready
 STUBS := $(patsubst %.proto,%,$(wildcard protos/*.proto))
 PROTOC = $(BIN)/python -m grpc_tools.protoc -I . --python_out=$(1) --pyi_out=$(1) --grpc_python_out=$(1) $(wildcard protos/*.proto)
 
-.PHONY: help setup demo test test-real-hosts test-frameworks test-specs test-gpus mutants lint format protos bench docs sim package lock clean
+.PHONY: help setup demo test test-real-hosts test-frameworks test-specs test-clients test-gpus mutants lint format protos bench docs sim package lock clean
 
 help:
 	@echo "make setup    a virtual environment in .venv with exact versions"
@@ -16,6 +16,7 @@ help:
 	@echo "make test-real-hosts  docs/howto/real-hosts.md, word by word, on three booted hosts (root; some minutes)"
 	@echo "make test-specs  every job file of other systems in ../shared/specs, with stand-ins for its programs (root; minutes)"
 	@echo "make test-frameworks  TensorFlow, MindSpore, Ray, Horovod, JAX ... themselves in jobs (FRAMEWORKS=names to choose; root)"
+	@echo "make test-clients  programs made for LSF, unmodified, from ../shared/clients, as an ordinary user (root; minutes)"
 	@echo "make test-gpus  the use of GPUs by jobs on this machine's own cards (root, an NVIDIA driver)"
 	@echo "make mutants  plants known bugs in a copy and shows that the tests see each"
 	@echo "make acceptance  those with real daemons, kills and cut-off hosts, in full size (about two hours)"
@@ -60,6 +61,10 @@ test-specs: $(READY)
 
 test-frameworks: $(READY)
 	@LAVA_FRAMEWORKS="$(FRAMEWORKS)" $(BIN)/python -m pytest -s -o faulthandler_timeout=3600 tests/frameworks
+
+test-clients: $(READY)
+	@packaging/test-prerequisites.sh
+	@LAVA_CLIENTS=1 $(BIN)/python -m pytest -o faulthandler_timeout=1800 tests/clients
 
 test-gpus: $(READY)
 	@LAVA_REAL_GPUS=1 $(BIN)/python -m pytest -rs tests/real_gpus

@@ -1,0 +1,1 @@
+"""Programs made for LSF, unmodified, as an ordinary user runs them."""
