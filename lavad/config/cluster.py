@@ -127,12 +127,15 @@ def read_shared(document: Document, site: Site) -> None:
     for name, table in (("Cluster", SHARED_SECTIONS["Cluster"]), ("HostType", HOST_TYPE)):
         for section in document.of(name):
             for row in section.rows:
-                site.read(row, table if not isinstance(table, Ignored) else {})
+                found = site.read(row, table if not isinstance(table, Ignored) else {})
+                site.host_types.update([found["name"]] if name == "HostType" and "name" in found else [])
     for section in document.of("HostModel"):
         for row in section.rows:
             found = site.read(row, HOST_MODEL)
-            if required(row, "MODELNAME", section, site) and "factor" in found:
-                site.cpu_factors[found["name"]] = found["factor"]
+            name = required(row, "MODELNAME", section, site)
+            site.host_models.update([name] if name else [])
+            if name and "factor" in found:
+                site.cpu_factors[name] = found["factor"]
     for section in document.of("Resource"):
         for row in section.rows:
             name = required(row, "RESOURCENAME", section, site)
@@ -163,6 +166,10 @@ def read_cluster(document: Document, site: Site) -> Fields:
             name = required(row, "HOSTNAME", section, site)
             found = site.read(row, HOST, extra=lambda word: queues.threshold_of(word, site))
             found.pop("name", None)
+            if found.get("model"):
+                site.warn_of_missing(row["MODEL"], found["model"], site.host_models, "host model")
+            if found.get("type"):
+                site.warn_of_missing(row["TYPE"], found["type"], site.host_types, "host type")
             if name in site.hosts:
                 site.wrong(row["HOSTNAME"], f"{name}: there is a row for it already")
             elif name:

@@ -85,6 +85,8 @@ class Site:
     entries: list[Entry] = field(default_factory=list)
     hosts: dict[str, HostRule] = field(default_factory=dict)  # Host section of lsf.cluster
     cpu_factors: dict[str, float] = field(default_factory=dict)  # by host model
+    host_models: set[str] = field(default_factory=set)
+    host_types: set[str] = field(default_factory=set)
     resources: dict[str, Resource] = field(default_factory=dict)
     user_groups: dict[str, Names] = field(default_factory=dict)
     group_shares: dict[str, tuple[Share, ...]] = field(default_factory=dict)
@@ -102,6 +104,11 @@ class Site:
     def warn(self, cell: Cell, text: str) -> None:
         """Add a warning for the administrator; the configuration can be used."""
         self.complaints.append(Complaint(cell.file, cell.line, text, is_fatal=False))
+
+    def warn_of_missing(self, cell: Cell, name: str, known: Collection[str], what: str) -> None:
+        """Warn of a name that lsf.shared lacks, if it has any of that kind."""
+        if known and name not in known:
+            self.warn(cell, f"{name}: no {what} of lsf.shared{_hint(name, known)}")
 
     def warn_of_strangers(self, cell: Cell) -> None:
         """Warn of unknown users and groups in the last list, and of hosts missing from the Host section, if any."""

@@ -6,6 +6,7 @@ that are first in PATH through it, and exits with 0 if every result is right.
 
 import os
 import pwd
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -41,8 +42,26 @@ def cluster(open_directory: Path, public_commands: Path) -> Iterator[Cluster]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def addresses(cluster: Cluster, open_directory: Path) -> dict[str, str]:
+    """Address of the login host as jobs see it, and of a job's host: hosts of a personal cluster are in no table of names.
+
+    All jobs of a client that needs them run on the one host.
+    """
+    first, second = cluster.hosts()
+    cluster.run("badmin", "hclose", second)
+    told = open_directory / "addresses"
+    names = f"{socket.gethostname()} {first}"
+    job = cluster.submit("-o", str(told), f"for name in {names}; do echo at:$(getent hosts $name); done")
+    cluster.becomes(job, "DONE")
+    hub, notebook = [line[3:].split()[0] for line in told.read_text().splitlines() if line.startswith("at:")]
+    return {"HUB_ADDR": hub, "NB_ADDR": notebook}
+
+
 @pytest.mark.parametrize("client", NAMES)
-def test_the_client_runs(cluster: Cluster, client: str, account: str, open_directory: Path) -> None:
+def test_the_client_runs(
+    cluster: Cluster, client: str, account: str, open_directory: Path, request: pytest.FixtureRequest
+) -> None:
     """All its results are right."""
     user = pwd.getpwnam(account)
     scratch = open_directory / f"client-{client}"
@@ -50,6 +69,8 @@ def test_the_client_runs(cluster: Cluster, client: str, account: str, open_direc
     os.chown(scratch, user.pw_uid, user.pw_gid)
     environment = {**cluster.environment, "HOME": user.pw_dir, "USER": account, "LOGNAME": account}
     environment |= {"SCRATCH": str(scratch), "PYTHON": PYTHON, "LIMIT": str(WORK_S)}
+    if client == "batchspawner":
+        environment |= request.getfixturevalue("addresses")
     done = subprocess.run(
         ["runuser", "-u", account, "--", CLIENTS / f"run-{client}"],
         env=environment,
@@ -60,4 +81,6 @@ def test_the_client_runs(cluster: Cluster, client: str, account: str, open_direc
         timeout=WORK_S + INSTALL_S,
         check=False,
     )
+    if client == "batchspawner":
+        cluster.run("badmin", "hopen", "all")
     assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-4000:]}"
