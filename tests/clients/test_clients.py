@@ -42,11 +42,11 @@ def cluster(open_directory: Path, public_commands: Path) -> Iterator[Cluster]:
         yield made
 
 
-@pytest.fixture(scope="module")
-def addresses(cluster: Cluster, open_directory: Path) -> dict[str, str]:
-    """Address of the login host as jobs see it, and of a job's host: hosts of a personal cluster are in no table of names.
+@pytest.fixture
+def addresses(cluster: Cluster, open_directory: Path) -> Iterator[dict[str, str]]:
+    """Addresses of the login host as jobs see it, and of the only host that is open meanwhile.
 
-    All jobs of a client that needs them run on the one host.
+    At the login host no table of names has the hosts of a personal cluster.
     """
     first, second = cluster.hosts()
     cluster.run("badmin", "hclose", second)
@@ -55,7 +55,8 @@ def addresses(cluster: Cluster, open_directory: Path) -> dict[str, str]:
     job = cluster.submit("-o", str(told), f"for name in {names}; do echo at:$(getent hosts $name); done")
     cluster.becomes(job, "DONE")
     hub, notebook = [line[3:].split()[0] for line in told.read_text().splitlines() if line.startswith("at:")]
-    return {"HUB_ADDR": hub, "NB_ADDR": notebook}
+    yield {"HUB_ADDR": hub, "NB_ADDR": notebook}
+    cluster.run("badmin", "hopen", second)
 
 
 @pytest.mark.parametrize("client", NAMES)
@@ -81,6 +82,4 @@ def test_the_client_runs(
         timeout=WORK_S + INSTALL_S,
         check=False,
     )
-    if client == "batchspawner":
-        cluster.run("badmin", "hopen", "all")
     assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-4000:]}"
