@@ -6,6 +6,7 @@ from lavactl.job_files.importers.kinds import Shared
 from lavactl.job_files.importers.kubernetes import metadata, pods
 from lavactl.job_files.model import JobFile, role
 from lavactl.job_files.text.fields import Fields
+from lavactl.job_files.text.nodes import Mapping
 from lavactl.wire import messages
 
 TYPE_CHECKING = False
@@ -178,16 +179,28 @@ def _read_failures(made: messages.Role, spec: Fields) -> None:
         if rule.has("onExitCodes") == rule.has("onPodConditions"):
             raise rule.wrong("", "a rule is for onExitCodes or for onPodConditions, one of them.")
         if rule.has("onExitCodes"):
+            _check_container(rule.child("onExitCodes"), spec.child("template").child("spec"))
             _read_codes(made, rule.child("onExitCodes"), action)
         elif not _read_conditions(made, rule, action):
             rule.note("onPodConditions", "ignored: of conditions only DisruptionTarget happens here.")
+
+
+def _check_container(codes: Fields, pod: Fields) -> None:
+    """Refuse a rule for a container that the pod has not."""
+    names = [
+        one.text("name")
+        for key in ("containers", "initContainers")
+        for one in pod.items(key)
+        if isinstance(one, Mapping)
+    ]
+    if (name := codes.text("containerName")) and name not in names:
+        raise codes.wrong("containerName", f"there is no container named {name[:80]}.")
 
 
 def _read_codes(made: messages.Role, codes: Fields, action: "TaskAction | None") -> None:
     if not codes.has("operator"):
         raise codes.wrong("operator", "it is missing.")
     is_in = codes.word("operator", {"In": True, "NotIn": False}, True)
-    codes.asked.add("containerName")
     found = [codes.whole("values", text) for text in codes.texts("values")]
     if found != sorted(set(found)):
         raise codes.wrong("values", "exit codes rise, and stand there once.")
