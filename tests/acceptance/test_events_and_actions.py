@@ -123,6 +123,25 @@ def test_an_event_leads_to_each_action(three_hosts: Cluster, tmp_path: Path, eve
             has_run(three_hosts, job, expected(action, before))
 
 
+PENDING = """\
+name: pending-{action}
+restarts: 2
+policies: [{{on: pending, after: 1s, do: {action}}}]
+roles: {{worker: {{tasks: 500, command: exec sleep 600}}}}
+"""
+
+
+def test_a_job_that_waits_for_too_long_meets_each_action(three_hosts: Cluster, tmp_path: Path) -> None:
+    """In its queue, as there is no room for it: a restart there uses up one of two, and the third is too much."""
+    documents = [PENDING.format(action=one) for one in ACTIONS]
+    jobs = dict(zip(ACTIONS, begin(three_hosts, tmp_path, documents), strict=True))
+    for action, job in jobs.items():
+        three_hosts.becomes(job, ENDS.get(action, "EXIT"))
+    told = "".join(three_hosts.says("bhist", "-l", str(jobs["restart-job"])).split())  # lines are broken within words
+    assert "Jobisrestartedinitsqueue" in told
+    assert "waitedformorethan1sforaplace,after2restarts" in told
+
+
 LOST = """\
 name: lost-{action}
 restarts: 2

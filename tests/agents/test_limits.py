@@ -11,6 +11,7 @@ import pytest
 from agents.shepherd.confinement import groups, hierarchy
 from agents.shepherd.confinement.groups import MIB, OWN_GROWTH, GroupV2
 from agents.shepherd.confinement.hierarchy import Base, discover
+from agents.shepherd.confinement.task_groups import TaskGroups
 from agents.shepherd.process import processes
 
 V1_MEMBERSHIPS = "9:name=systemd:/\n8:pids:/\n4:memory:/box/7\n2:cpuacct:/\n1:cpu:/\n0::/\n"
@@ -194,6 +195,19 @@ def test_version_2_kills_all_but_the_shepherd(fake: tuple[Fake, GroupV2]) -> Non
     finally:
         victim.kill()
         victim.wait()
+
+
+def test_a_task_starts_where_it_can_have_no_group_of_its_own(unified: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Of a host that lets none be made below a slot's: its processes are found by other marks, and the log says so."""
+    files = Fake(unified / "lava" / "0")
+    groups = TaskGroups(str(files.path))
+    with groups.entered(7):  # files do not appear in a directory here, as they do in the kernel's
+        assert groups.of(7) is None
+    assert groups.members() == []
+    assert not (files.path / "7").exists()
+    assert "event=no_group_of_task" in capfd.readouterr().err
+    with pytest.raises(KeyError), groups.entered(8):
+        raise KeyError
 
 
 def test_an_old_kernel_cannot_reset_the_peak(unified: Path) -> None:
