@@ -41,6 +41,8 @@ class Output(NamedTuple):
 
 def wanted(spec: JobSpec) -> frozenset[str]:
     """Return the events of a job that a mail is sent for."""
+    if spec.HasField("tasks"):  # its tasks have ends of their own
+        return frozenset()
     found = {word for word in spec.mail_events.split() if word in (START, DONE, EXIT)}
     if spec.mail_begin:
         found.add(START)
@@ -52,8 +54,8 @@ def wanted(spec: JobSpec) -> frozenset[str]:
 
 
 def has_output_by_mail(spec: JobSpec) -> bool:
-    """Return True for a job whose output goes neither to a file nor to a client, nor to files of its tasks."""
-    return not (spec.output or spec.interactive or spec.HasField("tasks") or spec.HasField("slurm"))
+    """Return True for a job whose output goes neither to a file nor to a client; jobs in Slurm's words ask for mail."""
+    return not (spec.output or spec.interactive or spec.HasField("slurm"))
 
 
 def has_report_apart(spec: JobSpec) -> bool:
@@ -93,6 +95,8 @@ def at_end(heading: Heading, ending: Ending, spec: JobSpec, output: Output) -> b
         if output.is_cut:
             label = ending.label.encode()
             tail += b"\n(The rest is left out; as long as bjobs -a shows the job, bpeek " + label + b" has it.)\n"
+    elif not spec.output:
+        tail = b""
     else:
         tail = b"Read file <%s> for stdout output of this job.\n" % spec.output.encode("utf-8", "surrogateescape")
     return subject + b"\n\n" + body.replace(REPORT_END, b"").rstrip() + b"\n\n" + tail

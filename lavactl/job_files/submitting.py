@@ -65,7 +65,7 @@ def _build(job: JobFile, line: Options, choices: submission.Choices, io: "Io") -
     else:
         _fill_roles(spec, job, line)
         submission.rank(spec, choices)
-    notes = submission.mail_notes(choices, io)
+    notes = submission.mail_notes(choices, io, of_tasks=job.rules is not None)
     built = submission.Submission(spec, notes, "K" in choices, "BSUB_QUIET" in io.environ, by_default)
     submission.take_outcome(built, ran)
     built.has_unique_name = spec.tasks.origin.startswith(NAMED_BY_NAME)

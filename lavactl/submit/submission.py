@@ -409,10 +409,13 @@ def output_path(start: str, name: str, suffix: str, choices: Choices, io: "Io") 
     return os.path.join(name, f"%J.%I.{suffix}" if is_array else f"%J.{suffix}")
 
 
-def mail_notes(choices: Choices, io: "Io") -> list[str]:
-    """A note for each option of mail, where the site sends none."""
+def mail_notes(choices: Choices, io: "Io", of_tasks: bool = False) -> list[str]:
+    """A note for each option of mail, where none is sent: at this site, or about a job of tasks."""
     given = [option for option in MAIL if option in choices]
-    return [f"-{option} {NO_MAIL}" for option in given] if given and not io.site_setting("LSB_MAILPROG") else []
+    if not given or (io.site_setting("LSB_MAILPROG") and not of_tasks):
+        return []
+    why = "has no effect: no mail is sent about jobs of tasks." if of_tasks else NO_MAIL
+    return [f"-{option} {why}" for option in given]
 
 
 def describe(spec: messages.JobSpec, choices: Choices) -> None:

@@ -9,7 +9,7 @@ from agents.mail import letters
 from agents.mail.letters import MailSettings, Output
 from agents.shepherd.ending import Ending, Heading
 from agents.shepherd.messages import Finish
-from protos.jobs_pb2 import JobSpec, SlurmTerms
+from protos.jobs_pb2 import JobSpec, SlurmTerms, TaskRules
 
 SUBMITTED, STARTED, ENDED = 1795165331.0, 1795165335.0, 1795167155.0  # Fri Nov 20 09:02:11 2026 and later
 HEADING = Heading(
@@ -67,6 +67,13 @@ def test_report_apart() -> None:
     assert "The output (if any)" not in text
 
 
+def test_report_of_a_job_without_files() -> None:
+    """An interactive job: its client had the output."""
+    text = at_end(JobSpec(interactive="shell", mail_end=True), Output())
+    assert "Read file" not in text
+    assert "The output (if any)" not in text
+
+
 def test_start() -> None:
     """-B: where it runs."""
     text = letters.at_start(HEADING, "1201[3]", "sweep[3]", STARTED).decode()
@@ -92,6 +99,8 @@ def test_start() -> None:
         (JobSpec(interactive="shell"), ""),
         (JobSpec(interactive="shell", mail_end=True), "done exit"),
         (JobSpec(slurm=SlurmTerms(command="sbatch")), ""),
+        (JobSpec(slurm=SlurmTerms(command="sbatch"), mail_events="exit"), "exit"),
+        (JobSpec(tasks=TaskRules(format=1), mail_end=True), ""),
     ],
 )
 def test_which_mails_a_job_wants(spec: JobSpec, events: str) -> None:

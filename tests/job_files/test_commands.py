@@ -164,6 +164,14 @@ def test_a_file_is_named_on_the_command_line_alone(desk: Desk) -> None:
     assert "-yaml names a job file and belongs on the command line." in result.err
 
 
+def test_mail_about_a_job_of_tasks(desk: Desk) -> None:
+    """None is sent, whatever the site's settings are: an option that asks for it is not swallowed."""
+    file = b"roles: {worker: {tasks: 1, command: run}}\n"
+    result = desk.type("bsub", "-N", "-yaml", "-", stdin=file)
+    assert result.code == 0
+    assert "-N has no effect: no mail is sent about jobs of tasks.\n" in result.err
+
+
 def test_show_keeps_secrets(desk: Desk) -> None:
     """Their names are told, so that they can be given again; their values are not."""
     spec = jobs_pb2.JobSpec(name="x", command="y", cwd="/h", submit_cwd="/h")

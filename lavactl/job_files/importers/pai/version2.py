@@ -95,7 +95,7 @@ def _read_extras(extras: Fields) -> None:
     hived.ignore(("jobPriorityClass",), "the queue's priority counts")
     hived.ignore(("taskRoles",), "each task gets the slots, memory and GPUs that it asks for")
     extras.ignore(("submitFrom",), "it names the program that wrote the file")
-    extras.ignore(("jobStatusChangeNotification",), "lava sends no mail yet")
+    extras.ignore(("jobStatusChangeNotification",), "no mail is sent about jobs of tasks")
     extras.ignore(("storages",), "lava expects a shared file system")
 
 
