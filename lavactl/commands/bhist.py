@@ -6,6 +6,7 @@ from lavactl.errors import FAILURE
 from lavactl.jobrefs import key_text, read_refs
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered
 from lavactl.text.render import clean, keep_tail, kept_output, long_time, wrap
+from lavactl.views import job_conditions
 from lavactl.views.gpus.usage import usage_text
 from lavactl.views.job_details import Completion
 from lavactl.views.job_long import SEPARATOR, head, limits, submitted
@@ -13,14 +14,17 @@ from lavactl.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from lavactl.io import Io
     from protos import jobs_pb2
 
+    Entry = tuple[jobs_pb2.JobHistory, messages.JobRecord]
+
 USAGE = """\
 Usage: bhist [-a | -d | -e | -p | -r | -s] [-l [-gpu] | -w] [-n files] [-u user | -u all] [-q queue] [-m host] [-J name]
-             [-P project] [-S time0,time1] [-D time0,time1] [-C time0,time1] [job_id | "job_id[index]" ...]
+             [-Jd description] [-G user_group] [-P project] [-S time0,time1] [-D time0,time1] [-C time0,time1]
+             [job_id | "job_id[index]" ...]
        bhist -h | -V
   -S, -D, -C  jobs in any state that were submitted, dispatched, completed then
   time: [[year/]month/]day[/hour:minute], . for now, .-n/ for n days ago
@@ -30,7 +34,7 @@ GRAMMAR = Grammar(
     USAGE,
     {
         **dict.fromkeys(("a", "d", "e", "p", "r", "s", "l", "w", "gpu"), FLAG),
-        **dict.fromkeys(("n", "u", "q", "m", "J", "P", "C", "D", "S"), VALUE),
+        **dict.fromkeys(("n", "u", "q", "m", "J", "P", "C", "D", "S", "G", "Jd"), VALUE),
         **dict.fromkeys(("b", "t", "f", "T", "N", "app", "hostfile", "cname", "UF", "data"),
                         "not supported yet."),
     },
@@ -58,13 +62,20 @@ def main(argv: list[str], io: "Io") -> int:
         raise GRAMMAR.wrong("-l and -w cannot be used together")
     if "gpu" in options and "l" not in options:
         raise GRAMMAR.wrong("-gpu needs -l")
-    is_long = "l" in options
-    request = messages.HistoryRequest(filter=job_filter(options), details=is_long, shares_details=is_long)
+    is_long, conditions = "l" in options, job_conditions.conditions(options, io.now())
+    details = is_long or bool(conditions)
+    request = messages.HistoryRequest(filter=job_filter(options), details=details, shares_details=details)
     for letter, name, _ in INTERVALS:
         if letter in options:
             getattr(request, name).CopyFrom(interval(options, letter, "bhist", io))
     pages = io.client().history(request)
-    found = show_all_long(pages, io, "gpu" in options) if is_long else show_rows(pages, io, is_wide="w" in options)
+    if is_long:
+        found = show_all_long(chosen(pages, conditions), io, "gpu" in options)
+    elif conditions:
+        jobs = ([job for job, _ in page] for page in chosen(pages, conditions))
+        found = show_rows(jobs, io, is_wide="w" in options)
+    else:
+        found = show_rows((page.jobs for page in pages), io, is_wide="w" in options)
     return 0 if found else nothing(options, io)
 
 
@@ -99,11 +110,22 @@ def seconds(job: "jobs_pb2.JobHistory") -> list[int]:
     return [*spent, sum(spent)]
 
 
-def show_rows(pages: "Iterable[jobs_pb2.HistoryPage]", io: "Io", *, is_wide: bool) -> bool:
+def chosen(
+    pages: "Iterable[jobs_pb2.HistoryPage]", conditions: "list[job_conditions.Condition]"
+) -> "Iterator[list[Entry]]":
+    """Histories for which the conditions hold, page by page, each with its record: details are shared by elements."""
+    completion = Completion()
+    for page in pages:
+        records = completion.complete([job.record for job in page.jobs])
+        pairs = zip(page.jobs, records, strict=True)
+        yield [(job, record) for job, record in pairs if all(holds(record) for holds in conditions)]
+
+
+def show_rows(pages: "Iterable[Iterable[jobs_pb2.JobHistory]]", io: "Io", *, is_wide: bool) -> bool:
     """Print the summary, a line for each job; True if there was any."""
     found = False
     for page in pages:
-        rows = [row(job, is_wide) for job in page.jobs]
+        rows = [row(job, is_wide) for job in page]
         if rows:
             io.print("\n".join(rows if found else [TITLE, HEADER, *rows]))
             found = True
@@ -118,12 +140,11 @@ def row(job: "jobs_pb2.JobHistory", is_wide: bool) -> str:
     return ROW % (key_text(job.job, job.index), user, name, *seconds(job))
 
 
-def show_all_long(pages: "Iterable[jobs_pb2.HistoryPage]", io: "Io", with_gpus: bool) -> bool:
+def show_all_long(pages: "Iterable[list[Entry]]", io: "Io", with_gpus: bool) -> bool:
     """Print all histories in full; True if there was any."""
-    found, completion = False, Completion()
+    found = False
     for page in pages:
-        records = completion.complete([job.record for job in page.jobs])
-        for job, record in zip(page.jobs, records, strict=True):
+        for job, record in page:
             show_long(job, record, io, first=not found)
             if with_gpus:
                 io.print(usage_text(job.record.gpus), end="")

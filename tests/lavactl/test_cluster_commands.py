@@ -267,6 +267,26 @@ def test_bhist_of_a_time(desk: Desk) -> None:
     assert (result.code, result.err.startswith("bhist -C yesterday: expected a time interval, as ")) == (255, True)
 
 
+def test_bhist_by_details(desk: Desk) -> None:
+    """-Jd and -G: elements of an array share what was submitted; the details are asked for."""
+    spec = jobs_pb2.JobSpec(description="night run", user_group="chem")
+    records = [
+        a_job(job=7, index=1, name="x[1]", spec=spec),
+        a_job(job=7, index=2, name="x[2]"),
+        a_job(job=8, name="y", spec=jobs_pb2.JobSpec(description="day run")),
+    ]
+    desk.client.histories = [
+        jobs_pb2.JobHistory(job=one.job, index=one.index, user="alice", name=one.name, record=one) for one in records
+    ]
+    for options in (["-Jd", "night*"], ["-G", "chem"]):
+        out = desk.type("bhist", *options).out
+        assert [line.split()[0] for line in out.splitlines()[2:]] == ["7[1]", "7[2]"]
+        assert desk.client.asked[-1].details
+    assert desk.type("bhist", "-l", "-Jd", "day*").out.count("Job <") == 1
+    result = desk.type("bhist", "-Jd", "noon")
+    assert (result.code, result.err) == (255, "No matching job found\n")
+
+
 def test_bhist_long(desk: Desk) -> None:
     """lsf.md 1.6: owner, events, and the summary of one job."""
     desk.client.histories = [a_history()]
