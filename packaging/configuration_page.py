@@ -42,18 +42,11 @@ A file that is not there says nothing: without `lsb.queues` the built-in queues 
 - A section without its `Begin` or `End` is one error, and is read all the same; lines may end in CR LF.
 - A parameter or section that lava does not know is a warning, with the name that may have been meant.
 - One that LSF has and lava does not need is ignored; `badmin ckconfig -v` lists each with the reason. One that a site
-<<<<<<< HEAD
-  may count on all the same (`CONTAINER`, `SWAPLIMIT`), or that is read and checked but that nothing obeys yet
-  (`PRE_EXEC`), is a warning.
+  may count on all the same (`CONTAINER`, `SWAPLIMIT`) is a warning.
 - `#INCLUDE "file"` is followed. Of a block `#if time(8:00-18:00 6:0:00-0:23:59)`, `#elif time(...)`, `#else`, `#endif`
   the branch counts that holds now; conditions may be joined by `&&`, `||` and `!`. The master changes over by itself,
   to the files as they were read last: one that was edited since waits for `badmin reconfig`. What is wrong in a branch
   for another time is an error at once. A comment may begin with `# If`.
-=======
-  may count on all the same (`CONTAINER`, `SWAPLIMIT`) is a warning.
-- `#INCLUDE "file"` is followed. `#if time(...)` is an error, one for each block: lava does not change its rules by
-  the clock. A comment may begin with `# If`.
->>>>>>> 25a5a14c (config: honour what surrounds the jobs of a queue)
 - A user group is looked for in `lsb.users`, then among users, then among the Unix groups of the master's host;
   `name/` is always a group. `(!)` asks `egroup` in `LSF_SERVERDIR`, for at most 10 seconds, when the files are read
   and never else.
