@@ -226,8 +226,8 @@ class Preparation:
             deadline=stage.deadline,
             terminate_interval_s=self.intervals.terminate_s,
             usage_interval_s=self.intervals.usage_s,
-            pre_exec=eexec.before(self.eexec, for_eexec, spec.pre_exec) if lead else "",
-            post_exec=eexec.after(self.eexec, for_eexec, spec.post_exec) if lead else "",
+            pre_exec=eexec.before(self.eexec, for_eexec, spec.pre_exec or stage.around.job_pre_exec) if lead else "",
+            post_exec=eexec.after(self.eexec, for_eexec, spec.post_exec or stage.around.job_post_exec) if lead else "",
             report=tuple(self.heading(blob, stage, owner.home))
             if lead and spec.output and not (of_tasks or is_slurm or (self.mail.program and has_report_apart(spec)))
             else None,

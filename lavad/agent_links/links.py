@@ -382,6 +382,8 @@ def _around(setup: AttemptSetup) -> pb.AroundJob | None:
         post_exec=defaults.post_exec,
         host_pre_exec=rule.host_pre,
         host_post_exec=rule.host_post,
+        job_pre_exec=rule.job_pre,
+        job_post_exec=rule.job_post,
         user=rule.user or "" if has_commands else "",
         pre_limit_s=rule.pre_limit_s or 0.0,
         post_limit_s=rule.post_limit_s or 0.0,

@@ -128,12 +128,7 @@ PARAMETERS: Table = {
     **queues.preexec_retries(),
     "PRE_EXEC_DELAY": sets("pre_exec_pause_s", lambda text: float(v.integer(text)),
                            "seconds between two tries of a job whose pre-execution command failed; 30"),
-    "JOB_PREPROC_TIMEOUT": sets("around.pre_limit_s", lambda text: 60.0 * v.integer(text, 1),
-                                "minutes that one pre-execution command may take; no bound"),
-    "JOB_POSTPROC_TIMEOUT": sets("around.post_limit_s", lambda text: 60.0 * v.integer(text, 1),
-                                 "minutes that one post-execution command may take; no bound"),
-    "JOB_INCLUDE_POSTPROC": sets("around.includes_post", v.switch,
-                                 "Y: a job ends with its post-execution commands, and runs until then; N"),
+    **queues.around_limits(),
     "PREEMPT_DELAY": sets("preempt_delay_s", lambda text: float(v.integer(text)),
                           "seconds that a job waits before it preempts; 0"),
     "LAVA_WARNING_TIME_MAX": sets("warning_time_max_s", lambda text: float(v.integer(text)), "lava's own: seconds that "

@@ -193,6 +193,18 @@ def factors() -> dict[str, Honoured]:
     }
 
 
+def around_limits() -> dict[str, Honoured]:
+    """Declare what holds for all commands before and after jobs, for all queues or in a profile."""
+    return {
+        "JOB_PREPROC_TIMEOUT": sets("around.pre_limit_s", lambda text: 60.0 * v.integer(text, 1),
+                                    "minutes that one pre-execution command may take; no bound"),
+        "JOB_POSTPROC_TIMEOUT": sets("around.post_limit_s", lambda text: 60.0 * v.integer(text, 1),
+                                     "minutes that one post-execution command may take; no bound"),
+        "JOB_INCLUDE_POSTPROC": sets("around.includes_post", v.switch,
+                                     "Y: a job ends with its post-execution commands, and runs until then; N"),
+    }  # fmt: skip
+
+
 def preexec_retries() -> dict[str, Honoured | Ignored]:
     """Declare what becomes of a job whose pre-execution command fails, the same in a queue and for all queues."""
     one_cluster = missed("one cluster only: LOCAL_MAX_PREEXEC_RETRY bounds the tries")

@@ -93,6 +93,20 @@ def test_the_surroundings_of_the_commands(place: Place, said: Path) -> None:
     run(story())
 
 
+def test_commands_of_a_profile(place: Place) -> None:
+    """They are in place of the job's own, and run as these do."""
+    profile = AroundJob(job_pre_exec="echo fetch >> chain", job_post_exec="echo tidy >> chain")
+
+    async def story() -> None:
+        async with Host(place) as host:
+            for number, own_pre in ((1, ""), (2, "echo mine >> chain")):
+                job = blob(place, number, "echo job >> chain", pre_exec=own_pre)
+                await released(host, await host.run(job, stage(around=profile)))
+        assert place.out("chain").read_text().split() == ["fetch", "job", "tidy", "mine", "job", "tidy"]
+
+    run(story())
+
+
 @pytest.mark.root
 def test_another_user_of_the_queues_commands(place: Place, said: Path) -> None:
     """They are root's and get no variable of the job's user; the job's own remain that user's."""

@@ -234,6 +234,8 @@ CONF: dict[str, Case] = {
 APPLICATIONS: dict[str, Case] = {
     "NAME": text("name"), "DESCRIPTION": text("description"),
     **{name: QUEUE[name] for name in APPLICATION if name in QUEUE and isinstance(APPLICATION[name], Honoured)},
+    **{name: text(f"around.job_{name.lower()[:-5]}", "/bin/x -a") for name in ("PRE_EXEC", "POST_EXEC")},
+    **{name: PARAMETERS[name] for name in ("JOB_PREPROC_TIMEOUT", "JOB_POSTPROC_TIMEOUT", "JOB_INCLUDE_POSTPROC")},
     "SUSPEND_CONTROL": ("SIGTSTP", {"control.SUSPEND": "SIGTSTP"}, ("SIGNONE", "CHKPNT")),
     "RESUME_CONTROL": ("SIGCONT", {"control.RESUME": "SIGCONT"}, ("SIGNONE", "")),
     "TERMINATE_CONTROL": ("/bin/stop it", {"control.TERMINATE": "/bin/stop it"}, ("CHKPNT",)),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from lavad.config import names
 from lavad.config import values as v
 from lavad.config.grammar import Document, Row
-from lavad.config.queues import QUEUE, part
+from lavad.config.queues import QUEUE, around_limits, around_rule, part, preexec_retries
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, missed, required, sets
 from lavad.config.values import Wrong
 from lavad.core.model.policy import Application, JobDefaults
@@ -44,7 +44,6 @@ _AS_IN_QUEUES = ("NICE", "JOB_STARTER", "REQUEUE_EXIT_VALUES", "MAX_JOB_REQUEUE"
 # The same, and the queue's holds, too.
 _BESIDE_QUEUES = ("RES_REQ", "PROCLIMIT", "TASKLIMIT", "RUNLIMIT", "MEMLIMIT", "CPULIMIT", "DATALIMIT", "STACKLIMIT",
                   "FILELIMIT", "CORELIMIT", "PROCESSLIMIT")  # fmt: skip
-_LATER = "pre- and post-execution commands of profiles are not run yet"
 APPLICATION: Table = {
     "NAME": sets("name", str, "the profile's name, for `bsub -app`; required"),
     "DESCRIPTION": sets("description", lambda text: text[:4096], "shown by `bapp -l`"),
@@ -53,9 +52,12 @@ APPLICATION: Table = {
     "RESUME_CONTROL": _control("RESUME"),
     "TERMINATE_CONTROL": _control("TERMINATE"),
     "ENV_VARS": sets("environment", _variables, "`NAME='value', ...`: variables of its jobs, before the user's own"),
-    **dict.fromkeys(("PRE_EXEC", "POST_EXEC", "HOST_PRE_EXEC", "HOST_POST_EXEC", "JOB_INCLUDE_POSTPROC",
-                     "JOB_PREPROC_TIMEOUT", "JOB_POSTPROC_TIMEOUT", "LOCAL_MAX_PREEXEC_RETRY",
-                     "MAX_PREEXEC_RETRY", "REMOTE_MAX_PREEXEC_RETRY"), missed(_LATER)),
+    "PRE_EXEC": sets("around.job_pre", str.strip, "the command before its jobs that have no `-E`: see "
+                     "[pre- and post-execution commands](pre-post-exec.md)"),
+    "POST_EXEC": sets("around.job_post", str.strip, "the command after its jobs that have no `-Ep`"),
+    **around_limits(),
+    **preexec_retries(),
+    **dict.fromkeys(("HOST_PRE_EXEC", "HOST_POST_EXEC"), missed("only those of a queue are run")),
     "RUNTIME": missed("the estimate of a run time is a job's own: bsub -We"),
     **dict.fromkeys(("SWAPLIMIT", "THREADLIMIT", "PERSISTENT_HOST_ORDER", "PRIORITY"), missed("not enforced")),
     **dict.fromkeys(("CONTAINER", "EXEC_DRIVER", "DOCKER_IMAGE_AFFINITY"),
@@ -113,6 +115,7 @@ def _application(fields: Fields, written: tuple[tuple[str, str], ...]) -> Applic
         **own,
         defaults=JobDefaults(**part(fields, "defaults."), rlimits=rlimits),
         job_controls=tuple(part(fields, "control.").items()),
+        around=around_rule(fields),
         written=written,
     )
 

@@ -128,6 +128,8 @@ class AroundJob:
 
     host_pre: str = ""  # HOST_PRE_EXEC: on each host of the job
     host_post: str = ""  # HOST_POST_EXEC
+    job_pre: str = ""  # PRE_EXEC of a profile, for jobs without -E
+    job_post: str = ""  # POST_EXEC of a profile, for jobs without -Ep
     user: str | None = None  # PRE_POST_EXEC_USER: of the queue's commands; empty: the job's
     tries_max: int | None = None  # LOCAL_MAX_PREEXEC_RETRY: failures in a row until the job is held; 0: no bound
     exits: bool | None = None  # LOCAL_MAX_PREEXEC_RETRY_ACTION: it is ended instead
@@ -145,7 +147,7 @@ def _over(mine: AroundJob, base: AroundJob) -> AroundJob:
     return replace(base, **{one.name: value for one in fields(mine) if (value := getattr(mine, one.name)) is not None})
 
 
-AROUND = AroundJob("", "", "", 0, exits=False, pre_limit_s=0.0, post_limit_s=0.0, includes_post=False)
+AROUND = AroundJob(user="", tries_max=0, exits=False, pre_limit_s=0.0, post_limit_s=0.0, includes_post=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,6 +399,7 @@ class Application:
     job_controls: tuple[tuple[str, str], ...] = ()
     warning_time_s: float = 0.0
     warning_action: str = ""
+    around: AroundJob = AroundJob()
     environment: tuple[tuple[str, str], ...] = ()
     written: tuple[tuple[str, str], ...] = ()  # settings as written
 
@@ -416,8 +419,12 @@ class Application:
             job_controls=tuple({**dict(queue.job_controls), **dict(self.job_controls)}.items()),
             warning_time_s=self.warning_time_s or queue.warning_time_s,
             warning_action=self.warning_action or queue.warning_action,
+            around=self._around(queue.around),
             defaults=replace(defaults, run_limit_default_s=_smaller(default_s, most_s) if default_s else 0),
         )
+
+    def _around(self, its: AroundJob) -> AroundJob:
+        return replace(self.around, host_pre=its.host_pre, host_post=its.host_post).over(its)
 
     def _defaults(self, queue: Queue) -> JobDefaults:
         own, its = self.defaults, queue.defaults

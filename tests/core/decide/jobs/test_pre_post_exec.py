@@ -7,9 +7,11 @@ import pytest
 from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.decide.clock.tick import wake_at
+from lavad.core.events import NewJob
 from lavad.core.model import JobState, Key, PostState
 from lavad.core.model import reasons as r
-from lavad.core.model.policy import AroundJob, Policy
+from lavad.core.model.policy import AROUND, Application, AroundJob, Policy
+from lavad.core.orders import StageOrder
 from lavad.core.queries.pending_reasons import explain
 from lavad.core.step import Outcome
 from lavad.simulator.cluster.restart import reborn
@@ -19,11 +21,22 @@ S = JobState
 PAUSE_S = Policy().pre_exec_pause_s
 
 
-def cluster_with(*, queue: AroundJob = AroundJob(), slots: int = 4) -> Story:  # noqa: B008
-    """One host, and a rule for the queue ``normal``."""
+def replace_shared(job: NewJob, **values: str) -> NewJob:
+    """The submission with other shared facts."""
+    return job._replace(shared=replace(job.shared, **values))
+
+
+def cluster_with(
+    *,
+    queue: AroundJob = AROUND,
+    slots: int = 4,
+    profile: Application = Application("none"),  # noqa: B008
+) -> Story:
+    """One host, a rule for the queue ``normal``, and a profile."""
     policy = Policy()
     queues = tuple(replace(one, around=queue) if one.name == "normal" else one for one in policy.queues)
-    return a_cluster(a_host("n1", slots), policy=replace(policy, queues=queues))
+    policy = replace(policy, queues=queues, applications={profile.name: profile})
+    return a_cluster(a_host("n1", slots), policy=policy)
 
 
 def fails(story: Story, job: int, index: int = 0, whose: str = "job") -> Outcome:
@@ -90,6 +103,19 @@ def test_the_job_is_ended_where_the_queue_says_so() -> None:
     end = story.job(job).end
     assert end is not None
     assert (story.state(job), end.status, end.reason) == (S.EXIT, 98 << 8, r.TERM_PRE_EXEC_FAIL)
+
+
+def test_a_profile_comes_before_the_queue() -> None:
+    """Its commands are in place of the job's, its bounds in place of the queue's; the queue's commands stay."""
+    queue = AroundJob(host_pre="mount", tries_max=5, post_limit_s=60.0)
+    profile = Application("md", around=AroundJob(job_pre="fetch", tries_max=1))
+    story = cluster_with(queue=queue, profile=profile)
+    job = story.submit(replace_shared(a_job(), application="md"))
+    (order,) = [one for one in story.plan() if isinstance(one, StageOrder)]
+    found = order.setup.around
+    assert (found.host_pre, found.job_pre, found.post_limit_s, found.user) == ("mount", "fetch", 60.0, "")
+    story.do(c.ReportRefused("n1", story.key(job), "it exited with code 1", pre_exec="job"))
+    assert story.state(job) is S.PSUSP
 
 
 def test_an_element_waits_alone() -> None:
