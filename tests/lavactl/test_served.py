@@ -270,6 +270,27 @@ def test_a_submission_that_waits_is_the_caller_s(agent: Agent) -> None:
     agent.end()
 
 
+@pytest.mark.parametrize("kind", [b"x", b"-"])
+def test_programs_of_the_site_are_run_by_the_caller(
+    agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: bytes
+) -> None:
+    """An esub runs with the caller's rights, so in the whole command; a site without one is served as before."""
+    copy = tmp_path / "its.lsf" / "lsf.conf"
+    copy.parent.mkdir()
+    copy.write_text("LSF_SERVERDIR=/site/etc\n")
+    monkeypatch.setattr(ServedIo, "own_copy", str(copy))
+    agent.environment = [b"LSF_ENVDIR=/nowhere", f"LAVA_SOCKET={tmp_path}/its.sock".encode()]
+    agent.serve(b"bsub", b"-o", b"/dev/null", b"true")
+    while (message := agent.frame())[1] == frames.MESSAGE and message[2][:1] in (served.ASK_KIND, served.ASK_FILE):
+        is_esub = message[2].endswith(b"/site/etc/esub")
+        asked_kind = message[2][:1] == served.ASK_KIND
+        agent.say(1, frames.MESSAGE, (kind if is_esub else b"-") + b"-" if asked_kind else served.UNREADABLE)
+    if kind == b"x":
+        assert message[2] == served.BECOME
+    else:
+        assert frames.unpack_open(message[2])[0] == SUBMIT
+
+
 def test_what_was_shown_is_not_shown_again(agent: Agent) -> None:
     """A command of whose output a part was sent is lost rather than begun anew."""
     io = agent.io()
