@@ -37,7 +37,8 @@ class Client:
         self._signalled = signalled
         self._task: KeptTask | None = None
         self._pid = 0
-        self.next_at = NEVER  # end of the time to read in, once the job has ended
+        self._read_until = NEVER  # end of the time to read in, once the job has ended
+        self.next_at = NEVER  # that time, until it has passed
 
     def start(self, spawn: Spawn) -> int:
         """Start the command with streams for the client; return its process id.
@@ -81,9 +82,10 @@ class Client:
         if task is None or task.status is None or task.is_over or task.is_gone:
             self.next_at = NEVER
             return False
-        if self.next_at == NEVER:
-            self.next_at = now + min(UNREAD_S, self._setup.patience_s)
-        return now < self.next_at
+        if self._read_until == NEVER:
+            self._read_until = now + min(UNREAD_S, self._setup.patience_s)
+        self.next_at = self._read_until if now < self._read_until else NEVER
+        return self.next_at != NEVER
 
     def files_of(self, streams: Streams) -> Streams:
         """Return the job's files among its streams: those of the client are closed here, and no file."""
