@@ -169,6 +169,26 @@ def test_pipes_keep_the_streams_apart(place: Place) -> None:
     run(story())
 
 
+@pytest.mark.parametrize(("typed", "shown"), [(b"abc", b"abc"), (b"abc\n", b"abc\r\nabc\r\n"), (b"", b"")])
+def test_input_that_ends_is_an_end_of_file_on_a_terminal(place: Place, typed: bytes, shown: bytes) -> None:
+    """As in `printf abc | bsub -Ip cat`: within a line, too, where that character only hands the line over."""
+
+    async def story() -> None:
+        async with Host(place) as host:
+            await started(host, "stty -echoctl; echo; cat; echo; echo end")
+            with Client(host) as client:
+                await client.read(b"\r\n")
+                if typed:
+                    client.type(typed)
+                client.channel.send(pack(messages.END_OF_INPUT))
+                assert await client.end() == 0
+            assert client.got[STDOUT].count(typed.strip() or b"end") == (2 if typed else 1), client.got
+            assert shown in client.got[STDOUT]
+            assert client.got[STDOUT].endswith(b"\r\nend\r\n")
+
+    run(story())
+
+
 def test_a_short_job_waits_for_its_client(place: Place) -> None:
     """All it wrote, and its exit code, are there for a client that comes after its end; only then it is over."""
 
@@ -312,6 +332,25 @@ def test_a_client_that_does_not_read_holds_the_end_for_a_bounded_time(place: Pla
     run(story())
 
 
+def test_a_shepherd_rests_when_the_time_to_read_is_over(place: Place) -> None:
+    """The end then waits for the post-execution command, and the shepherd for its end."""
+
+    async def story() -> None:
+        async with Host(place) as host:
+            host.local.preparation.bounds = Bounds(patience_s=0.3)
+            begun = place.out("begun")
+            await started(host, "exit 4", "pipes", post_exec=f"touch {begun}; sleep 1")
+            with Client(host):
+                shepherd = host.shepherd_of(KEY)
+                await until(begun.exists)
+                before = rests(shepherd)
+                await asyncio.sleep(0.5)
+                assert rests(shepherd) - before < 40
+                assert (await host.report(KEY, "finished")).finished.status == 4 << 8
+
+    run(story())
+
+
 def test_a_task_beside_a_job_may_have_a_terminal(place: Place) -> None:
     """As `lavactl attach` starts it: a shell with job control, in the job's environment, ended by HUP."""
 
@@ -337,6 +376,12 @@ def resident(pid: int) -> int:
     """Resident memory of a process in bytes."""
     with open(f"/proc/{pid}/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def rests(pid: int) -> int:
+    """Number of times that a process has waited for something."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        return int(file.read().partition("\nvoluntary_ctxt_switches:")[2].split()[0])
 
 
 def state_of(pid: int) -> str:

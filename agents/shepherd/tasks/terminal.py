@@ -28,15 +28,26 @@ def resize(descriptor: int, lines: int, columns: int) -> None:
 
 
 class TerminalInput(Input):
-    """Input of a task on a terminal. Its end is the character that ends a file: the terminal stays open."""
+    """Input of a task on a terminal. Its end is the character that ends a file: the terminal stays open.
+
+    After the start of a line that character only hands the line over: it is typed once more then.
+    """
 
     def __init__(self, descriptor: int, closing: Callable[[int], None]) -> None:
         super().__init__(descriptor, closing)
         self._has_ended = False
+        self._last = b""  # byte of the input
+
+    def accept(self, place: int, data: bytes) -> None:
+        """Take input as any other, and remember how it ends."""
+        if data and place + len(data) > self.taken + len(self._waiting):
+            self._last = data[-1:]
+        super().accept(place, data)
 
     def end(self) -> None:
         """Type the end of file, once."""
         if not self._has_ended:
             self._has_ended = True
-            self._waiting += END_OF_FILE  # counted as input: nothing follows it
+            is_within_line = self._last not in (b"", b"\n", b"\r", END_OF_FILE)
+            self._waiting += END_OF_FILE * (1 + is_within_line)  # counted as input: nothing follows it
             self.write()
