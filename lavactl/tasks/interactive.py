@@ -10,6 +10,7 @@ from lavactl.errors import FAILURE, CommandError
 from lavactl.tasks.keyboard import keyboard_of
 from lavactl.tasks.session import Session
 from lavactl.tasks.surrounding_job import JobKey
+from lavactl.tasks.terminal_ends import is_wanted
 from lavactl.text.exits import exit_code
 from lavactl.text.render import clean
 from lavactl.wire import messages
@@ -158,7 +159,7 @@ class _Interruptible:
 
     def __enter__(self) -> None:
         numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-        self._before = {number: signal.signal(number, self._raise) for number in numbers}
+        self._before = {number: signal.signal(number, self._raise) for number in numbers if is_wanted(number)}
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():

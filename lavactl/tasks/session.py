@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ATTACH = "/lava.local/Attach"
 LEAVING = (signal.SIGHUP, signal.SIGTERM)
 ASKING_MS = 1000  # between two questions to `is_over`
-PATIENCE_S = 300.0  # for a connection that was lost before the agent told its own
+PATIENCE_S = 300.0  # for a process that is there, before its agent told its own
 
 
 class Session(Tasks):
@@ -64,6 +64,9 @@ class Session(Tasks):
             return task, self.run()
         finally:
             self._take_back()
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
 
     def _take_back(self) -> None:
         if self._keyboard is not None:
@@ -73,7 +76,7 @@ class Session(Tasks):
         super()._runs(task, output)
         if self._is_lost:
             self._is_lost = False
-            self._told(f"Connected to {task.host} again")
+            self._told(f"Connected to {task.host} again" if task.host else "Connected again")
         if self._keyboard is not None:
             self._keyboard.hand_over()
         self._tell_window(task)
@@ -109,12 +112,23 @@ class Session(Tasks):
         for task in self._unfinished():
             self._tell(task, task.said(SIGNALS, bytes([number])))
 
+    def _drops_output(self) -> bool:
+        return self._left in LEAVING
+
+    def _patience(self, task: Task) -> float:
+        return PATIENCE_S if task.was_there and not task.started else super()._patience(task)
+
     def _lose(self, error: Exception) -> None:
         super()._lose(error)  # type: ignore[arg-type]
+        now = self._io.monotonic()
+        for task in list(self._apart):
+            task.lose(now)
+            if self._is_out_of_patience(task, now):
+                self._apart.discard(task)
+                self._conclude(task, f"the agent of this host does not answer: {error}")
         self._note_loss(f"The agent of this host does not answer: {error}")
 
     def _broke_off(self, task: Task, status: int, text: str) -> bool:
-        task.patience_s = task.patience_s or PATIENCE_S
         is_repeated = super()._broke_off(task, status, text)
         if is_repeated:
             self._note_loss(text)
@@ -135,7 +149,7 @@ class Session(Tasks):
         return ASKING_MS if timeout_ms is None else min(timeout_ms, ASKING_MS)
 
     def _note_loss(self, reason: str) -> None:
-        if not self._apart or self._is_lost or not any(task.started for task in self._apart):
+        if not self._apart or self._is_lost or not any(task.started or task.was_there for task in self._apart):
             return
         self._is_lost = True
         self._take_back()

@@ -18,6 +18,7 @@ INPUT_CHUNK = 64 << 10
 # Output of a stream is acknowledged after this many bytes; the task's shepherd buffers eight times as much.
 GOT_PORTION = 64 << 10
 TOKEN_SIZE = 16
+PAUSE_S = 0.05  # before the first repetition of a call that broke off
 # Messages that the agent accepts ahead; one is the start itself.
 WINDOW = frames.WINDOW - 1
 
@@ -72,6 +73,16 @@ class Task:
         self._got = {STDOUT: 0, STDERR: 0, PMI: 0}
         self._acknowledged = dict(self._got)
         start.host, start.token = host, token or os.urandom(TOKEN_SIZE)
+
+    @property
+    def was_there(self) -> bool:
+        """True of a process that runs elsewhere before the first connection to it."""
+        return self._start.resume
+
+    def lose(self, now: float) -> None:
+        """Note that its host's agent cannot be reached, from now on unless that was known."""
+        if self.lost_at is None:
+            self.lost_at, self.pause_s = now, PAUSE_S
 
     def opening(self) -> TaskInput:
         """First message of a new connection: start the task, or resume it."""

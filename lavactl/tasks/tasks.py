@@ -14,7 +14,7 @@ import time
 from lavactl.errors import CommandError
 from lavactl.io import encode
 from lavactl.settings import socket_path
-from lavactl.tasks.task import INPUT_CHUNK, PMI, SIGNALS, STDERR, STDIN, STDOUT, Task
+from lavactl.tasks.task import INPUT_CHUNK, PAUSE_S, PMI, SIGNALS, STDERR, STDIN, STDOUT, Task
 from lavactl.tasks.terminal_ends import FORWARDED, Outlet, Signals, descriptor_of
 from lavactl.wire.connection import CREDIT_PORTION, Connection, LostError
 from lavactl.wire.messages import TaskInput, TaskOutput, TaskStart
@@ -45,7 +45,7 @@ LINE_MAX = 64 << 10
 CONNECT_S = 20.0
 # Time during which the start of a task is repeated, when the agent of its host breaks off.
 START_S = 10.0
-AGAIN_FIRST_S, AGAIN_MAX_S = 0.05, 1.0
+AGAIN_FIRST_S, AGAIN_MAX_S = PAUSE_S, 1.0
 # Statuses for which a repeated call would fail again.
 FINAL = (
     *(frames.INVALID_ARGUMENT, frames.NOT_FOUND, frames.PERMISSION_DENIED, frames.UNIMPLEMENTED),
@@ -142,9 +142,13 @@ class Tasks:
         with Signals(self.caught) as signals:
             while (self._by_call or self._apart) and not self._left:
                 self._turn(signals)
-        while any(self._outlets.values()):
+        while any(self._outlets.values()) and not self._drops_output():
             self._write_ready(select.poll(), None)
         return self._left
+
+    def _drops_output(self) -> bool:
+        """True if output that waits for its reader is dropped at the end."""
+        return False
 
     def _unfinished(self) -> list[Task]:
         return [*self._by_call.values(), *self._apart]
@@ -288,17 +292,22 @@ class Tasks:
         now = self._io.monotonic()
         if status in FINAL or status == frames.OK or (task.started and not task.is_kept):
             return False
-        if task.lost_at is None:
-            task.lost_at, task.pause_s = now, AGAIN_FIRST_S
+        task.lose(now)
         # For an unreachable host, this host's agent has already retried for long.
-        if now - task.lost_at >= (task.patience_s if task.started else START_S) or (
-            not task.started and "cannot be reached" in text
-        ):
+        is_out_of_reach = not task.started and not task.was_there and "cannot be reached" in text
+        if is_out_of_reach or self._is_out_of_patience(task, now):
             return False
         task.retry_at = now + task.pause_s
         task.pause_s = min(AGAIN_MAX_S, 2 * task.pause_s)
         self._apart.add(task)
         return True
+
+    def _is_out_of_patience(self, task: Task, now: float) -> bool:
+        return task.lost_at is not None and now - task.lost_at >= self._patience(task)
+
+    def _patience(self, task: Task) -> float:
+        """Seconds that the agent of a task's host may be away."""
+        return task.patience_s if task.started else START_S
 
     # -- messages
 

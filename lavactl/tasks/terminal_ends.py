@@ -68,9 +68,7 @@ class Signals:
 
     def __enter__(self) -> "Signals":
         self.descriptor, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._before = {
-            number: signal.signal(number, self._nothing) for number in self._numbers if self._wanted(number)
-        }
+        self._before = {number: signal.signal(number, self._nothing) for number in self._numbers if is_wanted(number)}
         self._wakeup = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         return self
 
@@ -89,13 +87,13 @@ class Signals:
             return []
 
     @staticmethod
-    def _wanted(number: int) -> bool:
-        """True unless the parent made us ignore the signal (nohup, a shell's background): it stays ignored."""
-        return signal.getsignal(number) is not signal.SIG_IGN
-
-    @staticmethod
     def _nothing(number: int, frame: "FrameType | None") -> None:
         """Empty handler: only the wake-up descriptor matters."""
+
+
+def is_wanted(number: int) -> bool:
+    """True unless the parent made us ignore the signal (nohup, a shell's background): it stays ignored."""
+    return signal.getsignal(number) is not signal.SIG_IGN
 
 
 def descriptor_of(stream: "BinaryIO") -> int | None:
