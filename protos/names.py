@@ -1,7 +1,22 @@
-"""Name of a job submitted without one: the same in listings, environment and job report."""
+"""Names that mean the same everywhere: of a job submitted without one, of a host with its domain or without."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def of_command(command: str) -> str:
     """The command itself; for a script its first line that is a command, or its first line."""
     lines = [line.strip() for line in command.splitlines() if line.strip()]
     return next((line for line in lines if not line.startswith("#")), lines[0] if lines else "")
+
+
+def host_meant(name: str, hosts: "Iterable[str]") -> str | None:
+    """The host of this name, with or without its domain; None if there is none, or several would do."""
+    wanted = name.lower().rstrip(".")
+    by_name = {host.lower(): host for host in hosts}
+    if wanted in by_name:
+        return by_name[wanted]
+    short = wanted.partition(".")[0]
+    found = [host for known, host in by_name.items() if short and known.partition(".")[0] == short]
+    return found[0] if len(found) == 1 else None

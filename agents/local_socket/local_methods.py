@@ -24,7 +24,7 @@ from agents.local_socket.gateway import Gateway, LocalMethod, relay, said_by_pee
 from agents.peers import RUN_METHOD, TAIL_METHOD, PeerChannels, Peers
 from agents.ranks.interfaces import Attempts, HeldAttempt, HostPart
 from agents.ranks.tasks import converse, window_of
-from protos import frames
+from protos import frames, names
 from protos.agents_pb2 import TailChunk, TailRequest, TaskInput, TaskOutput, TaskStart
 from protos.common_pb2 import AttemptKey, HostShare
 from protos.jobs_pb2 import AttachTicketReply, AttachTicketRequest, PeekRequest, PeekTicketReply
@@ -86,7 +86,7 @@ class LocalMethods:
         first = await _first_message(call)
         start = first.start
         held = self._attempts.find(start.key.job, start.key.index, start.key.attempt)
-        if held is not None and held.uid == call.caller.uid and (start.host or held.allocation[0].host) == self._host:
+        if held is not None and held.uid == call.caller.uid and self._is_here(held, start.host):
             start.key.CopyFrom(AttemptKey(job=held.key[0], index=held.key[1], attempt=held.key[2]))
             await self._run_here(call, held, first)
             return
@@ -105,6 +105,11 @@ class LocalMethods:
         else:
             text = f"Job <{start.key.job}> does not run on {self._host} (any more)."
             await call.send(TaskOutput(error=text).SerializeToString())
+
+    def _is_here(self, held: HeldAttempt, name: str) -> bool:
+        """Return True if this is the attempt's host of this name; without a name the first one is meant."""
+        part = find_host(held, name) if name else held.allocation[0]
+        return part is not None and part.host == self._host
 
     async def _attach_there(self, call: Call, part: HostShare, first: TaskInput) -> None:
         try:
@@ -314,13 +319,9 @@ def _is_answer(error: CallFailed | grpc.aio.AioRpcError, is_key_known: bool) -> 
 
 def find_host(held: HeldAttempt, name: str) -> HostPart | None:
     """Return the host of the allocation named ``name``, with or without its domain."""
-    wanted = name.lower().rstrip(".")
-    parts = {part.host.lower(): part for part in held.allocation}
-    if wanted in parts:
-        return parts[wanted]
-    short = wanted.partition(".")[0]
-    matching = [part for host, part in parts.items() if short and host.partition(".")[0] == short]
-    return matching[0] if len(matching) == 1 else None
+    parts = {part.host: part for part in held.allocation}
+    host = names.host_meant(name, parts)
+    return parts[host] if host is not None else None
 
 
 def _peer_failure(error: grpc.aio.AioRpcError, host: str) -> CallFailed:

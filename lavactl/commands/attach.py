@@ -15,6 +15,7 @@ from lavactl.tasks.surrounding_job import JobKey
 from lavactl.text.render import clean
 from lavactl.wire import messages
 from lavactl.wire.connection import LostError
+from protos import names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def main(argv: list[str], io: "Io") -> int:
     if names_tasks(word):
         ref = read_task_ref(word)
         job, task_host, label = _place(ref, io)
-        if host not in ("", task_host):
+        if host and names.host_meant(host, [task_host]) is None:
             raise CommandError(f"lavactl attach: task {label} runs on {task_host}, not on {host}.")
         host = task_host
         start.environment.append(encode(f"LAVA_SSH_TASK={label}"))

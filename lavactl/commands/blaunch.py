@@ -15,6 +15,7 @@ from lavactl.tasks.task import Task
 from lavactl.tasks.tasks import Tasks, carried_environment, connect, places_of
 from lavactl.wire.connection import LostError
 from lavactl.wire.messages import TaskStart
+from protos import names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -154,12 +155,8 @@ def choose_hosts(request: Request, job: "JobKey", io: "Io") -> list[str]:
 
 def match_host(name: str, job: "JobKey") -> str | None:
     """The job's host of this name, with or without its domain."""
-    wanted = name.lower().rstrip(".")
-    for host in job.hosts:
-        if host.lower() == wanted:
-            return host
-    short = [host for host in job.hosts if host.lower().partition(".")[0] == wanted.partition(".")[0]]
-    return short[0] if len(short) == 1 and _is_name(wanted) else None
+    host, wanted = names.host_meant(name, job.hosts), name.lower().rstrip(".")
+    return host if host is not None and (host.lower() == wanted or _is_name(wanted)) else None
 
 
 def _of_the_job(name: str, job: "JobKey") -> str:

@@ -42,6 +42,7 @@ def test_the_ticket_is_for_one_attempt_on_one_of_its_hosts() -> None:
     assert not is_good(reply, Key(key.job, key.index, key.attempt + 1), lead)
     assert not is_good(reply, key, lead, peek_tickets.PEEK)
     assert attach_reply(story.cluster, request(key.job, host=other), ANN, SIGNING).host == other
+    assert attach_reply(story.cluster, request(key.job, host=f"{other.upper()}.site."), ANN, SIGNING).host == other
     free = ({"n1", "n2", "n3"} - {lead, other}).pop()
     refused = attach_reply(story.cluster, request(key.job, host=free), ANN, SIGNING)
     assert (refused.error, refused.ticket) == (f"Job <{key.job}> does not run on {free}", b"")

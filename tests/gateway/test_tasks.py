@@ -1,10 +1,13 @@
 """blaunch, lavarun and bpeek between two agents that are connected by real TLS."""
 
+import fcntl
 import os
 import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -524,6 +527,25 @@ def test_who_is_not_on_a_host_of_the_job_attaches_with_a_ticket(tmp_path: Path) 
 def test_the_owner_attaches_to_a_job_of_this_host_without_a_master(site: Site) -> None:
     """The kernel says who calls, and the agent whose job it is."""
     assert b"".join(one.out for one in attach(site, "n2")) == b"here\n"
+
+
+def test_a_reader_that_stops_does_not_hold_a_command_that_is_ended(site: Site) -> None:
+    """SIGTERM ends `lavactl attach` although its output is blocked; what waits for the reader is dropped."""
+    process = command(site, "attach", "-m", "N1.site.example", "7", "yes")
+    assert process.stdout is not None
+    full = fcntl.fcntl(process.stdout, fcntl.F_GETPIPE_SZ) - 4096
+
+    def is_blocked() -> bool:
+        waiting = struct.unpack("i", fcntl.ioctl(process.stdout, termios.FIONREAD, b"\0" * 4))[0]
+        return waiting >= full
+
+    try:
+        until(is_blocked, "the output is not blocked")
+        process.terminate()
+        assert process.wait(TIMEOUT_S) == 128 + signal.SIGTERM
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def test_a_request_for_a_task_that_cannot_be_read_is_refused(site: Site) -> None:

@@ -11,6 +11,7 @@ from lavad.core.model import HOLDING
 from lavad.core.model.reasons import Refused
 from lavad.core.state.records import ArrayRecord, Job
 from protos import jobs_pb2 as pb
+from protos import names
 from protos.trust import peek_tickets
 
 
@@ -46,7 +47,9 @@ def _place(cluster: Cluster, request: pb.AttachTicketRequest, caller: c.Caller) 
         raise Refused(f"{label} : " + ("Already finished." if job is not None and job.end else "Not yet started."))
     if wanted.attempt not in (0, job.key.attempt):
         raise Refused(f"{label}: that attempt of it is over")
-    host = request.host or job.attempt.lead
-    if job.attempt.share_on(host) is None:
-        raise Refused(f"{label} does not run on {host}")
+    host: str | None = job.attempt.lead
+    if request.host:
+        host = names.host_meant(request.host, [share.host for share in job.attempt.allocation])
+    if host is None:
+        raise Refused(f"{label} does not run on {request.host}")
     return job, host
