@@ -31,6 +31,7 @@ from protos import names
 from protos.agents_pb2 import JobSpecBlob, Stage
 from protos.common_pb2 import LAUNCH_EACH, LAUNCH_FIRST, HostShare
 from protos.jobs_pb2 import JobSpec
+from protos.wire import TASK_PATIENCE
 
 SETUPS_KEPT = 256
 UNUSED_SCRIPTS_KEPT = 64
@@ -56,7 +57,7 @@ class Bounds:
     kept_output_mib: int = 8  # of a job whose output goes to no file
     kept_s: float = 3600.0  # after its end
     task_ports: range = TASK_PORTS  # for tasks that want ports
-    patience_s: float = 300.0  # of an interactive job without its client
+    patience_s: float = 300.0  # of a task or an interactive job without its client
 
     @staticmethod
     def of(settings: Mapping[str, str]) -> "Bounds":
@@ -67,7 +68,7 @@ class Bounds:
             int(settings.get("LAVA_KEPT_OUTPUT") or 8),
             float(settings.get("CLEAN_PERIOD") or 3600),
             _ports_in(settings.get("LAVA_TASK_PORTS", "")),
-            float(settings.get("LAVA_TASK_PATIENCE") or 300),
+            float(settings.get(TASK_PATIENCE) or 300),
         )
 
 

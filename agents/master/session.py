@@ -55,7 +55,6 @@ from protos.wire import (
     REPORTS_UNDERSTOOD,
     REVOCATION_INTERVAL,
     REVOCATION_NOTICE,
-    TASK_PATIENCE,
 )
 
 LOG = logging.getLogger("lava.session")
@@ -287,8 +286,7 @@ class Session:
             self._keeper.order_validity_s = welcome.order_validity_s
         understood = welcome.settings.get(REPORTS_UNDERSTOOD, "").split()
         self._not_understood = frozenset(LATER_REPORTS) - {*understood}
-        if TASK_PATIENCE in welcome.settings:
-            self._keeper.attempts.patience_s = float(welcome.settings[TASK_PATIENCE])
+        self._keeper.attempts.patience_s = preparation.bounds.patience_s
 
     async def _converse(self, call: "grpc.aio.StreamStreamCall[Reports, Orders]") -> None:
         """Run both directions until one of them fails."""
