@@ -19,14 +19,14 @@ from lavactl.errors import OutputClosedError
 from lavactl.main import COMMANDS, SLURM, run
 from lavactl.served.caller import Caller, CallerNeeded, CommandLost
 from lavactl.served.io import Request, ServedIo, has_own_way
+from lavactl.served.stubs import UNSERVED
 from lavactl.settings import copy_beside
 from lavactl.wire.connection import Connection, LostError
 from protos import served
 
 NOBODY = 65534
 PR_SET_DUMPABLE = 4
-# Those that live as long as something else, ask, or are for administrators stay with their caller.
-UNSERVED = frozenset(("blaunch", "lavarun", "badmin", "lsadmin", "srun", "salloc"))
+SERVED = frozenset((*COMMANDS, *SLURM)) - UNSERVED
 # Options that name files of jobs.
 OF_FILES = ("-json", "-yaml", "-jsdl", "-pack")
 
@@ -90,7 +90,7 @@ def _serve(caller: Caller) -> None:
 
 
 def _is_served(request: Request) -> bool:
-    if request.name not in COMMANDS + SLURM or request.name in UNSERVED or b"LAVA_DEBUG=1" in request.environment:
+    if request.name not in SERVED or b"LAVA_DEBUG=1" in request.environment:
         return False
     if any(word in OF_FILES for word in request.words):
         return False

@@ -16,6 +16,7 @@ C_SOURCE = SOURCE.with_name("stub.c")
 COMPILED = SOURCE.with_name(NAME)  # by packaging/stub.sh, where there is a compiler
 COMPILE_S = 60.0
 PYTHONS = ("/usr/bin/python3",)  # starts faster than that of a virtual environment
+# Those that live as long as something else, ask, or are for administrators stay with their caller.
 UNSERVED = frozenset(("blaunch", "lavarun", "badmin", "lsadmin", "srun", "salloc"))
 
 
