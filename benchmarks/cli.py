@@ -1,7 +1,8 @@
 """Commands as users type them: how long one takes, how many a loop of a shell submits, beside Debian's Slurm.
 
 The stubs of both kinds are measured on one personal cluster, in turns with the whole commands and with Slurm's, which
-is measured where its daemons run already: ``SLURM_CONF`` names their configuration. Jobs are submitted held.
+is measured where its daemons run already: ``SLURM_CONF`` names their configuration. Jobs are submitted held; long lists
+are of the elements of one array.
 """
 
 import argparse
@@ -12,14 +13,18 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from benchmarks import submitting
 from benchmarks.figures import Figures
 from benchmarks.personal import BIN, Personal, cluster, submitter
 from benchmarks.scratch import scratch
 from lavactl.served.stubs import COMPILED, write_stub
+from lavactl.wire.connection import Connection
 
 ROUNDS = 40
 LOOP = 100
 LOOPS = (1, 4)
+LISTED, LISTED_WHOLE = 10_000, 100_000  # by a plain list; by bjobs -u all -a -w -W
+LISTS = 7
 
 
 class Kind:
@@ -29,6 +34,10 @@ class Kind:
         self.name = name
         self.submit = [str(directory / "bsub"), "-H", "-o", "/dev/null", "/bin/true"]
         self.list = [str(directory / "bjobs"), "-u", "all"]
+        self.rows = self.list
+        self.whole = [*self.list, "-a", "-w", "-W"]
+        self.array = [*self.submit[:-1], "-J", "t[1-{}]", "/bin/true"]
+        self.end = [str(directory / "bkill"), "-u", "all", "0"]
         self.environment = dict(environment)
 
 
@@ -57,7 +66,9 @@ def slurm() -> Kind | None:
         return None
     found = Kind("slurm", Path("/usr/bin"), os.environ)
     found.submit = ["sbatch", "-H", "-o", "/dev/null", "--wrap", "/bin/true"]
-    found.list = ["squeue"]
+    found.list, found.rows, found.whole = ["squeue"], ["squeue", "-r"], ["squeue", "-r", "-a", "-l"]
+    found.array = ["sbatch", "-H", "-o", "/dev/null", "--array=1-{}", "--wrap", "/bin/true"]
+    found.end = ["scancel", "-u", "root"]
     return found
 
 
@@ -78,8 +89,40 @@ def loops(kind: Kind, number: int) -> float:
     return number * LOOP / (time.perf_counter() - began)
 
 
+def one_of_each(all_kinds: list[Kind]) -> list[Kind]:
+    """A kind of each cluster."""
+    ours = [kind for kind in all_kinds if kind.name != "slurm"]
+    return [ours[-1], *(kind for kind in all_kinds if kind.name == "slurm")]
+
+
+def long_lists(figures: Figures, all_kinds: list[Kind], elements: int, listing: str) -> None:
+    """KIND_LISTING_N_ms: the elements of an array in one list. Kinds of one cluster list the same array."""
+    for kind in one_of_each(all_kinds):
+        subprocess.run(
+            [word.format(elements) for word in kind.array], env=kind.environment, check=True, stdout=subprocess.DEVNULL
+        )
+    samples: dict[str, list[float]] = {kind.name: [] for kind in all_kinds}
+    for _ in range(LISTS):
+        for kind in all_kinds:
+            samples[kind.name].append(timed(getattr(kind, listing), kind.environment))
+    for name, found in samples.items():
+        figures.put_percentiles(f"{name}_{listing}_{elements}_ms", found, 50, 90)
+    for kind in one_of_each(all_kinds):
+        subprocess.run(kind.end, env=kind.environment, check=True, capture_output=True)
+
+
+def bulk_ends(figures: Figures, personal: Personal, all_kinds: list[Kind]) -> None:
+    """KIND_end_10000_ms: the end of so many pending jobs by one command."""
+    connection = Connection(personal.socket)
+    for kind in all_kinds:
+        if kind.name != "slurm":
+            specs = [submitting.spec("/bin/true", hold=True) for _ in range(LISTED)]
+            submitting.submit_all(connection, specs)
+            figures.put(f"{kind.name}_end_{LISTED}_ms", timed(kind.end, kind.environment) * 1000)
+
+
 def measure(figures: Figures) -> None:
-    """KIND_submit_ms, KIND_list_20_ms, KIND_loops_N_per_s."""
+    """KIND_submit_ms, KIND_list_ms, KIND_loops_N_per_s, and long lists."""
     with submitter(), scratch() as top, cluster(1, 4) as personal:
         all_kinds = [*kinds(personal, top), *([found] if (found := slurm()) is not None else [])]
         if all_kinds[-1].name != "slurm":
@@ -94,6 +137,11 @@ def measure(figures: Figures) -> None:
         for number in LOOPS:
             for kind in all_kinds:
                 figures.put(f"{kind.name}_loops_{number}_per_s", loops(kind, number))
+        for kind in one_of_each(all_kinds):
+            subprocess.run(kind.end, env=kind.environment, check=True, capture_output=True)
+        bulk_ends(figures, personal, all_kinds)
+        long_lists(figures, all_kinds, LISTED, "rows")
+        long_lists(figures, [kind for kind in all_kinds if kind.name != "slurm"], LISTED_WHOLE, "whole")
 
 
 def main() -> int:
