@@ -81,7 +81,7 @@ def test_every_parameter_that_can_be_changed_is_told() -> None:
             getattr(after, field.name).append(value)
         else:
             setattr(after, field.name, value)
-        assert " from " in in_words(Versions(pb.JobSpec(), after, ""), UTC), field.name
+        assert in_words(Versions(pb.JobSpec(), after, ""), UTC).count(" from ") == 1, field.name
 
 
 _KINDS = {

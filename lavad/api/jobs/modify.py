@@ -197,7 +197,6 @@ _SHOWN: dict[str, Shown] = {
     "project": _text("project"),
     "user group": _text("user_group"),
     "job group": _text("job_group"),
-    "application profile": _text("application"),
     "priority": _number("priority"),
     "dependency condition": _text("dependency"),
     "ended when that cannot be met": _switch("ends_orphan"),
