@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 USAGE = """\
 Usage: bhist [-a | -d | -e | -p | -r | -s] [-l [-gpu] | -w] [-n files] [-u user | -u all] [-q queue] [-m host] [-J name]
-             [-Jd description] [-G user_group] [-P project] [-S time0,time1] [-D time0,time1] [-C time0,time1]
+             [-Jd description] [-G user_group] [-P project] [-app profile]
+             [-S time0,time1] [-D time0,time1] [-C time0,time1]
              [job_id | "job_id[index]" ...]
        bhist -h | -V
   -S, -D, -C  jobs in any state that were submitted, dispatched, completed then
@@ -34,8 +35,8 @@ GRAMMAR = Grammar(
     USAGE,
     {
         **dict.fromkeys(("a", "d", "e", "p", "r", "s", "l", "w", "gpu"), FLAG),
-        **dict.fromkeys(("n", "u", "q", "m", "J", "P", "C", "D", "S", "G", "Jd"), VALUE),
-        **dict.fromkeys(("b", "t", "f", "T", "N", "app", "hostfile", "cname", "UF", "data"),
+        **dict.fromkeys(("n", "u", "q", "m", "J", "P", "C", "D", "S", "G", "Jd", "app"), VALUE),
+        **dict.fromkeys(("b", "t", "f", "T", "N", "hostfile", "cname", "UF", "data"),
                         "not supported yet."),
     },
 )  # fmt: skip
@@ -92,6 +93,7 @@ def job_filter(options: Options) -> messages.JobFilter:
         host=options.last("m") or "",
         name=options.last("J") or "",
         project=options.last("P") or "",
+        application=options.last("app") or "",
         states=sorted(chosen),
         finished_too="a" in options or ((bool(refs) or any(name in options for name in "SDC")) and not chosen),
     )

@@ -87,5 +87,7 @@ def test_jobs_of_a_profile_are_listed_and_accounted(desk: Desk) -> None:
     result = desk.type("bjobs", "-app", "md")
     assert (result.code, result.out, result.err) == (0, "", "No unfinished job found\n")
     assert desk.client.asked[-1].filter.application == "md"
+    desk.type("bhist", "-app", "md")
+    assert desk.client.asked[-1].filter.application == "md"
     assert "  - accounted on application profile md.\n" in desk.type("bacct", "-app", "md").out
     assert desk.client.asked[-1].application == "md"

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from lavad.core import commands as c
 from lavad.core.model import FINAL, HostShare, JobState, Key
-from lavad.core.model.policy import Names
+from lavad.core.model.policy import Application, Names
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import FOUND_ON_HOST, NotNow
 from lavad.core.plan import Start, Starts
@@ -327,6 +327,19 @@ def test_elements_of_an_array_have_stories_of_their_own(told: Told) -> None:
     unfinished = frozenset(S) - {S.DONE, S.EXIT}
     assert names((told.history(states=unfinished)).jobs) == [(1, 2), (1, 4), (1, 5)]
     assert names((told.history(jobs=(JobRange(1, Ranges.of(2, 3, 77)),))).jobs) == [(1, 2), (1, 3)]
+
+
+def test_jobs_of_a_profile_are_told(told: Told) -> None:
+    """By its whole name, in which no letter stands for others."""
+    profiles = ("md_1", "md11", "md_12", "md.1")
+    cluster = told.world.cluster
+    cluster.policy = replace(cluster.policy, applications={name: Application(name) for name in profiles})
+    told.do(c.SubmitJob(new_job(), ALICE))
+    for number, name in enumerate(profiles, 2):
+        job = new_job()
+        told.do(c.SubmitJob(job._replace(shared=replace(job.shared, application=name)), ALICE))
+        assert names(told.history(application=name).jobs) == [(number, 0)]
+    assert names(told.history(application="md").jobs) == []
 
 
 def test_only_what_matches_is_told(told: Told) -> None:

@@ -185,6 +185,7 @@ def filter_of(request: pb.JobFilter, caller: Caller, groups: Mapping[str, Names]
         group=groups.get(user, NOBODY),
         queue=request.queue,
         project=request.project,
+        application=request.application,
         name=request.name,
         host=request.host,
         states=states,

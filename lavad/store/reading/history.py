@@ -74,6 +74,7 @@ class HistoryFilter:
     submitted: tuple[float, float] = ANY_TIME
     dispatched: tuple[float, float] = ANY_TIME
     completed: tuple[float, float] = ANY_TIME
+    application: str = ""
 
     @property
     def ended_from(self) -> float:
@@ -157,6 +158,8 @@ def _candidates(wanted: HistoryFilter) -> Select[Any]:
     query = select(specs.job, specs.name).where(specs.job >= first)
     equal = ((specs.queue, wanted.queue), (specs.project, wanted.project))
     query = query.where(*(column == text for column, text in equal if text))
+    if wanted.application:  # names of profiles have neither quotes nor escapes
+        query = query.where(specs.shared.contains(f'"application":{v.quote(wanted.application)}', autoescape=True))
     if wanted.user:
         is_own = specs.user_name == wanted.user
         query = query.where(or_(is_own, _is_of(wanted.group)) if wanted.group else is_own)
