@@ -193,6 +193,6 @@ def read_params(rows: list[Row], site: Site) -> tuple[Fields, Fields, dict[str, 
     if "queue.accept_interval" in fields:
         plain["accept_interval"] = fields["queue.accept_interval"]
     written = {name: cell.text for row in rows for name, cell in row.items() if cell.text}
-    own = {name: value for name, value in fields.items() if name.startswith("around.")}
+    own = {name: value for name, value in fields.items() if name.startswith(("around.", "gpu_idle."))}
     own |= {name: value for name, value in fields.items() if "." not in name and name != "turn_s"}
     return own, plain, written

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lavad.core.model.policy import ALL, HostRule, JobOrder, Names, Policy, Threshold, UserRule, Window
+from lavad.core.model.policy import ALL, GpuIdleRule, HostRule, JobOrder, Names, Policy, Threshold, UserRule, Window
 from tests.config.files import SITE, loaded, policy_of, said, write
 
 FLOW = frozenset({"ada", "bea", "cai"})
@@ -142,6 +142,22 @@ def test_parameters_of_the_cluster() -> None:
     assert (policy.priority_step, policy.priority_step_s, policy.user_priority_max) == (1, 900, 100)
     assert (policy.default_project, policy.retry_submit_s) == ("unfunded", 30)
     assert policy.parameters["JOB_PRIORITY_OVER_TIME"] == "1/15"
+
+
+def test_idle_gpus_of_all_queues(tmp_path: Path) -> None:
+    """GPU_IDLE_* of lsb.params are the cluster's rule, and a queue's own come before them."""
+    policy = policy_of(tmp_path, {
+        "lsb.params": """\
+            Begin Parameters
+            GPU_IDLE_TIME = 600
+            GPU_IDLE_POWER = 15%
+            GPU_IDLE_LIMIT = 3600 requeue
+            End Parameters
+            """,
+        "lsb.queues": "Begin Queue\nQUEUE_NAME = q\nGPU_IDLE_TIME = 60\nEnd Queue\n",
+    })  # fmt: skip
+    assert policy.gpu_idle == GpuIdleRule(600.0, 0.0, 0.15, 3600.0, requeues=True)
+    assert policy.by_name["q"].gpu_idle == GpuIdleRule(warn_s=60.0)
 
 
 def test_files_in_their_own_directories(tmp_path: Path) -> None:
