@@ -100,7 +100,7 @@ def fill_in_group(spec: jobs_pb2.JobSpec, user: str, default: str = "") -> None:
     """Put the full path of the job's group into the spec: the default without -g, names for %u and %p.
 
     Raises:
-        Refused: bad path.
+        Refused: bad path, or one that the names would make too long.
     """
     path = spec.job_group or default
     if path:

@@ -1,6 +1,7 @@
 """A job is started with its present spec: bmod and the start may be in the same commit."""
 
 import asyncio
+import tracemalloc
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -96,6 +97,24 @@ def test_nothing_is_kept_of_what_a_stranger_wants_changed() -> None:
             with pytest.raises(Refused, match="User permission denied"):
                 await service._modify(c.Target(1), pb.ModifyRequest(spec=large, fields=[field]), BOB)
         assert store.environments == before
+
+    asyncio.run(body())
+
+
+def test_a_job_group_that_would_be_too_long_is_not_made() -> None:
+    """bmod -g with many %p, for a job whose project is long, is refused before the project is put in."""
+
+    async def body() -> None:
+        service = await _with_anns_job(Store())
+        large = pb.JobSpec(job_group="/" + "%p" * 1000, project="x" * 10_000)
+        request = pb.ModifyRequest(spec=large, fields=["job_group", "project"])
+        tracemalloc.start()
+        try:
+            with pytest.raises(Refused, match="Bad job group name: longer than 512 characters"):
+                await service._modify(c.Target(1), request, ANN)
+            assert tracemalloc.get_traced_memory()[1] < 1 << 20
+        finally:
+            tracemalloc.stop()
 
     asyncio.run(body())
 

@@ -1,5 +1,6 @@
 """Paths of job groups (``bsub -g``): names below the root group, separated by slashes, as in a file system."""
 
+import re
 from collections.abc import Iterator
 
 from lavad.core.model.reasons import Refused
@@ -7,6 +8,7 @@ from lavad.core.model.reasons import Refused
 ROOT = "/"  # jobs without a group are in it; it has no record and no limit
 PATH_MAX = 512
 _FORBIDDEN = ":*?[]"  # by LSF, or patterns to a shell
+_MARK = re.compile("%[up]")
 
 
 def checked(path: str) -> str:
@@ -17,8 +19,7 @@ def checked(path: str) -> str:
     """
     if not path.startswith(ROOT):
         raise Refused(f"{path[:80]}: Bad job group name: a full path, such as /project/test, is expected")
-    if len(path) > PATH_MAX:
-        raise Refused(f"Bad job group name: longer than {PATH_MAX} characters")
+    _check_length(len(path))
     names = path.removesuffix(ROOT).split(ROOT)[1:]
     if any(name in ("", ".", "..") or not _is_name(name) for name in names):
         raise Refused(f"{path[:80]}: Bad job group name: its parts are names without blanks and without {_FORBIDDEN}")
@@ -37,7 +38,19 @@ def lineage(path: str) -> Iterator[str]:
 
 
 def filled_in(path: str, user: str, project: str) -> str:
-    """The path with the user's name for ``%u`` and the job's project for ``%p``, whose slashes become underscores."""
+    """The path with the user's name for ``%u`` and the job's project for ``%p``, whose slashes become underscores.
+
+    Raises:
+        Refused: it, or what would come of it, is longer than a path may be; nothing so long is made.
+    """
     if "%" not in path:
         return path
-    return path.replace("%u", user.replace(ROOT, "_")).replace("%p", project.replace(ROOT, "_"))
+    _check_length(len(path))
+    names = {"%u": user, "%p": project}
+    _check_length(len(path) + sum(path.count(mark) * (len(name) - len(mark)) for mark, name in names.items()))
+    return _MARK.sub(lambda mark: names[mark[0]].replace(ROOT, "_"), path)
+
+
+def _check_length(length: int) -> None:
+    if length > PATH_MAX:
+        raise Refused(f"Bad job group name: longer than {PATH_MAX} characters")
