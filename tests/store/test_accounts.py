@@ -10,9 +10,10 @@ import pytest
 from lavad.api.history.answers import Answers
 from lavad.api.history.question import ACCOUNTS, Question, question_of
 from lavad.core import commands as c
-from lavad.core.model import FINAL, JobState
+from lavad.core.model import FINAL, HostShare, JobState
 from lavad.core.model.policy import Names, Policy, Queue
 from lavad.core.model.ranges import Ranges
+from lavad.core.plan import Start, Starts
 from lavad.core.state.records import Job
 from lavad.store.reading import accounts
 from lavad.store.reading.accounts import AccountFilter, Ended, ended
@@ -81,6 +82,29 @@ def test_each_end_counts_once(told: Told) -> None:
     assert (JobState(requeued.state) in FINAL, requeued.reason.partition(":")[0]) == (False, "TERM_REQUEUE_OWNER")
     killed = found(told)[2]
     assert (killed.dispatched_at, killed.hosts, killed.ended_at - killed.submitted_at) == (0.0, "", 31.0)
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_job_that_ended_and_is_killed_when_it_waits_again_ended_twice(told: Told, index: int) -> None:
+    """After brequeue -H of an ended job the kill is an end of its own: with LSF's logs bacct has both."""
+    told.do(c.SubmitJob(new_job(spec=SPEC, indices=(range(1, 3),) if index else ()), ALICE))
+    told.end(told.start(1, index), 3 << 8, after_s=5.0)
+    target = c.Target(1, Ranges.of(index) if index else None)
+    told.do(c.RequeueJob(target, ALICE, frozenset({JobState.EXIT}), hold=True), 2.0)
+    told.do(c.KillJob(target, ALICE), 4.0)
+    assert keys(told) == [(1, index, 1), (1, index, 0)]
+    assert [one.ended_at - one.submitted_at for one in found(told)] == [5.0, 11.0]
+
+
+def test_a_job_that_is_killed_before_its_start_ended_once(told: Told) -> None:
+    """Its attempt never ran, and its end is that of the job."""
+    told.do(c.SubmitJob(new_job(spec=SPEC), ALICE))
+    told.do(c.ApplyPlan(Starts((Start(1, 0, (HostShare("n000", 1),), "free"),))), 1.0)
+    told.do(c.KillJob(c.Target(1), ALICE), 1.0)
+    attempt = told.world.cluster.element(1, 0)
+    assert attempt is not None
+    told.end(attempt.key, 9, after_s=1.0)
+    assert keys(told) == [(1, 0, 1)]
 
 
 def test_an_element_that_is_killed_again_counts_once(told: Told) -> None:

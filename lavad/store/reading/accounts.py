@@ -157,7 +157,8 @@ def _ended_waiting(read: Read, wanted: AccountFilter) -> Iterator[Ended]:
     """Yield jobs, and elements that were dispatched before, whose end found them pending."""
     states = [int(state) for state in wanted.states] or _FINAL
     last = and_(accounting.job == jobs.job, accounting.idx == jobs.idx, accounting.attempt == jobs.attempts)
-    of_attempt = exists().where(last, accounting.state.in_(_FINAL))
+    # An attempt that ended earlier had an end of its own: the job was requeued after it.
+    of_attempt = exists().where(last, accounting.state.in_(_FINAL), accounting.ended_at == jobs.ended_at)
     columns = (
         jobs.ended_at, jobs.job, jobs.idx, literal(0), jobs.state, jobs.submitted_at, literal(0.0), jobs.status,
         jobs.reason, *map(literal, _UNUSED), specs.name, specs.shared, specs.words,
