@@ -168,7 +168,19 @@ def job_environment(
         script: path of the spooled job script, or empty.
         own: allocation lists of a resizable attempt.
     """
-    environment = submitted(blob.spec.environment)
+    return with_submitted(blob, set_by_lava(blob, stage, home, script, host, files, own), own is not None)
+
+
+def set_by_lava(
+    blob: JobSpecBlob,
+    stage: Stage,
+    home: str,
+    script: str,
+    host: HostContext,
+    files: HostFiles,
+    own: OwnFiles | None = None,
+) -> dict[bytes, bytes]:
+    """Return the variables whose values are lava's, whatever was submitted; parameters as of `job_environment`."""
     text: dict[str, str] = {}
     text.update(_about_job(blob, stage, home, script))
     text.update(place_variables(stage.allocation))
@@ -179,12 +191,17 @@ def job_environment(
     text.update(_for_mpi(blob, host))
     text.update(slurm_job.variables(blob, stage, host))
     text.update(stage.environment)
+    return {os.fsencode(name): os.fsencode(value) for name, value in text.items()}
+
+
+def with_submitted(blob: JobSpecBlob, by_lava: dict[bytes, bytes], is_resizable: bool) -> dict[bytes, bytes]:
+    """Return the user's own variables, and lava's, which override them."""
+    environment = submitted(blob.spec.environment)
     for name in KEEPALIVES:
         environment.setdefault(name, b"0")
-    if own is not None:  # else torchrun hangs when a job grows, on a store that none fills
+    if is_resizable:  # else torchrun hangs when a job grows, on a store that none fills
         environment.setdefault(b"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", b"1")
-    environment.update((os.fsencode(name), os.fsencode(value)) for name, value in text.items())
-    return environment
+    return environment | by_lava
 
 
 def submitted(lines: Iterable[bytes]) -> dict[bytes, bytes]:

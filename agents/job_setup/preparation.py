@@ -15,7 +15,7 @@ from pathlib import Path
 
 from agents.containers.settings import ContainerSettings
 from agents.job_setup import eexec
-from agents.job_setup.environment import HostFiles, OwnFiles, job_environment, put_lists
+from agents.job_setup.environment import HostFiles, OwnFiles, put_lists, set_by_lava, with_submitted
 from agents.job_setup.host_context import HostContext
 from agents.job_setup.programs import program_of
 from agents.job_setup.slurm_job import program_arguments
@@ -36,6 +36,9 @@ from protos.wire import TASK_PATIENCE
 SETUPS_KEPT = 256
 UNUSED_SCRIPTS_KEPT = 64
 NEW = ".new"
+# Variables for the queue's commands of another user than the job's, and only as lava sets them: a variable of the job's
+# user, such as LD_PRELOAD or LSF_ENVDIR, would make that user the other one.
+SCHEDULERS = (b"LSB_", b"LS_SUBCWD", b"LS_EXECCWD", b"LSF_", b"LSFUSER", b"LAVA_")
 TASK_PORTS = range(20000, 30000)  # below the ports that the kernel gives to clients
 UMASK = 0o022  # of a submission that sets none
 RLIMITS = ("cpu", "fsize", "data", "stack", "core", "nproc", "nofile", "as", "rss", "memlock")
@@ -192,7 +195,7 @@ class Preparation:
     def _job(self, blob: JobSpecBlob, stage: Stage, owner: Owner, own: OwnFiles | None) -> JobSetup:
         spec, lead = blob.spec, stage.allocation[0].host == self.host.host
         script = self._script(blob, owner) if spec.is_script else ""
-        environment = job_environment(blob, stage, owner.home, script, self.host, self._files, own)
+        by_lava = set_by_lava(blob, stage, owner.home, script, self.host, self._files, own)
         first = any(role.launch == LAUNCH_FIRST for role in spec.roles) or not spec.roles
         command = next((role.command for role in spec.roles if role.launch == LAUNCH_FIRST and role.command), "")
         line, spooled = command or spec.command, "" if command else script
@@ -208,7 +211,7 @@ class Preparation:
             gid=owner.gid,
             groups=owner.groups,
             home=owner.home,
-            environment=environment,
+            environment=with_submitted(blob, by_lava, own is not None),
             name=spec.name or names.of_command(spec.command),
             cwd=for_job(spec.cwd, blob, stage),
             program=program,
@@ -254,7 +257,7 @@ class Preparation:
             slurm_base=spec.slurm.array_base if is_slurm else -1,
             interactive=_streams_of(spec),
             patience_s=self.bounds.patience_s,
-            around=_around(stage, owner, lead),
+            around=_around(stage, owner, lead, by_lava),
         )
 
     def shows_files(self, blob: JobSpecBlob) -> bool:
@@ -326,7 +329,7 @@ class Preparation:
         )
 
 
-def _around(stage: Stage, owner: Owner, is_lead: bool) -> AroundJob:
+def _around(stage: Stage, owner: Owner, is_lead: bool, by_lava: Collection[bytes]) -> AroundJob:
     """Return the queue's commands around a job on this host, with their user."""
     around, other = stage.around, owner.other
     found = AroundJob(
@@ -342,7 +345,8 @@ def _around(stage: Stage, owner: Owner, is_lead: bool) -> AroundJob:
     )
     if other is None:
         return found
-    return found._replace(user=other.name, uid=other.uid, gid=other.gid, groups=other.groups, home=other.home)
+    found = found._replace(user=other.name, uid=other.uid, gid=other.gid, groups=other.groups, home=other.home)
+    return found._replace(variables=tuple(name for name in by_lava if name.startswith(SCHEDULERS)))
 
 
 def _streams_of(spec: JobSpec) -> str:

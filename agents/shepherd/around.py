@@ -38,9 +38,6 @@ ABORT_EXIT = 99  # of a pre-execution command: the job must not be tried again
 KILLED = int(signal.SIGKILL)  # as a wait status
 PLACE = "/tmp"  # directory of the queue's commands
 PATH = b"/bin:/usr/bin:/sbin:/usr/sbin"
-# Variables that a queue's command of another user than the job's gets: the scheduler's own. A variable of the job's
-# user, such as LD_PRELOAD, would make that user the other one.
-SCHEDULERS = (b"LSB_", b"LS_JOBPID", b"LS_SUBCWD", b"LS_EXECCWD", b"LSF_", b"LSFUSER", b"LAVA_")
 WORDS = {OF_HOST: "the queue's pre-execution command for each host", OF_QUEUE: "the queue's pre-execution command",
          OF_JOB: "the job's pre-execution command"}  # fmt: skip
 
@@ -99,13 +96,14 @@ class Steps:
 
     def _of_queue(self) -> int:
         program = Program("/bin/sh", ("/bin/sh", "-c", self.now.command))
-        environment = {**self._spawner.environment(), **self._variables}
+        environment = self._spawner.environment()
         around = self._setup.around
         if around.user and around.uid != self._setup.uid:
-            environment = {name: value for name, value in environment.items() if name.startswith(SCHEDULERS)}
+            names = {*around.variables, *self._spawner.own_variables()}
+            environment = {name: value for name, value in environment.items() if name in names}
             user = os.fsencode(around.user)
             environment |= {b"USER": user, b"LOGNAME": user, b"HOME": os.fsencode(around.home), b"SHELL": b"/bin/sh"}
-        environment |= {b"PATH": PATH, b"PWD": os.fsencode(PLACE)}
+        environment |= {**self._variables, b"PATH": PATH, b"PWD": os.fsencode(PLACE)}
         null = self._tools.null
         spawner = Spawner(self._key, _for_queue(self._setup), self._tools.identity, null)
         return spawner.spawn(program, environment, (null,) * 3, PLACE)

@@ -133,6 +133,27 @@ def test_another_user_of_the_queues_commands(place: Place, said: Path) -> None:
     run(story())
 
 
+@pytest.mark.root
+def test_a_user_cannot_lead_the_queues_commands_elsewhere(place: Place, said: Path) -> None:
+    """They read lava's variables as lava sets them: none that the user has submitted, whatever its name."""
+    names = ("LSF_ENVDIR", "LAVA_ENVDIR", "LSF_TOP", "LSB_DEFAULTQUEUE", "LAVA_X", "LSF_BINDIR", "LS_SUBCWD")
+    tell = f"env >> {said}"
+
+    async def story() -> None:
+        async with Host(place) as host:
+            submitted = [f"{name}=/home/eve".encode() for name in names]
+            job = blob(place, 7, "true", environment=[b"PATH=/usr/bin:/bin", *submitted])
+            rule = AroundJob(host_pre_exec=tell, pre_exec=tell, post_exec=tell, host_post_exec=tell, user="root")
+            key = await host.run(job, stage(around=rule))
+            await released(host, key)
+        told = said.read_text()
+        assert told.count("LSB_JOBID=7\n") == told.count("\nLSF_BINDIR=/") == told.count("LSB_BATCH_JID=7\n") == 4
+        assert told.count("LSB_JOBEXIT_STAT=0\n") == 2
+        assert "/home/eve" not in told
+
+    run(story())
+
+
 @pytest.mark.parametrize(
     ("whose", "told"),
     [

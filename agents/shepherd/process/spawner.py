@@ -22,12 +22,19 @@ class Spawner:
 
     def environment(self) -> dict[bytes, bytes]:
         """Return the environment of every process of the attempt; variables of the attempt override the job's own."""
+        setup = self._setup
+        daemon = gpu_daemon.variables(setup, self._key) if setup.gpu_daemon is not None else {}
+        found = {**setup.environment, **daemon, **self.own_variables()}
+        if setup.slurm_base >= 0:
+            found.update(_of_slurm(self._key, setup.slurm_base))
+        return found
+
+    def own_variables(self) -> dict[bytes, bytes]:
+        """Return LSF's and lava's variables of the attempt itself."""
         job, index, attempt = self._key
         setup = self._setup
         label = b"%d[%d]" % (job, index) if index else b"%d" % job
         environment = {
-            **setup.environment,
-            **(gpu_daemon.variables(setup, self._key) if setup.gpu_daemon is not None else {}),
             b"LSB_JOBINDEX": b"%d" % index,
             b"LSB_BATCH_JID": label,
             b"LAVA_JOB_KEY": b"%d.%d.%d" % self._key,
@@ -45,8 +52,6 @@ class Spawner:
             environment[b"LSB_ERRORFILE"] = os.fsencode(start.place(setup, setup.error, self._key))
         if setup.output_dir:
             environment[b"LSB_OUTDIR"] = os.fsencode(start.output_directory(setup, self._key))
-        if setup.slurm_base >= 0:
-            environment.update(_of_slurm(self._key, setup.slurm_base))
         if "%" in setup.cwd:
             environment[b"LS_EXECCWD"] = os.fsencode(start.expand(setup.cwd, self._key))
         return environment
