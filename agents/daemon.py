@@ -18,7 +18,7 @@ from agents import sensors
 from agents.activity.watch import ActivityWatch
 from agents.assembly import Local
 from agents.attempts.journal import JournalError
-from agents.job_setup.eexec import program_in
+from agents.job_setup.eexec import LookUp
 from agents.local_socket.callers import UserNames
 from agents.local_socket.command_server import CommandServer
 from agents.local_socket.gateway import Gateway
@@ -125,6 +125,8 @@ class Daemon:
         )
         self._watch.gpus = lambda: self._session.newest_load.gpus
         self._session.on_welcome = self._take_welcome
+        self._session.before_orders = self._look_for_eexec
+        self._eexec = LookUp()
         local.interface.progress.tell = self._progressed
         local.interface.answers.cluster = lambda: self._session.welcome.cluster
         local.interface.answers.has_master = self._session.connected.is_set
@@ -196,8 +198,11 @@ class Daemon:
         self._watch.configure(welcome.settings)
         self._revocations.take(welcome.revoked)
         self._local.preparation.mail = MailSettings.of(welcome.lsf_conf)
-        self._local.preparation.eexec = program_in(welcome.lsf_conf["LSF_SERVERDIR"])
         self._site_copy.take(welcome.lsf_conf, welcome.cluster, welcome.default_queues)
+
+    async def _look_for_eexec(self, welcome: Welcome) -> None:
+        """Take the site's program for the jobs of the orders that follow."""
+        self._local.preparation.eexec = await self._eexec.look(welcome.lsf_conf["LSF_SERVERDIR"])
 
     def _credentials(self) -> tuple[int, ...]:
         """Return when the files of certificate and ticket were changed; 0 for one that is not there."""

@@ -129,6 +129,7 @@ class Session:
         self._taken_notice: NoticeMessage | None = None  # to be confirmed to the master
         self.connected = asyncio.Event()
         self.on_welcome: Callable[[Welcome], None] = lambda welcome: None
+        self.before_orders: Callable[[Welcome], Awaitable[None]] = _at_once
         self.credentials: Callable[[], object] = lambda: None  # what changes with certificate and ticket
         self._dial = dial
         self._facts = facts
@@ -262,6 +263,7 @@ class Session:
             orders = await self._read(call)
             if orders.HasField("welcome"):
                 self._take_welcome(orders.welcome)
+                await self.before_orders(orders.welcome)
                 await self._take(orders)
                 return
             await self._take(orders)
@@ -317,6 +319,7 @@ class Session:
             orders = await self._read(call)
             if orders.HasField("welcome"):
                 self._take_welcome(orders.welcome)
+                await self.before_orders(orders.welcome)
             await self._take(orders)
 
     async def _take(self, orders: Orders) -> None:
@@ -486,6 +489,10 @@ def shortage_passes(what: str) -> Iterator[None]:
         if error.errno not in SHORTAGES:
             raise
         LOG.warning("event=left_out work=%s reason=%r", what, str(error))
+
+
+async def _at_once(_welcome: Welcome) -> None:
+    """Hold no orders back."""
 
 
 def _reason(error: Exception) -> str:

@@ -1,6 +1,8 @@
 """The site's eexec around a job's own commands, lsf.md 5.4: what esub printed is its input, LS_EXEC_T says when."""
 
+import asyncio
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -53,3 +55,30 @@ def test_a_site_without_it(tmp_path: Path) -> None:
     (tmp_path / "eexec").write_text("")
     assert eexec.program_in("") == eexec.program_in(str(tmp_path)) == eexec.program_in("/nonexistent") == ""
     assert eexec.before("", "", "own") == eexec.after("", "", "own") == "own"
+
+
+def test_a_file_server_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The event loop goes on; the first answer is waited for, after that the last one holds, and one thread waits."""
+    answers, asked = threading.Event(), []
+
+    def hangs(directory: str) -> str:
+        asked.append(directory)
+        assert answers.wait(10)
+        return f"{directory}/{len(asked)}"
+
+    async def story() -> None:
+        look_up = eexec.LookUp()
+        first = asyncio.create_task(look_up.look("/tools"))
+        await asyncio.sleep(0.05)
+        assert not first.done()
+        answers.set()
+        assert await first == "/tools/1"
+        answers.clear()
+        assert [await look_up.look("/tools"), await look_up.look("/tools")] == ["/tools/1", "/tools/1"]
+        assert asked == ["/tools"] * 2
+        answers.set()
+        assert await look_up.look("/tools") == "/tools/2"
+
+    monkeypatch.setattr(eexec, "program_in", hangs)
+    monkeypatch.setattr(eexec, "LOOK_UP_S", 0.1)
+    asyncio.run(story())
