@@ -69,7 +69,7 @@ def _begin_attempt(cluster: Cluster, job: Job, event: AttemptDispatched) -> Atte
     job.attempts = key.attempt
     job.postponed_reason = ""
     attempt = Attempt(key, allocation, at, launch_now, reason)
-    attempt.launch_due = at + cluster.policy.staging_s(job.shared.queue)
+    attempt.launch_due = at + cluster.policy.staging_s(job.shared.queue, job.shared.application)
     attempt.is_unconstrained = is_unconstrained
     if cluster.policy.fence_after_s:
         leases.begin(cluster, attempt)

@@ -213,7 +213,7 @@ def _attempt_dispatched(cluster: Cluster, event: e.AttemptDispatched) -> None:
     job.postponed_reason = ""
     attempt = Attempt(key, event.allocation, event.at, event.launch_now, event.reason)
     cluster.changed_attempts.add(key)
-    attempt.launch_due = event.at + cluster.policy.staging_s(job.shared.queue)
+    attempt.launch_due = event.at + cluster.policy.staging_s(job.shared.queue, job.shared.application)
     attempt.is_unconstrained = event.is_unconstrained
     if event.lease_s is not None:
         leases.keep(cluster, attempt, event.lease_s)

@@ -147,6 +147,7 @@ def _over(mine: AroundJob, base: AroundJob) -> AroundJob:
     return replace(base, **{one.name: value for one in fields(mine) if (value := getattr(mine, one.name)) is not None})
 
 
+UNBOUNDED_S = 10 * 366 * 86400.0  # for hosts to be ready whose command before the job has no limit
 AROUND = AroundJob(user="", tries_max=0, exits=False, pre_limit_s=0.0, post_limit_s=0.0, includes_post=False)
 
 
@@ -567,10 +568,20 @@ class Policy:
             found = self._combined[name, application] = profile.before(queue)
         return found
 
-    def staging_s(self, queue: str) -> float:
-        """Time for the hosts of a job to make themselves ready, health checks before it included."""
-        checks = self.by_name[queue].checks if queue in self.by_name else NO_CHECKS
-        return self.staging_timeout_s + (checks.limit_s if checks.before else 0)
+    def staging_s(self, name: str, application: str) -> float:
+        """Time for the hosts of a job to make themselves ready, with the queue's health check and its command for each
+        host before the job."""
+        queue = self.queue_for(name, application)
+        if queue is None:
+            return self.staging_timeout_s
+        checked_s = queue.checks.limit_s if queue.checks.before else 0
+        return self.staging_timeout_s + checked_s + self._host_pre_s(queue.around)
+
+    def _host_pre_s(self, rule: AroundJob) -> float:
+        if not rule.host_pre:
+            return 0.0
+        limit_s = rule.pre_limit_s if rule.pre_limit_s is not None else self.around.pre_limit_s
+        return limit_s or UNBOUNDED_S
 
     def host_rule(self, name: str, model: str = "", type: str = "") -> HostRule:
         """Configuration of a host: by its name, else its model, else its type, else the default."""

@@ -86,7 +86,8 @@ def _may_grow(cluster: Cluster, grow: Grow, now: float) -> bool:
 
 def _grow(cluster: Cluster, grow: Grow, now: float) -> list[e.Event]:
     attempt = cluster.attempts[grow.key]
-    version, due = attempt.version + 1, now + cluster.policy.staging_timeout_s
+    shared = cluster.jobs[grow.key.job].shared
+    version, due = attempt.version + 1, now + cluster.policy.staging_s(shared.queue, shared.application)
     growing = e.AttemptGrowing(now, grow.key, grow.additions, version, due, grow.reason)
     if all(attempt.share_on(share.host) for share in grow.additions):
         return [growing, _grown(cluster, attempt, grow.additions, version + 1, grow.reason, now)]

@@ -164,6 +164,45 @@ def test_a_job_on_several_hosts_leaves_them_all_first() -> None:
     assert [number for number, _ in why(story, job)] == [306]
 
 
+def waits_for_staging(story: Story, seconds: float, *hosts: str) -> None:
+    """Let time pass in which the hosts are heard, but are not ready."""
+    story.now += seconds
+    story.hear(*hosts)
+    story.do(c.Tick())
+
+
+@pytest.mark.parametrize(("limit_s", "profile_s"), [(60.0, None), (600.0, 60.0), (None, None)])
+def test_hosts_have_the_time_of_their_command_before_the_job(limit_s: float | None, profile_s: float | None) -> None:
+    """Only after its limit, by the profile, the queue or the cluster, are they given up; without one they are not."""
+    rule = AroundJob(host_pre="mount", pre_limit_s=limit_s)
+    profile = Application("md", around=AroundJob(pre_limit_s=profile_s))
+    story = cluster_with(queue=rule, profile=profile, slots=1)
+    story.join(a_host("n2", 1))
+    job = story.submit(each(2, application="md"))
+    story.plan()
+    waits_for_staging(story, 60 + Policy().staging_timeout_s - 1, "n1", "n2")
+    assert story.state(job) is S.STAGING
+    waits_for_staging(story, 2, "n1", "n2")
+    assert story.state(job) is (S.STAGING if limit_s is None else S.PEND)
+    if limit_s is None:
+        waits_for_staging(story, 1e6, "n1", "n2")
+        story.cluster = reborn(story.cluster)
+        assert story.state(job) is S.STAGING
+
+
+def test_hosts_of_a_growth_have_that_time_too() -> None:
+    """The growth is not given up, and the new host not avoided, before the limit of the command is over."""
+    rule = AroundJob(host_pre="mount", pre_limit_s=60.0)
+    story = cluster_with(queue=rule, slots=1)
+    elastic = story.run(a_job(tasks_min=1, tasks_max=2, resizable=True))
+    story.join(a_host("n2", 1))
+    story.plan()
+    waits_for_staging(story, 60 + Policy().staging_timeout_s - 1, "n1", "n2")
+    assert story.cluster.attempts[elastic].resizing.growth
+    waits_for_staging(story, 2, "n1", "n2")
+    assert not story.cluster.attempts[elastic].resizing.growth
+
+
 @pytest.mark.parametrize("is_element", [False, True])
 def test_tries_are_counted_over_a_restart(is_element: bool) -> None:
     """So are the post-execution commands of ended jobs, those not told of yet included."""
