@@ -114,7 +114,7 @@ class ClusterServiceStub:
                 request_serializer=protos_dot_cluster__pb2.ApplicationsRequest.SerializeToString,
                 response_deserializer=protos_dot_cluster__pb2.ApplicationsReply.FromString,
                 _registered_method=True)
-        self.JobGroups = channel.unary_unary(
+        self.JobGroups = channel.unary_stream(
                 '/lava.v1.ClusterService/JobGroups',
                 request_serializer=protos_dot_cluster__pb2.JobGroupsRequest.SerializeToString,
                 response_deserializer=protos_dot_cluster__pb2.JobGroupsReply.FromString,
@@ -309,7 +309,7 @@ def add_ClusterServiceServicer_to_server(servicer, server):
                     request_deserializer=protos_dot_cluster__pb2.ApplicationsRequest.FromString,
                     response_serializer=protos_dot_cluster__pb2.ApplicationsReply.SerializeToString,
             ),
-            'JobGroups': grpc.unary_unary_rpc_method_handler(
+            'JobGroups': grpc.unary_stream_rpc_method_handler(
                     servicer.JobGroups,
                     request_deserializer=protos_dot_cluster__pb2.JobGroupsRequest.FromString,
                     response_serializer=protos_dot_cluster__pb2.JobGroupsReply.SerializeToString,
@@ -768,7 +768,7 @@ class ClusterService:
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.unary_unary(
+        return grpc.experimental.unary_stream(
             request,
             target,
             '/lava.v1.ClusterService/JobGroups',

@@ -324,10 +324,13 @@ class Client:
         return cluster_pb2.ApplicationsReply.FromString(payload)
 
     def job_groups(self, request: "cluster_pb2.JobGroupsRequest") -> "cluster_pb2.JobGroupsReply":
-        """Job groups with their jobs by state."""
+        """Job groups with their jobs by state, of all pages."""
         from protos import cluster_pb2
 
-        return cluster_pb2.JobGroupsReply.FromString(self._one(CLUSTER + "JobGroups", request.SerializeToString()))
+        reply = cluster_pb2.JobGroupsReply()
+        for page in self._stream(CLUSTER + "JobGroups", request.SerializeToString()):
+            reply.MergeFromString(page)
+        return reply
 
     # Making a call.
 

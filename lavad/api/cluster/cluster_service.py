@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
 
 import grpc
 
@@ -206,10 +207,14 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         await identity.caller(context, self.settings)
         return application_records.applications_reply(self.engine.cluster, request)
 
-    async def JobGroups(self, request: pb.JobGroupsRequest, context: identity.Context) -> pb.JobGroupsReply:
+    async def JobGroups(
+        self, request: pb.JobGroupsRequest, context: identity.Context
+    ) -> AsyncIterator[pb.JobGroupsReply]:
         """bjgroup."""
         await identity.caller(context, self.settings)
-        return job_groups.groups_reply(self.engine.cluster, request)
+        async with aclosing(job_groups.pages(self.engine.cluster, request)) as pages:
+            async for page in pages:
+                yield page
 
 
 def register(server: grpc.aio.Server, service: ClusterService) -> None:

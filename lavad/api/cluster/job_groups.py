@@ -1,16 +1,20 @@
 """bgadd, bgmod, bgdel, bjgroup: messages to commands, and job groups for display."""
 
 from collections import Counter
+from collections.abc import AsyncGenerator, Iterable, Iterator, Set
 
 from lavad.api import checks
+from lavad.api.slices import Slices
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
-from lavad.core.language.job_groups import checked, lineage
+from lavad.core.language.job_groups import ROOT, checked, lineage
 from lavad.core.model import FINAL, JobState
 from lavad.core.model.reasons import Refused
 from lavad.engine import Engine
 from protos import cluster_pb2 as pb
 
+NAMES_MAX = 10_000
+PAGE_BYTES = 256 << 10
 _REMOVED = {
     pb.REMOVE_GROUP: c.Removed.ONE,
     pb.REMOVE_GROUPS_BELOW: c.Removed.BELOW,
@@ -46,39 +50,73 @@ def _command(request: pb.JobGroupRequest, caller: c.Caller) -> c.Command:
     raise Refused(f"Unknown action: {request.action}")
 
 
-def groups_reply(cluster: Cluster, request: pb.JobGroupsRequest) -> pb.JobGroupsReply:
-    """The named job groups, or all, by path; each counts the jobs below it, too."""
-    reply = pb.JobGroupsReply()
-    counted = cluster.counters.slots_by_group if request.slots else cluster.counters.jobs_by_group
-    named = {name: cluster.job_groups.get(checked(name)) for name in request.names}
-    reply.missing.extend(name for name, group in named.items() if group is None)
-    wanted = [group for group in named.values() if group is not None] if named else list(cluster.job_groups)
-    sums, kept = _summed(counted), _kept(cluster) if request.slots else Counter()
-    for group in sorted(wanted, key=lambda one: one.path):
-        record = reply.groups.add(path=group.path, owner=group.owner)
-        for column, number in sums.get(group.path, {}).items():
-            setattr(record, column, number)
-        if request.slots:
-            record.reserved = kept[group.path]
-        record.started = cluster.limits.used_by_group(group.path)
-        if group.limit is not None:
-            record.limit = group.limit
-    return reply
+async def pages(cluster: Cluster, request: pb.JobGroupsRequest) -> AsyncGenerator[pb.JobGroupsReply, None]:
+    """Yield the named job groups, or all, by path; each counts the jobs below it, too.
+
+    Raises:
+        Refused: a name is not the path of a job group, or there are too many.
+    """
+    slices = Slices()
+    wanted, missing = await _wanted(cluster, request, slices)
+    numbers = await _numbers(cluster, _with_those_below(cluster, wanted), request.slots, slices)
+    page, size = pb.JobGroupsReply(missing=missing), 0
+    for path in sorted(wanted):
+        await slices.check()
+        group = cluster.job_groups.get(path)
+        if group is None:  # deleted since
+            continue
+        record = page.groups.add(path=path, owner=group.owner, limit=group.limit, **numbers[path])
+        record.started = cluster.limits.used_by_group(path)
+        size += record.ByteSize()
+        if size >= PAGE_BYTES:
+            yield page
+            page, size = pb.JobGroupsReply(), 0
+    yield page
 
 
-def _kept(cluster: Cluster) -> Counter[str]:
-    """Slots that each group, with all below it, has reserved for pending jobs."""
-    found: Counter[str] = Counter()
-    for shared, slots in cluster.kept_slots():
-        for path in lineage(shared.job_group):
-            found[path] += slots
-    return found
+async def _wanted(cluster: Cluster, request: pb.JobGroupsRequest, slices: Slices) -> tuple[Set[str], list[str]]:
+    """Paths of the groups to show, and the names of those that are not there."""
+    if not request.names:
+        return {group.path for group in cluster.job_groups}, []
+    if len(request.names) > NAMES_MAX:
+        raise Refused(f"More than {NAMES_MAX} job groups were named at once")
+    wanted, missing = set[str](), list[str]()
+    for name in request.names:
+        await slices.check()
+        path = checked(name)
+        if path in cluster.job_groups:
+            wanted.add(path)
+        else:
+            missing.append(name)
+    return wanted, missing
 
 
-def _summed(counted: Counter[tuple[str, JobState]]) -> dict[str, Counter[str]]:
-    """Numbers of each group and all below it, by column."""
+def _with_those_below(cluster: Cluster, wanted: Set[str]) -> Iterator[str]:
+    """Each wanted group and all below it, once, after those below it."""
+    for path in wanted:
+        if not any(one in wanted for one in lineage(_above(path))):
+            yield from cluster.job_groups.below(path)
+
+
+def _above(path: str) -> str:
+    return path.rpartition(ROOT)[0]
+
+
+async def _numbers(cluster: Cluster, paths: Iterable[str], has_slots: bool, slices: Slices) -> dict[str, Counter[str]]:
+    """Numbers of each group and all below it, by column: each is added to the group above once it is complete."""
+    counted = cluster.counters.slots_by_group if has_slots else cluster.counters.jobs_by_group
+    kept = Counter[str]()  # slots that each group itself has reserved for pending jobs
+    for shared, slots in cluster.kept_slots() if has_slots else ():
+        kept[shared.job_group] += slots
     found: dict[str, Counter[str]] = {}
-    for (own, state), number in counted.items():
-        for path in lineage(own):
-            found.setdefault(path, Counter())[_COLUMNS[state]] += number
+    for path in paths:
+        await slices.check()
+        numbers = found.setdefault(path, Counter())
+        for state, column in _COLUMNS.items():
+            if number := counted.get((path, state)):
+                numbers[column] += number
+        if path in kept:
+            numbers["reserved"] += kept[path]
+        if above := _above(path):
+            found.setdefault(above, Counter()).update(numbers)
     return found
