@@ -46,7 +46,7 @@ def _warn_of_open_history(rows: list[Row], site: Site) -> None:
 
 def _job_group(text: str) -> str:
     try:
-        job_groups.checked(text.strip())
+        job_groups.check_depth(job_groups.checked(text.strip()))
     except Refused as error:
         raise Wrong(str(error)) from None
     return text.strip()

@@ -131,7 +131,7 @@ QUEUE: dict[str, Case] = {
 }  # fmt: skip
 PARAMETERS: dict[str, Case] = {
     "DEFAULT_APPLICATION": text("default_application"),
-    "DEFAULT_JOBGROUP": ("/%u/x", {"default_job_group": "/%u/x"}, ("x", "/a//b", "/a b")),
+    "DEFAULT_JOBGROUP": ("/%u/x", {"default_job_group": "/%u/x"}, ("x", "/a//b", "/a b", "/a" * 17)),
     **GPU_IDLE,
     **RETRIES,
     "PRE_EXEC_DELAY": ("5", {"pre_exec_pause_s": 5.0}, ("x", "-1")),

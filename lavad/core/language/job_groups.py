@@ -7,6 +7,7 @@ from lavad.core.model.reasons import Refused
 
 ROOT = "/"  # jobs without a group are in it; it has no record and no limit
 PATH_MAX = 512
+DEPTH_MAX = 16  # of new groups: each job that starts counts for its group and for all above
 _FORBIDDEN = ":*?[]"  # by LSF, or patterns to a shell
 _MARK = re.compile("%[up]")
 
@@ -24,6 +25,16 @@ def checked(path: str) -> str:
     if any(name in ("", ".", "..") or not _is_name(name) for name in names):
         raise Refused(f"{path[:80]}: Bad job group name: its parts are names without blanks and without {_FORBIDDEN}")
     return "".join(ROOT + name for name in names)
+
+
+def check_depth(path: str) -> None:
+    """Refuse to make a group so deep.
+
+    Raises:
+        Refused: one sentence says so.
+    """
+    if path.count(ROOT) > DEPTH_MAX:
+        raise Refused(f"{path[:80]}: Bad job group name: a path has at most {DEPTH_MAX} parts")
 
 
 def _is_name(name: str) -> bool:

@@ -10,7 +10,7 @@ from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision, denial
 from lavad.core.job_group_events import JobGroup, JobGroupSet, JobGroupsRemoved
-from lavad.core.language.job_groups import checked, lineage
+from lavad.core.language.job_groups import check_depth, checked, lineage
 from lavad.core.model import JobState, Shared
 from lavad.core.model.reasons import Refused
 
@@ -22,16 +22,20 @@ def new_groups(cluster: Cluster, shared: Shared, now: float) -> list[JobGroupSet
     """Events of the groups that a job is the first in: its own, and those above it.
 
     Raises:
-        Refused: there are too many groups already.
+        Refused: the path is too deep, or there are too many groups already.
     """
-    missing = cluster.job_groups.missing(shared.job_group)
-    _check_number(cluster, missing)
+    missing = _missing(cluster, shared.job_group)
     return [JobGroupSet(now, JobGroup(path, shared.user, shared.uid, now), shared.user) for path in missing]
 
 
-def _check_number(cluster: Cluster, more: list[str]) -> None:
-    if more and len(cluster.job_groups) + len(more) > GROUPS_MAX:
-        raise Refused(f"There are {GROUPS_MAX} job groups already; bgdel removes those without jobs")
+def _missing(cluster: Cluster, path: str) -> list[str]:
+    """Paths to create for the group, the highest first; an older database may have deeper ones."""
+    missing = cluster.job_groups.missing(path)
+    if missing:
+        check_depth(path)
+        if len(cluster.job_groups) + len(missing) > GROUPS_MAX:
+            raise Refused(f"There are {GROUPS_MAX} job groups already; bgdel removes those without jobs")
+    return missing
 
 
 def set_group(cluster: Cluster, command: c.SetJobGroup, now: float) -> Decision:
@@ -46,8 +50,7 @@ def set_group(cluster: Cluster, command: c.SetJobGroup, now: float) -> Decision:
         return Decision([JobGroupSet(now, changed, caller.user)], reply=path)
     if path in cluster.job_groups:
         raise Refused(f"{path}: Job group exists already")
-    missing = cluster.job_groups.missing(path)
-    _check_number(cluster, missing)
+    missing = _missing(cluster, path)
     made = [JobGroup(one, caller.user, caller.uid, now, command.limit if one == path else None) for one in missing]
     return Decision([JobGroupSet(now, one, caller.user) for one in made], reply=path)
 
