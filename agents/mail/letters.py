@@ -4,7 +4,6 @@ A job without an output file has its report and its output by mail, as in LSF; o
 asks for it, and then no report in that file.
 """
 
-import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -65,8 +64,8 @@ def has_report_apart(spec: JobSpec) -> bool:
 
 def addresses(spec: JobSpec, user: str, settings: MailSettings) -> list[str]:
     """Return whom the job's mails go to: -u, or what LSB_MAILTO makes of its user and submission host."""
-    if spec.mail_user:
-        return re.split(r"[\s,]+", spec.mail_user.strip())
+    if named := spec.mail_user.replace(",", " ").split():
+        return named
     return [settings.to.replace("!U", user).replace("!H", spec.submit_host)]
 
 

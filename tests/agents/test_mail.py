@@ -122,6 +122,10 @@ def test_settings_and_addresses() -> None:
     assert letters.addresses(spec, "alice", MailSettings()) == ["alice"]
     spec.mail_user = "ann@example.org, bob"
     assert letters.addresses(spec, "alice", settings) == ["ann@example.org", "bob"]
+    spec.mail_user = ", bob,"
+    assert letters.addresses(spec, "alice", settings) == ["bob"]
+    spec.mail_user = " , "
+    assert letters.addresses(spec, "alice", settings) == ["alice@login1.example.org"]
 
 
 def test_a_name_of_several_lines_adds_no_header() -> None:
