@@ -147,3 +147,27 @@ def test_a_master_follows_the_clock(tmp_path: Path) -> None:
     assert [one["normal"] for one in found] == [40, 20]
     assert ["night" in one for one in found] == [True, False]
     assert [one.policy for one in taken] == engine.done
+
+
+def test_a_change_by_the_clock_that_fails_is_tried_again(tmp_path: Path) -> None:
+    """The files for the new time are in force at the next look, not only at the next edge."""
+    loaded = read(tmp_path, at(20, "12:00"))
+    engine = Engine(at(20, "18:00"))
+    taken: list[Loaded] = []
+
+    def take(given: Loaded) -> None:
+        taken.append(given)
+        if len(taken) == 1:
+            raise OSError("the disk is full")
+
+    master = Follower(cast("Any", engine), cast("Any", None), [], cast("Any", SimpleNamespace(take=take)), loaded)
+
+    async def live() -> None:
+        with pytest.raises(OSError, match="the disk is full"):
+            await master.follow_clock()
+        for _ in range(2):
+            await master.follow_clock()
+
+    asyncio.run(live())
+    assert [one.policy for one in taken] == engine.done
+    assert len(taken) == 2

@@ -126,11 +126,12 @@ class Configurator:
             return
         async with self._turn:
             variant = self._loaded.variants.get(state)
-            self._state = state
             if variant is None:
+                self._state = state
                 log.error("configuration=not_changed reason='the files have more time conditions than are prepared'")
                 return
             await self._apply(variant)
+            self._state = state  # not before: what could not be applied is tried again
             log.info("configuration=changed_by_the_clock conditions=%s", "".join("01"[one] for one in state))
 
 
