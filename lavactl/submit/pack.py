@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lavactl.io import Io
 
 PORTION, PORTION_MAX = 300, 1000  # jobs of one request; the master takes no more
-PORTION_BYTES = 4 << 20
+PORTION_BYTES = 4 << 20  # the most for one job, too
 FILE_MAX = 256 << 20
 RETRY_S = 60.0
 TRIES = 12
@@ -100,6 +100,16 @@ class Pack:
 
     def run(self) -> int:
         """Submit all lines, up to the first error unless LSB_PACK_SKIP_ERROR is Y; the exit code."""
+        for portion in self._portions():
+            if not self._hand_over(portion):
+                break
+        self._await()
+        self._io.print(f"{self.parsed} lines parsed, {self.submitted} jobs submitted, {self.errors} errors found.")
+        self._io.flush()
+        return FAILURE if self.errors else 0
+
+    def _portions(self) -> "Iterator[list[Line]]":
+        """Yield the lines of one request after the other, each as large as the master takes it."""
         portion: list[Line] = []
         size = 0
         for number, words in self._lines():
@@ -108,18 +118,16 @@ class Pack:
                 if self._goes_on:
                     continue
                 break
+            if portion and size + len(line.packed) > PORTION_BYTES:
+                yield portion
+                portion, size = [], 0
             portion.append(line)
             size += len(line.packed)
-            if len(portion) == self._size or size > PORTION_BYTES:
-                if not self._hand_over(portion):
-                    break
+            if len(portion) == self._size:
+                yield portion
                 portion, size = [], 0
         if portion:
-            self._hand_over(portion)
-        self._await()
-        self._io.print(f"{self.parsed} lines parsed, {self.submitted} jobs submitted, {self.errors} errors found.")
-        self._io.flush()
-        return FAILURE if self.errors else 0
+            yield portion
 
     def _lines(self) -> "Iterator[tuple[int, list[str] | CommandError]]":
         """Yield (number, words, or why there are none) of each line that has a job."""
@@ -140,6 +148,8 @@ class Pack:
             options = GRAMMAR.parse(words)
             refuse_unfit(options)
             line = Line(number, submission_of(options, self._io), self._io, self._environments)
+            if len(line.packed) > PORTION_BYTES:
+                raise CommandError(f"The job, its files and its environment are larger than {PORTION_BYTES >> 20} MiB")
         except UnicodeEncodeError:
             self._fail(number, "A name or argument is not UTF-8 text")
             return None

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lavactl.io import Io
 
-SPOOL_MAX = 7 << 20  # bytes: a message of a job has room for no more
+SPOOL_MAX = 15 << 18  # bytes: the master takes jobs of 4 MiB, and a little of it is for the environment
 
 
 def input_of(name: str, io: "Io") -> bytes:
@@ -51,5 +51,7 @@ def _content(option: str, name: str, io: "Io", instead: str) -> bytes:
     if kind not in (FILE, PROGRAM) or data is None:
         raise CommandError(f"-{option} {printable(name)}: there is no such file that you may read.")
     if len(data) > SPOOL_MAX:
-        raise CommandError(f"-{option} {printable(name)}: the file is larger than {SPOOL_MAX >> 20} MiB; {instead}.")
+        raise CommandError(
+            f"-{option} {printable(name)}: the file is larger than {SPOOL_MAX / 2**20:g} MiB; {instead}."
+        )
     return data

@@ -117,7 +117,9 @@ def check_size(spec: jobs_pb2.JobSpec) -> None:
         Refused: one sentence says so.
     """
     if spec.ByteSize() > SPEC_BYTES_MAX:
-        raise Refused(f"The job's script and environment together are larger than {SPEC_BYTES_MAX >> 20} MiB")
+        raise Refused(
+            f"The job's script, spooled files and environment together are larger than {SPEC_BYTES_MAX >> 20} MiB"
+        )
 
 
 def check_texts(

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from lavactl.wire import messages
 from protos import jobs_pb2
 from tests.lavactl.scripted import Desk
 
@@ -87,6 +88,26 @@ def test_portions(desk: Desk, tmp_path: Path) -> None:
     desk.environ["LSB_MAX_PACK_JOBS"] = "0"
     why = "Packs of jobs are switched off here: LSB_MAX_PACK_JOBS is 0. Job not submitted.\n"
     assert pack(desk, tmp_path, "true\n") == (255, "", why)
+
+
+def test_lines_with_files_fit_their_requests(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request ends before the line that would make it too large; one that no request holds is a wrong line."""
+    desk.environ["LSB_PACK_SKIP_ERROR"] = "Y"
+    (tmp_path / "data").write_bytes(bytes(3 << 20))
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/sh\n" + "#" * (3 << 20))
+    requests: list[int] = []
+
+    def submit_all(items: list[jobs_pb2.SubmitItem]) -> list[jobs_pb2.SubmitResult]:
+        requests.append(len(messages.SubmitBatch(items=items).SerializeToString()))
+        return [jobs_pb2.SubmitResult(job=len(requests), queue="normal") for _ in items]
+
+    monkeypatch.setattr(desk.client, "submit_all", submit_all)
+    lines = "true\n-is data cat\n-is data cat\n-is data -Zs job.sh\nfalse\n"
+    code, out, err = pack(desk, tmp_path, lines)
+    assert (code, out.splitlines()[-1]) == (255, "5 lines parsed, 4 jobs submitted, 1 errors found.")
+    assert err == "Line#4 The job, its files and its environment are larger than 4 MiB. Job not submitted.\n"
+    assert [size >> 20 for size in requests] == [3, 3]
 
 
 def test_a_refusal_for_now(desk: Desk, tmp_path: Path) -> None:

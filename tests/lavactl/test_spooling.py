@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from lavactl.submit import spooling
+from lavad.api import checks
 from tests.lavactl.scripted import Desk
 
 
@@ -35,7 +36,7 @@ def test_a_script_with_its_arguments_is_read_at_submission(desk: Desk, tmp_path:
     [
         (("-is", "nothing", "cat"), "-is nothing: there is no such file that you may read."),
         (("-is", "in.%I", "cat"), "-is in.%I: the file is read now, so its name takes no pattern; -i does."),
-        (("-is", "large", "cat"), "-is large: the file is larger than 7 MiB; -i reads it when the job starts."),
+        (("-is", "large", "cat"), "-is large: the file is larger than 3.75 MiB; -i reads it when the job starts."),
         (("-Zs", "nothing"), "-Zs nothing: there is no such file that you may read."),
         (("-Zs", "."), "-Zs .: there is no such file that you may read."),
         (("-Zs", "binary"), "-Zs binary: only scripts are spooled, and this file is a compiled program."),
@@ -52,6 +53,11 @@ def test_what_cannot_be_spooled(desk: Desk, tmp_path: Path, words: tuple[str, ..
     result = desk.type("bsub", *words, cwd=str(tmp_path))
     assert (result.code, result.err) == (255, f"{why} Job not submitted.\n")
     assert not desk.client.asked
+
+
+def test_the_master_takes_what_is_spooled() -> None:
+    """A file of the largest size leaves room in the job for its environment."""
+    assert checks.SPEC_BYTES_MAX * 0.9 < spooling.SPOOL_MAX < checks.SPEC_BYTES_MAX - (200 << 10)
 
 
 def test_zs_of_standard_input(desk: Desk) -> None:
