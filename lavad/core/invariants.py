@@ -16,7 +16,7 @@ from lavad.core.model import FINAL, HOLDING, PARTS, JobState, Key, Shared
 from lavad.core.model.ranges import Ranges
 from lavad.core.scheduling.capacity.headroom import Headroom
 from lavad.core.state.hosts.shared_gpus import SharedGpus, joined
-from lavad.core.state.limits import Consumer, Limits
+from lavad.core.state.limits import Consumer, LimitKind, Limits
 from lavad.core.state.records import ArrayRecord, Attempt, Job
 from lavad.core.state.tasks import ENDED, JobTasks, TaskList
 
@@ -315,6 +315,8 @@ def _check_limits(cluster: Cluster) -> None:
         shared = job.shared
         if job.attempt is not None:
             fresh.charge(_consumer(fresh, shared), job.attempt.booked)
+    groups = {one.rule.name for one in cluster.limits.counters if one.rule.kind is LimitKind.JOB_GROUP}
+    assert groups == {group.path for group in cluster.job_groups}, "counters are not those of the job groups"
     expected = {(one.rule, one.members): one for one in fresh.counters}
     for counter in cluster.limits.counters:
         other = expected.get((counter.rule, counter.members))

@@ -88,7 +88,7 @@ def _job_group_set(cluster: Cluster, event: JobGroupSet) -> None:
 def _job_groups_removed(cluster: Cluster, event: JobGroupsRemoved) -> None:
     for path in event.paths:
         cluster.job_groups.drop(path)
-        cluster.limits.limit_group(path, None)
+        cluster.limits.drop_group(path)
 
 
 HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {

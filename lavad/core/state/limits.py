@@ -164,6 +164,7 @@ class Limits:
         self._made: dict[Rule, tuple[NDArray[np.float64], NDArray[np.bool_]]] = {}
         self._counters: dict[tuple[int, tuple[str, str, str]], Counter] = {}
         self._consumers: dict[tuple[str, str, str, str], Consumer] = {}
+        self._names_of_groups: dict[str, set[tuple[str, str, str, str]]] = {}  # of consumers, by job group
         self._of_groups: dict[str, Counter] = {}
         self._limited_groups: set[str] = set()
         for group in groups:
@@ -181,6 +182,9 @@ class Limits:
         if found is None:
             if len(self._consumers) >= _CONSUMERS_KEPT:
                 self._consumers.clear()
+                self._names_of_groups.clear()
+            if job_group:
+                self._names_of_groups.setdefault(job_group, set()).add(name)
             found = self._consumers[name] = self._consumer(user, queue, project, job_group)
         return found
 
@@ -230,6 +234,14 @@ class Limits:
         (self._limited_groups.discard if most is None else self._limited_groups.add)(path)
         if amount > before:
             self.relaxed_limits.add(counter)
+
+    def drop_group(self, path: str) -> None:
+        """Remove the counter of a job group that has no jobs and none below it."""
+        if path in self._limited_groups:
+            self.limit_group(path, None)
+        self._of_groups.pop(path, None)
+        for name in self._names_of_groups.pop(path, ()):
+            self._consumers.pop(name, None)
 
     def used_by_group(self, path: str) -> int:
         """Number of jobs in this job group, and below it, that hold slots."""
