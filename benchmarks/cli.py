@@ -1,8 +1,8 @@
 """Commands as users type them: how long one takes, how many a loop of a shell submits, beside Debian's Slurm.
 
 The stubs of both kinds are measured on one personal cluster, in turns with the whole commands and with Slurm's, which
-is measured where its daemons run already: ``SLURM_CONF`` names their configuration. Jobs are submitted held; long lists
-are of the elements of one array.
+is measured where its daemons run already: ``SLURM_CONF`` names their configuration. Jobs are submitted held. The list
+of 10,000 is of jobs apart from each other: Slurm makes a record of each element of an array that is changed.
 """
 
 import argparse
@@ -25,6 +25,7 @@ LOOP = 100
 LOOPS = (1, 4)
 LISTED, LISTED_WHOLE = 10_000, 100_000  # by a plain list; by bjobs -u all -a -w -W
 LISTS = 7
+CHANGED = 500  # elements in one scontrol
 
 
 class Kind:
@@ -34,7 +35,6 @@ class Kind:
         self.name = name
         self.submit = [str(directory / "bsub"), "-H", "-o", "/dev/null", "/bin/true"]
         self.list = [str(directory / "bjobs"), "-u", "all"]
-        self.rows = self.list
         self.whole = [*self.list, "-a", "-w", "-W"]
         self.array = [*self.submit[:-1], "-J", "t[1-{}]", "/bin/true"]
         self.end = [str(directory / "bkill"), "-u", "all", "0"]
@@ -66,8 +66,7 @@ def slurm() -> Kind | None:
         return None
     found = Kind("slurm", Path("/usr/bin"), os.environ)
     found.submit = ["sbatch", "-H", "-o", "/dev/null", "--wrap", "/bin/true"]
-    found.list, found.rows, found.whole = ["squeue"], ["squeue", "-r"], ["squeue", "-r", "-a", "-l"]
-    found.array = ["sbatch", "-H", "-o", "/dev/null", "--array=1-{}", "--wrap", "/bin/true"]
+    found.list = ["squeue"]
     found.end = ["scancel", "-u", "root"]
     return found
 
@@ -95,30 +94,41 @@ def one_of_each(all_kinds: list[Kind]) -> list[Kind]:
     return [ours[-1], *(kind for kind in all_kinds if kind.name == "slurm")]
 
 
-def long_lists(figures: Figures, all_kinds: list[Kind], elements: int, listing: str) -> None:
-    """KIND_LISTING_N_ms: the elements of an array in one list. Kinds of one cluster list the same array."""
-    for kind in one_of_each(all_kinds):
-        subprocess.run(
-            [word.format(elements) for word in kind.array], env=kind.environment, check=True, stdout=subprocess.DEVNULL
-        )
+def fill(personal: Personal, all_kinds: list[Kind]) -> None:
+    """LISTED pending jobs in each cluster."""
+    specs = [submitting.spec("/bin/true", hold=True) for _ in range(LISTED)]
+    submitting.submit_all(Connection(personal.socket), specs)
+    for kind in all_kinds:
+        if kind.name == "slurm":
+            words = ["sbatch", "--parsable", "-H", "-o", "/dev/null", f"--array=1-{2 * LISTED}", "--wrap", "/bin/true"]
+            job = subprocess.run(words, env=kind.environment, check=True, capture_output=True, text=True).stdout.strip()
+            for first in range(0, LISTED, CHANGED):
+                some = ",".join(str(2 * number + 1) for number in range(first, first + CHANGED))
+                change = ["scontrol", "update", f"JobId={job}_[{some}]", "TimeLimit=50"]
+                subprocess.run(change, env=kind.environment, check=True, capture_output=True)
+
+
+def lists(figures: Figures, all_kinds: list[Kind], listing: str, rows: int) -> None:
+    """KIND_LISTING_N_ms: one list of so many rows."""
     samples: dict[str, list[float]] = {kind.name: [] for kind in all_kinds}
     for _ in range(LISTS):
         for kind in all_kinds:
             samples[kind.name].append(timed(getattr(kind, listing), kind.environment))
     for name, found in samples.items():
-        figures.put_percentiles(f"{name}_{listing}_{elements}_ms", found, 50, 90)
-    for kind in one_of_each(all_kinds):
-        subprocess.run(kind.end, env=kind.environment, check=True, capture_output=True)
+        figures.put_percentiles(f"{name}_{listing}_{rows}_ms", found, 50, 90)
 
 
-def bulk_ends(figures: Figures, personal: Personal, all_kinds: list[Kind]) -> None:
-    """KIND_end_10000_ms: the end of so many pending jobs by one command."""
-    connection = Connection(personal.socket)
-    for kind in all_kinds:
-        if kind.name != "slurm":
-            specs = [submitting.spec("/bin/true", hold=True) for _ in range(LISTED)]
-            submitting.submit_all(connection, specs)
-            figures.put(f"{kind.name}_end_{LISTED}_ms", timed(kind.end, kind.environment) * 1000)
+def long_lists(figures: Figures, personal: Personal, all_kinds: list[Kind]) -> None:
+    """Lists of 10,000 jobs, their end by one command (KIND_end_10000_ms), and lists of 100,000 elements of an array."""
+    ours = [kind for kind in all_kinds if kind.name != "slurm"]
+    for at, kind in enumerate(ours):
+        fill(personal, all_kinds if not at else ours)
+        if not at:
+            lists(figures, all_kinds, "list", LISTED)
+        figures.put(f"{kind.name}_end_{LISTED}_ms", timed(kind.end, kind.environment) * 1000)
+    words = [word.format(LISTED_WHOLE) for word in ours[-1].array]
+    subprocess.run(words, env=ours[-1].environment, check=True, stdout=subprocess.DEVNULL)
+    lists(figures, ours, "whole", LISTED_WHOLE)
 
 
 def measure(figures: Figures) -> None:
@@ -139,9 +149,9 @@ def measure(figures: Figures) -> None:
                 figures.put(f"{kind.name}_loops_{number}_per_s", loops(kind, number))
         for kind in one_of_each(all_kinds):
             subprocess.run(kind.end, env=kind.environment, check=True, capture_output=True)
-        bulk_ends(figures, personal, all_kinds)
-        long_lists(figures, all_kinds, LISTED, "rows")
-        long_lists(figures, [kind for kind in all_kinds if kind.name != "slurm"], LISTED_WHOLE, "whole")
+        long_lists(figures, personal, all_kinds)
+        for kind in one_of_each(all_kinds):
+            subprocess.run(kind.end, env=kind.environment, check=True, capture_output=True)
 
 
 def main() -> int:
