@@ -170,7 +170,7 @@ class JobRequeued:
     avoid_host: str = ""
     avoid_until: float = 0.0
     exclude_host: str = ""  # the job avoids it from now on
-    pre_exec: str = ""  # pre-execution command that failed: job, queue, host; the job waits before the next try
+    pre_exec: str = ""  # the job waits because this pre-execution command failed: job, queue, host; or for EXIT_VALUE
 
 
 @dataclass(frozen=True, slots=True)

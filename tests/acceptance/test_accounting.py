@@ -62,7 +62,7 @@ def submit_mixed(cluster: Cluster, number: int) -> None:
 def test_lsb_acct_tells_what_the_database_has(tmp_path: Path) -> None:
     """Of mixed jobs and over a kill of master and children: a record for each end, equal to its row, none twice."""
     files = {
-        "lsb.params": "Begin Parameters\nDEFAULT_QUEUE = normal\nMAX_PEND_JOBS = 100000\nEnd Parameters\n",
+        "lsb.params": "Begin Parameters\nMAX_PEND_JOBS = 100000\nLAVA_REQUEUE_DELAY = 0\nEnd Parameters\n",
         "lsb.queues": "Begin Queue\nQUEUE_NAME = normal\nREQUEUE_EXIT_VALUES = 9\nEnd Queue\n",
     }
     with a_cluster(tmp_path / "cluster", 2, 4, lsf_files=files) as cluster:

@@ -26,7 +26,8 @@ PROFILES = """
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """One host of two slots."""
-    files = {"lsb.applications": PROFILES}
+    params = "Begin Parameters\nDEFAULT_QUEUE = normal\nLAVA_REQUEUE_DELAY = 1\nEnd Parameters\n"
+    files = {"lsb.applications": PROFILES, "lsb.params": params}
     with a_cluster(tmp_path_factory.mktemp("applications") / "D", 1, 2, lsf_files=files) as made:
         yield made
 

@@ -29,6 +29,7 @@ QUEUES = """
 PARAMETERS = """
     Begin Parameters
     DEFAULT_QUEUE = normal
+    LAVA_REQUEUE_DELAY = 0
     End Parameters
 """
 

@@ -7,8 +7,9 @@ import pytest
 
 from lavad.core import commands as c
 from lavad.core import invariants
-from lavad.core.model import FINAL, JobState, Request, RoleRequest, Shared
+from lavad.core.model import EXIT_VALUE, FINAL, JobState, Request, Retry, RoleRequest, Shared
 from lavad.core.model.policy import Names, QueueHosts
+from lavad.core.state.records import StartConditions
 from lavad.store.rows import values
 from tests.fakes.world import new_job
 from tests.store.fingerprint import fingerprint
@@ -92,3 +93,9 @@ def test_what_rules_make_of_a_request_is_in_no_row() -> None:
     assert values.decode_shared(text.replace('"hosts"', '"avoids":["big"],"hosts"')).request == Request(
         (RoleRequest(),)
     )
+
+
+def test_a_pause_without_a_failure_is_kept() -> None:
+    """A job requeued by its exit value waits in the next master, too; no command of it has failed."""
+    terms = StartConditions(is_early=True, retry=Retry(0, EXIT_VALUE, 1000.0))
+    assert values.decode_terms(values.terms_text(terms))[0] == terms

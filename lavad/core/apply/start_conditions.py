@@ -1,5 +1,5 @@
 """Start conditions of pending jobs: begin time, dependency condition, hold, the pause after a pre-execution command has
-failed; events that change them, those of jobs they depend on, and alarms.
+failed or an exit value has requeued the job; events that change them, those of jobs they depend on, and alarms.
 
 A job whose conditions are not met is in no bucket, so it costs the scheduler nothing. Alarms are a heap of times at
 which a job is checked: its begin time, and the deadline of one that may still be pending then.
@@ -18,7 +18,7 @@ from lavad.core.apply.tasks import places, queue_wait
 from lavad.core.cluster import Cluster
 from lavad.core.events import NewJob
 from lavad.core.language.dependency import Expression
-from lavad.core.model import FINAL, NO_RETRY, JobState, Key, PostState, Retry, Shared
+from lavad.core.model import EXIT_VALUE, FINAL, NO_RETRY, JobState, Key, PostState, Retry, Shared
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.windows import NEVER
 from lavad.core.state.records import ArrayRecord, Job, StartConditions
@@ -148,7 +148,7 @@ def met(cluster: Cluster, record: Job | ArrayRecord, indices: Ranges) -> None:
 
 
 def reached(record: Job | ArrayRecord, elements: tuple[int, ...], now: float) -> None:
-    """Note that the begin time has come, or that the pause after a failed pre-execution command is over."""
+    """Note that the begin time has come, or that the pause before the next try is over."""
     if record.terms is not None and record.terms.opens_at <= now:
         record.terms = replace(record.terms, is_early=False)
     if isinstance(record, ArrayRecord):
@@ -157,9 +157,14 @@ def reached(record: Job | ArrayRecord, elements: tuple[int, ...], now: float) ->
 
 
 def try_later(cluster: Cluster, job: Job, whose: str, is_held: bool, now: float) -> None:
-    """Let a job whose pre-execution command has failed wait, before it is pending again or held."""
-    at = -1.0 if is_held else float(ceil(now + cluster.policy.pre_exec_pause_s))
-    retry = Retry(job.retry.failures + 1, whose, at)
+    """Let a job whose pre-execution command has failed, or whose exit value requeues it, wait before it may start
+    again; or hold it."""
+    by_exit, policy = whose == EXIT_VALUE, cluster.policy
+    pause_s = policy.requeue_pause_s if by_exit else policy.pre_exec_pause_s
+    if by_exit and not pause_s:
+        return
+    at = -1.0 if is_held else float(ceil(now + pause_s))
+    retry = Retry(0 if by_exit else job.retry.failures + 1, whose, at)
     if job.array is not None:
         job.array.retries[job.index] = retry
     else:
@@ -170,11 +175,11 @@ def try_later(cluster: Cluster, job: Job, whose: str, is_held: bool, now: float)
 
 
 def forget_failures(record: Job | ArrayRecord, indices: Ranges | tuple[int], now: float) -> None:
-    """Forget failures of pre-execution commands: the job has started, or is resumed by a user."""
+    """Forget failures and the pause before the next try: the job has started, or is resumed by a user."""
     if isinstance(record, ArrayRecord):
         for index in [index for index in record.retries if index in indices] if record.retries else ():
             del record.retries[index]
-    elif record.terms is not None and record.terms.retry.failures:
+    elif record.terms is not None and record.terms.retry != NO_RETRY:
         record.terms = replace(record.terms, retry=NO_RETRY, is_early=record.terms.begin_at > now)
 
 
@@ -250,7 +255,7 @@ def is_due(record: Job | ArrayRecord, now: float) -> bool:
 
 
 def due_elements(record: Job | ArrayRecord, now: float) -> tuple[int, ...]:
-    """Elements of an array whose pause after a failed pre-execution command is over, and not noted as such."""
+    """Elements of an array whose pause before the next try is over, and not noted as such."""
     if not isinstance(record, ArrayRecord) or not record.retries:
         return ()
     return tuple([index for index, one in record.retries.items() if 0 < one.at <= now])

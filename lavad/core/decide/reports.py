@@ -13,7 +13,7 @@ from lavad.core.decide.decision import SYSTEM, Decision
 from lavad.core.decide.jobs import control, resize, task_reports
 from lavad.core.decide.jobs.requeue import by_exit_code
 from lavad.core.decide.tasks.growth_end import give_growth_up
-from lavad.core.model import JobState, Key, PostState
+from lavad.core.model import EXIT_VALUE, JobState, Key, PostState
 from lavad.core.model import reasons as r
 from lavad.core.model.tuples import new as _new
 from lavad.core.model.usage import HostUsage
@@ -257,13 +257,14 @@ def _with_usage(decision: Decision, host: str, usage: HostUsage | None) -> Decis
 
 
 def _sent_back(attempt: Attempt, command: c.ReportFinished, exclude_host: str, now: float) -> Decision:
-    """Requeue the job by its exit code, as soon as nothing is left of this attempt."""
+    """Requeue the job by its exit code, as soon as nothing is left of this attempt; it waits before its next start."""
     key, why = command.key, f"exit code {command.status >> 8 & 0xFF} requeues the job"
     rest = attempt.unreleased - {command.host}
     if command.also_released and not rest:
         released = e.HostReleased(now, key, command.host)
-        return Decision([released, e.JobRequeued(now, key, why, exclude_host=exclude_host)])
-    return _undone(attempt, command, e.JobDoomed(now, key, why, again=True, exclude_host=exclude_host))
+        return Decision([released, e.JobRequeued(now, key, why, exclude_host=exclude_host, pre_exec=EXIT_VALUE)])
+    doom = e.JobDoomed(now, key, why, again=True, exclude_host=exclude_host, pre_exec=EXIT_VALUE)
+    return _undone(attempt, command, doom)
 
 
 def _undone(attempt: Attempt, command: c.ReportFinished, doom: e.JobDoomed) -> Decision:

@@ -38,10 +38,10 @@ class PostState(IntEnum):
 
 
 class Retry(NamedTuple):
-    """Failures in a row of the pre-execution commands before a pending job.
+    """Failures in a row of the pre-execution commands before a pending job, or its requeue by its exit value.
 
-    ``whose`` command the last one was: job, queue, host. The job is not started before ``at``; 0: it may be, -1: it is
-    held.
+    ``whose`` command the last one was: job, queue, host; ``EXIT_VALUE``: no command failed. The job is not started
+    before ``at``; 0: it may be, -1: it is held.
     """
 
     failures: int = 0
@@ -50,6 +50,7 @@ class Retry(NamedTuple):
 
 
 NO_RETRY = Retry()
+EXIT_VALUE = "exit value"  # in place of a command that failed: the job has asked for its requeue
 
 
 PARTS = 1000  # amounts of resources are whole thousandths, so that exactly what was reserved is released

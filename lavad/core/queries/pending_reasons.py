@@ -44,7 +44,8 @@ def explain(
         return []
     terms = _terms_reasons(cluster, record, index)
     if terms or retry.at > now:
-        return [*terms, *([_pre_exec_reason(cluster, retry, now)] if retry.failures else [])]
+        postponed = record.postponed.get(index, "") if isinstance(record, ArrayRecord) else record.postponed_reason
+        return [*terms, *_retry_reasons(cluster, retry, postponed, now)]
     allowance = allowance_of(cluster, now)
     own = [*_own_reasons(cluster, record, index, now), *allowance.reasons(demand_of(record.shared))]
     if any(one.code in (r.RESERVATION_GONE[0], r.RESERVATION_INACTIVE[0]) for one in own):
@@ -149,6 +150,17 @@ def _pre_exec_reason(cluster: ClusterView, retry: Retry, now: float) -> PendingR
     return PendingReason(*r.PRE_EXEC[retry.whose], advice=f"it failed {times}{after}; bhist -l says how")
 
 
+def _retry_reasons(cluster: ClusterView, retry: Retry, postponed: str, now: float) -> list[PendingReason]:
+    """Reason for a job that was dispatched before, with the time of its next try while it waits for that."""
+    if retry.failures:
+        return [_pre_exec_reason(cluster, retry, now)]
+    if not postponed:
+        return []
+    code, text = r.REQUEUED
+    advice = f"next start after {moment_text(retry.at, cluster.policy.zone)}" if retry.at > now else ""
+    return [PendingReason(code, f"{text} ({postponed})", advice=advice)]
+
+
 def _own_reasons(cluster: ClusterView, record: Job | ArrayRecord, index: int, now: float) -> list[PendingReason]:
     found = []
     shared = record.shared
@@ -166,11 +178,7 @@ def _own_reasons(cluster: ClusterView, record: Job | ArrayRecord, index: int, no
         found.append(PendingReason(*r.NO_SHARE))
     postponed = record.postponed.get(index, "") if isinstance(record, ArrayRecord) else record.postponed_reason
     retry = record.retries.get(index, NO_RETRY) if isinstance(record, ArrayRecord) else record.retry
-    if retry.failures:
-        found.append(_pre_exec_reason(cluster, retry, now))
-    elif postponed:
-        code, text = r.REQUEUED
-        found.append(PendingReason(code, f"{text} ({postponed})"))
+    found += _retry_reasons(cluster, retry, postponed, now)
     if isinstance(record, ArrayRecord) and record.limit and len(record.live) >= record.limit:
         found.append(PendingReason(*r.ARRAY_LIMIT, advice=f"raise its limit of {record.limit} running elements"))
     return found

@@ -67,7 +67,7 @@ class StartConditions:
     """Conditions that keep a pending job from being started; few jobs have any. Replaced as a whole, never changed.
 
     ``condition`` is None once it was met (for an array: by all elements); ``is_early`` until the begin time, or the
-    pause after a failure of its pre-execution command. Such failures of elements are in their array's ``retries``.
+    pause before its next try. Such pauses of elements are in their array's ``retries``.
     """
 
     condition: Expression | None = None

@@ -23,7 +23,7 @@ from lavad.core.apply.restore import (
 )
 from lavad.core.cluster import FINISHED_KEPT
 from lavad.core.decide.jobs.dependencies import missing_parents
-from lavad.core.model import FINAL, JobState, Shared
+from lavad.core.model import FINAL, NO_RETRY, JobState, Shared
 from lavad.core.model.ranges import Ranges
 from lavad.core.state.fairshare import Used
 from lavad.core.state.records import ArrayRecord, Job, QueueState, exit_code
@@ -258,7 +258,7 @@ def _place_unfinished(connection: Connection, found: dict[int, ArrayRecord], tex
             array.live[row.idx] = job_of(row, texts)
             array.live[row.idx].terms = None  # those of an element are its array's
         terms, _ = v.decode_terms(row.waits)
-        if terms is not None and terms.retry.failures:
+        if terms is not None and terms.retry != NO_RETRY:
             array.retries[row.idx] = terms.retry
     return plain
 

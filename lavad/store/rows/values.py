@@ -446,14 +446,14 @@ def decode_end(columns: Sequence[Any]) -> JobEnd | None:
 
 
 def waits_text(job: Job) -> str:
-    """Encode the start conditions of a plain job, or how often an element's pre-execution command failed."""
+    """Encode the start conditions of a plain job, or the retry of an element."""
     if job.terms is not None:
         return terms_text(job.terms)
-    return retry_text(job.retry) if job.retry.failures else ""
+    return retry_text(job.retry) if job.retry != NO_RETRY else ""
 
 
 def retry_text(retry: Retry) -> str:
-    """Encode the failures of an element's pre-execution commands."""
+    """Encode what an element's next try waits for."""
     return _encode({"retry": retry})
 
 
@@ -469,7 +469,7 @@ def terms_text(terms: StartConditions, unmet: Ranges | None = None) -> str:
         "detached": terms.detached,
         "queued": terms.queued_at,
         "restarts": terms.restarts,
-        "retry": terms.retry if terms.retry.failures else "",
+        "retry": terms.retry if terms.retry != NO_RETRY else "",
     }
     return _encode({name: value for name, value in values.items() if value})
 

@@ -7,14 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lavad.core import commands as c
+from lavad.core.decide.clock.tick import wake_at
 from lavad.core.language.exit_values import parse
-from lavad.core.model import JobState, Key
+from lavad.core.model import NO_RETRY, JobState, Key
 from lavad.core.model.policy import JobDefaults, Policy, Queue
 from lavad.core.model.reasons import Refused
+from lavad.core.queries.pending_reasons import explain
 from lavad.simulator.cluster.restart import reborn
 from tests.builders import ANN, BOB, ROOT, Story, a_cluster, a_host, a_job
 
 S = JobState
+AT_ONCE = Policy(requeue_pause_s=0.0)
 RUNNING = frozenset({S.STAGING, S.RUN, S.USUSP, S.SSUSP, S.UNKWN})
 
 
@@ -59,7 +62,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 def test_an_exit_code_requeues_a_job() -> None:
     """It keeps its id and place, as its next attempt; other codes, signals and kills end it."""
-    story = a_cluster()
+    story = a_cluster(policy=AT_ONCE)
     key = story.run(a_job(requeue="3"))
     story.finished("n1", key, 3 << 8)
     assert story.state(key.job) is S.PEND
@@ -80,10 +83,56 @@ def test_an_exit_code_requeues_a_job() -> None:
     assert story.state(crashed.job) is S.EXIT
 
 
+@pytest.mark.parametrize("index", [0, 2])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_an_exit_code_requeues_after_a_pause(index: int, restarts: bool) -> None:
+    """A job that fails at once doesn't start over and over: a dispatch turn passes first, over a restart, too."""
+    story = a_cluster(a_host("n1", 4))
+    job = story.submit(a_job(array="1-2" if index else "", requeue="7"))
+    story.plan()
+    key = story.key(job, index)
+    story.started("n1", key)
+    story.finished("n1", key, 7 << 8)
+    ended = story.now
+    if restarts:
+        story.cluster = reborn(story.cluster)
+        story.back("n1")
+    story.plan()
+    assert story.state(job, index) is S.PEND
+    (reason,) = explain(story.cluster, story.cluster.jobs[job], index, story.now)
+    assert reason.text.endswith("(exit code 7 requeues the job)")
+    assert reason.advice.startswith("next start after ")
+    assert ended + 10 <= wake_at(story.cluster, story.now) <= ended + 11
+    story.now = ended + 11
+    story.hear("n1")
+    story.do(c.Tick())
+    story.plan()
+    assert story.state(job, index) is S.STAGING
+    story.started("n1", story.key(job, index))
+    assert story.job(job, index).retry == NO_RETRY
+
+
+def test_the_pause_counts_when_the_last_host_has_gone() -> None:
+    """A job on two hosts waits for them, and then for the pause."""
+    story = a_cluster(a_host("n1", 2), a_host("n2", 2))
+    key = story.run(a_job(slots=2, ptile=1, requeue="3"))
+    story.finished("n1", key, 3 << 8)
+    story.now += 100
+    story.finished("n2", key, 130 << 8)
+    story.plan()
+    assert story.state(key.job) is S.PEND
+    story.now += 11
+    story.hear("n1")
+    story.hear("n2")
+    story.do(c.Tick())
+    story.plan()
+    assert story.state(key.job) is S.STAGING
+
+
 def test_the_queue_says_which_and_how_often() -> None:
     """REQUEUE_EXIT_VALUES and MAX_JOB_REQUEUE; -Q overrides."""
     queue = Queue("normal", defaults=JobDefaults(requeue_exit_values="5"), requeue_limit=1)
-    story = Story(a_host("n1"), policy=Policy(queues=(queue,)))
+    story = Story(a_host("n1"), policy=Policy(queues=(queue,), requeue_pause_s=0.0))
     job = story.run(a_job()).job
     for state in (S.PEND, S.EXIT):
         story.finished("n1", story.key(job), 5 << 8)
@@ -108,7 +157,7 @@ def test_an_interactive_job_is_not_requeued_by_its_exit_code() -> None:
 
 def test_a_job_is_kept_from_the_host_where_it_failed() -> None:
     """EXCLUDE: also after a restart; all elements of an array avoid the host."""
-    story = a_cluster(a_host("n1", 4), a_host("n2", 1))
+    story = a_cluster(a_host("n1", 4), a_host("n2", 1), policy=AT_ONCE)
     key = story.run(a_job(requeue="EXCLUDE(9)"))
     array = story.submit(a_job(array="1-3", requeue="EXCLUDE(9)", limit=1))
     story.finished("n1", key, 9 << 8)
@@ -129,7 +178,7 @@ def test_a_job_is_kept_from_the_host_where_it_failed() -> None:
 
 def test_a_requeued_job_waits_until_nothing_is_left_of_it() -> None:
     """It waits for all of its hosts: two attempts never overlap."""
-    story = a_cluster(a_host("n1", 2), a_host("n2", 2))
+    story = a_cluster(a_host("n1", 2), a_host("n2", 2), policy=AT_ONCE)
     key = story.run(a_job(slots=2, ptile=1, requeue="3"))
     story.finished("n1", key, 3 << 8)
     assert story.state(key.job) is S.RUN
