@@ -115,7 +115,9 @@ class Local:
         self.counting.gpus = self.gpus.usage_now
         self.keeper.connect(self.pool, self.attempts, self.counting)
         self.keeper.interface = self.interface
-        self.mailer = Mailer(self.ledger, self.attempts, self.preparation, str(self.outputs))
+        self.mailer = Mailer(
+            self.ledger, self._journal, self.attempts, self.preparation, str(self.outputs), keeper.note_owner
+        )
         self.watchdog = Watchdog(self.pool.handles)
         self.autoscaling = Autoscaling(self.ledger, self.attempts, context.host, lambda report: keeper.say(report))
 
@@ -138,6 +140,7 @@ class Local:
         traces = self.pool.traces(self.pool.logged_slots())
         launched = {key: handle.status.launched for key, handle in alive.items()}
         self._find_without_orders(alive, traces)
+        self._mail_about(traces.finished)
         rebooted = self._boot_before not in ("", self._boot_id)
         self.ledger.reconcile(
             launched, traces.started, traces.finished, traces.refused, traces.released, rebooted, time.time(),
@@ -163,6 +166,13 @@ class Local:
         ]
         if self.ledger.entries:
             LOG.info("event=adopted attempts=%d with_shepherd=%d", len(self.ledger.entries), len(alive))
+
+    def _mail_about(self, finished: Mapping[Key, Finish]) -> None:
+        """Let mails tell the ends, in logs, that the last agent has not reported."""
+        for key, finish in finished.items():
+            entry = self.ledger.entries.get(key)
+            if entry is not None and not self.ledger.is_over(entry) and entry.joined <= 1:
+                self.mailer.missed(entry, finish.time, finish)
 
     def _remember(self, finished: Mapping[Key, Finish]) -> None:
         """Remember the ends, in logs, of attempts that the master told the last agent to forget."""
@@ -198,6 +208,8 @@ class Local:
         if entry.blob.user:
             await self.keeper.note_owner(entry)
         self.keeper.adopted(handle, key)
+        if handle.status.job_pid:
+            self.mailer.missed(entry, handle.status.job_started)
         if entry.releasing:
             handle.send(pack(messages.RELEASE, *key, ""))
 

@@ -198,6 +198,7 @@ class Daemon:
         self._watch.configure(welcome.settings)
         self._revocations.take(welcome.revoked)
         self._local.preparation.mail = MailSettings.of(welcome.lsf_conf)
+        self._local.mailer.take_settings()
         self._site_copy.take(welcome.lsf_conf, welcome.cluster, welcome.default_queues)
 
     async def _look_for_eexec(self, welcome: Welcome) -> None:

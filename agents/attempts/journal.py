@@ -19,6 +19,7 @@ from protos.common_pb2 import AttemptKey
 
 # Kinds: the first byte of a record.
 BOOT, TERM, SPEC, ORDER, END, FORGET, RESIZED, MARK, PORTS = b"B", b"T", b"S", b"O", b"R", b"F", b"Z", b"M", b"P"
+MAILED = b"L"
 
 # Size of a journal to compact, if most of it is about attempts forgotten long ago.
 COMPACT_AT = 4 << 20
@@ -60,6 +61,11 @@ def forget_record(key: Key) -> bytes:
     """Record that the master no longer needs an attempt."""
     job, index, attempt = key
     return frame(FORGET + AttemptKey(job=job, index=index, attempt=attempt).SerializeToString())
+
+
+def mailed_record(key: Key, what: str) -> bytes:
+    """Record that a mail about the start or the end of an attempt is being sent."""
+    return frame(MAILED + " ".join([what, *map(str, key)]).encode())
 
 
 def term_record(term: int) -> bytes:
@@ -221,6 +227,11 @@ def _replay(ledger: Ledger, kind: bytes, body: bytes) -> None:
         ledger.restore_ports(Report.FromString(body))
     elif kind == MARK:
         ledger.note_mark(CommitMark.FromString(body))
+    elif kind == MAILED:
+        what, job, index, attempt = body.decode().split()
+        entry = ledger.entries.get((int(job), int(index), int(attempt)))
+        if entry is not None:
+            entry.mailed |= {what}
     elif kind == FORGET:
         key = AttemptKey.FromString(body)
         ledger.drop((key.job, key.index, key.attempt))
@@ -242,6 +253,7 @@ def _content(ledger: Ledger, boot: str) -> Iterable[bytes]:
         if entry.tasks is not None and (entry.tasks.reserved or entry.tasks.address):
             staged = Staged(tasks=entry.tasks.reserved, address=entry.tasks.address)
             yield ports_record(ledger.reserve(entry.key, staged))
+        yield from (mailed_record(entry.key, what) for what in sorted(entry.mailed))
         if ledger.is_over(entry) and entry.last is not None:
             yield end_record(entry.last)
     yield from map(spec_record, ledger.specs.values())

@@ -40,6 +40,7 @@ class Entry:
     limit_reached: Report | None = None
     ending: str = ""  # why a forwarded signal is to end it
     tasks: TaskBook | None = None  # of a job of tasks
+    mailed: frozenset[str] = frozenset()  # what mails were sent about: start, done
     held_back: Report | None = None  # its last report, while its GPUs are not clear
 
     @property
