@@ -241,11 +241,11 @@ class Ledger:
 
     def _signal(self, entry: Entry | None, order: Order) -> list[Action]:
         signal = order.signal
-        if entry is None or entry.state in (State.ENDED, State.OVER) or signal.serial in entry.serials:
+        if entry is None or entry.state is State.OVER or signal.serial in entry.serials:
             return []
         if signal.serial:
             entry.serials.add(signal.serial)
-        if entry.state is State.HELD:
+        if entry.state in (State.HELD, State.ENDED):  # after its end its own post-execution command may run
             if signal.signal in (0, KILLED):
                 entry.ending = entry.ending or signal.reason
             said = (signal.event, signal.notice or signal.reason, signal.notice_s)

@@ -39,6 +39,7 @@ NEW = ".new"
 # Variables for the queue's commands of another user than the job's, and only as lava sets them: a variable of the job's
 # user, such as LD_PRELOAD or LSF_ENVDIR, would make that user the other one.
 SCHEDULERS = (b"LSB_", b"LS_SUBCWD", b"LS_EXECCWD", b"LSF_", b"LSFUSER", b"LAVA_")
+OWN_POST_S = 3600.0  # of a job's own post-execution command where the site sets no limit: it holds the job's slots
 TASK_PORTS = range(20000, 30000)  # below the ports that the kernel gives to clients
 UMASK = 0o022  # of a submission that sets none
 RLIMITS = ("cpu", "fsize", "data", "stack", "core", "nproc", "nofile", "as", "rss", "memlock")
@@ -339,6 +340,7 @@ def _around(stage: Stage, owner: Owner, is_lead: bool, by_lava: Collection[bytes
         host_post=around.host_post_exec,
         pre_limit_s=around.pre_limit_s,
         post_limit_s=around.post_limit_s,
+        own_post_limit_s=around.post_limit_s or OWN_POST_S,
         includes_post=around.includes_post,
         requeued_codes=tuple(around.requeued_codes),
         requeues_max=around.requeues_max_plus_one - 1,

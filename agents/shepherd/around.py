@@ -15,8 +15,8 @@ from resource import struct_rusage
 from typing import NamedTuple
 
 from agents.shepherd import messages
-from agents.shepherd.attempt import ENDING, POST, PRE, STAGING, Work
-from agents.shepherd.clock import NEVER
+from agents.shepherd.attempt import ENDING, POST, PRE, RUNNING, STAGING, Work
+from agents.shepherd.clock import NEVER, NO_LIMITS
 from agents.shepherd.messages import (
     OF_HOST,
     OF_JOB,
@@ -47,6 +47,7 @@ class Step(NamedTuple):
 
     whose: str
     command: str
+    limit_s: float = 0.0  # 0: none
 
 
 class Steps:
@@ -58,16 +59,15 @@ class Steps:
         self.is_late = False  # it was killed for that
         self.now = Step("", "")
         self._left: list[Step] = []
-        self._limit_s = 0.0
         self._variables: dict[bytes, bytes] = {}
         self._setup, self._key, self._tools = setup, key, tools
         self._streams = streams
         self._spawner = Spawner(key, setup, tools.identity, tools.null)
 
-    def plan(self, steps: list[Step], limit_s: float, variables: dict[bytes, bytes] | None = None) -> None:
-        """Set the commands to come; ``limit_s`` is for each, 0 for none."""
+    def plan(self, steps: list[Step], variables: dict[bytes, bytes] | None = None) -> None:
+        """Set the commands to come."""
         self._left = [step for step in steps if step.command]
-        self._limit_s, self._variables = limit_s, variables or {}
+        self._variables = variables or {}
 
     def __bool__(self) -> bool:
         return bool(self._left)
@@ -80,7 +80,7 @@ class Steps:
     def next(self) -> None:
         """Start the next command; raises what `Spawner.spawn` raises."""
         self.now, self.is_late = self._left.pop(0), False
-        self.until = time.monotonic() + self._limit_s if self._limit_s else NEVER
+        self.until = time.monotonic() + self.now.limit_s if self.now.limit_s else NEVER
         try:
             self.pid = self._of_job() if self.now.whose == OF_JOB else self._of_queue()
         except BaseException:
@@ -113,7 +113,7 @@ class Steps:
         self.pid, self.until = 0, NEVER
 
     def kill(self, is_late: bool) -> None:
-        """Kill the running command, and start none of those left."""
+        """Kill the running command."""
         self.until, self.is_late = NEVER, is_late
         if self.pid:
             processes.send([-self.pid], signal.SIGKILL)
@@ -140,6 +140,7 @@ class SurroundedWork(Work):
         self._steps = Steps(key, setup, tools, self._files_of_commands)
         self._begun: set[str] = set()  # whose pre-execution commands have begun
         self._is_staged = self._is_wound_up = self._is_cut = False
+        self._ran = NO_LIMITS  # clock of the job's limits: with JOB_INCLUDE_POSTPROC they hold until all is done
         self._post_status = 0
         self._posted_at = 0.0
 
@@ -147,14 +148,15 @@ class SurroundedWork(Work):
 
     def _prepare(self) -> None:
         """Run the queue's command for this host, then set up the rest."""
-        self._steps.plan([Step(OF_HOST, self.setup.around.host_pre)], self.setup.around.pre_limit_s)
+        around = self.setup.around
+        self._steps.plan([Step(OF_HOST, around.host_pre, around.pre_limit_s)])
         self._attempt(self._go_on)
 
     def _begin(self) -> None:
         """Run the commands before the job, then start it."""
         around = self.setup.around
-        steps = [Step(OF_QUEUE, around.pre), Step(OF_JOB, self.setup.pre_exec)]
-        self._steps.plan(steps, around.pre_limit_s)
+        limit_s = around.pre_limit_s
+        self._steps.plan([Step(OF_QUEUE, around.pre, limit_s), Step(OF_JOB, self.setup.pre_exec, limit_s)])
         self.phase = PRE if self._steps else self.phase
         self._go_on()
 
@@ -200,11 +202,11 @@ class SurroundedWork(Work):
 
     def _post_steps(self) -> list[Step]:
         setup, around = self.setup, self.setup.around
-        has_run = bool(self.started)
+        has_run, limit_s = bool(self.started), around.post_limit_s
         steps = [
-            Step(OF_JOB, setup.post_exec if has_run else ""),
-            Step(OF_QUEUE, around.post if has_run or OF_QUEUE in self._begun else ""),
-            Step(OF_HOST, around.host_post if self._is_staged or OF_HOST in self._begun else ""),
+            Step(OF_JOB, setup.post_exec if has_run else "", around.own_post_limit_s),
+            Step(OF_QUEUE, around.post if has_run or OF_QUEUE in self._begun else "", limit_s),
+            Step(OF_HOST, around.host_post if self._is_staged or OF_HOST in self._begun else "", limit_s),
         ]
         return [step for step in steps if step.command]
 
@@ -221,7 +223,7 @@ class SurroundedWork(Work):
         self._leftovers.allow_forks()
         self.phase = POST
         self._kill_at = self._give_up_at = NEVER
-        self._steps.plan(steps, self.setup.around.post_limit_s, self._variables_after())
+        self._steps.plan(steps, self._variables_after())
         self._post_next()
         return True
 
@@ -237,6 +239,8 @@ class SurroundedWork(Work):
                 print(f"event=post_exec_not_started key={self.key} error={error}", file=sys.stderr)
                 self._note_post(start.exit_status(126))
             else:
+                if self._steps.now.whose == OF_JOB and self.setup.around.includes_post:
+                    self._steps.until = min(self._steps.until, self._ran.next_at)
                 return
         self._close_post()
 
@@ -287,6 +291,12 @@ class SurroundedWork(Work):
 
     # -- orders, timers and ends of processes
 
+    def signal(self, number: int, reason: str, serial: int, causes: int = 0) -> None:
+        """Signal the job or one of its tasks; what ends the job ends its own command after it, too."""
+        if self.phase == POST and self._steps.now.whose == OF_JOB and number in (0, signal.SIGKILL) and not serial:
+            self._steps.kill(is_late=False)
+        super().signal(number, reason, serial, causes)
+
     def release(self, why: str) -> None:
         """Kill all that is left but the commands after the job; with the host also these."""
         if why == messages.TAKEN_DOWN:
@@ -297,11 +307,17 @@ class SurroundedWork(Work):
         self._cut()
         super()._fence()
 
+    def _end(self, status: int) -> None:
+        if self.phase == RUNNING:
+            self._ran = self._clock
+            self._ran.resume(time.monotonic())
+        super()._end(status)
+
     def _cut(self) -> None:
         """Run no further command after the job."""
         self._is_cut = True
         if self.phase == POST:
-            self._steps.plan([], 0.0)
+            self._steps.plan([])
             self._post_status = self._post_status or KILLED
             self._steps.kill(is_late=False)
 

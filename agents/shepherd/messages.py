@@ -210,6 +210,7 @@ class AroundJob(NamedTuple):
     includes_post: bool = False  # the job ends with its post-execution commands, not before them
     requeued_codes: tuple[int, ...] = ()  # exit codes after which the job is pending again
     requeues_max: int = -1  # attempts after which no code has that effect; -1: no bound
+    own_post_limit_s: float = 0.0  # of the job's own post-execution command; 0: none
     variables: tuple[bytes, ...] = ()  # names in the job's environment that ``user`` may have: lava set them
 
 

@@ -199,7 +199,8 @@ def around_limits() -> dict[str, Honoured]:
         "JOB_PREPROC_TIMEOUT": sets("around.pre_limit_s", lambda text: 60.0 * v.integer(text, 1),
                                     "minutes that one pre-execution command may take; no bound"),
         "JOB_POSTPROC_TIMEOUT": sets("around.post_limit_s", lambda text: 60.0 * v.integer(text, 1),
-                                     "minutes that one post-execution command may take; no bound"),
+                                     "minutes that one post-execution command may take; no bound, and an hour for a "
+                                     "job's own"),
         "JOB_INCLUDE_POSTPROC": sets("around.includes_post", v.switch,
                                      "Y: a job ends with its post-execution commands, and runs until then; N"),
     }  # fmt: skip

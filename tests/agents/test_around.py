@@ -239,6 +239,63 @@ def test_limits_of_the_commands(place: Place, said: Path) -> None:
     run(story())
 
 
+@pytest.mark.parametrize("number", [0, int(signal.SIGKILL)])
+@pytest.mark.parametrize("includes", [False, True])
+def test_the_jobs_own_command_after_it_can_be_ended(place: Place, said: Path, includes: bool, number: int) -> None:
+    """By what ends the job, before its end is told and after that; the queue's commands are not ended so."""
+
+    async def story() -> None:
+        async with Host(place) as host:
+            slow = f"echo queue post >> {said}; while [ ! -e {place.out('go')} ]; do sleep 0.05; done"
+            order = around(said, post_exec=slow, includes_post=includes)
+            key = await host.run(blob(place, 1, "true", post_exec=f"echo up >> {said}; exec sleep 60"), order)
+            await until(lambda: "up" in said.read_text())
+            if not includes:
+                await host.report(key, "finished")
+                await host.release(key)  # the master's answer to the end
+            await host.signal(key, number, "TERM_OWNER: job killed by owner.", 1)
+            await until(lambda: "queue post" in said.read_text())
+            await host.signal(key, number, "TERM_OWNER: job killed by owner.", 2)
+            await asyncio.sleep(0.2)
+            assert "host post" not in said.read_text()
+            place.out("go").touch()
+            await released(host, key)
+            last = host.last(key)
+            assert last is not None
+            assert (last.finished.status, last.finished.reason, last.finished.post) == (0, "", POST_ERR)
+            assert said.read_text().endswith("host post\n")
+
+    run(story())
+
+
+def test_the_run_limit_of_a_job_that_includes_its_post_execution(place: Place) -> None:
+    """It counts for the job's own command after it, too, which is killed then; the job's end stands."""
+
+    async def story() -> None:
+        async with Host(place) as host:
+            where = stage(around=AroundJob(includes_post=True), run_limit_s=0.5)
+            end = (await host.finish(blob(place, 1, "true", post_exec="sleep 60"), where)).finished
+            assert (end.status, end.post) == (0, POST_ERR)
+            assert end.time - end.started >= 0.5
+
+    run(story())
+
+
+def test_a_limit_of_the_jobs_own_command_after_it_by_default(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command keeps the job's slots, so it is killed after a while even where the site sets no limit."""
+    monkeypatch.setattr("agents.job_setup.preparation.OWN_POST_S", 0.2)
+
+    async def story() -> None:
+        async with Host(place) as host:
+            key = await host.run(blob(place, 1, "true", post_exec="sleep 60"), stage())
+            await released(host, key)
+            last = host.last(key)
+            assert last is not None
+            assert last.finished.post == POST_ERR
+
+    run(story())
+
+
 def test_the_other_hosts_of_a_job(place: Place, said: Path) -> None:
     """There only the commands for each host run: before it is staged, and after the last process is gone."""
     shares = (HostShare(host="h0", slots=1), HostShare(host=NAME, slots=1))
