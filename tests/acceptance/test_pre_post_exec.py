@@ -65,6 +65,16 @@ def test_a_job_between_its_commands(site: Cluster, open_directory: Path) -> None
     (open_directory / "code").write_text("0")
 
 
+def test_bkill_of_an_ended_job(site: Cluster) -> None:
+    """It ends the job's own command after it, and the slot is free; after that there is nothing to end."""
+    job = site.submit("-Ep", "exec sleep 600", "true")
+    site.becomes(job, "DONE")
+    assert f"Job <{job}> is being terminated" in site.says("bkill", str(job))
+    history_has(site, job, "Post job process failed")
+    again = site.run("bkill", str(job))
+    assert (again.returncode, f"Job <{job}>: Job has already finished" in again.stderr) == (255, True)
+
+
 def test_a_command_that_fails(site: Cluster) -> None:
     """The job waits, is tried again, and is held after the second failure; repaired, it runs."""
     job = site.submit("-E", "exit 5", "true")

@@ -5,7 +5,7 @@ request is among the causes, SSUSP while there are only others. A job that is be
 cannot be stopped yet: the cause is noted and takes effect when the job has started or its hosts are back.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from lavad.core import commands as c
 from lavad.core import events as e
@@ -13,10 +13,11 @@ from lavad.core.apply.jobs import CONT, STOP
 from lavad.core.cluster import Cluster
 from lavad.core.decide.contact import is_in_contact, named, silent_hosts, when_back
 from lavad.core.decide.decision import Decision, check_owner, is_owner
-from lavad.core.model import BY_USER, FINAL, SUSPENDED, JobState
+from lavad.core.model import BY_USER, FINAL, SUSPENDED, JobState, Key, PostState, serial_of
 from lavad.core.model import reasons as r
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import Refused
+from lavad.core.orders import TERMINATE, Order, SignalOrder
 from lavad.core.state.records import ArrayRecord, Attempt, Job
 
 S = JobState
@@ -68,8 +69,10 @@ def _decide(
     waiting_states: tuple[JobState, ...],
     on_waiting: Callable[[int, Ranges], e.Event],
     on_live: Callable[[Job], list[e.Event]],
+    ends: Sequence[Order] = (),
 ) -> Decision:
-    """Events for the pending elements together and for each live one; refused if there are neither."""
+    """Events for the pending elements together and for each live one, and orders for ended ones; refused if there are
+    none."""
     record = find(cluster, target, caller)
     decision = Decision()
     waiting = waiting_of(record, target.indices, *waiting_states)
@@ -77,7 +80,8 @@ def _decide(
         decision.events.append(on_waiting(record.id, waiting))
     for job in live_of(record, target.indices):
         decision.events.extend(on_live(job))
-    if not decision.events:
+    decision.orders.extend(ends)
+    if not (decision.events or decision.orders):
         raise Refused(why_nothing(record, target.indices))
     return decision
 
@@ -116,8 +120,33 @@ def kill(cluster: Cluster, command: c.KillJob, now: float) -> Decision:
         return kill_attempt(cluster, job, job.attempt, now, by, as_done if command.as_done else reason)
 
     told = told_of(cluster, command.target, _removed if command.remove else _killed, (S.UNKWN, S.ZOMBI), now)
-    decision = _decide(cluster, command.target, command.caller, (S.PEND, S.PSUSP), end_waiting, end_live)
-    return Decision(decision.events, reply=told)
+    ends = _ends_of_post(cluster, command.target, now, reason)
+    decision = _decide(cluster, command.target, command.caller, (S.PEND, S.PSUSP), end_waiting, end_live, ends)
+    return Decision(decision.events, decision.orders, told)
+
+
+def _ends_of_post(cluster: Cluster, target: c.Target, now: float, reason: str) -> list[Order]:
+    """Orders that end the jobs' own post-execution commands, which ended jobs of the target still wait for."""
+    found = (cluster.attempts.get(key) for key in _awaited(cluster, target))
+    attempts = [one for one in found if one is not None and one.over and one.lead in one.unreleased]
+    serial = serial_of(now, TERMINATE)
+    return [
+        SignalOrder(one.lead, one.key, TERMINATE, reason, serial)
+        for one in attempts
+        if is_in_contact(cluster, one, one.lead)
+    ]
+
+
+def _awaited(cluster: Cluster, target: c.Target) -> Iterator[Key]:
+    """Attempts of the target whose job has ended, and whose post-execution commands have not."""
+    record = cluster.jobs.get(target.job)
+    if isinstance(record, ArrayRecord):
+        awaited = record.post_awaited
+        indices = awaited if target.indices is None else awaited.intersection(target.indices)
+        jobs = [job for index in indices if (job := cluster.finished.get((record.id, index))) is not None]
+        yield from (job.key for job in jobs)
+    elif record is not None and record.end is not None and record.end.post is PostState.AWAITED:
+        yield record.key
 
 
 def told_of(
@@ -205,7 +234,8 @@ def signal(cluster: Cluster, command: c.SignalJob, now: float) -> Decision:
         reason = ending if command.signal == SIGKILL else ""
         return [e.JobSignalled(now, job.key, command.signal, by, reason)]
 
-    return _decide(cluster, command.target, command.caller, (S.PEND, S.PSUSP), refuse, send)
+    ends = _ends_of_post(cluster, command.target, now, ending) if command.signal == SIGKILL else ()
+    return _decide(cluster, command.target, command.caller, (S.PEND, S.PSUSP), refuse, send, ends)
 
 
 def stop(cluster: Cluster, command: c.StopJob, now: float) -> Decision:

@@ -11,11 +11,13 @@ from lavad.core.events import NewJob
 from lavad.core.model import JobState, Key, PostState
 from lavad.core.model import reasons as r
 from lavad.core.model.policy import AROUND, Application, AroundJob, Policy
-from lavad.core.orders import StageOrder
+from lavad.core.model.ranges import Ranges
+from lavad.core.model.reasons import Refused
+from lavad.core.orders import SignalOrder, StageOrder
 from lavad.core.queries.pending_reasons import explain
 from lavad.core.step import Outcome
 from lavad.simulator.cluster.restart import reborn
-from tests.builders import ANN, Story, a_cluster, a_host, a_job, each
+from tests.builders import ANN, BOB, Story, a_cluster, a_host, a_job, each
 
 S = JobState
 PAUSE_S = Policy().pre_exec_pause_s
@@ -221,6 +223,40 @@ def ends(story: Story, key: Key, post: PostState, status: int = 0) -> Outcome:
     """The host reports the end of the job, and that of its commands."""
     is_over = post is not PostState.AWAITED
     return story.do(c.ReportFinished("n1", key, status, story.now, also_released=is_over, post=post))
+
+
+def test_bkill_ends_the_commands_of_an_ended_job() -> None:
+    """Its first host is told; when they have ended, or where none are awaited, the job is over for good."""
+    story = cluster_with()
+    key = story.run(a_job())
+    ends(story, key, PostState.AWAITED)
+    orders = story.kill(key.job).orders
+    assert [(one.host, one.key, one.signal) for one in orders if isinstance(one, SignalOrder)] == [("n1", key, 0)]
+    orders = story.do(c.SignalJob(story.target(key.job), 9, ANN)).orders
+    assert [one.key for one in orders if isinstance(one, SignalOrder)] == [key]
+    with pytest.raises(Refused, match="finished"):
+        story.do(c.SignalJob(story.target(key.job), 10, ANN))
+    with pytest.raises(Refused, match="denied"):
+        story.do(c.KillJob(story.target(key.job), BOB))
+    ends(story, key, PostState.ERR)
+    with pytest.raises(Refused, match="finished"):
+        story.kill(key.job)
+
+
+def test_bkill_ends_the_commands_of_ended_elements() -> None:
+    """Of those that are named, or of all; the others of the array are ended as ever."""
+    story = cluster_with()
+    array = story.submit(a_job(array="1-3"))
+    story.plan()
+    one, two, three = (story.key(array, index) for index in (1, 2, 3))
+    for key in (one, two):
+        story.started("n1", key)
+        ends(story, key, PostState.AWAITED)
+    story.started("n1", three)
+    orders = story.do(c.KillJob(c.Target(array, Ranges([range(2, 3)])), ANN)).orders
+    assert [order.key for order in orders if isinstance(order, SignalOrder)] == [two]
+    orders = story.do(c.KillJob(c.Target(array), ANN)).orders
+    assert {order.key for order in orders if isinstance(order, SignalOrder)} == {one, two, three}
 
 
 @pytest.mark.parametrize("at_once", [False, True])
