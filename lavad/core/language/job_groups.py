@@ -9,7 +9,8 @@ ROOT = "/"  # jobs without a group are in it; it has no record and no limit
 PATH_MAX = 512
 DEPTH_MAX = 16  # of new groups: each job that starts counts for its group and for all above
 _FORBIDDEN = ":*?[]"  # by LSF, or patterns to a shell
-_MARK = re.compile("%[up]")
+_MARK = re.compile("(%[up])")
+_ANY = ".+"
 
 
 def checked(path: str) -> str:
@@ -65,3 +66,24 @@ def filled_in(path: str, user: str, project: str) -> str:
 def _check_length(length: int) -> None:
     if length > PATH_MAX:
         raise Refused(f"Bad job group name: longer than {PATH_MAX} characters")
+
+
+def is_of_another(path: str, user: str, default: str) -> bool:
+    """True if ``default`` (DEFAULT_JOBGROUP), by its %u, means this group, or one above it, for another user."""
+    for name, pattern in zip(path.split(ROOT)[1:], default.split(ROOT)[1:], strict=False):
+        if not _fits(name, pattern, _ANY):
+            return False
+        if "%u" in pattern:
+            return not _fits(name, pattern, re.escape(user.replace(ROOT, "_")))
+    return False
+
+
+def _fits(name: str, pattern: str, user: str) -> bool:
+    """True if the name of a group comes of this part of DEFAULT_JOBGROUP. ``user``: regular expression of %u."""
+    marks = {"%u": user, "%p": _ANY}
+    return bool(re.fullmatch("".join(marks.get(part, re.escape(part)) for part in _MARK.split(pattern)), name))
+
+
+def is_for_all(path: str, default: str) -> bool:
+    """True if ``default`` (DEFAULT_JOBGROUP) puts the jobs of all users into this group, or below it."""
+    return not _MARK.search(path) and (default + ROOT).startswith(path + ROOT)

@@ -1,7 +1,9 @@
 """bgadd, bgmod, bgdel, and the job groups that come to exist with their first job.
 
 Any user may create a group and attach jobs to any group. The owner of a group, the owners of those above it and
-administrators may change and delete it. A group with jobs, ended ones that memory still has included, is not deleted.
+administrators may change and delete it. What DEFAULT_JOBGROUP means for one user, by its %u, no other user creates;
+what it means for all, only administrators change: a limit there would keep jobs of others from starting. A group with
+jobs, ended ones that memory still has included, is not deleted.
 """
 
 from collections.abc import Iterable
@@ -10,7 +12,7 @@ from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision, denial
 from lavad.core.job_group_events import JobGroup, JobGroupSet, JobGroupsRemoved
-from lavad.core.language.job_groups import check_depth, checked, lineage
+from lavad.core.language.job_groups import check_depth, checked, is_for_all, is_of_another, lineage
 from lavad.core.model import JobState, Shared
 from lavad.core.model.reasons import Refused
 
@@ -18,21 +20,31 @@ GROUPS_MAX = 100_000  # all are in memory, and in each answer of bjgroup
 LIMIT_MAX = (1 << 31) - 1
 
 
-def new_groups(cluster: Cluster, shared: Shared, now: float) -> list[JobGroupSet]:
+def new_groups(cluster: Cluster, shared: Shared, caller: c.Caller, now: float) -> list[JobGroupSet]:
     """Events of the groups that a job is the first in: its own, and those above it.
 
     Raises:
-        Refused: the path is too deep, or there are too many groups already.
+        Refused: the path is too deep or another user's, or there are too many groups already.
     """
-    missing = _missing(cluster, shared.job_group)
+    missing = _missing(cluster, shared.job_group, caller if caller.uid == shared.uid else _owner_of(shared))
     return [JobGroupSet(now, JobGroup(path, shared.user, shared.uid, now), shared.user) for path in missing]
 
 
-def _missing(cluster: Cluster, path: str) -> list[str]:
+def _owner_of(shared: Shared) -> c.Caller:
+    return c.Caller(shared.user, shared.uid)
+
+
+def _missing(cluster: Cluster, path: str, owner: c.Caller) -> list[str]:
     """Paths to create for the group, the highest first; an older database may have deeper ones."""
     missing = cluster.job_groups.missing(path)
     if missing:
         check_depth(path)
+        default = cluster.policy.default_job_group
+        if is_of_another(path, owner.user, default) and not owner.is_administrator:
+            raise Refused(
+                f"{path}: DEFAULT_JOBGROUP is {default}: this job group is created by the user whom it names, "
+                "or by an administrator"
+            )
         if len(cluster.job_groups) + len(missing) > GROUPS_MAX:
             raise Refused(f"There are {GROUPS_MAX} job groups already; bgdel removes those without jobs")
     return missing
@@ -50,7 +62,9 @@ def set_group(cluster: Cluster, command: c.SetJobGroup, now: float) -> Decision:
         return Decision([JobGroupSet(now, changed, caller.user)], reply=path)
     if path in cluster.job_groups:
         raise Refused(f"{path}: Job group exists already")
-    missing = _missing(cluster, path)
+    if command.limit is not None and not caller.is_administrator and _is_for_all(cluster, path):
+        raise Refused(f"{path}: DEFAULT_JOBGROUP puts the jobs of all users there: only administrators limit it")
+    missing = _missing(cluster, path, caller)
     made = [JobGroup(one, caller.user, caller.uid, now, command.limit if one == path else None) for one in missing]
     return Decision([JobGroupSet(now, one, caller.user) for one in made], reply=path)
 
@@ -75,8 +89,12 @@ def _check_rights(cluster: Cluster, path: str, caller: c.Caller) -> None:
 
 
 def _may_change(cluster: Cluster, path: str, caller: c.Caller) -> bool:
-    owners = (cluster.job_groups.get(one) for one in lineage(path))
+    owners = (cluster.job_groups.get(one) for one in lineage(path) if not _is_for_all(cluster, one))
     return caller.is_administrator or any(one is not None and one.uid == caller.uid for one in owners)
+
+
+def _is_for_all(cluster: Cluster, path: str) -> bool:
+    return is_for_all(path, cluster.policy.default_job_group)
 
 
 def remove(cluster: Cluster, command: c.RemoveJobGroups, now: float) -> Decision:
@@ -94,7 +112,7 @@ def remove(cluster: Cluster, command: c.RemoveJobGroups, now: float) -> Decision
         if (is_of_all or command.name != caller.user) and not caller.is_administrator:
             raise Refused(denial(caller))
         owned = (one for one in cluster.job_groups.below("") if is_of_all or _owner(cluster, one) == command.name)
-        paths = _empty(cluster, owned)
+        paths = _empty(cluster, (one for one in owned if _may_change(cluster, one, caller)))
     if not paths:
         raise Refused("No empty job group found")
     return Decision([JobGroupsRemoved(now, tuple(paths), caller.user)], reply=paths)

@@ -63,7 +63,7 @@ def submit(cluster: Cluster, command: c.SubmitJob, now: float) -> Decision:
     if cluster.counters.waiting:
         check_waiting(cluster, new, shared)
     condition = resolved(cluster, new) if new.dependency else None
-    groups = new_groups(cluster, shared, now) if shared.job_group else ()
+    groups = new_groups(cluster, shared, command.caller, now) if shared.job_group else ()
     job = new._replace(id=cluster.next_job, shared=shared, priority=priority, condition=condition)
     return Decision([*groups, JobSubmitted(now, job)], reply=Submitted(job.id, job.shared.queue))
 
@@ -231,7 +231,7 @@ def _modified(cluster: Cluster, record: Job | ArrayRecord, new: NewJob, command:
     """Events of the change: job groups that are new, the change, and what the run windows of the new queue cause."""
     queue = new.shared.queue
     switched_to = queue if command.is_switch else ""
-    groups = new_groups(cluster, new.shared, now) if new.shared.job_group else ()
+    groups = new_groups(cluster, new.shared, command.caller, now) if new.shared.job_group else ()
     decision = Decision([*groups, JobModified(now, new, command.caller.user, command.changes, switched_to)])
     if queue != record.shared.queue:
         live = record.live.values() if isinstance(record, ArrayRecord) else (record,)
