@@ -7,16 +7,18 @@ jobs, ended ones that memory still has included, is not deleted.
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision, denial
 from lavad.core.job_group_events import JobGroup, JobGroupSet, JobGroupsRemoved
-from lavad.core.language.job_groups import check_depth, checked, is_for_all, is_of_another, lineage
+from lavad.core.language.job_groups import check_depth, checked, filled_in, is_for_all, is_of_another, lineage
 from lavad.core.model import JobState, Shared
 from lavad.core.model.reasons import Refused
 
 GROUPS_MAX = 100_000  # all are in memory, and in each answer of bjgroup
+OWNED_MAX = 5_000  # of one user, so that the others have room
 LIMIT_MAX = (1 << 31) - 1
 
 
@@ -26,16 +28,13 @@ def new_groups(cluster: Cluster, shared: Shared, caller: c.Caller, now: float) -
     Raises:
         Refused: the path is too deep or another user's, or there are too many groups already.
     """
-    missing = _missing(cluster, shared.job_group, caller if caller.uid == shared.uid else _owner_of(shared))
+    owner = caller if caller.uid == shared.uid else c.Caller(shared.user, shared.uid)
+    missing = _missing(cluster, shared.job_group, owner, shared)
     return [JobGroupSet(now, JobGroup(path, shared.user, shared.uid, now), shared.user) for path in missing]
 
 
-def _owner_of(shared: Shared) -> c.Caller:
-    return c.Caller(shared.user, shared.uid)
-
-
-def _missing(cluster: Cluster, path: str, owner: c.Caller) -> list[str]:
-    """Paths to create for the group, the highest first; an older database may have deeper ones."""
+def _missing(cluster: Cluster, path: str, owner: c.Caller, job: Shared | None = None) -> list[str]:
+    """Paths to create for the group, or for a job in it, the highest first; an older database may have deeper ones."""
     missing = cluster.job_groups.missing(path)
     if missing:
         check_depth(path)
@@ -45,9 +44,24 @@ def _missing(cluster: Cluster, path: str, owner: c.Caller) -> list[str]:
                 f"{path}: DEFAULT_JOBGROUP is {default}: this job group is created by the user whom it names, "
                 "or by an administrator"
             )
-        if len(cluster.job_groups) + len(missing) > GROUPS_MAX:
-            raise Refused(f"There are {GROUPS_MAX} job groups already; bgdel removes those without jobs")
+        _check_number(cluster, len(missing), owner, job)
     return missing
+
+
+def _check_number(cluster: Cluster, more: int, owner: c.Caller, job: Shared | None) -> None:
+    """Bound the groups of each user, and those of all; but a job without -g is not refused for what others have."""
+    if cluster.job_groups.owned(owner.uid) + more > OWNED_MAX and not owner.is_administrator:
+        raise Refused(f"User {owner.user} may own {OWNED_MAX} job groups; bgdel 0 removes those without jobs")
+    if len(cluster.job_groups) + more > GROUPS_MAX and (job is None or not _is_default(cluster, job)):
+        raise Refused(f"There are {GROUPS_MAX} job groups already; bgdel removes those without jobs")
+
+
+def _is_default(cluster: Cluster, job: Shared) -> bool:
+    """True if DEFAULT_JOBGROUP would give the job the group that it has."""
+    default = cluster.policy.default_job_group
+    with suppress(Refused):  # too long for a path, as the job's project may make it
+        return bool(default) and job.job_group == checked(filled_in(default, job.user, job.project))
+    return False
 
 
 def set_group(cluster: Cluster, command: c.SetJobGroup, now: float) -> Decision:

@@ -4,6 +4,7 @@ A group exists from its creation, or from its first job, until it is deleted; th
 it are counted by ``state.counters``, those of them that hold slots by ``state.limits``.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from lavad.core.job_group_events import JobGroup
@@ -16,6 +17,7 @@ class JobGroups:
     def __init__(self) -> None:
         self._groups: dict[str, JobGroup] = {}
         self._children: dict[str, dict[str, None]] = {}  # paths right below each group
+        self._owned: Counter[int] = Counter()  # groups of each user, by uid
 
     def __bool__(self) -> bool:
         return bool(self._groups)
@@ -35,16 +37,28 @@ class JobGroups:
 
     def put(self, group: JobGroup) -> None:
         """Add a group, or replace it."""
+        if (old := self._groups.get(group.path)) is not None:
+            self._leave(old.uid)
+        self._owned[group.uid] += 1
         self._groups[group.path] = group
         self._children.setdefault(_above(group.path), {})[group.path] = None
 
     def drop(self, path: str) -> None:
         """Remove a group."""
-        del self._groups[path]
+        self._leave(self._groups.pop(path).uid)
         above = _above(path)
         del self._children[above][path]
         if not self._children[above]:
             del self._children[above]
+
+    def _leave(self, uid: int) -> None:
+        self._owned[uid] -= 1
+        if not self._owned[uid]:
+            del self._owned[uid]
+
+    def owned(self, uid: int) -> int:
+        """Number of the groups of a user."""
+        return self._owned[uid]
 
     def missing(self, path: str) -> list[str]:
         """Those of the group and the ones above it that do not exist, the highest first."""

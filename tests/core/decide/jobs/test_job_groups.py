@@ -3,7 +3,11 @@
 import pytest
 
 from lavad.core import commands as c
+from lavad.core.apply.restore import adopt_job_group
+from lavad.core.decide.jobs import job_groups
+from lavad.core.decide.jobs.job_groups import OWNED_MAX
 from lavad.core.events import NewJob
+from lavad.core.job_group_events import JobGroup
 from lavad.core.language.job_groups import is_for_all, is_of_another
 from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
@@ -99,3 +103,37 @@ def test_a_limit_for_all_users_outlives_the_one_who_came_first() -> None:
     removed = story.do(c.RemoveJobGroups(c.Removed.OF_USER, "bob", BOB))
     assert removed.reply == ["/of/bob"]
     assert story.do(c.RemoveJobGroups(c.Removed.ALL, "", ROOT)).reply == ["/of"]
+
+
+def _fill(story: Story, caller: c.Caller, first: int, more: int) -> None:
+    for number in range(first, first + more):
+        adopt_job_group(story.cluster, JobGroup(f"/filled{caller.user}{number}", caller.user, caller.uid, 0.0))
+
+
+def test_one_user_leaves_room_for_the_others() -> None:
+    """There is a bound for each user who is not an administrator; groups that are deleted count no more."""
+    story = _with_default("")
+    _fill(story, BOB, 0, OWNED_MAX)
+    for path in ("/b", "/b/c"):
+        with pytest.raises(Refused, match="User bob may own 5000 job groups; bgdel 0 removes those without jobs"):
+            story.submit(_in(path, BOB))
+    _add(story, "/b", ANN)
+    _fill(story, BOB, 0, OWNED_MAX)  # another limit of the same groups
+    story.do(c.RemoveJobGroups(c.Removed.ONE, "/filledbob0", BOB))
+    _add(story, "/b/c", BOB)
+    with pytest.raises(Refused, match="User bob may own 5000 job groups"):
+        _add(story, "/b/d", BOB)
+    _fill(story, ROOT, 0, OWNED_MAX)
+    _add(story, "/r", ROOT)
+
+
+def test_a_job_without_a_group_is_taken_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Users who make all the groups that there may be keep no other from submitting under DEFAULT_JOBGROUP."""
+    monkeypatch.setattr(job_groups, "GROUPS_MAX", 10)
+    story = _with_default("/%u/%p")
+    _fill(story, BOB, 0, 10)
+    for group in ("/ann/other", "/ann/default/x"):
+        with pytest.raises(Refused, match="There are 10 job groups already; bgdel removes those without jobs"):
+            story.submit(_in(group))
+    story.submit(_in("/ann/default"))
+    assert {"/ann", "/ann/default"} <= set(_owners(story))
