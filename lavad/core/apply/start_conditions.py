@@ -19,7 +19,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.events import NewJob
 from lavad.core.language.dependency import Expression
 from lavad.core.model import EXIT_VALUE, FINAL, NO_RETRY, JobState, Key, PostState, Retry, Shared
-from lavad.core.model.ranges import Ranges
+from lavad.core.model.ranges import Ranges, keys_in
 from lavad.core.model.windows import NEVER
 from lavad.core.state.records import ArrayRecord, Job, StartConditions
 from lavad.core.task_events import RestartedInQueue
@@ -177,7 +177,7 @@ def try_later(cluster: Cluster, job: Job, whose: str, is_held: bool, now: float)
 def forget_failures(record: Job | ArrayRecord, indices: Ranges | tuple[int], now: float) -> None:
     """Forget failures and the pause before the next try: the job has started, or is resumed by a user."""
     if isinstance(record, ArrayRecord):
-        for index in [index for index in record.retries if index in indices] if record.retries else ():
+        for index in keys_in(record.retries, indices) if record.retries else ():
             del record.retries[index]
     elif record.terms is not None and record.terms.retry != NO_RETRY:
         record.terms = replace(record.terms, retry=NO_RETRY, is_early=record.terms.begin_at > now)

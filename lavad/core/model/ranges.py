@@ -4,7 +4,7 @@ Kept sorted and disjoint. Single elements are added and removed (a requeue, a ki
 """
 
 import bisect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
 
 import numpy as np
@@ -226,3 +226,10 @@ def _normalised(parts: Iterable[range]) -> list[range]:
         return kept
     everything = sorted({index for part in kept for index in part})
     return list(Ranges.from_sorted(everything).parts())
+
+
+def keys_in(table: Mapping[int, object], indices: Ranges | tuple[int]) -> list[int]:
+    """Keys of the table that are among these indices, ascending; it looks through whichever are fewer."""
+    if len(indices) < len(table):
+        return [index for index in indices if index in table]
+    return sorted(index for index in table if index in indices)

@@ -26,7 +26,7 @@ from lavad.core.model import (
 from lavad.core.model.activity import ACTIVE
 from lavad.core.model.allocation import HOST, grown, slots_of
 from lavad.core.model.gpu_use import GpusByHost
-from lavad.core.model.ranges import Ranges
+from lavad.core.model.ranges import Ranges, keys_in
 from lavad.core.model.usage import NO_ONE, ByHost
 from lavad.core.state.hosts.unentered import UnenteredShares
 
@@ -490,7 +490,7 @@ class ArrayRecord:
             return
         shut = self.unmet.intersection(indices) if self.unmet else Ranges()
         if self.retries:
-            paused = sorted(index for index, one in self.retries.items() if one.at > 0 and index in indices)
+            paused = (index for index in keys_in(self.retries, indices) if self.retries[index].at > 0)
             shut.update(Ranges.from_sorted(paused))
         self.blocked.update(shut)
         opened = indices.copy()

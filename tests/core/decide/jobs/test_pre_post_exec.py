@@ -1,14 +1,17 @@
 """Pre- and post-execution commands in the master: tries, pauses and holds, and what dependants wait for."""
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from lavad.core import commands as c
 from lavad.core import events as e
+from lavad.core.apply import start_conditions
 from lavad.core.decide.clock.tick import wake_at
 from lavad.core.events import NewJob
-from lavad.core.model import JobState, Key, PostState
+from lavad.core.model import JobState, Key, PostState, Retry
 from lavad.core.model import reasons as r
 from lavad.core.model.policy import AROUND, Application, AroundJob, Policy
 from lavad.core.model.ranges import Ranges
@@ -137,6 +140,41 @@ def test_an_element_waits_alone() -> None:
     story.plan()
     assert story.state(array, 1) is S.STAGING
     assert story.state(first) is S.STAGING
+
+
+class Watched(dict[int, Retry]):
+    """Failed elements of an array that count how often all are gone through."""
+
+    sweeps = 0
+
+    def __iter__(self) -> Iterator[int]:
+        self.sweeps += 1
+        return super().__iter__()
+
+    def items(self) -> Any:
+        """As of any dictionary."""
+        self.sweeps += 1
+        return super().items()
+
+
+def test_one_element_is_tried_again_without_a_look_at_the_others() -> None:
+    """Each requeue and each start went through all elements that had failed: quadratic in the size of an array."""
+    story = a_cluster(a_host(slots=1))
+    array = story.array(story.submit(a_job(array="1-100")))
+    array.retries = watched = Watched({index: Retry(1, "job", story.now + 60) for index in range(1, 101)})
+    array.divide()
+    assert (array.pending.text(), array.blocked.text()) == ("", "1-100")
+    watched.sweeps = 0
+    for index in (7, 9):
+        array.blocked.discard(index)
+        array.admit(Ranges.of(index))
+        start_conditions.forget_failures(array, (index,), story.now)
+        array.blocked.discard(index)
+        array.admit(Ranges.of(index))
+    assert watched.sweeps == 0
+    assert (array.pending.text(), array.blocked.text()) == ("7,9", "1-6,8,10-100")
+    start_conditions.forget_failures(array, Ranges.parse("1-200"), story.now)
+    assert not watched
 
 
 def test_a_killed_job_is_not_tried_again() -> None:
