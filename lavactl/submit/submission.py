@@ -425,11 +425,14 @@ def describe(spec: messages.JobSpec, choices: Choices) -> None:
         spec.name, ranges, spec.array_limit = job_options.job_name(name)
         spec.array.extend(ranges)
     for option, field in WORDS.items():
-        getattr(spec, field).extend((choices.value(option) or "").split())
+        if option in choices:
+            getattr(spec, field).extend((choices.value(option) or "").split())
     for option, field in TEXTS.items():
-        setattr(spec, field, choices.value(option) or "")
+        if option in choices:
+            setattr(spec, field, choices.value(option) or "")
     for option, field in FLAGS.items():
-        setattr(spec, field, option in choices)
+        if option in choices:
+            setattr(spec, field, True)
     job_options.check_mail(spec.mail_user, spec.mail_events)
 
 

@@ -82,6 +82,10 @@ def split_words(text: str) -> list[str]:
 
 def _word(text: str, place: int) -> tuple[str, int]:
     """(word that starts at ``place``, position of its end)."""
+    end = text.find(" ", place)
+    plain = text[place:end] if end >= 0 else text[place:]
+    if not ('"' in plain or "'" in plain or "\\" in plain or "\t" in plain or "\r" in plain):  # as most in a pack
+        return plain, place + len(plain)
     taken: list[str] = []
     quote = ""
     while place < len(text) and (quote or text[place] not in BLANKS):
