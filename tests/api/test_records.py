@@ -152,6 +152,13 @@ def test_parameters_and_limits() -> None:
     assert limits["per_core"] == {"PER_HOST": "all", "SLOTS_PER_PROCESSOR": "1.5"}
 
 
+def test_texts_of_parameters_have_no_markdown() -> None:
+    """They are written for a page: a terminal shows the words of a link only."""
+    found = {one.name: one.about for one in parameters_reply(a_site().cluster.policy).parameters}
+    assert found["MAX_JOB_NUM"] == "ended jobs in lsb.events before a new one is begun; 10000"
+    assert [about for about in found.values() if "](" in about or "`" in about] == []
+
+
 def test_resources_of_the_site() -> None:
     """Shared amounts with the jobs' reservations, strings, and elim values, reported or not."""
     policy = site.policy(["lic=4@all", "place=north@n1,n2", "scratch=elim@each", "ssd=@n1"], Policy())

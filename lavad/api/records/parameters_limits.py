@@ -1,5 +1,6 @@
 """Records of bparams, blimits and bresources: parameters, limits, resource pools."""
 
+import re
 from collections.abc import Mapping
 
 from lavad.config.params import PARAMETERS
@@ -13,6 +14,7 @@ from lavad.core.state.limits import LimitKind
 from protos import cluster_pb2 as pb
 
 _PLAIN = Fairshare(())
+_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _SPACES = ("tmp", "swp")  # resources with parameters of their own in a Limit section
 
 
@@ -27,8 +29,13 @@ def parameters_reply(policy: Policy, usage_interval_s: float = 0.0) -> pb.Parame
         if isinstance(known, Honoured):
             written = policy.parameters.get(name)
             value = written if written is not None else present.get(name, "")
-            reply.parameters.add(name=name, value=value, about=known.about.replace("`", ""), is_set=written is not None)
+            reply.parameters.add(name=name, value=value, about=_plain(known.about), is_set=written is not None)
     return reply
+
+
+def _plain(about: str) -> str:
+    """The text of a page without its Markdown, for a terminal."""
+    return _LINK.sub(r"\1", about).replace("`", "")
 
 
 def installation_reply(settings: Mapping[str, str]) -> pb.ParametersReply:
