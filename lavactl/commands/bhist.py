@@ -5,7 +5,7 @@ from lavactl.control import NOTHING as NO_JOB
 from lavactl.errors import FAILURE
 from lavactl.jobrefs import key_text, read_refs
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered
-from lavactl.text.render import clean, keep_tail, kept_output, long_time, wrap
+from lavactl.text.render import clean, is_output_kept, keep_tail, kept_output, long_time, wrap
 from lavactl.views import job_conditions
 from lavactl.views.gpus.usage import usage_text
 from lavactl.views.job_details import Completion
@@ -167,7 +167,7 @@ def show_long(job: "jobs_pb2.JobHistory", record: messages.JobRecord, io: "Io", 
     lines = [] if first else [SEPARATOR]
     lines += ["", wrap(head(record, state=False)), wrap(told), *limits(record), *map(wrap, events)]
     lines += [""] if lines[-1] else []  # limits end in a blank line themselves
-    if record.start_time and not (record.spec.output or record.spec.interactive):
+    if record.start_time and is_output_kept(record.spec, bool(io.site_setting("LSB_MAILPROG"))):
         lines += [kept_output(key_text(job.job, job.index)), ""]
     until = record.end_time if record.state in ENDED and record.end_time else io.now()
     lines.append(f"Summary of time in seconds spent in various states by  {long_time(until)}")

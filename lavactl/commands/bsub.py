@@ -10,7 +10,7 @@ from lavactl.options import answered
 from lavactl.settings import tries_of
 from lavactl.submit.submission import GRAMMAR, JOB_FILE_OPTIONS, USAGE, Submission, submission_of
 from lavactl.text.exits import exit_code
-from lavactl.text.render import clean, kept_output
+from lavactl.text.render import clean, is_output_kept, kept_output
 from lavactl.wire import messages
 
 TYPE_CHECKING = False
@@ -134,7 +134,7 @@ def announce(submission: Submission, result: messages.SubmitResult, io: "Io") ->
     say = io.error if "BSUB_STDERR" in io.environ else io.print
     say(f"Job <{result.job}> is submitted to {default}queue <{result.queue}>.")
     io.flush()
-    if not (submission.spec.output or submission.spec.interactive):
+    if is_output_kept(submission.spec, bool(io.site_setting("LSB_MAILPROG"))):
         io.error(kept_output(str(result.job)))
     if submission.spec.begin_time:
         io.error(f"Job will be scheduled after {time.ctime(submission.spec.begin_time)}")

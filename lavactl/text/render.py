@@ -5,6 +5,10 @@ Invariants: no text of a user's job can move the cursor or forge a line; dates a
 
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lavactl.wire.messages import JobSpec
+
 MISSING = "-"
 WRAP_COLUMNS = 80
 WRAP_INDENT = 21
@@ -64,6 +68,15 @@ def compact_time(moment: float) -> str:
     if text is None:
         text = _kept(_compact_minutes, minute, "%m/%d-%H:%M:")
     return text + SECONDS[second]
+
+
+def is_output_kept(spec: "JobSpec", sends_mail: bool) -> bool:
+    """True if the output of a job is for bpeek alone: no file has it, no client, and no mail of a site that sends any.
+
+    About jobs of tasks and those submitted in Slurm's words no mail is sent without a wish.
+    """
+    is_mailed = sends_mail and not (spec.HasField("tasks") or spec.HasField("slurm"))
+    return not (spec.output or spec.interactive or is_mailed)
 
 
 def kept_output(key: str) -> str:

@@ -341,6 +341,15 @@ def test_mail_options_leave_a_note_where_no_mail_is_sent(desk: Desk) -> None:
     assert result.err == f"-u {why}-N {why}{NO_FILE}"
 
 
+def test_output_that_comes_by_mail_is_not_announced_as_kept(desk: Desk, tmp_path: Path) -> None:
+    """A job without an output file has its output by mail, where the site sends mails."""
+    (tmp_path / "agent.lsf").mkdir()
+    (tmp_path / "agent.lsf" / "lsf.conf").write_text("LSB_MAILPROG=/usr/sbin/sendmail\n")
+    desk.environ["LAVA_SOCKET"] = str(tmp_path / "agent.sock")
+    result = desk.type("bsub", "x")
+    assert (result.code, result.err) == (0, "")
+
+
 def test_begin_and_termination_times(desk: Desk) -> None:
     """lsf.md 1.2: -b and -t are the next such moments, and are announced."""
     result = desk.type("bsub", "-b", "20:00", "-t", "23:8:15", "x")

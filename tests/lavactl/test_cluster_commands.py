@@ -1,6 +1,7 @@
 """Golden output of bqueues, bhosts, lsload, lshosts, lsid and bhist."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -322,6 +323,19 @@ def test_bhist_long_says_how_to_read_kept_output(desk: Desk) -> None:
         "No output file: bpeek 1201 shows its output, also for a while after its end",
         'No output file: bpeek "1201[3]" shows its output, also for a while after its end',
     ]
+
+
+def test_bhist_long_is_silent_on_output_that_came_by_mail(desk: Desk, tmp_path: Path) -> None:
+    """The site sends mails; the tasks of a job have none."""
+    (tmp_path / "agent.lsf").mkdir()
+    (tmp_path / "agent.lsf" / "lsf.conf").write_text("LSB_MAILPROG=/usr/sbin/sendmail\n")
+    desk.environ["LAVA_SOCKET"] = str(tmp_path / "agent.sock")
+    of_tasks = a_history()
+    of_tasks.job = 1202
+    of_tasks.record.spec.tasks.SetInParent()
+    desk.client.histories = [a_history(), of_tasks]
+    said = [line for line in desk.type("bhist", "-l", "-a").out.splitlines() if "bpeek" in line]
+    assert said == ["No output file: bpeek 1202 shows its output, also for a while after its end"]
 
 
 @pytest.mark.parametrize(
