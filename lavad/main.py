@@ -165,6 +165,11 @@ class Master:
         self.engine.listeners.append(self.health_checks.notify)
         self.engine.listeners += [HostLog(self.cluster).notify, self.adoption.notify]
 
+    def _follow(self, loaded: Loaded) -> None:
+        """Let all that depends on the files follow a new configuration."""
+        self._set_logs(loaded)
+        self.agent_service.tell_settings()
+
     def _set_logs(self, loaded: Loaded) -> None:
         """Write LSF's logs, or not, as the configuration in force says."""
         settings = self.installation.settings
@@ -218,7 +223,7 @@ class Master:
             server, cluster_service.ClusterService(self.engine, agent_service, configurator, self.health)
         )
         configurator.admit()
-        configurator.on_applied = self._set_logs
+        configurator.on_applied = self._follow
         self._set_logs(self.loaded)
         self._open_port(server, identity)
         await server.start()

@@ -135,6 +135,11 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
             return ALREADY_CONNECTED.format(host)
         return ""
 
+    def tell_settings(self) -> None:
+        """Send the settings now in force to all agents at once, rather than with each one's next heartbeat."""
+        for outbox in self.links.outboxes.values():
+            outbox.nudge()
+
     def enforce_trust(self) -> None:
         """End sessions with revoked certificates, and send agents the new list of revoked certificates."""
         if self._trust is None:
