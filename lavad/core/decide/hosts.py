@@ -300,6 +300,8 @@ def give_up_staging(cluster: Cluster, attempt: Attempt, missing: list[str], now:
 def close(cluster: Cluster, command: c.CloseHost, now: float) -> Decision:
     """Close a host (badmin hclose): no new jobs; running ones go on."""
     _check_administrator(cluster, command.host, command.caller)
+    if not cluster.hosts[command.host].facts.server:
+        raise Refused(f"{command.host}: Host does not run jobs")
     return Decision([e.HostClosed(now, command.host, command.caller.user, command.comment)])
 
 

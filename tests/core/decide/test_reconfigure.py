@@ -84,6 +84,18 @@ def test_a_host_that_the_files_take_out_of_service() -> None:
     assert story.where(waiting) == []
 
 
+def test_a_host_that_runs_no_jobs_is_not_closed() -> None:
+    """A login host takes none anyway: badmin says so instead of done. One that was closed before can be opened."""
+    story = a_story(a_host("n1"), a_host("n2"))
+    story.do(c.CloseHost("n1", ROOT))
+    reconfigure(story, host_rules={name: HostRule(is_server=False) for name in ("n1", "n2")})
+    with pytest.raises(Refused, match=r"^n2: Host does not run jobs$"):
+        story.do(c.CloseHost("n2", ROOT))
+    assert not story.cluster.hosts["n2"].closed_by
+    story.do(c.OpenHost("n1", ROOT))
+    assert not story.cluster.hosts["n1"].closed_by
+
+
 def test_jobs_of_a_removed_queue_are_kept() -> None:
     """Running ones go on; pending ones neither start nor get lost, and no others are accepted."""
     story = a_story()
