@@ -9,6 +9,11 @@ if TYPE_CHECKING:
     from protos.common_pb2 import Role
 
 
+def command_of(spec: messages.JobSpec) -> str:
+    """Command of a job; of one whose roles have commands of their own that of the first."""
+    return spec.command or next((role.command for role in spec.roles if role.command), "")
+
+
 def gpu_request(spec: messages.JobSpec, role: int = -1) -> messages.GpuRequest:
     """GPU request of that role, or of the first with one. Terms of a compound -R are all of the job's only role."""
     if 0 <= role < len(spec.roles) > 1:

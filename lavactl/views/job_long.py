@@ -10,7 +10,7 @@ from lavactl.tasks.task_table import role_text, task_lines
 from lavactl.text.exits import exit_sentence
 from lavactl.text.progress import progress_lines
 from lavactl.text.render import clean, clean_script, long_time, short_time, wrap
-from lavactl.text.roles import gpu_text
+from lavactl.text.roles import command_of, gpu_text
 from lavactl.text.units import number_text
 from lavactl.views.job_table import STATES, host_list, reason_text
 from lavactl.views.thresholds import threshold_lines
@@ -70,7 +70,7 @@ def head(job: "Job", *, state: bool = True) -> str:
         INTERACTIVE.get(spec.interactive, ""),
         f"Reservation <{clean(spec.reservation)}>" if spec.reservation else "",
         f"Job Priority <{job.priority}>" if job.priority else "",
-        f"Command <{clean_script(spec.command)}>",
+        f"Command <{clean_script(command_of(spec))}>",
         f"Share group charged <{job.share_account}>" if job.share_account else "",
         f"Job Description <{clean(spec.description)}>" if spec.description else "",
     ]

@@ -30,6 +30,18 @@ def training(**fields: Any) -> jobs_pb2.JobRecord:
     return job
 
 
+@pytest.mark.parametrize("argv", [("bjobs", "-l"), ("bhist", "-l", "-a"), ("bacct", "-l")])
+def test_the_command_of_a_job_of_roles_is_its_first_ones(desk: Desk, argv: tuple[str, ...]) -> None:
+    """Such a job has none itself: the lists showed ``Command <>``."""
+    job = training()
+    job.spec.command = ""
+    job.spec.roles[0].command, job.spec.roles[1].command = "./ps --port 1", "./worker"
+    desk.client.jobs = [job]
+    desk.client.histories = [jobs_pb2.JobHistory(job=1201, record=job)]
+    desk.client.account_pages = [jobs_pb2.AccountPage(jobs=[jobs_pb2.AccountRecord(record=job)])]
+    assert "Command <./ps --port 1>" in desk.type(*argv, "1201").out.replace("\n                     ", "")
+
+
 @pytest.mark.parametrize(
     ("word", "is_task"),
     [
