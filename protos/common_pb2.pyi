@@ -360,7 +360,7 @@ class Progress(_message.Message):
     def __init__(self, percent: _Optional[float] = ..., seconds_left: _Optional[float] = ..., text: _Optional[str] = ..., time: _Optional[float] = ..., role: _Optional[str] = ..., index: _Optional[int] = ..., host: _Optional[str] = ..., has_percent: _Optional[bool] = ..., has_seconds_left: _Optional[bool] = ...) -> None: ...
 
 class Usage(_message.Message):
-    __slots__ = ("cpu_s", "memory_mib", "memory_mib_max", "swap_mib", "pids", "process_groups", "threads", "host", "memory_mib_mean", "user_s", "system_s", "seconds", "swap_mib_max", "processes_max", "threads_max", "gpus")
+    __slots__ = ("cpu_s", "memory_mib", "memory_mib_max", "swap_mib", "pids", "process_groups", "threads", "host", "memory_mib_mean", "user_s", "system_s", "seconds", "swap_mib_max", "processes_max", "threads_max", "gpus", "collected_at")
     CPU_S_FIELD_NUMBER: _ClassVar[int]
     MEMORY_MIB_FIELD_NUMBER: _ClassVar[int]
     MEMORY_MIB_MAX_FIELD_NUMBER: _ClassVar[int]
@@ -377,6 +377,7 @@ class Usage(_message.Message):
     PROCESSES_MAX_FIELD_NUMBER: _ClassVar[int]
     THREADS_MAX_FIELD_NUMBER: _ClassVar[int]
     GPUS_FIELD_NUMBER: _ClassVar[int]
+    COLLECTED_AT_FIELD_NUMBER: _ClassVar[int]
     cpu_s: float
     memory_mib: int
     memory_mib_max: int
@@ -393,7 +394,8 @@ class Usage(_message.Message):
     processes_max: int
     threads_max: int
     gpus: _containers.RepeatedCompositeFieldContainer[GpuUsage]
-    def __init__(self, cpu_s: _Optional[float] = ..., memory_mib: _Optional[int] = ..., memory_mib_max: _Optional[int] = ..., swap_mib: _Optional[int] = ..., pids: _Optional[_Iterable[int]] = ..., process_groups: _Optional[_Iterable[int]] = ..., threads: _Optional[int] = ..., host: _Optional[str] = ..., memory_mib_mean: _Optional[float] = ..., user_s: _Optional[float] = ..., system_s: _Optional[float] = ..., seconds: _Optional[float] = ..., swap_mib_max: _Optional[int] = ..., processes_max: _Optional[int] = ..., threads_max: _Optional[int] = ..., gpus: _Optional[_Iterable[_Union[GpuUsage, _Mapping]]] = ...) -> None: ...
+    collected_at: float
+    def __init__(self, cpu_s: _Optional[float] = ..., memory_mib: _Optional[int] = ..., memory_mib_max: _Optional[int] = ..., swap_mib: _Optional[int] = ..., pids: _Optional[_Iterable[int]] = ..., process_groups: _Optional[_Iterable[int]] = ..., threads: _Optional[int] = ..., host: _Optional[str] = ..., memory_mib_mean: _Optional[float] = ..., user_s: _Optional[float] = ..., system_s: _Optional[float] = ..., seconds: _Optional[float] = ..., swap_mib_max: _Optional[int] = ..., processes_max: _Optional[int] = ..., threads_max: _Optional[int] = ..., gpus: _Optional[_Iterable[_Union[GpuUsage, _Mapping]]] = ..., collected_at: _Optional[float] = ...) -> None: ...
 
 class GpuUsage(_message.Message):
     __slots__ = ("index", "uuid", "model", "seconds", "utilisation", "utilisation_max", "utilisation_s", "memory_utilisation_max", "memory_utilisation_s", "memory_mib", "memory_mib_max", "memory_mib_s", "power_w", "power_w_max", "energy_j", "temperature_c_max", "throttled_s", "idle_s", "ecc_errors", "trouble", "processes", "host", "idle_max_s")

@@ -46,7 +46,7 @@ def long_text(job: "Job", unformatted: bool, now: float, home: str) -> str:
     if job.state in ENDED:
         parts += [fold(line) for line in ended(job)]
     parts += progress_lines(job, now)
-    parts += usage(job, now, unformatted)
+    parts += usage(job, unformatted)
     parts += task_lines(job)
     parts += [fold(line) for line in warnings(job)]
     parts += reasons(job)
@@ -223,14 +223,14 @@ def memory_limit(mib: int) -> str:
     return f"{mib / 1024:.1f}".removesuffix(".0") + " G" if mib >= 1024 else f"{mib} M"
 
 
-def usage(job: "Job", now: float, unformatted: bool = False) -> list[str]:
-    """Resource usage: a paragraph while the job runs, one line of it for -UF; peak memory always."""
+def usage(job: "Job", unformatted: bool = False) -> list[str]:
+    """Resource usage: a paragraph on the newest report of a job that runs, one line for -UF; peak memory always."""
     if not job.HasField("usage"):
         return []
     total = job.usage
     lines = []
-    if job.state in HOLDING:
-        lines.append(f"{long_time(now)}: Resource usage collected.")
+    if job.state in HOLDING and total.collected_at:
+        lines.append(f"{long_time(total.collected_at)}: Resource usage collected.")
         lines.append(f"{DETAIL}The CPU time used is {total.cpu_s:.0f} seconds.")
         lines += usage_lines(total) if len(job.usage_by_host) < 2 else usage_by_host(job)
         if unformatted:

@@ -64,7 +64,8 @@ FIELDS = {
     ),
     "Usage": (
         "1 cpu_s d, 2 memory_mib u, 3 memory_mib_max u, 4 swap_mib u, 5 pids u*, 6 process_groups u*, 7 threads u, "
-        "8 host s, 9 memory_mib_mean d, 10 user_s d, 11 system_s d, 13 swap_mib_max u, 25 gpus GpuUsage*"
+        "8 host s, 9 memory_mib_mean d, 10 user_s d, 11 system_s d, 13 swap_mib_max u, 25 gpus GpuUsage*, "
+        "26 collected_at d"
     ),
     "PendingReason": "1 code u, 2 text s, 3 hosts u, 4 host_names s*, 5 advice s",
     "ArrayCounts": "1 total u, 2 pend u, 3 done u, 4 run u, 5 exit u, 6 ssusp u, 7 ususp u, 8 psusp u, 9 spec s",

@@ -368,7 +368,8 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
             if cluster.table.changed_values:
                 self.engine.on_change()  # a pending job may wait for this load
         if message.usages:
-            observe(cluster, host, tuple((key_of(one.key), _usage(one.usage)) for one in message.usages))
+            at = self.engine.clock()
+            observe(cluster, host, tuple((key_of(one.key), _usage(one.usage, at)) for one in message.usages))
             if checked := [c.CheckGpus(host, key_of(one.key)) for one in message.usages if _wants_look(one.usage.gpus)]:
                 self.engine.post(checked)
         for one in message.progress:
@@ -483,7 +484,7 @@ _REPORTS: dict[str, Callable[[str, Key, pb.Report], Any]] = {
 }
 
 
-def _usage(usage: common_pb2.Usage) -> HostUsage:
+def _usage(usage: common_pb2.Usage, at: float = 0.0) -> HostUsage:
     """Convert reported usage, kept within bounds: it is summed over hosts and charged to the job's account."""
     return HostUsage(
         checks.amount_of(usage.cpu_s),
@@ -498,6 +499,7 @@ def _usage(usage: common_pb2.Usage) -> HostUsage:
         checks.amount_of(usage.system_s),
         checks.amount_of(usage.seconds),
         gpu_use.use_of(usage.gpus),
+        at,
     )
 
 

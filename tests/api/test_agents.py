@@ -3,9 +3,12 @@
 import math
 
 from lavad.api import agents, checks
+from lavad.api.jobs import listing
+from lavad.core.apply.charge import observe
 from protos import agents_pb2 as pb
 from protos.cluster_pb2 import Load
 from protos.common_pb2 import AttemptKey, Usage
+from tests.builders import Story, a_host, a_job
 
 ENDLESS = float("inf")
 
@@ -25,6 +28,17 @@ def test_use_without_end() -> None:
     usage = agents._usage(said)
     assert (usage.cpu_s, usage.memory_mib_mean, usage.threads) == (0.0, 0.0, checks.THREADS_MAX)
     assert {usage.memory_mib, usage.memory_mib_max, usage.swap_mib} == {checks.MEMORY_MAX_MIB}
+
+
+def test_usage_has_the_time_of_its_report() -> None:
+    """Of several hosts the newest; bjobs -l dates its figures by it, however long a host has been silent since."""
+    story = Story(a_host("n1"), a_host("n2"))
+    key = story.run(a_job(8))
+    for host, said in (("n1", 30.0), ("n2", 20.0)):
+        observe(story.cluster, host, ((key, agents._usage(Usage(cpu_s=1.0), said)),))
+    job = story.cluster.jobs[key.job]
+    record = listing.record_message(story.cluster, (job, 0, job), 40.0, True, None)  # type: ignore[arg-type]
+    assert (record.usage.collected_at, [one.collected_at for one in record.usage_by_host]) == (30.0, [30.0, 20.0])
 
 
 def test_the_reports_of_a_held_attempt_are_about_it() -> None:

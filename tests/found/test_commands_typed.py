@@ -150,7 +150,7 @@ def test_what_is_left_by_an_estimate(desk: Desk, spec: dict[str, int], shown: st
 def test_usage_is_one_line_of_uf(desk: Desk) -> None:
     """everyday 59: the paragraph was four lines, indented, without semicolons."""
     job = running()
-    job.usage.cpu_s, job.usage.memory_mib = 5, 2
+    job.usage.cpu_s, job.usage.memory_mib, job.usage.collected_at = 5, 2, NOW
     job.usage.pids.append(77)
     desk.client.jobs = [job]
     (line,) = (line for line in desk.type("bjobs", "-UF", "1201").out.splitlines() if "Resource usage" in line)

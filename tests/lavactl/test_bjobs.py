@@ -6,7 +6,7 @@ import pytest
 
 from lavactl.views.job_table import HEADER
 from protos import cluster_pb2, common_pb2, jobs_pb2
-from tests.lavactl.scripted import Desk, a_job, at
+from tests.lavactl.scripted import NOW, Desk, a_job, at
 
 HOSTS = [("n001", 2), ("n002", 2)]
 RUN, PEND, DONE, EXIT = common_pb2.RUN, common_pb2.PEND, common_pb2.DONE, common_pb2.EXIT
@@ -139,7 +139,7 @@ def test_summary_counts_slots_by_state(desk: Desk) -> None:
 
 def test_extended_table(desk: Desk) -> None:
     """lsf.md 1.3: -W adds project, CPU, memory in KB, processes and times as MM/DD-HH:MM:SS."""
-    usage = common_pb2.Usage(cpu_s=62.25, memory_mib=2, swap_mib=1, pids=[4101, 4102])
+    usage = common_pb2.Usage(cpu_s=62.25, memory_mib=2, swap_mib=1, pids=[4101, 4102], collected_at=NOW)
     desk.client.jobs = [a_job([("n001", 1)], state=RUN, usage=usage, start_time=at("09:02:15"))]
     row = desk.type("bjobs", "-W", "-noheader").out.split()
     assert row[7:] == [
@@ -159,6 +159,7 @@ def test_long_form_of_a_running_job(desk: Desk) -> None:
         memory_limit_mib=4096,
     )
     usage = common_pb2.Usage(
+        collected_at=at("09:29:48"),
         cpu_s=2804.2, memory_mib=2048, swap_mib=4096, memory_mib_max=2048, memory_mib_mean=1800,
         pids=[4101, 4102, 4107], process_groups=[4101],
     )  # fmt: skip
@@ -186,7 +187,7 @@ Sat Nov 21 09:02:11: Submitted from host <login1>, CWD <$HOME/run>, Output File
 Sat Nov 21 09:02:15: Started on 4 Hosts/Processors <n001> <n001> <n002> <n002>, 
                      Execution Home </home/alice>, Execution CWD </home/alice/ru
                      n>;
-Sat Nov 21 09:30:00: Resource usage collected.
+Sat Nov 21 09:29:48: Resource usage collected.
                      The CPU time used is 2804 seconds.
                      MEM: 2048 Mbytes;  SWAP: 4096 Mbytes
                      PGID: 4101;  PIDs: 4101 4102 4107
@@ -206,13 +207,20 @@ Sat Nov 21 09:30:00: Resource usage collected.
     )
 
 
+def test_long_without_a_report_of_usage(desk: Desk) -> None:
+    """Nothing is shown as collected before the first one: the master knows the process alone."""
+    usage = common_pb2.Usage(pids=[4101])
+    desk.client.jobs = [a_job([("n001", 1)], state=RUN, usage=usage, start_time=at("09:02:15"))]
+    assert "collected" not in desk.type("bjobs", "-l", "1201").out
+
+
 def test_long_form_shows_processes_of_every_host(desk: Desk) -> None:
     """A parallel job's usage is shown host by host."""
     parts = [
         common_pb2.Usage(host="n001", cpu_s=3, memory_mib=10, pids=[11, 12], process_groups=[11]),
         common_pb2.Usage(host="n002", cpu_s=4, memory_mib=20, pids=[21], process_groups=[21]),
     ]
-    usage = common_pb2.Usage(cpu_s=7, memory_mib=30, pids=[11, 12, 21])
+    usage = common_pb2.Usage(cpu_s=7, memory_mib=30, pids=[11, 12, 21], collected_at=NOW)
     desk.client.jobs = [a_job(HOSTS, state=RUN, usage=usage, usage_by_host=parts, start_time=at("09:02:15"))]
     out = desk.type("bjobs", "-l").out
     assert "HOST: n001;  CPU_TIME: 3 seconds\n" in out

@@ -354,6 +354,7 @@ def _add_usage(message: common_pb2.Usage, usage: HostUsage) -> None:
     message.memory_mib_mean += usage.memory_mib_mean
     message.swap_mib += usage.swap_mib
     message.threads += usage.threads
+    message.collected_at = max(message.collected_at, usage.at)
     message.pids.extend(usage.pids)
     message.process_groups.extend(usage.process_groups)
 

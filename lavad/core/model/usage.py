@@ -27,6 +27,7 @@ class HostUsage:
     system_s: float = 0.0
     seconds: float = 0.0  # duration of the measurement; 0: not reported
     gpus: tuple[GpuUse, ...] = ()
+    at: float = 0.0  # time of the report; 0: it was before the master started
 
 
 class JobUsage(NamedTuple):
