@@ -10,7 +10,7 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lavad.api.cluster.installation import Installation
+from lavad.api.cluster.installation import Installation, foreign_files
 from lavad.config.load import Loaded, find_directory, load
 from lavad.core.commands import Reconfigure
 from lavad.core.model.reasons import Refused
@@ -33,7 +33,8 @@ LOOK_S = 1.0
 def read_policy(settings: Settings, hosts: frozenset[str] = frozenset()) -> Loaded:
     """Read the site's policy: the LSF files over the settings of lava.conf, with ``hosts`` as joined hosts. Blocks."""
     directory = find_directory(settings.directory, settings.lsf_directory, os.environ)
-    return load(directory, settings.policy(), settings.cluster, joined=hosts)
+    loaded = load(directory, settings.policy(), settings.cluster, joined=hosts)
+    return replace(loaded, complaints=(*loaded.complaints, *foreign_files(settings, loaded, directory)))
 
 
 def policy_at_start(settings: Settings) -> Loaded:

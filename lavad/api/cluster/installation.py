@@ -5,9 +5,11 @@ like that, a copy of the few parameters they need is written as ``lsf`` below la
 """
 
 import logging
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lavad.config.grammar import Complaint
 from lavad.config.load import Loaded
 from lavad.settings import Settings
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+COPY, PARAMS_NAME = "lsf", "lsb.params"
 PARAMS = """\
 # Written by lavad for programs that look for it here; lavad does not read it.
 # badmin ckconfig -v names the files that count.
@@ -49,12 +52,16 @@ class Installation:
         }
 
     def _written(self) -> Path | None:
-        """Write the copy, readable by all users, and return its directory; None if it cannot be written."""
-        confdir = self._own.directory / "lsf"
+        """Write the copy, readable by all users, and return its directory; None if it cannot be written.
+
+        A file of the site in its place is left as it is.
+        """
+        confdir = self._own.directory / COPY
         path = _params_path(confdir, self._own.cluster)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(PARAMS.format(self.default_queues), encoding="utf-8")
+            if not _is_foreign(path):
+                path.write_text(PARAMS.format(self.default_queues), encoding="utf-8")
             path.chmod(0o644)
             for parent in path.relative_to(self._own.directory).parents:
                 if parent.name:
@@ -65,5 +72,27 @@ class Installation:
         return confdir
 
 
+def foreign_files(settings: Settings, loaded: Loaded, place: Path) -> tuple[Complaint, ...]:
+    """Warn of files beside the copy that lavad did not write, and that are not read: ``place`` has those that count."""
+    directory = _params_path(settings.directory / COPY, settings.cluster).parent
+    read = {os.path.realpath(file) for file in loaded.files}
+    why = f"not read: lavad writes this directory; LSF's files count in {place}"
+    return tuple(
+        Complaint(str(path), 0, why, is_fatal=False)
+        for path in sorted(directory.glob("lsb.*"))
+        if os.path.realpath(path) not in read and _is_foreign(path)
+    )
+
+
+def _is_foreign(path: Path) -> bool:
+    """Return True if there is such a file and lavad has not written it."""
+    try:
+        return path.name != PARAMS_NAME or not path.read_text("utf-8", "replace").startswith(PARAMS.partition("\n")[0])
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+
+
 def _params_path(confdir: Path, cluster: str) -> Path:
-    return confdir / "lsbatch" / cluster / "configdir" / "lsb.params"
+    return confdir / "lsbatch" / cluster / "configdir" / PARAMS_NAME
