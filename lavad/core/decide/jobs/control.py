@@ -70,6 +70,7 @@ def _decide(
     on_waiting: Callable[[int, Ranges], e.Event],
     on_live: Callable[[Job], list[e.Event]],
     ends: Sequence[Order] = (),
+    why_not: Callable[[Job | ArrayRecord, Ranges | None], str] | None = None,
 ) -> Decision:
     """Events for the pending elements together and for each live one, and orders for ended ones; refused if there are
     none."""
@@ -82,8 +83,46 @@ def _decide(
         decision.events.extend(on_live(job))
     decision.orders.extend(ends)
     if not (decision.events or decision.orders):
-        raise Refused(why_nothing(record, target.indices))
+        raise Refused((why_not or why_nothing)(record, target.indices))
     return decision
+
+
+def shown(state: JobState) -> str:
+    """The state's name as bjobs shows it."""
+    return S.RUN.name if state is S.STAGING else state.name
+
+
+def states_of(record: Job | ArrayRecord, indices: Ranges | None) -> str:
+    """Names of the states of the target's unfinished elements."""
+    if isinstance(record, Job):
+        return shown(record.state)
+    found = {shown(job.state) for job in live_of(record, indices)}
+    found.update(state.name for state in (S.PEND, S.PSUSP) if waiting_of(record, indices, state))
+    return ", ".join(sorted(found))
+
+
+def _why_not_stopped(record: Job | ArrayRecord, indices: Ranges | None) -> str:
+    states = states_of(record, indices)
+    if not _is_unfinished(record, indices):
+        return why_nothing(record, indices)
+    attempts = [job.attempt for job in live_of(record, indices) if job.state is S.STAGING]
+    if any(attempt is not None and BY_USER in attempt.suspended for attempt in attempts):
+        return "The job is being started; it will be suspended as soon as it has started"
+    if states in (S.UNKWN.name, S.ZOMBI.name):
+        return f"The job can't be suspended while its host is silent; its state is {states}"
+    return f"Nothing is left to suspend; the state is {states}"
+
+
+def _why_not_resumed(record: Job | ArrayRecord, indices: Ranges | None) -> str:
+    if not _is_unfinished(record, indices):
+        return why_nothing(record, indices)
+    return f"No user has suspended the job; its state is {states_of(record, indices)}"
+
+
+def _is_unfinished(record: Job | ArrayRecord, indices: Ranges | None) -> bool:
+    if isinstance(record, Job):
+        return record.state not in FINAL
+    return bool(states_of(record, indices))
 
 
 def why_nothing(record: Job | ArrayRecord, indices: Ranges | None) -> str:
@@ -253,7 +292,7 @@ def stop(cluster: Cluster, command: c.StopJob, now: float) -> Decision:
         whose = "user" if is_owner(job, command.caller) else "LSF admin or root"
         return suspended(job, BY_USER, f"The job was suspended by {whose}", by, now)
 
-    return _decide(cluster, command.target, command.caller, (S.PEND,), hold, suspend)
+    return _decide(cluster, command.target, command.caller, (S.PEND,), hold, suspend, why_not=_why_not_stopped)
 
 
 def resume(cluster: Cluster, command: c.ResumeJob, now: float) -> Decision:
@@ -268,7 +307,7 @@ def resume(cluster: Cluster, command: c.ResumeJob, now: float) -> Decision:
         is_wished = BY_USER in job.attempt.suspended and job.state in (S.STAGING, *SUSPENDED)
         return resumed(job, BY_USER, by, now) if is_wished else []
 
-    return _decide(cluster, command.target, command.caller, (S.PSUSP,), free, go_on)
+    return _decide(cluster, command.target, command.caller, (S.PSUSP,), free, go_on, why_not=_why_not_resumed)
 
 
 def suspended(job: Job, cause: str, reason: str, by: str, now: float) -> list[e.Event]:

@@ -10,7 +10,7 @@ from lavad.core import events as e
 from lavad.core.cluster import Cluster
 from lavad.core.decide.contact import named, silent_hosts, when_back
 from lavad.core.decide.decision import Decision, is_owner
-from lavad.core.decide.jobs.control import find, live_of, told_of, waiting_of, why_nothing
+from lavad.core.decide.jobs.control import find, live_of, shown, states_of, told_of, waiting_of, why_nothing
 from lavad.core.language.exit_values import parse
 from lavad.core.model import FINAL, JobState
 from lavad.core.model import reasons as r
@@ -39,7 +39,7 @@ def requeue(cluster: Cluster, command: c.RequeueJob, now: float) -> Decision:
     if waiting:
         decision.events.append(e.PendingHeld(now, record.id, waiting, by))
     if not decision.events:
-        raise Refused(_why_not(record, indices))
+        raise Refused(_why_not(record, indices, command.states))
     return decision
 
 
@@ -81,11 +81,14 @@ def _revivable(
     )
 
 
-def _why_not(record: Job | ArrayRecord, indices: Ranges | None) -> str:
-    found = why_nothing(record, indices)
+def _why_not(record: Job | ArrayRecord, indices: Ranges | None, states: frozenset[JobState]) -> str:
+    found = states_of(record, indices)
     if isinstance(record, Job) and record.state in (S.PEND, S.PSUSP):
         return "Job has not started yet"
-    return found
+    if isinstance(record, Job) and record.state not in FINAL | states:
+        wanted = ", ".join(sorted({shown(state) for state in states}))
+        return f"The job is {found}; only jobs in {wanted} are requeued by this request"
+    return why_nothing(record, indices)
 
 
 def by_exit_code(cluster: Cluster, job: Job, attempt: Attempt, status: int) -> tuple[bool, bool]:
