@@ -128,6 +128,8 @@ PARAMETERS: Table = {
     **queues.preexec_retries(),
     "PRE_EXEC_DELAY": sets("pre_exec_pause_s", lambda text: float(v.integer(text)),
                            "seconds between two tries of a job whose pre-execution command failed; 30"),
+    "ENABLE_USER_RESUME": sets("users_resume", v.switch,
+                               "Y: owners may resume jobs that an administrator has suspended; N"),
     "LAVA_REQUEUE_DELAY": sets("requeue_pause_s", lambda text: float(v.integer(text)), "lava's own: seconds that a job "
                                "waits at least which its exit value requeues; 10. 0: it starts again at once"),
     **queues.around_limits(),

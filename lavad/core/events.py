@@ -379,6 +379,7 @@ class PendingHeld:
     job: int
     indices: Ranges
     by: str
+    is_admins: bool = False  # an administrator who is not the owner
 
 
 @dataclass(frozen=True, slots=True)

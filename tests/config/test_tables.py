@@ -134,6 +134,7 @@ PARAMETERS: dict[str, Case] = {
     "DEFAULT_JOBGROUP": ("/%u/x", {"default_job_group": "/%u/x"}, ("x", "/a//b", "/a b", "/a" * 17)),
     **GPU_IDLE,
     **RETRIES,
+    "ENABLE_USER_RESUME": ("Y", {"users_resume": True}, ("x",)),
     "LAVA_REQUEUE_DELAY": ("0", {"requeue_pause_s": 0.0}, ("x", "-1")),
     "PRE_EXEC_DELAY": ("5", {"pre_exec_pause_s": 5.0}, ("x", "-1")),
     **{name: ("2", {f"around.{field}_limit_s": 120.0}, ("0", "x")) for name, field in (

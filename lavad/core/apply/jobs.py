@@ -176,6 +176,7 @@ def _shift_waiting(cluster: Cluster, event: e.PendingHeld | e.PendingFreed, old:
     if new is S.PEND:
         queue_wait.enters(cluster, record, event.at)
         start_conditions.forget_failures(record, event.indices, event.at)
+    start_conditions.note_hold(record, event.indices, isinstance(event, e.PendingHeld) and event.is_admins)
     if isinstance(record, Job):
         _move(cluster, record, event, new)
         list_job(cluster, record)

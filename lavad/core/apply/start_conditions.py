@@ -174,6 +174,18 @@ def try_later(cluster: Cluster, job: Job, whose: str, is_held: bool, now: float)
         heapq.heappush(cluster.alarms, (at, job.id))
 
 
+def note_hold(record: Job | ArrayRecord, indices: Ranges, is_admins: bool) -> None:
+    """Note which elements an administrator holds: these besides others, or no longer."""
+    terms = record.terms or StartConditions()
+    if not (is_admins or terms.admin_held):
+        return
+    held = terms.admin_held.copy()
+    chosen = indices if isinstance(record, ArrayRecord) else Ranges.of(0)
+    (held.update if is_admins else held.difference_update)(chosen)
+    if len(held) != len(terms.admin_held):
+        record.terms = replace(terms, admin_held=held)
+
+
 def forget_failures(record: Job | ArrayRecord, indices: Ranges | tuple[int], now: float) -> None:
     """Forget failures and the pause before the next try: the job has started, or is resumed by a user."""
     if isinstance(record, ArrayRecord):

@@ -512,6 +512,7 @@ class Policy:
     gpu_idle: GpuIdleRule = GpuIdleRule(1800.0, 0.0, 0.0, 0.0, requeues=False)
     around: AroundJob = AROUND
     pre_exec_pause_s: float = 30.0  # PRE_EXEC_DELAY: between two tries of a job whose pre-execution command failed
+    users_resume: bool = False  # ENABLE_USER_RESUME: owners may resume jobs that an administrator has suspended
     requeue_pause_s: float = 10.0  # LAVA_REQUEUE_DELAY: from the end of a job that its exit value requeues to its start
     reservation_rules: tuple[ReservationRule, ...] = ()
     resources: Mapping[str, Resource] = field(default_factory=dict)

@@ -39,7 +39,8 @@ def explain(
     state = record.state_of(index) if isinstance(record, ArrayRecord) else record.state
     retry = record.retries.get(index, NO_RETRY) if isinstance(record, ArrayRecord) else record.retry
     if state is JobState.PSUSP:
-        return [_pre_exec_reason(cluster, retry, now)] if retry.at < 0 else [PendingReason(*r.HELD_BY_USER)]
+        holder = r.HELD_BY_ADMIN if _is_held_by_admin(record, index) else r.HELD_BY_USER
+        return [_pre_exec_reason(cluster, retry, now)] if retry.at < 0 else [PendingReason(*holder)]
     if state is not JobState.PEND:
         return []
     terms = _terms_reasons(cluster, record, index)
@@ -60,6 +61,10 @@ def explain(
         held = delayed_by(cluster, reservation_table, record, index, now)
         found += [_held_reason(cluster, held)] if held is not None else []
     return found or [PendingReason(*r.NEW_JOB, advice=turn(cluster, record.shared, now))]
+
+
+def _is_held_by_admin(record: Job | ArrayRecord, index: int) -> bool:
+    return record.terms is not None and index in record.terms.admin_held
 
 
 def _about_hosts(
@@ -104,6 +109,8 @@ class PendingReasons:
         if not isinstance(record, ArrayRecord) or index in record.unmet or record.id in self._with_reservation:
             return None
         state = record.state_of(index)
+        if state is JobState.PSUSP and _is_held_by_admin(record, index):
+            return None
         if state is None or index in record.retries or (record.id, index) in self._cluster.claims:
             return None
         return record.id, state, record.postponed.get(index, "")

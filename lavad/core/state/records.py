@@ -6,7 +6,7 @@ A pending job is one small object that shares all it can with jobs alike; data o
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -66,8 +66,7 @@ def exit_code(status: int) -> int:
 class StartConditions:
     """Conditions that keep a pending job from being started; few jobs have any. Replaced as a whole, never changed.
 
-    ``condition`` is None once it was met (for an array: by all elements); ``is_early`` until the begin time, or the
-    pause before its next try. Such pauses of elements are in their array's ``retries``.
+    ``condition`` is None once (all elements) met it; ``is_early`` until begin time or next try (elements: ``retries``).
     """
 
     condition: Expression | None = None
@@ -79,6 +78,7 @@ class StartConditions:
     queued_at: float = 0.0  # newest return to its queue, where that matters; 0: its submission
     restarts: int = 0  # of a job of tasks by policies while it waited in its queue, and since its last dispatch
     retry: Retry = NO_RETRY
+    admin_held: Ranges = field(default_factory=Ranges)  # elements that an administrator holds; 0 of a plain job
 
     @property
     def opens_at(self) -> float:

@@ -469,6 +469,7 @@ def terms_text(terms: StartConditions, unmet: Ranges | None = None) -> str:
         "detached": terms.detached,
         "queued": terms.queued_at,
         "restarts": terms.restarts,
+        "admin_held": terms.admin_held.text(),
         "retry": terms.retry if terms.retry != NO_RETRY else "",
     }
     return _encode({name: value for name, value in values.items() if value})
@@ -485,7 +486,8 @@ def decode_terms(text: str) -> tuple[StartConditions | None, Ranges]:
     begin, queued = values.get("begin", 0.0), values.get("queued", 0.0)
     restarts = int(values.get("restarts", 0))
     retry = Retry(*values["retry"]) if "retry" in values else NO_RETRY
-    terms = StartConditions(condition, begin, early, orphan, barred, detached, queued, restarts, retry)
+    admin_held = Ranges.parse(values.get("admin_held", ""))
+    terms = StartConditions(condition, begin, early, orphan, barred, detached, queued, restarts, retry, admin_held)
     return terms, Ranges.parse(values.get("unmet", ""))
 
 

@@ -67,7 +67,7 @@ def _decide(
     target: c.Target,
     caller: c.Caller,
     waiting_states: tuple[JobState, ...],
-    on_waiting: Callable[[int, Ranges], e.Event],
+    on_waiting: Callable[[int, Ranges], e.Event | None],
     on_live: Callable[[Job], list[e.Event]],
     ends: Sequence[Order] = (),
     why_not: Callable[[Job | ArrayRecord, Ranges | None], str] | None = None,
@@ -77,8 +77,8 @@ def _decide(
     record = find(cluster, target, caller)
     decision = Decision()
     waiting = waiting_of(record, target.indices, *waiting_states)
-    if waiting:
-        decision.events.append(on_waiting(record.id, waiting))
+    if waiting and (event := on_waiting(record.id, waiting)) is not None:
+        decision.events.append(event)
     for job in live_of(record, target.indices):
         decision.events.extend(on_live(job))
     decision.orders.extend(ends)
@@ -279,35 +279,56 @@ def signal(cluster: Cluster, command: c.SignalJob, now: float) -> Decision:
 
 def stop(cluster: Cluster, command: c.StopJob, now: float) -> Decision:
     """Stop (bstop): PEND to PSUSP, RUN to USUSP; a job that is being staged is suspended as soon as it has started."""
-    by = command.caller.user
+    by, record = command.caller.user, cluster.jobs.get(command.target.job)
+    is_admins = record is not None and not is_owner(record, command.caller)
 
     def hold(job: int, indices: Ranges) -> e.Event:
-        return e.PendingHeld(now, job, indices, by)
+        return e.PendingHeld(now, job, indices, by, is_admins)
 
     def suspend(job: Job) -> list[e.Event]:
         assert job.attempt is not None
         is_live = job.state in (S.STAGING, S.RUN, S.SSUSP)
         if not is_live or BY_USER in job.attempt.suspended:
             return []
-        whose = "user" if is_owner(job, command.caller) else "LSF admin or root"
-        return suspended(job, BY_USER, f"The job was suspended by {whose}", by, now)
+        return suspended(job, BY_USER, r.SUSPENDED_BY_ADMIN if is_admins else r.SUSPENDED_BY_USER, by, now)
 
     return _decide(cluster, command.target, command.caller, (S.PEND,), hold, suspend, why_not=_why_not_stopped)
 
 
 def resume(cluster: Cluster, command: c.ResumeJob, now: float) -> Decision:
-    """Resume (bresume): PSUSP to PEND, USUSP to RUN, or to SSUSP if another cause keeps it suspended."""
-    by = command.caller.user
+    """Resume (bresume): PSUSP to PEND, USUSP to RUN, or to SSUSP if another cause keeps it suspended.
 
-    def free(job: int, indices: Ranges) -> e.Event:
-        return e.PendingFreed(now, job, indices, by)
+    What an administrator has suspended is left as it is, unless users may resume it.
+    """
+    by, may_all = command.caller.user, command.caller.is_administrator or cluster.policy.users_resume
+    kept: list[int] = []
+
+    def free(job: int, indices: Ranges) -> e.Event | None:
+        terms, chosen = cluster.jobs[job].terms, indices.copy()
+        if terms is not None and not may_all:
+            chosen.difference_update(terms.admin_held)
+        if len(chosen) < len(indices):
+            kept.append(job)
+        return e.PendingFreed(now, job, chosen, by) if chosen else None
 
     def go_on(job: Job) -> list[e.Event]:
         assert job.attempt is not None
-        is_wished = BY_USER in job.attempt.suspended and job.state in (S.STAGING, *SUSPENDED)
-        return resumed(job, BY_USER, by, now) if is_wished else []
+        causes = job.attempt.suspended
+        if BY_USER not in causes or job.state not in (S.STAGING, *SUSPENDED):
+            return []
+        if causes[BY_USER] == r.SUSPENDED_BY_ADMIN and not may_all:
+            kept.append(job.id)
+            return []
+        return resumed(job, BY_USER, by, now)
 
-    return _decide(cluster, command.target, command.caller, (S.PSUSP,), free, go_on, why_not=_why_not_resumed)
+    def why_not(record: Job | ArrayRecord, indices: Ranges | None) -> str:
+        return _ADMINS if kept else _why_not_resumed(record, indices)
+
+    decision = _decide(cluster, command.target, command.caller, (S.PSUSP,), free, go_on, why_not=why_not)
+    return Decision(decision.events, reply="elements that an administrator has suspended stay so" if kept else None)
+
+
+_ADMINS = "User permission denied: an administrator has suspended the job (ENABLE_USER_RESUME in lsb.params is N)"
 
 
 def suspended(job: Job, cause: str, reason: str, by: str, now: float) -> list[e.Event]:

@@ -1,11 +1,15 @@
-"""Jobs that can't be suspended, resumed or requeued: what is said."""
+"""Jobs suspended by their owner or by an administrator: who may resume them, and what is said where nothing is left to
+do."""
 
 import pytest
 
 from lavad.core import commands as c
 from lavad.core.model import JobState
+from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
-from tests.builders import ANN, Story, a_cluster, a_host, a_job
+from lavad.core.queries.pending_reasons import PendingReasons
+from lavad.simulator.cluster.restart import reborn
+from tests.builders import ANN, ROOT, Story, a_cluster, a_host, a_job
 
 S = JobState
 
@@ -13,6 +17,67 @@ S = JobState
 def stop(story: Story, job: int, caller: c.Caller, indices: str = "") -> None:
     """bstop."""
     story.do(c.StopJob(story.target(job, indices), caller))
+
+
+def resume(story: Story, job: int, caller: c.Caller, indices: str = "") -> str:
+    """bresume, with its note."""
+    return story.do(c.ResumeJob(story.target(job, indices), caller)).reply or ""
+
+
+def is_kept(story: Story, job: int) -> bool:
+    """True if the owner's bresume is refused because an administrator has suspended the job."""
+    try:
+        resume(story, job, ANN)
+    except Refused as error:
+        return "an administrator has suspended the job" in str(error)
+    return False
+
+
+@pytest.mark.parametrize("runs", [False, True])
+def test_a_user_can_not_resume_what_an_administrator_stopped(runs: bool) -> None:
+    """Not after a restart either; an administrator can, and then the owner's own suspension is the owner's again."""
+    story = a_cluster(a_host("n1", 1))
+    job = story.run(a_job()).job if runs else story.submit(a_job())
+    stop(story, job, ROOT)
+    stopped = S.USUSP if runs else S.PSUSP
+    assert is_kept(story, job)
+    held = (story.runs_there("n1", story.key(job)),) if runs else ()
+    story.cluster = reborn(story.cluster)
+    story.join(a_host("n1", 1), held)
+    assert is_kept(story, job)
+    assert story.state(job) is stopped
+    resume(story, job, ROOT)
+    assert story.state(job) is not stopped
+    stop(story, job, ANN)
+    assert story.state(job) is stopped
+    resume(story, job, ANN)
+    assert story.state(job) is not stopped
+
+
+@pytest.mark.parametrize("runs", [False, True])
+def test_the_site_may_let_users_resume(runs: bool) -> None:
+    """ENABLE_USER_RESUME=Y."""
+    story = a_cluster(a_host("n1", 1), policy=Policy(users_resume=True))
+    job = story.run(a_job()).job if runs else story.submit(a_job())
+    stop(story, job, ROOT)
+    resume(story, job, ANN)
+    assert story.state(job) is (S.RUN if runs else S.PEND)
+
+
+def test_elements_that_an_administrator_stopped_stay_so() -> None:
+    """The others of the array are resumed, and the owner is told; the pending reasons say who has suspended which."""
+    story = a_cluster(a_host("n1", 1))
+    job = story.submit(a_job(array="1-4"))
+    stop(story, job, ROOT, "2-3")
+    stop(story, job, ANN)
+    reasons = PendingReasons(story.cluster, story.now, None)
+    told = [reasons.of(story.cluster.jobs[job], index)[0].code for index in range(1, 5)]
+    assert told == [607, 610, 610, 607]
+    assert "stay" in resume(story, job, ANN)
+    assert [story.state(job, index) for index in range(1, 5)] == [S.PEND, S.PSUSP, S.PSUSP, S.PEND]
+    assert is_kept(story, job)
+    assert not resume(story, job, ROOT)
+    assert story.state(job, 2) is S.PEND
 
 
 def refusal(story: Story, command: c.Command) -> str:
