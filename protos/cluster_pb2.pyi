@@ -443,12 +443,14 @@ class QueuesReply(_message.Message):
     def __init__(self, queues: _Optional[_Iterable[_Union[QueueRecord, _Mapping]]] = ..., missing: _Optional[_Iterable[str]] = ..., host_is_unknown: _Optional[bool] = ...) -> None: ...
 
 class UsersRequest(_message.Message):
-    __slots__ = ("names", "everybody")
+    __slots__ = ("names", "everybody", "accounts")
     NAMES_FIELD_NUMBER: _ClassVar[int]
     EVERYBODY_FIELD_NUMBER: _ClassVar[int]
+    ACCOUNTS_FIELD_NUMBER: _ClassVar[int]
     names: _containers.RepeatedScalarFieldContainer[str]
     everybody: bool
-    def __init__(self, names: _Optional[_Iterable[str]] = ..., everybody: _Optional[bool] = ...) -> None: ...
+    accounts: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, names: _Optional[_Iterable[str]] = ..., everybody: _Optional[bool] = ..., accounts: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class UserRecord(_message.Message):
     __slots__ = ("name", "is_group", "per_processor", "max", "njobs", "pend", "run", "ssusp", "ususp", "rsv", "pend_max", "pending_jobs", "pending_jobs_max")

@@ -25,7 +25,9 @@ def main(argv: list[str], io: "Io") -> int:
         return 0
     options = GRAMMAR.parse(argv)
     everybody = "all" in options.words
-    request = cluster_pb2.UsersRequest(names=[] if everybody else options.words, everybody=everybody)
+    names = [] if everybody else options.words
+    accounts = [name for name in names if io.home_of(name) is not None]
+    request = cluster_pb2.UsersRequest(names=names, everybody=everybody, accounts=accounts)
     reply = io.client().users(request)
     is_wide = "w" in options
     if reply.users:

@@ -107,6 +107,8 @@ def test_users() -> None:
     assert (rows["dan"].max, rows["dan"].per_processor, rows["dan"].pending_jobs_max) == (64, 1.0, 2000)
     assert (rows["flow"].njobs, rows["flow"].is_group) == (4, True)
     assert list(reply.missing) == ["zoe"]
+    (zoe,) = asyncio.run(users_reply(story.cluster, pb.UsersRequest(names=["zoe"], accounts=["zoe"]), "ann")).users
+    assert (zoe.name, zoe.max, zoe.njobs) == ("zoe", 128, 0)  # the row `default` is for her, too
     everybody = asyncio.run(users_reply(story.cluster, pb.UsersRequest(everybody=True), "ann"))
     assert {user.name for user in everybody.users} >= {"ada", "bea", "dan", "default", "science"}
     assert [user.name for user in everybody.users if user.is_group] == ["flow", "genome", "science", "trainees"]

@@ -113,7 +113,8 @@ def test_busers(desk: Desk) -> None:
     assert desk.type("busers").out.splitlines()[1] == (
         "alice                  -     64    112     80     30      2      0      0"
     )
-    assert desk.type("busers", "zoe").err == "zoe: No such user/user group\n"
+    assert desk.type("busers", "zoe", "bob").err.startswith("zoe: No such user/user group\n")
+    assert list(desk.client.asked[-1].accounts) == ["bob"]  # the master knows users without jobs by that
 
 
 def test_queues_of_nobody(desk: Desk) -> None:

@@ -15,17 +15,20 @@ _NO_RULE = UserRule()
 
 
 async def users_reply(cluster: Cluster, request: pb.UsersRequest, caller: str) -> pb.UsersReply:
-    """List the caller, the named users, or all users with jobs or a row in lsb.users; then the groups of lsb.users."""
+    """List the caller, the named users, or all users with jobs or a row in lsb.users; then the groups of lsb.users.
+
+    A user without jobs is known by a row, a group, or the account that the caller's host has.
+    """
     policy = cluster.policy
     known = {user for user, _ in cluster.counters.slots_by_user} | policy.user_rules.keys()
     groups = {row.name for row in policy.user_group_rows}
     everybody = (*sorted(known - groups, key=natural), *sorted(groups, key=natural))
     names = list(everybody if request.everybody else request.names) or [caller]
-    reply, slices = pb.UsersReply(), Slices()
+    accounts, reply, slices = frozenset(request.accounts), pb.UsersReply(), Slices()
     for name in names:
         await slices.check()
         is_known = name in known or name in policy.user_groups or name in (DEFAULT, caller)
-        if is_known or _may_submit(policy, name):
+        if is_known or name in accounts or _may_submit(policy, name):
             reply.users.append(_user(cluster, name))
         else:
             reply.missing.append(name)
