@@ -1019,7 +1019,21 @@ class ApplicationParameter(_message.Message):
     def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
 
 class ApplicationRecord(_message.Message):
-    __slots__ = ("name", "description", "pend", "run", "ssusp", "ususp", "rsv", "is_default", "parameters")
+    __slots__ = ("name", "description", "pend", "run", "ssusp", "ususp", "rsv", "is_default", "parameters", "limits", "default_limits")
+    class LimitsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class DefaultLimitsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     NAME_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     PEND_FIELD_NUMBER: _ClassVar[int]
@@ -1029,6 +1043,8 @@ class ApplicationRecord(_message.Message):
     RSV_FIELD_NUMBER: _ClassVar[int]
     IS_DEFAULT_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
+    DEFAULT_LIMITS_FIELD_NUMBER: _ClassVar[int]
     name: str
     description: str
     pend: int
@@ -1038,7 +1054,9 @@ class ApplicationRecord(_message.Message):
     rsv: int
     is_default: bool
     parameters: _containers.RepeatedCompositeFieldContainer[ApplicationParameter]
-    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., pend: _Optional[int] = ..., run: _Optional[int] = ..., ssusp: _Optional[int] = ..., ususp: _Optional[int] = ..., rsv: _Optional[int] = ..., is_default: _Optional[bool] = ..., parameters: _Optional[_Iterable[_Union[ApplicationParameter, _Mapping]]] = ...) -> None: ...
+    limits: _containers.ScalarMap[str, str]
+    default_limits: _containers.ScalarMap[str, str]
+    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., pend: _Optional[int] = ..., run: _Optional[int] = ..., ssusp: _Optional[int] = ..., ususp: _Optional[int] = ..., rsv: _Optional[int] = ..., is_default: _Optional[bool] = ..., parameters: _Optional[_Iterable[_Union[ApplicationParameter, _Mapping]]] = ..., limits: _Optional[_Mapping[str, str]] = ..., default_limits: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class ApplicationsReply(_message.Message):
     __slots__ = ("applications", "missing")

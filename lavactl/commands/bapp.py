@@ -3,6 +3,7 @@
 from lavactl.errors import FAILURE
 from lavactl.options import FLAG, Grammar, answered, printable
 from lavactl.text.render import clean
+from lavactl.views.thresholds import limit_lines
 from protos import cluster_pb2
 
 TYPE_CHECKING = False
@@ -52,7 +53,7 @@ def row(one: cluster_pb2.ApplicationRecord, uncut: bool) -> str:
 
 
 def long_text(one: cluster_pb2.ApplicationRecord) -> str:
-    """-l: statistics, and the settings as written."""
+    """-l: statistics, limits as bqueues -l has them, and the other settings as written."""
     default = "  This is the default application profile." if one.is_default else ""
     lines = [
         f"APPLICATION NAME: {clean(one.name)}",
@@ -62,6 +63,9 @@ def long_text(one: cluster_pb2.ApplicationRecord) -> str:
         LONG_HEADER,
         " ".join(f"{number:>8}" for number in numbers(one)),
     ]
-    if one.parameters:
-        lines += ["", "PARAMETERS:", "", *(f"{known.name}: {clean(known.value)}" for known in one.parameters)]
+    most, usual = dict(one.limits), dict(one.default_limits)
+    lines += limit_lines("DEFAULT LIMITS:", usual) + limit_lines("MAXIMUM LIMITS:", most)
+    settings = [known for known in one.parameters if known.name not in most | usual]
+    if settings:
+        lines += ["", "PARAMETERS:", "", *(f"{known.name}: {clean(known.value)}" for known in settings)]
     return "\n".join(lines) + "\n"

@@ -6,7 +6,7 @@ from lavactl.text.fields import show_fields
 from lavactl.text.render import MISSING, clean
 from lavactl.text.units import number_text
 from lavactl.text.unknown import unknown_users
-from lavactl.views.thresholds import bounds_of, threshold_lines
+from lavactl.views.thresholds import LIMITS, bounds_of, limit_lines, threshold_lines
 from protos import cluster_pb2
 
 TYPE_CHECKING = False
@@ -33,8 +33,6 @@ HEADER = "QUEUE_NAME      PRIO     STATUS      MAX JL/U JL/P JL/H NJOBS  PEND   
 LONG_HEADER = "PRIO NICE STATUS          MAX JL/U JL/P JL/H NJOBS  PEND   RUN SSUSP USUSP  RSV"
 SHARE_HEADER = "USER/GROUP      SHARES    PRIORITY   STARTED  RESERVED    CPU_TIME  RUN_TIME"
 SEPARATOR = "-" * 78
-LIMITS = ("CPULIMIT", "RUNLIMIT", "PROCLIMIT", "MEMLIMIT", "FILELIMIT", "DATALIMIT", "STACKLIMIT", "CORELIMIT",
-          "SWAPLIMIT", "PROCESSLIMIT")  # fmt: skip
 # Printed on lines of their own, in this order; the rest of a queue's parameters follow.
 FIRST = ("USERS", "HOSTS", "ADMINISTRATORS", "PRE_EXEC", "POST_EXEC", "REQUEUE_EXIT_VALUES", "RES_REQ")
 SHOWN_ABOVE = frozenset(("NICE", "PRIORITY", "DESCRIPTION", "QUEUE_NAME", "UJOB_LIMIT", "PJOB_LIMIT", "HJOB_LIMIT",
@@ -193,14 +191,3 @@ def long_row(queue: cluster_pb2.QueueRecord, known: dict[str, str]) -> str:
         f"{queue.priority:>3}  {nice:>3}  {status_of(queue, why=True):<14} {limits(queue)} {queue.njobs:>5} "
         f"{queue.pend:>5} {queue.run:>5} {queue.ssusp:>5} {queue.ususp:>5} {queue.rsv:>4}"
     )
-
-
-def limit_lines(title: str, known: dict[str, str]) -> list[str]:
-    """The limits that are set."""
-    named = [name for name in LIMITS if known.get(name)]
-    if not named:
-        return []
-    lines = ["", title]
-    for name in named:
-        lines += [f" {name}", f" {clean(known[name])}"]
-    return lines

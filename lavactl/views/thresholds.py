@@ -1,4 +1,4 @@
-"""Load threshold table of bqueues -l, bhosts -l and bjobs -l."""
+"""Bounds as bqueues -l shows them: load thresholds, also of bhosts -l and bjobs -l, and limits, also of bapp -l."""
 
 from lavactl.text.render import MISSING, clean
 from lavactl.text.units import number_text
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     # Index, loadSched, loadStop; None without a bound.
     Bound = tuple[str, float | None, float | None]
 
+LIMITS = ("CPULIMIT", "RUNLIMIT", "PROCLIMIT", "MEMLIMIT", "FILELIMIT", "DATALIMIT", "STACKLIMIT", "CORELIMIT",
+          "SWAPLIMIT", "PROCESSLIMIT")  # fmt: skip
 HEADER = "           r15s   r1m  r15m   ut      pg    io   ls    it    tmp    swp    mem"
 EMPTY = "   -     -     -     -       -     -    -     -     -      -      -"
 INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")
@@ -52,3 +54,14 @@ def _line(label: str, known: "dict[str, tuple[float | None, float | None]]", sid
 def _own_line(label: str, own: list[str], known: "dict[str, tuple[float | None, float | None]]", side: int) -> str:
     values = [MISSING if (bound := known[name][side]) is None else number_text(bound) for name in own]
     return label + "".join(f" {value:>12}" for value in values)
+
+
+def limit_lines(title: str, known: dict[str, str]) -> list[str]:
+    """The limits that are set."""
+    named = [name for name in LIMITS if known.get(name)]
+    if not named:
+        return []
+    lines = ["", title]
+    for name in named:
+        lines += [f" {name}", f" {clean(known[name])}"]
+    return lines

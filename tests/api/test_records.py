@@ -3,13 +3,15 @@
 import asyncio
 from dataclasses import replace
 
+from lavad.api.records.application_records import applications_reply
 from lavad.api.records.host_records import host_record
 from lavad.api.records.parameters_limits import limits_reply, parameters_reply
 from lavad.api.records.queue_records import queue_record
 from lavad.api.records.resource_records import resources_reply
 from lavad.api.records.user_records import groups_reply, users_reply
+from lavad.core.cluster import Cluster
 from lavad.core.model import JobState
-from lavad.core.model.policy import ALL, Fairshare, Names, Policy, Queue, Share
+from lavad.core.model.policy import ALL, Application, Fairshare, JobDefaults, Names, Policy, Queue, Share
 from protos import cluster_pb2 as pb
 from tests.builders import Story, a_cluster, a_host, a_job
 from tests.config.files import SITE, loaded
@@ -152,6 +154,15 @@ def test_parameters_and_limits() -> None:
         "RESOURCE": "[lic_flow,12]",
     }  # fmt: skip
     assert limits["per_core"] == {"PER_HOST": "all", "SLOTS_PER_PROCESSOR": "1.5"}
+
+
+def test_limits_of_a_profile_have_units() -> None:
+    """As those of a queue have: the file's numbers are minutes, or KB unless LSF_UNIT_FOR_LIMITS says otherwise."""
+    limits = JobDefaults(run_limit_default_s=600, memory_limit_mib=500_000, rlimits=(("cpu", 0, 7200),))
+    profile = Application("md", defaults=limits, run_limit_s=3600, written=(("NAME", "md"), ("RUNLIMIT", "10 60")))
+    (md,) = applications_reply(Cluster(Policy(applications={"md": profile})), pb.ApplicationsRequest()).applications
+    assert dict(md.limits) == {"RUNLIMIT": "60.0 min", "MEMLIMIT": "512000000 K", "CPULIMIT": "120.0 min"}
+    assert dict(md.default_limits) == {"RUNLIMIT": "10.0 min"}
 
 
 def test_texts_of_parameters_have_no_markdown() -> None:

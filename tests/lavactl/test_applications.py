@@ -12,6 +12,8 @@ def _two_profiles(desk: Desk) -> None:
     reply.applications.add(name="fluent", pend=4, run=8, ssusp=1, ususp=2, rsv=3, description="Fluent 26")
     reply.applications[0].parameters.add(name="RES_REQ", value="select[mem>100]")
     reply.applications[0].parameters.add(name="RUNLIMIT", value="60 120")
+    reply.applications[0].default_limits["RUNLIMIT"] = "60.0 min"
+    reply.applications[0].limits.update({"RUNLIMIT": "120.0 min", "MEMLIMIT": "2048000 K"})
     reply.applications.add(name="plain", is_default=True)
 
 
@@ -28,7 +30,7 @@ def test_profiles_are_listed_with_their_slots(desk: Desk) -> None:
 
 
 def test_profiles_are_shown_with_their_settings(desk: Desk) -> None:
-    """-l: as they are written in lsb.applications."""
+    """-l: limits with their units as those of queues, the others as they are written in lsb.applications."""
     _two_profiles(desk)
     text = desk.type("bapp", "-l").out
     assert text.startswith(
@@ -39,10 +41,19 @@ def test_profiles_are_shown_with_their_settings(desk: Desk) -> None:
         "   NJOBS     PEND      RUN    SSUSP    USUSP      RSV\n"
         "      18        4        8        1        2        3\n"
         "\n"
+        "DEFAULT LIMITS:\n"
+        " RUNLIMIT\n"
+        " 60.0 min\n"
+        "\n"
+        "MAXIMUM LIMITS:\n"
+        " RUNLIMIT\n"
+        " 120.0 min\n"
+        " MEMLIMIT\n"
+        " 2048000 K\n"
+        "\n"
         "PARAMETERS:\n"
         "\n"
         "RES_REQ: select[mem>100]\n"
-        "RUNLIMIT: 60 120\n"
         "\n"
         "-----"
     )

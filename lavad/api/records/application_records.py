@@ -1,7 +1,8 @@
-"""Application profiles as bapp shows them: slots of their jobs, settings as written."""
+"""Application profiles as bapp shows them: slots of their jobs, limits, settings as written."""
 
 from collections import Counter
 
+from lavad.api.records.queue_records import add_job_limits
 from lavad.core.cluster import Cluster
 from lavad.core.model import JobState
 from protos import cluster_pb2 as pb
@@ -35,4 +36,5 @@ def applications_reply(cluster: Cluster, request: pb.ApplicationsRequest) -> pb.
         for key, value in profile.written:
             if key not in _FIELDS_OF_THEIR_OWN:
                 record.parameters.add(name=key, value=value)
+        add_job_limits(profile.run_limit_s, profile.defaults, record.limits, record.default_limits)
     return reply

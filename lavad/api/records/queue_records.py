@@ -1,8 +1,10 @@
 """Queue records of bqueues: counts, limits, settings in LSF's words."""
 
+from collections.abc import MutableMapping
+
 from lavad.core.cluster import Cluster
 from lavad.core.model import JobState
-from lavad.core.model.policy import Fairshare, JobOrder, Queue, Threshold
+from lavad.core.model.policy import Fairshare, JobDefaults, JobOrder, Queue, Threshold
 from lavad.core.queries.fairshare_tree import share_tree
 from protos import cluster_pb2 as pb
 
@@ -62,14 +64,21 @@ def _add_limits(record: pb.QueueRecord, queue: Queue) -> None:
         record.per_host = queue.host_slot_limit
     if queue.processor_slot_limit is not None:
         record.per_processor = queue.processor_slot_limit
-    rules, most, default = queue.defaults, record.parameters, record.default_limits
-    if queue.run_limit_s:
-        most["RUNLIMIT"] = f"{queue.run_limit_s / 60:.1f} min"
-    if rules.run_limit_default_s:
-        default["RUNLIMIT"] = f"{rules.run_limit_default_s / 60:.1f} min"
+    rules = queue.defaults
     if rules.tasks_max is not None:
         middle = f" {rules.tasks_default}" if rules.tasks_default != rules.tasks_min else ""
-        most["PROCLIMIT"] = f"{rules.tasks_min}{middle} {rules.tasks_max}"
+        record.parameters["PROCLIMIT"] = f"{rules.tasks_min}{middle} {rules.tasks_max}"
+    add_job_limits(queue.run_limit_s, rules, record.parameters, record.default_limits)
+
+
+def add_job_limits(
+    run_limit_s: int, rules: JobDefaults, most: MutableMapping[str, str], default: MutableMapping[str, str]
+) -> None:
+    """Add the limits of each job of a queue or an application profile, with their units."""
+    if run_limit_s:
+        most["RUNLIMIT"] = f"{run_limit_s / 60:.1f} min"
+    if rules.run_limit_default_s:
+        default["RUNLIMIT"] = f"{rules.run_limit_default_s / 60:.1f} min"
     if rules.memory_limit_mib:
         most["MEMLIMIT"] = f"{rules.memory_limit_mib << 10} K"
     if rules.memory_limit_default_mib:
