@@ -89,11 +89,12 @@ def test_help_can_be_paged(desk: Desk) -> None:
 
 
 def test_help_lists_what_works(desk: Desk) -> None:
-    """real-hosts 3: ``bsub -h`` listed -E, which is refused, and lacked -ar and -rnc."""
+    """real-hosts 3: ``bsub -h`` listed an option that is refused, and lacked -ar and -rnc."""
     words = desk.type("bsub", "-h").out.split()
     assert "-ar" in words
     assert "-rnc" in words
-    assert "-E" not in words
+    assert "-E" in words  # refused then, and taken since
+    assert "-k" not in words  # checkpoints: refused
 
 
 def test_a_format_in_the_environment_is_enough_for_json(desk: Desk) -> None:
