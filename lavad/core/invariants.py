@@ -89,7 +89,7 @@ def _check_site(cluster: Cluster) -> None:
                     held[one.name, store.rows[0]] += one.amount - eased
     for amounts in cluster.table.site.numeric():
         for store in amounts.stores:
-            assert store.held == held[amounts.name, store.rows[0]], f"{amounts.name}: what is held does not add up"
+            assert store.taken == held[amounts.name, store.rows[0]], f"{amounts.name}: what is held does not add up"
 
 
 def _check_open(cluster: Cluster) -> None:
@@ -239,7 +239,7 @@ def _check_arrays(cluster: Cluster) -> None:
 
 
 def _check_blocked(array: ArrayRecord) -> None:
-    is_early = array.terms is not None and array.terms.is_early
+    is_early = array.start_conditions is not None and array.start_conditions.is_early
     waiting = array.waiting()
     expected = waiting if is_early else waiting.intersection(array.unmet)
     paused = Ranges.from_sorted(sorted(index for index, one in array.retries.items() if one.at > 0))
@@ -253,7 +253,11 @@ def _check_blocked(array: ArrayRecord) -> None:
 
 
 def _check_dependants(cluster: Cluster) -> None:
-    waiting = {record.id for record in cluster.jobs.values() if record.terms is not None and record.terms.condition}
+    waiting = {
+        record.id
+        for record in cluster.jobs.values()
+        if record.start_conditions is not None and record.start_conditions.condition
+    }
     assert set(cluster.dependants.conditions) == waiting, "dependent jobs are indexed wrongly"
     references: Counter[int] = Counter()
     for job, condition in cluster.dependants.conditions.items():

@@ -65,7 +65,7 @@ def _amounts(
         hosts = _servers(cluster, [cluster.table.names[row] for row in store.rows])
         if not hosts:
             continue
-        found = pb.ResourceInstance(hosts=hosts, shared=store.is_shared, reserved=store.held / PARTS)
+        found = pb.ResourceInstance(hosts=hosts, shared=store.is_shared, reserved=store.taken / PARTS)
         if not is_dynamic or any(host in loads and amounts.name in loads[host].external for host in hosts):
             found.total = store.total / PARTS
         yield found

@@ -40,7 +40,7 @@ def dispatch_all(cluster: Cluster, events: Sequence[AttemptDispatched]) -> None:
             job = record
             if not pending.remove_head(shared, job.id, is_planned=True):
                 pending.remove(shared, entry(cluster, job))
-            if job.terms is not None:
+            if job.start_conditions is not None:
                 start_conditions.force(cluster, job, 0)
         moved.append(shared.sort)
         if has_dependants:

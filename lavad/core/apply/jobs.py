@@ -205,7 +205,7 @@ def _attempt_dispatched(cluster: Cluster, event: e.AttemptDispatched) -> None:
     if job.array is None:
         if not cluster.pending.remove_head(job.shared, job.id, is_planned=False):
             cluster.pending.remove(job.shared, entry(cluster, job))
-        if job.terms is not None:
+        if job.start_conditions is not None:
             start_conditions.force(cluster, job, 0)
     if cluster.claims:
         claims.drop_claim(cluster, key.job, key.index)

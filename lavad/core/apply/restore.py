@@ -32,7 +32,7 @@ def adopt_host(
 
 def adopt_job(cluster: Cluster, job: Job) -> None:
     """Restore a plain job. Its attempt, if any, is restored by ``adopt_attempt``."""
-    job.shared = start_conditions.adapted(cluster, cluster.intern(job.shared), job.terms)
+    job.shared = start_conditions.adapted(cluster, cluster.intern(job.shared), job.start_conditions)
     cluster.jobs[job.id] = job
     _note_reservation(cluster, job)
     cluster.next_job = max(cluster.next_job, job.id + 1)
@@ -55,7 +55,7 @@ def order_jobs(cluster: Cluster) -> None:
 
 def adopt_array(cluster: Cluster, array: ArrayRecord) -> None:
     """Restore an array: pending and held sets, ended elements, live elements in ``live``."""
-    array.shared = start_conditions.adapted(cluster, cluster.intern(array.shared), array.terms)
+    array.shared = start_conditions.adapted(cluster, cluster.intern(array.shared), array.start_conditions)
     cluster.jobs[array.id] = array
     _note_reservation(cluster, array)
     cluster.next_job = max(cluster.next_job, array.id + 1)
@@ -147,5 +147,5 @@ def adopt_claim(cluster: Cluster, claim: Claim) -> None:
 
 def adopt_remembered(cluster: Cluster, record: Job | ArrayRecord) -> None:
     """Restore a forgotten job for jobs that depend on it."""
-    record.shared = start_conditions.adapted(cluster, record.shared, record.terms)
+    record.shared = start_conditions.adapted(cluster, record.shared, record.start_conditions)
     cluster.remembered[record.id] = record

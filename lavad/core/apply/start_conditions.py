@@ -35,20 +35,20 @@ def begin(cluster: Cluster, record: Job | ArrayRecord, new: NewJob, now: float) 
 
 def change(cluster: Cluster, record: Job | ArrayRecord, new: NewJob, now: float) -> None:
     """Set the start conditions of a modified job. A condition once met stays met unless it is replaced."""
-    old = record.terms
+    old = record.start_conditions
     if new.dependency is not None:
         _let_go(cluster, record.id)
         _set(cluster, record, new, now)
         return
     condition = old.condition if old is not None else None
-    record.terms = _terms(old, condition, new, now)
+    record.start_conditions = _renewed(old, condition, new, now)
     _set_alarms(cluster, record)
     if isinstance(record, ArrayRecord):
         record.divide()
 
 
 def _set(cluster: Cluster, record: Job | ArrayRecord, new: NewJob, now: float) -> None:
-    record.terms = _terms(record.terms, new.condition, new, now)
+    record.start_conditions = _renewed(record.start_conditions, new.condition, new, now)
     if isinstance(record, ArrayRecord):
         record.unmet = Ranges()
         if new.condition is not None:
@@ -58,7 +58,7 @@ def _set(cluster: Cluster, record: Job | ArrayRecord, new: NewJob, now: float) -
     adopt(cluster, record)
 
 
-def _terms(
+def _renewed(
     old: StartConditions | None, condition: Expression | None, new: NewJob, now: float
 ) -> StartConditions | None:
     made = replace(
@@ -73,35 +73,35 @@ def _terms(
 
 def bar(cluster: Cluster, record: Job | ArrayRecord, host: str) -> None:
     """Exclude a host from those of the job; of an array for all its elements."""
-    terms = record.terms or StartConditions()
-    if host not in terms.excluded_hosts:
-        record.terms = replace(terms, excluded_hosts=(*terms.excluded_hosts, host))
-        record.shared = adapted(cluster, record.shared, record.terms)
+    conditions = record.start_conditions or StartConditions()
+    if host not in conditions.excluded_hosts:
+        record.start_conditions = replace(conditions, excluded_hosts=(*conditions.excluded_hosts, host))
+        record.shared = adapted(cluster, record.shared, record.start_conditions)
 
 
 def detach(cluster: Cluster, record: Job | ArrayRecord, reservation: str) -> None:
     """Detach the job from a removed advance reservation."""
-    record.terms = replace(record.terms or StartConditions(), detached=reservation)
-    record.shared = adapted(cluster, record.shared, record.terms)
+    record.start_conditions = replace(record.start_conditions or StartConditions(), detached=reservation)
+    record.shared = adapted(cluster, record.shared, record.start_conditions)
 
 
-def adapted(cluster: Cluster, shared: Shared, terms: StartConditions | None) -> Shared:
+def adapted(cluster: Cluster, shared: Shared, conditions: StartConditions | None) -> Shared:
     """Shared facts of the job that exclude the hosts to avoid, and leave out a removed reservation."""
-    if terms is None:
+    if conditions is None:
         return shared
     before = request = shared.request
-    words = tuple(f"~{host}" for host in terms.excluded_hosts if f"~{host}" not in request.hosts)
+    words = tuple(f"~{host}" for host in conditions.excluded_hosts if f"~{host}" not in request.hosts)
     if words:
         request = replace(request, hosts=(*request.hosts, *words))
-    if terms.detached and request.reservation == terms.detached:
+    if conditions.detached and request.reservation == conditions.detached:
         request = replace(request, reservation="")
     return shared if request is before else cluster.intern(replace(shared, request=request))
 
 
 def adopt(cluster: Cluster, record: Job | ArrayRecord) -> None:
     """Register the job with its parents and its alarms."""
-    if record.terms is not None and record.terms.condition is not None:
-        cluster.dependants.add(record.id, record.shared.uid, record.terms.condition)
+    if record.start_conditions is not None and record.start_conditions.condition is not None:
+        cluster.dependants.add(record.id, record.shared.uid, record.start_conditions.condition)
     _set_alarms(cluster, record)
 
 
@@ -110,14 +110,14 @@ def force(cluster: Cluster, record: Job | ArrayRecord, index: int) -> None:
     if isinstance(record, ArrayRecord):
         record.blocked.discard(index)
         record.unmet.discard(index)
-    elif record.terms is not None:
+    elif record.start_conditions is not None:
         leave(cluster, record)
-        record.terms = replace(record.terms, is_early=False)
+        record.start_conditions = replace(record.start_conditions, is_early=False)
 
 
 def _set_alarms(cluster: Cluster, record: Job | ArrayRecord) -> None:
-    if record.terms is not None and record.terms.is_early:
-        heapq.heappush(cluster.alarms, (record.terms.opens_at, record.id))
+    if record.start_conditions is not None and record.start_conditions.is_early:
+        heapq.heappush(cluster.alarms, (record.start_conditions.opens_at, record.id))
     if isinstance(record, ArrayRecord):
         for at in {one.at for one in record.retries.values() if one.at > 0}:
             heapq.heappush(cluster.alarms, (at, record.id))
@@ -133,24 +133,24 @@ def watch_deadline(cluster: Cluster, record: Job | ArrayRecord) -> None:
 
 def met(cluster: Cluster, record: Job | ArrayRecord, indices: Ranges) -> None:
     """Note that the condition was true for these elements."""
-    terms = record.terms
-    assert terms is not None, f"job {record.id} has no condition"
+    conditions = record.start_conditions
+    assert conditions is not None, f"job {record.id} has no condition"
     if isinstance(record, ArrayRecord):
         record.unmet.difference_update(indices)
-        if not terms.is_early:
+        if not conditions.is_early:
             opened = record.blocked.intersection(indices)
             record.blocked.difference_update(opened)
             record.pending.update(opened)
         if record.unmet:
             return
-    record.terms = replace(terms, condition=None)
+    record.start_conditions = replace(conditions, condition=None)
     _let_go(cluster, record.id)
 
 
 def reached(record: Job | ArrayRecord, elements: tuple[int, ...], now: float) -> None:
     """Note that the begin time has come, or that the pause before the next try is over."""
-    if record.terms is not None and record.terms.opens_at <= now:
-        record.terms = replace(record.terms, is_early=False)
+    if record.start_conditions is not None and record.start_conditions.opens_at <= now:
+        record.start_conditions = replace(record.start_conditions, is_early=False)
     if isinstance(record, ArrayRecord):
         record.retries.update({index: record.retries[index]._replace(at=0.0) for index in elements})
         record.divide()
@@ -168,22 +168,22 @@ def try_later(cluster: Cluster, job: Job, whose: str, is_held: bool, now: float)
     if job.array is not None:
         job.array.retries[job.index] = retry
     else:
-        terms = job.terms or StartConditions()
-        job.terms = replace(terms, retry=retry, is_early=max(terms.begin_at, at) > now)
+        conditions = job.start_conditions or StartConditions()
+        job.start_conditions = replace(conditions, retry=retry, is_early=max(conditions.begin_at, at) > now)
     if not is_held:
         heapq.heappush(cluster.alarms, (at, job.id))
 
 
 def note_hold(record: Job | ArrayRecord, indices: Ranges, is_admins: bool) -> None:
     """Note which elements an administrator holds: these besides others, or no longer."""
-    terms = record.terms or StartConditions()
-    if not (is_admins or terms.admin_held):
+    conditions = record.start_conditions or StartConditions()
+    if not (is_admins or conditions.admin_held):
         return
-    held = terms.admin_held.copy()
+    held = conditions.admin_held.copy()
     chosen = indices if isinstance(record, ArrayRecord) else Ranges.of(0)
     (held.update if is_admins else held.difference_update)(chosen)
-    if len(held) != len(terms.admin_held):
-        record.terms = replace(terms, admin_held=held)
+    if len(held) != len(conditions.admin_held):
+        record.start_conditions = replace(conditions, admin_held=held)
 
 
 def forget_failures(record: Job | ArrayRecord, indices: Ranges | tuple[int], now: float) -> None:
@@ -191,14 +191,16 @@ def forget_failures(record: Job | ArrayRecord, indices: Ranges | tuple[int], now
     if isinstance(record, ArrayRecord):
         for index in keys_in(record.retries, indices) if record.retries else ():
             del record.retries[index]
-    elif record.terms is not None and record.terms.retry != NO_RETRY:
-        record.terms = replace(record.terms, retry=NO_RETRY, is_early=record.terms.begin_at > now)
+    elif record.start_conditions is not None and record.start_conditions.retry != NO_RETRY:
+        record.start_conditions = replace(
+            record.start_conditions, retry=NO_RETRY, is_early=record.start_conditions.begin_at > now
+        )
 
 
 def leave(cluster: Cluster, record: Job | ArrayRecord) -> None:
     """Drop the dependency condition of a job that is over."""
-    if record.terms is not None and record.terms.condition is not None:
-        record.terms = replace(record.terms, condition=None)
+    if record.start_conditions is not None and record.start_conditions.condition is not None:
+        record.start_conditions = replace(record.start_conditions, condition=None)
         _let_go(cluster, record.id)
 
 
@@ -262,7 +264,11 @@ def watch_ttl(cluster: Cluster, record: Job | ArrayRecord) -> None:
 
 def is_due(record: Job | ArrayRecord, now: float) -> bool:
     """True if the begin time of a job, or the end of the pause of a retry, has come and is not noted yet."""
-    is_open = record.terms is not None and record.terms.is_early and record.terms.opens_at <= now
+    is_open = (
+        record.start_conditions is not None
+        and record.start_conditions.is_early
+        and record.start_conditions.opens_at <= now
+    )
     return is_open or bool(due_elements(record, now))
 
 

@@ -43,10 +43,10 @@ def explain(
         return [_pre_exec_reason(cluster, retry, now)] if retry.at < 0 else [PendingReason(*holder)]
     if state is not JobState.PEND:
         return []
-    terms = _terms_reasons(cluster, record, index)
-    if terms or retry.at > now:
+    conditions = _start_condition_reasons(cluster, record, index)
+    if conditions or retry.at > now:
         postponed = record.postponed.get(index, "") if isinstance(record, ArrayRecord) else record.postponed_reason
-        return [*terms, *_retry_reasons(cluster, retry, postponed, now)]
+        return [*conditions, *_retry_reasons(cluster, retry, postponed, now)]
     allowance = allowance_of(cluster, now)
     own = [*_own_reasons(cluster, record, index, now), *allowance.reasons(demand_of(record.shared))]
     if any(one.code in (r.RESERVATION_GONE[0], r.RESERVATION_INACTIVE[0]) for one in own):
@@ -64,7 +64,7 @@ def explain(
 
 
 def _is_held_by_admin(record: Job | ArrayRecord, index: int) -> bool:
-    return record.terms is not None and index in record.terms.admin_held
+    return record.start_conditions is not None and index in record.start_conditions.admin_held
 
 
 def _about_hosts(
@@ -136,14 +136,14 @@ def explain_ending(attempt: Attempt) -> list[PendingReason]:
     return [PendingReason(code, waits, tuple(sorted(attempt.unreleased)))]
 
 
-def _terms_reasons(cluster: ClusterView, record: Job | ArrayRecord, index: int) -> list[PendingReason]:
+def _start_condition_reasons(cluster: ClusterView, record: Job | ArrayRecord, index: int) -> list[PendingReason]:
     """Start conditions still unmet; until then no host matters."""
-    terms = record.terms
-    if terms is None:
+    conditions = record.start_conditions
+    if conditions is None:
         return []
-    found = [PendingReason(*r.BEGIN_TIME)] if terms.is_early and terms.begin_at >= terms.retry.at else []
-    if terms.condition is not None and (not isinstance(record, ArrayRecord) or index in record.unmet):
-        is_lost = is_never(cluster, terms.condition, index)
+    found = [PendingReason(*r.BEGIN_TIME)] if conditions.is_early and conditions.begin_at >= conditions.retry.at else []
+    if conditions.condition is not None and (not isinstance(record, ArrayRecord) or index in record.unmet):
+        is_lost = is_never(cluster, conditions.condition, index)
         found.append(PendingReason(*(r.NEVER_SATISFIED if is_lost else r.DEPENDENCY)))
     return found
 

@@ -158,7 +158,7 @@ class Candidates:
             return None
         self.worklist.blocked.discard(key)
         self.worklist.limited.discard(key)
-        self.worklist.reservation_table.held.discard(key)
+        self.worklist.reservation_table.deferred.discard(key)
         self.worklist.due.add(key)
         found = self._begin_bucket(bucket)
         if found is not None and is_single_host(key.request) and not self.gate.is_checked(key):

@@ -260,6 +260,6 @@ class _Starts:
         """Let buckets whose reservation a constraint forbids wait for that instead of resources."""
         worklist = self.worklist
         for key, obstacle in self.gate.limited:
-            if key not in worklist.due and (key in worklist.blocked or key in worklist.reservation_table.held):
+            if key not in worklist.due and (key in worklist.blocked or key in worklist.reservation_table.deferred):
                 worklist.wait_for(self.cluster, key, obstacle)
         worklist.requeue_deferred(self.cluster)  # their reserved slots are free again

@@ -147,7 +147,7 @@ class Worklist:
         is_less = reservation_table.drop_departed(cluster, changes.shrunk_buckets)
         if self.allowance and reservation_table.reservations:
             is_less = self._drop_limited(cluster) or is_less
-        if reservation_table.held:
+        if reservation_table.deferred:
             is_later = not self.is_under_way and reservation_table.has_overdue(cluster, now)
             if is_less or is_later or is_other:
                 self.requeue_deferred(cluster)
@@ -162,13 +162,13 @@ class Worklist:
 
     def requeue_deferred(self, cluster: ClusterView, by_slots: bool = False) -> None:
         """Requeue deferred buckets; with ``by_slots`` only those not blocked on hosts."""
-        for key in [key for key in self.reservation_table.held if not (by_slots and key in self.blocked)]:
+        for key in [key for key in self.reservation_table.deferred if not (by_slots and key in self.blocked)]:
             self._add(cluster, key)
 
     def requeue_deferred_behind(self, cluster: ClusterView, rank: Rank, asked: Container[BucketKey]) -> bool:
         """Requeue deferred buckets behind this rank that were not ``asked`` in this slice; True if there are any."""
         buckets, found = cluster.pending.buckets, []
-        for key in self.reservation_table.held:
+        for key in self.reservation_table.deferred:
             bucket = buckets.get(key) if key not in asked else None
             own = self.ranking.of(key, bucket.head()) if bucket is not None else None
             if own is not None and (own > rank or self.ranking.tree_of(key) is not None):
@@ -189,7 +189,7 @@ class Worklist:
             obstacle = self.allowance.why(one.key.demand)
             if obstacle is None:
                 kept.append(one)
-            elif one.key in self.blocked or one.key in self.reservation_table.held:
+            elif one.key in self.blocked or one.key in self.reservation_table.deferred:
                 self.wait_for(cluster, one.key, obstacle)
         is_less = len(kept) < len(self.reservation_table.reservations)
         self.reservation_table.write(kept, self.reservation_table.full)
@@ -203,7 +203,7 @@ class Worklist:
     def wait_for(self, cluster: ClusterView, key: BucketKey, obstacle: Obstacle) -> None:
         """Let a blocked or deferred bucket wait for the end of an obstacle instead."""
         self.blocked.discard(key)
-        self.reservation_table.held.discard(key)
+        self.reservation_table.deferred.discard(key)
         bucket = cluster.pending.buckets.get(key)
         rank = self.ranking.of(key, bucket.head()) if bucket is not None else None
         if rank is not None:
@@ -236,9 +236,9 @@ class Worklist:
     def set_aside(self, key: BucketKey, refusal: Refusal, rank: Rank, counter: Counter | None = None) -> None:
         """Defer the bucket by the reason for which its first job was refused."""
         if refusal is Refusal.RESERVED:
-            self.reservation_table.held.add(key)
+            self.reservation_table.deferred.add(key)
         elif refusal is Refusal.RESERVED_THERE:
-            self.reservation_table.held.add(key)
+            self.reservation_table.deferred.add(key)
             self._block(key, rank)
         elif refusal is Refusal.FORBIDDEN:
             self.preemptor.waiting.add(key)
@@ -290,7 +290,7 @@ class Worklist:
             )
             may_take = key.queue in cluster.preemption_rules.preemptors or key.reservation
             if rank is not None and is_behind and not may_take:
-                self.reservation_table.held.discard(key)
+                self.reservation_table.deferred.discard(key)
                 self.limited.discard(key)
                 self.blocked.add(key, self.need_of(key), rank, self.share_queue_of(key).number)
                 return
@@ -299,7 +299,7 @@ class Worklist:
     def _add(self, cluster: ClusterView, key: BucketKey) -> None:
         """Make the bucket due, unless its queue starts no jobs."""
         self.blocked.discard(key)
-        self.reservation_table.held.discard(key)
+        self.reservation_table.deferred.discard(key)
         if self.reached:
             self.reached.pop(key, None)
         if self.easy_ranks:  # then no bucket waits for a limit, and ranks may never be needed
@@ -428,7 +428,7 @@ class Worklist:
             or self.elastic_growth.has_work(cluster, now)
             or self.lost_hosts.has_work(cluster, now)
             or (cluster.limits.windows and self._windows_change_at <= now)
-            or (self.reservation_table.held and self.reservation_table.has_overdue(cluster, now))
+            or (self.reservation_table.deferred and self.reservation_table.has_overdue(cluster, now))
         )
 
     def _awaits(self, cluster: ClusterView, changes: Changes) -> bool:
@@ -438,7 +438,7 @@ class Worklist:
             changes.changed_buckets
             or changes.changed_values
             or (changes.freed_hosts and self._may_use_room(cluster))
-            or (changes.closed_hosts and table.held)
+            or (changes.closed_hosts and table.deferred)
             or (changes.relaxed_limits and self.limited)
             or (changes.may_free and (self.preemptor.is_waiting(cluster) or cluster.resizable or cluster.replacing))
             or table.concerns(changes.shrunk_buckets)
@@ -447,7 +447,7 @@ class Worklist:
 
     def _may_use_room(self, cluster: ClusterView) -> bool:
         """True if a deferred bucket, or a blocked one by its slots, may use freed resources."""
-        return bool(self.reservation_table.held) or self.blocked.may_fit(cluster.table.slots_open)
+        return bool(self.reservation_table.deferred) or self.blocked.may_fit(cluster.table.slots_open)
 
     @property
     def has_due(self) -> bool:

@@ -290,10 +290,10 @@ class Job:
         "priority",
         "resume_state",
         "shared",
+        "start_conditions",
         "state",
         "submitted_at",
         "tasks",
-        "terms",
         "text",
     )
 
@@ -315,7 +315,7 @@ class Job:
         self.array: ArrayRecord | None = None
         self.postponed_reason = ""  # why the last attempt failed to start
         self.resume_state: JobState | None = None  # state to return to from UNKWN
-        self.terms: StartConditions | None = None
+        self.start_conditions: StartConditions | None = None
         self.tasks: JobTasks | None = None  # of a job of tasks that was dispatched before
 
     @property
@@ -328,12 +328,12 @@ class Job:
         """Failures of its pre-execution commands."""
         if self.array is not None:
             return self.array.retries.get(self.index, NO_RETRY)
-        return self.terms.retry if self.terms is not None else NO_RETRY
+        return self.start_conditions.retry if self.start_conditions is not None else NO_RETRY
 
     @property
     def may_start(self) -> bool:
         """True if the job is pending without a start condition."""
-        return self.state is JobState.PEND and (self.terms is None or not self.terms.is_closed)
+        return self.state is JobState.PEND and (self.start_conditions is None or not self.start_conditions.is_closed)
 
     @property
     def words(self) -> dict[str, str]:
@@ -387,9 +387,9 @@ class ArrayRecord:
         "priority",
         "retries",
         "shared",
+        "start_conditions",
         "submitted_at",
         "tasks",
-        "terms",
         "text",
         "unmet",
     )
@@ -407,7 +407,7 @@ class ArrayRecord:
         self.held = indices.copy() if held else Ranges()
         self.blocked = Ranges()
         self.unmet = Ranges()
-        self.terms: StartConditions | None = None
+        self.start_conditions: StartConditions | None = None
         self.live: dict[int, Job] = {}
         self.counts: Counter[JobState] = Counter()  # live elements by state
         self.ended = bytearray()  # final state of each element by index; 0 if it has not ended
@@ -485,7 +485,7 @@ class ArrayRecord:
 
     def admit(self, indices: Ranges) -> None:
         """Make elements pending: eligible, or blocked by the job's start conditions."""
-        if self.terms is not None and self.terms.is_early:
+        if self.start_conditions is not None and self.start_conditions.is_early:
             self.blocked.update(indices)
             return
         shut = self.unmet.intersection(indices) if self.unmet else Ranges()

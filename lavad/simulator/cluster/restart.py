@@ -85,7 +85,16 @@ def reborn(old: Cluster) -> Cluster:
 
 def _job(old: Job) -> Job:
     job = Job(old.id, old.index, old.shared, old.text, old.submitted_at, old.state)
-    names = ("attempts", "priority", "position", "aged_from", "postponed_reason", "resume_state", "end", "terms")
+    names = (
+        "attempts",
+        "priority",
+        "position",
+        "aged_from",
+        "postponed_reason",
+        "resume_state",
+        "end",
+        "start_conditions",
+    )
     for name in names:
         setattr(job, name, getattr(old, name))
     job.tasks = _tasks(old.tasks)
@@ -108,7 +117,7 @@ def _array(old: ArrayRecord) -> ArrayRecord:
     array.pending.update(old.blocked)  # divided again at adoption
     array.unmet = old.unmet.copy()
     array.ended, array.codes = bytearray(old.ended), bytearray(old.codes)
-    for name in ("done", "exited", "over_at", "position", "aged_from", "priority", "terms"):
+    for name in ("done", "exited", "over_at", "position", "aged_from", "priority", "start_conditions"):
         setattr(array, name, getattr(old, name))
     array.attempts, array.postponed, array.retries = dict(old.attempts), dict(old.postponed), dict(old.retries)
     array.post_awaited, array.post_failed = old.post_awaited.copy(), old.post_failed.copy()

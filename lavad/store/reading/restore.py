@@ -76,7 +76,7 @@ def job_of(row: Row[Any], texts: SharedTexts) -> Job:
     job.postponed_reason = row.postponed
     job.resume_state = JobState(row.resume_state) if row.resume_state else None
     job.end = v.decode_end([getattr(row, name) for name in _END_COLUMNS])
-    job.terms, _ = v.decode_terms(row.waits)
+    job.start_conditions, _ = v.decode_start_conditions(row.waits)
     return job
 
 
@@ -93,7 +93,7 @@ def array_of(row: Row[Any], texts: SharedTexts) -> ArrayRecord:
     array = ArrayRecord(row.job, texts.decode(row.shared), row.words, row.submitted_at, indices, row.run_limit, False)
     array.pending, array.held = Ranges.parse(row.pending), Ranges.parse(row.held)
     array.killed = Ranges.parse(row.killed)
-    array.terms, array.unmet = v.decode_terms(row.waits)
+    array.start_conditions, array.unmet = v.decode_start_conditions(row.waits)
     array.priority, array.position, array.over_at = row.priority, row.position, row.ended_at
     array.aged_from = row.aged_from
     return array
@@ -256,10 +256,10 @@ def _place_unfinished(connection: Connection, found: dict[int, ArrayRecord], tex
                 array.postponed[row.idx] = row.postponed
         else:
             array.live[row.idx] = job_of(row, texts)
-            array.live[row.idx].terms = None  # those of an element are its array's
-        terms, _ = v.decode_terms(row.waits)
-        if terms is not None and terms.retry != NO_RETRY:
-            array.retries[row.idx] = terms.retry
+            array.live[row.idx].start_conditions = None  # those of an element are its array's
+        conditions, _ = v.decode_start_conditions(row.waits)
+        if conditions is not None and conditions.retry != NO_RETRY:
+            array.retries[row.idx] = conditions.retry
     return plain
 
 

@@ -172,7 +172,7 @@ def _array_row(array: ArrayRecord) -> Row:
         array.aged_from,
         array.submitted_at,
         array.over_at if array.is_over else 0.0,
-        v.terms_text(array.terms, array.unmet) if array.terms is not None else "",
+        v.start_conditions_text(array.start_conditions, array.unmet) if array.start_conditions is not None else "",
     )
 
 

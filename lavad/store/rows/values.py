@@ -447,8 +447,8 @@ def decode_end(columns: Sequence[Any]) -> JobEnd | None:
 
 def waits_text(job: Job) -> str:
     """Encode the start conditions of a plain job, or the retry of an element."""
-    if job.terms is not None:
-        return terms_text(job.terms)
+    if job.start_conditions is not None:
+        return start_conditions_text(job.start_conditions)
     return retry_text(job.retry) if job.retry != NO_RETRY else ""
 
 
@@ -457,26 +457,26 @@ def retry_text(retry: Retry) -> str:
     return _encode({"retry": retry})
 
 
-def terms_text(terms: StartConditions, unmet: Ranges | None = None) -> str:
+def start_conditions_text(conditions: StartConditions, unmet: Ranges | None = None) -> str:
     """Encode the start conditions of a pending job as JSON; of an array with the elements whose dependency is unmet."""
     values: dict[str, str | float | tuple[str, ...] | Retry] = {
-        "if": text_of(terms.condition) if terms.condition is not None else "",
+        "if": text_of(conditions.condition) if conditions.condition is not None else "",
         "unmet": unmet.text() if unmet is not None else "",
-        "begin": terms.begin_at,
-        "early": terms.is_early,
-        "orphan": terms.ends_orphan,
-        "barred": terms.excluded_hosts,
-        "detached": terms.detached,
-        "queued": terms.queued_at,
-        "restarts": terms.restarts,
-        "admin_held": terms.admin_held.text(),
-        "retry": terms.retry if terms.retry != NO_RETRY else "",
+        "begin": conditions.begin_at,
+        "early": conditions.is_early,
+        "orphan": conditions.ends_orphan,
+        "barred": conditions.excluded_hosts,
+        "detached": conditions.detached,
+        "queued": conditions.queued_at,
+        "restarts": conditions.restarts,
+        "admin_held": conditions.admin_held.text(),
+        "retry": conditions.retry if conditions.retry != NO_RETRY else "",
     }
     return _encode({name: value for name, value in values.items() if value})
 
 
-def decode_terms(text: str) -> tuple[StartConditions | None, Ranges]:
-    """Decode the JSON of ``terms_text``."""
+def decode_start_conditions(text: str) -> tuple[StartConditions | None, Ranges]:
+    """Decode the JSON of ``start_conditions_text``."""
     if not text:
         return None, Ranges()
     values = json.loads(text)
@@ -487,8 +487,8 @@ def decode_terms(text: str) -> tuple[StartConditions | None, Ranges]:
     restarts = int(values.get("restarts", 0))
     retry = Retry(*values["retry"]) if "retry" in values else NO_RETRY
     admin_held = Ranges.parse(values.get("admin_held", ""))
-    terms = StartConditions(condition, begin, early, orphan, barred, detached, queued, restarts, retry, admin_held)
-    return terms, Ranges.parse(values.get("unmet", ""))
+    conditions = StartConditions(condition, begin, early, orphan, barred, detached, queued, restarts, retry, admin_held)
+    return conditions, Ranges.parse(values.get("unmet", ""))
 
 
 # -- submissions -------------------------------------------------------------------------------------------------------

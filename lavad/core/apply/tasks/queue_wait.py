@@ -19,7 +19,7 @@ from lavad.core.state.records import ArrayRecord, Job, StartConditions
 
 def queued_at(record: Job | ArrayRecord) -> float:
     """Time since which the job waits in its queue."""
-    since = record.terms.queued_at if record.terms is not None else 0.0
+    since = record.start_conditions.queued_at if record.start_conditions is not None else 0.0
     return since or record.submitted_at
 
 
@@ -32,13 +32,13 @@ def restarts_left(record: Job | ArrayRecord) -> int:
 
 def made_in_queue(record: Job | ArrayRecord) -> int:
     """Number of restarts in the queue since the last dispatch."""
-    return record.terms.restarts if record.terms is not None else 0
+    return record.start_conditions.restarts if record.start_conditions is not None else 0
 
 
 def restarted(cluster: Cluster, record: Job | ArrayRecord, since: float, count: int) -> None:
     """Note restarts in the queue; the time counts from the last one."""
     made = made_in_queue(record) + count
-    record.terms = replace(record.terms or StartConditions(), queued_at=since, restarts=made)
+    record.start_conditions = replace(record.start_conditions or StartConditions(), queued_at=since, restarts=made)
     watch(cluster, record)
 
 
@@ -53,14 +53,14 @@ def taken_along(job: Job) -> int:
 
 def forget(record: Job | ArrayRecord) -> None:
     """Forget restarts in the queue: they are counted with the tasks, or the job begins anew."""
-    if record.terms is not None and record.terms.restarts:
-        record.terms = replace(record.terms, restarts=0)
+    if record.start_conditions is not None and record.start_conditions.restarts:
+        record.start_conditions = replace(record.start_conditions, restarts=0)
 
 
 def enters(cluster: Cluster, record: Job | ArrayRecord, at: float) -> None:
     """Note that the job is in its queue from now on, if it has policies for that."""
     if _timeouts(record.shared):
-        record.terms = replace(record.terms or StartConditions(), queued_at=at)
+        record.start_conditions = replace(record.start_conditions or StartConditions(), queued_at=at)
         watch(cluster, record)
 
 

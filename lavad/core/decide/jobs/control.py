@@ -304,7 +304,7 @@ def resume(cluster: Cluster, command: c.ResumeJob, now: float) -> Decision:
     kept: list[int] = []
 
     def free(job: int, indices: Ranges) -> e.Event | None:
-        terms, chosen = cluster.jobs[job].terms, indices.copy()
+        terms, chosen = cluster.jobs[job].start_conditions, indices.copy()
         if terms is not None and not may_all:
             chosen.difference_update(terms.admin_held)
         if len(chosen) < len(indices):

@@ -407,7 +407,7 @@ def follow_ups(cluster: "Cluster", budget: Budget, now: float) -> Iterator[e.Eve
             found = verdict(cluster, condition, 0)
             if found.holds:
                 yield e.DependencyMet(now, job, Ranges([range(1)]))
-            elif found.is_final and record.terms is not None and record.terms.ends_orphan:
+            elif found.is_final and record.start_conditions is not None and record.start_conditions.ends_orphan:
                 yield e.PendingEnded(now, job, Ranges([range(1)]), "lavad", r.TERM_ORPHAN_SYSTEM)
 
 
@@ -420,7 +420,7 @@ def _array_follow_up(
         met, lost = evaluated(cluster, condition, array.unmet)
     if met:
         yield e.DependencyMet(now, array.id, met)
-    if lost and array.terms is not None and array.terms.ends_orphan:
+    if lost and array.start_conditions is not None and array.start_conditions.ends_orphan:
         yield e.PendingEnded(now, array.id, lost, "lavad", r.TERM_ORPHAN_SYSTEM)
 
 

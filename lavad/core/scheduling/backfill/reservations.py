@@ -31,7 +31,7 @@ class ReservationTable:
 
     def __init__(self) -> None:
         self.reservations: list[Reservation] = []
-        self.held: set[BucketKey] = set()  # deferred: they fit now, but into reserved slots
+        self.deferred: set[BucketKey] = set()  # deferred: they fit now, but into reserved slots
         self.full: frozenset[str] = frozenset()  # queues at their reservation depth with more blocked jobs
         self.ends = ExpectedEnds()
         self.host_reservations = HostReservations()  # the reservations on concrete hosts
@@ -46,7 +46,7 @@ class ReservationTable:
 
     def are_moved(self, cluster: ClusterView, changed_attempts: Iterable[Key]) -> bool:
         """True if the expected end of one of these attempts has moved since buckets were deferred for reservations."""
-        return bool(self.held) and any(self._is_moved(cluster, key) for key in changed_attempts)
+        return bool(self.deferred) and any(self._is_moved(cluster, key) for key in changed_attempts)
 
     def _is_moved(self, cluster: ClusterView, key: Key) -> bool:
         attempt, record = cluster.attempts.get(key), cluster.jobs.get(key.job)

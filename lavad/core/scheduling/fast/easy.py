@@ -187,7 +187,7 @@ class EasyPass:
         end = self._now + limit_s if limit_s else NEVER
         request = key.request if self._holder is None else self._beside(self._holder, key.request, end)
         if request is None:
-            self._worklist.reservation_table.held.add(key)
+            self._worklist.reservation_table.deferred.add(key)
             self._refused.add(key)
             return False
         allocation = self._place(request)
@@ -229,7 +229,7 @@ class EasyPass:
         """Note a start or a new reservation that changes what jobs behind the former holder may use."""
         before, worklist = self._worklist.reservation_table.reservations, self._worklist
         if before and (self._carried is not None or before[0].job == rank.job):
-            self._upset_by = rank if not worklist.reservation_table.held <= self._refused else None
+            self._upset_by = rank if not worklist.reservation_table.deferred <= self._refused else None
 
     # -- the reservation -------------------------------------------------------------------------------------------
 

@@ -21,13 +21,13 @@ _OF_FACTS = {"swp": "swap_mib", "tmp": "tmp_mib"}  # host facts that rusage can 
 
 
 class ResourcePool:
-    """One amount. ``held`` is its reserved part; ``busy`` has a bit for each reserved device."""
+    """One amount. ``taken`` is its reserved part; ``busy`` has a bit for each reserved device."""
 
-    __slots__ = ("busy", "held", "is_shared", "rows", "total")
+    __slots__ = ("busy", "is_shared", "rows", "taken", "total")
 
     def __init__(self, total: int, is_shared: bool) -> None:
         self.total = total
-        self.held = 0
+        self.taken = 0
         self.busy = 0
         self.is_shared = is_shared
         self.rows: list[int] = []
@@ -35,13 +35,13 @@ class ResourcePool:
     def copy(self) -> "ResourcePool":
         """An independent copy on the same hosts."""
         twin = ResourcePool(self.total, self.is_shared)
-        twin.held, twin.busy, twin.rows = self.held, self.busy, self.rows
+        twin.taken, twin.busy, twin.rows = self.taken, self.busy, self.rows
         return twin
 
     @property
     def free(self) -> int:
-        """Free thousandths; negative if the total has shrunk below what is held."""
-        return self.total - self.held
+        """Free thousandths; negative if the total has shrunk below what is taken."""
+        return self.total - self.taken
 
 
 class ResourceAmounts:
@@ -185,7 +185,7 @@ class SiteResources:
         store = amounts.store(row) if amounts is not None else None
         if store is None:  # removed from the configuration since
             return None
-        store.held += amount
+        store.taken += amount
         store.busy = store.busy | devices if amount >= 0 else store.busy & ~devices
         return store
 
@@ -203,7 +203,7 @@ class SiteResources:
         """Release everything, and make amounts reported by elims ample."""
         for amounts in self._amounts.values():
             for store in amounts.stores:
-                store.held = store.busy = 0
+                store.taken = store.busy = 0
                 store.total = _PLENTY if self.is_dynamic(amounts.name) else store.total
 
     def is_dynamic(self, name: str) -> bool:

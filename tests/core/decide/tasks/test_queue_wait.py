@@ -52,7 +52,7 @@ def test_restarts_in_the_queue_count_after_the_dispatch_as_well() -> None:
     for _ in range(15):
         story.wait(10.0)
         story.hear("h1")
-    assert story.job(job).terms.restarts == 1
+    assert story.job(job).start_conditions.restarts == 1
     story.do(c.OpenHost("h1", ROOT))
     story.plan()
     key = story.key(job)
