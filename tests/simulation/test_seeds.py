@@ -1,6 +1,6 @@
 """Whole clusters in virtual time with every kind of fault: no seed may find a forbidden history.
 
-FAULT_SEEDS is the number of seeds tried (100 without it), FAULT_FIRST the first. A seed that fails is named in the
+FAULT_SEEDS is the number of seeds tried (60 without it), FAULT_FIRST the first. A seed that fails is named in the
 message; once its defect is repaired it becomes a line of REGRESSIONS.
 """
 
@@ -13,7 +13,7 @@ import pytest
 from lavad.core.lifecycle import IllegalTransition
 from lavad.simulator.cluster.scenario import run
 
-SEEDS = int(os.environ.get("FAULT_SEEDS", "100"))
+SEEDS = int(os.environ.get("FAULT_SEEDS", "60"))
 FIRST = int(os.environ.get("FAULT_FIRST", "0"))
 PORTION = 25
 
