@@ -94,7 +94,8 @@ def test_a_program_beside_the_job(site: Site, account: str) -> None:
     job = site.cluster.as_seen_by(account).submit("-K", "-o", "/dev/null", "true")
     file = site.place / "mail" / "eexec"
     lines = [f"{account} {phase} {job}: printed for true" for phase in ("START", "END")]
-    wait_for(lambda: all(line in file.read_text().splitlines() for line in lines), 20, "eexec to have run twice")
+    wait_for(lambda: f" END {job}:" in file.read_text(), 20, "eexec to have run twice")
+    assert [line for line in file.read_text().splitlines() if f" {job}:" in line] == lines
 
 
 def test_a_pack(site: Site, tmp_path: Path) -> None:

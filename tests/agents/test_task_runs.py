@@ -167,6 +167,7 @@ def test_a_daemon_of_a_task_does_not_outlive_its_shepherd(place: Place) -> None:
             shepherd = next(one.pid for one in host.local.pool.handles() if one.key is not None)
             os.kill(shepherd, signal.SIGKILL)
             await until(lambda: not alive(daemon))
+            assert not alive(daemon)
 
     run(story())
 

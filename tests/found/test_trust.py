@@ -100,6 +100,14 @@ def last_word(directory: Path, host: str, identity: Identity) -> str:
     return asyncio.run(story())
 
 
+def refusal(master: Path, name: str, identity: Identity) -> str:
+    """The master's last word, asked for again where gRPC lost the sentence of a stream that ended at once."""
+    for _ in range(20):
+        if (word := last_word(master, name, identity)) != "Internal error from Core":
+            break
+    return word
+
+
 def test_a_ticket_does_not_give_the_masters_name(master: Path, tmp_path: Path) -> None:
     """Root of a compute node with a ticket would be an administrator's host, and root of all."""
     own = socket.gethostname()
@@ -129,7 +137,7 @@ def test_an_answer_that_was_lost_may_be_asked_for_again(master: Path, tmp_path: 
     lavactl("init", str(master), "--new-ticket")
     lost, second = joined(master, "lost", tmp_path / "a"), joined(master, "lost", tmp_path / "b")
     in_session(master, "lost", second)
-    wait_for(lambda: "revoked" in last_word(master, "lost", lost), 20, "the certificate to be refused")
+    assert "revoked" in refusal(master, "lost", lost)
 
 
 def test_a_reinstalled_host_joins_by_a_ticket_that_says_so(master: Path, tmp_path: Path) -> None:
@@ -142,8 +150,7 @@ def test_a_reinstalled_host_joins_by_a_ticket_that_says_so(master: Path, tmp_pat
         joined(master, "old", tmp_path / "b", "ticket.old")
     lavactl("init", str(master), "--new-ticket", "--host", "old", "--replace")
     in_session(master, "old", joined(master, "old", tmp_path / "b", "ticket.old"))
-    # gRPC may lose the sentence of a stream that ends at once; a host tries again, too.
-    wait_for(lambda: "revoked" in last_word(master, "old", identity), 20, "the certificate to be refused")
+    assert "revoked" in refusal(master, "old", identity)
 
 
 def test_tickets_are_listed_and_revoked_by_one_command(master: Path, tmp_path: Path) -> None:
