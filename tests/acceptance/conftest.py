@@ -23,17 +23,27 @@ def _ended_in_order() -> Iterator[None]:
     signal.signal(signal.SIGTERM, before)
 
 
-@pytest.fixture(scope="session")
-def open_directory() -> Iterator[Path]:
-    """A directory that every user may enter and write to."""
+def _open_directory() -> Iterator[Path]:
     directory = Path(tempfile.mkdtemp(prefix="lava-a-"))
     directory.chmod(0o1777)
     yield directory
     shutil.rmtree(directory, ignore_errors=True)
 
 
+@pytest.fixture(scope="module")
+def open_directory() -> Iterator[Path]:
+    """A directory of this file's tests that every user may enter and write to."""
+    yield from _open_directory()
+
+
 @pytest.fixture(scope="session")
-def shared_cluster(open_directory: Path, public_commands: Path) -> Iterator[Cluster]:
+def shared_directory() -> Iterator[Path]:
+    """One of the clusters that several files share."""
+    yield from _open_directory()
+
+
+@pytest.fixture(scope="session")
+def shared_cluster(shared_directory: Path, public_commands: Path) -> Iterator[Cluster]:
     """Two hosts with four slots and two simulated GPUs each, of an installation that every user can run."""
     login = socket.gethostname().partition(".")[0]
     settings = {
@@ -42,7 +52,7 @@ def shared_cluster(open_directory: Path, public_commands: Path) -> Iterator[Clus
         "LAVA_SILENT_AFTER": "6",
         "LAVA_ADMIN_HOSTS": login,  # as on real hosts; a personal cluster has its own
     }
-    directory = open_directory / "D"
+    directory = shared_directory / "D"
     with a_cluster(directory, 2, 4, "--simulate-gpus", "2", commands=public_commands, **settings) as made:
         yield made
 

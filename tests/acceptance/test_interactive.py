@@ -94,7 +94,7 @@ def test_keys_of_bsub_itself(cluster: Cluster) -> None:
     """-Ip: Ctrl-Z stops bsub and the job, fg goes on with both, Ctrl-C interrupts the job."""
     with Terminal(cluster, *SHELL) as terminal:
         terminal.read("$ ")
-        script = "tty; trap 'echo caught; exit 4' INT; trap 'echo again' CONT; while true; do sleep 0.1; done"
+        script = "trap 'echo caught; exit 4' INT; trap 'echo again' CONT; tty; while true; do sleep 0.1; done"
         terminal.type(f'bsub -Ip -m lava2 "{script}"\r')
         job = started(terminal)
         terminal.read("/dev/pts/")

@@ -178,6 +178,8 @@ def test_a_process_of_another_attempts_group_is_not_of_the_ended_one(tmp_path: P
     """Whatever its environment says: its memory keeps no device from the ended attempt's release."""
     environment = {"LAVA_JOB_KEY": "7.0.1", "LAVA_SOCKET": "/run/s"}
     with subprocess.Popen(["sleep", "60"], env={**os.environ, **environment}) as process:
+        while not Path(f"/proc/{process.pid}/environ").read_bytes():
+            time.sleep(0.01)  # exec closes Python's pipe before the kernel shows the new environment
         gpu = Gpu(index=0, uuid="GPU-1", status=OK, memory_used_mib=9000)
         gpu.processes.append(GpuProcess(pid=process.pid, memory_mib=9000))
         watch = GpuWatch(Driver(gpu), tmp_path / "use", "/run/s")

@@ -1,6 +1,6 @@
 """Clusters and ordinary users of the acceptance tests."""
 
-from tests.acceptance.conftest import _ended_in_order, cluster, open_directory, shared_cluster
+from tests.acceptance.conftest import _ended_in_order, cluster, open_directory, shared_cluster, shared_directory
 from tests.lavactl.conftest import desk
 from tests.personal.conftest import account, other_account, public_commands
 
@@ -13,4 +13,5 @@ __all__ = [
     "other_account",
     "public_commands",
     "shared_cluster",
+    "shared_directory",
 ]

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import _ended_in_order, open_directory
+from tests.acceptance.conftest import _ended_in_order, shared_directory
 from tests.acceptance.personal import a_cluster
 from tests.frameworks import environments
 from tests.personal.conftest import account, public_commands
 from tests.seeds.site import Site
 
-__all__ = ["_ended_in_order", "account", "open_directory", "public_commands"]
+__all__ = ["_ended_in_order", "account", "public_commands", "shared_directory"]
 
 QUEUES = """
     Begin Queue
@@ -29,12 +29,12 @@ PARAMETERS = "Begin Parameters\nDEFAULT_QUEUE = normal\nEnd Parameters\n"
 
 
 @pytest.fixture(scope="session")
-def shared_site(open_directory: Path, public_commands: Path) -> Iterator[Site]:
+def shared_site(shared_directory: Path, public_commands: Path) -> Iterator[Site]:
     """A cluster for all frameworks."""
     files = {"lsb.queues": QUEUES, "lsb.params": PARAMETERS}
     settings = {"LAVA_TERMINATE_INTERVAL": "1", "LAVA_HEARTBEAT": "1"}
-    with a_cluster(open_directory / "F", 3, 2, commands=public_commands, lsf_files=files, **settings) as made:
-        yield Site(made, open_directory)
+    with a_cluster(shared_directory / "F", 3, 2, commands=public_commands, lsf_files=files, **settings) as made:
+        yield Site(made, shared_directory)
 
 
 @pytest.fixture

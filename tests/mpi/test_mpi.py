@@ -216,7 +216,7 @@ def test_bpeek_reads_and_follows_the_output_of_a_job(cluster: PersonalCluster) -
     go_on = cluster.home / "go-on"
     waits = cluster.script("peeked.sh", f"echo first\nwhile ! test -e {go_on}; do sleep 0.1; done\necho last")
     job = cluster.submit("peeked", waits, slots=1)
-    until("the job to be seen to run", lambda: cluster.run("bjobs", "-noheader", "-o", "stat", job).strip() == "RUN")
+    until("the start to be reported", lambda: "Starting (Pid" in cluster.run("bhist", "-l", job))
     until("the job to speak", lambda: "first" in cluster.output("peeked"))
     assert "first" in cluster.run("bpeek", job)
     go_on.touch()

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import _ended_in_order, open_directory
+from tests.acceptance.conftest import _ended_in_order, shared_directory
 from tests.acceptance.personal import a_cluster
 from tests.personal.conftest import account, public_commands
 from tests.seeds.site import Site
 
-__all__ = ["_ended_in_order", "account", "open_directory", "public_commands"]
+__all__ = ["_ended_in_order", "account", "public_commands", "shared_directory"]
 
 SETTINGS = {
     "LAVA_TERMINATE_INTERVAL": "1",
@@ -40,14 +40,14 @@ PARAMETERS = "Begin Parameters\nDEFAULT_QUEUE = normal\nEnd Parameters\n"
 
 
 @pytest.fixture(scope="session")
-def shared_site(open_directory: Path, public_commands: Path) -> Iterator[Site]:
+def shared_site(shared_directory: Path, public_commands: Path) -> Iterator[Site]:
     """A cluster that the tests which do not break it share."""
-    directory = open_directory / "S"
+    directory = shared_directory / "S"
     files = {"lsb.queues": QUEUES, "lsb.params": PARAMETERS}
     with a_cluster(
         directory, 3, 2, "--simulate-gpus", "2", commands=public_commands, lsf_files=files, **SETTINGS
     ) as made:
-        yield Site(made, open_directory)
+        yield Site(made, shared_directory)
 
 
 @pytest.fixture
