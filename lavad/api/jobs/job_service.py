@@ -163,11 +163,13 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         targets = await self._targets(request.filter, request.newest_only, caller)
         if not targets:
             return pb.SignalReply(error="No unfinished job found")
-        results = [pb.SignalResult(job=target.job, index=_single(target)) for target in targets]
+        results, targets, answered = self._of_filter(request.filter, targets, caller)
+        if not targets:
+            return pb.SignalReply(results=results)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def reply(replies: list[Any]) -> None:
-            for result, answer in zip(results, replies, strict=True):
+            for result, answer in zip(answered, replies, strict=True):
                 if isinstance(answer, Refused | NotNow):
                     result.error = str(answer)
                 elif isinstance(answer, str):
@@ -178,6 +180,27 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         self.engine.post_replying([_command(request, target, caller) for target in targets], reply)
         await done
         return pb.SignalReply(results=results)
+
+    def _of_filter(
+        self, wanted: pb.JobFilter, targets: list[c.Target], caller: c.Caller
+    ) -> tuple[list[pb.SignalResult], list[c.Target], list[pb.SignalResult]]:
+        """Return a result for each target, those targets that the filter admits, and the results of these.
+
+        A job named by its id that the other options exclude is reported like one that does not exist.
+        """
+        results = [pb.SignalResult(job=target.job, index=_single(target)) for target in targets]
+        if not wanted.refs or not wanted.refs[0].job:
+            return results, targets, results
+        selection = listing.Selection(wanted, caller, self.engine.cluster)
+        chosen, answered = list[c.Target](), list[pb.SignalResult]()
+        for target, result in zip(targets, results, strict=True):
+            narrowed = selection.narrowed(target)
+            if narrowed is None:
+                result.error = "No matching job found"
+            else:
+                chosen.append(narrowed)
+                answered.append(result)
+        return results, chosen, answered
 
     async def _targets(self, wanted: pb.JobFilter, newest_only: bool, caller: c.Caller) -> list[c.Target]:
         named = [ref for ref in wanted.refs if ref.job]
@@ -214,14 +237,12 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         targets = [translate.target_of(ref) for ref in request.refs]
         if not targets:
             targets = await self._targets(request.filter, request.newest_only, caller)
-        results = []
-        for target in targets:
-            result = pb.SignalResult(job=target.job, index=_single(target))
+        results, targets, answered = self._of_filter(request.filter, targets, caller)
+        for target, result in zip(targets, answered, strict=True):
             try:
                 await self._modify(target, request, caller)
             except (Refused, NotNow) as error:
                 result.error = str(error)
-            results.append(result)
         return pb.ModifyReply(results=results)
 
     async def _modify(self, target: c.Target, request: pb.ModifyRequest, caller: c.Caller) -> None:

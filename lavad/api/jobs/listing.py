@@ -5,6 +5,7 @@ Reads only; in pages, so that a long list delays no other caller.
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from lavad.api import checks, translate
 from lavad.api.gpu_use import messages_of
@@ -13,7 +14,7 @@ from lavad.api.privacy import Sight
 from lavad.api.slices import Slices
 from lavad.config.names import NOBODY, minus, union
 from lavad.core.cluster import Cluster
-from lavad.core.commands import Caller
+from lavad.core.commands import Caller, Target
 from lavad.core.language.job_groups import checked
 from lavad.core.language.job_names import name_pattern
 from lavad.core.model import FINAL, WAITING, Allocation, JobState
@@ -91,6 +92,30 @@ class Selection:
         if self.hosts is None:
             return True
         return job is not None and any(share.host in self.hosts for share in allocation_of(job))
+
+    def narrowed(self, target: Target) -> Target | None:
+        """Return that part of a job named by its id to which all criteria but the state apply; None without any.
+
+        A job that memory does not know is left to the command itself, which says so.
+        """
+        record = self.cluster.jobs.get(target.job)
+        if record is None:
+            return target
+        if not self.admits(record):
+            return None
+        if isinstance(record, Job):
+            return target if self.elements is None and (self.hosts is None or self.admits_host(record)) else None
+        indices = target.indices
+        for chosen in (self.elements, self._on_hosts(record)):
+            if chosen is not None:
+                indices = chosen if indices is None else indices.intersection(chosen)
+        return replace(target, indices=indices) if indices is None or indices else None
+
+    def _on_hosts(self, record: ArrayRecord) -> Ranges | None:
+        """Return the elements that hold hosts of the filter; None without hosts in it."""
+        if self.hosts is None:
+            return None
+        return Ranges.from_sorted(sorted(index for index, job in record.live.items() if self.admits_host(job)))
 
     async def items(self, missing: list[common_pb2.JobRef]) -> AsyncIterator[Item]:
         """Yield everything selected: oldest job first, pending ones in the order that btop and bbot gave them.
