@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     Entry = tuple[jobs_pb2.JobHistory, messages.JobRecord]
 
 USAGE = """\
-Usage: bhist [-a | -d | -e | -p | -r | -s] [-l [-gpu] | -w] [-n files] [-u user | -u all] [-q queue] [-m host] [-J name]
-             [-Jd description] [-G user_group] [-P project] [-app profile]
+Usage: bhist [-a | -d | -e | -p | -r | -s] [-l [-gpu] | -b | -w | -t [-T time0,time1]] [-n files] [-u user | -u all]
+             [-q queue] [-m host] [-J name] [-Jd description] [-G user_group] [-P project] [-app profile]
              [-S time0,time1] [-D time0,time1] [-C time0,time1]
              [job_id | "job_id[index]" ...]
        bhist -h | -V
+  -b          the events of each job in few words
+  -t          the events of all jobs by their time, of the last week or within -T
   -S, -D, -C  jobs in any state that were submitted, dispatched, completed then
   time: [[year/]month/]day[/hour:minute], . for now, .-n/ for n days ago
 """
@@ -34,10 +36,9 @@ GRAMMAR = Grammar(
     "bhist",
     USAGE,
     {
-        **dict.fromkeys(("a", "d", "e", "p", "r", "s", "l", "w", "gpu"), FLAG),
-        **dict.fromkeys(("n", "u", "q", "m", "J", "P", "C", "D", "S", "G", "Jd", "app"), VALUE),
-        **dict.fromkeys(("b", "t", "f", "T", "N", "hostfile", "cname", "UF", "data"),
-                        "not supported yet."),
+        **dict.fromkeys(("a", "b", "d", "e", "p", "r", "s", "l", "t", "w", "gpu"), FLAG),
+        **dict.fromkeys(("n", "u", "q", "m", "J", "P", "C", "D", "S", "T", "G", "Jd", "app"), VALUE),
+        **dict.fromkeys(("f", "N", "hostfile", "cname", "UF", "data"), "not supported yet."),
     },
 )  # fmt: skip
 SELECTIONS = {
@@ -52,6 +53,9 @@ TITLE = "Summary of time in seconds spent in various states:"
 HEADER = "JOBID   USER    JOB_NAME  PEND    PSUSP   RUN     USUSP   SSUSP   UNKWN   TOTAL"
 ROW = "%-7s %-7s %-9s %-7d %-7d %-7d %-7d %-7d %-7d %d"
 ENDED = (messages.DONE, messages.EXIT)
+TOLD = ("l", "b", "t")  # forms that show events
+SUBMITTED = "Submitted from"
+WEEK_S = 7 * 86400.0
 
 
 def main(argv: list[str], io: "Io") -> int:
@@ -59,25 +63,47 @@ def main(argv: list[str], io: "Io") -> int:
     if answered(argv, USAGE, io):
         return 0
     options = GRAMMAR.parse(argv)
-    if "l" in options and "w" in options:
-        raise GRAMMAR.wrong("-l and -w cannot be used together")
-    if "gpu" in options and "l" not in options:
-        raise GRAMMAR.wrong("-gpu needs -l")
-    is_long, conditions = "l" in options, job_conditions.conditions(options, io.now())
-    details = is_long or bool(conditions)
+    check(options)
+    is_told, conditions = any(name in options for name in TOLD), job_conditions.conditions(options, io.now())
+    details = is_told or bool(conditions)
     request = messages.HistoryRequest(filter=job_filter(options), details=details, shares_details=details)
     for letter, name, _ in INTERVALS:
         if letter in options:
             getattr(request, name).CopyFrom(interval(options, letter, "bhist", io))
+    within = times_of(options, io)
+    if within is not None:
+        request.between.CopyFrom(within)
     pages = io.client().history(request)
-    if is_long:
-        found = show_all_long(chosen(pages, conditions), io, "gpu" in options)
+    if within is not None:
+        found = show_by_time(chosen(pages, conditions), within, io)
+    elif is_told:
+        found = show_all_long(chosen(pages, conditions), io, "gpu" in options, is_brief="b" in options)
     elif conditions:
         jobs = ([job for job, _ in page] for page in chosen(pages, conditions))
         found = show_rows(jobs, io, is_wide="w" in options)
     else:
         found = show_rows((page.jobs for page in pages), io, is_wide="w" in options)
     return 0 if found else nothing(options, io)
+
+
+def check(options: Options) -> None:
+    """Refuse mutually exclusive forms."""
+    forms = [name for name in (*TOLD, "w") if name in options]
+    if len(forms) > 1:
+        raise GRAMMAR.wrong(f"-{forms[0]} and -{forms[1]} cannot be used together")
+    if "gpu" in options and "l" not in options:
+        raise GRAMMAR.wrong("-gpu needs -l")
+    if "T" in options and "t" not in options:
+        raise GRAMMAR.wrong("-T needs -t")
+
+
+def times_of(options: Options, io: "Io") -> messages.TimeRange | None:
+    """Times of the events that -t shows; None without it."""
+    if "t" not in options:
+        return None
+    if "T" in options:
+        return interval(options, "T", "bhist", io)
+    return messages.TimeRange(first=io.now() - WEEK_S)
 
 
 def job_filter(options: Options) -> messages.JobFilter:
@@ -95,7 +121,7 @@ def job_filter(options: Options) -> messages.JobFilter:
         project=options.last("P") or "",
         application=options.last("app") or "",
         states=sorted(chosen),
-        finished_too="a" in options or ((bool(refs) or any(name in options for name in "SDC")) and not chosen),
+        finished_too="a" in options or ((bool(refs) or any(name in options for name in "SDCt")) and not chosen),
     )
 
 
@@ -142,30 +168,35 @@ def row(job: "jobs_pb2.JobHistory", is_wide: bool) -> str:
     return ROW % (key_text(job.job, job.index), user, name, *seconds(job))
 
 
-def show_all_long(pages: "Iterable[list[Entry]]", io: "Io", with_gpus: bool) -> bool:
-    """Print all histories in full; True if there was any."""
+def show_all_long(pages: "Iterable[list[Entry]]", io: "Io", with_gpus: bool, *, is_brief: bool) -> bool:
+    """Print all histories in full, or in brief; True if there was any."""
     found = False
     for page in pages:
         for job, record in page:
-            show_long(job, record, io, first=not found)
+            show_long(job, record, io, first=not found, is_brief=is_brief)
             if with_gpus:
                 io.print(usage_text(job.record.gpus), end="")
             found = True
     return found
 
 
-def show_long(job: "jobs_pb2.JobHistory", record: messages.JobRecord, io: "Io", *, first: bool) -> None:
+def show_long(
+    job: "jobs_pb2.JobHistory", record: messages.JobRecord, io: "Io", *, first: bool, is_brief: bool = False
+) -> None:
     """History and summary of one job.
 
     Args:
         record: the job's record with the details that the elements of an array share.
+        is_brief: leave out what was asked for at submission.
     """
     home = io.home_of(job.user) or ""
     told = f"{long_time(record.submit_time)}: {submitted(record, False, record.exec_home or home, to_queue=True)};"
-    notes = [note for note in job.notes if not note.text.startswith("Submitted from")]
-    events = [f"{long_time(note.time)}: {clean(note.text).rstrip('.;')};" for note in notes]
+    notes = [note for note in job.notes if is_brief or not note.text.startswith(SUBMITTED)]
+    events = [f"{long_time(note.time)}: {event_text(note)};" for note in notes]
     lines = [] if first else [SEPARATOR]
-    lines += ["", wrap(head(record, state=False)), wrap(told), *limits(record), *map(wrap, events)]
+    lines += ["", wrap(head(record, state=False))]
+    lines += [] if is_brief else [wrap(told), *limits(record)]
+    lines += map(wrap, events)
     lines += [""] if lines[-1] else []  # limits end in a blank line themselves
     if record.start_time and is_output_kept(record.spec, bool(io.site_setting("LSB_MAILPROG"))):
         lines += [kept_output(key_text(job.job, job.index)), ""]
@@ -174,3 +205,37 @@ def show_long(job: "jobs_pb2.JobHistory", record: messages.JobRecord, io: "Io", 
     lines.append("  PEND     PSUSP    RUN      USUSP    SSUSP    UNKWN    TOTAL")
     lines.append("  " + " ".join(f"{number:<8}" for number in seconds(job)).rstrip())
     io.print("\n".join(lines))
+
+
+def event_text(note: "jobs_pb2.JobNote") -> str:
+    """Event without the punctuation at its end."""
+    return clean(note.text).rstrip(".;")
+
+
+def show_by_time(pages: "Iterable[list[Entry]]", within: messages.TimeRange, io: "Io") -> bool:
+    """Print the events of all jobs by their time; True if there was any.
+
+    Jobs come in the order of their submission, and no event of a job is earlier than that: what came before the
+    submission of the present job is printed at once, so that only the events of jobs that overlap are kept.
+    """
+    from heapq import heappop, heappush
+
+    waiting: list[tuple[float, int, int, int, str]] = []
+    found = False
+
+    def tell(until: float) -> None:
+        nonlocal found
+        while waiting and waiting[0][0] < until:
+            at, job, index, _, text = heappop(waiting)
+            line = f"{long_time(at)}: Job <{key_text(job, index)}> {text[:1].lower()}{text[1:]};"
+            io.print(wrap(line))
+            found = True
+
+    for page in pages:
+        for job, record in page:
+            tell(record.submit_time)
+            for place, note in enumerate(job.notes):
+                if note.time >= within.first and (not within.last or note.time <= within.last):
+                    heappush(waiting, (note.time, job.job, job.index, place, event_text(note)))
+    tell(float("inf"))
+    return found

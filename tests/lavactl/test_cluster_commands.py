@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from protos import cluster_pb2, common_pb2, jobs_pb2
-from tests.lavactl.scripted import Desk, a_job, at
+from tests.lavactl.scripted import NOW, Desk, a_job, at
 
 GIB = 1024
 
@@ -311,6 +311,44 @@ Summary of time in seconds spent in various states by  Sat Nov 21 09:20:01
   4        0        1066     0        0        0        1070
 """
     )
+
+
+def test_bhist_brief(desk: Desk) -> None:
+    """lsf.md 1.6: -b has the events and the summary, without what was asked for at submission."""
+    history = a_history()
+    history.notes.insert(
+        0, jobs_pb2.JobNote(time=at("09:02:11"), text="Submitted from host <login1>, to Queue <normal>")
+    )
+    desk.client.histories = [history]
+    out = desk.type("bhist", "-b", "1201").out
+    assert out.startswith("\nJob <1201>, Job Name <md_npt>, User <alice>, Project <default>, Command <mpirun ")
+    assert "Sat Nov 21 09:02:11: Submitted from host <login1>, to Queue <normal>;\nSat Nov 21 09:02:15: Disp" in out
+    assert "4 Processors Requested" not in out
+    assert out.endswith("  4        0        1066     0        0        0        1070\n")
+
+
+def test_bhist_by_time(desk: Desk) -> None:
+    """lsf.md 1.6: -t has the events of all jobs in their order; -T says of which time."""
+    late = a_history()
+    late.job, late.record.submit_time = 1202, at("09:02:15")
+    late.notes[0].time, late.notes[1].time = at("09:10:00"), at("09:11:00")
+    desk.client.histories = [a_history(), late]
+    lines = desk.type("bhist", "-t", "-T", "2026/11/21/09:03,2026/11/21/09:19").out.splitlines()
+    assert [line for line in lines if line[0] != " "] == [
+        "Sat Nov 21 09:10:00: Job <1202> dispatched to 4 Hosts/Processors <n001> <n001> <",
+        "Sat Nov 21 09:11:00: Job <1202> signal <KILL> requested by user or administrator",
+    ]
+    request = desk.client.asked[-1]
+    assert (request.details, request.filter.finished_too) == (True, True)
+    assert (request.between.first, request.between.last) == (at("09:03:00"), pytest.approx(at("09:20:00")))
+    lines = [line.split(">")[0] for line in desk.type("bhist", "-t").out.splitlines() if line[0] != " "]
+    assert [line[11:19] + line[-6:] for line in lines] == [
+        *("09:02:15 <1201", "09:10:00 <1202", "09:11:00 <1202"),
+        *("09:20:00 <1201", "09:20:01 <1201", "09:20:01 <1202"),
+    ]
+    assert desk.client.asked[-1].between.first == NOW - 7 * 86400
+    assert "-T needs -t" in desk.type("bhist", "-T", ".,").err
+    assert "-l and -t cannot be used together" in desk.type("bhist", "-l", "-t").err
 
 
 def test_bhist_long_says_how_to_read_kept_output(desk: Desk) -> None:
