@@ -8,7 +8,7 @@ from lavactl.text.exits import exit_code
 from lavactl.text.formats import Format
 from lavactl.text.progress import percent_done, progress_left
 from lavactl.text.render import MISSING, clean, clean_script, short_time
-from lavactl.text.roles import gpu_request
+from lavactl.text.roles import command_of, gpu_request
 from lavactl.text.units import mbytes
 from lavactl.views.job_table import STATES, host_list, reason_text
 from lavactl.views.run_time import complete, finish, time_left
@@ -273,7 +273,7 @@ FIXED: "dict[str, tuple[int, Reader]]" = {
     "suspend_reason": (50, lambda job: clean(job.suspend_reason)),
     "dependency": (15, lambda job: clean(job.spec.dependency)),
     "pend_reason": (11, lambda job: " ".join(reason_text(reason) for reason in job.pending_reasons)),
-    "command": (15, lambda job: clean_script(job.spec.command)),
+    "command": (15, lambda job: clean_script(command_of(job.spec))),
     "pre_exec_command": (16, lambda job: clean(job.spec.pre_exec)),
     "post_exec_command": (17, lambda job: clean(job.spec.post_exec)),
     "pids": (20, lambda job: ",".join(map(str, job.usage.pids))),
