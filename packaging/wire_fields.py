@@ -24,7 +24,7 @@ MESSAGES = (
     *("ModifyReply", "MoveRequest", "MoveReply", "ForceRequest", "ResizeRequest", "ResizeReply", "DependenciesRequest"),
     *("DependenciesReply", "WatchRequest", "JobChange", "ExplainRequest", "ExplainReply", "HistoryRequest"),
     *("PeekTicketRequest", "PeekRequest", "TailChunk", "AttemptKey", "TaskStart", "TaskInput", "TaskOutput"),
-    "AccountsRequest",
+    *("AccountsRequest", "EnvironmentRequest", "EnvironmentReply"),
 )
 # Fields that no command uses.
 LEFT_OUT = {

@@ -713,6 +713,20 @@ class ExplainReply(_message.Message):
     explanations: _containers.RepeatedCompositeFieldContainer[Explanation]
     def __init__(self, explanations: _Optional[_Iterable[_Union[Explanation, _Mapping]]] = ...) -> None: ...
 
+class EnvironmentRequest(_message.Message):
+    __slots__ = ("ref",)
+    REF_FIELD_NUMBER: _ClassVar[int]
+    ref: _common_pb2.JobRef
+    def __init__(self, ref: _Optional[_Union[_common_pb2.JobRef, _Mapping]] = ...) -> None: ...
+
+class EnvironmentReply(_message.Message):
+    __slots__ = ("error", "environment")
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    ENVIRONMENT_FIELD_NUMBER: _ClassVar[int]
+    error: str
+    environment: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, error: _Optional[str] = ..., environment: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
 class JobNote(_message.Message):
     __slots__ = ("time", "text", "state")
     TIME_FIELD_NUMBER: _ClassVar[int]

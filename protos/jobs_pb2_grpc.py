@@ -79,6 +79,11 @@ class JobServiceStub:
                 request_serializer=protos_dot_jobs__pb2.ExplainRequest.SerializeToString,
                 response_deserializer=protos_dot_jobs__pb2.ExplainReply.FromString,
                 _registered_method=True)
+        self.Environment = channel.unary_unary(
+                '/lava.v1.JobService/Environment',
+                request_serializer=protos_dot_jobs__pb2.EnvironmentRequest.SerializeToString,
+                response_deserializer=protos_dot_jobs__pb2.EnvironmentReply.FromString,
+                _registered_method=True)
         self.Dependencies = channel.unary_unary(
                 '/lava.v1.JobService/Dependencies',
                 request_serializer=protos_dot_jobs__pb2.DependenciesRequest.SerializeToString,
@@ -168,6 +173,13 @@ class JobServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Environment(self, request, context):
+        """bjobs -env: for the job's owner and administrators.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Dependencies(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -248,6 +260,11 @@ def add_JobServiceServicer_to_server(servicer, server):
                     servicer.Explain,
                     request_deserializer=protos_dot_jobs__pb2.ExplainRequest.FromString,
                     response_serializer=protos_dot_jobs__pb2.ExplainReply.SerializeToString,
+            ),
+            'Environment': grpc.unary_unary_rpc_method_handler(
+                    servicer.Environment,
+                    request_deserializer=protos_dot_jobs__pb2.EnvironmentRequest.FromString,
+                    response_serializer=protos_dot_jobs__pb2.EnvironmentReply.SerializeToString,
             ),
             'Dependencies': grpc.unary_unary_rpc_method_handler(
                     servicer.Dependencies,
@@ -518,6 +535,33 @@ class JobService:
             '/lava.v1.JobService/Explain',
             protos_dot_jobs__pb2.ExplainRequest.SerializeToString,
             protos_dot_jobs__pb2.ExplainReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Environment(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lava.v1.JobService/Environment',
+            protos_dot_jobs__pb2.EnvironmentRequest.SerializeToString,
+            protos_dot_jobs__pb2.EnvironmentReply.FromString,
             options,
             channel_credentials,
             insecure,

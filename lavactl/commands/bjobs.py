@@ -5,9 +5,9 @@ LSB_BJOBS_CONSISTENT_EXIT_CODE=Y makes it 255 whenever no job, or not every id, 
 """
 
 from lavactl.errors import FAILURE
-from lavactl.jobrefs import read_refs, ref_text
+from lavactl.jobrefs import read_ref, read_refs, ref_text
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered
-from lavactl.text.render import long_time
+from lavactl.text.render import clean, long_time
 from lavactl.text.unknown import nothing_so_named, unknown_name, where
 from lavactl.views import job_conditions, job_table, run_time
 from lavactl.views.job_details import Completion
@@ -23,20 +23,21 @@ if TYPE_CHECKING:
     Printer = Callable[[messages.JobPage], None]
 
 USAGE = """\
-Usage: bjobs [-a | -d | -p | -p0 | -p1 | -p2 | -p3 | -pe | -pi | -r | -s] [-x] [-noheader] [-gpu]
+Usage: bjobs [-a | -d | -p | -p0 | -p1 | -p2 | -p3 | -pe | -pi | -pei | -r | -s] [-x] [-noheader] [-gpu]
              [-l | -w | -W | -WL | -WF | -WP | -UF | -A | -sum | -psum | -o "field ..." [-json] [-hms]]
              [-u user | -u all] [-q queue] [-m "host ... | host_group ... | cluster"] [-J name] [-Jd description]
              [-P project] [-G user_group] [-U reservation] [-rusage resource,...] [-N host | model | factor]
              [-g /job/group] [-app profile] [-sla class] [-Lp project] [-h] [-V] [job_id | "job_id[index]" ...]
-       bjobs -script job_id
+       bjobs -script | -env job_id
   -p0 -p1 -p2 -p3   pending reasons: all; the main one; by candidate hosts; by all hosts
   -WL -WF -WP       as -w, with the time left, the finish time, the completed part
-  -pe -pi           pending jobs that may be considered; those that may not
+  -pe -pi -pei      pending jobs that may be considered; those that may not; the ones and then the others
   -x                jobs that hang, or of which there is a warning
   -N                CPU times as that host, host model or CPU factor would have taken them
   -rusage           jobs that reserve all these resources
   -hms              with -o: durations as hours:minutes:seconds
   -script           the script of a job, or its command
+  -env              the environment that a job was submitted with
   -gpu              with -l or -UF: also the devices of each job, and their use
 """
 NOT_YET = "not supported yet."
@@ -46,13 +47,14 @@ GRAMMAR = Grammar(
     {
         **dict.fromkeys(
             ("a", "A", "d", "p", "p0", "p1", "p2", "p3", "r", "s", "w", "l", "W", "WL", "WF", "WP", "UF", "json", "sum",
-             "psum", "noheader", "X", "gpu", "x", "pe", "pi", "hms", "script"),
+             "psum", "noheader", "X", "gpu", "x", "pe", "pi", "pei", "hms", "script", "env"),
             FLAG,
         ),
         **dict.fromkeys(("J", "m", "P", "q", "u", "o", "g", "app", "sla", "Lp", "G", "Jd", "U", "N", "rusage"), VALUE),
         **dict.fromkeys(
-            ("pei", "pri", "hostfile", "env", "plan", "Wd", "US", "ss", "data", "rsvid", "nonode", "aff"), NOT_YET
+            ("pri", "hostfile", "plan", "Wd", "US", "ss", "data", "rsvid", "aff"), NOT_YET
         ),
+        "nonode": "the manual of LSF's bjobs describes no such option.",
         **dict.fromkeys(
             ("aps", "prio"), "lava orders no jobs by absolute priorities: bjobs -o job_priority shows that of -sp."
         ),
@@ -72,8 +74,10 @@ NOTHING = {
     "s": "No suspended job found",
     "d": "No DONE/EXIT job found",
 }
-FORMS = ("l", "UF", "o", "A", "sum", "psum", "W", "WL", "WF", "WP", "script")
+FORMS = ("l", "UF", "o", "A", "sum", "psum", "W", "WL", "WF", "WP", "script", "env")
+PARTS = {"EPEND": "PENDING JOBS ELIGIBLE FOR SCHEDULING", "IPEND": "PENDING JOBS INELIGIBLE FOR SCHEDULING"}  # of -pei
 PENDING = ("p", "p0", "p1", "p2", "p3")
+ELIGIBLE = (*job_conditions.ELIGIBLE, "pei")
 NEVER_SET = ("sla", "Lp")  # what no job has: a name given here matches none
 
 
@@ -102,7 +106,7 @@ class Listing:
             return
         client = self.io.client()
         details = details or bool(self.conditions)
-        reasons = reasons or any(name in self.options for name in job_conditions.ELIGIBLE)
+        reasons = reasons or any(name in self.options for name in ELIGIBLE)
         for user in asked_users(self.options.last("u") or ""):
             request = messages.ListJobsRequest(
                 filter=self.filter(user),
@@ -159,7 +163,7 @@ class Listing:
     def selects(self, letter: str) -> bool:
         """True if this one of -p -r -s -d was given."""
         if letter == "p":
-            return any(name in self.options for name in (*PENDING, *job_conditions.ELIGIBLE, "psum"))
+            return any(name in self.options for name in (*PENDING, *ELIGIBLE, "psum"))
         return letter in self.options
 
 
@@ -189,6 +193,8 @@ def main(argv: list[str], io: "Io") -> int:
         return 0
     options = GRAMMAR.parse(argv)
     check(options)
+    if "env" in options:
+        return show_environment(options.words[0], io)
     listing = Listing(options, io)
     show(listing)
     return conclude(listing)
@@ -206,8 +212,11 @@ def check(options: Options) -> None:
             raise GRAMMAR.wrong(f"-A and -{name} cannot be used together")
     if "hms" in options and "o" not in options:
         raise GRAMMAR.wrong("-hms needs -o")
-    if "script" in options and (len(options.words) != 1 or len(options.items) > 1):
-        raise GRAMMAR.wrong("-script takes one job id and no other option")
+    for name in ("script", "env"):
+        if name in options and (len(options.words) != 1 or len(options.items) > 1):
+            raise GRAMMAR.wrong(f"-{name} takes one job id and no other option")
+    if "pei" in options and (other := [name for name in (*FORMS[1:], "pe", "pi") if name in options]):
+        raise GRAMMAR.wrong(f"-pei and -{other[0]} cannot be used together")
     if "noheader" in options and any(name in options for name in ("l", "UF", "json")):
         raise GRAMMAR.wrong("-noheader cannot be used with -l, -UF or -json")
 
@@ -216,7 +225,7 @@ def show(listing: Listing) -> None:
     """Print the jobs in the form selected by the options."""
     options, io = listing.options, listing.io
     form = options.last("o")
-    if form is None and not any(name in options for name in (*FORMS, *PENDING, *job_conditions.ELIGIBLE, "w")):
+    if form is None and not any(name in options for name in (*FORMS, *PENDING, *ELIGIBLE, "w")):
         form = io.setting("LSB_BJOBS_FORMAT") or None
     if form is not None:
         return show_fields(listing, form)
@@ -225,6 +234,8 @@ def show(listing: Listing) -> None:
         return show_script(listing)
     if "psum" in options:
         return show_reasons(listing)
+    if "pei" in options:
+        return show_pending_apart(listing)
     if listing.selects("p") and not any(name in options for name in FORMS[1:]):
         return show_pending(listing)
     if "l" in options or "UF" in options:
@@ -290,6 +301,21 @@ def show_pending(listing: Listing) -> None:
             yield job_table.pending(page, uncut=uncut, level=level, servers=servers, named=named)
 
     write_rows(listing, job_table.PENDING_HEADER, rows())
+
+
+def show_pending_apart(listing: Listing) -> None:
+    """-pei: pending jobs that may be considered for a start, and then those that may not, each under a title."""
+    conditions, missing = listing.conditions, list[messages.JobRef]()
+    for name, title in PARTS.items():
+        before = listing.found
+        listing.missing = []
+        listing.conditions = [*conditions, job_conditions.has_pendstate((name,), listing.io.now())]
+        listing.io.print(f"{title}:")
+        show_pending(listing)
+        if listing.found == before:
+            listing.io.print("None")
+        missing = listing.missing
+    listing.missing = missing
 
 
 def show_reasons(listing: Listing) -> None:
@@ -358,6 +384,17 @@ def show_script(listing: Listing) -> None:
     if job is not None:
         text = job.spec.command
         listing.io.print(text, end="" if text.endswith("\n") else "\n")
+
+
+def show_environment(word: str, io: "Io") -> int:
+    """-env: variables that a job was submitted with; the exit code."""
+    request = messages.EnvironmentRequest(ref=read_ref(word))
+    reply = io.client().environment(request)
+    if reply.error:
+        io.error(f"Job <{ref_text(request.ref)}>: {clean(reply.error)}")
+        return FAILURE
+    io.write(b"".join(entry + b"\n" for entry in reply.environment))
+    return 0
 
 
 def show_fields(listing: Listing, text: str) -> None:

@@ -1,8 +1,8 @@
-"""Conditions of bjobs on what only the details of a job tell: -G -Jd -U -rusage -x -pe -pi."""
+"""Conditions of bjobs on what only the details of a job tell: -G -Jd -U -rusage -x -pe -pi -pei."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from lavactl.options import Options
     from lavactl.wire import messages
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     Condition = Callable[[messages.JobRecord], bool]
 
 ELIGIBLE = {"pe": "EPEND", "pi": "IPEND"}
-OPTIONS = ("G", "Jd", "U", "rusage", "x", *ELIGIBLE)
+OPTIONS = ("G", "Jd", "U", "rusage", "x", *ELIGIBLE, "pei")
 NO_RESOURCES = {"duration", "decay"}
 
 
@@ -31,12 +31,17 @@ def conditions(options: "Options", now: float) -> "list[Condition]":
         found.append(lambda job: any(asked <= one for one in reserved(job.effective_requirement)))
     if "x" in options:
         found.append(lambda job: bool(job.hangs_since or job.warnings))
-    wanted = {state for name, state in ELIGIBLE.items() if name in options}
+    wanted = [state for name, state in ELIGIBLE.items() if name in options]
     if wanted:
-        from lavactl.views.job_fields import pendstate
-
-        found.append(lambda job: pendstate(job, now) in wanted)
+        found.append(has_pendstate(wanted, now))
     return found
+
+
+def has_pendstate(wanted: "Collection[str]", now: float) -> "Condition":
+    """Condition that a pending job may be considered for a start (EPEND), or that it may not (IPEND)."""
+    from lavactl.views.job_fields import pendstate
+
+    return lambda job: pendstate(job, now) in wanted
 
 
 def reserved(requirement: str) -> list[set[str]]:

@@ -141,6 +141,10 @@ class Client:
         """Pending reasons of jobs."""
         return messages.ExplainReply.FromString(self._one(JOBS + "Explain", request.SerializeToString()))
 
+    def environment(self, request: messages.EnvironmentRequest) -> messages.EnvironmentReply:
+        """Environment that a job was submitted with."""
+        return messages.EnvironmentReply.FromString(self._one(JOBS + "Environment", request.SerializeToString()))
+
     def dependencies(self, request: messages.DependenciesRequest) -> messages.DependenciesReply:
         """Parents or children of a job by its dependency condition."""
         return messages.DependenciesReply.FromString(self._one(JOBS + "Dependencies", request.SerializeToString()))

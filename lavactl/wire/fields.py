@@ -144,4 +144,6 @@ FIELDS = {
         "8 submitted TimeRange, 9 dispatched TimeRange, 10 completed TimeRange, 11 reservation s, 12 hung t, "
         "13 normalized_to s, 14 form u, 15 application s"
     ),
+    "EnvironmentRequest": "1 ref JobRef",
+    "EnvironmentReply": "1 error s, 2 environment b*",
 }

@@ -64,6 +64,8 @@ __all__ = [
     "DependenciesReply",
     "DependenciesRequest",
     "DependencyLink",
+    "EnvironmentReply",
+    "EnvironmentRequest",
     "ExplainReply",
     "ExplainRequest",
     "Explanation",
@@ -195,6 +197,8 @@ if TYPE_CHECKING:
         DependenciesReply,
         DependenciesRequest,
         DependencyLink,
+        EnvironmentReply,
+        EnvironmentRequest,
         ExplainReply,
         ExplainRequest,
         Explanation,
@@ -305,6 +309,8 @@ else:
     JobChange = _message("JobChange")
     ExplainRequest = _message("ExplainRequest")
     Explanation = _message("Explanation")
+    EnvironmentReply = _message("EnvironmentReply")
+    EnvironmentRequest = _message("EnvironmentRequest")
     ExplainReply = _message("ExplainReply")
     TimeRange = _message("TimeRange")
     HistoryRequest = _message("HistoryRequest")

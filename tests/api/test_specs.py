@@ -9,6 +9,7 @@ import pytest
 
 from lavad.agent_links.links import AgentLinks
 from lavad.agent_links.spec_cache import Packed, SpecShelf
+from lavad.api import identity
 from lavad.api.jobs.job_service import JobService
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
@@ -17,7 +18,7 @@ from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
 from lavad.engine import Engine
 from protos import jobs_pb2 as pb
-from tests.builders import ANN, BOB, a_job
+from tests.builders import ANN, BOB, ROOT, a_job
 
 
 class Store:
@@ -99,6 +100,28 @@ def test_nothing_is_kept_of_what_a_stranger_wants_changed() -> None:
         assert store.environments == before
 
     asyncio.run(body())
+
+
+def test_the_environment_is_for_the_owner_and_administrators(monkeypatch: pytest.MonkeyPatch) -> None:
+    """bjobs -env: as it was submitted, put together from what is stored; others are refused."""
+
+    async def body(caller: c.Caller, job: int = 1) -> pb.EnvironmentReply:
+        async def known(context: Any, settings: Any) -> c.Caller:
+            return caller
+
+        monkeypatch.setattr(identity, "caller", known)
+        store = Store()
+        service = await _with_anns_job(store)
+        store.keep(service.shelf.pack(pb.JobSpec(command="new", environment=[b"A=1", b"B=2"]), "ann"))
+        service.shelf.drop(1)
+        request = pb.EnvironmentRequest()
+        request.ref.job = job
+        return await service.Environment(request, cast("Any", None))
+
+    for caller in (ANN, ROOT):
+        assert sorted(asyncio.run(body(caller)).environment) == [b"A=1", b"B=2"]
+    assert asyncio.run(body(BOB)) == pb.EnvironmentReply(error="User permission denied")
+    assert asyncio.run(body(ANN, 2)) == pb.EnvironmentReply(error="No matching job found")
 
 
 def test_a_job_group_that_would_be_too_long_is_not_made() -> None:

@@ -31,6 +31,7 @@ class ScriptedClient:
         self.move_reply = jobs_pb2.MoveReply()
         self.force_reply = jobs_pb2.SignalResult()
         self.resize_reply = jobs_pb2.ResizeReply()
+        self.environment_reply = jobs_pb2.EnvironmentReply()
         self.dependencies_reply = jobs_pb2.DependenciesReply()
         self.explain_reply = jobs_pb2.ExplainReply()
         self.changes: list[jobs_pb2.JobChange] = []
@@ -113,6 +114,10 @@ class ScriptedClient:
     def resize(self, request: jobs_pb2.ResizeRequest) -> jobs_pb2.ResizeReply:
         self.keep(jobs_pb2.ResizeRequest, request)
         return self.resize_reply
+
+    def environment(self, request: jobs_pb2.EnvironmentRequest) -> jobs_pb2.EnvironmentReply:
+        self.keep(jobs_pb2.EnvironmentRequest, request)
+        return self.environment_reply
 
     def dependencies(self, request: jobs_pb2.DependenciesRequest) -> jobs_pb2.DependenciesReply:
         self.keep(jobs_pb2.DependenciesRequest, request)

@@ -175,6 +175,49 @@ def test_the_script_of_a_job(desk: Desk) -> None:
         assert desk.type("bjobs", "-script", *argv).err.startswith("bjobs: -script takes one job id and no other")
 
 
+def test_the_environment_of_a_job(desk: Desk) -> None:
+    """-env: a line for each variable, byte for byte; a job of others is refused; one job at a time."""
+    desk.client.environment_reply = jobs_pb2.EnvironmentReply(environment=[b"A=1", b"PATH=/bin", b"B=\xc3\xa4"])
+    assert desk.type("bjobs", "-env", "7[2]").out == "A=1\nPATH=/bin\nB=\u00e4\n"
+    assert desk.client.asked[-1].ref.job == 7
+    desk.client.environment_reply = jobs_pb2.EnvironmentReply(error="User permission denied")
+    result = desk.type("bjobs", "-env", "7")
+    assert (result.code, result.out, result.err) == (255, "", "Job <7>: User permission denied\n")
+    for argv in ((), ("1", "2"), ("-w", "1")):
+        assert desk.type("bjobs", "-env", *argv).err.startswith("bjobs: -env takes one job id and no other option")
+
+
+def test_pending_jobs_in_two_lists(desk: Desk) -> None:
+    """-pei: those that may be considered, and then those that may not, with their reasons."""
+    reasons = [jobs_pb2.PendingReason(code=1303, text="Job slot limit reached", hosts=2)]
+    held = [jobs_pb2.PendingReason(code=3, text="Job dependency condition not satisfied")]
+    spec = jobs_pb2.JobSpec(name="x")
+    desk.client.jobs = [
+        a_job(job=1, spec=spec, pending_reasons=held),
+        a_job(job=2, spec=spec, pending_reasons=reasons),
+    ]
+    result = desk.type("bjobs", "-pei", "-noheader", "-w")
+    assert result.code == 0
+    assert [line.split()[0] if line[0] != " " else line for line in result.out.splitlines()] == [
+        "PENDING",
+        "2",
+        " Job slot limit reached: 2 hosts;",
+        "PENDING",
+        "1",
+        " Job dependency condition not satisfied;",
+    ]
+    desk.client.jobs.pop()
+    assert desk.type("bjobs", "-pei").out.startswith("PENDING JOBS ELIGIBLE FOR SCHEDULING:\nNone\nPENDING JOBS INEL")
+    assert "-pei and -o cannot be used together" in desk.type("bjobs", "-pei", "-o", "jobid").err
+
+
+def test_the_command_of_a_job_of_several_roles(desk: Desk) -> None:
+    """-o command: the first role's, as in bjobs -l."""
+    spec = jobs_pb2.JobSpec(roles=[common_pb2.Role(name="a", command="./ps"), common_pb2.Role(name="b", command="x")])
+    desk.client.jobs = [a_job(spec=spec)]
+    assert desk.type("bjobs", "-noheader", "-o", "command").out == "./ps\n"
+
+
 @pytest.mark.parametrize(
     ("asked", "jobs"),
     [

@@ -23,6 +23,7 @@ from lavad.api.jobs.watch import Watchers
 from lavad.api.privacy import Sight
 from lavad.core import commands as c
 from lavad.core.decide.decision import check_owner, is_owner
+from lavad.core.decide.jobs.control import find
 from lavad.core.model import HOLDING, JobState
 from lavad.core.model.reasons import NotNow, Refused
 from lavad.core.scheduling.worklist import Worklist
@@ -85,6 +86,16 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
     async def Explain(self, request: pb.ExplainRequest, context: identity.Context) -> pb.ExplainReply:
         """Return the pending reasons of jobs (bjobs -p)."""
         return await self.lists.explain(request, await identity.caller(context, self.settings))
+
+    async def Environment(self, request: pb.EnvironmentRequest, context: identity.Context) -> pb.EnvironmentReply:
+        """Return the environment that a job was submitted with (bjobs -env)."""
+        caller = await identity.caller(context, self.settings)
+        checks.check_refs([request.ref])
+        try:
+            find(self.engine.cluster, translate.target_of(request.ref), caller)
+        except Refused as error:
+            return pb.EnvironmentReply(error=str(error))
+        return pb.EnvironmentReply(environment=(await self.shelf.spec(request.ref.job)).environment)
 
     async def History(self, request: pb.HistoryRequest, context: identity.Context) -> AsyncIterator[bytes]:
         """Yield the histories of jobs from the store (bhist)."""
