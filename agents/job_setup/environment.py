@@ -153,24 +153,6 @@ def task_hosts(allocation: Sequence[HostShare]) -> list[str]:
 KEEPALIVES = (b"OMPI_MCA_oob_tcp_keepalive_time", b"PRTE_MCA_oob_tcp_keepalive_time")
 
 
-def job_environment(
-    blob: JobSpecBlob,
-    stage: Stage,
-    home: str,
-    script: str,
-    host: HostContext,
-    files: HostFiles,
-    own: OwnFiles | None = None,
-) -> dict[bytes, bytes]:
-    """Return the whole environment but for the shepherd's variables of one element.
-
-    Args:
-        script: path of the spooled job script, or empty.
-        own: allocation lists of a resizable attempt.
-    """
-    return with_submitted(blob, set_by_lava(blob, stage, home, script, host, files, own), own is not None)
-
-
 def set_by_lava(
     blob: JobSpecBlob,
     stage: Stage,
@@ -180,7 +162,14 @@ def set_by_lava(
     files: HostFiles,
     own: OwnFiles | None = None,
 ) -> dict[bytes, bytes]:
-    """Return the variables whose values are lava's, whatever was submitted; parameters as of `job_environment`."""
+    """Return the variables whose values are lava's, whatever was submitted.
+
+    The shepherd adds those of one element of an array.
+
+    Args:
+        script: path of the spooled job script, or empty.
+        own: allocation lists of a resizable attempt.
+    """
     text: dict[str, str] = {}
     text.update(_about_job(blob, stage, home, script))
     text.update(place_variables(stage.allocation))

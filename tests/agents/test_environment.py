@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agents.job_setup import environment
-from agents.job_setup.environment import HostFiles, job_environment, submitted
+from agents.job_setup.environment import HostFiles, set_by_lava, submitted, with_submitted
 from agents.job_setup.host_context import HostContext
 from protos.agents_pb2 import JobSpecBlob, Stage
 from protos.common_pb2 import HostShare, IndexRange, Role
@@ -23,7 +23,8 @@ def environment_of(
     """The environment as text."""
     blob = JobSpecBlob(job=12, spec=spec, user="alice", uid=uid, queue="normal")
     stage = Stage(allocation=allocation or ALLOCATION, queue="night", environment={"FROM_MASTER": "yes"})
-    found = job_environment(blob, stage, "/home/alice", "", host, HostFiles(tmp_path))
+    by_lava = set_by_lava(blob, stage, "/home/alice", "", host, HostFiles(tmp_path))
+    found = with_submitted(blob, by_lava, is_resizable=False)
     return {os.fsdecode(name): os.fsdecode(value) for name, value in found.items()}
 
 
