@@ -352,7 +352,7 @@ class JobAbandoned:
 
 @dataclass(frozen=True, slots=True)
 class PendingEnded:
-    """Pending elements (or a pending plain job, indices (0,)) were killed; ``is_done``: the plain job is DONE."""
+    """Pending elements (or a pending plain job, indices (0,)) were killed; ``is_done``: completed, they are DONE."""
 
     at: float
     job: int

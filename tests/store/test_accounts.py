@@ -153,13 +153,13 @@ def test_arrays_that_ended_before_are_not_looked_through(told: Told, monkeypatch
     told.do(c.KillJob(c.Target(1), ALICE), 1.0)
     told.do(c.KillJob(c.Target(2, Ranges.of(1)), ALICE), 100.0)
     looked_at: list[int] = []
-    kills = accounts._kills
+    kills = accounts._ends_waiting
 
     def looking(connection: Any, row: Any) -> Any:
         looked_at.append(row.job)
         return kills(connection, row)
 
-    monkeypatch.setattr(accounts, "_kills", looking)
+    monkeypatch.setattr(accounts, "_ends_waiting", looking)
     assert keys(told, completed=(told.world.now - 10.0, 0.0)) == [(2, 1, 0)]
     assert looked_at == [2]
 

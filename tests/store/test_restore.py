@@ -11,7 +11,7 @@ from lavad.core.model import EXIT_VALUE, FINAL, JobState, Request, Retry, RoleRe
 from lavad.core.model.policy import Names, QueueHosts
 from lavad.core.model.ranges import Ranges
 from lavad.core.state.records import StartConditions
-from lavad.store.rows import values
+from lavad.store.rows import values, waits
 from tests.fakes.world import new_job
 from tests.store.fingerprint import fingerprint
 from tests.store.saved import saving
@@ -99,10 +99,10 @@ def test_what_rules_make_of_a_request_is_in_no_row() -> None:
 def test_a_pause_without_a_failure_is_kept() -> None:
     """A job requeued by its exit value waits in the next master, too; no command of it has failed."""
     terms = StartConditions(is_early=True, retry=Retry(0, EXIT_VALUE, 1000.0))
-    assert values.decode_start_conditions(values.start_conditions_text(terms))[0] == terms
+    assert waits.decode_start_conditions(waits.start_conditions_text(terms))[0] == terms
 
 
 def test_what_an_administrator_holds_is_kept() -> None:
     """Its owner can't resume it in the next master either."""
     terms = StartConditions(admin_held=Ranges([range(1, 4), range(7, 8)]))
-    assert values.decode_start_conditions(values.start_conditions_text(terms))[0] == terms
+    assert waits.decode_start_conditions(waits.start_conditions_text(terms))[0] == terms

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ from lavad.core import commands as c
 from lavad.core import invariants
 from lavad.core.cluster import Cluster
 from lavad.core.model import JobState, Key
+from lavad.core.model.ranges import Ranges
 from lavad.core.model.task_rules import TaskAction, TaskEvent, TaskPhase
+from lavad.core.state.records import ArrayRecord
 from lavad.core.step import Outcome
 from lavad.store import schema
 from lavad.store.database import database, url
-from lavad.store.lsf_logs.fields import DONE
+from lavad.store.lsf_logs.fields import DONE, EXIT
 from lavad.store.lsf_logs.log_files import ACCT, LogFiles, Position, Rules
 from lavad.store.lsf_logs.recorder import Recorder
 from lavad.store.reading.accounts import AccountFilter, ended
@@ -193,22 +196,58 @@ def test_what_happened_in_the_queue_is_told_everywhere(tmp_path: Path) -> None:
         assert story.told(waits)[-1] == f"Job is restarted in its queue 2 times: {reason.format(100)}"
         assert story.told(done)[-1] == f"Done successfully. {reason.format(50)};"
         _restored_alike(story)
-
-        def read(query: Any) -> Any:
-            with story.engine.begin() as connection:
-                return query(connection)
-
         for states, expected in (((), [done]), ((S.DONE,), [done]), ((S.EXIT,), [])):
-            found = ended(read, AccountFilter(states=frozenset(states)))
+            found = ended(partial(_read, story), AccountFilter(states=frozenset(states)))
             assert [one.job for one in found if one is not None] == expected
-        files = LogFiles(tmp_path / "logdir", Rules())
-        files.open(Position("c"))
-        teller = Recorder(story.engine, files, is_short=False, factors={}, clock=lambda: story.now)
-        while teller.turn():
-            pass
-        files.close()
-        told = [(one["jobId"], one["jStatus"]) for one in lsf_log_parser.acct(tmp_path / "logdir" / ACCT)]
-        assert told == [(done, DONE)]
+        assert _acct(story, tmp_path) == [(done, 0, DONE)]
+
+
+def _read(story: SavedStory, query: Any) -> Any:
+    with story.engine.begin() as connection:
+        return query(connection)
+
+
+def _acct(story: SavedStory, tmp_path: Path) -> list[tuple[int, int, int]]:
+    """Job, index and state of each end in lsb.acct."""
+    files = LogFiles(tmp_path / "logdir", Rules())
+    files.open(Position("c"))
+    teller = Recorder(story.engine, files, is_short=False, factors={}, clock=lambda: story.now)
+    while teller.turn():
+        pass
+    files.close()
+    return [(one["jobId"], one["idx"], one["jStatus"]) for one in lsf_log_parser.acct(tmp_path / "logdir" / ACCT)]
+
+
+def test_elements_that_their_policy_completes_in_the_queue_are_done(tmp_path: Path) -> None:
+    """Not those that were killed before it; the same after a restart, in bhist, for bacct and in lsb.acct."""
+    with a_story(f"{tmp_path}/lava.db") as story:
+        well = a_policy(E.PENDING, action=A.COMPLETE, timeout_s=50.0)
+        spec = a_task_spec(a_task_role(tasks=99), policies=[well])
+        spec.array.add(first=1, last=4)
+        job = story.do(submission(spec)).reply.job
+        story.do(c.KillJob(c.Target(job, Ranges.of(2)), ANN))
+        story.wait(50.0)
+        expected = [S.DONE, S.EXIT, S.DONE, S.DONE]
+        for _ in range(2):
+            array = story.cluster.jobs[job]
+            assert isinstance(array, ArrayRecord)
+            assert [array.state_of(index) for index in (1, 2, 3, 4)] == expected
+            assert (array.done, array.exited, array.is_over) == (3, 1, True)
+            _restored_alike(story)
+            story.restart()
+        with story.engine.begin() as connection:
+            page = read_page(connection, HistoryFilter(story.now, (JobRange(job, None),)), SharedTexts())
+        assert [one.job.state for one in page.jobs] == expected
+        reason = "task worker[0] waited for more than 50 s for a place"
+        assert [page.jobs[number].notes[-1].text for number in (0, 1)] == [
+            f"Done successfully. {reason};",
+            "Completed <exit>; TERM_OWNER: job killed by owner.",
+        ]
+
+        for states, indices in (((), [2, 1, 3, 4]), ((S.DONE,), [1, 3, 4]), ((S.EXIT,), [2])):
+            found = ended(partial(_read, story), AccountFilter(states=frozenset(states)))
+            assert [one.index for one in found if one is not None] == indices
+        assert _acct(story, tmp_path) == [(job, 2, EXIT), *((job, index, DONE) for index in (1, 3, 4))]
 
 
 def test_an_element_between_two_attempts(tmp_path: Path) -> None:

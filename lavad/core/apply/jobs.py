@@ -142,10 +142,10 @@ def _array_submitted(cluster: Cluster, event: e.JobSubmitted, shared: Any) -> No
 
 
 def _pending_ended(cluster: Cluster, event: e.PendingEnded) -> None:
-    record = cluster.jobs[event.job]
+    record, final = cluster.jobs[event.job], S.DONE if event.is_done else S.EXIT
     if isinstance(record, Job):
         cluster.pending.remove(record.shared, entry(cluster, record))
-        _move(cluster, record, event, S.DONE if event.is_done else S.EXIT)
+        _move(cluster, record, event, final)
         record.end = JobEnd(event.at, 0, event.reason)
         _note_finished(cluster, record)
         return
@@ -153,12 +153,12 @@ def _pending_ended(cluster: Cluster, event: e.PendingEnded) -> None:
         gone = waiting.intersection(event.indices)
         waiting.difference_update(gone)
         record.killed.update(gone)
-        cluster.counters.move(record.shared, state, S.EXIT, len(gone))
+        cluster.counters.move(record.shared, state, final, len(gone))
         for index in gone:
-            record.note_end(index, S.EXIT)
+            record.note_end(index, final)
             record.retries.pop(index, None)
     record.unmet.difference_update(event.indices)
-    cluster.dependants.note(record.id, 0, S.PEND, S.EXIT)
+    cluster.dependants.note(record.id, 0, S.PEND, final)
     _close_array(cluster, record, event.at)
     list_array(cluster, record)
 

@@ -412,7 +412,7 @@ class ArrayRecord:
         self.counts: Counter[JobState] = Counter()  # live elements by state
         self.ended = bytearray()  # final state of each element by index; 0 if it has not ended
         self.codes = bytearray()  # exit codes, parallel to ``ended``
-        self.killed = Ranges()  # ended elements that were killed while pending
+        self.killed = Ranges()  # elements that ended while pending: killed, or completed by a policy
         self.done = 0
         self.exited = 0
         self.over_at = 0.0  # when the last element ended

@@ -549,7 +549,7 @@ class World:
         cluster = self.master.durable
         found = [Ended(job.key, job.state, job.end) for job in cluster.finished.values() if job.end is not None]
         return found + [
-            Ended(Key(record.id, index, 0), JobState.EXIT, NEVER_STARTED)
+            Ended(Key(record.id, index, 0), JobState(record.ended[index]), NEVER_STARTED)
             for record in cluster.jobs.values()
             if isinstance(record, ArrayRecord)
             for index in record.killed

@@ -177,7 +177,7 @@ _MAKERS: dict[str, Callable[[Told, int], Iterator[bytes]]] = {
     "lost": _lost,
     "found": _found,
 }
-OF_ELEMENTS = frozenset({"killed", "held", "freed", "revived"})  # rows about several elements of an array
+OF_ELEMENTS = frozenset({"killed", "completed", "held", "freed", "revived"})  # rows about several elements of an array
 
 QUEUE_CODES = {"open": 1, "closed": 2, "active": 3, "inactive": 4}
 HOST_CODES = {"open": 1, "closed": 2}

@@ -13,14 +13,14 @@ from typing import Any
 from google.protobuf.message import DecodeError
 from sqlalchemy import Connection, Engine, select, tuple_
 
-from lavad.core.model import JobState
 from lavad.core.model.ranges import Ranges
 from lavad.store import schema
 from lavad.store.lsf_logs import event_records, job_records
 from lavad.store.lsf_logs.event_records import OF_ELEMENTS, Told
 from lavad.store.lsf_logs.job_records import Submission
 from lavad.store.lsf_logs.log_files import LogFiles
-from lavad.store.reading.accounts import Ended, killed_waiting, read_attempts
+from lavad.store.reading.accounts import Ended, ended_waiting, read_attempts
+from lavad.store.reading.history import ENDS_IN_QUEUE
 from lavad.store.reading.restore import SharedTexts
 from lavad.store.rows import values as v
 from protos.jobs_pb2 import JobSpec
@@ -213,11 +213,11 @@ class _Page:
 
     def _tell_one(self, told: Told, index: int) -> None:
         self.events += event_records.records(told, index)
-        if told.kind in ("killed", "completed"):
-            one, state = told.one, JobState.EXIT if told.kind == "killed" else JobState.DONE
+        if told.kind in ENDS_IN_QUEUE:
+            one, state = told.one, ENDS_IN_QUEUE[told.kind]
             self.jobs += 1
             reason = str(told.detail.get("reason", ""))
-            self.finish(killed_waiting(told.at, one.job, index, one.submitted_at, reason, ("", "", b""), state))
+            self.finish(ended_waiting(told.at, one.job, index, one.submitted_at, reason, ("", "", b""), state))
 
     def finish(self, end: Ended) -> None:
         """Tell an end in lsb.acct."""

@@ -1,8 +1,8 @@
 """Ended attempts of jobs for bacct, in the order of their ends. Read-only, a page at a time.
 
-There is one for each attempt that ran or whose end was its job's, and one for each job or element that was killed
-before it was ever dispatched, or before it was dispatched again. They come from three places: the accounting rows, the
-rows of jobs that ended while they waited, and the sets of elements of arrays that were killed while pending.
+There is one for each attempt that ran or whose end was its job's, and one for each job or element that ended before it
+was ever dispatched, or before it was dispatched again. They come from three places: the accounting rows, the rows of
+jobs that ended while they waited, and the sets of elements of arrays that ended while pending.
 """
 
 import heapq
@@ -17,7 +17,7 @@ from lavad.core.model import FINAL, JobState
 from lavad.core.model.policy import Names
 from lavad.core.model.ranges import Ranges
 from lavad.store import schema
-from lavad.store.reading.history import JobRange, Read
+from lavad.store.reading.history import ENDS_IN_QUEUE, JobRange, Read
 from lavad.store.rows import values as v
 
 PAGE = 2000
@@ -50,7 +50,7 @@ class AccountFilter(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """Ended attempt. ``attempt`` and ``dispatched_at`` are 0 for a job that was killed before it was dispatched.
+    """Ended attempt. ``attempt`` and ``dispatched_at`` are 0 for a job that ended before it was dispatched.
 
     ``hosts`` is the text of the allocation, ``shared`` and ``words`` are the columns of the submission. ``state`` is
     that of the job after it: pending again if the attempt was requeued.
@@ -100,7 +100,7 @@ def ended(read: Read, wanted: AccountFilter) -> Iterator[Ended | None]:
     is_any = wanted.dispatched == _ANY_TIME and wanted.hosts is None and not wanted.hung
     if is_any:
         sources.append(_ended_waiting(read, wanted))
-        sources += [_killed_elements(read, wanted)] if wanted.states != {JobState.DONE} else []
+        sources.append(_elements_ended_waiting(read, wanted))
     for looked_at, one in enumerate(heapq.merge(*sources, key=_PLACE), 1):
         if _is_selected(one, wanted):
             yield one
@@ -169,8 +169,8 @@ def _ended_waiting(read: Read, wanted: AccountFilter) -> Iterator[Ended]:
     return _paged(read, query, (jobs.ended_at, jobs.job, jobs.idx))
 
 
-def _killed_elements(read: Read, wanted: AccountFilter) -> Iterator[Ended]:
-    """Yield elements that were killed before they were ever dispatched."""
+def _elements_ended_waiting(read: Read, wanted: AccountFilter) -> Iterator[Ended]:
+    """Yield elements that ended before they were ever dispatched."""
     query = select(arrays.job, arrays.killed, arrays.submitted_at, specs.name, specs.shared, specs.words)
     query = query.join_from(schema.arrays, schema.specs, arrays.job == specs.job).where(arrays.killed != "")
     query = query.where(*_of_submission(specs, wanted))
@@ -178,22 +178,23 @@ def _killed_elements(read: Read, wanted: AccountFilter) -> Iterator[Ended]:
     if first:  # the last of its elements ended with the array
         query = query.where(or_(arrays.ended_at == 0, arrays.ended_at >= first))
     found = {row.job: row for row in read(lambda connection: connection.execute(query).all())}
-    kills = read(lambda connection: [kill for row in found.values() for kill in _kills(connection, row)])
-    for at, job, indices, reason in sorted(kills, key=itemgetter(0, 1)):
+    ends = read(lambda connection: [end for row in found.values() for end in _ends_waiting(connection, row)])
+    for at, job, indices, reason, state in sorted(ends, key=itemgetter(0, 1)):
         row = found[job]
-        if at >= first and (not last or at <= last):
+        if at >= first and (not last or at <= last) and (not wanted.states or state in wanted.states):
+            words = (row.name, row.shared, row.words)
             for index in indices:
-                yield killed_waiting(at, job, index, row.submitted_at, reason, (row.name, row.shared, row.words))
+                yield ended_waiting(at, job, index, row.submitted_at, reason, words, state)
 
 
-def killed_waiting(
+def ended_waiting(
     at: float,
     job: int,
     index: int,
     submitted_at: float,
     reason: str,
     submission: tuple[str, str, bytes],
-    state: JobState = JobState.EXIT,
+    state: JobState,
 ) -> Ended:
     """Return the end of a job that ended while it waited; ``submission`` is name, shared fields and texts."""
     return Ended._make((at, job, index, 0, int(state), submitted_at, 0.0, 0, reason, *_UNUSED, *submission))
@@ -212,18 +213,18 @@ def read_attempts(connection: Connection, keys: Sequence[tuple[int, int, int]]) 
     return found
 
 
-def _kills(connection: Connection, row: Any) -> Iterator[tuple[float, int, Ranges, str]]:
-    """Yield when elements of an array that have no rows were last killed: time, array, elements, reason."""
-    killed = Ranges.parse(row.killed)
-    with_rows = select(jobs.idx).where(jobs.job == row.job, jobs.state == _EXIT, jobs.started_at == 0)
-    killed.difference_update(Ranges.from_sorted(connection.scalars(with_rows.order_by(jobs.idx))))
-    told = select(events.at, events.detail).where(events.job == row.job, events.kind == "killed")
-    for at, text in connection.execute(told.order_by(events.seq.desc())):
+def _ends_waiting(connection: Connection, row: Any) -> Iterator[tuple[float, int, Ranges, str, JobState]]:
+    """Yield when elements of an array that have no rows last ended: time, array, elements, reason, state."""
+    left = Ranges.parse(row.killed)
+    with_rows = select(jobs.idx).where(jobs.job == row.job, jobs.state.in_(_FINAL), jobs.started_at == 0)
+    left.difference_update(Ranges.from_sorted(connection.scalars(with_rows.order_by(jobs.idx))))
+    told = select(events.at, events.detail, events.kind).where(events.job == row.job, events.kind.in_(ENDS_IN_QUEUE))
+    for at, text, kind in connection.execute(told.order_by(events.seq.desc())):
         detail = v.decode_detail(text)
-        these = killed.intersection(Ranges.parse(detail["indices"]) if "indices" in detail else killed)
+        these = left.intersection(Ranges.parse(detail["indices"]) if "indices" in detail else left)
         if these:
-            killed.difference_update(these)
-            yield at, row.job, these, detail.get("reason", "")
+            left.difference_update(these)
+            yield at, row.job, these, detail.get("reason", ""), ENDS_IN_QUEUE[kind]
 
 
 def _of_submission(columns: Any, wanted: AccountFilter) -> Iterator[ColumnElement[bool]]:

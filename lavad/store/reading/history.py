@@ -30,6 +30,7 @@ ANY_TIME = (0.0, 0.0)
 PAGE = 500
 BLOCK = 20_000  # submissions of a time range that are found at once
 NOBODY = Names(False)
+ENDS_IN_QUEUE = {"killed": JobState.EXIT, "completed": JobState.DONE}  # of pending jobs, by kind of event
 events, arrays = schema.job_events.c, schema.arrays.c
 
 
@@ -391,16 +392,18 @@ def _distinct(ascending: Iterator[int]) -> Iterator[int]:
 
 
 def _element_without_row(array: ArrayRecord, index: int, told: Sequence[Told]) -> Job:
-    """Build an element that was never dispatched: it is pending, or was killed while pending."""
+    """Build an element that was never dispatched: it is pending, or ended while pending."""
     state = JobState.PEND if index in array.pending else JobState.PSUSP
     end = None
     if index in array.killed:
-        state, end = JobState.EXIT, _end_of_killed(told)
+        state, end = _end_in_queue(told)
     job = Job(array.id, index, array.shared, array.text, array.submitted_at, state)
     job.priority, job.position, job.end = array.priority, array.position, end
     return job
 
 
-def _end_of_killed(told: Sequence[Told]) -> JobEnd:
-    last = next((one for one in reversed(told) if one.kind == "killed"), None)
-    return JobEnd(last.at, 0, v.decode_detail(last.detail).get("reason", "")) if last is not None else JobEnd(0.0, 0)
+def _end_in_queue(told: Sequence[Told]) -> tuple[JobState, JobEnd]:
+    last = next((one for one in reversed(told) if one.kind in ENDS_IN_QUEUE), None)
+    if last is None:
+        return JobState.EXIT, JobEnd(0.0, 0)
+    return ENDS_IN_QUEUE[last.kind], JobEnd(last.at, 0, v.decode_detail(last.detail).get("reason", ""))

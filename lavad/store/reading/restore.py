@@ -29,7 +29,7 @@ from lavad.core.state.fairshare import Used
 from lavad.core.state.records import ArrayRecord, Job, QueueState, exit_code
 from lavad.core.state.tasks import JobTasks
 from lavad.store import schema
-from lavad.store.rows import task_values
+from lavad.store.rows import task_values, waits
 from lavad.store.rows import values as v
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def job_of(row: Row[Any], texts: SharedTexts) -> Job:
     job.postponed_reason = row.postponed
     job.resume_state = JobState(row.resume_state) if row.resume_state else None
     job.end = v.decode_end([getattr(row, name) for name in _END_COLUMNS])
-    job.start_conditions, _ = v.decode_start_conditions(row.waits)
+    job.start_conditions, _ = waits.decode_start_conditions(row.waits)
     return job
 
 
@@ -93,7 +93,7 @@ def array_of(row: Row[Any], texts: SharedTexts) -> ArrayRecord:
     array = ArrayRecord(row.job, texts.decode(row.shared), row.words, row.submitted_at, indices, row.run_limit, False)
     array.pending, array.held = Ranges.parse(row.pending), Ranges.parse(row.held)
     array.killed = Ranges.parse(row.killed)
-    array.start_conditions, array.unmet = v.decode_start_conditions(row.waits)
+    array.start_conditions, array.unmet = waits.decode_start_conditions(row.waits)
     array.priority, array.position, array.over_at = row.priority, row.position, row.ended_at
     array.aged_from = row.aged_from
     return array
@@ -213,10 +213,13 @@ def _arrays(connection: Connection, since: float, texts: SharedTexts) -> dict[in
 def _wanted_arrays(
     connection: Connection, is_wanted: ColumnElement[bool], texts: SharedTexts
 ) -> dict[int, ArrayRecord]:
-    found = {row.job: array_of(row, texts) for row in _stream(connection, select_arrays().where(is_wanted))}
+    found, completed_in = {}, {}
+    for row in _stream(connection, select_arrays().where(is_wanted)):
+        found[row.job], completed_in[row.job] = array_of(row, texts), waits.decode_completed(row.waits)
     for array in found.values():
+        completed = completed_in[array.id]
         for index in array.killed:
-            array.note_end(index, JobState.EXIT)
+            array.note_end(index, JobState.DONE if index in completed else JobState.EXIT)
     ended = and_(is_wanted, jobs.state.in_([int(state) for state in FINAL]))
     columns = (jobs.job, jobs.idx, jobs.state, jobs.status, jobs.attempts, jobs.places)
     query = select(*columns).join_from(schema.jobs, schema.arrays, jobs.job == arrays.job)
@@ -257,7 +260,7 @@ def _place_unfinished(connection: Connection, found: dict[int, ArrayRecord], tex
         else:
             array.live[row.idx] = job_of(row, texts)
             array.live[row.idx].start_conditions = None  # those of an element are its array's
-        conditions, _ = v.decode_start_conditions(row.waits)
+        conditions, _ = waits.decode_start_conditions(row.waits)
         if conditions is not None and conditions.retry != NO_RETRY:
             array.retries[row.idx] = conditions.retry
     return plain

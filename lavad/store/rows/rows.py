@@ -15,14 +15,14 @@ from lavad.core.apply.charge import slot_seconds, touched_accounts
 from lavad.core.model import JobState, Key, PostState
 from lavad.core.state.paged import Paged
 from lavad.core.state.records import ArrayRecord, Attempt, Job, JobEnd
-from lavad.store.rows import activity_rows, cluster_rows, task_rows
+from lavad.store.rows import activity_rows, cluster_rows, task_rows, waits
 from lavad.store.rows import values as v
 from lavad.store.writer.batch import Batch, Row
 
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
 
-_PEND, _PSUSP, _EXIT = int(JobState.PEND), int(JobState.PSUSP), int(JobState.EXIT)
+_PEND, _PSUSP = int(JobState.PEND), int(JobState.PSUSP)
 _LATER = (JobState.STAGING, JobState.UNKWN)  # their suspension or resumption takes effect later
 _NO_END: Row = (0.0, 0, "", 0.0, 0, 0.0, 0, "", 0.0, 0.0, 0.0, "", "")
 
@@ -134,17 +134,17 @@ def _job_row(job: Job) -> Row:
         v.clean(job.postponed_reason),
         job.submitted_at,
         *(_NO_END if end is None else v.end_values(end)),
-        v.waits_text(job),
+        waits.waits_text(job),
     )
 
 
 def _waiting_row(array: ArrayRecord, index: int, end: Row = _NO_END) -> Row:
-    """Build the row of an element that is pending again after a dispatch, or (with an end) was killed while pending."""
+    """Build the row of an element that is pending again after a dispatch, or (with an end) ended while pending."""
     waiting = _PSUSP if index in array.held else _PEND
     return (
         array.id,
         index,
-        waiting if end is _NO_END else _EXIT,
+        waiting if end is _NO_END else array.ended[index],
         array.attempts.get(index, 0),
         array.priority,
         float(array.position),
@@ -153,7 +153,7 @@ def _waiting_row(array: ArrayRecord, index: int, end: Row = _NO_END) -> Row:
         v.clean(array.postponed.get(index, "")),
         array.submitted_at,
         *end,
-        v.retry_text(array.retries[index]) if index in array.retries else "",
+        waits.retry_text(array.retries[index]) if index in array.retries else "",
     )
 
 
@@ -172,7 +172,7 @@ def _array_row(array: ArrayRecord) -> Row:
         array.aged_from,
         array.submitted_at,
         array.over_at if array.is_over else 0.0,
-        v.start_conditions_text(array.start_conditions, array.unmet) if array.start_conditions is not None else "",
+        waits.array_waits_text(array),
     )
 
 

@@ -11,9 +11,7 @@ from json.encoder import encode_basestring_ascii as quote
 from typing import TYPE_CHECKING, Any
 
 from lavad.core.job_group_events import JobGroup
-from lavad.core.language.dependency import parse, text_of
 from lavad.core.model import (
-    NO_RETRY,
     Allocation,
     Alternative,
     Device,
@@ -24,7 +22,6 @@ from lavad.core.model import (
     PostState,
     Request,
     ResourceShare,
-    Retry,
     RoleRequest,
     Shared,
     gpu_use,
@@ -34,9 +31,15 @@ from lavad.core.model.advance_reservation import AdvanceReservation, Reservation
 from lavad.core.model.gpu_use import GpusByHost
 from lavad.core.model.policy import Window
 from lavad.core.model.progress import Progress
-from lavad.core.model.ranges import Ranges
 from lavad.core.model.usage import NO_ONE, Departed, HostUsage, gpus_of_attempt, of_attempt
-from lavad.core.state.records import NEVER_RESIZED, Attempt, Claim, Host, Job, JobEnd, Resizing, StartConditions
+from lavad.core.state.records import (
+    NEVER_RESIZED,
+    Attempt,
+    Claim,
+    Host,
+    JobEnd,
+    Resizing,
+)
 from lavad.store.rows.task_values import decode_rules, rules_values
 from lavad.store.writer.batch import Row
 
@@ -443,52 +446,6 @@ def decode_end(columns: Sequence[Any]) -> JobEnd | None:
     return JobEnd(
         at, status, reason, cpu_s, memory_mib_max, *ran, user_s, system_s, mean, home, cwd, decode_gpus(gpus), *post
     )
-
-
-def waits_text(job: Job) -> str:
-    """Encode the start conditions of a plain job, or the retry of an element."""
-    if job.start_conditions is not None:
-        return start_conditions_text(job.start_conditions)
-    return retry_text(job.retry) if job.retry != NO_RETRY else ""
-
-
-def retry_text(retry: Retry) -> str:
-    """Encode what an element's next try waits for."""
-    return _encode({"retry": retry})
-
-
-def start_conditions_text(conditions: StartConditions, unmet: Ranges | None = None) -> str:
-    """Encode the start conditions of a pending job as JSON; of an array with the elements whose dependency is unmet."""
-    values: dict[str, str | float | tuple[str, ...] | Retry] = {
-        "if": text_of(conditions.condition) if conditions.condition is not None else "",
-        "unmet": unmet.text() if unmet is not None else "",
-        "begin": conditions.begin_at,
-        "early": conditions.is_early,
-        "orphan": conditions.ends_orphan,
-        "barred": conditions.excluded_hosts,
-        "detached": conditions.detached,
-        "queued": conditions.queued_at,
-        "restarts": conditions.restarts,
-        "admin_held": conditions.admin_held.text(),
-        "retry": conditions.retry if conditions.retry != NO_RETRY else "",
-    }
-    return _encode({name: value for name, value in values.items() if value})
-
-
-def decode_start_conditions(text: str) -> tuple[StartConditions | None, Ranges]:
-    """Decode the JSON of ``start_conditions_text``."""
-    if not text:
-        return None, Ranges()
-    values = json.loads(text)
-    condition = parse(values["if"]) if "if" in values else None
-    early, orphan = bool(values.get("early")), bool(values.get("orphan"))
-    barred, detached = tuple(values.get("barred", ())), values.get("detached", "")
-    begin, queued = values.get("begin", 0.0), values.get("queued", 0.0)
-    restarts = int(values.get("restarts", 0))
-    retry = Retry(*values["retry"]) if "retry" in values else NO_RETRY
-    admin_held = Ranges.parse(values.get("admin_held", ""))
-    conditions = StartConditions(condition, begin, early, orphan, barred, detached, queued, restarts, retry, admin_held)
-    return conditions, Ranges.parse(values.get("unmet", ""))
 
 
 # -- submissions -------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Policies of a job of tasks for ``pending`` while the job waits in its queue: all its tasks wait for a place.
 
 A restart changes nothing there: it uses up one of the job's restarts each time, and with none left the job has failed.
-A job that its policy completes is DONE, as in Volcano: it needs no task for that. Elements of an array are EXIT.
+A job that its policy completes is DONE, as in Volcano: it needs no task for that. So are waiting elements of an array.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def wait_events(record: Job | ArrayRecord, now: float) -> Iterator[e.Event]:
             return
         made = _restarts_of(record) + left
         reason += f", after {made} restart{'s' * (made > 1)}" if made else ""
-    is_done = policy.action is TaskAction.COMPLETE and isinstance(record, Job)
+    is_done = policy.action is TaskAction.COMPLETE
     yield e.PendingEnded(now, record.id, indices, BY, reason, is_done)
 
 
