@@ -15,6 +15,7 @@ from lavad.core.state.counters import JobCounters
 from lavad.core.state.dependencies import Dependants
 from lavad.core.state.fairshare import Shares
 from lavad.core.state.hosts.table import HostTable
+from lavad.core.state.jobs.job_groups import JobGroups
 from lavad.core.state.limits import Limits
 from lavad.core.state.paged import PagedView
 from lavad.core.state.pending import Bucket, BucketKey
@@ -129,6 +130,10 @@ class ClusterView(Protocol):
     @property
     def counters(self) -> JobCounters:
         """Numbers of jobs by state."""
+
+    @property
+    def job_groups(self) -> JobGroups:
+        """Job groups."""
 
     @property
     def dependants(self) -> Dependants:

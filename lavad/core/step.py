@@ -67,6 +67,9 @@ def step(
         _add(cluster, outcome, list(late_hangs(cluster, now)))
     if cluster.exit_rates.fresh:
         _add(cluster, outcome, list(fresh_exit_events(cluster, now)))
+    cluster.counters.watches_groups = bool(cluster.dependants.by_group)
+    if cluster.dependants.by_group:
+        cluster.dependants.note_groups(cluster.counters.take_changed_groups())
     if cluster.dependants.dependents_to_check:
         _release_dependants(cluster, outcome, budget_of(command, budget), now)
     if not has_agents:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from lavad.core.language import job_groups
 from lavad.core.model.reasons import Refused
 
 _DEPTH_MAX = 64
@@ -25,7 +26,7 @@ _OPERATOR = re.compile(r">=|<=|==|!=|>|<")
 
 
 class ConditionKind(StrEnum):
-    """Kinds of conditions. Those on counts refer to the elements of an array."""
+    """Kinds of conditions. Those on counts refer to the elements of an array, or to the jobs of a group."""
 
     DONE = "done"
     ENDED = "ended"
@@ -53,7 +54,8 @@ _KINDS = frozenset(kind.value for kind in ConditionKind)
 class Ref:
     """Reference to a job by id or by name; ``is_prefix``: all names that begin so.
 
-    ``index`` 0 is the whole job or array; ``each`` pairs an array with the dependent one, element by element.
+    ``index`` 0 is the whole job or array; ``each`` pairs an array with the dependent one, element by element. ``group``
+    refers to the jobs of a job group, and of those below it, in a condition on counts.
     """
 
     job: int = 0
@@ -61,6 +63,7 @@ class Ref:
     is_prefix: bool = False
     index: int = 0
     each: bool = False
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +214,9 @@ class _Reader:
 
     def count(self, kind: ConditionKind, ref: Ref) -> Expression:
         if ref.index or ref.each:
-            raise self.bad("a whole array before the comma")
+            raise self.bad("a whole array or a job group before the comma")
+        if ref.name.startswith(job_groups.ROOT) and not ref.is_prefix:
+            ref = Ref(group=ref.name)
         if self.takes("*"):
             return Clause(kind, ref, "==", 0, every=True)
         return Clause(kind, ref, *self.comparison(_COUNT_MAX))
@@ -316,5 +321,6 @@ def _ref_text(ref: Ref) -> str:
     place = "[*]" if ref.each else f"[{ref.index}]" if ref.index else ""
     if ref.job:
         return f"{ref.job}{place}"
-    quote = "'" if '"' in ref.name else '"'
-    return f"{quote}{ref.name}{'*' if ref.is_prefix else ''}{place}{quote}"
+    name = ref.group or ref.name
+    quote = "'" if '"' in name else '"'
+    return f"{quote}{name}{'*' if ref.is_prefix else ''}{place}{quote}"

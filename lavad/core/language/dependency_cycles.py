@@ -9,7 +9,7 @@ def waits_for_itself(conditions: Mapping[int, Expression], job: int, condition: 
     """True if this condition of a job can hold only after the job itself has started.
 
     Args:
-        conditions: of the other pending jobs, by job. Negations and conditions on single elements count as possible.
+        conditions: of the other pending jobs, by job. Negations and conditions on elements or groups count as possible.
     """
     before = _ancestors(conditions, condition)
     if job not in before:
@@ -26,18 +26,18 @@ def waits_for_itself(conditions: Mapping[int, Expression], job: int, condition: 
 def _ancestors(conditions: Mapping[int, Expression], condition: Expression) -> set[int]:
     """All jobs that the condition refers to, and all that those depend on."""
     found: set[int] = set()
-    new = {clause.ref.job for clause in clauses_of(condition)}
+    new = {clause.ref.job for clause in clauses_of(condition) if clause.ref.job}
     while new:
         found |= new
         waiting = [conditions[job] for job in new if job in conditions]
-        new = {clause.ref.job for one in waiting for clause in clauses_of(one)} - found
+        new = {clause.ref.job for one in waiting for clause in clauses_of(one) if clause.ref.job} - found
     return found
 
 
 def _may_hold(condition: Expression, coming: set[int]) -> bool:
     match condition:
         case Clause():
-            return bool(condition.ref.index) or condition.ref.job in coming
+            return bool(condition.ref.index or condition.ref.group) or condition.ref.job in coming
         case Not():
             return True
         case And(parts):

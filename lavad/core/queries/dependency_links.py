@@ -40,7 +40,8 @@ def links(cluster: ClusterView, job: int, children: bool, depth: int) -> list[Li
 def _parents(cluster: ClusterView, job: int) -> Iterator[tuple[int, int]]:
     condition = cluster.dependants.conditions.get(job)
     if condition is not None:
-        yield from dict.fromkeys((clause.ref.job, clause.ref.index) for clause in clauses_of(condition))
+        refs = [clause.ref for clause in clauses_of(condition)]
+        yield from dict.fromkeys((ref.job, ref.index) for ref in refs if ref.job)
 
 
 def _children(cluster: ClusterView, job: int) -> Iterator[tuple[int, int]]:

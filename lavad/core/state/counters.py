@@ -9,8 +9,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from lavad.core.language.job_groups import lineage
 from lavad.core.model import FINAL, WAITING, CountKey, JobState, Shared
 from lavad.core.model.policy import Policy
+from lavad.core.state.jobs.job_groups import JobGroups
 from lavad.core.state.limits import user_rows
 
 _SCOPES_KEPT = 100_000
@@ -93,6 +95,9 @@ class JobCounters:
         self._slots_by_application: Counter[tuple[str, JobState]] = Counter()
         self._slots_by_group: Counter[tuple[str, JobState]] = Counter()
         self._jobs_by_group: Counter[tuple[str, JobState]] = Counter()
+        self.watches_groups = False  # changes of job groups are noted for dependency conditions
+        self._changed_groups: dict[str, None] = {}
+        self._below: dict[str, Counter[JobState]] = {}  # by job group, until the next change
         self._noted: dict[_Move, Counter[CountKey]] = {}  # buffered number of jobs of each kind, by transition
 
     @property
@@ -150,6 +155,21 @@ class JobCounters:
         self._enter()
         return self._jobs_by_group
 
+    def take_changed_groups(self) -> list[str]:
+        """Job groups whose numbers have changed since the last call, with the groups above them."""
+        self._enter()
+        changed, self._changed_groups = self._changed_groups, {}
+        return list(dict.fromkeys(path for group in changed for path in lineage(group)))
+
+    def jobs_below(self, groups: JobGroups, path: str) -> Counter[JobState]:
+        """Jobs of a group and of those below it by state."""
+        counted, found = self.jobs_by_group, self._below.get(path)
+        if found is None:
+            found = self._below[path] = Counter()
+            for one in groups.below(path):
+                found.update({state: number for state in JobState if (number := counted.get((one, state)))})
+        return found
+
     def add(self, shared: Shared, state: JobState, count: int = 1) -> None:
         """Count ``count`` jobs of these shared facts that entered (negative: left) a state."""
         self._note(shared, None, state, count)
@@ -178,6 +198,7 @@ class JobCounters:
         if not self._noted:
             return
         noted, self._noted = self._noted, {}
+        self._below.clear()
         for (old, new), counts in noted.items():
             if old is not None:
                 self._add(counts, old, -1)
@@ -190,6 +211,8 @@ class JobCounters:
             queue, user, jobs = sort.queue, sort.user, sign * count
             slots = jobs * sort.slots
             if sort.job_group:
+                if self.watches_groups:
+                    self._changed_groups[sort.job_group] = None
                 _count(self._jobs_by_group, (sort.job_group, state), jobs)
                 _count(self._slots_by_group, (sort.job_group, state), slots)
             if is_over:

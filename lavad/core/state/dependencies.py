@@ -5,6 +5,7 @@ A change without dependants costs one look-up. Changes are only noted here (``de
 evaluated once for each step, however many parents changed in it.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -59,6 +60,7 @@ class Dependants:
         self._watchers: dict[
             int, dict[DependencyKey, dict[int, bool]]
         ] = {}  # parent -> dependant -> True if element by element
+        self.by_group: dict[str, set[int]] = {}  # job group -> dependants on counts of its jobs
         self._sizes: dict[int, tuple[int, int]] = {}  # dependant -> uid, references to parents
         self._references: dict[int, int] = {}  # uid -> those of all dependants of the user
 
@@ -93,6 +95,9 @@ class Dependants:
         self._sizes[job] = uid, len(clauses)
         self._references[uid] = self.references(uid) + len(clauses)
         for clause in clauses:
+            if clause.ref.group:
+                self.by_group.setdefault(clause.ref.group, set()).add(job)
+                continue
             watchers = self._watchers.setdefault(clause.ref.job, {}).setdefault(
                 _MATTERS.get(clause.kind, DependencyKey.END), {}
             )
@@ -109,7 +114,11 @@ class Dependants:
         if not self._references[uid]:
             del self._references[uid]
         left = []
-        for parent in {clause.ref.job for clause in clauses_of(condition)}:
+        for group in {clause.ref.group for clause in clauses_of(condition) if clause.ref.group}:
+            self.by_group[group].discard(job)
+            if not self.by_group[group]:
+                del self.by_group[group]
+        for parent in {clause.ref.job for clause in clauses_of(condition) if clause.ref.job}:
             watchers = self._watchers[parent]
             for matter in [matter for matter, jobs in watchers.items() if jobs.pop(job, None) is not None]:
                 if not watchers[matter]:
@@ -133,6 +142,12 @@ class Dependants:
     def note_post(self, parent: int, index: int) -> None:
         """Note that the post-execution commands of an ended job or element have ended."""
         self._stir(self._watchers.get(parent, {}).get(DependencyKey.END), index)
+
+    def note_groups(self, changed: Iterable[str]) -> None:
+        """Note that numbers of jobs of these groups, or of groups below them, have changed."""
+        for group in changed:
+            for job in self.by_group.get(group, ()):
+                self.dependents_to_check[job] = None
 
     def _stir(self, watchers: dict[int, bool] | None, index: int) -> None:
         for job, by_element in (watchers or {}).items():

@@ -8,6 +8,7 @@ indices. Parents that are forgotten stay in ``cluster.remembered`` while a job w
 import math
 import operator
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from lavad.core import events as e
 from lavad.core.commands import Command, Tick
 from lavad.core.language.dependency import And, Clause, ConditionKind, Expression, Not, Or, Ref
+from lavad.core.language.job_groups import checked
 from lavad.core.model import FINAL, HOLDING, JobState, PostState, Shared
 from lavad.core.model import reasons as r
 from lavad.core.model.ranges import Ranges
@@ -120,6 +122,10 @@ def _resolve(cluster: "Cluster", expression: Expression, uid: int, own: Ranges |
 
 def _resolved(cluster: "Cluster", clause: Clause, uid: int, own: Ranges | None, room: _Room) -> Expression:
     ref = clause.ref
+    if ref.group and (group := _group_of(cluster, clause)) is not None:
+        room.take(ref, 1)
+        return group
+    ref = Ref(name=ref.group) if ref.group else ref
     jobs = [ref.job] if ref.job else _jobs_named(cluster, ref, uid, room.left)
     room.take(ref, len(jobs))
     for job in jobs:
@@ -129,6 +135,15 @@ def _resolved(cluster: "Cluster", clause: Clause, uid: int, own: Ranges | None, 
         for job in jobs
     )
     return found[0] if len(found) == 1 else And(found)
+
+
+def _group_of(cluster: "Cluster", clause: Clause) -> Clause | None:
+    """The condition with the path of its job group; None if no group has it, so that it may be an array's name."""
+    try:
+        path = checked(clause.ref.group)
+    except Refused:
+        return None
+    return replace(clause, ref=Ref(group=path)) if path in cluster.job_groups else None
 
 
 def _jobs_named(cluster: "Cluster", ref: Ref, uid: int, most: int) -> list[int]:
@@ -192,6 +207,8 @@ def _any_of(found: list[Evaluation]) -> Evaluation:
 
 
 def _clause(cluster: "ClusterView", clause: Clause, index: int) -> Evaluation:
+    if clause.ref.group:
+        return _of_group(cluster, clause)
     record = parent(cluster, clause.ref)
     if record is None:
         return _NEVER
@@ -252,6 +269,26 @@ def _of_all(clause: Clause, array: ArrayRecord) -> Evaluation:
             return Evaluation(is_known and not array.post_failed, is_known or bool(array.post_failed))
         case _:
             return Evaluation(ended == total, ended == total)
+
+
+def _of_group(cluster: "ClusterView", clause: Clause) -> Evaluation:
+    """Evaluate a condition on the jobs of a group: never final, as others may join it."""
+    found = cluster.counters.jobs_below(cluster.job_groups, clause.ref.group)
+    count = sum(found[state] for state in _STATES_COUNTED[clause.kind])
+    if clause.every:
+        return Evaluation(0 < count == found.total(), False)
+    return Evaluation(_OPERATORS[clause.operator](count, clause.number), False)
+
+
+_STATES_COUNTED: dict[ConditionKind, tuple[JobState, ...]] = {
+    ConditionKind.NUMPEND: (S.PEND,),
+    ConditionKind.NUMHOLD: (S.PSUSP,),
+    ConditionKind.NUMRUN: (S.RUN, S.STAGING),
+    ConditionKind.NUMSTART: (S.RUN, S.USUSP, S.SSUSP),
+    ConditionKind.NUMDONE: (S.DONE,),
+    ConditionKind.NUMEXIT: (S.EXIT,),
+    ConditionKind.NUMENDED: (S.DONE, S.EXIT),
+}
 
 
 def _of_counts(clause: Clause, array: ArrayRecord) -> Evaluation:

@@ -6,6 +6,7 @@ from lavad.core import commands as c
 from lavad.core.decide.clock.tick import wake_at
 from lavad.core.decide.jobs.dependencies import missing_parents
 from lavad.core.events import DependencyMet, PendingEnded
+from lavad.core.language.dependency import text_of
 from lavad.core.model import JobState
 from lavad.core.model.policy import Policy
 from lavad.core.model.ranges import Ranges
@@ -367,3 +368,36 @@ def test_an_array_may_wait_for_one_of_its_elements() -> None:
     ended(story, array, 1)
     story.plan()
     assert story.state(array, 2) is S.STAGING
+
+
+def test_the_jobs_of_a_group_are_counted() -> None:
+    """Those of the groups below it, too, as bjgroup counts them; of an empty group no number is that of all."""
+    story = a_cluster(a_host(slots=3))
+    first, second = story.submit(a_job(job_group="/g")), story.submit(a_job(job_group="/g/below"))
+    waiting = {
+        text: story.submit(a_job(hold=False, dependency=text))
+        for text in ('numdone("/g", 1)', "numended(/g/, *)", 'numexit("/g/below", > 0)', 'numrun("/g", >= 2)')
+    }
+    conditions = story.cluster.dependants.conditions
+    assert [text_of(conditions[job]) for job in waiting.values()][:2] == ['numdone("/g", == 1)', 'numended("/g", *)']
+    story.plan()
+    released = [text for text, job in waiting.items() if job not in conditions]
+    assert released == ['numrun("/g", >= 2)']
+    ended(story, first)
+    assert [text for text, job in waiting.items() if job not in conditions] == ['numdone("/g", 1)', *released]
+    ended(story, second, status=256)
+    assert not conditions
+    assert not story.cluster.dependants.by_group
+
+
+def test_a_group_that_is_not_there() -> None:
+    """It may be the name of an array; else it is refused, as any name. An empty group releases nothing."""
+    story = a_cluster()
+    with pytest.raises(Refused, match="/x: No matching job found"):
+        story.submit(a_job(dependency='numdone("/x", *)'))
+    array = story.submit(a_job(array="1-2", name="/x"))
+    dependent = story.submit(a_job(dependency='numdone("/x", *)'))
+    assert text_of(story.cluster.dependants.conditions[dependent]) == f"numdone({array}, *)"
+    story.do(c.SetJobGroup("/empty", None, ANN))
+    waits = story.submit(a_job(dependency='numdone("/empty", *)'))
+    assert waits in story.cluster.dependants.conditions
