@@ -212,6 +212,15 @@ class Io:
         return self._umask
 
     @property
+    def process_limits(self) -> list[tuple[str, int]]:
+        """The caller's soft limits that bsub has options for, those that are unlimited left out."""
+        import resource
+
+        names = ("cpu", "fsize", "data", "stack", "core", "nproc")
+        found = [(name, resource.getrlimit(getattr(resource, f"RLIMIT_{name.upper()}"))[0]) for name in names]
+        return [(name, soft) for name, soft in found if soft != resource.RLIM_INFINITY]
+
+    @property
     def width(self) -> int:
         """Terminal width in columns; 80 without a terminal."""
         if self._width is None:

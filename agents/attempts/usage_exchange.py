@@ -126,7 +126,7 @@ class Counting:
                 memory_mib_mean=end.memory_mib_mean, processes_max=end.processes_max, seconds=end.seconds,
                 gpus=end.gpus,
             )  # fmt: skip
-            return CountReply(usage=usage, limit_reached=end.reason if end.reason == "TERM_MEMLIMIT" else "")
+            return CountReply(usage=usage, limit_reached=end.reason if end.reason in messages.LIMITS_OF_HOST else "")
         return None
 
     def answered(self, key: Key, used: Used, limit: str) -> None:

@@ -42,7 +42,8 @@ SCHEDULERS = (b"LSB_", b"LS_SUBCWD", b"LS_EXECCWD", b"LSF_", b"LSFUSER", b"LAVA_
 OWN_POST_S = 3600.0  # of a job's own post-execution command where the site sets no limit: it holds the job's slots
 TASK_PORTS = range(20000, 30000)  # below the ports that the kernel gives to clients
 UMASK = 0o022  # of a submission that sets none
-RLIMITS = ("cpu", "fsize", "data", "stack", "core", "nproc", "nofile", "as", "rss", "memlock")
+RLIMITS = ("cpu", "fsize", "data", "stack", "core", "nofile", "as", "rss", "memlock")
+TOTALS = ("swap", "nproc", "threads")  # of all processes together: the kernel bounds them for each process or user
 
 
 @dataclass(slots=True)
@@ -259,6 +260,7 @@ class Preparation:
             interactive=_streams_of(spec),
             patience_s=self.bounds.patience_s,
             around=_around(stage, owner, lead, by_lava),
+            totals=tuple((limit.name, limit.soft) for limit in spec.rlimits if limit.name in TOTALS),
         )
 
     def shows_files(self, blob: JobSpecBlob) -> bool:

@@ -420,10 +420,13 @@ class Work:
         if limit and (sample.memory_mib > limit or self._tools.confinement.oom_kills()):
             self.terminate(KILL, "TERM_MEMLIMIT")
             self._tell_limit()
+        elif reason := self._meter.exceeded(self.setup.totals, sample):
+            self.terminate(TERMINATE, reason)
+            self._tell_limit()
 
     def _limit_reached(self) -> str:
         """Return a per-host limit that was reached here; empty for none."""
-        if self._reason == "TERM_MEMLIMIT":
+        if self._reason in messages.LIMITS_OF_HOST:
             return self._reason
         return "TERM_MEMLIMIT" if self.setup.memory_limit_mib and self._tools.confinement.oom_kills() else ""
 

@@ -214,6 +214,12 @@ class AroundJob(NamedTuple):
     variables: tuple[bytes, ...] = ()  # names in the job's environment that ``user`` may have: lava set them
 
 
+# Words for the limits of all processes of a job on a host together, by their names in a job's spec; and all limits of
+# a host that end the whole job, whichever host reaches them.
+TERMS_OF_TOTALS = {"swap": "TERM_SWAP", "nproc": "TERM_PROCESSLIMIT", "threads": "TERM_THREADLIMIT"}
+LIMITS_OF_HOST = ("TERM_MEMLIMIT", *TERMS_OF_TOTALS.values())
+
+
 class JobSetup(NamedTuple):
     """Everything a shepherd needs to know of a job on this host.
 
@@ -269,6 +275,7 @@ class JobSetup(NamedTuple):
     interactive: str = ""  # its client has the job's streams: PIPES, or TERMINAL; empty: a batch job
     patience_s: float = 0.0  # of an interactive job: time that it waits for its client
     around: AroundJob = AroundJob()
+    totals: tuple[tuple[str, int], ...] = ()  # limits of all processes together: swap (bytes), nproc, threads
 
     def pack(self) -> bytes:
         """Pack for a HOLD message."""

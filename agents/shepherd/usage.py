@@ -5,7 +5,7 @@ import time
 from typing import NamedTuple
 
 from agents.shepherd.confinement.groups import MIB, Confinement
-from agents.shepherd.messages import Used
+from agents.shepherd.messages import TERMS_OF_TOTALS, Used
 from agents.shepherd.process import processes
 
 # With more processes than this a look at each would cost more than the answer is worth; they are still counted.
@@ -39,6 +39,7 @@ class Meter:
         self._largest = 0  # resident bytes of the largest process reaped
         self._sum = 0
         self._samples = 0
+        self._processes = 0
         self.processes_max = 1
         self.threads_max = 1
         self.swap_mib_max = 0
@@ -59,7 +60,8 @@ class Meter:
         """Note the largest counts; return the threads of all processes."""
         listed = min(len(pids), PROCESSES_LISTED_MAX)
         threads = self._confinement.threads() or sum(entry.threads for entry in stats) + len(pids) - listed
-        self.processes_max = max(self.processes_max, len(stats) + len(pids) - listed)
+        self._processes = len(stats) + len(pids) - listed
+        self.processes_max = max(self.processes_max, self._processes)
         self.threads_max = max(self.threads_max, threads)
         return threads
 
@@ -76,6 +78,13 @@ class Meter:
         groups = tuple(sorted({entry.group for entry in stats}))
         cpu_s, listed = self._confinement.cpu_s(), tuple(pids[:PROCESSES_LISTED_MAX])
         return Sample(cpu_s, mib(memory.resident), mib(self._peak), mib(memory.swap), listed, groups, threads)
+
+    def exceeded(self, totals: tuple[tuple[str, int], ...], sample: Sample) -> str:
+        """Return the first limit of all processes together that the last sample exceeds, as a TERM_ word; or empty."""
+        now = {
+            "swap": (sample.memory_mib + sample.swap_mib) * MIB, "nproc": self._processes, "threads": sample.threads,
+        }  # fmt: skip
+        return next((TERMS_OF_TOTALS[name] for name, most in totals if now[name] > most), "")
 
     def look(self) -> tuple[float, tuple[int, ...]]:
         """Return CPU seconds until now, and the processes."""

@@ -35,7 +35,7 @@ FIELDS = {
     "i": INPUT, "is": INPUT, "o": ("output", "output_overwrite"), "oo": ("output", "output_overwrite"),
     "e": ("error", "error_overwrite"), "eo": ("error", "error_overwrite"), "cwd": ("cwd",), "outdir": ("output_dir",),
     "c": ("rlimits.cpu",),
-    **{option: (f"rlimits.{name}",) for option, name in submission.RLIMITS.items()},
+    **{option: (f"rlimits.{name}",) for option, name in (submission.RLIMITS | submission.COUNTS).items()},
     "Z": ("command", "is_script"), "Zs": ("command", "is_script", "script_arguments"),
 }  # fmt: skip
 RELATIVE = ("We+", "Wep")

@@ -128,6 +128,11 @@ class ServedIo(Io):
         return self._request.request_id, False
 
     @property
+    def process_limits(self) -> list[tuple[str, int]]:
+        """Leave a command that looks at the caller's own limits to the caller."""
+        raise CallerNeeded
+
+    @property
     def uid(self) -> int:
         """Numeric id of the caller."""
         return self._request.uid

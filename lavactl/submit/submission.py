@@ -32,7 +32,8 @@ Usage: bsub [options] command [arguments]
   -L shell  -Zs  -gpu "num=N:..."  -nnodes N  -x  -H  -K  -r | -rn  -b date  -t date  -w "dependency"  -ti
   -I | -Ip | -Is (with S, as in -ISs: the same)  -tty
   -E "command before the job"  -Ep "command after it"
-  -hl  -Q "exit codes"  -c [h:]m  -F kib  -D kib  -S kib  -C kib  -ar  -rnc command  -h  -V
+  -hl  -Q "exit codes"  -c [h:]m  -F kib  -D kib  -S kib  -C kib  -v kib  -p processes  -T threads  -ul
+  -ar  -rnc command  -h  -V
   -a "esub[(argument,...)] ..."
 """
 
@@ -75,10 +76,10 @@ KINDS: dict[str, int | str] = {
     **dict.fromkeys(FLAGS, FLAG),
     **dict.fromkeys(
         ("n", "R", "W", "We", "M", "J", "sp", "o", "oo", "e", "eo", "i", "is", "cwd", "outdir", "env", "gpu",
-         "nnodes", "b", "t", "wt", "c", "F", "D", "S", "C", "hang", "a"),
+         "nnodes", "b", "t", "wt", "c", "F", "D", "S", "C", "v", "p", "T", "hang", "a"),
         VALUE,
     ),
-    **dict.fromkeys(("r", "rn", "Zs", "hl"), FLAG),
+    **dict.fromkeys(("r", "rn", "Zs", "hl", "ul"), FLAG),
     **dict.fromkeys((*JOB_FILE_OPTIONS, "pack"), VALUE),
     **dict.fromkeys((*INTERACTIVE, "tty"), FLAG),
     "IX": "X11 is not forwarded; -Is with a DISPLAY that the host can reach does it.",
@@ -86,7 +87,6 @@ KINDS: dict[str, int | str] = {
     "k": "checkpoints are not supported yet.",
     "f": "copying files is not supported: lava expects a shared file system.",
     "jsdl": "job description files in JSDL are not supported; -yaml and -json read others.",
-    **dict.fromkeys(("v", "p", "T", "ul"), "this limit is not supported yet."),
     **dict.fromkeys(
         ("s", "ptl", "eptl", "XF", "Lp", "data", "datachk", "stage", "network", "freq",
          "smt", "jobaff", "rcacct", "rcalloc", "csm", "alloc_flags", "jsm", "clusters", "ext", "extsched", "hostfile",
@@ -98,7 +98,8 @@ KINDS: dict[str, int | str] = {
 GRAMMAR = Grammar("bsub", USAGE, KINDS, words_end=True, glued="q")
 MAIL = ("u", "N", "Ne", "B", "notify")
 NEVER_EMPTY = ("is", "u", "notify", "n", "q", "w", "m", "R", "P", "G", "g", "app", "U", "Q", "L")
-RLIMITS = {"F": "fsize", "D": "data", "S": "stack", "C": "core"}
+RLIMITS = {"F": "fsize", "D": "data", "S": "stack", "C": "core", "v": "swap"}
+COUNTS = {"p": "nproc", "T": "threads"}  # of the whole job on a host, as is the size of -v
 SCRIPT_MAX = 7 << 20
 HEAD = 4096  # bytes that tell a script from a program
 DEFAULT_QUEUE, DEFAULT_PROJECT, DEFAULT_GROUP = "LSB_DEFAULTQUEUE", "LSB_DEFAULTPROJECT", "LSB_DEFAULT_USERGROUP"
@@ -460,6 +461,14 @@ def limit(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:
     for option, name in RLIMITS.items():
         if (text := choices.value(option)) is not None:
             spec.rlimits.add(name=name, soft=job_options.kib(text, option))
+    for option, name in COUNTS.items():
+        if (text := choices.value(option)) is not None:
+            spec.rlimits.add(name=name, soft=job_options.count(option, text))
+    if "ul" in choices:
+        given = {one.name for one in spec.rlimits}
+        for name, soft in io.process_limits:
+            if name not in given:
+                spec.rlimits.add(name=name, soft=soft)
 
 
 def rank(spec: messages.JobSpec, choices: Choices) -> None:

@@ -28,8 +28,8 @@ WAITING = (messages.PEND, messages.PSUSP)
 ABSENT = {
     "service_class": 13, "esub": 20, "kill_reason": 50, "kill_issue_host": 50, "resume_reason": 50,
     "licproject": 20, "host_file": 10,
-    "exception_status": 16, "swaplimit": 15,
-    "hrusage": 50, "network_req": 15, "processlimit": 12, "block": 5, "cpu_peak": 10, "forward_cluster": 15,
+    "exception_status": 16,
+    "hrusage": 50, "network_req": 15, "block": 5, "cpu_peak": 10, "forward_cluster": 15,
     "forward_time": 15, "srcjobid": 8, "dstjobid": 8, "source_cluster": 15, "container_name": 20, "image": 20,
     "ctxuser": 7, "plan_start_time": 20, "plan_finish_time": 20,
 }  # fmt: skip
@@ -323,6 +323,8 @@ FIXED: "dict[str, tuple[int, Reader]]" = {
     "filelimit": (10, lambda job: rlimit(job, "fsize")),
     "corelimit": (15, lambda job: rlimit(job, "core")),
     "stacklimit": (15, lambda job: rlimit(job, "stack")),
+    "swaplimit": (15, lambda job: rlimit(job, "swap")),
+    "processlimit": (12, lambda job: next((str(one.soft) for one in job.spec.rlimits if one.name == "nproc"), "")),
     "runtimelimit": (12, lambda job: f"{job.spec.run_limit_s / 60:.1f}" if job.spec.run_limit_s else ""),
     "input_file": (10, lambda job: clean(job.spec.input)),
     "output_file": (11, lambda job: clean(job.spec.output)),

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     Job = messages.JobRecord
 
 SEPARATOR = "-" * 78
-LIMITS = {"cpu": "CPULIMIT", "fsize": "FILELIMIT", "data": "DATALIMIT", "stack": "STACKLIMIT", "core": "CORELIMIT"}
+LIMITS = {
+    "cpu": "CPULIMIT", "fsize": "FILELIMIT", "data": "DATALIMIT", "stack": "STACKLIMIT", "core": "CORELIMIT",
+    "swap": "SWAPLIMIT", "nproc": "PROCESSLIMIT", "threads": "THREADLIMIT",
+}  # fmt: skip
 DETAIL = " " * 21
 ENDED = (messages.DONE, messages.EXIT)
 SUSPENDED = (messages.USUSP, messages.SSUSP)
@@ -211,11 +214,17 @@ def limits(job: "Job") -> list[str]:
     if spec.runtime_estimate_s:
         lines += ["", " RUNTIME", f" {spec.runtime_estimate_s / 60:.1f} min"]
     for one in spec.rlimits:
-        text = f"{one.soft / 60:.1f} min" if one.name == "cpu" else f"{one.soft >> 10} K"
-        lines += ["", f" {LIMITS.get(one.name, one.name)}", f" {text}"]
+        lines += ["", f" {LIMITS.get(one.name, one.name)}", f" {amount(one.name, one.soft)}"]
     if spec.memory_limit_mib:
         lines += ["", " MEMLIMIT", f"    {memory_limit(spec.memory_limit_mib)}"]
     return [*lines, ""] if lines else []
+
+
+def amount(name: str, soft: int) -> str:
+    """A limit with its unit: minutes of CPU time, a bare number of processes or threads, else KiB."""
+    if name in ("nproc", "threads"):
+        return str(soft)
+    return f"{soft / 60:.1f} min" if name == "cpu" else f"{soft >> 10} K"
 
 
 def memory_limit(mib: int) -> str:

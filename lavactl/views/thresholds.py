@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     Bound = tuple[str, float | None, float | None]
 
 LIMITS = ("CPULIMIT", "RUNLIMIT", "PROCLIMIT", "MEMLIMIT", "FILELIMIT", "DATALIMIT", "STACKLIMIT", "CORELIMIT",
-          "SWAPLIMIT", "PROCESSLIMIT")  # fmt: skip
+          "SWAPLIMIT", "PROCESSLIMIT", "THREADLIMIT")  # fmt: skip
 HEADER = "           r15s   r1m  r15m   ut      pg    io   ls    it    tmp    swp    mem"
 EMPTY = "   -     -     -     -       -     -    -     -     -      -      -"
 INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")

@@ -66,14 +66,22 @@ def _task_limit(text: str, site: Site) -> Fields:
     return {"defaults.tasks_min": least, "defaults.tasks_default": default, "defaults.tasks_max": most}
 
 
-def _size_limit(name: str, least: int = 1) -> Honoured:
-    """Declare a limit of each process, kept in bytes."""
+def _size_limit(name: str, least: int = 1, of: str = "") -> Honoured:
+    """Declare a limit kept in bytes: of each process, or of what is said."""
 
     def read(text: str, site: Site) -> Fields:
         default, most = v.default_and_most_kib(text, site.unit, least)
         return {f"rlimit.{name}": (default << 10, most << 10)}
 
-    return Honoured(read, "`[default] maximum`, in LSF_UNIT_FOR_LIMITS or with a unit")
+    return Honoured(read, f"`[default] maximum`{of and f' of {of}'}, in LSF_UNIT_FOR_LIMITS or with a unit")
+
+
+def _count_limit(name: str, counted: str) -> Honoured:
+    """Declare a limit of what a job has on a host."""
+    return Honoured(
+        lambda text, site: {f"rlimit.{name}": v.counts(text)},
+        f"`[default] maximum` of {counted} of a job on a host",
+    )
 
 
 def _hosts(text: str, site: Site) -> Fields:
@@ -285,7 +293,9 @@ QUEUE: Table = {
     "STACKLIMIT": _size_limit("stack"),
     "FILELIMIT": _size_limit("fsize"),
     "CORELIMIT": _size_limit("core", least=0),
-    "PROCESSLIMIT": Honoured(lambda text, site: {"rlimit.nproc": v.counts(text)}, f"{_LIMIT} of processes"),
+    "SWAPLIMIT": _size_limit("swap", of="memory and swap of all processes of a job on a host"),
+    "PROCESSLIMIT": _count_limit("nproc", "processes"),
+    "THREADLIMIT": _count_limit("threads", "threads"),
     "RES_REQ": Honoured(_requirement, "joined with each job's `-R`"),
     **gpu_idle(),
     "GPU_REQ": sets("defaults.gpu_requirement", v.gpu_requirement, "for jobs without `-gpu`, and what `-gpu -` means"),
@@ -344,7 +354,6 @@ QUEUE: Table = {
         lambda text, site: {"accept_interval": v.integer(text) * site.turn_s}, "turns between two starts on one host",
     ),
     "DEFAULT_USER_GROUP": Honoured(_default_group, "for jobs without `-G`"),
-    **dict.fromkeys(("SWAPLIMIT", "THREADLIMIT"), missed("not enforced")),
     "DEFAULT_HOST_SPEC": Ignored("limits are never scaled by CPU factors"),
     "NEW_JOB_SCHED_DELAY": Ignored("a new job is looked at at once"),
     "DISPATCH_ORDER": Ignored("queues of equal priority are served together"),

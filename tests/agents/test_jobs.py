@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from protos.jobs_pb2 import Rlimit
 from tests.agents.hosts import Host, Place, alive, blob, lines, stage, until
 
 pytestmark = pytest.mark.slow
@@ -344,3 +345,32 @@ def test_until_is_bounded() -> None:
     """A condition that never holds fails instead of hanging."""
     with pytest.raises(AssertionError, match="in vain"):
         run(until(lambda: False, 0.05))
+
+
+def test_limits_of_all_processes_together(place: Place) -> None:
+    """-v, -p and -T count the whole job on a host, not each process or all of the user's; a job below them ends well.
+
+    lsf.md, sections 2.5 and 3.8.
+    """
+    thread = "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()"
+    threads = f"import threading, time; [{thread} for _ in range(9)]; time.sleep(60)"
+    memory = "import time; x = bytearray(90 << 20); time.sleep(60)"
+    stories = [
+        ("nproc", 3, "sleep 60 & sleep 60 & sleep 60 & wait", "TERM_PROCESSLIMIT"),
+        ("threads", 8, f'exec python3 -c "{threads}"', "TERM_THREADLIMIT"),
+        ("swap", 60 << 20, f'exec python3 -c "{memory}"', "TERM_SWAP"),
+    ]
+
+    async def one(host: Host, job: int, name: str, most: int, command: str, reason: str) -> None:
+        limited = blob(place, job, command, rlimits=[Rlimit(name=name, soft=most)], output=str(place.out(str(job))))
+        end = (await host.finish(limited)).finished
+        assert (end.status != 0, end.reason) == (True, reason)
+
+    async def story() -> None:
+        async with Host(place, slots=4) as host:
+            wide = [Rlimit(name="nproc", soft=50), Rlimit(name="threads", soft=50), Rlimit(name="swap", soft=1 << 30)]
+            below = host.finish(blob(place, 9, "sleep 1.1", rlimits=wide, output=str(place.out("9"))))
+            *_, end = await asyncio.gather(*(one(host, job, *story) for job, story in enumerate(stories, 1)), below)
+            assert (end.finished.status, end.finished.reason) == (0, "")
+
+    run(story())

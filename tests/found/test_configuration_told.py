@@ -21,8 +21,6 @@ QUEUE = "Begin Queue\nQUEUE_NAME = q\n{}\nEnd Queue\n"
     [
         "APS_PRIORITY = WEIGHT[[JPRIORITY, 1]]",
         "CONTAINER = docker[image(a)]",
-        "SWAPLIMIT = 100",
-        "THREADLIMIT = 6",
         "CHUNK_JOB_SIZE = 4",
         "SNDJOBS_TO = q@other",
         "RCVJOBS_FROM = other",

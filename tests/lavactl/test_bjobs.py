@@ -245,7 +245,10 @@ def test_long_form_shows_what_was_asked_for(desk: Desk) -> None:
     spec = jobs_pb2.JobSpec(
         command="./fit", cwd="/home/alice", requeue_exit_values="30 EXCLUDE(20)", resizable=True,
         resize_notify="./grown", dependency="done(7)", ends_orphan=True, runtime_estimate_s=300,
-        rlimits=[jobs_pb2.Rlimit(name="cpu", soft=600), jobs_pb2.Rlimit(name="core", soft=2048)],
+        rlimits=[
+            jobs_pb2.Rlimit(name=name, soft=soft)
+            for name, soft in {"cpu": 600, "core": 2048, "swap": 4096, "nproc": 20, "threads": 40}.items()
+        ],
     )  # fmt: skip
     desk.client.jobs = [a_job(HOSTS, state=RUN, spec=spec, start_time=at("09:02:15"), start_reason="backfilled")]
     text = desk.type("bjobs", "-UF", "1201").out
@@ -253,10 +256,12 @@ def test_long_form_shows_what_was_asked_for(desk: Desk) -> None:
         ", Requeue Exit Values <30 EXCLUDE(20)>, Autoresizable, Resize Notification Command <./grown>,",
         ", Dependency Condition <done(7)>, Orphan Termination",
         "\n RUNTIME\n 5.0 min\n\n CPULIMIT\n 10.0 min\n\n CORELIMIT\n 2 K\n",
+        "\n SWAPLIMIT\n 4 K\n\n PROCESSLIMIT\n 20\n\n THREADLIMIT\n 40\n",
         ", Start Reason <backfilled>;",
     ):
         assert piece in text, text
     assert desk.type("bjobs", "-noheader", "-o", "resize_cmd", "1201").out == "./grown\n"
+    assert desk.type("bjobs", "-noheader", "-o", "swaplimit processlimit", "1201").out.split() == ["4", "K", "20"]
 
 
 def test_long_forms_are_separated_by_dashes(desk: Desk) -> None:

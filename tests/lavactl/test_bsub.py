@@ -1,5 +1,6 @@
 """bsub's handling of its command line, its script and the master's answers."""
 
+import resource
 import time
 from pathlib import Path
 
@@ -64,6 +65,34 @@ def test_every_option_reaches_the_job(desk: Desk) -> None:
     assert (role.tasks_min, role.tasks_max, role.slots_per_task, role.requirement) == (2, 8, 1, "span[ptile=2]")
     assert (role.gpu.num, role.gpu.per_task, role.gpu.j_exclusive) == (2, False, True)
     assert spec.umask_plus_one == 0o022 + 1
+
+
+def test_limits_of_the_whole_job(desk: Desk) -> None:
+    """lsf.md, section 3.8: -v in KiB or with a unit, -p and -T as numbers; what is no number is refused."""
+    desk.type("bsub", "-v", "1G", "-p", "20", "-T", "40", "x")
+    assert [(limit.name, limit.soft) for limit in desk.spec.rlimits] == [
+        ("swap", 1 << 30), ("nproc", 20), ("threads", 40),
+    ]  # fmt: skip
+    for option, text in (("v", "much"), ("p", "0"), ("T", "-1")):
+        told = desk.type("bsub", f"-{option}", text, "x")
+        assert (told.code, told.err.startswith(f"-{option} {text}: expected a number ")) == (255, True)
+
+
+def test_limits_of_the_callers_shell(desk: Desk) -> None:
+    """-ul passes what ulimit has set, except where an option names another limit; what is unlimited stays so."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE), resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, before[0][1]))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, before[1][1]))
+    try:
+        desk.type("bsub", "-ul", "-F", "100", "x")
+        found = {limit.name: limit.soft for limit in desk.spec.rlimits}
+        assert (found["fsize"], found["core"]) == (100 << 10, 0)
+        assert "cpu" not in found
+        desk.type("bsub", "-ul", "x")
+        assert {limit.name: limit.soft for limit in desk.spec.rlimits}["fsize"] == 1 << 30
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before[0])
+        resource.setrlimit(resource.RLIMIT_CORE, before[1])
 
 
 def test_a_whole_shell_line_as_one_argument(desk: Desk) -> None:

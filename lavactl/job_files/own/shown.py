@@ -11,7 +11,7 @@ from lavactl.errors import CommandError
 from lavactl.job_files.model import JobFile
 from lavactl.job_files.text.nodes import Place
 from lavactl.submit.hang_rule import hang_text
-from lavactl.submit.submission import FLAGS, RLIMITS, TEXTS, WORDS
+from lavactl.submit.submission import COUNTS, FLAGS, RLIMITS, TEXTS, WORDS
 from lavactl.text import units
 from lavactl.wire import messages
 
@@ -83,12 +83,12 @@ def _limits(spec: messages.JobSpec) -> "Iterator[tuple[str, str]]":
         yield "t", _date(spec.terminate_time)
     if spec.HasField("hang"):
         yield "hang", hang_text(spec.hang)
-    options = {name: option for option, name in RLIMITS.items()}
+    options = {name: option for option, name in (RLIMITS | COUNTS).items()}
     for limit in spec.rlimits:
         if limit.name == "cpu":
             yield "c", _minutes(limit.soft)
         else:
-            yield options[limit.name], str(limit.soft >> 10)
+            yield options[limit.name], str(limit.soft if limit.name in COUNTS.values() else limit.soft >> 10)
 
 
 def _minutes(seconds: int) -> str:

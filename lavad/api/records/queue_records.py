@@ -10,7 +10,7 @@ from protos import cluster_pb2 as pb
 
 S = JobState
 _RLIMITS = {"cpu": "CPULIMIT", "data": "DATALIMIT", "stack": "STACKLIMIT", "fsize": "FILELIMIT", "core": "CORELIMIT",
-            "nproc": "PROCESSLIMIT"}  # fmt: skip
+            "nproc": "PROCESSLIMIT", "swap": "SWAPLIMIT", "threads": "THREADLIMIT"}  # fmt: skip
 # Parameters that are shown as written; the others have fields of their own.
 _AS_WRITTEN = ("USERS", "HOSTS", "ADMINISTRATORS", "PRE_EXEC", "POST_EXEC", "HOST_PRE_EXEC", "HOST_POST_EXEC",
                "PRE_POST_EXEC_USER", "LOCAL_MAX_PREEXEC_RETRY", "LOCAL_MAX_PREEXEC_RETRY_ACTION",
@@ -90,7 +90,7 @@ def add_job_limits(
 
 
 def _amount(name: str, amount: int) -> str:
-    if name == "nproc":
+    if name in ("nproc", "threads"):
         return str(amount)
     return f"{amount / 60:.1f} min" if name == "cpu" else f"{amount >> 10} K"
 

@@ -43,7 +43,7 @@ _AS_IN_QUEUES = ("NICE", "JOB_STARTER", "REQUEUE_EXIT_VALUES", "MAX_JOB_REQUEUE"
                  "JOB_ACTION_WARNING_TIME", "JOB_WARNING_ACTION")  # fmt: skip
 # The same, and the queue's holds, too.
 _BESIDE_QUEUES = ("RES_REQ", "PROCLIMIT", "TASKLIMIT", "RUNLIMIT", "MEMLIMIT", "CPULIMIT", "DATALIMIT", "STACKLIMIT",
-                  "FILELIMIT", "CORELIMIT", "PROCESSLIMIT")  # fmt: skip
+                  "FILELIMIT", "CORELIMIT", "SWAPLIMIT", "PROCESSLIMIT", "THREADLIMIT")  # fmt: skip
 APPLICATION: Table = {
     "NAME": sets("name", str, "the profile's name, for `bsub -app`; required"),
     "DESCRIPTION": sets("description", lambda text: text[:4096], "shown by `bapp -l`"),
@@ -59,7 +59,7 @@ APPLICATION: Table = {
     **preexec_retries(),
     **dict.fromkeys(("HOST_PRE_EXEC", "HOST_POST_EXEC"), missed("only those of a queue are run")),
     "RUNTIME": missed("the estimate of a run time is a job's own: bsub -We"),
-    **dict.fromkeys(("SWAPLIMIT", "THREADLIMIT", "PERSISTENT_HOST_ORDER", "PRIORITY"), missed("not enforced")),
+    **dict.fromkeys(("PERSISTENT_HOST_ORDER", "PRIORITY"), missed("not enforced")),
     **dict.fromkeys(("CONTAINER", "EXEC_DRIVER", "DOCKER_IMAGE_AFFINITY"),
                     missed("the image of a job is named in its job file")),
     **dict.fromkeys(("JOB_CWD", "JOB_CWD_TTL", "JOB_OUTDIR"), missed("bsub -cwd and -outdir name directories")),

@@ -92,9 +92,9 @@ def umask_of(spec: JobSpec) -> int:
 def limits_of(spec: JobSpec, run_limit_s: int) -> list[str]:
     """Return the eleven resource limits, sizes in KB; -1 for none."""
     soft = {one.name: one.soft for one in spec.rlimits}
-    sizes = [soft[name] >> 10 if name in soft else -1 for name in ("fsize", "data", "stack", "core")]
+    sizes = [soft[name] >> 10 if name in soft else -1 for name in ("fsize", "data", "stack", "core", "swap")]
     memory = spec.memory_limit_mib << 10 if spec.memory_limit_mib else -1
-    rest = (memory, -1, -1, -1, run_limit_s or -1, soft.get("nproc", -1))
+    rest = (memory, -1, -1, sizes.pop(), run_limit_s or -1, soft.get("nproc", -1))
     return [str(one) for one in (soft.get("cpu", -1), *sizes, *rest)]
 
 

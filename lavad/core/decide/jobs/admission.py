@@ -256,6 +256,8 @@ LIMIT_NAMES = {
     "fsize": "FILELIMIT",
     "core": "CORELIMIT",
     "nproc": "PROCESSLIMIT",
+    "swap": "SWAPLIMIT",
+    "threads": "THREADLIMIT",
 }
 
 
