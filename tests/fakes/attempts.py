@@ -52,6 +52,11 @@ class Handle:
         except ProcessLookupError:
             return
 
+    def kill(self) -> None:
+        """Kill the process and collect it, though the loop may end before it hears of that."""
+        self.signal(int(signal.SIGKILL))
+        self._process.wait()
+
     async def wait(self) -> int:
         """Wait for the raw wait status."""
         return await asyncio.shield(self._ended)
@@ -202,4 +207,4 @@ class FakeAttempts:
             shepherd.close()
         self.shepherds.clear()
         for handle in self.handles:
-            handle.signal(int(signal.SIGKILL))
+            handle.kill()
