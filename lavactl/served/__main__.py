@@ -16,7 +16,7 @@ import threading
 
 import lavactl
 from lavactl.errors import OutputClosedError
-from lavactl.main import COMMANDS, SLURM, run
+from lavactl.main import COMMANDS, SLURM, SUBCOMMANDS, run
 from lavactl.served.caller import Caller, CallerNeeded, CommandLost
 from lavactl.served.io import Request, ServedIo, has_own_way
 from lavactl.served.stubs import UNSERVED
@@ -27,6 +27,7 @@ from protos import served
 NOBODY = 65534
 PR_SET_DUMPABLE = 4
 SERVED = frozenset((*COMMANDS, *SLURM)) - UNSERVED
+APART = ("lavactl.personal", "lavactl.__main__", "lavactl.served")
 # Options that name files of jobs.
 OF_FILES = ("-json", "-yaml", "-jsdl", "-pack")
 
@@ -51,9 +52,13 @@ def main() -> int:
 
 
 def _load_all() -> None:
-    """Import every module of commands: later their files may be out of reach."""
+    """Import every module of served commands: later their files may be out of reach.
+
+    Other commands, which bring cryptography and gRPC with them, would double the time.
+    """
+    others = {f"lavactl.commands.{name.replace('-', '_')}" for name in (*SUBCOMMANDS, *UNSERVED)}
     for module in pkgutil.walk_packages(lavactl.__path__, "lavactl."):
-        if not module.name.startswith(("lavactl.personal", "lavactl.__main__", "lavactl.served")):
+        if module.name not in others and not module.name.startswith(APART):
             importlib.import_module(module.name)
 
 
