@@ -134,7 +134,8 @@ def announce(submission: Submission, result: messages.SubmitResult, io: "Io") ->
     say = io.error if "BSUB_STDERR" in io.environ else io.print
     say(f"Job <{result.job}> is submitted to {default}queue <{result.queue}>.")
     io.flush()
-    if is_output_kept(submission.spec, bool(io.site_setting("LSB_MAILPROG"))):
+    is_for_people = io.is_terminal(io.stderr)  # programs keep what they read on standard error for a warning
+    if is_for_people and is_output_kept(submission.spec, bool(io.site_setting("LSB_MAILPROG"))):
         io.error(kept_output(str(result.job)))
     if submission.spec.begin_time:
         io.error(f"Job will be scheduled after {time.ctime(submission.spec.begin_time)}")

@@ -214,10 +214,19 @@ class Result:
         return f"exit {self.code}\n--- stdout\n{self.out}--- stderr\n{self.err}"
 
 
+class Screen(memory.BytesIO):
+    """An output that is a terminal."""
+
+    def isatty(self) -> bool:
+        """As of a terminal."""
+        return True
+
+
 class Desk:
-    """Surroundings in which a test types commands."""
+    """Surroundings in which a test types commands; ``has_screen``: standard error is a terminal."""
 
     def __init__(self) -> None:
+        self.has_screen = True
         self.client = ScriptedClient()
         self.environ: dict[str, str] = {"PATH": "/usr/bin", "HOME": "/home/alice", "LSF_ENVDIR": "/nonexistent"}
         self.slept: list[float] = []
@@ -227,7 +236,7 @@ class Desk:
         self, name: str, *argv: str, stdin: bytes = b"", cwd: str = "/home/alice/run", client: Any = None
     ) -> Result:
         """Run a command as the user would."""
-        out, err = memory.BytesIO(), memory.BytesIO()
+        out, err = memory.BytesIO(), Screen() if self.has_screen else memory.BytesIO()
         io = FixedIo(
             stdin=memory.BytesIO(stdin),
             stdout=out,

@@ -23,6 +23,13 @@ def test_the_line_every_wrapper_parses(desk: Desk) -> None:
     assert not desk.spec.is_script
 
 
+def test_a_program_reads_no_hint_on_standard_error(desk: Desk) -> None:
+    """LSF prints nothing there; tools take what comes for a warning."""
+    desk.has_screen = False
+    result = desk.type("bsub", "sleep", "60")
+    assert (result.code, result.err) == (0, "")
+
+
 def test_the_default_queue_is_named_so(desk: Desk) -> None:
     """lsf.md 1.2: the second form, when no queue was given."""
     desk.client.submit_results = [jobs_pb2.SubmitResult(job=7, queue="normal", default_queue=True)]
