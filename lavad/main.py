@@ -21,6 +21,7 @@ from lavad.agent_links.spec_cache import SpecShelf
 from lavad.api import agents, enrolment, trust
 from lavad.api.audit import Auditor
 from lavad.api.cluster import cluster_service, configuration
+from lavad.api.cluster.control_history import ControlHistory
 from lavad.api.cluster.installation import Installation
 from lavad.api.history.reader import HistoryReader
 from lavad.api.interceptor import Guard
@@ -159,6 +160,7 @@ class Master:
         self.adoption.on_behind = self._fall_behind
         self.adoption.on_settled = self._settled
         self.store.tell_stuck(self.health.look)
+        self.control_history = ControlHistory(self.engine, store, self.settings.master_host)
         self.watchers = Watchers(self.cluster)
         self.engine.listeners += [self.watchers.notify, _warn_of_hosts]
         self.health_checks = HealthChecks(self.cluster, self.links, self.settings.health_checks())
@@ -185,6 +187,7 @@ class Master:
         self.health.look()
 
     def _settled(self) -> None:
+        self.control_history.tell_start()
         self.agent_service.enter_ends(self.adoption)
         self.pacer.worklist.look_at_everything(self.cluster)
         self.pacer.wake()
@@ -220,7 +223,8 @@ class Master:
             self.engine, self.settings, [agent_service, job_service], self.installation, self.loaded
         )
         cluster_service.register(
-            server, cluster_service.ClusterService(self.engine, agent_service, configurator, self.health)
+            server,
+            cluster_service.ClusterService(self.engine, agent_service, configurator, self.health, self.control_history),
         )
         configurator.admit()
         configurator.on_applied = self._follow
@@ -236,8 +240,11 @@ class Master:
         periodic = [asyncio.create_task(one) for one in work]
         log.info("serving listen=%s enrol=%s version=%s", self.settings.listen, self.settings.enrol_listen, VERSION)
         notify.ready(self.health.summary)
+        if not self.adoption.is_behind:
+            self.control_history.tell_start()
         await self.stopping.wait()
         notify.stopping()
+        self.control_history.tell_end(self.failure)
         for task in periodic:
             task.cancel()
         await asyncio.gather(server.stop(0.5), enrolling.stop(0.1))

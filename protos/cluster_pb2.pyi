@@ -794,6 +794,46 @@ class ControlReply(_message.Message):
     results: _containers.RepeatedCompositeFieldContainer[ControlResult]
     def __init__(self, results: _Optional[_Iterable[_Union[ControlResult, _Mapping]]] = ...) -> None: ...
 
+class ControlHistoryRequest(_message.Message):
+    __slots__ = ("kinds", "names", "first", "last")
+    KINDS_FIELD_NUMBER: _ClassVar[int]
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    kinds: _containers.RepeatedScalarFieldContainer[str]
+    names: _containers.RepeatedScalarFieldContainer[str]
+    first: float
+    last: float
+    def __init__(self, kinds: _Optional[_Iterable[str]] = ..., names: _Optional[_Iterable[str]] = ..., first: _Optional[float] = ..., last: _Optional[float] = ...) -> None: ...
+
+class ControlRecord(_message.Message):
+    __slots__ = ("time", "kind", "name", "action", "by", "comment", "cluster", "hosts", "queues")
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    COMMENT_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    QUEUES_FIELD_NUMBER: _ClassVar[int]
+    time: float
+    kind: str
+    name: str
+    action: str
+    by: str
+    comment: str
+    cluster: str
+    hosts: int
+    queues: int
+    def __init__(self, time: _Optional[float] = ..., kind: _Optional[str] = ..., name: _Optional[str] = ..., action: _Optional[str] = ..., by: _Optional[str] = ..., comment: _Optional[str] = ..., cluster: _Optional[str] = ..., hosts: _Optional[int] = ..., queues: _Optional[int] = ...) -> None: ...
+
+class ControlHistoryPage(_message.Message):
+    __slots__ = ("records",)
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    records: _containers.RepeatedCompositeFieldContainer[ControlRecord]
+    def __init__(self, records: _Optional[_Iterable[_Union[ControlRecord, _Mapping]]] = ...) -> None: ...
+
 class StatusRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

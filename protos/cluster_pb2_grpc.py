@@ -119,6 +119,11 @@ class ClusterServiceStub:
                 request_serializer=protos_dot_cluster__pb2.JobGroupsRequest.SerializeToString,
                 response_deserializer=protos_dot_cluster__pb2.JobGroupsReply.FromString,
                 _registered_method=True)
+        self.ControlHistory = channel.unary_stream(
+                '/lava.v1.ClusterService/ControlHistory',
+                request_serializer=protos_dot_cluster__pb2.ControlHistoryRequest.SerializeToString,
+                response_deserializer=protos_dot_cluster__pb2.ControlHistoryPage.FromString,
+                _registered_method=True)
 
 
 class ClusterServiceServicer:
@@ -226,6 +231,12 @@ class ClusterServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ControlHistory(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ClusterServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -313,6 +324,11 @@ def add_ClusterServiceServicer_to_server(servicer, server):
                     servicer.JobGroups,
                     request_deserializer=protos_dot_cluster__pb2.JobGroupsRequest.FromString,
                     response_serializer=protos_dot_cluster__pb2.JobGroupsReply.SerializeToString,
+            ),
+            'ControlHistory': grpc.unary_stream_rpc_method_handler(
+                    servicer.ControlHistory,
+                    request_deserializer=protos_dot_cluster__pb2.ControlHistoryRequest.FromString,
+                    response_serializer=protos_dot_cluster__pb2.ControlHistoryPage.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -774,6 +790,33 @@ class ClusterService:
             '/lava.v1.ClusterService/JobGroups',
             protos_dot_cluster__pb2.JobGroupsRequest.SerializeToString,
             protos_dot_cluster__pb2.JobGroupsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ControlHistory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/lava.v1.ClusterService/ControlHistory',
+            protos_dot_cluster__pb2.ControlHistoryRequest.SerializeToString,
+            protos_dot_cluster__pb2.ControlHistoryPage.FromString,
             options,
             channel_credentials,
             insecure,

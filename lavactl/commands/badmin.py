@@ -15,10 +15,14 @@ Usage: badmin ckconfig [-v]
        badmin reconfig | mbdrestart [-v] [-f] [-C comment]
        badmin showconf mbd
        badmin showstatus
+       badmin hist | mbdhist [-t time0,time1] [-f file]
+       badmin hhist [-t time0,time1] [-f file] [host ...]
+       badmin qhist [-t time0,time1] [-f file] [queue ...]
        badmin hopen | hclose [-revoke seconds] [-C comment] [host ... | host_group ... | all]
        badmin hremove [-C comment] host ...
        badmin qopen | qclose | qact | qinact [-C comment] [queue ... | all]
        badmin -h | -V
+  time: [[year/]month/]day[/hour:minute], . for now, .-n/ for n days ago; -f reads an lsb.events file
 """
 HOST_ACTIONS = {"hopen": ("Open", cluster_pb2.OPEN_HOST), "hclose": ("Close", cluster_pb2.CLOSE_HOST)}
 REMOVAL = {"hremove": ("Remove", cluster_pb2.REMOVE_HOST)}
@@ -28,6 +32,7 @@ QUEUE_ACTIONS = {
     "qact": ("activated", cluster_pb2.ACTIVATE_QUEUE),
     "qinact": ("inactivated", cluster_pb2.INACTIVATE_QUEUE),
 }
+HISTORIES = ("hist", "qhist", "hhist", "mbdhist")
 NOTICE_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 NO_LOCK_IDS = "locks of hosts have no ids; -C keeps a comment."
 KINDS: "dict[str, dict[str, int | str]]" = {
@@ -35,6 +40,7 @@ KINDS: "dict[str, dict[str, int | str]]" = {
     "reconfig": {"v": FLAG, "f": FLAG, "C": Ignored(VALUE, "no comment is kept of a reconfiguration.")},
     "showconf": {},
     "showstatus": {},
+    **{name: {"t": VALUE, "f": VALUE} for name in HISTORIES},
     **{name: {"C": VALUE} for name in (*REMOVAL, *QUEUE_ACTIONS)},
     "hopen": {"C": VALUE, "i": NO_LOCK_IDS},
     "hclose": {"C": VALUE, "revoke": VALUE, "i": NO_LOCK_IDS},
@@ -44,7 +50,7 @@ GRAMMARS = {name: Grammar(f"badmin {name}", USAGE, kinds) for name, kinds in KIN
 _SERVICE = "lava-agent is a service of each host; start, stop or restart that one, jobs run on."
 # Subcommands of LSF that are refused, with the reason.
 REFUSED = {
-    **dict.fromkeys(("mbdhist", "qhist", "hhist", "hist", "perfmon", "diagnose", "security"), "not supported yet."),
+    **dict.fromkeys(("perfmon", "diagnose", "security"), "not supported yet."),
     **dict.fromkeys(("hrestart", "hshutdown", "hstartup"), _SERVICE),
     **dict.fromkeys(
         ("mbddebug", "sbddebug", "schddebug", "mbdtime", "sbdtime", "schdtime"),
@@ -102,6 +108,15 @@ def _show(name: str, argv: list[str], io: "Io") -> int:
     return master_status.show_configuration(io)
 
 
+def _history(name: str, argv: list[str], io: "Io") -> int:
+    from lavactl.admin import control_history
+
+    options = GRAMMARS[name].parse(argv)
+    if options.words and name in ("hist", "mbdhist"):
+        raise UsageError(f"badmin {name}: takes no names", USAGE)
+    return control_history.show(name, options, io)
+
+
 def _control(name: str, argv: list[str], io: "Io") -> int:
     """Open, close or remove hosts, or open, close, activate or inactivate queues."""
     options = GRAMMARS[name].parse(argv)
@@ -148,5 +163,6 @@ SUBCOMMANDS: "dict[str, Callable[[str, list[str], Io], int]]" = {
     "mbdrestart": _configuration,  # the master reads new files without a restart
     "showconf": _show,
     "showstatus": _show,
+    **dict.fromkeys(HISTORIES, _history),
     **dict.fromkeys((*HOST_ACTIONS, *REMOVAL, *QUEUE_ACTIONS), _control),
 }

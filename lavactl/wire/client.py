@@ -299,6 +299,13 @@ class Client:
 
         return cluster_pb2.ControlReply.FromString(self._one(CLUSTER + "Control", request.SerializeToString()))
 
+    def control_history(self, request: "cluster_pb2.ControlHistoryRequest") -> "Iterator[cluster_pb2.ControlRecord]":
+        """What became of hosts, queues and the master."""
+        from protos import cluster_pb2
+
+        for payload in self._stream(CLUSTER + "ControlHistory", request.SerializeToString()):
+            yield from cluster_pb2.ControlHistoryPage.FromString(payload).records
+
     def reserve(self, request: "cluster_pb2.ReserveRequest") -> "cluster_pb2.ReserveReply":
         """Make, change or delete an advance reservation; not repeated: after a lost connection it fails."""
         from protos import cluster_pb2

@@ -10,7 +10,8 @@ from sqlalchemy.exc import DBAPIError
 from lavad.commit_mark import Mark
 from lavad.store.database import database, url
 from lavad.store.errors import StoreRefused
-from lavad.store.reading import reader, restore
+from lavad.store.reading import control_history, reader, restore
+from lavad.store.rows import cluster_rows
 from lavad.store.rows.rows import RowMaker
 from lavad.store.writer.batch import Batch
 from lavad.store.writer.writer import LOCK_WAIT_S, Ready, Writer
@@ -195,6 +196,12 @@ class Store:
         batch.purged += jobs
         self._writer.append(batch, lambda: None)
 
+    def tell(self, at: float, kind: str, **detail: str) -> None:
+        """Write a row of the history of hosts, queues and the master."""
+        batch = Batch()
+        cluster_rows.tell(batch, at, kind, **detail)
+        self._writer.append(batch, lambda: None)
+
     async def flush(self) -> None:
         """Wait until everything appended so far is durable, or the writer is lost."""
         await self._writer.flush()
@@ -256,6 +263,16 @@ class Store:
             NotNow: the database can't be read at the moment.
         """
         return await self._reading.run(lambda connection: reader.read_expired(connection, before, after, limit))
+
+    async def controls(
+        self, wanted: control_history.Wanted, after: int
+    ) -> tuple[list[control_history.Told], int | None]:
+        """Return what `control_history.read_controls` reads.
+
+        Raises:
+            NotNow: the database can't be read at the moment.
+        """
+        return await self._reading.run(lambda connection: control_history.read_controls(connection, wanted, after))
 
     async def present(self, jobs: Collection[int]) -> list[int]:
         """Return those jobs that the database has.

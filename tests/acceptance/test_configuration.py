@@ -1,5 +1,6 @@
 """LSF configuration files of a running cluster, and their change while jobs run."""
 
+import getpass
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -150,6 +151,26 @@ def test_hosts_are_closed_with_a_reason(site: Cluster) -> None:
     wait_for(lambda: site.states(closed_from_there).get(0, ("", 0))[0] == "DONE", 30, "a host to close itself")
     assert "closed_Adm" in site.run("bhosts", "-w", host).stdout
     assert site.run("badmin", "hopen", host).returncode == 0
+
+
+def test_what_administrators_did_is_kept(site: Cluster) -> None:
+    """badmin hist and its kin: the start of the master, its reconfiguration, a queue and a host with their comments."""
+    host = site.hosts()[0]
+    for words in (["qclose", "-C", "until Monday", "gone"], ["hclose", host], ["qopen", "gone"], ["hopen", host]):
+        assert site.run("badmin", *words).returncode == 0
+    site.reconfigure()
+    by = getpass.getuser()
+    queue = [line[21:] for line in site.run("badmin", "qhist", "gone").stdout.splitlines()][-2:]
+    assert queue == [
+        f"Queue <gone> closed by user or administrator <{by}> until Monday",
+        f"Queue <gone> opened by user or administrator <{by}>.",
+    ]
+    hosts = [line[21:] for line in site.run("badmin", "hhist", host).stdout.splitlines()][-2:]
+    assert hosts == [f"Host <{host}> {done} by administrator <{by}>." for done in ("closed", "opened")]
+    master = site.run("badmin", "mbdhist").stdout.splitlines()
+    assert ": mbatchd started on host <" in master[0]
+    assert master[-1].endswith(f"> reconfigured by administrator <{by}>.")
+    assert len(site.run("badmin", "hist", "-t", ".-5,.").stdout.splitlines()) >= len(queue + hosts + master[-1:])
 
 
 def test_what_the_files_say_is_shown(site: Cluster) -> None:

@@ -310,9 +310,11 @@ def test_deeds_of_administrators(logs: Logs) -> None:
     """lsf.md 7.3: QUEUE_CTRL and HOST_CTRL with their codes; only what was changed."""
     logs.told.do(c.RuleQueue("normal", c.QueueAction.CLOSE, ROOT, "full"))
     logs.told.do(c.CloseHost("n001", ROOT, "dust"))
+    logs.told.do(c.RevokeHost("n000", ROOT, 300.0, "spot"))  # a host is closed by that, too
     logs.tell()
     assert [one[3:5] + one[6:] for one in logs.events("QUEUE_CTRL")] == [["2", "normal", "root", "full"]]
-    assert [one[3:5] + one[6:] for one in logs.events("HOST_CTRL")] == [["2", "n001", "root", "dust"]]
+    said = [["2", "n001", "root", "dust"], ["2", "n000", "root", "spot"]]
+    assert [one[3:5] + one[6:] for one in logs.events("HOST_CTRL")] == said
     found = logs.told.saved.read(lambda connection: connection.execute(select(schema.job_events.c.job)).scalars().all())
     assert set(found) == {0}
 

@@ -11,6 +11,7 @@ from lavad.api.agents import AgentService
 from lavad.api.cluster import advance_reservations, job_groups
 from lavad.api.cluster.configuration import Configurator
 from lavad.api.cluster.control import control, remove_hosts
+from lavad.api.cluster.control_history import ControlHistory
 from lavad.api.cluster.host_choice import chosen
 from lavad.api.cluster.status import status_reply
 from lavad.api.records import application_records, parameters_limits, resource_records, user_records
@@ -34,11 +35,19 @@ PAGE_HOSTS = 500
 class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
     """Queries about the cluster for users, and its control for administrators."""
 
-    def __init__(self, engine: Engine, agents: AgentService, configurator: Configurator, health: Health) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        agents: AgentService,
+        configurator: Configurator,
+        health: Health,
+        control_history: ControlHistory,
+    ) -> None:
         self.engine = engine
         self.agents = agents
         self.configurator = configurator
         self.health = health
+        self.control_history = control_history
         self.started_at = engine.clock()
 
     @property
@@ -172,7 +181,10 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         caller = await identity.caller(context, self.settings)
         if not caller.is_administrator:
             raise Refused("User permission denied")
-        return await self.configurator.run(request.apply)
+        reply = await self.configurator.run(request.apply)
+        if reply.applied:
+            self.control_history.tell_reconfiguration(caller.user)
+        return reply
 
     async def Status(self, request: pb.StatusRequest, context: identity.Context) -> pb.StatusReply:
         """badmin showstatus."""
@@ -186,6 +198,15 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         if request.action == pb.REMOVE_HOST:
             return await remove_hosts(self.engine, request, caller, self.agents.remove)
         return await control(self.engine, request, caller)
+
+    async def ControlHistory(
+        self, request: pb.ControlHistoryRequest, context: identity.Context
+    ) -> AsyncIterator[pb.ControlHistoryPage]:
+        """badmin hist, qhist, hhist, mbdhist."""
+        await identity.caller(context, self.settings)
+        async with aclosing(self.control_history.pages(request)) as pages:
+            async for page in pages:
+                yield page
 
     async def Reserve(self, request: pb.ReserveRequest, context: identity.Context) -> pb.ReserveReply:
         """brsvadd, brsvmod, brsvdel. The core checks permissions."""

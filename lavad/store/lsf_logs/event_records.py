@@ -180,17 +180,17 @@ _MAKERS: dict[str, Callable[[Told, int], Iterator[bytes]]] = {
 OF_ELEMENTS = frozenset({"killed", "completed", "held", "freed", "revived"})  # rows about several elements of an array
 
 QUEUE_CODES = {"open": 1, "closed": 2, "active": 3, "inactive": 4}
-HOST_CODES = {"open": 1, "closed": 2}
+HOST_CODES = {"open": 1, "closed": 2, "revoked": 2}
 
 
 def control(kind: str, at: float, text: str) -> bytes | None:
-    """Return the record of a row about a queue or a host; None for other rows."""
+    """Return the record of a row about a queue or a host; None for other rows, and for what LSF has no code of."""
     detail = v.decode_detail(text)
-    codes = {"queue": QUEUE_CODES, "host": HOST_CODES}.get(kind)
-    if codes is None:
+    code = {"queue": QUEUE_CODES, "host": HOST_CODES}.get(kind, {}).get(detail.get("to", ""))
+    if code is None:
         return None
     by = str(detail.get("by", ""))
-    parts = [str(codes[detail["to"]]), quoted(detail["name"]), str(uid_of(by)), quoted(by)]
+    parts = [str(code), quoted(detail["name"]), str(uid_of(by)), quoted(by)]
     return f.line(f"{kind.upper()}_CTRL", f.EVENTS_VERSION, at, [*parts, quoted(str(detail.get("comment", "")))])
 
 

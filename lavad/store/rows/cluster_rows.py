@@ -1,4 +1,5 @@
-"""Rows of hosts, queues, advance reservations and job groups; what administrators did to hosts and queues.
+"""Rows of hosts, queues, advance reservations and job groups; what administrators did to hosts and queues, and what the
+master did.
 
 That history is job 0's: no job has this number.
 """
@@ -28,7 +29,9 @@ def add(batch: Batch, cluster: "Cluster", event: Any, queues: QueueStates) -> No
         HANDLERS[type(event)](batch, cluster, event)
 
 
-def _tell(batch: Batch, at: float, kind: str, **detail: str) -> None:
+def tell(batch: Batch, at: float, kind: str, **detail: str) -> None:
+    """Add a row of that history. ``kind`` is host, queue or master; ``name`` and ``to`` in ``detail`` are its name, and
+    what became of it."""
     batch.events.append((NO_JOB, 0, 0, at, kind, v.detail(**{name: v.clean(text) for name, text in detail.items()})))
 
 
@@ -38,20 +41,22 @@ def _host_joined(batch: Batch, cluster: "Cluster", event: e.HostJoined) -> None:
 
 def _host_closed(batch: Batch, cluster: "Cluster", event: e.HostClosed) -> None:
     _host_changed(batch, cluster, event.host)
-    _tell(batch, event.at, "host", name=event.host, to="closed", by=event.by, comment=event.comment)
+    tell(batch, event.at, "host", name=event.host, to="closed", by=event.by, comment=event.comment)
 
 
 def _host_opened(batch: Batch, cluster: "Cluster", event: e.HostOpened) -> None:
     _host_changed(batch, cluster, event.host)
-    _tell(batch, event.at, "host", name=event.host, to="open", by=event.by, comment=event.comment)
+    tell(batch, event.at, "host", name=event.host, to="open", by=event.by, comment=event.comment)
 
 
 def _host_revoked(batch: Batch, cluster: "Cluster", event: e.HostRevoked) -> None:
     _host_changed(batch, cluster, event.host)
+    tell(batch, event.at, "host", name=event.host, to="revoked", by=event.by, comment=event.comment)
 
 
 def _host_removed(batch: Batch, cluster: "Cluster", event: e.HostRemoved) -> None:
     batch.hosts[event.host] = None
+    tell(batch, event.at, "host", name=event.host, to="removed", by=event.by, comment=event.comment)
 
 
 def _host_changed(batch: Batch, cluster: "Cluster", name: str) -> None:
@@ -71,9 +76,9 @@ def _queue_ruled(batch: Batch, event: e.QueueRuled, queues: QueueStates) -> None
     was_open, was_active = queues.get(event.queue, (True, True))
     queues[event.queue] = (event.is_open, event.is_active)
     if was_open is not event.is_open:
-        _tell(batch, event.at, "queue", to="open" if event.is_open else "closed", **words)
+        tell(batch, event.at, "queue", to="open" if event.is_open else "closed", **words)
     if was_active is not event.is_active:
-        _tell(batch, event.at, "queue", to="active" if event.is_active else "inactive", **words)
+        tell(batch, event.at, "queue", to="active" if event.is_active else "inactive", **words)
 
 
 def _reservation_set(batch: Batch, cluster: "Cluster", event: e.ReservationSet) -> None:

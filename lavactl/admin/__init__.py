@@ -1,0 +1,1 @@
+"""Parts of badmin and lsadmin besides the control of hosts and queues."""

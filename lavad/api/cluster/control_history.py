@@ -1,0 +1,70 @@
+"""badmin hist, qhist, hhist, mbdhist: what became of hosts, queues and the master, from the store."""
+
+from collections.abc import AsyncGenerator
+
+from lavad.core.model.reasons import Refused
+from lavad.engine import Engine
+from lavad.store.reading.control_history import Told, Wanted
+from lavad.store.store import Store
+from protos import cluster_pb2 as pb
+
+KINDS = ("host", "queue", "master")
+
+
+class ControlHistory:
+    """History of one master's cluster; what the master itself does is told by this object."""
+
+    def __init__(self, engine: Engine, store: Store, master_host: str) -> None:
+        self._engine = engine
+        self._store = store
+        self._host = master_host
+        self._has_started = False
+
+    def tell_start(self) -> None:
+        """Tell once that the master has started; only while rows may be written."""
+        if not self._has_started:
+            self._has_started = True
+            cluster = self._engine.cluster
+            servers = sum(1 for host in cluster.hosts.values() if host.facts.server)
+            counts = {"hosts": str(servers), "queues": str(len(cluster.policy.queues))}
+            self._tell("started", cluster=cluster.name, **counts)
+
+    def tell_reconfiguration(self, by: str) -> None:
+        """Tell that an administrator put other files into force."""
+        self._tell("reconfigured", by=by)
+
+    def tell_end(self, why: str) -> None:
+        """Tell that the master ends, unless it has never begun."""
+        if self._has_started:
+            self._tell("ended", comment=why)
+
+    def _tell(self, to: str, **detail: str) -> None:
+        self._store.tell(self._engine.clock(), "master", name=self._host, to=to, **detail)
+
+    async def pages(self, request: pb.ControlHistoryRequest) -> AsyncGenerator[pb.ControlHistoryPage, None]:
+        """Yield what the request selects, oldest first.
+
+        Raises:
+            Refused: the request names a kind that there is not.
+            NotNow: the database can't be read at the moment.
+        """
+        if unknown := [kind for kind in request.kinds if kind not in KINDS]:
+            raise Refused(f"Unknown kind of history: {unknown[0]}")
+        wanted = Wanted(tuple(request.kinds), frozenset(request.names), request.first, request.last)
+        after: int | None = 0
+        while after is not None:
+            found, after = await self._store.controls(wanted, after)
+            yield pb.ControlHistoryPage(records=map(_record, found))
+
+
+def _record(told: Told) -> pb.ControlRecord:
+    detail = told.detail
+    words = {name: str(detail.get(name, "")) for name in ("name", "by", "comment", "cluster")}
+    return pb.ControlRecord(
+        time=told.at,
+        kind=told.kind,
+        action=str(detail.get("to", "")),
+        hosts=int(detail.get("hosts", 0)),
+        queues=int(detail.get("queues", 0)),
+        **words,
+    )
