@@ -23,6 +23,7 @@ from lavad.api.audit import Auditor
 from lavad.api.cluster import cluster_service, configuration
 from lavad.api.cluster.control_history import ControlHistory
 from lavad.api.cluster.installation import Installation
+from lavad.api.cluster.performance import PerformanceMonitor
 from lavad.api.history.reader import HistoryReader
 from lavad.api.interceptor import Guard
 from lavad.api.jobs import job_service as jobs
@@ -160,6 +161,7 @@ class Master:
         self.adoption.on_behind = self._fall_behind
         self.adoption.on_settled = self._settled
         self.store.tell_stuck(self.health.look)
+        self.performance = PerformanceMonitor(self.engine, lambda: self.pacer.passes)
         self.control_history = ControlHistory(self.engine, store, self.settings.master_host)
         self.watchers = Watchers(self.cluster)
         self.engine.listeners += [self.watchers.notify, _warn_of_hosts]
@@ -170,6 +172,7 @@ class Master:
     def _follow(self, loaded: Loaded) -> None:
         """Let all that depends on the files follow a new configuration."""
         self._set_logs(loaded)
+        self.performance.follow(loaded.policy.samples_performance, loaded.policy.sample_period_s)
         self.agent_service.tell_settings()
 
     def _set_logs(self, loaded: Loaded) -> None:
@@ -207,7 +210,7 @@ class Master:
         self._assemble()
         ticket_key = peek_tickets.new_key()
         trusted = trust.of_settings(self.settings, self._is_connected, self.cluster.hosts.__contains__)
-        server = grpc.aio.server(interceptors=[Guard(trusted), Auditor()], options=SERVER_OPTIONS)
+        server = grpc.aio.server(interceptors=[self.performance, Guard(trusted), Auditor()], options=SERVER_OPTIONS)
         self.agent_service = agent_service = agents.AgentService(
             self.engine, self.links, self.settings, peek_tickets.public_bytes(ticket_key), trusted, self.adoption
         )
@@ -224,7 +227,9 @@ class Master:
         )
         cluster_service.register(
             server,
-            cluster_service.ClusterService(self.engine, agent_service, configurator, self.health, self.control_history),
+            cluster_service.ClusterService(
+                self.engine, agent_service, configurator, self.health, self.control_history, self.performance
+            ),
         )
         configurator.admit()
         configurator.on_applied = self._follow
@@ -240,6 +245,7 @@ class Master:
         periodic = [asyncio.create_task(one) for one in work]
         log.info("serving listen=%s enrol=%s version=%s", self.settings.listen, self.settings.enrol_listen, VERSION)
         notify.ready(self.health.summary)
+        self.performance.follow(self.loaded.policy.samples_performance, self.loaded.policy.sample_period_s)
         if not self.adoption.is_behind:
             self.control_history.tell_start()
         await self.stopping.wait()

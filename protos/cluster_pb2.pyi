@@ -19,6 +19,13 @@ class ControlAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     INACTIVATE_QUEUE: _ClassVar[ControlAction]
     REMOVE_HOST: _ClassVar[ControlAction]
 
+class PerformanceAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    VIEW_PERFORMANCE: _ClassVar[PerformanceAction]
+    START_PERFORMANCE: _ClassVar[PerformanceAction]
+    STOP_PERFORMANCE: _ClassVar[PerformanceAction]
+    SET_PERFORMANCE_PERIOD: _ClassVar[PerformanceAction]
+
 class ReservationAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     ADD_RESERVATION: _ClassVar[ReservationAction]
@@ -44,6 +51,10 @@ CLOSE_QUEUE: ControlAction
 ACTIVATE_QUEUE: ControlAction
 INACTIVATE_QUEUE: ControlAction
 REMOVE_HOST: ControlAction
+VIEW_PERFORMANCE: PerformanceAction
+START_PERFORMANCE: PerformanceAction
+STOP_PERFORMANCE: PerformanceAction
+SET_PERFORMANCE_PERIOD: PerformanceAction
 ADD_RESERVATION: ReservationAction
 CHANGE_RESERVATION: ReservationAction
 ADD_HOSTS: ReservationAction
@@ -833,6 +844,50 @@ class ControlHistoryPage(_message.Message):
     RECORDS_FIELD_NUMBER: _ClassVar[int]
     records: _containers.RepeatedCompositeFieldContainer[ControlRecord]
     def __init__(self, records: _Optional[_Iterable[_Union[ControlRecord, _Mapping]]] = ...) -> None: ...
+
+class PerformanceRequest(_message.Message):
+    __slots__ = ("action", "period_s")
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    PERIOD_S_FIELD_NUMBER: _ClassVar[int]
+    action: PerformanceAction
+    period_s: int
+    def __init__(self, action: _Optional[_Union[PerformanceAction, str]] = ..., period_s: _Optional[int] = ...) -> None: ...
+
+class PerformanceMetric(_message.Message):
+    __slots__ = ("name", "last", "max", "min", "mean", "total")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    MAX_FIELD_NUMBER: _ClassVar[int]
+    MIN_FIELD_NUMBER: _ClassVar[int]
+    MEAN_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    last: float
+    max: float
+    min: float
+    mean: float
+    total: float
+    def __init__(self, name: _Optional[str] = ..., last: _Optional[float] = ..., max: _Optional[float] = ..., min: _Optional[float] = ..., mean: _Optional[float] = ..., total: _Optional[float] = ...) -> None: ...
+
+class PerformanceReply(_message.Message):
+    __slots__ = ("is_on", "period_s", "started", "sampled", "counts", "scheduler", "files_used", "files_max")
+    IS_ON_FIELD_NUMBER: _ClassVar[int]
+    PERIOD_S_FIELD_NUMBER: _ClassVar[int]
+    STARTED_FIELD_NUMBER: _ClassVar[int]
+    SAMPLED_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULER_FIELD_NUMBER: _ClassVar[int]
+    FILES_USED_FIELD_NUMBER: _ClassVar[int]
+    FILES_MAX_FIELD_NUMBER: _ClassVar[int]
+    is_on: bool
+    period_s: int
+    started: float
+    sampled: float
+    counts: _containers.RepeatedCompositeFieldContainer[PerformanceMetric]
+    scheduler: _containers.RepeatedCompositeFieldContainer[PerformanceMetric]
+    files_used: int
+    files_max: int
+    def __init__(self, is_on: _Optional[bool] = ..., period_s: _Optional[int] = ..., started: _Optional[float] = ..., sampled: _Optional[float] = ..., counts: _Optional[_Iterable[_Union[PerformanceMetric, _Mapping]]] = ..., scheduler: _Optional[_Iterable[_Union[PerformanceMetric, _Mapping]]] = ..., files_used: _Optional[int] = ..., files_max: _Optional[int] = ...) -> None: ...
 
 class StatusRequest(_message.Message):
     __slots__ = ()

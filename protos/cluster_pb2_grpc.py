@@ -119,6 +119,11 @@ class ClusterServiceStub:
                 request_serializer=protos_dot_cluster__pb2.JobGroupsRequest.SerializeToString,
                 response_deserializer=protos_dot_cluster__pb2.JobGroupsReply.FromString,
                 _registered_method=True)
+        self.Performance = channel.unary_unary(
+                '/lava.v1.ClusterService/Performance',
+                request_serializer=protos_dot_cluster__pb2.PerformanceRequest.SerializeToString,
+                response_deserializer=protos_dot_cluster__pb2.PerformanceReply.FromString,
+                _registered_method=True)
         self.ControlHistory = channel.unary_stream(
                 '/lava.v1.ClusterService/ControlHistory',
                 request_serializer=protos_dot_cluster__pb2.ControlHistoryRequest.SerializeToString,
@@ -231,6 +236,12 @@ class ClusterServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Performance(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ControlHistory(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -324,6 +335,11 @@ def add_ClusterServiceServicer_to_server(servicer, server):
                     servicer.JobGroups,
                     request_deserializer=protos_dot_cluster__pb2.JobGroupsRequest.FromString,
                     response_serializer=protos_dot_cluster__pb2.JobGroupsReply.SerializeToString,
+            ),
+            'Performance': grpc.unary_unary_rpc_method_handler(
+                    servicer.Performance,
+                    request_deserializer=protos_dot_cluster__pb2.PerformanceRequest.FromString,
+                    response_serializer=protos_dot_cluster__pb2.PerformanceReply.SerializeToString,
             ),
             'ControlHistory': grpc.unary_stream_rpc_method_handler(
                     servicer.ControlHistory,
@@ -790,6 +806,33 @@ class ClusterService:
             '/lava.v1.ClusterService/JobGroups',
             protos_dot_cluster__pb2.JobGroupsRequest.SerializeToString,
             protos_dot_cluster__pb2.JobGroupsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Performance(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lava.v1.ClusterService/Performance',
+            protos_dot_cluster__pb2.PerformanceRequest.SerializeToString,
+            protos_dot_cluster__pb2.PerformanceReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -15,6 +15,7 @@ Usage: badmin ckconfig [-v]
        badmin reconfig | mbdrestart [-v] [-f] [-C comment]
        badmin showconf mbd
        badmin showstatus
+       badmin perfmon start [period] | stop | view | setperiod period
        badmin hist | mbdhist [-t time0,time1] [-f file]
        badmin hhist [-t time0,time1] [-f file] [host ...]
        badmin qhist [-t time0,time1] [-f file] [queue ...]
@@ -40,6 +41,7 @@ KINDS: "dict[str, dict[str, int | str]]" = {
     "reconfig": {"v": FLAG, "f": FLAG, "C": Ignored(VALUE, "no comment is kept of a reconfiguration.")},
     "showconf": {},
     "showstatus": {},
+    "perfmon": {"json": "badmin perfmon view prints a table only."},
     **{name: {"t": VALUE, "f": VALUE} for name in HISTORIES},
     **{name: {"C": VALUE} for name in (*REMOVAL, *QUEUE_ACTIONS)},
     "hopen": {"C": VALUE, "i": NO_LOCK_IDS},
@@ -50,7 +52,7 @@ GRAMMARS = {name: Grammar(f"badmin {name}", USAGE, kinds) for name, kinds in KIN
 _SERVICE = "lava-agent is a service of each host; start, stop or restart that one, jobs run on."
 # Subcommands of LSF that are refused, with the reason.
 REFUSED = {
-    **dict.fromkeys(("perfmon", "diagnose", "security"), "not supported yet."),
+    **dict.fromkeys(("diagnose", "security"), "not supported yet."),
     **dict.fromkeys(("hrestart", "hshutdown", "hstartup"), _SERVICE),
     **dict.fromkeys(
         ("mbddebug", "sbddebug", "schddebug", "mbdtime", "sbdtime", "schdtime"),
@@ -108,6 +110,12 @@ def _show(name: str, argv: list[str], io: "Io") -> int:
     return master_status.show_configuration(io)
 
 
+def _perfmon(name: str, argv: list[str], io: "Io") -> int:
+    from lavactl.admin import performance
+
+    return performance.perfmon(GRAMMARS[name].parse(argv).words, USAGE, io)
+
+
 def _history(name: str, argv: list[str], io: "Io") -> int:
     from lavactl.admin import control_history
 
@@ -163,6 +171,7 @@ SUBCOMMANDS: "dict[str, Callable[[str, list[str], Io], int]]" = {
     "mbdrestart": _configuration,  # the master reads new files without a restart
     "showconf": _show,
     "showstatus": _show,
+    "perfmon": _perfmon,
     **dict.fromkeys(HISTORIES, _history),
     **dict.fromkeys((*HOST_ACTIONS, *REMOVAL, *QUEUE_ACTIONS), _control),
 }

@@ -299,8 +299,15 @@ class Client:
 
         return cluster_pb2.ControlReply.FromString(self._one(CLUSTER + "Control", request.SerializeToString()))
 
+    def performance(self, request: "cluster_pb2.PerformanceRequest") -> "cluster_pb2.PerformanceReply":
+        """Start, stop or view the performance monitoring; not repeated: after a lost connection it fails."""
+        from protos import cluster_pb2
+
+        payload = self._one(CLUSTER + "Performance", request.SerializeToString(), BEFORE_SENT)
+        return cluster_pb2.PerformanceReply.FromString(payload)
+
     def control_history(self, request: "cluster_pb2.ControlHistoryRequest") -> "Iterator[cluster_pb2.ControlRecord]":
-        """What became of hosts, queues and the master."""
+        """Records of hosts, queues and the master, oldest first."""
         from protos import cluster_pb2
 
         for payload in self._stream(CLUSTER + "ControlHistory", request.SerializeToString()):

@@ -124,6 +124,11 @@ def _configure(request: cluster_pb2.ConfigureRequest, reply: cluster_pb2.Configu
         yield "reconfigure", "", "" if reply.applied else "there are fatal errors"
 
 
+def _performance(request: cluster_pb2.PerformanceRequest, reply: cluster_pb2.PerformanceReply) -> Iterator[Act]:
+    if request.action != cluster_pb2.VIEW_PERFORMANCE:
+        yield cluster_pb2.PerformanceAction.Name(request.action).lower(), f"period_s={reply.period_s}", ""
+
+
 def _reserve(request: cluster_pb2.ReserveRequest, reply: cluster_pb2.ReserveReply) -> Iterator[Act]:
     yield cluster_pb2.ReservationAction.Name(request.action).lower(), f"name={reply.name or request.name!r}", ""
 
@@ -136,5 +141,6 @@ _ACTS: dict[str, Describe] = {
     "Resize": _one("resize"),
     "Control": _control,
     "Configure": _configure,
+    "Performance": _performance,
     "Reserve": _reserve,
 }

@@ -173,6 +173,21 @@ def test_what_administrators_did_is_kept(site: Cluster) -> None:
     assert len(site.run("badmin", "hist", "-t", ".-5,.").stdout.splitlines()) >= len(queue + hosts + master[-1:])
 
 
+def test_the_master_is_monitored(site: Cluster) -> None:
+    """badmin perfmon counts what the master is asked and does, until it is stopped."""
+    assert site.run("badmin", "perfmon", "start", "1").returncode == 0
+    site.submit("true")
+
+    def counted() -> bool:
+        rows = site.run("badmin", "perfmon", "view").stdout.splitlines()
+        totals = {row[:35].strip(): row.split()[-1] for row in rows}
+        return totals["Jobs submitted"] == "1" and totals["Jobs dispatched"] == "1" and totals["Total queries"] != "0"
+
+    wait_for(lambda: site.run("bqueues").returncode == 0 and counted(), 20, "samples with the job")
+    assert site.run("badmin", "perfmon", "stop").returncode == 0
+    assert site.run("badmin", "perfmon", "view").returncode == 255
+
+
 def test_what_the_files_say_is_shown(site: Cluster) -> None:
     """Groups, users, limits and parameters, as their commands show them."""
     users = """\

@@ -143,6 +143,8 @@ PARAMETERS: dict[str, Case] = {
         ("JOB_PREPROC_TIMEOUT", "pre"), ("JOB_POSTPROC_TIMEOUT", "post"))},
     "JOB_INCLUDE_POSTPROC": switch("around.includes_post"),
     "SECURE_JOB_INFO_LEVEL": ("3", {"job_info_level": 3}, ("6", "x", "-1")),
+    "SCHED_METRIC_ENABLE": ("Y", {"samples_performance": True}, ("maybe",)),
+    "SCHED_METRIC_SAMPLE_PERIOD": ("30", {"sample_period_s": 30}, ("0", "x", "86401")),
     "SECURE_INFODIR_USER_ACCESS": ("g", {"history_access": "G"}, ("X", "Y N", "")),
     "DEFAULT_QUEUE": ("q1 q2", {"default_queues": ("q1", "q2")}, ()), "DEFAULT_PROJECT": text("default_project"),
     "MBD_SLEEP_TIME": ("10", {"turn_s": 10.0}, ("0", "x")),

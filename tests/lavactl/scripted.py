@@ -50,6 +50,7 @@ class ScriptedClient:
         self.resources_reply = cluster_pb2.ResourcesReply()
         self.configure_reply = cluster_pb2.ConfigureReply()
         self.control_reply = cluster_pb2.ControlReply()
+        self.performance_reply = cluster_pb2.PerformanceReply()
         self.control_records: list[cluster_pb2.ControlRecord] = []
         self.reserve_reply = cluster_pb2.ReserveReply(name="ann#0")
         self.reservations_reply = cluster_pb2.ReservationsReply()
@@ -68,6 +69,10 @@ class ScriptedClient:
     def reserve(self, request: cluster_pb2.ReserveRequest) -> cluster_pb2.ReserveReply:
         self.keep(cluster_pb2.ReserveRequest, request)
         return self.reserve_reply
+
+    def performance(self, request: cluster_pb2.PerformanceRequest) -> cluster_pb2.PerformanceReply:
+        self.keep(cluster_pb2.PerformanceRequest, request)
+        return self.performance_reply
 
     def control_history(self, request: cluster_pb2.ControlHistoryRequest) -> Iterator[cluster_pb2.ControlRecord]:
         self.keep(cluster_pb2.ControlHistoryRequest, request)

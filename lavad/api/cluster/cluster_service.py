@@ -13,6 +13,7 @@ from lavad.api.cluster.configuration import Configurator
 from lavad.api.cluster.control import control, remove_hosts
 from lavad.api.cluster.control_history import ControlHistory
 from lavad.api.cluster.host_choice import chosen
+from lavad.api.cluster.performance import PerformanceMonitor
 from lavad.api.cluster.status import status_reply
 from lavad.api.records import application_records, parameters_limits, resource_records, user_records
 from lavad.api.records.host_records import host_record
@@ -42,12 +43,14 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         configurator: Configurator,
         health: Health,
         control_history: ControlHistory,
+        performance: PerformanceMonitor,
     ) -> None:
         self.engine = engine
         self.agents = agents
         self.configurator = configurator
         self.health = health
         self.control_history = control_history
+        self.performance = performance
         self.started_at = engine.clock()
 
     @property
@@ -198,6 +201,19 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         if request.action == pb.REMOVE_HOST:
             return await remove_hosts(self.engine, request, caller, self.agents.remove)
         return await control(self.engine, request, caller)
+
+    async def Performance(self, request: pb.PerformanceRequest, context: identity.Context) -> pb.PerformanceReply:
+        """badmin perfmon."""
+        caller = await identity.caller(context, self.settings)
+        if request.action != pb.VIEW_PERFORMANCE and not caller.is_administrator:
+            raise Refused("User permission denied")
+        if request.action == pb.START_PERFORMANCE:
+            self.performance.start(request.period_s)
+        elif request.action == pb.STOP_PERFORMANCE:
+            self.performance.stop()
+        elif request.action == pb.SET_PERFORMANCE_PERIOD:
+            self.performance.set_period(request.period_s)
+        return self.performance.reply()
 
     async def ControlHistory(
         self, request: pb.ControlHistoryRequest, context: identity.Context

@@ -527,6 +527,8 @@ class Policy:
     default_limits_ignore_groups: bool = False  # DEFAULT_LIMIT_IGNORE_USER_GROUP
     user_priority_max: int = 0  # MAX_USER_PRIORITY; 0: no user priorities
     job_info_level: int = 0  # SECURE_JOB_INFO_LEVEL; 0: all users see all jobs
+    samples_performance: bool = False  # SCHED_METRIC_ENABLE: badmin perfmon is on from the start
+    sample_period_s: int = 60
     history_access: str = "N"  # SECURE_INFODIR_USER_ACCESS: N all, Y own jobs, G by that level
     priority_step: int = 0  # JOB_PRIORITY_OVER_TIME: increment ...
     priority_step_s: float = 0.0  # ... and its interval
