@@ -317,15 +317,15 @@ class Ledger:
     # -- facts of this host
 
     def refuse(
-        self, key: Key, reason: str, host_fault: bool, user_unknown: bool = False, pre_exec: str = ""
+        self, key: Key, reason: str, host_fault: bool, user_unknown: bool = False, pre_exec: str = "", code: int = 0
     ) -> list[Report]:
         """Report that an order could not be carried out and nothing runs. ``pre_exec``: whose pre-execution command has
-        failed; an older master avoids the host, another one lets the job wait.
-        """
+        failed, with this exit code; an older master avoids the host, another one lets the job wait."""
         entry = self.entries.get(key)
         if entry is None or entry.state is State.OVER:
             return []
-        refused = Refused(reason=reason, host_fault=host_fault, user_unknown=user_unknown, pre_exec=pre_exec)
+        refused = Refused(reason=reason, host_fault=host_fault, pre_exec=pre_exec, pre_exec_code=code)
+        refused.user_unknown = user_unknown
         return [self._over(entry, Report(refused=refused))]
 
     def placed(self, key: Key) -> None:
@@ -551,7 +551,7 @@ class Ledger:
         alive: Mapping[Key, bool],
         started: set[Key],
         finished: Mapping[Key, Finish],
-        refusals: Mapping[Key, tuple[str, str]],
+        refusals: Mapping[Key, tuple[str, str, int]],
         releases: Mapping[Key, Used],
         rebooted: bool,
         now: float,
@@ -575,8 +575,8 @@ class Ledger:
                 if key in posts:
                     self.posted(key, *posts[key])
             elif key in refusals and not is_back:
-                why, pre_exec = refusals[key]
-                self.refuse(key, why, host_fault=True, pre_exec=pre_exec)
+                why, pre_exec, code = refusals[key]
+                self.refuse(key, why, True, False, pre_exec, code)
             elif entry.releasing and used is not None:
                 self._over(entry, released_with(used))
             elif finish is not None or (key in started and not is_back) or (rebooted and entry.launched):

@@ -514,8 +514,8 @@ class Keeper:
         elif kind in (messages.TASK_STARTED, messages.TASK_ENDED):
             self.attempts.on_message(message)
         elif kind == messages.REFUSED:
-            pre_exec = message[5] if len(message) > 5 else ""
-            self._tell(self.ledger.refuse(key, message[4], host_fault=True, pre_exec=pre_exec))
+            reason, *whose = message[4:7]
+            self._tell(self.ledger.refuse(key, reason, True, False, *whose))
             self.pool.ended(handle, key)
             self._gone(handle, key)
         elif kind == messages.POSTED:

@@ -340,6 +340,8 @@ def _around(stage: Stage, owner: Owner, is_lead: bool, by_lava: Collection[bytes
         post=around.post_exec if is_lead else "",
         host_pre=around.host_pre_exec,
         host_post=around.host_post_exec,
+        profile_host_pre=around.profile_host_pre_exec,
+        profile_host_post=around.profile_host_post_exec,
         pre_limit_s=around.pre_limit_s,
         post_limit_s=around.post_limit_s,
         own_post_limit_s=around.post_limit_s or OWN_POST_S,

@@ -149,7 +149,8 @@ class SurroundedWork(Work):
     def _prepare(self) -> None:
         """Run the queue's command for this host, then set up the rest."""
         around = self.setup.around
-        self._steps.plan([Step(OF_HOST, around.host_pre, around.pre_limit_s)])
+        commands = (around.host_pre, around.profile_host_pre)
+        self._steps.plan([Step(OF_HOST, command, around.pre_limit_s) for command in commands])
         self._attempt(self._go_on)
 
     def _begin(self) -> None:
@@ -195,7 +196,8 @@ class SurroundedWork(Work):
         else:
             how = f"took longer than its limit of {self.setup.around.pre_limit_s:g} seconds"
             how = how if self._steps.is_late else _outcome(status)
-            self._refusal, self._refused_by = f"{WORDS[step.whose]} {how}", step.whose
+            code = 0 if self._steps.is_late or not os.WIFEXITED(status) else os.WEXITSTATUS(status)
+            self._refusal, self._refused_by = f"{WORDS[step.whose]} {how}", (step.whose, code)
             self._end(status)
 
     # -- after
@@ -203,10 +205,12 @@ class SurroundedWork(Work):
     def _post_steps(self) -> list[Step]:
         setup, around = self.setup, self.setup.around
         has_run, limit_s = bool(self.started), around.post_limit_s
+        is_after = self._is_staged or OF_HOST in self._begun
         steps = [
             Step(OF_JOB, setup.post_exec if has_run else "", around.own_post_limit_s),
             Step(OF_QUEUE, around.post if has_run or OF_QUEUE in self._begun else "", limit_s),
-            Step(OF_HOST, around.host_post if self._is_staged or OF_HOST in self._begun else "", limit_s),
+            Step(OF_HOST, around.profile_host_post if is_after else "", limit_s),
+            Step(OF_HOST, around.host_post if is_after else "", limit_s),
         ]
         return [step for step in steps if step.command]
 

@@ -68,7 +68,7 @@ class Work:
         self._reason = self._detail = ""
         self._told = False
         self._refusal = ""  # why nothing of it was started
-        self._refused_by = ""  # whose pre-execution command failed, if that is why
+        self._refused_by = ("", 0)  # whose pre-execution command failed, if that is why, and its exit code
         self._leftovers = Leftovers(tools.confinement)
         self._releasing, self._limits_version = False, 0
         self._clock, self._lease = NO_LIMITS, LeaseClock(tools.lease, setup.lease_s)
@@ -537,7 +537,7 @@ class Work:
     def _tell(self, released: bool) -> None:
         """Record and send a refusal, an end or a release; OSError if the disk refuses."""
         if self._refusal:
-            message = pack(messages.REFUSED, *self.key, self._refusal, self._refused_by)
+            message = pack(messages.REFUSED, *self.key, self._refusal, *self._refused_by)
             self._tools.log.append(message)
             self._tools.send(message)
         elif not self._told and self.launched and self._has_command:

@@ -65,7 +65,9 @@ TAKEN_DOWN = "taken down"  # the host ends all its jobs
 # Shepherd to agent. STATUS opens each connection and carries a key, or None when idle.
 STATUS = 16  # the fields of a Status
 STAGED = 17
-REFUSED = 18  # reason: the host's fault, nothing was started; then whose pre-execution command failed, if one did
+REFUSED = (
+    18  # reason: the host's fault, nothing was started; then whose pre-execution command failed, if one did, its code
+)
 STARTED = 19  # process id, time, output, error descriptor
 FINISHED = 20  # then the rest of a Finish
 RELEASED = 21  # the fields of a Used
@@ -212,6 +214,8 @@ class AroundJob(NamedTuple):
     requeues_max: int = -1  # attempts after which no code has that effect; -1: no bound
     own_post_limit_s: float = 0.0  # of the job's own post-execution command; 0: none
     variables: tuple[bytes, ...] = ()  # names in the job's environment that ``user`` may have: lava set them
+    profile_host_pre: str = ""  # of the application profile, inside those of the queue
+    profile_host_post: str = ""
 
 
 # Words for the limits of all processes of a job on a host together, by their names in a job's spec; and all limits of

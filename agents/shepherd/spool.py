@@ -267,7 +267,7 @@ class Traces:
     def __init__(self) -> None:
         self.started: set[Key] = set()
         self.finished: dict[Key, Finish] = {}
-        self.refused: dict[Key, tuple[str, str]] = {}  # why, and whose pre-execution command failed
+        self.refused: dict[Key, tuple[str, str, int]] = {}  # why, whose pre-execution command failed, its exit code
         self.posted: dict[Key, tuple[int, float]] = {}
         self.released: dict[Key, Used] = {}
 
@@ -290,7 +290,7 @@ class Traces:
             elif kind == FINISHED:
                 self.finished[key] = fields_of(Finish, tuple(fields))
             elif kind == REFUSED:
-                self.refused[key] = (fields[3], fields[4] if len(fields) > 4 else "")
+                self.refused[key] = (*fields[3:6], *("", 0)[len(fields) - 4 :])
             elif kind == POSTED:
                 self.posted[key] = (fields[3], fields[4])
             elif kind == RELEASED:

@@ -376,12 +376,15 @@ def _check(command: str, limit_s: float) -> pb.HealthCheck | None:
 def _around(setup: AttemptSetup) -> pb.AroundJob | None:
     """Build the queue's commands around a job, and what holds for its own; None where there is nothing to say."""
     rule, limit, defaults = setup.around, setup.queue.requeue_limit, setup.queue.defaults
-    has_commands = bool(defaults.pre_exec or defaults.post_exec or rule.host_pre or rule.host_post)
+    of_hosts = (rule.host_pre, rule.host_post, rule.profile_host_pre, rule.profile_host_post)
+    has_commands = bool(defaults.pre_exec or defaults.post_exec or any(of_hosts))
     message = pb.AroundJob(
         pre_exec=defaults.pre_exec,
         post_exec=defaults.post_exec,
         host_pre_exec=rule.host_pre,
         host_post_exec=rule.host_post,
+        profile_host_pre_exec=rule.profile_host_pre,
+        profile_host_post_exec=rule.profile_host_post,
         job_pre_exec=rule.job_pre,
         job_post_exec=rule.job_post,
         user=rule.user or "" if has_commands else "",

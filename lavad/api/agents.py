@@ -462,7 +462,8 @@ def _refused(host: str, key: Key, report: pb.Report) -> c.ReportRefused:
     word = report.refused
     reason, version = checks.words_of(word.reason), report.allocation_version
     pre_exec = word.pre_exec if word.pre_exec in r.PRE_EXEC else ""
-    return c.ReportRefused(host, key, reason, word.host_fault, version, word.user_unknown, pre_exec)
+    code = min(word.pre_exec_code, 255)
+    return c.ReportRefused(host, key, reason, word.host_fault, version, word.user_unknown, pre_exec, code)
 
 
 def _started(host: str, key: Key, report: pb.Report) -> c.ReportStarted:

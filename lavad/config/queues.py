@@ -14,7 +14,8 @@ from lavad.core.language import exit_values
 from lavad.core.language.requirements import parser
 from lavad.core.language.requirements.parser import Requirement
 from lavad.core.language.requirements.vocabulary import Vocabulary
-from lavad.core.model.policy import AroundJob, Fairshare, GpuIdleRule, JobDefaults, JobOrder, Names, Queue, ResourceKind
+from lavad.core.model.gpu_use import GpuIdleRule
+from lavad.core.model.policy import AroundJob, Fairshare, JobDefaults, JobOrder, Names, Queue, ResourceKind
 from lavad.core.model.reasons import Refused
 
 _PREEMPTION = re.compile(r"(PREEMPTIVE|PREEMPTABLE)\s*(?:\[\s*\[?([^\]\[]*)\]?\s*\])?\s*", re.IGNORECASE)
@@ -222,8 +223,24 @@ def preexec_retries() -> dict[str, Honoured | Ignored]:
                                         "failures in a row of a job's pre-execution command after which it is held"),
         "LOCAL_MAX_PREEXEC_RETRY_ACTION": sets("around.exits", _exits, "SUSPEND, or EXIT: it is ended; SUSPEND"),
         **dict.fromkeys(("MAX_PREEXEC_RETRY", "REMOTE_MAX_PREEXEC_RETRY"), one_cluster),
-        "PREEXEC_EXCLUDE_HOST_EXIT_VALUES": missed("a job may be tried again on the same host"),
+        "PREEXEC_EXCLUDE_HOST_EXIT_VALUES": sets(
+            "around.excluding", _excluding, "exit codes of pre-execution commands after which the job avoids the host: "
+            "from 1 to 255 but 99, `all`, `all ~code ...` or `none`; none"
+        ),
     }  # fmt: skip
+
+
+def _excluding(text: str) -> frozenset[int]:
+    if text.lower() == "none":
+        return frozenset()
+    try:
+        found = exit_values.parse(text)
+    except Refused:
+        found = exit_values.Requeue()
+    never = frozenset({0, exit_values.ABORT})
+    if found.excluding or not found.codes - never or (found.codes & never and "all" not in text.lower()):
+        raise Wrong("expected exit codes from 1 to 255 but 99, all, all ~code ... or none")
+    return found.codes - never
 
 
 def _exits(text: str) -> bool:

@@ -32,6 +32,9 @@ def said(place: Place) -> Path:
     return path
 
 
+PROFILE = ("profile_host_pre_exec", "profile_host_post_exec")
+
+
 def around(said: Path, shares: tuple[HostShare, ...] = (), **fields: object) -> Stage:
     """A stage order with commands that say in the file when they run; a word behind it replaces one of them."""
     given: dict[str, Any] = {
@@ -58,7 +61,8 @@ def test_the_order_of_the_commands(place: Place, said: Path) -> None:
 
     async def story() -> None:
         async with Host(place) as host:
-            key = await host.run(blob(place, 1, f"echo job >> {said}", **own(said)), around(said))
+            profile = {name: f"echo profile {name[13:-5]} >> {said}" for name in PROFILE}
+            key = await host.run(blob(place, 1, f"echo job >> {said}", **own(said)), around(said, **profile))
             first = (await host.report(key, "finished")).finished
             assert (first.status, first.post) == (0, POST_AWAITED)
             await released(host, key)
@@ -66,7 +70,8 @@ def test_the_order_of_the_commands(place: Place, said: Path) -> None:
             assert last is not None
             assert (last.finished.post, last.finished.posted_at >= first.time) == (POST_DONE, True)
         told = said.read_text().splitlines()
-        assert told == ["host pre", "queue pre", "pre", "job", "post", "queue post", "host post"]
+        before, after = ["host pre", "profile pre", "queue pre", "pre"], ["post", "queue post", "profile post"]
+        assert told == [*before, "job", *after, "host post"]
 
     run(story())
 

@@ -27,6 +27,8 @@ def test_a_profile_is_read_as_a_queue_is(tmp_path: Path) -> None:
             REQUEUE_EXIT_VALUES = 99
             PRE_EXEC = /opt/md/fetch
             POST_EXEC = /opt/md/tidy
+            HOST_PRE_EXEC = /opt/md/mount
+            HOST_POST_EXEC = /opt/md/unmount
             JOB_POSTPROC_TIMEOUT = 2
             LOCAL_MAX_PREEXEC_RETRY = 3
             End Application
@@ -39,7 +41,10 @@ def test_a_profile_is_read_as_a_queue_is(tmp_path: Path) -> None:
         "md", "molecular dynamics", run_limit_s=7200, rerunnable=False, nice=3, written=profile.written,
         job_controls=(("SUSPEND", "SIGTSTP"), ("TERMINATE", "/opt/md/stop -now")),
         environment=(("MD_HOME", "/opt/md"), ("MD_MODE", "fast")),
-        around=AroundJob(job_pre="/opt/md/fetch", job_post="/opt/md/tidy", post_limit_s=120.0, tries_max=3),
+        around=AroundJob(
+            job_pre="/opt/md/fetch", job_post="/opt/md/tidy", post_limit_s=120.0, tries_max=3,
+            host_pre="/opt/md/mount", host_post="/opt/md/unmount",
+        ),
         defaults=JobDefaults(
             requirement=profile.defaults.requirement, run_limit_default_s=600, memory_limit_mib=1,
             tasks_min=2, tasks_default=4, tasks_max=8, job_starter="/opt/md/start",

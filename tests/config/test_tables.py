@@ -67,6 +67,9 @@ GPU_IDLE: dict[str, Case] = {
 }  # fmt: skip
 RETRIES: dict[str, Case] = {
     "LOCAL_MAX_PREEXEC_RETRY": number("around.tries_max", "0"),
+    "PREEXEC_EXCLUDE_HOST_EXIT_VALUES": (
+        "7 10-12", {"around.excluding": frozenset({7, 10, 11, 12})}, ("x", "0", "99", "256", "EXCLUDE(7)"),
+    ),
     "LOCAL_MAX_PREEXEC_RETRY_ACTION": ("exit", {"around.exits": True}, ("HOLD", "SUSPEND EXIT")),
 }  # fmt: skip
 RESERVE_BAD = ("MAX_RESERVE_TIME[x]", "30")

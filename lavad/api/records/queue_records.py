@@ -14,6 +14,7 @@ _RLIMITS = {"cpu": "CPULIMIT", "data": "DATALIMIT", "stack": "STACKLIMIT", "fsiz
 # Parameters that are shown as written; the others have fields of their own.
 _AS_WRITTEN = ("USERS", "HOSTS", "ADMINISTRATORS", "PRE_EXEC", "POST_EXEC", "HOST_PRE_EXEC", "HOST_POST_EXEC",
                "PRE_POST_EXEC_USER", "LOCAL_MAX_PREEXEC_RETRY", "LOCAL_MAX_PREEXEC_RETRY_ACTION",
+               "PREEXEC_EXCLUDE_HOST_EXIT_VALUES",
                "REQUEUE_EXIT_VALUES", "RES_REQ", "GPU_REQ", "RUN_WINDOW", "DISPATCH_WINDOW", "STOP_COND",
                "RESUME_COND", "JOB_STARTER", "JOB_CONTROLS", "TERMINATE_WHEN", "FAIRSHARE_QUEUES",
                "LAVA_BACKFILL_DEPTH", "LAVA_JOB_ORDER")  # fmt: skip

@@ -57,7 +57,10 @@ APPLICATION: Table = {
     "POST_EXEC": sets("around.job_post", str.strip, "the command after its jobs that have no `-Ep`"),
     **around_limits(),
     **preexec_retries(),
-    **dict.fromkeys(("HOST_PRE_EXEC", "HOST_POST_EXEC"), missed("only those of a queue are run")),
+    "HOST_PRE_EXEC": sets("around.host_pre", str.strip, "a command on each host of its jobs before them, after the "
+                          "queue's"),
+    "HOST_POST_EXEC": sets("around.host_post", str.strip, "a command on each host of its jobs after them, before the "
+                           "queue's"),
     "RUNTIME": missed("the estimate of a run time is a job's own: bsub -We"),
     **dict.fromkeys(("PERSISTENT_HOST_ORDER", "PRIORITY"), missed("not enforced")),
     **dict.fromkeys(("CONTAINER", "EXEC_DRIVER", "DOCKER_IMAGE_AFFINITY"),

@@ -104,6 +104,7 @@ class ReportRefused:
     version: int = 0
     user_unknown: bool = False
     pre_exec: str = ""  # pre-execution command that failed: job, queue, host; empty: another reason
+    pre_exec_code: int = 0  # its exit code; 0: it was killed, or was not started
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,7 @@ from lavad.core.decide.decision import SYSTEM, Decision
 from lavad.core.decide.jobs.control import kill_attempt
 from lavad.core.model import HostShare, JobState
 from lavad.core.model import reasons as r
-from lavad.core.model.gpu_use import GpuUse
-from lavad.core.model.policy import GpuIdleRule
+from lavad.core.model.gpu_use import GpuIdleRule, GpuUse
 from lavad.core.state.records import Attempt, Job
 
 _ON = frozenset({JobState.RUN})

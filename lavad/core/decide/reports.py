@@ -100,18 +100,20 @@ def _pre_exec_failed(
     cluster: Cluster, job: Job, attempt: Attempt, command: c.ReportRefused, now: float, why: str
 ) -> Decision:
     """Requeue a job whose pre-execution command failed: it waits before the next try, or is held, or ended, as its
-    queue says. Its other hosts are released first."""
+    queue says. Its other hosts are released first. It avoids the host from now on if the exit code asks for that."""
     key, host = attempt.key, command.host
     queue = cluster.policy.queue_for(job.shared.queue, job.shared.application)
     rule = queue.around.over(cluster.policy.around) if queue is not None else cluster.policy.around
     is_last = bool(rule.tries_max) and job.retry.failures + 1 >= (rule.tries_max or 0)
+    away = host if command.pre_exec_code in (rule.excluding or ()) else ""
     released = e.HostReleased(now, key, host)
     if is_last and rule.exits:
         end = e.JobFinished(now, key, r.EXIT_STATUS_PRE_EXEC, r.TERM_PRE_EXEC_FAIL, detail=why)
         return Decision([released, end])
     if attempt.launched and attempt.unreleased - {host}:
-        return Decision([e.JobDoomed(now, key, why, again=True, hold=is_last, pre_exec=command.pre_exec), released])
-    return Decision([released, e.JobRequeued(now, key, why, is_last, pre_exec=command.pre_exec)])
+        doom = e.JobDoomed(now, key, why, again=True, hold=is_last, exclude_host=away, pre_exec=command.pre_exec)
+        return Decision([doom, released])
+    return Decision([released, e.JobRequeued(now, key, why, is_last, exclude_host=away, pre_exec=command.pre_exec)])
 
 
 RERUNS_MAX = 100  # attempts of a rerunnable job that is lost each time: it, not its hosts, may be the cause

@@ -13,6 +13,7 @@ _TOKEN = re.compile(
     r"\s*(?:(?P<open>EXCLUDE\s*\()|(?P<close>\))|(?P<all>~?all\b)|(?P<range>~?\d{1,3}(?:-\d{1,3})?)\b)", re.IGNORECASE
 )
 _CODE_MAX = 255
+ABORT = 99  # of a pre-execution command: the job is ended at once
 _TEXT_MAX = 4094
 
 

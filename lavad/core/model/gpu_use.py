@@ -1,4 +1,4 @@
-"""Use of one GPU by an attempt, as its host has added it up."""
+"""Use of one GPU by an attempt, as its host has added it up, and the rule on idle ones."""
 
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
@@ -85,3 +85,30 @@ _NAMES = frozenset(one.name for one in fields(GpuUse)) - {"pids"}
 def decoded(values: dict[str, Any]) -> GpuUse:
     """Figures from their encoding, of any version."""
     return GpuUse(**{name: value for name, value in values.items() if name in _NAMES})
+
+
+@dataclass(frozen=True, slots=True)
+class GpuIdleRule:
+    """Warning and limit for jobs whose GPUs draw no more power than idle ones. None: as the cluster's rule says.
+
+    Utilisation does not tell: a process that waits in a loop keeps it at 100 %. ``power_w`` is the power of an idle
+    device; 0: given by ``fraction``, of the range between the device's idle and limit power.
+    """
+
+    warn_s: float | None = None  # 0: no warning
+    power_w: float | None = None
+    fraction: float | None = None
+    limit_s: float | None = None  # 0: none
+    requeues: bool | None = None  # at the limit; else the job is ended
+
+    def over(self, base: "GpuIdleRule") -> "GpuIdleRule":
+        """This rule, with what it leaves open from another."""
+        mine = {name: value for name in _GPU_IDLE if (value := getattr(self, name)) is not None}
+        if self.power_w is not None or self.fraction is not None:  # one of both is meant
+            mine = {"power_w": 0.0, "fraction": 0.0, **mine}
+        return replace(base, **mine)
+
+
+_GPU_IDLE = ("warn_s", "power_w", "fraction", "limit_s", "requeues")
+GPU_IDLE = GpuIdleRule(1800.0, 0.0, 0.0, 0.0, requeues=False)  # where nothing is configured
+NO_GPU_IDLE_RULE = GpuIdleRule()

@@ -12,6 +12,8 @@ from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
 
+from lavad.core.model.gpu_use import GPU_IDLE, NO_GPU_IDLE_RULE, GpuIdleRule
+
 
 @dataclass(frozen=True, slots=True)
 class Names:
@@ -95,31 +97,6 @@ class Threshold:
 
 
 @dataclass(frozen=True, slots=True)
-class GpuIdleRule:
-    """Warning and limit for jobs whose GPUs draw no more power than idle ones. None: as the cluster's rule says.
-
-    Utilisation does not tell: a process that waits in a loop keeps it at 100 %. ``power_w`` is the power of an idle
-    device; 0: given by ``fraction``, of the range between the device's idle and limit power.
-    """
-
-    warn_s: float | None = None  # 0: no warning
-    power_w: float | None = None
-    fraction: float | None = None
-    limit_s: float | None = None  # 0: none
-    requeues: bool | None = None  # at the limit; else the job is ended
-
-    def over(self, base: "GpuIdleRule") -> "GpuIdleRule":
-        """This rule, with what it leaves open from another."""
-        mine = {name: value for name in _GPU_IDLE if (value := getattr(self, name)) is not None}
-        if self.power_w is not None or self.fraction is not None:  # one of both is meant
-            mine = {"power_w": 0.0, "fraction": 0.0, **mine}
-        return replace(base, **mine)
-
-
-_GPU_IDLE = ("warn_s", "power_w", "fraction", "limit_s", "requeues")
-
-
-@dataclass(frozen=True, slots=True)
 class AroundJob:
     """Pre- and post-execution commands: those of a queue, and what holds for them and for the job's own.
 
@@ -133,9 +110,12 @@ class AroundJob:
     user: str | None = None  # PRE_POST_EXEC_USER: of the queue's commands; empty: the job's
     tries_max: int | None = None  # LOCAL_MAX_PREEXEC_RETRY: failures in a row until the job is held; 0: no bound
     exits: bool | None = None  # LOCAL_MAX_PREEXEC_RETRY_ACTION: it is ended instead
+    excluding: frozenset[int] | None = None  # PREEXEC_EXCLUDE_HOST_EXIT_VALUES: codes after which the host is excluded
     pre_limit_s: float | None = None  # JOB_PREPROC_TIMEOUT: of one command; 0: none
     post_limit_s: float | None = None  # JOB_POSTPROC_TIMEOUT
     includes_post: bool | None = None  # JOB_INCLUDE_POSTPROC: a job ends with its post-execution commands
+    profile_host_pre: str = ""  # HOST_PRE_EXEC of a profile, after the queue's
+    profile_host_post: str = ""  # HOST_POST_EXEC of a profile, before the queue's
 
     def over(self, base: "AroundJob") -> "AroundJob":
         """This rule, with what it leaves open from another."""
@@ -148,7 +128,9 @@ def _over(mine: AroundJob, base: AroundJob) -> AroundJob:
 
 
 UNBOUNDED_S = 10 * 366 * 86400.0  # for hosts to be ready whose command before the job has no limit
-AROUND = AroundJob(user="", tries_max=0, exits=False, pre_limit_s=0.0, post_limit_s=0.0, includes_post=False)
+AROUND = AroundJob(
+    user="", tries_max=0, exits=False, excluding=frozenset(), pre_limit_s=0.0, post_limit_s=0.0, includes_post=False
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +187,7 @@ class Queue:
     hosts: Names = ALL
     host_preference: tuple[tuple[str, int], ...] = ()  # HOSTS = h1+2 ...: as in ``QueueHosts``
     administrators: frozenset[str] = frozenset()
-    gpu_idle: GpuIdleRule = GpuIdleRule()
+    gpu_idle: GpuIdleRule = NO_GPU_IDLE_RULE
     defaults: JobDefaults = JobDefaults()
     slot_limit: int | None = None  # QJOB_LIMIT
     user_slot_limit: int | None = None  # UJOB_LIMIT
@@ -425,7 +407,9 @@ class Application:
         )
 
     def _around(self, its: AroundJob) -> AroundJob:
-        return replace(self.around, host_pre=its.host_pre, host_post=its.host_post).over(its)
+        mine = self.around
+        rule = replace(mine, profile_host_pre=mine.host_pre, profile_host_post=mine.host_post)
+        return replace(rule, host_pre=its.host_pre, host_post=its.host_post).over(its)
 
     def _defaults(self, queue: Queue) -> JobDefaults:
         own, its = self.defaults, queue.defaults
@@ -509,7 +493,7 @@ class Policy:
     each_user_rules: Mapping[str, UserRule] = field(default_factory=dict)  # group -> the row of ``group@``
     limits: tuple[Limit, ...] = ()
     gpu_requirement: str = ""  # LSB_GPU_REQ
-    gpu_idle: GpuIdleRule = GpuIdleRule(1800.0, 0.0, 0.0, 0.0, requeues=False)
+    gpu_idle: GpuIdleRule = GPU_IDLE
     around: AroundJob = AROUND
     pre_exec_pause_s: float = 30.0  # PRE_EXEC_DELAY: between two tries of a job whose pre-execution command failed
     users_resume: bool = False  # ENABLE_USER_RESUME: owners may resume jobs that an administrator has suspended
@@ -582,10 +566,11 @@ class Policy:
         return self.staging_timeout_s + checked_s + self._host_pre_s(queue.around)
 
     def _host_pre_s(self, rule: AroundJob) -> float:
-        if not rule.host_pre:
+        commands = bool(rule.host_pre) + bool(rule.profile_host_pre)
+        if not commands:
             return 0.0
         limit_s = rule.pre_limit_s if rule.pre_limit_s is not None else self.around.pre_limit_s
-        return limit_s or UNBOUNDED_S
+        return commands * limit_s if limit_s else UNBOUNDED_S
 
     def host_rule(self, name: str, model: str = "", type: str = "") -> HostRule:
         """Configuration of a host: by its name, else its model, else its type, else the default."""

@@ -44,11 +44,12 @@ def cluster_with(
     return a_cluster(a_host("n1", slots), policy=policy)
 
 
-def fails(story: Story, job: int, index: int = 0, whose: str = "job") -> Outcome:
+def fails(story: Story, job: int, index: int = 0, whose: str = "job", code: int = 1) -> Outcome:
     """Dispatch the job, whose pre-execution command then fails."""
     story.plan()
     key = story.key(job, index)
-    return story.do(c.ReportRefused("n1", key, "it exited with code 1", host_fault=True, pre_exec=whose))
+    why = f"it exited with code {code}"
+    return story.do(c.ReportRefused("n1", key, why, host_fault=True, pre_exec=whose, pre_exec_code=code))
 
 
 def pause(story: Story) -> None:
@@ -110,15 +111,33 @@ def test_the_job_is_ended_where_the_queue_says_so() -> None:
     assert (story.state(job), end.status, end.reason) == (S.EXIT, 98 << 8, r.TERM_PRE_EXEC_FAIL)
 
 
+def test_an_exit_code_that_excludes_the_host() -> None:
+    """PREEXEC_EXCLUDE_HOST_EXIT_VALUES: the job never comes back to the host, others do."""
+    story = cluster_with(queue=AroundJob(excluding=frozenset({7})))
+    job, other = story.submit(a_job()), story.submit(a_job())
+    fails(story, job, code=6)
+    pause(story)
+    fails(story, job, code=7)
+    pause(story)
+    story.plan()
+    assert (story.state(job), story.state(other)) == (S.PEND, S.STAGING)
+    story.join(a_host("n2"))
+    story.plan()
+    holder = story.job(job).attempt
+    assert holder is not None
+    assert [share.host for share in holder.allocation] == ["n2"]
+
+
 def test_a_profile_comes_before_the_queue() -> None:
     """Its commands are in place of the job's, its bounds in place of the queue's; the queue's commands stay."""
     queue = AroundJob(host_pre="mount", tries_max=5, post_limit_s=60.0)
-    profile = Application("md", around=AroundJob(job_pre="fetch", tries_max=1))
+    profile = Application("md", around=AroundJob(job_pre="fetch", tries_max=1, host_pre="warm", host_post="cool"))
     story = cluster_with(queue=queue, profile=profile)
     job = story.submit(replace_shared(a_job(), application="md"))
     (order,) = [one for one in story.plan() if isinstance(one, StageOrder)]
     found = order.setup.around
     assert (found.host_pre, found.job_pre, found.post_limit_s, found.user) == ("mount", "fetch", 60.0, "")
+    assert (found.profile_host_pre, found.profile_host_post, found.host_post) == ("warm", "cool", "")
     story.do(c.ReportRefused("n1", story.key(job), "it exited with code 1", pre_exec="job"))
     assert story.state(job) is S.PSUSP
 
