@@ -1,7 +1,8 @@
 """bjobs: list jobs.
 
-Exit code: 0, also when no job was found; 255 when ids, or a name without wildcards, were given and none was found.
-LSB_BJOBS_CONSISTENT_EXIT_CODE=Y makes it 255 whenever no job, or not every id, was found. 99 for an unknown -o field.
+Exit code: 0, also when no job, or none with the ids given, was found, as portals expect of a job that is forgotten; 255
+when no job has a name given without wildcards. LSB_BJOBS_CONSISTENT_EXIT_CODE=Y makes it 255 whenever no job, or not
+every id, was found. 99 for an unknown -o field.
 """
 
 from lavactl.errors import FAILURE
@@ -434,7 +435,7 @@ def conclude(listing: Listing) -> int:
             return FAILURE
     if (io.setting("LSB_BJOBS_CONSISTENT_EXIT_CODE") or "N").upper() == "Y":
         return FAILURE if listing.missing or not listing.found else 0
-    return FAILURE if listing.missing and not listing.found else 0
+    return 0
 
 
 def not_found(ref: messages.JobRef, *, array: bool = False) -> str:

@@ -236,6 +236,10 @@ class Cluster:
 
     # -- look-ups ------------------------------------------------------------------------------------------------
 
+    def is_named(self, word: str) -> bool:
+        """Return True for the cluster's own name, which stands for all its hosts unless a host or a group has it."""
+        return word == self.name and word not in self.hosts and word not in self.policy.host_groups
+
     def element(self, job_id: int, index: int) -> Job | None:
         """The plain job (index 0), or the element if it is live or ended recently; None for a pending element."""
         job = self.jobs.get(job_id)

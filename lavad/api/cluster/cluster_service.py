@@ -125,10 +125,10 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         return reply
 
     def _is_host(self, name: str) -> bool:
-        """Return True for a joined or configured host, a host group, ``all`` or an empty name."""
+        """Return True for a joined or configured host, a host group, the cluster, ``all`` or an empty name."""
         cluster = self.engine.cluster
         known = (cluster.hosts, cluster.policy.known_hosts, cluster.policy.host_groups)
-        return name in ("", "all") or any(name in names for names in known)
+        return name in ("", "all", cluster.name) or any(name in names for names in known)
 
     def _is_meant(self, queue: Queue, request: pb.QueuesRequest) -> bool:
         """Return True if the queue passes -u and -m: each takes ``all``, and a group stands for any of its members."""
@@ -138,7 +138,7 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
             users = {request.user} if group is None else group.names
             if not any(user in queue.users for user in users):
                 return False
-        if request.host in ("", "all"):
+        if request.host in ("", "all") or self.engine.cluster.is_named(request.host):
             return True
         hosts = policy.host_groups.get(request.host)
         return any(host in queue.hosts for host in ({request.host} if hosts is None else hosts.names))

@@ -225,8 +225,8 @@ def hosts_meant(text: str, cluster: Cluster) -> Names | None:
     The name of the cluster stands for all its jobs, unless a host or a group has it.
     """
     words, groups = text.split(), cluster.policy.host_groups
-    is_cluster = cluster.name in words and cluster.name not in cluster.hosts and cluster.name not in groups
-    return _meant(words, groups) if words and not is_cluster else None
+    is_all = any(cluster.is_named(word) for word in words)
+    return _meant(words, groups) if words and not is_all else None
 
 
 def allocation_of(job: Job) -> Allocation:

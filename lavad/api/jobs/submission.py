@@ -141,6 +141,8 @@ class Submissions:
         policy = self._engine.cluster.policy
         spec.project = spec.project or policy.default_project
         spec.application = spec.application or policy.default_application
+        if len(spec.hosts) == 1 and self._engine.cluster.is_named(spec.hosts[0]):
+            del spec.hosts[:]
         translate.fill_in_group(spec, caller.user, policy.default_job_group)
         packed = self._shelf.pack(spec, caller.user)
         job = translate.new_job(spec, packed, item.request_id, caller)
