@@ -18,6 +18,7 @@ from agents.attempts.attempts import Attempts
 from agents.attempts.autoscaling import Autoscaling
 from agents.attempts.journal import Journal
 from agents.attempts.kept_outputs import Use, numbers_in, remove_old
+from agents.attempts.ledger import key_of
 from agents.attempts.order_executor import Keeper
 from agents.attempts.resizes import name_of
 from agents.attempts.usage_exchange import Counting
@@ -42,6 +43,7 @@ from agents.shepherd.spool import Traces
 from agents.shepherd_pool.pool import Handle, Pool
 from agents.shepherd_pool.watchdog import Watchdog
 from protos.agents_pb2 import Held
+from protos.common_pb2 import Usage
 
 LOG = logging.getLogger("lava.agent")
 
@@ -106,7 +108,7 @@ class Local:
         )  # fmt: skip
         keeper = self.keeper
         self.pool = Pool(
-            spool, self.base, slots, self._launcher, keeper.on_idle, self._on_message, keeper.on_lost, self._marks
+            spool, self.base, slots, self._launcher, keeper.on_idle, self._on_message, self._on_lost, self._marks
         )
         self._background: list[asyncio.Task[None]] = []
         self.attempts = Attempts(self.ledger, self.pool, context)
@@ -125,6 +127,13 @@ class Local:
         self.mailer.on_message(message)  # first: an attempt that is over is forgotten
         self.keeper.on_message(handle, message)
 
+    def _on_lost(self, key: Key, finish: Finish | None, why: str) -> None:
+        entry, job = self.ledger.entries.get(key), self.attempts.prepared(key)
+        used = next((one.usage for one in self.keeper.newest_usages() if key_of(one.key) == key), Usage())
+        self.keeper.on_lost(key, finish, why)
+        if entry is not None:
+            self.mailer.on_lost(entry, job, finish, used)
+
     def _marks(self, key: Key) -> tuple[bytes, ...]:
         """Return environment entries that all processes of an attempt of this agent have, and no others."""
         return (b"LAVA_JOB_KEY=%d.%d.%d" % key, os.fsencode(f"LAVA_SOCKET={self.preparation.host.socket}"))
@@ -136,18 +145,22 @@ class Local:
 
     async def start(self) -> None:
         """Take over the state of the last agent: living shepherds, recorded ends, orders that were never begun."""
+        is_over = self.ledger.is_over
         alive = await self.pool.start()
         traces = self.pool.traces(self.pool.logged_slots())
         launched = {key: handle.status.launched for key, handle in alive.items()}
         self._find_without_orders(alive, traces)
         self._mail_about(traces.finished)
+        unended = [one for one in self.ledger.entries.values() if one.key not in traces.finished and not is_over(one)]
         rebooted = self._boot_before not in ("", self._boot_id)
         self.ledger.reconcile(
             launched, traces.started, traces.finished, traces.refused, traces.released, rebooted, time.time(),
             traces.posted,
         )  # fmt: skip
         self._remember(traces.finished)
-        held = {key for key, entry in self.ledger.entries.items() if not self.ledger.is_over(entry)}
+        for entry in filter(is_over, unended):
+            self.mailer.on_lost(entry, None, None, Usage())
+        held = {key for key, entry in self.ledger.entries.items() if not is_over(entry)}
         await asyncio.to_thread(self.devices.adopt, held)
         await asyncio.to_thread(self.interface.adopt, held)
         self.preparation.adopt_scripts(self.ledger.holds)

@@ -27,6 +27,7 @@ from agents.shepherd.ending import Ending
 from agents.shepherd.messages import Finish, JobSetup, Key, Message, fields_of
 from agents.shepherd.process.start import expand
 from agents.shepherd.spool import kept_path
+from protos.common_pb2 import Usage
 
 LOG = logging.getLogger("lava.mail")
 
@@ -66,6 +67,18 @@ class _Happened(NamedTuple):
     job: JobSetup | None
     moment: float
     finish: Finish | None = None
+
+
+def _end_reported(entry: Entry, used: Usage) -> Finish | None:
+    """Return the end as it was reported, with the usage known; None if there is none."""
+    if entry.last is None or not entry.last.HasField("finished"):
+        return None
+    end = entry.last.finished
+    return Finish(
+        *entry.key, end.status, end.time, used.cpu_s, used.memory_mib_max, used.memory_mib_mean, used.processes_max,
+        end.reason, end.detail, end.pid, end.started, True, used.user_s, used.system_s, used.swap_mib_max,
+        used.threads_max, used.seconds,
+    )  # fmt: skip
 
 
 class Mailer:
@@ -109,6 +122,15 @@ class Mailer:
             self._take(_Happened(entry, job, message[5]))
         else:
             finish = fields_of(Finish, message[1:])
+            self._take(_Happened(entry, job, finish.time, finish))
+
+    def on_lost(self, entry: Entry, job: JobSetup | None, finish: Finish | None, used: Usage) -> None:
+        """Handle the end of an attempt whose shepherd died, when it has been reported.
+
+        ``finish`` is the end that the shepherd recorded before; ``used`` is the newest known usage.
+        """
+        finish = finish or _end_reported(entry, used)
+        if finish is not None and entry.launched and entry.blob.user:
             self._take(_Happened(entry, job, finish.time, finish))
 
     def missed(self, entry: Entry, moment: float, finish: Finish | None = None) -> None:

@@ -1,6 +1,8 @@
 """Mails about jobs over restarts of the agent: each is sent once, also about what happened while there was none."""
 
 import asyncio
+import os
+import signal
 from collections.abc import Coroutine
 from typing import Any
 
@@ -105,5 +107,34 @@ def test_what_happens_before_the_master_is_there_is_told_then(place: Place) -> N
             welcome(host)
             await mails(host, "started", "Exited")
             assert any("said" in path.read_text().splitlines() for path in place.work.glob("*.mail"))
+
+    run(story())
+
+
+def test_a_job_whose_shepherd_is_killed_has_its_mail(place: Place) -> None:
+    """bsub -N: the agent reports the end itself. So it does when the shepherd was killed while there was no agent."""
+
+    async def story() -> None:
+        async with Host(place) as host:
+            welcome(host)
+            await host.run(blob(place, 1, WAITS, mail_end=True))
+            await host.report(KEY, "started")
+            os.kill(host.shepherd_of(KEY), signal.SIGKILL)
+            await host.report(KEY, "finished")
+            await mails(host, "Exited")
+            (mail,) = place.work.glob("*.mail")
+            assert "Exited by signal 9." in mail.read_text().splitlines()
+
+            await host.run(blob(place, 2, WAITS, mail_end=True))
+            await host.report((2, 0, 1), "started")
+            shepherd = host.shepherd_of((2, 0, 1))
+            await host.leave()
+            os.kill(shepherd, signal.SIGKILL)
+            await until(lambda: not alive(shepherd))
+            await host.start()
+            welcome(host)
+            await mails(host, "Exited", "Exited")
+            await host.forget(KEY)
+            await host.forget((2, 0, 1))
 
     run(story())
