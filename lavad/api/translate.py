@@ -57,6 +57,7 @@ def new_job(spec: jobs_pb2.JobSpec, packed: Packed, request_id: bytes, caller: C
         interactive=spec.interactive,
         job_group=spec.job_group,
         application=spec.application,
+        has_commands=bool(spec.pre_exec or spec.post_exec),
     )
     return NewJob(
         id=0,
@@ -195,6 +196,7 @@ def facts_of(message: cluster_pb2.HostFacts) -> HostFacts:
         can_set_gpu_mode=message.can_set_gpu_mode,
         has_mps=message.has_mps,
         keeps_leases=message.keeps_leases,
+        lacks_commands=not message.runs_commands,
     )
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from lavad.core.model import LOAD, JobState, Key, QueueWindow, Request, Shared
 from lavad.core.model.allocation import slots_of
-from lavad.core.model.host_config import REVOCABLE
 from lavad.core.model.policy import Policy, Queue
 from lavad.core.model.windows import Calendar
 from lavad.core.state.advance_reservations import AdvanceReservations
@@ -19,8 +18,8 @@ from lavad.core.state.counters import JobCounters, PendingCounters
 from lavad.core.state.dependencies import Dependants
 from lavad.core.state.fairshare import Account, Shares
 from lavad.core.state.hosts.exit_rates import ExitRates
+from lavad.core.state.hosts.job_commands import job_commands
 from lavad.core.state.hosts.load_thresholds import LoadThresholds
-from lavad.core.state.hosts.revocable import is_revocable
 from lavad.core.state.hosts.table import HostTable
 from lavad.core.state.hosts.timed_rusage import TimedRusage
 from lavad.core.state.hosts.unentered import UnenteredShares
@@ -157,13 +156,13 @@ class Cluster:
             self.limits.by_project,
             {queue.name: hosts for queue in queues if (hosts := queue.own_hosts) is not None},
             self._exclusive_resources(),
+            job_commands(self.policy),
         )
 
     def _exclusive_resources(self) -> frozenset[str]:
-        """Host resources that are only for jobs that name them, or that bear to lose the host."""
+        """Host resources that are only for jobs that name them, or that bear what they say of the host."""
         by_rules = frozenset(name for rule in self.policy.host_rules.values() for name in rule.exclusive_resources)
-        is_any = any(is_revocable(host.facts) for host in self.hosts.values())
-        return by_rules | {REVOCABLE} if is_any else by_rules
+        return by_rules.union(*{host.facts.exclusive_resources for host in self.hosts.values()})
 
     def take_queue_states(self) -> None:
         """Apply administrators' queue states over the configured ones. The new policy object invalidates caches."""

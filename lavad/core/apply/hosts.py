@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lavad.core import events as e
-from lavad.core.apply.reconfigure import note_revocable, take_policy
+from lavad.core.apply.reconfigure import note_exclusive, take_policy
 from lavad.core.apply.tasks.activity import session_began
 from lavad.core.apply.tasks.events import note
 from lavad.core.cluster import Cluster
@@ -21,7 +21,7 @@ def _host_joined(cluster: Cluster, event: e.HostJoined) -> None:
     else:
         host.offered = event.facts
         change_facts(cluster, host, facts)
-    note_revocable(cluster, facts)
+    note_exclusive(cluster, facts)
     for key in host.attempts:
         session_began(cluster.attempts[key], facts.name)
     host.incarnation = event.incarnation
@@ -115,7 +115,7 @@ def _policy_changed(cluster: Cluster, event: e.PolicyChanged) -> None:
     take_policy(cluster, event.policy)
     for host in cluster.hosts.values():
         change_facts(cluster, host, as_configured(cluster.policy, host.offered))
-        note_revocable(cluster, host.facts)
+        note_exclusive(cluster, host.facts)
         refresh_host(cluster, host, event.at)
 
 

@@ -3,11 +3,9 @@
 from lavad.core.apply import allocate, charge, enqueue
 from lavad.core.cluster import Cluster
 from lavad.core.model import HostFacts
-from lavad.core.model.host_config import REVOCABLE
 from lavad.core.model.policy import Policy
 from lavad.core.state.counters import PendingCounters
 from lavad.core.state.hosts.load_thresholds import LoadThresholds
-from lavad.core.state.hosts.revocable import is_revocable
 from lavad.core.state.pools import Pools
 from lavad.core.state.preemptable import PreemptableJobs, PreemptionRules
 from lavad.core.state.records import ArrayRecord
@@ -41,9 +39,9 @@ def take_policy(cluster: Cluster, policy: Policy) -> None:
     sort_pending(cluster, had_growth != cluster.policy.priority_growth)
 
 
-def note_revocable(cluster: Cluster, facts: HostFacts) -> None:
-    """Keep jobs off a host that may be taken away, unless they bear it: they differ by that from now on."""
-    if is_revocable(facts) and REVOCABLE not in cluster.pending.exclusive:
+def note_exclusive(cluster: Cluster, facts: HostFacts) -> None:
+    """Keep jobs off a host that not all may use: they differ by that from now on."""
+    if not facts.exclusive_resources <= cluster.pending.exclusive:
         sort_pending(cluster)
 
 

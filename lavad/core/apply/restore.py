@@ -1,7 +1,7 @@
 """State restored from rows after a restart. Rows are the truth, so no event comes of it."""
 
 from lavad.core.apply import allocate, charge, claims, enqueue, resize, start_conditions
-from lavad.core.apply.reconfigure import note_revocable, sort_pending
+from lavad.core.apply.reconfigure import note_exclusive, sort_pending
 from lavad.core.apply.tasks import activity, places
 from lavad.core.apply.tasks import events as task_events
 from lavad.core.cluster import Cluster
@@ -27,7 +27,7 @@ def adopt_host(
         revoked_at, noticed_at = 0.0, revoked_at
     host.closed_by, host.comment, host.revoked_at, host.noticed_at = closed_by, comment, revoked_at, noticed_at
     cluster.hosts[facts.name] = host
-    note_revocable(cluster, counting)
+    note_exclusive(cluster, counting)
 
 
 def adopt_job(cluster: Cluster, job: Job) -> None:

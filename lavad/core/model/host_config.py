@@ -11,6 +11,8 @@ from lavad.core.model.policy import Policy
 
 BY_HOST: Final = "the host's own notice"  # recorded as the administrator who closed the host
 REVOCABLE: Final = "revocable"  # Boolean resource of hosts that may be taken away at short notice
+# Exclusive resource, which no job can name, of hosts whose agent runs no commands before and after jobs.
+NO_COMMANDS: Final = "no commands"
 
 
 def as_configured(policy: Policy, offered: HostFacts) -> HostFacts:
@@ -28,6 +30,10 @@ def as_configured(policy: Policy, offered: HostFacts) -> HostFacts:
         type=rule.type or offered.type,
         cpu_factor=policy.cpu_factors.get(model, offered.cpu_factor),
         resources=resources,
-        exclusive_resources=rule.exclusive_resources | (resources & {REVOCABLE}),
+        exclusive_resources=rule.exclusive_resources | (resources & {REVOCABLE}) | _lacks(offered),
     )
     return offered if facts == offered else facts
+
+
+def _lacks(offered: HostFacts) -> frozenset[str]:
+    return frozenset({NO_COMMANDS}) if offered.lacks_commands else frozenset()

@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 from lavad.core.model import Request, Shared
 from lavad.core.model.demand import Demand
-from lavad.core.model.host_config import REVOCABLE
+from lavad.core.model.host_config import NO_COMMANDS, REVOCABLE
 from lavad.core.model.policy import QueueHosts
+from lavad.core.state.hosts.job_commands import JobCommands
 from lavad.core.state.hosts.revocable import tolerates
 
 _LAST = float("inf")  # after all positions
@@ -25,6 +26,8 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _NO_NAMES: frozenset[str] = frozenset()
 _REVOCABLE = frozenset({REVOCABLE})
+_NO_COMMANDS = frozenset({NO_COMMANDS})
+_ANY_HOST = JobCommands()
 _NO_HOSTS: Mapping[str, QueueHosts] = MappingProxyType({})
 _PLACES_KEPT = 250_000  # cached by the object of the jobs' shared facts: more than there are buckets
 
@@ -202,6 +205,7 @@ class PendingIndex:
         by_project: bool = False,
         queue_hosts: Mapping[str, QueueHosts] = _NO_HOSTS,
         exclusive: frozenset[str] = frozenset(),
+        job_commands: JobCommands = _ANY_HOST,
     ) -> None:
         self.buckets: dict[BucketKey, Bucket] = {}
         self.changed_buckets: set[BucketKey] = set()  # changed since the last pass
@@ -211,7 +215,8 @@ class PendingIndex:
         self._eager_queues = eager_queues  # queues in which a job at any position may matter to others
         self._queue_hosts = queue_hosts  # of queues that may not use all hosts, or prefer some
         self.exclusive = exclusive  # host resources that are only for jobs that name them
-        self._confined: dict[tuple[str, Request, bool], Request] = {}
+        self._job_commands = job_commands
+        self._confined: dict[tuple[str, Request, frozenset[str]], Request] = {}
         self._places: dict[SchedulingClass, BucketSlot] = {}
         self._by_id: dict[int, BucketSlot] = {}  # the same, by the id of the jobs' shared facts
         self._known: list[Shared] = []  # the objects of these ids: kept alive so that no other object gets their ids
@@ -223,7 +228,8 @@ class PendingIndex:
 
     @property
     def _rules(self) -> tuple[object, ...]:
-        return self._timed_queues, self._eager_queues, self._by_project, self._queue_hosts, self.exclusive
+        confined = (self._queue_hosts, self.exclusive, self._job_commands)
+        return self._timed_queues, self._eager_queues, self._by_project, *confined
 
     def request_of(self, shared: Shared) -> Request:
         """The request to place for such a job: its own, confined to the hosts that its present queue allows, and
@@ -234,15 +240,23 @@ class PendingIndex:
         hosts = self._queue_hosts.get(shared.queue)
         if hosts is None and not self.exclusive:
             return shared.request
-        is_tolerant = REVOCABLE in self.exclusive and tolerates(shared)
-        found = self._confined.get((shared.queue, shared.request, is_tolerant))
+        borne = self._borne(shared)
+        found = self._confined.get((shared.queue, shared.request, borne))
         if found is None:
             if len(self._confined) >= _CONFINED_MAX:
                 self._confined.clear()
-            avoids = self.exclusive - names_in(shared.request) - (_REVOCABLE if is_tolerant else _NO_NAMES)
-            found = replace(shared.request, queue_hosts=hosts, avoids=avoids)
-            self._confined[shared.queue, shared.request, is_tolerant] = found
+            found = replace(shared.request, queue_hosts=hosts, avoids=self.exclusive - names_in(shared.request) - borne)
+            self._confined[shared.queue, shared.request, borne] = found
         return found
+
+    def _borne(self, shared: Shared) -> frozenset[str]:
+        """Exclusive resources of hosts that such a job may use without naming them."""
+        borne = _NO_NAMES
+        if REVOCABLE in self.exclusive and tolerates(shared):
+            borne |= _REVOCABLE
+        if NO_COMMANDS in self.exclusive and not self._job_commands.includes(shared):
+            borne |= _NO_COMMANDS
+        return borne
 
     def kind_of(self, shared: Shared) -> SchedulingClass:
         """Scheduling class of jobs with these shared facts."""

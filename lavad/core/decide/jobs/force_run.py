@@ -11,7 +11,8 @@ from lavad.core.decide.decision import Decision
 from lavad.core.decide.jobs.control import find
 from lavad.core.events import AttemptDispatched
 from lavad.core.model import FINAL, Allocation, HostShare, JobState, Key, Request, RoleRequest
-from lavad.core.model.reasons import EXCLUSIVE, RUNNING_EXCLUSIVE, Refused
+from lavad.core.model.host_config import NO_COMMANDS
+from lavad.core.model.reasons import EXCLUSIVE, LACKS_COMMANDS, RUNNING_EXCLUSIVE, Refused
 from lavad.core.state.hosts.compute_units import kept_type, unit_mates
 from lavad.core.state.records import ArrayRecord, Host, Job
 
@@ -54,6 +55,7 @@ def _allocation(cluster: Cluster, record: Job | ArrayRecord, named: tuple[tuple[
         raise Refused("A job of several roles can't be forced")
     hosts = [(_host(cluster, name), tasks) for name, tasks in named]
     _check_alone(cluster, record.shared.request, [host for host, _ in hosts])
+    _check_commands(cluster, record, [host for host, _ in hosts])
     tasks = _spread(role, hosts)
     return tuple(_share(cluster, host, role, count) for (host, _), count in zip(hosts, tasks, strict=True) if count)
 
@@ -67,6 +69,14 @@ def _host(cluster: Cluster, name: str) -> Host:
     if not host.is_connected or host.is_silent:
         raise Refused(f"{name}: Unable to contact execution host")
     return host
+
+
+def _check_commands(cluster: Cluster, record: Job | ArrayRecord, hosts: list[Host]) -> None:
+    """Refuse hosts that would leave out the commands before and after the job."""
+    avoids = cluster.pending.request_of(record.shared).avoids
+    for host in hosts:
+        if NO_COMMANDS in avoids & host.facts.exclusive_resources:
+            raise Refused(f"{host.facts.name}: {LACKS_COMMANDS[1]}")
 
 
 def _check_alone(cluster: Cluster, request: Request, hosts: list[Host]) -> None:

@@ -20,13 +20,13 @@ from lavad.core.orders import SignalOrder, StageOrder
 from lavad.core.queries.pending_reasons import explain
 from lavad.core.step import Outcome
 from lavad.simulator.cluster.restart import reborn
-from tests.builders import ANN, BOB, Story, a_cluster, a_host, a_job, each
+from tests.builders import ANN, BOB, ROOT, Story, a_cluster, a_host, a_job, each
 
 S = JobState
 PAUSE_S = Policy().pre_exec_pause_s
 
 
-def replace_shared(job: NewJob, **values: str) -> NewJob:
+def replace_shared(job: NewJob, **values: Any) -> NewJob:
     """The submission with other shared facts."""
     return job._replace(shared=replace(job.shared, **values))
 
@@ -376,3 +376,38 @@ def test_a_job_waits_for_the_commands_of_an_array() -> None:
     ends(story, two, PostState.ERR)
     assert why(story, whole) == [r.NEVER_SATISFIED]
     assert story.state(each_one, 2) is S.PEND
+
+
+@pytest.mark.parametrize("whose", ["job", "queue", "profile"])
+def test_a_job_waits_for_an_agent_that_runs_its_commands(whose: str) -> None:
+    """An agent of an earlier version leaves them out; jobs without commands run there, and brun says why it refuses."""
+    rule = AroundJob(host_pre="check") if whose == "queue" else AROUND
+    profile = Application("app", around=AroundJob(job_post="clean") if whose == "profile" else AroundJob())
+    story = cluster_with(queue=rule, profile=profile)
+    story.join(a_host("n1", lacks_commands=True))
+    application = "app" if whose == "profile" else ""
+    job = story.submit(replace_shared(a_job(application=application), has_commands=whose == "job"))
+    other = story.submit(a_job(queue="idle"))
+    story.plan()
+    assert (story.state(job), story.state(other)) == (S.PEND, S.STAGING)
+    assert why(story, job) == [r.LACKS_COMMANDS]
+    with pytest.raises(Refused, match="without pre- and post-execution commands"):
+        story.do(c.ForceJob(story.target(job), ROOT, (("n1", 0),)))
+    story.join(a_host("n2"))
+    story.plan()
+    assert story.where(job) == ["n2"]
+
+
+def test_an_upgraded_host_takes_jobs_with_commands() -> None:
+    """Its agent says so when it comes back; the queue has had commands since a reconfiguration."""
+    story = cluster_with()
+    story.join(a_host("n1", lacks_commands=True))
+    first = story.submit(a_job())
+    policy = story.cluster.configured
+    queues = tuple(replace(one, around=AroundJob(host_post="clean")) for one in policy.queues)
+    story.do(c.Reconfigure(replace(policy, queues=queues)))
+    story.plan()
+    assert story.state(first) is S.PEND
+    story.join(a_host("n1"))
+    story.plan()
+    assert story.state(first) is S.STAGING
