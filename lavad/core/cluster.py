@@ -23,6 +23,7 @@ from lavad.core.state.hosts.load_thresholds import LoadThresholds
 from lavad.core.state.hosts.table import HostTable
 from lavad.core.state.hosts.timed_rusage import TimedRusage
 from lavad.core.state.hosts.unentered import UnenteredShares
+from lavad.core.state.jobs.admissions import Admissions
 from lavad.core.state.jobs.job_groups import JobGroups
 from lavad.core.state.jobs.job_names import Names
 from lavad.core.state.limits import Charge, Limits
@@ -95,8 +96,7 @@ class Cluster:
         self.calendar = Calendar()
         self._interned: dict[Shared, Shared] = {}
         self._requests: dict[Request, Request] = {}
-        # By shared facts as submitted: policy, caller and options of then, and the admitted facts.
-        self.admissions: dict[Shared, tuple[Policy, object, object, Shared]] = {}
+        self.admissions = Admissions()
         self.applied = 0  # events and reconfigurations
 
     def resized(self, key: Key) -> Attempt | None:

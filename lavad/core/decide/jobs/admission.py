@@ -21,7 +21,6 @@ from lavad.core.state.hosts.compute_units import kept_type, units_of
 from lavad.core.state.records import ArrayRecord, Job
 
 HARD_LIMIT = "Cannot exceed queue's hard limit(s)"
-_ADMISSIONS_KEPT = 10_000
 
 
 def combined_with_queue(cluster: Cluster, shared: Shared, asked: Asked) -> Shared:
@@ -40,29 +39,24 @@ def combined_with_queue(cluster: Cluster, shared: Shared, asked: Asked) -> Share
     return _read_in(cluster, shared, queues[0].name if queues else names[0], asked)
 
 
-def admitted(cluster: Cluster, asked_for: Shared, caller: Caller, asked: Asked) -> Shared:
-    """Shared facts of the job in the first queue that accepts it.
+def admitted(cluster: Cluster, submitted: Shared, asked_for: Shared, caller: Caller, asked: Asked) -> Shared:
+    """Shared facts of the job in the first queue that accepts it; ``asked_for``: as by ``combined_with_queue``.
 
     Raises:
         Refused: no queue accepts it; the text is the first queue's.
     """
-    known = cluster.admissions.get(asked_for)
-    if known is not None and _is_like(known, (cluster.policy, caller, asked)):
-        return known[3]
     check_request(cluster, asked_for.request)
     check_group(cluster, asked_for)
     check_application(cluster, asked_for)
     shared = _in_first_queue(cluster, asked_for, caller, asked)
-    if not (asked.queues or asked_for.request.hosts):  # then the result depends on the rules alone
-        if len(cluster.admissions) >= _ADMISSIONS_KEPT:
-            cluster.admissions.clear()
-        cluster.admissions[asked_for] = cluster.policy, caller, asked, shared
+    if not asked_for.request.hosts:  # then the result depends on facts and rules alone
+        cluster.admissions.note((submitted, asked), caller, shared)
     return shared
 
 
-def _is_like(known: tuple[object, ...], now: tuple[object, ...]) -> bool:
-    """True if the rules are the same objects and the rest is equal."""
-    return known[0] is now[0] and known[1:3] == now[1:]
+def known_admission(cluster: Cluster, submitted: Shared, caller: Caller, asked: Asked) -> Shared | None:
+    """Shared facts with which an equal submission was admitted, as long as it would be so again."""
+    return cluster.admissions.find((submitted, asked), caller, cluster.policy, cluster.table)
 
 
 def _in_first_queue(cluster: Cluster, shared: Shared, caller: Caller, asked: Asked) -> Shared:

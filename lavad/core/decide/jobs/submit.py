@@ -20,6 +20,7 @@ from lavad.core.decide.jobs.admission import (
     check_waiting_larger,
     combined_with_queue,
     fitted,
+    known_admission,
     run_limit_in,
     with_queue_limits,
 )
@@ -55,11 +56,12 @@ def submit(cluster: Cluster, command: c.SubmitJob, now: float) -> Decision:
     new = command.job
     if command.has_unique_name:
         _check_name(cluster, new)
-    asked_for = combined_with_queue(cluster, new.shared, command.asked)
+    admission = known_admission(cluster, new.shared, command.caller, command.asked)
+    asked_for = admission or combined_with_queue(cluster, new.shared, command.asked)
     check_reservation(cluster, asked_for.request, asked_for.user)
     check_array(cluster, new.indices, asked_for.request)
     priority = priority_of(cluster, new, command.caller)
-    shared = admitted(cluster, asked_for, command.caller, command.asked)
+    shared = admission or admitted(cluster, new.shared, asked_for, command.caller, command.asked)
     if cluster.counters.waiting:
         check_waiting(cluster, new, shared)
     condition = resolved(cluster, new) if new.dependency else None

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from lavad.core import commands as c
+from lavad.core.decide.jobs.admission import known_admission
 from lavad.core.events import NewJob
 from lavad.core.model import RoleAsked, Shared
 from lavad.core.model.policy import Fairshare, JobDefaults, Names, Policy, Queue, Share, UserRule
@@ -189,6 +190,31 @@ def test_what_was_admitted_before_is_asked_again_under_other_rules_and_for_other
     assert refusal(story, job, queues=("r",)) == "r: No such queue"
     story.do(c.RuleQueue("q", c.QueueAction.CLOSE, ROOT))
     assert refusal(story, job) == "q: Queue has been closed"
+
+
+def test_an_equal_submission_is_read_and_checked_once() -> None:
+    """Until facts of hosts or rules change; the hosts that a job names are looked for each time."""
+    story, asked = a_story(Queue("q")), c.Asked(("q",), roles=(RoleAsked(2, 2),))
+
+    def is_known(job: NewJob, caller: c.Caller = ANN, asked: c.Asked = asked) -> bool:
+        return known_admission(story.cluster, job.shared, caller, asked) is not None
+
+    def submit(job: NewJob) -> None:
+        story.do(c.SubmitJob(job, ANN, asked))
+
+    submit(a_job(queue=""))
+    assert is_known(a_job(queue=""))
+    assert not is_known(a_job(queue="", run_limit_s=60))
+    assert not is_known(a_job(queue=""), replace(ANN, is_administrator=True))
+    assert not is_known(a_job(queue=""), asked=replace(asked, roles=(RoleAsked(3, 3),)))
+    story.join(a_host("n3", type="other"))
+    assert not is_known(a_job(queue=""))
+    submit(a_job(queue=""))
+    assert is_known(a_job(queue=""))
+    story.do(c.Reconfigure(Policy(queues=(Queue("q"),), default_queue="q", gpu_requirement="num=1")))
+    assert not is_known(a_job(queue=""))
+    submit(a_job(queue="", hosts=("n1",)))
+    assert not is_known(a_job(queue="", hosts=("n1",)))
 
 
 def test_the_request_is_read_by_the_rules_of_the_queue_that_takes_the_job() -> None:
