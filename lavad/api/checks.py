@@ -9,6 +9,8 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 
+from google.protobuf.descriptor import FieldDescriptor
+
 from lavad.core.model import JobState
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import Refused
@@ -56,6 +58,8 @@ _COUNTED.update(
     for field in jobs_pb2.JobSpec.DESCRIPTOR.fields
     if field.is_repeated and field.name not in _UNCOUNTED
 )
+_LAUNCHES = frozenset(common_pb2.Launch.values())
+_STRING = FieldDescriptor.TYPE_STRING
 
 
 def check_spec(spec: jobs_pb2.JobSpec) -> None:
@@ -67,13 +71,14 @@ def check_spec(spec: jobs_pb2.JobSpec) -> None:
     check_texts(spec)
     _check_command(spec)
     _check_numbers(spec)
-    if any(b"\0" in entry for entry in spec.environment):
+    if b"\0" in b"".join(spec.environment):
         raise Refused("An environment variable can't hold a NUL character")
     _check_counts(spec)
-    _check_hang(spec.hang)
+    if spec.HasField("hang"):
+        _check_hang(spec.hang)
     for role in spec.roles:
         check_texts(role)
-        if role.launch not in common_pb2.Launch.values():
+        if role.launch not in _LAUNCHES:
             raise Refused(f"Unknown way to launch a role: {role.launch}")
         if role.gpu.num > GPUS_MAX:
             raise Refused(f"-gpu: more than {GPUS_MAX} GPUs were requested")
@@ -136,7 +141,7 @@ def check_texts(
         Refused: names the field.
     """
     for field, value in message.ListFields():
-        if field.type != field.TYPE_STRING:
+        if field.type != _STRING:
             continue
         for text in (value,) if isinstance(value, str) else value:
             if "\0" in text and not (field.name == "command" and getattr(message, "is_script", False)):

@@ -121,16 +121,16 @@ def _policy(policy: common_pb2.TaskPolicy) -> Policy:
 # -- checks ----------------------------------------------------------------------------------------------------------
 
 # Fields of a role that have a meaning in a job of tasks only: elsewhere they would be taken and ignored.
-_OF_TASKS = (
+_OF_TASKS = frozenset({
     "may_be_absent", "environment", "cwd", "ports", "after", "after_any", "policies", "restart", "restarts_max",
     "success_min", "failed_enough", "succeeded_enough", "run_limit_s", "spread", "argv", "image", "memory_limit_mib",
     "spares",
-)  # fmt: skip
+})  # fmt: skip
 
 
 def _check_plain(spec: jobs_pb2.JobSpec) -> None:
     for role in spec.roles:
-        given = next((name for name in _OF_TASKS if getattr(role, name)), None)
+        given = next((field.name for field, value in role.ListFields() if value and field.name in _OF_TASKS), None)
         if given is not None:
             raise Refused(f"Role {role.name}: {given} is for jobs of tasks only")
         if role.launch in (common_pb2.LAUNCH_HOST, common_pb2.LAUNCH_NONE):

@@ -137,7 +137,7 @@ def role_of(role: common_pb2.Role, resizable: bool = False, is_of_tasks: bool = 
         tasks_max=max(role.tasks_max or tasks_min, 1) + role.spares,
         slots_per_task=role.slots_per_task or 1,
         requirement=role.requirement,
-        gpu=gpu_text(role.gpu) if role.gpu.num or role.gpu.text else None,
+        gpu=gpu_text(role.gpu) if role.HasField("gpu") and (role.gpu.num or role.gpu.text) else None,
         launch=Launch(role.launch),
         name=role.name,
         command=role.command,
