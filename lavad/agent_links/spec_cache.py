@@ -70,8 +70,9 @@ class SpecShelf:
         """Pack a spec for the store, with the shared environment if the store may lack it."""
         variables = _variables(spec.environment)
         base = self._bases.get(user)
-        if base is None or 2 * _common(base.variables, variables) < len(variables):
-            base = self._new_base(user, spec.environment, variables)
+        changed = _changed(base.variables, variables) if base is not None else []
+        if base is None or 2 * len(changed) > len(variables):  # most of it is not in the base
+            base, changed = self._new_base(user, spec.environment, variables), []
         if self._used is not None:
             self._used.add(base.name)
         known = base.variables
@@ -79,8 +80,9 @@ class SpecShelf:
         stored.CopyFrom(spec)
         del stored.environment[:]
         stored.environment_base = base.digest
-        stored.environment.extend(entry for name, entry in variables.items() if known.get(name) != entry)
-        stored.environment_unset.extend(name for name in known if name not in variables)
+        stored.environment.extend(changed)
+        if not known.keys() <= variables.keys():
+            stored.environment_unset.extend([name for name in known if name not in variables])
         content = None if base.content is None else (base.digest, base.content)
         return Packed(stored.SerializeToString(), base.name, content)
 
@@ -168,8 +170,9 @@ def _variables(environment: Iterable[bytes]) -> dict[bytes, bytes]:
     return {entry.partition(b"=")[0]: entry for entry in environment}
 
 
-def _common(base: dict[bytes, bytes], variables: dict[bytes, bytes]) -> int:
-    return len(base.items() & variables.items())
+def _changed(base: dict[bytes, bytes], variables: dict[bytes, bytes]) -> list[bytes]:
+    """Return the entries that the base has not, or has otherwise."""
+    return [entry for name, entry in variables.items() if base.get(name) != entry]
 
 
 def as_admitted(spec: JobSpec, defaults: SpecDefaults) -> JobSpec:
