@@ -531,10 +531,12 @@ class Policy:
     parameters: Mapping[str, str] = field(default_factory=dict)  # lsb.params as written, for bparams
     by_name: dict[str, Queue] = field(init=False, compare=False, repr=False)
     _combined: dict[tuple[str, str], Queue] = field(init=False, compare=False, repr=False)  # with profiles, as asked
+    _staging_s: dict[tuple[str, str], float] = field(init=False, compare=False, repr=False)  # likewise
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_name", {queue.name: queue for queue in self.queues})
         object.__setattr__(self, "_combined", {})
+        object.__setattr__(self, "_staging_s", {})
 
     @property
     def priority_growth(self) -> float:
@@ -559,7 +561,12 @@ class Policy:
     def staging_s(self, name: str, application: str) -> float:
         """Time for the hosts of a job to make themselves ready, with the queue's health check and its command for each
         host before the job."""
-        queue = self.queue_for(name, application)
+        found = self._staging_s.get((name, application))
+        if found is None:
+            found = self._staging_s[name, application] = self._staging_with(self.queue_for(name, application))
+        return found
+
+    def _staging_with(self, queue: Queue | None) -> float:
         if queue is None:
             return self.staging_timeout_s
         checked_s = queue.checks.limit_s if queue.checks.before else 0
