@@ -45,7 +45,7 @@ def dispatch_all(cluster: Cluster, events: Sequence[AttemptDispatched]) -> None:
         moved.append(shared.sort)
         if has_dependants:
             cluster.dependants.note(job.id, job.index, _PEND, _STAGING)
-        attempt = begun[key] = _begin_attempt(cluster, job, event)
+        attempt = begun[key] = _begin_attempt(cluster, job, shared, event)
         booking.book(attempt, shared)
     cluster.attempts.update(begun)
     cluster.staging.update(begun)
@@ -61,20 +61,20 @@ def _element(cluster: Cluster, array: ArrayRecord, event: AttemptDispatched) -> 
     return job
 
 
-def _begin_attempt(cluster: Cluster, job: Job, event: AttemptDispatched) -> Attempt:
+def _begin_attempt(cluster: Cluster, job: Job, shared: Shared, event: AttemptDispatched) -> Attempt:
     at, key, allocation, launch_now, reason, is_unconstrained, _ = event
     if job.state is not _PEND:
         lifecycle.check(job.state, event, _STAGING)
     job.state = _STAGING
-    job.attempts = key.attempt
+    job.attempts = key[2]
     job.postponed_reason = ""
-    attempt = Attempt(key, allocation, at, launch_now, reason)
-    attempt.launch_due = at + cluster.policy.staging_s(job.shared.queue, job.shared.application)
+    attempt, policy = Attempt(key, allocation, at, launch_now, reason), cluster.policy
+    attempt.launch_due = at + policy.staging_s(shared.queue, shared.application)
     attempt.is_unconstrained = is_unconstrained
-    if cluster.policy.fence_after_s:
+    if policy.fence_after_s:
         leases.begin(cluster, attempt)
     job.attempt = attempt
-    if job.shared.tasks is not None:
+    if shared.tasks is not None:
         task_events.begin(cluster, job, attempt)
     return attempt
 

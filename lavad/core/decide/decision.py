@@ -1,5 +1,6 @@
 """The result of a decision, the check that its caller owns the job or is an administrator, the dispatch of a job."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,8 +51,16 @@ def denial(caller: Caller) -> str:
 
 def dispatch(cluster: Cluster, start: Start, now: float) -> AttemptDispatched:
     """Event that dispatches the start: the job's next attempt."""
-    record = cluster.jobs[start.job]
-    before = record.attempts.get(start.index, 0) if isinstance(record, ArrayRecord) else record.attempts
-    key, allocation = _new(Key, (start.job, start.index, before + 1)), start.allocation
-    launch_now = len(allocation) == 1 and record.shared.tasks is None
-    return _new(AttemptDispatched, (now, key, allocation, launch_now, start.reason, False, None))
+    return dispatch_each(cluster, (start,), now)[0]
+
+
+def dispatch_each(cluster: Cluster, starts: Iterable[Start], now: float) -> list[AttemptDispatched]:
+    """Events that dispatch the starts."""
+    jobs, events = cluster.jobs, []
+    for job, index, allocation, reason in starts:
+        record = jobs[job]
+        before = record.attempts.get(index, 0) if isinstance(record, ArrayRecord) else record.attempts
+        launch_now = len(allocation) == 1 and record.shared.tasks is None
+        key = _new(Key, (job, index, before + 1))
+        events.append(_new(AttemptDispatched, (now, key, allocation, launch_now, reason, False, None)))
+    return events

@@ -8,7 +8,7 @@ from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
 from lavad.core.decide import preemption
-from lavad.core.decide.decision import Decision, dispatch
+from lavad.core.decide.decision import Decision, dispatch, dispatch_each
 from lavad.core.decide.jobs import resize
 from lavad.core.model import HostShare, ResourceShare
 from lavad.core.model.allocation import is_whole, slots_by_host
@@ -155,7 +155,7 @@ def _start(cluster: Cluster, plan: Starts, now: float) -> Decision:
     starts, allowance = plan.starts, allowance_of(cluster, now)
     is_bound = bool(allowance)
     if plan.version == cluster.version and not allowance.changes_with_time:
-        return Decision([dispatch(cluster, start, now) for start in starts], reply=0)
+        return Decision([*dispatch_each(cluster, starts, now)], reply=0)
     room = _Room(cluster)
     taken: dict[int, set[int]] = {}
     decision = Decision(reply=0)

@@ -324,7 +324,8 @@ class PendingIndex:
 
         ``is_planned``: the scheduler knows of it, and has examined the next entry.
         """
-        bucket = self._place_of(shared).bucket
+        place = self._by_id.get(id(shared)) or self._place_of(shared)
+        bucket = place.bucket
         left = bucket.remove_head(job) if bucket is not None else None
         if bucket is None or left is None:
             return False

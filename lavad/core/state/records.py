@@ -131,10 +131,6 @@ def _only(host: str) -> frozenset[str]:
     return frozenset((host,))
 
 
-def _hosts_of(allocation: Allocation) -> frozenset[str]:
-    return _only(allocation[0].host) if len(allocation) == 1 else frozenset(map(HOST, allocation))
-
-
 class Attempt:
     """One dispatch of a job: its host shares and its progress.
 
@@ -200,7 +196,7 @@ class Attempt:
         self.exec_cwd = ""
         self.start_reason = start_reason
         self.lease_s = 0.0  # time without contact to the master after which its hosts end it, in seconds; 0: none
-        self.unreleased = _hosts_of(allocation)
+        self.unreleased = _only(allocation[0][0]) if len(allocation) == 1 else frozenset(map(HOST, allocation))
         self.kill_reason = ""  # TERM_ word of a requested kill
         self.last_signal: tuple[int, str, int] | None = None  # (signal, reason, serial): sent again at each hello
         self.doomed = ""  # why the attempt has failed as a whole; it is ended as soon as its lead host is in contact
