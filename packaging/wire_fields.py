@@ -24,7 +24,8 @@ MESSAGES = (
     *("ModifyReply", "MoveRequest", "MoveReply", "ForceRequest", "ResizeRequest", "ResizeReply", "DependenciesRequest"),
     *("DependenciesReply", "WatchRequest", "JobChange", "ExplainRequest", "ExplainReply", "HistoryRequest"),
     *("PeekTicketRequest", "PeekRequest", "TailChunk", "AttemptKey", "TaskStart", "TaskInput", "TaskOutput"),
-    *("AccountsRequest", "EnvironmentRequest", "EnvironmentReply"),
+    *("AccountsRequest", "EnvironmentRequest", "EnvironmentReply", "PostRequest"),
+    *("PostReply", "ReadRequest", "ReadReply"),
 )
 # Fields that no command uses.
 LEFT_OUT = {

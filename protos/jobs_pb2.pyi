@@ -368,7 +368,7 @@ class ListJobsRequest(_message.Message):
     def __init__(self, filter: _Optional[_Union[JobFilter, _Mapping]] = ..., arrays: _Optional[bool] = ..., details: _Optional[bool] = ..., reasons: _Optional[bool] = ..., shares_details: _Optional[bool] = ..., basic_too: _Optional[bool] = ...) -> None: ...
 
 class JobRecord(_message.Message):
-    __slots__ = ("job", "index", "user", "state", "queue", "from_host", "hosts", "name", "submit_time", "start_time", "end_time", "project", "exit_status", "exit_reason", "usage", "usage_by_host", "attempt", "pending_reasons", "spec", "slots_min", "slots_max", "array", "exec_cwd", "exec_home", "suspend_reason", "effective_requirement", "priority", "estimated_start", "start_reason", "load_bounds", "share_account", "tasks", "restarts", "progress", "autoscale_error", "hangs_since", "inactive_s", "stacks", "unused_hosts", "gpus", "warnings", "post", "posted_at", "outlook")
+    __slots__ = ("job", "index", "user", "state", "queue", "from_host", "hosts", "name", "submit_time", "start_time", "end_time", "project", "exit_status", "exit_reason", "usage", "usage_by_host", "attempt", "pending_reasons", "spec", "slots_min", "slots_max", "array", "exec_cwd", "exec_home", "suspend_reason", "effective_requirement", "priority", "estimated_start", "start_reason", "load_bounds", "share_account", "tasks", "restarts", "progress", "autoscale_error", "hangs_since", "inactive_s", "stacks", "unused_hosts", "gpus", "warnings", "post", "posted_at", "messages", "outlook")
     JOB_FIELD_NUMBER: _ClassVar[int]
     INDEX_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
@@ -412,6 +412,7 @@ class JobRecord(_message.Message):
     WARNINGS_FIELD_NUMBER: _ClassVar[int]
     POST_FIELD_NUMBER: _ClassVar[int]
     POSTED_AT_FIELD_NUMBER: _ClassVar[int]
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
     OUTLOOK_FIELD_NUMBER: _ClassVar[int]
     job: int
     index: int
@@ -456,8 +457,9 @@ class JobRecord(_message.Message):
     warnings: _containers.RepeatedCompositeFieldContainer[JobNote]
     post: int
     posted_at: float
+    messages: _containers.RepeatedCompositeFieldContainer[JobMessage]
     outlook: Outlook
-    def __init__(self, job: _Optional[int] = ..., index: _Optional[int] = ..., user: _Optional[str] = ..., state: _Optional[_Union[_common_pb2.JobState, str]] = ..., queue: _Optional[str] = ..., from_host: _Optional[str] = ..., hosts: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., name: _Optional[str] = ..., submit_time: _Optional[float] = ..., start_time: _Optional[float] = ..., end_time: _Optional[float] = ..., project: _Optional[str] = ..., exit_status: _Optional[int] = ..., exit_reason: _Optional[str] = ..., usage: _Optional[_Union[_common_pb2.Usage, _Mapping]] = ..., usage_by_host: _Optional[_Iterable[_Union[_common_pb2.Usage, _Mapping]]] = ..., attempt: _Optional[int] = ..., pending_reasons: _Optional[_Iterable[_Union[PendingReason, _Mapping]]] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., slots_min: _Optional[int] = ..., slots_max: _Optional[int] = ..., array: _Optional[_Union[ArrayCounts, _Mapping]] = ..., exec_cwd: _Optional[str] = ..., exec_home: _Optional[str] = ..., suspend_reason: _Optional[str] = ..., effective_requirement: _Optional[str] = ..., priority: _Optional[int] = ..., estimated_start: _Optional[float] = ..., start_reason: _Optional[str] = ..., load_bounds: _Optional[_Iterable[_Union[LoadBound, _Mapping]]] = ..., share_account: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.TaskState, _Mapping]]] = ..., restarts: _Optional[int] = ..., progress: _Optional[_Union[_common_pb2.Progress, _Mapping]] = ..., autoscale_error: _Optional[str] = ..., hangs_since: _Optional[float] = ..., inactive_s: _Optional[float] = ..., stacks: _Optional[_Iterable[str]] = ..., unused_hosts: _Optional[_Iterable[_Union[UnusedHost, _Mapping]]] = ..., gpus: _Optional[_Iterable[_Union[_common_pb2.GpuUsage, _Mapping]]] = ..., warnings: _Optional[_Iterable[_Union[JobNote, _Mapping]]] = ..., post: _Optional[int] = ..., posted_at: _Optional[float] = ..., outlook: _Optional[_Union[Outlook, _Mapping]] = ...) -> None: ...
+    def __init__(self, job: _Optional[int] = ..., index: _Optional[int] = ..., user: _Optional[str] = ..., state: _Optional[_Union[_common_pb2.JobState, str]] = ..., queue: _Optional[str] = ..., from_host: _Optional[str] = ..., hosts: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., name: _Optional[str] = ..., submit_time: _Optional[float] = ..., start_time: _Optional[float] = ..., end_time: _Optional[float] = ..., project: _Optional[str] = ..., exit_status: _Optional[int] = ..., exit_reason: _Optional[str] = ..., usage: _Optional[_Union[_common_pb2.Usage, _Mapping]] = ..., usage_by_host: _Optional[_Iterable[_Union[_common_pb2.Usage, _Mapping]]] = ..., attempt: _Optional[int] = ..., pending_reasons: _Optional[_Iterable[_Union[PendingReason, _Mapping]]] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., slots_min: _Optional[int] = ..., slots_max: _Optional[int] = ..., array: _Optional[_Union[ArrayCounts, _Mapping]] = ..., exec_cwd: _Optional[str] = ..., exec_home: _Optional[str] = ..., suspend_reason: _Optional[str] = ..., effective_requirement: _Optional[str] = ..., priority: _Optional[int] = ..., estimated_start: _Optional[float] = ..., start_reason: _Optional[str] = ..., load_bounds: _Optional[_Iterable[_Union[LoadBound, _Mapping]]] = ..., share_account: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.TaskState, _Mapping]]] = ..., restarts: _Optional[int] = ..., progress: _Optional[_Union[_common_pb2.Progress, _Mapping]] = ..., autoscale_error: _Optional[str] = ..., hangs_since: _Optional[float] = ..., inactive_s: _Optional[float] = ..., stacks: _Optional[_Iterable[str]] = ..., unused_hosts: _Optional[_Iterable[_Union[UnusedHost, _Mapping]]] = ..., gpus: _Optional[_Iterable[_Union[_common_pb2.GpuUsage, _Mapping]]] = ..., warnings: _Optional[_Iterable[_Union[JobNote, _Mapping]]] = ..., post: _Optional[int] = ..., posted_at: _Optional[float] = ..., messages: _Optional[_Iterable[_Union[JobMessage, _Mapping]]] = ..., outlook: _Optional[_Union[Outlook, _Mapping]] = ...) -> None: ...
 
 class UnusedHost(_message.Message):
     __slots__ = ("host", "since")
@@ -604,6 +606,68 @@ class ModifyReply(_message.Message):
     RESULTS_FIELD_NUMBER: _ClassVar[int]
     results: _containers.RepeatedCompositeFieldContainer[SignalResult]
     def __init__(self, results: _Optional[_Iterable[_Union[SignalResult, _Mapping]]] = ...) -> None: ...
+
+class JobMessage(_message.Message):
+    __slots__ = ("number", "user", "time", "text", "level", "size", "data")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    user: str
+    time: float
+    text: str
+    level: str
+    size: int
+    data: bytes
+    def __init__(self, number: _Optional[int] = ..., user: _Optional[str] = ..., time: _Optional[float] = ..., text: _Optional[str] = ..., level: _Optional[str] = ..., size: _Optional[int] = ..., data: _Optional[bytes] = ...) -> None: ...
+
+class PostRequest(_message.Message):
+    __slots__ = ("ref", "filter", "message")
+    REF_FIELD_NUMBER: _ClassVar[int]
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    ref: _common_pb2.JobRef
+    filter: JobFilter
+    message: JobMessage
+    def __init__(self, ref: _Optional[_Union[_common_pb2.JobRef, _Mapping]] = ..., filter: _Optional[_Union[JobFilter, _Mapping]] = ..., message: _Optional[_Union[JobMessage, _Mapping]] = ...) -> None: ...
+
+class PostReply(_message.Message):
+    __slots__ = ("error", "job", "index")
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    error: str
+    job: int
+    index: int
+    def __init__(self, error: _Optional[str] = ..., job: _Optional[int] = ..., index: _Optional[int] = ...) -> None: ...
+
+class ReadRequest(_message.Message):
+    __slots__ = ("ref", "filter", "number", "with_data")
+    REF_FIELD_NUMBER: _ClassVar[int]
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    WITH_DATA_FIELD_NUMBER: _ClassVar[int]
+    ref: _common_pb2.JobRef
+    filter: JobFilter
+    number: int
+    with_data: bool
+    def __init__(self, ref: _Optional[_Union[_common_pb2.JobRef, _Mapping]] = ..., filter: _Optional[_Union[JobFilter, _Mapping]] = ..., number: _Optional[int] = ..., with_data: _Optional[bool] = ...) -> None: ...
+
+class ReadReply(_message.Message):
+    __slots__ = ("error", "job", "index", "message")
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    error: str
+    job: int
+    index: int
+    message: JobMessage
+    def __init__(self, error: _Optional[str] = ..., job: _Optional[int] = ..., index: _Optional[int] = ..., message: _Optional[_Union[JobMessage, _Mapping]] = ...) -> None: ...
 
 class MoveRequest(_message.Message):
     __slots__ = ("ref", "place")

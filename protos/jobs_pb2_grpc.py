@@ -64,6 +64,16 @@ class JobServiceStub:
                 request_serializer=protos_dot_jobs__pb2.ForceRequest.SerializeToString,
                 response_deserializer=protos_dot_jobs__pb2.SignalResult.FromString,
                 _registered_method=True)
+        self.Post = channel.unary_unary(
+                '/lava.v1.JobService/Post',
+                request_serializer=protos_dot_jobs__pb2.PostRequest.SerializeToString,
+                response_deserializer=protos_dot_jobs__pb2.PostReply.FromString,
+                _registered_method=True)
+        self.Read = channel.unary_unary(
+                '/lava.v1.JobService/Read',
+                request_serializer=protos_dot_jobs__pb2.ReadRequest.SerializeToString,
+                response_deserializer=protos_dot_jobs__pb2.ReadReply.FromString,
+                _registered_method=True)
         self.Resize = channel.unary_unary(
                 '/lava.v1.JobService/Resize',
                 request_serializer=protos_dot_jobs__pb2.ResizeRequest.SerializeToString,
@@ -148,6 +158,20 @@ class JobServiceServicer:
 
     def Force(self, request, context):
         """brun: an administrator starts a pending job now, on these hosts.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Post(self, request, context):
+        """bpost, bstatus -d: attach a message to a job, perhaps with data.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Read(self, request, context):
+        """bread, bstatus: a message of a job.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -245,6 +269,16 @@ def add_JobServiceServicer_to_server(servicer, server):
                     servicer.Force,
                     request_deserializer=protos_dot_jobs__pb2.ForceRequest.FromString,
                     response_serializer=protos_dot_jobs__pb2.SignalResult.SerializeToString,
+            ),
+            'Post': grpc.unary_unary_rpc_method_handler(
+                    servicer.Post,
+                    request_deserializer=protos_dot_jobs__pb2.PostRequest.FromString,
+                    response_serializer=protos_dot_jobs__pb2.PostReply.SerializeToString,
+            ),
+            'Read': grpc.unary_unary_rpc_method_handler(
+                    servicer.Read,
+                    request_deserializer=protos_dot_jobs__pb2.ReadRequest.FromString,
+                    response_serializer=protos_dot_jobs__pb2.ReadReply.SerializeToString,
             ),
             'Resize': grpc.unary_unary_rpc_method_handler(
                     servicer.Resize,
@@ -454,6 +488,60 @@ class JobService:
             '/lava.v1.JobService/Force',
             protos_dot_jobs__pb2.ForceRequest.SerializeToString,
             protos_dot_jobs__pb2.SignalResult.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Post(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lava.v1.JobService/Post',
+            protos_dot_jobs__pb2.PostRequest.SerializeToString,
+            protos_dot_jobs__pb2.PostReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Read(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lava.v1.JobService/Read',
+            protos_dot_jobs__pb2.ReadRequest.SerializeToString,
+            protos_dot_jobs__pb2.ReadReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -53,6 +53,7 @@ def long_text(job: "Job", unformatted: bool, now: float, home: str) -> str:
     parts += task_lines(job)
     parts += [fold(line) for line in warnings(job)]
     parts += reasons(job)
+    parts += external_messages(job)
     parts += scheduling(job) + requirement(job)
     return "\n".join(parts) + "\n"
 
@@ -261,6 +262,21 @@ def warnings(job: "Job") -> list[str]:
     for host in job.unused_hosts:
         lines.append(f"{long_time(host.since)}: Host <{clean(host.host)}> has no process of the job since then;")
     return lines + [f"{long_time(one.time)}: Warning: {clean(one.text)};" for one in job.warnings]
+
+
+def external_messages(job: "Job") -> list[str]:
+    """Messages that were posted to the job (bpost)."""
+    if not job.messages:
+        return []
+    lines = [
+        "",
+        " EXTERNAL MESSAGES:",
+        " MSG_ID FROM       POST_TIME      MESSAGE                             ATTACHMENT",
+    ]
+    for one in job.messages:
+        row = f" {one.number:<6} {clean(one.user):<10} {short_time(one.time):<14} {clean(one.text):<35} "
+        lines.append(row + ("Y" if one.size else "N"))
+    return lines
 
 
 def usage_lines(part: messages.Usage) -> list[str]:

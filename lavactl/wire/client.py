@@ -137,6 +137,14 @@ class Client:
         payload = self._one(JOBS + "Resize", request.SerializeToString(), BEFORE_SENT)
         return messages.ResizeReply.FromString(payload)
 
+    def post(self, request: messages.PostRequest) -> messages.PostReply:
+        """Attach a message to a job; idempotent."""
+        return messages.PostReply.FromString(self._one(JOBS + "Post", request.SerializeToString()))
+
+    def read(self, request: messages.ReadRequest) -> messages.ReadReply:
+        """Message of a job."""
+        return messages.ReadReply.FromString(self._one(JOBS + "Read", request.SerializeToString()))
+
     def explain(self, request: messages.ExplainRequest) -> messages.ExplainReply:
         """Pending reasons of jobs."""
         return messages.ExplainReply.FromString(self._one(JOBS + "Explain", request.SerializeToString()))

@@ -84,6 +84,7 @@ FIELDS = {
         "1 ahead u, 2 sureness s, 3 remedies s*, 4 is_hopeless t, 5 is_for_later t, 6 costs s*, 7 reserved HostShare*"
     ),
     "UnusedHost": "1 host s, 2 since d",
+    "JobMessage": "1 number u, 2 user s, 3 time d, 4 text s, 5 level s, 6 size u, 7 data b",
     "JobRecord": (
         "1 job u, 2 index u, 3 user s, 4 state u, 5 queue s, 6 from_host s, 7 hosts HostShare*, 8 name s, "
         "9 submit_time d, 10 start_time d, 11 end_time d, 12 project s, 13 exit_status i, 14 exit_reason s, "
@@ -92,7 +93,8 @@ FIELDS = {
         "27 effective_requirement s, 28 priority u, 29 estimated_start d, 30 start_reason s, "
         "31 load_bounds LoadBound*, 32 share_account s, 33 tasks TaskState*, 34 restarts u, 45 gpus GpuUsage*, "
         "46 warnings JobNote*, 48 autoscale_error s, 50 progress Progress, 60 outlook Outlook, 61 hangs_since d, "
-        "62 inactive_s d, 63 stacks s*, 64 unused_hosts UnusedHost*, 140 post u, 141 posted_at d"
+        "62 inactive_s d, 63 stacks s*, 64 unused_hosts UnusedHost*, 140 post u, 141 posted_at d, "
+        "150 messages JobMessage*"
     ),
     "JobPage": "1 jobs JobRecord*, 2 missing JobRef*",
     "SignalRequest": (
@@ -146,4 +148,8 @@ FIELDS = {
     ),
     "EnvironmentRequest": "1 ref JobRef",
     "EnvironmentReply": "1 error s, 2 environment b*",
+    "PostRequest": "1 ref JobRef, 2 filter JobFilter, 3 message JobMessage",
+    "PostReply": "1 error s, 2 job u, 3 index u",
+    "ReadRequest": "1 ref JobRef, 2 filter JobFilter, 3 number u, 4 with_data t",
+    "ReadReply": "1 error s, 2 job u, 3 index u, 4 message JobMessage",
 }

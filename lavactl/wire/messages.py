@@ -79,6 +79,7 @@ __all__ = [
     "IndexRange",
     "JobChange",
     "JobFilter",
+    "JobMessage",
     "JobPage",
     "JobRecord",
     "JobRef",
@@ -92,6 +93,10 @@ __all__ = [
     "PeekTicketRequest",
     "PendingReason",
     "PortRequest",
+    "PostReply",
+    "PostRequest",
+    "ReadReply",
+    "ReadRequest",
     "ResizeReply",
     "ResizeRequest",
     "Rlimit",
@@ -207,6 +212,7 @@ if TYPE_CHECKING:
         HistoryRequest,
         JobChange,
         JobFilter,
+        JobMessage,
         JobPage,
         JobRecord,
         JobSpec,
@@ -218,6 +224,10 @@ if TYPE_CHECKING:
         PeekRequest,
         PeekTicketRequest,
         PendingReason,
+        PostReply,
+        PostRequest,
+        ReadReply,
+        ReadRequest,
         ResizeReply,
         ResizeRequest,
         Rlimit,
@@ -277,10 +287,15 @@ else:
     SubmitReplies = _message("SubmitReplies")
     JobRef = _message("JobRef")
     JobFilter = _message("JobFilter")
+    JobMessage = _message("JobMessage")
     ListJobsRequest = _message("ListJobsRequest")
     HostShare = _message("HostShare")
     Usage = _message("Usage")
     PendingReason = _message("PendingReason")
+    PostReply = _message("PostReply")
+    PostRequest = _message("PostRequest")
+    ReadReply = _message("ReadReply")
+    ReadRequest = _message("ReadRequest")
     ArrayCounts = _message("ArrayCounts")
     JobNote = _message("JobNote")
     LoadBound = _message("LoadBound")

@@ -130,6 +130,7 @@ def check_size(spec: jobs_pb2.JobSpec) -> None:
 def check_texts(
     message: jobs_pb2.JobSpec
     | jobs_pb2.JobFilter
+    | jobs_pb2.JobMessage
     | jobs_pb2.ResizeRequest
     | common_pb2.Role
     | cluster_pb2.ReserveRequest

@@ -1,5 +1,6 @@
-"""Events of the activity of a job on its hosts: hangs, saved stacks, hosts without a process of it."""
+"""Events about a job that leave its state: hangs, saved stacks, hosts without a process of it, warnings, messages."""
 
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from lavad.core.model import Key
@@ -59,6 +60,20 @@ class JobWarned(NamedTuple):
     key: Key
     about: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobMessagePosted:
+    """A message was posted to a job, or to an element of an array, in place of an earlier one of this number."""
+
+    at: float
+    job: int
+    index: int
+    number: int
+    by: str
+    text: str
+    level: str
+    data: bytes = field(repr=False)
 
 
 ActivityEvent = PartActivity | JobHangs | JobActive | StacksSaved | HostUnused

@@ -7,7 +7,7 @@ of every job are named tuples, which are made in a third of the time.
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from lavad.core.activity_events import ActivityEvent, JobWarned
+from lavad.core.activity_events import ActivityEvent, JobMessagePosted, JobWarned
 from lavad.core.host_events import (
     HostClosed,
     HostDisconnected,
@@ -525,6 +525,7 @@ Event = (
     | JobFinished
     | PostExecEnded
     | JobWarned
+    | JobMessagePosted
     | HostReleased
     | JobRequeued
     | JobSuspended

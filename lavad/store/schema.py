@@ -176,6 +176,21 @@ tasks = _table(
 )
 task_jobs = _table("task_jobs", _part_of_key("job"), _part_of_key("idx"), _words("content"))
 
+# Messages that were posted to jobs, by number. ``data`` stays last, as ``spec`` does.
+job_messages = Table(
+    "job_messages",
+    metadata,
+    _part_of_key("job"),
+    _part_of_key("idx"),
+    _part_of_key("number"),
+    _seconds("at"),
+    _words("user_name"),
+    _words("text"),
+    _words("level"),
+    _number("size"),
+    Column("data", LargeBinary, nullable=False),
+)
+
 # One row for each ended attempt; ``state`` is the job's state after it: DONE, EXIT, or pending again.
 accounting = _table(
     "accounting",

@@ -3,8 +3,9 @@
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+from sqlalchemy import Row
 from sqlalchemy.exc import DBAPIError
 
 from lavad.commit_mark import Mark
@@ -232,6 +233,22 @@ class Store:
                 found[job] = spec if newer is None else newer
                 self._specs.put(job, found[job])
         return found
+
+    async def messages(self, jobs: Collection[int]) -> list[Row[Any]]:
+        """Return the messages of jobs, without their data, by job, element and number.
+
+        Raises:
+            NotNow: the database can't be read at the moment.
+        """
+        return await self._reading.run(lambda connection: reader.read_messages(connection, jobs))
+
+    async def message(self, job: int, index: int, number: int) -> Row[Any] | None:
+        """Return a message of a job or element with its data; None if it has none of that number.
+
+        Raises:
+            NotNow: the database can't be read at the moment.
+        """
+        return await self._reading.run(lambda connection: reader.read_message(connection, job, index, number))
 
     async def environment(self, key: bytes) -> bytes:
         """Return a shared environment by its hash.

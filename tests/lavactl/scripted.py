@@ -32,6 +32,8 @@ class ScriptedClient:
         self.force_reply = jobs_pb2.SignalResult()
         self.resize_reply = jobs_pb2.ResizeReply()
         self.environment_reply = jobs_pb2.EnvironmentReply()
+        self.post_reply = jobs_pb2.PostReply(job=7)
+        self.read_reply = jobs_pb2.ReadReply()
         self.dependencies_reply = jobs_pb2.DependenciesReply()
         self.explain_reply = jobs_pb2.ExplainReply()
         self.changes: list[jobs_pb2.JobChange] = []
@@ -128,6 +130,14 @@ class ScriptedClient:
     def environment(self, request: jobs_pb2.EnvironmentRequest) -> jobs_pb2.EnvironmentReply:
         self.keep(jobs_pb2.EnvironmentRequest, request)
         return self.environment_reply
+
+    def post(self, request: jobs_pb2.PostRequest) -> jobs_pb2.PostReply:
+        self.keep(jobs_pb2.PostRequest, request)
+        return self.post_reply
+
+    def read(self, request: jobs_pb2.ReadRequest) -> jobs_pb2.ReadReply:
+        self.keep(jobs_pb2.ReadRequest, request)
+        return self.read_reply
 
     def dependencies(self, request: jobs_pb2.DependenciesRequest) -> jobs_pb2.DependenciesReply:
         self.keep(jobs_pb2.DependenciesRequest, request)

@@ -23,7 +23,7 @@ from tests.store.test_history import ALICE
 
 OF_JOBS = (
     schema.specs, schema.jobs, schema.arrays, schema.job_events, schema.accounting, schema.requests, schema.tasks,
-    schema.task_jobs,
+    schema.task_jobs, schema.job_messages,
 )  # fmt: skip
 DAY_S = 86400.0
 

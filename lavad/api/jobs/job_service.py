@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from lavad.agent_links.links import AgentLinks
 from lavad.agent_links.spec_cache import SpecShelf
 from lavad.api import checks, identity, interceptor, translate
-from lavad.api.jobs import listing, modify, resize, tasks
+from lavad.api.jobs import listing, messages, modify, resize, tasks
 from lavad.api.jobs.attach import attach_reply
 from lavad.api.jobs.dependencies import dependencies_reply
 from lavad.api.jobs.history import Stored
@@ -230,6 +230,30 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         """bjdepinfo."""
         caller = await identity.caller(context, self.settings)
         return dependencies_reply(self.engine.cluster, request, caller)
+
+    async def Post(self, request: pb.PostRequest, context: identity.Context) -> pb.PostReply:
+        """bpost, bstatus -d: attach a message to a job."""
+        caller = await identity.caller(context, self.settings)
+        try:
+            target = await self._one_target(request, caller)
+            index = await self.engine.execute(messages.command_of(request, target, caller))
+        except (Refused, NotNow) as error:
+            return pb.PostReply(error=str(error))
+        return pb.PostReply(job=target.job, index=index)
+
+    async def Read(self, request: pb.ReadRequest, context: identity.Context) -> pb.ReadReply:
+        """bread, bstatus: a message of a job."""
+        caller = await identity.caller(context, self.settings)
+        try:
+            target = await self._one_target(request, caller)
+            return await messages.read_reply(self.engine.cluster, self.stored.store, request, target, caller)
+        except Refused as error:
+            return pb.ReadReply(error=str(error))
+
+    async def _one_target(self, request: pb.PostRequest | pb.ReadRequest, caller: c.Caller) -> c.Target:
+        checks.check_refs([request.ref])
+        chosen = [] if request.ref.job else await self._targets(request.filter, True, caller)
+        return messages.target_of(request, chosen)
 
     async def Resize(self, request: pb.ResizeRequest, context: identity.Context) -> pb.ResizeReply:
         """bresize: a running job releases hosts or slots, or gets another desired size."""

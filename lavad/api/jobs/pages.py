@@ -11,6 +11,7 @@ from contextlib import aclosing
 from lavad.api.details import READ_AT_ONCE, Details, read_specs
 from lavad.api.jobs import listing
 from lavad.api.jobs.history import Stored
+from lavad.api.jobs.messages import read_all
 from lavad.api.jobs.plain_records import PlainRecords
 from lavad.api.jobs.start_estimate import OUTLOOKS_MAX, add_outlook
 from lavad.api.privacy import Sight
@@ -133,6 +134,7 @@ class _List:
         """Yield the records of some jobs, reading their specs together."""
         engine, wants_reasons = self._lists.engine, self._request.reasons
         specs = await self._specs(list(jobs)) if self._request.details else {}
+        posted = await read_all(self._lists.stored.store, specs) if specs else {}
         reasons = self._lists.reasons() if wants_reasons else None
         for item in items:
             if self._slices.is_over:
@@ -147,6 +149,7 @@ class _List:
                 self._details.left_out()
             else:
                 self._details.add(message, item[0], specs.get(item[0].id))
+                message.messages.extend(posted.get((message.job, message.index), ()))
                 if self._outlooks and message.state in WAITING:
                     await self._add_outlook(message, item)
                     reasons = self._lists.reasons() if wants_reasons else None

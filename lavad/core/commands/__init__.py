@@ -188,6 +188,18 @@ class ModifyJob:
 
 
 @dataclass(frozen=True, slots=True)
+class PostMessage:
+    """bpost: attach a message to a job or to an element. The reply is its index."""
+
+    target: Target
+    caller: Caller
+    number: int
+    text: str
+    level: str
+    data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class MoveJob:
     """btop, bbot: a place among the caller's own jobs of the queue or, for administrators, among all of them.
 
@@ -400,6 +412,7 @@ Command = (
     | RequeueJob
     | ForceJob
     | MoveJob
+    | PostMessage
     | ShrinkJob
     | WishSize
     | ScaleJob

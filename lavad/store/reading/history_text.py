@@ -349,6 +349,9 @@ def _unused(detail: dict[str, Any]) -> list[str]:
 
 _LINES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "posted": _posted,
+    "message": lambda detail: [
+        f'External Message "{detail["text"]}" was posted from "{detail["by"]}" to message box {detail["number"]}'
+    ],
     "task failed": _task_failed,
     "tasks failed": lambda detail: [f"{detail['count']} more tasks failed on {detail.get('host', '')}"],
     "tasks lost": lambda detail: [f"Host {detail.get('host', '')} and its tasks are lost: {detail.get('reason', '')}"],

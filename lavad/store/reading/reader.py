@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection, select, true, tuple_
+from sqlalchemy import Connection, Row, select, true, tuple_
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -55,6 +55,22 @@ def read_specs(connection: Connection, jobs: Collection[int]) -> dict[int, bytes
             {row.job: row.spec for row in connection.execute(select(table.job, table.spec).where(table.job.in_(part)))}
         )
     return found
+
+
+def read_messages(connection: Connection, jobs: Collection[int]) -> list[Row[Any]]:
+    """Return the messages of jobs, without their data, by job, element and number."""
+    table, found, wanted = schema.job_messages.c, list[Row[Any]](), sorted(jobs)
+    query = select(*[column for column in table if column.name != "data"]).order_by(table.job, table.idx, table.number)
+    for start in range(0, len(wanted), IN_ONE_QUERY):
+        found += connection.execute(query.where(table.job.in_(wanted[start : start + IN_ONE_QUERY]))).all()
+    return found
+
+
+def read_message(connection: Connection, job: int, index: int, number: int) -> Row[Any] | None:
+    """Return a message of a job or element with its data; None if it has none of that number."""
+    table = schema.job_messages.c
+    query = select(schema.job_messages).where(table.job == job, table.idx == index, table.number == number)
+    return connection.execute(query).one_or_none()
 
 
 def read_request(connection: Connection, request_id: bytes, user: str) -> list[int]:

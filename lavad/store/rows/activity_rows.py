@@ -1,8 +1,9 @@
-"""History rows of a job's activity on its hosts: hangs, saved stacks, hosts without a process of it."""
+"""Rows of events that leave a job's state: hangs, saved stacks, hosts without a process of it, posted messages."""
 
 from lavad.core import activity_events as a
 from lavad.core import task_events as t
 from lavad.store.rows import values as v
+from lavad.store.writer.batch import Batch
 
 
 def lines(event: a.ActivityEvent | t.HangEnded) -> list[tuple[str, str]]:
@@ -17,3 +18,11 @@ def lines(event: a.ActivityEvent | t.HangEnded) -> list[tuple[str, str]]:
         case a.HostUnused():
             return [("unused", v.detail(host=event.host, seconds=round(event.seconds)))]
     return []
+
+
+def add_message(batch: Batch, event: a.JobMessagePosted) -> None:
+    """Add the row of a message, and the one that tells of it in the job's history."""
+    key, text = (event.job, event.index, event.number), v.clean(event.text)
+    batch.job_messages[key] = (*key, event.at, v.clean(event.by), text, event.level, len(event.data), event.data)
+    told = v.detail(number=event.number, by=v.clean(event.by), text=text)
+    batch.events.append((event.job, event.index, 0, event.at, "message", told))

@@ -12,14 +12,18 @@ Row = tuple[Value, ...]
 # Tables in the order of writing, and so the order of their rows in a packed batch.
 UPSERTS = (
     "specs", "jobs", "arrays", "allocations", "hosts", "queues", "standing", "shares", "accounting",
-    "tasks", "task_jobs",
+    "tasks", "task_jobs", "job_messages",
 )  # fmt: skip
 INSERTS = ("requests", "environments", "job_events")  # the first row of a key stays
 
 FORGOTTEN = ("allocations", "standing", "hosts", "environments")  # tables from which rows are deleted
 
 # Tables from which the rows of purged jobs are deleted, in this order: those of a line when the lines before are empty.
-PURGED = (("job_events", "accounting", "tasks", "task_jobs"), ("jobs",), ("arrays", "requests", "specs"))
+PURGED = (
+    ("job_events", "accounting", "tasks", "task_jobs", "job_messages"),
+    ("jobs",),
+    ("arrays", "requests", "specs"),
+)
 PURGED_AT_ONCE = 100  # rows of one job in one table
 
 
@@ -38,6 +42,7 @@ class Batch:
         "environments",
         "events",
         "hosts",
+        "job_messages",
         "jobs",
         "next_job",
         "purged",
@@ -65,6 +70,7 @@ class Batch:
         self.standing: dict[tuple[str, str], Row | None] = {}
         self.tasks: dict[tuple[int, int, int, int], Row] = {}
         self.task_jobs: dict[tuple[int, int], Row] = {}
+        self.job_messages: dict[tuple[int, int, int], Row] = {}
         self.purged: list[int] = []
         self.next_job = 0  # 0: no job was submitted
 
@@ -83,6 +89,7 @@ class Batch:
             or self.standing
             or self.shares
             or self.task_jobs
+            or self.job_messages
             or self.purged
         )
 
@@ -100,6 +107,7 @@ class Batch:
         self.standing.update(later.standing)
         self.tasks.update(later.tasks)
         self.task_jobs.update(later.task_jobs)
+        self.job_messages.update(later.job_messages)
         for key, row in later.requests.items():
             self.requests.setdefault(key, row)
         self.events += later.events
@@ -120,6 +128,7 @@ class Batch:
             list(self.accounting.values()),
             list(self.tasks.values()),
             list(self.task_jobs.values()),
+            list(self.job_messages.values()),
             list(self.requests.values()),
             [row for row in self.environments.values() if row is not None],
             [(row[0], number << SEQ_BITS | place, *row[1:]) for place, row in enumerate(self.events)],

@@ -92,10 +92,15 @@ def _unused(cluster: Cluster, event: a.HostUnused) -> None:
     _change(attempt, attempt.activity._replace(unused=unused))
 
 
+def _posted(cluster: Cluster, event: a.JobMessagePosted) -> None:
+    """Messages are in the store only."""
+
+
 HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     a.PartActivity: _part,
     a.JobHangs: _hangs,
     a.JobActive: _active,
     a.StacksSaved: _saved,
     a.HostUnused: _unused,
+    a.JobMessagePosted: _posted,
 }
