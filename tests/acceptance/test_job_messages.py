@@ -1,4 +1,4 @@
-"""Messages of jobs with real processes: from within the job, over a kill of the master, and not for everybody."""
+"""Messages of jobs with real processes: from within the job, over a kill of the master, read by those who may."""
 
 from pathlib import Path
 
