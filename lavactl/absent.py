@@ -5,7 +5,7 @@ ABSENT = {
     **dict.fromkeys(
         ("bmig", "bchkpnt", "brestart"), "no checkpoints are taken; brequeue sends a job back to its queue."
     ),
-    **dict.fromkeys(("bslots", "bwait", "lsmon", "lseligible"), "not supported yet."),
+    **dict.fromkeys(("bslots", "lsmon", "lseligible"), "not supported yet."),
     "bsla": "there are no service classes; bresources -g shows the pools that guarantee resources.",
     "bhpart": "there are no host partitions; bqueues -l shows the shares of a queue.",
     "bimages": "images of containers on hosts are not listed.",

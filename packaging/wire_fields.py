@@ -25,7 +25,7 @@ MESSAGES = (
     *("DependenciesReply", "WatchRequest", "JobChange", "ExplainRequest", "ExplainReply", "HistoryRequest"),
     *("PeekTicketRequest", "PeekRequest", "TailChunk", "AttemptKey", "TaskStart", "TaskInput", "TaskOutput"),
     *("AccountsRequest", "EnvironmentRequest", "EnvironmentReply", "PostRequest"),
-    *("PostReply", "ReadRequest", "ReadReply"),
+    *("PostReply", "ReadRequest", "ReadReply", "WaitRequest", "WaitReply"),
 )
 # Fields that no command uses.
 LEFT_OUT = {

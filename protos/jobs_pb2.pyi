@@ -26,6 +26,12 @@ class ResizeAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     RESIZE_SCALE: _ClassVar[ResizeAction]
     RESIZE_RELEASE_HOSTS: _ClassVar[ResizeAction]
 
+class WaitVerdict(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    WAITING: _ClassVar[WaitVerdict]
+    HOLDS: _ClassVar[WaitVerdict]
+    NEVER_HOLDS: _ClassVar[WaitVerdict]
+
 class AccountForm(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     ACCOUNT_SUMMARY: _ClassVar[AccountForm]
@@ -43,6 +49,9 @@ RESIZE_REQUEST: ResizeAction
 RESIZE_CANCEL: ResizeAction
 RESIZE_SCALE: ResizeAction
 RESIZE_RELEASE_HOSTS: ResizeAction
+WAITING: WaitVerdict
+HOLDS: WaitVerdict
+NEVER_HOLDS: WaitVerdict
 ACCOUNT_SUMMARY: AccountForm
 ACCOUNT_BRIEF: AccountForm
 ACCOUNT_LONG: AccountForm
@@ -750,6 +759,18 @@ class JobChange(_message.Message):
     hosts: _containers.RepeatedScalarFieldContainer[str]
     attempt: int
     def __init__(self, job: _Optional[int] = ..., index: _Optional[int] = ..., state: _Optional[_Union[_common_pb2.JobState, str]] = ..., exit_status: _Optional[int] = ..., exit_reason: _Optional[str] = ..., hosts: _Optional[_Iterable[str]] = ..., attempt: _Optional[int] = ...) -> None: ...
+
+class WaitRequest(_message.Message):
+    __slots__ = ("condition",)
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    condition: str
+    def __init__(self, condition: _Optional[str] = ...) -> None: ...
+
+class WaitReply(_message.Message):
+    __slots__ = ("verdict",)
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
+    verdict: WaitVerdict
+    def __init__(self, verdict: _Optional[_Union[WaitVerdict, str]] = ...) -> None: ...
 
 class ExplainRequest(_message.Message):
     __slots__ = ("refs", "host_names")

@@ -84,6 +84,11 @@ class JobServiceStub:
                 request_serializer=protos_dot_jobs__pb2.WatchRequest.SerializeToString,
                 response_deserializer=protos_dot_jobs__pb2.JobChange.FromString,
                 _registered_method=True)
+        self.Wait = channel.unary_stream(
+                '/lava.v1.JobService/Wait',
+                request_serializer=protos_dot_jobs__pb2.WaitRequest.SerializeToString,
+                response_deserializer=protos_dot_jobs__pb2.WaitReply.FromString,
+                _registered_method=True)
         self.Explain = channel.unary_unary(
                 '/lava.v1.JobService/Explain',
                 request_serializer=protos_dot_jobs__pb2.ExplainRequest.SerializeToString,
@@ -191,6 +196,13 @@ class JobServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Wait(self, request, context):
+        """bwait: WAITING at once, and then the verdict on a dependency condition.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Explain(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -289,6 +301,11 @@ def add_JobServiceServicer_to_server(servicer, server):
                     servicer.Watch,
                     request_deserializer=protos_dot_jobs__pb2.WatchRequest.FromString,
                     response_serializer=protos_dot_jobs__pb2.JobChange.SerializeToString,
+            ),
+            'Wait': grpc.unary_stream_rpc_method_handler(
+                    servicer.Wait,
+                    request_deserializer=protos_dot_jobs__pb2.WaitRequest.FromString,
+                    response_serializer=protos_dot_jobs__pb2.WaitReply.SerializeToString,
             ),
             'Explain': grpc.unary_unary_rpc_method_handler(
                     servicer.Explain,
@@ -596,6 +613,33 @@ class JobService:
             '/lava.v1.JobService/Watch',
             protos_dot_jobs__pb2.WatchRequest.SerializeToString,
             protos_dot_jobs__pb2.JobChange.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Wait(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/lava.v1.JobService/Wait',
+            protos_dot_jobs__pb2.WaitRequest.SerializeToString,
+            protos_dot_jobs__pb2.WaitReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -182,6 +182,17 @@ class Client:
             except InterruptedAnswerError:
                 self._io.sleep(PAUSES_S[0])
 
+    def wait(self, request: messages.WaitRequest, silence_s: float | None) -> int:
+        """Verdict on a dependency condition; WAITING if the connection was lost, or silent for that time."""
+        try:
+            for payload in self._stream(JOBS + "Wait", request.SerializeToString(), silence_s=silence_s):
+                reply = messages.WaitReply.FromString(payload)
+                if reply.verdict != messages.WAITING:
+                    return reply.verdict
+        except InterruptedAnswerError:
+            pass  # to be asked again
+        return messages.WAITING
+
     def watch_briefly(self, ref: messages.JobRef, silence_s: float) -> "Iterator[messages.JobChange]":
         """State of a job and its changes, until none comes for that time; none if the master does not answer."""
         request = messages.WatchRequest(refs=[ref]).SerializeToString()

@@ -152,4 +152,6 @@ FIELDS = {
     "PostReply": "1 error s, 2 job u, 3 index u",
     "ReadRequest": "1 ref JobRef, 2 filter JobFilter, 3 number u, 4 with_data t",
     "ReadReply": "1 error s, 2 job u, 3 index u, 4 message JobMessage",
+    "WaitRequest": "1 condition s",
+    "WaitReply": "1 verdict u",
 }

@@ -12,6 +12,7 @@ __all__ = [
     "COMPLETE_JOB",
     "DONE",
     "EXIT",
+    "HOLDS",
     "HOST_LOST",
     "IGNORE",
     "JOB_STATE_UNSPECIFIED",
@@ -19,6 +20,7 @@ __all__ = [
     "LAUNCH_FIRST",
     "LAUNCH_HOST",
     "LAUNCH_NONE",
+    "NEVER_HOLDS",
     "PEND",
     "PSUSP",
     "REMOVE",
@@ -55,6 +57,7 @@ __all__ = [
     "TERMINATE_JOB",
     "UNKWN",
     "USUSP",
+    "WAITING",
     "ZOMBI",
     "AccountsRequest",
     "ArrayCounts",
@@ -121,6 +124,8 @@ __all__ = [
     "TimeRange",
     "UnusedHost",
     "Usage",
+    "WaitReply",
+    "WaitRequest",
     "WatchRequest",
     "read_page",
 ]
@@ -183,6 +188,8 @@ if TYPE_CHECKING:
         ACCOUNT_BRIEF,
         ACCOUNT_LONG,
         ACCOUNT_SUMMARY,
+        HOLDS,
+        NEVER_HOLDS,
         REMOVE,
         REQUEUE,
         RESIZE_CANCEL,
@@ -195,6 +202,7 @@ if TYPE_CHECKING:
         STOP,
         TERMINATE,
         TERMINATE_DONE,
+        WAITING,
         AccountsRequest,
         ArrayCounts,
         Autoscale,
@@ -243,6 +251,8 @@ if TYPE_CHECKING:
         TaskRules,
         TimeRange,
         UnusedHost,
+        WaitReply,
+        WaitRequest,
         WatchRequest,
     )
 else:
@@ -253,6 +263,7 @@ else:
     TERMINATE, SEND, STOP, RESUME, REMOVE, REQUEUE, TERMINATE_DONE = range(7)
     RESIZE_RELEASE, RESIZE_REQUEST, RESIZE_CANCEL, RESIZE_SCALE, RESIZE_RELEASE_HOSTS = range(5)
     ACCOUNT_SUMMARY, ACCOUNT_BRIEF, ACCOUNT_LONG = range(3)
+    WAITING, HOLDS, NEVER_HOLDS = range(3)
     TASK_ANY, TASK_FAILED, TASK_EVICTED, TASK_PENDING, TASK_SUCCEEDED = range(1, 6)
     ROLE_COMPLETED, ROLE_FAILED, HOST_LOST, TASK_HANGS, TASK_TIMEOUT = range(6, 11)
     IGNORE, RESTART_TASK, RESTART_ROLE, RESTART_JOB, ABORT_JOB, TERMINATE_JOB, COMPLETE_JOB, RESUME_JOB = range(1, 9)
@@ -320,6 +331,8 @@ else:
     DependenciesRequest = _message("DependenciesRequest")
     DependencyLink = _message("DependencyLink")
     DependenciesReply = _message("DependenciesReply")
+    WaitReply = _message("WaitReply")
+    WaitRequest = _message("WaitRequest")
     WatchRequest = _message("WatchRequest")
     JobChange = _message("JobChange")
     ExplainRequest = _message("ExplainRequest")

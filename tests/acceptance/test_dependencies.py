@@ -1,6 +1,7 @@
 """Dependency conditions and begin times with real processes: no job starts before its condition is met."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,22 @@ def test_a_pipeline_runs_in_its_order(cluster: Cluster, tmp_path: Path) -> None:
     assert out.read_text().split()[2:] == ["sum"]
     assert "TERM_ORPHAN_SYSTEM" in cluster.history(fallback)
     assert "Dependency condition satisfied" in cluster.history(total)
+
+
+def test_a_condition_is_waited_for_over_a_kill_of_the_master(cluster: Cluster) -> None:
+    """bwait: it asks the new master again; what can never be met, or is wrong, is told at once."""
+    job = cluster.submit("-H", "true")
+    with ThreadPoolExecutor() as threads:
+        waiting = threads.submit(cluster.run, "bwait", "-w", f"done({job})")
+        cluster.kill("lavad")
+        cluster.up()
+        assert not waiting.done()
+        assert cluster.run("bresume", str(job)).returncode == 0
+        ended = waiting.result(60)
+    assert (ended.returncode, ended.stdout) == (0, "")
+    never = cluster.run("bwait", "-w", f"exit({job})")
+    assert (never.returncode, never.stderr) == (255, "The wait condition can never be met any more.\n")
+    assert "Dependency condition syntax error at character 6" in cluster.run("bwait", "-w", "done(").stderr
 
 
 def test_array_follows_array_element_by_element(cluster: Cluster, tmp_path: Path) -> None:

@@ -32,6 +32,8 @@ class ScriptedClient:
         self.force_reply = jobs_pb2.SignalResult()
         self.resize_reply = jobs_pb2.ResizeReply()
         self.environment_reply = jobs_pb2.EnvironmentReply()
+        self.verdicts: list[int] = []
+        self.silences: list[float | None] = []
         self.post_reply = jobs_pb2.PostReply(job=7)
         self.read_reply = jobs_pb2.ReadReply()
         self.dependencies_reply = jobs_pb2.DependenciesReply()
@@ -130,6 +132,11 @@ class ScriptedClient:
     def environment(self, request: jobs_pb2.EnvironmentRequest) -> jobs_pb2.EnvironmentReply:
         self.keep(jobs_pb2.EnvironmentRequest, request)
         return self.environment_reply
+
+    def wait(self, request: jobs_pb2.WaitRequest, silence_s: float | None) -> int:
+        self.keep(jobs_pb2.WaitRequest, request)
+        self.silences.append(silence_s)
+        return self.verdicts.pop(0)
 
     def post(self, request: jobs_pb2.PostRequest) -> jobs_pb2.PostReply:
         self.keep(jobs_pb2.PostRequest, request)

@@ -19,6 +19,7 @@ from lavad.api.jobs.dependencies import dependencies_reply
 from lavad.api.jobs.history import Stored
 from lavad.api.jobs.pages import JobLists
 from lavad.api.jobs.submission import Submissions
+from lavad.api.jobs.waiting import Waiters
 from lavad.api.jobs.watch import Watchers
 from lavad.api.privacy import Sight
 from lavad.core import commands as c
@@ -57,6 +58,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         self.settings = settings
         self.ticket_key = ticket_key
         self.lists = JobLists(engine, stored, worklist)
+        self.waiters = Waiters(engine, stored, watchers)
         self._submissions = Submissions(engine, shelf, stored)
 
     # -- submit -------------------------------------------------------------------------------------------------
@@ -124,6 +126,13 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
                 return
             async for change in self._watch(jobs, caller):
                 yield change
+
+    async def Wait(self, request: pb.WaitRequest, context: identity.Context) -> AsyncIterator[pb.WaitReply]:
+        """bwait: WAITING at once, and then the verdict on a dependency condition."""
+        caller = await identity.caller(context, self.settings)
+        async with aclosing(self.waiters.replies(request, caller)) as replies:
+            async for reply in replies:
+                yield reply
 
     def _watchable(self, request: pb.WatchRequest, sight: Sight) -> list[int]:
         """Return those named jobs of which the caller may see details; ids not yet given out count as unknown."""

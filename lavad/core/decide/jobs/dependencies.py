@@ -103,9 +103,20 @@ def resolve(
     Raises:
         Refused: a job does not exist, or is no array where one is needed; or too many are referred to.
     """
+    return resolve_for(cluster, expression, shared.uid, shared.user, own, replaced)
+
+
+def resolve_for(
+    cluster: "Cluster", expression: Expression, uid: int, user: str, own: Ranges | None = None, replaced: int = 0
+) -> Expression:
+    """``resolve`` for a user, who need have no job.
+
+    Raises:
+        Refused: as of ``resolve``.
+    """
     known = cluster.dependants
-    room = _Room(REFERENCES_MAX - known.references(shared.uid) + known.size(replaced), shared.user)
-    return _resolve(cluster, expression, shared.uid, own, room)
+    room = _Room(REFERENCES_MAX - known.references(uid) + known.size(replaced), user)
+    return _resolve(cluster, expression, uid, own, room)
 
 
 def _resolve(cluster: "Cluster", expression: Expression, uid: int, own: Ranges | None, room: _Room) -> Expression:
