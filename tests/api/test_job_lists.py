@@ -15,6 +15,7 @@ from lavad.api.jobs.pages import JobLists
 from lavad.api.privacy import LEVELS, Sight
 from lavad.core import commands as c
 from lavad.core.apply.reconfigure import take_policy
+from lavad.core.model import JobState, pack_text
 from lavad.core.model.policy import Names, Policy
 from lavad.core.queries.pending_reasons import PendingReasons, explain
 from lavad.core.state.records import ArrayRecord
@@ -183,6 +184,11 @@ def test_plain_records_are_those_of_any_list(caller: c.Caller, level: int) -> No
     story.finished("n1", story.key(half, 1))
     for job in (a_job(9), a_job(hold=True), a_job(array="5-300:5"), a_job(array="1-2", hold=True)):
         story.submit(job)
+    take_policy(story.cluster, replace(story.cluster.policy, user_priority_max=1000))
+    for command in ("  ./solve  ", "#!/bin/sh\n# löse\n./solve\n", "# nothing\x85#", ""):
+        story.submit(a_job(9)._replace(text=pack_text("", command, "/home")))
+    story.do(c.RequeueJob(story.target(running.job), ANN, frozenset({JobState.RUN}), False))
+    story.finished("n1", running, 15)
     take_policy(story.cluster, replace(story.cluster.policy, job_info_level=level))
     lists = JobLists(_engine(story), SimpleNamespace(store=_Store()), story.worklist)  # type: ignore[arg-type]
     request = pb.ListJobsRequest(filter=pb.JobFilter(user="all", finished_too=True))
@@ -197,6 +203,7 @@ def test_plain_records_are_those_of_any_list(caller: c.Caller, level: int) -> No
         found = [record async for page in lists.pages(request, caller) for record in page_of(page).jobs]
         assert found == expected
         assert len(found) > 60
+        assert sorted(record.name for record in found if record.priority) == ["", "# nothing", "./solve", "./solve"]
 
     asyncio.run(both())
     assert running

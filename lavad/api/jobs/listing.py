@@ -55,16 +55,12 @@ class Selection:
         self.job_group = checked(request.job_group) if request.job_group else None
         self.hosts = hosts_meant(request.host, cluster)
         self.name = name_pattern(request.name) if request.name else None
+        self.elements = self.name.elements if self.name is not None else None  # that -J names; None for all
         self.states = checks.states_of(request)
         self.finished_too = request.finished_too
         self.refs = [ref for ref in request.refs if ref.job]
         if self.refs and not request.user:
             self.users = EVERYBODY  # a job named by its id is shown for any owner
-
-    @property
-    def elements(self) -> Ranges | None:
-        """Elements that -J names; None for all."""
-        return self.name.elements if self.name is not None else None
 
     def admits(self, record: Job | ArrayRecord) -> bool:
         """Apply all criteria but state and host: those that are the same for all elements."""
@@ -145,7 +141,13 @@ class Selection:
         # Only jobs that hosts gave back to an older database are out of order, so that this costs little.
         admitted.sort(key=lambda record: record.id)
         for record in in_turn(admitted) if are_moved else admitted:
-            yield from self._elements(record, None, missing)
+            if isinstance(record, ArrayRecord):
+                yield from self._elements(record, None, missing)
+            elif self._admits_whole(record):
+                yield record, 0, record
+
+    def _admits_whole(self, job: Job) -> bool:
+        return self.elements is None and self.admits_state(job.state) and self.admits_host(job)
 
     def _named(self, ref: common_pb2.JobRef, missing: list[common_pb2.JobRef]) -> Iterator[Item | None]:
         record = self.cluster.jobs.get(ref.job)
@@ -155,20 +157,17 @@ class Selection:
         if not self.admits(record):
             return
         wanted = {index for part in ref.indices for index in range(part.first, part.last + 1, part.step or 1)}
-        yield from self._elements(record, wanted or None, missing)
+        if isinstance(record, ArrayRecord):
+            yield from self._elements(record, wanted or None, missing)
+        elif not wanted and self._admits_whole(record):
+            yield record, 0, record
 
     def _elements(
-        self, record: Job | ArrayRecord, wanted: set[int] | None, missing: list[common_pb2.JobRef]
+        self, record: ArrayRecord, wanted: set[int] | None, missing: list[common_pb2.JobRef]
     ) -> Iterator[Item | None]:
         if self.elements is not None:
-            if isinstance(record, Job):
-                return
             named = set(record.indices.intersection(self.elements))
             wanted = named if wanted is None else wanted & named
-        if isinstance(record, Job):
-            if self.admits_state(record.state) and self.admits_host(record) and wanted is None:
-                yield record, 0, record
-            return
         for number, index in enumerate(record.indices if wanted is None else sorted(wanted)):
             if number % LOOKED_AT == LOOKED_AT - 1:
                 yield None
