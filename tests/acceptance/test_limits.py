@@ -1,6 +1,7 @@
 """Every kind of limit with real processes: no more jobs run than allowed, with slots free; the reason names it."""
 
 import os
+import resource
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -159,6 +160,29 @@ def test_a_limit_holds_and_says_so(cluster: Cluster, case: Case) -> None:
         cluster.becomes(cluster.submit(*case.free, "sleep 300"), "RUN")
     cluster.run("bkill", str(jobs[0]))
     cluster.becomes(last, "RUN")
+
+
+def test_limits_of_all_processes_of_a_job(cluster: Cluster) -> None:
+    """PROCESSLIMIT bounds -p and holds by default; -ul passes the shell's; bjobs -l shows all, and TERM_."""
+    cluster.reconfigure({**NO_LIMITS, **_queue("PROCESSLIMIT = 3 50")})
+    refused = cluster.run("bsub", "-p", "51", "true")
+    assert (refused.returncode, "PROCESSLIMIT: Cannot exceed queue's hard limit(s)" in refused.stderr) == (255, True)
+    many = "for one in 1 2 3; do sleep 300 & done; wait"
+    by_default, own = cluster.submit(many), cluster.submit("-p", "20", "-v", "1G", "-T", "40", many)
+    cluster.becomes(by_default, "EXIT")
+    wait_for(lambda: "TERM_PROCESSLIMIT" in cluster.says("bjobs", "-l", str(by_default)), 10, "the reason")
+    assert cluster.state(own) == "RUN"
+    shown = cluster.says("bjobs", "-l", str(own))
+    assert " SWAPLIMIT\n 1048576 K\n\n PROCESSLIMIT\n 20\n\n THREADLIMIT\n 40\n" in shown
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 40, before[1]))  # of this process, as of a shell
+    try:
+        shell = cluster.submit("-H", "-ul", "-p", "2", "true")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    shown = cluster.says("bjobs", "-l", str(shell))
+    assert f" FILELIMIT\n {1 << 30} K\n" in shown
+    assert " PROCESSLIMIT\n 2\n" in shown
 
 
 def test_a_limit_counts_each_user_for_himself(cluster: Cluster, account: str) -> None:
