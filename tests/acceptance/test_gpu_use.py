@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -51,18 +52,35 @@ class Site:
         self._lines.clear()
         self._nvml.describe("devices 3")
 
+    def describe(self, *lines: str) -> None:
+        """Replace all that is known of the hardware."""
+        self._nvml.describe(*lines)
+
+    def divide(self, *lines: str) -> None:
+        """Replace the hardware, and then the agent."""
+        self.describe(*lines)
+        agent = f"agent-{self.cluster.hosts()[0]}"
+        self.cluster.kill(agent)
+        wait_for(lambda: not self.cluster.is_running(agent), 10, "the agent to end")
+        self.cluster.up()
+
     def submit(self, gpu: str, *options: str) -> int:
         """Submit a job that reports its pid and its devices."""
         command = 'echo "pid $$ sees $CUDA_VISIBLE_DEVICES"; exec sleep 300'
         return self.cluster.submit("-gpu", gpu, *options, "-o", f"{self.outputs}/%J", command)
 
-    def began(self, job: int) -> tuple[int, tuple[int, ...]]:
-        """Process and devices of a job, once it runs."""
+    def seen(self, job: int) -> tuple[int, str]:
+        """Process and devices of a job as it names them, once it runs."""
         path = self.outputs / str(job)
         wait_for(lambda: path.exists() and "sees" in path.read_text(), 30, f"job {job} to run")
-        found = re.search(r"^pid (\d+) sees ([0-9,]*)$", path.read_text(), re.MULTILINE)
+        found = re.search(r"^pid (\d+) sees (\S*)$", path.read_text(), re.MULTILINE)
         assert found, path.read_text()
-        return int(found[1]), tuple(map(int, found[2].split(",")))
+        return int(found[1]), found[2]
+
+    def began(self, job: int) -> tuple[int, tuple[int, ...]]:
+        """Process and devices of a job, once it runs."""
+        pid, devices = self.seen(job)
+        return pid, tuple(map(int, devices.split(",")))
 
     def figures(self, job: int) -> dict[str, str]:
         """The fields of bjobs -o about GPU use."""
@@ -205,6 +223,46 @@ def test_a_process_of_no_job_is_seen_and_told(site: Site) -> None:
 
     wait_for(lambda: line in told(), 20, "the process to be told")
     assert f"{line} 650" in told()
+
+
+def test_mig_devices_are_given_out_by_their_size(site: Site) -> None:
+    """Jobs share a card by its MIG devices, each sees its own alone, and its memory is counted there; the others wait.
+
+    lsf.md 3.9: mig=GI[/CI]; a job without it has a whole GPU. After a GPU has been divided the agent is restarted, as
+    docs/howto/gpus.md has it.
+    """
+    cluster = site.cluster
+    card = ("gpu 0 mig 1", "mig 0 0 slices 3", "mig 0 1 slices 3", "mig 0 2 slices 1")
+    site.divide("devices 2", *card)
+    try:
+        jobs = [site.submit(gpu) for gpu in ("num=1:mig=3", "num=1:mig=3", "num=1:mig=1", "num=1")]
+        pids, named = zip(*(site.seen(job) for job in jobs), strict=True)
+        assert [uuid[:4] for uuid in named] == ["MIG-", "MIG-", "MIG-", "GPU-"]
+        assert len({*named}) == 4
+        large, whole = site.submit("num=1:mig=3"), site.submit("num=1")
+        for waiting in (large, whole):
+            told = partial(cluster.run, "bjobs", "-p", str(waiting))
+            wait_for(lambda told=told: "Not enough GPUs" in told().stdout, 10, "a reason to be told")  # type: ignore[misc]
+        site.describe("devices 2", *card, f"mig 0 2 process {pids[2]}:650", "mig 0 2 memory_mib 700")
+        wait_for(lambda: site.figures(jobs[2])["GPU_MEM_MAX"] == "650M", 20, "the memory to be counted")
+        rows = [line.split() for line in cluster.says("bhosts", "-l", "-gpu").splitlines()]
+        assert [(row[0], row[-2]) for row in rows if "Nvidia" in row] == [
+            ("0", "Y"),
+            ("1", "Y"),
+            ("2", "Y"),
+            ("3", "N"),
+        ]
+        assert [row[:3] for row in rows if row[1:2] == ["Y"]] == [
+            [str(at), "Y", str(job)] for at, job in enumerate(jobs)
+        ]
+        models = [row.split()[-5] for row in cluster.says("lshosts", "-gpu", cluster.hosts()[0]).splitlines()[1:]]
+        assert [model.partition("MIG")[2][:3] for model in models] == ["3g.", "3g.", "1g.", ""]
+        cluster.run("bkill", str(jobs[1]))
+        assert site.seen(large)[1] == named[1]
+        assert cluster.state(whole) == "PEND"
+    finally:
+        cluster.clear()
+        site.divide("devices 3")
 
 
 def test_the_commands_of_the_page_about_gpus(site: Site) -> None:
