@@ -154,6 +154,21 @@ roles:
     command: exec sleep 600
 """
 
+# The task of the host that stays fails in its first run, which aborts the job; it is told to the other one in vain.
+RESUMED = """\
+name: resumed
+restarts: 2
+policies: [{exit-codes: [3], do: abort}, {on: host-lost, do: resume}]
+roles:
+  worker:
+    tasks: 2
+    requirement: span[ptile=1]
+    command: |
+      [ $LAVA_TASK_RUN = 1 ] || exec sleep 600
+      until [ -e fails-on-$(hostname) ]; do sleep 0.1; done
+      exit 3
+"""
+
 
 def hosts(cluster: Cluster, job: int) -> dict[str, str]:
     """Host of each task."""
@@ -163,15 +178,21 @@ def hosts(cluster: Cluster, job: int) -> dict[str, str]:
 
 
 def test_a_lost_host_leads_to_each_action(three_hosts: Cluster, tmp_path: Path) -> None:
-    """Each job has a task on it. The task that is started anew is on the third host, the job in its first attempt."""
+    """Each job has a task on it. The task that is started anew is on the third host, the job in its first attempt.
+
+    A job that is being aborted when the host is lost is resumed by that: it is dispatched anew.
+    """
     documents = [textwrap.dedent(LOST.format(action=one)) for one in ACTIONS]
-    jobs = dict(zip(ACTIONS, begin(three_hosts, tmp_path, documents), strict=True))
+    jobs = dict(zip((*ACTIONS, "resume"), begin(three_hosts, tmp_path, [*documents, RESUMED]), strict=True))
     for job in jobs.values():
         three_hosts.becomes(job, "RUN")
     places = {action: hosts(three_hosts, job) for action, job in jobs.items()}
     lost = places["restart-task"]["worker/1"]
     gone = {action: next(task for task, host in found.items() if host == lost) for action, found in places.items()}
     three_hosts.kill(f"agent-{lost}")
+    resumed = jobs.pop("resume")
+    (stays,) = {*places.pop("resume").values()} - {lost}
+    (tmp_path / f"fails-on-{stays}").touch()
     for action, job in jobs.items():
         if action in ENDS:
             three_hosts.becomes(job, ENDS[action], 40)
@@ -179,4 +200,6 @@ def test_a_lost_host_leads_to_each_action(three_hosts: Cluster, tmp_path: Path) 
         again = {task: 1 + (task == gone[action] or action != "restart-task") for task in places[action]}
         has_run(three_hosts, job, again)
         assert lost not in hosts(three_hosts, job).values()
+    has_run(three_hosts, resumed, {"worker/0": 2, "worker/1": 2})
+    assert "restarted(1):resumed:HOST_LOST" in "".join(three_hosts.history(resumed).split())
     three_hosts.up()
