@@ -33,8 +33,11 @@ class Ranges:
             yield from part
 
     def __contains__(self, index: int) -> bool:
+        parts = self._parts
+        if len(parts) < 2:  # like those of most arrays
+            return bool(parts) and index in parts[0]
         place = self._place(index)
-        return place >= 0 and index in self._parts[place]
+        return place >= 0 and index in parts[place]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Ranges) and list(self) == list(other)
