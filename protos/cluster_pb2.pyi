@@ -18,6 +18,8 @@ class ControlAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ACTIVATE_QUEUE: _ClassVar[ControlAction]
     INACTIVATE_QUEUE: _ClassVar[ControlAction]
     REMOVE_HOST: _ClassVar[ControlAction]
+    LOCK_HOST: _ClassVar[ControlAction]
+    UNLOCK_HOST: _ClassVar[ControlAction]
 
 class PerformanceAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -51,6 +53,8 @@ CLOSE_QUEUE: ControlAction
 ACTIVATE_QUEUE: ControlAction
 INACTIVATE_QUEUE: ControlAction
 REMOVE_HOST: ControlAction
+LOCK_HOST: ControlAction
+UNLOCK_HOST: ControlAction
 VIEW_PERFORMANCE: PerformanceAction
 START_PERFORMANCE: PerformanceAction
 STOP_PERFORMANCE: PerformanceAction
@@ -780,18 +784,20 @@ class ConfigureReply(_message.Message):
     def __init__(self, applied: _Optional[bool] = ..., files: _Optional[_Iterable[str]] = ..., complaints: _Optional[_Iterable[_Union[ConfigComplaint, _Mapping]]] = ..., entries: _Optional[_Iterable[_Union[ConfigEntry, _Mapping]]] = ...) -> None: ...
 
 class ControlRequest(_message.Message):
-    __slots__ = ("action", "names", "comment", "all", "notice_s")
+    __slots__ = ("action", "names", "comment", "all", "notice_s", "lock_s")
     ACTION_FIELD_NUMBER: _ClassVar[int]
     NAMES_FIELD_NUMBER: _ClassVar[int]
     COMMENT_FIELD_NUMBER: _ClassVar[int]
     ALL_FIELD_NUMBER: _ClassVar[int]
     NOTICE_S_FIELD_NUMBER: _ClassVar[int]
+    LOCK_S_FIELD_NUMBER: _ClassVar[int]
     action: ControlAction
     names: _containers.RepeatedScalarFieldContainer[str]
     comment: str
     all: bool
     notice_s: float
-    def __init__(self, action: _Optional[_Union[ControlAction, str]] = ..., names: _Optional[_Iterable[str]] = ..., comment: _Optional[str] = ..., all: _Optional[bool] = ..., notice_s: _Optional[float] = ...) -> None: ...
+    lock_s: float
+    def __init__(self, action: _Optional[_Union[ControlAction, str]] = ..., names: _Optional[_Iterable[str]] = ..., comment: _Optional[str] = ..., all: _Optional[bool] = ..., notice_s: _Optional[float] = ..., lock_s: _Optional[float] = ...) -> None: ...
 
 class ControlResult(_message.Message):
     __slots__ = ("name", "error")

@@ -27,6 +27,8 @@ ACTIONS = {
     "inactive": "inactivated",
     "revoked": "revoked",
     "removed": "removed",
+    "locked": "locked",
+    "unlocked": "unlocked",
     "rebooted": "rebooted",
     "shutdown": "shutdown",
 }

@@ -1,7 +1,9 @@
-"""lsadmin: configuration check and reconfiguration, as with badmin: lava has one set of daemons."""
+"""lsadmin: configuration as with badmin, since lava has one set of daemons; locks of hosts."""
 
-from lavactl.errors import CommandError, UsageError
-from lavactl.options import FLAG, Grammar, answered, printable
+from lavactl.errors import FAILURE, CommandError, UsageError
+from lavactl.options import FLAG, VALUE, Grammar, Options, answered, printable
+from lavactl.text.units import is_digits
+from protos import cluster_pb2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,21 +12,39 @@ if TYPE_CHECKING:
 USAGE = """\
 Usage: lsadmin ckconfig [-v]
        lsadmin reconfig [-v] [-f]
+       lsadmin limlock [-l seconds] [host ... | host_group ... | all]
+       lsadmin limunlock [host ... | host_group ... | all]
        lsadmin -h | -V
+  without a name: the host that it is typed on
 """
+LOCKS = {
+    "limlock": ("Lock", cluster_pb2.LOCK_HOST),
+    "limunlock": ("Unlock", cluster_pb2.UNLOCK_HOST),
+}
 GRAMMARS = {
     "ckconfig": Grammar("lsadmin ckconfig", USAGE, {"v": FLAG}),
     "reconfig": Grammar("lsadmin reconfig", USAGE, {"v": FLAG, "f": FLAG}),
+    "limlock": Grammar("lsadmin limlock", USAGE, {"l": VALUE}),
+    "limunlock": Grammar("lsadmin limunlock", USAGE, {}),
 }
+_SERVICE = (
+    "lava-agent, which is LIM and RES in one, is a service of each host: use its service manager there; jobs run on."
+)
 # Subcommands of LSF that are refused, with the reason.
 REFUSED = {
     "expire": "a host is removed by badmin hremove, and none by itself.",
     **dict.fromkeys(
-        ("limstartup", "limshutdown", "limrestart", "limlock", "limunlock", "limdebug", "limtime", "resstartup",
-         "resshutdown", "resrestart", "reslogon", "reslogoff", "resdebug", "restime"),
-        "lava has no LIM and no RES; lava-agent is a service of the host.",
+        ("limstartup", "limshutdown", "limrestart", "resstartup", "resshutdown", "resrestart", "lsfstartup",
+         "lsfshutdown", "lsfrestart"),
+        _SERVICE,
     ),
+    **dict.fromkeys(
+        ("limdebug", "limtime", "resdebug", "restime"), "lava-agent has no debug classes and no timing levels."
+    ),
+    **dict.fromkeys(("reslogon", "reslogoff"), "tasks outside of jobs are not accounted: lsrun submits a job."),
+    **dict.fromkeys(("help", "quit"), "lsadmin takes its subcommand as its first word; lsadmin -h lists them."),
 }  # fmt: skip
+LOCK_MAX_S = 366 * 86_400
 
 
 def main(argv: list[str], io: "Io") -> int:
@@ -40,10 +60,35 @@ def main(argv: list[str], io: "Io") -> int:
         raise CommandError(f"lsadmin {name}: {REFUSED[name]}")
     if name not in GRAMMARS:
         raise UsageError(f"lsadmin: {printable(name)}: no such subcommand", USAGE)
+    options = GRAMMARS[name].parse(rest)
+    return _lock(name, options, io) if name in LOCKS else _configuration(name, options, io)
+
+
+def _configuration(name: str, options: Options, io: "Io") -> int:
     from lavactl.views import configuration
 
-    options = GRAMMARS[name].parse(rest)
     if options.words:
         raise UsageError(f"lsadmin {name}: takes no names", USAGE)
     act = configuration.check if name == "ckconfig" else configuration.reconfigure
     return act(io, "v" in options)
+
+
+def _lock(name: str, options: Options, io: "Io") -> int:
+    """Lock or unlock hosts; a line for each on standard error, as badmin hclose has it."""
+    word, action = LOCKS[name]
+    request = cluster_pb2.ControlRequest(
+        action=action, names=options.words, all=options.words == ["all"], lock_s=_seconds(options)
+    )
+    reply = io.client().control(request)
+    for result in reply.results:
+        io.error(f"{word} <{printable(result.name)}> ...... {printable(result.error) or 'done'}")
+    return FAILURE if not reply.results or any(result.error for result in reply.results) else 0
+
+
+def _seconds(options: Options) -> float:
+    text = options.last("l")
+    if text is None:
+        return 0.0
+    if not is_digits(text) or not 0 < int(text[:9]) <= LOCK_MAX_S:
+        raise UsageError(f"lsadmin limlock: -l {printable(text)}: expected 1 to {LOCK_MAX_S} seconds", USAGE)
+    return float(text)

@@ -130,8 +130,10 @@ def fields_of(records: "Iterable[cluster_pb2.ResourceRecord]") -> "dict[str, tup
 
 
 def status(host: "Host") -> str:
-    """``ok``, or ``unavail`` if the load is unknown."""
-    return "unavail" if is_down(host) else "ok"
+    """``ok``, ``lockU`` if an administrator has locked the host, or ``unavail`` if the load is unknown."""
+    if is_down(host):
+        return "unavail"
+    return "lockU" if host.status == "closed_Lock" else "ok"
 
 
 def show_table(hosts: "list[Host]", io: "Io", options: Options) -> None:
@@ -178,7 +180,7 @@ def row(host: "Host", width: int, with_io: bool) -> str:
     if is_down(host):
         return f"{name:<{width}} {'unavail':>6}"
     columns = load_columns(host.load, with_io=with_io)
-    return f"{name:<{width}} {'ok':>6}{columns[1:] if with_io else columns}"
+    return f"{name:<{width}} {status(host):>6}{columns[1:] if with_io else columns}"
 
 
 def gpu_row(host: "Host") -> str:
@@ -191,7 +193,7 @@ def gpu_row(host: "Host") -> str:
     memory = 100 * sum(gpu.memory_utilisation for gpu in usable) / (len(usable) or 1)
     compute = 100 * sum(gpu.utilisation for gpu in usable) / (len(usable) or 1)
     shares = f"{f'{memory:.0f}%':>20}{f'{compute:.0f}%':>19}" if usable else f"{'-':>20}{'-':>19}"
-    return f"{name:<15} {'ok':>6}{len(gpus):>7}{shares}{len(gpus):>16}\n"
+    return f"{name:<15} {status(host):>6}{len(gpus):>7}{shares}{len(gpus):>16}\n"
 
 
 def gpu_load_rows(host: "Host") -> str:

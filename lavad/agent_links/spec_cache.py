@@ -10,14 +10,14 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import NamedTuple
 
-from lavad.core.model import BY_USER, LOAD, PREEMPTION, WINDOW
+from lavad.core.model import BY_USER, LOAD, LOCK, PREEMPTION, WINDOW
 from lavad.core.orders import SpecDefaults
 from protos.agents_pb2 import JobControl, JobSpecBlob
 from protos.jobs_pb2 import JobSpec
 
 # Suspension causes as bits of lsbatch.h: SUSP_USER_STOP, SUSP_QUEUE_WINDOW, SUSP_LOAD_REASON and
 # SUSP_MBD_PREEMPT.
-CAUSE_BITS = {BY_USER: 0x2, WINDOW: 0x8, LOAD: 0x40, PREEMPTION: 0x80}
+CAUSE_BITS = {BY_USER: 0x2, WINDOW: 0x8, LOCK: 0x20, LOAD: 0x40, PREEMPTION: 0x80}
 AT_HAND_BYTES = 32 << 20  # of whole specs in the cache
 BASES_BYTES = 64 << 20
 ENTRY_BYTES = 100  # of a variable in memory, beside its text

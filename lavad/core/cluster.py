@@ -81,6 +81,7 @@ class Cluster:
         self.load_rules = LoadThresholds(policy)
         self.slot_reserve_pauses: dict[tuple[int, int], float] = {}  # jobs that reserve no slots until then
         self.hosts_to_check: set[str] = set()  # hosts beyond a loadStop threshold, or with jobs suspended for load
+        self.locked_hosts: set[str] = set()
         self.exit_rates = ExitRates()
         self.reserved = AdvanceReservations()
         self.pending = self.new_pending_index()

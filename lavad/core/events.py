@@ -13,12 +13,14 @@ from lavad.core.host_events import (
     HostDisconnected,
     HostHeard,
     HostJoined,
+    HostLocked,
     HostOpened,
     HostRemoved,
     HostRevoked,
     HostSilenced,
     HostToldEnd,
     HostTrusted,
+    HostUnlocked,
     UserKeptOff,
 )
 from lavad.core.job_group_events import JobGroupSet, JobGroupsRemoved
@@ -40,12 +42,14 @@ __all__ = [
     "HostDisconnected",
     "HostHeard",
     "HostJoined",
+    "HostLocked",
     "HostOpened",
     "HostRemoved",
     "HostRevoked",
     "HostSilenced",
     "HostToldEnd",
     "HostTrusted",
+    "HostUnlocked",
     "UserKeptOff",
 ]
 
@@ -564,6 +568,8 @@ Event = (
     | HostRevoked
     | HostToldEnd
     | HostRemoved
+    | HostLocked
+    | HostUnlocked
     | PolicyChanged
     | QueueRuled
     | ReservationSet

@@ -102,3 +102,23 @@ class HostRemoved:
     host: str
     by: str
     comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostLocked:
+    """An administrator locked a host until ``until`` (0: until it is unlocked): it takes no jobs, and its own are
+    suspended."""
+
+    at: float
+    host: str
+    by: str
+    until: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class HostUnlocked:
+    """A host was unlocked, by an administrator or because its time is over."""
+
+    at: float
+    host: str
+    by: str

@@ -153,6 +153,23 @@ def test_hosts_are_closed_with_a_reason(site: Cluster) -> None:
     assert site.run("badmin", "hopen", host).returncode == 0
 
 
+def test_a_locked_host_suspends_its_jobs(site: Cluster) -> None:
+    """lsadmin limlock outlives a restart of the master; limunlock lets the jobs go on."""
+    host = site.hosts()[0]
+    job = site.submit("sleep 60")
+    wait_for(lambda: _running(site, job), 20, "the job to run")
+    assert site.run("lsadmin", "limlock", host).stderr == f"Lock <{host}> ...... done\n"
+    site.becomes(job, "SSUSP")
+    assert "locked by the administrator" in " ".join(site.run("bjobs", "-l", str(job)).stdout.split())
+    site.kill("lavad")
+    site.up()
+    wait_for(lambda: "closed_Lock" in site.run("bhosts", "-w", host).stdout, 20, "the host to be back")
+    assert site.run("lsadmin", "limunlock", host).returncode == 0
+    site.becomes(job, "RUN")
+    assert site.run("bkill", str(job)).returncode == 0
+    site.becomes(job, "EXIT")
+
+
 def test_what_administrators_did_is_kept(site: Cluster) -> None:
     """badmin hist and its kin: the start of the master, its reconfiguration, a queue and a host with their comments."""
     host = site.hosts()[0]

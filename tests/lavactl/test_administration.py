@@ -389,3 +389,28 @@ def test_a_host_with_rules(desk: Desk) -> None:
     assert "     2     32      0      0      0      0      0 20:00-8:00\n" in out
     assert " loadSched   -    3.5    -     -       -" in out
     assert desk.type("bhosts", "-noheader", "-o", "jl_u").out == "2\n"
+
+
+def test_hosts_are_locked(desk: Desk) -> None:
+    """lsadmin limlock and limunlock, for a while or without end; bhosts and lsload show it as LSF does (lsf.md 1.7)."""
+    desk.client.control_reply.results.add(name="n001")
+    result = desk.type("lsadmin", "limlock", "-l", "90", "n001")
+    assert (result.code, result.out, result.err) == (0, "", "Lock <n001> ...... done\n")
+    asked = desk.client.asked[-1]
+    assert (asked.action, list(asked.names), asked.lock_s) == (cluster_pb2.LOCK_HOST, ["n001"], 90)
+    desk.client.control_reply.results[0].error = "n001: Host is not locked"
+    result = desk.type("lsadmin", "limunlock")
+    assert (result.code, result.err) == (255, "Unlock <n001> ...... n001: Host is not locked\n")
+    assert desk.type("lsadmin", "limlock", "-l", "soon").err.startswith("lsadmin limlock: -l soon: expected 1 to ")
+    host = a_host("n001")
+    host.status = "closed_Lock"
+    desk.client.host_records = [host]
+    assert desk.type("lsload").out.splitlines()[1].split()[:2] == ["n001", "lockU"]
+    assert desk.type("bhosts", "-w").out.splitlines()[1].split()[:2] == ["n001", "closed_Lock"]
+
+
+@pytest.mark.parametrize(("name", "why"), [("limrestart", "service manager"), ("resdebug", "no debug classes")])
+def test_daemons_of_hosts_are_services(desk: Desk, name: str, why: str) -> None:
+    """A refusal is one sentence."""
+    result = desk.type("lsadmin", name, "n001")
+    assert (result.code, result.err.count("\n"), why in result.err) == (255, 1, True)

@@ -34,7 +34,7 @@ async def control(engine: Engine, request: pb.ControlRequest, caller: c.Caller) 
     _check(request)
     if request.action in _QUEUES:
         names, commands = _for_queues(engine.cluster, request, caller)
-    elif request.action in (pb.OPEN_HOST, pb.CLOSE_HOST):
+    elif request.action in (pb.OPEN_HOST, pb.CLOSE_HOST, pb.LOCK_HOST, pb.UNLOCK_HOST):
         names, commands = _for_hosts(engine.cluster, request, caller)
     else:
         raise Refused(f"Unknown action: {request.action}")
@@ -106,6 +106,10 @@ def _for_hosts(cluster: Cluster, request: pb.ControlRequest, caller: c.Caller) -
         names = servers
     if request.action == pb.CLOSE_HOST and request.notice_s:
         return names, [c.RevokeHost(name, caller, request.notice_s, request.comment) for name in names]
+    if request.action == pb.LOCK_HOST:
+        return names, [c.LockHost(name, caller, max(0.0, request.lock_s)) for name in names]
+    if request.action == pb.UNLOCK_HOST:
+        return names, [c.UnlockHost(name, caller) for name in names]
     kind = c.OpenHost if request.action == pb.OPEN_HOST else c.CloseHost
     return names, [kind(name, caller, request.comment) for name in names]
 

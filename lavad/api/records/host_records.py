@@ -82,6 +82,8 @@ def _status(cluster: Cluster, host: Host) -> str:
         return "unavail" if not host.seen_at or (not host.is_connected and not host.attempts) else "unreach"
     if host.closed_by:
         return "closed_Adm"
+    if host.lock is not None:
+        return "closed_Lock"
     if host.is_shut:
         return "closed_Wind"
     if host.is_busy:

@@ -93,6 +93,20 @@ def _host_revoked(cluster: Cluster, event: e.HostRevoked) -> None:
     refresh_host(cluster, host, event.at)
 
 
+def _host_locked(cluster: Cluster, event: e.HostLocked) -> None:
+    host = cluster.hosts[event.host]
+    host.lock = event.by, event.until
+    cluster.locked_hosts.add(event.host)
+    refresh_host(cluster, host, event.at)
+
+
+def _host_unlocked(cluster: Cluster, event: e.HostUnlocked) -> None:
+    host = cluster.hosts[event.host]
+    host.lock = None
+    cluster.locked_hosts.discard(event.host)
+    refresh_host(cluster, host, event.at)
+
+
 def _host_told_end(cluster: Cluster, event: e.HostToldEnd) -> None:
     cluster.hosts[event.host].told_end = event.until
 
@@ -100,6 +114,7 @@ def _host_told_end(cluster: Cluster, event: e.HostToldEnd) -> None:
 def _host_removed(cluster: Cluster, event: e.HostRemoved) -> None:
     host = cluster.hosts.pop(event.host)
     cluster.hosts_to_check.discard(event.host)
+    cluster.locked_hosts.discard(event.host)
     cluster.exit_rates.forget(event.host)
     cluster.table.remove(host.row)
 
@@ -148,6 +163,8 @@ HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     e.HostRevoked: _host_revoked,
     e.HostToldEnd: _host_told_end,
     e.HostRemoved: _host_removed,
+    e.HostLocked: _host_locked,
+    e.HostUnlocked: _host_unlocked,
     e.PolicyChanged: _policy_changed,
     e.QueueRuled: _queue_ruled,
 }

@@ -30,6 +30,13 @@ def adopt_host(
     note_exclusive(cluster, counting)
 
 
+def adopt_host_lock(cluster: Cluster, name: str, lock: tuple[str, float]) -> None:
+    """Restore the lock of a host."""
+    if name in cluster.hosts:
+        cluster.hosts[name].lock = lock
+        cluster.locked_hosts.add(name)
+
+
 def adopt_job(cluster: Cluster, job: Job) -> None:
     """Restore a plain job. Its attempt, if any, is restored by ``adopt_attempt``."""
     job.shared = start_conditions.adapted(cluster, cluster.intern(job.shared), job.start_conditions)

@@ -266,6 +266,21 @@ class OpenHost:
 
 
 @dataclass(frozen=True, slots=True)
+class LockHost:
+    """lsadmin limlock: for ``seconds``, or until it is unlocked if that is 0."""
+
+    host: str
+    caller: Caller
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class UnlockHost:
+    host: str
+    caller: Caller
+
+
+@dataclass(frozen=True, slots=True)
 class RevokeHost:
     """badmin hclose -revoke: the host will be taken away in ``notice_s`` seconds."""
 
@@ -427,6 +442,8 @@ Command = (
     | ApplyPlan
     | CloseHost
     | OpenHost
+    | LockHost
+    | UnlockHost
     | HostChecked
     | HostNoticed
     | NoticeTaken

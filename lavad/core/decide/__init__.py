@@ -20,7 +20,7 @@ from lavad.core.decide import (
     removal,
     reports,
 )
-from lavad.core.decide.clock import tick, windows
+from lavad.core.decide.clock import host_locks, tick, windows
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.jobs import (
     control,
@@ -71,6 +71,8 @@ DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.ApplyPlan: plans.apply_plan,
     c.CloseHost: hosts.close,
     c.OpenHost: hosts.reopen,
+    c.LockHost: host_locks.lock,
+    c.UnlockHost: host_locks.unlock,
     c.HostChecked: health_checks.checked,
     c.HostNoticed: evict.noticed,
     c.NoticeTaken: evict.notice_taken,

@@ -299,9 +299,7 @@ def give_up_staging(cluster: Cluster, attempt: Attempt, missing: list[str], now:
 
 def close(cluster: Cluster, command: c.CloseHost, now: float) -> Decision:
     """Close a host (badmin hclose): no new jobs; running ones go on."""
-    _check_administrator(cluster, command.host, command.caller)
-    if not cluster.hosts[command.host].facts.server:
-        raise Refused(f"{command.host}: Host does not run jobs")
+    check_server(cluster, command.host, command.caller)
     return Decision([e.HostClosed(now, command.host, command.caller.user, command.comment)])
 
 
@@ -309,6 +307,19 @@ def reopen(cluster: Cluster, command: c.OpenHost, now: float) -> Decision:
     """Open a host (badmin hopen)."""
     _check_administrator(cluster, command.host, command.caller)
     return Decision([e.HostOpened(now, command.host, command.caller.user, command.comment)])
+
+
+def check_server(cluster: Cluster, name: str, caller: c.Caller) -> Host:
+    """Return a host that runs jobs.
+
+    Raises:
+        Refused: there is no such host, or the caller is no administrator.
+    """
+    _check_administrator(cluster, name, caller)
+    host = cluster.hosts[name]
+    if not host.facts.server:
+        raise Refused(f"{name}: Host does not run jobs")
+    return host
 
 
 def _check_administrator(cluster: Cluster, host: str, caller: c.Caller) -> None:

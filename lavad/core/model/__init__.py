@@ -398,6 +398,7 @@ BY_USER = ""
 PREEMPTION = "preemption"  # its resources are lent to other jobs
 LOAD = "load"  # one of its hosts is beyond a threshold
 WINDOW = "window"  # its queue's run windows are closed
+LOCK = "lock"  # one of its hosts is locked
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,7 @@ HELD_BY_ADMIN = (610, "The job was suspended by LSF admin or root while pending"
 SUSPENDED_BY_USER = "The job was suspended by user"
 SUSPENDED_BY_ADMIN = "The job was suspended by LSF admin or root"
 CLOSED = (1301, "Closed by LSF administrator")
+LOCKED = (1302, "Host is locked by LSF administrator")
 BUSY = (2001, "Load threshold reached")
 QUEUE_BUSY = (2001, "Load threshold of the queue reached")  # followed by the load indices
 NO_SLOTS = (1303, "Not enough job slot(s)")

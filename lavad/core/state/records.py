@@ -539,6 +539,7 @@ class Host:
         "is_connected",
         "is_shut",
         "is_silent",
+        "lock",
         "noticed_at",
         "offered",
         "revoked_at",
@@ -564,6 +565,7 @@ class Host:
         self.avoid_until = 0.0
         self.closed_by = ""  # the administrator who closed it
         self.comment = ""
+        self.lock: tuple[str, float] | None = None  # the administrator who locked it, and until when; 0: no end
         self.revoked_at = 0.0  # end of an administrator's notice: all that runs there is killed then; 0: none
         self.noticed_at = 0.0  # end of the host's own notice
         self.told_end = 0.0  # end of the notice that the host has taken; 0: it has not said so
@@ -575,10 +577,6 @@ class Host:
         if self._unentered.by_attempt:
             self._unentered.enter()
         return self.entered
-
-    @property
-    def _is_closed(self) -> bool:
-        return bool(self.is_silent or self.closed_by or self.is_shut or self.is_busy)
 
     @property
     def leaves_at(self) -> float:
@@ -593,4 +591,5 @@ class Host:
     @property
     def is_usable(self) -> bool:
         """True if the host takes jobs, as far as its own state goes."""
-        return self.is_connected and not self._is_closed and self.facts.server
+        is_closed = self.is_silent or self.closed_by or self.lock or self.is_shut or self.is_busy
+        return self.is_connected and not is_closed and self.facts.server

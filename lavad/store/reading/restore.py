@@ -15,6 +15,7 @@ from lavad.core.apply.restore import (
     adopt_claim,
     adopt_ended_element,
     adopt_host,
+    adopt_host_lock,
     adopt_job,
     adopt_job_group,
     adopt_remembered,
@@ -180,6 +181,10 @@ def _adopt_job_group(cluster: "Cluster", name: str, content: str) -> None:
     adopt_job_group(cluster, v.decode_job_group(name, content))
 
 
+def _adopt_host_lock(cluster: "Cluster", name: str, content: str) -> None:
+    adopt_host_lock(cluster, name, v.decode_host_lock(content))
+
+
 def read_adoptions(connection: Connection) -> list[tuple[int, str]]:
     """Return the rows of past adoptions: term and content."""
     rows = connection.execute(select(schema.standing).where(schema.standing.c.kind == v.ADOPTED))
@@ -196,6 +201,7 @@ _BEFORE_JOBS: dict[str, Adopt] = {
     v.RESERVATION: _adopt_reservation,
     v.RESERVATION_NUMBER: _adopt_reservation_number,
     v.JOB_GROUP: _adopt_job_group,
+    v.HOST_LOCK: _adopt_host_lock,
 }
 _AFTER_JOBS: dict[str, Adopt] = {v.CLAIM: _adopt_claim}
 

@@ -56,7 +56,18 @@ def _host_revoked(batch: Batch, cluster: "Cluster", event: e.HostRevoked) -> Non
 
 def _host_removed(batch: Batch, cluster: "Cluster", event: e.HostRemoved) -> None:
     batch.hosts[event.host] = None
+    batch.standing[v.HOST_LOCK, event.host] = None
     tell(batch, event.at, "host", name=event.host, to="removed", by=event.by, comment=event.comment)
+
+
+def _host_locked(batch: Batch, cluster: "Cluster", event: e.HostLocked) -> None:
+    batch.standing[v.HOST_LOCK, event.host] = v.host_lock_row(event.host, event.by, event.until)
+    tell(batch, event.at, "host", name=event.host, to="locked", by=event.by)
+
+
+def _host_unlocked(batch: Batch, cluster: "Cluster", event: e.HostUnlocked) -> None:
+    batch.standing[v.HOST_LOCK, event.host] = None
+    tell(batch, event.at, "host", name=event.host, to="unlocked", by=event.by)
 
 
 def _host_changed(batch: Batch, cluster: "Cluster", name: str) -> None:
@@ -107,6 +118,8 @@ HANDLERS: dict[type, Callable[[Batch, "Cluster", Any], None]] = {  # besides Que
     e.HostOpened: _host_opened,
     e.HostRevoked: _host_revoked,
     e.HostRemoved: _host_removed,
+    e.HostLocked: _host_locked,
+    e.HostUnlocked: _host_unlocked,
     e.ReservationSet: _reservation_set,
     e.ReservationRemoved: _reservation_removed,
     JobGroupSet: _job_group_set,

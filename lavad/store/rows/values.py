@@ -372,6 +372,20 @@ def decode_job_group(path: str, content: str) -> JobGroup:
     return JobGroup(path, **{field.name: values[field.name] for field in fields(JobGroup) if field.name in values})
 
 
+HOST_LOCK = "host lock"
+
+
+def host_lock_row(host: str, by: str, until: float) -> Row:
+    """Build the row of a locked host."""
+    return (HOST_LOCK, host, _encode({"by": clean(by), "until": until}))
+
+
+def decode_host_lock(content: str) -> tuple[str, float]:
+    """Decode the content of ``host_lock_row``: who locked it, until when."""
+    values = json.loads(content)
+    return values["by"], values["until"]
+
+
 def _names_text(names: frozenset[str]) -> str:
     return "[" + ",".join([quote(name) for name in sorted(names)]) + "]"
 

@@ -12,6 +12,7 @@ from lavad.core.cluster import FINISHED_KEPT, Cluster
 from lavad.core.decide.activity import hang_events
 from lavad.core.decide.clock.advance_reservations import next_turn, turn_events
 from lavad.core.decide.clock.exit_rates import exit_rate_events
+from lavad.core.decide.clock.host_locks import expired_locks
 from lavad.core.decide.clock.load_thresholds import load_events
 from lavad.core.decide.clock.tasks import look_at_tasks, next_task_action
 from lavad.core.decide.clock.windows import next_window_change, window_events
@@ -147,6 +148,7 @@ LATER = (
     taken_away,
     window_events,
     load_events,
+    expired_locks,
     turn_events,
     exit_rate_events,
     look_at_tasks,
