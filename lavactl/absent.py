@@ -5,7 +5,7 @@ ABSENT = {
     **dict.fromkeys(
         ("bmig", "bchkpnt", "brestart"), "no checkpoints are taken; brequeue sends a job back to its queue."
     ),
-    **dict.fromkeys(("bslots", "lsmon", "lseligible"), "not supported yet."),
+    **dict.fromkeys(("bslots", "lseligible"), "not supported yet."),
     "bsla": "there are no service classes; bresources -g shows the pools that guarantee resources.",
     "bhpart": "there are no host partitions; bqueues -l shows the shares of a queue.",
     "bimages": "images of containers on hosts are not listed.",
@@ -15,8 +15,8 @@ ABSENT = {
     "battr": "attributes of hosts are not supported; lsf.shared names resources of hosts.",
     "bentags": "tags for energy are not supported.",
     **dict.fromkeys(
-        ("lsrun", "lsgrun", "lsmake", "lstcsh", "lsltasks", "lsrtasks", "lsacct"),
-        "tasks outside of jobs are not supported; bsub submits a job, blaunch starts tasks inside of it.",
+        ("lsmake", "lstcsh", "lsltasks", "lsrtasks", "lsacct"),
+        "tasks outside of jobs are not supported; lsrun submits a short job, blaunch starts tasks inside of one.",
     ),
     "lsrcp": "files are not copied between hosts.",
     "lsloadadj": "load is not adjusted by hand; a job's rusage reserves what it will use.",

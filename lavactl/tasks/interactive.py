@@ -58,7 +58,7 @@ class InteractiveJob:
             change = self._dispatched(attempt)
             if change.state in ENDED:
                 return self._without_start(change)
-            self._notice(f"Starting on {change.hosts[0]}")
+            self.tell_start(change.hosts[0])
             attempt = change.attempt
             task, left = self._pass_on(change)
             if left:
@@ -66,6 +66,10 @@ class InteractiveJob:
             code = self._end(change, task)
             if code is not None:
                 return code
+
+    def tell_start(self, host: str) -> None:
+        """Tell the user where the job starts."""
+        self._notice(f"Starting on {host}")
 
     def _notice(self, text: str) -> None:
         if not self._quiet:

@@ -221,3 +221,30 @@ def test_a_command_in_the_place_of_a_task(cluster: Cluster) -> None:
     assert cluster.says("lavactl", "attach", f"{job}[worker/1]", text) == "worker/1"
     assert "the role has 2 tasks: name one of them" in cluster.run("lavactl", "attach", f"{job}[worker]", text).stderr
     assert "has no such task" in cluster.run("lavactl", "attach", f"{job}[worker/2]", text).stderr
+
+
+def test_commands_on_chosen_hosts(cluster: Cluster) -> None:
+    """lsrun has the command's streams and exit code, lsgrun runs it on each host; both are jobs of the cluster."""
+    command = "read line; echo got $line; exit 3"
+    done = cluster.run("/bin/sh", "-c", f"echo it | lsrun -v -m lava2 '{command}'")
+    assert (done.returncode, done.stdout) == (3, "got it\n")
+    assert f"<<Execute {command} on remote host lava2>>" in done.stderr
+    done = cluster.run("lsgrun", "-m", "lava2 lava1", "echo", "on", "$LSB_HOSTS")
+    assert (done.returncode, done.stdout) == (0, "on lava2\non lava1\n")
+    done = cluster.run("lsgrun", "-p", "-m", "lava1 lava2", "test", "$LSB_HOSTS", "=", "lava1")
+    assert (done.returncode, done.stdout) == (1, "")
+
+
+def test_the_load_on_a_screen(cluster: Cluster) -> None:
+    """lsmon shows the table again and again, follows the keys, and leaves the terminal as it was."""
+    with Terminal(
+        cluster, "sh", "-c", "lsmon -i 1 lava1 lava2; echo left $?; stty -a", lines=10, columns=90
+    ) as terminal:
+        terminal.read("Refresh rate:   1 secs")
+        terminal.read("lava2")
+        terminal.read("Refresh rate:   1 secs")
+        terminal.type("N")
+        terminal.read("Normalized")
+        terminal.type("q")
+        terminal.read("left 0")
+        assert " echo " in terminal.read("echonl")
