@@ -24,6 +24,7 @@ from lavad.api.cluster import cluster_service, configuration
 from lavad.api.cluster.control_history import ControlHistory
 from lavad.api.cluster.installation import Installation
 from lavad.api.cluster.performance import PerformanceMonitor
+from lavad.api.cluster.query_log import QueryLog
 from lavad.api.history.reader import HistoryReader
 from lavad.api.interceptor import Guard
 from lavad.api.jobs import job_service as jobs
@@ -210,7 +211,9 @@ class Master:
         self._assemble()
         ticket_key = peek_tickets.new_key()
         trusted = trust.of_settings(self.settings, self._is_connected, self.cluster.hosts.__contains__)
-        server = grpc.aio.server(interceptors=[self.performance, Guard(trusted), Auditor()], options=SERVER_OPTIONS)
+        query_log = QueryLog(self.settings.state_dir / "diagnosis", self.clock)
+        interceptors = [self.performance, query_log, Guard(trusted), Auditor()]
+        server = grpc.aio.server(interceptors=interceptors, options=SERVER_OPTIONS)
         self.agent_service = agent_service = agents.AgentService(
             self.engine, self.links, self.settings, peek_tickets.public_bytes(ticket_key), trusted, self.adoption
         )
@@ -228,7 +231,7 @@ class Master:
         cluster_service.register(
             server,
             cluster_service.ClusterService(
-                self.engine, agent_service, configurator, self.health, self.control_history, self.performance
+                self.engine, agent_service, configurator, self.health, self.control_history, self.performance, query_log
             ),
         )
         configurator.admit()

@@ -897,6 +897,24 @@ class PerformanceReply(_message.Message):
     files_max: int
     def __init__(self, is_on: _Optional[bool] = ..., period_s: _Optional[int] = ..., started: _Optional[float] = ..., sampled: _Optional[float] = ..., counts: _Optional[_Iterable[_Union[PerformanceMetric, _Mapping]]] = ..., scheduler: _Optional[_Iterable[_Union[PerformanceMetric, _Mapping]]] = ..., files_used: _Optional[int] = ..., files_max: _Optional[int] = ...) -> None: ...
 
+class DiagnoseRequest(_message.Message):
+    __slots__ = ("off", "file", "seconds")
+    OFF_FIELD_NUMBER: _ClassVar[int]
+    FILE_FIELD_NUMBER: _ClassVar[int]
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
+    off: bool
+    file: str
+    seconds: float
+    def __init__(self, off: _Optional[bool] = ..., file: _Optional[str] = ..., seconds: _Optional[float] = ...) -> None: ...
+
+class DiagnoseReply(_message.Message):
+    __slots__ = ("path", "host")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    host: str
+    def __init__(self, path: _Optional[str] = ..., host: _Optional[str] = ...) -> None: ...
+
 class StatusRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

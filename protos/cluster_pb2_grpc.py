@@ -124,6 +124,11 @@ class ClusterServiceStub:
                 request_serializer=protos_dot_cluster__pb2.PerformanceRequest.SerializeToString,
                 response_deserializer=protos_dot_cluster__pb2.PerformanceReply.FromString,
                 _registered_method=True)
+        self.Diagnose = channel.unary_unary(
+                '/lava.v1.ClusterService/Diagnose',
+                request_serializer=protos_dot_cluster__pb2.DiagnoseRequest.SerializeToString,
+                response_deserializer=protos_dot_cluster__pb2.DiagnoseReply.FromString,
+                _registered_method=True)
         self.ControlHistory = channel.unary_stream(
                 '/lava.v1.ClusterService/ControlHistory',
                 request_serializer=protos_dot_cluster__pb2.ControlHistoryRequest.SerializeToString,
@@ -242,6 +247,12 @@ class ClusterServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Diagnose(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ControlHistory(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -340,6 +351,11 @@ def add_ClusterServiceServicer_to_server(servicer, server):
                     servicer.Performance,
                     request_deserializer=protos_dot_cluster__pb2.PerformanceRequest.FromString,
                     response_serializer=protos_dot_cluster__pb2.PerformanceReply.SerializeToString,
+            ),
+            'Diagnose': grpc.unary_unary_rpc_method_handler(
+                    servicer.Diagnose,
+                    request_deserializer=protos_dot_cluster__pb2.DiagnoseRequest.FromString,
+                    response_serializer=protos_dot_cluster__pb2.DiagnoseReply.SerializeToString,
             ),
             'ControlHistory': grpc.unary_stream_rpc_method_handler(
                     servicer.ControlHistory,
@@ -833,6 +849,33 @@ class ClusterService:
             '/lava.v1.ClusterService/Performance',
             protos_dot_cluster__pb2.PerformanceRequest.SerializeToString,
             protos_dot_cluster__pb2.PerformanceReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Diagnose(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lava.v1.ClusterService/Diagnose',
+            protos_dot_cluster__pb2.DiagnoseRequest.SerializeToString,
+            protos_dot_cluster__pb2.DiagnoseReply.FromString,
             options,
             channel_credentials,
             insecure,

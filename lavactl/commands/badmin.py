@@ -16,6 +16,7 @@ Usage: badmin ckconfig [-v]
        badmin showconf mbd
        badmin showstatus
        badmin perfmon start [period] | stop | view | setperiod period
+       badmin diagnose job_id ... | -c query [-f file] [-d minutes] | -c query -o
        badmin hist | mbdhist [-t time0,time1] [-f file]
        badmin hhist [-t time0,time1] [-f file] [host ...]
        badmin qhist [-t time0,time1] [-f file] [queue ...]
@@ -41,6 +42,7 @@ KINDS: "dict[str, dict[str, int | str]]" = {
     "reconfig": {"v": FLAG, "f": FLAG, "C": Ignored(VALUE, "no comment is kept of a reconfiguration.")},
     "showconf": {},
     "showstatus": {},
+    "diagnose": {**dict.fromkeys(("c", "f", "d"), VALUE), "o": FLAG},
     "perfmon": {"json": "badmin perfmon view prints a table only."},
     **{name: {"t": VALUE, "f": VALUE} for name in HISTORIES},
     **{name: {"C": VALUE} for name in (*REMOVAL, *QUEUE_ACTIONS)},
@@ -52,7 +54,7 @@ GRAMMARS = {name: Grammar(f"badmin {name}", USAGE, kinds) for name, kinds in KIN
 _SERVICE = "lava-agent is a service of each host; start, stop or restart that one, jobs run on."
 # Subcommands of LSF that are refused, with the reason.
 REFUSED = {
-    **dict.fromkeys(("diagnose", "security"), "not supported yet."),
+    "security": "badmin showconf mbd shows the settings; passwords and keys are none of LSF's.",
     **dict.fromkeys(("hrestart", "hshutdown", "hstartup"), _SERVICE),
     **dict.fromkeys(
         ("mbddebug", "sbddebug", "schddebug", "mbdtime", "sbdtime", "schdtime"),
@@ -108,6 +110,12 @@ def _show(name: str, argv: list[str], io: "Io") -> int:
     if words != ["mbd"]:
         raise UsageError("badmin showconf: only mbd has settings of its own; hosts follow the master", USAGE)
     return master_status.show_configuration(io)
+
+
+def _diagnose(name: str, argv: list[str], io: "Io") -> int:
+    from lavactl.admin import diagnosis
+
+    return diagnosis.diagnose(GRAMMARS[name].parse(argv), USAGE, io)
 
 
 def _perfmon(name: str, argv: list[str], io: "Io") -> int:
@@ -171,6 +179,7 @@ SUBCOMMANDS: "dict[str, Callable[[str, list[str], Io], int]]" = {
     "mbdrestart": _configuration,  # the master reads new files without a restart
     "showconf": _show,
     "showstatus": _show,
+    "diagnose": _diagnose,
     "perfmon": _perfmon,
     **dict.fromkeys(HISTORIES, _history),
     **dict.fromkeys((*HOST_ACTIONS, *REMOVAL, *QUEUE_ACTIONS), _control),

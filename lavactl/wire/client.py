@@ -325,6 +325,13 @@ class Client:
         payload = self._one(CLUSTER + "Performance", request.SerializeToString(), BEFORE_SENT)
         return cluster_pb2.PerformanceReply.FromString(payload)
 
+    def diagnose(self, request: "cluster_pb2.DiagnoseRequest") -> "cluster_pb2.DiagnoseReply":
+        """Switch the log of queries on or off; not repeated: after a lost connection it fails."""
+        from protos import cluster_pb2
+
+        payload = self._one(CLUSTER + "Diagnose", request.SerializeToString(), BEFORE_SENT)
+        return cluster_pb2.DiagnoseReply.FromString(payload)
+
     def control_history(self, request: "cluster_pb2.ControlHistoryRequest") -> "Iterator[cluster_pb2.ControlRecord]":
         """Records of hosts, queues and the master, oldest first."""
         from protos import cluster_pb2

@@ -129,6 +129,10 @@ def _performance(request: cluster_pb2.PerformanceRequest, reply: cluster_pb2.Per
         yield cluster_pb2.PerformanceAction.Name(request.action).lower(), f"period_s={reply.period_s}", ""
 
 
+def _diagnose(request: cluster_pb2.DiagnoseRequest, reply: cluster_pb2.DiagnoseReply) -> Iterator[Act]:
+    yield "stop_query_log" if request.off else "start_query_log", f"file={reply.path!r}", ""
+
+
 def _reserve(request: cluster_pb2.ReserveRequest, reply: cluster_pb2.ReserveReply) -> Iterator[Act]:
     yield cluster_pb2.ReservationAction.Name(request.action).lower(), f"name={reply.name or request.name!r}", ""
 
@@ -142,5 +146,6 @@ _ACTS: dict[str, Describe] = {
     "Control": _control,
     "Configure": _configure,
     "Performance": _performance,
+    "Diagnose": _diagnose,
     "Reserve": _reserve,
 }

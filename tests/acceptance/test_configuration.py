@@ -205,6 +205,16 @@ def test_the_master_is_monitored(site: Cluster) -> None:
     assert site.run("badmin", "perfmon", "view").returncode == 255
 
 
+def test_queries_are_logged(site: Cluster) -> None:
+    """badmin diagnose -c query names the file, which has the calls of users."""
+    said = site.run("badmin", "diagnose", "-c", "query", "-d", "10").stdout
+    path = Path(said.partition("<")[2].partition(">")[0])
+    assert site.run("bqueues").returncode == 0
+    assert site.run("badmin", "diagnose", "-c", "query", "-o").returncode == 0
+    assert f",{getpass.getuser()}," in path.read_text()
+    assert path.read_text().endswith(",Queues\n")
+
+
 def test_what_the_files_say_is_shown(site: Cluster) -> None:
     """Groups, users, limits and parameters, as their commands show them."""
     users = """\

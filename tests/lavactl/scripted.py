@@ -78,6 +78,10 @@ class ScriptedClient:
         self.keep(cluster_pb2.PerformanceRequest, request)
         return self.performance_reply
 
+    def diagnose(self, request: cluster_pb2.DiagnoseRequest) -> cluster_pb2.DiagnoseReply:
+        self.keep(cluster_pb2.DiagnoseRequest, request)
+        return cluster_pb2.DiagnoseReply(path="/var/lib/lava/query.log", host="m1")
+
     def control_history(self, request: cluster_pb2.ControlHistoryRequest) -> Iterator[cluster_pb2.ControlRecord]:
         self.keep(cluster_pb2.ControlHistoryRequest, request)
         return iter(self.control_records)

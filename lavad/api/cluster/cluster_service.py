@@ -14,6 +14,7 @@ from lavad.api.cluster.control import control, remove_hosts
 from lavad.api.cluster.control_history import ControlHistory
 from lavad.api.cluster.host_choice import chosen
 from lavad.api.cluster.performance import PerformanceMonitor
+from lavad.api.cluster.query_log import QueryLog
 from lavad.api.cluster.status import status_reply
 from lavad.api.records import application_records, parameters_limits, resource_records, user_records
 from lavad.api.records.host_records import host_record
@@ -44,6 +45,7 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         health: Health,
         control_history: ControlHistory,
         performance: PerformanceMonitor,
+        query_log: QueryLog,
     ) -> None:
         self.engine = engine
         self.agents = agents
@@ -51,6 +53,7 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         self.health = health
         self.control_history = control_history
         self.performance = performance
+        self.query_log = query_log
         self.started_at = engine.clock()
 
     @property
@@ -214,6 +217,16 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         elif request.action == pb.SET_PERFORMANCE_PERIOD:
             self.performance.set_period(request.period_s)
         return self.performance.reply()
+
+    async def Diagnose(self, request: pb.DiagnoseRequest, context: identity.Context) -> pb.DiagnoseReply:
+        """badmin diagnose -c query."""
+        caller = await identity.caller(context, self.settings)
+        if not caller.is_administrator:
+            raise Refused("User permission denied")
+        path = self.query_log.stop() if request.off else self.query_log.start(request.file, request.seconds)
+        if path is None:
+            raise Refused("Query diagnosis is off; badmin diagnose -c query begins it")
+        return pb.DiagnoseReply(path=str(path), host=self.settings.master_host)
 
     async def ControlHistory(
         self, request: pb.ControlHistoryRequest, context: identity.Context

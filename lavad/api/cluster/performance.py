@@ -30,7 +30,7 @@ INTERVAL, BUCKETS = "Scheduling interval in second(s)", "Job buckets"
 COUNTS = (QUERIES, JOB_QUERIES, HOST_QUERIES, QUEUE_QUERIES, REQUESTS, SUBMITTED, DISPATCHED, COMPLETED)
 
 # Calls that change nothing, by their method.
-_QUERIES = {
+QUERY_KINDS = {
     **dict.fromkeys(("List", "Explain", "History", "Accounts", "Dependencies", "Watch"), JOB_QUERIES),
     **dict.fromkeys(("Hosts", "Resources"), HOST_QUERIES),
     "Queues": QUEUE_QUERIES,
@@ -141,7 +141,7 @@ class PerformanceMonitor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]
     async def intercept_service(self, continuation: Any, handler_call_details: grpc.HandlerCallDetails) -> Any:
         """Count a query, and return its handler as it is."""
         if self._timer is not None:
-            kind = _QUERIES.get(str(handler_call_details.method).rpartition("/")[2])
+            kind = QUERY_KINDS.get(str(handler_call_details.method).rpartition("/")[2])
             if kind is not None:
                 self._counts[QUERIES] += 1
                 if kind:
