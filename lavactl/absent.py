@@ -15,7 +15,7 @@ ABSENT = {
     "battr": "attributes of hosts are not supported; lsf.shared names resources of hosts.",
     "bentags": "tags for energy are not supported.",
     **dict.fromkeys(
-        ("lsmake", "lstcsh", "lsltasks", "lsrtasks", "lsacct"),
+        ("lstcsh", "lsltasks", "lsrtasks", "lsacct"),
         "tasks outside of jobs are not supported; lsrun submits a short job, blaunch starts tasks inside of one.",
     ),
     "lsrcp": "files are not copied between hosts.",

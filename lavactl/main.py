@@ -20,7 +20,8 @@ OUTPUT_CLOSED = 141
 
 COMMANDS = (
     "bsub", "bjobs", "bkill", "bstop", "bresume", "bpeek", "bhist", "bqueues", "bhosts", "bapp",
-    "lsload", "lsmon", "lshosts", "lsinfo", "lsplace", "lsid", "lsrun", "lsgrun", "blaunch", "lavarun", "badmin",
+    "lsload", "lsmon", "lshosts", "lsinfo", "lsplace", "lsid", "lsrun", "lsgrun", "lsmake",
+    "blaunch", "lavarun", "badmin",
     "busers", "bugroup", "bmgroup", "bparams", "blimits", "bresources", "lsclusters", "lsadmin", "bresize",
     "bmod", "bswitch", "btop", "bbot", "brequeue", "brun", "bjdepinfo",
     "brsvadd", "brsvmod", "brsvdel", "brsvs", "bacct",

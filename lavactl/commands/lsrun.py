@@ -75,19 +75,30 @@ def check_allowed(command: str, io: "Io") -> None:
 
 def run(options: Options, io: "Io") -> int:
     """Submit the job, be its terminal, and return its exit code."""
-    from lavactl.commands.bsub import sent, tell_site
     from lavactl.text.render import clean
 
-    io.stay()
     kind = "-Ip" if "P" in options else "-Is" if "S" in options else "-I"
     words = [kind]
     for letter in ("m", "R"):
         if letter in options:
             words += [f"-{letter}", options.last(letter) or ""]
-    submission = submission_of(SUBMISSION.parse([*words, *options.words]), io)
-    for note in [*GRAMMAR.notes(options), *submission.notes]:
+    name = clean(options.words[0]) if "v" in options else ""
+    return submit_and_follow([*words, *options.words], GRAMMAR.notes(options), name, io)
+
+
+def submit_and_follow(line: list[str], notes: list[str], name: str, io: "Io") -> int:
+    """Submit the interactive job of a command line of bsub, follow it to its end, and return its exit code.
+
+    Args:
+        notes: sentences for the user.
+        name: the command, if its host is to be named.
+    """
+    from lavactl.commands.bsub import sent, tell_site
+
+    io.stay()
+    submission = submission_of(SUBMISSION.parse(line), io)
+    for note in [*notes, *submission.notes]:
         io.error(note)
     result = sent(submission, io)
     tell_site(submission, result.job, result.queue, 0, io)
-    name = clean(options.words[0]) if "v" in options else ""
     return Task(result.job, submission.spec.interactive, io, name).run()

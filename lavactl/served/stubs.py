@@ -17,7 +17,9 @@ COMPILED = SOURCE.with_name(NAME)  # by packaging/stub.sh, where there is a comp
 COMPILE_S = 60.0
 PYTHONS = ("/usr/bin/python3",)  # starts faster than that of a virtual environment
 # Those that live as long as something else, ask, or are for administrators stay with their caller.
-UNSERVED = frozenset(("blaunch", "lavarun", "badmin", "lsadmin", "lsmon", "lsrun", "lsgrun", "srun", "salloc"))
+UNSERVED = frozenset(
+    ("blaunch", "lavarun", "badmin", "lsadmin", "lsmon", "lsrun", "lsgrun", "lsmake", "srun", "salloc")
+)
 
 
 def write_stub(directory: Path, programs: Path, socket: str, compiled: Path | None = COMPILED) -> Path:

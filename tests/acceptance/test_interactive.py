@@ -248,3 +248,16 @@ def test_the_load_on_a_screen(cluster: Cluster) -> None:
         terminal.type("q")
         terminal.read("left 0")
         assert " echo " in terminal.read("echonl")
+
+
+def test_make_on_several_hosts(cluster: Cluster, tmp_path: Path) -> None:
+    """lsmake is a job whose lines run on all of its hosts; a line that fails ends it as make does."""
+    targets = "all: a b c d\n" + "".join(f"{one}:\n\t@echo $$LSB_JOBID >{one}; sleep 1\n" for one in "abcd")
+    (tmp_path / "Makefile").write_text(f"{targets}bad:\n\t@exit 3\n")
+    where = f"cd {tmp_path} && lsmake -v -j 4 -R 'span[ptile=2]'"
+    done = cluster.run("/bin/sh", "-c", where)
+    assert done.returncode == 0, done
+    assert len({(tmp_path / one).read_text() for one in "abcd"}) == 1
+    seen = done.stdout + done.stderr
+    assert {f"<<Execute on lava{number}>>" in seen for number in (1, 2)} == {True}, seen
+    assert cluster.run("/bin/sh", "-c", f"{where} bad").returncode == 2
