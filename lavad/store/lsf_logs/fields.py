@@ -30,10 +30,13 @@ _TERM_WORDS = (
     "BUCKET_KILL CTRL_PID CWD_NOTEXIST REMOVE_HUNG_JOB ORPHAN_SYSTEM PRE_EXEC_FAIL"
 )
 TERMS = {name: number for number, name in enumerate(_TERM_WORDS.split())}
+_UNKNOWN_USAGE = " ".join(["-1"] * 17)
 
 
 def quoted(text: str) -> str:
     """Return a string field; a line break, which would end the record, becomes a semicolon."""
+    if not text:  # most of a job's
+        return '""'
     if "\n" in text or "\r" in text:
         text = text.strip("\r\n").replace("\r\n", "\n").replace("\n", ";").replace("\r", ";")
     return '"' + text.replace('"', '""') + '"'
@@ -60,7 +63,7 @@ def host_list(allocation: Allocation, is_short: bool) -> list[str]:
 
 def usage(user_s: float, system_s: float) -> list[str]:
     """Return the 19 numbers of struct rusage, of which the two times are known."""
-    return [seconds(user_s), seconds(system_s), *["-1"] * 17]
+    return [seconds(user_s), seconds(system_s), _UNKNOWN_USAGE]
 
 
 def cpu_parts(cpu_s: float, system_s: float) -> tuple[float, float]:

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from lavad.core.model import FINAL, JobState, Shared, unpack_text
 from lavad.core.model.gpu_use import GpusByHost, GpuUse
@@ -16,7 +18,7 @@ from protos.jobs_pb2 import JobSpec
 _NOTHING = quoted("")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # so that records are known by it
 class Submission:
     """A submission as the database has it; ``indices`` are those of an array."""
 
@@ -77,63 +79,109 @@ def job_new(one: Submission) -> bytes:
 
 def job_finish(one: Submission, end: Ended, factor_of: Callable[[str], float], is_short: bool) -> bytes:
     """Return the JOB_FINISH record of an ended attempt, or of a job that was killed before it was dispatched."""
-    spec, shared, texts = one.spec, one.shared, one.texts
+    known = _known_of(one)
     allocation = v.decode_hosts(end.hosts)
     factor = factor_of(allocation[0].host) if allocation else 0.0
-    parts = [
-        *map(str, (one.job, shared.uid, f.options_of(spec), shared.request.slots_min, int(end.submitted_at))),
-        *map(str, (int(spec.begin_time), int(spec.terminate_time), int(end.dispatched_at))),
-        *map(quoted, (shared.user, shared.queue, spec.requirement_text, spec.dependency, spec.pre_exec)),
-        *map(quoted, (shared.from_host, texts["cwd"] or texts["submit_cwd"])),
-        *map(quoted, (texts["input"], texts["output"], texts["error"], one.job_file)),
-        *f.listed(spec.hosts),
-        *f.host_list(allocation, is_short),
-        str(f.DONE if end.is_done else f.EXIT),
-        f"{factor:3.1f}",
-        *map(quoted, (one.name(texts), texts["command"])),
-        *f.usage(*f.cpu_parts(end.cpu_s, end.system_s)),
-        *map(quoted, ("", shared.project)),
-        *map(str, (end.status, shared.request.slots_max)),
-        *map(quoted, (spec.shell, "")),
-        *map(str, (end.index, end.memory_mib_max << 10, -1)),
-        *map(quoted, ("", "", spec.reservation, "")),
-        "0",
-        _NOTHING,
-        str(f.term_of(end.reason)),
-        quoted(spec.warning_action),
-        str(int(spec.warning_time_s) or -1),
-        *map(quoted, ("", "", spec.application, spec.post_exec)),
-        str(spec.runtime_estimate_s),
-        *map(quoted, (spec.job_group, spec.requeue_exit_values)),
-        "0",
-        quoted(spec.resize_notify),
-        "0",
-        *map(quoted, (spec.reservation, texts["description"])),
-        *_tail(one, end, is_short),
-    ]
-    return f.line("JOB_FINISH", f.ACCT_VERSION, end.ended_at, parts)
-
-
-def _tail(one: Submission, end: Ended, is_short: bool) -> list[str]:
-    """Return the fields from submitEXT on."""
-    shared, spec, texts = one.shared, one.spec, one.texts
+    hosts = f.host_list(allocation, is_short)
     run_s = int(end.ended_at) - int(end.dispatched_at) if end.dispatched_at else 0
     is_requeued = JobState(end.state) not in FINAL
-    return [
-        *("0", "0", "0", str(shared.run_limit_s), str(int(end.memory_mib_mean * 1024))),
-        quoted(shared.requirement),
-        *(_NOTHING, "0", _NOTHING, "0", "0", _NOTHING, "-1", "-1"),
-        quoted(spec.output_dir),
+    parts = [
+        known.numbers,
+        str(int(end.submitted_at)),
+        known.times,
+        str(int(end.dispatched_at)),
+        known.from_user_to_hosts,
+        *hosts,
+        str(f.DONE if end.is_done else f.EXIT),
+        f"{factor:3.1f}",
+        known.name,
+        *f.usage(*f.cpu_parts(end.cpu_s, end.system_s)),
+        known.project,
+        str(end.status),
+        known.from_slots_to_shell,
+        *map(str, (end.index, end.memory_mib_max << 10, -1)),
+        known.from_mail_to_reservation,
+        str(f.term_of(end.reason)),
+        known.from_warning_to_run_limit,
+        str(int(end.memory_mib_mean * 1024)),
+        known.from_requirement_to_output,
         str(max(0, run_s)),
-        quoted(texts["submit_cwd"]),
-        *("0", _NOTHING, "0.0", "0.0", "0.0", "0.0", "0.0"),
-        *f.host_list(v.decode_hosts(end.hosts), is_short),
+        known.from_cwd_on,
+        *hosts,
         "-1",
-        *_ranges(one.indices),
+        known.indices,
         str(int(end.ended_at) if is_requeued else 0),
         *_gpus(v.decode_gpus(end.gpus)),
         *("0", "0", "0"),
     ]
+    return f.line("JOB_FINISH", f.ACCT_VERSION, end.ended_at, parts)
+
+
+class _Known(NamedTuple):
+    """Fields of JOB_FINISH that all elements of an array have in common, neighbours in one text."""
+
+    numbers: str
+    times: str
+    from_user_to_hosts: str
+    name: str
+    project: str
+    from_slots_to_shell: str
+    from_mail_to_reservation: str
+    from_warning_to_run_limit: str
+    from_requirement_to_output: str
+    from_cwd_on: str
+    indices: str
+
+
+@lru_cache(maxsize=64)
+def _known_of(one: Submission) -> _Known:
+    """Return what is written once for all elements of an array."""
+    spec, shared, texts = one.spec, one.shared, one.texts
+    places = (shared.from_host, texts["cwd"] or texts["submit_cwd"])
+    files = (texts["input"], texts["output"], texts["error"], one.job_file)
+    return _Known(
+        numbers=f"{one.job} {shared.uid} {f.options_of(spec)} {shared.request.slots_min}",
+        times=f"{int(spec.begin_time)} {int(spec.terminate_time)}",
+        from_user_to_hosts=" ".join(
+            (
+                *map(quoted, (shared.user, shared.queue, spec.requirement_text, spec.dependency, spec.pre_exec)),
+                *map(quoted, (*places, *files)),
+                *f.listed(spec.hosts),
+            )
+        ),
+        name=f"{quoted(one.name(texts))} {quoted(texts['command'])}",
+        project=f"{_NOTHING} {quoted(shared.project)}",
+        from_slots_to_shell=f"{shared.request.slots_max} {quoted(spec.shell)} {_NOTHING}",
+        from_mail_to_reservation=" ".join((_NOTHING, _NOTHING, quoted(spec.reservation), _NOTHING, "0", _NOTHING)),
+        from_warning_to_run_limit=_from_warning_to_run_limit(one, texts),
+        from_requirement_to_output=" ".join(
+            (
+                quoted(shared.requirement),
+                *(_NOTHING, "0", _NOTHING, "0", "0", _NOTHING, "-1", "-1"),
+                quoted(spec.output_dir),
+            )
+        ),
+        from_cwd_on=" ".join((quoted(texts["submit_cwd"]), "0", _NOTHING, *["0.0"] * 5)),
+        indices=" ".join(_ranges(one.indices)),
+    )
+
+
+def _from_warning_to_run_limit(one: Submission, texts: dict[str, str]) -> str:
+    spec = one.spec
+    return " ".join(
+        (
+            quoted(spec.warning_action),
+            str(int(spec.warning_time_s) or -1),
+            *map(quoted, ("", "", spec.application, spec.post_exec)),
+            str(spec.runtime_estimate_s),
+            *map(quoted, (spec.job_group, spec.requeue_exit_values)),
+            "0",
+            quoted(spec.resize_notify),
+            "0",
+            *map(quoted, (spec.reservation, texts["description"])),
+            *("0", "0", "0", str(one.shared.run_limit_s)),
+        )
+    )
 
 
 def _ranges(text: str) -> list[str]:
