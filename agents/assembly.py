@@ -6,11 +6,9 @@ file last.
 """
 
 import asyncio
-import fcntl
 import logging
 import os
 import time
-import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -42,6 +40,7 @@ from agents.shepherd.messages import Finish, Key, Message, pack
 from agents.shepherd.spool import Traces
 from agents.shepherd_pool.pool import Handle, Pool
 from agents.shepherd_pool.watchdog import Watchdog
+from agents.state_directory import PASSABLE, PRIVATE, find_groups, lock
 from protos.agents_pb2 import Held
 from protos.common_pb2 import Usage
 
@@ -50,13 +49,7 @@ LOG = logging.getLogger("lava.agent")
 REMOVE_EVERY_S = 60.0
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-# Passable, not readable: users' processes open host files and their own scripts by name. All else is the agent's alone.
-PASSABLE, PRIVATE = 0o711, 0o700
 ENDS_TOLD = 1000  # the newest ends of the logs, if the journal does not say which of them the master knows
-
-
-class StateInUse(Exception):
-    """Conflict: another agent uses this state directory; the text is one sentence."""
 
 
 class Local:
@@ -77,7 +70,7 @@ class Local:
         with_groups: bool = True,
         gpu_vendor: Vendor | None = None,
     ) -> None:
-        self._lock = _lock(state)
+        self._lock = lock(state)
         for name, mode in (
             ("shepherds", PRIVATE),
             ("outputs", PRIVATE),
@@ -255,37 +248,3 @@ class Local:
         self._journal.close()
         self._lease.close()
         os.close(self._lock)
-
-
-def _lock(state: Path) -> int:
-    state.mkdir(parents=True, exist_ok=True)
-    state.chmod(PASSABLE if os.geteuid() == 0 else PRIVATE)
-    lock = os.open(state / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        raise StateInUse(f"Another agent already works in {state}.") from None
-    return lock
-
-
-def find_groups(host: str, state: Path) -> Base:
-    """Return the base control groups of the slots, made if needed; the same ones as last time as long as they exist."""
-    name = f"lava-{host}-{zlib.crc32(os.fsencode(state.resolve())):08x}"
-    path = state / "groups"
-    if path.exists():
-        known = _read_base(path)
-        if known.version and all(os.path.isdir(group) for _, group in known.paths):
-            return known
-    base = hierarchy.prepare(
-        hierarchy.discover(name, Path("/proc/self/cgroup").read_text(), Path("/proc/self/mountinfo").read_text())
-    )
-    lines = [str(base.version), *(f"{controller}={group}" for controller, group in base.paths)]
-    path.write_text("\n".join(lines) + "\n")
-    return base
-
-
-def _read_base(path: Path) -> Base:
-    version, *lines = path.read_text().splitlines()
-    pairs = (line.partition("=") for line in lines)
-    return Base(int(version), tuple((controller, group) for controller, _, group in pairs))

@@ -18,7 +18,8 @@ if __name__ == "__main__":  # -I and -S leave only the standard library on the p
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from agents.shepherd.confinement.hierarchy import Base
-from agents.shepherd.main import SOCKET_SUFFIX, Place, run
+from agents.shepherd.main import Place, run
+from agents.shepherd.spool import SOCKET_SUFFIX
 from protos.failpoints import reach
 
 CONTROL_FD = 3

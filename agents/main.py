@@ -5,18 +5,15 @@ by any accident, does not affect jobs and their shepherds: the next agent takes 
 """
 
 import argparse
-import asyncio
 import logging
 import os
 import shutil
 import socket
 import sys
-from importlib import metadata
 from pathlib import Path
+from typing import NoReturn
 
-from agents.assembly import Local, StateInUse
-from agents.job_setup.host_context import HostContext
-from agents.shutdown import shut_down
+from agents.state_directory import StateInUse, put_away
 from protos.logs import start_logging
 from protos.pidfile import PidFileInUse, pid_file
 
@@ -62,7 +59,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--shutdown", action="store_true", help="end all jobs of this state directory; no agent may run"
     )
-    parser.add_argument("-V", "--version", action="version", version=own_version())
+    parser.add_argument("-V", "--version", action=ShowVersion, nargs=0, help="show program's version number and exit")
     options = parser.parse_args(argv)
     if not options.master and not options.shutdown:
         parser.error("--master is needed")
@@ -71,8 +68,19 @@ def parse(argv: list[str]) -> argparse.Namespace:
     return options
 
 
+class ShowVersion(argparse.Action):
+    """Option that prints the version, which is looked up only then, and ends the program."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        """Print and end."""
+        print(own_version())
+        parser.exit()
+
+
 def own_version() -> str:
     """Return the installed version."""
+    from importlib import metadata
+
     try:
         return metadata.version("lava-hpc")
     except metadata.PackageNotFoundError:  # run from a checkout that is not installed
@@ -98,7 +106,7 @@ def main(argv: list[str] | None = None) -> int:
     os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
     try:
         if options.shutdown:
-            shut_down(options.state)
+            end_jobs(options.state)
             return 0
         return run_agent(options)
     except (StateInUse, PidFileInUse) as error:
@@ -110,10 +118,22 @@ def main(argv: list[str] | None = None) -> int:
     return 1
 
 
+def end_jobs(state: Path) -> None:
+    """End all jobs; most hosts have none when they are taken down, and an agent's parts are imported for some only."""
+    if not put_away(state):
+        from agents.shutdown import shut_down
+
+        shut_down(state)
+
+
 def run_agent(options: argparse.Namespace) -> int:
     """Assemble the agent and serve."""
+    import asyncio
+
     from agents import sensors
+    from agents.assembly import Local
     from agents.gpus.vendors import vendor
+    from agents.job_setup.host_context import HostContext
 
     gpus = vendor(options.simulate_gpus)
     slots = 0 if options.login else options.slots

@@ -19,6 +19,7 @@ from agents.job_setup.gpu_modes import GpuModes
 from agents.job_setup.users import Owner
 from agents.shepherd.gpu_daemon import directory_of
 from agents.shepherd.messages import Key
+from agents.state_directory import GPU_MODES
 from protos.gpu_vendors import GpuVendor
 
 LOG = logging.getLogger("lava.gpu")
@@ -33,7 +34,7 @@ class Devices:
 
     def __init__(self, host: str, state: Path, modes: Modes, vendor: GpuVendor) -> None:
         self._host = host
-        self._modes = GpuModes(state / "gpu-modes", modes)
+        self._modes = GpuModes(state / GPU_MODES, modes)
         self._daemon = vendor.daemon
         self._base = state / vendor.daemon.folder if vendor.daemon else None
         self._thread = ThreadPoolExecutor(1, "devices")

@@ -28,11 +28,10 @@ from agents.shepherd.messages import JobSetup, Key, Message, Receiver, Status, p
 from agents.shepherd.notices import WarnedWork
 from agents.shepherd.process import processes
 from agents.shepherd.process.identity import Identity
-from agents.shepherd.spool import LOG_SUFFIX, ExitLog, OutputFile
+from agents.shepherd.spool import LOG_SUFFIX, SOCKET_SUFFIX, ExitLog, OutputFile
 from agents.shepherd.tasks.kept import Order
 from agents.shepherd.tools import Tools
 
-SOCKET_SUFFIX = ".sock"
 # Time that an attempt that is staged but not running is kept for the next agent.
 HOLD_PATIENCE_S = 3600.0
 # The agent that asked for this shepherd connects at once, unless it has died meanwhile.

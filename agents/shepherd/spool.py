@@ -32,6 +32,7 @@ from agents.shepherd.messages import (
 )
 
 HEADER = struct.Struct("<II")
+SOCKET_SUFFIX = ".sock"  # a shepherd removes its socket when it ends
 LOG_SUFFIX = ".exits"
 OLD_SUFFIX, NEW_SUFFIX = ".old", ".new"
 RECORD_MAX = 16 << 10  # of a start and its end together

@@ -21,10 +21,9 @@ from agents.launcher_process import LauncherProcess, Spool
 from agents.shepherd import messages
 from agents.shepherd.confinement import hierarchy
 from agents.shepherd.confinement.hierarchy import Base
-from agents.shepherd.main import SOCKET_SUFFIX
 from agents.shepherd.messages import Finish, JobSetup, Key, Message, Receiver, Status, fields_of, pack
 from agents.shepherd.process import processes
-from agents.shepherd.spool import LOG_SUFFIX, Traces
+from agents.shepherd.spool import LOG_SUFFIX, SOCKET_SUFFIX, Traces
 from agents.shepherd_pool.poll import Ears
 
 LOG = logging.getLogger("lava.shepherds")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import grpc.aio
 
-from agents.assembly import find_groups
+from agents.state_directory import find_groups
 from protos.agents_pb2 import (
     JobSpecBlob,
     LaunchOrder,

@@ -3,6 +3,8 @@
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Coroutine
 from pathlib import Path
@@ -13,9 +15,11 @@ import pytest
 from agents import assembly
 from agents.attempts.journal import order_record, spec_record
 from agents.attempts.ledger import SUPERVISOR_LOST
+from agents.main import main
+from agents.shepherd.confinement import hierarchy
 from agents.shepherd.confinement.hierarchy import Base
 from agents.shepherd_pool import pool
-from agents.shutdown import shut_down
+from agents.state_directory import StateInUse, find_groups, put_away
 from protos.agents_pb2 import Limits, Order
 from protos.common_pb2 import HostShare
 from tests.agents.hosts import NAME, Host, Place, alive, blob, key_message, shepherd_pids, stage, until
@@ -314,7 +318,7 @@ def test_a_second_agent_in_the_same_place_is_refused(place: Place) -> None:
 
     async def story() -> None:
         async with Host(place):
-            with pytest.raises(assembly.StateInUse):
+            with pytest.raises(StateInUse):
                 await Host(place).start()
 
     run(story())
@@ -341,11 +345,54 @@ def test_shutdown_ends_all_jobs_and_records_it(place: Place) -> None:
 
     run(before())
     begun = time.monotonic()
-    shut_down(place.state)
+    assert main(["--shutdown", "--state", str(place.state)]) == 0
     assert time.monotonic() - begun < 10
     assert not alive(pids[0])
     run(until(lambda: not shepherd_pids(place.state)))
     run(after())
+
+
+def test_the_shutdown_of_an_idle_host_needs_none_of_an_agents_parts(place: Place) -> None:
+    """It is what `lavactl down` runs for each host: it only removes the control groups, and starts no launcher."""
+    (place.state / "shepherds").mkdir(parents=True)
+    base = find_groups(NAME, place.state)
+    program = f"""
+import sys
+from agents.main import main
+assert main(["--shutdown", "--state", {str(place.state)!r}]) == 0
+print(sorted({{"asyncio", "google.protobuf", "grpc", "agents.launcher_process"}} & sys.modules.keys()))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+    assert not any(os.path.exists(path) for _, path in base.paths)
+
+
+def test_a_host_with_a_process_left_in_a_slot_is_not_taken_for_idle(place: Place) -> None:
+    """Its shepherd may have died with the agent, and nobody has emptied the slot yet."""
+    (place.state / "shepherds").mkdir(parents=True)
+    base = find_groups(NAME, place.state)
+    if not base.version:
+        pytest.skip("no control groups")
+    with subprocess.Popen(["/bin/sleep", "60"]) as left:
+        for group in base.slot(3).values():
+            os.makedirs(group)
+            if "cpuset" in group.split("/"):
+                hierarchy.inherit_cpuset(group)
+            hierarchy.write(f"{group}/cgroup.procs", str(left.pid))
+        assert not put_away(place.state)
+        left.kill()
+    assert put_away(place.state)
+    assert not any(os.path.exists(path) for _, path in base.paths)
+
+
+def test_a_host_with_an_agent_is_not_shut_down(place: Place) -> None:
+    """The state directory is the agent's."""
+
+    async def story() -> None:
+        async with Host(place):
+            assert main(["--shutdown", "--state", str(place.state)]) == 1
+
+    run(story())
 
 
 def test_the_launcher_has_one_thread_and_no_grpc(place: Place) -> None:
