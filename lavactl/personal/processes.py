@@ -18,7 +18,7 @@ from pathlib import Path
 _NS_GET_PARENT = 0xB702
 # A job that forks faster than it dies needs a few; one that cannot be killed at all must not block us for ever.
 SWEEP_ROUNDS = 50
-COLLECTED_PAUSE_S = 0.02
+LOOK_AGAIN_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ def _kill_all(find: Callable[[], Iterable[int]]) -> bool:
         hit.update((process.pid, process) for process in new)
     deadline = time.monotonic() + 5  # a process in an uninterruptible system call must not block us
     while any(is_alive(process) for process in hit.values()) and time.monotonic() < deadline:
-        time.sleep(COLLECTED_PAUSE_S)
+        time.sleep(LOOK_AGAIN_S)
     return bool(hit)
 
 
@@ -149,23 +149,6 @@ def _kill_at_once(pid: int) -> Process | None:
     finally:
         os.close(descriptor)
     return process
-
-
-def wait_until_collected(processes: Iterable[Process], patience_s: float) -> None:
-    """Wait until init has reaped the ended processes, so that none is left in /proc.
-
-    There is no event to wait for, and init may take a second; since reaping is init's job, a timeout is no failure.
-    """
-    deadline = time.monotonic() + patience_s
-    for process in processes:
-        _reap(process.pid)
-        while time.monotonic() < deadline and _start_ticks(process.pid) == process.start_ticks:
-            time.sleep(COLLECTED_PAUSE_S)
-
-
-def _start_ticks(pid: int) -> int:
-    fields = _stat(pid)
-    return int(fields[19]) if fields else -1
 
 
 def all_pids() -> Iterator[int]:

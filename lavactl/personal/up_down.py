@@ -17,15 +17,13 @@ from lavactl.personal import directory as files
 from lavactl.personal.create import addresses
 from lavactl.personal.hosts import cgroups, namespaces, network
 from lavactl.personal.path_dir import LAVACTL, link_commands, link_slurm
-from lavactl.personal.processes import Process, identify, is_alive, mentioning, sweep, wait_until_collected
+from lavactl.personal.processes import Process, is_alive, mentioning, sweep
 from lavactl.personal.state_file import Cluster, Mode, Table, own_commands, save
 from protos.trust.tickets import Entry, read_ticket
 from protos.trust.tls import TrustError
 
 # A ticket is only read when a host joins; it is renewed when less than this time is left.
 TICKET_LEFT_S = 86400.0
-# Time allowed for init to reap ended processes.
-COLLECTED_S = 5.0
 
 
 def bring_up(directory: Path, cluster: Cluster) -> Cluster:
@@ -151,7 +149,6 @@ def take_down(directory: Path, cluster: Cluster) -> str:
     """
     table = Table(directory)
     everyone = [cluster.login, *cluster.hosts]
-    present = _present(directory, cluster, table)
     # The master first, so that it does not refill the slots of the jobs that end next.
     daemons.stop(directory, table, [daemons.MASTER])
     daemons.stop(directory, table, [daemons.agent_key(host) for host in everyone])
@@ -165,17 +162,7 @@ def take_down(directory: Path, cluster: Cluster) -> str:
         note = str(error)
     finally:
         _clear(directory, cluster, table)
-        wait_until_collected(present, COLLECTED_S)
     return note
-
-
-def _present(directory: Path, cluster: Cluster, table: Table) -> list[Process]:
-    """Every process of the cluster that can be found now."""
-    known = [process for name in table.names() if (process := table.get(name)) and is_alive(process)]
-    others = {*cgroups.members(cluster.id), *namespaces.residents(_sleepers(cluster, table))}
-    if cluster.mode is Mode.LOOPBACK:
-        others |= _launched(directory)
-    return known + [process for pid in others if (process := identify(pid))]
 
 
 def _launched(directory: Path) -> set[int]:

@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from lavactl.personal.processes import identify
+
 _KINDS = ("net", "mnt", "uts", "user")
 
 
@@ -62,10 +64,13 @@ def look(directory: Path, cluster_id: str) -> Traces:
 
 
 def all_namespaces() -> frozenset[tuple[str, int]]:
-    """Every namespace that any process of this machine lives in."""
+    """Every namespace that any process of this machine lives in.
+
+    An ended process lives in none, though its user namespace is named until init has collected its exit status.
+    """
     found = set()
     for name in os.listdir("/proc"):
-        if name.isdigit():
+        if name.isdigit() and identify(int(name)) is not None:
             for kind in _KINDS:
                 with suppress(OSError):
                     found.add((kind, os.stat(f"/proc/{name}/ns/{kind}").st_ino))
