@@ -41,7 +41,8 @@ def _cpu_by_part(personal: Personal) -> Counter[str]:
     used: Counter[str] = Counter()
     for directory in Path("/proc").iterdir():
         try:
-            part = _part((directory / "cmdline").read_bytes().decode().split("\0"), str(personal.directory))
+            argv = (directory / "cmdline").read_bytes().decode().split("\0")
+            part = _part(argv, (directory / "comm").read_text().strip(), str(personal.directory))
             if directory.name.isdigit() and part:
                 used[part] += _scheduled_s(directory)
         except OSError:  # ended, or no process
@@ -49,12 +50,12 @@ def _cpu_by_part(personal: Personal) -> Counter[str]:
     return used
 
 
-def _part(argv: list[str], directory: str) -> str:
-    """Part of this cluster that a process belongs to; the writer names no directory, but there is one master."""
-    if "lavad.store.writer_process" in argv:
-        return "writer"
+def _part(argv: list[str], name: str, directory: str) -> str:
+    """Part of this cluster that a process belongs to; the master's children have its command line."""
     if not any(word.startswith(directory) for word in argv):
         return ""
+    if name.startswith("lavad-"):
+        return "writer" if name == "lavad-writer" else ""
     if "lavad" in argv:
         return "master"
     if "agents" in argv:

@@ -72,7 +72,7 @@ def _seed(personal: Personal, jobs: int) -> None:
 
 def _reader_cpu_s(personal: Personal) -> float:
     """CPU time of the reader process so far; 0 before its start."""
-    pids = [pid for pid in personal.master_pids() if b"reader_process" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    pids = [pid for pid in personal.master_pids() if Path(f"/proc/{pid}/comm").read_text() == "lavad-reader\n"]
     return sum(map(cpu_s, pids))
 
 

@@ -128,10 +128,10 @@ class Walk:
 def _role(program: str) -> str:
     """Kind of process, from the first word of its command line."""
     if program.startswith("fork of"):
-        return "shepherd"
+        return "shepherd" if program.endswith("launcher.py") else "child of the master"
     if program.endswith("launcher.py"):
         return "launcher"
-    names = {"lavad": "master", "lavad.store.writer_process": "writer", "agents": "agent"}
+    names = {"lavad": "master", "lavad-writer": "writer", "lavad-reader": "reader", "agents": "agent"}
     return names.get(program, "command" if program.startswith("from lavactl") else program)
 
 

@@ -24,6 +24,10 @@ with open(NOTES + "period", "rb") as _file:
 
 
 def _program() -> str:
+    with open("/proc/self/comm", encoding="utf-8") as file:
+        name = file.read().strip()
+    if name.startswith("lavad-"):
+        return name
     words = [word for word in sys.orig_argv if not word.startswith("-")]
     return ("fork of " if os.getpid() != _first_pid else "") + " ".join(words[1:2])
 

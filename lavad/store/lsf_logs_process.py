@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from lavad.store import child_process
 from lavad.store.database import database, url
 from lavad.store.lsf_logs import event_records, keeper
 from lavad.store.lsf_logs.log_files import CannotWrite, LogFiles, Position, Rules
@@ -66,6 +67,8 @@ class Service:
                 self._files.close()
         except CannotWrite as error:
             self._say(str(error))
+        if self._engine is not None:
+            self._engine.dispose()  # the last to close a SQLite database empties its log
 
     def _hear(self, pause_s: float) -> None:
         """Wait for messages of the master, a while at most."""
@@ -167,6 +170,7 @@ class Service:
 
 def main(descriptor: int) -> None:
     """Serve the master at the other end of this socket."""
+    child_process.take_name("lavad-lsf-logs")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # it ends when the master does, never before
     logs.start_logging()

@@ -24,7 +24,7 @@ from sqlalchemy.exc import DBAPIError
 
 from lavad import commit_mark
 from lavad.commit_mark import Mark, MarkFile, is_behind
-from lavad.store import schema
+from lavad.store import child_process, schema
 from lavad.store.database import database, files, migrate, url
 from lavad.store.database.database import Fault
 from lavad.store.errors import StoreRefused
@@ -226,12 +226,16 @@ class Service:
         where, lock_wait_s, mark_path = marshal.loads(settings)
         store = Database(url.parse(where), mark_path)
         if self._open(store, lock_wait_s):
-            for payload in payloads:
-                word: Any = marshal.loads(payload)
-                if word[0] == protocol.RAISE:
-                    self._raise(store, *word[1:])
-                elif not self._serve(store, word):
-                    return
+            self._serve_all(store, payloads)
+        store.drop()  # the last to close a SQLite database empties its log
+
+    def _serve_all(self, store: Database, payloads: Iterator[bytes]) -> None:
+        for payload in payloads:
+            word: Any = marshal.loads(payload)
+            if word[0] == protocol.RAISE:
+                self._raise(store, *word[1:])
+            elif not self._serve(store, word):
+                return
 
     def _payloads(self) -> Iterator[bytes]:
         while data := self._link.recv(1 << 20):
@@ -314,6 +318,7 @@ class Service:
 
 def main(descriptor: int) -> None:
     """Serve the master at the other end of this socket."""
+    child_process.take_name("lavad-writer")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # it ends when the master does, never before
     with socket.socket(fileno=descriptor) as link:

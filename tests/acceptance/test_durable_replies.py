@@ -68,7 +68,7 @@ def _watched(directory: Path, prefix: str, pid: int, calls: str, *options: str) 
 
 def _writer_of(master: int) -> int:
     children = Path(f"/proc/{master}/task/{master}/children").read_text().split()
-    return next(int(pid) for pid in children if b"writer_process" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    return next(int(pid) for pid in children if Path(f"/proc/{pid}/comm").read_text() == "lavad-writer\n")
 
 
 def _hex(text: str) -> str:

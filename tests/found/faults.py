@@ -45,7 +45,7 @@ class Site:
 
     def writer(self) -> int:
         """The process that writes to the database."""
-        return next(pid for pid in children(self.cluster.pid("lavad")) if "writer_process" in command_of(pid))
+        return next(pid for pid in children(self.cluster.pid("lavad")) if name_of(pid) == "lavad-writer")
 
     def up(self) -> None:
         """Start stopped daemons, as systemd would."""
@@ -68,6 +68,14 @@ def children(parent: int) -> list[int]:
 def _parent_of(entry: Path) -> int:
     state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
     return int(parent) if state not in "ZX" else 0
+
+
+def name_of(pid: int) -> str:
+    """The name by which `ps` and `top` know a process; empty when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
 
 
 def command_of(pid: int) -> str:

@@ -17,7 +17,7 @@ import pytest
 
 from tests.acceptance import markers
 from tests.acceptance.personal import Cluster, a_cluster, wait_for
-from tests.found.faults import children, command_of
+from tests.found.faults import children, name_of
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
@@ -186,15 +186,17 @@ def test_a_lost_log_gave_numbers_out_again_and_killed_what_ran(two: Cluster, tmp
 
 
 def _writer(cluster: Cluster) -> int:
-    return next(pid for pid in children(cluster.pid("lavad")) if "writer_process" in command_of(pid))
+    return next(pid for pid in children(cluster.pid("lavad")) if name_of(pid) == "lavad-writer")
 
 
 @pytest.mark.parametrize("is_first", [True, False], ids=["at its beginning", "in its middle"])
 def test_a_hole_in_the_log_is_noticed_and_what_ran_goes_on(two: Cluster, tmp_path: Path, is_first: bool) -> None:
     """64 bytes of the write-ahead log are zeroed while both processes are dead: SQLite recovers up to them."""
     marks = tmp_path / "marks"
-    _restart(two)  # an orderly end empties the log: later commits are in the log alone
     log = two.directory / "state" / "lava.db-wal"
+    _stop(two)
+    assert not log.exists()  # an orderly end empties the log: later commits are in the log alone
+    two.up()
     early = _run(two, marks, "6")
     begin = 32 if is_first else log.stat().st_size
     running = _run(two, marks, "3")

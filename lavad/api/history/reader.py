@@ -1,13 +1,11 @@
 """Master's side of the reader process: it asks, and passes on serialised pages as its client takes them.
 
-The process is started with the first query. When it ends, a query without any page yet is asked again of a new one; any
+The process is taken with the first query. When it ends, a query without any page yet is asked again of a new one; any
 other fails with a sentence.
 """
 
 import asyncio
 import marshal
-import socket
-import subprocess
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from time import monotonic
@@ -80,12 +78,9 @@ async def _start(database: str) -> "_Link":
     Raises:
         NotNow: the system can't start one.
     """
-    ours, theirs = socket.socketpair()
     try:
-        with theirs:
-            process = child_process.spawn("lavad.api.history.reader_process", theirs.fileno())
+        process, ours = child_process.start("lavad.api.history.reader_process")
     except OSError as error:
-        ours.close()
         raise NotNow(f"Histories can't be read at the moment: {error.strerror}.") from error
     _, link = await asyncio.get_running_loop().create_connection(lambda: _Link(process), sock=ours)
     link.say(database)
@@ -95,7 +90,7 @@ async def _start(database: str) -> "_Link":
 class _Link(asyncio.Protocol):
     """Connection to one reader process."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: child_process.Process) -> None:
         self.process = process
         self.is_lost = False
         self._unframer = Unframer()

@@ -24,6 +24,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from lavad.api.history import protocol
 from lavad.api.history.answers import Answers
 from lavad.api.history.question import Question
+from lavad.store import child_process
 from lavad.store.database import database, url
 from lavad.store.writer.protocol import Unframer, message
 from protos import logs
@@ -161,6 +162,7 @@ def _give_way() -> None:
 
 def main(descriptor: int) -> None:
     """Serve the master at the other end of this socket."""
+    child_process.take_name("lavad-reader")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # it ends when the master does, never before
     logs.start_logging()

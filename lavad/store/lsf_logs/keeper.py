@@ -4,7 +4,6 @@ import asyncio
 import json
 import logging
 import socket
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -83,12 +82,9 @@ class LsfLogs:
         self._again = None
         if self._rules is None:
             return
-        ours, theirs = socket.socketpair()
         try:
-            with theirs:
-                process = child_process.spawn("lavad.store.lsf_logs_process", theirs.fileno())
+            process, ours = child_process.start("lavad.store.lsf_logs_process")
         except OSError as error:
-            ours.close()
             self.problem = f"The logs for LSF's tools can't be written: {error.strerror}."
             self._ended()
             return
@@ -125,7 +121,7 @@ class LsfLogs:
 class _Link(asyncio.Protocol):
     """Connection to one process."""
 
-    def __init__(self, keeper: LsfLogs, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, keeper: LsfLogs, process: child_process.Process) -> None:
         self.process = process
         self.is_lost = False
         self.is_wanted = True

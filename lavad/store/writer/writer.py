@@ -8,7 +8,6 @@ the loop's iteration, so that the consequences of a command share its commit.
 
 import asyncio
 import marshal
-import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
@@ -75,9 +74,7 @@ class Writer(asyncio.Protocol):
         self._loop = loop
         self._opened: asyncio.Future[Ready] = loop.create_future()
         self._ended: asyncio.Future[None] = loop.create_future()
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self.process = child_process.spawn("lavad.store.writer_process", theirs.fileno())
+        self.process, ours = child_process.start("lavad.store.writer_process")
         self._transport, _ = await loop.create_connection(lambda: self, sock=ours)
         self._transport.write(protocol.frame(marshal.dumps(self._settings)))
         try:
