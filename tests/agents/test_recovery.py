@@ -368,7 +368,7 @@ print(sorted({{"asyncio", "google.protobuf", "grpc", "agents.launcher_process"}}
 
 
 def test_a_host_with_a_process_left_in_a_slot_is_not_taken_for_idle(place: Place) -> None:
-    """Its shepherd may have died with the agent, and nobody has emptied the slot yet."""
+    """Its shepherd may have died with the agent, and the slot is not empty yet."""
     (place.state / "shepherds").mkdir(parents=True)
     base = find_groups(NAME, place.state)
     if not base.version:
