@@ -73,7 +73,7 @@ class ShowVersion(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         """Print and end."""
-        print(own_version())
+        sys.stdout.write(f"{own_version()}\n")
         parser.exit()
 
 
