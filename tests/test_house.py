@@ -29,7 +29,7 @@ GENERATED = re.compile(r"_pb2(_grpc)?\.py$")
 
 # Only the fork server and what it forks may make processes by these; everywhere else gRPC's threads may be alive.
 FORKING = {"os.fork", "os.forkpty", "pty.fork"}
-MAY_FORK = ("agents/launcher.py", "agents/shepherd/")
+MAY_FORK = ("agents/launcher.py", "agents/shepherd/", "lavad/store/child_process.py")
 DANGEROUS = {
     "pickle.load",
     "pickle.loads",
