@@ -17,6 +17,7 @@ class SignalAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REMOVE: _ClassVar[SignalAction]
     REQUEUE: _ClassVar[SignalAction]
     TERMINATE_DONE: _ClassVar[SignalAction]
+    MIGRATE: _ClassVar[SignalAction]
 
 class ResizeAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -44,6 +45,7 @@ RESUME: SignalAction
 REMOVE: SignalAction
 REQUEUE: SignalAction
 TERMINATE_DONE: SignalAction
+MIGRATE: SignalAction
 RESIZE_RELEASE: ResizeAction
 RESIZE_REQUEST: ResizeAction
 RESIZE_CANCEL: ResizeAction

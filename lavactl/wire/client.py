@@ -114,8 +114,11 @@ class Client:
         return map(messages.read_page, self._stream(JOBS + "List", request.SerializeToString()))
 
     def signal(self, request: messages.SignalRequest) -> messages.SignalReply:
-        """Signal, stop, resume or end jobs. SEND and REQUEUE are not repeated: after a lost connection they fail."""
-        repeat = BEFORE_SENT if request.action in (messages.SEND, messages.REQUEUE) else ALWAYS
+        """Signal, stop, resume or end jobs. What is no signal to end, stop or resume is not repeated: it fails after a
+        lost connection.
+        """
+        once = (messages.SEND, messages.REQUEUE, messages.MIGRATE)
+        repeat = BEFORE_SENT if request.action in once else ALWAYS
         payload = self._one(JOBS + "Signal", request.SerializeToString(), repeat)
         return messages.SignalReply.FromString(payload)
 

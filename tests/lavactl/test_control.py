@@ -13,6 +13,16 @@ def answer(desk: Desk, *results: tuple[int, int, str]) -> None:
     )
 
 
+def test_bmig(desk: Desk) -> None:
+    """lsf.md 1.4: rerunnable jobs begin anew elsewhere; -m and -f are refused by name."""
+    desk.client.signal_reply = jobs_pb2.SignalReply(results=[jobs_pb2.SignalResult(job=7)])
+    result = desk.type("bmig", "7")
+    assert (result.code, result.out) == (0, "Job <7> is being migrated\n")
+    assert desk.client.asked[-1].action == jobs_pb2.MIGRATE
+    assert "brequeue -H, bmod -m and bresume do that" in desk.type("bmig", "-m", "h1", "7").err
+    assert "no checkpoints are taken" in desk.type("bmig", "-f", "7").err
+
+
 @pytest.mark.parametrize(
     ("command", "action", "line"),
     [

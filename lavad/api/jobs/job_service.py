@@ -414,6 +414,9 @@ def _past_change(old: pb.JobRecord) -> pb.JobChange:
     )
 
 
+_MOVABLE = frozenset({JobState.STAGING, JobState.RUN, JobState.USUSP, JobState.SSUSP})
+
+
 def _single(target: c.Target) -> int:
     return target.indices.first() if target.indices is not None and len(target.indices) == 1 else 0
 
@@ -435,6 +438,8 @@ def _command(request: pb.SignalRequest, target: c.Target, caller: c.Caller) -> c
         case pb.REQUEUE:
             states = frozenset(JobState(state) for state in request.states if state)
             return c.RequeueJob(target, caller, states, request.hold)
+        case pb.MIGRATE:
+            return c.RequeueJob(target, caller, _MOVABLE, migrates=True)
         case _:
             return c.SignalJob(target, request.signal, caller)
 

@@ -150,12 +150,16 @@ class ResumeJob:
 
 @dataclass(frozen=True, slots=True)
 class RequeueJob:
-    """brequeue: requeue the elements in one of these states; with ``hold`` into PSUSP."""
+    """brequeue: requeue the elements in one of these states; with ``hold`` into PSUSP.
+
+    ``migrates`` (bmig): those of a rerunnable job, which then avoid their first hosts.
+    """
 
     target: Target
     caller: Caller
     states: frozenset[JobState]
     hold: bool = False
+    migrates: bool = False
 
 
 @dataclass(frozen=True, slots=True)

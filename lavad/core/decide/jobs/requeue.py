@@ -5,6 +5,8 @@ it, so two attempts do not overlap. The exception is a job in UNKWN whose hosts 
 requeue that silent hosts may still run it; it is ended there when they are back.
 """
 
+from dataclasses import replace
+
 from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
@@ -24,6 +26,8 @@ S = JobState
 def requeue(cluster: Cluster, command: c.RequeueJob, now: float) -> Decision:
     """Requeue (brequeue): running and ended elements of the target in the states asked for."""
     record = find(cluster, command.target, command.caller)
+    if command.migrates and not record.shared.rerunnable:
+        raise Refused("The job is neither rerunnable (bsub -r) nor checkpointable")
     by, hold, indices = command.caller.user, command.hold, command.target.indices
     reason = r.TERM_REQUEUE_OWNER if is_owner(record, command.caller) else r.TERM_REQUEUE_ADMIN
     decision = Decision(reply=told_of(cluster, command.target, _requeued, {S.UNKWN} & command.states, now))
@@ -31,7 +35,8 @@ def requeue(cluster: Cluster, command: c.RequeueJob, now: float) -> Decision:
         for job in live_of(record, indices):
             assert job.attempt is not None
             if job.state in command.states:
-                decision.events += _end_and_requeue(cluster, job, job.attempt, reason, by, hold, now)
+                away = job.attempt.lead if command.migrates else ""
+                decision.events += _end_and_requeue(cluster, job, job.attempt, reason, by, hold, now, away)
     revived = _revivable(cluster, record, indices, command.states)
     if revived:
         decision.events.append(e.JobRevived(now, record.id, revived, by, hold))
@@ -54,14 +59,15 @@ def _requeued(cluster: Cluster, attempt: Attempt, now: float) -> str:
 
 
 def _end_and_requeue(
-    cluster: Cluster, job: Job, attempt: Attempt, reason: str, by: str, hold: bool, now: float
+    cluster: Cluster, job: Job, attempt: Attempt, reason: str, by: str, hold: bool, now: float, away: str
 ) -> list[e.Event]:
     is_unknown = job.state is S.UNKWN and not attempt.lease_s
     if attempt.kill_reason or (attempt.is_ending and not is_unknown):
         return []
     if not attempt.launched or (is_unknown and attempt.unreleased <= {*silent_hosts(cluster, attempt)}):
-        return [e.JobRequeued(now, attempt.key, reason, hold)]
-    return [e.JobDoomed(now, attempt.key, reason, again=True, hold=hold, by=by, leaves_silent=is_unknown)]
+        return [e.JobRequeued(now, attempt.key, reason, hold, exclude_host=away)]
+    doom = e.JobDoomed(now, attempt.key, reason, again=True, hold=hold, exclude_host=away, by=by)
+    return [replace(doom, leaves_silent=is_unknown)]
 
 
 def _revivable(

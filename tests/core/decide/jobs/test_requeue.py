@@ -205,6 +205,30 @@ def test_brequeue_ends_a_running_job_and_lets_it_wait_again() -> None:
     assert story.state(killed.job) is S.EXIT
 
 
+def test_a_rerunnable_job_is_migrated() -> None:
+    """bmig: it runs again, but not on the host where it ran; any other job is refused."""
+    story = a_cluster(a_host("h1"), a_host("h2"), policy=AT_ONCE)
+    plain, movable = story.submit(a_job()), story.submit(a_job(rerunnable=True))
+    waiting = story.submit(a_job(rerunnable=True, hold=True))
+    story.plan()
+    for job in (plain, movable):
+        story.started(story.where(job)[0], story.key(job))
+    host, key = story.where(movable)[0], story.key(movable)
+
+    def migrate(job: int) -> None:
+        story.do(c.RequeueJob(story.target(job), ANN, RUNNING, migrates=True))
+
+    with pytest.raises(Refused, match="neither rerunnable"):
+        migrate(plain)
+    with pytest.raises(Refused, match="Job has not started yet"):
+        migrate(waiting)
+    migrate(movable)
+    story.finished(host, key, 15)
+    story.plan()
+    assert story.state(movable) is S.STAGING
+    assert story.where(movable) != [host]
+
+
 def test_brequeue_of_jobs_that_have_ended() -> None:
     """-d and -e: done and exited jobs and elements run again, with the next attempt's number."""
     story = a_cluster(a_host("n1", 8))
