@@ -25,7 +25,7 @@ COMMANDS = (
     "busers", "bugroup", "bmgroup", "bparams", "blimits", "bresources", "lsclusters", "lsadmin", "bresize",
     "bmod", "bswitch", "btop", "bbot", "brequeue", "brun", "bjdepinfo",
     "brsvadd", "brsvmod", "brsvdel", "brsvs", "bacct",
-    "bgadd", "bgdel", "bgmod", "bjgroup", "bpost", "bread", "bstatus", "bwait", "bmig",
+    "bgadd", "bgdel", "bgmod", "bjgroup", "bpost", "bread", "bstatus", "bwait", "bmig", "bslots",
 )  # fmt: skip
 SUBCOMMANDS = (
     "up", "down", "env", "init", "tickets", "certificates", "link", "run", "show", "sshrun", "simulate",

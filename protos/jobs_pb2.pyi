@@ -814,6 +814,26 @@ class EnvironmentReply(_message.Message):
     environment: _containers.RepeatedScalarFieldContainer[bytes]
     def __init__(self, error: _Optional[str] = ..., environment: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
+class SlotsRequest(_message.Message):
+    __slots__ = ("requirement",)
+    REQUIREMENT_FIELD_NUMBER: _ClassVar[int]
+    requirement: str
+    def __init__(self, requirement: _Optional[str] = ...) -> None: ...
+
+class SlotWindow(_message.Message):
+    __slots__ = ("until", "hosts")
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    until: float
+    hosts: _containers.RepeatedCompositeFieldContainer[_common_pb2.HostShare]
+    def __init__(self, until: _Optional[float] = ..., hosts: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ...) -> None: ...
+
+class SlotsReply(_message.Message):
+    __slots__ = ("windows",)
+    WINDOWS_FIELD_NUMBER: _ClassVar[int]
+    windows: _containers.RepeatedCompositeFieldContainer[SlotWindow]
+    def __init__(self, windows: _Optional[_Iterable[_Union[SlotWindow, _Mapping]]] = ...) -> None: ...
+
 class JobNote(_message.Message):
     __slots__ = ("time", "text", "state")
     TIME_FIELD_NUMBER: _ClassVar[int]

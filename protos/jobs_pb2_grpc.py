@@ -104,6 +104,11 @@ class JobServiceStub:
                 request_serializer=protos_dot_jobs__pb2.DependenciesRequest.SerializeToString,
                 response_deserializer=protos_dot_jobs__pb2.DependenciesReply.FromString,
                 _registered_method=True)
+        self.Slots = channel.unary_unary(
+                '/lava.v1.JobService/Slots',
+                request_serializer=protos_dot_jobs__pb2.SlotsRequest.SerializeToString,
+                response_deserializer=protos_dot_jobs__pb2.SlotsReply.FromString,
+                _registered_method=True)
         self.History = channel.unary_stream(
                 '/lava.v1.JobService/History',
                 request_serializer=protos_dot_jobs__pb2.HistoryRequest.SerializeToString,
@@ -222,6 +227,13 @@ class JobServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Slots(self, request, context):
+        """bslots: free slots, and how long they stay free beside the reservations of waiting jobs.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def History(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -321,6 +333,11 @@ def add_JobServiceServicer_to_server(servicer, server):
                     servicer.Dependencies,
                     request_deserializer=protos_dot_jobs__pb2.DependenciesRequest.FromString,
                     response_serializer=protos_dot_jobs__pb2.DependenciesReply.SerializeToString,
+            ),
+            'Slots': grpc.unary_unary_rpc_method_handler(
+                    servicer.Slots,
+                    request_deserializer=protos_dot_jobs__pb2.SlotsRequest.FromString,
+                    response_serializer=protos_dot_jobs__pb2.SlotsReply.SerializeToString,
             ),
             'History': grpc.unary_stream_rpc_method_handler(
                     servicer.History,
@@ -721,6 +738,33 @@ class JobService:
             '/lava.v1.JobService/Dependencies',
             protos_dot_jobs__pb2.DependenciesRequest.SerializeToString,
             protos_dot_jobs__pb2.DependenciesReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Slots(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lava.v1.JobService/Slots',
+            protos_dot_jobs__pb2.SlotsRequest.SerializeToString,
+            protos_dot_jobs__pb2.SlotsReply.FromString,
             options,
             channel_credentials,
             insecure,

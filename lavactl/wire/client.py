@@ -148,6 +148,13 @@ class Client:
         """Message of a job."""
         return messages.ReadReply.FromString(self._one(JOBS + "Read", request.SerializeToString()))
 
+    def slots(self, requirement: str) -> "jobs_pb2.SlotsReply":
+        """Free slots of hosts, and how long they stay free."""
+        from protos import jobs_pb2
+
+        request = jobs_pb2.SlotsRequest(requirement=requirement).SerializeToString()
+        return jobs_pb2.SlotsReply.FromString(self._one(JOBS + "Slots", request))
+
     def explain(self, request: messages.ExplainRequest) -> messages.ExplainReply:
         """Pending reasons of jobs."""
         return messages.ExplainReply.FromString(self._one(JOBS + "Explain", request.SerializeToString()))

@@ -34,6 +34,7 @@ class ScriptedClient:
         self.environment_reply = jobs_pb2.EnvironmentReply()
         self.verdicts: list[int] = []
         self.silences: list[float | None] = []
+        self.slots_reply = jobs_pb2.SlotsReply()
         self.post_reply = jobs_pb2.PostReply(job=7)
         self.read_reply = jobs_pb2.ReadReply()
         self.dependencies_reply = jobs_pb2.DependenciesReply()
@@ -141,6 +142,10 @@ class ScriptedClient:
         self.keep(jobs_pb2.WaitRequest, request)
         self.silences.append(silence_s)
         return self.verdicts.pop(0)
+
+    def slots(self, requirement: str) -> jobs_pb2.SlotsReply:
+        self.asked.append(requirement)
+        return self.slots_reply
 
     def post(self, request: jobs_pb2.PostRequest) -> jobs_pb2.PostReply:
         self.keep(jobs_pb2.PostRequest, request)

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from lavad.agent_links.links import AgentLinks
 from lavad.agent_links.spec_cache import SpecShelf
 from lavad.api import checks, identity, interceptor, translate
+from lavad.api.cluster.host_choice import chosen
 from lavad.api.jobs import listing, messages, modify, resize, tasks
 from lavad.api.jobs.attach import attach_reply
 from lavad.api.jobs.dependencies import dependencies_reply
@@ -27,7 +28,10 @@ from lavad.core.decide.decision import check_owner, is_owner
 from lavad.core.decide.jobs.control import find
 from lavad.core.model import HOLDING, JobState
 from lavad.core.model.reasons import NotNow, Refused
+from lavad.core.queries.slot_windows import slot_windows
+from lavad.core.scheduling.backfill.profile import NEVER
 from lavad.core.scheduling.worklist import Worklist
+from lavad.core.state.hosts.table import natural
 from lavad.core.state.records import ArrayRecord, Job
 from lavad.engine import Engine
 from lavad.settings import Settings
@@ -98,6 +102,18 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         except Refused as error:
             return pb.EnvironmentReply(error=str(error))
         return pb.EnvironmentReply(environment=(await self.shelf.spec(request.ref.job)).environment)
+
+    async def Slots(self, request: pb.SlotsRequest, context: identity.Context) -> pb.SlotsReply:
+        """bslots: free slots, and how long they stay free beside reservations."""
+        await identity.caller(context, self.settings)
+        cluster, reply = self.engine.cluster, pb.SlotsReply()
+        hosts = [name for name, host in cluster.hosts.items() if host.facts.server]
+        hosts = chosen(cluster, request.requirement, hosts) if request.requirement else sorted(hosts, key=natural)
+        for window in slot_windows(cluster, self.lists.worklist.reservation_table, hosts, self.engine.clock()):
+            one = reply.windows.add(until=window.until if window.until < NEVER else 0.0)
+            for host, slots in window.hosts:
+                one.hosts.add(host=host, slots=slots)
+        return reply
 
     async def History(self, request: pb.HistoryRequest, context: identity.Context) -> AsyncIterator[bytes]:
         """Yield the histories of jobs from the store (bhist)."""
