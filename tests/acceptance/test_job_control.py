@@ -247,3 +247,22 @@ def test_a_job_that_would_outlast_the_run_window_waits(cluster: Cluster) -> None
     cluster.reconfigure({"lsb.queues": QUEUES.format(window=f"{open_now}\n    IGNORE_DEADLINE = Y")})
     cluster.becomes(long, "RUN")
     cluster.reconfigure({"lsb.queues": QUEUES.format(window="")})
+
+
+def test_a_rerunnable_job_is_migrated(cluster: Cluster) -> None:
+    """bmig: it begins anew on the other host, whose free slot bslots has shown before; other jobs are refused."""
+    cluster.clear()
+    job = cluster.submit("-r", "-o", "/dev/null", "sleep 100")
+    cluster.becomes(job, "RUN")
+    where = "bjobs", "-noheader", "-o", "exec_host", str(job)
+    first = cluster.says(*where)
+    assert cluster.says("bslots").splitlines()[1].split() == ["1", "UNLIMITED"]
+    assert f"HOSTS: 1*{first}" not in cluster.says("bslots", "-l")
+    assert cluster.says("bmig", str(job)) == f"Job <{job}> is being migrated"
+    wait_for(lambda: cluster.state(job) == "RUN" and cluster.says(*where) not in ("-", first), 30, "the other host")
+    plain = cluster.submit("-o", "/dev/null", "sleep 100")
+    cluster.becomes(plain, "RUN")
+    refused = cluster.run("bmig", str(plain))
+    assert (refused.returncode, "neither rerunnable (bsub -r) nor checkpointable" in refused.stderr) == (255, True)
+    assert cluster.says("bslots") == "No backfill window exists at this time"
+    cluster.clear()
