@@ -815,24 +815,22 @@ class EnvironmentReply(_message.Message):
     def __init__(self, error: _Optional[str] = ..., environment: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class SlotsRequest(_message.Message):
-    __slots__ = ("requirement",)
+    __slots__ = ("requirement", "with_hosts")
     REQUIREMENT_FIELD_NUMBER: _ClassVar[int]
+    WITH_HOSTS_FIELD_NUMBER: _ClassVar[int]
     requirement: str
-    def __init__(self, requirement: _Optional[str] = ...) -> None: ...
+    with_hosts: bool
+    def __init__(self, requirement: _Optional[str] = ..., with_hosts: _Optional[bool] = ...) -> None: ...
 
 class SlotWindow(_message.Message):
-    __slots__ = ("until", "hosts")
+    __slots__ = ("until", "slots", "hosts")
     UNTIL_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
     HOSTS_FIELD_NUMBER: _ClassVar[int]
     until: float
+    slots: int
     hosts: _containers.RepeatedCompositeFieldContainer[_common_pb2.HostShare]
-    def __init__(self, until: _Optional[float] = ..., hosts: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ...) -> None: ...
-
-class SlotsReply(_message.Message):
-    __slots__ = ("windows",)
-    WINDOWS_FIELD_NUMBER: _ClassVar[int]
-    windows: _containers.RepeatedCompositeFieldContainer[SlotWindow]
-    def __init__(self, windows: _Optional[_Iterable[_Union[SlotWindow, _Mapping]]] = ...) -> None: ...
+    def __init__(self, until: _Optional[float] = ..., slots: _Optional[int] = ..., hosts: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ...) -> None: ...
 
 class JobNote(_message.Message):
     __slots__ = ("time", "text", "state")

@@ -104,10 +104,10 @@ class JobServiceStub:
                 request_serializer=protos_dot_jobs__pb2.DependenciesRequest.SerializeToString,
                 response_deserializer=protos_dot_jobs__pb2.DependenciesReply.FromString,
                 _registered_method=True)
-        self.Slots = channel.unary_unary(
+        self.Slots = channel.unary_stream(
                 '/lava.v1.JobService/Slots',
                 request_serializer=protos_dot_jobs__pb2.SlotsRequest.SerializeToString,
-                response_deserializer=protos_dot_jobs__pb2.SlotsReply.FromString,
+                response_deserializer=protos_dot_jobs__pb2.SlotWindow.FromString,
                 _registered_method=True)
         self.History = channel.unary_stream(
                 '/lava.v1.JobService/History',
@@ -334,10 +334,10 @@ def add_JobServiceServicer_to_server(servicer, server):
                     request_deserializer=protos_dot_jobs__pb2.DependenciesRequest.FromString,
                     response_serializer=protos_dot_jobs__pb2.DependenciesReply.SerializeToString,
             ),
-            'Slots': grpc.unary_unary_rpc_method_handler(
+            'Slots': grpc.unary_stream_rpc_method_handler(
                     servicer.Slots,
                     request_deserializer=protos_dot_jobs__pb2.SlotsRequest.FromString,
-                    response_serializer=protos_dot_jobs__pb2.SlotsReply.SerializeToString,
+                    response_serializer=protos_dot_jobs__pb2.SlotWindow.SerializeToString,
             ),
             'History': grpc.unary_stream_rpc_method_handler(
                     servicer.History,
@@ -759,12 +759,12 @@ class JobService:
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.unary_unary(
+        return grpc.experimental.unary_stream(
             request,
             target,
             '/lava.v1.JobService/Slots',
             protos_dot_jobs__pb2.SlotsRequest.SerializeToString,
-            protos_dot_jobs__pb2.SlotsReply.FromString,
+            protos_dot_jobs__pb2.SlotWindow.FromString,
             options,
             channel_credentials,
             insecure,

@@ -34,15 +34,15 @@ def main(argv: list[str], io: "Io") -> int:
     now = io.now()
     windows = [
         one
-        for one in io.client().slots(options.last("R") or "").windows
-        if slots_of(one) >= least and (not one.until or one.until - now >= max(length_s, MINUTE_S))
+        for one in io.client().slots(options.last("R") or "", with_hosts="l" in options)
+        if one.slots >= least and (not one.until or one.until - now >= max(length_s, MINUTE_S))
     ]
     if not windows:
         io.print(NONE)
     elif "l" in options:
         io.print("\n\n".join(long_text(one, now) for one in windows))
     else:
-        rows = [f"{slots_of(one):<14} {length(one, now)}" for one in windows]
+        rows = [f"{one.slots:<14} {length(one, now)}" for one in windows]
         io.print("\n".join([f"{'SLOTS':<14} RUNTIME", *rows]))
     return 0
 
@@ -75,11 +75,6 @@ def least_length_s(text: str | None) -> int:
         raise CommandError(f"bslots -W {printable(text)}: expected [hours:]minutes.") from None
 
 
-def slots_of(window: "jobs_pb2.SlotWindow") -> int:
-    """Slots of a window on all its hosts."""
-    return sum(share.slots for share in window.hosts)
-
-
 def length(window: "jobs_pb2.SlotWindow", now: float) -> str:
     """``2 hours 30 minutes``, or ``UNLIMITED``."""
     if not window.until:
@@ -96,4 +91,4 @@ def length(window: "jobs_pb2.SlotWindow", now: float) -> str:
 def long_text(window: "jobs_pb2.SlotWindow", now: float) -> str:
     """A window with its hosts."""
     hosts = " ".join(f"{share.slots}*{clean(share.host)}" for share in window.hosts)
-    return f"SLOTS: {slots_of(window)}\nRUNTIME: {length(window, now)}\nHOSTS: {hosts}"
+    return f"SLOTS: {window.slots}\nRUNTIME: {length(window, now)}\nHOSTS: {hosts}"

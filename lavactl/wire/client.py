@@ -148,12 +148,12 @@ class Client:
         """Message of a job."""
         return messages.ReadReply.FromString(self._one(JOBS + "Read", request.SerializeToString()))
 
-    def slots(self, requirement: str) -> "jobs_pb2.SlotsReply":
+    def slots(self, requirement: str, *, with_hosts: bool) -> "Iterator[jobs_pb2.SlotWindow]":
         """Free slots of hosts, and how long they stay free."""
         from protos import jobs_pb2
 
-        request = jobs_pb2.SlotsRequest(requirement=requirement).SerializeToString()
-        return jobs_pb2.SlotsReply.FromString(self._one(JOBS + "Slots", request))
+        request = jobs_pb2.SlotsRequest(requirement=requirement, with_hosts=with_hosts).SerializeToString()
+        return map(jobs_pb2.SlotWindow.FromString, self._stream(JOBS + "Slots", request))
 
     def explain(self, request: messages.ExplainRequest) -> messages.ExplainReply:
         """Pending reasons of jobs."""

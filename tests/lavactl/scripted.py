@@ -34,7 +34,7 @@ class ScriptedClient:
         self.environment_reply = jobs_pb2.EnvironmentReply()
         self.verdicts: list[int] = []
         self.silences: list[float | None] = []
-        self.slots_reply = jobs_pb2.SlotsReply()
+        self.windows: list[jobs_pb2.SlotWindow] = []
         self.post_reply = jobs_pb2.PostReply(job=7)
         self.read_reply = jobs_pb2.ReadReply()
         self.dependencies_reply = jobs_pb2.DependenciesReply()
@@ -143,9 +143,9 @@ class ScriptedClient:
         self.silences.append(silence_s)
         return self.verdicts.pop(0)
 
-    def slots(self, requirement: str) -> jobs_pb2.SlotsReply:
-        self.asked.append(requirement)
-        return self.slots_reply
+    def slots(self, requirement: str, *, with_hosts: bool) -> Iterator[jobs_pb2.SlotWindow]:
+        self.asked.append((requirement, with_hosts))
+        return iter(self.windows)
 
     def post(self, request: jobs_pb2.PostRequest) -> jobs_pb2.PostReply:
         self.keep(jobs_pb2.PostRequest, request)

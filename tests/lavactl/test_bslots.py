@@ -8,12 +8,12 @@ from tests.lavactl.scripted import NOW, Desk
 
 def _window(minutes: float, *hosts: tuple[str, int]) -> jobs_pb2.SlotWindow:
     shares = [common_pb2.HostShare(host=host, slots=slots) for host, slots in hosts]
-    return jobs_pb2.SlotWindow(until=NOW + 60 * minutes if minutes else 0.0, hosts=shares)
+    slots = sum(number for _, number in hosts)
+    return jobs_pb2.SlotWindow(until=NOW + 60 * minutes if minutes else 0.0, hosts=shares, slots=slots)
 
 
 def _three(desk: Desk) -> None:
-    windows = [_window(0, ("n1", 1)), _window(85, ("n1", 3), ("n2", 2)), _window(0.5, ("n1", 12))]
-    desk.client.slots_reply = jobs_pb2.SlotsReply(windows=windows)
+    desk.client.windows = [_window(0, ("n1", 1)), _window(85, ("n1", 3), ("n2", 2)), _window(0.5, ("n1", 12))]
 
 
 def test_windows(desk: Desk) -> None:
@@ -25,7 +25,7 @@ def test_windows(desk: Desk) -> None:
     assert desk.type("bslots", "-l", "-R", "mem>1").out == (
         "SLOTS: 1\nRUNTIME: UNLIMITED\nHOSTS: 1*n1\n\nSLOTS: 5\nRUNTIME: 1 hour 25 minutes\nHOSTS: 3*n1 2*n2\n"
     )
-    assert desk.client.asked == ["", "mem>1"]
+    assert desk.client.asked == [("", False), ("mem>1", True)]
     assert len(desk.type("bslots", "-n", "2").out.splitlines()) == 2
     assert "UNLIMITED" in desk.type("bslots", "-W", "2:00").out
     assert desk.type("bslots", "-W", "2:00", "-n", "2").out == "No backfill window exists at this time\n"

@@ -103,17 +103,18 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
             return pb.EnvironmentReply(error=str(error))
         return pb.EnvironmentReply(environment=(await self.shelf.spec(request.ref.job)).environment)
 
-    async def Slots(self, request: pb.SlotsRequest, context: identity.Context) -> pb.SlotsReply:
+    async def Slots(self, request: pb.SlotsRequest, context: identity.Context) -> AsyncIterator[pb.SlotWindow]:
         """bslots: free slots, and how long they stay free beside reservations."""
         await identity.caller(context, self.settings)
-        cluster, reply = self.engine.cluster, pb.SlotsReply()
-        hosts = [name for name, host in cluster.hosts.items() if host.facts.server]
-        hosts = chosen(cluster, request.requirement, hosts) if request.requirement else sorted(hosts, key=natural)
+        cluster = self.engine.cluster
+        names = sorted((name for name, host in cluster.hosts.items() if host.facts.server), key=natural)
+        hosts = chosen(cluster, request.requirement, names) if request.requirement else names
         for window in slot_windows(cluster, self.lists.worklist.reservation_table, hosts, self.engine.clock()):
-            one = reply.windows.add(until=window.until if window.until < NEVER else 0.0)
-            for host, slots in window.hosts:
+            one = pb.SlotWindow(until=window.until if window.until < NEVER else 0.0, slots=window.slots)
+            for host, slots in window.hosts if request.with_hosts else ():
                 one.hosts.add(host=host, slots=slots)
-        return reply
+            yield one
+            await asyncio.sleep(0)  # a window of a large cluster takes milliseconds
 
     async def History(self, request: pb.HistoryRequest, context: identity.Context) -> AsyncIterator[bytes]:
         """Yield the histories of jobs from the store (bhist)."""

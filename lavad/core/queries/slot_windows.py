@@ -20,7 +20,7 @@ from lavad.core.scheduling.capacity.constraints import allowance_of
 
 _ENDS_MAX = 4096  # expected ends examined for one answer
 _PLAIN = Request(())  # it has no host for itself
-Column = NDArray[np.float64]
+Column = NDArray[np.int32]
 
 
 class SlotWindow(NamedTuple):
@@ -36,15 +36,11 @@ class SlotWindow(NamedTuple):
 
 def slot_windows(
     cluster: ClusterView, reservation_table: ReservationTable, hosts: Sequence[str], now: float
-) -> list[SlotWindow]:
+) -> Iterator[SlotWindow]:
     """Windows from the longest to the shortest: each has more slots than those before it."""
     asking = _Query(cluster, reservation_table, hosts, now)
-    found: list[SlotWindow] = []
-    for until in (NEVER, *sorted(asking.ends(), reverse=True)):
-        window = asking.window(until)
-        if window.slots > (found[-1].slots if found else 0):
-            found.append(window)
-    return found
+    for until, left, most in reversed(asking.steps()):
+        yield SlotWindow(until, tuple(asking.hosts_of(left, most)))
 
 
 class _Query:
@@ -60,36 +56,42 @@ class _Query:
         self._known = self._reservations.known(reservation_table.reservations)
         if self._known:
             begins.update(self._reservations.begins(self._known))
-        self._moments = list(moments_of(cluster, stretches_of(cluster, now), now)) if cluster.reserved.by_name else []
+        moments = moments_of(cluster, stretches_of(cluster, now), now) if cluster.reserved.by_name else ()
+        self._moments = sorted(moments, key=lambda moment: moment.at)
         begins.update(moment.at for moment in self._moments)
-        self._begins = begins
-        self._free: Column = np.maximum(table.slots_free[: len(table)], 0) * table.open_rows().astype(np.float64)
+        self._ends = [*sorted(at for at in begins if now < at < NEVER), NEVER]
+        self._names = [name for name in hosts if name in table.rows]
+        self._rows = np.array([table.rows[name] for name in self._names], np.intp)
+        free = np.where(table.open_rows(), table.slots_free[: len(table)], 0)
         if cluster.reserved.by_name:
-            self._free = np.maximum(self._free - cluster.reserved.unused(cluster, now), 0)
-        self._rows = [(name, table.rows[name]) for name in hosts if name in table.rows]
+            free = free - cluster.reserved.unused(cluster, now)
+        self._free = np.maximum(free, 0).astype(np.int32)
 
-    def ends(self) -> Iterator[float]:
-        """Times at which fewer slots may be left."""
-        return (at for at in self._begins if self._now < at < NEVER)
-
-    def window(self, until: float) -> SlotWindow:
-        """Slots that are free until then: on each host, and of all hosts together."""
-        left = self._free
-        if self._known and (window := self._reservations.window(self._known, self._now, until)) is not None:
-            left = np.minimum(left, window.slots(self._table, _PLAIN))
-        for moment in self._moments:
-            if moment.at < until:
-                left = left.copy()
-                for row, rest in moment.rows.items():
+    def steps(self) -> list[tuple[float, Column, int]]:
+        """Ends of windows in order of time, with the slots left on each host and on all together: each has fewer."""
+        found: list[tuple[float, Column, int]] = []
+        left, entered, least = self._free.copy(), 0, -1
+        for until in self._ends:
+            while entered < len(self._moments) and self._moments[entered].at < until:
+                for row, rest in self._moments[entered].rows.items():
                     left[row] = min(left[row], max(0, rest.slots))
-        most = max(0, self._profile.free_until(until))
-        found: list[tuple[str, int]] = []
-        for name, row in self._rows:
-            slots = min(int(left[row]), most)
-            if slots > 0:
-                found.append((name, slots))
-                most -= slots
-        return SlotWindow(until, tuple(found))
+                entered += 1
+            if self._known and (window := self._reservations.window(self._known, self._now, until)) is not None:
+                left = np.minimum(left, window.slots(self._table, _PLAIN)).astype(np.int32)
+            most = min(max(0, self._profile.free_until(until)), int(left[self._rows].sum()))
+            if most == least:
+                found.pop()  # as many slots are free for longer
+            if most:
+                found.append((until, left.copy(), most))
+            least = most
+        return found
+
+    def hosts_of(self, left: Column, most: int) -> Iterator[tuple[str, int]]:
+        """Hosts with the slots left on each, until there are that many."""
+        for name, slots in zip(self._names, left[self._rows].tolist(), strict=True):
+            if slots > 0 and most:
+                yield name, min(slots, most)
+                most -= min(slots, most)
 
 
 def _profile(cluster: ClusterView, reservation_table: ReservationTable, now: float) -> tuple[PoolProfile, set[float]]:
