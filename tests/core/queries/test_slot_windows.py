@@ -48,7 +48,7 @@ def test_a_reservation_ends_the_window_of_the_slots_it_wants(asks: dict[str, Any
 
 
 def test_an_advance_reservation_ends_a_window_too() -> None:
-    """Slots that it has now are nobody else's; those that it has later are free until then."""
+    """Slots that it will have are free until then."""
     story = a_story(a_host("n1", 4), a_host("n2", 2))
     story.reserve(3, begin=HOUR, end=2 * HOUR, hosts=("n1",))
     assert found(story) == [(NEVER, {"n1": 1, "n2": 2}), (HOUR, {"n1": 4, "n2": 2})]
