@@ -3,7 +3,7 @@
 # A name that becomes a command is taken out here: a test sees to it.
 ABSENT = {
     **dict.fromkeys(("bchkpnt", "brestart"), "no checkpoints are taken; brequeue sends a job back to its queue."),
-    **dict.fromkeys(("lseligible"), "not supported yet."),
+    "lseligible": "not supported yet.",
     "bsla": "there are no service classes; bresources -g shows the pools that guarantee resources.",
     "bhpart": "there are no host partitions; bqueues -l shows the shares of a queue.",
     "bimages": "images of containers on hosts are not listed.",
