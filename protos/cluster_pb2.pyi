@@ -578,7 +578,7 @@ class LimitsRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class LimitUsage(_message.Message):
-    __slots__ = ("users", "queues", "hosts", "projects", "used")
+    __slots__ = ("users", "queues", "hosts", "projects", "used", "apps")
     class UsedEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -591,12 +591,14 @@ class LimitUsage(_message.Message):
     HOSTS_FIELD_NUMBER: _ClassVar[int]
     PROJECTS_FIELD_NUMBER: _ClassVar[int]
     USED_FIELD_NUMBER: _ClassVar[int]
+    APPS_FIELD_NUMBER: _ClassVar[int]
     users: str
     queues: str
     hosts: str
     projects: str
     used: _containers.ScalarMap[str, str]
-    def __init__(self, users: _Optional[str] = ..., queues: _Optional[str] = ..., hosts: _Optional[str] = ..., projects: _Optional[str] = ..., used: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    apps: str
+    def __init__(self, users: _Optional[str] = ..., queues: _Optional[str] = ..., hosts: _Optional[str] = ..., projects: _Optional[str] = ..., used: _Optional[_Mapping[str, str]] = ..., apps: _Optional[str] = ...) -> None: ...
 
 class LimitRecord(_message.Message):
     __slots__ = ("name", "configured", "usage")

@@ -15,25 +15,30 @@ if TYPE_CHECKING:
     from lavactl.io import Io
 
 USAGE = """\
-Usage: blimits [-a | -c] [-w] [-n limit] [-u user] [-q queue] [-m host] [-P project] [limit ...]
+Usage: blimits [-a | -c] [-w] [-n limit] [-u user] [-q queue] [-m host] [-P project] [-A profile]
+               [limit ...]
        blimits -h | -V
   -a    also the limits that nothing counts for at present
-  -u, -q, -m and -P choose the limits that hold for that user, queue, host or project
+  -u, -q, -m, -P and -A choose the limits that hold for that user, queue, host, project or application profile
 """
 GRAMMAR = Grammar(
     "blimits",
     USAGE,
     {
         **dict.fromkeys(("c", "w", "a"), FLAG),
-        **dict.fromkeys(("n", "m", "P", "q", "u"), VALUE),
-        **dict.fromkeys(("A", "Lp"), "not supported yet."),
+        **dict.fromkeys(("n", "m", "P", "q", "u", "A"), VALUE),
+        "Lp": "lava has no licence projects.",
     },
 )
 # Option, the field of a line of usage, and the words of a Limit section.
-CONSUMERS = (("u", "users", "USERS"), ("q", "queues", "QUEUES"), ("m", "hosts", "HOSTS"), ("P", "projects", "PROJECTS"))
+CONSUMERS = (
+    ("u", "users", "USERS"), ("q", "queues", "QUEUES"), ("m", "hosts", "HOSTS"), ("P", "projects", "PROJECTS"),
+    ("A", "apps", "APPS"),
+)  # fmt: skip
 CONSUMER_WORDS = {word for _, _, plain in CONSUMERS for word in (plain, f"PER_{plain[:-1]}")}
 COLUMNS = (("NAME", 14), ("USERS", 12), ("QUEUES", 12), ("HOSTS", 12), ("PROJECTS", 12), ("SLOTS", 9), ("MEM", 14),
            ("TMP", 12), ("SWP", 12), ("JOBS", 9))  # fmt: skip
+APPS = ("APPS", 12)  # behind PROJECTS, where a limit is of profiles
 
 
 def main(argv: list[str], io: "Io") -> int:
@@ -50,14 +55,21 @@ def main(argv: list[str], io: "Io") -> int:
     if "c" in options:
         show_configured(limits, io)
         return 0
-    lines = [line for limit in limits for line in usage_lines(limit, options)]
+    columns = columns_for(limits)
+    lines = [line for limit in limits for line in usage_lines(limit, options, columns)]
     if not lines:
         io.print("No resource usage found.")
         return 0
     io.print("\nINTERNAL RESOURCE LIMITS:\n")
-    io.print("  ".join(f"{name:<{width}}" for name, width in COLUMNS).rstrip())
+    io.print("  ".join(f"{name:<{width}}" for name, width in columns).rstrip())
     io.print("\n".join(lines))
     return 0
+
+
+def columns_for(limits: "Iterable[cluster_pb2.LimitRecord]") -> tuple[tuple[str, int], ...]:
+    """Titles and widths of the table."""
+    is_of_apps = any(_consumers(limit, "APPS") for limit in limits)
+    return (*COLUMNS[:5], APPS, *COLUMNS[5:]) if is_of_apps else COLUMNS
 
 
 def show_configured(limits: "Iterable[cluster_pb2.LimitRecord]", io: "Io") -> None:
@@ -91,13 +103,13 @@ def holds_for(name: str, consumers: str) -> bool:
     return not words or name in words or ("all" in words and f"~{name}" not in words)
 
 
-def usage_lines(limit: cluster_pb2.LimitRecord, options: Options) -> list[str]:
+def usage_lines(limit: cluster_pb2.LimitRecord, options: Options, columns: tuple[tuple[str, int], ...]) -> list[str]:
     """A line for each set of consumers with usage, restricted to the given consumers; with -a one if there is none."""
     asked = [(field, name) for option, field, _ in CONSUMERS if (name := options.last(option)) is not None]
     found = [one for one in limit.usage if all(holds_for(name, getattr(one, field)) for field, name in asked)]
     if "a" in options and not found:
         found = [unused(limit)]
-    return [_line(limit.name, one, uncut="w" in options) for one in found]
+    return [_line(limit.name, one, columns, uncut="w" in options) for one in found]
 
 
 def unused(limit: cluster_pb2.LimitRecord) -> cluster_pb2.LimitUsage:
@@ -111,11 +123,11 @@ def unused(limit: cluster_pb2.LimitRecord) -> cluster_pb2.LimitUsage:
     return record
 
 
-def _line(name: str, usage: cluster_pb2.LimitUsage, *, uncut: bool) -> str:
+def _line(name: str, usage: cluster_pb2.LimitUsage, columns: tuple[tuple[str, int], ...], *, uncut: bool) -> str:
     used = usage.used
-    cells = [name, usage.users, usage.queues, usage.hosts, usage.projects]
-    cells += [used.get(title, "") for title, _ in COLUMNS[5:]]
-    fitted = [_fit(clean(cell) or MISSING, width, uncut) for cell, (_, width) in zip(cells, COLUMNS, strict=True)]
+    consumers = {word: getattr(usage, field) for _, field, word in CONSUMERS}
+    cells = [name, *(consumers.get(title, used.get(title, "")) for title, _ in columns[1:])]
+    fitted = [_fit(clean(cell) or MISSING, width, uncut) for cell, (_, width) in zip(cells, columns, strict=True)]
     rest = [f"{title} {clean(used[title])}" for title in sorted(used) if title not in dict(COLUMNS)]
     return "  ".join([*fitted, *rest]).rstrip()
 

@@ -218,11 +218,12 @@ class _Reader:
             fields["queues"] = queues.read_queues(document, site, plain)
         else:
             site.queue_names = frozenset(queue.name for queue in Policy().queues)
+        if (document := documents["lsb.applications"]) is not None:
+            fields["applications"] = applications.read_applications(document, site)
+            site.application_names = frozenset(fields["applications"])
         if (document := documents["lsb.resources"]) is not None:
             fields |= resources.read_resources(document, site)
         _choose_default(fields, rows, site)
-        if (document := documents["lsb.applications"]) is not None:
-            fields["applications"] = applications.read_applications(document, site)
         for row in rows:
             if "DEFAULT_APPLICATION" in row:
                 named = fields.get("default_application", "")

@@ -11,22 +11,31 @@ from lavad.config.values import Wrong
 from lavad.core.model.policy import ALL, Limit, Names, Pool, ReservationRule
 
 _PAIR = re.compile(r"\s*\[\s*([^\[\],\s]+)\s*,\s*([^\[\],\s]+)\s*\]")
+EVERY_PROFILE = Names(True, frozenset({""}))  # jobs without a profile are left out
 _AMOUNT = re.compile(r"(slots|mem|gpus)\s*=\s*(\S+)\Z", re.IGNORECASE)
+
+
+def _part(text: str, of: str) -> float:
+    percent = v.decimal(text[:-1].strip())
+    if not 0 < percent <= 100:
+        raise Wrong(f"expected a percentage of each host's {of}, up to 100%")
+    return percent / 100
 
 
 def _memory(text: str, site: Site) -> Fields:
     if text.endswith("%"):
-        percent = v.decimal(text[:-1].strip())
-        if not 0 < percent <= 100:
-            raise Wrong("expected a percentage of each host's memory, up to 100%")
-        return {"memory_share": percent / 100}
+        return {"memory_share": _part(text, "memory")}
     return {"memory_mib": v.size_mib(text, site.unit)}
 
 
 def _space(name: str) -> Honoured:
-    return Honoured(
-        lambda text, site: {f"resource.{name}": (name, float(v.size_mib(text, site.unit)))}, f"{name} in use together"
-    )
+    def read(text: str, site: Site) -> Fields:
+        if text.endswith("%"):
+            return {f"share.{name}": (name, _part(text, name))}
+        return {f"resource.{name}": (name, float(v.size_mib(text, site.unit)))}
+
+    return Honoured(read, f"{name} in use together, in LSF_UNIT_FOR_LIMITS or with a unit; with PER_HOST also a part "
+                    "of a host's, `50%`")  # fmt: skip
 
 
 def _resource_list(text: str, site: Site) -> Fields:
@@ -60,6 +69,16 @@ def _queues(name: str, about: str) -> Honoured:
     return Honoured(read, about)
 
 
+def _applications(name: str, about: str) -> Honoured:
+    def read(text: str, site: Site) -> Fields:
+        found = names.combine(text, lambda word: EVERY_PROFILE if word == "all" else Names(False, frozenset((word,))))
+        for profile in sorted(found.names - site.application_names - EVERY_PROFILE.names):
+            raise Wrong(f"{profile}: there is no such application profile")
+        return {name: found}
+
+    return Honoured(read, about)
+
+
 def _projects(name: str, about: str) -> Honoured:
     def of_word(word: str) -> Names:
         return ALL if word == "all" else Names(False, frozenset((word,)))
@@ -87,13 +106,15 @@ LIMIT: Table = {
     "PER_HOST": _hosts("per_host", "where, each host alone"),
     "PROJECTS": _projects("projects", "projects, together"),
     "PER_PROJECT": _projects("per_project", "projects, each alone"),
+    "APPS": _applications("applications", "application profiles, together; jobs without one do not count"),
+    "PER_APP": _applications("per_application", "application profiles, each alone"),
     "LAVA_WINDOW": sets("windows", v.windows, "lava's own: when the limit holds; always"),
     "ELIGIBLE_PEND_JOBS": missed("MAX_PEND_JOBS of lsb.users does it"),
     "INELIGIBLE": missed("no eligible time is counted"),
     "JOBS_PER_SCHED_CYCLE": missed("there are no cycles"),
 }
 # A limit with these would apply to all consumers if the word were ignored: the whole section is left out.
-_NO_SUCH_CONSUMERS = ("APPS", "PER_APP", "LIC_PROJECTS", "PER_LIC_PROJECT", "CLUSTERS", "PER_CLUSTER")
+_NO_SUCH_CONSUMERS = ("LIC_PROJECTS", "PER_LIC_PROJECT", "CLUSTERS", "PER_CLUSTER")
 
 
 def _amounts(name: str, about: str) -> Honoured:
@@ -185,25 +206,27 @@ def _limit(row: Row, section: Section, site: Site) -> Limit | None:
     )
     resources = [fields.pop(key) for key in list(fields) if key.startswith("resource.") and key != "resource.own"]
     own = fields.pop("resource.own", ())
+    shares = tuple(fields.pop(key) for key in list(fields) if key.startswith("share."))
     name = fields.pop("name", "") or f"limit{section.line}"
-    limit = Limit(name, **fields, resources=(*own, *resources))
+    limit = Limit(name, **fields, resources=(*own, *resources), resource_shares=shares)
     where = next(iter(row.values()))
     if not row_counts(limit):
         site.wrong(where, f"Limit {name}: expected SLOTS, JOBS, MEM, TMP, SWP, SLOTS_PER_PROCESSOR or RESOURCE")
-    for one, other in (("users", "per_user"), ("queues", "per_queue"), ("hosts", "per_host")):
-        if getattr(limit, one) is not None and getattr(limit, other) is not None:
-            site.wrong(where, f"Limit {name}: expected {one.upper()} or {other.upper()}, not both")
+    for one, other in (("USERS", "PER_USER"), ("QUEUES", "PER_QUEUE"), ("HOSTS", "PER_HOST"), ("APPS", "PER_APP")):
+        if all(row.get(word) is not None and row[word].text for word in (one, other)):
+            site.wrong(where, f"Limit {name}: expected {one} or {other}, not both")
     if limit.slots_per_processor is not None and limit.per_host is None:
         site.wrong(where, f"Limit {name}: SLOTS_PER_PROCESSOR takes PER_HOST")
-    if limit.memory_share is not None and limit.per_host is None:
-        site.wrong(where, f"Limit {name}: MEM as a percentage takes PER_HOST")
+    for word in [key.upper() for key, _ in shares] + ["MEM"] * (limit.memory_share is not None):
+        if limit.per_host is None:
+            site.wrong(where, f"Limit {name}: {word} as a percentage takes PER_HOST")
     return limit
 
 
 def row_counts(limit: Limit) -> bool:
     """Return True if the section limits anything."""
     amounts = (limit.slots, limit.jobs, limit.memory_mib, limit.memory_share, limit.slots_per_processor)
-    return any(amount is not None for amount in amounts) or bool(limit.resources)
+    return any(amount is not None for amount in amounts) or bool(limit.resources or limit.resource_shares)
 
 
 def _reservation_rule(row: Row, section: Section, site: Site) -> ReservationRule | None:

@@ -92,6 +92,7 @@ class Site:
     group_shares: dict[str, tuple[Share, ...]] = field(default_factory=dict)
     host_groups: dict[str, Names] = field(default_factory=dict)
     queue_names: frozenset[str] = frozenset()
+    application_names: frozenset[str] = frozenset()
     unit_types: tuple[str, ...] = ()  # COMPUTE_UNIT_TYPES, the smallest first
     joined: frozenset[str] = frozenset()  # hosts whose agents have joined
     strangers: list[str] = field(default_factory=list)  # unknown hosts of the present list

@@ -332,7 +332,7 @@ def _check_limits(cluster: Cluster) -> None:
 
 
 def _consumer(limits: Limits, shared: Shared) -> Consumer:
-    return limits.consumer(shared.user, shared.queue, shared.project, shared.job_group)
+    return limits.consumer(shared.user, shared.queue, shared.project, shared.job_group, shared.application)
 
 
 def _check_shares(cluster: Cluster) -> None:

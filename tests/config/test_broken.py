@@ -95,7 +95,7 @@ def test_what_is_only_worth_a_warning(tmp_path: Path) -> None:
             Begin Queues
             End Queues
             """,
-        "lsb.resources": "Begin Limit\nNAME = l\nAPPS = a\nSLOTS = 1\nEnd Limit\n",
+        "lsb.resources": "Begin Limit\nNAME = l\nLIC_PROJECTS = a\nSLOTS = 1\nEnd Limit\n",
     })  # fmt: skip
     assert not found.errors
     assert said(found) == [
@@ -103,7 +103,7 @@ def test_what_is_only_worth_a_warning(tmp_path: Path) -> None:
         "lsb.queues:4: h2 and 1 more: no host of lsf.cluster; counts once such a host has joined",
         "lsb.queues:5: PREEMPTION: normal does not preempt low, whose PRIORITY is not below its own",
         "lsb.queues:10: Queues: unknown section, it has no effect; did you mean Queue?",
-        "lsb.resources:3: APPS: lava has no such consumers; the whole limit is left out",
+        "lsb.resources:3: LIC_PROJECTS: lava has no such consumers; the whole limit is left out",
         "lsb.serviceclasses:0: not read: no service classes; see capacity pools",
     ]
     assert found.policy.limits == ()

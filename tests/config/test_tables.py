@@ -26,6 +26,7 @@ def a_site() -> Site:
     """Site as read from earlier files."""
     site = Site(MadeUp(), unit="M", turn_s=10.0)
     site.queue_names = frozenset({"q1", "q2"})
+    site.application_names = frozenset({"md", "fe"})
     site.user_groups["g"] = Names(False, frozenset({"bob", "cy"}))
     site.host_groups["far"] = Names(True, frozenset({"h1"}))
     site.resources = {"lic": Resource("lic", ResourceKind.NUMERIC), "ib": Resource("ib")}
@@ -200,13 +201,16 @@ LIMIT: dict[str, Case] = {
     "NAME": text("name"), "SLOTS": number("slots"), "JOBS": number("jobs"),
     "SLOTS_PER_PROCESSOR": ("1.5", {"slots_per_processor": 1.5}, ("x",)),
     "MEM": ("2G", {"memory_mib": 2048}, ("x", "0%", "150%")),
-    "TMP": ("5", {"resource.tmp": ("tmp", 5.0)}, ("x",)), "SWP": ("5", {"resource.swp": ("swp", 5.0)}, ("x",)),
+    "TMP": ("5", {"resource.tmp": ("tmp", 5.0)}, ("x", "0%")),
+    "SWP": ("50%", {"share.swp": ("swp", 0.5)}, ("x", "150%")),
     "RESOURCE": ("[lic,3]", {"resource.own": (("lic", 3.0),)}, ("lic", "[no,3]", "[lic,x]")),
     "USERS": ("ann", {"users": ANN}, NAMES_BAD), "PER_USER": ("all", {"per_user": ALL}, NAMES_BAD),
     "HOSTS": ("h1", {"hosts": H1}, NAMES_BAD), "PER_HOST": ("h1", {"per_host": H1}, NAMES_BAD),
     "QUEUES": ("q1", {"queues": Names(False, frozenset({"q1"}))}, ("q3", "~q1")),
     "PER_QUEUE": ("all ~q1", {"per_queue": Names(True, frozenset({"q1"}))}, ("q3",)),
     "PROJECTS": ("p", {"projects": Names(False, frozenset({"p"}))}, NAMES_BAD),
+    "APPS": ("md", {"applications": Names(False, frozenset({"md"}))}, ("gone", "~md")),
+    "PER_APP": ("all ~md", {"per_application": Names(True, frozenset({"", "md"}))}, ("gone",)),
     "PER_PROJECT": ("all", {"per_project": ALL}, NAMES_BAD), "LAVA_WINDOW": ("9-17", {"windows": EVERY_DAY}, ("x",)),
 }  # fmt: skip
 AMOUNTS_BAD = ("5", "slots=x", "cpus=5")

@@ -45,7 +45,7 @@ def test_conditions_with_and_without_brackets(tmp_path: Path) -> None:
     ("section", "known"),
     [
         ("Limit", "NAME SLOTS SLOTS_PER_PROCESSOR JOBS MEM TMP SWP RESOURCE USERS PER_USER QUEUES PER_QUEUE HOSTS "
-                  "PER_HOST PROJECTS PER_PROJECT LAVA_WINDOW"),
+                  "PER_HOST PROJECTS PER_PROJECT APPS PER_APP LAVA_WINDOW"),
         ("GuaranteedResourcePool", "NAME USERS QUEUES HOSTS GUARANTEED DESERVED MAX LOAN"),
         ("ResourceReservation", "NAME USERS HOSTS TIME_WINDOW"),
     ],

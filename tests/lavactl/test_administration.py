@@ -252,6 +252,10 @@ def test_blimits_of_what_nothing_counts_for(desk: Desk) -> None:
         ["night", "all", "~bob", "night", "-", "-", "-", "0/2048", "-", "-", "0/3", "DISK", "0/1.5", "MATLAB", "0/4"],
     ]
     assert len(desk.type("blimits").out.splitlines()) == 5
+    add(name="codes", configured={"PER_APP": "all", "JOBS": "1"}).usage.add(apps="md", used={"JOBS": "1/1"})
+    title, line = desk.type("blimits", "-A", "md", "-n", "codes").out.splitlines()[3:]
+    assert (title.split()[5], line.split()) == ("APPS", ["codes", *"----", "md", *"----", "1/1"])
+    assert desk.type("blimits", "-A", "fe", "-n", "codes").out == "No resource usage found.\n"
     assert desk.type("blimits", "-a", "-u", "bob", "-n", "night").out == "No resource usage found.\n"
     assert desk.type("blimits", "-a", "-c").code == 255
 

@@ -77,15 +77,15 @@ def limits_reply(cluster: Cluster) -> pb.LimitsReply:
     in_use = [one for one in limit_usage(cluster) if one.kind is LimitKind.SECTION]
     for limit in cluster.policy.limits:
         record = reply.limits.add(name=limit.name, configured=_configured(limit))
-        lines: dict[tuple[str, str, str, str], pb.LimitUsage] = {}
+        lines: dict[tuple[str, ...], pb.LimitUsage] = {}
         for one in in_use:
             if one.name != limit.name:
                 continue
             users, queues = _who(one.user, one.users), _who(one.queue, one.queues)
-            projects = _who(one.project, one.projects)
-            who = (users, queues, _where(one), projects)
+            projects, apps = _who(one.project, one.projects), _who(one.application, one.applications)
+            who = (users, queues, _where(one), projects, apps)
             if who not in lines:
-                lines[who] = record.usage.add(users=users, queues=queues, hosts=who[2], projects=projects)
+                lines[who] = record.usage.add(users=users, queues=queues, hosts=who[2], projects=projects, apps=apps)
             lines[who].used[one.what.upper()] = f"{number_text(one.used)}/{number_text(one.most)}"
     return reply
 
@@ -115,11 +115,13 @@ def _configured(limit: Limit) -> dict[str, str]:
     consumers = {
         "USERS": limit.users, "PER_USER": limit.per_user, "QUEUES": limit.queues, "PER_QUEUE": limit.per_queue,
         "HOSTS": limit.hosts, "PER_HOST": limit.per_host, "PROJECTS": limit.projects, "PER_PROJECT": limit.per_project,
+        "APPS": limit.applications, "PER_APP": limit.per_application,
     }  # fmt: skip
     said = {name: names_text(names) for name, names in consumers.items() if names is not None}
     said |= {name: f"{amount}" for name, amount in amounts.items() if amount is not None}
     own = [f"[{name},{number_text(amount)}]" for name, amount in limit.resources if name not in _SPACES]
     said |= {name.upper(): f"{number_text(amount)} M" for name, amount in limit.resources if name in _SPACES}
+    said |= {name.upper(): f"{100 * share:g}%" for name, share in limit.resource_shares}
     return said | ({"RESOURCE": " ".join(own)} if own else {})
 
 
@@ -151,5 +153,5 @@ def _add_pool(reply: pb.PoolsReply, pool: Pool) -> pb.PoolRecord:
 
 def names_text(names: Names) -> str:
     """Format a consumer list as it could be written in the file."""
-    words = sorted(names.names)
+    words = sorted(names.names - {""})  # jobs without a profile are none of ``all`` profiles
     return " ".join(["all", *(f"~{word}" for word in words)] if names.is_all else words)

@@ -24,7 +24,7 @@ def charge(cluster: Cluster, attempt: Attempt, shared: Shared) -> None:
     """Charge an attempt for its allocation."""
     if not (cluster.limits or cluster.shares or shared.job_group):
         return
-    consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project, shared.job_group)
+    consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project, shared.job_group, shared.application)
     account = cluster.shares.account_of(shared.queue, shared.user, shared.user_group)
     one = cluster.charges[attempt.key] = Charge(consumer, account, attempt, shared.run_limit_s)
     cluster.limits.charge(consumer, one.allocation)

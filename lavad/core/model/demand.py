@@ -20,10 +20,12 @@ class Demand(NamedTuple):
     job_group: str = ""
     given: Allocation = ()
     attempt: Key | None = None
+    application: str = ""
 
 
 def demand_of(shared: Shared, request: Request | None = None) -> Demand:
     """Demand of a job, with another request if one is given."""
     return Demand(
-        shared.user, shared.queue, shared.project, request or shared.request, shared.run_limit_s, shared.job_group
-    )
+        shared.user, shared.queue, shared.project, request or shared.request, shared.run_limit_s, shared.job_group,
+        application=shared.application,
+    )  # fmt: skip

@@ -298,6 +298,9 @@ class Limit:
     per_project: Names | None = None
     windows: tuple[Window, ...] = ()
     memory_share: float | None = None  # of each host's memory
+    resource_shares: tuple[tuple[str, float], ...] = ()  # tmp and swp: of each host's
+    applications: Names | None = None
+    per_application: Names | None = None
 
 
 class ResourceKind(Enum):

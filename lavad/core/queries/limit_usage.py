@@ -26,6 +26,8 @@ class LimitUsage:
     queues: Names
     projects: Names
     hosts: Names | None
+    application: str
+    applications: Names
 
 
 def limit_usage(cluster: ClusterView) -> tuple[LimitUsage, ...]:
@@ -49,8 +51,8 @@ def _on_hosts(cluster: ClusterView, counter: Counter) -> list[LimitUsage]:
 
 
 def _usage(counter: Counter, host: str, used: float, most: float) -> LimitUsage:
-    rule, (user, queue, project) = counter.rule, counter.members
+    rule, (user, queue, project, application) = counter.rule, counter.members
     return LimitUsage(
         rule.kind, rule.name, rule.what, user, queue, project, host, used, most,
-        rule.users, rule.queues, rule.projects, rule.hosts,
+        rule.users, rule.queues, rule.projects, rule.hosts, application, rule.applications,
     )  # fmt: skip

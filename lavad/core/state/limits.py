@@ -1,8 +1,9 @@
 """Limits on what users, groups, queues, projects and hosts may use at a time, and the usage that counts for each.
 
 Every limit of the configuration files is a ``Rule``: a resource, a maximum, and the jobs that share it. Each set of
-jobs that share a maximum has one ``Counter``; a job's counters depend only on its user, queue, project and job group,
-and are found once for all jobs alike (a ``Consumer``). So a start or an end costs the limits that match it.
+jobs that share a maximum has one ``Counter``; a job's counters depend only on its user, queue, project, job group
+and application profile, and are found once for all jobs alike (a ``Consumer``). So a start or an end costs the limits
+that match it.
 A job counts from its dispatch until it has ended, also while it is suspended.
 """
 
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from lavad.core.job_group_events import JobGroup
 from lavad.core.language.job_groups import lineage
 from lavad.core.language.numbers import number_text
-from lavad.core.model import PARTS, Allocation, HostShare, Request
+from lavad.core.model import PARTS, Allocation, HostFacts, HostShare, Request
 from lavad.core.model.allocation import slots_of
 from lavad.core.model.policy import ALL, Limit, Names, Policy, Queue, UserRule, Window
 from lavad.core.model.windows import is_open
@@ -29,6 +30,9 @@ SLOTS, JOBS, MEMORY = "slots", "jobs", "mem"
 DEVICES = ("ngpus_physical", "ngpus", "gpu")  # names of GPUs in a limit
 _CONSUMERS_KEPT = 100_000
 UNLIMITED = float("inf")
+# User, queue, project and application profile; empty where a rule does not count them separately.
+Members = tuple[str, str, str, str]
+_TOGETHER: Members = ("", "", "", "")
 
 
 class LimitKind(Enum):
@@ -71,16 +75,19 @@ class Rule:
     by_processor: bool = False
     windows: tuple[Window, ...] = ()
     rest_s: float = 0.0  # counts dispatches of any job within so many seconds, instead of running jobs
-    is_share: bool = False  # the amount is a part of each host's memory
+    is_share: bool = False  # the amount is a part of each host's memory, swap space or /tmp
+    applications: Names = ALL
+    each_application: bool = False
 
     @property
     def is_of_hosts(self) -> bool:
         """True if usage depends on the hosts of a job."""
         return self.hosts is not None or self.each_host
 
-    def holds(self, user: str, queue: str, project: str) -> bool:
+    def holds(self, user: str, queue: str, project: str, application: str) -> bool:
         """True if the limit applies to these jobs."""
-        return user in self.users and queue in self.queues and project in self.projects
+        is_queues = queue in self.queues and project in self.projects
+        return is_queues and user in self.users and application in self.applications
 
 
 class Counter:
@@ -88,9 +95,9 @@ class Counter:
 
     __slots__ = ("members", "rule", "used", "used_on")
 
-    def __init__(self, rule: Rule, members: tuple[str, str, str]) -> None:
+    def __init__(self, rule: Rule, members: Members) -> None:
         self.rule = rule
-        self.members = members  # user, queue, project; empty where the rule does not count them separately
+        self.members = members
         self.used = 0.0  # on all hosts that count
         self.used_on: NDArray[np.float64] = np.zeros(0)  # by row, if the rule counts each host separately
 
@@ -145,6 +152,7 @@ class Limits:
     def __init__(self, policy: Policy, table: HostTable, groups: Iterable[JobGroup] = ()) -> None:
         self.rules = tuple(rules_of(policy))
         self.by_project = any(rule.each_project or rule.projects != ALL for rule in self.rules)
+        self.by_application = any(rule.each_application or rule.applications != ALL for rule in self.rules)
         self.windows = tuple(window for rule in self.rules for window in rule.windows)
         self.zone = policy.zone
         self.relaxed_limits: set[Counter] = set()
@@ -162,9 +170,9 @@ class Limits:
                 self._numbers_by_user.setdefault(user, []).append(number)
         self._facts_version = -1
         self._made: dict[Rule, tuple[NDArray[np.float64], NDArray[np.bool_]]] = {}
-        self._counters: dict[tuple[int, tuple[str, str, str]], Counter] = {}
-        self._consumers: dict[tuple[str, str, str, str], Consumer] = {}
-        self._names_of_groups: dict[str, set[tuple[str, str, str, str]]] = {}  # of consumers, by job group
+        self._counters: dict[tuple[int, Members], Counter] = {}
+        self._consumers: dict[tuple[str, str, str, str, str], Consumer] = {}
+        self._names_of_groups: dict[str, set[tuple[str, str, str, str, str]]] = {}  # of consumers, by job group
         self._of_groups: dict[str, Counter] = {}
         self._limited_groups: set[str] = set()
         for group in groups:
@@ -173,11 +181,12 @@ class Limits:
     def __bool__(self) -> bool:
         return bool(self.rules or self._kept_off or self._limited_groups)
 
-    def consumer(self, user: str, queue: str, project: str, job_group: str = "") -> Consumer:
-        """Counters that apply to jobs of this user, queue, project and job group."""
+    def consumer(self, user: str, queue: str, project: str, job_group: str = "", application: str = "") -> Consumer:
+        """Counters that apply to jobs of this user, queue, project, job group and application profile."""
         if not (self.rules or job_group) and user not in self._kept_off:
             return NOBODY
-        name = (user, queue, project if self.by_project else "", job_group)
+        application = application if self.by_application else ""
+        name = (user, queue, project if self.by_project else "", job_group, application)
         found = self._consumers.get(name)
         if found is None:
             if len(self._consumers) >= _CONSUMERS_KEPT:
@@ -185,27 +194,28 @@ class Limits:
                 self._names_of_groups.clear()
             if job_group:
                 self._names_of_groups.setdefault(job_group, set()).add(name)
-            found = self._consumers[name] = self._consumer(user, queue, project, job_group)
+            found = self._consumers[name] = self._consumer(user, queue, project, job_group, application)
         return found
 
-    def _consumer(self, user: str, queue: str, project: str, job_group: str) -> Consumer:
+    def _consumer(self, user: str, queue: str, project: str, job_group: str, application: str) -> Consumer:
         found: tuple[list[Counter], list[Counter], list[Counter]] = ([], [], [])
         numbers = sorted([*self._numbers_by_user.get(user, ()), *self._numbers_for_many])
         for number in numbers:
             rule = self.rules[number]
-            if rule.holds(user, queue, project):
+            if rule.holds(user, queue, project, application):
                 place = 1 if rule.each_host else 2 if rule.hosts is not None else 0
-                found[place].append(self._counter(number, rule, user, queue, project))
+                found[place].append(self._counter(number, rule, (user, queue, project, application)))
         if user in self._kept_off:
             found[1].append(self._kept_off[user][0])
         found[0].extend([self._of_group(path) for path in lineage(job_group)])
         return Consumer(*map(tuple, found)) if any(found) else NOBODY
 
-    def _counter(self, number: int, rule: Rule, user: str, queue: str, project: str) -> Counter:
+    def _counter(self, number: int, rule: Rule, job: Members) -> Counter:
         members = (
-            user if rule.each_user else "",
-            queue if rule.each_queue else "",
-            project if rule.each_project else "",
+            job[0] if rule.each_user else "",
+            job[1] if rule.each_queue else "",
+            job[2] if rule.each_project else "",
+            job[3] if rule.each_application else "",
         )
         found = self._counters.get((number, members))
         if found is None:
@@ -223,7 +233,7 @@ class Limits:
         found = self._of_groups.get(path)
         if found is None:
             rule = Rule(LimitKind.JOB_GROUP, JOBS, UNLIMITED, path)
-            found = self._of_groups[path] = Counter(rule, ("", "", ""))
+            found = self._of_groups[path] = Counter(rule, _TOGETHER)
         return found
 
     def limit_group(self, path: str, most: int | None) -> None:
@@ -278,7 +288,7 @@ class Limits:
             rule = Rule(
                 LimitKind.UNKNOWN_USER, JOBS, 1, user, Names(False, frozenset({user})), each_host=True, rest_s=-1.0
             )
-            self._kept_off[user] = Counter(rule, (user, "", "")), {}
+            self._kept_off[user] = Counter(rule, (user, "", "", "")), {}
             self._forget_consumers(user)
         self._kept_off[user][1][row] = until
         heapq.heappush(self._dispatch_intervals, (until, row))
@@ -378,9 +388,14 @@ class Limits:
         if rule.by_processor:
             most = np.floor(most * np.array([max(1, one.cpus) for one in facts]) + 1e-9)
         if rule.is_share:
-            most = np.floor(most * np.array([one.memory_mib for one in facts]))
+            most = np.floor(most * np.array([_size_of(one, rule.what) for one in facts]))
         most[~self._members_of(rule)] = UNLIMITED
         return most
+
+
+def _size_of(facts: HostFacts, what: str) -> int:
+    """Memory, swap space or space in /tmp of a host in MiB."""
+    return facts.tmp_mib if what == "tmp" else facts.swap_mib if what == "swp" else facts.memory_mib
 
 
 def shares_on(rule: Rule, allocation: Allocation) -> Allocation:
@@ -507,6 +522,7 @@ def _of_section(limit: Limit) -> Iterable[Rule]:
     users = limit.users or limit.per_user or ALL
     queues = limit.queues or limit.per_queue or ALL
     projects = limit.projects or limit.per_project or ALL
+    applications = limit.applications or limit.per_application or ALL
     hosts = limit.hosts if limit.hosts is not None else limit.per_host
     is_each_host = limit.per_host is not None
 
@@ -514,7 +530,8 @@ def _of_section(limit: Limit) -> Iterable[Rule]:
         return Rule(
             LimitKind.SECTION, what, amount, limit.name, users, queues, projects, hosts,
             each["each_user"], each["each_queue"], each["each_project"], is_each_host or by_processor, by_processor,
-            limit.windows, is_share=is_share,
+            limit.windows, is_share=is_share, applications=applications,
+            each_application=limit.per_application is not None,
         )  # fmt: skip
 
     if limit.slots is not None:
@@ -529,6 +546,8 @@ def _of_section(limit: Limit) -> Iterable[Rule]:
         yield rule(MEMORY, limit.memory_share, is_share=True)
     for name, amount in limit.resources:
         yield rule(SLOTS if name == "slots" else MEMORY if name == "mem" else name, amount)
+    for name, amount in limit.resource_shares:
+        yield rule(name, amount, is_share=True)
 
 
 def text_of(counter: Counter) -> str:
@@ -542,6 +561,7 @@ def text_of(counter: Counter) -> str:
             ("queue(s)", rule.each_queue or rule.queues != ALL),
             ("host(s)", rule.is_of_hosts),
             ("project(s)", rule.each_project or rule.projects != ALL),
+            ("application(s)", rule.each_application or rule.applications != ALL),
         )
         if is_told
     ]

@@ -43,6 +43,7 @@ class SchedulingClass(NamedTuple):
     deadline: float = 0.0
     project: str = ""  # empty unless limits depend on it
     job_group: str = ""  # it may get a limit at any time
+    application: str = ""  # empty unless limits depend on it
 
 
 def names_in(request: Request) -> frozenset[str]:
@@ -80,7 +81,10 @@ class BucketKey:
         self.reservation = kind.request.reservation
         self.run_limit_s = kind.run_limit_s
         self.deadline = kind.deadline
-        self.demand = Demand(kind.user, kind.queue, kind.project, kind.request, kind.run_limit_s, kind.job_group)
+        self.demand = Demand(
+            kind.user, kind.queue, kind.project, kind.request, kind.run_limit_s, kind.job_group,
+            application=kind.application,
+        )  # fmt: skip
         self.is_slots_only = self.request.is_slots_only and not self.reservation and not self.deadline
         self.number = number
 
@@ -206,12 +210,14 @@ class PendingIndex:
         queue_hosts: Mapping[str, QueueHosts] = _NO_HOSTS,
         exclusive: frozenset[str] = frozenset(),
         job_commands: JobCommands = _ANY_HOST,
+        by_application: bool = False,
     ) -> None:
         self.buckets: dict[BucketKey, Bucket] = {}
         self.changed_buckets: set[BucketKey] = set()  # changed since the last pass
         self.shrunk_buckets: set[BucketKey] = set()  # lost entries since then: reservations may be outdated
         self._timed_queues = timed_queues
         self._by_project = by_project
+        self._by_application = by_application
         self._eager_queues = eager_queues  # queues in which a job at any position may matter to others
         self._queue_hosts = queue_hosts  # of queues that may not use all hosts, or prefer some
         self.exclusive = exclusive  # host resources that are only for jobs that name them
@@ -229,7 +235,8 @@ class PendingIndex:
     @property
     def _rules(self) -> tuple[object, ...]:
         confined = (self._queue_hosts, self.exclusive, self._job_commands)
-        return self._timed_queues, self._eager_queues, self._by_project, *confined
+        by = (self._by_project, self._by_application)
+        return self._timed_queues, self._eager_queues, by, *confined
 
     def request_of(self, shared: Shared) -> Request:
         """The request to place for such a job: its own, confined to the hosts that its present queue allows, and
@@ -264,9 +271,11 @@ class PendingIndex:
         run_limit_s = shared.run_limit_s if deadline or shared.queue in self._timed_queues else 0
         project = shared.project if self._by_project else ""
         request = self.request_of(shared)
+        application = shared.application if self._by_application else ""
         return SchedulingClass(
-            shared.queue, shared.user, shared.user_group, request, run_limit_s, deadline, project, shared.job_group
-        )
+            shared.queue, shared.user, shared.user_group, request, run_limit_s, deadline, project, shared.job_group,
+            application,
+        )  # fmt: skip
 
     def key_of(self, shared: Shared) -> BucketKey | None:
         """Key of the bucket of jobs with these shared facts; None if none of them is pending."""

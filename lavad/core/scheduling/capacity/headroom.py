@@ -116,7 +116,9 @@ class Headroom(Constraint):
     def consumer(self, demand: Demand) -> Consumer:
         """Return the counters of the limits on the job; kept for one demand, as each start asks several times."""
         if self._asked[0] is not demand:
-            consumer = self._limits.consumer(demand.user, demand.queue, demand.project, demand.job_group)
+            consumer = self._limits.consumer(
+                demand.user, demand.queue, demand.project, demand.job_group, demand.application
+            )
             self._asked = demand, consumer
         return self._asked[1]
 
