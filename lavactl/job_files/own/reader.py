@@ -110,6 +110,7 @@ def _read_roles(job: JobFile, fields: Fields) -> None:
         job.roles.append(_role(name, role))
         is_without = not (job.roles[-1].command.strip() or job.roles[-1].argv or job.command.strip())
         if is_without and job.roles[-1].launch != messages.LAUNCH_NONE:
+            role.refuse_unread()  # one of them may be meant as its command
             raise role.wrong("", "this role has no command.")
     _check_order(job, named)
 

@@ -68,10 +68,7 @@ class Reading:
     def refuse_unread(self, known: "Iterable[str]" = ()) -> None:
         """Refuse fields that nothing asked for: in lava's own form they are mistakes."""
         for fields in self._opened.values():
-            for key, place in fields.unread():
-                near = difflib.get_close_matches(key, [*fields.asked, *known], 1, 0.7)
-                hint = f"; is {near[0]} meant?" if near else "."
-                raise self.wrong(place, fields.path_of(key), f"there is no such key{hint}")
+            fields.refuse_unread(known)
 
 
 class Fields:
@@ -91,6 +88,13 @@ class Fields:
             for key, value in self.node
             if key not in self.asked and not isinstance(value, Null)
         ]
+
+    def refuse_unread(self, known: "Iterable[str]" = ()) -> None:
+        """Refuse keys of this mapping that nothing asked for."""
+        for key, place in self.unread():
+            near = difflib.get_close_matches(key, [*self.asked, *known], 1, 0.7)
+            hint = f"; is {near[0]} meant?" if near else "."
+            raise self.reading.wrong(place, self.path_of(key), f"there is no such key{hint}")
 
     def path_of(self, key: str) -> str:
         """Path of a field from the top of its document."""

@@ -231,7 +231,7 @@ def test_hangs_use_up_the_restarts_of_the_job() -> None:
             story.runs(key)
     assert story.job(key.job).state is JobState.EXIT
     verdicts = [one.verdict.reason for one in story.events if isinstance(one, t.TasksConcluded)]
-    assert verdicts == ["task worker[0] hangs, after 1 restarts"]
+    assert verdicts == ["task worker[0] hangs, after 1 restart"]
 
 
 def test_tasks_that_are_being_started_do_not_hang() -> None:

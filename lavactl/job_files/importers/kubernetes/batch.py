@@ -65,6 +65,7 @@ def read_spec(job: JobFile, spec: Fields, owner: Fields) -> None:
         least = annotations.number(PARTIAL, least, 1, max(at_once, 1))
     annotations.get(PARTIAL)
     made.tasks_min, made.may_be_absent = max(least, 1), False
+    made.success_min = made.succeeded_enough  # also where some find no room before the others have ended
     metadata.read_times(job, spec)
     metadata.read_suspend(job, spec, is_queued)
     job.roles = [made]
@@ -82,7 +83,11 @@ def read_role(job: JobFile, spec: Fields, name: str) -> messages.Role:
         raise spec.wrong("completions", "an indexed job needs completions.")
     made = role(name, completions or parallelism)
     if completions > parallelism:
-        spec.note("parallelism", f"up to {completions} tasks run at once, as room comes.")
+        spec.note(
+            "parallelism",
+            f"up to {completions} tasks run at once, as room comes; the job fails if some find none until the others "
+            'have ended: a job array (bsub -J "name[1-100]%10") runs one after the other.',
+        )
     template = spec.child("template")
     if not spec.has("template"):
         raise spec.wrong("template", "it is missing.")

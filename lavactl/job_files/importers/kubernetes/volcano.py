@@ -97,6 +97,10 @@ def _part(job: JobFile, task: Fields, at: int, shared: Shared) -> Part:
     pods.fill_role(job, made, template)
     made.restart = template.child("spec").word("restartPolicy", pods.RESTARTS, messages.RESTART_ALWAYS)
     made.restarts_max = 0 if made.restart == messages.RESTART_NEVER else UNLIMITED
+    if not template.child("spec").has("restartPolicy"):
+        template.child("spec").note(
+            "restartPolicy", "none is given: each task is started again whenever it ends, also well."
+        )
     made.policies.extend(read_policies(task))
     task.word("topologyPolicy", {word: word for word in TOPOLOGY_POLICIES}, "")
     task.ignore(("topologyPolicy",), "affinity[...] in a resource requirement binds to processors")

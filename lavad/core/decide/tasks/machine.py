@@ -133,6 +133,10 @@ def _is_void(delayed: Delayed, step: Step) -> bool:
     return not isinstance(step, Restart) or delayed.task in step.tasks
 
 
+def _after(restarts: int) -> str:
+    return f", after {restarts} restart{'s' * (restarts > 1)}" if restarts else ""
+
+
 def _restart(tasks: JobTasks, scope: str, task: TaskKey, event: TaskEvent, name: str) -> Step:
     """Restart within the bounds of the rules; else the job fails."""
     status, code = tasks.records[task].status or FAILED_STATUS, _code_of(tasks, task)
@@ -141,7 +145,7 @@ def _restart(tasks: JobTasks, scope: str, task: TaskKey, event: TaskEvent, name:
     if event is E.FAILED and code in tasks.rules.final_codes:
         return Conclude(Verdict(A.TERMINATE, status, f"exit code {code} is final"))
     if is_counted and tasks.restarts >= tasks.rules.restarts_max:
-        return Conclude(Verdict(A.TERMINATE, status, f"{name}, after {tasks.restarts} restarts"))
+        return Conclude(Verdict(A.TERMINATE, status, f"{name}{_after(tasks.restarts)}"))
     if scope == TASK and tasks.launches and tasks.launches[task.role] is Launch.FIRST:
         scope = ROLE  # one process stands for all of its tasks
     keys = tuple(_scope(tasks, scope, task, event))
