@@ -27,7 +27,8 @@ FUNCTION_LINES_MAX = 70
 MODULES_MAX = 15
 GENERATED = re.compile(r"_pb2(_grpc)?\.py$")
 
-# Only the fork server and what it forks may make processes by these; everywhere else gRPC's threads may be alive.
+# Only the fork server, what it forks, and a master without threads may make processes by these; everywhere else
+# gRPC's threads may be alive.
 FORKING = {"os.fork", "os.forkpty", "pty.fork"}
 MAY_FORK = ("agents/launcher.py", "agents/shepherd/", "lavad/store/child_process.py")
 DANGEROUS = {
