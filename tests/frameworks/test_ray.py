@@ -64,7 +64,8 @@ roles:
     tasks: 2
     ports: {{ray: 1}}
     command: >-
-      exec env -u RAY_ADDRESS ray symmetric-run --address "$RAY_ADDRESS" --min-nodes 2 --num-cpus 1
+      exec env -u RAY_ADDRESS RAY_SYMMETRIC_RUN_CLUSTER_WAIT_TIMEOUT=240
+      ray symmetric-run --address "$RAY_ADDRESS" --min-nodes 2 --num-cpus 1
       -- {python} {program} 2
 """
 
