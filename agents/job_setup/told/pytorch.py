@@ -109,5 +109,9 @@ def _tasks(scene: Scene) -> tuple[Task, ...]:
     return tuple(task for role in _roles(scene) for task in scene.table.tasks_of(role))
 
 
-def _roles(scene: Scene) -> tuple[str, str]:
-    return scene.option("master", "master"), scene.option("worker", "worker")
+def _roles(scene: Scene) -> tuple[str, ...]:
+    """Return the names of both roles; of a job with one role of another name that one, unless the options say which."""
+    named = scene.option("master", "master"), scene.option("worker", "worker")
+    names = [role.name for role in scene.table.roles]
+    is_open = not (scene.options.get("master") or scene.options.get("worker"))
+    return tuple(names) if is_open and len(names) == 1 and names[0] not in named else named

@@ -181,6 +181,16 @@ def test_an_elastic_pytorchjob() -> None:
     assert plain["PET_RDZV_ENDPOINT"] == "mnist-worker-0.mnist:29400"
 
 
+def test_the_only_role_of_a_job_is_its_workers_whatever_its_name() -> None:
+    """Among several roles those of the options, or worker and master, are meant."""
+    hosts = [at("n1", "10.0.0.1", r0="0"), at("n2", "10.0.0.2", r0="1")]
+    found = variables(told(job([role("train")], "torchelastic"), hosts, role=0, index=1), "PET_NNODES")
+    assert found == {"PET_NNODES": "2"}
+    assert variables(told(job([role("train")], "pytorch"), hosts, role=0, index=1), "RANK") == {"RANK": "1"}
+    assert not variables(told(job([role("train"), role("log")], "pytorch"), hosts, role=0, index=1), "RANK")
+    assert not variables(told(job([role("train")], "pytorch worker=other"), hosts, role=0, index=1), "RANK")
+
+
 def test_a_pytorchjob_with_an_elastic_policy() -> None:
     """Both forms: the ranks, and a rendezvous at the job's own port."""
     hosts = [at("n1", "10.0.0.1", r0="0"), at("n2", "10.0.0.2", r0="1")]
