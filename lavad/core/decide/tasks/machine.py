@@ -23,6 +23,8 @@ from lavad.core.state.tasks import JOB, ROLE, TASK, JobTasks, TaskRecord
 A, E, P = TaskAction, TaskEvent, TaskPhase
 FAILED_STATUS = 1 << 8  # wait status of a job that fails without a failed task: exit code 1
 _SCOPES = {A.RESTART_TASK: TASK, A.RESTART_ROLE: ROLE, A.RESTART_JOB: JOB}
+QUICK_RESTARTS = 10  # of a role in place; after them each task begins once a second at most
+SPACING_S = 1.0
 _OWN_FAULTS = frozenset({E.FAILED, E.ROLE_FAILED, E.TIMEOUT, E.HANGS})  # after which pauses grow
 
 
@@ -311,6 +313,14 @@ def pause(tasks: JobTasks, cause: TaskKey | None, now: float) -> tuple[float, in
     was_stable = record.started and until - record.started >= rules.stable_s
     failures = 1 if was_stable else record.failures + 1
     return now + min(rules.pause_max_s, rules.pause_s * 2.0 ** min(failures - 1, 60)), failures
+
+
+def spaced(tasks: JobTasks, step: Restart, now: float) -> float:
+    """Earliest start of a task that restarts in place over and over: a second after its last start; 0: at once."""
+    if not step.in_place or tasks.restarts_in_place.get(step.tasks[0].role, 0) < QUICK_RESTARTS:
+        return 0.0
+    at = min(now, max([tasks.records[key].started for key in step.tasks])) + SPACING_S
+    return at if at > now else 0.0
 
 
 def unreplaced(tasks: JobTasks, now: float) -> list[Step]:

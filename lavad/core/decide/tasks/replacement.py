@@ -48,6 +48,7 @@ def restart(cluster: Cluster, job: Job, attempt: Attempt, tasks: JobTasks, step:
 
 def _restarted(attempt: Attempt, tasks: JobTasks, step: Restart, keys: tuple[TaskKey, ...], now: float) -> e.Event:
     not_before, failures = machine.pause(tasks, step.cause, now)
+    not_before = max(not_before, machine.spaced(tasks, step, now))
     return t.TasksRestarted(
         now, attempt.key, step.scope, keys, step.event, step.is_counted, step.in_place, step.cause, not_before, failures
     )

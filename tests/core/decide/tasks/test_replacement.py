@@ -502,6 +502,26 @@ def test_a_task_that_restarts_in_place_pauses_alone() -> None:
     assert starts(story.wait(11.0).orders) == {"h2": [(0, 1, 2)]}
 
 
+def test_a_task_that_ends_at_once_over_and_over_begins_once_a_second() -> None:
+    """Restarted always, as a Volcano task without restartPolicy: the first ten restarts are made at once."""
+    story, key = gang(hosts=1, role=a_task_role(restart=2, restarts_max=1000), policies=[])
+    for _ in range(10):
+        story.ends(key, 0, 0)
+        assert story.phases(key) == "S"
+        story.runs(key)
+    for _ in range(2):
+        story.now += 0.25
+        story.ends(key, 0, 0)
+        assert story.phases(key) == "W"
+        story.wait(0.5)
+        assert story.phases(key) == "W"
+        assert starts(story.wait(0.25).orders)
+        story.runs(key)
+    story.now += 5.0
+    story.ends(key, 0, 0)
+    assert story.phases(key) == "S"
+
+
 def test_a_replacement_does_not_pause() -> None:
     """A lost host is no fault of the task."""
     story, key = gang(hosts=4, restart_pause_s=100.0)
