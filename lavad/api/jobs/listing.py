@@ -63,7 +63,10 @@ class Selection:
             self.users = EVERYBODY  # a job named by its id is shown for any owner
 
     def admits(self, record: Job | ArrayRecord) -> bool:
-        """Apply all criteria but state and host: those that are the same for all elements."""
+        """Apply all criteria but state and host, those that are the same for all elements, and who may see the job."""
+        return self._is_meant(record) and self.is_visible(record.shared)
+
+    def _is_meant(self, record: Job | ArrayRecord) -> bool:
         shared = record.shared
         return (
             shared.user in self.users
@@ -72,7 +75,6 @@ class Selection:
             and (not self.application or shared.application == self.application)
             and (self.job_group is None or shared.job_group == self.job_group)
             and (self.name is None or self.name.admits(record.words["name"]))
-            and self.is_visible(shared)
         )
 
     def admits_state(self, state: JobState) -> bool:
@@ -92,12 +94,12 @@ class Selection:
     def narrowed(self, target: Target) -> Target | None:
         """Return that part of a job named by its id to which all criteria but the state apply; None without any.
 
-        A job that memory does not know is left to the command itself, which says so.
+        What memory does not know or the caller may not touch is left to the command itself, which says so.
         """
         record = self.cluster.jobs.get(target.job)
         if record is None:
             return target
-        if not self.admits(record):
+        if not self._is_meant(record):
             return None
         if isinstance(record, Job):
             return target if self.elements is None and (self.hosts is None or self.admits_host(record)) else None
