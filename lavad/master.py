@@ -163,7 +163,7 @@ class Master:
         self.adoption.on_settled = self._settled
         self.store.tell_stuck(self.health.look)
         self.performance = PerformanceMonitor(self.engine, lambda: self.pacer.passes)
-        self.control_history = ControlHistory(self.engine, store, self.settings.master_host)
+        self.control_history = ControlHistory(self.engine, store, self.settings.master_host, self.settings.state_dir)
         self.watchers = Watchers(self.cluster)
         self.engine.listeners += [self.watchers.notify, _warn_of_hosts]
         self.health_checks = HealthChecks(self.cluster, self.links, self.settings.health_checks())

@@ -30,23 +30,28 @@ def test_the_life_of_a_master(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 async def _live(path: str) -> None:
     store = await Store.open(f"sqlite:///{path}", lambda why: None)
     engine: Any = SimpleNamespace(cluster=Cluster(Policy(queues=(Queue("normal"),)), "c1", 1), clock=lambda: 1000.0)
-    history = ControlHistory(engine, store, "m1")
-    history.tell_end("")  # it never began: there is nothing to tell
+    before = ControlHistory(engine, store, "m1", Path(path).parent)
+    before.tell_end("")  # it never began: there is nothing to tell
+    before.tell_start()
+    before.tell_end("The database is gone.")
+    await store.flush()
+    assert [action for action, *_ in await _seen(before)] == ["started"]  # a backup of now is as new as the cluster
+    history = ControlHistory(engine, store, "m1", Path(path).parent)
     history.tell_start()
     history.tell_start()
     store.tell(1001.0, "queue", name="night", to="closed", by="ann", comment="full")
     store.tell(1002.0, "queue", name="day", to="open", by="ann")
     history.tell_reconfiguration("root")
-    history.tell_end("The database is gone.")
     await store.flush()
     try:
         whole = await _seen(history)
+        assert whole[:2] == [("started", "", ""), ("ended", "", "The database is gone.")]
+        del whole[:2]
         assert whole == [
             ("started", "", ""),
             ("closed", "ann", "full"),
             ("open", "ann", ""),
             ("reconfigured", "root", ""),
-            ("ended", "", "The database is gone."),
         ]
         assert await _seen(history, kinds=["queue"], names=["day"]) == whole[2:3]
         assert await _seen(history, first=1001.0, last=1001.5) == whole[1:2]

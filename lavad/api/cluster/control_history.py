@@ -1,6 +1,9 @@
 """badmin hist, qhist, hhist, mbdhist: what became of hosts, queues and the master, from the store."""
 
+import json
+import logging
 from collections.abc import AsyncGenerator
+from pathlib import Path
 
 from lavad.core.model.reasons import Refused
 from lavad.engine import Engine
@@ -8,38 +11,62 @@ from lavad.store.reading.control_history import Told, Wanted
 from lavad.store.store import Store
 from protos import cluster_pb2 as pb
 
+log = logging.getLogger("lavad")
+
 KINDS = ("host", "queue", "master")
+END_NAME = "last-end"
 
 
 class ControlHistory:
-    """History of one master's cluster; what the master itself does is told by this object."""
+    """History of one master's cluster; what the master itself does is told by this object.
 
-    def __init__(self, engine: Engine, store: Store, master_host: str) -> None:
+    The end of a master is written to a file in its state directory, and into the database by the next: a commit at the
+    end would make each backup taken before it older than the cluster.
+    """
+
+    def __init__(self, engine: Engine, store: Store, master_host: str, state_dir: Path) -> None:
         self._engine = engine
         self._store = store
         self._host = master_host
+        self._end = state_dir / END_NAME
         self._has_started = False
 
     def tell_start(self) -> None:
         """Tell once that the master has started; only while rows may be written."""
         if not self._has_started:
             self._has_started = True
+            self._tell_end_before()
             cluster = self._engine.cluster
             servers = sum(1 for host in cluster.hosts.values() if host.facts.server)
             counts = {"hosts": str(servers), "queues": str(len(cluster.policy.queues))}
-            self._tell("started", cluster=cluster.name, **counts)
+            self._tell(self._engine.clock(), "started", cluster=cluster.name, **counts)
+
+    def _tell_end_before(self) -> None:
+        """Tell of the end of the master before this one, unless it was killed."""
+        try:
+            found = json.loads(self._end.read_text(encoding="utf-8"))
+            self._end.unlink()
+            self._tell(float(found["time"]), "ended", comment=str(found["comment"]))
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            log.warning("event=end_not_read path=%s error=%r", self._end, error)
 
     def tell_reconfiguration(self, by: str) -> None:
         """Tell that an administrator put other files into force."""
-        self._tell("reconfigured", by=by)
+        self._tell(self._engine.clock(), "reconfigured", by=by)
 
     def tell_end(self, why: str) -> None:
-        """Tell that the master ends, unless it has never begun."""
-        if self._has_started:
-            self._tell("ended", comment=why)
+        """Note for the next master that this one ends, unless it has never begun."""
+        if not self._has_started:
+            return
+        try:
+            self._end.write_text(json.dumps({"time": self._engine.clock(), "comment": why}), encoding="utf-8")
+        except OSError as error:
+            log.warning("event=end_not_noted path=%s error=%s", self._end, error.strerror)
 
-    def _tell(self, to: str, **detail: str) -> None:
-        self._store.tell(self._engine.clock(), "master", name=self._host, to=to, **detail)
+    def _tell(self, at: float, to: str, **detail: str) -> None:
+        self._store.tell(at, "master", name=self._host, to=to, **detail)
 
     async def pages(self, request: pb.ControlHistoryRequest) -> AsyncGenerator[pb.ControlHistoryPage, None]:
         """Yield what the request selects, oldest first.
