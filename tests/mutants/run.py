@@ -22,7 +22,9 @@ SUITES: dict[str, dict[str, tuple[str, ...]]] = {
     "history": {"the seeds": HISTORIES},
     "properties": {"the properties": PROPERTIES},
 }
+# More than in `make test`, which has no time for them.
 SEEDS = "150"
+EXAMPLES = "1"
 TIMEOUT_S = 600  # a mutant may loop for ever; the properties take 300 s on a busy machine
 
 
@@ -54,7 +56,8 @@ def sees(place: Path, tests: tuple[str, ...]) -> str:
 
     A run that does not end counts as a failure, and is named as such: on a busy machine the bug may not be the cause.
     """
-    environment = {**os.environ, "PYTHONPATH": str(place), "FAULT_SEEDS": SEEDS, "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(place), "FAULT_SEEDS": SEEDS, "LAVA_EXAMPLES": EXAMPLES}
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
     try:
         done = subprocess.run(command, cwd=place, env=environment, capture_output=True, timeout=TIMEOUT_S, check=False)
