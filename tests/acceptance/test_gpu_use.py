@@ -225,6 +225,19 @@ def test_a_process_of_no_job_is_seen_and_told(site: Site) -> None:
     assert f"{line} 650" in told()
 
 
+def test_the_commands_of_the_page_about_gpus(site: Site) -> None:
+    """docs/howto/gpus.md as a reader types it: the job's figures, its history and report, and the host's GPUs."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "howto" / "gpus.md").read_text(encoding="utf-8")
+    script = "\n".join(re.findall(r"```sh\n(.*?)```", page, re.DOTALL))
+    done = subprocess.run(
+        ["/bin/sh", "-c", script], env=site.cluster.environment, cwd=site.outputs, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    said = ("GPU_ALLOCATION:", "GPU_ENERGY", "GPU Energy Consumed:", "GPU usage:", "DYNAMIC ATTRIBUTES", "gpu_mused")
+    for words in said:
+        assert words in done.stdout, (words, done)
+
+
 def test_mig_devices_are_given_out_by_their_size(site: Site) -> None:
     """Jobs share a card by its MIG devices, each sees its own alone, and its memory is counted there; the others wait.
 
@@ -263,16 +276,3 @@ def test_mig_devices_are_given_out_by_their_size(site: Site) -> None:
     finally:
         cluster.clear()
         site.divide("devices 3")
-
-
-def test_the_commands_of_the_page_about_gpus(site: Site) -> None:
-    """docs/howto/gpus.md as a reader types it: the job's figures, its history and report, and the host's GPUs."""
-    page = (Path(__file__).resolve().parents[2] / "docs" / "howto" / "gpus.md").read_text(encoding="utf-8")
-    script = "\n".join(re.findall(r"```sh\n(.*?)```", page, re.DOTALL))
-    done = subprocess.run(
-        ["/bin/sh", "-c", script], env=site.cluster.environment, cwd=site.outputs, capture_output=True, text=True,
-        timeout=60, check=False,
-    )  # fmt: skip
-    said = ("GPU_ALLOCATION:", "GPU_ENERGY", "GPU Energy Consumed:", "GPU usage:", "DYNAMIC ATTRIBUTES", "gpu_mused")
-    for words in said:
-        assert words in done.stdout, (words, done)

@@ -17,7 +17,7 @@ NONSENSE: dict[str, tuple[list[str], ...]] = {
         ["-gpu", "num=-1", "true"], ["-o", "", "true"], ["-sp", "x", "true"], [""], ["-J", "a[1-3]%x", "true"],
         ["-q", "\x1b[2J", "true"], ["-m", "\x1b[2J", "true"], ["-U", "\x1b[2J", "true"],
     ),
-    "bjobs": (["notajob"], ["999999"], ["1["], ["0[1]x"], ["-o", "nosuchfield"], ["-q", "nowhere"], ["-J", "nosuch"]),
+    "bjobs": (["notajob"], ["1["], ["0[1]x"], ["-o", "nosuchfield"], ["-q", "nowhere"], ["-J", "nosuch"]),
     "bkill": (["notajob"], ["999999"], ["-s", "NOSUCH", "1"], ["1[2-1]"], []),
     "bstop": (["notajob"], ["999999"], []),
     "bresize": (["release", "all", "999999"], ["grow", "1"], ["request", "many", "1"], ["cancel"], []),
