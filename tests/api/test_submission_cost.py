@@ -23,7 +23,7 @@ def _batch(first: int) -> SubmitBatch:
     roles = [Role(tasks_min=1, tasks_max=1, slots_per_task=1)]
     specs = [
         JobSpec(
-            command="true", name=f"case-{n}", cwd=f"/work/{n}", environment=[*environment, b"N=%d" % n], roles=roles
+            command="true", name=f"case-{n}", cwd=f"/runs/{n}", environment=[*environment, b"N=%d" % n], roles=roles
         )
         for n in range(first, first + JOBS)
     ]
