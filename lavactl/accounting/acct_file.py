@@ -10,10 +10,12 @@ from lavactl.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from typing import Any
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any, TypeVar
 
     from protos import jobs_pb2
+
+    Found = TypeVar("Found")
 
 WITH_POST_EXEC = 0x40000000  # of the options, in OpenLava's records
 DONE_STATE = 64
@@ -94,15 +96,30 @@ def records(path: str, lines: "Iterable[str]") -> "Iterator[jobs_pb2.JobRecord]"
     Raises:
         CommandError: a line is no record.
     """
+    return read_lines(path, lines, lambda line: record(split(line.rstrip("\n"))), "lsb.acct")
+
+
+def read_lines(
+    path: str, lines: "Iterable[str]", read: "Callable[[str], Found | None]", kind: str
+) -> "Iterator[Found]":
+    """Yield what ``read`` makes of the lines of one of LSF's logs, without empty ones, comments and None.
+
+    Args:
+        read: may raise ValueError or IndexError for a damaged line.
+        kind: the name of the log in a sentence.
+
+    Raises:
+        CommandError: a line is no record, and not the one that is being written.
+    """
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.startswith("#"):
             continue
         try:
-            found = record(split(line.rstrip("\n")))
+            found = read(line)
         except (ValueError, IndexError):
             if not line.endswith("\n"):
-                return  # it is being written
-            told = f"{printable(path)}, line {number}: expected a record of lsb.acct"
+                return
+            told = f"{printable(path)}, line {number}: expected a record of {kind}"
             raise CommandError(f"{told}; the line is damaged or cut short.") from None
         if found is not None:
             yield found

@@ -4,7 +4,7 @@ Other records are passed over, and so is one that is cut short at the end of the
 other that can't be read ends the command with its line number.
 """
 
-from lavactl.accounting.acct_file import Fields, split
+from lavactl.accounting.acct_file import Fields, read_lines, split
 from lavactl.errors import CommandError
 from lavactl.options import printable
 from protos import cluster_pb2
@@ -41,22 +41,11 @@ def controls(file: str, io: "Io") -> "Iterator[Record]":
     except OSError as error:
         raise CommandError(f"{printable(path)}: {error.strerror}.") from None
     with lines:
-        for number, line in enumerate(lines, 1):
-            try:
-                record = _record(line)
-            except (ValueError, IndexError):
-                if not line.endswith("\n"):
-                    return  # it is being written
-                told = f"{printable(path)}, line {number}: expected a record of lsb.events"
-                raise CommandError(f"{told}; the line is damaged or cut short.") from None
-            if record is not None:
-                yield record
+        yield from read_lines(path, lines, _record, "lsb.events")
 
 
 def _record(line: str) -> "Record | None":
-    """The record of a line; None for a comment or a record of something else."""
-    if not line.strip() or line.startswith("#"):
-        return None
+    """The record of a line; None for a record of something else."""
     if not line.startswith(tuple(f'"{name}"' for name in _MAKERS)):
         if not line.startswith('"'):
             raise ValueError(line)
