@@ -1,1 +1,1 @@
-"""Parts of badmin and lsadmin besides the control of hosts and queues."""
+"""Parts of the commands for administrators, besides the control of hosts and queues."""

@@ -1,6 +1,6 @@
 """lavactl adopt: reconcile master and hosts after a restore."""
 
-from lavactl import maintenance
+from lavactl.admin import maintenance
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

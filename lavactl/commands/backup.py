@@ -1,6 +1,6 @@
 """lavactl backup: copy the database to a file while lavad runs."""
 
-from lavactl import maintenance
+from lavactl.admin import maintenance
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """lavactl migrate-database: copy the cluster from one database to another."""
 
-from lavactl import maintenance
+from lavactl.admin import maintenance
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """lavactl restore: replace the database by a backup."""
 
-from lavactl import maintenance
+from lavactl.admin import maintenance
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
