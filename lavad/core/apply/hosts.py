@@ -67,8 +67,9 @@ def _host_closed(cluster: Cluster, event: e.HostClosed) -> None:
 
 def _host_opened(cluster: Cluster, event: e.HostOpened) -> None:
     host = cluster.hosts[event.host]
-    if event.by != BY_HOST:
+    if event.by != BY_HOST:  # a check or an administrator has found it good: what it refused before counts no more
         host.closed_by, host.comment, host.revoked_at = "", event.comment, 0.0
+        host.avoid_until = 0.0
         cluster.exit_rates.forget(event.host)
     elif host.closed_by == BY_HOST:
         host.closed_by, host.comment = "", event.comment

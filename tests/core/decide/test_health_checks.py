@@ -76,3 +76,20 @@ def test_a_host_that_refuses_a_job_for_its_check_is_closed_and_the_job_starts_el
     story.plan()
     assert hosts[1] not in story.where(job)
     assert len(story.where(job)) == 2
+
+
+@pytest.mark.parametrize("opening", [c.HostChecked("n2", *GOOD), c.OpenHost("n2", ROOT)])
+def test_a_host_that_is_opened_is_no_longer_avoided_for_what_it_refused(opening: c.Command) -> None:
+    """The job starts there at once, not when the time for which a host is avoided after a refusal has passed."""
+    story = Story(a_host("n1", 1), a_host("n2", 1), policy=CHECKED)
+    job = story.submit(a_job(2, ptile=1, hosts=("n1", "n2")))
+    story.plan()
+    key = story.key(job)
+    story.refused("n2", key, host_fault=True)
+    story.released("n1", key)
+    checked(story, "n2", BAD)
+    story.plan()
+    assert story.state(job) is JobState.PEND
+    story.do(opening)
+    story.plan()
+    assert sorted(story.where(job)) == ["n1", "n2"]
