@@ -363,20 +363,22 @@ class JobFilter(_message.Message):
     def __init__(self, refs: _Optional[_Iterable[_Union[_common_pb2.JobRef, _Mapping]]] = ..., user: _Optional[str] = ..., queue: _Optional[str] = ..., host: _Optional[str] = ..., name: _Optional[str] = ..., project: _Optional[str] = ..., states: _Optional[_Iterable[_Union[_common_pb2.JobState, str]]] = ..., finished_too: _Optional[bool] = ..., job_group: _Optional[str] = ..., application: _Optional[str] = ...) -> None: ...
 
 class ListJobsRequest(_message.Message):
-    __slots__ = ("filter", "arrays", "details", "reasons", "shares_details", "basic_too")
+    __slots__ = ("filter", "arrays", "details", "reasons", "shares_details", "basic_too", "columns")
     FILTER_FIELD_NUMBER: _ClassVar[int]
     ARRAYS_FIELD_NUMBER: _ClassVar[int]
     DETAILS_FIELD_NUMBER: _ClassVar[int]
     REASONS_FIELD_NUMBER: _ClassVar[int]
     SHARES_DETAILS_FIELD_NUMBER: _ClassVar[int]
     BASIC_TOO_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
     filter: JobFilter
     arrays: bool
     details: bool
     reasons: bool
     shares_details: bool
     basic_too: bool
-    def __init__(self, filter: _Optional[_Union[JobFilter, _Mapping]] = ..., arrays: _Optional[bool] = ..., details: _Optional[bool] = ..., reasons: _Optional[bool] = ..., shares_details: _Optional[bool] = ..., basic_too: _Optional[bool] = ...) -> None: ...
+    columns: bool
+    def __init__(self, filter: _Optional[_Union[JobFilter, _Mapping]] = ..., arrays: _Optional[bool] = ..., details: _Optional[bool] = ..., reasons: _Optional[bool] = ..., shares_details: _Optional[bool] = ..., basic_too: _Optional[bool] = ..., columns: _Optional[bool] = ...) -> None: ...
 
 class JobRecord(_message.Message):
     __slots__ = ("job", "index", "user", "state", "queue", "from_host", "hosts", "name", "submit_time", "start_time", "end_time", "project", "exit_status", "exit_reason", "usage", "usage_by_host", "attempt", "pending_reasons", "spec", "slots_min", "slots_max", "array", "exec_cwd", "exec_home", "suspend_reason", "effective_requirement", "priority", "estimated_start", "start_reason", "load_bounds", "share_account", "tasks", "restarts", "progress", "autoscale_error", "hangs_since", "inactive_s", "stacks", "unused_hosts", "gpus", "warnings", "post", "posted_at", "messages", "outlook")
@@ -513,12 +515,32 @@ class Outlook(_message.Message):
     def __init__(self, ahead: _Optional[int] = ..., sureness: _Optional[str] = ..., remedies: _Optional[_Iterable[str]] = ..., is_hopeless: _Optional[bool] = ..., is_for_later: _Optional[bool] = ..., costs: _Optional[_Iterable[str]] = ..., reserved: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ...) -> None: ...
 
 class JobPage(_message.Message):
-    __slots__ = ("jobs", "missing")
+    __slots__ = ("jobs", "missing", "columns")
     JOBS_FIELD_NUMBER: _ClassVar[int]
     MISSING_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
     jobs: _containers.RepeatedCompositeFieldContainer[JobRecord]
     missing: _containers.RepeatedCompositeFieldContainer[_common_pb2.JobRef]
-    def __init__(self, jobs: _Optional[_Iterable[_Union[JobRecord, _Mapping]]] = ..., missing: _Optional[_Iterable[_Union[_common_pb2.JobRef, _Mapping]]] = ...) -> None: ...
+    columns: JobColumns
+    def __init__(self, jobs: _Optional[_Iterable[_Union[JobRecord, _Mapping]]] = ..., missing: _Optional[_Iterable[_Union[_common_pb2.JobRef, _Mapping]]] = ..., columns: _Optional[_Union[JobColumns, _Mapping]] = ...) -> None: ...
+
+class JobColumns(_message.Message):
+    __slots__ = ("kinds", "names", "job", "index", "submit_time", "kind", "name")
+    KINDS_FIELD_NUMBER: _ClassVar[int]
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    SUBMIT_TIME_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    kinds: _containers.RepeatedCompositeFieldContainer[JobRecord]
+    names: _containers.RepeatedScalarFieldContainer[str]
+    job: _containers.RepeatedScalarFieldContainer[int]
+    index: _containers.RepeatedScalarFieldContainer[int]
+    submit_time: _containers.RepeatedScalarFieldContainer[float]
+    kind: _containers.RepeatedScalarFieldContainer[int]
+    name: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, kinds: _Optional[_Iterable[_Union[JobRecord, _Mapping]]] = ..., names: _Optional[_Iterable[str]] = ..., job: _Optional[_Iterable[int]] = ..., index: _Optional[_Iterable[int]] = ..., submit_time: _Optional[_Iterable[float]] = ..., kind: _Optional[_Iterable[int]] = ..., name: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class ArrayCounts(_message.Message):
     __slots__ = ("total", "pend", "done", "run", "exit", "ssusp", "ususp", "psusp", "spec")

@@ -95,6 +95,18 @@ class Listing:
         self.found = 0
         self.missing: list[messages.JobRef] = []
 
+    def lines(self, form: "job_table.Form") -> "Iterator[str]":
+        """Rows of jobs in a form that needs no details, page by page; counts as `pages` does."""
+        if self.conditions or self.factors is not None or any(name in self.options for name in ELIGIBLE):
+            yield from map(form.rows, self.pages())
+            return
+        for page in self._asked(columns=True):
+            self.found += len(page.jobs) + len(page.columns.job)
+            if page.jobs:  # of a master that knows no columns, or of jobs that it reads from its store
+                yield form.rows(page.jobs)
+            if page.columns.job:
+                yield form.rows_of(page.columns)
+
     def pages(
         self, *, details: bool = False, reasons: bool = False, arrays: bool = False, basic_too: bool = False
     ) -> "Iterator[list[Job]]":
@@ -103,30 +115,28 @@ class Listing:
         Args:
             basic_too: also jobs of which the caller may see no details, without these.
         """
+        details = details or bool(self.conditions)
+        reasons = reasons or any(name in self.options for name in ELIGIBLE)
+        completion = Completion() if details else None
+        wanted = {"details": details, "reasons": reasons, "arrays": arrays, "basic_too": basic_too}
+        for page in self._asked(shares_details=details, **wanted):
+            jobs = list(page.jobs) if completion is None else completion.complete(list(page.jobs))
+            jobs = [job for job in jobs if all(holds(job) for holds in self.conditions)]
+            self.found += len(jobs)
+            if self.factors is not None:
+                self.factors.normalize(jobs)
+            if jobs:
+                yield jobs
+
+    def _asked(self, **wanted: bool) -> "Iterator[messages.JobPage]":
+        """Pages of answers of the master, a request for each user; collects the ids that were not found."""
         if any(name in self.options for name in NEVER_SET):
             return
         client = self.io.client()
-        details = details or bool(self.conditions)
-        reasons = reasons or any(name in self.options for name in ELIGIBLE)
         for user in asked_users(self.options.last("u") or ""):
-            request = messages.ListJobsRequest(
-                filter=self.filter(user),
-                details=details,
-                reasons=reasons,
-                arrays=arrays,
-                shares_details=details,
-                basic_too=basic_too,
-            )
-            completion = Completion() if details else None
-            for page in client.list_jobs(request):
+            for page in client.list_jobs(messages.ListJobsRequest(filter=self.filter(user), **wanted)):
                 self.missing.extend(page.missing)
-                jobs = list(page.jobs) if completion is None else completion.complete(list(page.jobs))
-                jobs = [job for job in jobs if all(holds(job) for holds in self.conditions)]
-                self.found += len(jobs)
-                if self.factors is not None:
-                    self.factors.normalize(jobs)
-                if jobs:
-                    yield jobs
+                yield page
 
     @property
     def level(self) -> int:
@@ -267,14 +277,13 @@ def show_table(listing: Listing) -> None:
     if timed := next((name for name in run_time.COLUMNS if name in listing.options), ""):
         title, text_of = run_time.COLUMNS[timed]
         now = listing.io.now()
+        form = job_table.wide(short, lambda job: text_of(job, now))
         pages = listing.pages(details=True, basic_too=True)
-        rows = (job_table.wide(page, short, lambda job: text_of(job, now)) for page in pages)
-        return write_rows(listing, f"{job_table.HEADER}  {title}", rows)
+        return write_rows(listing, f"{job_table.HEADER}  {title}", map(form.rows, pages))
     if "W" in listing.options:
-        rows = (job_table.extended(page, short) for page in listing.pages())
-        return write_rows(listing, job_table.EXTENDED_HEADER, rows)
-    form = job_table.wide if "w" in listing.options else job_table.table
-    return write_rows(listing, job_table.HEADER, (form(page, short) for page in listing.pages()))
+        return write_rows(listing, job_table.EXTENDED_HEADER, listing.lines(job_table.extended(short)))
+    form = job_table.wide(short) if "w" in listing.options else job_table.table(short)
+    return write_rows(listing, job_table.HEADER, listing.lines(form))
 
 
 def show_arrays(listing: Listing) -> None:

@@ -51,7 +51,9 @@ FIELDS = {
         "1 refs JobRef*, 2 user s, 3 queue s, 4 host s, 5 name s, 6 project s, 7 states u*, 8 finished_too t, "
         "9 job_group s, 10 application s"
     ),
-    "ListJobsRequest": "1 filter JobFilter, 2 arrays t, 3 details t, 4 reasons t, 5 shares_details t, 6 basic_too t",
+    "ListJobsRequest": (
+        "1 filter JobFilter, 2 arrays t, 3 details t, 4 reasons t, 5 shares_details t, 6 basic_too t, 7 columns t"
+    ),
     "HostShare": (
         "1 host s, 2 slots u, 3 gpus u*, 4 memory_mib u, 6 tasks_by_role u*, 9 gpu_memory_mib u*, 10 gpu_roles u*"
     ),
@@ -96,7 +98,8 @@ FIELDS = {
         "62 inactive_s d, 63 stacks s*, 64 unused_hosts UnusedHost*, 140 post u, 141 posted_at d, "
         "150 messages JobMessage*"
     ),
-    "JobPage": "1 jobs JobRecord*, 2 missing JobRef*",
+    "JobColumns": "1 kinds JobRecord*, 2 names s*, 3 job u*, 4 index u*, 5 submit_time d*, 6 kind u*, 7 name u*",
+    "JobPage": "1 jobs JobRecord*, 2 missing JobRef*, 3 columns JobColumns",
     "SignalRequest": (
         "1 filter JobFilter, 2 action u, 3 signal u, 4 newest_only t, 5 states u*, 6 hold t, 7 role s, "
         "8 task_plus_one u"

@@ -103,6 +103,8 @@ class Message:
             elif kind in (TEXT, BYTES) or not isinstance(kind, int):
                 for one in value:
                     _put(out, number, kind, one, always=True)
+            elif kind == DOUBLE:
+                _put(out, number, BYTES, b"".join(map(_DOUBLE.pack, value)))
             else:
                 packed = bytearray()
                 for one in value:
@@ -200,6 +202,11 @@ def _fill(message: Message, data: bytes, at: int, end: int) -> None:
 def _take(held: "dict[str, Any]", field: "tuple[str, Any, bool]", wire: int, number: int, data: bytes) -> None:
     """Store one parsed field: ``number`` of a varint, ``data`` of any other wire type."""
     name, kind, repeated = field
+    if repeated and wire == 2 and kind == DOUBLE:
+        if len(data) % 8:
+            raise IndexError(f"field {name} is cut short")
+        held.setdefault(name, Repeated(kind)).extend(one for (one,) in _DOUBLE.iter_unpack(data))
+        return
     if repeated and wire == 2 and kind in (NUMBER, BOOL, SIGNED):
         values = held.setdefault(name, Repeated(kind))
         at = 0

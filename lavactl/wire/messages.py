@@ -82,6 +82,7 @@ __all__ = [
     "HostShare",
     "IndexRange",
     "JobChange",
+    "JobColumns",
     "JobFilter",
     "JobMessage",
     "JobPage",
@@ -221,6 +222,7 @@ if TYPE_CHECKING:
         HangRule,
         HistoryRequest,
         JobChange,
+        JobColumns,
         JobFilter,
         JobMessage,
         JobPage,
@@ -318,6 +320,7 @@ else:
     TaskState = _message("TaskState")
     UnusedHost = _message("UnusedHost")
     JobRecord = _message("JobRecord")
+    JobColumns = _message("JobColumns")
     JobPage = _message("JobPage")
     SignalRequest = _message("SignalRequest")
     SignalResult = _message("SignalResult")

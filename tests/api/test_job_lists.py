@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -61,6 +61,20 @@ def listed(story: Story, store: _Store, caller: c.Caller = ANN, **wanted: Any) -
 def page_of(page: pb.JobPage | bytes) -> pb.JobPage:
     """A page, which may be serialised."""
     return pb.JobPage.FromString(page) if isinstance(page, bytes) else page
+
+
+def rows_of(page: pb.JobPage | bytes) -> Iterator[pb.JobRecord]:
+    """Records of a page by columns."""
+    columns = page_of(page).columns
+    for at, (job, submit_time, kind, name) in enumerate(
+        zip(columns.job, columns.submit_time, columns.kind, columns.name, strict=True)
+    ):
+        record = pb.JobRecord(job=job, submit_time=submit_time, name=columns.names[name])
+        record.MergeFrom(columns.kinds[kind])
+        if columns.index and columns.index[at]:
+            record.index = columns.index[at]
+            record.name += f"[{record.index}]"
+        yield record
 
 
 def test_the_spec_of_an_array_is_read_once_and_told_once() -> None:
@@ -175,7 +189,7 @@ def test_a_job_of_a_group_is_that_groups_alone() -> None:
 
 @pytest.mark.parametrize(("caller", "level"), [(ANN, 0), (BOB, 1)])
 def test_plain_records_are_those_of_any_list(caller: c.Caller, level: int) -> None:
-    """Their quick way shows every job as the other way does: waiting, running, ended, of an array, of another user."""
+    """Their quick ways show every job as the other way does: waiting, running, ended, of an array, of another user."""
     story = a_cluster(a_host(slots=4))
     ended, running = story.run(a_job(name="ended")), story.run(a_job(2, name="läuft"))
     story.finished("n1", ended, 256)
@@ -192,6 +206,7 @@ def test_plain_records_are_those_of_any_list(caller: c.Caller, level: int) -> No
     take_policy(story.cluster, replace(story.cluster.policy, job_info_level=level))
     lists = JobLists(_engine(story), SimpleNamespace(store=_Store()), story.worklist)  # type: ignore[arg-type]
     request = pb.ListJobsRequest(filter=pb.JobFilter(user="all", finished_too=True))
+    by_columns = pb.ListJobsRequest(filter=request.filter, columns=True)
 
     async def both() -> None:
         selection = listing.Selection(request.filter, caller, story.cluster)
@@ -202,6 +217,7 @@ def test_plain_records_are_those_of_any_list(caller: c.Caller, level: int) -> No
                 listing.hide_details(expected[-1])
         found = [record async for page in lists.pages(request, caller) for record in page_of(page).jobs]
         assert found == expected
+        assert [record async for page in lists.pages(by_columns, caller) for record in rows_of(page)] == expected
         assert len(found) > 60
         assert sorted(record.name for record in found if record.priority) == ["", "# nothing", "./solve", "./solve"]
 
@@ -209,17 +225,18 @@ def test_plain_records_are_those_of_any_list(caller: c.Caller, level: int) -> No
     assert running
 
 
-def test_others_are_served_during_a_plain_list(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("columns", [False, True])
+def test_others_are_served_during_a_plain_list(columns: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """After each slice, and a job that changes meanwhile is shown as it is then."""
     monkeypatch.setattr(slices, "SLICE_S", 0.0)
     story = a_cluster()
-    array = story.submit(a_job(array="1-1000", hold=True))
+    array = story.submit(a_job(array="1-5000", hold=True))
     lists = JobLists(_engine(story), SimpleNamespace(store=_Store()), story.worklist)  # type: ignore[arg-type]
 
     async def body() -> list[int]:
-        request, found = pb.ListJobsRequest(filter=pb.JobFilter(user="all")), list[int]()
+        request, found = pb.ListJobsRequest(filter=pb.JobFilter(user="all"), columns=columns), list[int]()
         async for page in lists.pages(request, ANN):
-            found += [record.priority for record in page_of(page).jobs]
+            found += [record.priority for record in (rows_of(page) if columns else page_of(page).jobs)]
             story.array(array).priority = 7
         return found
 

@@ -27,6 +27,7 @@ class ScriptedClient:
         self.missing: list[common_pb2.JobRef] = []
         self.submit_results: list[jobs_pb2.SubmitResult] = [jobs_pb2.SubmitResult(job=1201, queue="normal")]
         self.signal_reply = jobs_pb2.SignalReply()
+        self.has_columns = True  # of lists, as a master of this version
         self.modify_reply = jobs_pb2.ModifyReply()
         self.move_reply = jobs_pb2.MoveReply()
         self.force_reply = jobs_pb2.SignalResult()
@@ -112,6 +113,8 @@ class ScriptedClient:
 
     def list_jobs(self, request: jobs_pb2.ListJobsRequest) -> Iterator[jobs_pb2.JobPage]:
         self.keep(jobs_pb2.ListJobsRequest, request)
+        if request.columns and self.has_columns:
+            return iter([jobs_pb2.JobPage(columns=in_columns(self.jobs), missing=self.missing)])
         return iter([jobs_pb2.JobPage(jobs=self.jobs, missing=self.missing)])
 
     def signal(self, request: jobs_pb2.SignalRequest) -> jobs_pb2.SignalReply:
@@ -329,3 +332,24 @@ def a_job(hosts: Iterable[tuple[str, int]] = (), **fields: Any) -> jobs_pb2.JobR
         "name": "md_npt", "project": "default", "submit_time": at("09:02:11"), "slots_min": 1,
     }  # fmt: skip
     return jobs_pb2.JobRecord(**{**plain, **fields}, hosts=shares)
+
+
+def in_columns(jobs: Iterable[jobs_pb2.JobRecord]) -> jobs_pb2.JobColumns:
+    """The jobs by columns, with a kind and a name for each that differs."""
+    columns, kinds, names = jobs_pb2.JobColumns(), dict[bytes, int](), dict[str, int]()
+    for job in jobs:
+        kind = jobs_pb2.JobRecord()
+        kind.CopyFrom(job)
+        for field in ("job", "index", "name", "submit_time"):
+            kind.ClearField(field)
+        name = job.name.removesuffix(f"[{job.index}]")
+        columns.job.append(job.job)
+        columns.index.append(job.index)
+        columns.submit_time.append(job.submit_time)
+        columns.kind.append(kinds.setdefault(kind.SerializeToString(deterministic=True), len(kinds)))
+        columns.name.append(names.setdefault(name, len(names)))
+    columns.kinds.extend(map(jobs_pb2.JobRecord.FromString, kinds))
+    columns.names.extend(names)
+    if not any(columns.index):
+        del columns.index[:]
+    return columns

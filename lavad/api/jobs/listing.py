@@ -17,7 +17,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.commands import Caller, Target
 from lavad.core.language.job_groups import checked
 from lavad.core.language.job_names import name_pattern
-from lavad.core.model import FINAL, WAITING, Allocation, JobState
+from lavad.core.model import FINAL, WAITING, Allocation, JobState, Shared
 from lavad.core.model.gpu_use import GpusByHost
 from lavad.core.model.policy import Names, Threshold
 from lavad.core.model.progress import Progress
@@ -31,6 +31,7 @@ from protos import common_pb2, jobs_pb2, names
 PAGE_JOBS = 500
 # A reader that stalls holds a few pages in its agent, and a page must fit a frame of the local socket.
 PAGE_BYTES = 256 << 10
+SHARED_MAX = 4096  # attributes that jobs have in common, of which the answer is kept
 LOOKED_AT = 4096  # jobs or elements between two yields to other calls, about 2 ms
 
 EVERYBODY = Names()
@@ -59,22 +60,38 @@ class Selection:
         self.states = checks.states_of(request)
         self.finished_too = request.finished_too
         self.refs = [ref for ref in request.refs if ref.job]
+        self.shown = frozenset(filter(self.admits_state, JobState))
+        self._is_shared_admitted: dict[int, bool] = {}  # by the ids of the next
+        self._shared: list[Shared] = []  # kept, so that their ids stay their own
         if self.refs and not request.user:
             self.users = EVERYBODY  # a job named by its id is shown for any owner
 
     def admits(self, record: Job | ArrayRecord) -> bool:
         """Apply all criteria but state and host, those that are the same for all elements, and who may see the job."""
-        return self._is_meant(record) and self.is_visible(record.shared)
+        is_admitted = self._is_shared_admitted.get(id(record.shared))
+        if is_admitted is None:
+            is_admitted = self._admits_shared(record.shared)
+        return is_admitted and (self.name is None or self.name.admits(record.words["name"]))
+
+    def _admits_shared(self, shared: Shared) -> bool:
+        if len(self._shared) >= SHARED_MAX:
+            self._is_shared_admitted.clear()
+            self._shared.clear()
+        self._shared.append(shared)
+        found = self._is_shared_admitted[id(shared)] = self._is_shared_meant(shared) and self.is_visible(shared)
+        return found
 
     def _is_meant(self, record: Job | ArrayRecord) -> bool:
-        shared = record.shared
+        is_named = self.name is None or self.name.admits(record.words["name"])
+        return is_named and self._is_shared_meant(record.shared)
+
+    def _is_shared_meant(self, shared: Shared) -> bool:
         return (
             shared.user in self.users
             and (not self.queue or shared.queue == self.queue)
             and (not self.project or shared.project == self.project)
             and (not self.application or shared.application == self.application)
             and (self.job_group is None or shared.job_group == self.job_group)
-            and (self.name is None or self.name.admits(record.words["name"]))
         )
 
     def admits_state(self, state: JobState) -> bool:
@@ -133,7 +150,8 @@ class Selection:
             for ref in self.refs:
                 yield from self._named(ref, missing)
             return
-        admitted, are_moved = list[Job | ArrayRecord](), False
+        admitted, are_moved, shown = list[Job | ArrayRecord](), False, self.shown
+        is_any = self.elements is None and self.hosts is None
         for number, record in enumerate(list(self.cluster.jobs.values())):
             if number % LOOKED_AT == LOOKED_AT - 1:
                 yield None
@@ -145,11 +163,11 @@ class Selection:
         for record in in_turn(admitted) if are_moved else admitted:
             if isinstance(record, ArrayRecord):
                 yield from self._elements(record, None, missing)
-            elif self._admits_whole(record):
+            elif record.state in shown and (is_any or self._admits_whole(record)):
                 yield record, 0, record
 
     def _admits_whole(self, job: Job) -> bool:
-        return self.elements is None and self.admits_state(job.state) and self.admits_host(job)
+        return self.elements is None and job.state in self.shown and self.admits_host(job)
 
     def _named(self, ref: common_pb2.JobRef, missing: list[common_pb2.JobRef]) -> Iterator[Item | None]:
         record = self.cluster.jobs.get(ref.job)
@@ -173,14 +191,16 @@ class Selection:
         for number, index in enumerate(record.indices if wanted is None else sorted(wanted)):
             if number % LOOKED_AT == LOOKED_AT - 1:
                 yield None
-            state = record.state_of(index)
+            job = record.live.get(index)
+            state = job.state if job is not None else record.state_of(index)
             if state is None:
                 missing.append(
                     common_pb2.JobRef(job=record.id, indices=[common_pb2.IndexRange(first=index, last=index)])
                 )
-            elif self.admits_state(state):
-                job = self.cluster.element(record.id, index)
-                if self.admits_host(job):
+            elif state in self.shown:
+                if job is None and state in FINAL:
+                    job = self.cluster.element(record.id, index)
+                if self.hosts is None or self.admits_host(job):
                     yield record, index, job
 
     async def arrays(self) -> AsyncIterator[ArrayRecord]:

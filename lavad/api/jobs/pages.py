@@ -12,7 +12,7 @@ from lavad.api.details import READ_AT_ONCE, Details, read_specs
 from lavad.api.jobs import listing
 from lavad.api.jobs.history import Stored
 from lavad.api.jobs.messages import read_all
-from lavad.api.jobs.plain_records import PlainRecords
+from lavad.api.jobs.plain_records import PlainColumns, PlainRecords
 from lavad.api.jobs.start_estimate import OUTLOOKS_MAX, add_outlook
 from lavad.api.privacy import Sight
 from lavad.api.slices import Slices
@@ -24,6 +24,8 @@ from protos import common_pb2
 from protos import jobs_pb2 as pb
 
 ITEMS_AT_ONCE = 2000
+COLUMNS_JOBS = 2000  # a page: of 10,000 jobs some are printed while others are read
+LOOKED_AT_ONCE = 50  # jobs of a list by columns between two looks at the clock
 WAITING = (common_pb2.PEND, common_pb2.PSUSP)
 
 
@@ -49,7 +51,8 @@ class JobLists:
                     page, size = pb.JobPage(), 0
             yield page
         else:
-            async for plain in wanted.plain_pages(forgotten):
+            pages = wanted.columns(forgotten) if request.columns else wanted.plain_pages(forgotten)
+            async for plain in pages:
                 yield plain
         if forgotten:
             policy, needs_details = self.engine.cluster.policy, wanted.needs_details
@@ -129,6 +132,21 @@ class _List:
                 yield b"".join(page)
                 page, size = [], 0
         yield b"".join(page)
+
+    async def columns(self, forgotten: list[common_pb2.JobRef]) -> AsyncIterator[bytes]:
+        """Yield the records of `plain_pages` by columns."""
+        page, items = PlainColumns(self._sight), list[listing.Item]()
+        for item in self._selection.steps(forgotten):
+            if item is not None:
+                items.append(item)
+            if item is None or len(items) == LOOKED_AT_ONCE:
+                page.extend(items)
+                items = []
+                await self._slices.check()
+                if len(page) >= COLUMNS_JOBS or page.size >= listing.PAGE_BYTES:
+                    yield page.taken()
+        page.extend(items)
+        yield page.taken()
 
     async def _made(self, items: list[listing.Item], jobs: dict[int, None]) -> AsyncIterator[pb.JobRecord]:
         """Yield the records of some jobs, reading their specs together."""
