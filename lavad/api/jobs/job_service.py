@@ -15,11 +15,11 @@ from lavad.agent_links.spec_cache import SpecShelf
 from lavad.api import checks, identity, interceptor, translate
 from lavad.api.cluster.host_choice import chosen
 from lavad.api.jobs import listing, messages, modify, resize, tasks
-from lavad.api.jobs.attach import attach_reply
 from lavad.api.jobs.dependencies import dependencies_reply
 from lavad.api.jobs.history import Stored
 from lavad.api.jobs.pages import JobLists
 from lavad.api.jobs.submission import Submissions
+from lavad.api.jobs.tickets.attach import attach_reply
 from lavad.api.jobs.waiting import Waiters
 from lavad.api.jobs.watch import Watchers
 from lavad.api.privacy import Sight
