@@ -155,7 +155,8 @@ def run_agent(options: argparse.Namespace) -> int:
     modes = gpus.modes()
     facts.can_set_gpu_mode, facts.has_mps = bool(facts.gpus) and modes.can_set(), bool(context.gpu_daemon)
     local = Local(context, options.state.absolute(), facts.slots, not options.no_cgroups, gpus)
-    facts.cgroups, facts.keeps_leases, facts.runs_commands = local.base.version > 0, True, True
+    facts.cgroups = local.base.version > 0
+    facts.keeps_leases = facts.runs_commands = facts.copies_files = True
     # From here on there may be threads of gRPC, started by this import.
     from agents.daemon import serve
 

@@ -21,6 +21,7 @@ from google.protobuf.message import DecodeError
 
 from agents.attempts.usage_exchange import Counting
 from agents.local_socket.callers import CallFailed
+from agents.ranks.file_copies import FileCopies
 from agents.ranks.interfaces import Attempts, HeldAttempt
 from agents.ranks.output import NotReadable, OnlyForItsUser, open_kept, open_output
 from agents.ranks.tasks import converse, window_of
@@ -28,7 +29,16 @@ from agents.shepherd.messages import Key
 from agents.shepherd.spool import kept_path
 from agents.shepherd.tasks.run_files import kept_path_of_run
 from protos import frames
-from protos.agents_pb2 import CountReply, CountRequest, TailChunk, TailRequest, TaskInput, TaskOutput, TaskStart
+from protos.agents_pb2 import (
+    CountReply,
+    CountRequest,
+    FilePart,
+    TailChunk,
+    TailRequest,
+    TaskInput,
+    TaskOutput,
+    TaskStart,
+)
 from protos.agents_pb2_grpc import PeerServiceServicer, add_PeerServiceServicer_to_server
 from protos.common_pb2 import HostShare
 from protos.trust import peek_tickets
@@ -40,6 +50,7 @@ LOG = logging.getLogger("lava.peers")
 RUN_METHOD = "/lava.v1.PeerService/Run"
 TAIL_METHOD = "/lava.v1.PeerService/Tail"
 COUNT_METHOD = "/lava.v1.PeerService/Count"
+COPY_METHOD = "/lava.v1.PeerService/Copy"
 
 # Longest wait for a peer's connection before it is reported; MPI launchers wait longer than that.
 CONNECT_S = 10.0
@@ -66,6 +77,7 @@ class Peers(PeerServiceServicer):
         self._attempts = attempts
         self._counting = counting
         self._ticket_key = ticket_key
+        self._copies = FileCopies()
         self.kept = ""  # directory of kept outputs of ended jobs; empty if none are kept
         self._server: grpc.aio.Server | None = None
 
@@ -143,6 +155,25 @@ class Peers(PeerServiceServicer):
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, text)
             raise AssertionError("abort returned")
         return reply
+
+    async def Copy(
+        self, request_iterator: AsyncIterator[FilePart], context: "grpc.aio.ServicerContext[FilePart, FilePart]"
+    ) -> None:
+        """Send or write a file of a job that was submitted here, against the master's ticket for it."""
+        try:
+            leave = (await anext(request_iterator, FilePart())).leave
+        except DecodeError:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "the request cannot be read")
+            raise AssertionError("abort returned") from None
+        caller = await self._calling_host(context)
+        key = (leave.key.job, leave.key.index, leave.key.attempt)
+        what = peek_tickets.file_of(self.host, leave.user, leave.uid, leave.mode, leave.path)
+        if not peek_tickets.check(self._ticket_key(), leave.ticket, key, what, time(), peek_tickets.COPY):
+            LOG.warning("copy refused job=%d index=%d attempt=%d caller=%s", *key, caller)
+            text = f"the ticket to copy a file of job <{key[0]}> is not valid here"
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, text)
+        LOG.info("copy job=%d index=%d attempt=%d caller=%s mode=%s", *key, caller, leave.mode)
+        await self._copies.serve(leave, request_iterator, context.write)
 
     async def tail(self, request: TailRequest, send: Callable[[TailChunk], Awaitable[None]]) -> None:
         """Send a job's output to a caller with a verified ticket; an unreadable file is reported in a chunk."""

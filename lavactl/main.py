@@ -30,7 +30,7 @@ COMMANDS = (
 SUBCOMMANDS = (
     "up", "down", "env", "init", "tickets", "certificates", "link", "run", "show", "sshrun", "simulate",
     "adopt", "backup", "restore", "migrate-database", "tasks", "logs", "scale", "stage",
-    "job", "checks", "attach",
+    "job", "checks", "attach", "copies",
 )  # fmt: skip
 # Slurm's names, for scripts and tools that speak only Slurm. They stay out of the way of a real Slurm: as commands of
 # their own they are only where they were asked for.

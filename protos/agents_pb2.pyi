@@ -810,6 +810,34 @@ class TailRequest(_message.Message):
     task: _common_pb2.TaskRun
     def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., ticket: _Optional[bytes] = ..., follow: _Optional[bool] = ..., error_file: _Optional[bool] = ..., last_bytes: _Optional[int] = ..., task: _Optional[_Union[_common_pb2.TaskRun, _Mapping]] = ...) -> None: ...
 
+class FileState(_message.Message):
+    __slots__ = ("permissions", "inode", "size", "modified_ns")
+    PERMISSIONS_FIELD_NUMBER: _ClassVar[int]
+    INODE_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    MODIFIED_NS_FIELD_NUMBER: _ClassVar[int]
+    permissions: int
+    inode: int
+    size: int
+    modified_ns: int
+    def __init__(self, permissions: _Optional[int] = ..., inode: _Optional[int] = ..., size: _Optional[int] = ..., modified_ns: _Optional[int] = ...) -> None: ...
+
+class FilePart(_message.Message):
+    __slots__ = ("asked", "leave", "data", "is_whole", "error", "state")
+    ASKED_FIELD_NUMBER: _ClassVar[int]
+    LEAVE_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    IS_WHOLE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    asked: _jobs_pb2.CopyTicketRequest
+    leave: _jobs_pb2.CopyTicketReply
+    data: bytes
+    is_whole: bool
+    error: str
+    state: FileState
+    def __init__(self, asked: _Optional[_Union[_jobs_pb2.CopyTicketRequest, _Mapping]] = ..., leave: _Optional[_Union[_jobs_pb2.CopyTicketReply, _Mapping]] = ..., data: _Optional[bytes] = ..., is_whole: _Optional[bool] = ..., error: _Optional[str] = ..., state: _Optional[_Union[FileState, _Mapping]] = ...) -> None: ...
+
 class TailChunk(_message.Message):
     __slots__ = ("data", "error", "is_error_file", "has_tasks")
     DATA_FIELD_NUMBER: _ClassVar[int]

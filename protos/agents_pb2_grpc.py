@@ -197,6 +197,11 @@ class PeerServiceStub:
                 request_serializer=protos_dot_agents__pb2.CountRequest.SerializeToString,
                 response_deserializer=protos_dot_agents__pb2.CountReply.FromString,
                 _registered_method=True)
+        self.Copy = channel.stream_stream(
+                '/lava.v1.PeerService/Copy',
+                request_serializer=protos_dot_agents__pb2.FilePart.SerializeToString,
+                response_deserializer=protos_dot_agents__pb2.FilePart.FromString,
+                _registered_method=True)
 
 
 class PeerServiceServicer:
@@ -221,6 +226,12 @@ class PeerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Copy(self, request_iterator, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_PeerServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -238,6 +249,11 @@ def add_PeerServiceServicer_to_server(servicer, server):
                     servicer.Count,
                     request_deserializer=protos_dot_agents__pb2.CountRequest.FromString,
                     response_serializer=protos_dot_agents__pb2.CountReply.SerializeToString,
+            ),
+            'Copy': grpc.stream_stream_rpc_method_handler(
+                    servicer.Copy,
+                    request_deserializer=protos_dot_agents__pb2.FilePart.FromString,
+                    response_serializer=protos_dot_agents__pb2.FilePart.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -322,6 +338,33 @@ class PeerService:
             '/lava.v1.PeerService/Count',
             protos_dot_agents__pb2.CountRequest.SerializeToString,
             protos_dot_agents__pb2.CountReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Copy(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/lava.v1.PeerService/Copy',
+            protos_dot_agents__pb2.FilePart.SerializeToString,
+            protos_dot_agents__pb2.FilePart.FromString,
             options,
             channel_credentials,
             insecure,

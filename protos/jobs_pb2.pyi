@@ -59,7 +59,7 @@ ACCOUNT_BRIEF: AccountForm
 ACCOUNT_LONG: AccountForm
 
 class JobSpec(_message.Message):
-    __slots__ = ("name", "command", "is_script", "queues", "project", "cwd", "submit_cwd", "input", "output", "error", "output_overwrite", "error_overwrite", "environment", "roles", "run_limit_s", "memory_limit_mib", "hosts", "hold", "exclusive", "rerunnable", "not_rerunnable", "array", "array_limit", "umask_plus_one", "submit_host", "description", "user_group", "dependency", "begin_time", "terminate_time", "priority", "notify_end", "shell", "rlimits", "pre_exec", "post_exec", "output_dir", "requeue_exit_values", "resizable", "runtime_estimate_s", "job_group", "reservation", "requirement_text", "environment_base", "ends_orphan", "environment_unset", "resize_notify", "tasks", "warning_action", "warning_time_s", "hang", "slurm", "application", "interactive", "input_spooled", "input_data", "esub_output", "mail_user", "mail_begin", "mail_end", "mail_failure", "mail_events", "script_arguments")
+    __slots__ = ("name", "command", "is_script", "queues", "project", "cwd", "submit_cwd", "input", "output", "error", "output_overwrite", "error_overwrite", "environment", "roles", "run_limit_s", "memory_limit_mib", "hosts", "hold", "exclusive", "rerunnable", "not_rerunnable", "array", "array_limit", "umask_plus_one", "submit_host", "description", "user_group", "dependency", "begin_time", "terminate_time", "priority", "notify_end", "shell", "rlimits", "pre_exec", "post_exec", "output_dir", "requeue_exit_values", "resizable", "runtime_estimate_s", "job_group", "reservation", "requirement_text", "environment_base", "ends_orphan", "environment_unset", "resize_notify", "tasks", "warning_action", "warning_time_s", "hang", "slurm", "application", "file_copies", "interactive", "input_spooled", "input_data", "esub_output", "mail_user", "mail_begin", "mail_end", "mail_failure", "mail_events", "script_arguments")
     NAME_FIELD_NUMBER: _ClassVar[int]
     COMMAND_FIELD_NUMBER: _ClassVar[int]
     IS_SCRIPT_FIELD_NUMBER: _ClassVar[int]
@@ -113,6 +113,7 @@ class JobSpec(_message.Message):
     HANG_FIELD_NUMBER: _ClassVar[int]
     SLURM_FIELD_NUMBER: _ClassVar[int]
     APPLICATION_FIELD_NUMBER: _ClassVar[int]
+    FILE_COPIES_FIELD_NUMBER: _ClassVar[int]
     INTERACTIVE_FIELD_NUMBER: _ClassVar[int]
     INPUT_SPOOLED_FIELD_NUMBER: _ClassVar[int]
     INPUT_DATA_FIELD_NUMBER: _ClassVar[int]
@@ -176,6 +177,7 @@ class JobSpec(_message.Message):
     hang: HangRule
     slurm: SlurmTerms
     application: str
+    file_copies: _containers.RepeatedScalarFieldContainer[str]
     interactive: str
     input_spooled: bool
     input_data: bytes
@@ -186,7 +188,7 @@ class JobSpec(_message.Message):
     mail_failure: bool
     mail_events: str
     script_arguments: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., command: _Optional[str] = ..., is_script: _Optional[bool] = ..., queues: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., cwd: _Optional[str] = ..., submit_cwd: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., error: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error_overwrite: _Optional[bool] = ..., environment: _Optional[_Iterable[bytes]] = ..., roles: _Optional[_Iterable[_Union[_common_pb2.Role, _Mapping]]] = ..., run_limit_s: _Optional[int] = ..., memory_limit_mib: _Optional[int] = ..., hosts: _Optional[_Iterable[str]] = ..., hold: _Optional[bool] = ..., exclusive: _Optional[bool] = ..., rerunnable: _Optional[bool] = ..., not_rerunnable: _Optional[bool] = ..., array: _Optional[_Iterable[_Union[_common_pb2.IndexRange, _Mapping]]] = ..., array_limit: _Optional[int] = ..., umask_plus_one: _Optional[int] = ..., submit_host: _Optional[str] = ..., description: _Optional[str] = ..., user_group: _Optional[str] = ..., dependency: _Optional[str] = ..., begin_time: _Optional[float] = ..., terminate_time: _Optional[float] = ..., priority: _Optional[int] = ..., notify_end: _Optional[bool] = ..., shell: _Optional[str] = ..., rlimits: _Optional[_Iterable[_Union[Rlimit, _Mapping]]] = ..., pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., output_dir: _Optional[str] = ..., requeue_exit_values: _Optional[str] = ..., resizable: _Optional[bool] = ..., runtime_estimate_s: _Optional[int] = ..., job_group: _Optional[str] = ..., reservation: _Optional[str] = ..., requirement_text: _Optional[str] = ..., environment_base: _Optional[bytes] = ..., ends_orphan: _Optional[bool] = ..., environment_unset: _Optional[_Iterable[bytes]] = ..., resize_notify: _Optional[str] = ..., tasks: _Optional[_Union[TaskRules, _Mapping]] = ..., warning_action: _Optional[str] = ..., warning_time_s: _Optional[float] = ..., hang: _Optional[_Union[HangRule, _Mapping]] = ..., slurm: _Optional[_Union[SlurmTerms, _Mapping]] = ..., application: _Optional[str] = ..., interactive: _Optional[str] = ..., input_spooled: _Optional[bool] = ..., input_data: _Optional[bytes] = ..., esub_output: _Optional[bytes] = ..., mail_user: _Optional[str] = ..., mail_begin: _Optional[bool] = ..., mail_end: _Optional[bool] = ..., mail_failure: _Optional[bool] = ..., mail_events: _Optional[str] = ..., script_arguments: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., command: _Optional[str] = ..., is_script: _Optional[bool] = ..., queues: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., cwd: _Optional[str] = ..., submit_cwd: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., error: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error_overwrite: _Optional[bool] = ..., environment: _Optional[_Iterable[bytes]] = ..., roles: _Optional[_Iterable[_Union[_common_pb2.Role, _Mapping]]] = ..., run_limit_s: _Optional[int] = ..., memory_limit_mib: _Optional[int] = ..., hosts: _Optional[_Iterable[str]] = ..., hold: _Optional[bool] = ..., exclusive: _Optional[bool] = ..., rerunnable: _Optional[bool] = ..., not_rerunnable: _Optional[bool] = ..., array: _Optional[_Iterable[_Union[_common_pb2.IndexRange, _Mapping]]] = ..., array_limit: _Optional[int] = ..., umask_plus_one: _Optional[int] = ..., submit_host: _Optional[str] = ..., description: _Optional[str] = ..., user_group: _Optional[str] = ..., dependency: _Optional[str] = ..., begin_time: _Optional[float] = ..., terminate_time: _Optional[float] = ..., priority: _Optional[int] = ..., notify_end: _Optional[bool] = ..., shell: _Optional[str] = ..., rlimits: _Optional[_Iterable[_Union[Rlimit, _Mapping]]] = ..., pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., output_dir: _Optional[str] = ..., requeue_exit_values: _Optional[str] = ..., resizable: _Optional[bool] = ..., runtime_estimate_s: _Optional[int] = ..., job_group: _Optional[str] = ..., reservation: _Optional[str] = ..., requirement_text: _Optional[str] = ..., environment_base: _Optional[bytes] = ..., ends_orphan: _Optional[bool] = ..., environment_unset: _Optional[_Iterable[bytes]] = ..., resize_notify: _Optional[str] = ..., tasks: _Optional[_Union[TaskRules, _Mapping]] = ..., warning_action: _Optional[str] = ..., warning_time_s: _Optional[float] = ..., hang: _Optional[_Union[HangRule, _Mapping]] = ..., slurm: _Optional[_Union[SlurmTerms, _Mapping]] = ..., application: _Optional[str] = ..., file_copies: _Optional[_Iterable[str]] = ..., interactive: _Optional[str] = ..., input_spooled: _Optional[bool] = ..., input_data: _Optional[bytes] = ..., esub_output: _Optional[bytes] = ..., mail_user: _Optional[str] = ..., mail_begin: _Optional[bool] = ..., mail_end: _Optional[bool] = ..., mail_failure: _Optional[bool] = ..., mail_events: _Optional[str] = ..., script_arguments: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SlurmTerms(_message.Message):
     __slots__ = ("array_base", "arguments", "command")
@@ -1064,6 +1066,40 @@ class AttachTicketReply(_message.Message):
     address: str
     ticket: bytes
     def __init__(self, error: _Optional[str] = ..., key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., host: _Optional[str] = ..., address: _Optional[str] = ..., ticket: _Optional[bytes] = ...) -> None: ...
+
+class CopyTicketRequest(_message.Message):
+    __slots__ = ("key", "number", "back")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    BACK_FIELD_NUMBER: _ClassVar[int]
+    key: _common_pb2.AttemptKey
+    number: int
+    back: bool
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., number: _Optional[int] = ..., back: _Optional[bool] = ...) -> None: ...
+
+class CopyTicketReply(_message.Message):
+    __slots__ = ("error", "key", "host", "address", "ticket", "user", "uid", "gid", "path", "mode")
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    TICKET_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    UID_FIELD_NUMBER: _ClassVar[int]
+    GID_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    error: str
+    key: _common_pb2.AttemptKey
+    host: str
+    address: str
+    ticket: bytes
+    user: str
+    uid: int
+    gid: int
+    path: str
+    mode: str
+    def __init__(self, error: _Optional[str] = ..., key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., host: _Optional[str] = ..., address: _Optional[str] = ..., ticket: _Optional[bytes] = ..., user: _Optional[str] = ..., uid: _Optional[int] = ..., gid: _Optional[int] = ..., path: _Optional[str] = ..., mode: _Optional[str] = ...) -> None: ...
 
 class PeekRequest(_message.Message):
     __slots__ = ("job", "follow", "last_bytes")

@@ -129,6 +129,11 @@ class JobServiceStub:
                 request_serializer=protos_dot_jobs__pb2.AttachTicketRequest.SerializeToString,
                 response_deserializer=protos_dot_jobs__pb2.AttachTicketReply.FromString,
                 _registered_method=True)
+        self.CopyTicket = channel.unary_unary(
+                '/lava.v1.JobService/CopyTicket',
+                request_serializer=protos_dot_jobs__pb2.CopyTicketRequest.SerializeToString,
+                response_deserializer=protos_dot_jobs__pb2.CopyTicketReply.FromString,
+                _registered_method=True)
 
 
 class JobServiceServicer:
@@ -261,6 +266,13 @@ class JobServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CopyTicket(self, request, context):
+        """Permission to copy one of the files that a job names (bsub -f) to or from the host it was submitted from.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_JobServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -358,6 +370,11 @@ def add_JobServiceServicer_to_server(servicer, server):
                     servicer.AttachTicket,
                     request_deserializer=protos_dot_jobs__pb2.AttachTicketRequest.FromString,
                     response_serializer=protos_dot_jobs__pb2.AttachTicketReply.SerializeToString,
+            ),
+            'CopyTicket': grpc.unary_unary_rpc_method_handler(
+                    servicer.CopyTicket,
+                    request_deserializer=protos_dot_jobs__pb2.CopyTicketRequest.FromString,
+                    response_serializer=protos_dot_jobs__pb2.CopyTicketReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -873,6 +890,33 @@ class JobService:
             '/lava.v1.JobService/AttachTicket',
             protos_dot_jobs__pb2.AttachTicketRequest.SerializeToString,
             protos_dot_jobs__pb2.AttachTicketReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CopyTicket(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lava.v1.JobService/CopyTicket',
+            protos_dot_jobs__pb2.CopyTicketRequest.SerializeToString,
+            protos_dot_jobs__pb2.CopyTicketReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agents.containers.settings import ContainerSettings
-from agents.job_setup import eexec
+from agents.job_setup import eexec, file_copies
 from agents.job_setup.environment import HostFiles, OwnFiles, put_lists, set_by_lava, with_submitted
 from agents.job_setup.host_context import HostContext
 from agents.job_setup.programs import program_of
@@ -194,6 +194,14 @@ class Preparation:
         for key in [key for key, prepared in self._prepared.items() if prepared.blob.job == job]:
             del self._prepared[key]
 
+    def _own_commands(self, spec: JobSpec, stage: Stage) -> tuple[str, str]:
+        """Commands before and after the job that are its own or its profile's, with the copies of its files."""
+        bin_dir, around = self.host.bin_dir, stage.around
+        return (
+            file_copies.before(bin_dir, spec.file_copies, spec.pre_exec or around.job_pre_exec),
+            file_copies.after(bin_dir, spec.file_copies, spec.post_exec or around.job_post_exec),
+        )
+
     def _job(self, blob: JobSpecBlob, stage: Stage, owner: Owner, own: OwnFiles | None) -> JobSetup:
         spec, lead = blob.spec, stage.allocation[0].host == self.host.host
         script = self._script(blob, owner) if spec.is_script else ""
@@ -207,6 +215,7 @@ class Preparation:
         program = program_of(line, spec.shell, spooled, stage.job_starter, arguments) if is_first else None
         is_slurm = spec.HasField("slurm")
         for_eexec = self._spooled(blob, spec.esub_output, owner, 0o400) if self.eexec and spec.esub_output else ""
+        pre_exec, post_exec = self._own_commands(spec, stage)
         return JobSetup(
             user=owner.name,
             uid=owner.uid,
@@ -232,8 +241,8 @@ class Preparation:
             deadline=stage.deadline,
             terminate_interval_s=self.intervals.terminate_s,
             usage_interval_s=self.intervals.usage_s,
-            pre_exec=eexec.before(self.eexec, for_eexec, spec.pre_exec or stage.around.job_pre_exec) if lead else "",
-            post_exec=eexec.after(self.eexec, for_eexec, spec.post_exec or stage.around.job_post_exec) if lead else "",
+            pre_exec=eexec.before(self.eexec, for_eexec, pre_exec) if lead else "",
+            post_exec=eexec.after(self.eexec, for_eexec, post_exec) if lead else "",
             report=tuple(self.heading(blob, stage, owner.home))
             if lead and spec.output and not (of_tasks or is_slurm or (self.mail.program and has_report_apart(spec)))
             else None,

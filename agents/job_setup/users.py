@@ -7,8 +7,9 @@ the submission, a name alone may be another user on this host.
 import asyncio
 import os
 import pwd
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 REMEMBER_S = 300.0
@@ -22,6 +23,28 @@ class UnknownUser(Exception):
     def __init__(self, sentence: str, is_queues: bool = False) -> None:
         super().__init__(sentence)
         self.is_queues = is_queues
+
+
+# Run with the agent's rights, it becomes a user and then the program behind. The agent itself must not fork for that:
+# a child of gRPC's threads that does more than to execute a program may end in gRPC's own checks.
+BECOME = """\
+import os, sys
+uid, gid, groups = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+os.setgroups([int(one) for one in groups.split(",") if one])
+os.setresgid(gid, gid, gid)
+os.setresuid(uid, uid, uid)
+try:
+    os.execv(sys.argv[4], sys.argv[4:])
+except OSError as error:
+    sys.exit(error.strerror)
+"""
+
+
+def words_of_user(uid: int, gid: int, groups: Iterable[int]) -> tuple[str, ...]:
+    """Return the words before a command line that has to run as a user; none for an agent without root."""
+    if os.geteuid() != 0:
+        return ()
+    return (sys.executable, "-I", "-S", "-c", BECOME, str(uid), str(gid), ",".join(map(str, groups)))
 
 
 class Owner(NamedTuple):

@@ -2,9 +2,11 @@
 
 ``/lava.local/Run``: the command sends TaskInput messages, the first with ``start`` (host and job key filled in), and
 gets TaskOutput messages. ``/lava.local/Attach``: likewise, from any host, and for the streams of an interactive job.
-``/lava.local/Peek``: one PeekRequest, answered with TailChunks. Invariants: a task is started only for the owner of an
-attempt that this host holds or with the master's ticket for this caller, only on a host of its allocation, under the
-attempt that is running now; output is read only with the master's ticket for this caller.
+``/lava.local/Peek``: one PeekRequest, answered with TailChunks. ``/lava.local/Copy``: FileParts, the first with what is
+asked for, answered with the master's leave and then as the agent of the submission host answers. Invariants: a task is
+started only for the owner of an attempt that this host holds or with the master's ticket for this caller, only on a
+host of its allocation, under the attempt that is running now; output is read, and a file copied, only with the master's
+ticket for this caller.
 """
 
 import asyncio
@@ -21,19 +23,20 @@ from google.protobuf.message import DecodeError, Message
 from agents.local_socket.callers import CallFailed
 from agents.local_socket.calls import Call
 from agents.local_socket.gateway import Gateway, LocalMethod, relay, said_by_peer
-from agents.peers import RUN_METHOD, TAIL_METHOD, PeerChannels, Peers
+from agents.peers import COPY_METHOD, RUN_METHOD, TAIL_METHOD, PeerChannels, Peers
 from agents.ranks.interfaces import Attempts, HeldAttempt, HostPart
 from agents.ranks.tasks import converse, window_of
 from protos import frames, names
-from protos.agents_pb2 import TailChunk, TailRequest, TaskInput, TaskOutput, TaskStart
+from protos.agents_pb2 import FilePart, TailChunk, TailRequest, TaskInput, TaskOutput, TaskStart
 from protos.common_pb2 import AttemptKey, HostShare
-from protos.jobs_pb2 import AttachTicketReply, AttachTicketRequest, PeekRequest, PeekTicketReply
+from protos.jobs_pb2 import AttachTicketReply, AttachTicketRequest, CopyTicketReply, PeekRequest, PeekTicketReply
 
 LOG = logging.getLogger("lava.gateway")
 
 RUN = "/lava.local/Run"
 ATTACH = "/lava.local/Attach"
 PEEK = "/lava.local/Peek"
+COPY = "/lava.local/Copy"
 # Connection number of a caller that has left: above all its earlier ones.
 NEWEST = 0xFFFFFFFF
 TELLING_MAX = 1024  # of one user at a time: ended commands not yet reported to their tasks' hosts
@@ -42,6 +45,7 @@ AGAIN_FIRST_S, AGAIN_MAX_S = 0.2, 5.0
 ANSWERS = (grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.NOT_FOUND)
 PEEK_TICKET_METHOD = "/lava.v1.JobService/PeekTicket"
 ATTACH_TICKET_METHOD = "/lava.v1.JobService/AttachTicket"
+COPY_TICKET_METHOD = "/lava.v1.JobService/CopyTicket"
 
 Reply = TypeVar("Reply", bound=Message)
 Renew = Callable[[TaskStart], Awaitable[None]]  # gets a new ticket for the start
@@ -61,7 +65,7 @@ class LocalMethods:
 
     def table(self) -> dict[str, LocalMethod]:
         """Return the methods by full name, for ``Gateway``."""
-        return {RUN: self.run, ATTACH: self.attach, PEEK: self.peek}
+        return {RUN: self.run, ATTACH: self.attach, PEEK: self.peek, COPY: self.copy}
 
     async def run(self, call: Call) -> None:
         """Start a task on a host of the caller's job and relay its streams until it ends."""
@@ -220,9 +224,9 @@ class LocalMethods:
             telling.cancel()
         await asyncio.gather(*self._telling, return_exceptions=True)
 
-    async def _pass_on(self, call: Call, part: HostPart, first: TaskInput) -> None:
+    async def _pass_on(self, call: Call, part: HostPart, first: Message, method: str = RUN_METHOD) -> None:
         async with self._channels.to(part.host, part.address) as channel:
-            remote = channel.stream_stream(RUN_METHOD, request_serializer=None, response_deserializer=None)(None)
+            remote = channel.stream_stream(method, request_serializer=None, response_deserializer=None)(None)
             try:
                 await remote.write(first.SerializeToString())
                 await relay(remote, call)
@@ -230,6 +234,30 @@ class LocalMethods:
                 raise _peer_failure(error, part.host) from None
             finally:
                 remote.cancel()
+
+    async def copy(self, call: Call) -> None:
+        """Copy a file of the caller's job to or from its submission host; one of this host the caller copies itself."""
+        try:
+            asked = FilePart.FromString(await call.receive() or b"").asked
+        except DecodeError:
+            raise CallFailed(frames.INVALID_ARGUMENT, "the request cannot be read") from None
+        leave = await self._ask_master(call, COPY_TICKET_METHOD, asked, CopyTicketReply)
+        if leave.error:
+            await call.send(FilePart(error=leave.error).SerializeToString())
+            return
+        is_here = leave.host == self._host
+        told = CopyTicketReply(path=leave.path, mode=leave.mode, ticket=b"" if is_here else leave.ticket)
+        await call.send(FilePart(leave=told).SerializeToString())
+        if is_here:
+            return
+        try:
+            part = HostShare(host=leave.host, address=leave.address)
+            await self._pass_on(call, part, FilePart(leave=leave), COPY_METHOD)
+        except CallFailed as failure:
+            if failure.status != frames.PERMISSION_DENIED:
+                raise
+            # As for tickets to attach: the other agent may not know the key of a new master yet.
+            raise CallFailed(frames.UNAVAILABLE, failure.text) from None
 
     async def peek(self, call: Call) -> None:
         """Send the output of a job, from the agent of its lead host, under the master's permission."""

@@ -8,8 +8,6 @@ at once.
 
 import asyncio
 import logging
-import os
-import sys
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import NamedTuple
@@ -20,6 +18,7 @@ from agents.attempts.ledger import Ledger
 from agents.attempts.ledger_entry import Entry
 from agents.attempts.resizes import name_of
 from agents.job_setup.preparation import Preparation
+from agents.job_setup.users import words_of_user
 from agents.mail import letters
 from agents.mail.letters import Output
 from agents.shepherd import messages
@@ -38,26 +37,9 @@ TOLD_MAX = 20_000
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-# Run with the agent's rights, it becomes a user and then the program behind. The agent itself must not fork for that:
-# a child of gRPC's threads that does more than to execute a program may end in gRPC's own checks.
-BECOME = """\
-import os, sys
-uid, gid, groups = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-os.setgroups([int(one) for one in groups.split(",") if one])
-os.setresgid(gid, gid, gid)
-os.setresuid(uid, uid, uid)
-try:
-    os.execv(sys.argv[4], sys.argv[4:])
-except OSError as error:
-    sys.exit(error.strerror)
-"""
-
-
 def as_user(job: JobSetup) -> tuple[str, ...]:
     """Return the words before a command line that has to run as the job's user; none for an agent without root."""
-    if os.geteuid() != 0:
-        return ()
-    return (sys.executable, "-I", "-S", "-c", BECOME, str(job.uid), str(job.gid), ",".join(map(str, job.groups)))
+    return words_of_user(job.uid, job.gid, job.groups)
 
 
 class _Happened(NamedTuple):

@@ -34,7 +34,7 @@ FIELDS = {
     "r": ("rerunnable", "not_rerunnable"), "rn": ("rerunnable", "not_rerunnable"),
     "i": INPUT, "is": INPUT, "o": ("output", "output_overwrite"), "oo": ("output", "output_overwrite"),
     "e": ("error", "error_overwrite"), "eo": ("error", "error_overwrite"), "cwd": ("cwd",), "outdir": ("output_dir",),
-    "c": ("rlimits.cpu",),
+    "c": ("rlimits.cpu",), "f": ("file_copies",),
     **{option: (f"rlimits.{name}",) for option, name in (submission.RLIMITS | submission.COUNTS).items()},
     "Z": ("command", "is_script"), "Zs": ("command", "is_script", "script_arguments"),
 }  # fmt: skip
@@ -133,7 +133,7 @@ def changes(options: Options, io: "Io") -> tuple[messages.JobSpec, list[str]]:
         raise CommandError("bmod -J: the index list of an array cannot be changed. Job not modified.")
     submission.limit(spec, choices, io)
     submission.request(spec, choices)
-    if any(name in kept for name in ("i", "is", "o", "oo", "e", "eo", "cwd", "outdir")):
+    if any(name in kept for name in ("i", "is", "o", "oo", "e", "eo", "cwd", "outdir", "f")):
         submission.place(spec, choices, io)
         del spec.environment[:]
     if (command := choices.value("Z")) is not None:

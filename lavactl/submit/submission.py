@@ -33,7 +33,7 @@ Usage: bsub [options] command [arguments]
   -I | -Ip | -Is (with S, as in -ISs: the same)  -tty
   -E "command before the job"  -Ep "command after it"
   -hl  -Q "exit codes"  -c [h:]m  -F kib  -D kib  -S kib  -C kib  -v kib  -p processes  -T threads  -ul
-  -ar  -rnc command  -h  -V
+  -ar  -rnc command  -f "file op [file]" (repeatable)  -h  -V
   -a "esub[(argument,...)] ..."
 """
 
@@ -76,7 +76,7 @@ KINDS: dict[str, int | str] = {
     **dict.fromkeys(FLAGS, FLAG),
     **dict.fromkeys(
         ("n", "R", "W", "We", "M", "J", "sp", "o", "oo", "e", "eo", "i", "is", "cwd", "outdir", "env", "gpu",
-         "nnodes", "b", "t", "wt", "c", "F", "D", "S", "C", "v", "p", "T", "hang", "a"),
+         "nnodes", "b", "t", "wt", "c", "F", "D", "S", "C", "v", "p", "T", "hang", "f", "a"),
         VALUE,
     ),
     **dict.fromkeys(("r", "rn", "Zs", "hl", "ul"), FLAG),
@@ -89,7 +89,6 @@ KINDS: dict[str, int | str] = {
     "clusters": "there is one cluster only.",
     "sla": "service classes are not supported yet.",
     "k": "checkpoints are not supported yet.",
-    "f": "copying files is not supported: lava expects a shared file system.",
     "jsdl": "job description files in JSDL are not supported; -yaml and -json read others.",
     **dict.fromkeys(
         ("s", "network", "freq",
@@ -101,7 +100,7 @@ KINDS: dict[str, int | str] = {
 
 GRAMMAR = Grammar("bsub", USAGE, KINDS, words_end=True, glued="q")
 MAIL = ("u", "N", "Ne", "B", "notify")
-NEVER_EMPTY = ("is", "u", "notify", "n", "q", "w", "m", "R", "P", "G", "g", "app", "U", "Q", "L")
+NEVER_EMPTY = ("is", "u", "notify", "n", "q", "w", "m", "R", "P", "G", "g", "app", "U", "Q", "L", "f")
 RLIMITS = {"F": "fsize", "D": "data", "S": "stack", "C": "core", "v": "swap"}
 COUNTS = {"p": "nproc", "T": "threads"}  # of the whole job on a host, as is the size of -v
 SCRIPT_MAX = 7 << 20
@@ -396,12 +395,31 @@ def place(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:
         spec.output_dir = os.path.normpath(os.path.join(io.cwd, output_dir))
     source = choices.last("i", "is")
     spec.input, spec.input_spooled = (source[1], source[0] == "is") if source else ("", False)
+    spec.file_copies.extend(file_copies(choices, io))
     spec.input_data = spooling.input_of(spec.input, io) if spec.input_spooled else b""
     start = spec.output_dir or spec.cwd
     if output := choices.last("o", "oo"):
         spec.output, spec.output_overwrite = output_path(start, output[1], "out", choices, io), output[0] == "oo"
     if error := choices.last("e", "eo"):
         spec.error, spec.error_overwrite = output_path(start, error[1], "err", choices, io), error[0] == "eo"
+
+
+def file_copies(choices: Choices, io: "Io") -> list[str]:
+    """Copies of -f, those of the submission host by absolute paths."""
+    given = choices.all("f")
+    if not given:
+        return []
+    from protos import file_copies as copies
+
+    found = []
+    for text in given:
+        try:
+            one = copies.read(text)
+        except ValueError:
+            expected = 'file, op and perhaps file, with op one of > < << >< <>, as in "in.dat > in.dat"'
+            raise job_options.bad("f", text, expected) from None
+        found.append(one._replace(submission=os.path.normpath(os.path.join(io.cwd, one.submission))).text)
+    return found
 
 
 def output_path(start: str, name: str, suffix: str, choices: Choices, io: "Io") -> str:

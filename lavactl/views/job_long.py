@@ -116,6 +116,7 @@ def submitted(job: "Job", unformatted: bool, home: str, *, to_queue: bool = Fals
         *warning(spec),
         f"Login Shell <{clean(spec.shell)}>" if spec.shell else "",
         f"Pre-execute Command <{clean(spec.pre_exec)}>" if spec.pre_exec else "",
+        f"Copy Files <{clean('; '.join(spec.file_copies))}>" if spec.file_copies else "",
         f"Post-execute Command <{clean(spec.post_exec)}>" if spec.post_exec else "",
     ]
     return ", ".join(filter(None, fields))

@@ -14,7 +14,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from lavad.core.model import JobState
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import Refused
-from protos import cluster_pb2, common_pb2, jobs_pb2
+from protos import cluster_pb2, common_pb2, file_copies, jobs_pb2
 
 TEXT_MAX = 4094
 SPEC_BYTES_MAX = 4 << 20
@@ -74,6 +74,8 @@ def check_spec(spec: jobs_pb2.JobSpec) -> None:
     if b"\0" in b"".join(spec.environment):
         raise Refused("An environment variable can't hold a NUL character")
     _check_counts(spec)
+    if spec.file_copies:
+        _check_copies(spec)
     if spec.HasField("hang"):
         _check_hang(spec.hang)
     for role in spec.roles:
@@ -170,6 +172,14 @@ def _check_numbers(spec: jobs_pb2.JobSpec) -> None:
             raise Refused(f"{what}: not a time that can be reached")
     if any(limit.soft > STORED_MAX for limit in spec.rlimits):
         raise Refused("A process limit is too large")
+
+
+def _check_copies(spec: jobs_pb2.JobSpec) -> None:
+    for text in spec.file_copies:
+        try:
+            file_copies.read(text)
+        except ValueError:
+            raise Refused(f"-f {text[:80]}: expected file, op and file") from None
 
 
 def check_facts(facts: cluster_pb2.HostFacts) -> None:

@@ -58,6 +58,7 @@ def new_job(spec: jobs_pb2.JobSpec, packed: Packed, request_id: bytes, caller: C
         job_group=spec.job_group,
         application=spec.application,
         has_commands=bool(spec.pre_exec or spec.post_exec),
+        has_copies=bool(spec.file_copies),
     )
     return NewJob(
         id=0,
@@ -197,6 +198,7 @@ def facts_of(message: cluster_pb2.HostFacts) -> HostFacts:
         has_mps=message.has_mps,
         keeps_leases=message.keeps_leases,
         lacks_commands=not message.runs_commands,
+        lacks_copies=not message.copies_files,
     )
 
 

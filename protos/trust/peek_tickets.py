@@ -1,10 +1,12 @@
 """Tickets of the master for one job on one host, checked by that host's agent: to read its output, or to attach to it.
 
+A third kind allows to copy one file of a job (bsub -f): its ``host`` is the host's name with user, mode and path.
+
 A ticket is 73 bytes: a version byte (1), the time it expires (seconds since the epoch, unsigned, 8 bytes, big-endian)
-and an Ed25519 signature over its purpose (``lava-peek-1`` or ``lava-attach-1``), a zero byte, job (8 bytes), index (4),
-attempt (4), the expiry (8) and the host's name (UTF-8, the rest). The master draws a key pair at each start and sends
-the public half as 32 raw bytes in ``Welcome.ticket_key``. A ticket is bound to its key and host and lives for at most
-``LIFE_S``, so a stolen one is of little use, and neither side stores tickets.
+and an Ed25519 signature over its purpose (``lava-peek-1``, ``lava-attach-1``, ``lava-copy-1``), a zero byte, job (8
+bytes), index (4), attempt (4), the expiry (8) and the host's name (UTF-8, the rest). The master draws a key pair at
+each start and sends the public half as 32 raw bytes in ``Welcome.ticket_key``. A ticket is bound to its key and host
+and lives for at most ``LIFE_S``, so a stolen one is of little use, and neither side stores tickets.
 """
 
 import struct
@@ -20,7 +22,7 @@ SKEW_S = 60.0
 _VERSION = 1
 _HEAD = struct.Struct(">BQ")
 _BODY = struct.Struct(">QIIQ")
-PEEK, ATTACH = b"lava-peek-1\0", b"lava-attach-1\0"
+PEEK, ATTACH, COPY = b"lava-peek-1\0", b"lava-attach-1\0", b"lava-copy-1\0"
 _SIGNATURE_BYTES = 64
 
 Key = tuple[int, int, int]
@@ -34,6 +36,11 @@ def new_key() -> Ed25519PrivateKey:
 def public_bytes(key: Ed25519PrivateKey) -> bytes:
     """Public half for the agents, as ``Welcome.ticket_key`` carries it."""
     return key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+
+
+def file_of(host: str, user: str, uid: int, mode: str, path: str) -> str:
+    """Subject of a ticket to copy, in the place of the host's name alone."""
+    return "\0".join((host, user, str(uid), mode, path))
 
 
 def sign(private_key: Ed25519PrivateKey, key: Key, host: str, expires: float, purpose: bytes = PEEK) -> bytes:

@@ -1,6 +1,7 @@
 """Effects of bsub's options on real jobs."""
 
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,6 +38,45 @@ def test_input_directory_and_environment(cluster: Cluster, tmp_path: Path) -> No
     assert out.read_text().splitlines()[2] == f"--{job}"
     job = outer.submit("-K", "-cwd", str(tmp_path), stdin=script)
     assert out.read_text().splitlines()[2] == f"outer--{job}"
+
+
+def test_files_are_copied_to_and_from_the_first_host(cluster: Cluster, account: str, open_directory: Path) -> None:
+    """-f: before and after the job, as its user, with permissions; bjobs -l shows them. A missing file ends the job.
+
+    lsf.md, section 1.2.
+    """
+    home = open_directory / "copies"
+    for place in (home, home / "there"):
+        place.mkdir()
+        shutil.chown(place, account)
+    (home / "tool").write_text("#!/bin/sh\necho made on $LSB_HOSTS by $(id -un)\n")
+    (home / "tool").chmod(0o700)
+    (home / "log").write_text("old\n")
+    for name in ("tool", "log"):
+        shutil.chown(home / name, account)
+    secret = home / "secret"
+    secret.write_text("of root")
+    secret.chmod(0o600)
+    user = cluster.as_seen_by(account).at(home)
+    copies = [word for text in ("tool > tool", "made < made", "log << log") for word in ("-f", text)]
+    command = "./tool > made; echo new > log; chmod 600 *"
+    job = user.submit(*copies, "-cwd", str(home / "there"), "-o", str(home / "out"), "-m", "lava2", command)
+    user.becomes(job, "DONE", 60)
+    wait_for(lambda: (home / "log").read_text() == "old\nnew\n", 60, "the log to be copied back")
+    assert (home / "made").read_text() == f"made on lava2 by {account}\n"
+    assert (home / "made").stat().st_uid == (home / "tool").stat().st_uid
+    shown = user.says("bjobs", "-UF", str(job))
+    assert f"Copy Files <{home}/tool > tool; {home}/made < made; {home}/log << log>" in shown
+    for name, why in (("missing", "No such file or directory"), ("secret", "Permission denied")):
+        out = home / f"out.{name}"
+        job = user.submit("-f", f"{name} > {name}", "-cwd", str(home / "there"), "-o", str(out), "true")
+        user.becomes(job, "EXIT", 60)
+        assert f"{name} on its submission host: " in out.read_text(), out.read_text()
+        assert why in out.read_text()
+        assert f"{name}: {name} on its submission host: {why}" in " ".join(
+            user.says("bread", "-w", "-i", "127", str(job)).split()
+        )
+        assert "TERM_PRE_EXEC_FAIL" in user.says("bjobs", "-l", str(job))
 
 
 def test_an_exclusive_job_shares_its_host_with_nobody(cluster: Cluster) -> None:

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from lavad.api.checks import check_interactive
-from lavad.api.jobs.attach import attach_reply
+from lavad.api.jobs.tickets.attach import attach_reply
 from lavad.core.commands import Caller
 from lavad.core.model import Key
 from lavad.core.model.reasons import Refused

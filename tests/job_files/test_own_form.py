@@ -34,6 +34,7 @@ VALUES = {
     "t": "2027:1:3:10:00", "w": "done(5)", "Q": "3 4", "E": "pre", "Ep": "post", "c": "10", "F": "100", "D": "200",
     "S": "300", "C": "0", "v": "400", "p": "20", "T": "40", "rnc": "notify me", "wa": "USR1", "wt": "30s",
     "u": "a@example.org", "notify": "start",
+    "f": "in.dat > in.dat",
     "hang": "after=5m:first=30m:cpus=0.1",
 }  # fmt: skip
 ALONE = {"rnc": ["-ar"], "gpu": [], "nnodes": []}  # options that need others beside them

@@ -76,6 +76,7 @@ NAMED = {
     "p": ("process-limit", "processes on a host"),
     "T": ("thread-limit", "threads on a host"),
     "ul": ("user-limits", "limits of the caller's shell (ulimit) that it names no other for"),
+    "f": ("copy", "files copied before or after it, as of bsub -f: `in.dat > in.dat`"),
     "hl": ("limits-by-host", "memory limits hold on each host, as they always do"),
     "ar": ("resizable", "may grow and shrink; in jobs without roles"),
     "hang": ("hang", "time without activity after which it hangs, such as 5m, or parts as of bsub -hang"),
@@ -95,7 +96,7 @@ CONVENTIONS = (
     "hcclrank", "code",
 )  # fmt: skip
 OF_ONE_ROLE = ("n", "R", "gpu", "nnodes", "ar", "rnc")  # a role says it in jobs of tasks
-SEVERAL = ("R", "env")  # may be given several times
+SEVERAL = ("R", "env", "f")  # may be given several times
 
 
 def _key_of(option: str, kind: int | str) -> Key:

@@ -81,6 +81,8 @@ def _limits(spec: messages.JobSpec) -> "Iterator[tuple[str, str]]":
         yield "b", _date(spec.begin_time)
     if spec.terminate_time:
         yield "t", _date(spec.terminate_time)
+    for copy in spec.file_copies:
+        yield "f", copy
     if spec.HasField("hang"):
         yield "hang", hang_text(spec.hang)
     options = {name: option for option, name in (RLIMITS | COUNTS).items()}

@@ -20,6 +20,7 @@ from lavad.api.jobs.history import Stored
 from lavad.api.jobs.pages import JobLists
 from lavad.api.jobs.submission import Submissions
 from lavad.api.jobs.tickets.attach import attach_reply
+from lavad.api.jobs.tickets.copies import copy_reply
 from lavad.api.jobs.waiting import Waiters
 from lavad.api.jobs.watch import Watchers
 from lavad.api.privacy import Sight
@@ -384,6 +385,14 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         """Issue a ticket with which the owner or an administrator has a process within a running job."""
         caller = await identity.caller(context, self.settings)
         return attach_reply(self.engine.cluster, request, caller, self.ticket_key)
+
+    async def CopyTicket(self, request: pb.CopyTicketRequest, context: identity.Context) -> pb.CopyTicketReply:
+        """Issue a ticket to copy a file that a job names, to its first host."""
+        caller = await identity.caller(context, self.settings)
+        if request.key.job not in self.engine.cluster.jobs:
+            return pb.CopyTicketReply(error=f"Job <{request.key.job}> is not found")
+        spec = await self.shelf.spec(request.key.job)
+        return copy_reply(self.engine.cluster, spec, request, caller, self.ticket_key)
 
     async def _peekable(self, request: pb.PeekTicketRequest, caller: c.Caller) -> tuple[Job | None, str]:
         refs = [request.ref] if request.ref.job else []

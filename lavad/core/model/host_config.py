@@ -13,6 +13,7 @@ BY_HOST: Final = "the host's own notice"  # recorded as the administrator who cl
 REVOCABLE: Final = "revocable"  # Boolean resource of hosts that may be taken away at short notice
 # Exclusive resource, which no job can name, of hosts whose agent runs no commands before and after jobs.
 NO_COMMANDS: Final = "no commands"
+NO_COPIES: Final = "no copies"  # the same, of those that copy no files
 
 
 def as_configured(policy: Policy, offered: HostFacts) -> HostFacts:
@@ -36,4 +37,5 @@ def as_configured(policy: Policy, offered: HostFacts) -> HostFacts:
 
 
 def _lacks(offered: HostFacts) -> frozenset[str]:
-    return frozenset({NO_COMMANDS}) if offered.lacks_commands else frozenset()
+    lacks = ((NO_COMMANDS, offered.lacks_commands), (NO_COPIES, offered.lacks_copies))
+    return frozenset(name for name, is_lacking in lacks if is_lacking)

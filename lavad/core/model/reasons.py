@@ -99,6 +99,7 @@ NOT_RESERVED = (1341, "Not a host of the job's advance reservation")
 HELD_BACK = (342, "The job would delay a job that goes before it")
 UNKNOWN_USER = (1343, "The user is not known on the host")
 LACKS_COMMANDS = (1344, "The host's agent is of a version without pre- and post-execution commands")
+LACKS_COPIES = (1345, "The host's agent is of a version that copies no files for jobs")
 SAVED_UP = (1342, "Job slots reserved for another job")
 
 TERM_OWNER = "TERM_OWNER: job killed by owner."

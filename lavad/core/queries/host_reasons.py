@@ -9,7 +9,7 @@ from lavad.core.language.requirements.rusage import Reserve
 from lavad.core.model import LOAD_INDICES, PARTS, Request, RoleRequest
 from lavad.core.model import reasons as r
 from lavad.core.model.demand import Demand
-from lavad.core.model.host_config import NO_COMMANDS
+from lavad.core.model.host_config import NO_COMMANDS, NO_COPIES
 from lavad.core.model.policy import Threshold
 from lavad.core.model.reasons import PendingReason
 from lavad.core.scheduling.capacity.allowance import NO_CONSTRAINTS, Allowance
@@ -242,8 +242,9 @@ def _not_for_it(room: FreeResources, request: Request, row: int) -> tuple[int, s
     if not request.has_host_preferences or room.usable(request).contains[row]:
         return None
     if is_avoided(room.table, request, row):
-        is_old = NO_COMMANDS in request.avoids & room.table.facts[row].exclusive_resources
-        return r.LACKS_COMMANDS if is_old else r.REQUIREMENT
+        avoided = request.avoids & room.table.facts[row].exclusive_resources
+        lacks = r.LACKS_COMMANDS if NO_COMMANDS in avoided else r.LACKS_COPIES if NO_COPIES in avoided else None
+        return lacks or r.REQUIREMENT
     queue = request.queue_hosts
     if queue is None or room.table.names[row] in queue.names:
         return r.NOT_NAMED

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from lavad.core.model import Request, Shared
 from lavad.core.model.demand import Demand
-from lavad.core.model.host_config import NO_COMMANDS, REVOCABLE
+from lavad.core.model.host_config import NO_COMMANDS, NO_COPIES, REVOCABLE
 from lavad.core.model.policy import QueueHosts
 from lavad.core.state.hosts.job_commands import JobCommands
 from lavad.core.state.hosts.revocable import tolerates
@@ -27,6 +27,7 @@ _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _NO_NAMES: frozenset[str] = frozenset()
 _REVOCABLE = frozenset({REVOCABLE})
 _NO_COMMANDS = frozenset({NO_COMMANDS})
+_NO_COPIES = frozenset({NO_COPIES})
 _ANY_HOST = JobCommands()
 _NO_HOSTS: Mapping[str, QueueHosts] = MappingProxyType({})
 _PLACES_KEPT = 250_000  # cached by the object of the jobs' shared facts: more than there are buckets
@@ -263,6 +264,8 @@ class PendingIndex:
             borne |= _REVOCABLE
         if NO_COMMANDS in self.exclusive and not self._job_commands.includes(shared):
             borne |= _NO_COMMANDS
+        if NO_COPIES in self.exclusive and not shared.has_copies:
+            borne |= _NO_COPIES
         return borne
 
     def kind_of(self, shared: Shared) -> SchedulingClass:

@@ -11,8 +11,8 @@ from lavad.core.decide.decision import Decision
 from lavad.core.decide.jobs.control import find
 from lavad.core.events import AttemptDispatched
 from lavad.core.model import FINAL, Allocation, HostShare, JobState, Key, Request, RoleRequest
-from lavad.core.model.host_config import NO_COMMANDS
-from lavad.core.model.reasons import EXCLUSIVE, LACKS_COMMANDS, RUNNING_EXCLUSIVE, Refused
+from lavad.core.model.host_config import NO_COMMANDS, NO_COPIES
+from lavad.core.model.reasons import EXCLUSIVE, LACKS_COMMANDS, LACKS_COPIES, RUNNING_EXCLUSIVE, Refused
 from lavad.core.state.hosts.compute_units import kept_type, unit_mates
 from lavad.core.state.records import ArrayRecord, Host, Job
 
@@ -72,11 +72,13 @@ def _host(cluster: Cluster, name: str) -> Host:
 
 
 def _check_commands(cluster: Cluster, record: Job | ArrayRecord, hosts: list[Host]) -> None:
-    """Refuse hosts that would leave out the commands before and after the job."""
+    """Refuse hosts that would leave out the commands or copies of files before and after the job."""
     avoids = cluster.pending.request_of(record.shared).avoids
     for host in hosts:
-        if NO_COMMANDS in avoids & host.facts.exclusive_resources:
-            raise Refused(f"{host.facts.name}: {LACKS_COMMANDS[1]}")
+        avoided = avoids & host.facts.exclusive_resources
+        for name, (_, why) in ((NO_COMMANDS, LACKS_COMMANDS), (NO_COPIES, LACKS_COPIES)):
+            if name in avoided:
+                raise Refused(f"{host.facts.name}: {why}")
 
 
 def _check_alone(cluster: Cluster, request: Request, hosts: list[Host]) -> None:

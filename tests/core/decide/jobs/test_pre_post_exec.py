@@ -398,6 +398,22 @@ def test_a_job_waits_for_an_agent_that_runs_its_commands(whose: str) -> None:
     assert story.where(job) == ["n2"]
 
 
+def test_a_job_waits_for_an_agent_that_copies_its_files() -> None:
+    """-f: an agent of an earlier version would leave the copies out; other jobs run there."""
+    story = cluster_with(queue=AROUND)
+    story.join(a_host("n1", lacks_copies=True))
+    job = story.submit(replace_shared(a_job(), has_copies=True))
+    other = story.submit(a_job())
+    story.plan()
+    assert (story.state(job), story.state(other)) == (S.PEND, S.STAGING)
+    assert why(story, job) == [r.LACKS_COPIES]
+    with pytest.raises(Refused, match="copies no files"):
+        story.do(c.ForceJob(story.target(job), ROOT, (("n1", 0),)))
+    story.join(a_host("n2"))
+    story.plan()
+    assert story.where(job) == ["n2"]
+
+
 def test_an_upgraded_host_takes_jobs_with_commands() -> None:
     """Its agent says so when it comes back; the queue has had commands since a reconfiguration."""
     story = cluster_with()
