@@ -60,5 +60,5 @@ def shared_cluster(shared_directory: Path, public_commands: Path) -> Iterator[Cl
 @pytest.fixture
 def cluster(shared_cluster: Cluster) -> Cluster:
     """The shared cluster, with all its daemons."""
-    shared_cluster.up()
+    shared_cluster.complete()
     return shared_cluster

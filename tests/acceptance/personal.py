@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import json
 import os
 import pwd
 import re
@@ -12,6 +13,9 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+
+from lavactl.personal import create
+from lavactl.personal.directory import make_directory
 
 BIN = Path(sys.executable).parent
 
@@ -49,7 +53,23 @@ class Cluster:
     def up(self, *options: str) -> None:
         """Create the cluster, or start its missing parts."""
         self._lavactl("up", *options)
-        self.environment = _exports(self._lavactl("env"))
+        if not self.environment:  # it stays the same as long as there is the cluster
+            self.environment = _exports(self._lavactl("env"))
+
+    def complete(self) -> None:
+        """Start missing parts; a cluster that has all of them, as between most tests, is only looked at."""
+        if not self._is_complete():
+            self.up()
+
+    def _is_complete(self) -> bool:
+        """True if all daemons run and the master hears all hosts."""
+        record = json.loads((self.directory / "personal.json").read_text())
+        daemons = ["lavad", *(f"agent-{host}" for host in (record["login"], *record["hosts"]))]
+        if not self.environment or not all(map(self.is_running, daemons)):
+            return False
+        rows = [line.split() for line in self.run("bhosts", "-noheader", "-o", "host_name status").stdout.splitlines()]
+        heard = {name for name, status in rows if status not in ("unavail", "unreach")}
+        return heard >= set(record["hosts"])
 
     def up_to_die(self, point: str) -> None:
         """Start missing parts with this fail point (``NAME:COUNT``); the death may be so early that ``up`` fails."""
@@ -206,14 +226,24 @@ def a_cluster(
         if lsf_files:
             directory.mkdir(parents=True, exist_ok=True)
             cluster.write_lsf_files(lsf_files)
-        cluster.up("--hosts", str(hosts), "--slots", str(slots), *options)
         if settings:
+            _make(directory, hosts, slots, *options)
             cluster.configure(**settings)
-            cluster.end("lavad")
             cluster.up()
+        else:
+            cluster.up("--hosts", str(hosts), "--slots", str(slots), *options)
         yield cluster
     finally:
         cluster.down()
+
+
+def _make(directory: Path, hosts: int, slots: int, *options: str) -> None:
+    """Make a cluster as ``lavactl up`` does, and start none of it: its settings can be changed before."""
+    given = dict(zip(options[::2], options[1::2], strict=True))
+    gpus, database = int(given.pop("--simulate-gpus", 0)), given.pop("--db", None)
+    assert not given, given
+    make_directory(directory, 0o755)
+    create.make(directory, create.Wishes(hosts, slots, gpus, database), pwd.getpwuid(os.geteuid()).pw_name)
 
 
 def _is_gone(process: str) -> bool:

@@ -36,7 +36,7 @@ def two_hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def _free_hosts(two_hosts: Cluster) -> Iterator[None]:
     """No job of another test is left."""
     yield
-    two_hosts.up()
+    two_hosts.complete()
     two_hosts.clear()
 
 

@@ -69,7 +69,7 @@ CASES = [
 @pytest.fixture(scope="module")
 def quiet_cluster(shared_cluster: Cluster) -> Cluster:
     """The shared cluster; these tests do not change it."""
-    shared_cluster.up()
+    shared_cluster.complete()
     return shared_cluster
 
 

@@ -53,6 +53,6 @@ def shared_site(shared_directory: Path, public_commands: Path) -> Iterator[Site]
 @pytest.fixture
 def site(shared_site: Site, tmp_path: Path) -> Iterator[Site]:
     """The shared cluster, empty; after the test its jobs are ended."""
-    shared_site.cluster.up()
+    shared_site.cluster.complete()
     yield shared_site.in_folder(tmp_path)
     shared_site.cluster.clear()
