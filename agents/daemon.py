@@ -32,16 +32,8 @@ from agents.peers import PeerChannels, Peers
 from protos import notify
 from protos.agents_pb2 import JobProgress, Welcome
 from protos.cluster_pb2 import HostFacts
-from protos.trust.tls import (
-    MASTER_NAME,
-    Identity,
-    TrustError,
-    channel_credentials,
-    channel_target,
-    join_address,
-    secure_channel,
-    split_address,
-)
+from protos.trust.roles import MASTER_NAME, Identity, TrustError, join_address, split_address
+from protos.trust.tls import channel_credentials, channel_target, secure_channel
 
 LOG = logging.getLogger("lava.agent")
 

@@ -42,7 +42,8 @@ from protos.agents_pb2 import (
 from protos.agents_pb2_grpc import PeerServiceServicer, add_PeerServiceServicer_to_server
 from protos.common_pb2 import HostShare
 from protos.trust import peek_tickets
-from protos.trust.tls import Identity, Kind, TrustError, agent_server_name, aio_channel, peer_role, server_credentials
+from protos.trust.roles import Identity, Kind, TrustError, agent_server_name
+from protos.trust.tls import aio_channel, peer_role, server_credentials
 from protos.wire import SERVER_OPTIONS
 
 LOG = logging.getLogger("lava.peers")

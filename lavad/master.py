@@ -58,6 +58,7 @@ from protos import logs, notify
 from protos.conffile import ConfError
 from protos.pidfile import PidFileInUse, pid_file
 from protos.trust import peek_tickets, tls
+from protos.trust.roles import Identity, TrustError
 from protos.wire import SERVER_OPTIONS
 
 log = logging.getLogger("lavad")
@@ -207,7 +208,7 @@ class Master:
             invariants.check(self.cluster)
         self.store.append(self.store.rows.rows_for(events, self.cluster), durable)
 
-    async def _serve(self, identity: tls.Identity) -> None:
+    async def _serve(self, identity: Identity) -> None:
         self._assemble()
         ticket_key = peek_tickets.new_key()
         trusted = trust.of_settings(self.settings, self._is_connected, self.cluster.hosts.__contains__)
@@ -259,7 +260,7 @@ class Master:
         self.links.close_all()  # sessions last for ever: each of them would use up the time given to calls
         await asyncio.gather(server.stop(0.5), enrolling.stop(0.1))
 
-    def _open_port(self, server: grpc.aio.Server, identity: tls.Identity) -> None:
+    def _open_port(self, server: grpc.aio.Server, identity: Identity) -> None:
         try:
             server.add_secure_port(tls.channel_target(self.settings.listen), tls.server_credentials(identity))
         except RuntimeError as error:
@@ -330,6 +331,6 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.check_config:
             return _check_config(read_settings(Path(arguments.conf)))
         return asyncio.run(_run(arguments))
-    except (ConfError, StoreRefused, tls.TrustError, CannotStart, PidFileInUse) as error:
+    except (ConfError, StoreRefused, TrustError, CannotStart, PidFileInUse) as error:
         sys.stderr.write(f"{logs.error_mark(os.environ)}lavad: {error}\n")
         return 1

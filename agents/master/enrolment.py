@@ -17,21 +17,18 @@ from protos import agents_pb2 as pb
 from protos import agents_pb2_grpc
 from protos.trust.authority import check_identity, is_near_expiry, key_pem, make_key, make_request, serial_of
 from protos.trust.private import write_private
-from protos.trust.tickets import Ticket, read_ticket
-from protos.trust.tls import (
+from protos.trust.roles import (
     MASTER_NAME,
     Identity,
     Kind,
     Role,
     TrustError,
-    aio_channel,
-    channel_target,
     check_host_name,
-    enrolment_channel_credentials,
     join_address,
-    secure_channel,
     split_address,
 )
+from protos.trust.tickets import Ticket, read_ticket
+from protos.trust.tls import aio_channel, channel_target, enrolment_channel_credentials, secure_channel
 
 FILE_NAME = "agent.pem"
 CALL_TIMEOUT_S = 10.0

@@ -11,7 +11,7 @@ from typing import Any
 from protos.trust.authority import facts_of
 from protos.trust.certificates import Revoked
 from protos.trust.private import PrivateFileError, read_private, write_private
-from protos.trust.tls import TrustError
+from protos.trust.roles import TrustError
 
 FILE_NAME = "revoked"
 

@@ -47,7 +47,7 @@ from protos.agents_pb2 import (
 )
 from protos.agents_pb2_grpc import AgentServiceStub
 from protos.cluster_pb2 import HostFacts, Load
-from protos.trust.tls import TrustError
+from protos.trust.roles import TrustError
 from protos.wire import (
     AGENT_MESSAGE_MAX,
     LATER_REPORTS,

@@ -13,7 +13,7 @@ from lavactl.text.columns import minute, table
 from lavactl.wire.connection import CallError, LostError
 from protos.trust import tickets
 from protos.trust.certificates import Certificate, Register
-from protos.trust.tls import TrustError, check_host_name
+from protos.trust.roles import TrustError, check_host_name
 
 USAGE = """\
 Usage: lavactl certificates DIR [HOST ...]

@@ -9,8 +9,8 @@ from lavactl.options import FLAG, VALUE, Options, answer_standard
 from lavactl.personal import directory as files
 from lavactl.personal.options import directory, number, parse, value
 from lavactl.personal.trust import cannot_log_in, check_directory
+from protos.trust.roles import TrustError, check_host_name
 from protos.trust.tickets import Entry
-from protos.trust.tls import TrustError, check_host_name
 
 USAGE = """\
 Usage: lavactl init DIR [--cluster NAME] [--listen ADDR:PORT] [--db URL] [--state DIR] [--administrators NAMES]

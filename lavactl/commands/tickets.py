@@ -10,7 +10,7 @@ from lavactl.personal.options import directory, parse, value
 from lavactl.text.columns import minute, table
 from protos.trust import tickets
 from protos.trust.certificates import Register
-from protos.trust.tls import TrustError
+from protos.trust.roles import TrustError
 
 USAGE = """\
 Usage: lavactl tickets DIR [--revoke TICKET | HOST | all]

@@ -19,7 +19,7 @@ from lavactl.personal.path_dir import closed_to_others
 from lavactl.personal.site_files import SiteFiles
 from lavactl.personal.state_file import Cluster, Mode, save
 from protos.conffile import CLUSTER_NAME
-from protos.trust.tls import TrustError, check_host_name, join_address
+from protos.trust.roles import TrustError, check_host_name, join_address
 
 SOCKET_PATH_MAX = 100  # the kernel's 108, less a margin
 # Single labels without a dot: no name server resolves them, and the hosts' own /etc/hosts does.

@@ -17,7 +17,7 @@ from lavactl.personal.starting import clean_environment, confirm, program, start
 from lavactl.personal.state_file import PEER_PORT, Cluster, Table
 from protos import gpu_vendors
 from protos.trust.certificates import Register
-from protos.trust.tls import TrustError, join_address
+from protos.trust.roles import TrustError, join_address
 
 MASTER = "lavad"
 READY_S = 60.0

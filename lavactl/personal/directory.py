@@ -15,9 +15,8 @@ from urllib.parse import urlsplit
 from lavactl.errors import CommandError
 from protos import conffile
 from protos.trust import tickets
-from protos.trust.authority import key_pem, make_authority, make_key
 from protos.trust.private import give_to_owner, write_file, write_private
-from protos.trust.tls import Kind, Role, TrustError, check_host_name, join_address, split_address
+from protos.trust.roles import Kind, Role, TrustError, check_host_name, join_address, split_address
 
 MASTER_PORT = 6920
 WILDCARDS = ("0.0.0.0", "::")
@@ -136,6 +135,9 @@ def create(directory: Path, settings: Settings, ticket_days: float = TICKET_DAYS
 
 
 def _write_authority(directory: Path, cluster: str) -> None:
+    # Imports cryptography, which only a new cluster needs.
+    from protos.trust.authority import key_pem, make_authority, make_key
+
     authority = make_authority(cluster)
     make_directory(directory / "ca", 0o755)
     write_private(directory / "ca" / "ca.key", key_pem(authority.key))

@@ -19,8 +19,8 @@ from lavactl.personal.hosts import cgroups, namespaces, network
 from lavactl.personal.path_dir import LAVACTL, link_commands, link_slurm
 from lavactl.personal.processes import Process, is_alive, mentioning, sweep
 from lavactl.personal.state_file import Cluster, Mode, Table, own_commands, save
+from protos.trust.roles import TrustError
 from protos.trust.tickets import Entry, read_ticket
-from protos.trust.tls import TrustError
 
 # A ticket is only read when a host joins; it is renewed when less than this time is left.
 TICKET_LEFT_S = 86400.0

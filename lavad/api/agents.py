@@ -35,7 +35,7 @@ from lavad.settings import Settings
 from protos import agents_pb2 as pb
 from protos import agents_pb2_grpc, cluster_pb2, common_pb2, endings
 from protos.failpoints import reach
-from protos.trust.tls import TrustError
+from protos.trust.roles import TrustError
 from protos.wire import LATER_REPORTS, PROTOCOL, REPORTS_UNDERSTOOD, TASK_PATIENCE
 
 if TYPE_CHECKING:

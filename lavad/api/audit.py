@@ -14,7 +14,8 @@ import grpc.aio
 from lavad.audit import TRAIL, ranges
 from lavad.core.model.reasons import NotNow, Refused
 from protos import cluster_pb2, jobs_pb2
-from protos.trust.tls import TrustError, peer_role
+from protos.trust.roles import TrustError
+from protos.trust.tls import peer_role
 from protos.wire import CALLER_USER
 
 Act = tuple[str, str, str]  # action, object, why it was refused

@@ -21,17 +21,8 @@ from lavad.audit import TRAIL
 from protos import agents_pb2 as pb
 from protos import agents_pb2_grpc
 from protos.trust.authority import Authority, check_identity, is_near_expiry, serial_of
-from protos.trust.tls import (
-    Identity,
-    Kind,
-    Role,
-    TrustError,
-    channel_target,
-    check_host_name,
-    enrolment_server_credentials,
-    peer_role,
-    split_address,
-)
+from protos.trust.roles import Identity, Kind, Role, TrustError, check_host_name, split_address
+from protos.trust.tls import channel_target, enrolment_server_credentials, peer_role
 from protos.wire import SERVER_OPTIONS
 
 _log = logging.getLogger(__name__)

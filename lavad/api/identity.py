@@ -12,7 +12,8 @@ import grpc.aio
 
 from lavad.core.commands import Caller
 from lavad.settings import Settings
-from protos.trust.tls import Kind, TrustError, peer_role
+from protos.trust.roles import Kind, TrustError
+from protos.trust.tls import peer_role
 from protos.wire import CALLER_GID, CALLER_UID, CALLER_USER
 
 UID_MAX = (1 << 32) - 2

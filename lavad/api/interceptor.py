@@ -19,7 +19,7 @@ from google.protobuf.message import DecodeError
 
 from lavad.api.trust import Trust
 from lavad.core.model.reasons import NotNow, Refused
-from protos.trust.tls import TrustError
+from protos.trust.roles import TrustError
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,8 @@ from lavad.settings import Settings
 from protos.trust import tickets
 from protos.trust.authority import facts_of
 from protos.trust.certificates import Certificate, Register
-from protos.trust.tls import Kind, TrustError, peer_role
+from protos.trust.roles import Kind, TrustError
+from protos.trust.tls import peer_role
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from protos.trust.private import PrivateFileError, read_private
-from protos.trust.tls import Identity, Role, TrustError, role_of_uri, server_name_of_role, uri_of_role
+from protos.trust.roles import Identity, Role, TrustError, role_of_uri, server_name_of_role, uri_of_role
 
 AUTHORITY_VALIDITY = timedelta(days=20 * 365)
 CERTIFICATE_VALIDITY = timedelta(days=5 * 365)

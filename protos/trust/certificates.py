@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from protos.trust.private import PrivateFileError, follow_owner, read_private
-from protos.trust.tls import TrustError
+from protos.trust.roles import TrustError
 
 FILE_NAME = "certificates"
 ALL_OF_HOST = "*"

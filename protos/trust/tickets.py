@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from protos.trust.private import PrivateFileError, read_private, write_private
-from protos.trust.tls import TrustError
+from protos.trust.roles import TrustError
 
 _SECRET_BYTES = 32
 _FIELDS = ("cluster", "masters", "enrol", "ca_pem", "secret", "expires")

@@ -26,7 +26,8 @@ from protos.agents_pb2 import (
 from protos.agents_pb2_grpc import AgentServiceServicer, add_AgentServiceServicer_to_server
 from protos.trust.authority import Authority, key_pem, make_authority, make_key, make_request
 from protos.trust.private import write_private
-from protos.trust.tls import Identity, Kind, Role, server_credentials
+from protos.trust.roles import Identity, Kind, Role
+from protos.trust.tls import server_credentials
 from protos.wire import SERVER_OPTIONS
 from tests.agents.hosts import NAME, Key, Place, key_message, key_of, stage, sweep, until
 

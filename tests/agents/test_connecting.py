@@ -9,7 +9,7 @@ import pytest
 
 from agents.master.session import Session, SessionRefused
 from protos.cluster_pb2 import HostFacts
-from protos.trust.tls import TrustError
+from protos.trust.roles import TrustError
 
 
 class Nobody:

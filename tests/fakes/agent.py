@@ -15,7 +15,8 @@ from protos.agents_pb2_grpc import AgentServiceStub
 from protos.cluster_pb2 import HostFacts
 from protos.jobs_pb2_grpc import JobServiceStub
 from protos.trust.authority import Authority
-from protos.trust.tls import MASTER_NAME, Kind, Role, aio_channel
+from protos.trust.roles import MASTER_NAME, Kind, Role
+from protos.trust.tls import aio_channel
 from protos.wire import CALLER_GID, CALLER_UID, CALLER_USER, PROTOCOL
 from tests.fakes.site import identity_for
 

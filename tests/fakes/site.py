@@ -23,7 +23,8 @@ from protos.common_pb2 import HostShare
 from protos.jobs_pb2 import AttachTicketReply, PeekTicketReply, PeekTicketRequest
 from protos.trust import peek_tickets
 from protos.trust.authority import Authority, key_pem, make_authority, make_key, make_request
-from protos.trust.tls import MASTER_NAME, Identity, Kind, Role, channel_credentials, secure_channel, server_credentials
+from protos.trust.roles import MASTER_NAME, Identity, Kind, Role
+from protos.trust.tls import channel_credentials, secure_channel, server_credentials
 from protos.wire import SERVER_OPTIONS
 from tests.fakes.attempts import FakeAttempts, Held
 

@@ -18,6 +18,7 @@ from protos import cluster_pb2
 from protos.agents_pb2_grpc import EnrolmentServiceStub
 from protos.trust import tls
 from protos.trust.authority import make_key, make_request
+from protos.trust.roles import MASTER_NAME, Identity
 from protos.wire import HANDSHAKE_MS, SERVER_OPTIONS
 from tests.trust.test_enrolment import a_cluster, a_master, an_ageing_identity
 
@@ -58,8 +59,8 @@ def test_renewals_without_end_are_refused(tmp_path: Path) -> None:
     directory = a_cluster(tmp_path / "D")
     one, other = (an_ageing_identity(directory, name, tmp_path / name) for name in ("n1", "n2"))
 
-    async def asked(identity: tls.Identity, address: str, host: str) -> str:
-        async with await tls.aio_channel(address, identity, tls.MASTER_NAME) as channel:
+    async def asked(identity: Identity, address: str, host: str) -> str:
+        async with await tls.aio_channel(address, identity, MASTER_NAME) as channel:
             request = pb.EnrolRequest(host=host, csr_pem=make_request(make_key(), host))
             reply = await EnrolmentServiceStub(channel).Enrol(request, timeout=10)
             return str(reply.error)

@@ -18,7 +18,8 @@ from agents.master.enrolment import ensure_certificate
 from lavactl.personal import directory as files
 from protos import agents_pb2 as pb
 from protos.agents_pb2_grpc import AgentServiceStub
-from protos.trust.tls import MASTER_NAME, Identity, TrustError, aio_channel
+from protos.trust.roles import MASTER_NAME, Identity, TrustError
+from protos.trust.tls import aio_channel
 from protos.wire import PROTOCOL
 from tests.acceptance.personal import BIN, Cluster, a_cluster, wait_for
 from tests.fakes.agent import PretendingAgent

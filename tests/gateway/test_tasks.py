@@ -20,7 +20,8 @@ from protos.agents_pb2 import TailChunk, TaskInput, TaskOutput
 from protos.jobs_pb2 import PeekRequest
 from protos.trust import peek_tickets
 from protos.trust.authority import make_authority
-from protos.trust.tls import Kind, Role, agent_server_name, channel_credentials, secure_channel
+from protos.trust.roles import Kind, Role, agent_server_name
+from protos.trust.tls import channel_credentials, secure_channel
 from tests.fakes.site import Site, identity_for
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -22,8 +22,8 @@ from protos.trust import tickets, tls
 from protos.trust.authority import Authority, check_identity, facts_of, key_pem, make_key, make_request
 from protos.trust.certificates import Register
 from protos.trust.private import write_private
+from protos.trust.roles import MASTER_NAME, Identity, Kind, Role, TrustError, split_address
 from protos.trust.tickets import Entry, read_ticket
-from protos.trust.tls import Identity, Kind, Role, TrustError
 
 PATIENCE_S = 20.0
 
@@ -47,7 +47,7 @@ async def a_master(directory: Path) -> AsyncIterator[tuple[str, Path]]:
     register(main, trust)
     main_port = main.add_secure_port("127.0.0.1:0", tls.server_credentials(identity))
     await main.start()
-    enrolment_port = tls.split_address(f"x:{_free_port()}")[1]
+    enrolment_port = split_address(f"x:{_free_port()}")[1]
     enrolment = await start_enrolment_server(trust, identity, f"127.0.0.1:{enrolment_port}")
     ticket = replace(read_ticket(directory / "ticket"), enrol=f"localhost:{enrolment_port}")
     ticket.write(directory / "ticket")
@@ -170,7 +170,7 @@ def test_a_host_name_that_is_a_path_is_refused_by_both_sides(tmp_path: Path, hos
             ticket = read_ticket(path)
             credentials = tls.enrolment_channel_credentials(ticket.ca_pem.encode())
             target = tls.channel_target(ticket.enrol)
-            async with tls.secure_channel(target, credentials, tls.MASTER_NAME) as channel:
+            async with tls.secure_channel(target, credentials, MASTER_NAME) as channel:
                 request = pb.EnrolRequest(secret=ticket.secret, host=host, csr_pem=make_request(make_key(), "x"))
                 return await agents_pb2_grpc.EnrolmentServiceStub(channel).Enrol(request, timeout=5)
 
@@ -216,7 +216,7 @@ def test_a_certificate_renews_no_other_host(tmp_path: Path) -> None:
         request = pb.EnrolRequest(host="n2", csr_pem=make_request(make_key(), "n2"))
         async with (
             a_master(directory) as (address, _),
-            await tls.aio_channel(address, identity, tls.MASTER_NAME) as channel,
+            await tls.aio_channel(address, identity, MASTER_NAME) as channel,
         ):
             return await agents_pb2_grpc.EnrolmentServiceStub(channel).Enrol(request, timeout=5)
 

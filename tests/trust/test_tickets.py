@@ -7,8 +7,8 @@ import pytest
 from protos import conffile, notify
 from protos.trust import tickets
 from protos.trust.private import PrivateFileError, read_private, write_private
+from protos.trust.roles import TrustError
 from protos.trust.tickets import Entry, Ticket, read_ticket
-from protos.trust.tls import TrustError
 
 
 def a_ticket(secret: str = "s") -> Ticket:

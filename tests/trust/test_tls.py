@@ -12,7 +12,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from protos.trust import tls
+from protos.trust import roles, tls
 from protos.trust.authority import (
     Authority,
     check_identity,
@@ -23,7 +23,7 @@ from protos.trust.authority import (
     make_request,
 )
 from protos.trust.private import write_private
-from protos.trust.tls import Identity, Kind, Role, TrustError
+from protos.trust.roles import Identity, Kind, Role, TrustError
 
 MASTER = Role(Kind.MASTER)
 METHOD = "/test/WhoAmI"
@@ -76,7 +76,7 @@ def test_a_host_is_known_by_its_certificate() -> None:
 
     async def story() -> str:
         async with a_server(tls.server_credentials(an_identity(authority, MASTER))) as address:
-            return await ask(address, an_identity(authority, Role(Kind.AGENT, "n1")), tls.MASTER_NAME)
+            return await ask(address, an_identity(authority, Role(Kind.AGENT, "n1")), roles.MASTER_NAME)
 
     assert asyncio.run(story()) == repr(Role(Kind.AGENT, "n1"))
 
@@ -88,7 +88,7 @@ def test_every_lawful_host_name_works_as_a_server(host: str) -> None:
 
     async def story() -> str:
         async with a_server(tls.server_credentials(an_identity(authority, Role(Kind.AGENT, host)))) as address:
-            return await ask(address, an_identity(authority, MASTER), tls.agent_server_name(host))
+            return await ask(address, an_identity(authority, MASTER), roles.agent_server_name(host))
 
     assert asyncio.run(story()) == repr(MASTER)
 
@@ -112,7 +112,7 @@ def test_an_agents_certificate_cannot_pose_as_the_master() -> None:
     """A client that dials the master refuses a server that is an agent."""
     authority = make_authority("test")
     agent = an_identity(authority, Role(Kind.AGENT, "n1"))
-    assert refused(agent, an_identity(authority, Role(Kind.AGENT, "n2")), tls.MASTER_NAME) in NOT_LET_THROUGH
+    assert refused(agent, an_identity(authority, Role(Kind.AGENT, "n2")), roles.MASTER_NAME) in NOT_LET_THROUGH
 
 
 def test_one_agent_cannot_pose_as_another() -> None:
@@ -120,10 +120,11 @@ def test_one_agent_cannot_pose_as_another() -> None:
     authority = make_authority("test")
     client = an_identity(authority, MASTER)
     assert (
-        refused(an_identity(authority, Role(Kind.AGENT, "n1")), client, tls.agent_server_name("n2")) in NOT_LET_THROUGH
+        refused(an_identity(authority, Role(Kind.AGENT, "n1")), client, roles.agent_server_name("n2"))
+        in NOT_LET_THROUGH
     )
     assert (
-        refused(an_identity(authority, Role(Kind.AGENT, "x.n2")), client, tls.agent_server_name("n2"))
+        refused(an_identity(authority, Role(Kind.AGENT, "x.n2")), client, roles.agent_server_name("n2"))
         in NOT_LET_THROUGH
     )
 
@@ -134,9 +135,9 @@ def test_another_authority_is_refused_on_both_sides() -> None:
     master = an_identity(here, MASTER)
     stranger = an_identity(elsewhere, Role(Kind.AGENT, "n1"))
     posing = Identity(stranger.key_pem, stranger.certificate_pem, here.certificate_pem)
-    assert refused(master, posing, tls.MASTER_NAME) in NOT_LET_THROUGH
+    assert refused(master, posing, roles.MASTER_NAME) in NOT_LET_THROUGH
     assert (
-        refused(an_identity(elsewhere, MASTER), an_identity(here, Role(Kind.AGENT, "n1")), tls.MASTER_NAME)
+        refused(an_identity(elsewhere, MASTER), an_identity(here, Role(Kind.AGENT, "n1")), roles.MASTER_NAME)
         in NOT_LET_THROUGH
     )
 
@@ -149,7 +150,7 @@ def test_a_client_without_certificate_is_refused() -> None:
         async with a_server(tls.server_credentials(an_identity(authority, MASTER))) as address:
             target = tls.channel_target(address)
             credentials = tls.enrolment_channel_credentials(authority.certificate_pem)
-            async with tls.secure_channel(target, credentials, tls.MASTER_NAME) as channel:
+            async with tls.secure_channel(target, credentials, roles.MASTER_NAME) as channel:
                 await channel.unary_unary(METHOD)(b"", timeout=5)
 
     with pytest.raises(grpc.aio.AioRpcError):
@@ -160,7 +161,7 @@ def test_an_expired_certificate_is_refused() -> None:
     """TLS itself refuses an expired certificate."""
     authority = make_authority("test", datetime.now(UTC) - timedelta(days=19 * 365))
     old = an_identity(authority, Role(Kind.AGENT, "n1"), datetime.now(UTC) - timedelta(days=6 * 365))
-    assert refused(an_identity(authority, MASTER), old, tls.MASTER_NAME) in NOT_LET_THROUGH
+    assert refused(an_identity(authority, MASTER), old, roles.MASTER_NAME) in NOT_LET_THROUGH
 
 
 @pytest.mark.parametrize(
@@ -190,7 +191,7 @@ def test_names_that_could_leave_their_directory_name_no_host(name: str) -> None:
     """Host names become parts of paths and certificates."""
     authority = make_authority("test")
     with pytest.raises(TrustError):
-        tls.check_host_name(name)
+        roles.check_host_name(name)
     with pytest.raises(TrustError):
         authority.sign(make_request(make_key(), "x"), Role(Kind.AGENT, name))
 
@@ -278,7 +279,7 @@ def test_a_request_gives_nothing_but_a_key() -> None:
 def test_wrong_addresses_are_one_sentence(address: str) -> None:
     """Neither a traceback nor a hanging resolver."""
     with pytest.raises(TrustError, match="expected HOST:PORT"):
-        tls.split_address(address)
+        roles.split_address(address)
 
 
 def test_addresses_are_dialled_as_numbers() -> None:

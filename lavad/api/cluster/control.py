@@ -10,7 +10,7 @@ from lavad.core.model.reasons import Refused
 from lavad.core.state.hosts.table import natural
 from lavad.engine import Engine
 from protos import cluster_pb2 as pb
-from protos.trust.tls import TrustError
+from protos.trust.roles import TrustError
 
 COMMENT_MAX = 511
 NAMES_MAX = 10_000
