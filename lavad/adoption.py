@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lavad.commit_mark import Mark, is_behind
+from lavad.commit_mark import ANSWER, REQUEST, Mark, is_behind
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
 from lavad.store.errors import StoreRefused
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("lavad.adoption")
 
-REQUEST, ANSWER = "adopt.request", "adopt.answer"
 COMMAND = "If no other lavad serves this cluster, run on the master:  lavactl adopt"
 # Margin above all marks seen: unreachable hosts may have seen more.
 TERMS_AHEAD, COMMITS_AHEAD, JOBS_AHEAD = 10, 1_000_000, 1000

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 FILE_NAME = "commit-mark"
+# Beside it: the administrator's decision about a mark ahead of the database, and what became of it.
+REQUEST, ANSWER = "adopt.request", "adopt.answer"
 SIZE = 256  # constant: the file is overwritten in place, also on a full disk
 SYNC_S = 5.0
 

@@ -9,7 +9,7 @@ import secrets
 import time
 from pathlib import Path
 
-from lavad.adoption import ANSWER, REQUEST
+from lavad.commit_mark import ANSWER, REQUEST
 from lavad.store.errors import StoreRefused
 from protos.trust.private import follow_owner
 

@@ -1,16 +1,14 @@
 """The command lines of `lavactl adopt`, `backup`, `restore` and `migrate-database`; a sentence for what goes wrong."""
 
 import argparse
+import contextlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from sqlalchemy.exc import DBAPIError
-
-from lavad.maintenance import adopt, backup, transfer
+from lavad.maintenance import adopt
 from lavad.settings import Settings, read_settings
-from lavad.store.database import database
 from lavad.store.errors import StoreRefused
 from protos.conffile import ConfError
 
@@ -22,8 +20,6 @@ def main(argv: list[str]) -> int:
     try:
         for line in run(options):
             sys.stdout.write(f"{line}\n")
-    except DBAPIError as error:
-        return _complain(f"The database can't be used: {database.sentence_of(error)}.")
     except (StoreRefused, ConfError) as error:
         return _complain(str(error))
     except OSError as error:
@@ -77,12 +73,34 @@ def _adopt(options: argparse.Namespace) -> list[str]:
 
 
 def _backup(options: argparse.Namespace) -> list[str]:
-    return backup.make(_settings(options).database, options.file.absolute())
+    from lavad.maintenance import backup
+
+    with _complaints_of_database():
+        return backup.make(_settings(options).database, options.file.absolute())
 
 
 def _restore(options: argparse.Namespace) -> list[str]:
-    return backup.restore(_settings(options).database, options.file.absolute())
+    from lavad.maintenance import backup
+
+    with _complaints_of_database():
+        return backup.restore(_settings(options).database, options.file.absolute())
 
 
 def _migrate(options: argparse.Namespace) -> list[str]:
-    return transfer.move(options.source, options.target)
+    from lavad.maintenance import transfer
+
+    with _complaints_of_database():
+        return transfer.move(options.source, options.target)
+
+
+@contextlib.contextmanager
+def _complaints_of_database() -> Iterator[None]:
+    """Turn what the database says into a sentence. Imports what `lavactl adopt`, which needs no database, does not."""
+    from sqlalchemy.exc import DBAPIError
+
+    from lavad.store.database import database
+
+    try:
+        yield
+    except DBAPIError as error:
+        raise StoreRefused(f"The database can't be used: {database.sentence_of(error)}.") from error

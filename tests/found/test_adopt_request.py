@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lavad.adoption import REQUEST
+from lavad.commit_mark import REQUEST
 from lavad.maintenance import adopt
 from lavad.store.errors import StoreRefused
 
