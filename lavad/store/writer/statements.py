@@ -22,7 +22,7 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.expression import ClauseElement
 
@@ -104,6 +104,8 @@ def _sqlite_write(dialect: Dialect, table: Table, replace: bool) -> Write:
 
 
 def _postgres_write(dialect: Dialect, table: Table, replace: bool) -> Write:
+    from sqlalchemy.dialects import postgresql  # costs a master with SQLite 20 ms and is of no use to it
+
     names = [column.name for column in table.columns]
     rows = select(*_unnested(table, names).columns)
     return _columnwise(
@@ -113,6 +115,8 @@ def _postgres_write(dialect: Dialect, table: Table, replace: bool) -> Write:
 
 def _unnested(table: Table, names: Sequence[str]) -> Any:
     """Select the rows as a table made of one array for each column."""
+    from sqlalchemy.dialects import postgresql
+
     arrays = [cast(bindparam(name), postgresql.ARRAY(table.columns[name].type)) for name in names]
     return func.unnest(*arrays).table_valued(*names).render_derived()
 
