@@ -109,7 +109,7 @@ def test_a_stub_says_what_the_whole_command_says(stubs: Stubs) -> None:
         ["busers"], ["bhist", "-l", str(job)], ["bjobs", "-h"], ["bjobs", "-V"], ["bjobs", "-nonsense"], ["bkill"],
         ["bkill", "99999"], ["bsub"], ["bsub", "-q", "nowhere", "true"], ["bsub", "-n", "x", "true"], ["lshosts"],
     ):  # fmt: skip
-        whole = stubs.cluster.run(*line, stdin="")
+        whole = stubs.cluster.with_whole_commands().run(*line, stdin="")
         served = stubs.run(*line)
         assert (served.stdout.decode(), served.stderr.decode(), served.returncode) == (
             whole.stdout,
