@@ -53,7 +53,7 @@ def _job(job: Job) -> tuple[Any, ...]:
         job.aged_from,
         job.submitted_at,
         job.postponed_reason,
-        job.resume_state or 0,
+        (job.attempt.resume_state or 0) if job.attempt is not None else 0,
         repr(job.start_conditions) if job.end is None else "",
         repr(job.end),
         tuple(job.attempt.key) if job.attempt else (),

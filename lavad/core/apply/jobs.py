@@ -64,7 +64,7 @@ def _leave_attempt(cluster: Cluster, job: Job, at: float, used: JobUsage | None 
     if cluster.charges:
         used = used or of_attempt(attempt)
         charge.discharge(cluster, attempt, job.shared.queue, at, used.cpu_s)
-    attempt.over = True
+    attempt.over, attempt.resume_state = True, None
     cluster.changed_attempts.add(attempt.key)
     cluster.staging.pop(attempt.key)
     if cluster.preemptable.queues:
@@ -264,14 +264,13 @@ def _look_at_tasks(cluster: Cluster, attempt: Attempt) -> None:
 
 
 def _job_started(cluster: Cluster, event: e.JobStarted) -> None:
-    job = _holder(cluster, event.key)
+    job, attempt = _holder(cluster, event.key), cluster.attempts[event.key]
     if job.state is S.UNKWN:  # another of its hosts is silent
         _move(cluster, job, event, S.UNKWN)
-        job.resume_state = S.RUN
+        attempt.resume_state = S.RUN
     else:
         _move(cluster, job, event, S.RUN)
         cluster.staging.pop(event.key)
-    attempt = cluster.attempts[event.key]
     cluster.changed_attempts.add(event.key)
     start_conditions.forget_failures(job.array or job, (job.index,), event.at)
     attempt.started_at, attempt.pid = event.at, event.pid
@@ -435,13 +434,13 @@ def _job_resumed(cluster: Cluster, event: e.JobResumed) -> None:
 
 def _note_for_return(job: Job, attempt: Attempt, at: float) -> None:
     """Set the state to which a job in UNKWN returns, and the signal that its hosts get then."""
-    if job.state is not S.UNKWN or job.resume_state is S.STAGING:
+    if job.state is not S.UNKWN or attempt.resume_state is S.STAGING:
         return
     state = S.USUSP if BY_USER in attempt.suspended else S.SSUSP if attempt.suspended else S.RUN
-    if (state is S.RUN) is not (job.resume_state is S.RUN):
+    if (state is S.RUN) is not (attempt.resume_state is S.RUN):
         _note_signal(attempt, CONT if state is S.RUN else STOP, "", at)
         attempt.suspended_at = at
-    job.resume_state = state
+    attempt.resume_state = state
 
 
 def _lend_no_more(cluster: Cluster, attempt: Attempt) -> None:
@@ -504,22 +503,22 @@ def _job_doomed(cluster: Cluster, event: e.JobDoomed) -> None:
 
 def _job_lost(cluster: Cluster, event: e.JobLost) -> None:
     job = _holder(cluster, event.key)
-    job.resume_state = job.state
+    cluster.attempts[event.key].resume_state = job.state
     _move(cluster, job, event, S.UNKWN)
     cluster.staging.pop(event.key)
     cluster.preemptable.note(job)
 
 
 def _job_found(cluster: Cluster, event: e.JobFound) -> None:
-    job = _holder(cluster, event.key)
-    state = job.resume_state or S.RUN
+    job, attempt = _holder(cluster, event.key), cluster.attempts[event.key]
+    state = attempt.resume_state or S.RUN
     _move(cluster, job, event, state)
-    job.resume_state = None
+    attempt.resume_state = None
     cluster.preemptable.note(job)
-    activity.look_at_parts(cluster, cluster.attempts[event.key])
-    _look_at_tasks(cluster, cluster.attempts[event.key])
+    activity.look_at_parts(cluster, attempt)
+    _look_at_tasks(cluster, attempt)
     if state is S.STAGING:
-        cluster.staging[event.key] = cluster.attempts[event.key]
+        cluster.staging[event.key] = attempt
 
 
 def _job_abandoned(cluster: Cluster, event: e.JobAbandoned) -> None:

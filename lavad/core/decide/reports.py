@@ -198,7 +198,7 @@ def started(cluster: Cluster, command: c.ReportStarted, now: float) -> Decision:
     job = cluster.holder(command.key)
     if job is None or command.host != attempt.lead or attempt.tasks is not None:
         return Decision()
-    if job.state is not S.STAGING and (job.state is not S.UNKWN or job.resume_state is not S.STAGING):
+    if job.state is not S.STAGING and (job.state is not S.UNKWN or attempt.resume_state is not S.STAGING):
         return Decision()
     at = _moment(attempt, command.at, now)
     start = e.JobStarted(at, command.key, command.pid, command.exec_home, command.exec_cwd)

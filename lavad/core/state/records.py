@@ -167,6 +167,7 @@ class Attempt:
         "progress",
         "progress_saved_at",
         "resizing",
+        "resume_state",
         "staged",
         "start_reason",
         "started_at",
@@ -215,6 +216,7 @@ class Attempt:
         self.keeps_units: str | None = None  # type of the compute units it has exclusively; None: none
         self.takes_whole_hosts = False  # as of its dispatch: the job may have been changed or forgotten since
         self.resizing = NEVER_RESIZED
+        self.resume_state: JobState | None = None  # state to which the job returns from UNKWN
         self.limits_version = 0  # raised with each change of its limits; 0: those it was staged with
         self.usage: ByHost = _NOTHING
         self.departed = NO_ONE  # usage on hosts that it has left
@@ -284,7 +286,6 @@ class Job:
         "position",
         "postponed_reason",
         "priority",
-        "resume_state",
         "shared",
         "start_conditions",
         "state",
@@ -310,7 +311,6 @@ class Job:
         self.end: JobEnd | None = None
         self.array: ArrayRecord | None = None
         self.postponed_reason = ""  # why the last attempt failed to start
-        self.resume_state: JobState | None = None  # state to return to from UNKWN
         self.start_conditions: StartConditions | None = None
         self.tasks: JobTasks | None = None  # of a job of tasks that was dispatched before
 

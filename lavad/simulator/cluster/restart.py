@@ -42,6 +42,7 @@ ATTEMPT_FIELDS = (
     "preemptions",
     "is_unconstrained",
     "resizing",
+    "resume_state",
     "limits_version",
     "warned",
     "warnings",
@@ -91,7 +92,6 @@ def _job(old: Job) -> Job:
         "position",
         "aged_from",
         "postponed_reason",
-        "resume_state",
         "end",
         "start_conditions",
     )

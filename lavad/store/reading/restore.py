@@ -75,10 +75,16 @@ def job_of(row: Row[Any], texts: SharedTexts) -> Job:
     job.attempts, job.priority, job.position = row.attempts, row.priority, row.position
     job.aged_from = row.aged_from
     job.postponed_reason = row.postponed
-    job.resume_state = JobState(row.resume_state) if row.resume_state else None
     job.end = v.decode_end([getattr(row, name) for name in _END_COLUMNS])
     job.start_conditions, _ = waits.decode_start_conditions(row.waits)
     return job
+
+
+def _select_attempts() -> Select[Any]:
+    """Select the rows of attempts, each with the state to which its job returns from UNKWN."""
+    held = schema.allocations
+    of_its_job = and_(held.c.job == jobs.job, held.c.idx == jobs.idx)
+    return select(held, jobs.resume_state).outerjoin_from(held, schema.jobs, of_its_job)
 
 
 def select_arrays() -> Select[Any]:
@@ -122,8 +128,11 @@ def restore(connection: Connection, cluster: "Cluster", now: float) -> None:
     _adopt_tasks(connection, cluster)
     used = connection.execute(select(schema.shares))
     cluster.shares.adopt({row.account: Used(row.cpu_s, row.run_s, row.gpu_s, row.as_of) for row in used})
-    for row in connection.execute(select(schema.allocations)):
-        adopt_attempt(cluster, v.decode_attempt(row))
+    for row in connection.execute(_select_attempts()):
+        attempt = v.decode_attempt(row)
+        adopt_attempt(cluster, attempt)
+        if row.resume_state and not attempt.over:
+            attempt.resume_state = JobState(row.resume_state)
     _remember_parents(connection, cluster, texts)
     _adopt_standing(cluster, standing, _AFTER_JOBS)
     order_jobs(cluster)

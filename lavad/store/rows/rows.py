@@ -130,7 +130,7 @@ def _job_row(job: Job) -> Row:
         job.priority,
         float(job.position),
         job.aged_from,
-        int(job.resume_state or 0),
+        int(job.attempt.resume_state or 0) if job.attempt is not None else 0,
         v.clean(job.postponed_reason),
         job.submitted_at,
         *(_NO_END if end is None else v.end_values(end)),

@@ -69,7 +69,7 @@ def _bounded(attempt: Attempt, state: TaskReport, now: float) -> TaskReport:
 def _start(job: Job, attempt: Attempt, news: Iterable[TaskReport], now: float) -> list[e.Event]:
     """Event of the job's start with the first of its tasks."""
     is_staging = job.state is JobState.STAGING
-    if not is_staging and (job.state is not JobState.UNKWN or job.resume_state is not JobState.STAGING):
+    if not is_staging and (job.state is not JobState.UNKWN or attempt.resume_state is not JobState.STAGING):
         return []
     first = next((one for one in news if one.pid), None)
     if first is None:
