@@ -23,7 +23,9 @@ Usage: badmin ckconfig [-v]
        badmin hopen | hclose [-revoke seconds] [-C comment] [host ... | host_group ... | all]
        badmin hremove [-C comment] host ...
        badmin qopen | qclose | qact | qinact [-C comment] [queue ... | all]
+       badmin help [subcommand ...] | quit
        badmin -h | -V
+  without a subcommand it takes one a line, at the prompt badmin>, to quit or the end of the input
   time: [[year/]month/]day[/hour:minute], . for now, .-n/ for n days ago; -f reads an lsb.events file
 """
 HOST_ACTIONS = {"hopen": ("Open", cluster_pb2.OPEN_HOST), "hclose": ("Close", cluster_pb2.CLOSE_HOST)}
@@ -42,6 +44,8 @@ KINDS: "dict[str, dict[str, int | str]]" = {
     "reconfig": {"v": FLAG, "f": FLAG, "C": Ignored(VALUE, "no comment is kept of a reconfiguration.")},
     "showconf": {},
     "showstatus": {},
+    "help": {},
+    "quit": {},
     "diagnose": {**dict.fromkeys(("c", "f", "d"), VALUE), "o": FLAG},
     "perfmon": {"json": "badmin perfmon view prints a table only."},
     **{name: {"t": VALUE, "f": VALUE} for name in HISTORIES},
@@ -66,7 +70,6 @@ REFUSED = {
     "rc": "there is no resource connector; badmin hclose -revoke and hremove are for hosts that go.",
     "jobresgrp": "there are no resource groups of jobs.",
     "hpe": "there is no interface to that vendor's machines.",
-    **dict.fromkeys(("help", "quit"), "badmin takes its subcommand as its first word; badmin -h lists them."),
 }
 
 
@@ -75,7 +78,9 @@ def main(argv: list[str], io: "Io") -> int:
     if answered(argv, USAGE, io):
         return 0
     if not argv:
-        raise UsageError("badmin: a subcommand is missing", USAGE)
+        from lavactl.admin import prompt
+
+        return prompt.converse("badmin", io)
     name, rest = argv[0], argv[1:]
     if name.startswith("-"):
         raise UsageError(f"badmin: illegal option -- {printable(name[1:])}", USAGE)
@@ -110,6 +115,13 @@ def _show(name: str, argv: list[str], io: "Io") -> int:
     if words != ["mbd"]:
         raise UsageError("badmin showconf: only mbd has settings of its own; hosts follow the master", USAGE)
     return master_status.show_configuration(io)
+
+
+def _help(name: str, argv: list[str], io: "Io") -> int:
+    from lavactl.admin import prompt
+
+    words = GRAMMARS[name].parse(argv).words
+    return prompt.give_help("badmin", USAGE, words, io) if name == "help" else 0
 
 
 def _diagnose(name: str, argv: list[str], io: "Io") -> int:
@@ -179,6 +191,8 @@ SUBCOMMANDS: "dict[str, Callable[[str, list[str], Io], int]]" = {
     "mbdrestart": _configuration,  # the master reads new files without a restart
     "showconf": _show,
     "showstatus": _show,
+    "help": _help,
+    "quit": _help,
     "diagnose": _diagnose,
     "perfmon": _perfmon,
     **dict.fromkeys(HISTORIES, _history),

@@ -14,7 +14,9 @@ Usage: lsadmin ckconfig [-v]
        lsadmin reconfig [-v] [-f]
        lsadmin limlock [-l seconds] [host ... | host_group ... | all]
        lsadmin limunlock [host ... | host_group ... | all]
+       lsadmin help [subcommand ...] | quit
        lsadmin -h | -V
+  without a subcommand it takes one a line, at the prompt lsadmin>, to quit or the end of the input
   without a name: the host that it is typed on
 """
 LOCKS = {
@@ -26,6 +28,8 @@ GRAMMARS = {
     "reconfig": Grammar("lsadmin reconfig", USAGE, {"v": FLAG, "f": FLAG}),
     "limlock": Grammar("lsadmin limlock", USAGE, {"l": VALUE}),
     "limunlock": Grammar("lsadmin limunlock", USAGE, {}),
+    "help": Grammar("lsadmin help", USAGE, {}),
+    "quit": Grammar("lsadmin quit", USAGE, {}),
 }
 _SERVICE = (
     "lava-agent, which is LIM and RES in one, is a service of each host: use its service manager there; jobs run on."
@@ -42,7 +46,6 @@ REFUSED = {
         ("limdebug", "limtime", "resdebug", "restime"), "lava-agent has no debug classes and no timing levels."
     ),
     **dict.fromkeys(("reslogon", "reslogoff"), "tasks outside of jobs are not accounted: lsrun submits a job."),
-    **dict.fromkeys(("help", "quit"), "lsadmin takes its subcommand as its first word; lsadmin -h lists them."),
 }  # fmt: skip
 LOCK_MAX_S = 366 * 86_400
 
@@ -52,7 +55,9 @@ def main(argv: list[str], io: "Io") -> int:
     if answered(argv, USAGE, io):
         return 0
     if not argv:
-        raise UsageError("lsadmin: a subcommand is missing", USAGE)
+        from lavactl.admin import prompt
+
+        return prompt.converse("lsadmin", io)
     name, rest = argv[0], argv[1:]
     if name.startswith("-"):
         raise UsageError(f"lsadmin: illegal option -- {printable(name[1:])}", USAGE)
@@ -61,6 +66,10 @@ def main(argv: list[str], io: "Io") -> int:
     if name not in GRAMMARS:
         raise UsageError(f"lsadmin: {printable(name)}: no such subcommand", USAGE)
     options = GRAMMARS[name].parse(rest)
+    if name in ("help", "quit"):
+        from lavactl.admin import prompt
+
+        return prompt.give_help("lsadmin", USAGE, options.words, io) if name == "help" else 0
     return _lock(name, options, io) if name in LOCKS else _configuration(name, options, io)
 
 

@@ -85,7 +85,6 @@ def test_hosts_are_closed(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("command", "argv", "sentence"),
     [
-        ("badmin", [], "badmin: a subcommand is missing"),
         ("badmin", ["qmove"], "badmin: qmove: no such subcommand"),
         ("badmin", ["qopen", "-x"], "badmin qopen: illegal option -- x"),
     ],
