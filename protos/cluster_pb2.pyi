@@ -362,7 +362,7 @@ class QueuesRequest(_message.Message):
     def __init__(self, names: _Optional[_Iterable[str]] = ..., user: _Optional[str] = ..., host: _Optional[str] = ...) -> None: ...
 
 class QueueRecord(_message.Message):
-    __slots__ = ("name", "priority", "description", "open", "active", "njobs", "pend", "run", "ssusp", "ususp", "rsv", "is_default", "parameters", "max", "per_user", "per_host", "per_processor", "comment", "status", "thresholds", "default_limits", "shares", "share_tree", "accept_interval_s")
+    __slots__ = ("name", "priority", "description", "open", "active", "njobs", "pend", "run", "ssusp", "ususp", "rsv", "is_default", "parameters", "max", "per_user", "per_host", "per_processor", "comment", "status", "thresholds", "default_limits", "shares", "share_tree", "accept_interval_s", "absolute")
     class ParametersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -401,6 +401,7 @@ class QueueRecord(_message.Message):
     SHARES_FIELD_NUMBER: _ClassVar[int]
     SHARE_TREE_FIELD_NUMBER: _ClassVar[int]
     ACCEPT_INTERVAL_S_FIELD_NUMBER: _ClassVar[int]
+    ABSOLUTE_FIELD_NUMBER: _ClassVar[int]
     name: str
     priority: int
     description: str
@@ -425,7 +426,20 @@ class QueueRecord(_message.Message):
     shares: _containers.RepeatedCompositeFieldContainer[GroupShare]
     share_tree: _containers.RepeatedCompositeFieldContainer[ShareRecord]
     accept_interval_s: float
-    def __init__(self, name: _Optional[str] = ..., priority: _Optional[int] = ..., description: _Optional[str] = ..., open: _Optional[bool] = ..., active: _Optional[bool] = ..., njobs: _Optional[int] = ..., pend: _Optional[int] = ..., run: _Optional[int] = ..., ssusp: _Optional[int] = ..., ususp: _Optional[int] = ..., rsv: _Optional[int] = ..., is_default: _Optional[bool] = ..., parameters: _Optional[_Mapping[str, str]] = ..., max: _Optional[int] = ..., per_user: _Optional[int] = ..., per_host: _Optional[int] = ..., per_processor: _Optional[float] = ..., comment: _Optional[str] = ..., status: _Optional[str] = ..., thresholds: _Optional[_Iterable[_Union[ThresholdRecord, _Mapping]]] = ..., default_limits: _Optional[_Mapping[str, str]] = ..., shares: _Optional[_Iterable[_Union[GroupShare, _Mapping]]] = ..., share_tree: _Optional[_Iterable[_Union[ShareRecord, _Mapping]]] = ..., accept_interval_s: _Optional[float] = ...) -> None: ...
+    absolute: _containers.RepeatedCompositeFieldContainer[FactorRecord]
+    def __init__(self, name: _Optional[str] = ..., priority: _Optional[int] = ..., description: _Optional[str] = ..., open: _Optional[bool] = ..., active: _Optional[bool] = ..., njobs: _Optional[int] = ..., pend: _Optional[int] = ..., run: _Optional[int] = ..., ssusp: _Optional[int] = ..., ususp: _Optional[int] = ..., rsv: _Optional[int] = ..., is_default: _Optional[bool] = ..., parameters: _Optional[_Mapping[str, str]] = ..., max: _Optional[int] = ..., per_user: _Optional[int] = ..., per_host: _Optional[int] = ..., per_processor: _Optional[float] = ..., comment: _Optional[str] = ..., status: _Optional[str] = ..., thresholds: _Optional[_Iterable[_Union[ThresholdRecord, _Mapping]]] = ..., default_limits: _Optional[_Mapping[str, str]] = ..., shares: _Optional[_Iterable[_Union[GroupShare, _Mapping]]] = ..., share_tree: _Optional[_Iterable[_Union[ShareRecord, _Mapping]]] = ..., accept_interval_s: _Optional[float] = ..., absolute: _Optional[_Iterable[_Union[FactorRecord, _Mapping]]] = ...) -> None: ...
+
+class FactorRecord(_message.Message):
+    __slots__ = ("name", "weight", "limit", "grace_s")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    GRACE_S_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    weight: float
+    limit: float
+    grace_s: float
+    def __init__(self, name: _Optional[str] = ..., weight: _Optional[float] = ..., limit: _Optional[float] = ..., grace_s: _Optional[float] = ...) -> None: ...
 
 class ShareRecord(_message.Message):
     __slots__ = ("path", "name", "shares", "priority", "started", "reserved", "cpu_s", "run_s", "gpu_run_s", "is_group")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 USAGE = """\
 Usage: bjobs [-a | -d | -p | -p0 | -p1 | -p2 | -p3 | -pe | -pi | -pei | -r | -s] [-x] [-noheader] [-gpu]
-             [-l | -w | -W | -WL | -WF | -WP | -UF | -A | -sum | -psum | -o "field ..." [-json] [-hms]]
+             [-l | -w | -W | -WL | -WF | -WP | -UF | -A | -sum | -psum | -aps [-l | -w] | -o "field ..." [-json] [-hms]]
              [-u user | -u all] [-q queue] [-m "host ... | host_group ... | cluster"] [-J name] [-Jd description]
              [-P project] [-G user_group] [-U reservation] [-rusage resource,...] [-N host | model | factor]
              [-g /job/group] [-app profile] [-sla class] [-Lp project] [-h] [-V] [job_id | "job_id[index]" ...]
@@ -36,6 +36,7 @@ Usage: bjobs [-a | -d | -p | -p0 | -p1 | -p2 | -p3 | -pe | -pi | -pei | -r | -s]
   -x                jobs that hang, or of which there is a warning
   -N                CPU times as that host, host model or CPU factor would have taken them
   -rusage           jobs that reserve all these resources
+  -aps              pending jobs by their absolute priority (APS_PRIORITY); with -l what each factor adds to it
   -hms              with -o: durations as hours:minutes:seconds
   -script           the script of a job, or its command
   -env              the environment that a job was submitted with
@@ -48,7 +49,7 @@ GRAMMAR = Grammar(
     {
         **dict.fromkeys(
             ("a", "A", "d", "p", "p0", "p1", "p2", "p3", "r", "s", "w", "l", "W", "WL", "WF", "WP", "UF", "json", "sum",
-             "psum", "noheader", "X", "gpu", "x", "pe", "pi", "pei", "hms", "script", "env"),
+             "psum", "noheader", "X", "gpu", "x", "pe", "pi", "pei", "hms", "script", "env", "aps"),
             FLAG,
         ),
         **dict.fromkeys(("J", "m", "P", "q", "u", "o", "g", "app", "sla", "Lp", "G", "Jd", "U", "N", "rusage"), VALUE),
@@ -56,9 +57,7 @@ GRAMMAR = Grammar(
             ("pri", "hostfile", "plan", "Wd", "US", "ss", "data", "rsvid", "aff"), NOT_YET
         ),
         "nonode": "the manual of LSF's bjobs describes no such option.",
-        **dict.fromkeys(
-            ("aps", "prio"), "lava orders no jobs by absolute priorities: bjobs -o job_priority shows that of -sp."
-        ),
+        "prio": "bjobs -aps -l shows the factors of each job.",
         **dict.fromkeys(("fwd", "cname"), "lava neither forwards jobs to other clusters nor receives any."),
     },
 )  # fmt: skip
@@ -79,6 +78,7 @@ FORMS = ("l", "UF", "o", "A", "sum", "psum", "W", "WL", "WF", "WP", "script", "e
 PARTS = {"EPEND": "PENDING JOBS ELIGIBLE FOR SCHEDULING", "IPEND": "PENDING JOBS INELIGIBLE FOR SCHEDULING"}  # of -pei
 PENDING = ("p", "p0", "p1", "p2", "p3")
 ELIGIBLE = (*job_conditions.ELIGIBLE, "pei")
+OF_PENDING = (*PENDING, *ELIGIBLE, "psum", "aps")  # options that select pending jobs
 NEVER_SET = ("sla", "Lp")  # what no job has: a name given here matches none
 
 
@@ -134,7 +134,8 @@ class Listing:
             return
         client = self.io.client()
         for user in asked_users(self.options.last("u") or ""):
-            for page in client.list_jobs(messages.ListJobsRequest(filter=self.filter(user), **wanted)):
+            request = messages.ListJobsRequest(filter=self.filter(user), absolute="aps" in self.options, **wanted)
+            for page in client.list_jobs(request):
                 self.missing.extend(page.missing)
                 yield page
 
@@ -167,14 +168,14 @@ class Listing:
 
     def is_by_id_alone(self) -> bool:
         """True if ids were given without options that narrow them."""
-        chosen = ("u", "q", "m", "J", "P", "g", "app", "r", "s", "d", "psum")
+        chosen = ("u", "q", "m", "J", "P", "g", "app", "r", "s", "d", "psum", "aps")
         narrowing = (*chosen, *PENDING, *NEVER_SET, *job_conditions.OPTIONS)
         return any(ref.job for ref in self.refs) and not any(name in self.options for name in narrowing)
 
     def selects(self, letter: str) -> bool:
         """True if this one of -p -r -s -d was given."""
         if letter == "p":
-            return any(name in self.options for name in (*PENDING, *ELIGIBLE, "psum"))
+            return any(name in self.options for name in OF_PENDING)
         return letter in self.options
 
 
@@ -245,6 +246,8 @@ def show(listing: Listing) -> None:
         return show_script(listing)
     if "psum" in options:
         return show_reasons(listing)
+    if "aps" in options:
+        return show_absolute(listing)
     if "pei" in options:
         return show_pending_apart(listing)
     if listing.selects("p") and not any(name in options for name in FORMS[1:]):
@@ -284,6 +287,19 @@ def show_table(listing: Listing) -> None:
         return write_rows(listing, job_table.EXTENDED_HEADER, listing.lines(job_table.extended(short)))
     form = job_table.wide(short) if "w" in listing.options else job_table.table(short)
     return write_rows(listing, job_table.HEADER, listing.lines(form))
+
+
+def show_absolute(listing: Listing) -> None:
+    """-aps: all pending jobs in the order of their absolute priorities; with -l in the long form, with the factors."""
+    from lavactl.views.priorities import absolute
+
+    is_long = "l" in listing.options
+    jobs = [job for page in listing.pages(details=is_long, reasons=is_long, basic_too=True) for job in page]
+    jobs = absolute.in_order(jobs)
+    if is_long:
+        return show_long(listing, iter([jobs]), absolute.factors_text)
+    rows = absolute.table(jobs, short_hosts(listing.io), "w" in listing.options)
+    write_rows(listing, absolute.HEADER, iter([rows] if jobs else []))
 
 
 def show_arrays(listing: Listing) -> None:
@@ -366,8 +382,12 @@ def show_summary(listing: Listing) -> None:
     write_rows(listing, job_table.SUMMARY_HEADER, iter([job_table.summary(jobs)] if jobs else []))
 
 
-def show_long(listing: Listing) -> None:
-    """-l and -UF."""
+def show_long(
+    listing: Listing,
+    pages: "Iterator[list[Job]] | None" = None,
+    more: "Callable[[Job], str]" = lambda job: "",
+) -> None:
+    """-l and -UF; ``more``: the text behind that of each job."""
     from lavactl.views.gpus.allocation import DevicesOfHosts, allocation_text
     from lavactl.views.gpus.usage import usage_text
     from lavactl.views.job_long import SEPARATOR, long_text
@@ -377,13 +397,14 @@ def show_long(listing: Listing) -> None:
     homes: dict[str, str] = {}
     first = True
     devices = DevicesOfHosts(io) if "gpu" in listing.options else None
-    for page in listing.pages(details=True, reasons=True):
+    for page in pages or listing.pages(details=True, reasons=True):
         known = devices.of(page) if devices is not None else {}
         for job in page:
             if job.user not in homes:
                 homes[job.user] = io.home_of(job.user) or ""
             text = long_text(job, "UF" in listing.options, now, homes[job.user])
             text += allocation_text(job, known) + usage_text(job.gpus) if devices is not None else ""
+            text += more(job)
             io.print(text if first else f"{SEPARATOR}\n{text}", end="")
             first = False
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 USAGE = """\
 Usage: bmod [bsub options | -optionn] [-Z "command" | -Zs "script [arguments]"] job_id ...
        bmod -J "%limit" job_id
+       bmod -aps "system=value" | -aps "admin=value" | -apsn job_id ...
        bmod -h | -V
   -q "queue ..."  -n min[,max]  -R "requirement"  -gpu "num=N:..."  -m "host ..."  -x  -W [h:]m  -We [h:]m  -M memory
   -We+ [h:]m | -Wep percent (of a running job: what is left, what is done)
@@ -30,7 +31,8 @@ FIELDS = {
     **{option: (field,) for option, field in submission.FIELDS.items() if option not in AS_SUBMITTED},
     "n": ("roles.tasks",), "R": ("roles.requirement", "requirement_text"), "gpu": ("roles.gpu",),
     "W": ("run_limit_s",), "We": ("runtime_estimate_s",), "M": ("memory_limit_mib",), "J": ("name",),
-    "sp": ("priority",), "b": ("begin_time",), "t": ("terminate_time",), "wt": ("warning_time_s",),
+    "aps": ("absolute_priority",), "sp": ("priority",),
+    "b": ("begin_time",), "t": ("terminate_time",), "wt": ("warning_time_s",),
     "r": ("rerunnable", "not_rerunnable"), "rn": ("rerunnable", "not_rerunnable"),
     "i": INPUT, "is": INPUT, "o": ("output", "output_overwrite"), "oo": ("output", "output_overwrite"),
     "e": ("error", "error_overwrite"), "eo": ("error", "error_overwrite"), "cwd": ("cwd",), "outdir": ("output_dir",),
@@ -44,7 +46,7 @@ KINDS: dict[str, int | str] = {
     **{name: kind for name, kind in submission.KINDS.items() if name in FIELDS},
     **{name: kind for name, kind in submission.KINDS.items() if isinstance(kind, str)},
     **{f"{name}n": FLAG for name in FIELDS if name not in NO_RESET},
-    **dict.fromkeys(("Z", "Zs", "a"), VALUE),
+    **dict.fromkeys(("Z", "Zs", "a", "aps"), VALUE),
     "Zsn": "the command that was spooled is not known any more: -Z gives it anew.",
     **dict.fromkeys(("We+", "Wep"), VALUE),
     **dict.fromkeys(("H", "K", "env", "nnodes", "hang", "tty",
@@ -136,6 +138,8 @@ def changes(options: Options, io: "Io") -> tuple[messages.JobSpec, list[str]]:
     if any(name in kept for name in ("i", "is", "o", "oo", "e", "eo", "cwd", "outdir", "f")):
         submission.place(spec, choices, io)
         del spec.environment[:]
+    if (text := choices.value("aps")) is not None:
+        spec.absolute_priority = absolute_priority(text)
     if (command := choices.value("Z")) is not None:
         spec.command = command
     if (command := choices.value("Zs")) is not None:
@@ -143,6 +147,14 @@ def changes(options: Options, io: "Io") -> tuple[messages.JobSpec, list[str]]:
         spec.command, spec.is_script = spooling.command_file(words, io), True
         spec.script_arguments.extend(words[1:])
     return spec, list(fields)
+
+
+def absolute_priority(text: str) -> str:
+    """Argument of -aps, which the master reads."""
+    name, equals, value = text.partition("=")
+    if name.strip().lower() not in ("system", "admin") or not equals or not value.strip():
+        raise job_options.bad("aps", text, "system=value or admin=value")
+    return f"{name.strip().lower()}={value.strip()}"
 
 
 def element_limit(options: Options) -> int | None:

@@ -6,6 +6,7 @@ from lavactl.text.fields import show_fields
 from lavactl.text.render import MISSING, clean
 from lavactl.text.units import number_text
 from lavactl.text.unknown import unknown_users
+from lavactl.views.priorities import absolute
 from lavactl.views.thresholds import LIMITS, bounds_of, limit_lines, threshold_lines
 from protos import cluster_pb2
 
@@ -141,6 +142,7 @@ def long_text(queue: cluster_pb2.QueueRecord, whole_tree: bool = False) -> str:
     lines += ["", "SCHEDULING PARAMETERS", *threshold_lines(bounds_of(queue.thresholds))]
     if known.get("POLICIES"):
         lines += ["", f"SCHEDULING POLICIES:  {clean(known['POLICIES'])}"]
+    lines += absolute.queue_lines(queue)
     lines += share_lines(queue, whole_tree)
     for name in ("RUN_WINDOW", "DISPATCH_WINDOW"):
         if known.get(name):

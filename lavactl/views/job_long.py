@@ -74,11 +74,19 @@ def head(job: "Job", *, state: bool = True) -> str:
         INTERACTIVE.get(spec.interactive, ""),
         f"Reservation <{clean(spec.reservation)}>" if spec.reservation else "",
         f"Job Priority <{job.priority}>" if job.priority else "",
+        absolute_text(spec.absolute_priority),
         f"Command <{clean_script(command_of(spec))}>",
         f"Share group charged <{job.share_account}>" if job.share_account else "",
         f"Job Description <{clean(spec.description)}>" if spec.description else "",
     ]
     return ", ".join(filter(None, fields))
+
+
+def absolute_text(given: str) -> str:
+    """The value that an administrator has given the job, or has added to its own (bmod -aps)."""
+    kind, _, value = given.partition("=")
+    titles = {"system": "System Absolute Priority", "admin": "Admin factor value"}
+    return f"{titles[kind]} <{value}>" if kind in titles else ""
 
 
 INTERACTIVE = {

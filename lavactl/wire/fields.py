@@ -40,7 +40,7 @@ FIELDS = {
         "46 ends_orphan t, 47 resize_notify s, 48 tasks TaskRules, 60 warning_action s, 61 warning_time_s d, "
         "70 hang HangRule, 80 slurm SlurmTerms, 130 interactive s, 150 input_spooled t, 151 input_data b, "
         "152 script_arguments s*, 153 mail_user s, 154 mail_begin t, 155 mail_end t, 156 mail_failure t, "
-        "157 mail_events s, 158 esub_output b, 170 application s, 175 file_copies s*"
+        "157 mail_events s, 158 esub_output b, 170 application s, 175 file_copies s*, 190 absolute_priority s"
     ),
     "SubmitItem": "1 request_id b, 2 spec JobSpec, 3 retry t, 4 unique_name t",
     "SubmitBatch": "1 items SubmitItem*",
@@ -52,7 +52,8 @@ FIELDS = {
         "9 job_group s, 10 application s"
     ),
     "ListJobsRequest": (
-        "1 filter JobFilter, 2 arrays t, 3 details t, 4 reasons t, 5 shares_details t, 6 basic_too t, 7 columns t"
+        "1 filter JobFilter, 2 arrays t, 3 details t, 4 reasons t, 5 shares_details t, 6 basic_too t, 7 columns t, "
+        "20 absolute t"
     ),
     "HostShare": (
         "1 host s, 2 slots u, 3 gpus u*, 4 memory_mib u, 6 tasks_by_role u*, 9 gpu_memory_mib u*, 10 gpu_roles u*"
@@ -87,6 +88,8 @@ FIELDS = {
     ),
     "UnusedHost": "1 host s, 2 since d",
     "JobMessage": "1 number u, 2 user s, 3 time d, 4 text s, 5 level s, 6 size u, 7 data b",
+    "FactorValue": "1 name s, 2 value d, 3 is_part t",
+    "AbsolutePriority": "1 value d, 2 is_system t, 3 factors FactorValue*",
     "JobRecord": (
         "1 job u, 2 index u, 3 user s, 4 state u, 5 queue s, 6 from_host s, 7 hosts HostShare*, 8 name s, "
         "9 submit_time d, 10 start_time d, 11 end_time d, 12 project s, 13 exit_status i, 14 exit_reason s, "
@@ -96,7 +99,7 @@ FIELDS = {
         "31 load_bounds LoadBound*, 32 share_account s, 33 tasks TaskState*, 34 restarts u, 45 gpus GpuUsage*, "
         "46 warnings JobNote*, 48 autoscale_error s, 50 progress Progress, 60 outlook Outlook, 61 hangs_since d, "
         "62 inactive_s d, 63 stacks s*, 64 unused_hosts UnusedHost*, 140 post u, 141 posted_at d, "
-        "150 messages JobMessage*"
+        "150 messages JobMessage*, 190 absolute AbsolutePriority"
     ),
     "JobColumns": "1 kinds JobRecord*, 2 names s*, 3 job u*, 4 index u*, 5 submit_time d*, 6 kind u*, 7 name u*",
     "JobPage": "1 jobs JobRecord*, 2 missing JobRef*, 3 columns JobColumns",

@@ -316,6 +316,8 @@ else:
     LoadBound = _message("LoadBound")
     Progress = _message("Progress")
     Outlook = _message("Outlook")
+    FactorValue = _message("FactorValue")
+    AbsolutePriority = _message("AbsolutePriority")
     TaskRun = _message("TaskRun")
     TaskState = _message("TaskState")
     UnusedHost = _message("UnusedHost")

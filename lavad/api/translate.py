@@ -11,6 +11,7 @@ from lavad.core.commands import Asked, Caller, Target
 from lavad.core.events import NewJob
 from lavad.core.language import exit_values, job_groups
 from lavad.core.model import Device, HostFacts, JobOptions, JobState, Launch, Request, RoleAsked, Shared, pack_text
+from lavad.core.model.priorities.absolute import read_given
 from lavad.core.model.reasons import Refused
 from protos import cluster_pb2, common_pb2, jobs_pb2
 
@@ -74,6 +75,7 @@ def new_job(spec: jobs_pb2.JobSpec, packed: Packed, request_id: bytes, caller: C
         begin_at=spec.begin_time,
         ends_orphan=spec.ends_orphan,
         environment=packed.content,
+        absolute=read_given(spec.absolute_priority),
     )
 
 

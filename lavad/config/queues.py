@@ -8,6 +8,7 @@ from typing import Any
 from lavad.config import names, shares
 from lavad.config import values as v
 from lavad.config.grammar import Cell, Document, Row
+from lavad.config.priorities.absolute import absolute_priority, check_absolute
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, missed, required, sets
 from lavad.config.values import Wrong
 from lavad.core.language import exit_values
@@ -378,7 +379,10 @@ QUEUE: Table = {
     "CHUNK_JOB_SIZE": missed("each job starts by itself, which is cheap enough; none waits for another", v.above_one),
     **dict.fromkeys(("ENQUE_INTERACTIVE_AHEAD", "RELAX_JOB_DISPATCH_ORDER"),
                     Ignored("starting a job is cheap enough without")),
-    **dict.fromkeys(("APS_PRIORITY", "USE_PRIORITY_IN_POOL", "SLA_GUARANTEES_IGNORE", "OWNERSHIP"),
+    "APS_PRIORITY": sets("absolute", absolute_priority, "`WEIGHT[[factor, value] ...] LIMIT[[factor, value] ...] "
+                         "GRACE_PERIOD[[factor, value] ...]`: see "
+                         "[absolute priorities](ordering.md#by-absolute-priority)"),
+    **dict.fromkeys(("USE_PRIORITY_IN_POOL", "SLA_GUARANTEES_IGNORE", "OWNERSHIP"),
                     missed("no such policy; see capacity pools")),
     **dict.fromkeys(("CONTAINER", "DOCKER_IMAGE_AFFINITY", "EXEC_DRIVER"),
                     missed("no containers yet: jobs run on the host itself")),
@@ -420,6 +424,8 @@ def read_queues(document: Document, site: Site, plain: Fields) -> tuple[Queue, .
         for name, fields in found.items()
     }
     _share_trees(queues, found)
+    for name, queue in queues.items():
+        check_absolute(queue, "fairshare.queues" in found[name], named[name], site)
     _preempt(queues, found, named, site)
     return tuple(queues.values())
 

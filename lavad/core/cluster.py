@@ -23,6 +23,7 @@ from lavad.core.state.hosts.load_thresholds import LoadThresholds
 from lavad.core.state.hosts.table import HostTable
 from lavad.core.state.hosts.timed_rusage import TimedRusage
 from lavad.core.state.hosts.unentered import UnenteredShares
+from lavad.core.state.jobs.absolute_priorities import AbsolutePriorities
 from lavad.core.state.jobs.admissions import Admissions
 from lavad.core.state.jobs.job_groups import JobGroups
 from lavad.core.state.jobs.job_names import Names
@@ -73,6 +74,7 @@ class Cluster:
         self.job_groups = JobGroups()
         self.limits = Limits(policy, self.table)
         self.shares = Shares(policy)
+        self.absolute = AbsolutePriorities(policy)
         self.charges: Paged[Charge] = Paged()  # charges of attempts that their jobs have not left
         self.charged: dict[str, Account] = {}  # share accounts by path with usage that is not stored yet
         self.preemption_rules = PreemptionRules(policy)

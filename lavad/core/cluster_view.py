@@ -15,6 +15,7 @@ from lavad.core.state.counters import JobCounters
 from lavad.core.state.dependencies import Dependants
 from lavad.core.state.fairshare import Shares
 from lavad.core.state.hosts.table import HostTable
+from lavad.core.state.jobs.absolute_priorities import AbsolutePriorities
 from lavad.core.state.jobs.job_groups import JobGroups
 from lavad.core.state.limits import Limits
 from lavad.core.state.paged import PagedView
@@ -98,6 +99,10 @@ class ClusterView(Protocol):
     @property
     def limits(self) -> Limits:
         """Limits with their usage."""
+
+    @property
+    def absolute(self) -> AbsolutePriorities:
+        """Absolute priorities of pending jobs."""
 
     @property
     def shares(self) -> Shares:

@@ -29,6 +29,7 @@ from lavad.core.model import Allocation, JobState, Key, PostState, QueueWindow, 
 from lavad.core.model.advance_reservation import AdvanceReservation
 from lavad.core.model.gpu_use import GpuUse
 from lavad.core.model.policy import Policy
+from lavad.core.model.priorities.absolute import NOTHING_GIVEN, Given
 from lavad.core.model.progress import Progress
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.task_rules import TaskKey
@@ -72,6 +73,7 @@ class NewJob(NamedTuple):
     ends_orphan: bool = False
     environment: tuple[bytes, bytes] | None = None
     condition: Expression | None = None  # in an event: -w with ids for names
+    absolute: Given = NOTHING_GIVEN  # bmod -aps
 
 
 class JobSubmitted(NamedTuple):

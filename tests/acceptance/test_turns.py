@@ -88,6 +88,13 @@ CASES = (
     Case("bbot", _files(), ((), (), ()), "BCA", (("bbot", "{A}"),)),
     Case("btop to a place", _files(), ((), (), ()), "ACB", (("btop", "{C}", "2"),)),
     Case("bswitch", _files(other=40), ((), (), ()), "CAB", (("bswitch", "other", "{C}"),)),
+    Case(
+        "absolute priority",
+        _files("APS_PRIORITY = WEIGHT[[JPRIORITY, 1]]"),
+        (("-sp", "1"), ("-sp", "90"), ("-sp", "2")),
+        "CAB",
+        (("bmod", "-aps", "admin=90", "{A}"), ("bmod", "-aps", "system=1", "{C}")),
+    ),
     Case("slowdown", _files("LAVA_JOB_ORDER = slowdown"), (("-W", "60"), ("-W", "600"), ("-W", "1")), "CAB"),
 )
 

@@ -14,6 +14,7 @@ from lavad.config.applications import APPLICATION
 from lavad.config.site import Honoured, Site, Table
 from lavad.config.values import Wrong
 from lavad.core.model.policy import ALL, JobOrder, Names, QueueChecks, Resource, ResourceKind, Share, Window
+from lavad.core.model.priorities.absolute import AbsolutePriority, Factor
 from tests.config.files import MadeUp, loaded
 
 ANN = Names(False, frozenset({"ann"}))
@@ -107,6 +108,11 @@ QUEUE: dict[str, Case] = {
     "INTERACTIVE": ("ONLY", {"interactive": "only"}, ("always",)),
     "BACKFILL": switch("backfill"), "IGNORE_DEADLINE": switch("ignores_deadline"), "RERUNNABLE": switch("rerunnable"),
     "LAVA_BACKFILL_DEPTH": number("backfill_depth"), "LAVA_STRICT_ORDER": switch("in_order"),
+    "APS_PRIORITY": (
+        "WEIGHT[[PROC, 2]]",
+        {"absolute": AbsolutePriority((("RSRC", Factor(1.0)), ("PROC", Factor(2.0))))},
+        ("PROC", "WEIGHT[[PROC, 0]]", "WEIGHT[[PROC, x]]", "WEIGHT[[CPU, 1]]"),
+    ),
     "LAVA_JOB_ORDER": ("round_robin", {"order": JobOrder.ROUND_ROBIN}, ("random",)),
     "ROUND_ROBIN_POLICY": ("Y", {"order": JobOrder.ROUND_ROBIN}, ("maybe",)),
     "SLOT_RESERVE": ("MAX_RESERVE_TIME[30]", {"slot_reserve_s": 300.0}, RESERVE_BAD),
@@ -247,6 +253,7 @@ CONF: dict[str, Case] = {
 APPLICATIONS: dict[str, Case] = {
     "NAME": text("name"), "DESCRIPTION": text("description"),
     **{name: QUEUE[name] for name in APPLICATION if name in QUEUE and isinstance(APPLICATION[name], Honoured)},
+    "PRIORITY": number("priority"),
     **{name: text(f"around.job_{name.lower()[:-5]}", "/bin/x -a") for name in ("PRE_EXEC", "POST_EXEC")},
     **{name: PARAMETERS[name] for name in ("JOB_PREPROC_TIMEOUT", "JOB_POSTPROC_TIMEOUT", "JOB_INCLUDE_POSTPROC")},
     "SUSPEND_CONTROL": ("SIGTSTP", {"control.SUSPEND": "SIGTSTP"}, ("SIGNONE", "CHKPNT")),

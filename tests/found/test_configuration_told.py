@@ -19,7 +19,7 @@ QUEUE = "Begin Queue\nQUEUE_NAME = q\n{}\nEnd Queue\n"
 @pytest.mark.parametrize(
     "line",
     [
-        "APS_PRIORITY = WEIGHT[[JPRIORITY, 1]]",
+        "USE_PRIORITY_IN_POOL = Y",
         "CONTAINER = docker[image(a)]",
         "CHUNK_JOB_SIZE = 4",
         "SNDJOBS_TO = q@other",

@@ -6,13 +6,16 @@ seconds, ``exclusive.n1=big`` are exclusive resources of a host. ``only.normal=n
 preferences. ``backfill.normal=1`` is the number of reservations of a queue, ``strict.normal`` keeps its jobs in strict
 order, ``interactive.short=only`` is INTERACTIVE. ``pool.red=ann,own:4`` makes a resource pool, ``load.normal=r1m:1/2``
 and ``host_load=mem:500/100`` are load thresholds. ``pre_exec_tries.normal=2`` is LOCAL_MAX_PREEXEC_RETRY of a queue,
-``pre_exec_exits.normal`` its action EXIT. Words for shares and limits are in ``sharing.py``.
+``pre_exec_exits.normal`` its action EXIT.
+``aps.normal=WEIGHT[[PROC,1]]`` is APS_PRIORITY, without blanks.
+Words for shares and limits are in ``sharing.py``.
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from lavad.config.priorities.absolute import absolute_priority
 from lavad.core.model.policy import ALL, HostRule, Names, Policy, Pool, Queue, Threshold
 from tests.transcripts import sharing
 
@@ -57,6 +60,12 @@ def policy(words: Iterable[str]) -> Policy:
             queues[queue] = replace(queues[queue], backfill_depth=int(value))
         elif name == "interactive":
             queues[queue] = replace(queues[queue], interactive=value)
+        elif name == "aps":
+            own = {one.name: one for one in values.get("queues", ())}
+            made = replace(own.get(queue) or queues[queue], absolute=absolute_priority(value))
+            queues[queue] = made
+            if own:
+                values["queues"] = tuple({**own, queue: made}.values())
         elif name == "strict":
             queues[queue] = replace(queues[queue], in_order=True)
         elif name == "load":

@@ -15,6 +15,7 @@ from lavad.api.jobs.messages import read_all
 from lavad.api.jobs.plain_records import PlainColumns, PlainRecords
 from lavad.api.jobs.start_estimate import OUTLOOKS_MAX, add_outlook
 from lavad.api.privacy import Sight
+from lavad.api.records.absolute_priorities import add_absolute
 from lavad.api.slices import Slices
 from lavad.core.commands import Caller
 from lavad.core.queries.pending_reasons import PendingReasons
@@ -41,7 +42,7 @@ class JobLists:
         """Yield jobs in memory first, then those that only the store still has, and unknown ids: serialised pages."""
         forgotten: list[common_pb2.JobRef] = []
         wanted = _List(self, request, caller)
-        if request.details or request.reasons or request.arrays:
+        if request.details or request.reasons or request.arrays or request.absolute:
             page, size = pb.JobPage(), 0
             async for record in wanted.records(forgotten):
                 page.jobs.append(record)
@@ -161,6 +162,8 @@ class _List:
             has_details = self._sight.has_details(item[0].shared)
             shown = self._request.details and has_details
             message = listing.record_message(self._cluster, item, engine.clock(), shown, reasons)
+            if self._request.absolute and message.state in WAITING:
+                add_absolute(message, self._cluster, item[0], engine.clock(), has_details)
             if not has_details:
                 listing.hide_details(message)
             if not shown:

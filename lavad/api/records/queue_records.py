@@ -35,6 +35,8 @@ def queue_record(cluster: Cluster, queue: Queue, now: float) -> pb.QueueRecord:
     _count(record, cluster, queue)
     _add_limits(record, queue)
     _add_parameters(record, queue)
+    for name, factor in queue.absolute.factors if queue.absolute is not None else ():
+        record.absolute.add(name=name, **factor._asdict())
     if queue.fairshare is not None:
         _add_shares(record, queue.fairshare)
         _add_tree(record, cluster, now)
@@ -127,6 +129,7 @@ def _preemption(queue: Queue) -> str:
 def _policies(queue: Queue) -> list[str]:
     """Return the queue's scheduling policies in LSF's words."""
     words = (
+        ("APS_PRIORITY", queue.absolute is not None),
         ("BACKFILL", queue.backfill_depth > 0),
         ("EXCLUSIVE", queue.is_exclusive_allowed and bool(queue.written)),
         ("FAIRSHARE", queue.fairshare is not None),

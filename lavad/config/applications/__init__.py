@@ -62,7 +62,9 @@ APPLICATION: Table = {
     "HOST_POST_EXEC": sets("around.host_post", str.strip, "a command on each host of its jobs after them, before the "
                            "queue's"),
     "RUNTIME": missed("the estimate of a run time is a job's own: bsub -We"),
-    **dict.fromkeys(("PERSISTENT_HOST_ORDER", "PRIORITY"), missed("not enforced")),
+    "PRIORITY": sets("priority", v.integer,
+                     "the factor APP of [absolute priorities](ordering.md#by-absolute-priority)"),
+    "PERSISTENT_HOST_ORDER": missed("not enforced"),
     **dict.fromkeys(("CONTAINER", "EXEC_DRIVER", "DOCKER_IMAGE_AFFINITY"),
                     missed("the image of a job is named in its job file")),
     **dict.fromkeys(("JOB_CWD", "JOB_CWD_TTL", "JOB_OUTDIR"), missed("bsub -cwd and -outdir name directories")),

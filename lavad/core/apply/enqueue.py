@@ -13,9 +13,44 @@ def entry(cluster: ClusterView, record: Job | ArrayRecord) -> PendingEntry:
 
     All priorities grow alike while jobs are pending, so the value extrapolated to time 0 ranks them for good.
     """
-    growth = cluster.policy.priority_growth
+    absolute = cluster.absolute
+    if absolute.rules and record.shared.queue in absolute.rules:
+        return absolute.entry(record)
+    growth = absolute.growth
     rank = round(growth * record.aged_from - record.priority, 6) if growth else -record.priority
     return _new(PendingEntry, (rank, record.position, record.id))
+
+
+def add(cluster: Cluster, record: Job | ArrayRecord) -> None:
+    """Add a job or array to its bucket."""
+    cluster.pending.add(record.shared, entry(cluster, record), isinstance(record, ArrayRecord))
+    if cluster.absolute.rules and record.shared.queue in cluster.absolute.rules:
+        cluster.absolute.note(record)
+
+
+def is_listed(record: Job | ArrayRecord) -> bool:
+    """True if a pending job, or an element of an array, is in its bucket."""
+    return record.room() > 0 if isinstance(record, ArrayRecord) else record.may_start
+
+
+def rank_anew(cluster: Cluster, now: float) -> None:
+    """Rank jobs anew whose absolute priority changes by now. Volatile, since it follows from jobs and time alone."""
+    absolute = cluster.absolute
+    for number in absolute.take_due(now):
+        record = cluster.jobs.get(number)
+        if record is None or not is_listed(record) or record.shared.queue not in absolute.rules:
+            if record is None or not is_listed(record):
+                absolute.forget(number)
+            continue
+        cluster.pending.remove(record.shared, entry(cluster, record))
+        absolute.rank_as_of(number, now)
+        add(cluster, record)
+    for number in (kept := absolute.kept()):
+        record = cluster.jobs.get(number)
+        if record is None or not is_listed(record):
+            absolute.forget(number)
+    if kept:
+        absolute.pruned()
 
 
 def waiting_counts(record: Job | ArrayRecord) -> list[tuple[JobState, int]]:
@@ -35,7 +70,7 @@ def ended_counts(record: Job | ArrayRecord) -> list[tuple[JobState, int]]:
 def list_array(cluster: Cluster, array: ArrayRecord) -> None:
     """Put the array into its bucket if elements of it may start, else take it out."""
     if array.room() > 0:
-        cluster.pending.add(array.shared, entry(cluster, array), True)
+        add(cluster, array)
     else:
         cluster.pending.remove(array.shared, entry(cluster, array))
 
@@ -43,6 +78,6 @@ def list_array(cluster: Cluster, array: ArrayRecord) -> None:
 def list_job(cluster: Cluster, job: Job) -> None:
     """Put a plain job into its bucket if it may start, else take it out."""
     if job.may_start:
-        cluster.pending.add(job.shared, entry(cluster, job), False)
+        add(cluster, job)
     else:
         cluster.pending.remove(job.shared, entry(cluster, job))

@@ -5,7 +5,7 @@ from typing import Any
 
 from lavad.core import events as e
 from lavad.core.apply import advance_reservations, allocate, charge, start_conditions
-from lavad.core.apply.enqueue import ended_counts, entry, list_array, list_job, waiting_counts
+from lavad.core.apply.enqueue import add, ended_counts, entry, is_listed, list_array, list_job, waiting_counts
 from lavad.core.cluster import Cluster
 from lavad.core.job_group_events import JobGroupSet, JobGroupsRemoved
 from lavad.core.model import JobState, Shared, limits_of
@@ -72,12 +72,12 @@ def _change_runner(cluster: Cluster, job: Job) -> None:
 
 def _job_moved(cluster: Cluster, event: e.JobMoved) -> None:
     record = cluster.jobs[event.job]
-    is_listed = record.room() > 0 if isinstance(record, ArrayRecord) else record.may_start
-    if is_listed:
+    was_listed = is_listed(record)
+    if was_listed:
         cluster.pending.remove(record.shared, entry(cluster, record))
     record.position, record.aged_from = event.position, event.aged_from
-    if is_listed:
-        cluster.pending.add(record.shared, entry(cluster, record), isinstance(record, ArrayRecord))
+    if was_listed:
+        add(cluster, record)
 
 
 def _job_group_set(cluster: Cluster, event: JobGroupSet) -> None:

@@ -6,6 +6,7 @@ from lavad.core.model import HostFacts
 from lavad.core.model.policy import Policy
 from lavad.core.state.counters import PendingCounters
 from lavad.core.state.hosts.load_thresholds import LoadThresholds
+from lavad.core.state.jobs.absolute_priorities import AbsolutePriorities
 from lavad.core.state.pools import Pools
 from lavad.core.state.preemptable import PreemptableJobs, PreemptionRules
 from lavad.core.state.records import ArrayRecord
@@ -13,7 +14,7 @@ from lavad.core.state.records import ArrayRecord
 
 def take_policy(cluster: Cluster, policy: Policy) -> None:
     """Put another policy into effect, and derive all that depends on it anew; jobs stay as they are."""
-    had_growth = cluster.policy.priority_growth
+    had_growth, had_absolute = cluster.policy.priority_growth, cluster.absolute
     cluster.applied += 1
     cluster.configured = policy
     cluster.table.configure(policy)
@@ -36,7 +37,11 @@ def take_policy(cluster: Cluster, policy: Policy) -> None:
     for attempt in cluster.attempts.values():
         held = [share for share in attempt.booked if share.host in attempt.unreleased]
         allocate.enter_in_pool(cluster, attempt, held)
-    sort_pending(cluster, had_growth != cluster.policy.priority_growth)
+    cluster.absolute = AbsolutePriorities(policy)
+    is_like = cluster.absolute.is_like(had_absolute) and had_growth == cluster.policy.priority_growth
+    if is_like:
+        cluster.absolute = had_absolute
+    sort_pending(cluster, not is_like)
 
 
 def note_exclusive(cluster: Cluster, facts: HostFacts) -> None:
@@ -53,4 +58,6 @@ def sort_pending(cluster: Cluster, is_reordered: bool = False) -> None:
             for entry in bucket:
                 record = cluster.jobs[entry.job]
                 pending.add(record.shared, enqueue.entry(cluster, record), isinstance(record, ArrayRecord))
+                if record.shared.queue in cluster.absolute.rules:
+                    cluster.absolute.note(record)
         cluster.pending = pending

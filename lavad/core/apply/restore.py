@@ -50,7 +50,7 @@ def adopt_job(cluster: Cluster, job: Job) -> None:
         return
     start_conditions.adopt(cluster, job)
     if job.may_start:
-        cluster.pending.add(job.shared, enqueue.entry(cluster, job), False)
+        enqueue.add(cluster, job)
 
 
 def order_jobs(cluster: Cluster) -> None:

@@ -67,6 +67,7 @@ def _renewed(
         begin_at=new.begin_at,
         is_early=max(new.begin_at, old.retry.at if old is not None else 0.0) > now,
         ends_orphan=new.ends_orphan,
+        absolute=new.absolute,
     )
     return None if made == StartConditions() else made
 

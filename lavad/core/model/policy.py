@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from lavad.core.model.gpu_use import GPU_IDLE, NO_GPU_IDLE_RULE, GpuIdleRule
+from lavad.core.model.priorities.absolute import AbsolutePriority
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +202,7 @@ class Queue:
     reserves_memory: bool = False
     ignores_deadline: bool = False
     fairshare: Fairshare | None = None
+    absolute: AbsolutePriority | None = None  # APS_PRIORITY
     preempts: tuple[tuple[str, int], ...] = ()  # PREEMPTION: queues that it may preempt, with their order
     is_preemptable: bool = False
     preemptable_by: frozenset[str] = frozenset()
@@ -377,6 +379,7 @@ class Application:
 
     name: str
     description: str = ""
+    priority: int = 0  # PRIORITY: the factor APP of absolute priorities
     defaults: JobDefaults = JobDefaults()
     run_limit_s: int = 0
     rerunnable: bool | None = None

@@ -119,8 +119,8 @@ class Candidates:
         first = self.share_queue.first(blocked)
         for selector in self.worklist.selectors.values():
             share_queue = selector.winner()
-            if share_queue is not None and share_queue.first(blocked) < first:
-                self.share_queue, first = share_queue, share_queue.first(blocked)
+            if share_queue is not None and (place := share_queue.place(blocked)) < first:
+                self.share_queue, first = share_queue, place
 
     def _drop_all_unblocked(self) -> None:
         """Drop all unblocked candidates, which stay blocked: the freed hosts have no free slots left."""
@@ -221,7 +221,7 @@ class Candidates:
         first = share_queue.first(blocked)
         if self.worklist.selectors and share_queue.account is None:
             winners = [selector.winner() for selector in self.worklist.selectors.values()]
-            first = min([first, *(one.first(blocked) for one in winners if one is not None)])
+            first = min([first, *(one.place(blocked) for one in winners if one is not None)])
         return first
 
     def put_back(self, key: BucketKey, cursor: JobCursor) -> None:

@@ -22,7 +22,7 @@ from lavad.core.scheduling.placement.place import MinimumNeed, smallest_need
 from lavad.core.scheduling.preemption.preempt import Preemptor
 from lavad.core.scheduling.queueing.blocked import BlockedBuckets
 from lavad.core.scheduling.queueing.due_queue import DueQueue
-from lavad.core.scheduling.queueing.fairshare import FairshareSelector, ShareQueue
+from lavad.core.scheduling.queueing.fairshare import AbsoluteSelector, FairshareSelector, Selector, ShareQueue
 from lavad.core.scheduling.queueing.limit_waiters import LimitWaiters
 from lavad.core.scheduling.queueing.ordering import QueueEntry, Rank, Ranking
 from lavad.core.scheduling.queueing.refused_sizes import RefusedSizes, TaskSize
@@ -55,7 +55,7 @@ class Worklist:
         self._unnoted: set[BucketKey] = set()  # due ones in no share queue: the fast path needs none
         self.plain = ShareQueue(0)
         self.share_queues: dict[tuple[Account, int], ShareQueue] = {}
-        self.selectors: dict[tuple[Tree, int], FairshareSelector] = {}  # of the slice under way
+        self.selectors: dict[tuple[Tree, int], Selector] = {}  # of the slice under way
         self.freed_hosts: set[int] = set()
         self.tried: set[BucketKey] = set()
         self.refused_sizes = RefusedSizes()
@@ -229,7 +229,7 @@ class Worklist:
         share_queue = self.share_queues.get((account, priority))
         if share_queue is None:
             share_queue = self.share_queues[account, priority] = ShareQueue(
-                len(self.share_queues) + 1, tree, account, priority
+                len(self.share_queues) + 1, tree, account, priority, self.ranking.absolute.get(key.queue)
             )
         return share_queue
 
@@ -326,14 +326,14 @@ class Worklist:
         if self.selectors and share_queue is not self.plain:
             self.selector_of(share_queue).enter(share_queue)
 
-    def selector_of(self, share_queue: ShareQueue) -> FairshareSelector:
-        """Fairshare selection in which the share queue takes part in this slice."""
+    def selector_of(self, share_queue: ShareQueue) -> Selector:
+        """Selection in which the share queue takes part in this slice."""
         assert share_queue.tree is not None
         selector = self.selectors.get((share_queue.tree, share_queue.priority))
         if selector is None:
-            selector = self.selectors[share_queue.tree, share_queue.priority] = FairshareSelector(
-                self.ranking, share_queue.tree, self.blocked
-            )
+            kind = FairshareSelector if share_queue.absolute is None else AbsoluteSelector
+            selector = kind(self.ranking, share_queue.tree, self.blocked)
+            self.selectors[share_queue.tree, share_queue.priority] = selector
         return selector
 
     def look_at_everything(self, cluster: ClusterView, now: float = 0.0) -> None:

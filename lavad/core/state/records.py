@@ -26,6 +26,7 @@ from lavad.core.model import (
 from lavad.core.model.activity import ACTIVE
 from lavad.core.model.allocation import HOST, grown, slots_of
 from lavad.core.model.gpu_use import GpusByHost
+from lavad.core.model.priorities.absolute import NOTHING_GIVEN, Given
 from lavad.core.model.ranges import Ranges, keys_in
 from lavad.core.model.usage import NO_ONE, ByHost
 from lavad.core.state.hosts.unentered import UnenteredShares
@@ -79,6 +80,7 @@ class StartConditions:
     restarts: int = 0  # of a job of tasks by policies while it waited in its queue, and since its last dispatch
     retry: Retry = NO_RETRY
     admin_held: Ranges = field(default_factory=Ranges)  # elements that an administrator holds; 0 of a plain job
+    absolute: Given = NOTHING_GIVEN  # bmod -aps
 
     @property
     def opens_at(self) -> float:

@@ -5,6 +5,7 @@ from typing import Any
 
 from lavad.core.language.dependency import parse, text_of
 from lavad.core.model import NO_RETRY, JobState, Retry
+from lavad.core.model.priorities.absolute import Given
 from lavad.core.model.ranges import Ranges
 from lavad.core.state.records import ArrayRecord, Job, StartConditions
 
@@ -46,7 +47,7 @@ def decode_completed(text: str) -> Ranges:
 
 
 def _start_conditions_values(conditions: StartConditions) -> dict[str, Any]:
-    values: dict[str, str | float | tuple[str, ...] | Retry] = {
+    values: dict[str, str | float | tuple[str, ...] | Retry | Given] = {
         "if": text_of(conditions.condition) if conditions.condition is not None else "",
         "begin": conditions.begin_at,
         "early": conditions.is_early,
@@ -57,6 +58,7 @@ def _start_conditions_values(conditions: StartConditions) -> dict[str, Any]:
         "restarts": conditions.restarts,
         "admin_held": conditions.admin_held.text(),
         "retry": conditions.retry if conditions.retry != NO_RETRY else "",
+        "aps": conditions.absolute if conditions.absolute.kind else "",
     }
     return {name: value for name, value in values.items() if value}
 
@@ -73,5 +75,7 @@ def decode_start_conditions(text: str) -> tuple[StartConditions | None, Ranges]:
     restarts = int(values.get("restarts", 0))
     retry = Retry(*values["retry"]) if "retry" in values else NO_RETRY
     admin_held = Ranges.parse(values.get("admin_held", ""))
-    conditions = StartConditions(condition, begin, early, orphan, barred, detached, queued, restarts, retry, admin_held)
+    given = Given(*values.get("aps", ()))
+    first = (condition, begin, early, orphan, barred, detached, queued, restarts, retry, admin_held)
+    conditions = StartConditions(*first, absolute=given)
     return conditions, Ranges.parse(values.get("unmet", ""))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core import task_events as t
+from lavad.core.apply.enqueue import rank_anew
 from lavad.core.apply.start_conditions import due_elements, is_due, ttl_end, waits_past_deadline
 from lavad.core.cluster import FINISHED_KEPT, Cluster
 from lavad.core.decide.activity import hang_events
@@ -39,6 +40,8 @@ def tick(cluster: Cluster, command: c.Tick, now: float) -> Decision:
     """
     cluster.timed_rusage.ease(cluster.table, now)
     cluster.limits.end_rests(now)
+    if cluster.absolute.due_at <= now:
+        rank_anew(cluster, now)
     events = _overdue_staging(cluster, now)
     given_up = {event.key for event in events if isinstance(event, e.JobRequeued)}
     silent = _silent(cluster, now)
@@ -105,7 +108,7 @@ def wake_at(cluster: Cluster, now: float) -> float:
     alarm = cluster.alarms[0][0] if cluster.alarms else NEVER
     window = next_window_change(cluster, now)
     action = next_task_action(cluster, now) if cluster.timed_tasks else NEVER
-    return min(alarm, window, next_turn(cluster, now), cluster.limits.rest_ends_at, action)
+    return min(alarm, window, cluster.absolute.due_at, next_turn(cluster, now), cluster.limits.rest_ends_at, action)
 
 
 def _without(events: list[e.Event], given_up: set[Key]) -> list[e.Event]:

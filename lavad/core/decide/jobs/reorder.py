@@ -32,6 +32,8 @@ class Reordered:
 def move(cluster: Cluster, command: c.MoveJob, now: float) -> Decision:
     """Move a job to a place. Held and not yet eligible jobs are not counted."""
     record = _waiting_record(cluster, command)
+    if record.shared.queue in cluster.absolute.rules:
+        raise Refused(f"Queue <{record.shared.queue}> orders its jobs by absolute priority: bmod -aps moves a job")
     if not command.place:
         raise Refused("Bad position: it counts from 1")
     near = list(islice(_others(cluster, record, command), abs(command.place)))

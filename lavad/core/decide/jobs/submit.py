@@ -54,6 +54,8 @@ def submit(cluster: Cluster, command: c.SubmitJob, now: float) -> Decision:
         record = cluster.jobs.get(known)
         return Decision(reply=Submitted(known, record.shared.queue if record else "", True))
     new = command.job
+    if new.absolute.kind:
+        raise Refused("An absolute priority is set of a pending job, by an administrator: bmod -aps")
     if command.has_unique_name:
         _check_name(cluster, new)
     admission = known_admission(cluster, new.shared, command.caller, command.asked)
@@ -155,11 +157,21 @@ def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
     shared = fitted(cluster, command.job.shared, queue, command.asked)
     if cluster.counters.waiting:
         check_waiting_larger(cluster, record, shared)
+    if "absolute_priority" in command.fields:
+        _check_absolute(cluster, queue, command.caller)
     priority = record.priority  # above the highest, if an administrator set it
     if command.job.priority != priority:
         priority = priority_of(cluster, command.job, command.caller)
     job = command.job._replace(id=record.id, shared=shared, priority=priority, dependency=dependency)
     return _modified(cluster, record, job._replace(condition=condition), command, now)
+
+
+def _check_absolute(cluster: Cluster, queue: Queue, caller: c.Caller) -> None:
+    """Refuse an absolute priority of a job whose queue has none, or set by others than administrators."""
+    if not caller.is_administrator and caller.user not in queue.administrators:
+        raise Refused("User permission denied")
+    if queue.name not in cluster.absolute.rules:
+        raise Refused(f"Queue <{queue.name}> does not have APS_PRIORITY")
 
 
 def _queue_of_changed(cluster: Cluster, record: Job | ArrayRecord, command: c.ModifyJob) -> Queue:

@@ -5,10 +5,14 @@ an account in a heap. All queues without fairshare have one share queue in commo
 
 Invariants: during a pass the priority of an account only falls, through its starts; so an account's noted position in a
 heap is never too late, and only the first one has to be checked again.
+
+Under absolute priorities (APS_PRIORITY) the dynamic priority of a user is one of several factors: accounts do not
+compete first, but each of their first jobs by its value.
 """
 
 import heapq
 
+from lavad.core.model.priorities.absolute import AbsolutePriority
 from lavad.core.scheduling.queueing.blocked import BlockedBuckets
 from lavad.core.scheduling.queueing.blocked_columns import NONE_UNBLOCKED
 from lavad.core.scheduling.queueing.due_queue import DueQueue
@@ -23,18 +27,26 @@ class ShareQueue:
     """Due buckets and, during a slice, unblocked ones, of one account and queue priority.
 
     ``order`` holds due buckets by the rank they had when they became due; it is checked when they are popped.
-    ``unblocked`` holds blocked buckets that freed hosts might fit.
+    ``unblocked`` holds blocked buckets that freed hosts might fit. ``lead`` is what the account's share adds to the
+    absolute priorities of its jobs, under ``absolute``.
     """
 
-    __slots__ = ("account", "number", "order", "priority", "tree", "unblocked")
+    __slots__ = ("absolute", "account", "lead", "number", "order", "priority", "tree", "unblocked")
 
     def __init__(
-        self, number: int, tree: Tree | None = None, account: Account | None = None, priority: int = 0
+        self,
+        number: int,
+        tree: Tree | None = None,
+        account: Account | None = None,
+        priority: int = 0,
+        absolute: AbsolutePriority | None = None,
     ) -> None:
         self.number = number
         self.priority = priority  # of the queues of its buckets
         self.tree = tree
         self.account = account
+        self.absolute = absolute
+        self.lead = 0.0
         self.order = DueQueue()
         self.unblocked = NONE_UNBLOCKED
 
@@ -45,6 +57,11 @@ class ShareQueue:
         """Rank of the first bucket; one behind all others if the share queue is empty."""
         first: First = self.order.first[:4] if self.order else NOBODY
         return min(first, blocked.rank(self.unblocked.first)) if self.unblocked else first
+
+    def place(self, blocked: BlockedBuckets) -> First:
+        """Place of the first bucket among those of other share queues: its rank, ahead by the account's lead."""
+        first = self.first(blocked)
+        return (first[0], first[1] - self.lead, *first[2:]) if self.lead else first
 
 
 _Noted = tuple[float, First, int, Account]
@@ -102,3 +119,53 @@ class FairshareSelector:
             heapq.heappop(heap)
             self._noted.discard(account)
         return None
+
+
+class AbsoluteSelector:
+    """Accounts of a queue with absolute priorities by their first jobs: the value of each, with the account's share.
+
+    A start lowers the share of its own account alone, so a noted place is never too late (with a negative weight it is
+    the first one that rises, which stays first).
+    """
+
+    def __init__(self, ranking: Ranking, tree: Tree, blocked: BlockedBuckets) -> None:
+        self._ranking = ranking
+        self._tree = tree
+        self._blocked = blocked
+        self._heap: list[tuple[First, ShareQueue]] = []
+        self._noted: dict[ShareQueue, First] = {}
+
+    def enter(self, share_queue: ShareQueue) -> None:
+        """Add a share queue that has candidates, or one more that may be its first."""
+        place = self._place(share_queue)
+        noted = self._noted.get(share_queue)
+        if noted is None or place < noted:
+            self._noted[share_queue] = place
+            heapq.heappush(self._heap, (place, share_queue))
+
+    def _place(self, share_queue: ShareQueue) -> First:
+        account, rule = share_queue.account, share_queue.absolute
+        assert account is not None
+        assert rule is not None
+        share_queue.lead = rule.share(self._ranking.priority(self._tree, account))
+        return share_queue.place(self._blocked)
+
+    def winner(self) -> ShareQueue | None:
+        """Share queue whose first job has the highest value; None if no account has candidates."""
+        heap = self._heap
+        while heap:
+            noted, share_queue = heap[0]
+            if self._noted.get(share_queue) != noted:  # noted a second time
+                heapq.heappop(heap)
+            elif not (share_queue.order or share_queue.unblocked):
+                del self._noted[share_queue]
+                heapq.heappop(heap)
+            elif (place := self._place(share_queue)) > noted:
+                self._noted[share_queue] = place
+                heapq.heapreplace(heap, (place, share_queue))
+            else:
+                return share_queue
+        return None
+
+
+Selector = FairshareSelector | AbsoluteSelector

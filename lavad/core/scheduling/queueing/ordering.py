@@ -1,6 +1,7 @@
 """Scheduling order: queue priority, then the account (with fairshare), then job priority, then the queue's own order.
 
-Accounts are selected in ``fairshare``; the rest is here.
+Accounts are selected in ``fairshare``; the rest is here. Under APS_PRIORITY the absolute priority takes the place of
+the job priority, and accounts are no level of their own: the share of a user is part of the value.
 
 A queue's order is that of submission, or by slowdown: the job goes first whose expected slowdown, (wait + run limit)
 over run limit, is largest, so that short jobs wait for a short time and long ones for a long time. That is highest
@@ -58,6 +59,7 @@ class Ranking:
         self._queues = cluster.policy.by_name
         self._promoted: dict[str, int] = {}  # by queue, the job that has waited too long, or 0
         self._trees = cluster.shares.trees
+        self.absolute = cluster.absolute.rules
         self._priorities: dict[Account, float] = {}
         self.steady: dict[str, int | None] = {}  # by queue, results of ``steady_queue``
         self._taken: dict[Account, list[int]] = {}  # slots and committed slot-seconds of starts decided since
@@ -114,8 +116,11 @@ class Ranking:
     # -- fairshare ---------------------------------------------------------------------------------------------------
 
     def tree_of(self, key: BucketKey) -> Tree | None:
-        """Share tree of the bucket's queue; None without fairshare."""
-        return self._trees.get(key.queue)
+        """Share tree by which accounts of the bucket's queue compete; None without fairshare, and where an absolute
+        priority orders the jobs that leaves the shares out."""
+        tree = self._trees.get(key.queue)
+        rule = self.absolute.get(key.queue) if tree is not None and self.absolute else None
+        return tree if rule is None or rule.has_share else None
 
     def account_of(self, key: BucketKey) -> Account | None:
         """Account to which the bucket's jobs are charged."""

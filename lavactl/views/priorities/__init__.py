@@ -1,0 +1,1 @@
+"""The order of pending jobs as users see it."""

@@ -1,0 +1,1 @@
+"""Settings of the order of jobs that have a language of their own."""

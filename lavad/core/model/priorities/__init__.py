@@ -1,0 +1,1 @@
+"""Rules by which pending jobs are ordered beyond their queues."""

@@ -1,0 +1,108 @@
+"""Absolute priority scheduling (APS_PRIORITY): the weights, limits and grace periods of a queue's factors.
+
+A job's value is the sum of its factors, each of which is the sum of its subfactors: every one of them is multiplied by
+its weight, kept within plus and minus its limit, and nothing while the job has waited for less than its grace period.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lavad.core.model.reasons import Refused
+
+FS, RSRC, WORK, ADMIN = "FS", "RSRC", "WORK", "ADMIN"
+PROC, MEM, SWAP, JPRIORITY, QPRIORITY, APP = "PROC", "MEM", "SWAP", "JPRIORITY", "QPRIORITY", "APP"
+FACTORS: Mapping[str, tuple[str, ...]] = {FS: (), RSRC: (PROC, MEM, SWAP), WORK: (JPRIORITY, QPRIORITY, APP)}
+NAMES = tuple(name for factor, parts in FACTORS.items() for name in (factor, *parts))
+SYSTEM = "system"
+
+
+class Given(NamedTuple):
+    """A value that an administrator has set of one job (bmod -aps). ``kind``: system, in place of the calculated value;
+    admin, added to it; empty: nothing."""
+
+    kind: str = ""
+    value: float = 0.0
+
+
+NOTHING_GIVEN = Given()
+_GIVEN = re.compile(r"(system|admin)=([-+]?(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9}))$", re.IGNORECASE)
+_GIVEN_MAX = 1_000_000.0
+
+
+def read_given(text: str) -> Given:
+    """Read ``system=value`` or ``admin=value``; nothing means nothing.
+
+    Raises:
+        Refused: it has another form, or its value is 0 or too large.
+    """
+    if not text:
+        return NOTHING_GIVEN
+    found = _GIVEN.match(text.strip())
+    if not found or not 0 < abs(float(found[2])) <= _GIVEN_MAX:
+        raise Refused(f"-aps: expected system=value or admin=value, a value up to {_GIVEN_MAX:.0f} that is not 0")
+    return Given(found[1].lower(), float(found[2]))
+
+
+class Factor(NamedTuple):
+    """Weight of a factor or subfactor, and what bounds it; a limit or grace period of 0 is none."""
+
+    weight: float = 0.0
+    limit: float = 0.0
+    grace_s: float = 0.0
+
+    def bounded(self, amount: float) -> float:
+        """The weighted amount, kept within the limit."""
+        value = self.weight * amount
+        return max(-self.limit, min(self.limit, value)) if self.limit else value
+
+    def of(self, amount: float, waited_s: float) -> float:
+        """Its part of the value of a job that has waited for so long."""
+        return 0.0 if waited_s < self.grace_s else self.bounded(amount)
+
+
+NO_FACTOR = Factor()
+Amounts = Mapping[str, float]  # of a job, by subfactor
+
+
+@dataclass(frozen=True, slots=True)
+class AbsolutePriority:
+    """APS_PRIORITY of a queue, by factor and subfactor; those without a weight are not among them, or have weight 0."""
+
+    factors: tuple[tuple[str, Factor], ...]
+
+    def of(self, name: str) -> Factor:
+        """The factor or subfactor of that name."""
+        return next((factor for one, factor in self.factors if one == name), NO_FACTOR)
+
+    @property
+    def has_share(self) -> bool:
+        """True if the dynamic priority of the job's user counts."""
+        return self.of(FS).weight != 0
+
+    def part(self, name: str, amounts: Amounts, waited_s: float) -> float:
+        """Value of RSRC or WORK."""
+        inner = sum([self.of(one).of(amounts[one], waited_s) for one in FACTORS[name] if one in amounts])
+        return self.of(name).of(inner, waited_s)
+
+    def value(self, amounts: Amounts, waited_s: float) -> float:
+        """Value of a job without the share of its user and what an administrator has added."""
+        return self.part(RSRC, amounts, waited_s) + self.part(WORK, amounts, waited_s)
+
+    def share(self, dynamic_priority: float) -> float:
+        """Value of FS."""
+        return self.of(FS).bounded(dynamic_priority)
+
+    def values(self, amounts: Amounts, waited_s: float) -> dict[str, float]:
+        """Values of all factors and subfactors with a weight but FS, in the order of the manual."""
+        found = {}
+        for name, inner in FACTORS.items():
+            if name != FS and self.of(name).weight:
+                found[name] = self.part(name, amounts, waited_s)
+                found |= {one: self.of(one).of(amounts[one], waited_s) for one in inner if self.of(one).weight}
+        return found
+
+    def grace_ends(self) -> tuple[float, ...]:
+        """Seconds after a job's submission at which a factor begins to count."""
+        return tuple(sorted({factor.grace_s for _, factor in self.factors if factor.weight and factor.grace_s}))
