@@ -24,9 +24,13 @@ class ByteBudget:
         self._held: defaultdict[int, int] = defaultdict(int)
         self._waiting: set[asyncio.Future[None]] = set()
 
+    def has_room(self, uid: int, size: int) -> bool:
+        """Return True if ``size`` bytes of this user fit now."""
+        return size <= self._left and self._held.get(uid, 0) + size <= self._per_user
+
     async def take(self, uid: int, size: int) -> None:
         """Wait until ``size`` bytes of this user fit, and count them."""
-        while size > self._left or self._held.get(uid, 0) + size > self._per_user:
+        while not self.has_room(uid, size):
             freed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.add(freed)
             try:
@@ -50,14 +54,59 @@ class ByteBudget:
 Write = Callable[[int, int, bytes], Awaitable[None]]
 
 
+# The serving process, on a connection on which it has no command.
+NO_CALLER = Caller("", -1, -1, 0)
+
+
 class Served:
-    """A command of a stub that a serving process runs: what it was started with, and its stub's call."""
+    """A command of a stub that a serving process runs: what it was started with, and its stub's call.
+
+    Attributes:
+        has_begun: something has come from the serving process: it may have asked the master.
+        is_over: the stub has its last message.
+    """
 
     def __init__(self, stub: "Call", request: bytes) -> None:
         self.stub = stub
         self.request = request
-        self.begun = asyncio.Event()  # the serving process has taken it up
-        self.over = asyncio.Event()  # the stub has its last message
+        self.has_begun = self.is_over = False
+        self.gone = asyncio.Event()  # the stub has said GO
+        self.first = asyncio.Event()  # it has begun, or its connection has ended
+        self.last = asyncio.Event()  # it is over, or its connection has ended
+
+    def begin(self) -> None:
+        """Note that something has come from the serving process."""
+        self.has_begun = True
+        self.first.set()
+
+    def finish(self, is_over: bool) -> None:
+        """Note the last message, or without one the end of its connection."""
+        self.is_over = self.is_over or is_over
+        self.first.set()
+        self.last.set()
+
+
+class Worker:
+    """A connection of the serving process: one thread of it, and the command that it has at present.
+
+    ``end_others`` ends all calls on the connection but one; the connection sets it.
+    """
+
+    def __init__(self) -> None:
+        self.command: Served | None = None
+        self.given = asyncio.Event()  # it has a command
+        self.is_asked = False  # a call ``SERVE`` waits for a command, or carries one
+        self.end_others: Callable[[Call], Awaitable[None]]
+
+    def give(self, command: Served) -> None:
+        """Let it have a command; what it calls from now on is called in that caller's name."""
+        self.command = command
+        self.given.set()
+
+    def take_back(self) -> None:
+        """End the command: nothing is called in anyone's name."""
+        self.command = None
+        self.given.clear()
 
 
 class Call:
@@ -73,24 +122,25 @@ class Call:
         self.at_close: dict[bytes, Callable[[], None]] = {}
         self.caller = caller
         self.served: Served | None = None  # of a call that is made for a served command
+        self.worker: Worker | None = None  # of a call of the serving process
         self._write = write
         self._budget = budget
-        self._inbox: deque[tuple[bytes, int]] = deque()
+        self._inbox: deque[tuple[bytes, int, int]] = deque()
         self._half_closed = False
         self._arrived = asyncio.Event()
         self._consumed = 0
         self._credit = frames.WINDOW
         self._credited = asyncio.Event()
 
-    def deliver(self, message: bytes, paid: int) -> None:
-        """Queue a message of the command; ``paid`` bytes of the budget are counted for it.
+    def deliver(self, message: bytes, paid: int, uid: int) -> None:
+        """Queue a message of the command; ``paid`` bytes of that user's budget are counted for it.
 
         Raises:
             FrameError: the command sent more than the window, or sent after its half-close.
         """
         if self._half_closed or len(self._inbox) >= frames.WINDOW:
             raise frames.FrameError(f"call {self.number} sent more than it may")
-        self._inbox.append((message, paid))
+        self._inbox.append((message, paid, uid))
         self._arrived.set()
 
     def half_close(self) -> None:
@@ -110,8 +160,8 @@ class Call:
                 return None
             self._arrived.clear()
             await self._arrived.wait()
-        message, paid = self._inbox.popleft()
-        self._budget.give(self.caller.uid, paid)
+        message, paid, uid = self._inbox.popleft()
+        self._budget.give(uid, paid)
         self._consumed += 1
         if self._consumed >= _CREDIT_PORTION and not self._half_closed:
             portion, self._consumed = self._consumed, 0
@@ -141,4 +191,5 @@ class Call:
     def drop(self) -> None:
         """Release the budget of unread messages."""
         while self._inbox:
-            self._budget.give(self.caller.uid, self._inbox.popleft()[1])
+            _, paid, uid = self._inbox.popleft()
+            self._budget.give(uid, paid)

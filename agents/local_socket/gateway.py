@@ -24,7 +24,7 @@ import grpc.aio
 
 from agents.local_socket.acceptor import Acceptor
 from agents.local_socket.callers import Caller, CallFailed, UserNames, peer_credentials
-from agents.local_socket.calls import ByteBudget, Call, Served
+from agents.local_socket.calls import NO_CALLER, ByteBudget, Call, Worker
 from protos import frames, served
 
 LOG = logging.getLogger("lava.gateway")
@@ -37,6 +37,7 @@ DESCRIPTORS_EACH = 10
 DESCRIPTORS_WANTED = 65536
 # Commands that connect at once wait here; beyond that connecting fails. The kernel may allow fewer.
 BACKLOG = 4096
+READ_SIZE = 1 << 16
 
 # Error texts of gRPC's library for connections that cannot be made or have broken.
 _LIBRARY_PHRASES = (
@@ -208,6 +209,7 @@ class Gateway:
         """Run one call to its END. ``plain``: it has one request, so the master's answer is due soon."""
         status, text = frames.OK, ""
         try:
+            await _permitted(call)
             if call.method.startswith(LOCAL_PREFIX):
                 await self._local(call)
             else:
@@ -223,8 +225,6 @@ class Gateway:
         await call.end(status, text)
 
     async def _local(self, call: Call) -> None:
-        if call.served is not None and call.method not in FOR_SERVED:
-            raise CallFailed(frames.PERMISSION_DENIED, f"{call.method} is not for served commands")
         method = self._methods.get(call.method)
         if method is None:
             raise CallFailed(frames.UNIMPLEMENTED, f"this host's agent knows no method {call.method}")
@@ -285,8 +285,23 @@ class Gateway:
         await relay(method(None, metadata=call.caller.metadata()), call)
 
 
+async def _permitted(call: Call) -> None:
+    """Let a call of the serving process be made only for a command that it has, and after its stub has said GO.
+
+    Raises:
+        CallFailed: PERMISSION_DENIED.
+    """
+    if call.worker is None or call.method == served.SERVE:
+        return
+    if call.method.startswith(LOCAL_PREFIX) and call.method not in FOR_SERVED:
+        raise CallFailed(frames.PERMISSION_DENIED, f"{call.method} is not for served commands")
+    if call.served is None:
+        raise CallFailed(frames.PERMISSION_DENIED, f"{call.method} is called for no command")
+    await call.served.gone.wait()
+
+
 class Connection:
-    """One connected command and its calls. ``served`` is the command for which a serving process has it, if one has."""
+    """One connected command and its calls; or one of the serving process, of which ``worker`` has the command."""
 
     def __init__(
         self,
@@ -294,12 +309,15 @@ class Connection:
         caller: Caller,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        served: Served | None = None,
+        worker: Worker | None = None,
     ) -> None:
-        self._served = served
+        self._worker = worker
+        if worker is not None:
+            worker.end_others = self._end_others
         self._gateway = gateway
-        self._caller = caller
+        self._own_caller = caller
         self._reader = reader
+        self._buffer = bytearray()
         self._writer = writer
         self._write_turn = asyncio.Lock()
         self._calls: dict[int, tuple[Call, asyncio.Task[None]]] = {}
@@ -318,20 +336,60 @@ class Connection:
         finally:
             await self._abandon()
 
+    @property
+    def _caller(self) -> Caller:
+        """The one that calls are made for: on a connection of the serving process the caller of its command."""
+        if self._worker is None:
+            return self._own_caller
+        return self._worker.command.stub.caller if self._worker.command is not None else NO_CALLER
+
     async def _frame(self) -> None:
-        async with asyncio.timeout(self._patience()):
-            header = await self._reader.readexactly(frames.HEADER.size)
-        number, kind, length = frames.unpack_header(header)
+        """Read and handle a frame. Timers are set only where it is waited for: most frames are there as a whole."""
+        await self._fill(frames.HEADER.size, self._patience())
+        number, kind, length = frames.unpack_header(self._taken(frames.HEADER.size))
         self._seen = True
-        async with asyncio.timeout(self._gateway.limits.half_frame_s):
-            await self._gateway.budget.take(self._caller.uid, length)
-            kept = False
-            try:
-                payload = await self._reader.readexactly(length)
-                kept = self._handle(number, kind, payload)
-            finally:
-                if not kept:
-                    self._gateway.budget.give(self._caller.uid, length)
+        if self._worker is not None and self._worker.command is not None:
+            self._worker.command.begin()
+        uid, budget, kept = self._caller.uid, self._gateway.budget, False
+        if len(self._buffer) >= length and budget.has_room(uid, length):
+            await budget.take(uid, length)
+        else:
+            async with asyncio.timeout(self._gateway.limits.half_frame_s):
+                await budget.take(uid, length)
+        try:
+            await self._fill(length, self._gateway.limits.half_frame_s)
+            kept = self._handle(number, kind, self._taken(length), uid)
+        finally:
+            if not kept:
+                budget.give(uid, length)
+
+    async def _fill(self, size: int, patience_s: float | None) -> None:
+        """Read until so many bytes are there.
+
+        Raises:
+            EOFError: the command has left.
+            TimeoutError: they did not come in time.
+        """
+        if len(self._buffer) >= size:
+            return
+        async with asyncio.timeout(patience_s):
+            while len(self._buffer) < size:
+                data = await self._reader.read(READ_SIZE)
+                if not data:
+                    raise EOFError
+                self._buffer += data
+
+    def _taken(self, size: int) -> bytes:
+        taken = bytes(self._buffer[:size])
+        del self._buffer[:size]
+        return taken
+
+    async def _end_others(self, call: Call) -> None:
+        """End all calls but one."""
+        tasks = [task for one, task in self._calls.values() if one is not call]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def _patience(self) -> float | None:
         """Return the seconds within which the next frame must begin; None, without a bound, while a call is open."""
@@ -339,17 +397,17 @@ class Connection:
             return None
         return self._gateway.limits.idle_s if self._seen else self._gateway.limits.first_frame_s
 
-    def _handle(self, number: int, kind: int, payload: bytes) -> bool:
-        """Handle one frame; return True if its bytes stay counted."""
+    def _handle(self, number: int, kind: int, payload: bytes, uid: int) -> bool:
+        """Handle one frame, whose bytes are counted for a user; return True if they stay so."""
         if kind in (frames.CALL, frames.OPEN):
-            return self._open(number, kind == frames.CALL, payload)
+            return self._open(number, kind == frames.CALL, payload, uid)
         entry = self._calls.get(number)
         if entry is None:
             return False  # of a call that has ended meanwhile
         call, task = entry
         match kind:
             case frames.MESSAGE:
-                call.deliver(payload, len(payload))
+                call.deliver(payload, len(payload), uid)
                 return True
             case frames.HALF_CLOSE:
                 call.half_close()
@@ -361,28 +419,29 @@ class Connection:
                 raise frames.FrameError(f"a command may not send frames of kind {kind}")
         return False
 
-    def _open(self, number: int, plain: bool, payload: bytes) -> bool:
+    def _open(self, number: int, plain: bool, payload: bytes, uid: int) -> bool:
         method, message = frames.unpack_open(payload)
         if number in self._calls:
             raise frames.FrameError(f"call {number} is open already")
         if len(self._calls) >= self._gateway.limits.calls_per_connection:
             raise frames.FrameError("too many calls on one connection")
-        self._gateway.count_call(self._caller.uid)
+        self._gateway.count_call(uid)
         call = Call(number, method, self._caller, self._write, self._gateway.budget)
         call.at_close = self._at_close
-        call.served = self._served
-        call.deliver(message, len(payload))
+        call.worker = self._worker
+        call.served = self._worker.command if self._worker is not None else None
+        call.deliver(message, len(payload), uid)
         if plain:
             call.half_close()
         task = asyncio.create_task(self._gateway.answer(call, plain))
         self._calls[number] = (call, task)
-        task.add_done_callback(lambda done: self._ended(call, done))
+        task.add_done_callback(lambda done: self._ended(call, uid, done))
         return True
 
-    def _ended(self, call: Call, task: asyncio.Task[None]) -> None:
+    def _ended(self, call: Call, uid: int, task: asyncio.Task[None]) -> None:
         """End every call, also one cancelled before its first step."""
         del self._calls[call.number]
-        self._gateway.call_ended(self._caller.uid)
+        self._gateway.call_ended(uid)
         call.drop()
         if task.cancelled():
             if not self._writer.is_closing():

@@ -1,9 +1,9 @@
 """Resident process that runs the commands of stubs: ``python -m lavactl.served``, started by a host's agent.
 
-Its arguments are the number of a descriptor, a socket of the agent's, and the path of the agent's own socket. For each
-command the agent sends a descriptor: a connection on which calls are made in the caller's name, and on which its words
-come and its output goes. Started as root it becomes a user without any rights, once all modules are loaded; it has no
-other way to the cluster than these connections.
+Its arguments are the number of a descriptor, a socket of the agent's, and the path of the agent's own socket. The agent
+sends descriptors, as many as there are commands at a time: connections on which a command's words come, its calls are
+made in its caller's name and its output goes; then come the next one's. Started as root it becomes a user without any
+rights, once all modules are loaded; it has no other way to the cluster than these connections.
 """
 
 import ctypes
@@ -71,27 +71,27 @@ def _become_nobody() -> None:
 
 
 def serve(descriptor: int) -> None:
-    """Run one command on its connection."""
+    """Run one command after the other on a connection."""
     connection = Connection("", socket.socket(fileno=descriptor))
     try:
-        caller = Caller(connection)
-        _serve(caller)
+        while _serve(Caller(connection)):
+            continue
     except (LostError, OutputClosedError, CommandLost):  # the caller has gone, or hears of it from the agent
         return
     finally:
         connection.close()
 
 
-def _serve(caller: Caller) -> None:
+def _serve(caller: Caller) -> bool:
+    """Run a command; False if its end has not arrived."""
     try:
         request = Request(caller.request)
         if not _is_served(request):
             raise CallerNeeded
         code = run(request.name, request.words, ServedIo(caller, request))
     except (CallerNeeded, ImportError, ValueError):
-        caller.become()
-        return
-    caller.done(code)
+        return caller.become()
+    return caller.done(code)
 
 
 def _is_served(request: Request) -> bool:

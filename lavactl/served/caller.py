@@ -75,14 +75,16 @@ class Caller:
         self._send(served.ASK_INPUT + limit.to_bytes(4, "little"))
         return content_of(self._message())
 
-    def done(self, code: int) -> None:
-        """End with the command's exit code, behind all its output."""
+    def done(self, code: int) -> bool:
+        """End with the command's exit code, behind all its output; False if the connection is of no further use."""
         self.flush()
         self._send(served.DONE + bytes((code & 0xFF,)))
-        self._await_end()
+        return self._await_end()
 
-    def become(self) -> None:
+    def become(self) -> bool:
         """End with the demand that the caller runs the command itself; nothing of its output is shown.
+
+        False if the connection is of no further use.
 
         Raises:
             CommandLost: some is shown already.
@@ -91,15 +93,17 @@ class Caller:
             raise CommandLost
         self._output.clear()
         self._send(served.BECOME)
-        self._await_end()
+        return self._await_end()
 
-    def _await_end(self) -> None:
-        """Keep the connection until the agent has passed on the last message: what is closed before may be lost."""
+    def _await_end(self) -> bool:
+        """Wait until the agent has passed on the last message: what is closed before may be lost."""
         try:
             while self.connection.frame_of(self._call, END_S)[0] != frames.END:
                 continue
         except LostError:
-            return
+            return False
+        self.connection.forget(self._call)
+        return True
 
     def _send(self, message: bytes) -> None:
         while self._open >= OPEN_MAX:

@@ -1,9 +1,9 @@
 """Stub of a command: asks this host's agent to run it, and passes its output on; else it becomes the whole command.
 
 Written out by `lavactl.served.stubs` with the places below filled in, and compiled; it imports nothing of lava's, and
-little else: its cost is that of an interpreter, 6.9 ms of CPU where ``python3 -IS -c pass`` takes 6.5. What it was started with, it sends; after GO the command is done once: by the
-agent's serving process, or here again under the same request id where that is the same as once. What it has read of
-standard input is kept for the whole command.
+little else: its cost is that of an interpreter, 6.9 ms of CPU where ``python3 -IS -c pass`` takes 6.5. What it was
+started with, it sends; after GO the command is done once: by the agent's serving process, or here again under the same
+request id where that is the same as once. What it has read of standard input is kept for the whole command.
 """
 
 import posix

@@ -70,6 +70,10 @@ class Connection:
         self._parked[call] = []
         return call
 
+    def forget(self, call: int) -> None:
+        """Read no more frames of a call that was begun by `open`."""
+        del self._parked[call]
+
     def send(self, call: int, message: bytes) -> None:
         """Send one more request of a call that was started with ``more``; the caller keeps to the window."""
         self._put(frames.pack(call, frames.MESSAGE, message))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.local_socket.command_server import IDLE_MAX
 from lavactl.served.stubs import COMPILED, write_stub
 from tests.acceptance.conftest import _ended_in_order, open_directory
 from tests.acceptance.personal import Cluster, a_cluster, wait_for
@@ -123,6 +124,24 @@ def test_everyday_commands_are_served(stubs: Stubs) -> None:
     for line in (["bjobs", "-a"], ["bsub", "-o", "/dev/null", "true"], ["bkill", "99999"], ["bhist", "-a"]):
         assert traced(stubs, *line), line
     assert not traced(stubs, "bsub", "-K", "true")
+
+
+def test_memory_and_threads_of_the_process_stay(served_cluster: Stubs) -> None:
+    """However many commands it has served: two hundred leave less than a page each, and a few threads."""
+
+    def serve(number: int) -> tuple[int, int]:
+        loop = "i=0; while [ $i -lt $0 ]; do bjobs -a; bkill 99999; bsub -h; i=$((i+1)); done"
+        environment = served_cluster.cluster.environment
+        words = ["/bin/sh", "-c", loop, str(number)]
+        subprocess.run(words, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=120)
+        status = Path("/proc", str(served_cluster.serving()), "status").read_text().splitlines()
+        found = dict(line.split(":", 1) for line in status)
+        return int(found["VmRSS"].split()[0]), int(found["Threads"])
+
+    before, _ = serve(20)
+    after, threads = serve(70)
+    assert after - before < 800
+    assert threads <= 1 + IDLE_MAX
 
 
 def test_a_job_gets_its_caller_s_surroundings(stubs: Stubs, tmp_path: Path) -> None:

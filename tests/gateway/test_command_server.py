@@ -152,6 +152,48 @@ def test_the_connection_ends_with_the_command(server: Server) -> None:
     assert not can_call(caller)
 
 
+def test_a_connection_is_kept_for_the_next_command(server: Server) -> None:
+    """In between, and before GO, nothing is called on it; calls of the last command have ended with that."""
+    first, _ = server.stub(served.packed([b"one"]))
+    caller = Caller(server.taken())
+    left = caller.connection.open(LIST)  # a call that the command has not ended
+    assert caller.done(0)
+    assert first.receive(TIMEOUT_S)[2] == served.DONE + b"\0"
+    while caller.connection.frame_of(left, TIMEOUT_S)[0] != frames.END:
+        continue
+    before = len(server.site.master.seen)
+    with pytest.raises(CallError, match="for no command") as error:
+        list(caller.connection.answers(LIST, b"late", TIMEOUT_S))
+    assert error.value.status == frames.PERMISSION_DENIED
+    waiting = caller.connection.open(served.SERVE)
+    second = server.site.dial()
+    wait_for(lambda: server.commands._idle, TIMEOUT_S, "the connection to wait for a command")
+    call = second.start(served.COMMAND, served.packed([b"two"]), more=True)
+    assert served.unpacked(caller.connection.frame_of(waiting, TIMEOUT_S)[1])[2:] == [b"two"]
+    caller.connection.send(waiting, served.OUTPUT + b"early")
+    early = caller.connection.start(LIST, b"early")
+    assert second.receive(TIMEOUT_S)[1:] == (frames.MESSAGE, served.ACCEPTED)
+    assert not second.wait(0.2)
+    assert len(server.site.master.seen) == before
+    second.send(call, served.GO)
+    assert second.receive(TIMEOUT_S)[2] == served.OUTPUT + b"early"
+    assert caller.connection.receive(TIMEOUT_S) == (early, frames.MESSAGE, b"early")
+
+
+def test_a_process_that_ends_with_an_idle_connection(server: Server) -> None:
+    """A command that is given to it is its caller's to run, at once."""
+    first, _ = server.stub()
+    caller = Caller(server.taken())
+    assert caller.done(0)
+    assert first.receive(TIMEOUT_S)
+    caller.connection.open(served.SERVE)
+    wait_for(lambda: server.commands._idle, TIMEOUT_S, "the connection to wait for a command")
+    second, _ = server.stub()
+    caller.connection.close()
+    assert second.receive(TIMEOUT_S)[2] == served.BECOME
+    wait_for(lambda: not server.commands._workers, TIMEOUT_S, "the connection to end")
+
+
 @pytest.mark.parametrize("method", ["/lava.local/Run", served.COMMAND, "/lava.v1.AgentService/Session"])
 def test_a_served_command_starts_nothing_on_hosts(server: Server, method: str) -> None:
     """Only calls to the master, and reading of output, are for served commands."""
