@@ -5,7 +5,6 @@ ABSENT = {
     **dict.fromkeys(("bchkpnt", "brestart"), "no checkpoints are taken; brequeue sends a job back to its queue."),
     "lseligible": "not supported yet.",
     "bsla": "there are no service classes; bresources -g shows the pools that guarantee resources.",
-    "bhpart": "there are no host partitions; bqueues -l shows the shares of a queue.",
     "bimages": "images of containers on hosts are not listed.",
     **dict.fromkeys(("bclusters", "bgpinfo", "bqc"), "there is one cluster: no jobs are forwarded to others."),
     "bconf": "the files are edited, and take effect with badmin reconfig.",

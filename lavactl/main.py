@@ -22,7 +22,7 @@ COMMANDS = (
     "bsub", "bjobs", "bkill", "bstop", "bresume", "bpeek", "bhist", "bqueues", "bhosts", "bapp",
     "lsload", "lsmon", "lshosts", "lsinfo", "lsplace", "lsid", "lsrun", "lsgrun", "lsmake",
     "blaunch", "lavarun", "badmin",
-    "busers", "bugroup", "bmgroup", "bparams", "blimits", "bresources", "lsclusters", "lsadmin", "bresize",
+    "busers", "bugroup", "bmgroup", "bhpart", "bparams", "blimits", "bresources", "lsclusters", "lsadmin", "bresize",
     "bmod", "bswitch", "btop", "bbot", "brequeue", "brun", "bjdepinfo",
     "brsvadd", "brsvmod", "brsvdel", "brsvs", "bacct",
     "bgadd", "bgdel", "bgmod", "bjgroup", "bpost", "bread", "bstatus", "bwait", "bmig", "bslots",

@@ -1204,3 +1204,27 @@ class ApplicationsReply(_message.Message):
     applications: _containers.RepeatedCompositeFieldContainer[ApplicationRecord]
     missing: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, applications: _Optional[_Iterable[_Union[ApplicationRecord, _Mapping]]] = ..., missing: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class HostPartitionsRequest(_message.Message):
+    __slots__ = ("names",)
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class HostPartitionRecord(_message.Message):
+    __slots__ = ("name", "hosts", "share_tree")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    SHARE_TREE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    hosts: _containers.RepeatedScalarFieldContainer[str]
+    share_tree: _containers.RepeatedCompositeFieldContainer[ShareRecord]
+    def __init__(self, name: _Optional[str] = ..., hosts: _Optional[_Iterable[str]] = ..., share_tree: _Optional[_Iterable[_Union[ShareRecord, _Mapping]]] = ...) -> None: ...
+
+class HostPartitionsReply(_message.Message):
+    __slots__ = ("partitions", "missing")
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
+    partitions: _containers.RepeatedCompositeFieldContainer[HostPartitionRecord]
+    missing: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, partitions: _Optional[_Iterable[_Union[HostPartitionRecord, _Mapping]]] = ..., missing: _Optional[_Iterable[str]] = ...) -> None: ...

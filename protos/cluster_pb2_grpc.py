@@ -74,6 +74,11 @@ class ClusterServiceStub:
                 request_serializer=protos_dot_cluster__pb2.PoolsRequest.SerializeToString,
                 response_deserializer=protos_dot_cluster__pb2.PoolsReply.FromString,
                 _registered_method=True)
+        self.HostPartitions = channel.unary_unary(
+                '/lava.v1.ClusterService/HostPartitions',
+                request_serializer=protos_dot_cluster__pb2.HostPartitionsRequest.SerializeToString,
+                response_deserializer=protos_dot_cluster__pb2.HostPartitionsReply.FromString,
+                _registered_method=True)
         self.Resources = channel.unary_unary(
                 '/lava.v1.ClusterService/Resources',
                 request_serializer=protos_dot_cluster__pb2.ResourcesRequest.SerializeToString,
@@ -182,6 +187,12 @@ class ClusterServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Pools(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def HostPartitions(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -301,6 +312,11 @@ def add_ClusterServiceServicer_to_server(servicer, server):
                     servicer.Pools,
                     request_deserializer=protos_dot_cluster__pb2.PoolsRequest.FromString,
                     response_serializer=protos_dot_cluster__pb2.PoolsReply.SerializeToString,
+            ),
+            'HostPartitions': grpc.unary_unary_rpc_method_handler(
+                    servicer.HostPartitions,
+                    request_deserializer=protos_dot_cluster__pb2.HostPartitionsRequest.FromString,
+                    response_serializer=protos_dot_cluster__pb2.HostPartitionsReply.SerializeToString,
             ),
             'Resources': grpc.unary_unary_rpc_method_handler(
                     servicer.Resources,
@@ -579,6 +595,33 @@ class ClusterService:
             '/lava.v1.ClusterService/Pools',
             protos_dot_cluster__pb2.PoolsRequest.SerializeToString,
             protos_dot_cluster__pb2.PoolsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def HostPartitions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lava.v1.ClusterService/HostPartitions',
+            protos_dot_cluster__pb2.HostPartitionsRequest.SerializeToString,
+            protos_dot_cluster__pb2.HostPartitionsReply.FromString,
             options,
             channel_credentials,
             insecure,

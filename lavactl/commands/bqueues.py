@@ -7,6 +7,7 @@ from lavactl.text.render import MISSING, clean
 from lavactl.text.units import number_text
 from lavactl.text.unknown import unknown_users
 from lavactl.views.priorities import absolute
+from lavactl.views.priorities.shares import tree_lines
 from lavactl.views.thresholds import LIMITS, bounds_of, limit_lines, threshold_lines
 from protos import cluster_pb2
 
@@ -32,7 +33,6 @@ GRAMMAR = Grammar(
 )
 HEADER = "QUEUE_NAME      PRIO     STATUS      MAX JL/U JL/P JL/H NJOBS  PEND   RUN  SUSP"
 LONG_HEADER = "PRIO NICE STATUS          MAX JL/U JL/P JL/H NJOBS  PEND   RUN SSUSP USUSP  RSV"
-SHARE_HEADER = "USER/GROUP      SHARES    PRIORITY   STARTED  RESERVED    CPU_TIME  RUN_TIME"
 SEPARATOR = "-" * 78
 # Printed on lines of their own, in this order; the rest of a queue's parameters follow.
 FIRST = ("USERS", "HOSTS", "ADMINISTRATORS", "PRE_EXEC", "POST_EXEC", "REQUEUE_EXIT_VALUES", "RES_REQ")
@@ -172,18 +172,7 @@ def share_lines(queue: cluster_pb2.QueueRecord, whole_tree: bool) -> list[str]:
     lines = []
     if queue.shares:
         lines.append("USER_SHARES:  " + " ".join(f"[{clean(one.name)}, {one.shares}]" for one in queue.shares))
-    path = None
-    for share in queue.share_tree:
-        if share.path and not whole_tree:
-            continue
-        if share.path != path:
-            path = share.path
-            lines += ["", f"SHARE_INFO_FOR: {queue.name}/{clean(path.strip('/'))}{'/' if path else ''}", SHARE_HEADER]
-        lines.append(
-            f" {clean(share.name):<14} {share.shares:>6} {share.priority:>11.3f} {share.started:>9} "
-            f"{share.reserved:>9} {share.cpu_s:>11.1f} {share.run_s:>9.0f}"
-        )
-    return lines
+    return lines + tree_lines(queue.name, queue.share_tree, whole_tree)
 
 
 def long_row(queue: cluster_pb2.QueueRecord, known: dict[str, str]) -> str:

@@ -316,6 +316,13 @@ class Client:
 
         return cluster_pb2.PoolsReply.FromString(self._one(CLUSTER + "Pools", b""))
 
+    def host_partitions(self, request: "cluster_pb2.HostPartitionsRequest") -> "cluster_pb2.HostPartitionsReply":
+        """Host partitions and their share accounts."""
+        from protos import cluster_pb2
+
+        reply = self._one(CLUSTER + "HostPartitions", request.SerializeToString())
+        return cluster_pb2.HostPartitionsReply.FromString(reply)
+
     def configure(self, request: "cluster_pb2.ConfigureRequest") -> "cluster_pb2.ConfigureReply":
         """Check the configuration, or apply it; idempotent."""
         from protos import cluster_pb2

@@ -6,6 +6,7 @@ from dataclasses import replace
 from lavad.config import names, queues, users
 from lavad.config import values as v
 from lavad.config.grammar import Cell, Document, Row
+from lavad.config.priorities.host_partitions import HOST_PARTITION, read_partitions
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, missed, required, sets
 from lavad.config.values import Wrong
 from lavad.core.model.policy import ComputeUnit, GroupRow, HostRule, Names, Threshold
@@ -52,7 +53,7 @@ COMPUTE_UNIT: Table = {
 SECTIONS: Mapping[str, Table | Ignored] = {
     "Host": HOST,
     "HostGroup": HOST_GROUP,
-    "HostPartition": missed("no fairshare by hosts; FAIRSHARE_QUEUES shares a tree between queues"),
+    "HostPartition": HOST_PARTITION,
     "ComputeUnit": COMPUTE_UNIT,
 }
 DEFAULT = "default"
@@ -67,8 +68,13 @@ def read_hosts(document: Document, site: Site) -> Fields:
     for row in rows.values():
         site.read(row, HOST_GROUP)
     groups = tuple(GroupRow(name, _shown(cell, cells)) for name, cell in cells.items())
-    rules = _rules(document, site)
-    return {"host_group_rows": groups, "host_rules": rules, "compute_units": _compute_units(document, site)}
+    partitions = read_partitions(document, rows, site)
+    return {
+        "host_group_rows": (*groups, *(GroupRow(one.name, one.written) for one in partitions)),
+        "host_partitions": partitions,
+        "host_rules": _rules(document, site),
+        "compute_units": _compute_units(document, site),
+    }
 
 
 def _compute_units(document: Document, site: Site) -> tuple[ComputeUnit, ...]:

@@ -18,6 +18,7 @@ from lavad.config import applications, cluster, conf, hosts, params, queues, res
 from lavad.config.accounts import Accounts
 from lavad.config.grammar import Cell, Complaint, Document, read
 from lavad.config.lines import Clock, Condition
+from lavad.config.priorities.host_partitions import with_factors
 from lavad.config.site import Entry, Fields, Site
 from lavad.core.model.policy import Policy, Queue
 from lavad.core.model.windows import NEVER, next_change
@@ -218,6 +219,9 @@ class _Reader:
             fields["queues"] = queues.read_queues(document, site, plain)
         else:
             site.queue_names = frozenset(queue.name for queue in Policy().queues)
+        partitions, known = fields["host_partitions"], fields.get("queues", Policy().queues)
+        hosts_file = documents["lsb.hosts"] or Document("lsb.hosts")
+        fields["host_partitions"] = with_factors(partitions, known, plain, hosts_file, site)
         if (document := documents["lsb.applications"]) is not None:
             fields["applications"] = applications.read_applications(document, site)
             site.application_names = frozenset(fields["applications"])

@@ -45,6 +45,7 @@ NONSENSE: dict[str, tuple[list[str], ...]] = {
     "busers": (["nobody-here"],),
     "bugroup": (["nowhere"],),
     "bmgroup": (["nowhere"],),
+    "bhpart": (["nowhere"],),
     "bparams": (["x"],),
     "blimits": (["nowhere"],),
     "bresources": (["-g", "nowhere"], ["-g"], ["lab"], ["-s"]),

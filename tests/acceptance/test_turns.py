@@ -140,6 +140,24 @@ def test_users_take_turns_in_a_round_robin_queue(cluster: Cluster, account: str)
     _starts(cluster, jobs, {"mine0", "mine1", "theirs"})
 
 
+def test_a_host_partition_is_shared_across_queues(cluster: Cluster, account: str) -> None:
+    """A user's jobs in one queue count against his in another one that uses the same hosts; bhpart shows both users."""
+    shared = "Begin HostPartition\nHPART_NAME = p1\nHOSTS = all\nUSER_SHARES = [default,1]\nEnd HostPartition\n"
+    cluster.reconfigure({**_files(), "lsb.hosts": shared})
+    try:
+        gate, other = _full(cluster), cluster.as_seen_by(account)
+        jobs = {f"mine{n}": cluster.submit("-q", "normal", "sleep 300") for n in range(2)}
+        jobs["third"] = cluster.submit("-q", "other", "sleep 300")
+        jobs["theirs"] = other.submit("-q", "other", "sleep 300")
+        cluster.run("bkill", str(gate))
+        _starts(cluster, jobs, {"mine0", "mine1", "theirs"})
+        told = cluster.run("bhpart", "p1").stdout
+        assert told.startswith("HOST_PARTITION_NAME: p1\nHOSTS: all hosts\n\nSHARE_INFO_FOR: p1/\n")
+        assert account in told
+    finally:
+        cluster.reconfigure({**_files(), "lsb.hosts": ""})
+
+
 def test_shares_count_across_queues(cluster: Cluster, account: str) -> None:
     """A user's usage in one queue counts in the other queue that shares its fairshare tree."""
     cluster.reconfigure(_files("FAIRSHARE = USER_SHARES[[default,1]]\n    FAIRSHARE_QUEUES = other"))

@@ -219,6 +219,10 @@ LIMIT: dict[str, Case] = {
     "PER_APP": ("all ~md", {"per_application": Names(True, frozenset({"", "md"}))}, ("gone",)),
     "PER_PROJECT": ("all", {"per_project": ALL}, NAMES_BAD), "LAVA_WINDOW": ("9-17", {"windows": EVERY_DAY}, ("x",)),
 }  # fmt: skip
+PARTITION: dict[str, Case] = {
+    "HPART_NAME": text("name"), "HOSTS": ("h1", {"hosts": H1}, NAMES_BAD),
+    "USER_SHARES": ("[ann,3]", {"shares": (Share("ann", 3, ANN),)}, ("ann", "[ann,0]")),
+}  # fmt: skip
 AMOUNTS_BAD = ("5", "slots=x", "cpus=5")
 POOL: dict[str, Case] = {
     "NAME": text("name"), "USERS": ("ann", {"users": ANN}, NAMES_BAD), "HOSTS": ("h1", {"hosts": H1}, NAMES_BAD),
@@ -264,6 +268,7 @@ APPLICATIONS: dict[str, Case] = {
 TABLES: dict[str, tuple[Table, dict[str, Case]]] = {
     "lsb.params": (params.PARAMETERS, PARAMETERS), "lsb.queues": (queues.QUEUE, QUEUE),
     "lsb.hosts": (hosts.HOST, HOST), "HostGroup": (hosts.HOST_GROUP, GROUP), "ComputeUnit": (hosts.COMPUTE_UNIT, UNIT),
+    "HostPartition": (hosts.HOST_PARTITION, PARTITION),
     "UserGroup": (users.USER_GROUP, USER_GROUP), "User": (users.USER, USER),
     "Limit": (resources.LIMIT, LIMIT), "Pool": (resources.POOL, POOL),
     "HostType": (cluster.HOST_TYPE, {"TYPENAME": text("name")}),

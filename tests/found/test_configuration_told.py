@@ -45,18 +45,17 @@ def test_files_that_ask_in_vain(tmp_path: Path) -> None:
         {
             "lsf.conf": "LSB_RESOURCE_ENFORCE=cpu\nLSF_BIND_JOB=BALANCE\nLSB_BIND_JOB=N\n",
             "lsb.params": "Begin Parameters\nJOB_TERMINATE_INTERVAL = 20\nMAX_SBD_FAIL = 3\nEnd Parameters\n",
-            "lsb.hosts": "Begin HostPartition\nHPART_NAME = p\nHOSTS = all\nEnd HostPartition\n"
-            "Begin Host\nHOST_NAME MXJ MIG CHKPNT\ndefault 4 10 C\nEnd Host\n",
+            "lsb.hosts": "Begin Host\nHOST_NAME MXJ MIG CHKPNT\ndefault 4 10 C\nEnd Host\n",
             "lsb.resources": "Begin ReservationUsage\nRESOURCE METHOD\nlic PER_TASK\nEnd ReservationUsage\n",
         },
     )
     for name in (
         "LSB_RESOURCE_ENFORCE", "LSF_BIND_JOB", "JOB_TERMINATE_INTERVAL", "MAX_SBD_FAIL",
-        "Begin HostPartition", "MIG", "CHKPNT", "Begin ReservationUsage",
+        "MIG", "CHKPNT", "Begin ReservationUsage",
     ):  # fmt: skip
         assert f"{name}: " in text
     assert "LSB_BIND_JOB" not in text
-    assert "lsb.hosts:1: Begin HostPartition: the section has no effect" in text
+    assert "lsb.resources:1: Begin ReservationUsage: the section has no effect" in text
     assert told(tmp_path / "other", {"lsf.conf": "LSB_RESOURCE_ENFORCE=memory\n"}) == ""
 
 

@@ -53,6 +53,7 @@ class ScriptedClient:
         self.status_reply = cluster_pb2.StatusReply()
         self.limits_reply = cluster_pb2.LimitsReply()
         self.pools_reply = cluster_pb2.PoolsReply()
+        self.host_partitions_reply = cluster_pb2.HostPartitionsReply()
         self.resources_reply = cluster_pb2.ResourcesReply()
         self.configure_reply = cluster_pb2.ConfigureReply()
         self.control_reply = cluster_pb2.ControlReply()
@@ -212,6 +213,10 @@ class ScriptedClient:
 
     def pools(self) -> cluster_pb2.PoolsReply:
         return self.pools_reply
+
+    def host_partitions(self, request: cluster_pb2.HostPartitionsRequest) -> cluster_pb2.HostPartitionsReply:
+        self.asked.append(request)
+        return self.host_partitions_reply
 
     def configure(self, request: cluster_pb2.ConfigureRequest) -> cluster_pb2.ConfigureReply:
         self.asked.append(request)

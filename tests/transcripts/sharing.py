@@ -1,6 +1,7 @@
 """Words for shares and limits in the rules of a transcript:
 
     queue=normal,30,user_slot_limit=2,shares=art:3/bio:1,robin    a queue (once one is named, the default ones are gone)
+    queue=day,30,on=n1  partition=p1,n1,ann:3/bob:1    a queue of one host; a host partition of it
     user=ann,slots=2  group=art,slots=4  each=art,slots=1  host=n1,user_slots=1
     limit=l1,slots=3,per_user    per_user, per_host, users:ann+bob, queues:q, projects:p, hosts:n1+n2,
                                  resource=lic:1
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from lavad.core.model.policy import Fairshare, HostRule, JobOrder, Limit, Names, Queue, Share, UserRule
+from lavad.core.model.priorities.host_partition import HostPartition
 
 NUMBERS = ("pending_jobs", "pending_slots")
 GROUPS = {"art": Names(False, frozenset({"ann", "bob"})), "bio": Names(False, frozenset({"cel"}))}
@@ -24,9 +26,17 @@ def _queue(values: dict[str, Any], name: str, priority: str, *rules: str) -> Non
             chosen["fairshare"] = Fairshare(tuple(map(_share, value.split("/"))))
         elif word == "robin":
             chosen["order"] = JobOrder.ROUND_ROBIN
+        elif word == "on":
+            chosen["hosts"] = Names(False, frozenset({value}))
         else:
             chosen[word] = float(value) if word == "processor_slot_limit" else int(value)
     values["queues"] = (*values.get("queues", ()), Queue(name, int(priority), **chosen))
+
+
+def _partition(values: dict[str, Any], name: str, host: str, shares: str) -> None:
+    fairshare = Fairshare(tuple(map(_share, shares.split("/"))))
+    one = HostPartition(name, Names(False, frozenset({host})), fairshare)
+    values["host_partitions"] = (*values.get("host_partitions", ()), one)
 
 
 def _share(text: str) -> Share:
@@ -70,6 +80,7 @@ def _limit(values: dict[str, Any], name: str, *rules: str) -> None:
 
 PARTS: dict[str, Callable[..., None]] = {
     "queue": _queue,
+    "partition": _partition,
     "user": _user,
     "group": _user,
     "each": _each,

@@ -18,7 +18,7 @@ from lavad.api.cluster.query_log import QueryLog
 from lavad.api.cluster.status import status_reply
 from lavad.api.records import application_records, parameters_limits, resource_records, user_records
 from lavad.api.records.host_records import host_record
-from lavad.api.records.queue_records import queue_record
+from lavad.api.records.queue_records import partitions_reply, queue_record
 from lavad.api.slices import Slices
 from lavad.core.model.policy import Queue
 from lavad.core.model.reasons import Refused
@@ -174,6 +174,13 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         """bresources -g."""
         await identity.caller(context, self.settings)
         return parameters_limits.pools_reply(self.engine.cluster)
+
+    async def HostPartitions(
+        self, request: pb.HostPartitionsRequest, context: identity.Context
+    ) -> pb.HostPartitionsReply:
+        """bhpart."""
+        await identity.caller(context, self.settings)
+        return partitions_reply(self.engine.cluster, request, self.engine.clock())
 
     async def Resources(self, request: pb.ResourcesRequest, context: identity.Context) -> pb.ResourcesReply:
         """bhosts -s, lsload -s and lshosts -s, and the shared resources in their -l; lsinfo."""

@@ -35,8 +35,8 @@ QUERY_KINDS = {
     **dict.fromkeys(("Hosts", "Resources"), HOST_QUERIES),
     "Queues": QUEUE_QUERIES,
     **dict.fromkeys(
-        ("Info", "Users", "Groups", "Parameters", "Limits", "Pools", "Status", "Reservations", "Applications",
-         "JobGroups", "ControlHistory"),
+        ("Info", "Users", "Groups", "Parameters", "Limits", "Pools", "HostPartitions", "Status", "Reservations",
+         "Applications", "JobGroups", "ControlHistory"),
         "",
     ),
 }  # fmt: skip

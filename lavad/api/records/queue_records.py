@@ -1,11 +1,11 @@
 """Queue records of bqueues: counts, limits, settings in LSF's words."""
 
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 
 from lavad.core.cluster import Cluster
 from lavad.core.model import JobState
 from lavad.core.model.policy import Fairshare, JobDefaults, JobOrder, Queue, Threshold
-from lavad.core.queries.fairshare_tree import share_tree
+from lavad.core.queries.fairshare_tree import ShareRow, partition_tree, share_tree
 from protos import cluster_pb2 as pb
 
 S = JobState
@@ -39,7 +39,7 @@ def queue_record(cluster: Cluster, queue: Queue, now: float) -> pb.QueueRecord:
         record.absolute.add(name=name, **factor._asdict())
     if queue.fairshare is not None:
         _add_shares(record, queue.fairshare)
-        _add_tree(record, cluster, now)
+        _add_tree(record, share_tree(cluster, queue.name, now))
     windows = cluster.windows.get(queue.name)
     if queue.active and windows is not None and not (windows.may_run and windows.may_dispatch):
         record.status = "Inact_Win"
@@ -151,9 +151,19 @@ def _add_shares(record: pb.QueueRecord, fairshare: Fairshare) -> None:
         record.shares.add(name=name, shares=share.shares)
 
 
-def _add_tree(record: pb.QueueRecord, cluster: Cluster, now: float) -> None:
+def partitions_reply(cluster: Cluster, request: pb.HostPartitionsRequest, now: float) -> pb.HostPartitionsReply:
+    """List the host partitions, or the named ones."""
+    partitions = {one.name: one for one in cluster.policy.host_partitions}
+    reply = pb.HostPartitionsReply(missing=[name for name in request.names if name not in partitions])
+    for one in partitions.values():
+        if not request.names or one.name in request.names:
+            record = reply.partitions.add(name=one.name, hosts=one.written)
+            _add_tree(record, partition_tree(cluster, one, now))
+    return reply
+
+
+def _add_tree(record: pb.QueueRecord | pb.HostPartitionRecord, rows: Sequence[ShareRow]) -> None:
     """Add the fairshare tree, with the accounts of one group together."""
-    rows = share_tree(cluster, record.name, now)
     groups = {row.path.rpartition("/")[0]: None for row in rows}
     for group in groups:
         for row in rows:

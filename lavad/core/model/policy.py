@@ -10,10 +10,13 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, tzinfo
 from enum import Enum
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lavad.core.model.gpu_use import GPU_IDLE, NO_GPU_IDLE_RULE, GpuIdleRule
 from lavad.core.model.priorities.absolute import AbsolutePriority
+
+if TYPE_CHECKING:
+    from lavad.core.model.priorities.host_partition import HostPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -492,6 +495,7 @@ class Policy:
     host_groups: Mapping[str, Names] = field(default_factory=dict)
     user_group_rows: tuple[GroupRow, ...] = ()
     host_group_rows: tuple[GroupRow, ...] = ()
+    host_partitions: "tuple[HostPartition, ...]" = ()  # HostPartition sections, in configured order
     known_hosts: frozenset[str] = frozenset()  # those listed in lsf.cluster, joined or not
     host_rules: Mapping[str, HostRule] = field(default_factory=dict)  # by host, model, type or "default"
     cpu_factors: Mapping[str, float] = field(default_factory=dict)  # by host model

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Shared
+from lavad.core.model.priorities.host_partition import HostPartition
 from lavad.core.state.fairshare import Account, Tree
 
 
@@ -32,8 +33,16 @@ def share_tree(cluster: ClusterView, queue: str, now: float) -> tuple[ShareRow, 
     their first job.
     """
     tree = cluster.shares.trees.get(queue)
-    if tree is None:
-        return ()
+    return _rows(cluster, tree, now) if tree is not None else ()
+
+
+def partition_tree(cluster: ClusterView, partition: HostPartition, now: float) -> tuple[ShareRow, ...]:
+    """Accounts of a host partition; unused ones if no queue uses its hosts."""
+    tree = cluster.shares.partitions.get(partition.name)
+    return _rows(cluster, tree or Tree(partition.tree_name, partition.fairshare), now)
+
+
+def _rows(cluster: ClusterView, tree: Tree, now: float) -> tuple[ShareRow, ...]:
     kept = _kept(cluster, tree)
     return tuple(_row(tree, account, kept[account.path], now) for account in tree.accounts())
 
@@ -76,7 +85,6 @@ def turn(cluster: ClusterView, shared: Shared, now: float) -> str:
         mine = tree.priority(one, now)
         before = sum(tree.priority(other, now) > mine for other in one.parent.children.values())
         if before:
-            return (
-                f"{before} of {len(one.parent.children)} accounts go before {one.path}, which has priority {mine:.3f}"
-            )
+            path = one.path.lstrip("@")  # of a host partition
+            return f"{before} of {len(one.parent.children)} accounts go before {path}, which has priority {mine:.3f}"
     return ""

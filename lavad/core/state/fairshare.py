@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from math import exp, log
 
 from lavad.core.model.policy import ALL, Fairshare, JobOrder, Policy, Share
+from lavad.core.model.priorities.host_partition import partition_of
 
 _HOUR = 3600.0
 _MICRO = 1_000_000
@@ -257,16 +258,22 @@ def _leads_to(share: Share, group: str) -> bool:
 
 
 class Shares:
-    """Share trees of a policy, by queue; empty without fairshare queues."""
+    """Share trees of a policy, by queue; empty without fairshare queues and host partitions."""
 
     def __init__(self, policy: Policy) -> None:
         self.trees: dict[str, Tree] = {}
+        self.partitions: dict[str, Tree] = {}  # by host partition, those whose hosts a queue uses
         self._dormant: dict[str, Used] = {}  # usage of accounts that the configuration does not have at present
         by_name: dict[str, Tree] = {}
         for queue in policy.queues:
             rules = ROUND_ROBIN if queue.order is JobOrder.ROUND_ROBIN else None
             rules = queue.fairshare or rules
-            if rules is not None:
+            if rules is None and (partition := partition_of(queue, policy.host_partitions)) is not None:
+                tree = self.partitions.get(partition.name)
+                if tree is None:
+                    tree = self.partitions[partition.name] = Tree(partition.tree_name, partition.fairshare)
+                self.trees[queue.name] = tree
+            elif rules is not None:
                 name = rules.queues[0] if rules.queues else queue.name
                 tree = by_name.get(name)
                 if tree is None:
