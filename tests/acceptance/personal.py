@@ -158,7 +158,7 @@ class Cluster:
         """State of a job or an element; empty when bjobs does not know it."""
         return self.states(job).get(index, ("", 0))[0]
 
-    def becomes(self, job: int, state: str, limit_s: float = 30) -> None:
+    def becomes(self, job: int, state: str, limit_s: float = 60) -> None:
         """Wait until the job has this state."""
         wait_for(lambda: self.state(job) == state, limit_s, f"job {job} to be {state}")
 
@@ -202,7 +202,7 @@ class Cluster:
         with contextlib.suppress(OSError):
             there += [f"/proc/{one}" for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
         self.kill(daemon, number)
-        wait_for(lambda: all(map(_is_gone, there)), 20, f"{daemon} to end")
+        wait_for(lambda: all(map(_is_gone, there)), 60, f"{daemon} to end")
 
     def hosts(self) -> list[str]:
         """Hosts that run jobs."""

@@ -12,7 +12,7 @@ from types import TracebackType
 
 from tests.acceptance.personal import Cluster
 
-PATIENCE_S = 40.0
+PATIENCE_S = 60.0
 
 
 class Terminal:

@@ -77,7 +77,7 @@ def test_lsb_acct_tells_what_the_database_has(tmp_path: Path) -> None:
         limit_s = 60 + JOBS
         wait_for(lambda: not cluster.run("bjobs", "-u", "all", "-noheader").stdout, limit_s, "all jobs to end")
         logs = next((tmp_path / "cluster" / "state").glob("*/logdir"))
-        wait_for(lambda: len(lsf_log_parser.acct(logs / "lsb.acct")) >= len(_rows(tmp_path)), 30, "all ends to be told")
+        wait_for(lambda: len(lsf_log_parser.acct(logs / "lsb.acct")) >= len(_rows(tmp_path)), 60, "all ends to be told")
         told, rows = lsf_log_parser.acct(logs / "lsb.acct"), _rows(tmp_path)
         of_records, of_rows = sorted(map(_of_record, told)), sorted(map(_of_row, rows))
         assert [one[:-1] for one in of_records] == [one[:-1] for one in of_rows]

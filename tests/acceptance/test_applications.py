@@ -48,6 +48,6 @@ def test_a_job_of_a_profile(cluster: Cluster, tmp_path: Path) -> None:
     cluster.becomes(running, "RUN")
     assert cluster.says("bapp", "md").splitlines()[1].split() == ["md", "1", "0", "1", "0"]
     assert cluster.says("bkill", "-app", "md", "0") == f"Job <{running}> is being terminated"
-    wait_for(lambda: "done jobs:" in cluster.run("bacct", "-app", "md").stdout, 20, "the account")
+    wait_for(lambda: "done jobs:" in cluster.run("bacct", "-app", "md").stdout, 60, "the account")
     assert "nope: No such application profile" in cluster.run("bsub", "-app", "nope", "true").stderr
     assert "CONTAINER: it has no effect" in cluster.run("badmin", "ckconfig").stderr

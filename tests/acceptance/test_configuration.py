@@ -66,27 +66,27 @@ def test_new_rules_reach_a_cluster_that_works(site: Cluster) -> None:
     running = [site.submit("-q", "gone", "sleep 300"), site.submit("sleep 300")]
     stranded = site.submit("-q", "gone", "sleep 300")
     waiting = site.submit("sleep 300")
-    wait_for(lambda: all(_running(site, job) for job in running), 30, "two jobs to run")
+    wait_for(lambda: all(_running(site, job) for job in running), 60, "two jobs to run")
     assert not _running(site, waiting)
     said = site.reconfigure({"lsb.queues": DAY, "lsb.hosts": HOSTS.format(slots=3)})
     assert "No errors found." in said
     assert "Reconfiguration initiated" in said
-    wait_for(lambda: _running(site, waiting), 20, "the third job to run in the third slot")
+    wait_for(lambda: _running(site, waiting), 60, "the third job to run in the third slot")
     assert all(_running(site, job) for job in running)
     assert site.run("bsub", "-q", "gone", "true").returncode != 0
     site.kill("lavad")  # it is started again by files without the queue of a job that runs
     site.up()
-    wait_for(lambda: all(_running(site, job) for job in (*running, waiting)), 30, "the jobs to be known again")
+    wait_for(lambda: all(_running(site, job) for job in (*running, waiting)), 60, "the jobs to be known again")
     assert site.run("bqueues", "-noheader", "gone").stdout.split()[2] == "Closed:Inact"
     assert site.run("bswitch", "day", str(stranded)).returncode == 0
     site.reconfigure({"lsb.hosts": HOSTS.format(slots=4)})
-    wait_for(lambda: _running(site, stranded), 20, "the job to run in its new queue")
+    wait_for(lambda: _running(site, stranded), 60, "the job to run in its new queue")
     site.reconfigure({"lsb.hosts": HOSTS.format(slots=1)})
     assert all(_running(site, job) for job in (*running, waiting, stranded))
     assert site.run("bhosts", "-noheader", "-o", "max").stdout.split() == ["1"]
     site.reconfigure({"lsb.queues": DAY + GONE, "lsb.hosts": HOSTS.format(slots=2)})
     site.run("bkill", "0")
-    wait_for(lambda: not site.run("bjobs", "-noheader").stdout, 30, "all jobs to end")
+    wait_for(lambda: not site.run("bjobs", "-noheader").stdout, 60, "all jobs to end")
 
 
 def test_a_broken_file_changes_nothing(site: Cluster) -> None:
@@ -131,7 +131,7 @@ def test_queues_are_closed_and_inactivated_by_administrators(site: Cluster) -> N
     job = site.submit("-q", "gone", "true")
     assert not _running(site, job)
     assert site.run("badmin", "qact", "gone").stdout == "Queue <gone> is activated\n"
-    wait_for(lambda: site.states(job).get(0, ("", 0))[0] == "DONE", 30, "the job to run")
+    wait_for(lambda: site.states(job).get(0, ("", 0))[0] == "DONE", 60, "the job to run")
     nowhere = site.run("badmin", "qopen", "nowhere")
     assert (nowhere.returncode, nowhere.stderr) == (255, "nowhere: No such queue\n")
 
@@ -148,7 +148,7 @@ def test_hosts_are_closed_with_a_reason(site: Cluster) -> None:
     assert here.returncode == 255
     assert "> runs no jobs of this cluster: name the hosts that are meant" in here.stderr
     closed_from_there = site.submit("-o", "/dev/null", "badmin hclose")
-    wait_for(lambda: site.states(closed_from_there).get(0, ("", 0))[0] == "DONE", 30, "a host to close itself")
+    wait_for(lambda: site.states(closed_from_there).get(0, ("", 0))[0] == "DONE", 60, "a host to close itself")
     assert "closed_Adm" in site.run("bhosts", "-w", host).stdout
     assert site.run("badmin", "hopen", host).returncode == 0
 
@@ -157,13 +157,13 @@ def test_a_locked_host_suspends_its_jobs(site: Cluster) -> None:
     """lsadmin limlock outlives a restart of the master; limunlock lets the jobs go on."""
     host = site.hosts()[0]
     job = site.submit("sleep 60")
-    wait_for(lambda: _running(site, job), 20, "the job to run")
+    wait_for(lambda: _running(site, job), 60, "the job to run")
     assert site.run("lsadmin", "limlock", host).stderr == f"Lock <{host}> ...... done\n"
     site.becomes(job, "SSUSP")
     assert "locked by the administrator" in " ".join(site.run("bjobs", "-l", str(job)).stdout.split())
     site.kill("lavad")
     site.up()
-    wait_for(lambda: "closed_Lock" in site.run("bhosts", "-w", host).stdout, 20, "the host to be back")
+    wait_for(lambda: "closed_Lock" in site.run("bhosts", "-w", host).stdout, 60, "the host to be back")
     assert site.run("lsadmin", "limunlock", host).returncode == 0
     site.becomes(job, "RUN")
     assert site.run("bkill", str(job)).returncode == 0
@@ -200,7 +200,7 @@ def test_the_master_is_monitored(site: Cluster) -> None:
         totals = {row[:35].strip(): row.split()[-1] for row in rows}
         return totals["Jobs submitted"] == "1" and totals["Jobs dispatched"] == "1" and totals["Total queries"] != "0"
 
-    wait_for(lambda: site.run("bqueues").returncode == 0 and counted(), 20, "samples with the job")
+    wait_for(lambda: site.run("bqueues").returncode == 0 and counted(), 60, "samples with the job")
     assert site.run("badmin", "perfmon", "stop").returncode == 0
     assert site.run("badmin", "perfmon", "view").returncode == 255
 
@@ -270,7 +270,7 @@ def test_a_job_gets_what_its_queue_gives(site: Cluster, tmp_path: Path) -> None:
     site.reconfigure({"lsb.queues": DAY + GONE + textwrap.dedent(queue)})
     shown = tmp_path / "shown"
     job = site.submit("-q", "wide", "-o", "/dev/null", f"(ulimit -c; echo $LSB_DJOB_NUMPROC) > {shown}")
-    wait_for(lambda: site.states(job).get(0, ("", 0))[0] == "DONE", 30, "the job to end")
+    wait_for(lambda: site.states(job).get(0, ("", 0))[0] == "DONE", 60, "the job to end")
     assert shown.read_text().split() == [str(512 << 11), "2"]  # MB by lsf.conf, half KB by sh
     assert site.run("bjobs", "-noheader", "-o", "memlimit", str(job)).stdout.strip().startswith("100")
     for words, sentence in (
@@ -307,7 +307,7 @@ def test_the_installation_is_shown_as_lsf_would(site: Cluster) -> None:
     params = Path(values["LSF_CONFDIR"], "lsbatch", cluster, "configdir", "lsb.params").read_text()
     assert "DEFAULT_QUEUE = day" in params
     running = site.submit("sleep 60")
-    wait_for(lambda: _running(site, running), 20, "the job to run")
+    wait_for(lambda: _running(site, running), 60, "the job to run")
     status = site.run("badmin", "showstatus").stdout
     assert f"Active mbatchd PID:                  {site.pid('lavad')}" in status
     assert "Running:                           1\n" in status

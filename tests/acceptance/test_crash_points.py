@@ -112,7 +112,7 @@ class Deaths:
         """Kill a daemon, start it to die at a point, and feed jobs until it has."""
         cluster, before = self._cluster, len(self._last_words(daemon))
         cluster.kill(daemon)
-        wait_for(lambda: not cluster.is_running(daemon), 20, f"{daemon} to be gone")
+        wait_for(lambda: not cluster.is_running(daemon), 60, f"{daemon} to be gone")
         cluster.up_to_die(point)
 
         def is_dead() -> bool:

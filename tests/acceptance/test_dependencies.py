@@ -27,8 +27,8 @@ def test_a_pipeline_runs_in_its_order(cluster: Cluster, tmp_path: Path) -> None:
     assert [line.split()[1:4] for line in parents] == [[str(first), "PSUSP", "step1"], [str(second), "PSUSP", "step2"]]
     for job in (first, second):
         assert cluster.run("bresume", str(job)).returncode == 0
-    wait_for(lambda: cluster.state(total) == "DONE", 30, "the sum")
-    wait_for(lambda: cluster.state(fallback) == "EXIT", 30, "the orphan's end")
+    wait_for(lambda: cluster.state(total) == "DONE", 60, "the sum")
+    wait_for(lambda: cluster.state(fallback) == "EXIT", 60, "the orphan's end")
     assert sorted(out.read_text().split()[:2]) == ["first", "second"]
     assert out.read_text().split()[2:] == ["sum"]
     assert "TERM_ORPHAN_SYSTEM" in cluster.history(fallback)
@@ -59,13 +59,13 @@ def test_array_follows_array_element_by_element(cluster: Cluster, tmp_path: Path
     job = cluster.submit("-J", "make[1-4]", f'[ "$LSB_JOBINDEX" != 3 ] || while [ ! -e {go} ]; do sleep 0.1; done')
     use = cluster.submit("-J", "use[1-4]", "-w", 'done("make[*]")', "true")
     wait_for(lambda: sorted(index for index, (state, _) in cluster.states(use).items() if state == "DONE") == [1, 2, 4],
-             30, "the elements whose predecessors are done")  # fmt: skip
+             60, "the elements whose predecessors are done")  # fmt: skip
     assert cluster.state(use, 3) == "PEND"
     cluster.kill("lavad")
     cluster.up()
     assert cluster.state(use, 3) == "PEND"
     go.touch()
-    wait_for(lambda: cluster.state(use, 3) == "DONE", 30, "the last one")
+    wait_for(lambda: cluster.state(use, 3) == "DONE", 60, "the last one")
     assert cluster.state(job, 3) == "DONE"
 
 
@@ -73,7 +73,7 @@ def test_a_job_that_can_never_start_says_so(cluster: Cluster) -> None:
     """Until its condition is changed."""
     failed = cluster.submit("false")
     waits = cluster.submit("-w", f"done({failed})", "true")
-    wait_for(lambda: "never satisfied" in cluster.run("bjobs", "-l", str(waits)).stdout, 30, "the reason")
+    wait_for(lambda: "never satisfied" in cluster.run("bjobs", "-l", str(waits)).stdout, 60, "the reason")
     refused = cluster.run("bsub", "-w", "done(nobody)", "true")
     assert (refused.returncode, refused.stderr) == (255, "nobody: No matching job found. Job not submitted.\n")
     assert cluster.run("bkill", str(waits)).returncode == 0

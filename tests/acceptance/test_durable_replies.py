@@ -58,7 +58,7 @@ def _watched(directory: Path, prefix: str, pid: int, calls: str, *options: str) 
     with log.open("wb") as stderr:
         process = subprocess.Popen([*words, "-o", str(directory / prefix), "-p", str(pid)], stderr=stderr)
     try:
-        wait_for(lambda: "attached" in log.read_text() or process.poll() is not None, 20, "strace to attach")
+        wait_for(lambda: "attached" in log.read_text() or process.poll() is not None, 60, "strace to attach")
         assert process.poll() is None, log.read_text()
         yield
     finally:

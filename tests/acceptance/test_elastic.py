@@ -65,36 +65,36 @@ def test_an_elastic_job_grows_and_gives_back(tmp_path: Path) -> None:
     with a_cluster(tmp_path / "cluster", 3, 2) as cluster:
         first, second, third = sorted(cluster.hosts())
         blocking = cluster.submit("-n", "4", "-R", f"select[hname!={first}]", "sleep", "300")
-        wait_for(lambda: cluster.states(blocking)[0][0] == "RUN", 30, "the first job")
+        wait_for(lambda: cluster.states(blocking)[0][0] == "RUN", 60, "the first job")
         job = cluster.submit(
             "-ar", "-n", "2,6", "-rnc", notify, "-o", f"{tmp_path}/out",
             "python3", f"{tmp_path}/elastic.py", str(tmp_path),
         )  # fmt: skip
-        wait_for(lambda: _last_seen(tmp_path)[0] == f"{first}:2", 30, "the elastic job on one host")
+        wait_for(lambda: _last_seen(tmp_path)[0] == f"{first}:2", 60, "the elastic job on one host")
         assert cluster.run("bkill", str(blocking)).returncode == 0
         wait_for(lambda: _size(cluster, job) == 6, 60, "the job to grow")
-        wait_for(lambda: set(_last_seen(tmp_path)[1]) == {first, second, third}, 20, "all hosts in its lists")
+        wait_for(lambda: set(_last_seen(tmp_path)[1]) == {first, second, third}, 60, "all hosts in its lists")
         assert len(_last_seen(tmp_path)[1]) == 6
-        wait_for(lambda: _task(tmp_path, second) and _task(tmp_path, third), 30, "a task on each new host")
+        wait_for(lambda: _task(tmp_path, second) and _task(tmp_path, third), 60, "a task on each new host")
         assert notes.read_text().split("\n")[0].split()[0] == "grow"
 
         leaving = _task(tmp_path, third)
         cluster.kill("lavad")
         cluster.up()
-        wait_for(lambda: cluster.run("bresize", "release", third, str(job)).returncode == 0, 30, "bresize")
+        wait_for(lambda: cluster.run("bresize", "release", third, str(job)).returncode == 0, 60, "bresize")
         cluster.kill(f"agent-{first}")
         cluster.up()
         wait_for(lambda: not _is_alive(leaving), 60, "the task on the host that leaves to end")
         assert third not in _last_seen(tmp_path)[1], "it was told to end before the job knew"
         assert _is_alive(_task(tmp_path, second))
-        wait_for(lambda: _size(cluster, job) == 4, 30, "the smaller allocation")
-        wait_for(lambda: f"shrink {third} 2" in notes.read_text(), 20, "the notification")
+        wait_for(lambda: _size(cluster, job) == 4, 60, "the smaller allocation")
+        wait_for(lambda: f"shrink {third} 2" in notes.read_text(), 60, "the notification")
         refused = cluster.run("bresize", "release", first, str(job))
         assert refused.returncode != 0
         assert "first host" in refused.stderr
 
         other = cluster.submit("-n", "2", "-m", third, "true")
-        wait_for(lambda: cluster.states(other)[0][0] == "DONE", 30, "a job on the host that was given back")
+        wait_for(lambda: cluster.states(other)[0][0] == "DONE", 60, "a job on the host that was given back")
         (tmp_path / "stop").touch()
         wait_for(lambda: cluster.states(job)[0][0] == "DONE", 60, "the end of the elastic job")
         history = cluster.history(job)
@@ -104,7 +104,7 @@ def test_an_elastic_job_grows_and_gives_back(tmp_path: Path) -> None:
         named = re.findall(r"[<(] *(2\*[\w.-]+)>", report)
         assert named == [f"2*{host}" for host in (first, second, third)], "hosts that came and went as well"
         assert f"Not counted in it: what was used on {third}, given up before the job's end." in report
-        wait_for(lambda: not _is_alive(_task(tmp_path, second)), 30, "its last task")
+        wait_for(lambda: not _is_alive(_task(tmp_path, second)), 60, "its last task")
 
 
 def test_a_growth_that_the_job_will_not_have_is_taken_back(tmp_path: Path) -> None:
@@ -112,12 +112,12 @@ def test_a_growth_that_the_job_will_not_have_is_taken_back(tmp_path: Path) -> No
     with a_cluster(tmp_path / "cluster", 2, 2) as cluster:
         _, second = sorted(cluster.hosts())
         blocking = cluster.submit("-n", "2", "-m", second, "sleep", "300")
-        wait_for(lambda: cluster.states(blocking)[0][0] == "RUN", 30, "the first job")
+        wait_for(lambda: cluster.states(blocking)[0][0] == "RUN", 60, "the first job")
         job = cluster.submit("-ar", "-n", "2,4", "-rnc", '[ "$LSB_RESIZE_EVENT" = shrink ]', "sleep", "300")
-        wait_for(lambda: cluster.states(job)[0][0] == "RUN", 30, "the resizable job")
+        wait_for(lambda: cluster.states(job)[0][0] == "RUN", 60, "the resizable job")
         assert cluster.run("bkill", str(blocking)).returncode == 0
         wait_for(lambda: "notification command failed" in cluster.history(job), 60, "the growth to be taken back")
-        wait_for(lambda: _size(cluster, job) == 2, 20, "its old size")
+        wait_for(lambda: _size(cluster, job) == 2, 60, "its old size")
         other = cluster.submit("-n", "2", "-m", second, "true")
         wait_for(lambda: cluster.states(other)[0][0] == "DONE", 60, "a job in the room that it did not take")
         assert cluster.states(job)[0][0] == "RUN"
@@ -137,13 +137,13 @@ def test_an_elastic_job_goes_on_without_a_lost_host(tmp_path: Path) -> None:
         wait_for(lambda: _task(tmp_path, second) and _task(tmp_path, third), 60, "a task on each host")
         lost = _task(tmp_path, third)
         cluster.kill(f"agent-{third}", signal.SIGSTOP)
-        wait_for(lambda: _size(cluster, job) == 4, 30, "the job to go on without the lost host")
-        wait_for(lambda: third not in _last_seen(tmp_path)[1], 20, "the host to leave its lists")
-        wait_for(lambda: f"shrink {third} 2" in notes.read_text(), 20, "the notification")
+        wait_for(lambda: _size(cluster, job) == 4, 60, "the job to go on without the lost host")
+        wait_for(lambda: third not in _last_seen(tmp_path)[1], 60, "the host to leave its lists")
+        wait_for(lambda: f"shrink {third} 2" in notes.read_text(), 60, "the notification")
         assert cluster.states(job)[0][0] == "RUN"
         assert _is_alive(_task(tmp_path, second))
         cluster.kill(f"agent-{third}", signal.SIGCONT)
-        wait_for(lambda: not _is_alive(lost), 30, "what was left on the lost host to end")
+        wait_for(lambda: not _is_alive(lost), 60, "what was left on the lost host to end")
         wait_for(lambda: _size(cluster, job) == 6, 60, "the job to grow back")
         assert f"{third}ofthejob'shostsislost" in "".join(cluster.history(job).split())
         (tmp_path / "stop").touch()

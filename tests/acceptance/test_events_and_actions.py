@@ -88,12 +88,12 @@ def runs(cluster: Cluster, job: int) -> dict[str, int]:
 
 def has_run(cluster: Cluster, job: int, wanted: dict[str, int]) -> None:
     """Wait until the newest runs of the tasks have these numbers."""
-    wait_for(lambda: runs(cluster, job) == wanted, 40, f"job {job} to have the runs {wanted}: {runs(cluster, job)}")
+    wait_for(lambda: runs(cluster, job) == wanted, 60, f"job {job} to have the runs {wanted}: {runs(cluster, job)}")
 
 
 def one_has_run_again(cluster: Cluster, job: int) -> None:
     """Wait until one of the tasks, whichever it is, has its second run."""
-    wait_for(lambda: sorted(runs(cluster, job).values()) == [1, 1, 2], 30, f"one restart: {runs(cluster, job)}")
+    wait_for(lambda: sorted(runs(cluster, job).values()) == [1, 1, 2], 60, f"one restart: {runs(cluster, job)}")
 
 
 def expected(action: str, before: int) -> dict[str, int]:
@@ -195,7 +195,7 @@ def test_a_lost_host_leads_to_each_action(three_hosts: Cluster, tmp_path: Path) 
     (tmp_path / f"fails-on-{stays}").touch()
     for action, job in jobs.items():
         if action in ENDS:
-            three_hosts.becomes(job, ENDS[action], 40)
+            three_hosts.becomes(job, ENDS[action], 60)
             continue
         again = {task: 1 + (task == gone[action] or action != "restart-task") for task in places[action]}
         has_run(three_hosts, job, again)

@@ -52,14 +52,14 @@ class Site:
 
     def sees(self, job: int) -> tuple[int, ...]:
         """The devices that the job sees, once it runs."""
-        wait_for(lambda: "sees" in self.said(job), 30, f"job {job} to run")
+        wait_for(lambda: "sees" in self.said(job), 60, f"job {job} to run")
         found = re.search(r"^sees ([0-9,]+)$", self.said(job), re.MULTILINE)
         assert found, self.said(job)
         return tuple(map(int, found[1].split(",")))
 
     def wait_for_end(self, job: int) -> str:
         """Output of the job, after its end."""
-        wait_for(lambda: self.state(job) in ("DONE", "EXIT"), 30, f"job {job} to end")
+        wait_for(lambda: self.state(job) in ("DONE", "EXIT"), 60, f"job {job} to end")
         return self.said(job)
 
     def state(self, job: int) -> str:
@@ -96,7 +96,7 @@ def site(open_directory: Path) -> Iterator[Site]:
 def _emptied(site: Site) -> Iterator[None]:
     yield
     site.cluster.run("bkill", "0")
-    wait_for(lambda: not site.cluster.run("bjobs", "-noheader").stdout, 30, "all jobs to end")
+    wait_for(lambda: not site.cluster.run("bjobs", "-noheader").stdout, 60, "all jobs to end")
 
 
 def test_linked_devices_go_together_and_pairs_stay_whole(site: Site) -> None:
@@ -110,12 +110,12 @@ def test_linked_devices_go_together_and_pairs_stay_whole(site: Site) -> None:
         (str(site.sees(first)[1]), "Y/-"),
     ]
     third = site.submit("num=1")
-    wait_for(lambda: "Not enough GPUs" in site.why(third), 30, "the third job to say why it waits")
+    wait_for(lambda: "Not enough GPUs" in site.why(third), 60, "the third job to say why it waits")
     site.end(first)
     single = site.sees(third)[0]
     broken = next(pair for pair in PAIRS if single in pair)
     linked = site.submit("num=2:glink=yes")
-    wait_for(lambda: "Not enough GPUs" in site.why(linked), 30, "the linked pair to be waited for")
+    wait_for(lambda: "Not enough GPUs" in site.why(linked), 60, "the linked pair to be waited for")
     site.end(second)
     assert site.sees(linked) == next(pair for pair in PAIRS if pair != broken)
     other = site.submit("num=1")
@@ -131,7 +131,7 @@ def test_linked_devices_are_not_made_of_two_halves(site: Site) -> None:
     where = {job: site.sees(job)[0] for job in waiting}
     site.end(*(job for job, gpu in where.items() if gpu in (0, 1)))
     linked = site.submit("num=2:glink=yes")
-    wait_for(lambda: "not linked or placed" in site.why(linked), 30, "the linked pair to be waited for")
+    wait_for(lambda: "not linked or placed" in site.why(linked), 60, "the linked pair to be waited for")
     assert sorted(site.sees(site.submit("num=2"))) == [0, 1]
 
 
@@ -141,7 +141,7 @@ def test_devices_near_the_processors(site: Site) -> None:
     pairs = {site.sees(job): job for job in (site.submit("num=2"), site.submit("num=2"))}
     site.end(pairs[PAIRS[0]])
     near = site.submit("num=1", "sleep 300", *bound)
-    wait_for(lambda: "No free GPUs near the processors" in site.why(near), 30, "the job to say why it waits")
+    wait_for(lambda: "No free GPUs near the processors" in site.why(near), 60, "the job to say why it waits")
     assert site.sees(site.submit("num=1:aff=no", "sleep 300", *bound))[0] in PAIRS[0]
     site.end(pairs[PAIRS[1]])
     assert site.sees(near)[0] in PAIRS[1]
@@ -167,7 +167,7 @@ def test_devices_that_jobs_share(site: Site) -> None:
     jobs = [site.submit("num=1:j_exclusive=no") for _ in range(6)]
     assert {site.sees(job)[0] for job in jobs} == {0, 1, 2, 3}
     alone = site.submit("-")
-    wait_for(lambda: "Not enough GPUs" in site.why(alone), 30, "the job to wait")
+    wait_for(lambda: "Not enough GPUs" in site.why(alone), 60, "the job to wait")
     site.end(*(job for job in jobs if site.sees(job) == (2,)))
     assert site.sees(alone) == (2,)
 
@@ -187,12 +187,12 @@ def test_the_compute_mode_is_the_jobs_and_goes_with_it(site: Site) -> None:
     """The job reads its device's mode by NVML itself; when it has gone the device is as it was."""
     job = site.submit("num=1:mode=exclusive_process", f'{sys.executable} -c "{MODES}"; sleep 300')
     (gpu,) = site.sees(job)
-    wait_for(lambda: "modes" in site.said(job), 30, "the job to read the modes")
+    wait_for(lambda: "modes" in site.said(job), 60, "the job to read the modes")
     found = re.search(r"^modes (.+)$", site.said(job), re.MULTILINE)
     assert found
     assert [int(mode) for mode in found[1].split()] == [EXCLUSIVE_PROCESS if at == gpu else SHARED for at in range(4)]
     site.end(job)
-    wait_for(lambda: site.nvml.mode(gpu) == SHARED, 30, "the mode to be put back")
+    wait_for(lambda: site.nvml.mode(gpu) == SHARED, 60, "the mode to be put back")
 
 
 def test_a_mode_is_put_back_by_the_next_agent(site: Site) -> None:
@@ -207,11 +207,11 @@ def test_a_mode_is_put_back_by_the_next_agent(site: Site) -> None:
         assert site.nvml.mode(gpu) == SHARED
         agent = f"agent-{site.cluster.hosts()[0]}"
         site.cluster.kill(agent, signal.SIGKILL)
-        wait_for(lambda: not site.cluster.is_running(agent), 20, "the agent to be gone")
+        wait_for(lambda: not site.cluster.is_running(agent), 60, "the agent to be gone")
         flag.touch()
         site.cluster.up()
         site.wait_for_end(job)
-        wait_for(lambda: site.nvml.mode(gpu) == EXCLUSIVE_PROCESS, 30, "the mode to be put back")
+        wait_for(lambda: site.nvml.mode(gpu) == EXCLUSIVE_PROCESS, 60, "the mode to be put back")
     finally:
         site.nvml.describe(*HARDWARE)
 
@@ -220,7 +220,7 @@ def test_a_job_has_its_own_mps_daemon(site: Site) -> None:
     """It runs before the job does, on the job's devices alone, with directories of the job's, and ends with it."""
     tell = "cat $CUDA_MPS_LOG_DIRECTORY/control.log; ls $CUDA_MPS_PIPE_DIRECTORY; echo dir $CUDA_MPS_PIPE_DIRECTORY; "
     job = site.submit("num=2:mps=yes", tell + "echo pid $(cat $CUDA_MPS_LOG_DIRECTORY/pid); sleep 300")
-    wait_for(lambda: "pid" in site.said(job), 30, "the job to run")
+    wait_for(lambda: "pid" in site.said(job), 60, "the job to run")
     said = site.said(job)
     visible = re.search(r"^sees (.+)$", said, re.MULTILINE)
     assert visible
@@ -232,8 +232,8 @@ def test_a_job_has_its_own_mps_daemon(site: Site) -> None:
     directory, pid = Path(found[1]).parent, int(found[2])
     assert Path(f"/proc/{pid}").exists()
     site.end(job)
-    wait_for(lambda: not Path(f"/proc/{pid}").exists(), 30, "the daemon to end")
-    wait_for(lambda: not directory.exists(), 30, "its directory to be removed")
+    wait_for(lambda: not Path(f"/proc/{pid}").exists(), 60, "the daemon to end")
+    wait_for(lambda: not directory.exists(), 60, "its directory to be removed")
 
 
 def test_the_variable_may_be_left_alone(site: Site) -> None:
@@ -246,7 +246,7 @@ def test_a_daemon_that_does_not_start_is_the_hosts_fault(site: Site) -> None:
     site.mps_fails.touch()
     try:
         job = site.submit("num=1:mps=yes", "true")
-        wait_for(lambda: "avoided for a while" in site.why(job), 30, "the refusal to be told")
+        wait_for(lambda: "avoided for a while" in site.why(job), 60, "the refusal to be told")
         assert "MPScontroldaemon" in "".join(site.cluster.history(job).split())  # it is wrapped over lines
         assert site.state(job) == "PEND"
         assert site.said(job) == ""

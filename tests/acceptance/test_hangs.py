@@ -37,7 +37,7 @@ def test_a_job_that_hangs_is_restarted_when_its_stacks_are_saved(tmp_path: Path)
         (directory / "job.yaml").write_text(RESTARTED.format(directory=directory))
         cluster.says("lavactl", "run", "-f", "job.yaml")
         restarted = warned + 1
-        wait_for(lambda: "The job hangs" in cluster.says("bjobs", "-l", str(warned)), 30, "the warning")
+        wait_for(lambda: "The job hangs" in cluster.says("bjobs", "-l", str(warned)), 60, "the warning")
         for daemon in ("lavad", "agent-lava1"):
             cluster.kill(daemon)
         cluster.up()

@@ -23,7 +23,7 @@ def test_a_bad_host_is_closed_until_its_check_is_good(tmp_path: Path) -> None:
             rows = [line.split() for line in cluster.says(*listing).splitlines()]
             return [name for name, status in rows if status == "closed_Adm"]
 
-        wait_for(lambda: len(closed()) == 1, 30, "one of two hosts to be closed")
+        wait_for(lambda: len(closed()) == 1, 60, "one of two hosts to be closed")
         (bad,) = closed()
         assert "health check: GPU 3 fell off the bus" in cluster.says("bhosts", "-l", bad)
         assert f"host=closed host={bad} reason='health check: GPU 3 fell off the bus'" in cluster.log("lavad")
@@ -31,7 +31,7 @@ def test_a_bad_host_is_closed_until_its_check_is_good(tmp_path: Path) -> None:
         assert cluster.state(job) == "PEND"
         assert len(closed()) == 1  # not both: the check itself may be at fault
         (tmp_path / "bad").unlink()
-        wait_for(lambda: not closed(), 30, "the host to be open")
+        wait_for(lambda: not closed(), 60, "the host to be open")
         cluster.becomes(job, "DONE")
         _check_before_jobs(cluster, tmp_path)
 
@@ -56,7 +56,7 @@ def _check_before_jobs(cluster: Cluster, directory: Path) -> None:
     program.chmod(0o755)
     cluster.reconfigure({"lsb.queues": QUEUES.format(program=program)})
     wide = cluster.submit("-q", "gpus", "-n", "2", "-R", "span[ptile=1]", "-o", "/dev/null", "true")
-    wait_for(lambda: "health check: GPU 7 is lost" in cluster.says("bhosts", "-l", "lava1"), 30, "lava1 to be closed")
+    wait_for(lambda: "health check: GPU 7 is lost" in cluster.says("bhosts", "-l", "lava1"), 60, "lava1 to be closed")
     narrow = cluster.submit("-q", "gpus", "-o", "/dev/null", "true")
     cluster.becomes(narrow, "DONE")
     assert "health check before the job: GPU 7 is lost" in " ".join(cluster.history(wide).split())

@@ -48,7 +48,7 @@ def site(open_directory: Path) -> Iterator[Cluster]:
 
 
 def _where(cluster: Cluster, job: int) -> str:
-    wait_for(lambda: cluster.state(job) == "RUN", 20, f"job {job} to run")
+    wait_for(lambda: cluster.state(job) == "RUN", 60, f"job {job} to run")
     return cluster.run("bjobs", "-noheader", "-o", "exec_host", str(job)).stdout.strip()
 
 
@@ -64,7 +64,7 @@ def test_an_exclusive_resource_keeps_others_away(site: Cluster) -> None:
 
     assert "Job's resource requirements not satisfied: 1 host;" in site.run("bjobs", "-l", str(waiting)).stdout
     site.run("bkill", "0")
-    wait_for(lambda: not site.run("bjobs", "-noheader").stdout, 30, "all jobs to end")
+    wait_for(lambda: not site.run("bjobs", "-noheader").stdout, 60, "all jobs to end")
 
 
 def test_a_host_rests_between_two_starts(site: Cluster) -> None:

@@ -216,7 +216,7 @@ def test_a_command_in_the_place_of_a_task(cluster: Cluster) -> None:
     done = cluster.run("lavactl", "run", "-f", "-", stdin=ROLES)
     job = int(done.stdout.partition("<")[2].partition(">")[0])
     cluster.becomes(job, "RUN")
-    wait_for(lambda: cluster.run("lavactl", "tasks", str(job)).stdout.count("  RUN   ") == 2, 20, "both to run")
+    wait_for(lambda: cluster.run("lavactl", "tasks", str(job)).stdout.count("  RUN   ") == 2, 60, "both to run")
     text = "echo $LAVA_ROLE/$LAVA_ROLE_INDEX"
     assert cluster.says("lavactl", "attach", f"{job}[worker/1]", text) == "worker/1"
     assert "the role has 2 tasks: name one of them" in cluster.run("lavactl", "attach", f"{job}[worker]", text).stderr

@@ -79,9 +79,9 @@ def test_a_job_is_requeued_by_hand(cluster: Cluster, tmp_path: Path) -> None:
     """During its run, and after its end; its history shows it."""
     ran = tmp_path / "ran"
     job = cluster.submit(f"echo x >> {ran}; [ -e {tmp_path}/go ] || sleep 60")
-    wait_for(lambda: ran.exists(), 30, "the first run")
+    wait_for(lambda: ran.exists(), 60, "the first run")
     assert cluster.says("brequeue", str(job)) == f"Job <{job}> is being requeued"
-    wait_for(lambda: ran.read_text() == "x\nx\n", 30, "the second run")
+    wait_for(lambda: ran.read_text() == "x\nx\n", 60, "the second run")
     (tmp_path / "go").touch()
     cluster.says("brequeue", "-H", str(job))
     cluster.becomes(job, "PSUSP")
@@ -89,7 +89,7 @@ def test_a_job_is_requeued_by_hand(cluster: Cluster, tmp_path: Path) -> None:
     cluster.becomes(job, "DONE")
     assert cluster.run("brequeue", str(job)).stderr == f"Job <{job}>: Job has already finished\n"
     cluster.says("brequeue", "-d", str(job))
-    wait_for(lambda: ran.read_text() == "x\n" * 4, 30, "the fourth run")
+    wait_for(lambda: ran.read_text() == "x\n" * 4, 60, "the fourth run")
     cluster.becomes(job, "DONE")
     assert "TERM_REQUEUE_OWNER" in _unwrapped(cluster.history(job))
 
@@ -187,7 +187,7 @@ def test_a_job_is_ended_at_its_deadline(cluster: Cluster) -> None:
     runs = cluster.submit("-t", at, "trap 'exit 9' USR2; while :; do sleep 0.1; done")
     waits = cluster.submit("-t", at, "-H", "true")
     wait_for(lambda: cluster.state(waits) == "EXIT", 90, "the deadline")
-    wait_for(lambda: cluster.state(runs) == "EXIT", 30, "the end of the running one")
+    wait_for(lambda: cluster.state(runs) == "EXIT", 60, "the end of the running one")
     assert "TERM_DEADLINE" in cluster.history(waits)
     assert "TERM_DEADLINE" in cluster.history(runs)
 
@@ -196,7 +196,7 @@ def test_jobs_are_suspended_outside_the_run_window(cluster: Cluster, tmp_path: P
     """As soon as the rules close it, and go on as soon as it is open again."""
     ticks = tmp_path / "ticks"
     job = cluster.submit("-o", "/dev/null", f"while :; do echo x >> {ticks}; sleep 0.1; done")
-    wait_for(ticks.exists, 30, "the job to run")
+    wait_for(ticks.exists, 60, "the job to run")
     now = time.localtime()
     shut = f"RUN_WINDOW = {(now.tm_hour + 6) % 24}:00-{(now.tm_hour + 7) % 24}:00"
     for window, state in ((shut, "SSUSP"), ("", "RUN")):
@@ -208,7 +208,7 @@ def test_jobs_are_suspended_outside_the_run_window(cluster: Cluster, tmp_path: P
             time.sleep(0.5)
             assert ticks.stat().st_size <= count + 2
     count = ticks.stat().st_size
-    wait_for(lambda: ticks.stat().st_size > count, 10, "the job to go on")
+    wait_for(lambda: ticks.stat().st_size > count, 60, "the job to go on")
 
 
 def _window(hours_from_now: int, hours: int) -> str:
@@ -228,7 +228,7 @@ def test_no_job_starts_outside_the_dispatch_windows(cluster: Cluster) -> None:
     for files, reason in cases:
         cluster.reconfigure(files)
         waiting = cluster.submit("-m", "lava2", "sleep 60")
-        wait_for(lambda job=waiting, why=reason: why in cluster.says("bjobs", "-p", str(job)), 10, reason)
+        wait_for(lambda job=waiting, why=reason: why in cluster.says("bjobs", "-p", str(job)), 60, reason)
         assert (cluster.state(running), cluster.state(waiting)) == ("RUN", "PEND")
         cluster.reconfigure({"lsb.queues": QUEUES.format(window=""), "lsb.hosts": ""})
         cluster.becomes(waiting, "RUN")
@@ -242,7 +242,7 @@ def test_a_job_that_would_outlast_the_run_window_waits(cluster: Cluster) -> None
     long, short = cluster.submit("-W", "5:00", "sleep 60"), cluster.submit("-W", "1", "sleep 60")
     cluster.becomes(short, "RUN")
     reason = "Job will not finish before queue's run window is closed"
-    wait_for(lambda: reason in cluster.says("bjobs", "-p", str(long)), 10, reason)
+    wait_for(lambda: reason in cluster.says("bjobs", "-p", str(long)), 60, reason)
     assert (cluster.state(long), cluster.state(short)) == ("PEND", "RUN")
     cluster.reconfigure({"lsb.queues": QUEUES.format(window=f"{open_now}\n    IGNORE_DEADLINE = Y")})
     cluster.becomes(long, "RUN")
@@ -259,7 +259,7 @@ def test_a_rerunnable_job_is_migrated(cluster: Cluster) -> None:
     assert cluster.says("bslots").splitlines()[1].split() == ["1", "UNLIMITED"]
     assert f"HOSTS: 1*{first}" not in cluster.says("bslots", "-l")
     assert cluster.says("bmig", str(job)) == f"Job <{job}> is being migrated"
-    wait_for(lambda: cluster.state(job) == "RUN" and cluster.says(*where) not in ("-", first), 30, "the other host")
+    wait_for(lambda: cluster.state(job) == "RUN" and cluster.says(*where) not in ("-", first), 60, "the other host")
     plain = cluster.submit("-o", "/dev/null", "sleep 100")
     cluster.becomes(plain, "RUN")
     refused = cluster.run("bmig", str(plain))

@@ -35,7 +35,7 @@ def test_a_job_group_from_bgadd_to_bgdel(cluster: Cluster, tmp_path: Path) -> No
     jobs = [cluster.submit("-g", path, "sleep 60") for path in ("/md", "/md/long", "/md/long")]
     cluster.becomes(jobs[1], "RUN")
     cluster.becomes(jobs[0], "RUN")
-    wait_for(lambda: "job group limit has been reached" in cluster.says("bjobs", "-p", str(jobs[2])), 10, "the reason")
+    wait_for(lambda: "job group limit has been reached" in cluster.says("bjobs", "-p", str(jobs[2])), 60, "the reason")
     assert _group(cluster, "/md") == ["3", "1", "2", "0", "0", "0", "()", "2/2"]
     assert "Job Group </md>" in cluster.says("bjobs", "-l", str(jobs[0]))
     assert cluster.says("bjobs", "-g", "/md/long", "-noheader", "-o", "jobid").split() == [str(one) for one in jobs[1:]]
@@ -52,7 +52,7 @@ def test_a_job_group_from_bgadd_to_bgdel(cluster: Cluster, tmp_path: Path) -> No
     assert cluster.says("bmod", "-g", "/md/new", str(named)) == f"Parameters of job <{named}> are being changed"
     cluster.says("bresume", str(named))
     cluster.becomes(named, "DONE")
-    wait_for(lambda: "in /md/new" in said.read_text(), 10, "the job's output")
+    wait_for(lambda: "in /md/new" in said.read_text(), 60, "the job's output")
     own = next(line.split()[0] for line in cluster.says("bjgroup").splitlines() if line.startswith("/of/"))
     assert cluster.says("bgdel", "-c", "/of") == f"Job group <{own}> is deleted.\nJob group </of> is deleted."
     assert "has jobs" in cluster.run("bgdel", "/md/new").stderr

@@ -17,7 +17,7 @@ def test_a_job_tells_how_far_it_is(cluster: Cluster, account: str, open_director
     users = cluster.as_seen_by(account)
     job = users.submit("-cwd", str(open_directory), "-o", "/dev/null", f"{script}; sleep 100")
     cluster.becomes(job, "RUN")
-    wait_for(ready.exists, 20, "the job's messages")
+    wait_for(ready.exists, 60, "the job's messages")
     cluster.kill("lavad")
     cluster.up()
     assert users.says("bstatus", str(job)).split()[-2:] == ["half", "way"]

@@ -56,7 +56,7 @@ def test_a_completed_role_completes_the_job(two_hosts: Cluster, tmp_path: Path) 
         output="out.%R.%T.%N",
     )  # fmt: skip
     two_hosts.becomes(job, "DONE")
-    wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in _lines(tmp_path / "ps")), 10, "servers to end")
+    wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in _lines(tmp_path / "ps")), 60, "servers to end")
     said = {path.name: path.read_text() for path in tmp_path.glob("out.worker.*")}
     assert said == {f"out.worker.{index}.1": f"I am worker/{index} of 4\n" for index in range(4)}
 
@@ -73,11 +73,11 @@ def test_a_task_that_is_killed_runs_again_within_a_second(two_hosts: Cluster, tm
         output="out.%T.%N",
     )
     two_hosts.becomes(job, "RUN")
-    wait_for(lambda: len(_lines(tmp_path / "starts")) == 8, 10, "all tasks to start")
+    wait_for(lambda: len(_lines(tmp_path / "starts")) == 8, 60, "all tasks to start")
     index, _, pid, _ = next(line.split() for line in _lines(tmp_path / "starts") if line.startswith("5 "))
     killed_at = time.time()
     os.kill(int(pid), signal.SIGKILL)
-    wait_for(lambda: len(_lines(tmp_path / "starts")) == 9, 10, "the task to start again", 0.01)
+    wait_for(lambda: len(_lines(tmp_path / "starts")) == 9, 60, "the task to start again", 0.01)
     again = _lines(tmp_path / "starts")[-1].split()
     assert again[:2] == [index, "2"]
     assert float(again[3]) - killed_at < 1.0
@@ -86,7 +86,7 @@ def test_a_task_that_is_killed_runs_again_within_a_second(two_hosts: Cluster, tm
     assert two_hosts.run("bkill", str(job)).returncode == 0
     two_hosts.becomes(job, "EXIT")
     pids = [line.split()[2] for line in _lines(tmp_path / "starts")]
-    wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids), 10, "all tasks to end")
+    wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids), 60, "all tasks to end")
 
 
 def test_tasks_outlive_their_agents_and_the_master(two_hosts: Cluster, tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_tasks_outlive_their_agents_and_the_master(two_hosts: Cluster, tmp_path:
     waits = f"while [ ! -e {tmp_path}/go ]; do sleep 0.1; done"
     fails_once = f"echo $LAVA_ROLE_INDEX $LAVA_TASK_RUN >> {tmp_path}/starts; {waits}; [ $LAVA_TASK_RUN -gt 1 ]"
     job = submit(two_hosts, tmp_path, role("w", fails_once, 8, restart=RESTART_ON_FAILURE, restarts_max=8))
-    wait_for(lambda: len(_lines(tmp_path / "starts")) == 8, 30, "all tasks to start")
+    wait_for(lambda: len(_lines(tmp_path / "starts")) == 8, 60, "all tasks to start")
     for host in two_hosts.hosts():
         two_hosts.kill(f"agent-{host}")
     two_hosts.kill("lavad")

@@ -89,11 +89,11 @@ def test_nothing_is_left(
     assert cluster.states(ends)[0] == ("EXIT", 3)
 
     wait_for(lambda: len(_hosts_of(_alive(f"{token}s"))) == hosts, 60, "processes on all hosts")
-    wait_for(lambda: len(_alive(f"{token}s")) >= hosts * len(zoo.ANIMALS), 30, "all of them to be there")
+    wait_for(lambda: len(_alive(f"{token}s")) >= hosts * len(zoo.ANIMALS), 60, "all of them to be there")
     assert cluster.state(stays) == "RUN"
     assert cluster.run("bkill", str(stays)).returncode == 0
     _expect_nothing(f"{token}s", 2 * INTERVAL_S + GONE_S)
-    wait_for(lambda: cluster.state(stays) == "EXIT", 30, "the end to be known")
+    wait_for(lambda: cluster.state(stays) == "EXIT", 60, "the end to be known")
 
 
 def _expect_nothing(token: str, within_s: float) -> None:

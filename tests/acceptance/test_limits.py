@@ -144,7 +144,7 @@ def _running(cluster: Cluster, jobs: list[int]) -> int:
 
 
 def _waits_for(cluster: Cluster, job: int, reason: str) -> None:
-    wait_for(lambda: reason in cluster.run("bjobs", "-p", str(job)).stdout, 10, reason)
+    wait_for(lambda: reason in cluster.run("bjobs", "-p", str(job)).stdout, 60, reason)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -153,7 +153,7 @@ def test_a_limit_holds_and_says_so(cluster: Cluster, case: Case) -> None:
     cluster.reconfigure({**NO_LIMITS, **case.files})
     jobs = [cluster.submit(*case.options, "sleep 300") for _ in range(case.most + 1)]
     last = jobs[-1]
-    wait_for(lambda: _running(cluster, jobs) == case.most, 30, f"{case.most} jobs to run")
+    wait_for(lambda: _running(cluster, jobs) == case.most, 60, f"{case.most} jobs to run")
     _waits_for(cluster, last, case.reason)
     assert cluster.state(last) == "PEND"
     if case.free:
@@ -170,7 +170,7 @@ def test_limits_of_all_processes_of_a_job(cluster: Cluster) -> None:
     many = "for one in 1 2 3; do sleep 300 & done; wait"
     by_default, own = cluster.submit(many), cluster.submit("-p", "20", "-v", "1G", "-T", "40", many)
     cluster.becomes(by_default, "EXIT")
-    wait_for(lambda: "TERM_PROCESSLIMIT" in cluster.says("bjobs", "-l", str(by_default)), 10, "the reason")
+    wait_for(lambda: "TERM_PROCESSLIMIT" in cluster.says("bjobs", "-l", str(by_default)), 60, "the reason")
     assert cluster.state(own) == "RUN"
     shown = cluster.says("bjobs", "-l", str(own))
     assert " SWAPLIMIT\n 1048576 K\n\n PROCESSLIMIT\n 20\n\n THREADLIMIT\n 40\n" in shown
@@ -191,7 +191,7 @@ def test_a_limit_counts_each_user_for_himself(cluster: Cluster, account: str) ->
     other = cluster.as_seen_by(account)
     mine = [cluster.submit("sleep 300") for _ in range(3)]
     theirs = [other.submit("-n", "2", "sleep 300"), other.submit("sleep 300")]
-    wait_for(lambda: _running(cluster, mine) == 2 and _running(cluster, theirs) == 1, 30, "two slots each")
+    wait_for(lambda: _running(cluster, mine) == 2 and _running(cluster, theirs) == 1, 60, "two slots each")
     for job in (mine[-1], theirs[-1]):
         _waits_for(cluster, job, _named("slots", 2))
     used = [line.split() for line in cluster.run("blimits").stdout.splitlines() if line.startswith("purse")]

@@ -37,16 +37,16 @@ def test_jobs_stop_and_go_on_with_the_load(cluster: Cluster, tmp_path: Path) -> 
         for path in files
     ]
     for job, path in zip(jobs, files, strict=True):
-        wait_for(path.exists, 30, f"job {job} to tick")
+        wait_for(path.exists, 60, f"job {job} to tick")
     cluster.reconfigure({"lsb.queues": QUEUE.format("mem = 900000000/800000000")})
-    wait_for(lambda: sorted(cluster.state(job) for job in jobs)[-1] == "SSUSP", 30, "one to be suspended")
+    wait_for(lambda: sorted(cluster.state(job) for job in jobs)[-1] == "SSUSP", 60, "one to be suspended")
     stopped = next(job for job in jobs if cluster.state(job) == "SSUSP")
     assert "Host load exceeded threshold: mem" in cluster.run("bjobs", "-l", str(stopped)).stdout
-    wait_for(lambda: stands_still(files[jobs.index(stopped)]), 20, "its ticks to end")
+    wait_for(lambda: stands_still(files[jobs.index(stopped)]), 60, "its ticks to end")
     waiting = cluster.submit("-q", "normal", "true")
     assert cluster.state(waiting) == "PEND"
     cluster.reconfigure({"lsb.queues": QUEUE.format("mem = 2/1")})
-    wait_for(lambda: all(cluster.state(job) == "RUN" for job in jobs), 30, "both to run again")
+    wait_for(lambda: all(cluster.state(job) == "RUN" for job in jobs), 60, "both to run again")
     before = [path.stat().st_size for path in files]
-    wait_for(lambda: all(path.stat().st_size > size for path, size in zip(files, before, strict=True)), 20, "ticks")
+    wait_for(lambda: all(path.stat().st_size > size for path, size in zip(files, before, strict=True)), 60, "ticks")
     assert cluster.run("bkill", "0").returncode == 0

@@ -49,7 +49,7 @@ def _begin(cluster: Cluster, where: Path, action: str, spares: int) -> int:
     file.write_text(JOB.format(action=action, spares=spares, where=where))
     done = cluster.run("lavactl", "run", "-f", str(file))
     assert done.returncode == 0, done
-    wait_for(lambda: len(_starts(where)) == 2, 30, "both workers to start")
+    wait_for(lambda: len(_starts(where)) == 2, 60, "both workers to start")
     return int(done.stdout.partition("<")[2].partition(">")[0])
 
 
@@ -64,8 +64,8 @@ def test_two_gangs_lose_a_host(four_hosts: Cluster, tmp_path: Path) -> None:
     lost = hosts[alone]["1"]
     assert hosts[together] == hosts[alone]
     four_hosts.kill(f"agent-{lost}")
-    wait_for(lambda: len(_starts(alone)) == 3, 40, "the lost worker to run again")
-    wait_for(lambda: len(_starts(together)) == 4, 40, "both workers to run again")
+    wait_for(lambda: len(_starts(alone)) == 3, 60, "the lost worker to run again")
+    wait_for(lambda: len(_starts(together)) == 4, 60, "both workers to run again")
     ((index, run, host),) = _starts(alone)[2:]
     assert (index, run) == ("1", "2")
     assert host not in hosts[alone].values()

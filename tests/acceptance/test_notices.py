@@ -54,16 +54,16 @@ def test_a_job_reports_hears_and_saves_before_it_is_preempted(cluster: Cluster, 
     job = cluster.submit("-q", "normal", "-n", "2", "-W", "30", "-wt", "45s", script)
     cluster.becomes(job, "RUN")
     fields = ("bjobs", "-noheader", "-o", "progress progress_text delimiter='|'", str(job))
-    wait_for(lambda: cluster.run(*fields).stdout.strip() == "25%|epoch 1", 30, "the report")
+    wait_for(lambda: cluster.run(*fields).stdout.strip() == "25%|epoch 1", 60, "the report")
     waiting = cluster.submit("-q", "normal", "-n", "2", "-W", "1", "true")
-    wait_for(lambda: "running jobs report" in cluster.run("bjobs", "-l", str(waiting)).stdout, 20, "the estimate")
+    wait_for(lambda: "running jobs report" in cluster.run("bjobs", "-l", str(waiting)).stdout, 60, "the estimate")
     cluster.run("bkill", str(waiting))
     for daemon in ("lavad", f"agent-{cluster.hosts()[0]}"):
         cluster.kill(daemon)
     cluster.up()
-    wait_for(lambda: cluster.run(*fields).stdout.strip() == "25%|epoch 1", 30, "the report, again")
+    wait_for(lambda: cluster.run(*fields).stdout.strip() == "25%|epoch 1", 60, "the report, again")
     urgent = cluster.submit("-q", "urgent", "-n", "2", "sleep 1")
-    wait_for(lambda: len(said(out)) == 2, 30, "the job to hear and to save")
+    wait_for(lambda: len(said(out)) == 2, 60, "the job to hear and to save")
     event, seconds, *why = said(out)[0].split()
     assert (event, " ".join(why), said(out)[1]) == ("preempt", f"preempted by job {urgent}", "saved")
     assert 0 < int(seconds) <= 45
@@ -77,7 +77,7 @@ def test_other_processes_are_refused(cluster: Cluster, tmp_path: Path) -> None:
     out = tmp_path / "out"
     dump = f"cat /proc/self/environ > {out}.environment; setpriv --reuid 65533 {ASK}whoami > {out}; sleep 100"
     job = cluster.submit(f"{ASK}whoami > {out}.own; {dump}")
-    wait_for(lambda: out.exists() and out.stat().st_size > 0, 20, "the answers")
+    wait_for(lambda: out.exists() and out.stat().st_size > 0, 60, "the answers")
     assert json.loads(Path(f"{out}.own").read_text())["job"] == job
     assert "belongs to uid 65533" in json.loads(out.read_text())["error"]
     lines = Path(f"{out}.environment").read_bytes().split(b"\0")

@@ -53,26 +53,26 @@ def test_a_gang_is_stopped_on_all_its_hosts_and_goes_on(cluster: Cluster, tmp_pa
     ticks = tmp_path / "ticks"
     gang = cluster.submit("-q", "normal", "-n", "4", "-o", "/dev/null", TICKING.format(ticks))
     cluster.becomes(gang, "RUN")
-    wait_for(ticks.exists, 20, "the gang to tick")
+    wait_for(ticks.exists, 60, "the gang to tick")
     gate = tmp_path / "gate"
     urgent = cluster.submit("-q", "urgent", f"while [ ! -e {gate} ]; do sleep 0.1; done")
     cluster.becomes(urgent, "RUN")
     cluster.becomes(gang, "SSUSP")
-    wait_for(lambda: stands_still(ticks), 20, "the ticks to end")
+    wait_for(lambda: stands_still(ticks), 60, "the ticks to end")
     low = cluster.submit("-q", "normal", "true")
     assert f"preempted by job {urgent}" in cluster.run("bjobs", "-l", str(gang)).stdout
     assert f"preempting job {gang}" in cluster.history(urgent)
     cluster.kill("lavad")
-    wait_for(lambda: not cluster.is_running("lavad"), 20, "the master to die")
+    wait_for(lambda: not cluster.is_running("lavad"), 60, "the master to die")
     cluster.up()
-    wait_for(lambda: cluster.state(gang) == "SSUSP", 20, "the new master to answer")
+    wait_for(lambda: cluster.state(gang) == "SSUSP", 60, "the new master to answer")
     assert cluster.state(low) == "PEND"
     assert stands_still(ticks)
     gate.touch()
     cluster.becomes(urgent, "DONE")
     cluster.becomes(gang, "RUN")
     before = ticks.stat().st_size
-    wait_for(lambda: ticks.stat().st_size > before, 20, "the ticks to go on")
+    wait_for(lambda: ticks.stat().st_size > before, 60, "the ticks to go on")
     assert "Running: its room is free again" in cluster.history(gang)
 
 
@@ -90,7 +90,7 @@ def test_a_victim_is_ended_and_runs_again(cluster: Cluster, tmp_path: Path) -> N
     cluster.becomes(small, "DONE")
     for victim in victims:
         cluster.becomes(victim, "RUN")
-    wait_for(lambda: len(starts.read_text().split()) == 4, 20, "both to have started twice")
+    wait_for(lambda: len(starts.read_text().split()) == 4, 60, "both to have started twice")
     order = cluster.run("bjobs", "-a", "-noheader", "-o", "start_time", str(urgent), str(small)).stdout.splitlines()
     assert order == sorted(order)
 
@@ -114,14 +114,14 @@ def test_an_elastic_job_shrinks_and_nobody_is_stopped(cluster: Cluster, tmp_path
     cluster.becomes(elastic, "RUN")
     assert _slots(cluster, elastic) == "4"
     urgent = cluster.submit("-q", "urgent", "-n", "2", "sleep 1")
-    wait_for(lambda: notes.exists() and "shrink" in notes.read_text(), 30, "the elastic job to be told")
+    wait_for(lambda: notes.exists() and "shrink" in notes.read_text(), 60, "the elastic job to be told")
     cluster.kill("lavad")
-    wait_for(lambda: not cluster.is_running("lavad"), 20, "the master to die")
+    wait_for(lambda: not cluster.is_running("lavad"), 60, "the master to die")
     cluster.up()
     assert (cluster.state(elastic), cluster.state(urgent)) == ("RUN", "PEND")
     gate.touch()
     cluster.becomes(urgent, "DONE")
-    wait_for(lambda: _slots(cluster, elastic) == "4", 30, "the elastic job to grow back")
+    wait_for(lambda: _slots(cluster, elastic) == "4", 60, "the elastic job to grow back")
     story = _told(cluster, elastic)
     assert "Resizedto2slots" in story
     assert f"tomakeroomforjob{urgent}" in story
@@ -159,7 +159,7 @@ def test_a_pool_gets_back_what_it_lent(cluster: Cluster) -> None:
     assert f"reclaimed for pool lab by job {lab[0]}" in cluster.history(ended)
     assert cluster.run("bkill", str(lab[0])).returncode == 0
     cluster.becomes(lab[1], "RUN")
-    wait_for(lambda: [cluster.state(guest) for guest in guests].count("RUN") == 3, 30, "the guests to run again")
+    wait_for(lambda: [cluster.state(guest) for guest in guests].count("RUN") == 3, 60, "the guests to run again")
     cluster.reconfigure({"lsb.resources": ""})
 
 
@@ -197,7 +197,7 @@ def test_a_parallel_job_saves_up_free_slots(cluster: Cluster) -> None:
     wide = cluster.submit("-q", "normal", "-n", "2", "sleep 60")
     later = cluster.submit("-q", "normal", "sleep 60")
     assert cluster.run("bkill", str(small[0])).returncode == 0
-    wait_for(lambda: "1" in cluster.run("bhosts", "-noheader", "-o", "rsv").stdout.split(), 30, "a slot to be reserved")
+    wait_for(lambda: "1" in cluster.run("bhosts", "-noheader", "-o", "rsv").stdout.split(), 60, "a slot to be reserved")
     assert (cluster.state(wide), cluster.state(later)) == ("PEND", "PEND")
     assert cluster.run("bkill", str(small[1])).returncode == 0
     cluster.becomes(wide, "RUN")

@@ -46,9 +46,9 @@ def test_a_job_of_such_a_queue(site: Cluster, open_directory: Path) -> None:
     """
     output, said = open_directory / "output", open_directory / "said"
     job = site.submit("-q", "calm", "-o", str(output), JOB)
-    wait_for(lambda: output.exists() and output.read_text().startswith("up yes 11\n"), 20, "the job to run")
+    wait_for(lambda: output.exists() and output.read_text().startswith("up yes 11\n"), 60, "the job to run")
     assert site.run("bstop", str(job)).returncode == 0
-    wait_for(lambda: said.exists() and said.read_text() == "stop 2\n", 20, "the SUSPEND command")
+    wait_for(lambda: said.exists() and said.read_text() == "stop 2\n", 60, "the SUSPEND command")
     site.becomes(job, "USUSP")
     assert site.run("bresume", str(job)).returncode == 0
     site.becomes(job, "RUN")
@@ -73,10 +73,10 @@ def test_a_forced_kill_goes_over_the_controls(site: Cluster, open_directory: Pat
     """bkill -s KILL, although the TERMINATE command has not ended the job."""
     output = open_directory / "stubborn"
     job = site.submit("-q", "calm", "-o", str(output), "trap '' USR1; echo up; while :; do sleep 0.1; done")
-    wait_for(lambda: output.exists() and output.read_text().startswith("up"), 20, "the job to run")
+    wait_for(lambda: output.exists() and output.read_text().startswith("up"), 60, "the job to run")
     site.run("bkill", str(job))
     said = open_directory / "said"
-    wait_for(lambda: said.exists() and f"end {job}\n" in said.read_text(), 20, "the TERMINATE command")
+    wait_for(lambda: said.exists() and f"end {job}\n" in said.read_text(), 60, "the TERMINATE command")
     assert site.run("bkill", "-s", "KILL", str(job)).returncode == 0
     site.becomes(job, "EXIT")
     assert site.states(job)[0] == ("EXIT", 137)

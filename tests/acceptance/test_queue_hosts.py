@@ -35,7 +35,7 @@ def site(open_directory: Path) -> Iterator[Cluster]:
 
 def _where(cluster: Cluster, job: int) -> str:
     """The host on which the job runs, once it does."""
-    wait_for(lambda: cluster.state(job) == "RUN", 20, f"job {job} to run")
+    wait_for(lambda: cluster.state(job) == "RUN", 60, f"job {job} to run")
     return cluster.run("bjobs", "-noheader", "-o", "exec_host", str(job)).stdout.strip()
 
 
@@ -66,7 +66,7 @@ def test_new_files_reach_jobs_that_wait(site: Cluster) -> None:
     """The queue's host is replaced while a job is pending for it: the job starts on the new one."""
     first, last = site.hosts()
     site.run("bkill", "0")
-    wait_for(lambda: not site.run("bjobs", "-noheader").stdout, 30, "all jobs to end")
+    wait_for(lambda: not site.run("bjobs", "-noheader").stdout, 60, "all jobs to end")
     filling = site.submit("-q", "inside", "-n", "2", "sleep 300")
     assert set(_where(site, filling).split(":")) <= {f"2*{last}", last}
     waiting = site.submit("-q", "inside", "sleep 300")

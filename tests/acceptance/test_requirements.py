@@ -70,7 +70,7 @@ def _runs(cluster: Cluster, job: int) -> bool:
 def _said(cluster: Cluster, path: Path, *options: str) -> list[str]:
     """Output of a job with these options."""
     job = cluster.submit(*options, "-o", str(path), _TELL)
-    wait_for(lambda: cluster.state(job) == "DONE", 30, "the job to be done")
+    wait_for(lambda: cluster.state(job) == "DONE", 60, "the job to be done")
     return [line.partition(":")[2] for line in path.read_text().splitlines() if line.startswith("told:")]
 
 
@@ -86,21 +86,21 @@ _HAS_CPUSETS = Path("/sys/fs/cgroup/cpuset/cpuset.cpus").exists()
 
 def _empty(cluster: Cluster) -> None:
     cluster.run("bkill", "0")
-    wait_for(lambda: not cluster.run("bjobs", "-noheader").stdout, 30, "all jobs to end")
+    wait_for(lambda: not cluster.run("bjobs", "-noheader").stdout, 60, "all jobs to end")
 
 
 def test_order_spreads_and_packs_and_preference_goes_first(site: Cluster) -> None:
     """order[slots] takes the emptier host, order[-slots] the fuller one; -m h+1 goes before both."""
     first, second = site.hosts()
     a = site.submit("-m", f"{second}+1 {first}", "sleep 300")
-    wait_for(lambda: _runs(site, a), 30, "the first job to run")
+    wait_for(lambda: _runs(site, a), 60, "the first job to run")
     assert _where(site, a) == second
     b = site.submit("-R", "order[slots]", "sleep 300")
-    wait_for(lambda: _runs(site, b), 30, "the second job to run")
+    wait_for(lambda: _runs(site, b), 60, "the second job to run")
     assert _where(site, b) == first
     c = site.submit("-m", f"{second}", "sleep 300")
     d = site.submit("-R", "order[-slots]", "sleep 300")
-    wait_for(lambda: _runs(site, c) and _runs(site, d), 30, "the others to run")
+    wait_for(lambda: _runs(site, c) and _runs(site, d), 60, "the others to run")
     assert _where(site, d) == second
     _empty(site)
 
@@ -111,7 +111,7 @@ def test_hosts_that_differ_are_not_the_same(site: Cluster) -> None:
     """
     waiting = site.submit("-n", "2", "-R", "span[ptile=1] same[place]", "sleep 300")
     started = site.submit("-n", "2", "-R", "span[ptile=1]", "sleep 300")
-    wait_for(lambda: _runs(site, started), 30, "the gang on two hosts to run")
+    wait_for(lambda: _runs(site, started), 60, "the gang on two hosts to run")
     assert "Not enough hosts that are the same" in site.run("bjobs", "-l", str(waiting)).stdout
     refused = site.run("bsub", "-R", "select[plaze==north]", "true")
     assert refused.returncode != 0
@@ -122,7 +122,7 @@ def test_hosts_that_differ_are_not_the_same(site: Cluster) -> None:
 def test_a_shared_licence_goes_from_job_to_job(site: Cluster) -> None:
     """One licence for both hosts: the second job is pending for it, and starts when the first has ended."""
     a = site.submit("-R", "rusage[lic=1]", "sleep 300")
-    wait_for(lambda: _runs(site, a), 30, "the first job to run")
+    wait_for(lambda: _runs(site, a), 60, "the first job to run")
     b = site.submit("-R", "rusage[lic=1]", "sleep 300")
     _, row = site.run("bhosts", "-s", "lic").stdout.splitlines()
     assert row.split() == ["lic", "0.0", "1.0", *site.hosts()]
@@ -130,9 +130,9 @@ def test_a_shared_licence_goes_from_job_to_job(site: Cluster) -> None:
     assert re.search(r"lic .*\n Total .* 1\.0.*\n Reserved .* 1\.0", site.run("bhosts", "-l").stdout)
     assert "No dynamic shared resources defined" in site.run("lsload", "-s").stdout
     reason = "Job's requirements for reserving resource (lic) not satisfied"
-    wait_for(lambda: reason in site.run("bjobs", "-l", str(b)).stdout, 30, "the reason to be told")
+    wait_for(lambda: reason in site.run("bjobs", "-l", str(b)).stdout, 60, "the reason to be told")
     site.run("bkill", str(a))
-    wait_for(lambda: _runs(site, b), 30, "the second job to run")
+    wait_for(lambda: _runs(site, b), 60, "the second job to run")
     _empty(site)
 
 
@@ -166,9 +166,9 @@ def test_what_an_elim_reports_lets_a_job_start(site: Cluster) -> None:
     job = site.submit("-R", "select[scratch>50]", "sleep 300")
     assert not _runs(site, job)
     amount.write_text("60")
-    wait_for(lambda: _runs(site, job), 40, "the job to start when the elim says so")
+    wait_for(lambda: _runs(site, job), 60, "the job to start when the elim says so")
     lasts = re.compile(rf"scratch\n(.*\n)*{site.hosts()[0]} .* 60\.0\n")  # its elim may report after the other host's
-    wait_for(lambda: lasts.search(site.run("lsload", "-l").stdout), 30, "the first host's value to be shown")
+    wait_for(lambda: lasts.search(site.run("lsload", "-l").stdout), 60, "the first host's value to be shown")
     _empty(site)
 
 
@@ -184,14 +184,14 @@ def test_tasks_are_bound_and_told_their_devices(site: Cluster) -> None:
     widened = site.directory / "widened"
     widen = f"{sys.executable} -c 'import os; os.sched_setaffinity(0, range(1024)); print(os.sched_getaffinity(0))'"
     job = site.submit("-R", "affinity[thread(1):membind=localonly]", "-o", str(widened), f"{widen}; {_POLICIES}")
-    wait_for(lambda: site.states(job).get(0, ("", 0))[0] == "DONE", 30, "the job to be done")
+    wait_for(lambda: site.states(job).get(0, ("", 0))[0] == "DONE", 60, "the job to be done")
     got = widened.read_text().splitlines()
     if _HAS_CPUSETS:
         assert got[0] in [str({cpu}) for cpu in range(usable)]
     assert got[1].startswith("bind:")
     waiting = site.submit("-R", f"affinity[thread({usable + 1})]", "true")
     wanted = "Not enough free processors for the job's affinity requirement"
-    wait_for(lambda: wanted in site.run("bjobs", "-l", str(waiting)).stdout, 30, "the reason to be told")
+    wait_for(lambda: wanted in site.run("bjobs", "-l", str(waiting)).stdout, 60, "the reason to be told")
     _empty(site)
 
 
@@ -202,14 +202,14 @@ def test_a_job_keeps_its_compute_unit_for_itself(site: Cluster) -> None:
     params = "Begin Parameters\nCOMPUTE_UNIT_TYPES = rack\nEnd Parameters\n"
     site.reconfigure({"lsb.params": params, "lsb.hosts": units})
     alone = site.submit("-R", "cu[excl]", "-m", first, "sleep 300")
-    wait_for(lambda: _runs(site, alone), 30, "the job in its unit to run")
+    wait_for(lambda: _runs(site, alone), 60, "the job in its unit to run")
     assert re.search(rf"^{first} +closed_cu_excl", site.run("bhosts", "-w").stdout, re.MULTILINE)
     other = site.submit("sleep 300")
-    wait_for(lambda: _runs(site, other), 30, "another job to run")
+    wait_for(lambda: _runs(site, other), 60, "another job to run")
     assert _where(site, other) == second
     kept_out = site.submit("-m", first, "sleep 300")
     reason = "A job has the host's compute unit for itself"
-    wait_for(lambda: reason in site.run("bjobs", "-l", str(kept_out)).stdout, 30, "the reason to be told")
+    wait_for(lambda: reason in site.run("bjobs", "-l", str(kept_out)).stdout, 60, "the reason to be told")
     site.run("bkill", str(alone))
-    wait_for(lambda: _runs(site, kept_out), 30, "the unit to be open again")
+    wait_for(lambda: _runs(site, kept_out), 60, "the unit to be open again")
     _empty(site)

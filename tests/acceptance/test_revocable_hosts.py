@@ -33,15 +33,15 @@ def test_a_host_gives_notice_itself(tmp_path: Path) -> None:
         assert site.tasks(job)["worker/1"]["HOST"] == "lava2"
         pid = starts(tmp_path)[1][0]
         (tmp_path / "going").touch()
-        wait_for(lambda: "the owner is back" in cluster.run("bhosts", "-l", "lava2").stdout, 30, "the notice")
+        wait_for(lambda: "the owner is back" in cluster.run("bhosts", "-l", "lava2").stdout, 60, "the notice")
         cluster.kill("lavad")
         cluster.kill("agent-lava2")
         cluster.up()
-        wait_for(lambda: 1 in ends(tmp_path), 30, "the task to be told to end")
+        wait_for(lambda: 1 in ends(tmp_path), 60, "the task to be told to end")
         wait_for(lambda: not _is_there(pid), 3 * NOTICE_S, "the task to be killed at the end of the notice")
-        wait_for(lambda: cluster.state(job) == "RUN", 30, "the job to go on")
+        wait_for(lambda: cluster.state(job) == "RUN", 60, "the job to go on")
         assert len(starts(tmp_path)[0]) == 1
         (tmp_path / "going").unlink()
         listing = ("bhosts", "-noheader", "-o", "status", "lava2")
-        wait_for(lambda: cluster.run(*listing).stdout.strip() in ("ok", "closed_Full"), 30, "the host to be open again")
+        wait_for(lambda: cluster.run(*listing).stdout.strip() in ("ok", "closed_Full"), 60, "the host to be open again")
         wait_for(lambda: len(starts(tmp_path)[1]) == 2, 60, "the job to grow back")

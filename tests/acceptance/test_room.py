@@ -73,7 +73,7 @@ def test_memory_is_reserved(cluster: Cluster) -> None:
     first, second = _submit(cluster, *asks), _submit(cluster, *asks)
     cluster.becomes(first, "RUN")
     reason = "Job's requirements for reserving resource (mem) not satisfied"
-    wait_for(lambda: reason in cluster.run("bjobs", "-p", str(second)).stdout, 10, "the reason")
+    wait_for(lambda: reason in cluster.run("bjobs", "-p", str(second)).stdout, 60, "the reason")
     assert _reserved(cluster, "lava1") not in ("0M", "-")
     cluster.becomes(_submit(cluster, "-m", "lava1"), "RUN")
     cluster.run("bkill", str(first))
@@ -90,7 +90,7 @@ def test_a_parallel_job_saves_up_memory(cluster: Cluster) -> None:
     wide = _submit(cluster, "-n", "2", "-R", f"span[ptile=1] rusage[mem={_most_of_a_host(cluster)}]")
     small = _submit(cluster, *most)
     cluster.run("bkill", str(holders[0]))
-    wait_for(lambda: "Room is kept" in cluster.history(wide), 30, "the memory to be kept")
+    wait_for(lambda: "Room is kept" in cluster.history(wide), 60, "the memory to be kept")
     assert _running(cluster, wide, small) == []
     cluster.run("bkill", str(holders[1]))
     cluster.becomes(wide, "RUN")
@@ -109,7 +109,7 @@ def test_an_exclusive_job_needs_a_queue_that_allows_it(cluster: Cluster) -> None
         "lava1", "closed_Excl", "lava2", "ok",
     ]  # fmt: skip
     beside = _submit(cluster, "-m", "lava1")
-    wait_for(lambda: "Running an exclusive job" in cluster.run("bjobs", "-p", str(beside)).stdout, 10, "the reason")
+    wait_for(lambda: "Running an exclusive job" in cluster.run("bjobs", "-p", str(beside)).stdout, 60, "the reason")
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_jobs_start_early_when_they_delay_nobody(cluster: Cluster, rule: str, se
     for name, job in narrow.items():
         if name != started:
             wait_for(
-                lambda job=job: "PENDING REASONS" in cluster.run("bjobs", "-l", str(job)).stdout, 10, "its reasons"
+                lambda job=job: "PENDING REASONS" in cluster.run("bjobs", "-l", str(job)).stdout, 60, "its reasons"
             )
     assert _running(cluster, *wide, *narrow.values()) == [narrow[name] for name in narrow if name == started]
     if started == "short":
@@ -199,12 +199,12 @@ def test_a_pool_without_a_share_lives_on_loans(cluster: Cluster) -> None:
     """Guests borrow what the lab does not use, and return only the lab's own share; the lab has a maximum."""
     _normal(cluster, pools=POOL.format("Y"))
     guests = [_submit(cluster, queue="low") for _ in range(8)]
-    wait_for(lambda: len(_running(cluster, *guests)) == 8, 30, "all guests to run")
+    wait_for(lambda: len(_running(cluster, *guests)) == 8, 60, "all guests to run")
     lab = [_submit(cluster) for _ in range(7)]
-    wait_for(lambda: len(_running(cluster, *lab)) == 5, 30, "the lab to have its own")
-    wait_for(lambda: len(_running(cluster, *guests)) == 3, 30, "the guests to have the rest")
+    wait_for(lambda: len(_running(cluster, *lab)) == 5, 60, "the lab to have its own")
+    wait_for(lambda: len(_running(cluster, *guests)) == 3, 60, "the guests to have the rest")
     cluster.run("bkill", *map(str, guests))
-    wait_for(lambda: len(_running(cluster, *lab)) == 6, 30, "the lab to have its maximum")
+    wait_for(lambda: len(_running(cluster, *lab)) == 6, 60, "the lab to have its maximum")
     reason = "The capacity pool has reached its maximum (Pool: lab, Resource: slots, Limit Value: 6)"
     assert reason in cluster.run("bjobs", "-p", str(lab[-1])).stdout
 
@@ -213,7 +213,7 @@ def test_a_pool_that_lends_nothing_stands_ready(cluster: Cluster) -> None:
     """Guaranteed slots stay free for the pool."""
     _normal(cluster, pools=POOL.format("N"))
     guests = [_submit(cluster, queue="low") for _ in range(8)]
-    wait_for(lambda: len(_running(cluster, *guests)) == 4, 30, "four guests to run")
+    wait_for(lambda: len(_running(cluster, *guests)) == 4, 60, "four guests to run")
     lab = _submit(cluster, "-n", "4")
     cluster.becomes(lab, "RUN")
     assert len(_running(cluster, *guests)) == 4

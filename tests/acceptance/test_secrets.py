@@ -74,7 +74,7 @@ def kept(open_directory: Path, public_commands: Path, account: str) -> Iterator[
             )
             file.unlink()
         assert len(jobs) == 2
-        wait_for(lambda: all((folder / name).exists() for name in ("told", "url")), 30, "the tasks to run")
+        wait_for(lambda: all((folder / name).exists() for name in ("told", "url")), 60, "the tasks to run")
         assert ((folder / "told").read_text(), (folder / "url").read_text()) == (f"{TOKEN}\n", f"{URL}\n")
         for name in ("told", "url"):
             (folder / name).unlink()
@@ -169,5 +169,5 @@ def test_they_are_there_again_after_restarts_and_a_requeue(kept: Kept) -> None:
         kept.cluster.kill(daemon)
     kept.cluster.up()
     kept.cluster.says("brequeue", *map(str, kept.jobs))
-    wait_for(lambda: all((kept.folder / name).exists() for name in ("told", "url")), 30, "the tasks to run again")
+    wait_for(lambda: all((kept.folder / name).exists() for name in ("told", "url")), 60, "the tasks to run again")
     assert ((kept.folder / "told").read_text(), (kept.folder / "url").read_text()) == (f"{TOKEN}\n", f"{URL}\n")

@@ -80,7 +80,7 @@ def served_cluster(open_directory: Path, public_commands: Path) -> Iterator[Stub
         logs = cluster.directory / "log"
         wait_for(
             lambda: any("command_server_ready" in log.read_text() for log in logs.glob("agent-*.log")),
-            30,
+            60,
             "the serving process",
         )
         yield found
@@ -103,7 +103,7 @@ def traced(stubs: Stubs, *words: str) -> bool:
 def test_a_stub_says_what_the_whole_command_says(stubs: Stubs) -> None:
     """Output, errors and exit code are equal, byte for byte."""
     job = stubs.cluster.submit("-J", "a job", "-o", "/dev/null", "exit 3")
-    wait_for(lambda: stubs.cluster.state(job) == "EXIT", 30, "the job's end")
+    wait_for(lambda: stubs.cluster.state(job) == "EXIT", 60, "the job's end")
     for line in (
         ["bjobs"], ["bjobs", "-l", str(job)], ["bjobs", "-noheader", "-o", "jobid stat", str(job)], ["bjobs", "99999"],
         ["bjobs", "-u", "all", "-a", "-w"], ["bqueues"], ["bqueues", "-l"], ["bhosts"], ["lsid"], ["bparams"],
@@ -154,7 +154,7 @@ def test_a_job_gets_its_caller_s_surroundings(stubs: Stubs, tmp_path: Path) -> N
         input=script, env=env, cwd=tmp_path / "a b", capture_output=True, check=True, timeout=60,
     )  # fmt: skip
     job = int(done.stdout.split(b"<")[1].split(b">")[0])
-    wait_for(lambda: stubs.cluster.state(job) == "DONE", 30, "the job")
+    wait_for(lambda: stubs.cluster.state(job) == "DONE", 60, "the job")
     lines = (tmp_path / "a b" / "out").read_bytes().split(b"\n")
     assert lines[:2] == [b"0027", os.fsencode(tmp_path / "a b")]
     assert b"ODD=\xff" in lines
@@ -207,7 +207,7 @@ def test_a_stub_knows_its_agent_without_any_variable(stubs: Stubs) -> None:
         done = stubs.run("bsub", *options, "-o", "/dev/null", 'test -S "$LAVA_SOCKET"', env=bare)
         assert done.returncode == 0, done
     job = int(done.stdout.split(b"<")[1].split(b">")[0])
-    wait_for(lambda: stubs.cluster.state(job) == "DONE", 30, "the job")
+    wait_for(lambda: stubs.cluster.state(job) == "DONE", 60, "the job")
 
 
 def test_a_user_is_who_the_kernel_says(stubs: Stubs, account: str) -> None:
@@ -263,7 +263,7 @@ def test_submissions_survive_the_death_of_who_serves_them(stubs: Stubs) -> None:
     assert [process.wait(60) for process in running] == [0] * 12
     names = stubs.cluster.says("bjobs", "-noheader", "-o", "job_name").split()
     assert sorted(name for name in names if name.startswith("survivor")) == sorted(f"survivor{at}" for at in range(12))
-    wait_for(lambda: stubs.serving() != pid, 30, "the next serving process")
+    wait_for(lambda: stubs.serving() != pid, 60, "the next serving process")
     stubs.cluster.run("bkill", "0")
 
 

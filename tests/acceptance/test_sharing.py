@@ -98,11 +98,11 @@ def test_two_groups_get_the_same_whoever_floods(cluster: Cluster) -> None:
 def test_a_job_moves_to_the_top(cluster: Cluster) -> None:
     """btop, and the user-assigned priority: the order of pending jobs."""
     running = cluster.submit("-q", "single", "sleep 300")
-    wait_for(lambda: _running(cluster, running), 30, "the first job to run")
+    wait_for(lambda: _running(cluster, running), 60, "the first job to run")
     first, second = (cluster.submit("-q", "single", "sleep 300") for _ in range(2))
     urgent = cluster.submit("-q", "single", "-sp", "90", "sleep 300")
     said = cluster.run("btop", str(second))
     assert "has been moved to position 1 from top" in said.stdout
     for ended, next_one in ((running, urgent), (urgent, second), (second, first)):
         cluster.run("bkill", str(ended))
-        wait_for(lambda wanted=next_one: _running(cluster, wanted), 30, f"job {next_one} to run")  # type: ignore[misc]
+        wait_for(lambda wanted=next_one: _running(cluster, wanted), 60, f"job {next_one} to run")  # type: ignore[misc]

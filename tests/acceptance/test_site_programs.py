@@ -46,7 +46,7 @@ class Site:
             found[:] = [mail for mail in self.mails() if all(word in mail for word in words)]
             return bool(found)
 
-        wait_for(is_there, 20, f"a mail with {words}")
+        wait_for(is_there, 60, f"a mail with {words}")
         assert len(found) == 1, found
         return found[0]
 
@@ -74,7 +74,7 @@ def site(open_directory: Path, public_commands: Path) -> Iterator[Site]:
             file.write(conf)
         cluster.reconfigure()
         copy = Path(copy_beside(cluster.environment["LAVA_SOCKET"]))
-        wait_for(lambda: "LSB_MAILPROG" in copy.read_text(), 20, "the agent of this host to have the settings")
+        wait_for(lambda: "LSB_MAILPROG" in copy.read_text(), 60, "the agent of this host to have the settings")
         yield Site(cluster, place)
 
 
@@ -94,7 +94,7 @@ def test_a_program_beside_the_job(site: Site, account: str) -> None:
     job = site.cluster.as_seen_by(account).submit("-K", "-o", "/dev/null", "true")
     file = site.place / "mail" / "eexec"
     lines = [f"{account} {phase} {job}: printed for true" for phase in ("START", "END")]
-    wait_for(lambda: f" END {job}:" in file.read_text(), 20, "eexec to have run twice")
+    wait_for(lambda: f" END {job}:" in file.read_text(), 60, "eexec to have run twice")
     assert [line for line in file.read_text().splitlines() if f" {job}:" in line] == lines
 
 
@@ -112,7 +112,7 @@ def test_a_pack(site: Site, tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == "4 lines parsed, 3 jobs submitted, 1 errors found."
     last = int(done.stdout.split("Job <")[-1].split(">")[0])
     assert [line.partition(" Job")[0] for line in done.stdout.splitlines()[:-1]] == ["Line#2", "Line#4", "Line#5"]
-    wait_for(lambda: out.exists() and out.read_text().count("one\n") >= 2, 30, "both to have run")
+    wait_for(lambda: out.exists() and out.read_text().count("one\n") >= 2, 60, "both to have run")
     site.cluster.becomes(last - 1, "EXIT")
 
 

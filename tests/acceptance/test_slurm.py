@@ -56,7 +56,7 @@ class Slurm:
         assert done.returncode == 0, done
         return dict(line.split("|") for line in done.stdout.splitlines())
 
-    def wait(self, *jobs: str, limit_s: float = 40) -> dict[str, str]:
+    def wait(self, *jobs: str, limit_s: float = 60) -> dict[str, str]:
         """States of the jobs when all have ended."""
         found: dict[str, str] = {}
 
@@ -167,10 +167,10 @@ def test_srun_outside_a_job(slurm: Slurm) -> None:
     done = slurm.run("srun", "-D", "sub", "-w", "lava[1-2]", "-n1", "pwd", SLURM_LABELIO="1")
     assert done.stdout == f"0: {slurm.folder}/sub\n", done
     process = subprocess.Popen(["srun", "sleep", "60"], env=slurm.environment, cwd=slurm.folder)
-    wait_for(lambda: "RUNNING" in slurm.run("squeue", "-h", "-o", "%T %j").stdout, 20, "the step to run")
+    wait_for(lambda: "RUNNING" in slurm.run("squeue", "-h", "-o", "%T %j").stdout, 60, "the step to run")
     process.terminate()
     assert process.wait(20) == -2
-    wait_for(lambda: not slurm.run("squeue", "-h").stdout, 20, "the job to end")
+    wait_for(lambda: not slurm.run("squeue", "-h").stdout, 60, "the job to end")
 
 
 def test_commands_that_act_on_jobs(slurm: Slurm) -> None:
@@ -179,9 +179,9 @@ def test_commands_that_act_on_jobs(slurm: Slurm) -> None:
     assert slurm.run("squeue", "-h", "-o", "%i %t %r %l").stdout == f"{job}_[0-1] PD JobHeldUser 10:00\n"
     assert slurm.run("scontrol", "update", f"JobId={job}", "TimeLimit=20").returncode == 0
     assert slurm.run("scontrol", "release", job).returncode == 0
-    wait_for(lambda: slurm.run("squeue", "-h", "-t", "R").stdout.count("\n") == 2, 20, "both elements to run")
+    wait_for(lambda: slurm.run("squeue", "-h", "-t", "R").stdout.count("\n") == 2, 60, "both elements to run")
     assert slurm.run("scancel", f"{job}_0").returncode == 0
-    wait_for(lambda: slurm.states(f"{job}_0")[f"{job}_0"].startswith("CANCELLED by "), 20, "the element to end")
+    wait_for(lambda: slurm.states(f"{job}_0")[f"{job}_0"].startswith("CANCELLED by "), 60, "the element to end")
     assert slurm.run("scontrol", "requeue", f"{job}_1").returncode == 0
     shown = slurm.run("scontrol", "-o", "show", "job", f"{job}_1").stdout
     assert f"JobId={job} ArrayJobId={job} ArrayTaskId=1 " in shown

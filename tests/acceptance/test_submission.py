@@ -82,14 +82,14 @@ def test_files_are_copied_to_and_from_the_first_host(cluster: Cluster, account: 
 def test_an_exclusive_job_shares_its_host_with_nobody(cluster: Cluster) -> None:
     """-x takes a whole host; other jobs run elsewhere or are pending."""
     job = cluster.submit("-x", "-m", "lava1", "sleep 60")
-    wait_for(lambda: cluster.states(job)[0][0] == "RUN", 20, "the job to run")
+    wait_for(lambda: cluster.states(job)[0][0] == "RUN", 60, "the job to run")
     beside = cluster.submit("-m", "lava1", "sleep 60")
     elsewhere = cluster.submit("sleep 60")
-    wait_for(lambda: cluster.states(elsewhere)[0][0] == "RUN", 20, "the other job to run")
+    wait_for(lambda: cluster.states(elsewhere)[0][0] == "RUN", 60, "the other job to run")
     assert cluster.run("bjobs", "-noheader", "-o", "exec_host", str(elsewhere)).stdout.strip() == "lava2"
     assert cluster.states(beside)[0][0] == "PEND"
     assert cluster.run("bkill", str(job)).returncode == 0
-    wait_for(lambda: cluster.states(beside)[0][0] == "RUN", 20, "the waiting job to follow")
+    wait_for(lambda: cluster.states(beside)[0][0] == "RUN", 60, "the waiting job to follow")
 
 
 def test_an_array_runs_no_more_elements_than_it_says(cluster: Cluster, tmp_path: Path) -> None:
@@ -109,8 +109,8 @@ def test_jobs_have_gpus_of_their_own(cluster: Cluster, tmp_path: Path) -> None:
     """No two running jobs share a device; a fifth is pending while four are taken; a job without -gpu sees none."""
     text = 'echo "$(hostname) $CUDA_VISIBLE_DEVICES"; sleep 60'
     jobs = [cluster.submit("-gpu", "num=1", "-oo", str(tmp_path / "%J"), text) for _ in range(5)]
-    wait_for(lambda: sum((tmp_path / str(job)).exists() for job in jobs) == 4, 30, "four jobs to run")
-    wait_for(lambda: all((tmp_path / str(job)).read_text() for job in jobs[:4]), 30, "four jobs to tell")
+    wait_for(lambda: sum((tmp_path / str(job)).exists() for job in jobs) == 4, 60, "four jobs to run")
+    wait_for(lambda: all((tmp_path / str(job)).read_text() for job in jobs[:4]), 60, "four jobs to tell")
     devices = [(tmp_path / str(job)).read_text().strip() for job in jobs[:4]]
     assert sorted(devices) == ["lava1 0", "lava1 1", "lava2 0", "lava2 1"]
     assert cluster.states(jobs[4])[0][0] == "PEND"

@@ -126,7 +126,7 @@ def _starts(cluster: Cluster, jobs: dict[str, int], wanted: set[str]) -> None:
         states = dict(line.split() for line in said.splitlines())
         return {name for name, job in rows.items() if states[job] == "RUN"}
 
-    wait_for(lambda: len(running()) == len(wanted), 30, f"{wanted} to run")
+    wait_for(lambda: len(running()) == len(wanted), 60, f"{wanted} to run")
     assert running() == wanted
 
 
@@ -192,7 +192,7 @@ def test_what_was_used_counts_after_a_restart_of_the_master(cluster: Cluster, ac
     cluster.reconfigure(_files("FAIRSHARE = USER_SHARES[[default,1]]\n    ENABLE_HIST_RUN_TIME = Y"))
     cluster.becomes(cluster.submit("sleep 1"), "DONE")
     cluster.kill("lavad")
-    wait_for(lambda: not cluster.is_running("lavad"), 20, "the master to die")
+    wait_for(lambda: not cluster.is_running("lavad"), 60, "the master to die")
     cluster.up()
     gate, other = _full(cluster), cluster.as_seen_by(account)
     jobs = {"mine": cluster.submit("-n", "3", "sleep 300"), "theirs": other.submit("-n", "3", "sleep 300")}

@@ -164,7 +164,7 @@ def _clear(cluster: Cluster, situation: Situation) -> None:
     for command in situation.after:
         _type(cluster, command)
     _type(cluster, "bkill -r 0")
-    wait_for(lambda: _taken(cluster) == 0, 30, "all hosts to be free again")
+    wait_for(lambda: _taken(cluster) == 0, 60, "all hosts to be free again")
 
 
 def _taken(cluster: Cluster) -> int:
@@ -183,7 +183,7 @@ def _bring_about(cluster: Cluster, situation: Situation) -> int:
 
 
 def _wait_until_running(cluster: Cluster, job: int) -> None:
-    wait_for(lambda: cluster.states(job)[0][0] == "RUN", 20, "the hosts to be in use")
+    wait_for(lambda: cluster.states(job)[0][0] == "RUN", 60, "the hosts to be in use")
 
 
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda one: one.title)
@@ -198,13 +198,13 @@ def test_the_advice_of_a_waiting_job_helps(cluster: Cluster, situation: Situatio
             lines[:] = _outlook(cluster, name)
             return any(REMEDY.search(line) for line in lines)
 
-        wait_for(advised, 20, f"advice for {situation.title!r}: {lines}")
+        wait_for(advised, 60, f"advice for {situation.title!r}: {lines}")
         _compare(situation, [re.sub(rf"(after: .*)\b{job}\b", r"\g<1>7", line) for line in lines])
         raw = _type(cluster, f"bjobs -l {name}")
         wanted = re.escape(situation.remedy.replace("{}", name)).replace("MIB", r"\d+").replace(r"7\[", rf"{job}\[")
         remedy = next(found for found in REMEDY.findall(raw) if re.fullmatch(_of(wanted, job), found))
         said = _type(cluster, remedy)
-        wait_for(lambda: cluster.states(job)[situation.index][0] in STARTED, 20, f"the job to start after {said!r}")
+        wait_for(lambda: cluster.states(job)[situation.index][0] in STARTED, 60, f"the job to start after {said!r}")
         assert cluster.states(job)[situation.index][0] in STARTED, "it started, and was not sent back"
     finally:
         _clear(cluster, situation)

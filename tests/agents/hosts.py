@@ -30,7 +30,7 @@ from protos.agents_pb2 import (
 from protos.common_pb2 import AttemptKey, HostShare, Role
 from protos.jobs_pb2 import JobSpec
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 NAME = "h1"
 Key = tuple[int, int, int]
 

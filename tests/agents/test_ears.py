@@ -33,7 +33,7 @@ class Talkers:
 
     async def until(self, count: int) -> None:
         """Wait for this number of messages."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(self.heard) < count:
                 self.news.clear()
                 await self.news.wait()

@@ -152,7 +152,7 @@ def test_a_program_does_not_outlive_who_started_it(person: Identity) -> None:
     with open(reader, "rb") as file:
         pid = int(file.read())
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
-    wait_for(lambda: not _lives(pid), 10, "the program to be killed", 0.02)
+    wait_for(lambda: not _lives(pid), 60, "the program to be killed", 0.02)
 
 
 def _lives(pid: int) -> bool:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 KEY = (1, 0, 1)
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 GOING = b"sh -c 'echo going; exec sleep 1000'\r"
 
 

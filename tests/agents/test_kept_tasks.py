@@ -41,7 +41,7 @@ def connect(host: Host, wanted: KeptRequest) -> socket.socket:
 async def hear(channel: socket.socket, until_kind: int) -> list[Message]:
     """Messages received, up to the first of this kind."""
     heard: list[Message] = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not heard or heard[-1][0] != until_kind:
             data = await asyncio.get_running_loop().sock_recv(channel, messages.INLINE_MAX + 1)
             assert data, f"closed after {heard}"

@@ -37,7 +37,7 @@ class Reader:
         async def keep(chunk: TailChunk) -> None:
             self.chunks.append(chunk)
 
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await self._peers.tail(request, keep)
         return self.text
 

@@ -118,7 +118,7 @@ def kill_master(site: Site) -> None:
 def kill_writer(site: Site) -> None:
     """SIGKILL the writer; lavad ends with it."""
     kill(site.writer())
-    wait_for(lambda: not site.cluster.is_running("lavad"), 30, "lavad to end")
+    wait_for(lambda: not site.cluster.is_running("lavad"), 60, "lavad to end")
     site.up()
 
 

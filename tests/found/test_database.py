@@ -51,7 +51,7 @@ def test_a_database_that_cannot_commit_left_no_line_anywhere(small: Cluster) -> 
     """An error in the log and in badmin showstatus while it lasts; its end is logged; bsub waits only briefly."""
     with _held(small):
         first = _bsub(small, "true")
-        wait_for(lambda: "problem=database" in small.log("lavad"), 20, "the log to tell of the database")
+        wait_for(lambda: "problem=database" in small.log("lavad"), 60, "the log to tell of the database")
         (line,) = [line for line in small.log("lavad").splitlines() if "problem=database" in line]
         assert "level=ERROR" in line
         assert "database is locked" in line
@@ -61,7 +61,7 @@ def test_a_database_that_cannot_commit_left_no_line_anywhere(small: Cluster) -> 
         said = second.stderr.readline()
         assert "The database can't commit now" in said
         assert int(re.findall(r"Retrying in (\d+) seconds", said)[0]) < 20  # not in 60
-    wait_for(lambda: "recovered=database" in small.log("lavad"), 20, "the log to tell of the end")
+    wait_for(lambda: "recovered=database" in small.log("lavad"), 60, "the log to tell of the end")
     for one in (first, second):
         out, err = one.communicate(timeout=30)
         assert "is submitted" in out, err
@@ -101,9 +101,9 @@ def test_lavad_did_not_start_on_a_full_disk(small: Cluster, small_disk: Path) ->
     small.up()
     assert small.state(job) == "PSUSP"
     assert "Problem: The disk of" in small.says("badmin", "showstatus")
-    wait_for(lambda: "problem=disk" in small.log("lavad"), 20, "lavad to see that the disk is full")
+    wait_for(lambda: "problem=disk" in small.log("lavad"), 60, "lavad to see that the disk is full")
     ballast.unlink()
-    wait_for(lambda: "recovered=disk" in small.log("lavad"), 20, "lavad to see that there is room")
+    wait_for(lambda: "recovered=disk" in small.log("lavad"), 60, "lavad to see that there is room")
     small.end("lavad")
     before.write_text(kept)
     _copy_state(small_disk, small.directory / "state")
@@ -129,7 +129,7 @@ def test_who_did_what_was_nowhere(small: Cluster) -> None:
     def lines() -> list[str]:
         return [line for line in small.log("lavad").splitlines() if "part=audit" in line]
 
-    wait_for(lambda: found("action=reconfigure"), 20, "the last line, written after the answer")
+    wait_for(lambda: found("action=reconfigure"), 60, "the last line, written after the answer")
 
     user = f"user={subprocess.check_output(['id', '-un'], text=True).strip()}"
     assert found(user, "action=submit", f"jobs={job} ", "result=ok") == 1

@@ -80,13 +80,13 @@ def test_environments_go_when_no_job_needs_them(sweeping: Cluster, tmp_path: Pat
     assert environments(sweeping) >= 2
     wait_for(lambda: environments(sweeping) == 1, 60, "the other environments to go")
     sweeping.kill("lavad")
-    wait_for(lambda: not sweeping.is_running("lavad"), 20, "the master to end")
+    wait_for(lambda: not sweeping.is_running("lavad"), 60, "the master to end")
     sweeping.up()
     assert submit(sweeping, [b"LATER=x"], command="true").job
-    wait_for(lambda: environments(sweeping) == 2, 30, "the new environment to be there")
+    wait_for(lambda: environments(sweeping) == 2, 60, "the new environment to be there")
     wait_for(lambda: environments(sweeping) == 1, 60, "the new environment to go")
     sweeping.says("bresume", str(kept.job))
-    wait_for(lambda: output.exists() and "got precious" in output.read_text(), 30, "the job to run")
+    wait_for(lambda: output.exists() and "got precious" in output.read_text(), 60, "the job to run")
 
 
 def test_an_environment_is_stored_again_after_it_has_gone(sweeping: Cluster, tmp_path: Path) -> None:
@@ -95,5 +95,5 @@ def test_an_environment_is_stored_again_after_it_has_gone(sweeping: Cluster, tmp
         output = tmp_path / f"out{turn}"
         same = [b"PATH=/bin:/usr/bin", b"AGAIN=and again"]
         assert submit(sweeping, same, command="echo got $AGAIN", output=str(output)).job
-        wait_for(lambda path=output: path.exists() and "got and again" in path.read_text(), 30, "the job to run")
+        wait_for(lambda path=output: path.exists() and "got and again" in path.read_text(), 60, "the job to run")
         wait_for(lambda: environments(sweeping) == 0, 60, "its environment to go")

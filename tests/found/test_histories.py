@@ -44,7 +44,7 @@ def test_a_job_that_memory_has_forgotten_is_shown_whole(cluster: Cluster) -> Non
     cluster.reconfigure({"lsb.params": "Begin Parameters\nCLEAN_PERIOD = 1\nEnd Parameters\n"})
     try:
         job = cluster.submit("-K", "-o", "/dev/null", "-R", "select[mem>1]", "-J", "a[1-2]", "true")
-        wait_for(lambda: str(job) not in cluster.run("bjobs", "-a").stdout, 30, "the job to be forgotten")
+        wait_for(lambda: str(job) not in cluster.run("bjobs", "-a").stdout, 60, "the job to be forgotten")
         said = "".join(cluster.says("bjobs", "-l", str(job)).split())
     finally:
         (cluster.directory / "lsb.params").unlink()

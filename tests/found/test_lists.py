@@ -63,7 +63,7 @@ def test_jobs_of_others_are_private(private: Cluster, account: str, other_accoun
     """bjobs, bhist and bpeek hide them; their owner and an administrator see them."""
     owner, stranger = private.as_seen_by(account), private.as_seen_by(other_account)
     job = str(owner.submit("-o", "/dev/null", "sleep 100"))
-    wait_for(lambda: owner.state(int(job)) == "RUN", 30, "the job to run")
+    wait_for(lambda: owner.state(int(job)) == "RUN", 60, "the job to run")
     for seen in (owner, private):
         assert "sleep 100" in seen.says("bjobs", "-l", job)
         assert "sleep 100" in seen.says("bhist", "-l", job)
@@ -83,7 +83,7 @@ def test_a_summary_bears_no_details(private: Cluster, account: str, other_accoun
     """No field sent to a client reveals command or directory: clients may be the users' own."""
     _set_level(private, 1)
     job = private.as_seen_by(account).submit("-J", "plain", "-o", "/dev/null", "-cwd", "/tmp", "sleep 100; : hidden")
-    wait_for(lambda: private.state(job) == "RUN", 30, "the job to run")
+    wait_for(lambda: private.state(job) == "RUN", 60, "the job to run")
     connection = _connected_as(other_account, private)
     wanted = jobs_pb2.JobFilter(refs=[common_pb2.JobRef(job=job)])
     list_request = jobs_pb2.ListJobsRequest(filter=wanted, details=True, basic_too=True)

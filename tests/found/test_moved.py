@@ -69,7 +69,7 @@ def test_a_backup_could_not_be_taken_while_lavad_ran(tmp_path: Path) -> None:
         assert done.returncode == 0, done
         assert list((cluster.directory / "state").glob("lava.db.before-restore-*"))
         starting = _popen_up(cluster)
-        wait_for(lambda: "problem=adoption" in cluster.log("lavad"), 30, "lavad to notice")
+        wait_for(lambda: "problem=adoption" in cluster.log("lavad"), 60, "lavad to notice")
         began = time.monotonic()
         _adopt(cluster)
         new = cluster.submit("-o", "/dev/null", "true")

@@ -154,7 +154,7 @@ def test_with_fencing_exactly_what_is_past_its_lease_is_ended(cuts: Cuts) -> Non
     cluster = cuts.cluster
     cluster.configure(LAVA_FENCE_AFTER=str(int(LEASE_S)))
     cluster.kill("lavad")
-    wait_for(lambda: not cluster.is_running("lavad"), 30, "the master to end")
+    wait_for(lambda: not cluster.is_running("lavad"), 60, "the master to end")
     cluster.up()
     jobs = cuts.begin("-r")
     cuts.all_become_running(jobs, 60)

@@ -31,8 +31,8 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def _stop(cluster: Cluster, number: int = signal.SIGTERM) -> None:
     cluster.kill("lavad", number)
-    wait_for(lambda: not cluster.is_running("lavad"), 20, "lavad to end")
-    wait_for(lambda: not _is_locked(cluster), 20, "the writer to end")  # only then its files are all there is
+    wait_for(lambda: not cluster.is_running("lavad"), 60, "lavad to end")
+    wait_for(lambda: not _is_locked(cluster), 60, "the writer to end")  # only then its files are all there is
 
 
 def _restart(cluster: Cluster) -> None:
@@ -73,7 +73,7 @@ def _text(marks: Path, code: str) -> str:
 
 def _run(cluster: Cluster, marks: Path, code: str, *options: str) -> int:
     job = cluster.submit("-o", "/dev/null", *options, _text(marks, code))
-    wait_for(lambda: marks.exists() and any(one.job == job for one in markers.read(marks)), 30, f"job {job} to start")
+    wait_for(lambda: marks.exists() and any(one.job == job for one in markers.read(marks)), 60, f"job {job} to start")
     return job
 
 
@@ -92,14 +92,14 @@ def test_an_older_backup_made_the_cluster_dead_until_lavad_was_restarted_often(t
     after = _run(two, marks, "5")
     wide = _run(two, marks, "6", "-n", "2", "-R", "span[ptile=1]")
     array = two.submit("-o", "/dev/null", "-J", "a[1-3]%1", _text(marks, "i"))
-    wait_for(lambda: any(one.job == array for one in markers.read(marks)), 30, "the array to start")
+    wait_for(lambda: any(one.job == array for one in markers.read(marks)), 60, "the array to start")
     gone = two.submit("-H", "true")  # known to the lost database alone
     _stop(two)
     done = _lavactl(two, "restore", str(backup))
     assert done.returncode == 0, done
     starting = _popen_up(two, tmp_path / "said")
-    wait_for(lambda: "problem=adoption" in two.log("lavad"), 20, "lavad to notice")
-    wait_for(lambda: "lavactl adopt" in (tmp_path / "said").read_text(), 20, "`lavactl up` to say what is wanted")
+    wait_for(lambda: "problem=adoption" in two.log("lavad"), 60, "lavad to notice")
+    wait_for(lambda: "lavactl adopt" in (tmp_path / "said").read_text(), 60, "`lavactl up` to say what is wanted")
     assert "lavactl adopt" in two.says("badmin", "showstatus")
     refused = two.with_environment(LSB_NTRIES="1").run("bsub", "true")
     assert "lavactl adopt" in refused.stderr
@@ -138,13 +138,13 @@ def test_a_job_that_was_requeued_since_the_backup_is_told_once(two: Cluster, tmp
     assert _lavactl(two, "backup", str(backup)).returncode == 0
     two.run("badmin", "hclose", "lava1")
     two.run("brequeue", str(job))
-    wait_for(lambda: markers.starts(markers.read(marks)) == {(job, 0): 2}, 30, "the job to start again")
+    wait_for(lambda: markers.starts(markers.read(marks)) == {(job, 0): 2}, 60, "the job to start again")
     assert "lava2" in two.says("bjobs", "-noheader", str(job))
     time.sleep(3)  # what is told wrong is told by as much
     _stop(two)
     assert _lavactl(two, "restore", str(backup)).returncode == 0
     starting = _popen_up(two)
-    wait_for(lambda: "lavactl adopt" in two.run("badmin", "showstatus").stdout, 20, "lavad to notice")
+    wait_for(lambda: "lavactl adopt" in two.run("badmin", "showstatus").stdout, 60, "lavad to notice")
     said = _adopt(two)
     assert starting.wait(60) == 0
     assert two.state(job) == "RUN", (said, two.history(job))
@@ -201,7 +201,7 @@ def test_a_hole_in_the_log_is_noticed_and_what_ran_goes_on(two: Cluster, tmp_pat
     # All at once, so that no reader is left to put the log into the database when it closes that last.
     for pid in (*children(two.pid("lavad")), two.pid("lavad")):
         os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: not two.is_running("lavad") and not _is_locked(two), 20, "lavad and its writer to end")
+    wait_for(lambda: not two.is_running("lavad") and not _is_locked(two), 60, "lavad and its writer to end")
     with open(log, "r+b") as file:
         assert os.fstat(file.fileno()).st_size > begin + 4096
         file.seek(at := begin + 24 + 4096 - 64)  # the end of a page, which has rows
@@ -210,7 +210,7 @@ def test_a_hole_in_the_log_is_noticed_and_what_ran_goes_on(two: Cluster, tmp_pat
         file.write(bytes(64))
     before = len(two.log("lavad"))
     starting = _popen_up(two)
-    wait_for(lambda: "problem=adoption" in two.log("lavad")[before:], 20, "lavad to notice")
+    wait_for(lambda: "problem=adoption" in two.log("lavad")[before:], 60, "lavad to notice")
     assert "commits were lost" in two.log("lavad")[before:]
     said = _adopt(two)
     assert starting.wait(60) == 0
@@ -233,8 +233,8 @@ def test_an_empty_database_and_no_mark_file_is_noticed_by_the_agents(two: Cluste
     shutil.rmtree(two.directory / "state")
     (two.directory / "state").mkdir()
     starting = _popen_up(two)
-    wait_for(lambda: "not the cluster's own" in two.log("lavad"), 20, "agents to tell of the other database")
-    wait_for(lambda: "lavactl adopt" in two.log("agent-lava1"), 20, "the agent's log to name the command")
+    wait_for(lambda: "not the cluster's own" in two.log("lavad"), 60, "agents to tell of the other database")
+    wait_for(lambda: "lavactl adopt" in two.log("agent-lava1"), 60, "the agent's log to name the command")
     said = _adopt(two)
     assert starting.wait(60) == 0
     assert two.state(running) == "RUN", said
@@ -293,7 +293,7 @@ def test_a_damaged_journal_killed_what_ran(
     for job in (*jobs, brief):
         two.becomes(job, "RUN")
     two.kill("agent-lava1")
-    wait_for(lambda: not two.is_running("agent-lava1"), 20, "the agent to end")
+    wait_for(lambda: not two.is_running("agent-lava1"), 60, "the agent to end")
     Path(f"{go}.brief").touch()
     damage(_journal(two, "lava1"))
     before = len(two.log("agent-lava1"))
@@ -320,7 +320,7 @@ def test_the_deleted_directory_of_an_agent_killed_what_ran(two: Cluster, tmp_pat
     for path in _journal(two, "lava1").parent.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     two.kill("agent-lava1")
-    wait_for(lambda: not two.is_running("agent-lava1"), 20, "the agent to end")
+    wait_for(lambda: not two.is_running("agent-lava1"), 60, "the agent to end")
     two.up()
     assert "event=journal_missing attempts=2" in two.log("agent-lava1")[before:]
     assert {two.state(job) for job in jobs} == {"RUN"}

@@ -54,7 +54,7 @@ def begin(cluster: Cluster, where: Path, name: str) -> int:
     file = where / f"{name}.yaml"
     file.write_text(GANG.format(name=name, run=RUN.format(name=name, where=where)))
     job = int(re.findall(r"Job <(\d+)>", cluster.run("lavactl", "run", "-f", str(file)).stdout)[0])
-    wait_for(lambda: len(starts(where, name)) == 4, 30, f"all tasks of {name} to start")
+    wait_for(lambda: len(starts(where, name)) == 4, 60, f"all tasks of {name} to start")
     return job
 
 
@@ -62,7 +62,7 @@ def fail(where: Path, name: str, task: str) -> None:
     """Kill the newest run of a task; its policy starts it again."""
     before = starts(where, name)
     os.kill(next(pid for one, _, pid in reversed(before) if one == task), signal.SIGKILL)
-    wait_for(lambda: len(starts(where, name)) == len(before) + 1, 20, f"{task} of {name} to start again")
+    wait_for(lambda: len(starts(where, name)) == len(before) + 1, 60, f"{task} of {name} to start again")
 
 
 def lavactl(cluster: Cluster, *words: str) -> str:
@@ -89,7 +89,7 @@ def test_gangs_go_on_under_an_older_database(two: Cluster, tmp_path: Path) -> No
     fail(tmp_path, "known", "worker/1")
     young = begin(two, tmp_path, "young")
     fail(tmp_path, "young", "ps/0")
-    wait_for(lambda: {one[0] for one in tasks(two, young).values()} == {"RUN"}, 20, "all tasks to run")
+    wait_for(lambda: {one[0] for one in tasks(two, young).values()} == {"RUN"}, 60, "all tasks to run")
     before = {job: tasks(two, job) for job in (known, young)}
     ran = {name: starts(tmp_path, name) for name in ("known", "young")}
     two.end("lavad")
@@ -100,13 +100,13 @@ def test_gangs_go_on_under_an_older_database(two: Cluster, tmp_path: Path) -> No
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    wait_for(lambda: "problem=adoption" in two.log("lavad"), 20, "lavad to notice")
+    wait_for(lambda: "problem=adoption" in two.log("lavad"), 60, "lavad to notice")
     said = lavactl(two, "adopt")
     assert up.wait(60) == 0
     assert {two.state(job) for job in (known, young)} == {"RUN"}, said
-    wait_for(lambda: len(starts(tmp_path, "young")) == len(ran["young"]) + 1, 20, "the task that failed to run again")
+    wait_for(lambda: len(starts(tmp_path, "young")) == len(ran["young"]) + 1, 60, "the task that failed to run again")
     before[young]["worker/0"] = (*before[young]["worker/0"][:2], "2")
-    wait_for(lambda: tasks(two, young) == before[young], 10, f"all tasks to be where they were: {before}")
+    wait_for(lambda: tasks(two, young) == before[young], 60, f"all tasks to be where they were: {before}")
     assert tasks(two, known) == before[known], said
     assert starts(tmp_path, "known") == ran["known"]
     assert starts(tmp_path, "young")[:-1] == ran["young"]
@@ -120,4 +120,4 @@ def test_gangs_go_on_under_an_older_database(two: Cluster, tmp_path: Path) -> No
         assert len(set(found)) == len(found), (name, found)
     assert "worker/1 3" in runs["known"]
     assert "worker/2 2" in runs["young"]
-    wait_for(lambda: two.state(young) in ("DONE", "EXIT"), 20, "the young gang to end")
+    wait_for(lambda: two.state(young) in ("DONE", "EXIT"), 60, "the young gang to end")

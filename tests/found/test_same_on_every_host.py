@@ -41,7 +41,7 @@ def test_a_new_unit_reaches_every_host_by_reconfig(cluster: Cluster, account: st
     try:
         cluster.reconfigure({"lsf.conf": before.replace("=MB", "=GB")})
         copy = Path(host.environment["LAVA_SOCKET"]).with_suffix(".lsf")
-        wait_for(lambda: "LSF_UNIT_FOR_LIMITS=GB" in (copy / "lsf.conf").read_text(), 30, "the agent to be told")
+        wait_for(lambda: "LSF_UNIT_FOR_LIMITS=GB" in (copy / "lsf.conf").read_text(), 60, "the agent to be told")
         own = host.with_environment(LSF_ENVDIR=str(copy.parent))
         job = own.submit("-H", "-M", "2", "-o", "/dev/null", "true")
         assert own.says("bjobs", "-noheader", "-o", "memlimit", str(job)).split() == ["2", "Gbytes"]

@@ -45,7 +45,7 @@ def test_blaunch_goes_on_when_the_network_is_back(cluster: Cluster, tmp_path: Pa
     lines = f"i=0; while [ ! -e {tmp_path}/stop ]; do i=$((i + 1)); echo $i; sleep 0.1; done; exit 7"
     options = ("-n", "2", "-m", f"{first} {second}", "-R", "span[ptile=1]", "-o", "/dev/null")
     job = cluster.submit(*options, f"for h in $LSB_HOSTS; do :; done; blaunch $h '{lines}' >{out} 2>&1")
-    wait_for(lambda: out.exists() and out.read_text().count("\n") > 3, 30, "the task to get going")
+    wait_for(lambda: out.exists() and out.read_text().count("\n") > 3, 60, "the task to get going")
     other = cluster.run("bjobs", "-noheader", "-o", "exec_host", str(job)).stdout.split(":")[-1].strip()
     link = ["nsenter", "-t", str(cluster.pid(f"agent-{other}")), "-n", "ip", "link", "set", "eth0"]
     subprocess.run([*link, "down"], check=True)

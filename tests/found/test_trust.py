@@ -26,7 +26,7 @@ from tests.fakes.agent import PretendingAgent
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 @pytest.fixture(scope="module")

@@ -104,7 +104,7 @@ def test_a_program_that_a_shell_waits_for_has_time_to_handle_a_signal(wide: Clus
     program.write_text(f"#!{sys.executable}\n{SAVES}")
     program.chmod(0o755)
     job = wide.submit("-cwd", str(tmp_path), "-o", str(out), "./prog", name)
-    wait_for(lambda: out.exists() and "ready" in out.read_text(), 30, "the program to be ready")
+    wait_for(lambda: out.exists() and "ready" in out.read_text(), 60, "the program to be ready")
     wide.says("bkill", "-s", name.removeprefix("SIG"), str(job))
     wide.becomes(job, "DONE")
     assert out.read_text().startswith("ready\nsaving\nsaved\n")
@@ -114,7 +114,7 @@ def test_what_follows_in_a_command_line_is_not_run_after_the_job_was_told_to_end
     """The shell outlives the signal for the program's sake; it does not go on."""
     out = tmp_path / "out"
     job = wide.submit("-o", str(out), "echo ready; sleep 100; echo next")
-    wait_for(lambda: out.exists() and "ready" in out.read_text(), 30, "the job to be ready")
+    wait_for(lambda: out.exists() and "ready" in out.read_text(), 60, "the job to be ready")
     wide.says("bkill", str(job))
     wide.becomes(job, "EXIT", 8)
     assert fields(wide, job, "exit_code exit_reason") == ["130", "TERM_OWNER: job killed by owner."]
@@ -181,7 +181,7 @@ def test_the_figures_of_a_parallel_job_are_those_of_all_its_hosts(wide: Cluster,
     """The end of the job dropped the usage of all hosts but the first: a third was left, and less was charged."""
     ranks = HOSTS * RANKS_PER_HOST
     job = burn(wide, tmp_path, "-q", "fair")
-    wait_for(lambda: cpu_used(wide, job) >= ranks * BURN_S, 30, "the samples of all hosts")
+    wait_for(lambda: cpu_used(wide, job) >= ranks * BURN_S, 60, "the samples of all hosts")
     live, live_share = cpu_used(wide, job), share_tree(wide, "fair")
     live_memory = float(fields(wide, job, "max_mem")[0].split()[0])
     (tmp_path / "go").touch()
@@ -222,7 +222,7 @@ def test_a_killed_parallel_job_keeps_what_all_hosts_used_whatever_was_restarted(
     """bkill, and before it a master and an agent that were killed."""
     ranks = HOSTS * RANKS_PER_HOST
     job = burn(wide, tmp_path, seconds=0.5)
-    wait_for(lambda: cpu_used(wide, job) >= ranks * 0.5, 30, "the samples of all hosts")
+    wait_for(lambda: cpu_used(wide, job) >= ranks * 0.5, 60, "the samples of all hosts")
     live = cpu_used(wide, job)
     hosts = fields(wide, job, "exec_host")[0].split(":")
     wide.kill("lavad")
@@ -230,8 +230,8 @@ def test_a_killed_parallel_job_keeps_what_all_hosts_used_whatever_was_restarted(
     wide.up()
     wide.says("bkill", str(job))
     wide.becomes(job, "EXIT", 60)
-    wait_for(lambda: cpu_used(wide, job) >= live - 0.1, 30, "the figures of all hosts")
-    wait_for(lambda: in_the_books(wide, job)[0][0] >= live - 0.1, 30, "the figures of all hosts in the books")
+    wait_for(lambda: cpu_used(wide, job) >= live - 0.1, 60, "the figures of all hosts")
+    wait_for(lambda: in_the_books(wide, job)[0][0] >= live - 0.1, 60, "the figures of all hosts in the books")
     assert cpu_used(wide, job) < live + ranks
 
 
@@ -268,8 +268,8 @@ def test_a_report_names_the_host_that_does_not_answer_and_the_record_is_complete
     other = fields(wide, job, "exec_host")[0].split(":")[-1].rpartition("*")[2]
     wide.kill(f"agent-{other}")
     (tmp_path / "end").touch()
-    wide.becomes(job, "DONE", 30)
+    wide.becomes(job, "DONE", 60)
     assert f"Not counted in it: what was used on {other}, which did not answer in time." in out.read_text()
     wide.up()
-    wait_for(lambda: in_the_books(wide, job)[0][0] >= 0.5, 30, "the record to be complete")
+    wait_for(lambda: in_the_books(wide, job)[0][0] >= 0.5, 60, "the record to be complete")
     assert cpu_used(wide, job) >= 0.5

@@ -23,7 +23,7 @@ from tests.acceptance.personal import wait_for
 from tests.fakes.site import Site
 
 LIST = "/lava.v1.JobService/List"
-TIMEOUT_S = 10.0
+TIMEOUT_S = 60.0
 
 
 class Process:

@@ -22,7 +22,7 @@ from tests.fakes.site import Site
 
 LIST = "/lava.v1.JobService/List"
 SUBMIT = "/lava.v1.JobService/Submit"
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 
 Context = grpc.aio.ServicerContext
 

@@ -25,7 +25,7 @@ from protos.trust.tls import channel_credentials, secure_channel
 from tests.fakes.site import Site, identity_for
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 SLOTS = (("n1", 2), ("n2", 2))
 RUN = "/lava.local/Run"
 ATTACH = "/lava.local/Attach"

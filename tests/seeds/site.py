@@ -58,7 +58,7 @@ class Site:
         """State of each task."""
         return {name: row["STAT"] for name, row in self.tasks(job).items()}
 
-    def runs(self, job: int, *tasks: str, limit_s: float = 30) -> None:
+    def runs(self, job: int, *tasks: str, limit_s: float = 60) -> None:
         """Wait until these tasks run; without names, all."""
 
         def are_running() -> bool:
@@ -68,7 +68,7 @@ class Site:
 
         wait_for(are_running, limit_s, f"tasks of job {job} to run: {self.phases(job)}")
 
-    def ends(self, job: int, state: str = "DONE", limit_s: float = 40) -> None:
+    def ends(self, job: int, state: str = "DONE", limit_s: float = 60) -> None:
         """Wait for the end of the job, which must be of this kind."""
         wait_for(lambda: self.cluster.state(job) in ENDED, limit_s, f"the end of job {job}: {self.phases(job)}")
         assert self.cluster.state(job) == state, self._account(job)
@@ -89,6 +89,6 @@ class Site:
         lines = self.log(job, task).splitlines()
         return dict(line.split("=", 1) for line in lines if "=" in line)
 
-    def wait(self, condition: Callable[[], bool], what: str, limit_s: float = 30) -> None:
+    def wait(self, condition: Callable[[], bool], what: str, limit_s: float = 60) -> None:
         """Wait for a condition."""
         wait_for(condition, limit_s, what)

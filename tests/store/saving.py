@@ -15,7 +15,7 @@ from lavad.store.store import Store
 from lavad.store.writer.batch import Batch
 from tests.fakes.world import World
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 _LOOK_EVERY_S = 0.01
 
 

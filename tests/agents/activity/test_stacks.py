@@ -197,7 +197,7 @@ def test_a_look_that_lacks_descriptors_is_told_once_and_left_out(
         made = watched(SimpleNamespace(find=lambda *_: None), 1)
         monkeypatch.setattr(made, "_pause_s", lambda _part: 0.0)
         running = asyncio.create_task(made.run())
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while len(looks) < 6:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         running.cancel()
