@@ -10,7 +10,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine, inspect, text
+from sqlalchemy import Connection, create_engine, inspect, text
 
 from lavad.store import migrations, schema
 from lavad.store.database import database, files, migrate, url
@@ -149,7 +149,7 @@ def test_migrations_lead_to_the_schema(database_url: str) -> None:
         files.make_private(database.path_of(where))
     engine = database.writing_engine(where)
     with engine.begin() as connection:
-        migrate.upgrade(connection)
+        migrate.run_migrations(connection, "")
         migrate.upgrade(connection)
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, schema.metadata) == []
@@ -161,6 +161,44 @@ def test_migrations_lead_to_the_schema(database_url: str) -> None:
         command.downgrade(config, "base")
         assert inspect(connection).get_table_names() == ["alembic_version"]
     engine.dispose()
+
+
+def test_a_new_database_is_like_a_migrated_one(database_url: str) -> None:
+    """Its tables are made at once, with the columns, keys, indexes and revision that all migrations lead to."""
+    where = url.parse(database_url)
+    if database.is_sqlite(where):
+        files.make_private(database.path_of(where))
+    engine = database.writing_engine(where)
+    with engine.begin() as connection:
+        migrate.run_migrations(connection, "")
+        migrated = _look(connection)
+        schema.metadata.drop_all(connection)
+        connection.execute(text("DROP TABLE alembic_version"))
+        assert inspect(connection).get_table_names() == []
+    with engine.begin() as connection:
+        migrate.upgrade(connection)
+        made = _look(connection)
+        assert migrate.revision(connection) == migrations.HEAD
+    engine.dispose()
+    assert made == migrated
+
+
+def _look(connection: Connection) -> dict[str, object]:
+    """All that is known of a database's tables but the order of columns and defaults for rows that were there."""
+    tables = inspect(connection)
+    found: dict[str, object] = {}
+    for name in tables.get_table_names():
+        columns = {one["name"]: (repr(one["type"]), one["nullable"]) for one in tables.get_columns(name)}
+        indexes = {str(one["name"]): (one["column_names"], one["unique"]) for one in tables.get_indexes(name)}
+        keys = tables.get_pk_constraint(name)["constrained_columns"]
+        others = [
+            tables.get_unique_constraints(name),
+            tables.get_foreign_keys(name),
+            tables.get_check_constraints(name),
+        ]
+        options = tables.get_table_options(name)
+        found[name] = (columns, indexes, keys, others, options)
+    return found
 
 
 def test_the_newest_revision_is_named() -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, inspect, select, text, update
+from sqlalchemy import Column, Connection, MetaData, String, Table, inspect, select, text, update
 
 from lavad.store import migrations, schema
 from lavad.store.errors import StoreRefused
@@ -25,14 +25,32 @@ class Opened:
 
 
 def upgrade(connection: Connection) -> None:
-    """Run the missing migrations in the open transaction.
+    """Make the tables of a new database, or run the missing migrations, in the open transaction.
 
     Raises:
         StoreRefused: a newer program made the database.
     """
     present = revision(connection)
-    if present == migrations.HEAD:
-        return
+    if not present:
+        make(connection)
+    elif present != migrations.HEAD:
+        run_migrations(connection, present)
+
+
+def make(connection: Connection) -> None:
+    """Make all tables of a new database as they are now: what the migrations, one after the other, lead to."""
+    schema.metadata.create_all(connection, checkfirst=False)
+    alembics = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True, nullable=False))
+    alembics.create(connection)
+    connection.execute(alembics.insert().values(version_num=migrations.HEAD))
+
+
+def run_migrations(connection: Connection, present: str) -> None:
+    """Run the migrations that follow the present revision in the open transaction.
+
+    Raises:
+        StoreRefused: a newer program made the database.
+    """
     from alembic import command  # takes a quarter of a second, and is seldom needed
     from alembic.util import CommandError
 
