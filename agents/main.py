@@ -11,9 +11,9 @@ import shutil
 import socket
 import sys
 from pathlib import Path
-from typing import NoReturn
 
 from agents.state_directory import StateInUse, put_away
+from protos import __version__
 from protos.logs import start_logging
 from protos.pidfile import PidFileInUse, pid_file
 
@@ -59,32 +59,13 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--shutdown", action="store_true", help="end all jobs of this state directory; no agent may run"
     )
-    parser.add_argument("-V", "--version", action=ShowVersion, nargs=0, help="show program's version number and exit")
+    parser.add_argument("-V", "--version", action="version", version=__version__)
     options = parser.parse_args(argv)
     if not options.master and not options.shutdown:
         parser.error("--master is needed")
     if options.slots is not None and options.slots < 0:
         parser.error("--slots must not be negative")
     return options
-
-
-class ShowVersion(argparse.Action):
-    """Option that prints the version, which is looked up only then, and ends the program."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        """Print and end."""
-        sys.stdout.write(f"{own_version()}\n")
-        parser.exit()
-
-
-def own_version() -> str:
-    """Return the installed version."""
-    from importlib import metadata
-
-    try:
-        return metadata.version("lava-hpc")
-    except metadata.PackageNotFoundError:  # run from a checkout that is not installed
-        return "0.0.0"
 
 
 def _own_directory() -> Path:

@@ -3,4 +3,6 @@
 Every command is ``main(argv, io) -> exit code``. Nothing here imports grpc or the other programs of lava.
 """
 
-__version__ = "0.1.0"
+from protos import __version__
+
+__all__ = ["__version__"]

@@ -1,13 +1,5 @@
-"""Version of the master, from its package metadata."""
+"""Version of the master, which is that of all programs."""
 
-from importlib.metadata import PackageNotFoundError, version
+import protos
 
-
-def _version() -> str:
-    try:
-        return version("lava-hpc")
-    except PackageNotFoundError:  # run from a checkout that is not installed
-        return "0.0.0"
-
-
-VERSION = _version()
+VERSION = protos.__version__

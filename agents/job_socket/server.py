@@ -13,7 +13,6 @@ from collections import Counter
 
 from agents.attempts.ledger import Ledger
 from agents.job_socket.answers import Answer, Answers, Request
-from agents.job_socket.http import HttpConnection
 from agents.job_socket.members import Member, NotOfAJob, member
 from agents.local_socket.acceptor import Acceptor
 from agents.local_socket.callers import CallFailed, peer_credentials
@@ -129,6 +128,8 @@ class JobSocket:
         self._refusals -= 1
 
     async def _say(self, connection: socket.socket, text: str) -> None:
+        from agents.job_socket.http import HttpConnection
+
         reader, writer = await asyncio.open_unix_connection(sock=connection)
         try:
             await HttpConnection(reader, writer, self._no_answer).refuse(text)
@@ -140,6 +141,9 @@ class JobSocket:
         return {}
 
     async def _serve(self, connection: socket.socket, caller: Member) -> None:
+        # With h11 a tenth of an agent's imports: few jobs ever ask.
+        from agents.job_socket.http import HttpConnection
+
         reader, writer = await asyncio.open_unix_connection(sock=connection)
 
         async def answer(request: Request) -> Answer:

@@ -6,12 +6,12 @@ Counts are of the CPUs this process may use, so that an agent in a container or 
 import os
 import platform
 import re
-from importlib import metadata
 from pathlib import Path
 
 import psutil
 
 from agents.gpus.vendors import vendor
+from protos import __version__
 from protos.cluster_pb2 import Gpu, HostFacts
 
 MIB = 1 << 20
@@ -47,7 +47,7 @@ def facts(name: str, slots: int | None, simulate_gpus: int) -> HostFacts:
         boot_id=_text(BOOT_ID).strip(),
         slots=cores if slots is None else slots,
         server=slots is None or slots > 0,
-        version=_version(),
+        version=__version__,
         gpus=devices,
         topology=topology(PROCESSORS),
         disks=_disks(),
@@ -118,10 +118,3 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""
-
-
-def _version() -> str:
-    try:
-        return metadata.version("lava-hpc")
-    except metadata.PackageNotFoundError:
-        return "0"

@@ -51,8 +51,8 @@ class Installation:
         for name in PACKAGES:
             shutil.rmtree(self._packages / name, ignore_errors=True)
             shutil.copytree(tree / name, self._packages / name, ignore=shutil.ignore_patterns("__pycache__"))
-        about = self._packages / "lavactl" / "__init__.py"
-        about.write_text(re.sub(r'__version__ = ".*"', f'__version__ = "{version}"', about.read_text()))
+        for about in (self._packages / name / "__init__.py" for name in PACKAGES):
+            about.write_text(re.sub(r'__version__ = ".*"', f'__version__ = "{version}"', about.read_text()))
 
 
 class Job:
