@@ -19,23 +19,26 @@ if TYPE_CHECKING:
     Host = cluster_pb2.HostRecord
 
 USAGE = """\
-Usage: lshosts [-w | -l | -gpu | -T | -o "field ..." [-json]] [-noheader] [-R requirement] [host ...]
+Usage: lshosts [-w | -l | -gpu [-mig] | -T | -o "field ..." [-json]] [-noheader] [-R requirement] [host ...]
        lshosts -s [resource ...]
        lshosts -h | -V
+  -mig   the MIG devices of each GPU: number of the device, its GPU instance, compute instance and profile
 """
 GRAMMAR = Grammar(
     "lshosts",
     USAGE,
     {
-        **dict.fromkeys(("w", "l", "s", "gpu", "T", "json", "noheader"), FLAG),
+        **dict.fromkeys(("w", "l", "s", "gpu", "T", "json", "noheader", "mig"), FLAG),
         **dict.fromkeys(("R", "o"), VALUE),
-        **dict.fromkeys(("mig", "cname", "a"), "not supported yet."),
+        "cname": "there is one cluster only: no host is of another.",
+        "a": "hosts that were taken away are forgotten; badmin hhist has them.",
     },
 )
 HEADER = "HOST_NAME      type    model  cpuf ncpus maxmem maxswp server RESOURCES"
 WIDE_HEADER = "HOST_NAME                       type           model  cpuf ncpus maxmem maxswp server RESOURCES"
 LONG_HEADER = "type             model  cpuf ncpus ndisks maxmem maxswp maxtmp rexpri server nprocs ncores nthreads"
 GPU_HEADER = "HOST_NAME   gpu_id            gpu_model   gpu_driver   gpu_factor   numa_id   vendor"
+MIG_HEADER = f"{GPU_HEADER}   devid   gid   cid   inst_name"
 
 # Field of -o: recommended width and reader.
 FIELDS: "dict[str, tuple[int, Callable[[Host], str]]]" = {
@@ -71,6 +74,8 @@ def main(argv: list[str], io: "Io") -> int:
     form = options.last("o")
     if form is None and not forms and "w" not in options:
         form = io.setting("LSF_LSHOSTS_FORMAT") or None
+    if "mig" in options and "gpu" not in options:
+        raise GRAMMAR.wrong("-mig needs -gpu")
     if "json" in options and form is None:
         raise GRAMMAR.wrong("-json needs -o")
     requirement = options.last("R") or ""
@@ -88,8 +93,8 @@ def main(argv: list[str], io: "Io") -> int:
     elif "l" in options:
         io.print("\n".join(long_text(host) for host in hosts), end="")
     elif "gpu" in options:
-        io.print(GPU_HEADER)
-        io.print("".join(gpu_rows(host) for host in hosts), end="")
+        io.print(MIG_HEADER if "mig" in options else GPU_HEADER)
+        io.print("".join(gpu_rows(host, "mig" in options) for host in hosts), end="")
     else:
         wide = "w" in options
         if "noheader" not in options:
@@ -141,14 +146,22 @@ def topology_text(host: "Host") -> str:
     return "".join(lines)
 
 
-def gpu_rows(host: "Host") -> str:
-    """A line for each GPU."""
+def gpu_rows(host: "Host", with_mig: bool) -> str:
+    """A line for each GPU or MIG device; with the marks of MIG devices its id is that of the GPU."""
     lines = []
     name = host.facts.name
     for gpu in gpus_of(host):
+        parent = gpu.parent_plus_one - 1 if with_mig and gpu.parent_plus_one else gpu.index
         lines.append(
-            f"{name:<11} {gpu.index:>6} {model_name(gpu):>20} {gpu.driver or '-':>12} {'-':>12} "
-            f"{gpu.numa_node:>9} {vendor_label(gpu.vendor):>8}\n"
+            f"{name:<11} {parent:>6} {model_name(gpu):>20} {gpu.driver or '-':>12} {'-':>12} "
+            f"{gpu.numa_node:>9} {vendor_label(gpu.vendor):>8}{_mig_columns(gpu) if with_mig else ''}\n"
         )
         name = ""
     return "".join(lines)
+
+
+def _mig_columns(gpu: "cluster_pb2.Gpu") -> str:
+    """Device, GPU instance, compute instance and profile of a MIG device; dashes for a whole GPU."""
+    if not gpu.mig_profile:
+        return f" {'-':>7} {'-':>5} {'-':>5} {'-':>11}"
+    return f" {gpu.index:>7} {gpu.gpu_instance:>5} {gpu.compute_instance:>5} {gpu.mig_profile:>11}"

@@ -219,6 +219,22 @@ def test_lshosts_gpu(desk: Desk) -> None:
     assert row.split() == ["n010", "0", "NVIDIAA100", "550.1", "-", "0", "Nvidia"]
 
 
+def test_lshosts_mig(desk: Desk) -> None:
+    """lsf.md 1.7: -gpu [-mig]: a line for each MIG device, with that of its GPU, its instances and its profile."""
+    whole, sliced = a_host("n010", gpus=1), a_host("n011", gpus=2)
+    for index, gpu in enumerate(sliced.facts.gpus):
+        gpu.mig_profile, gpu.parent_plus_one, gpu.gpu_instance, gpu.compute_instance = "1g.5gb", 1, 7 + index, 0
+    desk.client.host_records = [whole, sliced]
+    header, *rows = desk.type("lshosts", "-gpu", "-mig").out.splitlines()
+    assert header.split()[6:] == ["vendor", "devid", "gid", "cid", "inst_name"]
+    assert {len(line) for line in rows} == {len(header)}
+    assert [row[12:18].split() + row.split()[-4:] for row in rows] == [
+        ["0", "-", "-", "-", "-"], ["0", "0", "7", "0", "1g.5gb"], ["0", "1", "8", "0", "1g.5gb"],
+    ]  # fmt: skip
+    refused = desk.type("lshosts", "-mig")
+    assert (refused.code, "-mig needs -gpu" in refused.err) == (255, True)
+
+
 def test_lsid(desk: Desk) -> None:
     """lsf.md 1.7: product line, blank line, cluster and master."""
     lines = desk.type("lsid").out.splitlines()
