@@ -25,6 +25,7 @@ from lavad.core.state.hosts.timed_rusage import TimedRusage
 from lavad.core.state.hosts.unentered import UnenteredShares
 from lavad.core.state.jobs.absolute_priorities import AbsolutePriorities
 from lavad.core.state.jobs.admissions import Admissions
+from lavad.core.state.jobs.external_statuses import ExternalStatusTable
 from lavad.core.state.jobs.job_groups import JobGroups
 from lavad.core.state.jobs.job_names import Names
 from lavad.core.state.limits import Charge, Limits
@@ -93,6 +94,7 @@ class Cluster:
         self.counters = JobCounters(PendingCounters(policy))
         self.dependants = Dependants()
         self.remembered: dict[int, Job | ArrayRecord] = {}  # forgotten jobs that other jobs depend on
+        self.external_statuses = ExternalStatusTable()
         self.names = Names()
         self.alarms: list[tuple[float, int]] = []  # heap of (time, job to check)
         self.windows: dict[str, QueueWindow] = {}  # of queues with windows, as of the last tick

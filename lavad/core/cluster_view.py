@@ -16,6 +16,7 @@ from lavad.core.state.dependencies import Dependants
 from lavad.core.state.fairshare import Shares
 from lavad.core.state.hosts.table import HostTable
 from lavad.core.state.jobs.absolute_priorities import AbsolutePriorities
+from lavad.core.state.jobs.external_statuses import ExternalStatusTable
 from lavad.core.state.jobs.job_groups import JobGroups
 from lavad.core.state.limits import Limits
 from lavad.core.state.paged import PagedView
@@ -71,6 +72,10 @@ class ClusterView(Protocol):
     @property
     def remembered(self) -> Mapping[int, Job | ArrayRecord]:
         """Forgotten jobs that other jobs depend on."""
+
+    @property
+    def external_statuses(self) -> ExternalStatusTable:
+        """First words of the external statuses of jobs."""
 
     @property
     def replacing(self) -> Mapping[Key, Attempt]:

@@ -18,7 +18,7 @@ from tests.builders import ROOT, Story, a_cluster, a_host, a_job
 
 S = JobState
 COUNTS = [kind for kind in ConditionKind if kind.is_count]
-SINGLE = [kind for kind in ConditionKind if not kind.is_count]
+SINGLE = [kind for kind in ConditionKind if not kind.is_count and kind is not ConditionKind.EXTERNAL]
 OPERATORS = (">", ">=", "<", "<=", "==", "!=")
 INDICES = (1, 2, 3, 4)
 NAMES = st.text("ab _.-/:", min_size=1, max_size=6).filter(lambda name: name == name.strip() and name.strip())
@@ -39,7 +39,9 @@ def clauses(ref: st.SearchStrategy[Ref], whole: st.SearchStrategy[Ref]) -> st.Se
     exits = st.builds(Clause, st.just(ConditionKind.EXIT), ref, st.sampled_from(OPERATORS), st.integers(0, 4))
     counts = st.builds(Clause, st.sampled_from(COUNTS), whole, st.sampled_from(OPERATORS), st.integers(0, 5))
     every = st.builds(lambda kind, one: Clause(kind, one, "==", 0, True), st.sampled_from(COUNTS), whole)
-    return st.builds(Clause, st.sampled_from(SINGLE), ref) | exits | counts | every
+    words = st.text("ab-/.", min_size=1, max_size=4)
+    statuses = st.builds(lambda one, word: Clause(ConditionKind.EXTERNAL, one, word=word), ref, words)
+    return st.builds(Clause, st.sampled_from(SINGLE), ref) | exits | counts | every | statuses
 
 
 def expressions(leaf: st.SearchStrategy[Clause]) -> st.SearchStrategy[Expression]:
@@ -130,7 +132,7 @@ def _meets(clause: Clause, state: JobState, code: int) -> bool:
             return state is S.EXIT and (not clause.operator or _compare(clause.operator, code, clause.number))
         case ConditionKind.STARTED:
             return state not in (S.PEND, S.PSUSP, S.STAGING)
-        case ConditionKind.POST_ERR:
+        case ConditionKind.POST_ERR | ConditionKind.EXTERNAL:
             return False
         case _:
             return state in FINAL

@@ -1,6 +1,7 @@
 """Messages of jobs in the database: one row each, the newest of a number, told in the history, gone with the job."""
 
 from lavad.core import commands as c
+from lavad.core.cluster import Cluster
 from lavad.core.model.ranges import Ranges
 from lavad.store import schema
 from tests.fakes.world import new_job
@@ -34,6 +35,9 @@ def test_messages_are_kept_until_their_job_is_removed(database_url: str) -> None
         assert await one.store.message(1, 0, 6) is None
         told = [row.detail for row in rows(database_url, schema.job_events) if (row.job, row.kind) == (1, "message")]
         assert len(told) == 3
+        again = Cluster(one.cluster.policy)
+        one.store.restore(again, 0.0)
+        assert sorted(again.external_statuses) == [(1, 0, "done"), (2, 2, "second")]
         await one.run(1)
         assert await one.sweep(40 * DAY_S) == 1
         assert [row.job for row in rows(database_url, schema.job_messages)] == [2]

@@ -50,6 +50,7 @@ class _View:
         self.jobs = ChainMap(cast("dict[int, Any]", view.jobs), kept)
         self.remembered = view.remembered
         self.counters = view.counters
+        self.external_statuses = view.external_statuses
         self.job_groups = view.job_groups
 
 

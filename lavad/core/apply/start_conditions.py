@@ -207,7 +207,8 @@ def leave(cluster: Cluster, record: Job | ArrayRecord) -> None:
 
 def _let_go(cluster: Cluster, job: int) -> None:
     for parent in cluster.dependants.remove(job):
-        cluster.remembered.pop(parent, None)
+        if cluster.remembered.pop(parent, None) is not None:
+            cluster.external_statuses.forget(parent)
 
 
 def forget(cluster: Cluster, job: int) -> None:
@@ -222,6 +223,8 @@ def forget(cluster: Cluster, job: int) -> None:
         cluster.reserved.leave(record.shared.request.reservation, job)
     if cluster.dependants.is_parent(job):
         cluster.remembered[job] = record
+    else:
+        cluster.external_statuses.forget(job)
 
 
 def _post_exec_ended(cluster: Cluster, event: e.PostExecEnded) -> None:

@@ -21,6 +21,7 @@ _BARE = re.compile(r"[\w./:+%@#$^~{}-]+\*?(?:\[(?:\d+|\*|" + _LIST + r")\])?")
 _PARTS = re.compile(r"(?P<name>.*?)(?P<prefix>\*?)(?:\[(?P<index>\*|" + _LIST + r")\])?", re.DOTALL)
 _ELEMENTS_MAX = 1000  # in one index list
 _LISTED_MAX = 10_000  # elements in all index lists of a condition
+_STATUS = re.compile(r"\"[^\s\"']+\"|'[^\s\"']+'|[^\s\"'(),&|!]+")
 _NUMBER = re.compile(r"\d{1,10}")
 _OPERATOR = re.compile(r">=|<=|==|!=|>|<")
 
@@ -34,6 +35,7 @@ class ConditionKind(StrEnum):
     STARTED = "started"
     POST_DONE = "post_done"
     POST_ERR = "post_err"
+    EXTERNAL = "external"
     NUMPEND = "numpend"
     NUMRUN = "numrun"
     NUMSTART = "numstart"
@@ -68,13 +70,17 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One condition. ``operator`` compares an exit code or a count with ``number``; ``every``: with all elements."""
+    """One condition. ``operator`` compares an exit code or a count with ``number``; ``every``: with all elements.
+
+    ``word`` is what the first word of an external status has to be.
+    """
 
     kind: ConditionKind
     ref: Ref
     operator: str = ""
     number: int = 0
     every: bool = False
+    word: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +203,10 @@ class _Reader:
         if kind.is_count:
             self.needs(",")
             found = self.count(kind, refs[0])
+        elif kind is ConditionKind.EXTERNAL:
+            self.needs(",")
+            status = self.status()
+            found = _all_of([Clause(kind, ref, word=status) for ref in refs])
         else:
             compared = self.comparison(_CODE_MAX) if kind is ConditionKind.EXIT and self.takes(",") else ("", 0)
             found = _all_of([Clause(kind, ref, *compared) for ref in refs])
@@ -205,12 +215,21 @@ class _Reader:
 
     def kind(self, word: re.Match[str]) -> ConditionKind:
         name = word[0].lower()
-        if name in ("external", "rsv"):
+        if name == "rsv":
             raise Refused(f"The dependency condition {name}() at character {self.at + 1} is not supported yet")
         if name not in _KINDS:
             raise self.bad("a condition such as done(), exit(), ended() or started()")
         self.at = word.end()
         return ConditionKind(name)
+
+    def status(self) -> str:
+        """Parse a word in quotes, as of external(), or without them."""
+        self.blanks()
+        found = _STATUS.match(self.text, self.at)
+        if found is None:
+            raise self.bad('one word, such as "half"')
+        self.at = found.end()
+        return found[0].strip("'\"")
 
     def count(self, kind: ConditionKind, ref: Ref) -> Expression:
         if ref.index or ref.each:
@@ -314,6 +333,7 @@ def _inner(part: Expression) -> str:
 
 def _clause_text(clause: Clause) -> str:
     compared = ", *" if clause.every else f", {clause.operator} {clause.number}" if clause.operator else ""
+    compared = f', "{clause.word}"' if clause.word else compared
     return f"{clause.kind.value}({_ref_text(clause.ref)}{compared})"
 
 

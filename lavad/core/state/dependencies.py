@@ -20,7 +20,7 @@ class DependencyKey(Enum):
 
     END = auto()
     START = auto()
-    ANY = auto()  # counts of elements in a state
+    ANY = auto()  # counts of elements in a state, and external statuses
 
 
 _MATTERS = {
@@ -29,6 +29,7 @@ _MATTERS = {
     ConditionKind.NUMRUN: DependencyKey.ANY,
     ConditionKind.NUMSTART: DependencyKey.ANY,
     ConditionKind.NUMHOLD: DependencyKey.ANY,
+    ConditionKind.EXTERNAL: DependencyKey.ANY,
 }
 
 
@@ -142,6 +143,10 @@ class Dependants:
     def note_post(self, parent: int, index: int) -> None:
         """Note that the post-execution commands of an ended job or element have ended."""
         self._stir(self._watchers.get(parent, {}).get(DependencyKey.END), index)
+
+    def note_status(self, parent: int, index: int) -> None:
+        """Note that the external status of a job or element was set."""
+        self._stir(self._watchers.get(parent, {}).get(DependencyKey.ANY), index)
 
     def note_groups(self, changed: Iterable[str]) -> None:
         """Note that numbers of jobs of these groups, or of groups below them, have changed."""

@@ -68,6 +68,8 @@ def reborn(old: Cluster) -> Cluster:
             adopt_job(new, _job(record))
         else:
             adopt_array(new, _array(record))
+    for status in old.external_statuses:
+        new.external_statuses.put(*status)
     for record in old.remembered.values():
         adopt_remembered(new, _job(record) if isinstance(record, Job) else _array(record))
     for job in old.finished.values():

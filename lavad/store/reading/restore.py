@@ -27,6 +27,7 @@ from lavad.core.decide.jobs.dependencies import missing_parents
 from lavad.core.model import FINAL, NO_RETRY, JobState, Shared
 from lavad.core.model.ranges import Ranges
 from lavad.core.state.fairshare import Used
+from lavad.core.state.jobs.external_statuses import STATUS
 from lavad.core.state.records import ArrayRecord, Job, QueueState, exit_code
 from lavad.core.state.tasks import JobTasks
 from lavad.store import schema
@@ -134,6 +135,7 @@ def restore(connection: Connection, cluster: "Cluster", now: float) -> None:
         if row.resume_state and not attempt.over:
             attempt.resume_state = JobState(row.resume_state)
     _remember_parents(connection, cluster, texts)
+    _adopt_statuses(connection, cluster)
     _adopt_standing(cluster, standing, _AFTER_JOBS)
     order_jobs(cluster)
     next_job = connection.scalar(select(schema.cluster.c.next_job))
@@ -258,6 +260,14 @@ def _remember_parents(connection: Connection, cluster: "Cluster", texts: SharedT
             adopt_remembered(cluster, array)
         for row in connection.execute(select_jobs().where(jobs.job.in_(some), jobs.idx == 0)):
             adopt_remembered(cluster, job_of(row, texts))
+
+
+def _adopt_statuses(connection: Connection, cluster: "Cluster") -> None:
+    """Restore the external statuses of the jobs that are in memory."""
+    table = schema.job_messages.c
+    for row in connection.execute(select(table.job, table.idx, table.text).where(table.number == STATUS)):
+        if row.job in cluster.jobs or row.job in cluster.remembered:
+            cluster.external_statuses.put(row.job, row.idx, row.text)
 
 
 def _place_unfinished(connection: Connection, found: dict[int, ArrayRecord], texts: SharedTexts) -> list[Job]:

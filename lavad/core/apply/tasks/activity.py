@@ -6,6 +6,7 @@ from typing import Any
 from lavad.core import activity_events as a
 from lavad.core.cluster import Cluster
 from lavad.core.model.activity import ACTIVE, Activity, Hang
+from lavad.core.state.jobs.external_statuses import STATUS
 from lavad.core.state.records import Attempt
 
 
@@ -93,7 +94,10 @@ def _unused(cluster: Cluster, event: a.HostUnused) -> None:
 
 
 def _posted(cluster: Cluster, event: a.JobMessagePosted) -> None:
-    """Messages are in the store only."""
+    """Keep the first word of an external status, for conditions; all else of messages is in the store only."""
+    if event.number == STATUS:
+        cluster.external_statuses.put(event.job, event.index, event.text)
+        cluster.dependants.note_status(event.job, event.index)
 
 
 HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {

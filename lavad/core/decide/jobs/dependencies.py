@@ -141,9 +141,9 @@ def _resolved(cluster: "Cluster", clause: Clause, uid: int, own: Ranges | None, 
     room.take(ref, len(jobs))
     for job in jobs:
         _check(cluster.jobs.get(job), clause, job, own)
+    compared = (clause.operator, clause.number, clause.every, clause.word)
     found = tuple(  # by hand: replace() takes three times as long, and there may be thousands
-        Clause(clause.kind, Ref(job, "", False, ref.index, ref.each), clause.operator, clause.number, clause.every)
-        for job in jobs
+        Clause(clause.kind, Ref(job, "", False, ref.index, ref.each), *compared) for job in jobs
     )
     return found[0] if len(found) == 1 else And(found)
 
@@ -223,6 +223,8 @@ def _clause(cluster: "ClusterView", clause: Clause, index: int) -> Evaluation:
     record = parent(cluster, clause.ref)
     if record is None:
         return _NEVER
+    if clause.kind is ConditionKind.EXTERNAL:
+        return _of_status(cluster, clause, record, index if clause.ref.each else clause.ref.index)
     if isinstance(record, Job):
         post = record.end.post if record.end is not None else PostState.NONE
         return _of_one(clause, record.state, exit_code(record.end.status) if record.end is not None else 0, post)
@@ -254,6 +256,15 @@ def _of_one(clause: Clause, state: JobState, code: int, post: PostState) -> Eval
             return Evaluation(is_all_over and post is not PostState.ERR, is_all_over)
         case _:
             return Evaluation(is_over, is_over)
+
+
+def _of_status(cluster: "ClusterView", clause: Clause, record: Job | ArrayRecord, index: int) -> Evaluation:
+    """Evaluate a condition on the external status; none is set any more when the job is over."""
+    if isinstance(record, ArrayRecord):
+        is_over = record.state_of(index) in FINAL if index else record.is_over
+    else:
+        is_over = record.state in FINAL
+    return Evaluation(cluster.external_statuses.word(record.id, index) == clause.word, is_over)
 
 
 def _compares(clause: Clause, value: int) -> bool:
@@ -399,6 +410,9 @@ def _clause_columns(cluster: "Cluster", clause: Clause, size: int) -> _Columns |
             live = record.live.items()
             is_over[[index for index, job in live if job.state in _STARTED and index < size]] = True
             return _Columns(is_over, is_over)
+        case ConditionKind.EXTERNAL:
+            words = cluster.external_statuses.elements(record.id).items()
+            holds[[index for index, word in words if word == clause.word and index < size]] = True
         case ConditionKind.POST_ERR | ConditionKind.POST_DONE:
             failed, awaited = (_column_of(one, size) for one in (record.post_failed, record.post_awaited))
             holds = failed if clause.kind is ConditionKind.POST_ERR else is_over & ~failed & ~awaited

@@ -1,4 +1,5 @@
-"""Messages that users and programs post to a job (bpost): kept in the store only, as nothing is decided by them."""
+"""Messages that users and programs post to a job (bpost): kept in the store; only the first word of the external
+status is in memory, for conditions."""
 
 from lavad.core import commands as c
 from lavad.core.activity_events import JobMessagePosted

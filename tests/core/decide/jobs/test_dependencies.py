@@ -175,7 +175,9 @@ def test_the_last_of_a_name() -> None:
         ("done({array}[*])", "is no array"),
         ("done(", "Dependency condition syntax error at character 6: expected a job id or a job name, found the end"),
         ("done({plain}) and done({plain})", "at character 9: expected &&, || or the end"),
-        ("external({plain}, 'x')", r"external\(\) at character 1 is not supported yet"),
+        ("external({plain}, 'two words')", 'expected one word, such as "half"'),
+        ("external({plain})", "at character 11: expected ,, found"),
+        ("rsv({plain}, 'x')", r"rsv\(\) at character 1 is not supported yet"),
     ],
 )
 def test_what_can_not_be_meant_is_refused(condition: str, sentence: str) -> None:
@@ -401,3 +403,54 @@ def test_a_group_that_is_not_there() -> None:
     story.do(c.SetJobGroup("/empty", None, ANN))
     waits = story.submit(a_job(dependency='numdone("/empty", *)'))
     assert waits in story.cluster.dependants.conditions
+
+
+def posted(story: Story, job: int, text: str, indices: str = "", number: int = 0) -> None:
+    """Post a message to a job, or to an element."""
+    target = c.Target(job, Ranges.parse(indices) if indices else None)
+    story.do(c.PostMessage(target, ANN, number, text, "", b""))
+
+
+def test_a_job_waits_for_an_external_status() -> None:
+    """lsf.md 5.5: the first word of message 0 (bstatus -d) is compared; a restart of the master forgets none."""
+    story = a_cluster()
+    first = story.submit(a_job())
+    second = story.submit(a_job(dependency=f"external({first}, 'half')"))
+    posted(story, first, "halfway there")
+    posted(story, first, "half", number=1)
+    assert (story.job(second).may_start, why(story, second)) == (False, [WAITS])
+    third = story.submit(a_job(dependency=f'external({first}, "halfway")'))
+    assert story.job(third).may_start, "it was posted before"
+    posted(story, first, "half of it")
+    assert story.job(second).may_start
+    story.cluster = reborn(story.cluster)
+    fourth = story.submit(a_job(dependency=f"external({first}, half)"))
+    assert story.job(fourth).may_start
+
+
+def test_an_external_status_that_no_one_can_set_any_more() -> None:
+    """A job that is over takes no messages; with -ti its dependant ends."""
+    story = a_cluster(a_host("n1"))
+    first = story.submit(a_job())
+    waits = story.submit(a_job(dependency=f"external({first}, 'half')"))
+    story.plan()
+    ended(story, first)
+    assert why(story, waits) == [NEVER]
+
+
+def test_elements_wait_for_the_external_status_of_their_pairs() -> None:
+    """`external("a[*]", ...)` by element; without an index that of the array as a whole."""
+    story = a_cluster()
+    array = story.submit(a_job(array="1-3"))
+    pairs = story.submit(a_job(array="1-3", dependency=f"external({array}[*], half)"))
+    whole = story.submit(a_job(dependency=f"external({array}, half)"))
+    one = story.submit(a_job(dependency=f"external({array}[3], half)"))
+    posted(story, array, "half", "2")
+    record = story.cluster.jobs[pairs]
+    assert isinstance(record, ArrayRecord)
+    assert (list(record.pending), story.job(whole).may_start, story.job(one).may_start) == ([2], False, False)
+    posted(story, array, "half")
+    assert (list(record.pending), story.job(whole).may_start) == ([2], True)
+    later = story.cluster.jobs[story.submit(a_job(array="1-3", dependency=f"external({array}[*], half)"))]
+    assert isinstance(later, ArrayRecord)
+    assert list(later.pending) == [2]
