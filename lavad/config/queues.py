@@ -382,6 +382,7 @@ QUEUE: Table = {
     "APS_PRIORITY": sets("absolute", absolute_priority, "`WEIGHT[[factor, value] ...] LIMIT[[factor, value] ...] "
                          "GRACE_PERIOD[[factor, value] ...]`: see "
                          "[absolute priorities](ordering.md#by-absolute-priority)"),
+    "QUEUE_GROUP": missed("APS_PRIORITY orders queues of equal PRIORITY together, each by its own factors"),
     **dict.fromkeys(("USE_PRIORITY_IN_POOL", "SLA_GUARANTEES_IGNORE", "OWNERSHIP"),
                     missed("no such policy; see capacity pools")),
     **dict.fromkeys(("CONTAINER", "DOCKER_IMAGE_AFFINITY", "EXEC_DRIVER"),

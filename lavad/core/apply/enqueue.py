@@ -24,7 +24,13 @@ def entry(cluster: ClusterView, record: Job | ArrayRecord) -> PendingEntry:
 def add(cluster: Cluster, record: Job | ArrayRecord) -> None:
     """Add a job or array to its bucket."""
     cluster.pending.add(record.shared, entry(cluster, record), isinstance(record, ArrayRecord))
-    if cluster.absolute.rules and record.shared.queue in cluster.absolute.rules:
+    if cluster.absolute.rules:
+        _note(cluster, record)
+
+
+def _note(cluster: Cluster, record: Job | ArrayRecord) -> None:
+    """Note when a job that has been added has to be ranked anew, if it has an absolute priority."""
+    if record.shared.queue in cluster.absolute.rules:
         cluster.absolute.note(record)
 
 
@@ -70,7 +76,9 @@ def ended_counts(record: Job | ArrayRecord) -> list[tuple[JobState, int]]:
 def list_array(cluster: Cluster, array: ArrayRecord) -> None:
     """Put the array into its bucket if elements of it may start, else take it out."""
     if array.room() > 0:
-        add(cluster, array)
+        cluster.pending.add(array.shared, entry(cluster, array), True)
+        if cluster.absolute.rules:
+            _note(cluster, array)
     else:
         cluster.pending.remove(array.shared, entry(cluster, array))
 
@@ -78,6 +86,8 @@ def list_array(cluster: Cluster, array: ArrayRecord) -> None:
 def list_job(cluster: Cluster, job: Job) -> None:
     """Put a plain job into its bucket if it may start, else take it out."""
     if job.may_start:
-        add(cluster, job)
+        cluster.pending.add(job.shared, entry(cluster, job), False)
+        if cluster.absolute.rules:
+            _note(cluster, job)
     else:
         cluster.pending.remove(job.shared, entry(cluster, job))

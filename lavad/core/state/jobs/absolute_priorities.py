@@ -31,6 +31,7 @@ AT_ONCE = 2000  # jobs that one tick ranks anew: the rest follows in the next on
 _SYSTEM = float("-inf")  # rank of jobs with a value set by an administrator: before all calculated ones
 _DIGITS = 6
 _KEPT_MIN = 4096
+_MARGIN_S = 1.0  # after a limit has been reached: rounding must not say that it is still ahead
 
 
 class AbsolutePriorities:
@@ -134,11 +135,11 @@ class AbsolutePriorities:
         pace = inner.weight * self.growth
         if inner.limit and pace:
             end = inner.limit if pace > 0 else -inner.limit
-            yield since + max(0.0, (end - inner.weight * amounts[a.JPRIORITY]) / pace) + 1e-3
+            yield since + max(0.0, (end - inner.weight * amounts[a.JPRIORITY]) / pace) + _MARGIN_S
         pace *= outer.weight
         if outer.limit and pace:
             end = outer.limit if pace > 0 else -outer.limit
-            yield since + max(0.0, (end - rule.part(a.WORK, amounts, since - record.submitted_at)) / pace) + 1e-3
+            yield since + max(0.0, (end - rule.part(a.WORK, amounts, since - record.submitted_at)) / pace) + _MARGIN_S
 
     # -- time --------------------------------------------------------------------------------------------------------
 
