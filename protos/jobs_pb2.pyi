@@ -18,6 +18,7 @@ class SignalAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REQUEUE: _ClassVar[SignalAction]
     TERMINATE_DONE: _ClassVar[SignalAction]
     MIGRATE: _ClassVar[SignalAction]
+    TERMINATE_IN_STATES: _ClassVar[SignalAction]
 
 class ResizeAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -46,6 +47,7 @@ REMOVE: SignalAction
 REQUEUE: SignalAction
 TERMINATE_DONE: SignalAction
 MIGRATE: SignalAction
+TERMINATE_IN_STATES: SignalAction
 RESIZE_RELEASE: ResizeAction
 RESIZE_REQUEST: ResizeAction
 RESIZE_CANCEL: ResizeAction

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 USAGE = """\
 Usage: bkill [-r | -d] [-s signal] [-J name] [-m host] [-q queue] [-u user | -u all] [-g /job/group]
-             [-app profile] [job_id | "job_id[index]" | 0 ...]
+             [-app profile] [-stat run | pend | susp] [job_id | "job_id[index]" | 0 ...]
        bkill [-s signal] "job_id[role]" | "job_id[role/task]" ...
        bkill -l | -h | -V
 """
@@ -23,10 +23,16 @@ GRAMMAR = Grammar(
     USAGE,
     {
         **dict.fromkeys(("l", "r", "b", "d"), FLAG),
-        **dict.fromkeys(("s", "J", "m", "q", "u", "g", "app"), VALUE),
-        **dict.fromkeys(("sla", "stat", "C"), "not supported yet."),
+        **dict.fromkeys(("s", "J", "m", "q", "u", "g", "app", "stat"), VALUE),
+        "sla": "there are no service classes.",
+        "C": "no reason is kept with the end of a job; bpost -d tells one.",
     },
 )
+STATES = {
+    "run": (messages.STAGING, messages.RUN, messages.UNKWN),
+    "pend": (messages.PEND,),
+    "susp": (messages.PSUSP, messages.USUSP, messages.SSUSP),
+}
 
 
 def main(argv: list[str], io: "Io") -> int:
@@ -40,6 +46,8 @@ def main(argv: list[str], io: "Io") -> int:
     name = options.last("s")
     if any(names_tasks(word) for word in options.words):
         return _kill_tasks(options, name, io)
+    if "stat" in options:
+        return _kill_in_state(options, io)
     if "r" in options:
         return carry_out(options, GRAMMAR, io, messages.REMOVE, "being terminated")
     if name is None:
@@ -47,6 +55,16 @@ def main(argv: list[str], io: "Io") -> int:
         return carry_out(options, GRAMMAR, io, action, "being terminated")
     number = signal_number(name)
     return carry_out(options, GRAMMAR, io, action_for(number), "being signaled", number)
+
+
+def _kill_in_state(options: "Options", io: "Io") -> int:
+    """Terminate only what is in the state of -stat: jobs, and elements of arrays."""
+    name, others = options.last("stat") or "", [letter for letter in ("r", "s", "d") if letter in options]
+    if name not in STATES:
+        raise GRAMMAR.wrong(f"-stat is run, pend or susp, not {printable(name)}")
+    if others:
+        raise GRAMMAR.wrong(f"-stat and -{others[0]} cannot be used together")
+    return carry_out(options, GRAMMAR, io, messages.TERMINATE_IN_STATES, "being terminated", states=STATES[name])
 
 
 def _kill_tasks(options: "Options", name: str | None, io: "Io") -> int:

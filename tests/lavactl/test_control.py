@@ -2,6 +2,7 @@
 
 import pytest
 
+from lavactl.wire import messages
 from protos import agents_pb2, jobs_pb2
 from tests.lavactl.scripted import Desk
 
@@ -70,6 +71,21 @@ def test_without_an_id_the_newest_match_is_meant(desk: Desk) -> None:
     request = desk.client.asked[-1]
     assert request.newest_only
     assert (request.filter.name, request.filter.queue, request.filter.user) == ("sweep*", "gpu", "")
+
+
+def test_a_state_is_selected(desk: Desk) -> None:
+    """lsf.md 1.4: bkill -stat; the master compares the states when it carries it out."""
+    answer(desk, (9, 0, ""))
+    desk.type("bkill", "-stat", "susp", "0")
+    request = desk.client.asked[-1]
+    assert request.action == jobs_pb2.TERMINATE_IN_STATES
+    assert set(request.states) == {messages.PSUSP, messages.USUSP, messages.SSUSP} == set(request.filter.states)
+    for argv, sentence in (
+        (("-stat", "done", "9"), "-stat is run, pend or susp, not done"),
+        (("-stat", "run", "-r", "9"), "-stat and -r cannot be used together"),
+    ):
+        refused = desk.type("bkill", *argv)
+        assert (refused.code, sentence in refused.err) == (255, True)
 
 
 def test_id_zero_means_all_that_match(desk: Desk) -> None:

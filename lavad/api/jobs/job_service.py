@@ -447,6 +447,10 @@ def _single(target: c.Target) -> int:
     return target.indices.first() if target.indices is not None and len(target.indices) == 1 else 0
 
 
+def _states(request: pb.SignalRequest) -> frozenset[JobState]:
+    return frozenset(JobState(state) for state in request.states if state)
+
+
 def _command(request: pb.SignalRequest, target: c.Target, caller: c.Caller) -> c.Command:
     if request.role:
         target = replace(target, role=request.role, task=request.task_plus_one - 1)
@@ -457,13 +461,14 @@ def _command(request: pb.SignalRequest, target: c.Target, caller: c.Caller) -> c
             return c.KillJob(target, caller, remove=True)
         case pb.TERMINATE_DONE:
             return c.KillJob(target, caller, as_done=True)
+        case pb.TERMINATE_IN_STATES:
+            return c.KillJob(target, caller, states=_states(request))
         case pb.STOP:
             return c.StopJob(target, caller)
         case pb.RESUME:
             return c.ResumeJob(target, caller)
         case pb.REQUEUE:
-            states = frozenset(JobState(state) for state in request.states if state)
-            return c.RequeueJob(target, caller, states, request.hold)
+            return c.RequeueJob(target, caller, _states(request), request.hold)
         case pb.MIGRATE:
             return c.RequeueJob(target, caller, _MOVABLE, migrates=True)
         case _:

@@ -120,13 +120,15 @@ class Target:
 class KillJob:
     """bkill: the terminate sequence or, with ``remove``, EXIT at once in any case.
 
-    ``as_done``: a running job counts as DONE when it has ended.
+    ``as_done``: a running job counts as DONE when it has ended. ``states``: only of elements in one of these; empty: in
+    any.
     """
 
     target: Target
     caller: Caller
     remove: bool = False
     as_done: bool = False
+    states: frozenset[JobState] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

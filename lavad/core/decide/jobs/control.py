@@ -119,6 +119,12 @@ def _why_not_resumed(record: Job | ArrayRecord, indices: Ranges | None) -> str:
     return f"No user has suspended the job; its state is {states_of(record, indices)}"
 
 
+def _why_not_in_state(record: Job | ArrayRecord, indices: Ranges | None) -> str:
+    if not _is_unfinished(record, indices):
+        return why_nothing(record, indices)
+    return f"The job is not in the state that -stat names; its state is {states_of(record, indices)}"
+
+
 def _is_unfinished(record: Job | ArrayRecord, indices: Ranges | None) -> bool:
     if isinstance(record, Job):
         return record.state not in FINAL
@@ -146,21 +152,25 @@ def kill(cluster: Cluster, command: c.KillJob, now: float) -> Decision:
     """Kill (bkill): pending elements end at once, running ones get the terminate sequence; ``remove`` ends the record
     in any case."""
     by = command.caller.user
-    reason = _reason(cluster, command, command.remove)
+    reason, states = _reason(cluster, command, command.remove), command.states
 
     def end_waiting(job: int, indices: Ranges) -> e.Event:
         return e.PendingEnded(now, job, indices, by, reason)
 
     def end_live(job: Job) -> list[e.Event]:
         assert job.attempt is not None
+        if states and job.state not in states:
+            return []
         if command.remove:
             return end_at_once(job.attempt, now, reason)
         as_done = r.TERM_OWNER_DONE if reason == r.TERM_OWNER else r.TERM_ADMIN_DONE
         return kill_attempt(cluster, job, job.attempt, now, by, as_done if command.as_done else reason)
 
     told = told_of(cluster, command.target, _removed if command.remove else _killed, (S.UNKWN, S.ZOMBI), now)
-    ends = _ends_of_post(cluster, command.target, now, reason)
-    decision = _decide(cluster, command.target, command.caller, (S.PEND, S.PSUSP), end_waiting, end_live, ends)
+    ends = () if states else _ends_of_post(cluster, command.target, now, reason)
+    waiting = tuple(state for state in (S.PEND, S.PSUSP) if not states or state in states)
+    why_not = _why_not_in_state if states else None
+    decision = _decide(cluster, command.target, command.caller, waiting, end_waiting, end_live, ends, why_not)
     return Decision(decision.events, decision.orders, told)
 
 

@@ -106,3 +106,16 @@ def test_what_is_not_to_be_done_is_told_with_the_state() -> None:
     story.plan()
     stop(story, begun, ANN)
     assert "as soon as it has started" in refusal(story, c.StopJob(story.target(begun), ANN))
+
+
+def test_only_elements_in_a_state_are_killed() -> None:
+    """bkill -stat: what is in another state goes on; a job of which nothing is in that state is refused."""
+    story = a_cluster(a_host("n1", slots=1))
+    array = story.submit(a_job(array="1-3"))
+    story.plan()
+    story.started("n1", story.key(array, 1))
+    with pytest.raises(Refused, match="not in the state that -stat names; its state is PEND, RUN"):
+        story.do(c.KillJob(c.Target(array), ANN, states=frozenset({S.PSUSP, S.USUSP})))
+    story.do(c.KillJob(c.Target(array), ANN, states=frozenset({S.PEND})))
+    assert [story.state(array, index) for index in (1, 2, 3)] == [S.RUN, S.EXIT, S.EXIT]
+    assert not story.do(c.KillJob(c.Target(array), ANN, states=frozenset({S.RUN}))).reply
