@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from lavactl.io import Io
 
 USAGE = """\
-Usage: lsgrun [-p] [-P | -S] [-v] -f file | -m "host ..." | -n number | -R requirement  command [argument ...]
+Usage: lsgrun [-i] [-p] [-P | -S] [-v] -f file | -m "host ..." | -n number | -R requirement  command [argument ...]
        lsgrun -h | -V
   The command is a short interactive job on each host, one host after the other; it reads no input without -P or -S.
   -f   a file with host names, one a line
+  -i   ask whether it is to run on all of the hosts, and if not, of each
   -n   so many hosts, the least loaded first; with -R of those that it holds for
   -p   on all hosts at once
   -v   name the hosts
@@ -30,9 +31,8 @@ GRAMMAR = Grammar(
     "lsgrun",
     USAGE,
     {
-        **dict.fromkeys(("p", "P", "S", "v"), FLAG),
+        **dict.fromkeys(("i", "p", "P", "S", "v"), FLAG),
         **dict.fromkeys(("f", "m", "n", "R"), VALUE),
-        "i": "hosts are not asked for: -f, -m, -n or -R name them.",
     },
     words_end=True,
 )
@@ -48,6 +48,7 @@ def main(argv: list[str], io: "Io") -> int:
     check_allowed("lsgrun", io)
     hosts = hosts_of(options, io)
     io.stay()
+    hosts = confirmed(hosts, io) if "i" in options else hosts
     return run(hosts, options, io)
 
 
@@ -87,6 +88,25 @@ def hosts_of(options: Options, io: "Io") -> list[str]:
     if "f" in options or "m" in options:
         raise GRAMMAR.wrong("no host is named")
     return _chosen(options, io)
+
+
+def confirmed(hosts: list[str], io: "Io") -> list[str]:
+    """Those hosts that the user wants: all at a word, or one by one; the questions are on standard error.
+
+    Raises:
+        CommandError: none is wanted.
+    """
+    if _is_wanted(f"Run the command on {' '.join(map(printable, hosts))}", io):
+        return hosts
+    wanted = [host for host in hosts if _is_wanted(f"Run it on {printable(host)}", io)]
+    if not wanted:
+        raise CommandError("lsgrun: the command runs on no host.", FAILURE)
+    return wanted
+
+
+def _is_wanted(question: str, io: "Io") -> bool:
+    io.error(f"{question}? [y/n]")
+    return io.stdin.readline().strip().lower() in (b"y", b"yes")
 
 
 def _chosen(options: Options, io: "Io") -> list[str]:

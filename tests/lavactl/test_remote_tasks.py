@@ -54,3 +54,17 @@ def test_the_hosts_of_lsgrun(desk: Desk, tmp_path: Path) -> None:
     assert desk.client.asked[-1].requirement == "mem>100"
     assert hosts("-n", "1") == ["n002"]
     assert desk.client.asked[-1].requirement == "order[r15s:pg]"
+
+
+def test_lsgrun_asks(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """-i: for all hosts, else for each; the end of the input is a no."""
+    runs: list[list[str]] = []
+    monkeypatch.setattr(lsgrun, "run", lambda hosts, *_: runs.append(hosts) or 0)
+    assert desk.type("lsgrun", "-i", "-m", "n001 n002", "date", stdin=b"y\n").code == 0
+    asked = desk.type("lsgrun", "-i", "-m", "n001 n002", "date", stdin=b"n\nno\nYes\n")
+    assert asked.err.splitlines() == [
+        "Run the command on n001 n002? [y/n]", "Run it on n001? [y/n]", "Run it on n002? [y/n]",
+    ]  # fmt: skip
+    none = desk.type("lsgrun", "-i", "-m", "n001", "date")
+    assert (none.code, none.err.splitlines()[-1]) == (255, "lsgrun: the command runs on no host.")
+    assert runs == [["n001", "n002"], ["n002"]]
