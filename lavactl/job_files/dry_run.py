@@ -6,6 +6,7 @@ from lavactl.job_files.model import ACTIONS, EVENTS, LAUNCHES, RESTARTS, UNLIMIT
 from lavactl.job_files.own.writer import word_of
 from lavactl.job_files.text.durations import duration_text
 from lavactl.job_files.text.fields import Note
+from lavactl.job_files.told import told_roles
 from lavactl.job_files.understanding import Understood
 from lavactl.options import FLAG
 from lavactl.submit.submission import KINDS
@@ -56,7 +57,7 @@ def _job(number: int, job: JobFile) -> "Iterator[str]":
     if job.rules is None:
         yield f"  {'script' if job.is_script else 'command'}: {_shown(job.command)}"
         return
-    yield from _rules(job.rules)
+    yield from _rules(job.rules, job.roles)
     for role in job.roles:
         yield from _role(role, job)
 
@@ -73,7 +74,7 @@ def _shown(text: str) -> str:
     return text.strip().replace("\n", "\\n")
 
 
-def _rules(rules: messages.TaskRules) -> "Iterator[str]":
+def _rules(rules: messages.TaskRules, roles: "list[messages.Role]") -> "Iterator[str]":
     if rules.restarts_max:
         often = "without end" if rules.restarts_max >= UNLIMITED else f"at most {_times(rules.restarts_max)}"
         yield f"  restarts of the job: {often}{' when it fails' if rules.restarts_when_failed else ''}"
@@ -98,10 +99,16 @@ def _rules(rules: messages.TaskRules) -> "Iterator[str]":
     if rules.autoscale.role:
         yield f"  {autoscale_text(rules.autoscale)}"
     for one in rules.conventions:
-        what = "each task has a copy of its code" if one.name == "code" else f"tasks are told as by {one.name}"
+        whose = _whose(told_roles(one, [role.name for role in roles]), len(roles))
+        what = "each task has a copy of its code" if one.name == "code" else f"{whose} told as by {one.name}"
         yield f"  {what}" + (f": {', '.join(one.options)}" if one.options else "")
     if rules.secrets:
         yield f"  secrets: {_names(rules.secrets)}"
+
+
+def _whose(told: "list[str]", count: int) -> str:
+    """Whose tasks are told: those of all roles, of some, or none."""
+    return "tasks are" if len(told) == count else f"tasks of {', '.join(told)} are" if told else "no tasks are"
 
 
 def _role(role: messages.Role, job: JobFile) -> "Iterator[str]":

@@ -8,6 +8,7 @@ are told at once.
 from dataclasses import dataclass, field
 
 from lavactl.errors import CommandError
+from lavactl.job_files import told
 from lavactl.job_files.importers import kinds
 from lavactl.job_files.model import JobFile
 from lavactl.job_files.own.reader import read_own
@@ -83,7 +84,10 @@ def _listed(document: Mapping, name: str) -> list[Mapping]:
 def _read(fields: Fields, shared: kinds.Shared) -> list[JobFile]:
     importer = kinds.importer_of(fields)
     if importer is not None:
-        return importer(fields, shared)
+        jobs = importer(fields, shared)
+        for job in jobs:
+            job.notes += [Note(job.place, "", remark) for _, remark in told.remarks(job)]
+        return jobs
     if any(key in fields.node.entries for key in OWN):
         return [read_own(fields)]
     raise fields.wrong("", _unknown(fields.node))

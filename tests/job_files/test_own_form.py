@@ -1,6 +1,7 @@
 """Lava's own job file: a key for every option of bsub, and a job that is shown, read again and equal."""
 
 import json
+import re
 import runpy
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.job_setup.told import tell
+from lavactl.job_files import told
+from lavactl.job_files.dry_run import describe
 from lavactl.job_files.model import ACTIONS, EVENTS, LAUNCHES, RESTARTS, SPREADS, JobFile
 from lavactl.job_files.own import keys
 from lavactl.job_files.own.keys import BY_OPTION, NAMED, OPTION_KEYS, TABLES
@@ -175,7 +178,9 @@ def job_files(draw: st.DrawFn) -> JobFile:
     rules.free_codes.extend(draw(st.lists(st.integers(1, 255), max_size=3)))
     rules.owner_name, rules.origin = draw(NAMES), draw(NAMES)
     for name in draw(st.lists(st.sampled_from(keys.CONVENTIONS), unique=True, max_size=2)):
-        rules.conventions.add(name=name, options=[f"{k}={v}" for k, v in draw(st.dictionaries(NAMES, TEXTS)).items()])
+        known = sorted(set(told.OPTIONS[name]) - told.NUMBERS)
+        given = draw(st.dictionaries(st.sampled_from(known), TEXTS)) if known else {}
+        rules.conventions.add(name=name, options=[f"{option}={value}" for option, value in given.items()])
     job.roles = [draw(roles(name)) for name in draw(st.lists(NAMES, unique=True, min_size=1, max_size=3))]
     for at, role in enumerate(job.roles[1:], 1):
         role.after.extend(draw(st.lists(st.sampled_from([one.name for one in job.roles[:at]]), max_size=2)))
@@ -212,7 +217,52 @@ def test_keys_of_the_options_are_in_bsubs_order() -> None:
 
 def test_the_conventions_are_those_that_the_agents_know() -> None:
     """The programs share no list: a convention that is new on one side is missing here."""
-    assert set(keys.CONVENTIONS) == set(tell.CONVENTIONS)
+    assert set(keys.CONVENTIONS) == set(tell.CONVENTIONS) == set(told.OPTIONS)
+
+
+def test_the_options_of_conventions_are_those_that_the_agents_read() -> None:
+    """An option that is read there and not known here could not be given."""
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "agents/job_setup").rglob("*.py")]
+    read = {name for text in texts for name in re.findall(r"scene\.(?:option|number|has)\(\"([\w-]+)\"", text)}
+    assert read <= {option for options in told.OPTIONS.values() for option in options}
+
+
+SILENT = """\
+conventions: {convention}
+roles:
+  chief: {{tasks: 1, command: run}}
+  trainer: {{tasks: 2, command: run}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("convention", "said"),
+    [
+        ("{pytorch: {}}", "conventions.pytorch: tasks are told nothing by pytorch: there is no role master or worker; "
+                          "its options master and worker can name others."),
+        ("{pytorch: {worker: trianer}}", "conventions.pytorch: pytorch: there is no role trianer, which its option "
+                                         "worker names."),
+        ("{mindspore: {worker: trainer}}", ""),
+        ("{ray: {}}", "conventions.ray: tasks are told nothing by ray: there is no role head; its option head can "
+                      "name others."),
+        ("{slurm: {roles: 'chief,boss'}}", "conventions.slurm: slurm: there is no role boss, which its option roles "
+                                           "names."),
+        ("{tensorflow: {}, horovod: {}, env: {}}", ""),
+    ],
+)  # fmt: skip
+def test_a_convention_that_finds_no_role_says_so(convention: str, said: str) -> None:
+    """Before, the tasks just had no variables, and nothing told why."""
+    (job,) = understand_text(SILENT.format(convention=convention), "f").jobs
+    assert [f"{note.field}: {note.text}" for note in job.notes] == ([said] if said else [])
+
+
+def test_a_dry_run_says_which_roles_a_convention_tells() -> None:
+    """A chief and workers of another name: the workers have no TF_CONFIG."""
+    said = describe(understand_text(SILENT.format(convention="{tensorflow: {}, env: {}}"), "f"))
+    assert "  tasks of chief are told as by tensorflow\n  tasks are told as by env\n" in said
+    assert "  no tasks are told as by pytorch\n" in describe(
+        understand_text(SILENT.format(convention="{pytorch: {}}"), "f")
+    )
 
 
 def test_the_page_and_the_schema_are_what_the_keys_say() -> None:

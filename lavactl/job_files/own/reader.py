@@ -4,6 +4,7 @@ import shlex
 from difflib import get_close_matches
 
 from lavactl.errors import CommandError
+from lavactl.job_files import told
 from lavactl.job_files.model import ACTIONS, EVENTS, LAUNCHES, RESTARTS, REVOCABLE, SPREADS, JobFile, success_of
 from lavactl.job_files.own.autoscale import read_autoscale
 from lavactl.job_files.own.keys import CONVENTIONS, OF_ONE_ROLE, OPTION_KEYS, TABLES
@@ -270,13 +271,23 @@ def _read_rules(job: JobFile, fields: Fields) -> None:
     if fields.has("autoscale"):
         read_autoscale(rules.autoscale, fields.child("autoscale"), job.roles)
     fields.get("autoscale")
-    parent = fields.child("conventions")
+    _read_conventions(job, fields.child("conventions"))
+
+
+def _read_conventions(job: JobFile, parent: Fields) -> None:
+    rules = job.tasks_rules
     for name, _ in parent.node:
         if name not in CONVENTIONS:
             near = get_close_matches(name, CONVENTIONS, 1)
             hint = f"is {near[0]} meant?" if near else f"there are {', '.join(CONVENTIONS)}."
             raise parent.wrong(name, f"there is no such convention; {hint}")
-        rules.conventions.add(name=name, options=[f"{key}={value}" for key, value in parent.pairs(name).items()])
+        options = parent.pairs(name)
+        for key, value in options.items():
+            if fault := told.fault(name, key, value, [role.name for role in job.roles]):
+                raise parent.child(name).wrong(key, fault)
+        rules.conventions.add(name=name, options=[f"{key}={value}" for key, value in options.items()])
+    for name, remark in told.remarks(job):
+        parent.note(name, remark)
 
 
 _RULES = frozenset(

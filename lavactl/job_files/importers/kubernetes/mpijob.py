@@ -82,9 +82,8 @@ def _read_mpi(job: JobFile, spec: Fields, worker: Fields, options: list[str]) ->
     options += [f"implementation={word}", f"slots-per-worker={slots}"]
     if spec.flag("runLauncherAsWorker"):
         options.append("launcher-as-worker=yes")
-    if spec.has("sshAuthMountPath"):
-        options.append(f"ssh-auth-path={spec.text('sshAuthMountPath')}")
-    spec.get("sshAuthMountPath")
+    spec.text("sshAuthMountPath")
+    spec.ignore(("sshAuthMountPath",), "ssh between tasks needs no keys")
     launcher, workers = job.roles
     is_waiting = {"AtStartup": False, "WaitForWorkersReady": True}
     if spec.word("launcherCreationPolicy", is_waiting, False):

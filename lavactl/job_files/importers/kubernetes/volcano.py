@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from lavactl.job_files import told
 from lavactl.job_files.importers.kinds import Shared
 from lavactl.job_files.importers.kubernetes import metadata, pods
 from lavactl.job_files.importers.kubernetes.ray import START_HEAD, START_WORKER
@@ -22,7 +23,18 @@ PLUGINS = ("env", "svc", "ssh", "tensorflow", "pytorch", "mpi", "ray", "hcclrank
 ADDED = {
     "tensorflow": ("svc",), "mpi": ("svc", "ssh"), "pytorch": ("svc",), "ray": ("svc",),
 }  # fmt: skip
-UNUSED_FLAGS = {"ssh-private-key": "keys are made for each job", "ssh-public-key": "keys are made for each job"}
+UNUSED_FLAGS = {
+    "ssh-private-key": "keys are made for each job",
+    "ssh-public-key": "keys are made for each job",
+    "publish-not-ready-addresses": "names resolve before any task runs",
+    "disable-network-policy": "the network between jobs is open",
+    "wait-master-enabled": "dependsOn makes tasks wait for others",
+    "wait-master-timeout": "dependsOn makes tasks wait for others",
+    "wait-master-image": "dependsOn makes tasks wait for others",
+    "port": "no task needs an SSH server",
+    "headContainer": "the first container is the task",
+    "workerContainer": "the first container is the task",
+}
 # Ports of Ray's head: the flag of the plugin that names each, and its default.
 RAY_PORTS = {"ray": ("port", 6379), "ray-dashboard": ("dashboardPort", 8265), "ray-client": ("clientPort", 10001)}
 TOPOLOGY_POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
@@ -304,10 +316,13 @@ def _options(plugins: Fields, name: str) -> list[str]:
         key, equals, value = text.partition("=")
         if not equals and words and not words[-1].startswith("-"):
             value, equals = words.pop(), "="
-        if key in UNUSED_FLAGS:
-            plugins.note(name, f"ignored: {key}: {UNUSED_FLAGS[key]}.")
+        value = value if equals else "true"
+        fault = told.fault(name, key, value, ())
+        why = (fault and (UNUSED_FLAGS.get(key) if key not in told.OPTIONS[name] else None)) or fault.rstrip(".")
+        if why:
+            plugins.note(name, f"ignored: {key}: {why}.")
         else:
-            found.append(f"{key}={value if equals else 'true'}")
+            found.append(f"{key}={value}")
     return found
 
 

@@ -7,7 +7,6 @@ from lavactl.job_files.text.fields import Fields
 from lavactl.job_files.text.nodes import Sequence
 
 KEY = "com.microsoft.pai.runtimeplugin"
-BARRIER_MINUTES = 30
 POLICIES = {"ignore": "ignore", "fail": "fail"}
 
 
@@ -49,8 +48,8 @@ def read_plugins(extras: Fields, commands: Commands) -> list[str]:
 def _ssh(parameters: Fields) -> list[str]:
     options = ["jobssh=yes"] if parameters.flag("jobssh") else []
     if parameters.flag("sshbarrier"):
-        minutes = parameters.number("sshbarrierTimeout", BARRIER_MINUTES)
-        options += ["ssh-barrier=yes", f"ssh-barrier-minutes={minutes}"]
+        parameters.number("sshbarrierTimeout", 0)
+        parameters.note("sshbarrier", "ssh between tasks works as soon as they run: none waits for the others.")
     user = parameters.child("userssh")
     if user.node.entries:
         user.asked |= set(user.node.entries)
