@@ -34,6 +34,8 @@ ACTIONS = {
     "complete": messages.COMPLETE_JOB,
     "resume": messages.RESUME_JOB,
 }
+# Events that a job can meet while it is being aborted, at which a policy can resume it; its tasks are ending anyway.
+RESUMING = ("any", "host-lost", "timeout")
 LAUNCHES = {
     "each": messages.LAUNCH_EACH,
     "first": messages.LAUNCH_FIRST,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agents.job_setup.told import tell
 from lavactl.job_files import told
 from lavactl.job_files.dry_run import describe
-from lavactl.job_files.model import ACTIONS, EVENTS, LAUNCHES, RESTARTS, SPREADS, JobFile
+from lavactl.job_files.model import ACTIONS, EVENTS, LAUNCHES, RESTARTS, RESUMING, SPREADS, JobFile
 from lavactl.job_files.own import keys
 from lavactl.job_files.own.keys import BY_OPTION, NAMED, OPTION_KEYS, TABLES
 from lavactl.job_files.own.schema import schema
@@ -130,6 +130,8 @@ def policies(draw: st.DrawFn, tasks: int = 0) -> list[messages.TaskPolicy]:
             policy.events.extend(draw(st.lists(st.sampled_from(sorted(EVENTS.values())), min_size=1, max_size=3)))
         else:
             policy.exit_codes.extend(draw(st.lists(st.integers(1, 255), min_size=1, max_size=3)))
+        if policy.action == messages.RESUME_JOB and not {EVENTS[one] for one in RESUMING} & set(policy.events):
+            policy.action = messages.ABORT_JOB
         policy.timeout_s = float(draw(COUNTS))
         policy.index_plus_one = draw(st.integers(0, tasks)) if tasks else 0
         made.append(policy)

@@ -172,7 +172,12 @@ ROLE_KEYS = (
 POLICY_KEYS = (
     Key("on", "words", "event, or several", words=tuple(EVENTS)),
     Key("exit-codes", "codes", "exit codes of a task"),
-    Key("do", "word", "action", words=tuple(ACTIONS)),
+    Key(
+        "do",
+        "word",
+        "action; `resume` of a job that is being aborted, at host-lost, timeout or any",
+        words=tuple(ACTIONS),
+    ),
     Key("after", "duration", "time that the action waits for; it is dropped if the task runs again before"),
     Key("task", "count", "this task of the role only"),
 )

@@ -5,7 +5,17 @@ from difflib import get_close_matches
 
 from lavactl.errors import CommandError
 from lavactl.job_files import told
-from lavactl.job_files.model import ACTIONS, EVENTS, LAUNCHES, RESTARTS, REVOCABLE, SPREADS, JobFile, success_of
+from lavactl.job_files.model import (
+    ACTIONS,
+    EVENTS,
+    LAUNCHES,
+    RESTARTS,
+    RESUMING,
+    REVOCABLE,
+    SPREADS,
+    JobFile,
+    success_of,
+)
 from lavactl.job_files.own.autoscale import read_autoscale
 from lavactl.job_files.own.keys import CONVENTIONS, OF_ONE_ROLE, OPTION_KEYS, TABLES
 from lavactl.job_files.text.durations import read_field as duration
@@ -23,6 +33,7 @@ if TYPE_CHECKING:
 
 KIND = "job"
 CODE_MAX = 255
+NO_MORE = one_of(RESUMING[1:]).replace(" or ", " and ")
 EVENT_TEXTS = "an event or a list of events: " + one_of(EVENTS)
 
 
@@ -228,6 +239,8 @@ def _policies(fields: Fields, has_tasks: bool) -> list[messages.TaskPolicy]:
         if not one.has("do"):
             raise one.wrong("", "a policy needs an action (do).")
         policy.action = one.word("do", ACTIONS, messages.IGNORE)
+        if policy.action == messages.RESUME_JOB and not set(texts) & set(RESUMING):
+            raise one.wrong("do", f"resume is for a job that is being aborted, which meets only {NO_MORE}.")
         if one.has("task"):
             if not has_tasks:
                 raise one.wrong("task", "a policy for one task belongs to its role.")

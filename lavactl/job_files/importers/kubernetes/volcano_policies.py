@@ -33,6 +33,8 @@ ACTIONS = {
     "ResumeJob": messages.RESUME_JOB,
 }
 INTERNAL_ACTIONS = ("SyncJob", "EnqueueJob", "SyncQueue", "OpenQueue", "CloseQueue")
+RESUMING = (ANY, "Unknown")
+NEVER = "a job that is being aborted, the only one that ResumeJob is for, meets no {}"
 CODE_MAX = 255
 
 
@@ -62,6 +64,9 @@ def _policy(fields: Fields, seen: set[str]) -> messages.TaskPolicy | None:
     policy = messages.TaskPolicy(action=_action(fields), timeout_s=_timeout_s(fields))
     if fields.has("exitCode"):
         _read_code(fields, policy, seen)
+        if policy.action == messages.RESUME_JOB:
+            fields.note("exitCode", f"ignored: {NEVER.format('exit code')}.")
+            return None
         return policy
     fields.get("exitCode")
     return policy if _read_events(fields, policy, events, seen) else None
@@ -120,6 +125,8 @@ def _read_events(fields: Fields, policy: messages.TaskPolicy, words: list[str], 
         event = EVENTS[word]
         if event is None:
             fields.note(key, f"ignored: {word} does not happen here.")
+        elif policy.action == messages.RESUME_JOB and word not in RESUMING:
+            fields.note(key, f"ignored: {NEVER.format(word)}.")
         elif word == "PodPending" and not policy.timeout_s:
             fields.note(key, "ignored: PodPending needs a timeout.")
         else:

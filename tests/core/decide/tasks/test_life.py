@@ -221,6 +221,27 @@ def test_an_aborted_job_waits_for_its_user() -> None:
     assert story.tasks(again).restarts == 1
 
 
+@pytest.mark.parametrize("event", [E.HOST_LOST, E.TIMEOUT])
+def test_an_aborted_job_is_resumed_by_what_happens_meanwhile(event: TaskEvent) -> None:
+    """While its tasks are being ended nothing else can happen to it: readers of job files refuse other events."""
+    story = a_story()
+    policies = [a_policy(codes=(7,), action=A.ABORT), a_policy(event, action=A.RESUME)]
+    key = story.begin(a_task_role(tasks=4), policies=policies, restarts_max=3)
+    story.runs(key)
+    story.ends(key, 0, 0, code=7)
+    with pytest.raises(Refused, match="No such task of the job is running"):  # so that it is not evicted, either
+        story.do(c.KillJob(c.Target(key.job, None, "worker", 1), ANN))
+    if event is E.HOST_LOST:
+        story.released("h2", key)
+    else:
+        state = TaskReport(TaskKey(0, 1), 1, P.EXITED, 77, story.now, story.now, 15, "TERM_RUNLIMIT: too long")
+        story.do(c.ReportTasks("h1", key, (state,)))
+    story.stops(key)
+    for host in ("h1", "h2"):
+        story.released(host, key)
+    assert story.state(key.job) is S.PEND
+
+
 def test_a_delayed_action_is_dropped_when_the_task_runs_again() -> None:
     """Otherwise it is taken at its time, by the clock."""
     story = a_story()
