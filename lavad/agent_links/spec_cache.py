@@ -176,9 +176,14 @@ def _changed(base: dict[bytes, bytes], variables: dict[bytes, bytes]) -> list[by
 
 
 def as_admitted(spec: JobSpec, defaults: SpecDefaults) -> JobSpec:
-    """Add the queue's defaults to a spec: size, memory limit and process limits that the job does not set."""
+    """Add the queue's defaults to a spec: size, memory limit and process limits that the job does not set.
+
+    Tasks with secrets leave no core file, in which these would stand, unless the job itself asks for one.
+    """
     given = {limit.name for limit in spec.rlimits}
-    limits = [one for one in defaults.process_limits if one[0] not in given]
+    own = [("core", 0)] if spec.tasks.secrets and "core" not in given else []
+    given |= {name for name, _ in own}
+    limits = [*own, *(one for one in defaults.process_limits if one[0] not in given)]
     sizes = defaults.sizes  # an agent takes no size for one task
     is_sized = all(role.tasks_max or most == 1 for role, (_, most) in zip(spec.roles, sizes, strict=False))
     if not limits and is_sized and spec.memory_limit_mib == defaults.memory_limit_mib:

@@ -21,7 +21,7 @@ OWN = f"""\
 name: own
 secrets: {{TOKEN: {TOKEN}}}
 roles:
-  a: {{tasks: 1, command: 'echo "$TOKEN" > {{folder}}/told; exec sleep 600'}}
+  a: {{tasks: 1, command: 'ulimit -c > {{folder}}/core; echo "$TOKEN" > {{folder}}/told; exec sleep 600'}}
   b: {{tasks: 2, requirement: "span[ptile=1]", command: exec sleep 600}}
 """
 KUBERNETES = f"""\
@@ -76,6 +76,7 @@ def kept(open_directory: Path, public_commands: Path, account: str) -> Iterator[
         assert len(jobs) == 2
         wait_for(lambda: all((folder / name).exists() for name in ("told", "url")), 60, "the tasks to run")
         assert ((folder / "told").read_text(), (folder / "url").read_text()) == (f"{TOKEN}\n", f"{URL}\n")
+        assert (folder / "core").read_text() == "0\n"
         for name in ("told", "url"):
             (folder / name).unlink()
         yield Kept(cluster, user, tuple(jobs), folder)

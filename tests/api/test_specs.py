@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from lavad.agent_links.links import AgentLinks
-from lavad.agent_links.spec_cache import Packed, SpecShelf
+from lavad.agent_links.spec_cache import Packed, SpecShelf, as_admitted
 from lavad.api import identity
 from lavad.api.jobs.job_service import JobService
 from lavad.core import commands as c
@@ -16,6 +16,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.events import Event, JobModified, JobSubmitted
 from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
+from lavad.core.order_kinds import SpecDefaults
 from lavad.engine import Engine
 from protos import jobs_pb2 as pb
 from tests.builders import ANN, BOB, ROOT, a_job
@@ -160,3 +161,17 @@ def test_a_spec_that_changes_while_it_is_read() -> None:
         assert (await shelf.spec(1)).command == "new"
 
     asyncio.run(body())
+
+
+def test_a_job_with_secrets_leaves_no_core_files_unless_it_asks_for_them() -> None:
+    """Its secrets would stand in them; what its queue gives to other jobs does not count."""
+    queue = SpecDefaults(0, (("core", 1 << 20), ("stack", 1 << 16)), ())
+
+    def limits(spec: pb.JobSpec) -> dict[str, int]:
+        return {one.name: one.soft for one in as_admitted(spec, queue).rlimits}
+
+    with_secrets = pb.TaskRules(secrets=[b"TOKEN=x"])
+    assert limits(pb.JobSpec()) == {"core": 1 << 20, "stack": 1 << 16}
+    assert limits(pb.JobSpec(tasks=with_secrets)) == {"core": 0, "stack": 1 << 16}
+    asked = pb.JobSpec(tasks=with_secrets, rlimits=[pb.Rlimit(name="core", soft=1 << 10)])
+    assert limits(asked) == {"core": 1 << 10, "stack": 1 << 16}
