@@ -40,6 +40,11 @@ def _secret(found: "re.Match[str]", end: int, values: "dict[str, Node]", secrets
     return f"${{{variable(step[1])}}}"
 
 
+def left_over(text: str) -> list[str]:
+    """Return the tags of a rendered text that stand for nothing, each once."""
+    return list(dict.fromkeys(found[0] for found in _TAG.finditer(text)))
+
+
 def _is_in_single_quotes(text: str) -> bool:
     """True if a command that begins so is within single quotes, where the shell does not look for variables."""
     quote, at = "", 0

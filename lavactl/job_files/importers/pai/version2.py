@@ -5,7 +5,7 @@ import re
 from lavactl.job_files.importers.kinds import Shared
 from lavactl.job_files.importers.pai import common
 from lavactl.job_files.importers.pai.plugins import Commands, read_plugins
-from lavactl.job_files.importers.pai.template import render, variable
+from lavactl.job_files.importers.pai.template import left_over, render, variable
 from lavactl.job_files.model import JobFile, role
 from lavactl.job_files.text.fields import Fields
 from lavactl.job_files.text.nodes import Mapping, Node, Scalar
@@ -168,6 +168,8 @@ class _Roles:
             raise part.wrong("commands", "a role needs a command.")
         lines = self.commands.of(name, words)
         made.command = "\n".join(render(line, values, self.used_secrets).strip() for line in lines)
+        for tag in left_over(made.command):
+            part.note("commands", f"{tag} stands for no parameter, secret or prerequisite, and is left as it is.")
         container = part.child("extraContainerOptions")
         shm = container.number("shmMB", SHM_MIB)
         container.ignore(("infiniband",), "tasks use the devices of their hosts")
