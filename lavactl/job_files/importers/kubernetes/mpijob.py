@@ -145,13 +145,11 @@ def _workers(spec: Fields) -> tuple[int, int]:
 
 
 def _read_policy(job: JobFile, fields: Fields, spec: Fields, dialect: str) -> None:
-    policy = spec.child("runPolicy") if spec.has("runPolicy") or dialect == "v2beta1" else spec
     is_queued = metadata.has_queue_label(fields)
-    if policy is not spec:
-        for key in ("cleanPodPolicy", "backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished"):
-            if dialect == "v1" and spec.has(key):
-                policy = spec  # where version 1 has them; runPolicy then holds the rest
-    limit = kubeflow.read_run_policy(job, policy, is_queued)
+    places = [spec.child("runPolicy")] if spec.has("runPolicy") or dialect == "v2beta1" else []
+    places += [] if dialect == "v2beta1" else [spec]  # where the older versions have them; it wins
+    limits = [kubeflow.read_run_policy(job, place, is_queued) for place in places]
+    limit = next((one for one in reversed(limits) if one is not None), None)
     launcher, workers = job.roles
     least = kubeflow.read_scheduling(job, spec.child("runPolicy"), workers.tasks_max + 1)
     workers.tasks_min = max(least - 1, 0)
