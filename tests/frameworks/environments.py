@@ -7,6 +7,7 @@ Run as a program it makes the environments that are named, and says which cannot
 import functools
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -60,6 +61,8 @@ def _programs(name: str) -> Path:
             found = environments.made(home, PACKAGES[name], below)
             if name == "torch" and is_new:
                 _compile(home)
+            if name == "ray" and is_new:
+                _compile_all(home)
             if name == "horovod":
                 horovod_build.install(home)
             if name == "ray":
@@ -70,9 +73,12 @@ def _programs(name: str) -> Path:
 
 
 def _be_patient(home: Path) -> None:
-    """Let Ray wait for its own processes as long as a busy machine takes; no setting of Ray's does."""
+    """Let Ray wait for its own node as long as a busy machine takes; no setting of Ray's does.
+
+    Not for longer: a node whose raylet has died is noticed, and restarted by lava, only when this wait is over.
+    """
     node = next((home / "lib").glob("python3*/site-packages/ray/_private/node.py"))
-    node.write_text(node.read_text().replace("raylet_start_wait_time_s = 30\n", "raylet_start_wait_time_s = 300\n"))
+    node.write_text(re.sub(r"(raylet_start_wait_time_s =) \d+\n", r"\1 60\n", node.read_text()))
 
 
 def _compile(home: Path) -> None:
@@ -80,6 +86,12 @@ def _compile(home: Path) -> None:
     words = [home / "bin" / "python", "-c", "import torch.distributed.run, torch.optim, torch.nn, numpy"]
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     subprocess.run(words, env=variables, check=True)
+
+
+def _compile_all(home: Path) -> None:
+    """Keep the bytecode of everything: a node of Ray dies if its agent, which is Python, is not there within 15 s."""
+    words = [home / "bin" / "python", "-m", "compileall", "-q", "-j", "0", home / "lib"]
+    subprocess.run(words, stdout=subprocess.DEVNULL, check=False)  # some packages have samples that are no Python
 
 
 def _refuse_cuda(home: Path) -> None:

@@ -59,10 +59,14 @@ roles:
 SYMMETRIC = """
 name: symmetric
 conventions: {{ray: {{head: worker}}}}
+environment: {{RAY_AUTH_MODE: token}}
+secrets: {{RAY_AUTH_TOKEN: 5d2c8a6e1f0b4937a4e2c1d09b7f6835}}
 roles:
   worker:
     tasks: 2
+    requirement: "span[ptile=1]"
     ports: {{ray: 1}}
+    policies: [{{on: succeeded, do: complete, task: 0}}, {{on: failed, do: terminate, task: 0}}]
     command: >-
       exec env -u RAY_ADDRESS RAY_SYMMETRIC_RUN_CLUSTER_WAIT_TIMEOUT=240
       ray symmetric-run --address "$RAY_ADDRESS" --min-nodes 2 --num-cpus 1
@@ -70,8 +74,11 @@ roles:
 """
 
 
-# Ray keeps its sockets in /tmp/ray, which the hosts of this cluster share and real hosts do not.
+# Ray keeps its sockets in /tmp/ray, which the hosts of this cluster share and real hosts do not. A ray that another one
+# calls, as symmetric-run does, has the same: there the second finds the cluster that the first has started.
 WRAPPER = """#!/bin/sh
+[ -z "$RAY_HAS_ITS_OWN" ] || exec {ray} "$@"
+export RAY_HAS_ITS_OWN=1
 mkdir -p /tmp/ray
 exec unshare --mount sh -c 'mount -t tmpfs ray /tmp/ray && exec "$@"' ray {ray} "$@"
 """
@@ -119,7 +126,7 @@ def test_head_workers_and_driver_of_ones_own(ray_site: Site, programs: Path) -> 
 
 
 def test_one_command_on_every_host(ray_site: Site, programs: Path) -> None:
-    """`ray symmetric-run`: the task whose address is the head's runs the program, all end with it."""
+    """`ray symmetric-run`: the task whose address is the head's runs the program, and the job ends with it."""
     job = ray_site.run(script(SYMMETRIC, programs))
     ends(ray_site, job, 280)
     said = said_by(ray_site, job, "worker/0")
