@@ -107,7 +107,7 @@ def _rules(rules: messages.TaskRules, roles: "list[messages.Role]") -> "Iterator
 
 
 def _whose(told: "list[str]", count: int) -> str:
-    """Whose tasks are told: those of all roles, of some, or none."""
+    """The tasks that are told, as the beginning of a sentence: all, those of some roles, or none."""
     return "tasks are" if len(told) == count else f"tasks of {', '.join(told)} are" if told else "no tasks are"
 
 
