@@ -25,6 +25,8 @@ import grpc.aio
 from agents.local_socket.acceptor import Acceptor
 from agents.local_socket.callers import Caller, CallFailed, UserNames, peer_credentials
 from agents.local_socket.calls import NO_CALLER, ByteBudget, Call, Worker
+from agents.local_socket.submit_streams import METHOD as SUBMIT
+from agents.local_socket.submit_streams import SubmitStreams
 from protos import frames, served
 
 LOG = logging.getLogger("lava.gateway")
@@ -95,6 +97,7 @@ class Gateway:
         self._address = address
         self._methods = methods
         self._names = names or UserNames()
+        self._submit_streams = SubmitStreams()
         self.is_stopping = False  # calls are cancelled because this agent ends, not because commands have left
         self._connections: dict[asyncio.Task[None], int] = {}
         self._by_user: defaultdict[int, int] = defaultdict(int)
@@ -125,6 +128,7 @@ class Gateway:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self._submit_streams.close()
         self._names.close()
         with contextlib.suppress(FileNotFoundError):
             if os.stat(self.path).st_ino == self._inode:
@@ -235,7 +239,10 @@ class Gateway:
             raise CallFailed(frames.PERMISSION_DENIED, f"{call.method} is not for users")
         channel = await self.master()
         try:
-            await (self._forward_plain if plain else self._forward_stream)(channel, call)
+            if plain and call.method == SUBMIT:
+                await self._submit(channel, call)
+            else:
+                await (self._forward_plain if plain else self._forward_stream)(channel, call)
         except grpc.aio.AioRpcError as error:
             raise self.failure(error) from None
 
@@ -275,10 +282,21 @@ class Gateway:
                 await call.send(message)
                 message = await anext(replies, None)
         except TimeoutError:
-            text = f"the master at {self._address()} did not answer within {self.limits.first_answer_s:.0f} seconds"
-            raise CallFailed(frames.DEADLINE_EXCEEDED, text) from None
+            raise self._silence() from None
         finally:
             answers.cancel()
+
+    async def _submit(self, channel: grpc.aio.Channel, call: Call) -> None:
+        try:
+            async with asyncio.timeout(self.limits.first_answer_s):
+                answer = await self._submit_streams.submit(channel, call.caller, await call.receive() or b"")
+        except TimeoutError:
+            raise self._silence() from None
+        await call.send(answer)
+
+    def _silence(self) -> CallFailed:
+        text = f"the master at {self._address()} did not answer within {self.limits.first_answer_s:.0f} seconds"
+        return CallFailed(frames.DEADLINE_EXCEEDED, text)
 
     async def _forward_stream(self, channel: grpc.aio.Channel, call: Call) -> None:
         method = channel.stream_stream(call.method, request_serializer=None, response_deserializer=None)
