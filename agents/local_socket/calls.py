@@ -51,7 +51,7 @@ class ByteBudget:
                 freed.set_result(None)
 
 
-Write = Callable[[int, int, bytes], Awaitable[None]]
+Write = Callable[[bytes], Awaitable[None]]
 
 
 # The serving process, on a connection on which it has no command.
@@ -112,7 +112,7 @@ class Worker:
 class Call:
     """A call opened by a command.
 
-    ``write(call, kind, payload)`` sends a frame on the connection and waits while the command reads too slowly.
+    ``write(data)`` sends frames on the connection and waits while the command reads too slowly.
     """
 
     def __init__(self, number: int, method: str, caller: Caller, write: Write, budget: ByteBudget) -> None:
@@ -131,6 +131,7 @@ class Call:
         self._consumed = 0
         self._credit = frames.WINDOW
         self._credited = asyncio.Event()
+        self._last = b""  # an answer that goes with the END
 
     def deliver(self, message: bytes, paid: int, uid: int) -> None:
         """Queue a message of the command; ``paid`` bytes of that user's budget are counted for it.
@@ -165,7 +166,7 @@ class Call:
         self._consumed += 1
         if self._consumed >= _CREDIT_PORTION and not self._half_closed:
             portion, self._consumed = self._consumed, 0
-            await self._write(self.number, frames.CREDIT, portion.to_bytes(4, "little"))
+            await self._write(frames.pack(self.number, frames.CREDIT, portion.to_bytes(4, "little")))
         return message
 
     async def send(self, message: bytes) -> None:
@@ -174,6 +175,18 @@ class Call:
         Raises:
             CallFailed: the answer does not fit a frame.
         """
+        await self._write(await self._packed(message))
+
+    async def send_last(self, message: bytes) -> None:
+        """Send the only answer of a call together with its END: a command that waits for both wakes up once.
+
+        Raises:
+            CallFailed: the answer does not fit a frame.
+        """
+        self._last = await self._packed(message)
+
+    async def _packed(self, message: bytes) -> bytes:
+        """Return an answer as a frame, once the command may get one more."""
         if len(message) > frames.MAX_PAYLOAD:
             raise CallFailed(
                 frames.RESOURCE_EXHAUSTED, f"an answer of {len(message)} bytes is too large for the local socket"
@@ -182,11 +195,11 @@ class Call:
             self._credited.clear()
             await self._credited.wait()
         self._credit -= 1
-        await self._write(self.number, frames.MESSAGE, message)
+        return frames.pack(self.number, frames.MESSAGE, message)
 
     async def end(self, status: int, text: str = "") -> None:
         """Send the END of the call."""
-        await self._write(self.number, frames.END, frames.pack_end(status, text[:4096]))
+        await self._write(self._last + frames.pack(self.number, frames.END, frames.pack_end(status, text[:4096])))
 
     def drop(self) -> None:
         """Release the budget of unread messages."""

@@ -292,7 +292,7 @@ class Gateway:
                 answer = await self._submit_streams.submit(channel, call.caller, await call.receive() or b"")
         except TimeoutError:
             raise self._silence() from None
-        await call.send(answer)
+        await call.send_last(answer)
 
     def _silence(self) -> CallFailed:
         text = f"the master at {self._address()} did not answer within {self.limits.first_answer_s:.0f} seconds"
@@ -467,11 +467,11 @@ class Connection:
         elif (error := task.exception()) is not None and not isinstance(error, ConnectionError):
             LOG.error("call broke method=%s user=%s", call.method, self._caller.user, exc_info=error)
 
-    async def _write(self, number: int, kind: int, payload: bytes) -> None:
+    async def _write(self, data: bytes) -> None:
         async with self._write_turn:
             if self._writer.is_closing():
                 raise ConnectionResetError("the command has gone")
-            self._writer.write(frames.pack(number, kind, payload))
+            self._writer.write(data)
             await self._writer.drain()
 
     async def _abandon(self) -> None:

@@ -133,8 +133,17 @@ def announce(submission: Submission, result: messages.SubmitResult, io: "Io") ->
     default = "default " if result.default_queue or submission.by_default else ""
     say = io.error if "BSUB_STDERR" in io.environ else io.print
     say(f"Job <{result.job}> is submitted to {default}queue <{result.queue}>.")
-    io.flush()
     is_for_people = io.is_terminal(io.stderr)  # programs keep what they read on standard error for a warning
+    spec = submission.spec
+    if (
+        is_for_people
+        or submission.wait
+        or submission.esub
+        or spec.interactive
+        or spec.begin_time
+        or spec.terminate_time
+    ):
+        io.flush()  # something follows; else the line goes with the end of the command
     if is_for_people and is_output_kept(submission.spec, bool(io.site_setting("LSB_MAILPROG"))):
         io.error(kept_output(str(result.job)))
     if submission.spec.begin_time:

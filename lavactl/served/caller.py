@@ -77,8 +77,15 @@ class Caller:
 
     def done(self, code: int) -> bool:
         """End with the command's exit code, behind all its output; False if the connection is of no further use."""
-        self.flush()
-        self._send(served.DONE + bytes((code & 0xFF,)))
+        done = served.DONE + bytes((code & 0xFF,))
+        if self._output and len(self._output) < PIECE:  # together: the agent and the stub wake up once
+            self.is_shown = True
+            output = served.OUTPUT + bytes(self._output)
+            self._output.clear()
+            self._send(output, done)
+        else:
+            self.flush()
+            self._send(done)
         return self._await_end()
 
     def become(self) -> bool:
@@ -105,11 +112,11 @@ class Caller:
         self.connection.forget(self._call)
         return True
 
-    def _send(self, message: bytes) -> None:
-        while self._open >= OPEN_MAX:
+    def _send(self, *messages: bytes) -> None:
+        while self._open + len(messages) > OPEN_MAX:
             self._next(frames.CREDIT)
-        self.connection.send(self._call, message)
-        self._open += 1
+        self.connection.send(self._call, *messages)
+        self._open += len(messages)
 
     def _message(self) -> bytes:
         payload = self._next(frames.MESSAGE)

@@ -74,9 +74,9 @@ class Connection:
         """Read no more frames of a call that was begun by `open`."""
         del self._parked[call]
 
-    def send(self, call: int, message: bytes) -> None:
-        """Send one more request of a call that was started with ``more``; the caller keeps to the window."""
-        self._put(frames.pack(call, frames.MESSAGE, message))
+    def send(self, call: int, *messages: bytes) -> None:
+        """Send more requests of a call that was started with ``more``; the caller keeps to the window."""
+        self._put(b"".join([frames.pack(call, frames.MESSAGE, message) for message in messages]))
 
     def half_close(self, call: int) -> None:
         """End the requests of a call; its answers still come."""
@@ -148,9 +148,9 @@ class Connection:
                         self._credit_softly(call, owed)
                         owed = 0
         finally:
-            del self._parked[call]
-            if not ended:
+            if not (ended or self._ends_here(call)):
                 self._abandon(call)
+            del self._parked[call]
 
     def frame_of(self, call: int, timeout_s: float | None) -> tuple[int, bytes]:
         """Next frame of a call: (kind, payload). Those of other calls are parked, those of cancelled calls dropped.
@@ -166,6 +166,19 @@ class Connection:
                 return kind, payload
             if number in self._parked:
                 self._parked[number].append((kind, payload))
+
+    def _ends_here(self, call: int) -> bool:
+        """True if the END of a call has arrived, behind the last answer that was wanted: it needs no cancellation."""
+        found = any(kind == frames.END for kind, _ in self._parked[call])
+        try:
+            while not found and self.has_frame():
+                number, kind, payload = self.receive(None)
+                found = number == call and kind == frames.END
+                if number != call and number in self._parked:
+                    self._parked[number].append((kind, payload))
+        except (LostError, frames.FrameError):
+            return False
+        return found
 
     def _credit_softly(self, call: int, messages: int) -> None:
         """Credit answers; a lost connection is left to the next read, since every answer may have arrived already."""

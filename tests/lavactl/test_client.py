@@ -323,6 +323,29 @@ def test_stopping_early_cancels_the_call(start: Start, io: FixedIo) -> None:
     gateway.finish()
 
 
+def test_a_call_that_has_ended_is_not_cancelled(start: Start) -> None:
+    """Its END came with the answer; what belongs to another call is kept for that."""
+
+    def turn(peer: Peer) -> None:
+        other, _, _ = peer.call()
+        call, _, _ = peer.call()
+        later = frames.pack(other, frames.MESSAGE, b"later"), frames.pack(call, frames.END, frames.pack_end(frames.OK))
+        peer.socket.sendall(b"".join((frames.pack(call, frames.MESSAGE, b"one"), *later)))
+        assert peer.call()[1] == "/z"
+
+    gateway = start(turn)
+    connection = Connection(gateway.path)
+    other = connection.start("/x", b"")
+    connection._parked[other] = []
+    answers = connection.answers("/y", b"", WAIT_S)
+    assert next(answers) == b"one"
+    answers.close()  # type: ignore[attr-defined]
+    connection.start("/z", b"")
+    assert connection.frame_of(other, WAIT_S) == (frames.MESSAGE, b"later")
+    connection.close()
+    gateway.finish()
+
+
 def test_overlapping_calls_do_not_take_each_others_frames(start: Start) -> None:
     """bjobs -pl explains a page during the listing: the listing's frames that arrive meanwhile are kept."""
 
