@@ -48,9 +48,12 @@ def rank_anew(cluster: Cluster, now: float) -> None:
             if record is None or not is_listed(record):
                 absolute.forget(number)
             continue
-        cluster.pending.remove(record.shared, entry(cluster, record))
+        before = absolute.entry(record)
         absolute.rank_as_of(number, now)
-        add(cluster, record)
+        after = absolute.entry(record)
+        if after != before:
+            cluster.pending.move(record.shared, before, after)
+        absolute.note(record)
     for number in (kept := absolute.kept()):
         record = cluster.jobs.get(number)
         if record is None or not is_listed(record):

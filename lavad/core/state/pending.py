@@ -183,6 +183,18 @@ class Bucket:
         if at < len(self._entries) and self._entries[at] == entry:
             del self._entries[at]
 
+    def move(self, old: PendingEntry, new: PendingEntry) -> None:
+        """Replace an entry by one of another rank; the cost is that of the entries between their places."""
+        entries = self._entries
+        at = bisect.bisect_left(entries, old, lo=self._head)
+        to = bisect.bisect_left(entries, new, lo=self._head)
+        if to > at:
+            entries[at : to - 1] = entries[at + 1 : to]
+            to -= 1
+        else:
+            entries[to + 1 : at + 1] = entries[to:at]
+        entries[to] = new
+
     def remove_head(self, job: int) -> int | None:
         """Remove the first entry if it is this job and no array, and return the number left; else return None."""
         entries, head = self._entries, self._head
@@ -330,6 +342,16 @@ class PendingIndex:
             self.shrunk_buckets.add(bucket.key)
             if not len(bucket):
                 self._drop(bucket)
+
+    def move(self, shared: Shared, old: PendingEntry, new: PendingEntry) -> None:
+        """Give a job or array in its bucket another rank."""
+        bucket = self._place_of(shared).bucket
+        assert bucket is not None, f"job {old.job} is in no bucket"
+        was_head = bucket.head()
+        bucket.move(old, new)
+        self.shrunk_buckets.add(bucket.key)
+        if bucket.head() != was_head or shared.queue in self._eager_queues:
+            self.changed_buckets.add(bucket.key)
 
     def remove_head(self, shared: Shared, job: int, is_planned: bool) -> bool:
         """Remove a job if it is the head of its bucket; else return False and do nothing.

@@ -1,6 +1,7 @@
 """Buckets are found by the shared facts of their jobs, and forgotten when empty."""
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 
@@ -38,3 +39,20 @@ def test_who_waits_is_found_when_others_were_forgotten(monkeypatch: pytest.Monke
     assert index.key_of(SECOND) is None
     assert index.remove_head(FIRST, 1, is_planned=True)
     assert list(index.buckets) == [index.key_of(THIRD)]
+
+
+def test_an_entry_gets_another_rank_in_its_bucket() -> None:
+    """As if it were taken out and entered again, wherever it goes; the bucket is due when its head is another one."""
+    rng = Random(7)
+    index, entries = an_index(*[FIRST] * 9), [PendingEntry(0, job, job) for job in range(1, 10)]
+    assert index.remove_head(FIRST, 1, is_planned=True)
+    entries = entries[1:]
+    (bucket,) = index.buckets.values()
+    for _ in range(200):
+        head, old = bucket.head(), rng.choice(entries)
+        new = old._replace(rank=rng.randint(-3, 3))
+        entries = sorted([*(one for one in entries if one != old), new])
+        index.changed_buckets.clear()
+        index.move(FIRST, old, new)
+        assert list(bucket) == entries
+        assert (bucket.key in index.changed_buckets) == (bucket.head() != head)

@@ -6,7 +6,7 @@ its weight, kept within plus and minus its limit, and nothing while the job has 
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from lavad.core.model.reasons import Refused
@@ -71,10 +71,21 @@ class AbsolutePriority:
     """APS_PRIORITY of a queue, by factor and subfactor; those without a weight are not among them, or have weight 0."""
 
     factors: tuple[tuple[str, Factor], ...]
+    _by_name: dict[str, Factor] = field(init=False, compare=False, repr=False)
+    _parts: dict[str, tuple[tuple[str, Factor], ...]] = field(init=False, compare=False, repr=False)
+    grace_ends: tuple[float, ...] = field(init=False, compare=False, repr=False)  # seconds after a job's submission
+
+    def __post_init__(self) -> None:
+        by_name = dict(self.factors)
+        parts = {name: tuple((one, by_name[one]) for one in inner if one in by_name) for name, inner in FACTORS.items()}
+        ends = {factor.grace_s for factor in by_name.values() if factor.weight and factor.grace_s}
+        object.__setattr__(self, "_by_name", by_name)
+        object.__setattr__(self, "_parts", parts)
+        object.__setattr__(self, "grace_ends", tuple(sorted(ends)))
 
     def of(self, name: str) -> Factor:
         """The factor or subfactor of that name."""
-        return next((factor for one, factor in self.factors if one == name), NO_FACTOR)
+        return self._by_name.get(name, NO_FACTOR)
 
     @property
     def has_share(self) -> bool:
@@ -83,8 +94,10 @@ class AbsolutePriority:
 
     def part(self, name: str, amounts: Amounts, waited_s: float) -> float:
         """Value of RSRC or WORK."""
-        inner = sum([self.of(one).of(amounts[one], waited_s) for one in FACTORS[name] if one in amounts])
-        return self.of(name).of(inner, waited_s)
+        inner = self._parts[name]
+        if not inner:
+            return 0.0
+        return self.of(name).of(sum([factor.of(amounts[one], waited_s) for one, factor in inner]), waited_s)
 
     def value(self, amounts: Amounts, waited_s: float) -> float:
         """Value of a job without the share of its user and what an administrator has added."""
@@ -102,7 +115,3 @@ class AbsolutePriority:
                 found[name] = self.part(name, amounts, waited_s)
                 found |= {one: self.of(one).of(amounts[one], waited_s) for one in inner if self.of(one).weight}
         return found
-
-    def grace_ends(self) -> tuple[float, ...]:
-        """Seconds after a job's submission at which a factor begins to count."""
-        return tuple(sorted({factor.grace_s for _, factor in self.factors if factor.weight and factor.grace_s}))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lavad.core.state.records import ArrayRecord, Job
 
 INTERVAL_S = 60.0  # after which values that do not grow at the common pace are computed again
-AT_ONCE = 2000  # jobs that one tick ranks anew: the rest follows in the next ones
+AT_ONCE = 500  # jobs that one tick ranks anew: the rest follows in the next ones
 _SYSTEM = float("-inf")  # rank of jobs with a value set by an administrator: before all calculated ones
 _DIGITS = 6
 _KEPT_MIN = 4096
@@ -109,7 +109,7 @@ class AbsolutePriorities:
         if given_of(record).kind == a.SYSTEM:
             return NEVER
         rule = self.rules[record.shared.queue]
-        ends = [record.submitted_at + grace_s for grace_s in rule.grace_ends()]
+        ends = [record.submitted_at + grace_s for grace_s in rule.grace_ends]
         first = min([end for end in ends if end > since], default=NEVER)
         if not self._pace:
             return first
@@ -159,7 +159,7 @@ class AbsolutePriorities:
         return found
 
     def rank_as_of(self, job: int, at: float) -> None:
-        """Rank a job, which is in no bucket now, by its value at that time."""
+        """Rank a job by its value at that time: its entry is another one from now on."""
         self._as_of[job] = at
 
     def forget(self, job: int) -> None:
