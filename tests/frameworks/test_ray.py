@@ -35,6 +35,7 @@ spec:
 OWN = """
 name: own
 conventions: {{ray: {{}}}}
+environment: {{RAY_AUTH_MODE: disabled}}
 policies: [{{on: failed, do: abort}}]
 roles:
   head:

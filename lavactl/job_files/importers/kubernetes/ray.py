@@ -18,7 +18,10 @@ PORTS = {"ray": ("port", "6379"), "ray-dashboard": ("dashboard-port", "8265"),
          "ray-client": ("ray-client-server-port", "10001")}  # fmt: skip
 # A node starts within the bounds of its task: LAVA_RAY_START has them, and the ports that were reserved.
 START_HEAD = 'eval "set -- $LAVA_RAY_START"; exec "$@"'
-START_WORKER = f'until ray health-check --address="$RAY_ADDRESS" >/dev/null 2>&1; do sleep 1; done; {START_HEAD}'
+# A head asks for the token of its user's home as soon as there is one (Ray 2.60); not all of Ray's commands present it
+# without being told to.
+AUTH = '[ ! -e ~/.ray/auth_token ] || export RAY_AUTH_MODE="${RAY_AUTH_MODE-token}"; '
+START_WORKER = f'{AUTH}until ray health-check --address="$RAY_ADDRESS" >/dev/null 2>&1; do sleep 1; done; {START_HEAD}'
 DASHBOARD = '--address="http://$RAY_DASHBOARD_ADDRESS"'
 OURS = ("block", "address", "head")
 VALUED = ("log-color", "include-dashboard")  # parameters of ray start whose true and false are values
@@ -133,7 +136,7 @@ def _read_mode(job: JobFile, spec: Fields) -> None:
 def _read_submitter(job: JobFile, spec: Fields) -> None:
     made = role(SUBMITTER, 1)
     # The dashboard answers before the cluster takes jobs: one that does nothing tells when it does.
-    taken = f"until ray job submit {DASHBOARD} --no-wait -- true >/dev/null 2>&1; do sleep 1; done"
+    taken = f"{AUTH}until ray job submit {DASHBOARD} --no-wait -- true >/dev/null 2>&1; do sleep 1; done"
     words = [f"{taken}; exec ray job submit", DASHBOARD]
     if spec.has("runtimeEnvYAML"):
         words.append(f"--runtime-env-json={shlex.quote(_as_json(spec, 'runtimeEnvYAML'))}")
