@@ -242,7 +242,7 @@ def a_cluster(
             directory.mkdir(parents=True, exist_ok=True)
             cluster.write_lsf_files(lsf_files)
         if settings:
-            _make(directory, hosts, slots, *options)
+            make_cluster(directory, hosts, slots, *options)
             cluster.configure(**settings)
             cluster.up()
         else:
@@ -252,7 +252,7 @@ def a_cluster(
         cluster.down()
 
 
-def _make(directory: Path, hosts: int, slots: int, *options: str) -> None:
+def make_cluster(directory: Path, hosts: int, slots: int, *options: str) -> None:
     """Make a cluster as ``lavactl up`` does, and start none of it: its settings can be changed before."""
     given = dict(zip(options[::2], options[1::2], strict=True))
     gpus, database = int(given.pop("--simulate-gpus", 0)), given.pop("--db", None)

@@ -11,6 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
+from lavactl.personal.directory import change_settings
+from tests.acceptance.personal import make_cluster
+
 COMMANDS = Path(sys.executable).parent
 PATIENCE_S = 120.0
 # No job of these tests takes more than a few seconds on an idle machine.
@@ -50,8 +53,10 @@ class PersonalCluster:
         traps = self._set_traps()
         self.environment = {**os.environ, "PATH": f"{traps}:{COMMANDS}:{os.environ['PATH']}"}
         try:
-            size = ("--hosts", str(self.hosts), "--slots", str(self.slots))
-            self.run("lavactl", "up", *size, "--dir", str(self.directory))
+            make_cluster(self.directory, self.hosts, self.slots)
+            # Tests wait for the CPU time of jobs to be told, and ranks that wait take all that there is.
+            change_settings(self.directory, {"LAVA_USAGE_INTERVAL": "1"})
+            self.run("lavactl", "up", "--dir", str(self.directory))
             exports = self.run("lavactl", "env", "--dir", str(self.directory))
             shown = self.run("sh", "-c", f'{exports}\nPATH="{traps}:$PATH" exec env -0')
             self.environment = dict(line.split("=", 1) for line in shown.split("\0") if "=" in line)
