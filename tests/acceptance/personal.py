@@ -268,12 +268,18 @@ def _is_gone(process: str) -> bool:
         return True
 
 
-def wait_for(condition: Callable[[], object], limit_s: float, what: str, pause_s: float = 0.1) -> None:
-    """Wait until the condition holds; the test fails after the limit."""
+def wait_for(condition: Callable[[], object], limit_s: float, what: str, pause_s: float = 0.0) -> None:
+    """Wait until the condition holds; the test fails after the limit.
+
+    Most conditions are commands. Without a pause given they are asked ten times a second at first, and more seldom, as
+    every test beside this one needs the processors, the longer it takes.
+    """
+    pause, longest = (pause_s, pause_s) if pause_s else (0.1, 0.3)
     end = time.monotonic() + limit_s
     while not condition():
         assert time.monotonic() < end, f"waited {limit_s} s for {what}"
-        time.sleep(pause_s)
+        time.sleep(pause)
+        pause = min(1.1 * pause, longest)
 
 
 def stands_still(path: Path) -> bool:
