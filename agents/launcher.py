@@ -15,6 +15,7 @@ import sys
 import traceback
 
 if __name__ == "__main__":  # -I and -S leave only the standard library on the path
+    gc.disable()  # for good, as below: nothing of what is imported is ever released
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from agents.shepherd.confinement.hierarchy import Base

@@ -7,6 +7,7 @@ rights, once all modules are loaded; it has no other way to the cluster than the
 """
 
 import ctypes
+import gc
 import importlib
 import os
 import pkgutil
@@ -37,7 +38,10 @@ def main() -> int:
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)
     ServedIo.own_copy = copy_beside(sys.argv[2])
+    gc.disable()  # imported objects stay: collections meanwhile would find nothing
     _load_all()
+    gc.freeze()
+    gc.enable()
     _become_nobody()
     control.send(served.READY)
     while True:

@@ -81,6 +81,7 @@ def _become_child(main: Callable[[int], None], theirs: socket.socket, others: li
     """Run a child as if it had been executed: a session of its own, and nothing of the master but its end."""
     status = 1
     try:
+        gc.enable()
         for one in others:
             one.close()
         descriptor = theirs.detach()
