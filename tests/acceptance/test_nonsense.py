@@ -41,7 +41,7 @@ NONSENSE: dict[str, tuple[list[str], ...]] = {
     "lsid": (),
     "blaunch": (["true"], ["nohost", "true"], []),
     "lavarun": (["true"], ["-n", "x", "true"], []),
-    "badmin": (["nonsense"], ["qopen", "nowhere"], ["hclose", "nohost"], ["reconfig", "x"], ["mbdrestart", "x"], []),
+    "badmin": (["nonsense"], ["qopen", "nowhere"], ["hclose", "nohost"], ["reconfig", "x"], ["help", "x"]),
     "busers": (["nobody-here"],),
     "bugroup": (["nowhere"],),
     "bmgroup": (["nowhere"],),
@@ -54,7 +54,7 @@ NONSENSE: dict[str, tuple[list[str], ...]] = {
     "brsvdel": (["\x1b[2J"], []),
     "brsvmod": (["-d", "x", "\x1b[2J"], []),
     "brsvs": (["\x1b[2J"],),
-    "lsadmin": (["nonsense"], ["limstartup"], ["reconfig", "x"], []),
+    "lsadmin": (["nonsense"], ["limstartup"], ["reconfig", "x"], ["help", "x"]),
     "lavactl": (
         ["up", "--hosts", "x"], ["up", "--slots", "0"], ["up", "--db", "mysql://x"], ["env", "x"], ["nonsense"], [],
     ),
