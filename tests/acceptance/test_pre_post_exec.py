@@ -78,7 +78,7 @@ def test_bkill_of_an_ended_job(site: Cluster) -> None:
 def test_a_command_that_fails(site: Cluster) -> None:
     """The job waits, is tried again, and is held after the second failure; repaired, it runs."""
     job = site.submit("-E", "exit 5", "true")
-    wait_for(lambda: "pre-exec command exited" in site.says("bjobs", "-p", str(job)), 60, "the pending reason")
+    wait_for(lambda: "pre-exec command exited" in site.run("bjobs", "-p", str(job)).stdout, 60, "the pending reason")
     site.becomes(job, "PSUSP")
     assert "exited with code 5" in site.says("bhist", "-l", str(job))
     assert site.run("bmod", "-En", str(job)).returncode == 0
