@@ -41,7 +41,9 @@ NONSENSE: dict[str, tuple[list[str], ...]] = {
     "lsid": (),
     "blaunch": (["true"], ["nohost", "true"], []),
     "lavarun": (["true"], ["-n", "x", "true"], []),
-    "badmin": (["nonsense"], ["qopen", "nowhere"], ["hclose", "nohost"], ["reconfig", "x"], ["help", "x"]),
+    "badmin": (
+        ["nonsense"], ["qopen", "nowhere"], ["hclose", "nohost"], ["reconfig", "x"], ["mbdrestart", "x"], ["help", "x"],
+    ),
     "busers": (["nobody-here"],),
     "bugroup": (["nowhere"],),
     "bmgroup": (["nowhere"],),
