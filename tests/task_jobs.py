@@ -140,6 +140,12 @@ class TaskStory(Story):
         """The task has ended."""
         return self.report(key, (role, index), phase=TaskPhase.EXITED if code else TaskPhase.DONE, code=code)
 
+    def cannot_start(self, key: Key, role: int, index: int) -> Outcome:
+        """The start of the task's process has failed."""
+        record = self.task(key, role, index)
+        state = TaskReport(TaskKey(role, index), record.run, TaskPhase.EXITED, 0, 0.0, self.now, 1 << 8)
+        return self.do(c.ReportTasks(record.host, key, (state,)))
+
     def stops(self, key: Key) -> Outcome:
         """All tasks that were told to end have ended by SIGTERM."""
         stopping = [one for one, record in self._all(key) if record.phase is TaskPhase.STOPPING]

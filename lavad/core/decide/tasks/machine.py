@@ -316,10 +316,12 @@ def pause(tasks: JobTasks, cause: TaskKey | None, now: float) -> tuple[float, in
 
 
 def spaced(tasks: JobTasks, step: Restart, now: float) -> float:
-    """Earliest start of a task that restarts in place over and over: a second after its last start; 0: at once."""
+    """Earliest start of a task that restarts in place over and over: a second after its last start, or after the end of
+    a run that never had a process; 0: at once."""
     if not step.in_place or tasks.restarts_in_place.get(step.tasks[0].role, 0) < QUICK_RESTARTS:
         return 0.0
-    at = min(now, max([tasks.records[key].started for key in step.tasks])) + SPACING_S
+    last = [tasks.records[key].started or tasks.records[key].ended for key in step.tasks]
+    at = min(now, max(last)) + SPACING_S
     return at if at > now else 0.0
 
 

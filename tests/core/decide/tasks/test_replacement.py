@@ -522,6 +522,20 @@ def test_a_task_that_ends_at_once_over_and_over_begins_once_a_second() -> None:
     assert story.phases(key) == "S"
 
 
+def test_a_task_whose_start_fails_over_and_over_is_tried_once_a_second() -> None:
+    """It never has a process: the second counts from the end of the last try."""
+    story, key = gang(hosts=1, role=a_task_role(restart=2, restarts_max=1000), policies=[])
+    for _ in range(10):
+        story.cannot_start(key, 0, 0)
+        assert story.phases(key) == "S"
+    for _ in range(2):
+        story.cannot_start(key, 0, 0)
+        assert story.phases(key) == "W"
+        story.wait(0.75)
+        assert story.phases(key) == "W"
+        assert starts(story.wait(0.25).orders)
+
+
 def test_a_replacement_does_not_pause() -> None:
     """A lost host is no fault of the task."""
     story, key = gang(hosts=4, restart_pause_s=100.0)
