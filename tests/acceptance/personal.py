@@ -245,6 +245,9 @@ def a_cluster(
             make_cluster(directory, hosts, slots, *options)
             cluster.configure(**settings)
             cluster.up()
+            if hosts > 1:  # the next master has them in the order of their names, whichever joined first
+                cluster.end("lavad")
+                cluster.up()
         else:
             cluster.up("--hosts", str(hosts), "--slots", str(slots), *options)
         yield cluster

@@ -78,7 +78,8 @@ def test_bkill_of_an_ended_job(site: Cluster) -> None:
 def test_a_command_that_fails(site: Cluster) -> None:
     """The job waits, is tried again, and is held after the second failure; repaired, it runs."""
     job = site.submit("-E", "exit 5", "true")
-    wait_for(lambda: "pre-exec command exited" in site.run("bjobs", "-p", str(job)).stdout, 60, "the pending reason")
+    asked = ("bjobs", "-p", str(job))  # it says that no job is pending while the command is tried
+    wait_for(lambda: "pre-exec command exited" in site.run(*asked).stdout, 60, "the pending reason", 0.1)
     site.becomes(job, "PSUSP")
     assert "exited with code 5" in site.says("bhist", "-l", str(job))
     assert site.run("bmod", "-En", str(job)).returncode == 0

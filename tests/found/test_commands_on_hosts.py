@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.personal import Cluster
+from tests.acceptance.personal import Cluster, wait_for
 
 
 @pytest.fixture
@@ -145,7 +145,9 @@ def test_a_running_job_is_estimated_anew(cluster: Cluster) -> None:
     def estimate() -> str:
         return cluster.says("bjobs", "-noheader", "-o", "estimated_run_time", str(job))
 
-    assert cluster.says("bmod", "-We+", "20", str(job)) == f"Parameters of job <{job}> are being changed"
+    # A job that is dispatched is shown as RUN a moment before its host has told that it runs.
+    said, longer = f"Parameters of job <{job}> are being changed\n", ("bmod", "-We+", "20", str(job))
+    wait_for(lambda: cluster.run(*longer).stdout == said, 60, "the job to run, so that its estimate can be changed")
     assert estimate() in ("1260 second(s)", "1320 second(s)")
     cluster.says("bmod", "-Wep", "50", str(job))
     assert estimate() in ("60 second(s)", "120 second(s)")
