@@ -43,6 +43,7 @@ class Guard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]
     def __init__(self, trust: Trust | None = None) -> None:
         self._trust = trust
         self._refusals = Refusals()
+        self._guarded: dict[str, tuple[Handler, Handler]] = {}  # handlers of methods, as they are and guarded
 
     async def intercept_service(
         self,
@@ -54,6 +55,12 @@ class Guard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]
         if handler is None:  # no such method: the library answers
             return None
         name = str(handler_call_details.method)
+        known = self._guarded.get(name)
+        if known is None or known[0] is not handler:
+            known = self._guarded[name] = handler, self._guard(handler, name)
+        return known[1]
+
+    def _guard(self, handler: Handler, name: str) -> Handler:
         read = _cautious(handler.request_deserializer)
         if handler.unary_unary:
             one = _guarded_one(handler.unary_unary, name, self._check_trusted)
