@@ -33,7 +33,7 @@ def explain(
     """Return every reason that holds now, those of the job itself first; empty if it is not pending.
 
     Args:
-        book: the scheduler's reservation table.
+        reservation_table: the scheduler's reservation table.
         of_hosts: host reasons of equal jobs at this moment; new ones are added.
     """
     state = record.state_of(index) if isinstance(record, ArrayRecord) else record.state

@@ -1,4 +1,5 @@
-"""Fairshare selection: each account has its own queue of buckets, and accounts compete by dynamic priority.
+"""Fairshare selection: each account has its own queue of buckets, and accounts compete by dynamic priority,
+whose formula is in ``core.state.fairshare``.
 
 Within a share queue buckets stand in one fixed order (queue, job priority, position, job), so a start costs one move of
 an account in a heap. All queues without fairshare have one share queue in common.
