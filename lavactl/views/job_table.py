@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 # Pending reasons of hosts that are no candidates however idle they are: closed, away, or not what the job may use.
-RULED_OUT = frozenset((1001, 1301, 1304, 1310, 1311, 1318, 1319, 1326, 1333, 1341, 1343, 1601, 2903, 2904, 2906))
+RULED_OUT = frozenset(
+    (1001, 1301, 1304, 1310, 1311, 1326, 1333, 1341, 1343, 1344, 1345, 1601, 2903, 2904, 2906)
+)  # as lavad.core.model.reasons numbers them
 
 HEADER = "JOBID   USER    STAT  QUEUE      FROM_HOST   EXEC_HOST   JOB_NAME   SUBMIT_TIME"
 EXTENDED_HEADER = (

@@ -2,6 +2,8 @@
 
 import pytest
 
+from lavactl.views.job_table import RULED_OUT
+from lavad.core.model import reasons
 from protos import cluster_pb2, common_pb2, jobs_pb2
 from tests.lavactl.scripted import Desk, a_job, at
 
@@ -284,3 +286,14 @@ def test_normalized_cpu_times(desk: Desk, to: str, seconds: str) -> None:
 def test_arrays_are_not_chosen_by_details(desk: Desk, option: str) -> None:
     """-A counts elements; the conditions are about each."""
     assert desk.type("bjobs", "-A", option).err.startswith(f"bjobs: -A and {option} cannot be used together")
+
+
+def test_hosts_ruled_out_are_those_of_the_reasons_of_the_master() -> None:
+    """What a host lacks rules it out, as its being closed or away does; every number is one that the master tells."""
+    numbers = {
+        name: one[0] for name, one in vars(reasons).items() if isinstance(one, tuple) and isinstance(one[0], int)
+    }
+    assert set(numbers.values()) >= RULED_OUT
+    lacking = {name for name in numbers if name.startswith(("LACKS_", "NOT_", "NO_TOPOLOGY", "UNKNOWN_"))}
+    assert {name for name in lacking if numbers[name] not in RULED_OUT} == set()
+    assert {reasons.CLOSED[0], reasons.UNREACHABLE[0], reasons.REQUIREMENT[0]} <= RULED_OUT
