@@ -254,6 +254,9 @@ class Adoption:
         self._seen.clear()
         self._told.clear()
         self._blocks = False
+        # Also hosts that have not been refused yet: one may hold what another one has told that it does not know.
+        hosts = self._cluster.hosts.items()
+        self._awaited |= {name for name, host in hosts if host.facts.server and not host.is_connected}
         self._cluster.begin(self._clock())
         self._all_back = asyncio.Event()
         self.is_settling = True

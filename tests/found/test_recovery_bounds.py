@@ -423,3 +423,16 @@ def test_a_host_tells_in_one_message_what_it_holds_and_as_many_ends_as_fit() -> 
     assert {blob.job for blob in specs} == {8, 9, 10}
     specs, ended = details(ledger, 1 << 20)
     assert [one.key.job for one in ended] == list(range(1, 11))
+
+
+def test_an_adoption_waits_for_hosts_that_were_not_refused_before_it(tmp_path: Path) -> None:
+    """Carried out before the second host had come, it ended with the first one, whose job was lost: it ran on n2."""
+    adoption = _Adopting(tmp_path).adoption
+    for host in adoption._cluster.hosts.values():
+        host.is_connected = False
+    adoption._awaited = {"n1"}
+    adoption._adopted()
+    adoption.back("n1", [])
+    assert not adoption._all_back.is_set()
+    adoption.back("n2", [])
+    assert adoption._all_back.is_set()
