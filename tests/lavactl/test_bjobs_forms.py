@@ -289,7 +289,7 @@ def test_arrays_are_not_chosen_by_details(desk: Desk, option: str) -> None:
 
 
 def test_hosts_ruled_out_are_those_of_the_reasons_of_the_master() -> None:
-    """What a host lacks rules it out, as its being closed or away does; every number is one that the master tells."""
+    """A host that lacks something is ruled out, as one that is closed or away; the master tells every number."""
     numbers = {
         name: one[0] for name, one in vars(reasons).items() if isinstance(one, tuple) and isinstance(one[0], int)
     }
