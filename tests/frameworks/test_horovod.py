@@ -70,7 +70,9 @@ def test_workers_run_on_while_hosts_come_and_go(site: Site, programs: Path) -> N
     again = len(taken) - len(set(taken))
     assert "blacklist" not in output(site).lower()
     begun = re.findall(r"begin after step (\d+): rank (\d) of (\d), process (\d+)", output(site))
-    processes = {process for _, rank, _, process in begun if rank == "0"}
-    assert len(processes) == 1, begun  # the first worker ran on all the time
+    rounds: dict[str, set[str]] = {}
+    for step, _, _, process in begun:
+        rounds.setdefault(step, set()).add(process)
+    assert set.intersection(*rounds.values()), begun  # one worker, whatever its rank, ran on all the time
     sizes = list(dict.fromkeys((step, size) for step, rank, size, _ in begun if rank == "0"))
-    note("horovod", f"{max(taken)} steps, after (step, workers) {sizes}; {again} taken twice, rank 0 in one process")
+    note("horovod", f"{max(taken)} steps, after (step, workers) {sizes}; {again} taken twice, one worker in all")
