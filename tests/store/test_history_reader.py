@@ -18,12 +18,15 @@ from lavad.api.history import reader as reading
 from lavad.api.history.answers import Answers
 from lavad.api.history.question import HISTORIES, Question, question_of
 from lavad.api.history.reader import ENDED, HistoryReader
+from lavad.api.jobs import history as job_history
+from lavad.api.jobs.history import Stored
 from lavad.core import commands as c
 from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import NotNow
 from protos import jobs_pb2 as pb
 from tests.fakes.world import new_job
 from tests.store.saved import Saved, saving
+from tests.store.saving import Submitter, appended, durable, opened
 
 ALICE = c.Caller("alice", 1000)
 PATIENCE_S = 60.0
@@ -80,6 +83,34 @@ def test_the_answer_of_the_process_is_the_same(database_url: str) -> None:
                 for _ in range(2):
                     assert await whole(reader, question()) == made_here(saved)
                     fill(saved)
+
+    asyncio.run(run())
+
+
+def test_an_answer_has_what_is_being_committed(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory shows a job before it is on disk; its history must not lack it."""
+    monkeypatch.setattr(job_history, "COMMIT_WAIT_S", PATIENCE_S)
+
+    async def run() -> None:
+        async with opened(database_url) as store, started(database_url) as reader:
+            stored, policy = Stored(store, reader), Policy()
+            submitter = Submitter(store)
+            request = pb.HistoryRequest(filter=pb.JobFilter(finished_too=True))
+
+            async def jobs() -> list[int]:
+                pages = [pb.HistoryPage.FromString(page) async for page in stored.history(request, ALICE, policy)]
+                return [job.job for page in pages for job in page.jobs]
+
+            await durable(store, submitter.submit(new_job("first", spec=b"")))
+            assert await jobs() == [1]
+            os.kill(store.writer_pid, signal.SIGSTOP)
+            try:
+                appended(store, submitter.submit(new_job("second", spec=b"")))
+                asked = asyncio.create_task(jobs())
+                assert not (await asyncio.wait({asked}, timeout=0.5))[0]
+            finally:
+                os.kill(store.writer_pid, signal.SIGCONT)
+            assert sorted(await asked) == [1, 2]
 
     asyncio.run(run())
 

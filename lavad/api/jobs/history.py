@@ -3,8 +3,10 @@
 The reader process answers them with whole messages; the master says who asks, and passes them on.
 """
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing, suppress
 
 from lavad.api import checks
 from lavad.api.history.question import ACCOUNTS, HISTORIES, RECORDS, Question, question_of
@@ -20,6 +22,7 @@ from protos import jobs_pb2 as pb
 
 Clock = Callable[[], float]
 _FACTOR_MAX = 1e9
+COMMIT_WAIT_S = 5.0  # longer than a commit of a database that works
 
 
 class Stored:
@@ -56,7 +59,7 @@ class Stored:
         if request is not None:
             wanted.details, wanted.shares_details = request.details, request.shares_details
         question = question_of(RECORDS, wanted, self._clock(), caller, policy, needs_details=needs_details)
-        return self._reader.pages(question)
+        return self._settled(question)
 
     def history(self, request: pb.HistoryRequest, caller: Caller, policy: Policy) -> AsyncGenerator[bytes, None]:
         """Return the HistoryPages of bhist's answer.
@@ -66,7 +69,7 @@ class Stored:
         """
         checks.check_filter(request.filter)
         named = request.filter.user
-        return self._reader.pages(question_of(HISTORIES, request, self._clock(), caller, policy, named))
+        return self._settled(question_of(HISTORIES, request, self._clock(), caller, policy, named))
 
     def accounts(self, request: pb.AccountsRequest, caller: Caller, cluster: Cluster) -> AsyncGenerator[bytes, None]:
         """Return the AccountPages of bacct's answer.
@@ -82,7 +85,19 @@ class Stored:
             question = _normalizing(question, request.normalized_to, cluster)
         owners = _plain(listing.users_meant(users, cluster))
         places = _plain(listing.hosts_meant(" ".join(request.hosts), cluster))
-        return self._reader.pages(question._replace(owners=owners, places=places))
+        return self._settled(question._replace(owners=owners, places=places))
+
+    async def _settled(self, question: Question) -> AsyncGenerator[bytes, None]:
+        """Yield the pages of an answer that has all that memory has shown: the commits in progress come first.
+
+        While commits fail the answer is that of the last one.
+        """
+        if not self.store.is_stuck:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.store.flush(), COMMIT_WAIT_S)
+        async with aclosing(self._reader.pages(question)) as pages:
+            async for page in pages:
+                yield page
 
 
 def _plain(names: Names | None) -> tuple[bool, list[str]] | None:
