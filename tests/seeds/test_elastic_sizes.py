@@ -85,13 +85,14 @@ def test_row_12_a_gang_of_fixed_size_is_never_shrunk(site: Site) -> None:
     site.runs(job)
     urgent = site.cluster.submit("-q", "urgent", "-n", "4", "sleep", "1")
     seen = set()
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while site.cluster.state(urgent) != "DONE":
-        running = sum(stat == "RUN" for stat in site.phases(job).values())
-        seen.add(running if site.cluster.state(job) == "RUN" else 0)
+        # One answer: the job may go, and come back, between two.
+        state, slots = site.cluster.says("bjobs", "-noheader", "-o", "stat nalloc_slot", str(job)).split()
+        seen.add(slots if state == "RUN" else state)
         assert time.monotonic() < end
-    assert seen <= {0, 3}, seen
-    assert 0 in seen
+    assert seen <= {"3", "PEND"}, seen
+    assert "PEND" in seen
     site.runs(job)
 
 
