@@ -10,11 +10,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-# Pending reasons of hosts that are no candidates however idle they are: closed, away, or not what the job may use.
-RULED_OUT = frozenset(
-    (1001, 1301, 1304, 1310, 1311, 1326, 1333, 1341, 1343, 1344, 1345, 1601, 2903, 2904, 2906)
-)  # as lavad.core.model.reasons numbers them
-
 HEADER = "JOBID   USER    STAT  QUEUE      FROM_HOST   EXEC_HOST   JOB_NAME   SUBMIT_TIME"
 EXTENDED_HEADER = (
     "JOBID   USER    STAT  QUEUE      FROM_HOST   EXEC_HOST   JOB_NAME   SUBMIT_TIME    PROJ_NAME  "
@@ -217,7 +212,7 @@ def grouped_reasons(job: messages.JobRecord, level: int, servers: int, named: bo
     lines = [f" {reason_text(reason, named)}\n" for reason in own]
     groups = (("Candidate", False), ("Non-candidate", True))
     for title, is_ruled_out in groups[: level - 1]:
-        some = [one for one in job.pending_reasons if one.hosts and (one.code in RULED_OUT) is is_ruled_out]
+        some = [one for one in job.pending_reasons if one.hosts and one.rules_out is is_ruled_out]
         if some:
             number = min(servers, sum(reason.hosts for reason in some))
             lines.append(f" {title} host pending reasons ({number} of {counted(servers, 'host')}):\n")

@@ -140,6 +140,19 @@ def test_reasons_of_many_are_those_of_each() -> None:
             assert reasons.of(record, index) == alone
 
 
+def test_reasons_that_rule_hosts_out_say_so() -> None:
+    """A host that is full may become free; one that is closed, away or not named is no candidate however idle it is."""
+    story = a_cluster(*(a_host(name, 2) for name in ("closed", "away", "other", "full")))
+    story.do(c.CloseHost("closed", ROOT))
+    story.do(c.AgentGone("away", story.incarnations["away"]))
+    story.run(a_job(2, hosts=("full",)))
+    job = story.submit(a_job(2, hosts=("full", "closed", "away")))
+    message = pb.JobRecord()
+    listing.add_reasons(message, explain(story.cluster, story.cluster.jobs[job], 0, story.now), host_names=True)
+    told = {name: one.rules_out for one in message.pending_reasons for name in one.host_names}
+    assert told == {"closed": True, "away": True, "other": True, "full": False}
+
+
 GROUPS = {"lab": Names(False, frozenset({"ann", "bob"})), "other": Names(False, frozenset({"eve"}))}
 EVE = c.Caller("eve", 1002)
 

@@ -2,8 +2,6 @@
 
 import pytest
 
-from lavactl.views.job_table import RULED_OUT
-from lavad.core.model import reasons
 from protos import cluster_pb2, common_pb2, jobs_pb2
 from tests.lavactl.scripted import Desk, a_job, at
 
@@ -35,8 +33,8 @@ def _waiting(desk: Desk) -> None:
     reasons = [
         jobs_pb2.PendingReason(code=38, text="The job array has reached its running element limit"),
         jobs_pb2.PendingReason(code=1303, text="Not enough job slot(s)", hosts=2),
-        jobs_pb2.PendingReason(code=1311, text="Not specified in job submission", hosts=2),
-        jobs_pb2.PendingReason(code=1301, text="Closed by LSF administrator", hosts=1),
+        jobs_pb2.PendingReason(code=1311, text="Not specified in job submission", hosts=2, rules_out=True),
+        jobs_pb2.PendingReason(code=1301, text="Closed by LSF administrator", hosts=1, rules_out=True),
     ]
     desk.client.jobs = [a_job(job=1202, pending_reasons=reasons)]
 
@@ -60,6 +58,19 @@ def test_pending_reasons_of_candidate_hosts(desk: Desk) -> None:
     assert desk.type("bjobs", "-p3", "-noheader").out.partition("\n")[2] == CANDIDATES + OTHERS
     assert desk.type("bjobs", "-p1", "-noheader").out.count("\n") == 2
     assert desk.client.asked[-1].filter.states
+
+
+def test_pending_reasons_of_a_master_that_rules_no_host_out(desk: Desk) -> None:
+    """An older master does not say which reasons rule a host out: all its hosts are candidates."""
+    slots = jobs_pb2.PendingReason(code=1303, text="Not enough job slot(s)", hosts=2)
+    closed = jobs_pb2.PendingReason(code=1301, text="Closed by LSF administrator", hosts=1)
+    desk.client.jobs = [a_job(job=1202, pending_reasons=[slots, closed])]
+    desk.client.cluster.servers = 3
+    assert desk.type("bjobs", "-p3", "-noheader").out.partition("\n")[2] == (
+        " Candidate host pending reasons (3 of 3 hosts):\n"
+        " Not enough job slot(s): 2 hosts;\n"
+        " Closed by LSF administrator: 1 host;\n"
+    )
 
 
 def test_the_level_of_pending_reasons_from_the_settings(desk: Desk) -> None:
@@ -286,14 +297,3 @@ def test_normalized_cpu_times(desk: Desk, to: str, seconds: str) -> None:
 def test_arrays_are_not_chosen_by_details(desk: Desk, option: str) -> None:
     """-A counts elements; the conditions are about each."""
     assert desk.type("bjobs", "-A", option).err.startswith(f"bjobs: -A and {option} cannot be used together")
-
-
-def test_hosts_ruled_out_are_those_of_the_reasons_of_the_master() -> None:
-    """A host that lacks something is ruled out, as one that is closed or away; the master tells every number."""
-    numbers = {
-        name: one[0] for name, one in vars(reasons).items() if isinstance(one, tuple) and isinstance(one[0], int)
-    }
-    assert set(numbers.values()) >= RULED_OUT
-    lacking = {name for name in numbers if name.startswith(("LACKS_", "NOT_", "NO_TOPOLOGY", "UNKNOWN_"))}
-    assert {name for name in lacking if numbers[name] not in RULED_OUT} == set()
-    assert {reasons.CLOSED[0], reasons.UNREACHABLE[0], reasons.REQUIREMENT[0]} <= RULED_OUT

@@ -438,6 +438,7 @@ def add_reasons(message: jobs_pb2.JobRecord, reasons: Iterable[PendingReason], h
             hosts=len(reason.hosts),
             host_names=reason.hosts if host_names else (),
             advice=reason.advice,
+            rules_out=reason.reason.rules_out,
         )
 
 

@@ -11,7 +11,7 @@ from lavad.core.model import reasons as r
 from lavad.core.model.demand import Demand
 from lavad.core.model.host_config import NO_COMMANDS, NO_COPIES
 from lavad.core.model.policy import Threshold
-from lavad.core.model.reasons import PendingReason
+from lavad.core.model.reasons import PendingReason, Reason
 from lavad.core.scheduling.capacity.allowance import NO_CONSTRAINTS, Allowance
 from lavad.core.scheduling.capacity.constraint import Ceilings
 from lavad.core.scheduling.capacity.free_resources import FreeResources, HostFree, smallest_share
@@ -29,8 +29,7 @@ from lavad.core.state.records import Claim, Host
 class HostReason:
     """Reason for which a host cannot take even one part; ``lack`` is the amount missing, in the unit of ``what``."""
 
-    code: int
-    text: str
+    reason: Reason
     what: str = ""
     lack: float = 0.0
 
@@ -59,20 +58,20 @@ def host_reasons(
         claim: slots gathered by the job, or being cleared for it; they count as free.
     """
     if not any(host.facts.server for host in cluster.hosts.values()):
-        return [PendingReason(r.NO_SLOTS[0], "No host has joined the cluster yet")]
+        return [PendingReason(r.NO_SLOTS.saying("No host has joined the cluster yet"))]
     request, table = demand.request, _with_claim(cluster.table, claim)
     ceilings = allowance.limit(demand).on_hosts
     if place(_room_for(table, ceilings), request, waited_s) is not None:
         return []
     room = FreeResources(table)
-    by_cause: dict[tuple[int, str], _Found] = {}
+    by_cause: dict[Reason, _Found] = {}
     free_slots = free_hosts = 0
     for role in request.roles:
         for name, host in cluster.hosts.items():
             if not host.facts.server:
                 continue
             cause = cause_on(cluster, room, request, role, name, bounds)
-            if cause is not None and cause.code == r.NO_SLOTS[0]:
+            if cause is not None and cause.reason.code == r.NO_SLOTS.code:
                 cause = _saved_on(room, host, role, claim) or cause
             cause = _of_constraints(allowance, demand, role, host.row, cause)
             if cause is not None:
@@ -82,19 +81,19 @@ def host_reasons(
                 free_slots += free if ceilings is None else ceilings.slots_on(host.row, free)
                 free_hosts += 1
     told = _told(by_cause, request, free_slots, free_hosts)
-    return [replace(one, advice=_models(cluster, request)) if one.code == r.GPU_MODEL[0] else one for one in told]
+    return [replace(one, advice=_models(cluster, request)) if one.code == r.GPU_MODEL.code else one for one in told]
 
 
 def _of_constraints(
     allowance: Allowance, demand: Demand, role: RoleRequest, row: int, cause: HostReason | None
 ) -> HostReason | None:
     """Reason of the first constraint that forbids the host, where another cause does not go before it."""
-    is_full = cause is not None and cause.code == r.NO_SLOTS[0]
+    is_full = cause is not None and cause.reason.code == r.NO_SLOTS.code
     for constraint in allowance.constraints:
         if cause is None or (is_full and constraint.has_reason_on_full_hosts):
             reason = constraint.reason_on(demand, role, row)
             if reason is not None:
-                return HostReason(*reason)
+                return HostReason(reason)
     return cause
 
 
@@ -127,8 +126,7 @@ def _saved_on(room: FreeResources, host: Host, role: RoleRequest, claim: Claim |
     if not others or room.table.slots_free[host.row] + sum(others.values()) < smallest_share(role)[0]:
         return None
     names = ", ".join(f"{job}[{index}]" if index else str(job) for job, index in others)
-    code, text = r.SAVED_UP
-    return HostReason(code, f"{text} (Job: {names})")
+    return HostReason(r.SAVED_UP.with_details(f"Job: {names}"))
 
 
 def _room_for(table: HostTable, ceilings: Ceilings | None) -> FreeResources:
@@ -137,32 +135,29 @@ def _room_for(table: HostTable, ceilings: Ceilings | None) -> FreeResources:
     return room if ceilings is None else CappedResources(room, ceilings)
 
 
-def _note(by_cause: dict[tuple[int, str], _Found], name: str, cause: HostReason) -> None:
-    found = by_cause.setdefault((cause.code, cause.text), _Found())
+def _note(by_cause: dict[Reason, _Found], name: str, cause: HostReason) -> None:
+    found = by_cause.setdefault(cause.reason, _Found())
     found.hosts.append(name)
     if cause.what:
         found.what = cause.what
         found.lacks.append(cause.lack)
 
 
-def _told(
-    by_cause: dict[tuple[int, str], _Found], request: Request, free_slots: int, free_hosts: int
-) -> list[PendingReason]:
+def _told(by_cause: dict[Reason, _Found], request: Request, free_slots: int, free_hosts: int) -> list[PendingReason]:
     told = [
-        PendingReason(code, text, tuple(dict.fromkeys(found.hosts)), _advice(found))
-        for (code, text), found in by_cause.items()
+        PendingReason(reason, tuple(dict.fromkeys(found.hosts)), _advice(found)) for reason, found in by_cause.items()
     ]
     if free_hosts and free_slots < request.slots_min:
         advice = f"it needs {request.slots_min} slots; the hosts it could use have {free_slots} free"
         full = by_cause.get(r.NO_SLOTS, _Found()).hosts  # reported in the same line
-        told = [one for one in told if (one.code, one.text) != r.NO_SLOTS]
-        told.insert(0, PendingReason(*r.NO_SLOTS, tuple(dict.fromkeys(full)), advice))
+        told = [one for one in told if one.reason != r.NO_SLOTS]
+        told.insert(0, PendingReason(r.NO_SLOTS, tuple(dict.fromkeys(full)), advice))
     elif free_hosts:
-        told.insert(0, PendingReason(*_together(request)))
+        told.insert(0, PendingReason(_together(request)))
     return told
 
 
-def _together(request: Request) -> tuple[int, str]:
+def _together(request: Request) -> Reason:
     """Reason for which hosts that each fit cannot be combined."""
     if request.cu or any(role.cu for role in request.roles):
         return r.COMPUTE_UNITS
@@ -213,7 +208,7 @@ def cause_on(
     slots = smallest_share(role)[0]
     unusable = _not_for_it(room, request, row)
     if unusable is not None:
-        return HostReason(*unusable)
+        return HostReason(unusable)
     checks = (
         (not host.is_connected or host.is_silent, r.UNREACHABLE),
         (bool(host.closed_by), r.CLOSED),
@@ -221,7 +216,7 @@ def cause_on(
         (host.is_shut, r.HOST_WINDOW),
         (host.is_busy, r.BUSY),
         (not table.usable[row], r.RECENT_FAILURE),
-        (bool(beyond := exceeded(table, row, bounds, stop=False)), (r.QUEUE_BUSY[0], _busy_text(beyond))),
+        (bool(beyond := exceeded(table, row, bounds, stop=False)), r.QUEUE_BUSY.with_details(", ".join(beyond))),
         (bool(role.select) and not room.mask(role.select)[row], r.REQUIREMENT),
         (bool(table.taken_whole[row]), r.RUNNING_EXCLUSIVE),
         (row in table.kept, r.UNIT_KEPT),
@@ -229,15 +224,11 @@ def cause_on(
         (host.facts.slots < slots, r.SLOT_LIMIT),
         (bool(table.slots_free[row] < slots), r.NO_SLOTS),
     )
-    found = next((HostReason(*reason) for holds, reason in checks if holds), None)
+    found = next((HostReason(reason) for holds, reason in checks if holds), None)
     return found or _lack(room, role, row)
 
 
-def _busy_text(indices: list[str]) -> str:
-    return f"{r.QUEUE_BUSY[1]} ({', '.join(indices)})"
-
-
-def _not_for_it(room: FreeResources, request: Request, row: int) -> tuple[int, str] | None:
+def _not_for_it(room: FreeResources, request: Request, row: int) -> Reason | None:
     """Reason for which the host is not usable at all: an exclusive resource, the queue's HOSTS or -m; else None."""
     if not request.has_host_preferences or room.usable(request).contains[row]:
         return None
@@ -261,7 +252,7 @@ def _lack(room: FreeResources, role: RoleRequest, row: int) -> HostReason | None
     if room_for(room, row, role, wants, tasks, True) >= tasks:
         return None
     if free.memory_mib < role.memory_mib:
-        return HostReason(*r.MEMORY, "mem", role.memory_mib - free.memory_mib)
+        return HostReason(r.MEMORY, "mem", role.memory_mib - free.memory_mib)
     for one in wants.reserves:
         lack = _lack_of(room, free, row, one, tasks)
         if lack is not None:
@@ -271,19 +262,19 @@ def _lack(room: FreeResources, role: RoleRequest, row: int) -> HostReason | None
 
 def _lack_of(room: FreeResources, free: HostFree, row: int, one: Reserve, tasks: int) -> HostReason | None:
     left = room.left(one.name, row) if one.name != "mem" else None
-    code, text = reserving(room, one.name)
+    reason = reserving(room, one.name)
     if one.name != "mem" and left is None:
-        return HostReason(code, text)
+        return HostReason(reason)
     amount = free.memory_mib * PARTS if left is None else left.amount
     need = amount_for(one, tasks, left is not None and left.is_shared, True) + one.threshold
-    return HostReason(code, text, one.name, (need - amount) / PARTS) if need > amount else None
+    return HostReason(reason, one.name, (need - amount) / PARTS) if need > amount else None
 
 
-def reserving(room: FreeResources, name: str) -> tuple[int, str]:
-    """LSF's number and text for a resource that cannot be reserved."""
+def reserving(room: FreeResources, name: str) -> Reason:
+    """LSF's reason for a resource that cannot be reserved."""
     names = [*LOAD_INDICES, *sorted(room.table.site.resources)]
     place_ = names.index(name) if name in names else len(names)
-    return r.RESERVING + place_, f"Job's requirements for reserving resource ({name}) not satisfied"
+    return Reason(r.RESERVING + place_, f"Job's requirements for reserving resource ({name}) not satisfied")
 
 
 def _lack_of_devices(
@@ -293,17 +284,17 @@ def _lack_of_devices(
     there = free.gpus.bit_count()
     if wants.gpus is not None:
         if not gpus.can_prepare(room.table.facts[row], wants.gpus):
-            return HostReason(*(r.GPU_MODE if room.table.facts[row].has_mps or wants.gpus.mps == "no" else r.MPS))
+            return HostReason(r.GPU_MODE if room.table.facts[row].has_mps or wants.gpus.mps == "no" else r.MPS)
         if room.table.facts[row].devices and not gpus.has_model(room.table.facts[row], wants.gpus):
-            return HostReason(*r.GPU_MODEL)
+            return HostReason(r.GPU_MODEL)
         there = gpus.usable(room.table.facts[row], free, wants.gpus).bit_count()
     if there < need:
-        return HostReason(*r.GPUS, "GPU", need - there)
+        return HostReason(r.GPUS, "GPU", need - there)
     if wants.gpus is not None and gpus.choose(room.table.facts[row], free, wants.gpus, need) is None:
-        return HostReason(*r.GPU_TOPOLOGY)
+        return HostReason(r.GPU_TOPOLOGY)
     if wants.affinity is None:
-        return HostReason(*r.SPAN)
+        return HostReason(r.SPAN)
     facts = room.table.facts[row]
     if cpus.choose(facts.topology, free.cpus, wants.affinity, tasks) is not None:
-        return HostReason(*r.NEARNESS)
-    return HostReason(*(r.AFFINITY if facts.topology else r.NO_TOPOLOGY))
+        return HostReason(r.NEARNESS)
+    return HostReason(r.AFFINITY if facts.topology else r.NO_TOPOLOGY)

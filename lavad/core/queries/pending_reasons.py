@@ -40,7 +40,7 @@ def explain(
     retry = record.retries.get(index, NO_RETRY) if isinstance(record, ArrayRecord) else record.retry
     if state is JobState.PSUSP:
         holder = r.HELD_BY_ADMIN if _is_held_by_admin(record, index) else r.HELD_BY_USER
-        return [_pre_exec_reason(cluster, retry, now)] if retry.at < 0 else [PendingReason(*holder)]
+        return [_pre_exec_reason(cluster, retry, now)] if retry.at < 0 else [PendingReason(holder)]
     if state is not JobState.PEND:
         return []
     conditions = _start_condition_reasons(cluster, record, index)
@@ -49,7 +49,7 @@ def explain(
         return [*conditions, *_retry_reasons(cluster, retry, postponed, now)]
     allowance = allowance_of(cluster, now)
     own = [*_own_reasons(cluster, record, index, now), *allowance.reasons(demand_of(record.shared))]
-    if any(one.code in (r.RESERVATION_GONE[0], r.RESERVATION_INACTIVE[0]) for one in own):
+    if any(one.code in (r.RESERVATION_GONE.code, r.RESERVATION_INACTIVE.code) for one in own):
         return own  # no host matters until then
     claim = cluster.claims.get((record.id, index))
     known = of_hosts.get(record.shared) if of_hosts is not None and claim is None else None
@@ -60,7 +60,7 @@ def explain(
     if not about_hosts:
         held = delayed_by(cluster, reservation_table, record, index, now)
         found += [_held_reason(cluster, held)] if held is not None else []
-    return found or [PendingReason(*r.NEW_JOB, advice=turn(cluster, record.shared, now))]
+    return found or [PendingReason(r.NEW_JOB, advice=turn(cluster, record.shared, now))]
 
 
 def _is_held_by_admin(record: Job | ArrayRecord, index: int) -> bool:
@@ -118,22 +118,20 @@ class PendingReasons:
 
 def _held_reason(cluster: ClusterView, held: DelayedBy) -> PendingReason:
     """Reason for a job that fits now but would delay a reservation."""
-    code, text = r.HELD_BACK
     name = f"{held.job}[{held.element}]" if held.element else str(held.job)
-    text += f" (Job: {name}, From: {moment_text(held.begins_at, cluster.policy.zone)})"
+    details = f"Job: {name}, From: {moment_text(held.begins_at, cluster.policy.zone)}"
     minutes = held.minutes
     unit = "minute" if minutes == 1 else "minutes"
     advice = f"with a run limit of at most {minutes} {unit} it would be over by then" if minutes else ""
-    return PendingReason(code, text, advice=advice)
+    return PendingReason(r.HELD_BACK.with_details(details), advice=advice)
 
 
 def explain_ending(attempt: Attempt) -> list[PendingReason]:
     """Reasons for which a job to be requeued still holds hosts: those that have not released it."""
     if not attempt.doomed:
         return []
-    code, text = r.REQUEUED
-    waits = f"{text} ({attempt.doomed}), when nothing is left of it"
-    return [PendingReason(code, waits, tuple(sorted(attempt.unreleased)))]
+    waits = r.REQUEUED.saying(f"{r.REQUEUED.text} ({attempt.doomed}), when nothing is left of it")
+    return [PendingReason(waits, tuple(sorted(attempt.unreleased)))]
 
 
 def _start_condition_reasons(cluster: ClusterView, record: Job | ArrayRecord, index: int) -> list[PendingReason]:
@@ -141,10 +139,10 @@ def _start_condition_reasons(cluster: ClusterView, record: Job | ArrayRecord, in
     conditions = record.start_conditions
     if conditions is None:
         return []
-    found = [PendingReason(*r.BEGIN_TIME)] if conditions.is_early and conditions.begin_at >= conditions.retry.at else []
+    found = [PendingReason(r.BEGIN_TIME)] if conditions.is_early and conditions.begin_at >= conditions.retry.at else []
     if conditions.condition is not None and (not isinstance(record, ArrayRecord) or index in record.unmet):
         is_lost = is_never(cluster, conditions.condition, index)
-        found.append(PendingReason(*(r.NEVER_SATISFIED if is_lost else r.DEPENDENCY)))
+        found.append(PendingReason(r.NEVER_SATISFIED if is_lost else r.DEPENDENCY))
     return found
 
 
@@ -152,9 +150,9 @@ def _pre_exec_reason(cluster: ClusterView, retry: Retry, now: float) -> PendingR
     """Reason for a job whose pre-execution command has failed."""
     times = f"{retry.failures} times in a row" if retry.failures > 1 else "once"
     if retry.at < 0:
-        return PendingReason(*r.PRE_EXEC[retry.whose], advice=f"held after it failed {times}; bresume tries it again")
+        return PendingReason(r.PRE_EXEC[retry.whose], advice=f"held after it failed {times}; bresume tries it again")
     after = f"; next try after {moment_text(retry.at, cluster.policy.zone)}" if retry.at > now else ""
-    return PendingReason(*r.PRE_EXEC[retry.whose], advice=f"it failed {times}{after}; bhist -l says how")
+    return PendingReason(r.PRE_EXEC[retry.whose], advice=f"it failed {times}{after}; bhist -l says how")
 
 
 def _retry_reasons(cluster: ClusterView, retry: Retry, postponed: str, now: float) -> list[PendingReason]:
@@ -163,9 +161,8 @@ def _retry_reasons(cluster: ClusterView, retry: Retry, postponed: str, now: floa
         return [_pre_exec_reason(cluster, retry, now)]
     if not postponed:
         return []
-    code, text = r.REQUEUED
     advice = f"next start after {moment_text(retry.at, cluster.policy.zone)}" if retry.at > now else ""
-    return [PendingReason(code, f"{text} ({postponed})", advice=advice)]
+    return [PendingReason(r.REQUEUED.with_details(postponed), advice=advice)]
 
 
 def _own_reasons(cluster: ClusterView, record: Job | ArrayRecord, index: int, now: float) -> list[PendingReason]:
@@ -175,19 +172,19 @@ def _own_reasons(cluster: ClusterView, record: Job | ArrayRecord, index: int, no
     kept_back = obstacle(cluster, queue, shared.run_limit_s, shared.terminate_at, now)
     if kept_back is not None:
         advice = _opening(cluster, queue.run_windows, queue.dispatch_windows, now) if queue is not None else ""
-        found.append(PendingReason(*kept_back, advice=advice if kept_back == r.QUEUE_WINDOW else ""))
+        found.append(PendingReason(kept_back, advice=advice if kept_back == r.QUEUE_WINDOW else ""))
     reservation = shared.request.reservation
     if reservation and reservation not in cluster.reserved.by_name:
-        found.append(PendingReason(*r.RESERVATION_GONE, advice="take it out of the reservation with bmod -Un"))
+        found.append(PendingReason(r.RESERVATION_GONE, advice="take it out of the reservation with bmod -Un"))
     elif reservation and not cluster.reserved.holds(cluster, reservation, now):
-        found.append(PendingReason(*r.RESERVATION_INACTIVE))
+        found.append(PendingReason(r.RESERVATION_INACTIVE))
     if shared.queue in cluster.shares.trees and _has_no_share(cluster, record):
-        found.append(PendingReason(*r.NO_SHARE))
+        found.append(PendingReason(r.NO_SHARE))
     postponed = record.postponed.get(index, "") if isinstance(record, ArrayRecord) else record.postponed_reason
     retry = record.retries.get(index, NO_RETRY) if isinstance(record, ArrayRecord) else record.retry
     found += _retry_reasons(cluster, retry, postponed, now)
     if isinstance(record, ArrayRecord) and record.limit and len(record.live) >= record.limit:
-        found.append(PendingReason(*r.ARRAY_LIMIT, advice=f"raise its limit of {record.limit} running elements"))
+        found.append(PendingReason(r.ARRAY_LIMIT, advice=f"raise its limit of {record.limit} running elements"))
     return found
 
 
@@ -199,7 +196,7 @@ def _opening(cluster: ClusterView, one: Windows, other: Windows, now: float) -> 
 
 def _with_opening(cluster: ClusterView, reason: PendingReason, now: float) -> PendingReason:
     """Reason about hosts; if their windows are closed, with the time at which the first opens."""
-    if reason.code != r.HOST_WINDOW[0]:
+    if reason.code != r.HOST_WINDOW.code:
         return reason
     facts = [cluster.hosts[name].facts for name in reason.hosts]
     rules = {cluster.policy.host_rule(one.name, one.model, one.type).dispatch_windows for one in facts}

@@ -64,7 +64,7 @@ def remedies(
     request = cluster.pending.request_of(record.shared)
     found = explain(cluster, record, index, now, reservation_table)
     yield
-    if [one.code for one in found] == [r.HELD_BACK[0]]:
+    if [one.code for one in found] == [r.HELD_BACK.code]:
         held = delayed_by(cluster, reservation_table, record, index, now)
         return Suggestions((f"bmod -W {held.minutes} {{}}",) if held is not None and held.minutes else ())
     if place(FreeResources(cluster.table), request) is not None:
@@ -117,7 +117,7 @@ def _may_start(cluster: ClusterView, shared: Shared, request: Request, now: floa
 def _beside_room(cluster: ClusterView, record: Job | ArrayRecord, found: Iterable[PendingReason]) -> list[str]:
     """Commands for a job that fits, if exactly one thing holds it back."""
     own = [one for one in found if one.code in _OWN]
-    if any(one.code == r.HELD_BACK[0] for one in found):
+    if any(one.code == r.HELD_BACK.code for one in found):
         return []
     if len(own) != 1:
         return []
@@ -148,7 +148,7 @@ def _more_elements(cluster: ClusterView, record: Job | ArrayRecord) -> list[str]
 
 def _reopening(cluster: ClusterView, request: Request, found: Iterable[PendingReason]) -> list[str]:
     """Command for an administrator to open the fewest closed hosts, in their order."""
-    closed = [name for one in found if one.code == r.CLOSED[0] for name in one.hosts]
+    closed = [name for one in found if one.code == r.CLOSED.code for name in one.hosts]
     table: HostTable = cluster.table.copy()
     for number, name in enumerate(closed[:HOSTS_NAMED_MAX], start=1):
         host = cluster.hosts[name]
@@ -161,11 +161,11 @@ def _reopening(cluster: ClusterView, request: Request, found: Iterable[PendingRe
 _Remedy = Callable[[ClusterView, Job | ArrayRecord], list[str]]
 
 _OWN: dict[int, _Remedy] = {
-    r.HELD_BY_USER[0]: lambda cluster, record: ["bresume {}"],
-    r.BEGIN_TIME[0]: lambda cluster, record: ["bmod -bn {}"],
-    r.DEPENDENCY[0]: lambda cluster, record: ["bmod -wn {}"],
-    r.NEVER_SATISFIED[0]: lambda cluster, record: ["bmod -wn {}"],
-    r.ARRAY_LIMIT[0]: _more_elements,
-    r.QUEUE_INACTIVE[0]: _to_another_queue,
-    r.QUEUE_WINDOW[0]: _to_another_queue,
+    r.HELD_BY_USER.code: lambda cluster, record: ["bresume {}"],
+    r.BEGIN_TIME.code: lambda cluster, record: ["bmod -bn {}"],
+    r.DEPENDENCY.code: lambda cluster, record: ["bmod -wn {}"],
+    r.NEVER_SATISFIED.code: lambda cluster, record: ["bmod -wn {}"],
+    r.ARRAY_LIMIT.code: _more_elements,
+    r.QUEUE_INACTIVE.code: _to_another_queue,
+    r.QUEUE_WINDOW.code: _to_another_queue,
 }

@@ -138,7 +138,7 @@ class TestKeepingOff:
         first, second = story.submit(a_job(caller=BOB)), story.submit(a_job(caller=BOB))
         story.plan()
         assert (story.state(first), story.state(second)) == (JobState.STAGING, JobState.PEND)
-        assert reasons(story, second) == [r.RESERVED[1]]
+        assert reasons(story, second) == [r.RESERVED.text]
 
     def test_its_jobs_have_its_slots_and_no_others(self) -> None:
         """-U: as many as it has there."""
@@ -147,7 +147,7 @@ class TestKeepingOff:
         jobs = [story.submit(a_job(reservation=name)) for _ in range(3)]
         story.plan()
         assert [story.state(job) for job in jobs] == [JobState.STAGING, JobState.STAGING, JobState.PEND]
-        assert reasons(story, jobs[2]) == [r.NO_SLOTS[1]]
+        assert reasons(story, jobs[2]) == [r.NO_SLOTS.text]
 
     def test_a_job_without_run_limit_does_not_start_before_it(self) -> None:
         """Without a run limit it would not end before."""
@@ -196,7 +196,7 @@ class TestKeepingOff:
         name = story.reserve(4, begin=HOUR, end=2 * HOUR).name
         job = story.submit(a_job(reservation=name))
         story.plan()
-        assert reasons(story, job)[0] == r.RESERVATION_INACTIVE[1]
+        assert reasons(story, job)[0] == r.RESERVATION_INACTIVE.text
         later(story, HOUR)
         story.plan()
         assert story.state(job) is JobState.STAGING
@@ -331,7 +331,7 @@ class TestTheEnd:
         story.do(c.RemoveReservation(name, ROOT))
         story.plan()
         assert story.state(job) is JobState.PEND
-        assert r.RESERVATION_GONE[1] in reasons(story, job)
+        assert r.RESERVATION_GONE.text in reasons(story, job)
 
 
 class TestChanging:

@@ -76,9 +76,9 @@ def _check_commands(cluster: Cluster, record: Job | ArrayRecord, hosts: list[Hos
     avoids = cluster.pending.request_of(record.shared).avoids
     for host in hosts:
         avoided = avoids & host.facts.exclusive_resources
-        for name, (_, why) in ((NO_COMMANDS, LACKS_COMMANDS), (NO_COPIES, LACKS_COPIES)):
+        for name, lacks in ((NO_COMMANDS, LACKS_COMMANDS), (NO_COPIES, LACKS_COPIES)):
             if name in avoided:
-                raise Refused(f"{host.facts.name}: {why}")
+                raise Refused(f"{host.facts.name}: {lacks.text}")
 
 
 def _check_alone(cluster: Cluster, request: Request, hosts: list[Host]) -> None:
@@ -87,10 +87,10 @@ def _check_alone(cluster: Cluster, request: Request, hosts: list[Host]) -> None:
     for host in hosts:
         name, row = host.facts.name, host.row
         if table.taken_whole[row] or row in table.kept:
-            raise Refused(f"{name}: {RUNNING_EXCLUSIVE[1]}")
+            raise Refused(f"{name}: {RUNNING_EXCLUSIVE.text}")
         mates = unit_mates(table, (row,), kind) if kind is not None else {row} if request.exclusive else set()
         if any(cluster.hosts[table.names[mate]].attempts for mate in mates):
-            raise Refused(f"{name}: {EXCLUSIVE[1]}")
+            raise Refused(f"{name}: {EXCLUSIVE.text}")
 
 
 def _spread(role: RoleRequest, hosts: list[tuple[Host, int]]) -> list[int]:

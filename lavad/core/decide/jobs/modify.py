@@ -58,4 +58,4 @@ def _check_limits(cluster: Cluster, attempt: Attempt, shared: Shared, more_mib: 
     demand = demand_of(shared)._replace(attempt=attempt.key)
     obstacle = allowance_of(cluster, now).why(demand, more) if more else None
     if obstacle is not None:
-        raise Refused(obstacle.reason[1])
+        raise Refused(obstacle.reason.text)

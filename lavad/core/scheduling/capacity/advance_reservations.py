@@ -89,7 +89,7 @@ class ReservedCapacity(Constraint):
                 taken = self._taken[number] = self._none()
             self._add(taken, rows, slots)
 
-    def reason_on(self, demand: Demand, role: RoleRequest, row: int) -> tuple[int, str] | None:
+    def reason_on(self, demand: Demand, role: RoleRequest, row: int) -> r.Reason | None:
         """Return a reason for a host on which reservations leave the job too few slots; None if they leave enough."""
         most, request = self._most_once(demand), demand.request
         if most is None or most[row] >= smallest_share(role)[0]:

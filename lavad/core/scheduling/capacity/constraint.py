@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lavad.core.model import Allocation, RoleRequest
 from lavad.core.model.demand import Demand
-from lavad.core.model.reasons import PendingReason
+from lavad.core.model.reasons import PendingReason, Reason
 from lavad.core.scheduling.capacity.free_resources import FreeResources, smallest_share
 from lavad.core.state.limits import DEVICES, JOBS, MEMORY, SLOTS, Counter
 
@@ -36,10 +36,10 @@ class Refusal(Enum):
 
 
 class Obstacle(NamedTuple):
-    """Objection of a constraint to a job: LSF's number and text, and the limit whose fall is awaited, if it is one."""
+    """Objection of a constraint to a job: the reason, and the limit whose fall is awaited, if it is one."""
 
     refusal: Refusal
-    reason: tuple[int, str]
+    reason: Reason
     counter: Counter | None = None
 
 
@@ -150,8 +150,8 @@ class Constraint(abc.ABC):
         """Yield the reasons why no allocation is allowed."""
         obstacle = self.why(demand)
         if obstacle is not None:
-            yield PendingReason(*obstacle.reason)
+            yield PendingReason(obstacle.reason)
 
-    def reason_on(self, demand: Demand, role: RoleRequest, row: int) -> tuple[int, str] | None:
+    def reason_on(self, demand: Demand, role: RoleRequest, row: int) -> Reason | None:
         """Return the reason for which no part of the role may be on the host; None if there is none."""
         return None

@@ -15,7 +15,7 @@ from lavad.core.language.requirements.rusage import Per
 from lavad.core.model import PARTS, Allocation, HostShare, Request, RoleRequest
 from lavad.core.model import reasons as r
 from lavad.core.model.demand import Demand
-from lavad.core.model.reasons import PendingReason
+from lavad.core.model.reasons import PendingReason, Reason
 from lavad.core.scheduling.capacity.constraint import Ceilings, Constraint, Limit, Obstacle, Refusal, no_ceilings
 from lavad.core.scheduling.capacity.free_resources import FreeResources, smallest_share
 from lavad.core.state.hosts.table import HostTable
@@ -246,30 +246,30 @@ class Headroom(Constraint):
         found = list(self._blocking(self.consumer(demand), request))
         short = [one for one in overall if _least_of_job(one.rule.what, request) > self.left(one)]
         for counter in dict.fromkeys([*found, *short]):
-            yield PendingReason(*self._reason(counter, request), advice=_usage_of(counter))
+            yield PendingReason(self._reason(counter, request), advice=_usage_of(counter))
 
-    def _reason(self, counter: Counter, request: Request) -> tuple[int, str]:
+    def _reason(self, counter: Counter, request: Request) -> Reason:
         rule, left = counter.rule, self.left(counter)
         pair = _OVERALL.get(rule.kind)
         if pair is None:
-            return r.NAMED_LIMIT, text_of(counter)
-        code, text = pair[1] if left > 0 and request.slots_min > 1 else pair[0]
-        return code, text + _group_of(rule)
+            return r.NAMED_LIMIT.saying(text_of(counter))
+        reason = pair[1] if left > 0 and request.slots_min > 1 else pair[0]
+        return reason.saying(reason.text + _group_of(rule))
 
-    def reason_on(self, demand: Demand, role: RoleRequest, row: int) -> tuple[int, str] | None:
+    def reason_on(self, demand: Demand, role: RoleRequest, row: int) -> Reason | None:
         """Return the first limit that forbids the smallest part of the role on this host, or None."""
         consumer = self.consumer(demand)
         return next(self._reasons_on(consumer, role, row), None) if consumer.is_of_hosts else None
 
-    def _reasons_on(self, consumer: Consumer, role: RoleRequest, row: int) -> Iterator[tuple[int, str]]:
+    def _reasons_on(self, consumer: Consumer, role: RoleRequest, row: int) -> Iterator[Reason]:
         for counter in consumer.on_hosts:
             if self.left_on(counter)[row] < _least_on_host(counter.rule.what, role):
-                code, text = _ON_HOSTS.get(counter.rule.kind, (r.NAMED_LIMIT, text_of(counter)))
-                yield code, text + _group_of(counter.rule)
+                reason = _ON_HOSTS.get(counter.rule.kind) or r.NAMED_LIMIT.saying(text_of(counter))
+                yield reason.saying(reason.text + _group_of(counter.rule))
         for counter in consumer.among_hosts:
             is_short = self.left(counter) < _least_on_host(counter.rule.what, role)
             if is_short and self._limits.members_of(counter.rule)[row]:
-                yield r.NAMED_LIMIT, text_of(counter)
+                yield r.NAMED_LIMIT.saying(text_of(counter))
 
 
 def headroom_of(cluster: ClusterView, now: float) -> Headroom | None:

@@ -10,7 +10,7 @@ from lavad.core.model.reasons import POOL_LIMIT
 from lavad.core.scheduling.capacity.constraint import NO_LIMIT, Constraint, Limit, Obstacle, Refusal
 from lavad.core.state.pools import GPUS, MEMORY, NOBODY, SLOTS, PoolState, least
 
-_GUARANTEED = (POOL_LIMIT[0], "What is free is guaranteed to another capacity pool")
+_GUARANTEED = POOL_LIMIT.saying("What is free is guaranteed to another capacity pool")
 
 
 class PoolUsers(Constraint):
@@ -65,9 +65,8 @@ class PoolUsers(Constraint):
         short = self._state.beyond(number, self._amounts(number, demand, allocation))
         if short:
             pool = self._pools.pools[number]
-            code, text = POOL_LIMIT
-            told = f"{text} (Pool: {pool.name}, Resource: {short}, Limit Value: {number_text(pool.largest[short])})"
-            return Obstacle(Refusal.FORBIDDEN, (code, told))
+            told = f"Pool: {pool.name}, Resource: {short}, Limit Value: {number_text(pool.largest[short])}"
+            return Obstacle(Refusal.FORBIDDEN, POOL_LIMIT.with_details(told))
         others = self._unlent if allocation else ()
         if all(self._leaves_enough(other, allocation or ()) for other in others if other != number):
             return None

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 def obstacle(
     cluster: "ClusterView", queue: "Queue | None", run_limit_s: int, deadline: float, now: float
-) -> tuple[int, str] | None:
-    """Number and text of the pending reason that holds such jobs of this queue back now, or None.
+) -> r.Reason | None:
+    """Pending reason that holds such jobs of this queue back now, or None.
 
     A job is held back if it could not finish before its queue's run window closes, or before its deadline.
     """

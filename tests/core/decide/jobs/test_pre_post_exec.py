@@ -59,10 +59,10 @@ def pause(story: Story) -> None:
     story.do(c.Tick())
 
 
-def why(story: Story, job: int, index: int = 0) -> list[tuple[int, str]]:
-    """Numbers and texts of the pending reasons."""
+def why(story: Story, job: int, index: int = 0) -> list[r.Reason]:
+    """The pending reasons."""
     found = explain(story.cluster, story.cluster.jobs[job], index, story.now)
-    return [(one.code, one.text) for one in found]
+    return [one.reason for one in found]
 
 
 @pytest.mark.parametrize(("whose", "code"), [("job", 6), ("queue", 306), ("host", 306)])
@@ -72,13 +72,13 @@ def test_a_failed_command_puts_the_job_back(whose: str, code: int) -> None:
     job = story.submit(a_job())
     fails(story, job, whose=whose)
     assert story.state(job) is S.PEND
-    assert [number for number, _ in why(story, job)] == [code]
+    assert [one.code for one in why(story, job)] == [code]
     other = story.submit(a_job())
     story.plan()
     assert (story.state(job), story.state(other)) == (S.PEND, S.STAGING)
     assert story.now + PAUSE_S <= wake_at(story.cluster, story.now) <= story.now + PAUSE_S + 1
     pause(story)
-    assert code in [number for number, _ in why(story, job)]
+    assert code in [one.code for one in why(story, job)]
     story.plan()
     assert story.state(job) is S.STAGING
     key = story.key(job)
@@ -151,7 +151,7 @@ def test_an_element_waits_alone() -> None:
     fails(story, array, 1)
     story.plan()
     assert [story.state(array, index) for index in (1, 2, 3)] == [S.PEND, S.STAGING, S.PEND]
-    assert [number for number, _ in why(story, array, 1)] == [6]
+    assert [one.code for one in why(story, array, 1)] == [6]
     key = story.key(array, 2)
     story.started("n1", key)
     story.finished("n1", key)
@@ -220,7 +220,7 @@ def test_a_job_on_several_hosts_leaves_them_all_first() -> None:
     assert story.state(job) is S.STAGING
     story.finished(other, key, 130 << 8)
     assert story.state(job) is S.PEND
-    assert [number for number, _ in why(story, job)] == [306]
+    assert [one.code for one in why(story, job)] == [306]
 
 
 def waits_for_staging(story: Story, seconds: float, *hosts: str) -> None:

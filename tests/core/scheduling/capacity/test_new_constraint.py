@@ -8,6 +8,7 @@ from lavad.core.events import NewJob
 from lavad.core.model import Allocation, JobState, Key
 from lavad.core.model.allocation import slots_of
 from lavad.core.model.policy import Policy, Queue
+from lavad.core.model.reasons import Reason
 from lavad.core.passes import slice_pass
 from lavad.core.queries.pending_reasons import explain
 from lavad.core.queries.start_estimate import forecast
@@ -18,7 +19,7 @@ from lavad.core.scheduling.queueing.ordering import Ranking
 from tests.builders import Story, a_cluster, a_host, a_job, in_one_go
 
 MOST = 5
-REASON = (2999, "The power cap of the site has been reached")
+REASON = Reason(2999, "The power cap of the site has been reached")
 
 
 class PowerCap(Constraint):
@@ -216,7 +217,7 @@ def test_its_reason_is_told_and_nothing_is_advised_against_it(story: Story) -> N
     job = story.submit(a_job(2))
     story.plan()
     record = story.cluster.jobs[job]
-    assert [(one.code, one.text) for one in explain(story.cluster, record, 0, story.now)] == [REASON]
+    assert [one.reason for one in explain(story.cluster, record, 0, story.now)] == [REASON]
     assert in_one_go(remedies(story.cluster, record, 0, story.now)).commands == ()
 
 
