@@ -595,20 +595,22 @@ class ArrayCounts(_message.Message):
     def __init__(self, total: _Optional[int] = ..., pend: _Optional[int] = ..., done: _Optional[int] = ..., run: _Optional[int] = ..., exit: _Optional[int] = ..., ssusp: _Optional[int] = ..., ususp: _Optional[int] = ..., psusp: _Optional[int] = ..., spec: _Optional[str] = ...) -> None: ...
 
 class PendingReason(_message.Message):
-    __slots__ = ("code", "text", "hosts", "host_names", "advice", "rules_out")
+    __slots__ = ("code", "text", "hosts", "host_names", "advice", "rules_out", "is_ineligible")
     CODE_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     HOSTS_FIELD_NUMBER: _ClassVar[int]
     HOST_NAMES_FIELD_NUMBER: _ClassVar[int]
     ADVICE_FIELD_NUMBER: _ClassVar[int]
     RULES_OUT_FIELD_NUMBER: _ClassVar[int]
+    IS_INELIGIBLE_FIELD_NUMBER: _ClassVar[int]
     code: int
     text: str
     hosts: int
     host_names: _containers.RepeatedScalarFieldContainer[str]
     advice: str
     rules_out: bool
-    def __init__(self, code: _Optional[int] = ..., text: _Optional[str] = ..., hosts: _Optional[int] = ..., host_names: _Optional[_Iterable[str]] = ..., advice: _Optional[str] = ..., rules_out: _Optional[bool] = ...) -> None: ...
+    is_ineligible: bool
+    def __init__(self, code: _Optional[int] = ..., text: _Optional[str] = ..., hosts: _Optional[int] = ..., host_names: _Optional[_Iterable[str]] = ..., advice: _Optional[str] = ..., rules_out: _Optional[bool] = ..., is_ineligible: _Optional[bool] = ...) -> None: ...
 
 class SignalRequest(_message.Message):
     __slots__ = ("filter", "action", "signal", "newest_only", "states", "hold", "role", "task_plus_one")

@@ -51,9 +51,6 @@ LIGHT = frozenset(
      "min_req_proc", "max_req_proc", "nreq_slot", *ABSENT)
 )  # fmt: skip
 
-# Codes of reasons for which hosts do not matter: begin time, dependency, queue inactive, windows.
-INELIGIBLE = frozenset((2, 3, 4, 301, 302, 315))
-
 # Fields in seconds that -hms shows as hours:minutes:seconds.
 DURATIONS = ("estimated_run_time", "ru_utime", "ru_stime", "cpu_used", "pend_time", "ependtime", "ipendtime",
              "run_time", "action_warning_time")  # fmt: skip
@@ -177,7 +174,7 @@ def pendstate(job: "Job", now: float) -> str:
     if job.state not in WAITING:
         return ""
     held = job.state == messages.PSUSP or job.spec.begin_time > now
-    return "IPEND" if held or any(reason.code in INELIGIBLE for reason in job.pending_reasons) else "EPEND"
+    return "IPEND" if held or any(reason.is_ineligible for reason in job.pending_reasons) else "EPEND"
 
 
 def idle_factor(job: "Job", now: float) -> str:

@@ -70,7 +70,7 @@ FIELDS = {
         "8 host s, 9 memory_mib_mean d, 10 user_s d, 11 system_s d, 13 swap_mib_max u, 25 gpus GpuUsage*, "
         "26 collected_at d"
     ),
-    "PendingReason": "1 code u, 2 text s, 3 hosts u, 4 host_names s*, 5 advice s, 6 rules_out t",
+    "PendingReason": "1 code u, 2 text s, 3 hosts u, 4 host_names s*, 5 advice s, 6 rules_out t, 7 is_ineligible t",
     "ArrayCounts": "1 total u, 2 pend u, 3 done u, 4 run u, 5 exit u, 6 ssusp u, 7 ususp u, 8 psusp u, 9 spec s",
     "LoadBound": "1 index s, 2 sched d, 3 stop d, 4 has_sched t, 5 has_stop t",
     "TaskRun": "1 role u, 2 index u, 3 run u",

@@ -16,7 +16,7 @@ from lavad.api.privacy import LEVELS, Sight
 from lavad.core import commands as c
 from lavad.core.apply.reconfigure import take_policy
 from lavad.core.model import JobState, pack_text
-from lavad.core.model.policy import Names, Policy
+from lavad.core.model.policy import Names, Policy, Queue
 from lavad.core.queries.pending_reasons import PendingReasons, explain
 from lavad.core.state.records import ArrayRecord
 from protos import jobs_pb2 as pb
@@ -151,6 +151,24 @@ def test_reasons_that_rule_hosts_out_say_so() -> None:
     listing.add_reasons(message, explain(story.cluster, story.cluster.jobs[job], 0, story.now), host_names=True)
     told = {name: one.rules_out for one in message.pending_reasons for name in one.host_names}
     assert told == {"closed": True, "away": True, "other": True, "full": False}
+
+
+def test_reasons_that_make_a_job_ineligible_say_so() -> None:
+    """One that is to begin later, or waits for another, is ineligible; one that lacks slots is not."""
+    story = a_cluster(a_host("n1", 2))
+    first = story.run(a_job(2)).job
+    later = story.submit(a_job(begin_at=story.now + 60))
+    behind = story.submit(a_job(dependency=f"done({first})"))
+    full = story.submit(a_job(2))
+
+    def is_ineligible(job: int) -> list[bool]:
+        message = pb.JobRecord()
+        listing.add_reasons(message, explain(story.cluster, story.cluster.jobs[job], 0, story.now), host_names=False)
+        return [one.is_ineligible for one in message.pending_reasons]
+
+    assert (is_ineligible(later), is_ineligible(behind), is_ineligible(full)) == ([True], [True], [False])
+    take_policy(story.cluster, Policy(queues=(Queue("normal", active=False),)))
+    assert is_ineligible(full)[0]
 
 
 GROUPS = {"lab": Names(False, frozenset({"ann", "bob"})), "other": Names(False, frozenset({"eve"}))}

@@ -203,7 +203,7 @@ def test_the_environment_of_a_job(desk: Desk) -> None:
 def test_pending_jobs_in_two_lists(desk: Desk) -> None:
     """-pei: those that may be considered, and then those that may not, with their reasons."""
     reasons = [jobs_pb2.PendingReason(code=1303, text="Job slot limit reached", hosts=2)]
-    held = [jobs_pb2.PendingReason(code=3, text="Job dependency condition not satisfied")]
+    held = [jobs_pb2.PendingReason(code=3, text="Job dependency condition not satisfied", is_ineligible=True)]
     spec = jobs_pb2.JobSpec(name="x")
     desk.client.jobs = [
         a_job(job=1, spec=spec, pending_reasons=held),
@@ -257,10 +257,10 @@ def test_jobs_by_what_they_reserve(desk: Desk, asked: str, jobs: list[str]) -> N
     assert desk.type("bjobs", "-noheader", "-o", "jobid", "-rusage", asked).out.split() == jobs
 
 
-@pytest.mark.parametrize(("code", "state"), [(3, "IPEND"), (301, "IPEND"), (302, "IPEND"), (1303, "EPEND")])
-def test_jobs_that_hosts_would_not_start(desk: Desk, code: int, state: str) -> None:
+@pytest.mark.parametrize(("is_ineligible", "state"), [(True, "IPEND"), (False, "EPEND")])
+def test_jobs_that_hosts_would_not_start(desk: Desk, is_ineligible: bool, state: str) -> None:
     """One whose queue is inactive is ineligible, as one that waits for another job."""
-    reasons = [jobs_pb2.PendingReason(code=code, text="why")]
+    reasons = [jobs_pb2.PendingReason(text="why", is_ineligible=is_ineligible)]
     desk.client.jobs = [a_job(pending_reasons=reasons, spec=jobs_pb2.JobSpec(name="x"))]
     assert desk.type("bjobs", "-noheader", "-o", "pendstate").out == f"{state}\n"
 

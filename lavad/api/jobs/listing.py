@@ -439,6 +439,7 @@ def add_reasons(message: jobs_pb2.JobRecord, reasons: Iterable[PendingReason], h
             host_names=reason.hosts if host_names else (),
             advice=reason.advice,
             rules_out=reason.reason.rules_out,
+            is_ineligible=reason.reason.is_ineligible,
         )
 
 

@@ -22,6 +22,8 @@ class Reason(NamedTuple):
     text: str
     # True: a host that it applies to is no candidate, however idle: closed, away, or not what the job may use.
     rules_out: bool = False
+    # True: no host would start the job while it holds, so that its wait is not counted as that of an eligible job.
+    is_ineligible: bool = False
 
     def saying(self, text: str) -> "Reason":
         """Return the same reason with another sentence."""
@@ -54,9 +56,9 @@ class PendingReason:
 FOUND_ON_HOST = "found on its host after the database had been replaced"  # an attempt that the database lacked
 
 NEW_JOB = Reason(1, "New job is waiting for scheduling")
-BEGIN_TIME = Reason(2, "The job has a specified start time")
-DEPENDENCY = Reason(3, "Job dependency condition not satisfied")
-NEVER_SATISFIED = Reason(4, "Dependency condition invalid or never satisfied")
+BEGIN_TIME = Reason(2, "The job has a specified start time", is_ineligible=True)
+DEPENDENCY = Reason(3, "Job dependency condition not satisfied", is_ineligible=True)
+NEVER_SATISFIED = Reason(4, "Dependency condition invalid or never satisfied", is_ineligible=True)
 # Of pre-execution commands, by whose they are: the job's, its queue's on the first host, and on each host.
 _QUEUES = Reason(306, "The queue's pre-exec command exited with non-zero status")
 PRE_EXEC = {
@@ -70,9 +72,9 @@ REQUEUED = Reason(23, "Requeue the job for the next run")
 ARRAY_LIMIT = Reason(38, "The job array has reached its running element limit")
 JOB_GROUP = Reason(39, "The job group limit has been reached")
 POOL_LIMIT = Reason(2901, "The capacity pool has reached its maximum")
-QUEUE_INACTIVE = Reason(301, "The queue is inactivated by the administrator")
-QUEUE_WINDOW = Reason(302, "The queue is inactivated by its time windows")
-WINDOW_TOO_SHORT = Reason(315, "Job will not finish before queue's run window is closed")
+QUEUE_INACTIVE = Reason(301, "The queue is inactivated by the administrator", is_ineligible=True)
+QUEUE_WINDOW = Reason(302, "The queue is inactivated by its time windows", is_ineligible=True)
+WINDOW_TOO_SHORT = Reason(315, "Job will not finish before queue's run window is closed", is_ineligible=True)
 DEADLINE_TOO_NEAR = Reason(1010, "Job will not finish on the host before job's termination deadline")
 QUEUE_SLOTS = Reason(303, "The queue has reached its job slot limit")
 QUEUE_USER_SLOTS = Reason(304, "User has reached the per-user job slot limit of the queue")
