@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.personal import Cluster, a_cluster, wait_for
+from tests.acceptance.personal import Cluster, a_cluster, stands_still, wait_for
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
@@ -204,9 +204,7 @@ def test_jobs_are_suspended_outside_the_run_window(cluster: Cluster, tmp_path: P
         cluster.becomes(job, state)
         if window:
             assert "The run windows of the queue are closed" in _unwrapped(cluster.says("bjobs", "-l", str(job)))
-            count = ticks.stat().st_size
-            time.sleep(0.5)
-            assert ticks.stat().st_size <= count + 2
+            wait_for(lambda: stands_still(ticks), 60, "the job to stand still")
     count = ticks.stat().st_size
     wait_for(lambda: ticks.stat().st_size > count, 60, "the job to go on")
 

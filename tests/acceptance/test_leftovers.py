@@ -18,7 +18,7 @@ from tests.acceptance.personal import Cluster, a_cluster, wait_for
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.root]
 
 PYTHON = "/usr/bin/python3"
-GONE_S = 5.0  # from a job's end, or the last step of bkill
+GONE_S = 30.0  # from a job's end, or the last step of bkill
 INTERVAL_S = 1.0  # between the steps INT, TERM, KILL
 
 

@@ -124,7 +124,7 @@ def test_an_end_is_told_in_time_although_the_driver_hangs(driver: Driver, tmp_pa
         assert gpus.watch._marked == {"GPU-1"}
         began = time.monotonic()
         await gpus.close()
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 20
 
     asyncio.run(story())
 
@@ -141,7 +141,7 @@ async def main():
         print(error)
 asyncio.run(main())
 """
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (0, "the driver has not answered for 0.1 seconds\n"), done
 
 

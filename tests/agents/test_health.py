@@ -35,8 +35,8 @@ def program(path: Path, *lines: str) -> str:
 def test_the_exit_status_is_the_verdict(tmp_path: Path, lines: tuple[str, ...], expected: tuple[int, str]) -> None:
     """With the first line of what it writes, however much that is, and whatever it leaves behind."""
     began = time.monotonic()
-    assert HealthProgram().run([program(tmp_path / "check", *lines)], 10.0) == expected
-    assert time.monotonic() - began < 5
+    assert HealthProgram().run([program(tmp_path / "check", *lines)], 50.0) == expected
+    assert time.monotonic() - began < 40
 
 
 def test_what_cannot_be_run_is_a_warning(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_the_agent_answers_each_check_once(place: Place) -> None:
             await master.session()
             check = program(place.root / "check", f"echo run >> {place.root}/runs", "echo 'link down'", "exit 2")
             for _ in range(2):
-                master.send(health_check=HealthCheck(number=7, argv=[check], limit_s=5.0))
+                master.send(health_check=HealthCheck(number=7, argv=[check], limit_s=60.0))
             await master.until(lambda: any(message.HasField("health") for message in master.messages))
             count = len(master.messages)
             await master.until(lambda: len(master.messages) > count + 2)
@@ -106,7 +106,7 @@ def test_a_job_does_not_start_on_a_host_whose_check_is_bad(place: Place) -> None
         async with Master() as master, Agent(place, master):
             await master.session()
             where = stage(
-                check_before=HealthCheck(argv=[check], limit_s=5), check_after=HealthCheck(argv=[after], limit_s=5)
+                check_before=HealthCheck(argv=[check], limit_s=60), check_after=HealthCheck(argv=[after], limit_s=60)
             )
             key = master.start(blob(place, 1, "echo ran"), where)
             assert (await master.report(key, "finished")).finished.status == 0

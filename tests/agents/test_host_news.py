@@ -96,14 +96,14 @@ def test_a_bad_result_that_may_be_lost_is_told_again(place: Place) -> None:
         async with Master() as master, Agent(place, master):
             await master.session()
             bad.touch()
-            key = master.start(blob(place, 1, "true"), stage(check_after=HealthCheck(argv=[check], limit_s=5)))
+            key = master.start(blob(place, 1, "true"), stage(check_after=HealthCheck(argv=[check], limit_s=60)))
             await master.report(key, "finished")
             for _ in range(2):
                 await master.until(lambda: [one.verdict for one in verdicts(master)] == [BAD])
                 await next_session(master)
             await master.until(lambda: [one.verdict for one in verdicts(master)] == [BAD])
             bad.unlink()
-            master.send(health_check=HealthCheck(number=7, argv=[check], limit_s=5.0))
+            master.send(health_check=HealthCheck(number=7, argv=[check], limit_s=60.0))
             await master.until(lambda: [one.number for one in verdicts(master)] == [0, 7])
             await next_session(master)
             await master.until(lambda: len(since_hello(master)) > 2)

@@ -154,7 +154,7 @@ if os.fork() == 0:
             report = await host.finish(blob(place, 1, survivors))
             assert report.finished.status == 0
             assert report.also_released
-            assert time.monotonic() - begun < 15
+            assert time.monotonic() - begun < 50
             left = [int(pid) for pid in pids.read_text().split() if alive(int(pid))]
             assert left == []
             assert (await host.finish(blob(place, 2, "/bin/true"))).finished.status == 0
@@ -219,12 +219,12 @@ def test_stop_and_continue_reach_every_process(place: Place) -> None:
 
     async def story() -> None:
         async with Host(place) as host:
-            key = await host.run(blob(place, 1, command), stage(run_limit_s=0.6))
+            key = await host.run(blob(place, 1, command), stage(run_limit_s=2.0))
             await host.until(lambda: place.out().exists() and bool(place.out().read_text().strip()))
             pid = int(place.out().read_text())
             await host.signal(key, signal.SIGSTOP)
             await host.until(lambda: _state(pid) == "T")
-            await asyncio.sleep(0.8)
+            await asyncio.sleep(2.2)
             assert not host.said(key, "finished")
             await host.signal(key, signal.SIGCONT)
             await host.until(lambda: _state(pid) != "T")

@@ -346,7 +346,7 @@ def test_shutdown_ends_all_jobs_and_records_it(place: Place) -> None:
     run(before())
     begun = time.monotonic()
     assert main(["--shutdown", "--state", str(place.state)]) == 0
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 30
     assert not alive(pids[0])
     run(until(lambda: not shepherd_pids(place.state)))
     run(after())

@@ -324,7 +324,7 @@ def test_the_agent_says_something_at_least_every_heartbeat(place: Place) -> None
             await master.session()
             began, count = time.monotonic(), len(master.messages)
             await master.until(lambda: len(master.messages) >= count + 10)
-            assert time.monotonic() - began < 6
+            assert time.monotonic() - began < 30
             plain = [message for message in master.messages if message == Reports(
                 sequence=message.sequence, sent_monotonic=message.sent_monotonic)]  # fmt: skip
             assert plain

@@ -51,7 +51,7 @@ def test_a_program_sees_the_image_and_what_is_the_job_s(root: Path, tmp_path: Pa
         " echo y > /data/new || echo read-only; echo z > /opt/new || echo closed; readlink /var/run"
     )
     with started(str(root), script, tmp_path, str(tree), (f"{tmp_path}/data:/data:ro",)) as process:
-        said, errors = process.communicate(timeout=20)
+        said, errors = process.communicate(timeout=60)
     lines = ["h1", "h2", "mine", "figures", f"yes {tmp_path}", "tool", "read-only", "closed", "/run"]
     assert said.splitlines() == lines, errors
     assert (tmp_path / "out").read_text() == "x\n"
@@ -71,7 +71,7 @@ def test_a_file_that_is_replaced_is_seen(root: Path, tmp_path: Path) -> None:
         (lists / "new").write_text("two\n")
         (lists / "new").rename(lists / "hostfile")
         (tmp_path / "go").touch()
-        assert process.communicate(timeout=20)[0] == "two\n"
+        assert process.communicate(timeout=60)[0] == "two\n"
 
 
 def test_an_archive_is_unpacked_once(root: Path, tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_an_archive_is_unpacked_once(root: Path, tmp_path: Path) -> None:
     said = []
     for _ in range(2):
         with started(str(archive), "cat /etc/release", tmp_path) as process:
-            said.append(process.communicate(timeout=30))
+            said.append(process.communicate(timeout=60))
     assert said == [("an image\n", f"lava: importing the image {archive}\n"), ("an image\n", "")]
 
 
@@ -89,7 +89,7 @@ def test_an_archive_is_unpacked_once(root: Path, tmp_path: Path) -> None:
 def test_the_end_is_the_program_s(root: Path, tmp_path: Path, script: str, code: int) -> None:
     """Exit codes pass through; a signal is told as bubblewrap tells it, by 128 and its number."""
     with started(str(root), script, tmp_path) as process:
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
     assert process.returncode == code
 
 
@@ -101,7 +101,7 @@ def test_a_program_has_time_after_a_signal(root: Path, tmp_path: Path) -> None:
         assert process.stdout.readline() == "ready\n"
         for pid in (*_descendants(process.pid), process.pid):
             os.kill(pid, signal.SIGTERM)
-        assert process.communicate(timeout=20)[0] == "saved\n"
+        assert process.communicate(timeout=60)[0] == "saved\n"
     assert process.returncode == 9
 
 
@@ -120,7 +120,7 @@ def _descendants(pid: int) -> list[int]:
 def test_an_image_that_cannot_be_used(tmp_path: Path, image: str, sentence: str) -> None:
     """One sentence on standard error, and 125."""
     with started(image, "true", tmp_path) as process:
-        said = process.communicate(timeout=20)
+        said = process.communicate(timeout=60)
     assert (process.returncode, said) == (125, ("", f"lava: {sentence}\n"))
 
 

@@ -47,7 +47,7 @@ class PostgresServer:
     def make_database(self, name: str) -> str:
         """Make an empty database; the result is its URL."""
         socket = ["-h", str(self.directory), "-U", "lava"]
-        subprocess.run([self._binaries / "createdb", *socket, name], check=True, timeout=30)
+        subprocess.run([self._binaries / "createdb", *socket, name], check=True, timeout=60)
         return self.url_of(name)
 
     def start(self) -> None:

@@ -189,7 +189,7 @@ def pause_shepherds(site: Site) -> None:
 def _ip(site: Site, agent: str, *words: str) -> None:
     """``ip`` in the network of an agent's host."""
     enter = ["nsenter", "-t", str(site.cluster.pid(agent)), "-n", "ip"]
-    subprocess.run([*enter, *words], check=True, timeout=30, capture_output=True)
+    subprocess.run([*enter, *words], check=True, timeout=60, capture_output=True)
 
 
 def cut_host(site: Site) -> None:
@@ -215,7 +215,7 @@ def cut_one_way(site: Site) -> None:
     agent = site.rng.choice(site.agents())
     routes = subprocess.run(
         ["nsenter", "-t", str(site.cluster.pid(agent)), "-n", "ip", "-o", "-4", "address", "show", "dev", "eth0"],
-        check=True, timeout=30, capture_output=True, text=True,
+        check=True, timeout=60, capture_output=True, text=True,
     ).stdout  # fmt: skip
     address = routes.split()[3].partition("/")[0]
     master = f"{address.rpartition('.')[0]}.254/32"
@@ -230,7 +230,7 @@ def cut_one_way(site: Site) -> None:
 def lock_database(site: Site) -> None:
     """Another process holds the database."""
     path = next(site.cluster.directory.rglob("lava.db"))
-    connection = sqlite3.connect(path, timeout=30, isolation_level=None)
+    connection = sqlite3.connect(path, timeout=60, isolation_level=None)
     try:
         connection.execute("BEGIN EXCLUSIVE")
         time.sleep(PAUSE_S)

@@ -63,7 +63,7 @@ def test_a_database_that_cannot_commit_left_no_line_anywhere(small: Cluster) -> 
         assert int(re.findall(r"Retrying in (\d+) seconds", said)[0]) < 20  # not in 60
     wait_for(lambda: "recovered=database" in small.log("lavad"), 60, "the log to tell of the end")
     for one in (first, second):
-        out, err = one.communicate(timeout=30)
+        out, err = one.communicate(timeout=60)
         assert "is submitted" in out, err
     assert "Problem" not in small.says("badmin", "showstatus")
 
@@ -78,9 +78,9 @@ def _copy_state(source: Path, target: Path) -> None:
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 32 MiB."""
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m,mode=700", "tmpfs", tmp_path], check=True, timeout=10)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m,mode=700", "tmpfs", tmp_path], check=True, timeout=60)
     yield tmp_path
-    subprocess.run(["umount", tmp_path], check=True, timeout=10)
+    subprocess.run(["umount", tmp_path], check=True, timeout=60)
 
 
 @pytest.mark.root

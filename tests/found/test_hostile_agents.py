@@ -62,7 +62,7 @@ def test_renewals_without_end_are_refused(tmp_path: Path) -> None:
     async def asked(identity: Identity, address: str, host: str) -> str:
         async with await tls.aio_channel(address, identity, MASTER_NAME) as channel:
             request = pb.EnrolRequest(host=host, csr_pem=make_request(make_key(), host))
-            reply = await EnrolmentServiceStub(channel).Enrol(request, timeout=10)
+            reply = await EnrolmentServiceStub(channel).Enrol(request, timeout=60)
             return str(reply.error)
 
     async def story() -> None:

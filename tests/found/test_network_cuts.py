@@ -104,7 +104,7 @@ class Cuts:
     def link(self, host: str, state: str) -> None:
         """A host's only link goes down or up."""
         enter = ["nsenter", "-t", str(self.cluster.pid(f"agent-{host}")), "-n", "ip", "link", "set", "eth0", state]
-        subprocess.run(enter, check=True, timeout=30)
+        subprocess.run(enter, check=True, timeout=60)
 
     def cut(self, hosts: list[str], seconds: float) -> None:
         """Cut these hosts off for this time."""

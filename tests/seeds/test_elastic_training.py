@@ -122,7 +122,7 @@ def test_row_27_what_a_shrink_releases_is_free_for_others(site: Site) -> None:
     time.sleep(1)
     assert site.cluster.state(waiting) == "PEND"
     site.cluster.says("lavactl", "scale", str(job), "worker=4")
-    site.cluster.becomes(waiting, "RUN", 15)
+    site.cluster.becomes(waiting, "RUN")
 
 
 def test_row_31_the_instance_to_go_is_named(site: Site) -> None:

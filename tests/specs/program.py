@@ -122,7 +122,7 @@ def peers() -> int:
 
 def meet(count: int) -> None:
     """Wait until all of them have been called: a training begins when all are connected."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + 60
     while time.monotonic() < end:
         texts = [read(path, 60) for path in glob.glob(os.environ["SPEC_RECORDS"] + "/*.json")]
         if sum(text.startswith('{"program": "python') for text in texts) >= count:

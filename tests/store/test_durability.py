@@ -23,11 +23,11 @@ _TRACED = "fdatasync,fsync,sendto,write,pwrite64"
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of four MiB."""
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "tmpfs", tmp_path], check=True, timeout=10)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "tmpfs", tmp_path], check=True, timeout=60)
     try:
         yield tmp_path
     finally:
-        subprocess.run(["umount", tmp_path], check=True, timeout=10)
+        subprocess.run(["umount", tmp_path], check=True, timeout=60)
 
 
 @pytest.mark.root

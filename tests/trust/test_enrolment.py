@@ -172,7 +172,7 @@ def test_a_host_name_that_is_a_path_is_refused_by_both_sides(tmp_path: Path, hos
             target = tls.channel_target(ticket.enrol)
             async with tls.secure_channel(target, credentials, MASTER_NAME) as channel:
                 request = pb.EnrolRequest(secret=ticket.secret, host=host, csr_pem=make_request(make_key(), "x"))
-                return await agents_pb2_grpc.EnrolmentServiceStub(channel).Enrol(request, timeout=5)
+                return await agents_pb2_grpc.EnrolmentServiceStub(channel).Enrol(request, timeout=60)
 
     reply = asyncio.run(story())
     assert "cannot name a host" in reply.error
@@ -218,7 +218,7 @@ def test_a_certificate_renews_no_other_host(tmp_path: Path) -> None:
             a_master(directory) as (address, _),
             await tls.aio_channel(address, identity, MASTER_NAME) as channel,
         ):
-            return await agents_pb2_grpc.EnrolmentServiceStub(channel).Enrol(request, timeout=5)
+            return await agents_pb2_grpc.EnrolmentServiceStub(channel).Enrol(request, timeout=60)
 
     assert "ticket" in asyncio.run(story()).error
 

@@ -66,7 +66,7 @@ async def a_server(credentials: grpc.ServerCredentials) -> AsyncIterator[str]:
 async def ask(address: str, identity: Identity, server_name: str) -> str:
     """One call over mutual TLS."""
     async with await tls.aio_channel(address, identity, server_name) as channel:
-        answer: bytes = await channel.unary_unary(METHOD)(b"", timeout=5)
+        answer: bytes = await channel.unary_unary(METHOD)(b"", timeout=60)
         return answer.decode()
 
 
@@ -151,7 +151,7 @@ def test_a_client_without_certificate_is_refused() -> None:
             target = tls.channel_target(address)
             credentials = tls.enrolment_channel_credentials(authority.certificate_pem)
             async with tls.secure_channel(target, credentials, roles.MASTER_NAME) as channel:
-                await channel.unary_unary(METHOD)(b"", timeout=5)
+                await channel.unary_unary(METHOD)(b"", timeout=60)
 
     with pytest.raises(grpc.aio.AioRpcError):
         asyncio.run(story())

@@ -122,12 +122,12 @@ def test_refusals_and_shortages_leave_no_descriptor_open(monkeypatch: pytest.Mon
             await Collector(cast("Any", attempts), "h1", "py-spy")._run(KEY, (b"writer",), TEXT, 5)
         scaling = Autoscaling(cast("Any", None), cast("Any", attempts), "h1", lambda _: None)
         with pytest.raises(TaskRefused):
-            await scaling._ask(KEY, Autoscale(command="echo 1", limit_s=5))
+            await scaling._ask(KEY, Autoscale(command="echo 1", limit_s=60))
         attempts.close()
         with monkeypatch.context() as patch:
             patch.setattr(os, "devnull", "/nowhere/null")
             with pytest.raises(OSError, match="nowhere"):
-                await scaling._ask(KEY, Autoscale(command="echo 1", limit_s=5))
+                await scaling._ask(KEY, Autoscale(command="echo 1", limit_s=60))
         await asyncio.sleep(0)
         assert descriptors() == before
 
@@ -164,9 +164,9 @@ def test_few_collections_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         attempts = Attempts(answers)
         made = watched(attempts, 20)
         for job in range(1, 21):
-            made.save_stacks(StacksRequest(key=AttemptKey(job=job, attempt=1), number=1, limit_s=5))
+            made.save_stacks(StacksRequest(key=AttemptKey(job=job, attempt=1), number=1, limit_s=60))
         told: list[Any] = []
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while len(told) < 20 and time.monotonic() < deadline:
             await asyncio.sleep(0.05)
             attempts.close()

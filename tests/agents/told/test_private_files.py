@@ -60,7 +60,7 @@ def shell(by: Sequence[str], tree: Path, owner: pwd.struct_passwd, command: str)
 def output_of(by: Sequence[str], tree: Path, owner: pwd.struct_passwd, command: str) -> list[str]:
     """The lines of one run of the command."""
     process = shell(by, tree, owner, command)
-    lines = process.communicate(timeout=30)[0].splitlines()
+    lines = process.communicate(timeout=60)[0].splitlines()
     assert process.returncode == 0, lines
     uids = "(0, 0, 0)" if not by and os.geteuid() == 0 else str((owner.pw_uid,) * 3)
     assert lines.pop() == f"shepherd: {uids} / outside"
@@ -98,7 +98,7 @@ def test_two_jobs_on_one_host_see_different_files(by: list[str], place: Place, s
     running = [
         shell(by, tree, somebody, "cat /etc/volcano/ps.host; sleep 0.3; cat /etc/volcano/ps.host") for tree in trees
     ]
-    found = [process.communicate(timeout=30)[0].splitlines()[:4] for process in running]
+    found = [process.communicate(timeout=60)[0].splitlines()[:4] for process in running]
     assert found == [["ps-of-1"] * 4, ["ps-of-2"] * 4]
 
 
@@ -119,7 +119,7 @@ def test_a_running_process_reads_new_lists_and_never_half_of_one(
         "case $d in *w-63*) ip=$(getent hosts w-63) && echo ${ip%% *} && exit;; esac; done"
     )
     process = shell(by, tree, somebody, command)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while process.poll() is None and time.monotonic() < deadline:
         for count in (1, 50, 3, 64):
             files.write(told(count))
@@ -127,7 +127,7 @@ def test_a_running_process_reads_new_lists_and_never_half_of_one(
                 for path in (place.root / "1-0-1").rglob("*"):
                     os.chown(path, somebody.pw_uid, somebody.pw_gid)
         time.sleep(0.01)
-    lines = process.communicate(timeout=10)[0].splitlines()
+    lines = process.communicate(timeout=60)[0].splitlines()
     assert process.returncode == 0, lines
     assert lines[:-1] == ["10.0.0.63", "10.0.0.63"]
 
@@ -147,6 +147,6 @@ def test_a_missing_tree_is_the_hosts_failure(by: list[str], place: Place, somebo
     """One sentence, not a start without the files."""
     place.root.chmod(0o755)
     process = shell(by, place.root / "none", somebody, "true")
-    text = process.communicate(timeout=30)[0]
+    text = process.communicate(timeout=60)[0]
     assert process.returncode != 0
     assert "HostFailure: the job's files can't be put at their paths: [Errno 2] No such file or directory" in text

@@ -34,7 +34,7 @@ def ssh(files: Path, *words: str, given: str = "") -> subprocess.CompletedProces
     environment = {"PATH": f"{files}/bin:/usr/bin:/bin", "LAVA_SSH_TASK": "old/1"}
     return subprocess.run(
         ["/bin/sh", "-c", 'exec ssh "$@"', "sh", *words], input=given, env=environment, capture_output=True, text=True,
-        check=False, timeout=20,
+        check=False, timeout=60,
     )  # fmt: skip
 
 
