@@ -899,7 +899,7 @@ class JobNote(_message.Message):
     def __init__(self, time: _Optional[float] = ..., text: _Optional[str] = ..., state: _Optional[_Union[_common_pb2.JobState, str]] = ...) -> None: ...
 
 class HistoryRequest(_message.Message):
-    __slots__ = ("filter", "details", "shares_details", "between", "submitted", "dispatched", "completed")
+    __slots__ = ("filter", "details", "shares_details", "between", "submitted", "dispatched", "completed", "normalized_to")
     FILTER_FIELD_NUMBER: _ClassVar[int]
     DETAILS_FIELD_NUMBER: _ClassVar[int]
     SHARES_DETAILS_FIELD_NUMBER: _ClassVar[int]
@@ -907,6 +907,7 @@ class HistoryRequest(_message.Message):
     SUBMITTED_FIELD_NUMBER: _ClassVar[int]
     DISPATCHED_FIELD_NUMBER: _ClassVar[int]
     COMPLETED_FIELD_NUMBER: _ClassVar[int]
+    NORMALIZED_TO_FIELD_NUMBER: _ClassVar[int]
     filter: JobFilter
     details: bool
     shares_details: bool
@@ -914,7 +915,8 @@ class HistoryRequest(_message.Message):
     submitted: TimeRange
     dispatched: TimeRange
     completed: TimeRange
-    def __init__(self, filter: _Optional[_Union[JobFilter, _Mapping]] = ..., details: _Optional[bool] = ..., shares_details: _Optional[bool] = ..., between: _Optional[_Union[TimeRange, _Mapping]] = ..., submitted: _Optional[_Union[TimeRange, _Mapping]] = ..., dispatched: _Optional[_Union[TimeRange, _Mapping]] = ..., completed: _Optional[_Union[TimeRange, _Mapping]] = ...) -> None: ...
+    normalized_to: str
+    def __init__(self, filter: _Optional[_Union[JobFilter, _Mapping]] = ..., details: _Optional[bool] = ..., shares_details: _Optional[bool] = ..., between: _Optional[_Union[TimeRange, _Mapping]] = ..., submitted: _Optional[_Union[TimeRange, _Mapping]] = ..., dispatched: _Optional[_Union[TimeRange, _Mapping]] = ..., completed: _Optional[_Union[TimeRange, _Mapping]] = ..., normalized_to: _Optional[str] = ...) -> None: ...
 
 class JobHistory(_message.Message):
     __slots__ = ("job", "index", "user", "name", "record", "notes", "seconds_by_state")

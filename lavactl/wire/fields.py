@@ -128,7 +128,7 @@ FIELDS = {
     "TimeRange": "1 first d, 2 last d",
     "HistoryRequest": (
         "1 filter JobFilter, 2 details t, 3 shares_details t, 4 between TimeRange, 5 submitted TimeRange, "
-        "6 dispatched TimeRange, 7 completed TimeRange"
+        "6 dispatched TimeRange, 7 completed TimeRange, 8 normalized_to s"
     ),
     "PeekTicketRequest": "1 ref JobRef, 2 filter JobFilter, 3 role s, 4 task u, 5 run u",
     "PeekRequest": "1 job PeekTicketRequest, 2 follow t, 3 last_bytes u",

@@ -18,7 +18,7 @@ from lavad.core.state.records import JobEnd
 from lavad.store.reading import history, history_text, reader
 from lavad.store.reading.brief import read_brief
 from lavad.store.reading.history import HistoryFilter, HistoryPage, JobHistory, JobRange
-from lavad.store.reading.history_text import Moment
+from lavad.store.reading.history_text import CpuFactors, Moment
 from lavad.store.reading.restore import SharedTexts
 from tests.fakes.world import ROOT, new_job
 from tests.store.saved import Saved, saving
@@ -120,6 +120,20 @@ def test_the_story_of_a_job_in_lsfs_words(told: Told) -> None:
     assert one.job.state is S.EXIT
     assert one.job.end is not None
     assert one.job.end.hosts == (HostShare("n000", 2),)
+
+
+def test_cpu_times_of_another_host(told: Told) -> None:
+    """Each attempt's by the factor of its own first host; a host without one has the factor of any other."""
+    told.do(c.SubmitJob(new_job(), ALICE))
+    told.end(told.start(1, after_s=1.0), after_s=1.0)
+    for factors, end in ((CpuFactors({"n000": 2.0}, 4.0), "3.0"), (CpuFactors({}, 4.0), "6.0"), (None, "1.5")):
+        (one,) = told.history(jobs=(JobRange(1),), factors=factors).jobs
+        assert one.notes[-1].text == f"Done successfully. The CPU time used is {end} seconds"
+    second = {"hosts": [["n001", 1]]}
+    moments = [Moment(1.0, "dispatched", HOSTS), Moment(2.0, "finished", {"cpu_s": 1.0, "status": 9}),
+               Moment(3.0, "dispatched", second), Moment(4.0, "finished", {"cpu_s": 1.0, "status": 0})]  # fmt: skip
+    changed = history_text.normalized(moments, CpuFactors({"n000": 2.0, "n001": 5.0}))
+    assert [one.detail["cpu_s"] for one in changed if one.kind == "finished"] == [2.0, 5.0]
 
 
 def test_jobs_that_were_there_at_a_time(told: Told) -> None:

@@ -52,7 +52,7 @@ class Answers:
         is_visible = sight.has_details if request.details else sight.has_summary
         details = Details(policy, request.shares_details)
         wanted = filter_of(request.filter, caller, policy.user_groups, question.now)
-        wanted = _within(wanted, request)
+        wanted = replace(_within(wanted, request), factors=question.factors())
         if not request.details:
             wanted = replace(wanted, is_brief=True, limit=BRIEF_AT_ONCE)
         for entries in self._stored(wanted):

@@ -10,6 +10,7 @@ from google.protobuf.message import Message
 
 from lavad.core.commands import Caller
 from lavad.core.model.policy import JobDefaults, Names, Policy, Queue
+from lavad.store.reading.history_text import CpuFactors
 
 HISTORIES, RECORDS, ACCOUNTS = "histories", "records", "accounts"
 
@@ -18,7 +19,7 @@ class Question(NamedTuple):
     """Query in progress.
 
     ``kind`` tells the message in ``request``: a HistoryRequest, a ListJobsRequest whose jobs memory has forgotten, or
-    an AccountsRequest; with that, ``owners`` and ``places`` are the users and hosts that its names stand for, and
+    an AccountsRequest; with that, ``owners`` and ``places`` are the users and hosts that its names stand for.
     ``cpu_factors`` are those of the hosts if CPU times are to be normalized, ``other_factor`` that of any other host.
     ``groups`` are those of the caller, and the one that the request names. ``needs_details``: jobs whose details the
     caller may not see are left out.
@@ -44,6 +45,10 @@ class Question(NamedTuple):
     def caller(self) -> Caller:
         """Caller, without what only commands need."""
         return Caller(self.user, self.uid, self.is_administrator)
+
+    def factors(self) -> CpuFactors | None:
+        """Return the factors by which CPU times are multiplied; None if they are told as used."""
+        return None if self.cpu_factors is None else CpuFactors(self.cpu_factors, self.other_factor)
 
     def policy(self) -> Policy:
         """Build the part of the policy that answers depend on."""

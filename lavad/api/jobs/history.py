@@ -61,15 +61,18 @@ class Stored:
         question = question_of(RECORDS, wanted, self._clock(), caller, policy, needs_details=needs_details)
         return self._settled(question)
 
-    def history(self, request: pb.HistoryRequest, caller: Caller, policy: Policy) -> AsyncGenerator[bytes, None]:
+    def history(self, request: pb.HistoryRequest, caller: Caller, cluster: Cluster) -> AsyncGenerator[bytes, None]:
         """Return the HistoryPages of bhist's answer.
 
         Raises:
-            Refused: the filter is out of bounds.
+            Refused: the filter is out of bounds, or no host or host model has the name that CPU times are for.
         """
         checks.check_filter(request.filter)
-        named = request.filter.user
-        return self._settled(question_of(HISTORIES, request, self._clock(), caller, policy, named))
+        checks.check_filter(pb.JobFilter(host=request.normalized_to))
+        question = question_of(HISTORIES, request, self._clock(), caller, cluster.policy, request.filter.user)
+        if request.normalized_to:
+            question = _normalizing(question, request.normalized_to, cluster)
+        return self._settled(question)
 
     def accounts(self, request: pb.AccountsRequest, caller: Caller, cluster: Cluster) -> AsyncGenerator[bytes, None]:
         """Return the AccountPages of bacct's answer.

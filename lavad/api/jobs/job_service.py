@@ -120,7 +120,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
     async def History(self, request: pb.HistoryRequest, context: identity.Context) -> AsyncIterator[bytes]:
         """Yield the histories of jobs from the store (bhist)."""
         caller = await identity.caller(context, self.settings)
-        async with aclosing(self.stored.history(request, caller, self.engine.cluster.policy)) as pages:
+        async with aclosing(self.stored.history(request, caller, self.engine.cluster)) as pages:
             async for page in pages:
                 yield page
 

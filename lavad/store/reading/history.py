@@ -55,7 +55,7 @@ class HistoryFilter:
     ``group`` are users selected beside ``user``; ``name`` is a pattern of names; ``after`` the last job and index of
     the page before; ``is_brief`` asks for brief histories. Jobs are selected that were there between ``since`` and
     ``until``: submitted by its end, and not ended before its beginning; and that were ``submitted``, ``dispatched`` and
-    ``completed`` between these times. 0 is open.
+    ``completed`` between these times. 0 is open. CPU times are multiplied by ``factors``, if there are any.
     """
 
     now: float
@@ -76,6 +76,7 @@ class HistoryFilter:
     dispatched: tuple[float, float] = ANY_TIME
     completed: tuple[float, float] = ANY_TIME
     application: str = ""
+    factors: history_text.CpuFactors | None = None
 
     @property
     def ended_from(self) -> float:
@@ -306,7 +307,10 @@ class _Page:
             self._stories.append(JobHistory(job, (), seconds))
             return
         moments = history_text.with_start(history_text.in_order(list(map(_moment, told))), job.end)
-        steps = history_text.walk(history_text.with_figures(moments, job.end))
+        moments = history_text.with_figures(moments, job.end)
+        if wanted.factors is not None:
+            moments = history_text.normalized(moments, wanted.factors)
+        steps = history_text.walk(moments)
         written = () if wanted.is_brief else history_text.notes(steps, job.shared, job.text)
         until = job.end.at if job.end else wanted.now
         self._stories.append(JobHistory(job, written, history_text.seconds_by_state(steps, until)))

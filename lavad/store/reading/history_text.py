@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -104,6 +104,26 @@ def with_figures(moments: Sequence[Moment], end: JobEnd | None) -> list[Moment]:
     last = moments[place]
     figures = {"cpu_s": end.cpu_s, "memory_mib_max": end.memory_mib_max}
     return [*moments[:place], Moment(last.at, last.kind, {**last.detail, **figures}), *moments[place + 1 :]]
+
+
+@dataclass(frozen=True, slots=True)
+class CpuFactors:
+    """Factors by which the CPU times of attempts are multiplied, by their first host; ``other`` for any other host."""
+
+    of_hosts: Mapping[str, float]
+    other: float = 1.0
+
+
+def normalized(moments: Sequence[Moment], factors: CpuFactors) -> list[Moment]:
+    """Return the events with the CPU time of each attempt as another host would have taken it."""
+    told, factor = list[Moment](), factors.other
+    for moment in moments:
+        detail = moment.detail
+        if moment.kind == "dispatched" and detail["hosts"]:
+            factor = factors.of_hosts.get(detail["hosts"][0][0], factors.other)
+        is_end = moment.kind == "finished" and "cpu_s" in detail
+        told.append(replace(moment, detail={**detail, "cpu_s": factor * detail["cpu_s"]}) if is_end else moment)
+    return told
 
 
 def in_order(moments: Sequence[Moment]) -> list[Moment]:
