@@ -56,8 +56,11 @@ class Fields:
         return self._at >= len(self._values)
 
 
-def split(line: str) -> "list[str]":
+def split(line: str, string: "Callable[[str], str]" = str) -> "list[str]":
     """Fields of a line: words between blanks, strings in double quotes with inner quotes doubled.
+
+    Args:
+        string: what to make of a string, where a field's kind must be known.
 
     Raises:
         ValueError: a string has no end.
@@ -68,7 +71,7 @@ def split(line: str) -> "list[str]":
             at += 1
         elif line[at] == '"':
             text, at = _string(line, at + 1)
-            fields.append(text)
+            fields.append(string(text))
         else:
             stop = line.find(" ", at)
             stop = end if stop < 0 else stop

@@ -1,10 +1,12 @@
-"""bhist: history of jobs and the time spent in each state, as far back as the store reaches."""
+"""bhist: history of jobs and the time spent in each state, as far back as the store reaches; or of a log's jobs."""
+
+import re
 
 from lavactl.accounting.selection import INTERVALS, interval
 from lavactl.control import NOTHING as NO_JOB
-from lavactl.errors import FAILURE
+from lavactl.errors import FAILURE, CommandError
 from lavactl.jobrefs import key_text, read_refs
-from lavactl.options import FLAG, VALUE, Grammar, Options, answered
+from lavactl.options import FLAG, VALUE, Grammar, Options, answered, printable
 from lavactl.text.render import clean, is_output_kept, keep_tail, kept_output, long_time, wrap
 from lavactl.views import job_conditions
 from lavactl.views.gpus.usage import usage_text
@@ -15,6 +17,7 @@ from lavactl.wire import messages
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import BinaryIO
 
     from lavactl.io import Io
     from protos import jobs_pb2
@@ -22,12 +25,17 @@ if TYPE_CHECKING:
     Entry = tuple[jobs_pb2.JobHistory, messages.JobRecord]
 
 USAGE = """\
-Usage: bhist [-a | -d | -e | -p | -r | -s] [-l [-gpu] | -b | -w | -t [-T time0,time1]] [-n files] [-u user | -u all]
-             [-q queue] [-m host] [-J name] [-Jd description] [-G user_group] [-P project] [-app profile]
+Usage: bhist [-a | -d | -e | -p | -r | -s] [-l [-gpu] | -UF [-gpu] | -b | -w | -t [-T time0,time1]]
+             [-f file | -f - | -n files] [-u user | -u all] [-q queue] [-m host] [-J name] [-Jd description]
+             [-G user_group] [-g /job/group] [-P project] [-app profile] [-N host | model | factor]
              [-S time0,time1] [-D time0,time1] [-C time0,time1]
              [job_id | "job_id[index]" ...]
        bhist -h | -V
+  -UF         as -l, each paragraph on one line
   -b          the events of each job in few words
+  -f          an lsb.events file, of lava or LSF, or standard input, instead of the database
+  -n          taken for scripts: the database is no row of files, and all of it is searched
+  -N          CPU times as that host, host model or CPU factor would have taken them
   -t          the events of all jobs by their time, of the last week or within -T
   -S, -D, -C  jobs in any state that were submitted, dispatched, completed then
   time: [[year/]month/]day[/hour:minute], . for now, .-n/ for n days ago
@@ -36,9 +44,13 @@ GRAMMAR = Grammar(
     "bhist",
     USAGE,
     {
-        **dict.fromkeys(("a", "b", "d", "e", "p", "r", "s", "l", "t", "w", "gpu"), FLAG),
-        **dict.fromkeys(("n", "u", "q", "m", "J", "P", "C", "D", "S", "T", "G", "Jd", "app"), VALUE),
-        **dict.fromkeys(("f", "N", "hostfile", "cname", "UF", "data"), "not supported yet."),
+        **dict.fromkeys(("a", "b", "d", "e", "p", "r", "s", "l", "t", "w", "gpu", "UF"), FLAG),
+        **dict.fromkeys(("f", "n", "u", "q", "m", "J", "P", "C", "D", "S", "T", "G", "Jd", "app", "g", "N"), VALUE),
+        "aff": "the processors that an ended job was bound to are not recorded.",
+        "cname": "there is one cluster only: no host is of another.",
+        "data": "there is no data manager: lava expects a shared file system.",
+        "hostfile": "no job has a host file: bsub -m and -R name the hosts.",
+        "Lp": "lava has no licence projects.",
     },
 )  # fmt: skip
 SELECTIONS = {
@@ -53,9 +65,17 @@ TITLE = "Summary of time in seconds spent in various states:"
 HEADER = "JOBID   USER    JOB_NAME  PEND    PSUSP   RUN     USUSP   SSUSP   UNKWN   TOTAL"
 ROW = "%-7s %-7s %-9s %-7d %-7d %-7d %-7d %-7d %-7d %d"
 ENDED = (messages.DONE, messages.EXIT)
-TOLD = ("l", "b", "t")  # forms that show events
+TOLD = ("l", "UF", "b", "t")  # forms that show events
+NOT_IN_FILES = {
+    "N": "its records have no CPU factors of other hosts",
+    "app": "its records do not name application profiles in an order that all have",
+    "g": "its records do not name job groups in an order that all have",
+    "gpu": "its records do not tell of GPUs",
+    "n": "-f names the one file",
+}
 SUBMITTED = "Submitted from"
 WEEK_S = 7 * 86400.0
+FILES = re.compile(r"-?\d+|\d+,\d+")  # of -n: so many files, from one to another, so many blocks
 
 
 def main(argv: list[str], io: "Io") -> int:
@@ -64,20 +84,13 @@ def main(argv: list[str], io: "Io") -> int:
         return 0
     options = GRAMMAR.parse(argv)
     check(options)
-    is_told, conditions = any(name in options for name in TOLD), job_conditions.conditions(options, io.now())
-    details = is_told or bool(conditions)
-    request = messages.HistoryRequest(filter=job_filter(options), details=details, shares_details=details)
-    for letter, name, _ in INTERVALS:
-        if letter in options:
-            getattr(request, name).CopyFrom(interval(options, letter, "bhist", io))
+    is_told, conditions = any(name in options for name in TOLD), conditions_of(options, io)
     within = times_of(options, io)
-    if within is not None:
-        request.between.CopyFrom(within)
-    pages = io.client().history(request)
+    pages = histories(options, request_of(options, is_told or bool(conditions), within, io), io)
     if within is not None:
         found = show_by_time(chosen(pages, conditions), within, io)
     elif is_told:
-        found = show_all_long(chosen(pages, conditions), io, "gpu" in options, is_brief="b" in options)
+        found = show_all_long(chosen(pages, conditions), options, io)
     elif conditions:
         jobs = ([job for job, _ in page] for page in chosen(pages, conditions))
         found = show_rows(jobs, io, is_wide="w" in options)
@@ -86,15 +99,77 @@ def main(argv: list[str], io: "Io") -> int:
     return 0 if found else nothing(options, io)
 
 
+def request_of(
+    options: Options, needs_details: bool, within: messages.TimeRange | None, io: "Io"
+) -> messages.HistoryRequest:
+    """The master's request for these options."""
+    request = messages.HistoryRequest(
+        filter=job_filter(options),
+        details=needs_details,
+        shares_details=needs_details,
+        normalized_to=options.last("N") or "",
+    )
+    for letter, name, _ in INTERVALS:
+        if letter in options:
+            getattr(request, name).CopyFrom(interval(options, letter, "bhist", io))
+    if within is not None:
+        request.between.CopyFrom(within)
+    return request
+
+
+def conditions_of(options: Options, io: "Io") -> "list[job_conditions.Condition]":
+    """Conditions on what only the details of a job tell."""
+    found = job_conditions.conditions(options, io.now())
+    if (group := options.last("g")) is not None:
+        found.append(lambda job: job.spec.job_group == (group.rstrip("/") or "/"))
+    return found
+
+
+def histories(options: Options, request: messages.HistoryRequest, io: "Io") -> "Iterator[jobs_pb2.HistoryPage]":
+    """Pages of the master's answer, or those of a file.
+
+    Raises:
+        CommandError: the file cannot be read.
+    """
+    name = options.last("f")
+    if name is None:
+        return io.client().history(request)
+    io.stay()  # a file of any size is read by the caller's own process
+    path = "standard input" if name == "-" else io.path(name)
+    try:
+        file = io.stdin if name == "-" else open(path, "rb")  # noqa: SIM115 - closed by the reader of its pages
+    except OSError as error:
+        raise CommandError(f"{printable(path)}: {error.strerror}.") from None
+    return pages_of(path, file, request, io)
+
+
+def pages_of(
+    path: str, file: "BinaryIO", request: messages.HistoryRequest, io: "Io"
+) -> "Iterator[jobs_pb2.HistoryPage]":
+    """Pages of the selected histories of a file, which is closed at the end."""
+    from lavactl.accounting.event_history import histories as histories_of
+
+    with file:
+        lines = (line.decode(errors="replace") for line in file)
+        yield from histories_of(path, lines, request, io.user_name(), io.now())
+
+
 def check(options: Options) -> None:
-    """Refuse mutually exclusive forms."""
+    """Refuse mutually exclusive forms, and options that one of the others leaves without an effect."""
     forms = [name for name in (*TOLD, "w") if name in options]
-    if len(forms) > 1:
+    if len(forms) > 1 and forms != ["l", "UF"]:
         raise GRAMMAR.wrong(f"-{forms[0]} and -{forms[1]} cannot be used together")
-    if "gpu" in options and "l" not in options:
+    if "gpu" in options and not ("l" in options or "UF" in options):
         raise GRAMMAR.wrong("-gpu needs -l")
     if "T" in options and "t" not in options:
         raise GRAMMAR.wrong("-T needs -t")
+    if "N" in options and not forms:
+        raise GRAMMAR.wrong("-N needs -l, -UF, -b or -t: no other form shows CPU times")
+    if not FILES.fullmatch(options.last("n") or "0"):
+        raise GRAMMAR.wrong(f"-n {printable(options.last('n') or '')}: expected a number of files, or min,max")
+    for letter, why in NOT_IN_FILES.items():
+        if "f" in options and letter in options:
+            raise CommandError(f"bhist -{letter} and -f cannot be used together: {why}.")
 
 
 def times_of(options: Options, io: "Io") -> messages.TimeRange | None:
@@ -168,37 +243,39 @@ def row(job: "jobs_pb2.JobHistory", is_wide: bool) -> str:
     return ROW % (key_text(job.job, job.index), user, name, *seconds(job))
 
 
-def show_all_long(pages: "Iterable[list[Entry]]", io: "Io", with_gpus: bool, *, is_brief: bool) -> bool:
+def show_all_long(pages: "Iterable[list[Entry]]", options: Options, io: "Io") -> bool:
     """Print all histories in full, or in brief; True if there was any."""
     found = False
     for page in pages:
         for job, record in page:
-            show_long(job, record, io, first=not found, is_brief=is_brief)
-            if with_gpus:
+            show_long(job, record, options, io, first=not found)
+            if "gpu" in options:
                 io.print(usage_text(job.record.gpus), end="")
             found = True
     return found
 
 
 def show_long(
-    job: "jobs_pb2.JobHistory", record: messages.JobRecord, io: "Io", *, first: bool, is_brief: bool = False
+    job: "jobs_pb2.JobHistory", record: messages.JobRecord, options: Options, io: "Io", *, first: bool
 ) -> None:
-    """History and summary of one job.
+    """History and summary of one job; -b leaves out what was asked for at submission, -UF breaks no line.
 
     Args:
         record: the job's record with the details that the elements of an array share.
-        is_brief: leave out what was asked for at submission.
     """
-    home = io.home_of(job.user) or ""
-    told = f"{long_time(record.submit_time)}: {submitted(record, False, record.exec_home or home, to_queue=True)};"
+    is_brief, is_unformatted = "b" in options, "UF" in options
+    fold = str if is_unformatted else wrap
+    home = record.exec_home or io.home_of(job.user) or ""
+    told = f"{long_time(record.submit_time)}: {submitted(record, is_unformatted, home, to_queue=True)};"
     notes = [note for note in job.notes if is_brief or not note.text.startswith(SUBMITTED)]
     events = [f"{long_time(note.time)}: {event_text(note)};" for note in notes]
     lines = [] if first else [SEPARATOR]
-    lines += ["", wrap(head(record, state=False))]
-    lines += [] if is_brief else [wrap(told), *limits(record)]
-    lines += map(wrap, events)
+    lines += ["", fold(head(record, state=False))]
+    lines += [] if is_brief else [fold(told), *limits(record)]
+    lines += map(fold, events)
     lines += [""] if lines[-1] else []  # limits end in a blank line themselves
-    if record.start_time and is_output_kept(record.spec, bool(io.site_setting("LSB_MAILPROG"))):
+    keeps_output = "f" not in options and is_output_kept(record.spec, bool(io.site_setting("LSB_MAILPROG")))
+    if record.start_time and keeps_output:
         lines += [kept_output(key_text(job.job, job.index)), ""]
     until = record.end_time if record.state in ENDED and record.end_time else io.now()
     lines.append(f"Summary of time in seconds spent in various states by  {long_time(until)}")

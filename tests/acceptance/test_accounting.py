@@ -30,6 +30,9 @@ def test_bacct_sums_up_what_ran(cluster: Cluster) -> None:
     assert f"Job <{killed}>" in told
     assert "TERM_OWNER: job killed by owner." in " ".join(told.split())
     assert cluster.run("bacct", "999999").returncode == 255
+    refused = cluster.run("bhist", "-l", "-N", "nowhere", str(done))
+    assert (refused.returncode, refused.stderr) == (255, "nowhere: Bad host name, host model or CPU factor.\n")
+    assert "Done successfully" in cluster.run("bhist", "-UF", "-N", "2.0", str(done)).stdout
 
 
 JOBS = int(os.environ.get("LAVA_ACCOUNTED_JOBS", "60"))
@@ -92,6 +95,9 @@ def test_lsb_acct_tells_what_the_database_has(tmp_path: Path) -> None:
         summed = cluster.run("bacct", "-u", "all").stdout
         from_file = cluster.run("bacct", "-u", "all", "-f", str(logs / "lsb.acct")).stdout
         assert summed.splitlines()[13] == from_file.splitlines()[13]  # done and exited jobs
+        everything = ("bhist", "-a", "-u", "all")
+        listed, from_log = (cluster.run(*everything, *more).stdout for more in ((), ("-f", str(logs / "lsb.events"))))
+        assert [row.split()[:2] for row in from_log.splitlines()] == [row.split()[:2] for row in listed.splitlines()]
 
 
 def _rows(tmp_path: Path) -> list[tuple[Any, ...]]:
