@@ -16,7 +16,8 @@ from lavad.core.language.requirements import parser
 from lavad.core.language.requirements.parser import Requirement
 from lavad.core.language.requirements.vocabulary import Vocabulary
 from lavad.core.model.gpu_use import GpuIdleRule
-from lavad.core.model.policy import AroundJob, Fairshare, JobDefaults, JobOrder, Names, Queue, ResourceKind
+from lavad.core.model.policy import AroundJob, Fairshare, JobDefaults, Names, Queue, ResourceKind
+from lavad.core.model.priorities.job_order import JobOrder
 from lavad.core.model.reasons import Refused
 
 _PREEMPTION = re.compile(r"(PREEMPTIVE|PREEMPTABLE)\s*(?:\[\s*\[?([^\]\[]*)\]?\s*\])?\s*", re.IGNORECASE)
@@ -170,11 +171,14 @@ def _queue_list(text: str, site: Site) -> Fields:
     return {"fairshare.queues": tuple(_queue(name, site) for name in text.split())}
 
 
+_ORDERS = [order.name.lower() for order in JobOrder]
+
+
 def _order(text: str) -> JobOrder:
     try:
         return JobOrder(text.strip().lower().replace("_", " "))
     except ValueError:
-        raise Wrong("expected submission, slowdown or round_robin") from None
+        raise Wrong(f"expected {', '.join(_ORDERS[:-1])} or {_ORDERS[-1]}") from None
 
 
 def _round_robin(text: str, site: Site) -> Fields:
@@ -326,7 +330,9 @@ QUEUE: Table = {
     "BACKFILL": Honoured(_backfill, "Y: one blocked job holds a reservation, others start early if they end in time"),
     "LAVA_BACKFILL_DEPTH": sets("backfill_depth", lambda text: v.integer(text, 0, 1_000_000),
                                 "lava's own: so many blocked jobs hold a reservation; BACKFILL = Y is 1"),
-    "LAVA_JOB_ORDER": sets("order", _order, "lava's own: `submission`, `slowdown` or `round_robin`"),
+    "LAVA_JOB_ORDER": sets(
+        "order", _order, f"lava's own: {', '.join(f'`{one}`' for one in _ORDERS[:-1])} or `{_ORDERS[-1]}`"
+    ),
     "LAVA_STRICT_ORDER": sets("in_order", v.switch, "lava's own: Y: no job starts before one ahead of it"),
     "ROUND_ROBIN_POLICY": Honoured(_round_robin, "Y: the user with the fewest slots in use goes first"),
     "SLOT_RESERVE": _reserve(memory=False),

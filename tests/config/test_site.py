@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from lavad.core.model.gpu_use import GpuIdleRule
-from lavad.core.model.policy import ALL, HostRule, JobOrder, Names, Policy, Threshold, UserRule, Window
+from lavad.core.model.policy import ALL, HostRule, Names, Policy, Threshold, UserRule, Window
+from lavad.core.model.priorities.job_order import JobOrder
 from tests.config.files import SITE, loaded, policy_of, said, write
 
 FLOW = frozenset({"ada", "bea", "cai"})

@@ -13,8 +13,9 @@ from lavad.config import cluster, conf, hosts, params, queues, resources, users
 from lavad.config.applications import APPLICATION
 from lavad.config.site import Honoured, Site, Table
 from lavad.config.values import Wrong
-from lavad.core.model.policy import ALL, JobOrder, Names, QueueChecks, Resource, ResourceKind, Share, Window
+from lavad.core.model.policy import ALL, Names, QueueChecks, Resource, ResourceKind, Share, Window
 from lavad.core.model.priorities.absolute import AbsolutePriority, Factor
+from lavad.core.model.priorities.job_order import JobOrder
 from tests.config.files import MadeUp, loaded
 
 ANN = Names(False, frozenset({"ann"}))

@@ -3,7 +3,8 @@
 from random import Random
 from typing import Any
 
-from lavad.core.model.policy import Fairshare, HostRule, JobOrder, Limit, Names, Policy, Queue, Share, UserRule
+from lavad.core.model.policy import Fairshare, HostRule, Limit, Names, Policy, Queue, Share, UserRule
+from lavad.core.model.priorities.job_order import JobOrder
 
 USERS = ("ann", "bob", "cel", "dan")
 GROUPS = {"art": Names(False, frozenset(USERS[:2])), "bio": Names(False, frozenset(USERS[2:]))}

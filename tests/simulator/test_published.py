@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lavad.core.model.policy import JobOrder
+from lavad.core.model.priorities.job_order import JobOrder
 from lavad.simulator.replay import policy_choice, textbook
 from lavad.simulator.replay.fast_replay import BriefReplay
 from lavad.simulator.replay.report import figures

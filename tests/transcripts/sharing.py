@@ -12,8 +12,9 @@ The users are ann, bob and cel; ann and bob are the group art, cel is bio.
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from lavad.core.model.policy import Fairshare, HostRule, JobOrder, Limit, Names, Queue, Share, UserRule
+from lavad.core.model.policy import Fairshare, HostRule, Limit, Names, Queue, Share, UserRule
 from lavad.core.model.priorities.host_partition import HostPartition
+from lavad.core.model.priorities.job_order import JobOrder
 
 NUMBERS = ("pending_jobs", "pending_slots")
 GROUPS = {"art": Names(False, frozenset({"ann", "bob"})), "bio": Names(False, frozenset({"cel"}))}

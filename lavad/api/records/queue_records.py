@@ -4,7 +4,8 @@ from collections.abc import MutableMapping, Sequence
 
 from lavad.core.cluster import Cluster
 from lavad.core.model import JobState
-from lavad.core.model.policy import Fairshare, JobDefaults, JobOrder, Queue, Threshold
+from lavad.core.model.policy import Fairshare, JobDefaults, Queue, Threshold
+from lavad.core.model.priorities.job_order import JobOrder
 from lavad.core.queries.fairshare_tree import ShareRow, partition_tree, share_tree
 from protos import cluster_pb2 as pb
 
@@ -139,7 +140,7 @@ def _policies(queue: Queue) -> list[str]:
         ("PREEMPTIVE", bool(queue.preempts)),
         ("PREEMPTABLE", queue.is_preemptable),
         ("ROUND_ROBIN", queue.order is JobOrder.ROUND_ROBIN),
-        ("SLOWDOWN_ORDER", queue.order is JobOrder.SLOWDOWN),
+        (f"{queue.order.name}_ORDER", queue.order.is_scored),
         ("STRICT_ORDER", queue.in_order),
     )
     return [word for word, holds in words if holds]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lavad.core.model.gpu_use import GPU_IDLE, NO_GPU_IDLE_RULE, GpuIdleRule
 from lavad.core.model.priorities.absolute import AbsolutePriority
+from lavad.core.model.priorities.job_order import JobOrder
 
 if TYPE_CHECKING:
     from lavad.core.model.priorities.host_partition import HostPartition
@@ -50,14 +51,6 @@ class Window:
 
     start: int
     end: int
-
-
-class JobOrder(Enum):
-    """Order of a queue's jobs of equal priority."""
-
-    SUBMISSION = "submission"
-    SLOWDOWN = "slowdown"  # longest wait in relation to the run limit first
-    ROUND_ROBIN = "round robin"  # users with the fewest slots in use first
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +222,7 @@ class Queue:
     def is_timed(self) -> bool:
         """True if the scheduler needs the run limits of its jobs."""
         has_end = bool(self.run_windows) and not self.ignores_deadline
-        return self.backfill_depth > 0 or self.order is JobOrder.SLOWDOWN or has_end
+        return self.backfill_depth > 0 or self.order.is_scored or has_end
 
     @property
     def own_hosts(self) -> QueueHosts | None:

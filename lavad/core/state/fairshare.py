@@ -19,8 +19,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import exp, log
 
-from lavad.core.model.policy import ALL, Fairshare, JobOrder, Policy, Share
+from lavad.core.model.policy import ALL, Fairshare, Policy, Share
 from lavad.core.model.priorities.host_partition import partition_of
+from lavad.core.model.priorities.job_order import JobOrder
 
 _HOUR = 3600.0
 _MICRO = 1_000_000

@@ -5,7 +5,8 @@ from dataclasses import replace
 from random import Random
 
 from lavad.core import commands as c
-from lavad.core.model.policy import HostRule, JobOrder, Policy
+from lavad.core.model.policy import HostRule, Policy
+from lavad.core.model.priorities.job_order import JobOrder
 from lavad.simulator.cluster.world import World
 
 ROOT = c.Caller("root", 0, True)

@@ -18,7 +18,8 @@ from typing import NoReturn
 
 from lavad.config.load import has_made_default
 from lavad.core.model import HostFacts
-from lavad.core.model.policy import JobOrder, Policy
+from lavad.core.model.policy import Policy
+from lavad.core.model.priorities.job_order import JobOrder
 from lavad.simulator.replay import textbook
 from lavad.simulator.replay.fast_replay import BriefReplay
 from lavad.simulator.replay.feasible import NothingLeftError, Possible
@@ -71,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--from-history", type=Path, nargs="?", const=Path(), metavar="DIR", help=_FROM_HISTORY)
     parser.add_argument("--policy", choices=POLICIES, default="lava", help="lava is the cluster's own (default)")
-    orders = [JobOrder.SUBMISSION.value, JobOrder.SLOWDOWN.value]
+    orders = [order.value for order in JobOrder if order is not JobOrder.ROUND_ROBIN]
     parser.add_argument("--order", choices=orders, help="order of every queue's jobs")
     parser.add_argument("--conf", type=Path, metavar="DIR", help="configuration whose rules apply with --policy lava")
     parser.add_argument("--procs", type=_count, metavar="P", help="one host of P slots (default: what the trace says)")

@@ -5,7 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from lavad.config.load import Loaded, find_directory, load
-from lavad.core.model.policy import JobOrder, Policy
+from lavad.core.model.policy import Policy
+from lavad.core.model.priorities.job_order import JobOrder
 from lavad.settings import Settings, read_settings
 from lavad.simulator.replay import textbook
 from protos.conffile import FILE_NAME, ConfError

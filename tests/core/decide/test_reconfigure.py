@@ -7,7 +7,8 @@ import pytest
 
 from lavad.core import commands as c
 from lavad.core.model import JobState
-from lavad.core.model.policy import HostRule, JobOrder, Policy, Queue
+from lavad.core.model.policy import HostRule, Policy, Queue
+from lavad.core.model.priorities.job_order import JobOrder
 from lavad.core.model.reasons import Refused
 from lavad.core.queries.pending_reasons import explain
 from lavad.core.scheduling.cycle import Worklist

@@ -6,7 +6,8 @@ import pytest
 
 from lavad.core.apply.charge import observe
 from lavad.core.model import HostFacts
-from lavad.core.model.policy import ALL, Fairshare, JobOrder, Names, Policy, Queue, Share
+from lavad.core.model.policy import ALL, Fairshare, Names, Policy, Queue, Share
+from lavad.core.model.priorities.job_order import JobOrder
 from lavad.core.model.reasons import Refused
 from lavad.core.model.usage import HostUsage
 from lavad.core.queries.fairshare_tree import share_tree

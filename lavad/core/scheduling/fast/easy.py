@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation, Key, Request
 from lavad.core.model.allocation import slots_of
-from lavad.core.model.policy import JobOrder, Queue
+from lavad.core.model.policy import Queue
 from lavad.core.model.tuples import new as _new
 from lavad.core.plan import Start, Starts
 from lavad.core.scheduling.backfill.host_reservations import has_shut_holders
@@ -76,7 +76,7 @@ def ranks_of(cluster: ClusterView, allowance: Allowance) -> dict[str, int]:
 
 
 def _is_simple(queue: Queue) -> bool:
-    return not (queue.in_order or queue.has_windows) and queue.order is JobOrder.SUBMISSION
+    return not (queue.in_order or queue.has_windows) and not queue.order.is_scored
 
 
 def entries_of(cluster: ClusterView, worklist: Worklist) -> list[_EasyEntry] | None:

@@ -11,12 +11,14 @@ strategies for backfill job scheduling", JSSPP 2002). The wait of jobs put off b
 first has waited longer than the whole cluster would need to clear the queue, with a margin, it goes before all others.
 """
 
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 from lavad.core.cluster_view import ClusterView
 from lavad.core.model import JobState
 from lavad.core.model.demand import Demand
-from lavad.core.model.policy import JobOrder, Queue
+from lavad.core.model.policy import Queue
+from lavad.core.model.priorities.job_order import JobOrder
 from lavad.core.model.tuples import new as _new
 from lavad.core.scheduling.queueing.eligibility import obstacle
 from lavad.core.state.fairshare import Account, Tree
@@ -28,6 +30,11 @@ PATIENCE_S_MIN = 3600.0
 _FIRST = float("-inf")
 _UNKNOWN = 2**62  # not the priority of any queue
 _AHEAD = 1 << 24  # larger than any difference of queue priorities
+
+# Of a job's wait and run limit in seconds; smaller first.
+SCORES: Mapping[JobOrder, Callable[[float, float], float]] = {
+    JobOrder.SLOWDOWN: lambda wait_s, run_s: -(wait_s + run_s) / run_s,
+}
 
 
 class Rank(NamedTuple):
@@ -86,7 +93,7 @@ class Ranking:
         if found == _UNKNOWN:
             queue = self._queues.get(name)
             is_steady = queue is not None and queue.active and not queue.has_windows
-            is_steady = is_steady and queue is not None and queue.order is not JobOrder.SLOWDOWN
+            is_steady = is_steady and queue is not None and not queue.order.is_scored
             is_alone = name not in self._trees and self._adviser is None
             found = self.steady[name] = -queue.priority if queue is not None and is_steady and is_alone else None
         return found
@@ -101,7 +108,7 @@ class Ranking:
             return None
         if self._trees and queue.name in self._trees and self.account_of(key) is None:
             return None  # the user's share was removed after the submission
-        place = entry.position if queue.order is not JobOrder.SLOWDOWN else self._score(queue, key, entry)
+        place = self._score(queue, key, entry) if queue.order.is_scored else entry.position
         rank = Rank(-queue.priority, entry.rank, place, entry.job)
         is_owed = self._adviser is not None and self._adviser.is_owed(key.demand)
         return rank._replace(queue=rank.queue - _AHEAD) if is_owed else rank
@@ -145,18 +152,18 @@ class Ranking:
     def is_reordered(self, queue: Queue) -> bool:
         """True if reservations must be remade in each pass, because the order of the queue changes with time."""
         is_shared = queue.name in self._trees and (queue.backfill_depth > 0 or queue.in_order)
-        return is_shared or queue.order is JobOrder.SLOWDOWN
+        return is_shared or queue.order.is_scored
 
-    # -- by slowdown -------------------------------------------------------------------------------------------------
+    # -- by a score --------------------------------------------------------------------------------------------------
 
     def _score(self, queue: Queue, key: BucketKey, entry: PendingEntry) -> float:
+        """Place of the job in the order of its queue, smaller first; the one that is overdue has the first."""
         promoted = self._promoted.get(queue.name)
         if promoted is None:
             promoted = self._promoted[queue.name] = self._overdue(queue)
         if entry.job == promoted:
             return _FIRST
-        run_s = key.run_limit_s or UNKNOWN_RUN_S
-        return -(self._wait_s(entry) + run_s) / run_s
+        return SCORES[queue.order](self._wait_s(entry), key.run_limit_s or UNKNOWN_RUN_S)
 
     def _wait_s(self, entry: PendingEntry) -> float:
         return self.now - self.cluster.jobs[entry.job].submitted_at
