@@ -26,16 +26,23 @@ class SharingDaemon:
 class GpuVendor:
     """Names of one vendor: as in gvendor=, its label in tables, the variable that lists the devices of a process.
 
-    ``set_beside``: variables with their values, where that one is set.
+    ``set_beside``: variables with their values, where that one is set. ``in_containers``: container runtimes that let a
+    program use the devices by an option only, and that option.
     """
 
-    __slots__ = ("daemon", "label", "name", "set_beside", "visible")
+    __slots__ = ("daemon", "in_containers", "label", "name", "set_beside", "visible")
 
     def __init__(
-        self, name: str, label: str, visible: str, set_beside: Pairs = (), daemon: SharingDaemon | None = None
+        self,
+        name: str,
+        label: str,
+        visible: str,
+        set_beside: Pairs = (),
+        daemon: SharingDaemon | None = None,
+        in_containers: Pairs = (),
     ) -> None:
         self.name, self.label, self.visible = name, label, visible
-        self.set_beside, self.daemon = set_beside, daemon
+        self.set_beside, self.daemon, self.in_containers = set_beside, daemon, in_containers
 
     def variables(self) -> tuple[str, ...]:
         """Return the variables with values of one job on one host."""
@@ -56,6 +63,7 @@ NVIDIA = GpuVendor(
         folder="mps",
         directories=(("CUDA_MPS_PIPE_DIRECTORY", "pipe"), ("CUDA_MPS_LOG_DIRECTORY", "log")),
     ),
+    in_containers=(("apptainer", "--nv"),),
 )
 VENDORS = (NVIDIA,)
 VISIBLE = tuple(vendor.visible for vendor in VENDORS)

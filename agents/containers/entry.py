@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from agents.containers.settings import ContainerSettings
 from agents.shepherd.messages import Program
+from protos.gpu_vendors import VENDORS, Pairs
 
 ENTER = Path(__file__).with_name("enter.py")
 
@@ -22,7 +23,7 @@ class Entry(NamedTuple):
         cwd: working directory of the task.
         shared: directories of the host that the task needs at their paths, such as lava's own.
         tree: directory whose files appear at fixed paths, each under its whole path; empty for none.
-        has_gpus: the task has GPUs.
+        gpu_options: of a task with GPUs, container runtimes that need an option for them, and that option.
     """
 
     image: str
@@ -30,7 +31,7 @@ class Entry(NamedTuple):
     cwd: str
     shared: tuple[str, ...]
     tree: str
-    has_gpus: bool
+    gpu_options: Pairs
     settings: ContainerSettings
 
     def packed(self) -> str:
@@ -41,9 +42,12 @@ class Entry(NamedTuple):
     def of(text: str) -> "Entry":
         """Read the result of `packed`."""
         *plain, settings = json.loads(text)
-        image, name, cwd, shared, tree, has_gpus = plain
+        image, name, cwd, shared, tree, gpus = plain
         words: list[tuple[str, ...] | str | bool | int] = [tuple(x) if isinstance(x, list) else x for x in settings]
-        return Entry(image, name, cwd, tuple(shared), tree, has_gpus, ContainerSettings._make(words))
+        if isinstance(gpus, bool):  # of an agent of an earlier version, which knows the first vendor only
+            gpus = VENDORS[0].in_containers if gpus else ()
+        options = tuple((runtime, option) for runtime, option in gpus)
+        return Entry(image, name, cwd, tuple(shared), tree, options, ContainerSettings._make(words))
 
 
 def entered_by(entry: Entry, program: Program) -> Program:

@@ -97,7 +97,7 @@ def _apptainer(
         source = images.imported(
             image, ".sif", lambda made: ["apptainer", "build", made, f"docker-archive:{image.source}"]
         )
-    options = ["--nv"] if entry.has_gpus else []
+    options = [option for runtime, option in entry.gpu_options if runtime == "apptainer"]
     for bind in (*binds, *_volumes(entry.tree)):
         options += ["--bind", f"{bind.source}:{bind.place}" + (":ro" if bind.is_read_only else "")]
     return Command(("apptainer", "--silent", "exec", *options, "--pwd", entry.cwd, source, *program))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from agents.job_socket.place import directory_of, socket_of
-from protos.gpu_vendors import NVIDIA, GpuVendor
+from protos.gpu_vendors import VENDORS, GpuVendor
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class HostContext:
     has_gpus: bool
     gpu_uuids: tuple[str, ...] = field(default=(), kw_only=True)
     gpu_devices: tuple[str, ...] = field(default=(), kw_only=True)  # MAJOR:MINOR of each; empty if unknown
-    gpu_vendor: GpuVendor = field(default=NVIDIA, kw_only=True)
+    gpu_vendor: GpuVendor = field(default=VENDORS[0], kw_only=True)
     gpu_daemon: str = field(default="", kw_only=True)  # the program of the vendor's daemon; empty if there is none
     oversubscribed: bool  # more slots than CPUs: MPI ranks must not spin
 

@@ -126,7 +126,7 @@ def _entry(job: Job, run: Run, role: Role) -> Entry:
         _directory(job, run),
         (*job.shared, job.directory),
         f"{job.directory}/{TREE}" if job.is_private else "",
-        bool(share_of(job.stage, job.host.host).gpus),
+        job.host.gpu_vendor.in_containers if share_of(job.stage, job.host.host).gpus else (),
         job.containers,
     )
 

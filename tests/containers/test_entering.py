@@ -31,7 +31,7 @@ def started(
 ) -> subprocess.Popen[str]:
     """A script that runs in an image."""
     settings = ContainerSettings(("bubblewrap",), str(tmp_path / "images"), space_mib=1, binds=binds)
-    entry = Entry(image, "lava-1-0-1-0-0-1", str(tmp_path), (tree,) if tree else (), tree, False, settings)
+    entry = Entry(image, "lava-1-0-1-0-0-1", str(tmp_path), (tree,) if tree else (), tree, (), settings)
     program = entered_by(entry, Program("/bin/sh", ("/bin/sh", "-c", script)))
     return subprocess.Popen(
         program.argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "GIVEN": "yes"}

@@ -1,5 +1,6 @@
 """Kinds of images, and their import: once, whole, with room for it, and only what the user may rely on."""
 
+import json
 import multiprocessing
 import os
 import subprocess
@@ -9,8 +10,9 @@ import pytest
 
 from agents.containers.entry import Entry
 from agents.containers.images import Image, ImageDirectory, ImageError, Kind, image_of
-from agents.containers.runtimes import command_of
+from agents.containers.runtimes import RUNTIMES, command_of
 from agents.containers.settings import ContainerSettings
+from protos.gpu_vendors import NVIDIA, GpuVendor, Pairs
 
 
 def settings(directory: Path, **more: object) -> ContainerSettings:
@@ -155,7 +157,7 @@ def test_images_of_other_users_are_not_used(tmp_path: Path, archive: Image) -> N
 def test_no_runtime_for_an_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Either the site has none that takes it, or the host lacks the program."""
     images = ImageDirectory(settings(tmp_path), "")
-    entry = Entry("x:1", "n", "/", (), "", False, settings(tmp_path))
+    entry = Entry("x:1", "n", "/", (), "", (), settings(tmp_path))
     with pytest.raises(ImageError, match=r"x:1 is an image of a registry, which this site's runtimes \(bubblewrap\)"):
         command_of(entry, Image(Kind.REGISTRY, "x:1"), images, "/root", ["true"])
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -175,7 +177,7 @@ def test_apptainer_is_told_everything(tmp_path: Path, monkeypatch: pytest.Monkey
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         (tree / name).touch()
     own = settings(tmp_path / "images", runtimes=("apptainer",), binds=("/dev/shm:/scratch:ro",))
-    entry = Entry("x:1", "n", str(tmp_path), (), str(tree), True, own)
+    entry = Entry("x:1", "n", str(tmp_path), (), str(tree), NVIDIA.in_containers, own)
     command = command_of(entry, Image(Kind.REGISTRY, "x:1"), ImageDirectory(own, ""), "", ["prog", "a b"])
     line = " ".join(command.argv)
     assert line.startswith("apptainer --silent exec --nv --bind /tmp:/tmp ")
@@ -187,3 +189,28 @@ def test_apptainer_is_told_everything(tmp_path: Path, monkeypatch: pytest.Monkey
     ):
         assert part in line
     assert command.argv[-2:] == ("prog", "a b")
+
+
+def test_gpus_in_a_container_are_their_vendors_affair(tmp_path: Path) -> None:
+    """Each vendor says which option a runtime needs; a task without GPUs has none, and other runtimes need none."""
+    vendor = GpuVendor("other", "Other", "OTHER_DEVICES", in_containers=(("apptainer", "--other"),))
+    own = settings(tmp_path / "images", runtimes=("apptainer", "bubblewrap"))
+
+    def options(runtime: str, gpu_options: Pairs) -> list[str]:
+        entry = Entry("/x.sif", "n", "/", (), "", gpu_options, own)
+        command = RUNTIMES[runtime].command(entry, Image(Kind.SIF, "/x.sif"), ImageDirectory(own, ""), [], ["prog"])
+        return [one for one in command.argv if one in ("--other", "--nv")]
+
+    assert options("apptainer", vendor.in_containers) == ["--other"]
+    assert options("apptainer", NVIDIA.in_containers) == ["--nv"]
+    assert options("apptainer", ()) == []
+    assert options("bubblewrap", NVIDIA.in_containers) == []
+
+
+def test_an_entry_is_read_as_it_was_packed(tmp_path: Path) -> None:
+    """One of an agent of an earlier version, too, which only says whether there are GPUs: those of NVIDIA."""
+    entry = Entry("/x.sif", "n", "/", ("/s",), "", NVIDIA.in_containers, settings(tmp_path))
+    assert Entry.of(entry.packed()) == entry
+    for has_gpus, expected in ((True, NVIDIA.in_containers), (False, ())):
+        earlier = json.dumps(entry._replace(gpu_options=has_gpus))  # type: ignore[arg-type]
+        assert Entry.of(earlier).gpu_options == expected
