@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from _pytest.tmpdir import tmppath_result_key
 from hypothesis import HealthCheck, settings
 
 # A busy machine is no defect of a strategy, and examples that were slow once are no failure. The same examples come
@@ -62,6 +63,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker, reason in against.items():
             if reason and item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let a run be interrupted while a test is set up: its tmp_path then looks for results that pytest has not made."""
+    item.stash.setdefault(tmppath_result_key, {})
 
 
 def left_out(reports: Iterable[pytest.TestReport | pytest.CollectReport]) -> Counter[str]:
