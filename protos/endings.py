@@ -28,6 +28,12 @@ MEANINGS = {
     "TERM_CWD_NOTEXIST": "current working directory is not accessible or does not exist on the execution host",
 }
 
+# Keywords of limits. A job that ends well when it is told of one is done, and keeps the reason.
+LIMITS = (
+    "TERM_RUNLIMIT", "TERM_DEADLINE", "TERM_MEMLIMIT", "TERM_CPULIMIT", "TERM_SWAP", "TERM_PROCESSLIMIT",
+    "TERM_THREADLIMIT",
+)  # fmt: skip
+
 # Reason and detail of a job that was killed with all others of its host while its agent was down; rerunnable ones
 # rerun.
 SHUT_DOWN = ("TERM_ADMIN", "Its host was taken down.")
@@ -43,6 +49,11 @@ TAKEN_AWAY = ("TERM_ADMIN", "Its host was taken away.")
 def sentence(reason: str) -> str:
     """Bare keyword with its meaning; any other text as it is."""
     return f"{reason}: {MEANINGS[reason]}." if reason in MEANINGS else reason
+
+
+def is_kept(status: int, reason: str) -> bool:
+    """True if a reason is recorded with this wait status: with success only a limit that was reached."""
+    return bool(status) or reason.startswith(LIMITS)
 
 
 def explained(reason: str, detail: str) -> str:

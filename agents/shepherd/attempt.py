@@ -566,9 +566,10 @@ class Work:
         used, oom_kills = self._meter.used(), self._tools.confinement.oom_kills
         self._reason = self._reason or limit_reached(self.setup, self._status, oom_kills)
         self._detail = self._detail or self._client.loss
+        reason = self._reason if endings.is_kept(self._status, self._reason) else ""
         return Finish(
             *self.key, self._status, self._ended, used.cpu_s, used.memory_mib_max, used.memory_mib_mean,
-            used.processes_max, self._reason if self._status else "", self._detail, self.pid, self.started, released,
+            used.processes_max, reason, self._detail, self.pid, self.started, released,
             used.user_s, used.system_s, used.swap_mib_max, used.threads_max, used.seconds, *self._others_used.found(),
             self._post_state(),
         )  # fmt: skip

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from protos.agents_pb2 import Limits, Order
 from protos.jobs_pb2 import Rlimit
-from tests.agents.hosts import Host, Place, alive, blob, lines, stage, until
+from tests.agents.hosts import Host, Place, alive, blob, key_message, lines, stage, until
 
 pytestmark = pytest.mark.slow
 needs_root = pytest.mark.root
@@ -253,6 +254,23 @@ def test_the_run_limit_announces_itself(place: Place) -> None:
         assert "usr2" in lines(place.out())
 
     run(story())
+
+
+@pytest.mark.parametrize(("code", "state"), [(0, "Successfully completed."), (3, "Exited with exit code 3.")])
+def test_a_job_that_saves_itself_at_its_limit_keeps_the_reason(place: Place, code: int, state: str) -> None:
+    """Its end and its report say which limit it had reached, with a success as with a failure."""
+    command = f"trap 'exit {code}' USR2; echo ready; while :; do sleep 0.02; done"
+
+    async def story() -> None:
+        async with Host(place) as host:
+            key = await host.run(blob(place, 1, command))
+            await host.until(lambda: place.out().exists() and "ready" in place.out().read_text())
+            await host.order(Order(key=key_message(key), limits=Limits(version=1, run_limit_s=0.01)))
+            end = (await host.report(key, "finished")).finished
+            assert (end.status, end.reason) == (code << 8, "TERM_RUNLIMIT")
+
+    run(story())
+    assert f"TERM_RUNLIMIT: job killed after reaching LSF run time limit.\n{state}" in place.out().read_text()
 
 
 @needs_root

@@ -212,6 +212,10 @@ def test_an_unfinished_job_is_told_up_to_now(told: Told) -> None:
     ("moment", "lines"),
     [
         (Moment(0.0, "finished", {"status": 0, "cpu_s": 2.0}), ["Done successfully. The CPU time used is 2.0 seconds"]),
+        (
+            Moment(0.0, "finished", {"status": 0, "cpu_s": 2.0, "reason": "TERM_RUNLIMIT: long."}),
+            ["Done successfully. The CPU time used is 2.0 seconds", "Completed <done>; TERM_RUNLIMIT: long."],
+        ),
         (Moment(0.0, "finished", {"status": 9}), ["Exited by signal 9. The CPU time used is 0.0 seconds"]),
         (Moment(0.0, "dispatched", {"hosts": [["n1", 1, 0, [], []]]}), ["Dispatched to <n1>"]),
         (Moment(0.0, "requeued", {"reason": "n1 refused"}), ["Pending: Job has been requeued: n1 refused"]),

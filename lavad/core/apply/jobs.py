@@ -34,6 +34,7 @@ from lavad.core.model import (
     serial_of,
 )
 from lavad.core.model.ranges import Ranges
+from lavad.core.model.reasons import is_done
 from lavad.core.model.tuples import new as _new
 from lavad.core.model.usage import NO_ONE, HostUsage, JobUsage, depart, gpus_of_attempt, of_attempt, taken
 from lavad.core.state.records import ArrayRecord, Attempt, Job, JobEnd, exit_code
@@ -283,7 +284,7 @@ def _job_started(cluster: Cluster, event: e.JobStarted) -> None:
 
 def _job_finished(cluster: Cluster, event: e.JobFinished) -> None:
     job = _holder(cluster, event.key)
-    _move(cluster, job, event, S.DONE if event.status == 0 and not event.reason else S.EXIT)
+    _move(cluster, job, event, S.DONE if is_done(event.status, event.reason) else S.EXIT)
     used = _used_at_end(cluster.attempts[event.key], event)
     attempt = _leave_attempt(cluster, job, event.at, used)
     at, _, status, reason, _, _, pid, started_at, _, _, _, _, _, home, cwd, *_ = event

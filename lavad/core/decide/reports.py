@@ -347,7 +347,7 @@ def _end(attempt: Attempt, command: c.ReportFinished, now: float) -> e.Event:
             _moment(attempt, command.at, now),
             attempt.key,
             status,
-            reason if status or not attempt.kill_reason else "",
+            reason if status or not attempt.kill_reason or reason.startswith(r.TOLD_LIMITS) else "",
             command.cpu_s,
             command.memory_mib_max,
             command.pid,

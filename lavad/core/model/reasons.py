@@ -151,6 +151,15 @@ TERM_DEADLINE = "TERM_DEADLINE: job killed after reaching LSF deadline."
 # Limits that the processes of one host reach. Others are checked by the master, or reached by all hosts at once.
 LIMITS_OF_HOSTS = ("TERM_MEMLIMIT", "TERM_CPULIMIT", "TERM_SWAP", "TERM_PROCESSLIMIT", "TERM_THREADLIMIT")
 LIMITS_OF_JOBS = (*LIMITS_OF_HOSTS, "TERM_RUNLIMIT")
+# Limits that a job is told of: one that then ends well is DONE, and its end keeps the reason.
+TOLD_LIMITS = (*LIMITS_OF_JOBS, "TERM_DEADLINE")
+
+
+def is_done(status: int, reason: str) -> bool:
+    """True if a job that ended with this wait status and reason is DONE, not EXIT."""
+    return status == 0 and (not reason or reason.startswith(TOLD_LIMITS))
+
+
 TERM_ORPHAN_SYSTEM = "TERM_ORPHAN_SYSTEM: orphan job was automatically terminated by LSF."
 TERM_REQUEUE_OWNER = "TERM_REQUEUE_OWNER: job killed and requeued by owner."
 TERM_REQUEUE_ADMIN = "TERM_REQUEUE_ADMIN: job killed and requeued by root or LSF administrator."

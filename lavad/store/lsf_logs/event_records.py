@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
+from lavad.core.model.reasons import is_done
 from lavad.store.lsf_logs import fields as f
 from lavad.store.lsf_logs.fields import quoted
 from lavad.store.lsf_logs.job_records import Submission
@@ -122,7 +123,7 @@ def _started(told: Told, index: int) -> Iterator[bytes]:
 
 def _finished(told: Told, index: int) -> Iterator[bytes]:
     detail = told.detail
-    state = f.DONE if not detail.get("status") and not detail.get("reason") else f.EXIT
+    state = f.DONE if is_done(detail.get("status") or 0, detail.get("reason") or "") else f.EXIT
     yield told.status(index, state, float(detail.get("cpu_s", 0.0)), told.at, int(detail.get("status", 0)))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from lavad.core.language.numbers import number_text
 from lavad.core.model import JobState, Shared, unpack_text
-from lavad.core.model.reasons import FOUND_ON_HOST
+from lavad.core.model.reasons import FOUND_ON_HOST, is_done
 from lavad.core.state.records import JobEnd
 
 S = JobState
@@ -53,7 +53,7 @@ def state_after(moment: Moment, before: JobState, earlier: JobState) -> JobState
         case "submitted" | "requeued" | "revived":
             return S.PSUSP if detail.get("hold") else S.PEND
         case "finished":
-            return S.DONE if not detail.get("status") and not detail.get("reason") else S.EXIT
+            return S.DONE if is_done(detail.get("status") or 0, detail.get("reason") or "") else S.EXIT
         case "suspended" | "resumed" if "state" in detail:
             return JobState[detail["state"]]
         case "found":
@@ -221,9 +221,9 @@ def _started(detail: dict[str, Any]) -> list[str]:
 
 def _finished(detail: dict[str, Any], has_started: bool) -> list[str]:
     cpu = f"The CPU time used is {detail.get('cpu_s', 0.0):.1f} seconds"
-    status, reason = detail["status"], detail.get("reason")
-    if not status and not reason:
-        return [f"Done successfully. {cpu}"]
+    status, reason = detail["status"], detail.get("reason") or ""
+    if is_done(status, reason):
+        return [f"Done successfully. {cpu}", *([f"Completed <done>; {reason}"] if reason else ())]
     lines = [f"{_ending(status)}. {cpu}" if has_started else f"{_ending(status)}; {ENDED_BEFORE_START}"]
     return [*lines, f"Completed <exit>; {reason}"] if reason else lines
 

@@ -362,3 +362,16 @@ def test_a_job_that_is_lost_for_ever_ends() -> None:
     end = story.job(job).end
     assert end is not None
     assert "run 100 times" in end.reason
+
+
+@pytest.mark.parametrize("reason", ["TERM_RUNLIMIT: job killed after reaching LSF run time limit.", ""])
+def test_a_job_that_ends_well_at_its_limit_is_done_and_keeps_the_reason(reason: str) -> None:
+    """The program took its chance to end: nothing has failed, and it isn't requeued."""
+    story = a_cluster(a_host("n1", 1))
+    key = story.run(a_job(rerunnable=True))
+    story.started("n1", key)
+    story.do(c.ReportFinished("n1", key, 0, story.now, also_released=True, reason=reason))
+    assert story.state(key.job) is S.DONE
+    end = story.job(key.job).end
+    assert end is not None
+    assert (end.status, end.reason) == (0, reason)
