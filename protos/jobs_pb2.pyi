@@ -613,7 +613,7 @@ class PendingReason(_message.Message):
     def __init__(self, code: _Optional[int] = ..., text: _Optional[str] = ..., hosts: _Optional[int] = ..., host_names: _Optional[_Iterable[str]] = ..., advice: _Optional[str] = ..., rules_out: _Optional[bool] = ..., is_ineligible: _Optional[bool] = ...) -> None: ...
 
 class SignalRequest(_message.Message):
-    __slots__ = ("filter", "action", "signal", "newest_only", "states", "hold", "role", "task_plus_one")
+    __slots__ = ("filter", "action", "signal", "newest_only", "states", "hold", "role", "task_plus_one", "reason")
     FILTER_FIELD_NUMBER: _ClassVar[int]
     ACTION_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
@@ -622,6 +622,7 @@ class SignalRequest(_message.Message):
     HOLD_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     TASK_PLUS_ONE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     filter: JobFilter
     action: SignalAction
     signal: int
@@ -630,7 +631,8 @@ class SignalRequest(_message.Message):
     hold: bool
     role: str
     task_plus_one: int
-    def __init__(self, filter: _Optional[_Union[JobFilter, _Mapping]] = ..., action: _Optional[_Union[SignalAction, str]] = ..., signal: _Optional[int] = ..., newest_only: _Optional[bool] = ..., states: _Optional[_Iterable[_Union[_common_pb2.JobState, str]]] = ..., hold: _Optional[bool] = ..., role: _Optional[str] = ..., task_plus_one: _Optional[int] = ...) -> None: ...
+    reason: str
+    def __init__(self, filter: _Optional[_Union[JobFilter, _Mapping]] = ..., action: _Optional[_Union[SignalAction, str]] = ..., signal: _Optional[int] = ..., newest_only: _Optional[bool] = ..., states: _Optional[_Iterable[_Union[_common_pb2.JobState, str]]] = ..., hold: _Optional[bool] = ..., role: _Optional[str] = ..., task_plus_one: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class SignalResult(_message.Message):
     __slots__ = ("job", "index", "error", "note")
@@ -737,12 +739,14 @@ class ReadReply(_message.Message):
     def __init__(self, error: _Optional[str] = ..., job: _Optional[int] = ..., index: _Optional[int] = ..., message: _Optional[_Union[JobMessage, _Mapping]] = ...) -> None: ...
 
 class MoveRequest(_message.Message):
-    __slots__ = ("ref", "place")
+    __slots__ = ("ref", "place", "among_own")
     REF_FIELD_NUMBER: _ClassVar[int]
     PLACE_FIELD_NUMBER: _ClassVar[int]
+    AMONG_OWN_FIELD_NUMBER: _ClassVar[int]
     ref: _common_pb2.JobRef
     place: int
-    def __init__(self, ref: _Optional[_Union[_common_pb2.JobRef, _Mapping]] = ..., place: _Optional[int] = ...) -> None: ...
+    among_own: bool
+    def __init__(self, ref: _Optional[_Union[_common_pb2.JobRef, _Mapping]] = ..., place: _Optional[int] = ..., among_own: _Optional[bool] = ...) -> None: ...
 
 class MoveReply(_message.Message):
     __slots__ = ("error", "place")
@@ -787,10 +791,14 @@ class ResizeRequest(_message.Message):
     def __init__(self, ref: _Optional[_Union[_common_pb2.JobRef, _Mapping]] = ..., action: _Optional[_Union[ResizeAction, str]] = ..., what: _Optional[str] = ..., tasks: _Optional[int] = ..., notify: _Optional[str] = ..., sizes: _Optional[_Iterable[_Union[RoleSize, _Mapping]]] = ...) -> None: ...
 
 class ResizeReply(_message.Message):
-    __slots__ = ("error",)
+    __slots__ = ("error", "before", "after")
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
     error: str
-    def __init__(self, error: _Optional[str] = ...) -> None: ...
+    before: _containers.RepeatedCompositeFieldContainer[RoleSize]
+    after: _containers.RepeatedCompositeFieldContainer[RoleSize]
+    def __init__(self, error: _Optional[str] = ..., before: _Optional[_Iterable[_Union[RoleSize, _Mapping]]] = ..., after: _Optional[_Iterable[_Union[RoleSize, _Mapping]]] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
     __slots__ = ("refs", "only_end")

@@ -2,7 +2,7 @@
 
 from lavactl.errors import FAILURE, CommandError
 from lavactl.jobrefs import read_ref, ref_text
-from lavactl.options import Grammar, answered, printable
+from lavactl.options import FLAG, Grammar, answered, printable
 from lavactl.text import units
 from lavactl.text.render import clean
 from lavactl.wire import messages
@@ -12,14 +12,22 @@ if TYPE_CHECKING:
     from lavactl.io import Io
 
 
+USAGE = """\
+Usage: {command} [-u] job_id [position]
+       {command} -h | -V
+An administrator's position counts among the jobs of all users, with -u among those of the job's owner. Other users
+move their jobs among their own in any case.
+"""
+
+
 def usage(command: str) -> str:
     """Usage text of the command."""
-    return f"Usage: {command} job_id [position]\n       {command} -h | -V\n"
+    return USAGE.format(command=command)
 
 
 def grammar_of(command: str) -> Grammar:
     """Options of the command."""
-    return Grammar(command, usage(command), {"u": "not supported: name the jobs one by one."})
+    return Grammar(command, usage(command), {"u": FLAG})
 
 
 GRAMMAR = grammar_of("btop")
@@ -34,13 +42,15 @@ def move(argv: list[str], io: "Io", grammar: Grammar, sign: int, end: str) -> in
     """Move a job; ``sign`` 1: positions count from the top, -1: from the bottom."""
     if answered(argv, grammar.usage, io):
         return 0
-    words = grammar.parse(argv).words
+    options = grammar.parse(argv)
+    words = options.words
     if not 1 <= len(words) <= 2:
         raise grammar.wrong("a job id and at most one position are expected")
     ref = read_ref(words[0])
     if not ref.job:
         raise CommandError(f"{printable(words[0])}: Illegal job ID.")
-    reply = io.client().move(messages.MoveRequest(ref=ref, place=sign * position(words)))
+    request = messages.MoveRequest(ref=ref, place=sign * position(words), among_own="u" in options)
+    reply = io.client().move(request)
     if reply.error:
         io.error(f"Job <{ref_text(ref)}>: {clean(reply.error).rstrip('.')}")
         return FAILURE

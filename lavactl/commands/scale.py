@@ -32,8 +32,16 @@ def main(argv: list[str], io: "Io") -> int:
     if reply.error:
         io.error(f"Job <{name}>: {clean(reply.error).rstrip('.')}")
         return FAILURE
-    io.print(f"Job <{name}>: it is being resized")
+    changes = [_change(before, after) for before, after in zip(reply.before, reply.after, strict=True)]
+    told = f": {', '.join(changes)}" if changes else ""  # a master of an earlier version tells of none
+    io.print(f"Job <{name}>: it is being resized{told}")
     return 0
+
+
+def _change(before: messages.RoleSize, after: messages.RoleSize) -> str:
+    role = f"{clean(before.role)} " if before.role else ""
+    tasks = f"{after.tasks} task{'' if after.tasks == 1 else 's'}"
+    return f"{role}stays at {tasks}" if before.tasks == after.tasks else f"{role}from {before.tasks} to {tasks}"
 
 
 def _request(options: "Options") -> messages.ResizeRequest:

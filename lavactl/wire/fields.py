@@ -105,18 +105,18 @@ FIELDS = {
     "JobPage": "1 jobs JobRecord*, 2 missing JobRef*, 3 columns JobColumns",
     "SignalRequest": (
         "1 filter JobFilter, 2 action u, 3 signal u, 4 newest_only t, 5 states u*, 6 hold t, 7 role s, "
-        "8 task_plus_one u"
+        "8 task_plus_one u, 9 reason s"
     ),
     "SignalResult": "1 job u, 2 index u, 3 error s, 4 note s",
     "SignalReply": "1 results SignalResult*, 2 error s",
     "ModifyRequest": "1 refs JobRef*, 2 spec JobSpec, 3 fields s*, 4 filter JobFilter, 5 newest_only t, 6 is_switch t",
     "ModifyReply": "1 results SignalResult*",
-    "MoveRequest": "1 ref JobRef, 2 place i",
+    "MoveRequest": "1 ref JobRef, 2 place i, 3 among_own t",
     "MoveReply": "1 error s, 2 place i",
     "ForceRequest": "1 ref JobRef, 2 hosts HostShare*, 3 is_unconstrained t",
     "RoleSize": "1 role s, 2 tasks u",
     "ResizeRequest": "1 ref JobRef, 2 action u, 3 what s, 4 tasks u, 5 notify s, 6 sizes RoleSize*",
-    "ResizeReply": "1 error s",
+    "ResizeReply": "1 error s, 2 before RoleSize*, 3 after RoleSize*",
     "DependenciesRequest": "1 ref JobRef, 2 children t, 3 depth u",
     "DependencyLink": "1 job u, 2 relative u, 3 index u, 4 status s, 5 name s, 6 level u",
     "DependenciesReply": "1 error s, 2 condition s, 3 links DependencyLink*",

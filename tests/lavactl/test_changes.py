@@ -84,14 +84,16 @@ def test_bswitch(desk: Desk) -> None:
         (["btop", "7"], 1, "Job <7> has been moved to position 1 from top.\n"),
         (["btop", "7[3]", "2"], 2, "Job <7[3]> has been moved to position 2 from top.\n"),
         (["bbot", "7", "3"], -3, "Job <7> has been moved to position 3 from bottom.\n"),
+        (["bbot", "-u", "7"], -1, "Job <7> has been moved to position 1 from bottom.\n"),
+        (["btop", "-u", "7", "4"], 4, "Job <7> has been moved to position 4 from top.\n"),
     ],
 )
 def test_moves(desk: Desk, argv: list[str], place: int, line: str) -> None:
-    """lsf.md 1.4: places count from the top, or from the bottom."""
+    """lsf.md 1.4: places count from the top, or from the bottom; with -u among the jobs of one user."""
     desk.client.move_reply.place = place
     result = desk.type(*argv)
     assert (result.code, result.out, result.err) == (0, line, "")
-    assert desk.client.asked[-1].place == place
+    assert (desk.client.asked[-1].place, desk.client.asked[-1].among_own) == (place, "-u" in argv)
 
 
 def test_a_move_that_cannot_be(desk: Desk) -> None:
@@ -113,11 +115,18 @@ def test_brequeue(desk: Desk) -> None:
 
 def test_scale(desk: Desk) -> None:
     """Sizes of roles, or what is to go; a number alone is for a job of one role."""
-    assert desk.type("lavactl", "scale", "7", "worker=3", "ps=0").out == "Job <7>: it is being resized\n"
+    reply = desk.client.resize_reply
+    reply.before.extend([jobs_pb2.RoleSize(role="worker", tasks=4), jobs_pb2.RoleSize(role="ps", tasks=1)])
+    reply.after.extend([jobs_pb2.RoleSize(role="worker", tasks=3), jobs_pb2.RoleSize(role="ps", tasks=1)])
+    told = desk.type("lavactl", "scale", "7", "worker=3", "ps=1").out
+    assert told == "Job <7>: it is being resized: worker from 4 to 3 tasks, ps stays at 1 task\n"
     asked = desk.client.asked[-1]
     assert (asked.ref.job, asked.action) == (7, jobs_pb2.RESIZE_SCALE)
-    assert [(one.role, one.tasks) for one in asked.sizes] == [("worker", 3), ("ps", 0)]
-    desk.type("lavactl", "scale", "7", "3")
+    assert [(one.role, one.tasks) for one in asked.sizes] == [("worker", 3), ("ps", 1)]
+    reply.Clear()
+    reply.before.add(tasks=2)
+    reply.after.add(tasks=3)
+    assert desk.type("lavactl", "scale", "7", "3").out == "Job <7>: it is being resized: from 2 to 3 tasks\n"
     assert [(one.role, one.tasks) for one in desk.client.asked[-1].sizes] == [("", 3)]
     desk.type("lavactl", "scale", "7", "--remove", "worker-2 n003")
     assert (desk.client.asked[-1].action, desk.client.asked[-1].what) == (jobs_pb2.RESIZE_RELEASE, "worker-2 n003")

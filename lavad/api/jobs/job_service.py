@@ -285,11 +285,14 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
     async def Resize(self, request: pb.ResizeRequest, context: identity.Context) -> pb.ResizeReply:
         """bresize: a running job releases hosts or slots, or gets another desired size."""
         caller = await identity.caller(context, self.settings)
+        sizes, reply = resize.Sizes(self.engine.cluster, request.ref.job), pb.ResizeReply()
         try:
-            await self.engine.execute(resize.command_of(request, caller))
+            gives = await self.engine.execute(resize.command_of(request, caller))
         except (Refused, NotNow) as error:
             return pb.ResizeReply(error=str(error))
-        return pb.ResizeReply()
+        if request.action not in (pb.RESIZE_REQUEST, pb.RESIZE_CANCEL):
+            sizes.tell(reply, request.sizes, gives)
+        return reply
 
     async def Modify(self, request: pb.ModifyRequest, context: identity.Context) -> pb.ModifyReply:
         """bmod and bswitch: set the named fields of jobs."""
@@ -334,8 +337,9 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         """btop, bbot."""
         caller = await identity.caller(context, self.settings)
         checks.check_refs([request.ref])
+        command = c.MoveJob(translate.target_of(request.ref), request.place, caller, request.among_own)
         try:
-            moved = await self.engine.execute(c.MoveJob(translate.target_of(request.ref), request.place, caller))
+            moved = await self.engine.execute(command)
         except (Refused, NotNow) as error:
             return pb.MoveReply(error=str(error))
         return pb.MoveReply(place=moved.place)

@@ -210,12 +210,13 @@ class MoveJob:
     """btop, bbot: a place among the caller's own jobs of the queue or, for administrators, among all of them.
 
     ``place`` counts from 1 at the top, or from -1 at the bottom. An array moves as a whole. The reply is the place
-    reached, counted alike: there may be fewer jobs than that.
+    reached, counted alike: there may be fewer jobs than that. ``among_own``: among the owner's jobs in any case.
     """
 
     target: Target
     place: int
     caller: Caller
+    among_own: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ def _commands_queue(cluster: Cluster, record: Job | ArrayRecord, caller: c.Calle
 
 def _others(cluster: Cluster, record: Job | ArrayRecord, command: c.MoveJob) -> Iterator[PendingEntry]:
     """The other jobs that count, from the end that places are counted from. Cost: buckets, not jobs."""
-    is_for_all = _commands_queue(cluster, record, command.caller)
+    is_for_all = not command.among_own and _commands_queue(cluster, record, command.caller)
     from_bottom = command.place < 0
     rank = None if cluster.policy.priority_growth else entry(cluster, record).rank
     buckets = [

@@ -63,6 +63,21 @@ def test_a_user_moves_among_own_jobs_only() -> None:
         story.move(other, 1)
 
 
+@pytest.mark.parametrize("place", [1, -1])
+def test_an_administrator_moves_a_job_among_those_of_its_owner(place: int) -> None:
+    """btop -u: the jobs of others keep their places before and after it."""
+    story = a_cluster()
+    before = story.submit(a_job(slots=9, caller=BOB))
+    first, second, third = (story.submit(a_job(slots=9)) for _ in range(3))
+    after = story.submit(a_job(slots=9, caller=BOB))
+    reply = story.do(c.MoveJob(c.Target(second), place, ROOT, among_own=True)).reply
+    assert reply.place == place
+    expected = [second, first, third] if place > 0 else [first, third, second]
+    assert [job for job in order(story) if job not in (before, after)] == expected
+    assert order(story)[0] == before
+    assert order(story)[-1] == after
+
+
 def test_an_array_moves_as_a_whole() -> None:
     """Its elements stay together; held jobs can be moved, too, and keep the place until they are resumed."""
     story = a_cluster()
