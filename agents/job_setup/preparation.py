@@ -132,7 +132,7 @@ class Preparation:
             self.mail,
             self.eexec,
             attempt,
-            stage.SerializeToString(deterministic=True),
+            _without_seals(stage),
         )
         self._unused.pop(blob.job, None)
         found = self._prepared.get(key)
@@ -339,6 +339,14 @@ class Preparation:
             memory_requested_mib=sum(share.memory_mib for share in stage.allocation),
             error_file=bool(spec.error),
         )
+
+
+def _without_seals(stage: Stage) -> bytes:
+    """Return what a stage order says of the job: its seals are over the attempt's key, and so differ in each order."""
+    bare = Stage()
+    bare.CopyFrom(stage)
+    bare.seal = bare.allocation_seal = b""
+    return bare.SerializeToString(deterministic=True)
 
 
 def _around(stage: Stage, owner: Owner, is_lead: bool, by_lava: Collection[bytes]) -> AroundJob:
