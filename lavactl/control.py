@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 SELECTING = ("J", "m", "q", "u", "g", "app")
 NO_ID = "Job ID or one of '-m', '-u' '-q' and '-J' must be specified"
+REASON_MAX = 4095
 NOTHING = "No unfinished job found"
 
 
@@ -83,11 +84,22 @@ def carry_out(
     request = messages.SignalRequest(filter=job_filter, signal=number, newest_only=newest, hold=hold)
     request.states.extend(states)  # type: ignore[arg-type]
     request.action = action  # type: ignore[assignment]
+    request.reason = _reason(options, grammar)
     reply = io.client().signal(request)
     if reply.error:
         io.error(unknown_name(options, io) or nothing_so_named(options) or clean(reply.error))
         return FAILURE
     return tell(reply.results, "Job <{}> is " + doing, io, failed=bad)
+
+
+def _reason(options: Options, grammar: Grammar) -> str:
+    """The user's own reason (-C); empty without one."""
+    text = options.last("C")
+    if text is None:
+        return ""
+    if not text.strip() or len(text) > REASON_MAX:
+        raise grammar.wrong(f"-C: a reason of 1 to {REASON_MAX} characters is expected, found {len(text)}")
+    return text
 
 
 def tell(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 USAGE = """\
 Usage: bkill [-r | -d] [-s signal] [-J name] [-m host] [-q queue] [-u user | -u all] [-g /job/group]
-             [-app profile] [-stat run | pend | susp] [job_id | "job_id[index]" | 0 ...]
+             [-app profile] [-stat run | pend | susp] [-C reason] [job_id | "job_id[index]" | 0 ...]
        bkill [-s signal] "job_id[role]" | "job_id[role/task]" ...
        bkill -l | -h | -V
 """
@@ -23,9 +23,8 @@ GRAMMAR = Grammar(
     USAGE,
     {
         **dict.fromkeys(("l", "r", "b", "d"), FLAG),
-        **dict.fromkeys(("s", "J", "m", "q", "u", "g", "app", "stat"), VALUE),
+        **dict.fromkeys(("s", "J", "m", "q", "u", "g", "app", "stat", "C"), VALUE),
         "sla": "there are no service classes.",
-        "C": "no reason is kept with the end of a job; bpost -d tells one.",
     },
 )
 STATES = {
@@ -53,6 +52,8 @@ def main(argv: list[str], io: "Io") -> int:
     if name is None:
         action = messages.TERMINATE_DONE if "d" in options else messages.TERMINATE
         return carry_out(options, GRAMMAR, io, action, "being terminated")
+    if "C" in options:
+        raise GRAMMAR.wrong("-C and -s cannot be used together: the reason is one for ending a job")
     number = signal_number(name)
     return carry_out(options, GRAMMAR, io, action_for(number), "being signaled", number)
 

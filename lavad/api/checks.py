@@ -17,6 +17,7 @@ from lavad.core.model.reasons import Refused
 from protos import cluster_pb2, common_pb2, file_copies, jobs_pb2
 
 TEXT_MAX = 4094
+REASON_MAX = 4095  # of a command: LSF's own bound
 SPEC_BYTES_MAX = 4 << 20
 ROLES_MAX = 100
 HOSTS_MAX = 10_000
@@ -313,6 +314,8 @@ def check_signal(request: jobs_pb2.SignalRequest) -> None:
         raise Refused("Unknown job state")
     if request.action == jobs_pb2.SEND and not 1 <= request.signal <= SIGNAL_MAX:
         raise Refused(f"Unknown signal: {request.signal}")
+    if len(request.reason) > REASON_MAX:
+        raise Refused(f"Bad reason: longer than {REASON_MAX} characters")
 
 
 def forced_hosts(hosts: Sequence[common_pb2.HostShare]) -> tuple[tuple[str, int], ...]:

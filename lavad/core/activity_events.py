@@ -1,9 +1,11 @@
-"""Events about a job that leave its state: hangs, saved stacks, hosts without a process of it, warnings, messages."""
+"""Events about a job that leave its state: hangs, saved stacks, hosts without a process of it, warnings, messages,
+reasons that users give."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from lavad.core.model import Key
+from lavad.core.model.ranges import Ranges
 
 
 class PartActivity(NamedTuple):
@@ -76,4 +78,18 @@ class JobMessagePosted:
     data: bytes = field(repr=False)
 
 
-ActivityEvent = PartActivity | JobHangs | JobActive | StacksSaved | HostUnused
+class ReasonGiven(NamedTuple):
+    """A user said why the job is killed, suspended or resumed: for its history, before what follows from the command.
+
+    ``indices``: waiting elements of an array. ``what``: kill, suspend or resume.
+    """
+
+    at: float
+    key: Key
+    indices: Ranges | None
+    by: str
+    what: str
+    text: str
+
+
+ActivityEvent = PartActivity | JobHangs | JobActive | StacksSaved | HostUnused | ReasonGiven

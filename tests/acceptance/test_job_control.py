@@ -142,6 +142,20 @@ def test_a_name_that_no_job_has(cluster: Cluster, command: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (255, "", "Job <nosuch> is not found\n")
 
 
+def test_a_reason_is_kept_with_the_job(cluster: Cluster) -> None:
+    """bstop -C, bresume -C and bkill -C: bhist -l tells who gave it."""
+    job = cluster.submit("sleep 300")
+    cluster.becomes(job, "RUN")
+    cluster.says("bstop", "-C", "the disk is full", str(job))
+    cluster.becomes(job, "USUSP")
+    cluster.says("bresume", "-C", "there is room", str(job))
+    cluster.says("bkill", "-C", "wrong input", str(job))
+    cluster.becomes(job, "EXIT")
+    told = "".join(cluster.says("bhist", "-l", str(job)).split())  # lines are folded within words
+    for what, text in (("Suspend", "the disk is full"), ("Resume", "there is room"), ("Kill", "wrong input")):
+        assert f"{what} reason of user or administrator <root>: {text};".replace(" ", "") in told
+
+
 def test_an_element_is_chosen_by_its_name(cluster: Cluster) -> None:
     """bkill -J 'sweep[2]' ends that one, and brackets are no shell pattern."""
     array, plain = cluster.submit("-H", "-J", "sweep[1-3]", "true"), cluster.submit("-H", "-J", "sweep2", "true")

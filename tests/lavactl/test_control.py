@@ -88,6 +88,29 @@ def test_a_state_is_selected(desk: Desk) -> None:
         assert (refused.code, sentence in refused.err) == (255, True)
 
 
+@pytest.mark.parametrize("command", [("bkill",), ("bkill", "-r"), ("bkill", "-stat", "run"), ("bstop",), ("bresume",)])
+def test_a_reason_goes_with_the_command(desk: Desk, command: tuple[str, ...]) -> None:
+    """lsf.md 1.4: -C; LSF's bound is 4095 characters."""
+    answer(desk, (9, 0, ""))
+    assert desk.type(*command, "-C", "moves to the new rack", "9").code == 0
+    assert desk.client.asked[-1].reason == "moves to the new rack"
+    for text, found in (("", 0), ("  ", 2), ("x" * 4096, 4096)):
+        refused = desk.type(*command, "-C", text, "9")
+        assert refused.code == 255
+        assert f"-C: a reason of 1 to 4095 characters is expected, found {found}" in refused.err
+
+
+def test_a_reason_does_not_go_with_a_signal(desk: Desk) -> None:
+    """Nothing is taken and ignored: nor for tasks of a job."""
+    for argv, sentence in (
+        (("-s", "USR1", "9"), "-C and -s cannot be used together"),
+        (("9[worker/1]",), "tasks of jobs are named by themselves, with no option but -s"),
+    ):
+        refused = desk.type("bkill", "-C", "why", *argv)
+        assert (refused.code, sentence in refused.err) == (255, True)
+    assert not desk.client.asked
+
+
 def test_id_zero_means_all_that_match(desk: Desk) -> None:
     """lsf.md 1.0: 0 means all of the caller's jobs."""
     answer(desk, (9, 0, ""), (8, 0, ""))

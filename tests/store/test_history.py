@@ -122,6 +122,33 @@ def test_the_story_of_a_job_in_lsfs_words(told: Told) -> None:
     assert one.job.end.hosts == (HostShare("n000", 2),)
 
 
+def test_reasons_that_users_give(told: Told) -> None:
+    """bkill -C and its kin: before the line of the command, of waiting elements as of running jobs, ended ones too."""
+    told.do(c.SubmitJob(new_job(), ALICE))
+    told.do(c.SubmitJob(new_job(indices=(range(1, 4),)), ALICE))
+    told.do(c.StopJob(c.Target(1), ALICE, "not yet"))
+    told.do(c.ResumeJob(c.Target(1), ALICE, "now"))
+    told.start(1)
+    told.do(c.KillJob(c.Target(1), ROOT, remove=True, reason="the rack\tburns"))
+    told.do(c.KillJob(c.Target(2, Ranges.parse("2-3")), ALICE, reason="wrong input"), 5.0)
+
+    def lines(job: int, index: int = 0) -> list[str]:
+        one = next(one for one in told.history(jobs=(JobRange(job),)).jobs if one.job.index == index)
+        return [note.text for note in one.notes[1:]]
+
+    assert [line for line in lines(1) if "reason" in line or "Signal" in line or "Completed" in line] == [
+        "Suspend reason of user or administrator <alice>: not yet",
+        "Signal <STOP> requested by user or administrator <alice>",
+        "Resume reason of user or administrator <alice>: now",
+        "Signal <CONT> requested by user or administrator <alice>",
+        "Kill reason of user or administrator <root>: the rack\tburns",
+        "Completed <exit>; TERM_FORCE_ADMIN: job killed by root or LSF administrator without time for cleanup.",
+    ]
+    assert lines(2, 1) == []
+    assert lines(2, 3)[0] == "Kill reason of user or administrator <alice>: wrong input"
+    assert lines(2, 3)[1].startswith("Signal <KILL>")
+
+
 def test_cpu_times_of_another_host(told: Told) -> None:
     """Each attempt's by the factor of its own first host; a host without one has the factor of any other."""
     told.do(c.SubmitJob(new_job(), ALICE))

@@ -458,19 +458,20 @@ def _states(request: pb.SignalRequest) -> frozenset[JobState]:
 def _command(request: pb.SignalRequest, target: c.Target, caller: c.Caller) -> c.Command:
     if request.role:
         target = replace(target, role=request.role, task=request.task_plus_one - 1)
+    reason = request.reason
     match request.action:
         case pb.TERMINATE:
-            return c.KillJob(target, caller)
+            return c.KillJob(target, caller, reason=reason)
         case pb.REMOVE:
-            return c.KillJob(target, caller, remove=True)
+            return c.KillJob(target, caller, remove=True, reason=reason)
         case pb.TERMINATE_DONE:
-            return c.KillJob(target, caller, as_done=True)
+            return c.KillJob(target, caller, as_done=True, reason=reason)
         case pb.TERMINATE_IN_STATES:
-            return c.KillJob(target, caller, states=_states(request))
+            return c.KillJob(target, caller, states=_states(request), reason=reason)
         case pb.STOP:
-            return c.StopJob(target, caller)
+            return c.StopJob(target, caller, reason)
         case pb.RESUME:
-            return c.ResumeJob(target, caller)
+            return c.ResumeJob(target, caller, reason)
         case pb.REQUEUE:
             return c.RequeueJob(target, caller, _states(request), request.hold)
         case pb.MIGRATE:

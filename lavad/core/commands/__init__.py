@@ -121,7 +121,7 @@ class KillJob:
     """bkill: the terminate sequence or, with ``remove``, EXIT at once in any case.
 
     ``as_done``: a running job counts as DONE when it has ended. ``states``: only of elements in one of these; empty: in
-    any.
+    any. ``reason``, here and below: the user's own, for the history.
     """
 
     target: Target
@@ -129,6 +129,7 @@ class KillJob:
     remove: bool = False
     as_done: bool = False
     states: frozenset[JobState] = frozenset()
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +143,14 @@ class SignalJob:
 class StopJob:
     target: Target
     caller: Caller
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ResumeJob:
     target: Target
     caller: Caller
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

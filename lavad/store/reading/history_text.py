@@ -91,7 +91,7 @@ def with_start(moments: Sequence[Moment], end: JobEnd | None) -> list[Moment]:
 def _place_of_end(moments: Sequence[Moment]) -> int:
     """Return the place of the end of the job, after which only its post-execution commands end; -1 for none."""
     for place in range(len(moments) - 1, -1, -1):
-        if moments[place].kind != "posted":
+        if moments[place].kind not in ("posted", "reason given"):
             return place if moments[place].kind == "finished" else -1
     return -1
 
@@ -371,6 +371,9 @@ _LINES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "posted": _posted,
     "message": lambda detail: [
         f'External Message "{detail["text"]}" was posted from "{detail["by"]}" to message box {detail["number"]}'
+    ],
+    "reason given": lambda detail: [
+        f"{detail['what'].capitalize()} reason of user or administrator <{detail['by']}>: {detail['text']}"
     ],
     "task failed": _task_failed,
     "tasks failed": lambda detail: [f"{detail['count']} more tasks failed on {detail.get('host', '')}"],

@@ -1,9 +1,12 @@
-"""Rows of events that leave a job's state: hangs, saved stacks, hosts without a process of it, posted messages."""
+"""Rows of events that leave a job's state: hangs, saved stacks, hosts without a process of it, posted messages,
+reasons given for commands."""
 
 from lavad.core import activity_events as a
 from lavad.core import task_events as t
 from lavad.store.rows import values as v
 from lavad.store.writer.batch import Batch
+
+REASON_GIVEN = "reason given"
 
 
 def lines(event: a.ActivityEvent | t.HangEnded) -> list[tuple[str, str]]:
@@ -26,3 +29,10 @@ def add_message(batch: Batch, event: a.JobMessagePosted) -> None:
     batch.job_messages[key] = (*key, event.at, v.clean(event.by), text, event.level, len(event.data), event.data)
     told = v.detail(number=event.number, by=v.clean(event.by), text=text)
     batch.events.append((event.job, event.index, 0, event.at, "message", told))
+
+
+def add_reason(batch: Batch, event: a.ReasonGiven) -> None:
+    """Add the row of what a user said about a command; of an array's waiting elements one row has all."""
+    elements = {} if event.indices is None else {"indices": event.indices.text()}
+    told = v.detail(what=event.what, by=v.clean(event.by), text=v.clean(event.text), **elements)
+    batch.events.append((*event.key, event.at, REASON_GIVEN, told))

@@ -100,6 +100,10 @@ def _posted(cluster: Cluster, event: a.JobMessagePosted) -> None:
         cluster.dependants.note_status(event.job, event.index)
 
 
+def _said(_cluster: Cluster, _event: a.ReasonGiven) -> None:
+    """Leave the state: the history alone has it."""
+
+
 HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     a.PartActivity: _part,
     a.JobHangs: _hangs,
@@ -107,4 +111,5 @@ HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     a.StacksSaved: _saved,
     a.HostUnused: _unused,
     a.JobMessagePosted: _posted,
+    a.ReasonGiven: _said,
 }

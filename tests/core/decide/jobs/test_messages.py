@@ -1,9 +1,9 @@
-"""Messages posted to jobs: who may, to what, and when no more."""
+"""Messages posted to jobs: who may, to what, and when no more. Reasons that users give for commands."""
 
 import pytest
 
 from lavad.core import commands as c
-from lavad.core.activity_events import JobMessagePosted
+from lavad.core.activity_events import JobMessagePosted, ReasonGiven
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import Refused
 from tests.builders import ANN, BOB, ROOT, Story, a_cluster, a_host, a_job
@@ -54,3 +54,35 @@ def test_an_ended_job_takes_no_messages() -> None:
     story.kill(array)
     with pytest.raises(Refused, match="Job has already finished"):
         _post(story, array)
+
+
+def _reasons(story: Story, command: c.Command) -> list[tuple[int, int, str, str, str]]:
+    """Job, index, elements, what and text of each reason that the command's events have, all before their events."""
+    found = [event for event in story.do(command).events if isinstance(event, ReasonGiven)]
+    return [
+        (one.key.job, one.key.index, one.indices.text() if one.indices else "", one.what, one.text) for one in found
+    ]
+
+
+def test_a_reason_is_noted_for_each_job_that_the_command_reaches() -> None:
+    """A waiting job, elements that wait (together) and elements that run; once for each, and none without a reason."""
+    story = a_cluster(a_host("n1", 2))
+    array = story.submit(a_job(array="1-5"))
+    story.plan()
+    waiting = story.submit(a_job())
+    target = c.Target(array)
+    assert _reasons(story, c.StopJob(c.Target(waiting), ANN)) == []
+    assert _reasons(story, c.ResumeJob(c.Target(waiting), ANN, "go")) == [(waiting, 0, "", "resume", "go")]
+    assert _reasons(story, c.KillJob(target, ANN, reason="bad")) == [
+        (array, 0, "3-5", "kill", "bad"), (array, 1, "", "kill", "bad"), (array, 2, "", "kill", "bad"),
+    ]  # fmt: skip
+    with pytest.raises(Refused, match="Operation is in progress"):
+        story.do(c.KillJob(c.Target(array, Ranges.parse("3")), ANN, reason="bad"))
+
+
+def test_a_reason_is_for_whole_jobs() -> None:
+    """Tasks of a job have no history of their own in which to keep it."""
+    story = a_cluster(a_host())
+    job = story.submit(a_job())
+    with pytest.raises(Refused, match="A reason is kept for jobs as a whole"):
+        story.do(c.KillJob(c.Target(job, role="worker"), ANN, reason="bad"))
