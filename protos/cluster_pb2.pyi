@@ -99,14 +99,18 @@ class InfoReply(_message.Message):
     def __init__(self, cluster: _Optional[str] = ..., master_host: _Optional[str] = ..., version: _Optional[str] = ..., term: _Optional[int] = ..., conf_dir: _Optional[str] = ..., administrators: _Optional[_Iterable[str]] = ..., default_queue: _Optional[str] = ..., hosts: _Optional[int] = ..., servers: _Optional[int] = ...) -> None: ...
 
 class HostsRequest(_message.Message):
-    __slots__ = ("names", "clients_too", "requirement")
+    __slots__ = ("names", "clients_too", "requirement", "allocated", "processors")
     NAMES_FIELD_NUMBER: _ClassVar[int]
     CLIENTS_TOO_FIELD_NUMBER: _ClassVar[int]
     REQUIREMENT_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATED_FIELD_NUMBER: _ClassVar[int]
+    PROCESSORS_FIELD_NUMBER: _ClassVar[int]
     names: _containers.RepeatedScalarFieldContainer[str]
     clients_too: bool
     requirement: str
-    def __init__(self, names: _Optional[_Iterable[str]] = ..., clients_too: _Optional[bool] = ..., requirement: _Optional[str] = ...) -> None: ...
+    allocated: bool
+    processors: bool
+    def __init__(self, names: _Optional[_Iterable[str]] = ..., clients_too: _Optional[bool] = ..., requirement: _Optional[str] = ..., allocated: _Optional[bool] = ..., processors: _Optional[bool] = ...) -> None: ...
 
 class Gpu(_message.Message):
     __slots__ = ("index", "uuid", "model", "driver", "memory_mib", "memory_used_mib", "utilisation", "memory_utilisation", "temperature_c", "ecc_errors", "numa_node", "pids", "bus_id", "status", "nvlink_peers", "power_w", "mode", "mig", "allocated_jobs", "vendor", "power_limit_w", "processes", "throttled", "energy_j", "foreign", "mig_profile", "parent_plus_one", "gpu_instance", "compute_instance")
@@ -262,7 +266,7 @@ class HostFacts(_message.Message):
     def __init__(self, name: _Optional[str] = ..., type: _Optional[str] = ..., model: _Optional[str] = ..., cpu_factor: _Optional[float] = ..., cpus: _Optional[int] = ..., cores: _Optional[int] = ..., sockets: _Optional[int] = ..., memory_mib: _Optional[int] = ..., swap_mib: _Optional[int] = ..., tmp_mib: _Optional[int] = ..., resources: _Optional[_Iterable[str]] = ..., boot_id: _Optional[str] = ..., slots: _Optional[int] = ..., server: _Optional[bool] = ..., peer_address: _Optional[str] = ..., version: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., cgroups: _Optional[bool] = ..., topology: _Optional[str] = ..., disks: _Optional[int] = ..., can_set_gpu_mode: _Optional[bool] = ..., has_mps: _Optional[bool] = ..., keeps_leases: _Optional[bool] = ..., runs_commands: _Optional[bool] = ..., copies_files: _Optional[bool] = ...) -> None: ...
 
 class HostRecord(_message.Message):
-    __slots__ = ("facts", "load", "status", "slots_max", "njobs", "run", "ssusp", "ususp", "rsv", "memory_reserved_mib", "last_seen", "comment", "gpu_use", "per_user", "dispatch_window", "thresholds", "revoked_at", "checks")
+    __slots__ = ("facts", "load", "status", "slots_max", "njobs", "run", "ssusp", "ususp", "rsv", "memory_reserved_mib", "last_seen", "comment", "gpu_use", "per_user", "dispatch_window", "thresholds", "revoked_at", "is_exceptional", "bound_cpus", "checks")
     FACTS_FIELD_NUMBER: _ClassVar[int]
     LOAD_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
@@ -280,6 +284,8 @@ class HostRecord(_message.Message):
     DISPATCH_WINDOW_FIELD_NUMBER: _ClassVar[int]
     THRESHOLDS_FIELD_NUMBER: _ClassVar[int]
     REVOKED_AT_FIELD_NUMBER: _ClassVar[int]
+    IS_EXCEPTIONAL_FIELD_NUMBER: _ClassVar[int]
+    BOUND_CPUS_FIELD_NUMBER: _ClassVar[int]
     CHECKS_FIELD_NUMBER: _ClassVar[int]
     facts: HostFacts
     load: Load
@@ -298,8 +304,10 @@ class HostRecord(_message.Message):
     dispatch_window: str
     thresholds: _containers.RepeatedCompositeFieldContainer[ThresholdRecord]
     revoked_at: float
+    is_exceptional: bool
+    bound_cpus: _containers.RepeatedScalarFieldContainer[int]
     checks: _containers.RepeatedCompositeFieldContainer[CheckRecord]
-    def __init__(self, facts: _Optional[_Union[HostFacts, _Mapping]] = ..., load: _Optional[_Union[Load, _Mapping]] = ..., status: _Optional[str] = ..., slots_max: _Optional[int] = ..., njobs: _Optional[int] = ..., run: _Optional[int] = ..., ssusp: _Optional[int] = ..., ususp: _Optional[int] = ..., rsv: _Optional[int] = ..., memory_reserved_mib: _Optional[int] = ..., last_seen: _Optional[float] = ..., comment: _Optional[str] = ..., gpu_use: _Optional[_Iterable[_Union[GpuUse, _Mapping]]] = ..., per_user: _Optional[int] = ..., dispatch_window: _Optional[str] = ..., thresholds: _Optional[_Iterable[_Union[ThresholdRecord, _Mapping]]] = ..., revoked_at: _Optional[float] = ..., checks: _Optional[_Iterable[_Union[CheckRecord, _Mapping]]] = ...) -> None: ...
+    def __init__(self, facts: _Optional[_Union[HostFacts, _Mapping]] = ..., load: _Optional[_Union[Load, _Mapping]] = ..., status: _Optional[str] = ..., slots_max: _Optional[int] = ..., njobs: _Optional[int] = ..., run: _Optional[int] = ..., ssusp: _Optional[int] = ..., ususp: _Optional[int] = ..., rsv: _Optional[int] = ..., memory_reserved_mib: _Optional[int] = ..., last_seen: _Optional[float] = ..., comment: _Optional[str] = ..., gpu_use: _Optional[_Iterable[_Union[GpuUse, _Mapping]]] = ..., per_user: _Optional[int] = ..., dispatch_window: _Optional[str] = ..., thresholds: _Optional[_Iterable[_Union[ThresholdRecord, _Mapping]]] = ..., revoked_at: _Optional[float] = ..., is_exceptional: _Optional[bool] = ..., bound_cpus: _Optional[_Iterable[int]] = ..., checks: _Optional[_Iterable[_Union[CheckRecord, _Mapping]]] = ...) -> None: ...
 
 class CheckRecord(_message.Message):
     __slots__ = ("command", "time", "verdict", "text")
@@ -352,14 +360,16 @@ class HostsPage(_message.Message):
     def __init__(self, hosts: _Optional[_Iterable[_Union[HostRecord, _Mapping]]] = ..., missing: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class QueuesRequest(_message.Message):
-    __slots__ = ("names", "user", "host")
+    __slots__ = ("names", "user", "host", "allocated")
     NAMES_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATED_FIELD_NUMBER: _ClassVar[int]
     names: _containers.RepeatedScalarFieldContainer[str]
     user: str
     host: str
-    def __init__(self, names: _Optional[_Iterable[str]] = ..., user: _Optional[str] = ..., host: _Optional[str] = ...) -> None: ...
+    allocated: bool
+    def __init__(self, names: _Optional[_Iterable[str]] = ..., user: _Optional[str] = ..., host: _Optional[str] = ..., allocated: _Optional[bool] = ...) -> None: ...
 
 class QueueRecord(_message.Message):
     __slots__ = ("name", "priority", "description", "open", "active", "njobs", "pend", "run", "ssusp", "ususp", "rsv", "is_default", "parameters", "max", "per_user", "per_host", "per_processor", "comment", "status", "thresholds", "default_limits", "shares", "share_tree", "accept_interval_s", "absolute")
@@ -476,14 +486,16 @@ class QueuesReply(_message.Message):
     def __init__(self, queues: _Optional[_Iterable[_Union[QueueRecord, _Mapping]]] = ..., missing: _Optional[_Iterable[str]] = ..., host_is_unknown: _Optional[bool] = ...) -> None: ...
 
 class UsersRequest(_message.Message):
-    __slots__ = ("names", "everybody", "accounts")
+    __slots__ = ("names", "everybody", "accounts", "allocated")
     NAMES_FIELD_NUMBER: _ClassVar[int]
     EVERYBODY_FIELD_NUMBER: _ClassVar[int]
     ACCOUNTS_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATED_FIELD_NUMBER: _ClassVar[int]
     names: _containers.RepeatedScalarFieldContainer[str]
     everybody: bool
     accounts: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, names: _Optional[_Iterable[str]] = ..., everybody: _Optional[bool] = ..., accounts: _Optional[_Iterable[str]] = ...) -> None: ...
+    allocated: bool
+    def __init__(self, names: _Optional[_Iterable[str]] = ..., everybody: _Optional[bool] = ..., accounts: _Optional[_Iterable[str]] = ..., allocated: _Optional[bool] = ...) -> None: ...
 
 class UserRecord(_message.Message):
     __slots__ = ("name", "is_group", "per_processor", "max", "njobs", "pend", "run", "ssusp", "ususp", "rsv", "pend_max", "pending_jobs", "pending_jobs_max")
@@ -1144,10 +1156,12 @@ class JobGroupsReply(_message.Message):
     def __init__(self, groups: _Optional[_Iterable[_Union[JobGroupRecord, _Mapping]]] = ..., missing: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ApplicationsRequest(_message.Message):
-    __slots__ = ("names",)
+    __slots__ = ("names", "allocated")
     NAMES_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATED_FIELD_NUMBER: _ClassVar[int]
     names: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
+    allocated: bool
+    def __init__(self, names: _Optional[_Iterable[str]] = ..., allocated: _Optional[bool] = ...) -> None: ...
 
 class ApplicationParameter(_message.Message):
     __slots__ = ("name", "value")

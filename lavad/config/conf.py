@@ -41,6 +41,7 @@ CONF: Table = {
     "LSB_NTRIES": _by_commands("how often a command tries to reach the master"),
     "LSB_BJOBS_FORMAT": _by_commands("the default of `bjobs -o`"),
     "LSB_BHOSTS_FORMAT": _by_commands("the default of `bhosts -o`"),
+    "LSB_BUSERS_FORMAT": _by_commands("the default of `busers -o`"),
     "LSB_BQUEUES_FORMAT": _by_commands("the default of `bqueues -o`"),
     "LSB_BJOBS_PENDREASON_LEVEL": _by_commands("1: `bjobs -p` shows the main reason only; else all"),
     "LSB_BJOBS_CONSISTENT_EXIT_CODE": _by_commands("bjobs ends with 255 when nothing was found"),

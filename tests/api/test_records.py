@@ -3,17 +3,20 @@
 import asyncio
 from dataclasses import replace
 
+from lavad.api.records import whole_hosts
 from lavad.api.records.application_records import applications_reply
 from lavad.api.records.host_records import host_record
 from lavad.api.records.parameters_limits import limits_reply, parameters_reply
 from lavad.api.records.queue_records import queue_record
 from lavad.api.records.resource_records import resources_reply
 from lavad.api.records.user_records import groups_reply, users_reply
+from lavad.core import commands as c
 from lavad.core.cluster import Cluster
-from lavad.core.model import JobState
+from lavad.core.decide.clock import exit_rates
+from lavad.core.model import HostShare, JobState
 from lavad.core.model.policy import ALL, Application, Fairshare, JobDefaults, Names, Policy, Queue, Share
 from protos import cluster_pb2 as pb
-from tests.builders import Story, a_cluster, a_host, a_job
+from tests.builders import ANN, Story, a_cluster, a_host, a_job
 from tests.config.files import SITE, loaded
 from tests.transcripts import site
 
@@ -200,3 +203,46 @@ def test_the_jobs_of_each_device() -> None:
     assert [(list(use.run_jobs), list(use.susp_jobs), use.run) for use in record.gpu_use] == [
         (["1[1]"], [], 1), (["1[2]"], [], 1), (["2"], [], 1),
     ]  # fmt: skip
+
+
+def test_slots_of_whole_hosts() -> None:
+    """-alloc counts all slots of its hosts for an exclusive job, of whatever state; other jobs count the same."""
+    story = a_cluster(a_host("n1", 8), a_host("n2", 4), policy=Policy(applications={"md": Application("md")}))
+    whole = story.run(a_job(2, hosts=("n1",), exclusive=True, application="md"))
+    story.run(a_job(1, c.Caller("bob", 1001), hosts=("n2",)))
+    cluster, queue = story.cluster, story.cluster.policy.by_name["normal"]
+
+    def counts(is_suspended: bool = False) -> list[tuple[int, int]]:
+        name, found = "ususp" if is_suspended else "run", []
+        for allocated in (False, True):
+            more = list(whole_hosts.beyond(cluster)) if allocated else []
+            hosts = [host_record(cluster, host, None, None, story.now, allocated=allocated)
+                     for host in cluster.hosts.values()]  # fmt: skip
+            users = asyncio.run(users_reply(cluster, pb.UsersRequest(names=["ann"], allocated=allocated), "ann")).users
+            profiles = applications_reply(cluster, pb.ApplicationsRequest(allocated=allocated)).applications
+            found.append([getattr(one, name) for one in (
+                *hosts, queue_record(cluster, queue, story.now, more), *users, *profiles)])  # fmt: skip
+        return list(zip(*found, strict=True))
+
+    assert counts() == [(2, 8), (1, 1), (3, 9), (2, 8), (2, 8)]
+    story.do(c.StopJob(c.Target(whole.job), ANN))
+    assert counts(is_suspended=True) == [(2, 8), (0, 0), (2, 8), (2, 8), (2, 8)]
+
+
+def test_hosts_closed_for_their_exit_rate() -> None:
+    """bhosts -x shows those that lavad has closed for it, not those that an administrator closed."""
+    story = a_cluster(a_host("n1", 8), a_host("n2", 8))
+    for name, by in (("n1", exit_rates.BY), ("n2", "root")):
+        story.cluster.hosts[name].closed_by = by
+    hosts = story.cluster.hosts.values()
+    records = [host_record(story.cluster, host, None, None, story.now) for host in hosts]
+    assert [one.is_exceptional for one in records] == [True, False]
+
+
+def test_processors_that_jobs_are_bound_to() -> None:
+    """bhosts -aff has them, and those that jobs keep idle, if they are asked for."""
+    story = a_cluster(a_host("n1", 8))
+    key, host = story.run(a_job()), story.cluster.hosts["n1"]
+    host.attempts[key] = HostShare("n1", 1, cpus=((4, 5), (1,)), cpus_idle=(0,))
+    for asked, cpus in ((True, [0, 1, 4, 5]), (False, [])):
+        assert list(host_record(story.cluster, host, None, None, story.now, processors=asked).bound_cpus) == cpus

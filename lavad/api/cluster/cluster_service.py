@@ -19,6 +19,7 @@ from lavad.api.cluster.status import status_reply
 from lavad.api.records import application_records, parameters_limits, resource_records, user_records
 from lavad.api.records.host_records import host_record
 from lavad.api.records.queue_records import partitions_reply, queue_record
+from lavad.api.records.whole_hosts import beyond
 from lavad.api.slices import Slices
 from lavad.core.model.policy import Queue
 from lavad.core.model.reasons import Refused
@@ -90,7 +91,7 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
             await slices.check()
             host = hosts.get(name)
             if host is not None and (host.facts.server or request.clients_too or request.names):
-                page.hosts.append(self._host(name, host))
+                page.hosts.append(self._host(name, host, request))
                 if len(page.hosts) >= PAGE_HOSTS:
                     yield page
                     page = pb.HostsPage()
@@ -106,9 +107,17 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
             found |= dict.fromkeys(names)
         return list(found)
 
-    def _host(self, name: str, host: Host) -> pb.HostRecord:
+    def _host(self, name: str, host: Host, request: pb.HostsRequest) -> pb.HostRecord:
         told, load = self.agents.facts.get(name), self.agents.loads.get(name)
-        record = host_record(self.engine.cluster, host, told, load, self.engine.clock())
+        record = host_record(
+            self.engine.cluster,
+            host,
+            told,
+            load,
+            self.engine.clock(),
+            allocated=request.allocated,
+            processors=request.processors,
+        )
         if self.agents.health_checks is not None:
             for argv, result in self.agents.health_checks.results(name).items():
                 record.checks.add(command=shlex.join(argv), time=result.at, verdict=result.verdict, text=result.text)
@@ -122,9 +131,10 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         if not self._is_host(request.host):
             return pb.QueuesReply(host_is_unknown=True)
         reply = pb.QueuesReply(missing=[name for name in request.names if name not in known])
+        more = list(beyond(cluster)) if request.allocated else []
         for queue in sorted(cluster.policy.queues, key=lambda one: -one.priority):
             if (not request.names or queue.name in request.names) and self._is_meant(queue, request):
-                reply.queues.append(queue_record(cluster, queue, self.engine.clock()))
+                reply.queues.append(queue_record(cluster, queue, self.engine.clock(), more))
         return reply
 
     def _is_host(self, name: str) -> bool:

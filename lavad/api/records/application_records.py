@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from lavad.api.records import whole_hosts
 from lavad.api.records.queue_records import add_job_limits
 from lavad.core.cluster import Cluster
 from lavad.core.model import JobState
@@ -19,6 +20,7 @@ def applications_reply(cluster: Cluster, request: pb.ApplicationsRequest) -> pb.
     for shared, slots in cluster.kept_slots():
         reserved[shared.application] += slots
     slots_of = cluster.counters.slots_by_application
+    more = list(whole_hosts.beyond(cluster)) if request.allocated else []
     for name, profile in known.items():
         if wanted and name not in wanted:
             continue
@@ -33,6 +35,7 @@ def applications_reply(cluster: Cluster, request: pb.ApplicationsRequest) -> pb.
             rsv=reserved[name],
             is_default=name == cluster.policy.default_application,
         )
+        whole_hosts.add(record, (one for one in more if one.shared.application == name))
         for key, value in profile.written:
             if key not in _FIELDS_OF_THEIR_OWN:
                 record.parameters.add(name=key, value=value)

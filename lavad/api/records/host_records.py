@@ -1,7 +1,9 @@
 """Host records of bhosts, lsload and lshosts: facts, load and slots by job state."""
 
 from lavad.api.records.queue_records import threshold_record
+from lavad.api.records.whole_hosts import slots_beyond
 from lavad.core.cluster import Cluster
+from lavad.core.decide.clock import exit_rates
 from lavad.core.model import HostFacts, HostShare, JobState, Key
 from lavad.core.state.records import Host
 from protos import cluster_pb2 as pb
@@ -10,12 +12,27 @@ S = JobState
 
 
 def host_record(
-    cluster: Cluster, host: Host, told: pb.HostFacts | None, load: pb.Load | None, now: float
+    cluster: Cluster,
+    host: Host,
+    told: pb.HostFacts | None,
+    load: pb.Load | None,
+    now: float,
+    *,
+    allocated: bool = False,
+    processors: bool = False,
 ) -> pb.HostRecord:
-    """Build a host's record; ``told`` and ``load`` are the newest facts and load from its agent."""
+    """Build a host's record.
+
+    Args:
+        told: the newest facts from its agent.
+        load: the newest load from there.
+        allocated: an exclusive job counts all slots of the host.
+        processors: tell which ones jobs are bound to.
+    """
     name, table = host.facts.name, cluster.table
     record = pb.HostRecord(
         status=_status(cluster, host),
+        is_exceptional=host.closed_by == exit_rates.BY,
         slots_max=host.facts.slots,
         last_seen=host.seen_at,
         revoked_at=host.leaves_at,
@@ -32,7 +49,10 @@ def host_record(
         record.per_user = rule.user_slots
     if load is not None:
         record.load.CopyFrom(load)
-    _count(cluster, record, host)
+    _count(cluster, record, host, allocated)
+    if processors:
+        bound = {cpu for share in host.attempts.values() for cpus in (*share.cpus, share.cpus_idle) for cpu in cpus}
+        record.bound_cpus.extend(sorted(bound))
     return record
 
 
@@ -45,19 +65,20 @@ def _kept(cluster: Cluster, host: Host, now: float) -> int:
     return claimed + max(0, min(set_apart, int(cluster.table.slots_free[host.row])))
 
 
-def _count(cluster: Cluster, record: pb.HostRecord, host: Host) -> None:
+def _count(cluster: Cluster, record: pb.HostRecord, host: Host, allocated: bool) -> None:
     """Count slots by state of the jobs that hold them; the share of an ended job counts until it is released."""
     use = [pb.GpuUse(index=number) for number in range(host.facts.gpus)]
     for key, share in host.attempts.items():
         job = cluster.holder(key)
         state = job.state if job is not None else S.RUN
-        record.njobs += share.slots
+        slots = share.slots + (slots_beyond(host, job, share) if allocated and job is not None else 0)
+        record.njobs += slots
         if state is S.SSUSP:
-            record.ssusp += share.slots
+            record.ssusp += slots
         elif state is S.USUSP:
-            record.ususp += share.slots
+            record.ususp += slots
         else:
-            record.run += share.slots
+            record.run += slots
         _count_devices(use, key, share, state in (S.USUSP, S.SSUSP))
     record.gpu_use.extend(use)
     for device, one in zip(record.load.gpus, use, strict=False):

@@ -2,6 +2,8 @@
 
 from collections.abc import MutableMapping, Sequence
 
+from lavad.api.records import whole_hosts
+from lavad.api.records.whole_hosts import Beyond
 from lavad.core.cluster import Cluster
 from lavad.core.model import JobState
 from lavad.core.model.policy import Fairshare, JobDefaults, Queue, Threshold
@@ -21,8 +23,8 @@ _AS_WRITTEN = ("USERS", "HOSTS", "ADMINISTRATORS", "PRE_EXEC", "POST_EXEC", "HOS
                "LAVA_BACKFILL_DEPTH", "LAVA_JOB_ORDER")  # fmt: skip
 
 
-def queue_record(cluster: Cluster, queue: Queue, now: float) -> pb.QueueRecord:
-    """Build the record of a queue."""
+def queue_record(cluster: Cluster, queue: Queue, now: float, more: Sequence[Beyond] = ()) -> pb.QueueRecord:
+    """Build the record of a queue; ``more`` are slots that exclusive jobs count besides."""
     record = pb.QueueRecord(
         name=queue.name,
         priority=queue.priority,
@@ -33,7 +35,7 @@ def queue_record(cluster: Cluster, queue: Queue, now: float) -> pb.QueueRecord:
         accept_interval_s=queue.accept_interval or 0.0,
         thresholds=map(threshold_record, queue.thresholds),
     )
-    _count(record, cluster, queue)
+    _count(record, cluster, queue, more)
     _add_limits(record, queue)
     _add_parameters(record, queue)
     for name, factor in queue.absolute.factors if queue.absolute is not None else ():
@@ -49,12 +51,13 @@ def queue_record(cluster: Cluster, queue: Queue, now: float) -> pb.QueueRecord:
     return record
 
 
-def _count(record: pb.QueueRecord, cluster: Cluster, queue: Queue) -> None:
+def _count(record: pb.QueueRecord, cluster: Cluster, queue: Queue, more: Sequence[Beyond]) -> None:
     slots = cluster.counters.slots_by_queue
     counts = {state: slots[queue.name, state] for state in JobState}
     record.pend = counts[S.PEND] + counts[S.PSUSP]
     record.run = counts[S.STAGING] + counts[S.RUN] + counts[S.UNKWN] + counts[S.ZOMBI]
     record.ssusp, record.ususp = counts[S.SSUSP], counts[S.USUSP]
+    whole_hosts.add(record, (one for one in more if one.shared.queue == queue.name))
     record.rsv = sum(kept for shared, kept in cluster.kept_slots() if shared.queue == queue.name)
     record.njobs = record.pend + record.run + record.ssusp + record.ususp
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from lavad.api.records import whole_hosts
+from lavad.api.records.whole_hosts import Beyond
 from lavad.api.slices import Slices
 from lavad.core.cluster import Cluster
 from lavad.core.model import JobState
@@ -24,12 +26,13 @@ async def users_reply(cluster: Cluster, request: pb.UsersRequest, caller: str) -
     groups = {row.name for row in policy.user_group_rows}
     everybody = (*sorted(known - groups, key=natural), *sorted(groups, key=natural))
     names = list(everybody if request.everybody else request.names) or [caller]
+    more = list(whole_hosts.beyond(cluster)) if request.allocated else []
     accounts, reply, slices = frozenset(request.accounts), pb.UsersReply(), Slices()
     for name in names:
         await slices.check()
         is_known = name in known or name in policy.user_groups or name in (DEFAULT, caller)
         if is_known or name in accounts or _may_submit(policy, name):
-            reply.users.append(_user(cluster, name))
+            reply.users.append(_user(cluster, name, more))
         else:
             reply.missing.append(name)
     return reply
@@ -40,7 +43,7 @@ def _may_submit(policy: Policy, name: str) -> bool:
     return any(not group.is_all and name in group.names for group in policy.user_groups.values())
 
 
-def _user(cluster: Cluster, name: str) -> pb.UserRecord:
+def _user(cluster: Cluster, name: str, more: Iterable[Beyond]) -> pb.UserRecord:
     policy, counters = cluster.policy, cluster.counters
     members = policy.user_groups.get(name)
     record = pb.UserRecord(name=name, is_group=members is not None)
@@ -53,6 +56,7 @@ def _user(cluster: Cluster, name: str) -> pb.UserRecord:
         record.ssusp += counts[S.SSUSP]
         record.ususp += counts[S.USUSP]
         record.pending_jobs += counters.jobs_by_user[user, S.PEND] + counters.jobs_by_user[user, S.PSUSP]
+    whole_hosts.add(record, (one for one in more if one.shared.user in users))
     record.rsv = sum(kept for shared, kept in cluster.kept_slots() if shared.user in users)
     record.njobs = record.pend + record.run + record.ssusp + record.ususp
     return record
