@@ -34,7 +34,7 @@ GRAMMAR = Grammar(
         "sla": "lava has no service classes: guarantees are resource pools, see bresources -g.",
         "E": "lava does not record which part of the wait a job was eligible for.",
         "aff": "the processors that an ended job was bound to are not recorded.",
-        "cname": "not supported yet.",
+        "cname": "there is one cluster only: no host is of another.",
     },
 )
 NOT_IN_FILES = {"N": "its records have no CPU factors of other hosts", "x": "its records do not tell of hangs"}

@@ -11,10 +11,11 @@ if TYPE_CHECKING:
     from lavactl.io import Io
 
 USAGE = """\
-Usage: bapp [-l | -w] [profile ...]
+Usage: bapp [-l | -w] [-alloc] [profile ...]
        bapp -h | -V
+  -alloc  count all slots of its hosts for an exclusive job
 """
-GRAMMAR = Grammar("bapp", USAGE, dict.fromkeys(("l", "w"), FLAG))
+GRAMMAR = Grammar("bapp", USAGE, dict.fromkeys(("l", "w", "alloc"), FLAG))
 HEADER = "APP_NAME            NJOBS     PEND      RUN     SUSP"
 LONG_HEADER = "   NJOBS     PEND      RUN    SSUSP    USUSP      RSV"
 SEPARATOR = "-" * 79
@@ -25,7 +26,8 @@ def main(argv: list[str], io: "Io") -> int:
     if answered(argv, USAGE, io):
         return 0
     options = GRAMMAR.parse(argv)
-    reply = io.client().applications(cluster_pb2.ApplicationsRequest(names=options.words))
+    request = cluster_pb2.ApplicationsRequest(names=options.words, allocated="alloc" in options)
+    reply = io.client().applications(request)
     profiles = list(reply.applications)
     if "l" in options:
         io.print(f"\n{SEPARATOR}\n".join(long_text(one) for one in profiles), end="")

@@ -8,7 +8,7 @@ from lavactl.text.units import size
 from lavactl.views import resources
 from lavactl.views.gpus.host_gpus import gpu_long_text
 from lavactl.views.health_checks import check_rows
-from lavactl.views.hosts import fetch_hosts, gpu_use, gpus_of, is_down, model_name
+from lavactl.views.hosts import fetch_hosts, gpu_use, gpus_of, is_down, model_name, topology_text
 from lavactl.views.load import HEADER_WITH_IO, load_columns
 from lavactl.views.thresholds import bounds_of, threshold_lines
 from protos import cluster_pb2
@@ -21,19 +21,27 @@ if TYPE_CHECKING:
     from lavactl.io import Io
 
 USAGE = """\
-Usage: bhosts [-w | -l | -gpu [-l] | -o "field ..." [-json]] [-noheader] [-R requirement]
+Usage: bhosts [-w | -l | -gpu [-l] | -aff [-l] | -o "field ..." [-json]] [-noheader] [-alloc] [-x] [-R requirement]
               [host ... | host_group ...]
        bhosts -s [resource ...]
        bhosts -h | -V
+  -alloc  count all slots of its hosts for an exclusive job
+  -aff    sockets, cores and processors of the hosts; those that jobs are bound to have a star
+  -x      hosts that were closed because their jobs end abnormally too often
 """
-NOT_YET = "not supported yet."
 GRAMMAR = Grammar(
     "bhosts",
     USAGE,
     {
-        **dict.fromkeys(("w", "l", "s", "gpu", "noheader", "json", "a", "X"), FLAG),
+        **dict.fromkeys(("w", "l", "s", "gpu", "aff", "alloc", "x", "noheader", "json", "a", "X"), FLAG),
         **dict.fromkeys(("o", "R"), VALUE),
-        **dict.fromkeys(("x", "e", "aff", "alloc", "cname", "rc", "loc", "sl", "rconly", "noinfo"), NOT_YET),
+        **dict.fromkeys(("e", "cname"), "there is one cluster only: no host is exported to another, or is of one."),
+        **dict.fromkeys(
+            ("rc", "rconly"), "there is no resource connector; badmin hclose -revoke is for hosts that go."
+        ),
+        **dict.fromkeys(("loc", "sl"), "bhosts -s shows the hosts of each resource."),
+        "attr": "attributes of hosts are not supported; lsf.shared names resources of hosts.",
+        "noinfo": "the manual of LSF's bhosts describes no such option.",
     },
 )
 HEADER = "HOST_NAME          STATUS       JL/U    MAX  NJOBS    RUN  SSUSP  USUSP    RSV"
@@ -76,20 +84,32 @@ def main(argv: list[str], io: "Io") -> int:
     form = chosen_form(options, io)
     if "json" in options and form is None:
         raise GRAMMAR.wrong("-json needs -o")
+    if "aff" in options and (form is not None or "w" in options or "gpu" in options):
+        raise GRAMMAR.wrong("-aff is a form of its own, or goes with -l")
     hosts, complete = fetch_hosts(
         options.words,
         io,
         clients_too=False,
         unknown="Bad host name, host group name or cluster name",
         requirement=options.last("R") or "",
+        allocated="alloc" in options,
+        processors="aff" in options,
     )
+    if "x" in options:
+        hosts = [host for host in hosts if host.is_exceptional]
+        if not hosts and complete:
+            io.print("There is no exceptional host found")
+            return 0
     if form is not None:
         show_fields(hosts, form, FIELDS, ALIASES, options, io, ("bhosts", "HOSTS"))
     elif "l" in options and "gpu" in options:
         io.print("\n".join(gpu_long_text(host) for host in hosts), end="")
     elif "l" in options:
         own = resources.of_hosts(io.client().resources().resources)
-        io.print("\n".join(long_text(host, own.get(host.facts.name, {})) for host in hosts), end="")
+        shown = (long_text(host, own.get(host.facts.name, {})) + affinity(host, options) for host in hosts)
+        io.print("\n".join(shown), end="")
+    elif "aff" in options:
+        io.print("".join(map(topology_text, hosts)), end="")
     elif hosts:
         show_table(hosts, options, io)
     if not hosts and complete:
@@ -186,6 +206,11 @@ def long_text(host: cluster_pb2.HostRecord, own: dict[str, cluster_pb2.ResourceI
     if host.checks:
         lines += ["", " HEALTH CHECKS:", *(f" {' '.join(row[1:])}" for row in check_rows(host))]
     return "\n".join(lines) + "\n"
+
+
+def affinity(host: cluster_pb2.HostRecord, options: Options) -> str:
+    """Part of -l that -aff adds."""
+    return f"\n AFFINITY: Enabled\n{topology_text(host)}" if "aff" in options else ""
 
 
 def reserved(host: cluster_pb2.HostRecord) -> str:

@@ -42,7 +42,6 @@ Usage: bjobs [-a | -d | -p | -p0 | -p1 | -p2 | -p3 | -pe | -pi | -pei | -r | -s]
   -env              the environment that a job was submitted with
   -gpu              with -l or -UF: also the devices of each job, and their use
 """
-NOT_YET = "not supported yet."
 GRAMMAR = Grammar(
     "bjobs",
     USAGE,
@@ -53,10 +52,14 @@ GRAMMAR = Grammar(
             FLAG,
         ),
         **dict.fromkeys(("J", "m", "P", "q", "u", "o", "g", "app", "sla", "Lp", "G", "Jd", "U", "N", "rusage"), VALUE),
-        **dict.fromkeys(
-            ("pri", "hostfile", "plan", "Wd", "US", "ss", "data", "rsvid", "aff"), NOT_YET
-        ),
-        "nonode": "the manual of LSF's bjobs describes no such option.",
+        **dict.fromkeys(("nonode", "Wd", "US"), "the manual of LSF's bjobs describes no such option."),
+        "pri": "bjobs -o job_priority and bjobs -aps show the priorities of jobs.",
+        "hostfile": "no job has a host file: bsub -m and -R name the hosts.",
+        "plan": "starts are not planned ahead; bjobs -l estimates that of a pending job.",
+        "ss": "there is no session scheduler; an array or a job of tasks takes its place.",
+        "data": "there is no data manager: lava expects a shared file system.",
+        "rsvid": "bjobs -U shows the jobs of a reservation.",
+        "aff": "bhosts -aff shows the processors that jobs are bound to.",
         "prio": "bjobs -aps -l shows the factors of each job.",
         **dict.fromkeys(("fwd", "cname"), "lava neither forwards jobs to other clusters nor receives any."),
     },

@@ -15,7 +15,11 @@ USAGE = """\
 Usage: bpeek [-f] [-J name] [-m host] [-q queue] [job_id | "job_id[index]" | "job_id[role]" | "job_id[role/task]"]
        bpeek -h | -V
 """
-GRAMMAR = Grammar("bpeek", USAGE, {"f": FLAG, "l": "not supported yet.", **dict.fromkeys(("J", "m", "q"), VALUE)})
+GRAMMAR = Grammar(
+    "bpeek",
+    USAGE,
+    {"f": FLAG, "l": "the manual of LSF's bpeek describes no such option.", **dict.fromkeys(("J", "m", "q"), VALUE)},
+)
 OUTPUT = b"<< output from stdout >>\n"
 ERRORS = b"<< output from stderr >>\n"
 

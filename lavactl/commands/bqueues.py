@@ -18,17 +18,18 @@ if TYPE_CHECKING:
     from lavactl.io import Io
 
 USAGE = """\
-Usage: bqueues [-w | -l | -r | -o "field ..." [-json]] [-noheader] [-m host | host_group | all]
+Usage: bqueues [-w | -l | -r | -o "field ..." [-json]] [-noheader] [-alloc] [-m host | host_group | all]
                [-u user | user_group | all] [queue ...]
        bqueues -h | -V
+  -alloc  count all slots of its hosts for an exclusive job
 """
 GRAMMAR = Grammar(
     "bqueues",
     USAGE,
     {
-        **dict.fromkeys(("w", "l", "r", "noheader", "json"), FLAG),
+        **dict.fromkeys(("w", "l", "r", "noheader", "json", "alloc"), FLAG),
         **dict.fromkeys(("m", "u", "o"), VALUE),
-        **dict.fromkeys(("alloc", "usage"), "not supported yet."),
+        "usage": "the manual of LSF's bqueues describes no such option; blimits shows what counts against limits.",
     },
 )
 HEADER = "QUEUE_NAME      PRIO     STATUS      MAX JL/U JL/P JL/H NJOBS  PEND   RUN  SUSP"
@@ -75,7 +76,12 @@ def main(argv: list[str], io: "Io") -> int:
         form = io.setting("LSB_BQUEUES_FORMAT") or None
     if "json" in options and form is None:
         raise GRAMMAR.wrong("-json needs -o")
-    request = cluster_pb2.QueuesRequest(names=options.words, user=options.last("u") or "", host=options.last("m") or "")
+    request = cluster_pb2.QueuesRequest(
+        names=options.words,
+        user=options.last("u") or "",
+        host=options.last("m") or "",
+        allocated="alloc" in options,
+    )
     if request.user and unknown_users([request.user], io):
         raise CommandError(f"{printable(request.user)}: Unknown user", FAILURE)
     reply = io.client().queues(request)

@@ -10,7 +10,9 @@ USAGE = """\
 Usage: lsclusters [-w] [cluster ...]
        lsclusters -h | -V
 """
-GRAMMAR = Grammar("lsclusters", USAGE, {"w": FLAG, "l": "not supported yet."})
+GRAMMAR = Grammar(
+    "lsclusters", USAGE, {"w": FLAG, "l": "lsclusters, lsid and lsinfo show what there is to know of the one cluster."}
+)
 HEADER = "CLUSTER_NAME   STATUS   MASTER_HOST               ADMIN    HOSTS  SERVERS"
 
 

@@ -6,7 +6,7 @@ from lavactl.text.fields import show_fields
 from lavactl.text.render import MISSING, clean
 from lavactl.text.units import size
 from lavactl.views import resources
-from lavactl.views.hosts import fetch_hosts, gpus_of, model_name
+from lavactl.views.hosts import fetch_hosts, gpus_of, model_name, topology_text
 from protos.gpu_vendors import label as vendor_label
 
 TYPE_CHECKING = False
@@ -125,25 +125,6 @@ def long_text(host: "Host") -> str:
         f"{'Yes' if facts.server else 'No':>6} {facts.sockets:>6} {facts.cores:>6} {facts.cpus:>8}\n\n"
         f"RESOURCES: ({' '.join(facts.resources)})\n"
     )
-
-
-def topology_text(host: "Host") -> str:
-    """-T: memory, NUMA nodes, sockets and cores of a host, with the numbers of the processors of each core."""
-    lines = [f"Host[{size(host.facts.memory_mib)}] {host.facts.name}\n"]
-    # "cpu core socket node" of each processor
-    found = [tuple(map(int, one.split())) for one in host.facts.topology.split(",") if one]
-    for node in sorted({place[3] for place in found}):
-        lines.append(f"    NUMA[{node}]\n")
-        for socket in sorted({place[2] for place in found if place[3] == node}):
-            lines.append("        Socket\n")
-            cores: dict[int, list[int]] = {}
-            for cpu, core, *where in found:
-                if where == [socket, node]:
-                    cores.setdefault(core, []).append(cpu)
-            lines += [f"            core({' '.join(map(str, cpus))})\n" for cpus in cores.values()]
-    if not found:
-        lines.append("    The host has not reported its processors.\n")
-    return "".join(lines)
 
 
 def gpu_rows(host: "Host", with_mig: bool) -> str:

@@ -33,7 +33,8 @@ GRAMMAR = Grammar(
     {
         **dict.fromkeys(("w", "l", "s", "gpu", "gpuload", "E", "N", "json", "noheader"), FLAG),
         **dict.fromkeys(("I", "n", "R", "o"), VALUE),
-        **dict.fromkeys(("a", "cname"), "not supported yet."),
+        "a": "there are no virtual hosts of a dynamic cluster that it could add.",
+        "cname": "there is one cluster only: no host is of another.",
     },
 )
 FIELD_ALIASES = {"hname": "host_name", **LOAD_ALIASES}

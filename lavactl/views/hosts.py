@@ -2,11 +2,13 @@
 
 from lavactl.errors import CommandError
 from lavactl.options import printable
+from lavactl.text.units import size
 from protos import cluster_pb2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     from lavactl.io import Io
     from lavactl.wire import messages
@@ -19,18 +21,17 @@ DOWN = ("unavail", "unreach")
 
 
 def fetch_hosts(
-    names: list[str], io: "Io", *, clients_too: bool, unknown: str, requirement: str = ""
+    names: list[str], io: "Io", *, unknown: str, **wanted: "Any"
 ) -> tuple[list[cluster_pb2.HostRecord], bool]:
     """(records in the master's order, True if every name was known).
 
     Args:
-        clients_too: also hosts that run no jobs.
         unknown: message for a name that does not exist.
-        requirement: -R; only hosts that satisfy it, in its order.
+        wanted: further fields of the request.
     """
     hosts: list[cluster_pb2.HostRecord] = []
     complete = True
-    request = cluster_pb2.HostsRequest(names=names, clients_too=clients_too, requirement=requirement)
+    request = cluster_pb2.HostsRequest(names=names, **wanted)
     for page in io.client().hosts(request):
         hosts += page.hosts
         for name in page.missing:
@@ -94,3 +95,26 @@ def model_name(gpu: cluster_pb2.Gpu) -> str:
     from lavactl.text.render import clean
 
     return clean(gpu.model).replace(" ", "") or "-"
+
+
+def topology_text(host: cluster_pb2.HostRecord) -> str:
+    """Memory, NUMA nodes, sockets and cores of a host, with the numbers of the processors of each core.
+
+    Those that jobs are bound to have a star, if the record tells them.
+    """
+    lines = [f"Host[{size(host.facts.memory_mib)}] {host.facts.name}\n"]
+    bound = set(host.bound_cpus)
+    # "cpu core socket node" of each processor
+    found = [tuple(map(int, one.split())) for one in host.facts.topology.split(",") if one]
+    for node in sorted({place[3] for place in found}):
+        lines.append(f"    NUMA[{node}]\n")
+        for socket in sorted({place[2] for place in found if place[3] == node}):
+            lines.append("        Socket\n")
+            cores: dict[int, list[str]] = {}
+            for cpu, core, *where in found:
+                if where == [socket, node]:
+                    cores.setdefault(core, []).append(f"*{cpu}" if cpu in bound else str(cpu))
+            lines += [f"            core({' '.join(cpus)})\n" for cpus in cores.values()]
+    if not found:
+        lines.append("    The host has not reported its processors.\n")
+    return "".join(lines)

@@ -114,6 +114,63 @@ def test_bhosts_fields_are_integers(desk: Desk) -> None:
     }
 
 
+def test_slots_of_whole_hosts(desk: Desk) -> None:
+    """lsf.md 1.5: -alloc is the master's count, asked for beside any form."""
+    desk.client.host_records, desk.client.queue_records = [a_host("n001", run=4)], [cluster_pb2.QueueRecord(name="q")]
+    desk.client.user_records = [cluster_pb2.UserRecord(name="alice")]
+    asked = []
+    for command in (["bhosts", "-w"], ["bqueues"], ["busers"]):
+        for more in ([], ["-alloc"]):
+            assert desk.type(*command, *more).code == 0
+            asked.append(desk.client.asked[-1].allocated)
+    assert asked == [False, True] * 3
+
+
+def test_processors_of_hosts(desk: Desk) -> None:
+    """-aff: the processors of lshosts -T, with a star where jobs are bound; -l has its own form before it."""
+    host = a_host("n001", run=4)
+    host.facts.memory_mib = 65536
+    host.facts.topology = "0 0 0 0,1 1 0 0,2 0 0 0,3 1 0 0"
+    host.bound_cpus.extend([0, 2])
+    desk.client.host_records = [host]
+    tree = "Host[64G] n001\n    NUMA[0]\n        Socket\n            core(*0 *2)\n            core(1 3)\n"
+    assert desk.type("bhosts", "-aff").out == tree
+    assert desk.client.asked[-1].processors
+    long = desk.type("bhosts", "-l", "-aff").out
+    assert long.startswith("HOST  n001\nSTATUS ")
+    assert long.endswith(f"\n AFFINITY: Enabled\n{tree}")
+    assert "-aff is a form of its own" in desk.type("bhosts", "-aff", "-w").err
+    host.ClearField("bound_cpus")
+    assert desk.type("lshosts", "-T").out == tree.replace("*", "")
+
+
+def test_exceptional_hosts(desk: Desk) -> None:
+    """-x shows hosts whose jobs end abnormally too often, in any form."""
+    desk.client.host_records = [a_host("n001"), a_host("n002", "closed_Adm")]
+    none = desk.type("bhosts", "-x")
+    assert (none.code, none.out, none.err) == (0, "There is no exceptional host found\n", "")
+    desk.client.host_records[1].is_exceptional = True
+    assert [line.split()[0] for line in desk.type("bhosts", "-x", "-w").out.splitlines()] == ["HOST_NAME", "n002"]
+
+
+def test_fields_of_users(desk: Desk) -> None:
+    """busers -o takes the columns of -w and the slots in use, as lines or JSON; LSB_BUSERS_FORMAT is its default."""
+    desk.client.user_records = [
+        cluster_pb2.UserRecord(name="alice", max=64, njobs=112, pend=80, run=30, ssusp=2, pending_jobs=81),
+        cluster_pb2.UserRecord(name="chem", is_group=True, per_processor=0.5, pend_max=100),
+    ]
+    assert desk.type("busers", "-o", "user:8 jl/p max:-5 nstart mpend delimiter='|'", "all").out == (
+        "USER    |JL/P|  MAX|NSTART|MPEND\nalice   |-|   64|32|-\nchem/   |0.5|    -|0|100\n"
+    )
+    assert json.loads(desk.type("busers", "-json", "-o", "user pjobs", "alice").out) == {
+        "COMMAND": "busers", "USERS": 1, "RECORDS": [{"USER": "alice", "PJOBS": "81"}],
+    }  # fmt: skip
+    desk.environ["LSB_BUSERS_FORMAT"] = "user run"
+    assert desk.type("busers", "alice").out == "USER RUN\nalice 30\n"
+    assert desk.type("busers", "-w", "alice").out.startswith("USER/GROUP ")
+    assert "-json needs -o" in desk.type("busers", "-json", "-w").err
+
+
 def test_bhosts_gpu(desk: Desk) -> None:
     """lsf.md 1.5: a line for each device, the host named once."""
     host = a_host("n010", gpus=2)
