@@ -13,6 +13,7 @@ from lavactl.text.unknown import nothing_so_named, unknown_name, where
 from lavactl.views import job_conditions, job_table, run_time
 from lavactl.views.job_details import Completion
 from lavactl.wire import messages
+from lavactl.wire.listed import jobs_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -122,8 +123,9 @@ class Listing:
         reasons = reasons or any(name in self.options for name in ELIGIBLE)
         completion = Completion() if details else None
         wanted = {"details": details, "reasons": reasons, "arrays": arrays, "basic_too": basic_too}
-        for page in self._asked(shares_details=details, **wanted):
-            jobs = list(page.jobs) if completion is None else completion.complete(list(page.jobs))
+        is_plain = not (details or reasons or arrays or "aps" in self.options)
+        for page in self._asked(shares_details=details, columns=is_plain, **wanted):
+            jobs = jobs_of(page) if completion is None else completion.complete(list(page.jobs))
             jobs = [job for job in jobs if all(holds(job) for holds in self.conditions)]
             self.found += len(jobs)
             if self.factors is not None:

@@ -7,6 +7,7 @@ from lavactl.options import FLAG, VALUE, Grammar, Options, answered
 from lavactl.submit import job_options, spooling, submission
 from lavactl.submit.words import split_words
 from lavactl.wire import messages
+from lavactl.wire.listed import jobs_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,8 +99,8 @@ def ran_s(ref: messages.JobRef, io: "Io") -> float:
     Raises:
         CommandError: the job does not run, or is an array.
     """
-    request = messages.ListJobsRequest(filter=messages.JobFilter(refs=[ref], user="all"))
-    found = [job for page in io.client().list_jobs(request) for job in page.jobs]
+    request = messages.ListJobsRequest(filter=messages.JobFilter(refs=[ref], user="all"), columns=True)
+    found = [job for page in io.client().list_jobs(request) for job in jobs_of(page)]
     if len(found) != 1 or not found[0].start_time or found[0].end_time:
         raise CommandError(f"Job <{ref_text(ref)}>: -We+ and -Wep are for a job that runs. Job not modified.")
     return max(0.0, io.now() - found[0].start_time)

@@ -6,6 +6,7 @@ from lavactl.options import FLAG, VALUE, Grammar, answered
 from lavactl.taskrefs import TaskRef, job_of, names_tasks, read_task_ref
 from lavactl.text.render import clean
 from lavactl.wire import messages
+from lavactl.wire.listed import jobs_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,8 +79,8 @@ def _peek_all(request: messages.PeekRequest, io: "Io") -> int:
     ref = request.job.ref
     if not ref.job:
         wanted = request.job.filter
-        pages = io.client().list_jobs(messages.ListJobsRequest(filter=wanted))
-        newest = max(job.job for page in pages for job in page.jobs)
+        pages = io.client().list_jobs(messages.ListJobsRequest(filter=wanted, columns=True))
+        newest = max(job.job for page in pages for job in jobs_of(page))
         ref = messages.JobRef(job=newest)
     io.write(OUTPUT)
     return show_tasks(job_of(ref, io), None, io, follow=request.follow)

@@ -8,6 +8,7 @@ from lavactl.slurm.words.selection import hosts_of, listed, split_ids, states_of
 from lavactl.slurm.words.states import state_of
 from lavactl.text.render import clean
 from lavactl.wire import messages
+from lavactl.wire.listed import jobs_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,8 +89,8 @@ def _selected(given: Given, refs: list[messages.JobRef], io: "Io") -> list[messa
     )
     states, hosts = states_of(listed(given, "state"), "scancel"), hosts_of(given, "nodelist", "scancel")
     found = []
-    for page in io.client().list_jobs(messages.ListJobsRequest(filter=wanted)):
-        for job in page.jobs:
+    for page in io.client().list_jobs(messages.ListJobsRequest(filter=wanted, columns=True)):
+        for job in jobs_of(page):
             if states is not None and state_of(job) not in states:
                 continue
             if hosts and not any(share.host in hosts for share in job.hosts):

@@ -10,6 +10,7 @@ from lavactl.slurm.words.states import State, may_have
 from lavactl.text import units
 from lavactl.views.job_details import Completion
 from lavactl.wire import messages
+from lavactl.wire.listed import jobs_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -172,10 +173,15 @@ class Query:
         completion = Completion() if details else None
         for wanted in self._filters():
             request = messages.ListJobsRequest(
-                filter=wanted, details=details, reasons=details, shares_details=details, basic_too=True
+                filter=wanted,
+                details=details,
+                reasons=details,
+                shares_details=details,
+                basic_too=True,
+                columns=not details,
             )
             for page in self.io.client().list_jobs(request):
-                jobs = list(page.jobs) if completion is None else completion.complete(list(page.jobs))
+                jobs = jobs_of(page) if completion is None else completion.complete(list(page.jobs))
                 yield [job for job in jobs if self._is_wanted(job)]
                 for ref in page.missing:
                     self.code = 1

@@ -219,8 +219,8 @@ def test_a_job_of_a_group_is_that_groups_alone() -> None:
 
 
 @pytest.mark.parametrize(("caller", "level"), [(ANN, 0), (BOB, 1)])
-def test_plain_records_are_those_of_any_list(caller: c.Caller, level: int) -> None:
-    """Their quick ways show every job as the other way does: waiting, running, ended, of an array, of another user."""
+def test_columns_tell_what_records_do(caller: c.Caller, level: int) -> None:
+    """Both show every job as it is: waiting, running, ended, of an array, of another user."""
     story = a_cluster(a_host(slots=4))
     ended, running = story.run(a_job(name="ended")), story.run(a_job(2, name="läuft"))
     story.finished("n1", ended, 256)

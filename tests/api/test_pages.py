@@ -38,9 +38,9 @@ def test_a_page_is_bounded_in_bytes(monkeypatch: Any) -> None:
     settings = Settings(Path("/"), "", "", "", "", Path("/"), frozenset(), frozenset(), master_host="m")
     service = JobService(engine, nothing, nothing, nothing, nothing, settings, nothing, Worklist())
 
-    async def pages() -> list[Any]:
-        request = ListJobsRequest(filter=JobFilter(user="all"))
-        return [page async for page in service.List(request, nothing)]
+    async def pages() -> list[bytes]:
+        pages = service.List(ListJobsRequest(filter=JobFilter(user="all")), nothing)
+        return [page.SerializeToString() if isinstance(page, JobPage) else page async for page in pages]
 
     found = asyncio.run(pages())
     assert sum(len(JobPage.FromString(page).jobs) for page in found) == JOBS

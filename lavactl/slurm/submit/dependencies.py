@@ -2,6 +2,7 @@
 
 from lavactl.slurm.words.ids import ids_text, read_id
 from lavactl.wire import messages
+from lavactl.wire.listed import jobs_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,6 +55,6 @@ def _part(part: str, choices: "Choices", name: str, io: "Io") -> str:
 
 def _singleton(name: str, io: "Io") -> str:
     """Condition that all earlier jobs of the caller with this name have ended."""
-    request = messages.ListJobsRequest(filter=messages.JobFilter(name=name), arrays=False)
-    jobs = {job.job for page in io.client().list_jobs(request) for job in page.jobs}
+    request = messages.ListJobsRequest(filter=messages.JobFilter(name=name), columns=True)
+    jobs = {job.job for page in io.client().list_jobs(request) for job in jobs_of(page)}
     return " && ".join(f"ended({job})" for job in sorted(jobs))

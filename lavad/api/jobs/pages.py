@@ -10,9 +10,9 @@ from contextlib import aclosing
 
 from lavad.api.details import READ_AT_ONCE, Details, read_specs
 from lavad.api.jobs import listing
+from lavad.api.jobs.columns import PlainColumns
 from lavad.api.jobs.history import Stored
 from lavad.api.jobs.messages import read_all
-from lavad.api.jobs.plain_records import PlainColumns, PlainRecords
 from lavad.api.jobs.start_estimate import OUTLOOKS_MAX, add_outlook
 from lavad.api.privacy import Sight
 from lavad.api.records.absolute_priorities import add_absolute
@@ -42,7 +42,11 @@ class JobLists:
         """Yield jobs in memory first, then those that only the store still has, and unknown ids: serialised pages."""
         forgotten: list[common_pb2.JobRef] = []
         wanted = _List(self, request, caller)
-        if request.details or request.reasons or request.arrays or request.absolute:
+        needs_records = request.details or request.reasons or request.arrays or request.absolute
+        if request.columns and not needs_records:
+            async for plain in wanted.columns(forgotten):
+                yield plain
+        else:
             page, size = pb.JobPage(), 0
             async for record in wanted.records(forgotten):
                 page.jobs.append(record)
@@ -51,10 +55,6 @@ class JobLists:
                     yield page
                     page, size = pb.JobPage(), 0
             yield page
-        else:
-            pages = wanted.columns(forgotten) if request.columns else wanted.plain_pages(forgotten)
-            async for plain in pages:
-                yield plain
         if forgotten:
             policy, needs_details = self.engine.cluster.policy, wanted.needs_details
             answers = self.stored.records(forgotten, caller, policy, request, needs_details)
@@ -117,25 +117,8 @@ class _List:
         async for record in self._made(items, jobs):
             yield record
 
-    async def plain_pages(self, forgotten: list[common_pb2.JobRef]) -> AsyncIterator[bytes]:
-        """Yield pages of records without details and reasons, the last one even if it is empty."""
-        records = PlainRecords(self._sight)
-        page, size = list[bytes](), 0
-        for item in self._selection.steps(forgotten):
-            if item is None or self._slices.is_over:
-                await self._slices.give_way()
-                records.forget()
-            if item is None:
-                continue
-            page.append(records.record(item))
-            size += len(page[-1])
-            if len(page) >= listing.PAGE_JOBS or size >= listing.PAGE_BYTES:
-                yield b"".join(page)
-                page, size = [], 0
-        yield b"".join(page)
-
     async def columns(self, forgotten: list[common_pb2.JobRef]) -> AsyncIterator[bytes]:
-        """Yield the records of `plain_pages` by columns."""
+        """Yield pages of records without details and reasons, by columns."""
         page, items = PlainColumns(self._sight), list[listing.Item]()
         for item in self._selection.steps(forgotten):
             if item is not None:

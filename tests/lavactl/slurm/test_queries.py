@@ -49,6 +49,23 @@ def test_squeue(desk: Desk) -> None:
     assert (request.filter.user, list(request.filter.states)) == ("all", [])
 
 
+@pytest.mark.parametrize("has_columns", [True, False])
+def test_plain_lists_by_columns(has_columns: bool, desk: Desk) -> None:
+    """Lists without details ask for columns; a master that knows none answers with records, to the same effect."""
+    desk.client.jobs, desk.client.has_columns = jobs(), has_columns
+    assert desk.type("squeue", "-h", "-r", "-o", "%u %j %t").out.splitlines() == [
+        "alice sweep R", "alice sweep PD", "alice sweep PD", "alice held PD",
+    ]  # fmt: skip
+    assert desk.client.asked[0].columns
+    assert desk.type("bjobs", "-noheader", "-o", "jobid jobindex job_name stat exec_host").out.splitlines() == [
+        "7 1 sweep[1] RUN n1:n1:n2:n2", "7 2 sweep[2] PEND -", "7 3 sweep[3] PEND -", "8 0 held PSUSP -",
+    ]  # fmt: skip
+    desk.type("scancel", "-u", "alice", "-t", "PENDING")
+    assert [(ref.job, [one.first for one in ref.indices]) for ref in desk.client.asked[-1].filter.refs] == [
+        (7, [2]), (7, [3]), (8, []),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("options", "out"),
     [

@@ -1,11 +1,9 @@
-"""Jobs of a list without details and reasons: the quick ways of `listing.record_message`.
+"""Jobs of a list without details and reasons by columns: the quick way of `listing.record_message`.
 
-By records, in their serialised form: a record is its fields one behind the other, so those that many jobs share are
-serialised once; 2.1 us a pending job. By columns, for those who ask for them: what jobs have in common is told once,
-and no message is made for each; 1.0 us. Invariant: both tell what `listing.record_message` does, whatever the job.
+What jobs have in common is told once, and no message is made for each: 1.0 us a pending job. Invariant: the columns
+tell what `listing.record_message` does, whatever the job.
 """
 
-import struct
 from collections.abc import Iterable
 
 from lavad.api import translate
@@ -17,92 +15,6 @@ from protos import jobs_pb2 as pb
 from protos import names
 
 SHARED_MAX = 4096
-_VARINT, _FIXED, _BYTES = 0, 1, 2
-_DOUBLE = struct.Struct("<d")
-
-
-def varint(number: int) -> bytes:
-    """Serialise a number."""
-    if number < 0x80:
-        return _SMALL[number]
-    if number < 0x4000:
-        return bytes((number & 0x7F | 0x80, number >> 7))
-    if number < 0x200000:
-        return bytes((number & 0x7F | 0x80, number >> 7 & 0x7F | 0x80, number >> 14))
-    parts = bytearray()
-    while number > 0x7F:
-        parts.append(number & 0x7F | 0x80)
-        number >>= 7
-    parts.append(number)
-    return bytes(parts)
-
-
-_SMALL = tuple(bytes((number,)) for number in range(0x80))
-
-
-def _tag(name: str, wire: int) -> bytes:
-    return varint(pb.JobRecord.DESCRIPTOR.fields_by_name[name].number << 3 | wire)
-
-
-_RECORD = varint(pb.JobPage.DESCRIPTOR.fields_by_name["jobs"].number << 3 | _BYTES)
-_JOB, _INDEX, _STATE, _PRIORITY, _ATTEMPT = (
-    _tag(name, _VARINT) for name in ("job", "index", "state", "priority", "attempt")
-)
-_STATES = {state: _STATE + varint(state) for state in JobState}  # the numbers of the wire are the same
-_TIME, _NAME = _tag("submit_time", _FIXED), _tag("name", _BYTES)
-
-
-class PlainRecords:
-    """Serialised records for one caller."""
-
-    def __init__(self, sight: Sight) -> None:
-        self._sight = sight
-        self._shared: dict[int, tuple[Shared, bytes]] = {}  # kept beside its fields, so that its id stays its own
-        self.forget()
-
-    def forget(self) -> None:
-        """Forget the job of the last record: it may change when others are served."""
-        self._record: Job | ArrayRecord | None = None
-        self._start, self._name = b"", b""
-
-    def record(self, item: listing.Item) -> bytes:
-        """Return the record of a job or element as an entry of a page."""
-        record, index, job = item
-        if record is not self._record:
-            self._begin(record)
-        state = job.state if job is not None else record.state_of(index) if isinstance(record, ArrayRecord) else None
-        start, name = self._start, self._name
-        if index:
-            start += _INDEX + varint(index)
-            name = b"%b[%d]" % (name, index) if isinstance(record, ArrayRecord) else name
-        run = b"" if job is None else self._run(job)
-        body = b"".join((start, _STATES[state or JobState.EXIT], _NAME, varint(len(name)), name, run))
-        return _RECORD + varint(len(body)) + body
-
-    def _begin(self, record: Job | ArrayRecord) -> None:
-        self._record = record
-        own = self._fields_of(record.shared), _JOB, varint(record.id), _TIME, _DOUBLE.pack(record.submitted_at)
-        self._start = b"".join(own)
-        if record.priority:
-            self._start += _PRIORITY + varint(record.priority)
-        self._name = _name_in(record.text).encode()
-
-    def _fields_of(self, shared: Shared) -> bytes:
-        known = self._shared.get(id(shared))
-        if known is None:
-            if len(self._shared) >= SHARED_MAX:
-                self._shared.clear()
-            known = self._shared[id(shared)] = (shared, _fields_of(shared).SerializeToString())
-        return known[1]
-
-    def _run(self, job: Job) -> bytes:
-        if job.attempt is None and job.end is None:
-            return _ATTEMPT + varint(job.attempts) if job.attempts else b""
-        message = pb.JobRecord()
-        listing.add_run(message, job)
-        if not self._sight.has_details(job.shared):
-            listing.hide_details(message)
-        return message.SerializeToString()
 
 
 class PlainColumns:
@@ -110,7 +22,8 @@ class PlainColumns:
 
     def __init__(self, sight: Sight) -> None:
         self._sight = sight
-        self._shared: dict[tuple[int, JobState, int, int], tuple[Shared, pb.JobRecord]] = {}  # kept as above
+        # With what is shared, so that its id stays its own.
+        self._shared: dict[tuple[int, JobState, int, int], tuple[Shared, pb.JobRecord]] = {}
         self._begin()
 
     def _begin(self) -> None:
