@@ -432,14 +432,15 @@ def known_spec(record: Job | ArrayRecord) -> jobs_pb2.JobSpec:
 def add_reasons(message: jobs_pb2.JobRecord, reasons: Iterable[PendingReason], host_names: bool) -> None:
     """Add pending reasons, computed now."""
     for reason in reasons:
+        code, text, rules_out, is_ineligible = reason.reason
         message.pending_reasons.add(
-            code=reason.code,
-            text=reason.text,
+            code=code,
+            text=text,
             hosts=len(reason.hosts),
             host_names=reason.hosts if host_names else (),
             advice=reason.advice,
-            rules_out=reason.reason.rules_out,
-            is_ineligible=reason.reason.is_ineligible,
+            rules_out=rules_out,
+            is_ineligible=is_ineligible,
         )
 
 
