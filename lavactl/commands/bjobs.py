@@ -38,6 +38,7 @@ Usage: bjobs [-a | -d | -p | -p0 | -p1 | -p2 | -p3 | -pe | -pi | -pei | -r | -s]
   -N                CPU times as that host, host model or CPU factor would have taken them
   -rusage           jobs that reserve all these resources
   -aps              pending jobs by their absolute priority (APS_PRIORITY); with -l what each factor adds to it
+  -prio             as -aps -l
   -hms              with -o: durations as hours:minutes:seconds
   -script           the script of a job, or its command
   -env              the environment that a job was submitted with
@@ -49,7 +50,7 @@ GRAMMAR = Grammar(
     {
         **dict.fromkeys(
             ("a", "A", "d", "p", "p0", "p1", "p2", "p3", "r", "s", "w", "l", "W", "WL", "WF", "WP", "UF", "json", "sum",
-             "psum", "noheader", "X", "gpu", "x", "pe", "pi", "pei", "hms", "script", "env", "aps"),
+             "psum", "noheader", "X", "gpu", "x", "pe", "pi", "pei", "hms", "script", "env", "aps", "prio"),
             FLAG,
         ),
         **dict.fromkeys(("J", "m", "P", "q", "u", "o", "g", "app", "sla", "Lp", "G", "Jd", "U", "N", "rusage"), VALUE),
@@ -61,7 +62,6 @@ GRAMMAR = Grammar(
         "data": "there is no data manager: lava expects a shared file system.",
         "rsvid": "bjobs -U shows the jobs of a reservation.",
         "aff": "bhosts -aff shows the processors that jobs are bound to.",
-        "prio": "bjobs -aps -l shows the factors of each job.",
         **dict.fromkeys(("fwd", "cname"), "lava neither forwards jobs to other clusters nor receives any."),
     },
 )  # fmt: skip
@@ -209,6 +209,8 @@ def main(argv: list[str], io: "Io") -> int:
     if answered(argv, USAGE, io):
         return 0
     options = GRAMMAR.parse(argv)
+    if "prio" in options:
+        options.items += [("aps", ""), ("l", "")]
     check(options)
     if "env" in options:
         return show_environment(options.words[0], io)

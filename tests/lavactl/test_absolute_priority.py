@@ -49,6 +49,7 @@ def test_what_each_factor_adds(desk: Desk) -> None:
     """lsf.md 5.2: -aps -l has the factors, subfactors in parentheses; bjobs -l what an administrator has set."""
     _four_jobs(desk)
     told = desk.type("bjobs", "-aps", "-l").out
+    assert desk.type("bjobs", "-prio").out == told
     assert "\n ABSOLUTE PRIORITY: <109.00>, WORK <99.00> (JPRIORITY <99.00>), ADMIN <10.00>\n" in told
     assert "\n ABSOLUTE PRIORITY: <(10)>\n" in told
     assert told.count("ABSOLUTE PRIORITY") == 3
