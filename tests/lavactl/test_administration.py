@@ -312,6 +312,20 @@ def test_lsclusters(desk: Desk) -> None:
     )
 
 
+def test_lsclusters_long(desk: Desk) -> None:
+    """-l names all administrators, and what lsinfo tells more of."""
+    desk.client.cluster.administrators.extend(["hpcadm", "ada"])
+    desk.client.resources_reply.types.append("X86_64")
+    desk.client.resources_reply.models.add(name="Intel E5", cpu_factor=60.0)
+    desk.client.resources_reply.definitions.add(name="lic", kind="Numeric")
+    lines = desk.type("lsclusters", "-l").out.splitlines()
+    assert lines[1].split()[:1] == ["c1"]
+    assert lines[2:4] == ["", "LSF administrators: hpcadm ada"]
+    assert lines[4].startswith("Available resources: r15s r1m ")
+    assert lines[4].endswith(" server lic")
+    assert lines[5:] == ["Available host types: X86_64", "Available host models: Intel_E5"]
+
+
 def test_a_queue_in_full(desk: Desk) -> None:
     """lsf.md 1.5: limits, thresholds, policies, shares and the state of the accounts."""
     queue = cluster_pb2.QueueRecord(
