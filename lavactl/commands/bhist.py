@@ -8,6 +8,7 @@ from lavactl.errors import FAILURE, CommandError
 from lavactl.jobrefs import key_text, read_refs
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered, printable
 from lavactl.text.render import clean, is_output_kept, keep_tail, kept_output, long_time, wrap
+from lavactl.text.units import read_count
 from lavactl.views import job_conditions
 from lavactl.views.gpus.usage import usage_text
 from lavactl.views.job_details import Completion
@@ -36,7 +37,7 @@ Usage: bhist [-a | -d | -e | -p | -r | -s] [-l [-gpu] | -UF [-gpu] | -b | -w | -
   -f          an lsb.events file, of lava or LSF, or standard input, instead of the database
   -n          taken for scripts: the database is no row of files, and all of it is searched
   -N          CPU times as that host, host model or CPU factor would have taken them
-  -t          the events of all jobs by their time, of the last week or within -T
+  -t          the events of all jobs by their time, of the last week, of LSB_BHIST_HOURS or within -T
   -S, -D, -C  jobs in any state that were submitted, dispatched, completed then
   time: [[year/]month/]day[/hour:minute], . for now, .-n/ for n days ago
 """
@@ -74,7 +75,7 @@ NOT_IN_FILES = {
     "n": "-f names the one file",
 }
 SUBMITTED = "Submitted from"
-WEEK_S = 7 * 86400.0
+WEEK_H = 7 * 24
 FILES = re.compile(r"-?\d+|\d+,\d+")  # of -n: so many files, from one to another, so many blocks
 
 
@@ -178,7 +179,12 @@ def times_of(options: Options, io: "Io") -> messages.TimeRange | None:
         return None
     if "T" in options:
         return interval(options, "T", "bhist", io)
-    return messages.TimeRange(first=io.now() - WEEK_S)
+    text = io.setting("LSB_BHIST_HOURS") or ""
+    try:
+        hours = read_count(text) if text else WEEK_H
+    except ValueError:
+        raise CommandError(f"LSB_BHIST_HOURS: {printable(text)}: expected a number of hours.") from None
+    return messages.TimeRange(first=io.now() - 3600.0 * hours)
 
 
 def job_filter(options: Options) -> messages.JobFilter:

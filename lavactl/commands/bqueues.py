@@ -61,9 +61,32 @@ FIELDS: "dict[str, tuple[int, Callable[[cluster_pb2.QueueRecord], str]]]" = {
     "nice": (6, lambda queue: queue.parameters.get("NICE", "0")),
     "users": (50, lambda queue: queue.parameters.get("USERS", "all")),
     "hosts": (50, lambda queue: queue.parameters.get("HOSTS", "all")),
+    "res_req": (20, lambda queue: clean(queue.parameters.get("RES_REQ", "")) or MISSING),
+    "max_tasklimit": (6, lambda queue: tasks(queue)[2]),
+    "min_tasklimit": (6, lambda queue: tasks(queue)[0]),
+    "default_tasklimit": (6, lambda queue: tasks(queue)[1]),
 }
+# Limits of each job with their widths there; of the second tuple a queue may have a default, too.
+_ONLY_LARGEST = (("core", 8), ("file", 8), ("stack", 8), ("swap", 8))
+_WITH_DEFAULT = (("cpu", 30), ("data", 8), ("mem", 8), ("process", 8), ("run", 12), ("thread", 6))
 ALIASES = {"qname": "queue_name", "desc": "description", "prio": "priority", "stat": "status", "jlu": "jl_u",
            "jlp": "jl_p", "jlh": "jl_h"}  # fmt: skip
+
+
+def largest(name: str) -> "Callable[[cluster_pb2.QueueRecord], str]":
+    """Reader of the limit that a job of the queue cannot exceed."""
+    return lambda queue: queue.parameters.get(f"{name.upper()}LIMIT", MISSING)
+
+
+def default(name: str) -> "Callable[[cluster_pb2.QueueRecord], str]":
+    """Reader of the limit that a job of the queue has without one of its own."""
+    return lambda queue: queue.default_limits.get(f"{name.upper()}LIMIT", MISSING)
+
+
+FIELDS |= {f"max_{name}limit": (width, largest(name)) for name, width in (*_ONLY_LARGEST, *_WITH_DEFAULT)}
+FIELDS |= {f"default_{name}limit": (width, default(name)) for name, width in _WITH_DEFAULT}
+ALIASES |= {f"{name}limit": f"max_{name}limit" for name, _ in (*_ONLY_LARGEST, *_WITH_DEFAULT, ("task", 0))}
+ALIASES |= {f"def_{name}limit": f"default_{name}limit" for name, _ in (*_WITH_DEFAULT, ("task", 0))}
 
 
 def main(argv: list[str], io: "Io") -> int:
@@ -121,6 +144,12 @@ def row(queue: cluster_pb2.QueueRecord, uncut: bool) -> str:
         f"{name:<15} {queue.priority:>3}  {pad + status:<14} {limits(queue)} "
         f"{queue.njobs:>5} {queue.pend:>5} {queue.run:>5} {queue.ssusp + queue.ususp:>5}"
     )
+
+
+def tasks(queue: cluster_pb2.QueueRecord) -> tuple[str, str, str]:
+    """Least, default and most tasks of a job."""
+    numbers = queue.parameters.get("PROCLIMIT", "").split()
+    return (numbers[0], numbers[-2], numbers[-1]) if len(numbers) > 1 else (MISSING, MISSING, MISSING)
 
 
 def bound(queue: cluster_pb2.QueueRecord, name: str) -> str:

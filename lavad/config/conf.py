@@ -40,6 +40,7 @@ CONF: Table = {
     "LSB_SHORT_HOSTLIST": _by_commands("bjobs shows `4*n001`"),
     "LSB_NTRIES": _by_commands("how often a command tries to reach the master"),
     "LSB_BJOBS_FORMAT": _by_commands("the default of `bjobs -o`"),
+    "LSB_BHIST_HOURS": _by_commands("hours back from now of which `bhist -t` shows the events; 168"),
     "LSB_BHOSTS_FORMAT": _by_commands("the default of `bhosts -o`"),
     "LSB_BUSERS_FORMAT": _by_commands("the default of `busers -o`"),
     "LSB_BQUEUES_FORMAT": _by_commands("the default of `bqueues -o`"),

@@ -250,7 +250,7 @@ CONF: dict[str, Case] = {
     "LSF_UNIT_FOR_LIMITS": ("GB", {"unit": "G"}, ("pounds",)),
     "LSB_GPU_REQ": ("num=1:j_exclusive=no", {"gpu_requirement": "num=1:j_exclusive=no"}, ("mode=odd",)),
     **dict.fromkeys(("LSB_BSUB_PARSE_SCRIPT", "LSB_SHORT_HOSTLIST", "LSB_NTRIES", "LSB_BJOBS_FORMAT",
-    "LSB_BHOSTS_FORMAT", "LSB_BJOBS_PENDREASON_LEVEL", "LSB_ESUB_METHOD",
+    "LSB_BHIST_HOURS", "LSB_BHOSTS_FORMAT", "LSB_BJOBS_PENDREASON_LEVEL", "LSB_ESUB_METHOD",
     "LSB_MAX_PACK_JOBS", "LSB_PACK_SKIP_ERROR", "LSF_DISABLE_LSRUN", "LSB_MAILPROG", "LSB_MAILTO", "LSB_MAILSIZE_LIMIT",
                      "LSB_BQUEUES_FORMAT", "LSB_BUSERS_FORMAT", "LSB_BJOBS_CONSISTENT_EXIT_CODE", "LSB_SHAREDIR",
                      "LSF_HPC_EXTENSIONS"), ("1", {}, ())),

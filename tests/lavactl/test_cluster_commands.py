@@ -70,6 +70,17 @@ def test_bqueues_long(desk: Desk) -> None:
     )
 
 
+def test_limits_as_fields_of_queues(desk: Desk) -> None:
+    """bqueues -o has the limits of -l with their units, a dash for none; aliases mean the same."""
+    queue = cluster_pb2.QueueRecord(name="gpu", default_limits={"RUNLIMIT": "60.0 min"})
+    queue.parameters.update({"RUNLIMIT": "1440.0 min", "MEMLIMIT": "64000000 K", "PROCLIMIT": "1 4 64"})
+    desk.client.queue_records = [queue, cluster_pb2.QueueRecord(name="plain")]
+    fields = "qname runlimit default_runlimit memlimit max_cpulimit min_tasklimit def_tasklimit tasklimit res_req"
+    assert desk.type("bqueues", "-noheader", "-o", f"{fields} delimiter='|'").out == (
+        "gpu|1440.0 min|60.0 min|64000000 K|-|1|4|64|-\nplain|-|-|-|-|-|-|-|-\n"
+    )
+
+
 def test_unknown_queue(desk: Desk) -> None:
     """lsf.md 1.5."""
     result = desk.type("bqueues", "nope")
@@ -420,6 +431,11 @@ def test_bhist_by_time(desk: Desk) -> None:
         *("09:20:00 <1201", "09:20:01 <1201", "09:20:01 <1202"),
     ]
     assert desk.client.asked[-1].between.first == NOW - 7 * 86400
+    desk.environ["LSB_BHIST_HOURS"] = "1"
+    assert desk.type("bhist", "-t").code == 0
+    assert desk.client.asked[-1].between.first == NOW - 3600.0
+    desk.environ["LSB_BHIST_HOURS"] = "x"
+    assert desk.type("bhist", "-t").err == "LSB_BHIST_HOURS: x: expected a number of hours.\n"
     assert "-T needs -t" in desk.type("bhist", "-T", ".,").err
     assert "-l and -t cannot be used together" in desk.type("bhist", "-l", "-t").err
 
