@@ -8,7 +8,7 @@ import time
 from lavactl.errors import CommandError, UsageError
 from lavactl.options import answered
 from lavactl.settings import tries_of
-from lavactl.submit.submission import GRAMMAR, JOB_FILE_OPTIONS, USAGE, Submission, submission_of
+from lavactl.submit.submission import GRAMMAR, JOB_FILE_OPTIONS, JSDL_OPTIONS, USAGE, Submission, submission_of
 from lavactl.text.exits import exit_code
 from lavactl.text.render import clean, is_output_kept, kept_output
 from lavactl.wire import messages
@@ -31,6 +31,8 @@ def main(argv: list[str], io: "Io") -> int:
     try:
         line = GRAMMAR.parse(argv)
         if (found := next((one for one in line.items if one[0] in JOB_FILE_OPTIONS), None)) is not None:
+            if (other := next((name for name in JSDL_OPTIONS if name in line), None)) is not None:
+                raise GRAMMAR.wrong(f"-{found[0]} and -{other} cannot be used together")
             return submit_file(found[1], line, io)
         if "pack" in line:
             io.stay()

@@ -30,7 +30,7 @@ PR_SET_DUMPABLE = 4
 SERVED = frozenset((*COMMANDS, *SLURM)) - UNSERVED
 APART = ("lavactl.personal", "lavactl.__main__", "lavactl.served")
 # Options that name files of jobs.
-OF_FILES = ("-json", "-yaml", "-jsdl", "-pack")
+OF_FILES = ("-json", "-yaml", "-jsdl", "-jsdl_strict", "-pack")
 
 
 def main() -> int:

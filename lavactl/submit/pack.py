@@ -10,7 +10,7 @@ from lavactl.errors import FAILURE, CommandError
 from lavactl.options import Options, printable
 from lavactl.settings import tries_of
 from lavactl.submit import esub
-from lavactl.submit.submission import GRAMMAR, INTERACTIVE, JOB_FILE_OPTIONS, Submission, submission_of
+from lavactl.submit.submission import GRAMMAR, INTERACTIVE, JOB_FILE_OPTIONS, JSDL_OPTIONS, Submission, submission_of
 from lavactl.submit.words import split_words
 from lavactl.text.render import clean
 from lavactl.wire import messages
@@ -27,7 +27,7 @@ PORTION_BYTES = 4 << 20  # the most for one job, too
 FILE_MAX = 256 << 20
 RETRY_S = 60.0
 TRIES = 12
-NOT_IN_PACKS = (*INTERACTIVE, "tty", "K", *JOB_FILE_OPTIONS, "pack")
+NOT_IN_PACKS = (*INTERACTIVE, "tty", "K", *JOB_FILE_OPTIONS, *JSDL_OPTIONS, "pack")
 
 
 class Line:

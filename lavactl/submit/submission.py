@@ -19,12 +19,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lavactl.io import Io
     from lavactl.submit import esub
+    from lavactl.submit.jsdl import options as jsdl
 
 USAGE = """\
 Usage: bsub [options] command [arguments]
        bsub [options] < script
        bsub [options] script
        bsub -yaml file | -json file [options]   (jobs of a job file; options given beside it win)
+       bsub -jsdl file | -jsdl_strict file [options] [command]   (a job description in XML; what is typed wins)
        bsub -pack file   (each line has the options and the command of a job)
   -q "queue ..."  -n min[,max]  -R "requirement" (repeatable)  -W [h:]m  -We [h:]m  -M memory  -m "host ..."
   -J name | -J "name[1-10:2,15]%limit"  -Jd text  -P project  -G group  -sp priority  -U reservation
@@ -68,8 +70,9 @@ USAGE += "".join(f"  {text}\n" for text in (HANG_USAGE, *FURTHER_USAGE.values())
 
 # Both read any job file: what it is shows in its content.
 JOB_FILE_OPTIONS = ("yaml", "json")
+JSDL_OPTIONS = ("jsdl", "jsdl_strict")
 # Options that have no key in a job file: those, and the ones about bsub's own terminal.
-NOT_IN_FILES = (*JOB_FILE_OPTIONS, "pack", "Zs", "a", *INTERACTIVE, "tty")
+NOT_IN_FILES = (*JOB_FILE_OPTIONS, *JSDL_OPTIONS, "pack", "Zs", "a", *INTERACTIVE, "tty")
 
 KINDS: dict[str, int | str] = {
     **dict.fromkeys((*WORDS, *TEXTS), VALUE),
@@ -80,7 +83,7 @@ KINDS: dict[str, int | str] = {
         VALUE,
     ),
     **dict.fromkeys(("r", "rn", "Zs", "hl", "ul"), FLAG),
-    **dict.fromkeys((*JOB_FILE_OPTIONS, "pack"), VALUE),
+    **dict.fromkeys((*JOB_FILE_OPTIONS, *JSDL_OPTIONS, "pack"), VALUE),
     **dict.fromkeys((*INTERACTIVE, "tty"), FLAG),
     **dict.fromkeys(("IX", "XF"), "X11 is not forwarded; -Is with a DISPLAY that the host can reach does it."),
     **dict.fromkeys(("data", "datachk", "stage"), "there is no data manager: lava expects a shared file system."),
@@ -89,7 +92,6 @@ KINDS: dict[str, int | str] = {
     "clusters": "there is one cluster only.",
     "sla": "service classes are not supported yet.",
     "k": "checkpoints are not supported yet.",
-    "jsdl": "job description files in JSDL are not supported; -yaml and -json read others.",
     **dict.fromkeys(
         ("s", "network", "freq",
          "smt", "jobaff", "rcacct", "rcalloc", "csm", "alloc_flags", "jsm", "ext", "extsched", "hostfile",
@@ -175,10 +177,14 @@ def read_submission(argv: list[str], io: "Io") -> Submission:
 def submission_of(line: Options, io: "Io") -> Submission:
     """Job of a parsed command line."""
     spooled = spooling.command_file(line.words, io) if "Zs" in line else ""
-    command, is_script, script_text = find_command(line.words, io)
+    described = described_by(line, io)
+    if described is not None and described.command and not line.words:
+        command, is_script, script_text = described.command, False, ""
+    else:
+        command, is_script, script_text = find_command(line.words, io)
     if spooled:
         command, is_script = spooled, True
-    notes = []
+    notes = described.notes if described is not None else []
     if has_windows_ends(script_text):
         script_text = script_text.replace("\r\n", "\n")
         command = script_text if is_script else command
@@ -187,7 +193,10 @@ def submission_of(line: Options, io: "Io") -> Submission:
         f'Line {number} of the job script: "{MARK}" is not at the start of the line and is ignored.'
         for number in indented_directives(script_text)
     ]
-    choices = Choices(line, script_options(script_text))
+    script = script_options(script_text)
+    if described is not None:
+        script.items = [*described.options.items, *script.items]
+    choices = Choices(line, script)
     ran = ask_site(choices, command, io)
     if ran is not None:
         choices, command = ran.choices, ran.command
@@ -195,6 +204,8 @@ def submission_of(line: Options, io: "Io") -> Submission:
     spec = messages.JobSpec(command=command, is_script=is_script, interactive=streams(choices))
     spec.script_arguments.extend(line.words[1:] if is_script else ())
     place(spec, choices, io)
+    if described is not None and "env" not in choices:
+        job_options.replace_variables(spec.environment, described.environment)
     describe(spec, choices)
     by_default = fill_from_environment(spec, io)
     if is_script and line.words and not spec.name:
@@ -205,6 +216,15 @@ def submission_of(line: Options, io: "Io") -> Submission:
     submission = Submission(check_text(spec), notes, "K" in choices, "BSUB_QUIET" in io.environ, by_default)
     take_outcome(submission, ran)
     return submission
+
+
+def described_by(line: Options, io: "Io") -> "jsdl.Described | None":
+    """Job of the description that -jsdl or -jsdl_strict names; None without one."""
+    if not any(name in line for name in JSDL_OPTIONS):
+        return None
+    from lavactl.submit.jsdl.options import described_by as described
+
+    return described(line, io)
 
 
 def has_esubs(names: str | None, io: "Io") -> bool:
@@ -368,9 +388,9 @@ def script_options(script: str) -> Options:
 
 def refuse_job_file(found: Options) -> None:
     """Refuse options that name a job file among the directives of a script."""
-    given = next((name for name in (*JOB_FILE_OPTIONS, "pack") if name in found), None)
+    given = next((name for name in (*JOB_FILE_OPTIONS, *JSDL_OPTIONS, "pack") if name in found), None)
     if given:
-        kind = "pack of jobs" if given == "pack" else "job file"
+        kind = {"pack": "pack of jobs", **dict.fromkeys(JSDL_OPTIONS, "job description")}.get(given, "job file")
         raise CommandError(f"-{given} names a {kind} and belongs on the command line.")
     if "Zs" in found:
         raise CommandError("-Zs spools the command file of the command line; this script is spooled already.")
