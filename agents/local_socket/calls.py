@@ -37,11 +37,15 @@ class ByteBudget:
                 await freed
             finally:
                 self._waiting.discard(freed)
+        self.count(uid, size)
+
+    def count(self, uid: int, size: int) -> None:
+        """Count bytes for which there is room."""
         self._left -= size
         self._held[uid] += size
 
     def give(self, uid: int, size: int) -> None:
-        """Release bytes counted by ``take``."""
+        """Release bytes counted by ``take`` or ``count``."""
         self._left += size
         self._held[uid] -= size
         if not self._held[uid]:

@@ -79,7 +79,7 @@ class CommandServer:
         worker = None
         try:
             await call.send(served.ACCEPTED)
-            worker = await self._given(one, control)
+            worker = self._given(one, control)
             async with asyncio.timeout(GO_S):
                 if await call.receive() != served.GO:
                     return
@@ -92,7 +92,7 @@ class CommandServer:
             if worker is not None and not one.is_over:
                 worker.cancel()  # the command was given to its connection alone
 
-    async def _given(self, one: Served, control: socket.socket) -> "asyncio.Task[None] | None":
+    def _given(self, one: Served, control: socket.socket) -> "asyncio.Task[None] | None":
         """Give the process a command, on an idle connection or on a new one; return what serves that.
 
         None if it has not heard of the command.
@@ -112,17 +112,15 @@ class CommandServer:
                 return None
         worker = Worker()
         worker.give(one)
-        reader, writer = await asyncio.open_unix_connection(sock=ours)
-        connection = Connection(self.gateway, NO_CALLER, reader, writer, worker)
-        task = self._workers[worker] = asyncio.create_task(self._serve_worker(connection, worker, writer))
+        connection = Connection(self.gateway, NO_CALLER, worker)
+        task = self._workers[worker] = asyncio.create_task(self._serve_worker(connection, worker, ours))
         return task
 
-    async def _serve_worker(self, connection: Connection, worker: Worker, writer: asyncio.StreamWriter) -> None:
+    async def _serve_worker(self, connection: Connection, worker: Worker, ours: socket.socket) -> None:
         try:
-            await connection.serve()
+            await connection.serve(ours)
         finally:
             del self._workers[worker]
-            writer.close()
             if worker.command is not None:
                 worker.command.finish(is_over=False)
 

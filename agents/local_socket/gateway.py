@@ -25,6 +25,7 @@ import grpc.aio
 from agents.local_socket.acceptor import Acceptor
 from agents.local_socket.callers import Caller, CallFailed, UserNames, peer_credentials
 from agents.local_socket.calls import NO_CALLER, ByteBudget, Call, Worker
+from agents.local_socket.frame_socket import FrameSocket
 from agents.local_socket.submit_streams import METHOD as SUBMIT
 from agents.local_socket.submit_streams import SubmitStreams
 from protos import frames, served
@@ -39,7 +40,6 @@ DESCRIPTORS_EACH = 10
 DESCRIPTORS_WANTED = 65536
 # Commands that connect at once wait here; beyond that connecting fails. The kernel may allow fewer.
 BACKLOG = 4096
-READ_SIZE = 1 << 16
 
 # Error texts of gRPC's library for connections that cannot be made or have broken.
 _LIBRARY_PHRASES = (
@@ -169,14 +169,15 @@ class Gateway:
             LOG.error("connection broke uid=%d", uid, exc_info=error)
 
     async def _serve(self, connection: socket.socket, pid: int, uid: int, gid: int) -> None:
-        reader, writer = await asyncio.open_unix_connection(sock=connection)
         try:
             caller = Caller(await self._names.name(uid), uid, gid, pid)
-            await Connection(self, caller, reader, writer).serve()
         except CallFailed as failure:
-            await self._say(reader, writer, failure)
-        finally:
-            writer.close()
+            await self._refuse(connection, failure)
+            return
+        except asyncio.CancelledError:
+            connection.close()
+            raise
+        await Connection(self, caller).serve(connection)
 
     async def _refuse(self, connection: socket.socket, failure: CallFailed) -> None:
         reader, writer = await asyncio.open_unix_connection(sock=connection)
@@ -318,35 +319,24 @@ async def _permitted(call: Call) -> None:
     await call.served.gone.wait()
 
 
-class Connection:
+class Connection(FrameSocket):
     """One connected command and its calls; or one of the serving process, of which ``worker`` has the command."""
 
-    def __init__(
-        self,
-        gateway: Gateway,
-        caller: Caller,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        worker: Worker | None = None,
-    ) -> None:
+    def __init__(self, gateway: Gateway, caller: Caller, worker: Worker | None = None) -> None:
+        super().__init__(gateway.budget, gateway.limits.half_frame_s)
         self._worker = worker
         if worker is not None:
             worker.end_others = self._end_others
         self._gateway = gateway
         self._own_caller = caller
-        self._reader = reader
-        self._buffer = bytearray()
-        self._writer = writer
-        self._write_turn = asyncio.Lock()
         self._calls: dict[int, tuple[Call, asyncio.Task[None]]] = {}
         self._seen = False
         self._at_close: dict[bytes, Callable[[], None]] = {}
 
-    async def serve(self) -> None:
-        """Read frames until the command leaves or breaks the protocol."""
+    async def serve(self, connection: socket.socket) -> None:
+        """Handle frames until the command leaves or breaks the protocol."""
         try:
-            while True:
-                await self._frame()
+            await self.run(connection)
         except (EOFError, ConnectionError, TimeoutError):
             LOG.debug("connection ended user=%s", self._caller.user)
         except frames.FrameError as error:
@@ -361,46 +351,22 @@ class Connection:
             return self._own_caller
         return self._worker.command.stub.caller if self._worker.command is not None else NO_CALLER
 
-    async def _frame(self) -> None:
-        """Read and handle a frame. Timers are set only where it is waited for: most frames are there as a whole."""
-        await self._fill(frames.HEADER.size, self._patience())
-        number, kind, length = frames.unpack_header(self._taken(frames.HEADER.size))
+    @property
+    def payer(self) -> int:
+        """Uid of the caller."""
+        return self._caller.uid
+
+    def patience_s(self) -> float | None:
+        """Return the time within which the next frame must begin; None, without a bound, while a call is open."""
+        if self._calls:
+            return None
+        return self._gateway.limits.idle_s if self._seen else self._gateway.limits.first_frame_s
+
+    def begun(self) -> None:
+        """Note that something has come."""
         self._seen = True
         if self._worker is not None and self._worker.command is not None:
             self._worker.command.begin()
-        uid, budget, kept = self._caller.uid, self._gateway.budget, False
-        if len(self._buffer) >= length and budget.has_room(uid, length):
-            await budget.take(uid, length)
-        else:
-            async with asyncio.timeout(self._gateway.limits.half_frame_s):
-                await budget.take(uid, length)
-        try:
-            await self._fill(length, self._gateway.limits.half_frame_s)
-            kept = self._handle(number, kind, self._taken(length), uid)
-        finally:
-            if not kept:
-                budget.give(uid, length)
-
-    async def _fill(self, size: int, patience_s: float | None) -> None:
-        """Read until so many bytes are there.
-
-        Raises:
-            EOFError: the command has left.
-            TimeoutError: they did not come in time.
-        """
-        if len(self._buffer) >= size:
-            return
-        async with asyncio.timeout(patience_s):
-            while len(self._buffer) < size:
-                data = await self._reader.read(READ_SIZE)
-                if not data:
-                    raise EOFError
-                self._buffer += data
-
-    def _taken(self, size: int) -> bytes:
-        taken = bytes(self._buffer[:size])
-        del self._buffer[:size]
-        return taken
 
     async def _end_others(self, call: Call) -> None:
         """End all calls but one."""
@@ -409,14 +375,8 @@ class Connection:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _patience(self) -> float | None:
-        """Return the seconds within which the next frame must begin; None, without a bound, while a call is open."""
-        if self._calls:
-            return None
-        return self._gateway.limits.idle_s if self._seen else self._gateway.limits.first_frame_s
-
-    def _handle(self, number: int, kind: int, payload: bytes, uid: int) -> bool:
-        """Handle one frame, whose bytes are counted for a user; return True if they stay so."""
+    def handle(self, number: int, kind: int, payload: bytes, uid: int) -> bool:
+        """Handle a frame, whose bytes are counted for a user; return True if they stay so."""
         if kind in (frames.CALL, frames.OPEN):
             return self._open(number, kind == frames.CALL, payload, uid)
         entry = self._calls.get(number)
@@ -444,7 +404,7 @@ class Connection:
         if len(self._calls) >= self._gateway.limits.calls_per_connection:
             raise frames.FrameError("too many calls on one connection")
         self._gateway.count_call(uid)
-        call = Call(number, method, self._caller, self._write, self._gateway.budget)
+        call = Call(number, method, self._caller, self.write, self._gateway.budget)
         call.at_close = self._at_close
         call.worker = self._worker
         call.served = self._worker.command if self._worker is not None else None
@@ -462,21 +422,13 @@ class Connection:
         self._gateway.call_ended(uid)
         call.drop()
         if task.cancelled():
-            if not self._writer.is_closing():
-                self._writer.write(frames.pack(call.number, frames.END, frames.pack_end(frames.CANCELLED, "cancelled")))
+            self.put(frames.pack(call.number, frames.END, frames.pack_end(frames.CANCELLED, "cancelled")))
         elif (error := task.exception()) is not None and not isinstance(error, ConnectionError):
             LOG.error("call broke method=%s user=%s", call.method, self._caller.user, exc_info=error)
 
-    async def _write(self, data: bytes) -> None:
-        async with self._write_turn:
-            if self._writer.is_closing():
-                raise ConnectionResetError("the command has gone")
-            self._writer.write(data)
-            await self._writer.drain()
-
     async def _abandon(self) -> None:
         """Cancel the calls of a command that has left, and with them what they started."""
-        self._writer.transport.abort()
+        self.abort()
         tasks = [task for _, task in self._calls.values()]
         for task in tasks:
             task.cancel()
