@@ -135,7 +135,7 @@ class Call:
         self._consumed = 0
         self._credit = frames.WINDOW
         self._credited = asyncio.Event()
-        self._last = b""  # an answer that goes with the END
+        self._last = b""  # answers that go with the END
 
     def deliver(self, message: bytes, paid: int, uid: int) -> None:
         """Queue a message of the command; ``paid`` bytes of that user's budget are counted for it.
@@ -173,6 +173,10 @@ class Call:
             await self._write(frames.pack(self.number, frames.CREDIT, portion.to_bytes(4, "little")))
         return message
 
+    def next_message(self) -> bytes:
+        """Return the next message of the command without taking it; empty if it is still to come."""
+        return self._inbox[0][0] if self._inbox else b""
+
     async def send(self, message: bytes) -> None:
         """Send one answer; wait while the command has consumed too few of the earlier ones.
 
@@ -182,12 +186,12 @@ class Call:
         await self._write(await self._packed(message))
 
     async def send_last(self, message: bytes) -> None:
-        """Send the only answer of a call together with its END: a command that waits for both wakes up once.
+        """Send an answer together with the call's END: a command that waits for both wakes up once.
 
         Raises:
             CallFailed: the answer does not fit a frame.
         """
-        self._last = await self._packed(message)
+        self._last += await self._packed(message)
 
     async def _packed(self, message: bytes) -> bytes:
         """Return an answer as a frame, once the command may get one more."""

@@ -33,6 +33,7 @@ GO_S = 10.0
 BEGIN_S = 3.0  # within which something must come from the process that has a command
 IDLE_MAX = 8  # connections kept for further commands; each is a thread of the process
 LAST = (served.BECOME, served.LOST, served.DONE)
+QUESTIONS = (served.ASK_KIND, served.ASK_FILE, served.ASK_INPUT)
 
 
 class CommandServer:
@@ -172,21 +173,25 @@ class CommandServer:
         caller = one.stub.caller
         await call.send(served.packed([caller.user.encode(), str(caller.uid).encode()]) + one.request)
         one.request = b""  # an environment may have megabytes, and commands may wait for long
-        downward = asyncio.create_task(self._answers(one, call))
+        downward: asyncio.Task[None] | None = None  # with the first question: most commands have none
         try:
             while (message := await call.receive()) is not None:
                 await one.gone.wait()
-                await one.stub.send(message)
+                if downward is None and message[:1] in QUESTIONS:
+                    downward = asyncio.create_task(self._answers(one, call))
                 if message[:1] in LAST:
+                    await one.stub.send_last(message)
                     one.finish(is_over=True)
                     return
+                # What comes right before the last message goes with it: the stub wakes up once.
+                await (one.stub.send_last if call.next_message()[:1] in LAST else one.stub.send)(message)
         finally:
-            downward.cancel()
-            await asyncio.gather(downward, return_exceptions=True)
+            if downward is not None:
+                downward.cancel()
+                await asyncio.gather(downward, return_exceptions=True)
 
     @staticmethod
     async def _answers(one: Served, call: Call) -> None:
-        await one.gone.wait()  # until then the stub's messages are about that
         while (message := await one.stub.receive()) is not None:
             await call.send(message)
 

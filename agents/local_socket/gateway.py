@@ -254,6 +254,8 @@ class Gateway:
             CallFailed: UNAVAILABLE, the master cannot be reached.
         """
         channel = self._channel()
+        if channel.get_state(try_to_connect=True) is grpc.ChannelConnectivity.READY:
+            return channel
         try:
             async with asyncio.timeout(self.limits.master_s):
                 state = channel.get_state(try_to_connect=True)
@@ -370,10 +372,7 @@ class Connection(FrameSocket):
 
     async def _end_others(self, call: Call) -> None:
         """End all calls but one."""
-        tasks = [task for one, task in self._calls.values() if one is not call]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await _end_all([task for one, task in self._calls.values() if one is not call])
 
     def handle(self, number: int, kind: int, payload: bytes, uid: int) -> bool:
         """Handle a frame, whose bytes are counted for a user; return True if they stay so."""
@@ -429,12 +428,17 @@ class Connection(FrameSocket):
     async def _abandon(self) -> None:
         """Cancel the calls of a command that has left, and with them what they started."""
         self.abort()
-        tasks = [task for _, task in self._calls.values()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await _end_all([task for _, task in self._calls.values()])
         for act in [] if self._gateway.is_stopping else self._at_close.values():
             act()
+
+
+async def _end_all(tasks: list[asyncio.Task[None]]) -> None:
+    """End calls, if there are any."""
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def relay(remote: "grpc.aio.StreamStreamCall[bytes, bytes]", call: Call) -> None:

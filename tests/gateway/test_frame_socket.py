@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from agents.local_socket.calls import ByteBudget
+from agents.local_socket.callers import Caller
+from agents.local_socket.calls import ByteBudget, Call
 from agents.local_socket.frame_socket import FrameSocket
 from protos import frames
 
@@ -155,5 +156,23 @@ def test_a_writer_waits_for_a_slow_reader_and_hears_that_it_has_left() -> None:
             async with asyncio.timeout(PATIENCE_S):
                 found = await asyncio.gather(writer, other, return_exceptions=True)
         assert [type(one) for one in found] == [ConnectionResetError] * 2
+
+    asyncio.run(story())
+
+
+def test_the_last_answers_of_a_call_go_with_its_end() -> None:
+    """In one write, so that the command wakes up once."""
+
+    async def story() -> None:
+        written: list[bytes] = []
+
+        async def write(data: bytes) -> None:
+            written.append(data)
+
+        call = Call(1, "/lava.local/Command", Caller("ann", ANN, ANN, 1), write, ByteBudget(10, 10))
+        await call.send_last(b"output")
+        await call.send_last(b"done")
+        await call.end(frames.OK)
+        assert written == [message(b"output") + message(b"done") + message(frames.pack_end(frames.OK, ""), frames.END)]
 
     asyncio.run(story())
