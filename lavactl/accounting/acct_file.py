@@ -4,6 +4,8 @@ A record of another type is passed over, and so is one that is cut short at the 
 written; any other that cannot be read ends the command with its line number.
 """
 
+import re
+
 from lavactl.errors import CommandError
 from lavactl.options import printable
 from lavactl.wire import messages
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 WITH_POST_EXEC = 0x40000000  # of the options, in OpenLava's records
 DONE_STATE = 64
 RUSAGE_FIELDS = 19
+_FIELD = re.compile(r'"[^"]*(?:""[^"]*)*"|[^\s"][^ \t]*')
 
 
 class Fields:
@@ -65,32 +68,9 @@ def split(line: str, string: "Callable[[str], str]" = str) -> "list[str]":
     Raises:
         ValueError: a string has no end.
     """
-    fields, at, end = [], 0, len(line)
-    while at < end:
-        if line[at] in " \t":
-            at += 1
-        elif line[at] == '"':
-            text, at = _string(line, at + 1)
-            fields.append(string(text))
-        else:
-            stop = line.find(" ", at)
-            stop = end if stop < 0 else stop
-            fields.append(line[at:stop])
-            at = stop
-    return fields
-
-
-def _string(line: str, at: int) -> tuple[str, int]:
-    """(text of a string, position behind it)."""
-    parts = []
-    while True:
-        stop = line.find('"', at)
-        if stop < 0:
-            raise ValueError("a string has no end")
-        parts.append(line[at:stop])
-        if line[stop + 1 : stop + 2] != '"':
-            return '"'.join(parts), stop + 1
-        at = stop + 2
+    if line.count('"') % 2:
+        raise ValueError("a string has no end")
+    return [string(word[1:-1].replace('""', '"')) if word[0] == '"' else word for word in _FIELD.findall(line)]
 
 
 def records(path: str, lines: "Iterable[str]") -> "Iterator[jobs_pb2.JobRecord]":

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from protos import common_pb2
 
 PAGE = 500
+_JOB_PLACE, _USER_PLACE = 3, 13  # in JOB_NEW; that of the job in all but a few others
+_JOB_LATER = {"JOB_SWITCH", "JOB_MOVE", "JOB_MODIFY2"}
 NAMED = 0x1  # of a job's options: it was given a name
 EXIT_STATE = 32
 POST_DONE, POST_ERR = 0x80, 0x100
@@ -73,6 +75,8 @@ class _Log:
         self._filter = wanted = request.filter
         self._refs = {ref.job for ref in wanted.refs}
         self._hosts = set(wanted.host.split())
+        users = wanted.user or ("all" if self._refs else user)
+        self._users = None if users == "all" else {users}
         times = {name: getattr(request, name) for name in ("submitted", "dispatched", "completed")
                  if request.HasField(name)}  # fmt: skip
         self._selection = FileSelection(
@@ -97,17 +101,29 @@ class _Log:
         """
         if not line.startswith('"'):
             raise ValueError(line)
-        make = _MAKERS.get(line[1 : line.find('"', 1)])
-        if make is None:
+        kind = line[1 : line.find('"', 1)]
+        make = _MAKERS.get(kind)
+        if make is None or not self._concerns(kind, line):
             return
         fields = EventFields(line.rstrip("\n"))
         fields.skip(1)
         is_lsf = int(fields.text().partition(".")[0]) < 20  # version 10.1; OpenLava counts from 20 on
         make(self, fields.number(), fields, is_lsf)
 
+    def _concerns(self, kind: str, line: str) -> bool:
+        """False if the first fields tell that the record is about a job that cannot be selected."""
+        if kind in _JOB_LATER:
+            return True
+        first = line.split(None, _USER_PLACE + 1)
+        job = int(first[_JOB_PLACE])
+        if kind != "JOB_NEW":
+            return job in self._jobs
+        is_named = not self._refs or job in self._refs
+        return is_named and (self._users is None or first[_USER_PLACE].strip('"') in self._users)
+
     def add(self, record: "jobs_pb2.JobRecord") -> Submission | None:
-        """Add a submission, unless it cannot be selected or a new file tells of it once more."""
-        if record.job in self._jobs or (self._refs and record.job not in self._refs):
+        """Add a submission, unless a new file tells of it once more."""
+        if record.job in self._jobs:
             return None
         return self._jobs.setdefault(record.job, Submission(record))
 
