@@ -42,6 +42,7 @@ FIELDS = {
     "Z": ("command", "is_script"), "Zs": ("command", "is_script", "script_arguments"),
 }  # fmt: skip
 RELATIVE = ("We+", "Wep")
+DISPATCHED = (messages.STAGING, messages.RUN, messages.USUSP, messages.SSUSP, messages.UNKWN)
 NO_RESET = ("r", "rn", "n", "Z", "Zs")
 KINDS: dict[str, int | str] = {
     **{name: kind for name, kind in submission.KINDS.items() if name in FIELDS},
@@ -88,22 +89,28 @@ def absolute(options: Options, ref: messages.JobRef, io: "Io") -> Options:
     made = Options()
     for name, value in options.items:
         if name in RELATIVE:
-            name, value = "We", f"{-(-estimate_s(name, value, ran_s(ref, io)) // 60):.0f}"
+            ran = ran_s(ref, io)
+            if name == "Wep" and not ran:
+                raise CommandError(
+                    f"Job <{ref_text(ref)}>: nothing of it is done yet: it is being started. -We+ says what is left. "
+                    "Job not modified."
+                )
+            name, value = "We", f"{-(-estimate_s(name, value, ran) // 60):.0f}"
         made.items.append((name, value))
     return made
 
 
 def ran_s(ref: messages.JobRef, io: "Io") -> float:
-    """Seconds that a job has run.
+    """Seconds that a job has run; 0 of one that is dispatched, and whose host has not told yet that it runs.
 
     Raises:
         CommandError: the job does not run, or is an array.
     """
     request = messages.ListJobsRequest(filter=messages.JobFilter(refs=[ref], user="all"), columns=True)
     found = [job for page in io.client().list_jobs(request) for job in jobs_of(page)]
-    if len(found) != 1 or not found[0].start_time or found[0].end_time:
+    if len(found) != 1 or found[0].state not in DISPATCHED:
         raise CommandError(f"Job <{ref_text(ref)}>: -We+ and -Wep are for a job that runs. Job not modified.")
-    return max(0.0, io.now() - found[0].start_time)
+    return max(0.0, io.now() - found[0].start_time) if found[0].start_time else 0.0
 
 
 def estimate_s(option: str, text: str, ran_s: float) -> float:

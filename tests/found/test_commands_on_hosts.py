@@ -145,11 +145,12 @@ def test_a_running_job_is_estimated_anew(cluster: Cluster) -> None:
     def estimate() -> str:
         return cluster.says("bjobs", "-noheader", "-o", "estimated_run_time", str(job))
 
-    # A job that is dispatched is shown as RUN a moment before its host has told that it runs.
-    said, longer = f"Parameters of job <{job}> are being changed\n", ("bmod", "-We+", "20", str(job))
-    wait_for(lambda: cluster.run(*longer).stdout == said, 60, "the job to run, so that its estimate can be changed")
-    assert estimate() in ("1260 second(s)", "1320 second(s)")
-    cluster.says("bmod", "-Wep", "50", str(job))
+    # A dispatched job is shown as RUN a moment before its host has told that it runs: till then nothing is done.
+    said = f"Parameters of job <{job}> are being changed"
+    assert cluster.says("bmod", "-We+", "20", str(job)) == said
+    assert estimate() in ("1200 second(s)", "1260 second(s)", "1320 second(s)")
+    part = ("bmod", "-Wep", "50", str(job))
+    wait_for(lambda: cluster.run(*part).stdout.strip() == said, 60, "the job to run, so that a part of it can be done")
     assert estimate() in ("60 second(s)", "120 second(s)")
     assert "from 1 to 100" in cluster.run("bmod", "-Wep", "0", str(job)).stderr
     cluster.run("bkill", str(job))

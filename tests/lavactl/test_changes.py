@@ -2,8 +2,8 @@
 
 import pytest
 
-from protos import jobs_pb2
-from tests.lavactl.scripted import Desk
+from protos import common_pb2, jobs_pb2
+from tests.lavactl.scripted import NOW, Desk
 
 
 def results(*told: tuple[int, int, str]) -> list[jobs_pb2.SignalResult]:
@@ -163,3 +163,21 @@ def test_bresize(desk: Desk) -> None:
     desk.client.resize_reply.error = "The job is not resizable"
     result = desk.type("bresize", "request", "8", "7")
     assert (result.code, result.err) == (255, "Job <7>: The job is not resizable\n")
+
+
+@pytest.mark.parametrize("has_columns", [False, True])
+def test_a_job_that_is_being_started_is_estimated(desk: Desk, has_columns: bool) -> None:
+    """bjobs shows it as RUN already: all of its run is left, and nothing is done."""
+    desk.client.has_columns = has_columns
+    desk.client.jobs = [jobs_pb2.JobRecord(job=7, state=common_pb2.STAGING, submit_time=NOW - 60)]
+    desk.client.modify_reply.results.extend(results((7, 0, "")))
+    assert desk.type("bmod", "-We+", "20", "7").out == "Parameters of job <7> are being changed\n"
+    assert desk.client.asked[-1].spec.runtime_estimate_s == 1200
+    refused = desk.type("bmod", "-Wep", "50", "7")
+    assert refused.err.startswith("Job <7>: nothing of it is done yet: it is being started. -We+ says what is left.")
+    desk.client.jobs[0].state, desk.client.jobs[0].start_time = common_pb2.RUN, NOW - 600
+    assert desk.type("bmod", "-Wep", "50", "7").code == 0
+    assert desk.client.asked[-1].spec.runtime_estimate_s == 1200
+    for state in (common_pb2.PEND, common_pb2.DONE):
+        desk.client.jobs[0].state = state
+        assert "-We+ and -Wep are for a job that runs" in desk.type("bmod", "-We+", "20", "7").err
