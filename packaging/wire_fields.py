@@ -29,7 +29,8 @@ MESSAGES = (
 )
 # Fields that no command uses.
 LEFT_OUT = {
-    "HostShare": {"address", "resources", "cpus"},
+    "HostShare": {"address", "resources"},
+    "TaskCpus": {"nodes", "memory"},
     "JobSpec": {"submit_host", "environment_base", "environment_unset"},
     "Usage": {"seconds", "processes_max", "threads_max"},
     "WatchRequest": {"only_end"},

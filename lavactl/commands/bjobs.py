@@ -42,6 +42,7 @@ Usage: bjobs [-a | -d | -p | -p0 | -p1 | -p2 | -p3 | -pe | -pi | -pei | -r | -s]
   -hms              with -o: durations as hours:minutes:seconds
   -script           the script of a job, or its command
   -env              the environment that a job was submitted with
+  -aff              with -l or -UF: also the processors that each task is bound to
   -gpu              with -l or -UF: also the devices of each job, and their use
 """
 GRAMMAR = Grammar(
@@ -50,7 +51,7 @@ GRAMMAR = Grammar(
     {
         **dict.fromkeys(
             ("a", "A", "d", "p", "p0", "p1", "p2", "p3", "r", "s", "w", "l", "W", "WL", "WF", "WP", "UF", "json", "sum",
-             "psum", "noheader", "X", "gpu", "x", "pe", "pi", "pei", "hms", "script", "env", "aps", "prio"),
+             "psum", "noheader", "X", "gpu", "x", "pe", "pi", "pei", "hms", "script", "env", "aps", "prio", "aff"),
             FLAG,
         ),
         **dict.fromkeys(("J", "m", "P", "q", "u", "o", "g", "app", "sla", "Lp", "G", "Jd", "U", "N", "rusage"), VALUE),
@@ -61,7 +62,6 @@ GRAMMAR = Grammar(
         "ss": "there is no session scheduler; an array or a job of tasks takes its place.",
         "data": "there is no data manager: lava expects a shared file system.",
         "rsvid": "bjobs -U shows the jobs of a reservation.",
-        "aff": "bhosts -aff shows the processors that jobs are bound to.",
         **dict.fromkeys(("fwd", "cname"), "lava neither forwards jobs to other clusters nor receives any."),
     },
 )  # fmt: skip
@@ -226,6 +226,8 @@ def check(options: Options) -> None:
         raise GRAMMAR.wrong(f"-{forms[0]} and -{forms[1]} cannot be used together")
     if "gpu" in options and not ("l" in options or "UF" in options):
         raise GRAMMAR.wrong("-gpu needs -l or -UF")
+    if "aff" in options and not ("l" in options or "UF" in options):
+        raise GRAMMAR.wrong("-aff needs -l or -UF")
     for name in job_conditions.OPTIONS:
         if "A" in options and name in options:
             raise GRAMMAR.wrong(f"-A and -{name} cannot be used together")
@@ -397,7 +399,7 @@ def show_long(
     """-l and -UF; ``more``: the text behind that of each job."""
     from lavactl.views.gpus.allocation import DevicesOfHosts, allocation_text
     from lavactl.views.gpus.usage import usage_text
-    from lavactl.views.job_long import SEPARATOR, long_text
+    from lavactl.views.job_long import SEPARATOR, affinity_text, long_text
 
     io = listing.io
     now = io.now()
@@ -411,6 +413,7 @@ def show_long(
                 homes[job.user] = io.home_of(job.user) or ""
             text = long_text(job, "UF" in listing.options, now, homes[job.user])
             text += allocation_text(job, known) + usage_text(job.gpus) if devices is not None else ""
+            text += affinity_text(job) if "aff" in listing.options else ""
             text += more(job)
             io.print(text if first else f"{SEPARATOR}\n{text}", end="")
             first = False

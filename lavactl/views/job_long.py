@@ -9,7 +9,7 @@ from lavactl.submit.hang_rule import hang_text
 from lavactl.tasks.task_table import role_text, task_lines
 from lavactl.text.exits import exit_sentence
 from lavactl.text.progress import progress_lines
-from lavactl.text.render import clean, clean_script, long_time, short_time, wrap
+from lavactl.text.render import MISSING, clean, clean_script, long_time, short_time, wrap
 from lavactl.text.roles import command_of, gpu_text
 from lavactl.text.units import number_text
 from lavactl.views.job_table import STATES, host_list, reason_text
@@ -367,3 +367,33 @@ def requirement(job: "Job") -> list[str]:
         return []
     effective = combined if job.hosts else "-"
     return ["", " RESOURCE REQUIREMENT DETAILS:", f" Combined: {combined}", f" Effective: {effective}"]
+
+
+AFFINITY_HEADER = f"""
+ AFFINITY:
+{"":21}{"CPU BINDING":37}MEMORY BINDING
+{"":21}{"-" * 24:37}{"-" * 20}
+ HOST                TYPE   LEVEL  EXCL   IDS             POL   NUMA SIZE
+"""
+POLICIES = {"localonly": "local", "localprefer": "pref"}
+
+
+def affinity_text(job: "Job") -> str:
+    """Part of -l -aff: the processors of each task, by the numbers that the host gives them; empty for unbound jobs."""
+    import re
+
+    text = job.effective_requirement or job.spec.requirement_text
+
+    def part(pattern: str) -> str:
+        found = re.search(rf"affinity\[.*?{pattern}", text)
+        return found[1] if found else MISSING
+
+    unit, level, exclusive = part(r"\b(thread|core|socket|numa)\b"), part(r"cpubind=(\w+)"), part(r"exclusive=\(?(\w+)")
+    policy = POLICIES.get(part(r"membind=(\w+)"), MISSING)
+    rows = [
+        f" {share.host:<19} {unit:<6} {level:<6} {exclusive:<6} {','.join(map(str, task.cpus)):<15} {policy:<5} "
+        f"{MISSING:<4} {MISSING}\n"
+        for share in job.hosts
+        for task in share.cpus
+    ]
+    return AFFINITY_HEADER + "".join(rows) if rows else ""

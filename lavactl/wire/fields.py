@@ -55,8 +55,10 @@ FIELDS = {
         "1 filter JobFilter, 2 arrays t, 3 details t, 4 reasons t, 5 shares_details t, 6 basic_too t, 7 columns t, "
         "20 absolute t"
     ),
+    "TaskCpus": "1 cpus u*",
     "HostShare": (
-        "1 host s, 2 slots u, 3 gpus u*, 4 memory_mib u, 6 tasks_by_role u*, 9 gpu_memory_mib u*, 10 gpu_roles u*"
+        "1 host s, 2 slots u, 3 gpus u*, 4 memory_mib u, 6 tasks_by_role u*, 8 cpus TaskCpus*, 9 gpu_memory_mib u*, "
+        "10 gpu_roles u*"
     ),
     "GpuProcess": "1 pid u, 2 memory_mib u, 3 sm d, 4 has_sm t, 5 user s, 6 command s",
     "GpuUsage": (

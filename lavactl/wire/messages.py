@@ -117,6 +117,7 @@ __all__ = [
     "SubmitReplies",
     "SubmitResult",
     "TailChunk",
+    "TaskCpus",
     "TaskInput",
     "TaskOutput",
     "TaskPolicy",
@@ -182,6 +183,7 @@ if TYPE_CHECKING:
         JobRef,
         PortRequest,
         Role,
+        TaskCpus,
         TaskPolicy,
         TaskRun,
         TaskState,
@@ -306,6 +308,7 @@ else:
     JobFilter = _message("JobFilter")
     JobMessage = _message("JobMessage")
     ListJobsRequest = _message("ListJobsRequest")
+    TaskCpus = _message("TaskCpus")
     HostShare = _message("HostShare")
     Usage = _message("Usage")
     PendingReason = _message("PendingReason")

@@ -127,6 +127,16 @@ def test_the_requirement_of_job_and_queue() -> None:
     assert [one.effective_requirement for one in listed(story, _Store())] == ["select[mem > 5] rusage[mem=10]"]
 
 
+def test_processors_that_tasks_are_bound_to() -> None:
+    """In lists with details, of each task on its host; a job that waits has none."""
+    story = a_cluster(a_host("n1", 4, cpus=4, cores=4, topology="0 0 0 0,1 1 0 0,2 2 0 0,3 3 0 0"))
+    story.run(a_job(2, affinity="core(2)"))
+    story.submit(a_job(9))
+    bound, waiting = listed(story, _Store())
+    assert [[list(task.cpus) for task in share.cpus] for share in bound.hosts] == [[[0, 1], [2, 3]]]
+    assert not waiting.hosts
+
+
 def test_reasons_of_many_are_those_of_each() -> None:
     """Reasons computed once for all equal jobs are those of each job alone."""
     story = a_cluster()

@@ -27,6 +27,29 @@ def test_one_more_column_about_time(desk: Desk, option: str, title: str, running
     assert desk.client.asked[-1].details
 
 
+def test_processors_of_each_task(desk: Desk) -> None:
+    """-l -aff: a row for each task with its processors; what the requirement says of units, binding and memory."""
+    affinity = "affinity[core(2,same=socket,exclusive=(socket,alljobs)):cpubind=core:membind=localprefer]"
+    bound = a_job([("n001", 2), ("n002", 1)], state=RUN, effective_requirement=f"span[ptile=2] {affinity}")
+    for share, cpus in ((0, (0, 2)), (0, (4, 6)), (1, (1,))):
+        bound.hosts[share].cpus.add(cpus=cpus)
+    desk.client.jobs = [bound]
+    plain = desk.type("bjobs", "-l").out
+    told = desk.type("bjobs", "-l", "-aff").out
+    assert told.removeprefix(plain) == (
+        "\n AFFINITY:\n"
+        "                     CPU BINDING                          MEMORY BINDING\n"
+        "                     ------------------------             --------------------\n"
+        " HOST                TYPE   LEVEL  EXCL   IDS             POL   NUMA SIZE\n"
+        " n001                core   core   socket 0,2             pref  -    -\n"
+        " n001                core   core   socket 4,6             pref  -    -\n"
+        " n002                core   core   socket 1               pref  -    -\n"
+    )
+    desk.client.jobs = [a_job([("n001", 2)], state=RUN)]
+    assert desk.type("bjobs", "-l", "-aff").out == desk.type("bjobs", "-l").out
+    assert "-aff needs -l or -UF" in desk.type("bjobs", "-aff").err
+
+
 def _waiting(desk: Desk) -> None:
     """A job that two hosts could take once slots are free, and three never."""
     desk.client.cluster.servers = 5

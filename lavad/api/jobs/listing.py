@@ -286,6 +286,10 @@ def record_message(
     )
     if job is not None:
         add_run(message, job)
+    if details and job is not None:
+        for shown, share in zip(message.hosts, allocation_of(job), strict=True):
+            for cpus in share.cpus:
+                shown.cpus.add(cpus=cpus)
     if details and job is not None and job.tasks is not None:
         add_tasks(message, job.tasks)
     if details and job is not None and job.attempt is not None:
