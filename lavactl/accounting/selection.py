@@ -45,6 +45,11 @@ def request_of(options: "Options", form: "jobs_pb2.AccountForm", io: "Io") -> me
     )
 
 
+def own_records(options: "Options") -> None:
+    """Read ``-f -``, LSF's word for the site's own logs, as no file: the database has what they have."""
+    options.items = [item for item in options.items if item != ("f", "-")]
+
+
 def words(options: "Options", letter: str) -> list[str]:
     """Names of an option that takes several."""
     return (options.last(letter) or "").split()

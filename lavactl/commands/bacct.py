@@ -1,7 +1,7 @@
 """bacct: sums over ended jobs and, on request, each of them; from the store, or from an lsb.acct file."""
 
 from lavactl.accounting.display import BRIEF_HEADER, brief, header, long, slot_lines, summary
-from lavactl.accounting.selection import filters, request_of
+from lavactl.accounting.selection import filters, own_records, request_of
 from lavactl.errors import FAILURE, CommandError
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered, printable
 from lavactl.text.unknown import unknown_queue
@@ -21,9 +21,9 @@ USAGE = """\
 Usage: bacct [-b | -l [-gpu] | -UF] [-w] [-d] [-e] [-x] [-u "user ..." | -u all] [-q "queue ..."] [-m "host ..."]
              [-P "project ..."] [-J name] [-U reservation] [-app profile]
              [-C time0,time1] [-D time0,time1] [-S time0,time1]
-             [-N host | model | factor] [-f file] [job_id | "job_id[index]" ...]
+             [-N host | model | factor] [-f file | -f -] [job_id | "job_id[index]" ...]
        bacct -h | -V
-  time: [[year/]month/]day[/hour:minute], . for now, .-n/ for n days ago; -f reads an lsb.acct file
+  time: [[year/]month/]day[/hour:minute], . for now, .-n/ for n days ago; -f reads an lsb.acct file, -f - the database
 """
 GRAMMAR = Grammar(
     "bacct",
@@ -45,6 +45,7 @@ def main(argv: list[str], io: "Io") -> int:
     if answered(argv, USAGE, io):
         return 0
     options = GRAMMAR.parse(argv)
+    own_records(options)
     form = form_of(options)
     request = request_of(options, form, io)
     if any(not ref.job for ref in request.refs):

@@ -2,7 +2,7 @@
 
 import re
 
-from lavactl.accounting.selection import INTERVALS, interval
+from lavactl.accounting.selection import INTERVALS, interval, own_records
 from lavactl.control import NOTHING as NO_JOB
 from lavactl.errors import FAILURE, CommandError
 from lavactl.jobrefs import key_text, read_refs
@@ -34,7 +34,7 @@ Usage: bhist [-a | -d | -e | -p | -r | -s] [-l [-gpu] | -UF [-gpu] | -b | -w | -
        bhist -h | -V
   -UF         as -l, each paragraph on one line
   -b          the events of each job in few words
-  -f          an lsb.events file, of lava or LSF, or standard input, instead of the database
+  -f          an lsb.events file, of lava or LSF, instead of the database, which -f - means
   -n          taken for scripts: the database is no row of files, and all of it is searched
   -N          CPU times as that host, host model or CPU factor would have taken them
   -t          the events of all jobs by their time, of the last week, of LSB_BHIST_HOURS or within -T
@@ -84,6 +84,7 @@ def main(argv: list[str], io: "Io") -> int:
     if answered(argv, USAGE, io):
         return 0
     options = GRAMMAR.parse(argv)
+    own_records(options)
     check(options)
     is_told, conditions = any(name in options for name in TOLD), conditions_of(options, io)
     within = times_of(options, io)
@@ -136,9 +137,9 @@ def histories(options: Options, request: messages.HistoryRequest, io: "Io") -> "
     if name is None:
         return io.client().history(request)
     io.stay()  # a file of any size is read by the caller's own process
-    path = "standard input" if name == "-" else io.path(name)
+    path = io.path(name)
     try:
-        file = io.stdin if name == "-" else open(path, "rb")  # noqa: SIM115 - closed by the reader of its pages
+        file = open(path, "rb")  # noqa: SIM115 - closed by the reader of its pages
     except OSError as error:
         raise CommandError(f"{printable(path)}: {error.strerror}.") from None
     return pages_of(path, file, request, io)

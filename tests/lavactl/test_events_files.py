@@ -101,7 +101,7 @@ Summary of time in seconds spent in various states by  Sat Nov 21 09:20:01
 
 
 def test_which_of_a_file(desk: Desk, log: Path, tmp_path: Path) -> None:
-    """The caller's unfinished jobs, or as options say; standard input is a file, too; LSF's records are read."""
+    """The caller's unfinished jobs, or as options say; LSF's records are read."""
     lsf = submitted(1300, "solve", "09:10:00", version="10.1", user="bob", slots=2)
     lsf += started(1300, "09:10:05", "2*n003", version="10.1")
     lsf += status(1300, "09:12:05", 0x20, cpu_s=3.5, code=140, rest=" 5 0 0 0")
@@ -110,7 +110,6 @@ def test_which_of_a_file(desk: Desk, log: Path, tmp_path: Path) -> None:
     rows += "JOBID   USER    JOB_NAME  PEND    PSUSP   RUN     USUSP   SSUSP   UNKWN   TOTAL\n"
     mine = rows + "1301    alice   next      600     0       0       0       0       0       600\n"
     assert desk.type("bhist", "-f", "lsb.events", cwd=str(tmp_path)).out == mine
-    assert desk.type("bhist", "-f", "-", stdin=log.read_bytes()).out == mine
     everybody = desk.type("bhist", "-a", "-u", "all", "-f", str(log)).out
     assert [line.split()[0] for line in everybody.splitlines()[2:]] == ["1201", "1300", "1301"]
     assert "1300    bob     solve     5       0       120     0       0       0       125\n" in everybody
@@ -120,6 +119,15 @@ def test_which_of_a_file(desk: Desk, log: Path, tmp_path: Path) -> None:
     assert desk.type("bhist", "-d", "-D", "/09:00,/09:05", "-f", str(log)).out.splitlines()[2:][0].split()[0] == "1201"
     nothing = desk.type("bhist", "-f", str(log), "-q", "night", "-a")
     assert (nothing.code, nothing.err) == (255, "No matching job found\n")
+
+
+def test_the_logs_of_the_site(desk: Desk) -> None:
+    """LSF has -f - for its own logs in place of another service; here that is the database, and nothing is read."""
+    desk.client.histories = [a_history()]
+    for command in (["bhist", "-a"], ["bhist", "-l", "-N", "2.0"], ["bacct", "-N", "2.0"]):
+        own, told = desk.type(*command), desk.type(*command, "-f", "-")
+        assert (told.code, told.out, told.err) == (0, own.out, "")
+        assert desk.client.asked[-1] == desk.client.asked[-2]
 
 
 def test_an_array_of_a_file(desk: Desk, log: Path) -> None:
