@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 FLAG = 0
 VALUE = 1
+# Options of lists and controls whose values are names: of users, queues, hosts, and resources.
+NAMES = "uqmR"
 
 
 class Reasoned(int):
@@ -65,11 +67,11 @@ class Grammar:
         kinds: option name without its dash to FLAG, VALUE, either of them as Reasoned, or a sentence: the option is
             LSF's, and refused with these words.
         words_end: the first word that is no option ends the options (``bsub command -x``).
-        glued: letters of options that take any glued value: the cluster refuses a wrong one (``-qshort``).
+        glued: letters of options that take any glued value: the cluster refuses a wrong one (``-uall``, ``-qshort``).
     """
 
     def __init__(
-        self, command: str, usage: str, kinds: "Mapping[str, int | str]", *, words_end: bool = False, glued: str = ""
+        self, command: str, usage: str, kinds: "Mapping[str, int | str]", *, words_end: bool = False, glued: str = NAMES
     ) -> None:
         self.command = command
         self.usage = usage

@@ -55,7 +55,7 @@ KINDS: dict[str, int | str] = {
                      *submission.INTERACTIVE),
                     "this cannot be changed after the submission."),
 }  # fmt: skip
-GRAMMAR = Grammar("bmod", USAGE, KINDS)
+GRAMMAR = Grammar("bmod", USAGE, KINDS, glued="q")
 
 
 def main(argv: list[str], io: "Io") -> int:
