@@ -18,7 +18,7 @@ from agents import sensors
 from agents.activity.watch import ActivityWatch
 from agents.assembly import Local
 from agents.attempts.journal import JournalError
-from agents.job_setup.eexec import LookUp
+from agents.job_setup.commands.eexec import LookUp
 from agents.local_socket.callers import UserNames
 from agents.local_socket.command_server import CommandServer
 from agents.local_socket.gateway import Gateway

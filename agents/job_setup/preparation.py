@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agents.containers.settings import ContainerSettings
-from agents.job_setup import eexec, file_copies
+from agents.job_setup.commands import eexec, file_copies
 from agents.job_setup.environment import HostFiles, OwnFiles, put_lists, set_by_lava, with_submitted
 from agents.job_setup.host_context import HostContext
 from agents.job_setup.programs import program_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.job_setup import eexec
+from agents.job_setup.commands import eexec
 
 
 @pytest.fixture
