@@ -31,6 +31,7 @@ from agents.job_setup.users import Users
 from agents.job_socket.interface import JobInterface
 from agents.launcher_process import LauncherProcess, Spool
 from agents.mail.mailer import Mailer
+from agents.master.checkpoints import Checkpoints
 from agents.master.report_messages import finished_message, report_for
 from agents.shepherd import messages
 from agents.shepherd.confinement import hierarchy
@@ -106,10 +107,12 @@ class Local:
         self._background: list[asyncio.Task[None]] = []
         self.attempts = Attempts(self.ledger, self.pool, context)
         self.counting = Counting(self.ledger, self.pool.holder, context.host)
+        self.checkpoints = Checkpoints(self.ledger, self.pool)
         self.interface = JobInterface(context, state, self.ledger, self.pool)
         self.counting.gpus = self.gpus.usage_now
         self.keeper.connect(self.pool, self.attempts, self.counting)
         self.keeper.interface = self.interface
+        self.keeper.heard[messages.CHECKPOINTED] = self.checkpoints.made
         self.mailer = Mailer(
             self.ledger, self._journal, self.attempts, self.preparation, str(self.outputs), keeper.note_owner
         )

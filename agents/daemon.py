@@ -18,6 +18,7 @@ from agents import sensors
 from agents.activity.watch import ActivityWatch
 from agents.assembly import Local
 from agents.attempts.journal import JournalError
+from agents.job_setup.commands.checkpoints import CheckpointSettings
 from agents.job_setup.commands.eexec import LookUp
 from agents.local_socket.callers import UserNames
 from agents.local_socket.command_server import CommandServer
@@ -29,6 +30,7 @@ from agents.master.revocations import Revocations
 from agents.master.session import Session
 from agents.master.site_copy import SiteCopy
 from agents.peers import PeerChannels, Peers
+from agents.shepherd import messages
 from protos import notify
 from protos.agents_pb2 import JobProgress, Welcome
 from protos.cluster_pb2 import HostFacts
@@ -104,7 +106,8 @@ class Daemon:
         methods.gateway = self._commands.gateway = self._gateway
         keeper = local.keeper
         self._watch = ActivityWatch(local.ledger, local.pool, local.attempts, options.name, str(local.outputs))
-        keeper.looked, keeper.signalled = self._watch.answered, self._watch.signalled
+        keeper.signalled = self._watch.signalled
+        keeper.heard[messages.LOOKED] = lambda key, fields: self._watch.answered(key, *fields[:2])
         self._sampler = sensors.Sampler(options.simulate_gpus, sensors.Elims(options.elims), local.gpus.watch)
         self._session = Session(
             self._dial,
@@ -114,6 +117,7 @@ class Daemon:
             self._sampler,
             sensors.significant,
             self._watch,
+            local.checkpoints,
         )
         self._watch.gpus = lambda: self._session.newest_load.gpus
         self._session.on_welcome = self._take_welcome
@@ -190,6 +194,7 @@ class Daemon:
         self._watch.configure(welcome.settings)
         self._revocations.take(welcome.revoked)
         self._local.preparation.mail = MailSettings.of(welcome.lsf_conf)
+        self._local.preparation.checkpoints = CheckpointSettings.of(welcome.lsf_conf)
         self._local.mailer.take_settings()
         self._site_copy.take(welcome.lsf_conf, welcome.cluster, welcome.default_queues)
 

@@ -139,7 +139,7 @@ def run_agent(options: argparse.Namespace) -> int:
     facts.can_set_gpu_mode, facts.has_mps = bool(facts.gpus) and modes.can_set(), bool(context.gpu_daemon)
     local = Local(context, options.state.absolute(), facts.slots, not options.no_cgroups, gpus)
     facts.cgroups = local.base.version > 0
-    facts.keeps_leases = facts.runs_commands = facts.copies_files = True
+    facts.keeps_leases = facts.runs_commands = facts.copies_files = facts.makes_checkpoints = True
     # From here on there may be threads of gRPC, started by this import.
     from agents.daemon import serve
 

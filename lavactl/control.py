@@ -68,6 +68,8 @@ def carry_out(
     states: "Sequence[int]" = (),
     hold: bool = False,
     among: "Sequence[int]" = (),
+    force: bool = False,
+    ends: bool = False,
 ) -> int:
     """Send the request and print the result for each job.
 
@@ -76,12 +78,14 @@ def carry_out(
         number: the signal, for the action SEND.
         states: job states to select, for the action REQUEUE.
         among: job states to select from where no job is named by its id.
+        ends: jobs end with their checkpoints, for the action CHECKPOINT.
     """
     job_filter, newest, bad = chosen_jobs(options, grammar, io)
     if bad and not job_filter.refs:
         return FAILURE
     job_filter.states.extend([*states, *among])  # type: ignore[list-item]
     request = messages.SignalRequest(filter=job_filter, signal=number, newest_only=newest, hold=hold)
+    request.force, request.ends = force, ends
     request.states.extend(states)  # type: ignore[arg-type]
     request.action = action  # type: ignore[assignment]
     request.reason = _reason(options, grammar)

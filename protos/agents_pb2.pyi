@@ -100,7 +100,7 @@ class Held(_message.Message):
     def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., last: _Optional[_Union[Report, _Mapping]] = ..., launched: _Optional[bool] = ..., resized: _Optional[_Union[Report, _Mapping]] = ..., limits_version: _Optional[int] = ..., order: _Optional[_Union[Order, _Mapping]] = ..., limit_reached: _Optional[_Union[Report, _Mapping]] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.TaskState, _Mapping]]] = ...) -> None: ...
 
 class Reports(_message.Message):
-    __slots__ = ("sequence", "hello", "reports", "load", "usages", "sent_monotonic", "health", "progress", "host_notice", "taken_notice", "activities", "stacks")
+    __slots__ = ("sequence", "hello", "reports", "load", "usages", "sent_monotonic", "health", "progress", "host_notice", "taken_notice", "activities", "stacks", "checkpoints")
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     HELLO_FIELD_NUMBER: _ClassVar[int]
     REPORTS_FIELD_NUMBER: _ClassVar[int]
@@ -113,6 +113,7 @@ class Reports(_message.Message):
     TAKEN_NOTICE_FIELD_NUMBER: _ClassVar[int]
     ACTIVITIES_FIELD_NUMBER: _ClassVar[int]
     STACKS_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINTS_FIELD_NUMBER: _ClassVar[int]
     sequence: int
     hello: Hello
     reports: _containers.RepeatedCompositeFieldContainer[Report]
@@ -125,7 +126,24 @@ class Reports(_message.Message):
     taken_notice: HostNotice
     activities: _containers.RepeatedCompositeFieldContainer[PartActivity]
     stacks: _containers.RepeatedCompositeFieldContainer[SavedStacks]
-    def __init__(self, sequence: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., reports: _Optional[_Iterable[_Union[Report, _Mapping]]] = ..., load: _Optional[_Union[_cluster_pb2.Load, _Mapping]] = ..., usages: _Optional[_Iterable[_Union[JobUsage, _Mapping]]] = ..., sent_monotonic: _Optional[float] = ..., health: _Optional[_Union[HealthVerdict, _Mapping]] = ..., progress: _Optional[_Iterable[_Union[JobProgress, _Mapping]]] = ..., host_notice: _Optional[_Union[HostNotice, _Mapping]] = ..., taken_notice: _Optional[_Union[HostNotice, _Mapping]] = ..., activities: _Optional[_Iterable[_Union[PartActivity, _Mapping]]] = ..., stacks: _Optional[_Iterable[_Union[SavedStacks, _Mapping]]] = ...) -> None: ...
+    checkpoints: _containers.RepeatedCompositeFieldContainer[CheckpointMade]
+    def __init__(self, sequence: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., reports: _Optional[_Iterable[_Union[Report, _Mapping]]] = ..., load: _Optional[_Union[_cluster_pb2.Load, _Mapping]] = ..., usages: _Optional[_Iterable[_Union[JobUsage, _Mapping]]] = ..., sent_monotonic: _Optional[float] = ..., health: _Optional[_Union[HealthVerdict, _Mapping]] = ..., progress: _Optional[_Iterable[_Union[JobProgress, _Mapping]]] = ..., host_notice: _Optional[_Union[HostNotice, _Mapping]] = ..., taken_notice: _Optional[_Union[HostNotice, _Mapping]] = ..., activities: _Optional[_Iterable[_Union[PartActivity, _Mapping]]] = ..., stacks: _Optional[_Iterable[_Union[SavedStacks, _Mapping]]] = ..., checkpoints: _Optional[_Iterable[_Union[CheckpointMade, _Mapping]]] = ...) -> None: ...
+
+class CheckpointMade(_message.Message):
+    __slots__ = ("key", "number", "began", "ended", "error", "ends")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    BEGAN_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    ENDS_FIELD_NUMBER: _ClassVar[int]
+    key: _common_pb2.AttemptKey
+    number: int
+    began: float
+    ended: float
+    error: str
+    ends: bool
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., number: _Optional[int] = ..., began: _Optional[float] = ..., ended: _Optional[float] = ..., error: _Optional[str] = ..., ends: _Optional[bool] = ...) -> None: ...
 
 class HostNotice(_message.Message):
     __slots__ = ("seconds", "text", "withdrawn")
@@ -332,7 +350,7 @@ class Resized(_message.Message):
     def __init__(self, failed: _Optional[bool] = ..., detail: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.RoleTasks, _Mapping]]] = ...) -> None: ...
 
 class Orders(_message.Message):
-    __slots__ = ("term", "welcome", "orders", "specs", "forget", "echo_monotonic", "echo_sequence", "mark", "health_check", "host_notice", "stacks")
+    __slots__ = ("term", "welcome", "orders", "specs", "forget", "echo_monotonic", "echo_sequence", "mark", "health_check", "host_notice", "stacks", "checkpoints")
     TERM_FIELD_NUMBER: _ClassVar[int]
     WELCOME_FIELD_NUMBER: _ClassVar[int]
     ORDERS_FIELD_NUMBER: _ClassVar[int]
@@ -344,6 +362,7 @@ class Orders(_message.Message):
     HEALTH_CHECK_FIELD_NUMBER: _ClassVar[int]
     HOST_NOTICE_FIELD_NUMBER: _ClassVar[int]
     STACKS_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINTS_FIELD_NUMBER: _ClassVar[int]
     term: int
     welcome: Welcome
     orders: _containers.RepeatedCompositeFieldContainer[Order]
@@ -355,7 +374,20 @@ class Orders(_message.Message):
     health_check: HealthCheck
     host_notice: HostNotice
     stacks: _containers.RepeatedCompositeFieldContainer[StacksRequest]
-    def __init__(self, term: _Optional[int] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., orders: _Optional[_Iterable[_Union[Order, _Mapping]]] = ..., specs: _Optional[_Iterable[_Union[JobSpecBlob, _Mapping]]] = ..., forget: _Optional[_Iterable[_Union[_common_pb2.AttemptKey, _Mapping]]] = ..., echo_monotonic: _Optional[float] = ..., echo_sequence: _Optional[int] = ..., mark: _Optional[_Union[CommitMark, _Mapping]] = ..., health_check: _Optional[_Union[HealthCheck, _Mapping]] = ..., host_notice: _Optional[_Union[HostNotice, _Mapping]] = ..., stacks: _Optional[_Iterable[_Union[StacksRequest, _Mapping]]] = ...) -> None: ...
+    checkpoints: _containers.RepeatedCompositeFieldContainer[CheckpointRequest]
+    def __init__(self, term: _Optional[int] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., orders: _Optional[_Iterable[_Union[Order, _Mapping]]] = ..., specs: _Optional[_Iterable[_Union[JobSpecBlob, _Mapping]]] = ..., forget: _Optional[_Iterable[_Union[_common_pb2.AttemptKey, _Mapping]]] = ..., echo_monotonic: _Optional[float] = ..., echo_sequence: _Optional[int] = ..., mark: _Optional[_Union[CommitMark, _Mapping]] = ..., health_check: _Optional[_Union[HealthCheck, _Mapping]] = ..., host_notice: _Optional[_Union[HostNotice, _Mapping]] = ..., stacks: _Optional[_Iterable[_Union[StacksRequest, _Mapping]]] = ..., checkpoints: _Optional[_Iterable[_Union[CheckpointRequest, _Mapping]]] = ...) -> None: ...
+
+class CheckpointRequest(_message.Message):
+    __slots__ = ("key", "number", "force", "ends")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    FORCE_FIELD_NUMBER: _ClassVar[int]
+    ENDS_FIELD_NUMBER: _ClassVar[int]
+    key: _common_pb2.AttemptKey
+    number: int
+    force: bool
+    ends: bool
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., number: _Optional[int] = ..., force: _Optional[bool] = ..., ends: _Optional[bool] = ...) -> None: ...
 
 class StacksRequest(_message.Message):
     __slots__ = ("key", "number", "limit_s")

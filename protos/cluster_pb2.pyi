@@ -212,7 +212,7 @@ class Load(_message.Message):
     def __init__(self, r15s: _Optional[float] = ..., r1m: _Optional[float] = ..., r15m: _Optional[float] = ..., ut: _Optional[float] = ..., pg: _Optional[float] = ..., io: _Optional[float] = ..., ls: _Optional[int] = ..., it: _Optional[int] = ..., tmp_mib: _Optional[int] = ..., swp_mib: _Optional[int] = ..., mem_mib: _Optional[int] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., external: _Optional[_Mapping[str, float]] = ...) -> None: ...
 
 class HostFacts(_message.Message):
-    __slots__ = ("name", "type", "model", "cpu_factor", "cpus", "cores", "sockets", "memory_mib", "swap_mib", "tmp_mib", "resources", "boot_id", "slots", "server", "peer_address", "version", "gpus", "cgroups", "topology", "disks", "can_set_gpu_mode", "has_mps", "keeps_leases", "runs_commands", "copies_files")
+    __slots__ = ("name", "type", "model", "cpu_factor", "cpus", "cores", "sockets", "memory_mib", "swap_mib", "tmp_mib", "resources", "boot_id", "slots", "server", "peer_address", "version", "gpus", "cgroups", "topology", "disks", "can_set_gpu_mode", "has_mps", "keeps_leases", "runs_commands", "copies_files", "makes_checkpoints")
     NAME_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
@@ -238,6 +238,7 @@ class HostFacts(_message.Message):
     KEEPS_LEASES_FIELD_NUMBER: _ClassVar[int]
     RUNS_COMMANDS_FIELD_NUMBER: _ClassVar[int]
     COPIES_FILES_FIELD_NUMBER: _ClassVar[int]
+    MAKES_CHECKPOINTS_FIELD_NUMBER: _ClassVar[int]
     name: str
     type: str
     model: str
@@ -263,7 +264,8 @@ class HostFacts(_message.Message):
     keeps_leases: bool
     runs_commands: bool
     copies_files: bool
-    def __init__(self, name: _Optional[str] = ..., type: _Optional[str] = ..., model: _Optional[str] = ..., cpu_factor: _Optional[float] = ..., cpus: _Optional[int] = ..., cores: _Optional[int] = ..., sockets: _Optional[int] = ..., memory_mib: _Optional[int] = ..., swap_mib: _Optional[int] = ..., tmp_mib: _Optional[int] = ..., resources: _Optional[_Iterable[str]] = ..., boot_id: _Optional[str] = ..., slots: _Optional[int] = ..., server: _Optional[bool] = ..., peer_address: _Optional[str] = ..., version: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., cgroups: _Optional[bool] = ..., topology: _Optional[str] = ..., disks: _Optional[int] = ..., can_set_gpu_mode: _Optional[bool] = ..., has_mps: _Optional[bool] = ..., keeps_leases: _Optional[bool] = ..., runs_commands: _Optional[bool] = ..., copies_files: _Optional[bool] = ...) -> None: ...
+    makes_checkpoints: bool
+    def __init__(self, name: _Optional[str] = ..., type: _Optional[str] = ..., model: _Optional[str] = ..., cpu_factor: _Optional[float] = ..., cpus: _Optional[int] = ..., cores: _Optional[int] = ..., sockets: _Optional[int] = ..., memory_mib: _Optional[int] = ..., swap_mib: _Optional[int] = ..., tmp_mib: _Optional[int] = ..., resources: _Optional[_Iterable[str]] = ..., boot_id: _Optional[str] = ..., slots: _Optional[int] = ..., server: _Optional[bool] = ..., peer_address: _Optional[str] = ..., version: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., cgroups: _Optional[bool] = ..., topology: _Optional[str] = ..., disks: _Optional[int] = ..., can_set_gpu_mode: _Optional[bool] = ..., has_mps: _Optional[bool] = ..., keeps_leases: _Optional[bool] = ..., runs_commands: _Optional[bool] = ..., copies_files: _Optional[bool] = ..., makes_checkpoints: _Optional[bool] = ...) -> None: ...
 
 class HostRecord(_message.Message):
     __slots__ = ("facts", "load", "status", "slots_max", "njobs", "run", "ssusp", "ususp", "rsv", "memory_reserved_mib", "last_seen", "comment", "gpu_use", "per_user", "dispatch_window", "thresholds", "revoked_at", "is_exceptional", "bound_cpus", "checks")

@@ -18,6 +18,7 @@ MEANINGS = {
     "TERM_REQUEUE_OWNER": "job killed and requeued by owner",
     "TERM_REQUEUE_ADMIN": "job killed and requeued by root or LSF administrator",
     "TERM_CPULIMIT": "job killed after reaching LSF CPU usage limit",
+    "TERM_CHKPNT": "job killed after checkpointing",
     "TERM_OWNER": "job killed by owner",
     "TERM_ADMIN": "job killed by root or LSF administrator",
     "TERM_MEMLIMIT": "job killed after reaching LSF memory usage limit",

@@ -19,6 +19,7 @@ class SignalAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     TERMINATE_DONE: _ClassVar[SignalAction]
     MIGRATE: _ClassVar[SignalAction]
     TERMINATE_IN_STATES: _ClassVar[SignalAction]
+    CHECKPOINT: _ClassVar[SignalAction]
 
 class ResizeAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -48,6 +49,7 @@ REQUEUE: SignalAction
 TERMINATE_DONE: SignalAction
 MIGRATE: SignalAction
 TERMINATE_IN_STATES: SignalAction
+CHECKPOINT: SignalAction
 RESIZE_RELEASE: ResizeAction
 RESIZE_REQUEST: ResizeAction
 RESIZE_CANCEL: ResizeAction
@@ -61,7 +63,7 @@ ACCOUNT_BRIEF: AccountForm
 ACCOUNT_LONG: AccountForm
 
 class JobSpec(_message.Message):
-    __slots__ = ("name", "command", "is_script", "queues", "project", "cwd", "submit_cwd", "input", "output", "error", "output_overwrite", "error_overwrite", "environment", "roles", "run_limit_s", "memory_limit_mib", "hosts", "hold", "exclusive", "rerunnable", "not_rerunnable", "array", "array_limit", "umask_plus_one", "submit_host", "description", "user_group", "dependency", "begin_time", "terminate_time", "priority", "notify_end", "shell", "rlimits", "pre_exec", "post_exec", "output_dir", "requeue_exit_values", "resizable", "runtime_estimate_s", "job_group", "reservation", "requirement_text", "environment_base", "ends_orphan", "environment_unset", "resize_notify", "tasks", "warning_action", "warning_time_s", "hang", "slurm", "application", "file_copies", "interactive", "input_spooled", "input_data", "esub_output", "mail_user", "mail_begin", "mail_end", "mail_failure", "mail_events", "script_arguments", "absolute_priority")
+    __slots__ = ("name", "command", "is_script", "queues", "project", "cwd", "submit_cwd", "input", "output", "error", "output_overwrite", "error_overwrite", "environment", "roles", "run_limit_s", "memory_limit_mib", "hosts", "hold", "exclusive", "rerunnable", "not_rerunnable", "array", "array_limit", "umask_plus_one", "submit_host", "description", "user_group", "dependency", "begin_time", "terminate_time", "priority", "notify_end", "shell", "rlimits", "pre_exec", "post_exec", "output_dir", "requeue_exit_values", "resizable", "runtime_estimate_s", "job_group", "reservation", "requirement_text", "environment_base", "ends_orphan", "environment_unset", "resize_notify", "tasks", "warning_action", "warning_time_s", "hang", "slurm", "application", "file_copies", "checkpoint", "interactive", "input_spooled", "input_data", "esub_output", "mail_user", "mail_begin", "mail_end", "mail_failure", "mail_events", "script_arguments", "absolute_priority")
     NAME_FIELD_NUMBER: _ClassVar[int]
     COMMAND_FIELD_NUMBER: _ClassVar[int]
     IS_SCRIPT_FIELD_NUMBER: _ClassVar[int]
@@ -116,6 +118,7 @@ class JobSpec(_message.Message):
     SLURM_FIELD_NUMBER: _ClassVar[int]
     APPLICATION_FIELD_NUMBER: _ClassVar[int]
     FILE_COPIES_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
     INTERACTIVE_FIELD_NUMBER: _ClassVar[int]
     INPUT_SPOOLED_FIELD_NUMBER: _ClassVar[int]
     INPUT_DATA_FIELD_NUMBER: _ClassVar[int]
@@ -181,6 +184,7 @@ class JobSpec(_message.Message):
     slurm: SlurmTerms
     application: str
     file_copies: _containers.RepeatedScalarFieldContainer[str]
+    checkpoint: Checkpoint
     interactive: str
     input_spooled: bool
     input_data: bytes
@@ -192,7 +196,7 @@ class JobSpec(_message.Message):
     mail_events: str
     script_arguments: _containers.RepeatedScalarFieldContainer[str]
     absolute_priority: str
-    def __init__(self, name: _Optional[str] = ..., command: _Optional[str] = ..., is_script: _Optional[bool] = ..., queues: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., cwd: _Optional[str] = ..., submit_cwd: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., error: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error_overwrite: _Optional[bool] = ..., environment: _Optional[_Iterable[bytes]] = ..., roles: _Optional[_Iterable[_Union[_common_pb2.Role, _Mapping]]] = ..., run_limit_s: _Optional[int] = ..., memory_limit_mib: _Optional[int] = ..., hosts: _Optional[_Iterable[str]] = ..., hold: _Optional[bool] = ..., exclusive: _Optional[bool] = ..., rerunnable: _Optional[bool] = ..., not_rerunnable: _Optional[bool] = ..., array: _Optional[_Iterable[_Union[_common_pb2.IndexRange, _Mapping]]] = ..., array_limit: _Optional[int] = ..., umask_plus_one: _Optional[int] = ..., submit_host: _Optional[str] = ..., description: _Optional[str] = ..., user_group: _Optional[str] = ..., dependency: _Optional[str] = ..., begin_time: _Optional[float] = ..., terminate_time: _Optional[float] = ..., priority: _Optional[int] = ..., notify_end: _Optional[bool] = ..., shell: _Optional[str] = ..., rlimits: _Optional[_Iterable[_Union[Rlimit, _Mapping]]] = ..., pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., output_dir: _Optional[str] = ..., requeue_exit_values: _Optional[str] = ..., resizable: _Optional[bool] = ..., runtime_estimate_s: _Optional[int] = ..., job_group: _Optional[str] = ..., reservation: _Optional[str] = ..., requirement_text: _Optional[str] = ..., environment_base: _Optional[bytes] = ..., ends_orphan: _Optional[bool] = ..., environment_unset: _Optional[_Iterable[bytes]] = ..., resize_notify: _Optional[str] = ..., tasks: _Optional[_Union[TaskRules, _Mapping]] = ..., warning_action: _Optional[str] = ..., warning_time_s: _Optional[float] = ..., hang: _Optional[_Union[HangRule, _Mapping]] = ..., slurm: _Optional[_Union[SlurmTerms, _Mapping]] = ..., application: _Optional[str] = ..., file_copies: _Optional[_Iterable[str]] = ..., interactive: _Optional[str] = ..., input_spooled: _Optional[bool] = ..., input_data: _Optional[bytes] = ..., esub_output: _Optional[bytes] = ..., mail_user: _Optional[str] = ..., mail_begin: _Optional[bool] = ..., mail_end: _Optional[bool] = ..., mail_failure: _Optional[bool] = ..., mail_events: _Optional[str] = ..., script_arguments: _Optional[_Iterable[str]] = ..., absolute_priority: _Optional[str] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., command: _Optional[str] = ..., is_script: _Optional[bool] = ..., queues: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., cwd: _Optional[str] = ..., submit_cwd: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., error: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error_overwrite: _Optional[bool] = ..., environment: _Optional[_Iterable[bytes]] = ..., roles: _Optional[_Iterable[_Union[_common_pb2.Role, _Mapping]]] = ..., run_limit_s: _Optional[int] = ..., memory_limit_mib: _Optional[int] = ..., hosts: _Optional[_Iterable[str]] = ..., hold: _Optional[bool] = ..., exclusive: _Optional[bool] = ..., rerunnable: _Optional[bool] = ..., not_rerunnable: _Optional[bool] = ..., array: _Optional[_Iterable[_Union[_common_pb2.IndexRange, _Mapping]]] = ..., array_limit: _Optional[int] = ..., umask_plus_one: _Optional[int] = ..., submit_host: _Optional[str] = ..., description: _Optional[str] = ..., user_group: _Optional[str] = ..., dependency: _Optional[str] = ..., begin_time: _Optional[float] = ..., terminate_time: _Optional[float] = ..., priority: _Optional[int] = ..., notify_end: _Optional[bool] = ..., shell: _Optional[str] = ..., rlimits: _Optional[_Iterable[_Union[Rlimit, _Mapping]]] = ..., pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., output_dir: _Optional[str] = ..., requeue_exit_values: _Optional[str] = ..., resizable: _Optional[bool] = ..., runtime_estimate_s: _Optional[int] = ..., job_group: _Optional[str] = ..., reservation: _Optional[str] = ..., requirement_text: _Optional[str] = ..., environment_base: _Optional[bytes] = ..., ends_orphan: _Optional[bool] = ..., environment_unset: _Optional[_Iterable[bytes]] = ..., resize_notify: _Optional[str] = ..., tasks: _Optional[_Union[TaskRules, _Mapping]] = ..., warning_action: _Optional[str] = ..., warning_time_s: _Optional[float] = ..., hang: _Optional[_Union[HangRule, _Mapping]] = ..., slurm: _Optional[_Union[SlurmTerms, _Mapping]] = ..., application: _Optional[str] = ..., file_copies: _Optional[_Iterable[str]] = ..., checkpoint: _Optional[_Union[Checkpoint, _Mapping]] = ..., interactive: _Optional[str] = ..., input_spooled: _Optional[bool] = ..., input_data: _Optional[bytes] = ..., esub_output: _Optional[bytes] = ..., mail_user: _Optional[str] = ..., mail_begin: _Optional[bool] = ..., mail_end: _Optional[bool] = ..., mail_failure: _Optional[bool] = ..., mail_events: _Optional[str] = ..., script_arguments: _Optional[_Iterable[str]] = ..., absolute_priority: _Optional[str] = ...) -> None: ...
 
 class SlurmTerms(_message.Message):
     __slots__ = ("array_base", "arguments", "command")
@@ -203,6 +207,20 @@ class SlurmTerms(_message.Message):
     arguments: _containers.RepeatedScalarFieldContainer[str]
     command: str
     def __init__(self, array_base: _Optional[int] = ..., arguments: _Optional[_Iterable[str]] = ..., command: _Optional[str] = ...) -> None: ...
+
+class Checkpoint(_message.Message):
+    __slots__ = ("directory", "period_s", "first_s", "method", "programs")
+    DIRECTORY_FIELD_NUMBER: _ClassVar[int]
+    PERIOD_S_FIELD_NUMBER: _ClassVar[int]
+    FIRST_S_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    PROGRAMS_FIELD_NUMBER: _ClassVar[int]
+    directory: str
+    period_s: float
+    first_s: float
+    method: str
+    programs: str
+    def __init__(self, directory: _Optional[str] = ..., period_s: _Optional[float] = ..., first_s: _Optional[float] = ..., method: _Optional[str] = ..., programs: _Optional[str] = ...) -> None: ...
 
 class HangRule(_message.Message):
     __slots__ = ("after_s", "first_s", "cpus", "network_bytes_s", "gpu_power", "no_stacks")
@@ -613,7 +631,7 @@ class PendingReason(_message.Message):
     def __init__(self, code: _Optional[int] = ..., text: _Optional[str] = ..., hosts: _Optional[int] = ..., host_names: _Optional[_Iterable[str]] = ..., advice: _Optional[str] = ..., rules_out: _Optional[bool] = ..., is_ineligible: _Optional[bool] = ...) -> None: ...
 
 class SignalRequest(_message.Message):
-    __slots__ = ("filter", "action", "signal", "newest_only", "states", "hold", "role", "task_plus_one", "reason")
+    __slots__ = ("filter", "action", "signal", "newest_only", "states", "hold", "role", "task_plus_one", "reason", "force", "ends")
     FILTER_FIELD_NUMBER: _ClassVar[int]
     ACTION_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
@@ -623,6 +641,8 @@ class SignalRequest(_message.Message):
     ROLE_FIELD_NUMBER: _ClassVar[int]
     TASK_PLUS_ONE_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    FORCE_FIELD_NUMBER: _ClassVar[int]
+    ENDS_FIELD_NUMBER: _ClassVar[int]
     filter: JobFilter
     action: SignalAction
     signal: int
@@ -632,7 +652,9 @@ class SignalRequest(_message.Message):
     role: str
     task_plus_one: int
     reason: str
-    def __init__(self, filter: _Optional[_Union[JobFilter, _Mapping]] = ..., action: _Optional[_Union[SignalAction, str]] = ..., signal: _Optional[int] = ..., newest_only: _Optional[bool] = ..., states: _Optional[_Iterable[_Union[_common_pb2.JobState, str]]] = ..., hold: _Optional[bool] = ..., role: _Optional[str] = ..., task_plus_one: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+    force: bool
+    ends: bool
+    def __init__(self, filter: _Optional[_Union[JobFilter, _Mapping]] = ..., action: _Optional[_Union[SignalAction, str]] = ..., signal: _Optional[int] = ..., newest_only: _Optional[bool] = ..., states: _Optional[_Iterable[_Union[_common_pb2.JobState, str]]] = ..., hold: _Optional[bool] = ..., role: _Optional[str] = ..., task_plus_one: _Optional[int] = ..., reason: _Optional[str] = ..., force: _Optional[bool] = ..., ends: _Optional[bool] = ...) -> None: ...
 
 class SignalResult(_message.Message):
     __slots__ = ("job", "index", "error", "note")

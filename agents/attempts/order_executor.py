@@ -94,7 +94,7 @@ class Keeper:
         self.use: Callable[[JobUsage], None] = lambda _: None
         self.interface: JobInterface | None = None  # what jobs hear and say by their socket
         self.check: Check = unchecked
-        self.looked: Callable[[Key, float, tuple[int, ...]], None] = lambda key, cpu_s, pids: None
+        self.heard: dict[int, Callable[[Key, Message], None]] = {}  # what others do with a shepherd's message, by kind
         self.signalled: Callable[[Key, int], None] = lambda key, number: None
         self._journal = journal
         self._boot_id = boot_id
@@ -524,8 +524,8 @@ class Keeper:
             reports = self.ledger.released(key, Used(*message[4:]) if message[4:] else None)
             self._tell(self.gpus.ended(key, reports))
             self._gone(handle, key)
-        elif kind == messages.LOOKED:
-            self.looked(key, *message[4:6])
+        elif kind in self.heard:
+            self.heard[kind](key, message[4:])
         elif kind == messages.USED:
             self.counting.answered(key, Used(*message[4]), message[5])
         elif kind == messages.COUNT_OTHERS:

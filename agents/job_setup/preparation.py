@@ -15,6 +15,7 @@ from pathlib import Path
 
 from agents.containers.settings import ContainerSettings
 from agents.job_setup.commands import eexec, file_copies
+from agents.job_setup.commands.checkpoints import CheckpointSettings, setup_of
 from agents.job_setup.environment import HostFiles, OwnFiles, put_lists, set_by_lava, with_submitted
 from agents.job_setup.host_context import HostContext
 from agents.job_setup.programs import program_of
@@ -25,7 +26,7 @@ from agents.job_setup.told.tell import needs_files
 from agents.job_setup.users import Owner
 from agents.mail.letters import MailSettings, has_report_apart
 from agents.shepherd.ending import Heading
-from agents.shepherd.messages import PIPES, TERMINAL, AroundJob, Companion, GpuDaemon, JobSetup
+from agents.shepherd.messages import PIPES, TERMINAL, AroundJob, CheckpointSetup, Companion, GpuDaemon, JobSetup
 from agents.shepherd_pool.pool import Setup
 from protos import names
 from protos.agents_pb2 import JobSpecBlob, Stage
@@ -106,6 +107,7 @@ class Preparation:
         self.bounds = Bounds.of({})
         self.containers = ContainerSettings()
         self.mail = MailSettings()
+        self.checkpoints = CheckpointSettings()
         self.eexec = ""  # path of the site's program; empty for none
         self.cluster = ""
         self._lists = state / "hostfiles"
@@ -131,6 +133,7 @@ class Preparation:
             self.bounds,
             self.mail,
             self.eexec,
+            self.checkpoints,
             attempt,
             _without_seals(stage),
         )
@@ -270,7 +273,13 @@ class Preparation:
             patience_s=self.bounds.patience_s,
             around=_around(stage, owner, lead, by_lava),
             totals=tuple((limit.name, limit.soft) for limit in spec.rlimits if limit.name in TOTALS),
+            checkpoint=self._checkpoint(spec) if is_first else CheckpointSetup(),
         )
+
+    def _checkpoint(self, spec: JobSpec) -> CheckpointSetup:
+        if not spec.HasField("checkpoint"):
+            return CheckpointSetup()
+        return setup_of(spec.checkpoint, self.checkpoints, self.host.bin_dir)
 
     def shows_files(self, blob: JobSpecBlob) -> bool:
         """Return True for a job whose tasks see files at fixed paths and have names here."""

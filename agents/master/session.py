@@ -27,6 +27,8 @@ from agents.sensors.notice import HostNotice
 from agents.shepherd import messages
 from agents.shepherd.lease import own_clock
 from protos.agents_pb2 import (
+    CheckpointMade,
+    CheckpointRequest,
     HealthCheck,
     HealthVerdict,
     Held,
@@ -98,6 +100,21 @@ class Watch(Protocol):
         """Save the stacks of an attempt's processes."""
 
 
+class CheckpointMaker(Protocol):
+    """Maker of checkpoints of this host's attempts."""
+
+    notify: Callable[[], None]
+
+    def repeat(self) -> None:
+        """Tell the newest results anew."""
+
+    def take_news(self) -> list[CheckpointMade]:
+        """Return the results since the last call."""
+
+    def make(self, request: CheckpointRequest) -> None:
+        """Make a checkpoint, once for each number."""
+
+
 class SessionRefused(Exception):
     """Refusal of this agent by the master; the text says why."""
 
@@ -121,6 +138,7 @@ class Session:
         sampler: Sampler,
         significant: Callable[[Load | None, Load], bool],
         watch: Watch,
+        checkpoints: CheckpointMaker,
     ) -> None:
         self.welcome = Welcome(heartbeat_s=5.0)
         self.checks = HostChecks()
@@ -139,6 +157,7 @@ class Session:
         self._expected: tuple[str, ...] = ()
         self._significant = significant
         self._watch = watch
+        self._checkpoints = checkpoints
         self.newest_load = Load()
         self._reports: list[Report] = []
         self._not_understood = frozenset(LATER_REPORTS)  # kinds that would end the session with an older master
@@ -159,7 +178,7 @@ class Session:
         keeper.say = self.say
         keeper.use = self.use
         keeper.check = self.check
-        watch.notify = self._something.set
+        watch.notify = checkpoints.notify = self._something.set
 
     # -- messages to the master
 
@@ -256,6 +275,7 @@ class Session:
         for progress in self._keeper.newest_progress():
             self.progressed(progress)
         self._watch.repeat()
+        self._checkpoints.repeat()
         return self._numbered(Reports(hello=hello))
 
     async def _take_first(self, call: "grpc.aio.StreamStreamCall[Reports, Orders]") -> None:
@@ -342,6 +362,8 @@ class Session:
         # Shielded: orders in the journal must reach the shepherds, whatever happens to the connection meanwhile.
         if not await asyncio.shield(self._keeper.take(orders)):
             raise self._too_old(orders)
+        for asked in orders.checkpoints:
+            self._checkpoints.make(asked)
 
     def _too_old(self, orders: Orders) -> SessionRefused:
         return SessionRefused(f"orders of term {orders.term} came after those of term {self._keeper.ledger.term}")
@@ -390,6 +412,7 @@ class Session:
         activities, stacks = self._watch.take_news()
         message.activities.extend(activities)
         message.stacks.extend(stacks)
+        message.checkpoints.extend(self._checkpoints.take_news())
         if self._load is not None:
             message.load.CopyFrom(self._load)
             self._load_told, self._load = self._load, None

@@ -21,6 +21,7 @@ from agents.shepherd.messages import (
     OF_HOST,
     OF_JOB,
     OF_QUEUE,
+    OF_RESTART,
     POST_AWAITED,
     POST_DONE,
     POST_ERR,
@@ -39,7 +40,8 @@ KILLED = int(signal.SIGKILL)  # as a wait status
 PLACE = "/tmp"  # directory of the queue's commands
 PATH = b"/bin:/usr/bin:/sbin:/usr/sbin"
 WORDS = {OF_HOST: "the queue's pre-execution command for each host", OF_QUEUE: "the queue's pre-execution command",
-         OF_JOB: "the job's pre-execution command"}  # fmt: skip
+         OF_JOB: "the job's pre-execution command",
+         OF_RESTART: "the program that restarts the job from its checkpoint"}  # fmt: skip
 
 
 class Step(NamedTuple):
@@ -82,7 +84,7 @@ class Steps:
         self.now, self.is_late = self._left.pop(0), False
         self.until = time.monotonic() + self.now.limit_s if self.now.limit_s else NEVER
         try:
-            self.pid = self._of_job() if self.now.whose == OF_JOB else self._of_queue()
+            self.pid = self._of_job() if self.now.whose in (OF_JOB, OF_RESTART) else self._of_queue()
         except BaseException:
             self.until = NEVER
             raise
@@ -155,11 +157,14 @@ class SurroundedWork(Work):
 
     def _begin(self) -> None:
         """Run the commands before the job, then start it."""
-        around = self.setup.around
-        limit_s = around.pre_limit_s
-        self._steps.plan([Step(OF_QUEUE, around.pre, limit_s), Step(OF_JOB, self.setup.pre_exec, limit_s)])
+        self._steps.plan(self._steps_before())
         self.phase = PRE if self._steps else self.phase
         self._go_on()
+
+    def _steps_before(self) -> list[Step]:
+        around = self.setup.around
+        limit_s = around.pre_limit_s
+        return [Step(OF_QUEUE, around.pre, limit_s), Step(OF_JOB, self.setup.pre_exec, limit_s)]
 
     def _go_on(self) -> None:
         """Start the next command before the job; after the last one what follows."""
@@ -195,10 +200,15 @@ class SurroundedWork(Work):
             self._end(status)
         else:
             how = f"took longer than its limit of {self.setup.around.pre_limit_s:g} seconds"
-            how = how if self._steps.is_late else _outcome(status)
+            how = how if self._steps.is_late else self._how(step, status)
             code = 0 if self._steps.is_late or not os.WIFEXITED(status) else os.WEXITSTATUS(status)
-            self._refusal, self._refused_by = f"{WORDS[step.whose]} {how}", (step.whose, code)
+            whose = OF_JOB if step.whose == OF_RESTART else step.whose
+            self._refusal, self._refused_by = f"{WORDS[step.whose]} {how}", (whose, code)
             self._end(status)
+
+    def _how(self, step: Step, status: int) -> str:
+        """Return how a command before the job ended that did not succeed."""
+        return _outcome(status)
 
     # -- after
 

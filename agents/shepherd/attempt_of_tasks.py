@@ -12,11 +12,11 @@ from resource import struct_rusage
 
 from agents.shepherd import messages
 from agents.shepherd.attempt import ENDING, HELD, PRE, RUNNING
+from agents.shepherd.checkpoints import CheckpointedWork
 from agents.shepherd.clock import NEVER
 from agents.shepherd.controls import STOPPING
 from agents.shepherd.gpu_daemon import directory_of
 from agents.shepherd.messages import JobSetup, Key, Message, RunOrder, RunState, fields_of, pack, unpack
-from agents.shepherd.notices import WarnedWork
 from agents.shepherd.process.descriptors import raise_limit
 from agents.shepherd.process.start import UNUSABLE, StartFailure
 from agents.shepherd.tasks.run_files import KeptOutput, Run, kept_run_path, setup_of_run, setups_to_empty
@@ -33,7 +33,7 @@ def _with_own_files(setup: JobSetup, key: Key) -> JobSetup:
     return setup._replace(private_files=f"{directory_of(base, key)}/tree") if base else setup
 
 
-class WorkOfTasks(WarnedWork):
+class WorkOfTasks(CheckpointedWork):
     """Attempt of a job of tasks, held by this shepherd."""
 
     def __init__(self, key: Key, setup: JobSetup, tools: Tools) -> None:

@@ -20,12 +20,12 @@ from typing import NamedTuple
 from agents.shepherd import messages
 from agents.shepherd.attempt import ENDING, OVER
 from agents.shepherd.attempt_of_tasks import WorkOfTasks
+from agents.shepherd.checkpoints import CheckpointedWork
 from agents.shepherd.clock import NEVER
 from agents.shepherd.confinement.groups import Confinement, confinement
 from agents.shepherd.confinement.hierarchy import Base
 from agents.shepherd.lease import Lease
 from agents.shepherd.messages import JobSetup, Key, Message, Receiver, Status, pack, unpack_setup
-from agents.shepherd.notices import WarnedWork
 from agents.shepherd.process import processes
 from agents.shepherd.process.identity import Identity
 from agents.shepherd.spool import LOG_SUFFIX, SOCKET_SUFFIX, ExitLog, OutputFile
@@ -62,7 +62,7 @@ class Shepherd:
         self._receiver = Receiver()
         self._outbox: list[bytes] = []
         self._setups: dict[int, JobSetup] = {}
-        self._work: WarnedWork | None = None
+        self._work: CheckpointedWork | None = None
         self._leaving = False
         self._patience_until = time.monotonic() + CONNECT_PATIENCE_S
         self._look_at = NEVER
@@ -272,7 +272,7 @@ class Shepherd:
             self._setups[number] = unpack_setup(setup)
         try:
             job = self._setups[number]
-            self._work = work = (WorkOfTasks if job.role_names else WarnedWork)(key, job, self._tools)
+            self._work = work = (WorkOfTasks if job.role_names else CheckpointedWork)(key, job, self._tools)
         except OSError as error:  # its limits cannot be set
             self._send(pack(messages.REFUSED, *key, f"the limits of the job cannot be set: {error.strerror}"))
             return
@@ -285,7 +285,7 @@ class Shepherd:
         except OSError as error:  # no space for another file: the present one stays in use
             print(f"event=log_not_rotated slot={self._place.slot} error={error.strerror!r}", file=sys.stderr)
 
-    def _order(self, work: WarnedWork, kind: int, fields: Message, descriptors: list[int]) -> None:
+    def _order(self, work: CheckpointedWork, kind: int, fields: Message, descriptors: list[int]) -> None:
         if kind == messages.LAUNCH:
             work.launch()
         elif kind == messages.TASK:
@@ -312,6 +312,8 @@ class Shepherd:
             work.give_notice(*fields)
         elif kind == messages.ASK_TIME:
             work.tell_time()
+        elif kind == messages.CHECKPOINT:
+            work.checkpoint(*fields[:3])
         elif isinstance(work, WorkOfTasks):
             work.order(kind, fields)
 

@@ -12,7 +12,7 @@ import os
 import socket
 from typing import Any, NamedTuple, TypeVar
 
-PROTOCOL = 8
+PROTOCOL = 9
 KEEPS_TASKS = 2  # the first protocol with RUN_TASK
 ANSWERS = 3  # with PING
 NAMES_HOSTS = 4  # with hosts in COUNTED
@@ -20,6 +20,7 @@ RUNS_TASKS = 5  # with START_TASKS
 GIVES_NOTICE = 6  # with event and notice in SIGNAL, NOTIFY and ASK_TIME
 TELLS_GPUS = 7  # with the use of GPUs in COUNTED
 HAS_TERMINALS = 8  # with the size of a terminal in RUN_TASK, and WINDOW
+MAKES_CHECKPOINTS = 9  # with CHECKPOINT
 INLINE_MAX = 60_000  # bytes of one message on the socket; longer ones go by memfd
 DESCRIPTORS_MAX = 8
 # Plain numbers: combining enum members costs more than the call they are for.
@@ -54,6 +55,7 @@ SIGNAL_TASKS = 15  # signal, (role, index, run) of each
 
 NOTIFY = 60  # event, reason, time of what is announced (0: unknown)
 ASK_TIME = 61  # answered with TIME_LEFT
+CHECKPOINT = 70  # number of the request (0: the newest answers again), forced, the job ends with it
 LOOK = 56  # request for LOOKED now; an older shepherd does not answer
 
 # An interactive job's streams, and the token by which its client finds them. No other task has a token of this length.
@@ -82,6 +84,7 @@ LOOKED = 57  # CPU seconds until now, process ids
 POSTED = 30  # wait status of the post-execution commands, 0 if all succeeded, and time of their end; after FINISHED
 TASKS = 29  # the fields of a RunState for each task of a job of tasks with news
 NOTICE = 62  # the fields of a Notice
+CHECKPOINTED = 71  # number of the request (0: by its period), begin, end, why it failed or empty, the job ends with it
 TIME_LEFT = 63  # seconds until the run limit and until the deadline (-1: none), seconds that count for the run limit
 
 # On the connection of a kept task, without a key. Both ways:
@@ -190,6 +193,7 @@ class GpuDaemon(NamedTuple):
 POST_NONE, POST_AWAITED, POST_DONE, POST_ERR = 0, 1, 2, 3
 # Whose a pre- or post-execution command is: the queue's on each host or on the first one, or the job's.
 OF_HOST, OF_QUEUE, OF_JOB = "host", "queue", "job"
+OF_RESTART = "restart"  # as the job's, of a job that goes on from a checkpoint
 
 
 class AroundJob(NamedTuple):
@@ -216,6 +220,23 @@ class AroundJob(NamedTuple):
     variables: tuple[bytes, ...] = ()  # names in the job's environment that ``user`` may have: lava set them
     profile_host_pre: str = ""  # of the application profile, inside those of the queue
     profile_host_post: str = ""
+
+
+class CheckpointSetup(NamedTuple):
+    """Checkpoints of a job; without a directory it has none."""
+
+    directory: str = ""  # absolute: the files of each job are in a directory of its own there
+    programs: str = ""  # directory of echkpnt.METHOD and erestart.METHOD
+    method: str = ""
+    period_s: float = 0.0  # between two that are made without a request; 0: none are
+    first_s: float = 0.0  # from the start to the first of these; 0: the period
+    prefix: str = ""  # before the command line with which the job goes on after a restart
+
+
+def checkpoint_path(setup: CheckpointSetup, key: Key) -> str:
+    """Return the directory with the checkpoint of a job, or of an element of an array."""
+    job, index, _ = key
+    return f"{setup.directory}/{job}[{index}]" if index else f"{setup.directory}/{job}"
 
 
 # Words for the limits of all processes of a job on a host together, by their names in a job's spec; and all limits of
@@ -280,14 +301,20 @@ class JobSetup(NamedTuple):
     patience_s: float = 0.0  # of an interactive job: time that it waits for its client
     around: AroundJob = AroundJob()
     totals: tuple[tuple[str, int], ...] = ()  # limits of all processes together: swap (bytes), nproc, threads
+    checkpoint: CheckpointSetup = CheckpointSetup()
 
     def pack(self) -> bytes:
         """Pack for a HOLD message."""
         companions = tuple((one.task, tuple(one.program), one.environment) for one in self.companions)
         program = None if self.program is None else tuple(self.program)
         daemon = tuple(self.gpu_daemon or ())
-        around = tuple(self.around)
-        fields = self._replace(program=program, companions=companions, gpu_daemon=daemon, around=around)  # type: ignore[arg-type]
+        fields = self._replace(
+            program=program,  # type: ignore[arg-type]
+            companions=companions,  # type: ignore[arg-type]
+            gpu_daemon=daemon,  # type: ignore[arg-type]
+            around=tuple(self.around),  # type: ignore[arg-type]
+            checkpoint=tuple(self.checkpoint),  # type: ignore[arg-type]
+        )
         return marshal.dumps(tuple(fields), FORMAT)
 
 
@@ -297,8 +324,10 @@ def unpack_setup(data: bytes) -> JobSetup:
     companions = tuple(Companion(task, Program._make(program), env) for task, program, env in setup.companions)
     program = None if setup.program is None else Program._make(setup.program)
     daemon = GpuDaemon._make(setup.gpu_daemon) if setup.gpu_daemon else None
-    around = AroundJob(*setup.around)
-    return setup._replace(program=program, companions=companions, gpu_daemon=daemon, around=around)
+    around, checkpoint = AroundJob(*setup.around), CheckpointSetup(*setup.checkpoint)
+    return setup._replace(
+        program=program, companions=companions, gpu_daemon=daemon, around=around, checkpoint=checkpoint
+    )
 
 
 class Status(NamedTuple):

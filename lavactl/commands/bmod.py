@@ -37,7 +37,7 @@ FIELDS = {
     "r": ("rerunnable", "not_rerunnable"), "rn": ("rerunnable", "not_rerunnable"),
     "i": INPUT, "is": INPUT, "o": ("output", "output_overwrite"), "oo": ("output", "output_overwrite"),
     "e": ("error", "error_overwrite"), "eo": ("error", "error_overwrite"), "cwd": ("cwd",), "outdir": ("output_dir",),
-    "c": ("rlimits.cpu",), "f": ("file_copies",),
+    "c": ("rlimits.cpu",), "f": ("file_copies",), "k": ("checkpoint",),
     **{option: (f"rlimits.{name}",) for option, name in (submission.RLIMITS | submission.COUNTS).items()},
     "Z": ("command", "is_script"), "Zs": ("command", "is_script", "script_arguments"),
 }  # fmt: skip

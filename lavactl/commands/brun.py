@@ -21,7 +21,7 @@ GRAMMAR = Grammar(
     {
         "f": FLAG,
         "m": VALUE,
-        "b": "no job has a checkpoint here: every start is from the beginning; leave -b out.",
+        "b": "a job that has a checkpoint goes on from it; leave -b out.",
         "c": 'slots by free processors are not supported; name the slots of each host: -m "host#slots".',
     },
 )

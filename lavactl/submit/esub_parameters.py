@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from lavactl.errors import CommandError
 from lavactl.options import Options, printable
-from lavactl.submit import job_options
+from lavactl.submit import checkpoints, job_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ YES = "Y"
 RESET = "SUB_RESET"  # in bmod: the parameter is taken back
 COMMAND = "LSB_SUB_COMMAND_LINE"
 LEAST, MOST = "LSB_SUB_NUM_PROCESSORS", "LSB_SUB_MAX_NUM_PROCESSORS"
+CHECKPOINTS, CHECKPOINT_PERIOD = "LSB_SUB_CHKPNT_DIR", "LSB_SUB_CHKPNT_PERIOD"  # together bsub -k
 NAMES_OF_ESUBS = "LSB_SUB_ADDITIONAL"
 # Kinds of values.
 TEXT, FLAG, MINUTES, SECONDS, DATE, KIB, NUMBER, FIXED = (
@@ -75,7 +76,6 @@ PARAMETERS: dict[str, Parameter] = {
     "LSB_SUB_INTERACTIVE": Parameter(("I", "Ip", "Is", "IS", "ISp", "ISs"), FIXED),
     "LSB_SUB_PTY": Parameter(("Ip", "Is", "ISp", "ISs"), FIXED),
     "LSB_SUB_PTY_SHELL": Parameter(("Is", "ISs"), FIXED),
-    "LSB_SUB_CHKPNT_DIR": Parameter(("k",)),
     "LSB_SUB_OTHER_FILES": Parameter(("f",)),
     "LSB_SUB_EXTSCHED_PARAM": Parameter(("ext", "extsched")),
     "LSB_SUB_WINDOW_SIG": Parameter(("s",)),
@@ -126,6 +126,9 @@ def parameters(choices: "Choices", command: str, now: float, unit: str) -> dict[
     if (slots := choices.value("n")) is not None:
         least, most = job_options.slots(slots)
         found[LEAST], found[MOST] = str(least), str(most)
+    if (terms := choices.value("k")) is not None:
+        found[CHECKPOINTS], seconds = checkpoints.parts(terms)
+        found |= {CHECKPOINT_PERIOD: str(seconds)} if seconds else {}
     if command:
         found[COMMAND] = command
     return found
@@ -153,7 +156,7 @@ def written(found: dict[str, str]) -> str:
 
 def _quoted(name: str, value: str) -> str:
     parameter = PARAMETERS.get(name)
-    if name in (LEAST, MOST) or value == YES or (parameter is not None and parameter.kind in _BARE):
+    if name in (LEAST, MOST, CHECKPOINT_PERIOD) or value == YES or (parameter is not None and parameter.kind in _BARE):
         return value
     return '"' + _TO_ESCAPE.sub(r"\\\1", value) + '"'
 
@@ -199,7 +202,7 @@ def as_options(changes: dict[str, str], choices: "Choices", program: str) -> tup
     replaced: list[str] = []
     added: list[tuple[str, str]] = []
     for name, value in changes.items():
-        if name in (COMMAND, LEAST, MOST):
+        if name in (COMMAND, LEAST, MOST, CHECKPOINTS, CHECKPOINT_PERIOD):
             continue
         parameter = PARAMETERS.get(name)
         if parameter is None:
@@ -214,7 +217,22 @@ def as_options(changes: dict[str, str], choices: "Choices", program: str) -> tup
     if LEAST in changes or MOST in changes:
         replaced.append("n")
         added += _slots(changes, choices)
+    if CHECKPOINTS in changes or CHECKPOINT_PERIOD in changes:
+        replaced.append("k")
+        added += _checkpoints(changes, choices, program)
     return replaced, added
+
+
+def _checkpoints(changes: dict[str, str], choices: "Choices", program: str) -> list[tuple[str, str]]:
+    """Option -k with another directory or period, the rest as it was; none where the directory is taken back."""
+    directory, period = changes.get(CHECKPOINTS, ""), changes.get(CHECKPOINT_PERIOD, "")
+    before = choices.value("k") or ""
+    if directory == RESET or not (directory or before):
+        return []
+    if period not in ("", RESET) and not (period.isascii() and period.isdigit()):
+        raise CommandError(f"{program} set {CHECKPOINT_PERIOD}={printable(period)}: expected a number of seconds.")
+    minutes = "" if not period else "0" if period == RESET else str(-(-int(period) // 60))
+    return [("k", checkpoints.changed(before, directory, minutes))]
 
 
 def _slots(changes: dict[str, str], choices: "Choices") -> list[tuple[str, str]]:

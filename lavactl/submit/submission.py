@@ -64,6 +64,7 @@ FURTHER_USAGE: dict[str, str] = {
     "wa": "-wa signal | command  -wt [h:]m | seconds with s",
     "g": "-g /job/group  -app profile",
     "u": '-u "address ..."  -B  -N  -Ne  -notify "start done exit"',
+    "k": '-k "dir [init=minutes] [minutes] [method=name]"  (checkpoints)',
 }
 HANG_USAGE = '-hang time | "after=time:first=time:cpus=N:network=bytes/s:gpu-power=part:stacks=no"  (detect hangs)'
 USAGE += "".join(f"  {text}\n" for text in (HANG_USAGE, *FURTHER_USAGE.values()))
@@ -79,7 +80,7 @@ KINDS: dict[str, int | str] = {
     **dict.fromkeys(FLAGS, FLAG),
     **dict.fromkeys(
         ("n", "R", "W", "We", "M", "J", "sp", "o", "oo", "e", "eo", "i", "is", "cwd", "outdir", "env", "gpu",
-         "nnodes", "b", "t", "wt", "c", "F", "D", "S", "C", "v", "p", "T", "hang", "f", "a"),
+         "nnodes", "b", "t", "wt", "c", "F", "D", "S", "C", "v", "p", "T", "hang", "f", "k", "a"),
         VALUE,
     ),
     **dict.fromkeys(("r", "rn", "Zs", "hl", "ul"), FLAG),
@@ -91,7 +92,6 @@ KINDS: dict[str, int | str] = {
     "Lp": "there are no licence projects; a shared resource of lsf.shared counts licences (-R rusage).",
     "clusters": "there is one cluster only.",
     "sla": "service classes are not supported yet.",
-    "k": "checkpoints are not supported yet.",
     **dict.fromkeys(
         ("s", "network", "freq",
          "smt", "jobaff", "rcacct", "rcalloc", "csm", "alloc_flags", "jsm", "ext", "extsched", "hostfile",
@@ -102,7 +102,7 @@ KINDS: dict[str, int | str] = {
 
 GRAMMAR = Grammar("bsub", USAGE, KINDS, words_end=True, glued="q")
 MAIL = ("u", "N", "Ne", "B", "notify")
-NEVER_EMPTY = ("is", "u", "notify", "n", "q", "w", "m", "R", "P", "G", "g", "app", "U", "Q", "L", "f")
+NEVER_EMPTY = ("is", "u", "notify", "n", "q", "w", "m", "R", "P", "G", "g", "app", "U", "Q", "L", "f", "k")
 RLIMITS = {"F": "fsize", "D": "data", "S": "stack", "C": "core", "v": "swap"}
 COUNTS = {"p": "nproc", "T": "threads"}  # of the whole job on a host, as is the size of -v
 SCRIPT_MAX = 7 << 20
@@ -498,6 +498,11 @@ def limit(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:
         raise CommandError("Start time is later than termination time.")
     if (text := choices.value("c")) is not None:
         spec.rlimits.add(name="cpu", soft=job_options.run_limit_s(text, "c"))
+    if (text := choices.value("k")) is not None:
+        from lavactl.submit.checkpoints import checkpoint
+
+        start = io.cwd if "%" in spec.cwd else spec.cwd or io.cwd
+        spec.checkpoint.CopyFrom(checkpoint(text, start, io.environ))
     if (text := choices.value("hang")) is not None:
         spec.hang.CopyFrom(hang_rule(text))
     for option, name in RLIMITS.items():

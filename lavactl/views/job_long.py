@@ -122,6 +122,7 @@ def submitted(job: "Job", unformatted: bool, home: str, *, to_queue: bool = Fals
         f"Specified Start Time <{short_time(spec.begin_time)}>" if spec.begin_time else "",
         f"Specified Termination Time <{short_time(spec.terminate_time)}>" if spec.terminate_time else "",
         *warning(spec),
+        *checkpoints(job),
         f"Login Shell <{clean(spec.shell)}>" if spec.shell else "",
         f"Pre-execute Command <{clean(spec.pre_exec)}>" if spec.pre_exec else "",
         f"Copy Files <{clean('; '.join(spec.file_copies))}>" if spec.file_copies else "",
@@ -145,6 +146,19 @@ def warning(spec: messages.JobSpec) -> list[str]:
     """Warning time and action of the job (-wt, -wa)."""
     time = f"Job Warning Time <{number_text(spec.warning_time_s)} seconds>" if spec.warning_time_s else ""
     return [time, f"Job Warning Action <{clean(spec.warning_action)}>" if spec.warning_action else ""]
+
+
+def checkpoints(job: "Job") -> list[str]:
+    """Periods, directory and method of the job's checkpoints (-k)."""
+    one = job.spec.checkpoint
+    if not one.directory:
+        return []
+    return [
+        f"Initial checkpoint period {one.first_s / 60:.0f} min." if one.first_s else "",
+        f"Checkpoint period {one.period_s / 60:.0f} min." if one.period_s else "",
+        f"Checkpoint directory <{clean(one.directory)}/{key_text(job.job, job.index)}>",
+        f"Checkpoint method <{clean(one.method)}>" if one.method else "",
+    ]
 
 
 def files(spec: messages.JobSpec) -> list[tuple[str, str]]:

@@ -117,7 +117,7 @@ class Client:
         """Signal, stop, resume or end jobs. What is no signal to end, stop or resume is not repeated: it fails after a
         lost connection.
         """
-        once = (messages.SEND, messages.REQUEUE, messages.MIGRATE)
+        once = (messages.SEND, messages.REQUEUE, messages.MIGRATE, messages.CHECKPOINT)
         repeat = BEFORE_SENT if request.action in once else ALWAYS
         payload = self._one(JOBS + "Signal", request.SerializeToString(), repeat)
         return messages.SignalReply.FromString(payload)

@@ -29,6 +29,7 @@ FIELDS = {
     ),
     "HangRule": "1 after_s d, 2 first_s d, 3 cpus d, 4 network_bytes_s d, 5 gpu_power d, 6 no_stacks t",
     "SlurmTerms": "1 array_base u, 2 arguments s*, 3 command s",
+    "Checkpoint": "1 directory s, 2 period_s d, 3 first_s d, 4 method s, 5 programs s",
     "JobSpec": (
         "1 name s, 2 command s, 3 is_script t, 4 queues s*, 5 project s, 6 cwd s, 7 submit_cwd s, 8 input s, "
         "9 output s, 10 error s, 11 output_overwrite t, 12 error_overwrite t, 13 environment b*, 14 roles Role*, "
@@ -40,7 +41,8 @@ FIELDS = {
         "46 ends_orphan t, 47 resize_notify s, 48 tasks TaskRules, 60 warning_action s, 61 warning_time_s d, "
         "70 hang HangRule, 80 slurm SlurmTerms, 130 interactive s, 150 input_spooled t, 151 input_data b, "
         "152 script_arguments s*, 153 mail_user s, 154 mail_begin t, 155 mail_end t, 156 mail_failure t, "
-        "157 mail_events s, 158 esub_output b, 170 application s, 175 file_copies s*, 190 absolute_priority s"
+        "157 mail_events s, 158 esub_output b, 170 application s, 175 file_copies s*, 176 checkpoint Checkpoint, "
+        "190 absolute_priority s"
     ),
     "SubmitItem": "1 request_id b, 2 spec JobSpec, 3 retry t, 4 unique_name t",
     "SubmitBatch": "1 items SubmitItem*",
@@ -107,7 +109,7 @@ FIELDS = {
     "JobPage": "1 jobs JobRecord*, 2 missing JobRef*, 3 columns JobColumns",
     "SignalRequest": (
         "1 filter JobFilter, 2 action u, 3 signal u, 4 newest_only t, 5 states u*, 6 hold t, 7 role s, "
-        "8 task_plus_one u, 9 reason s"
+        "8 task_plus_one u, 9 reason s, 10 force t, 11 ends t"
     ),
     "SignalResult": "1 job u, 2 index u, 3 error s, 4 note s",
     "SignalReply": "1 results SignalResult*, 2 error s",

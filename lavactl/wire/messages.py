@@ -9,6 +9,7 @@ __all__ = [
     "ACCOUNT_BRIEF",
     "ACCOUNT_LONG",
     "ACCOUNT_SUMMARY",
+    "CHECKPOINT",
     "COMPLETE_JOB",
     "DONE",
     "EXIT",
@@ -65,6 +66,7 @@ __all__ = [
     "ArrayCounts",
     "AttemptKey",
     "Autoscale",
+    "Checkpoint",
     "Convention",
     "DependenciesReply",
     "DependenciesRequest",
@@ -193,6 +195,7 @@ if TYPE_CHECKING:
         ACCOUNT_BRIEF,
         ACCOUNT_LONG,
         ACCOUNT_SUMMARY,
+        CHECKPOINT,
         HOLDS,
         MIGRATE,
         NEVER_HOLDS,
@@ -213,6 +216,7 @@ if TYPE_CHECKING:
         AccountsRequest,
         ArrayCounts,
         Autoscale,
+        Checkpoint,
         Convention,
         DependenciesReply,
         DependenciesRequest,
@@ -268,7 +272,7 @@ else:
     from lavactl.wire.lean import Message, table
 
     JOB_STATE_UNSPECIFIED, PEND, PSUSP, STAGING, RUN, USUSP, SSUSP, DONE, EXIT, UNKWN, ZOMBI = range(11)
-    TERMINATE, SEND, STOP, RESUME, REMOVE, REQUEUE, TERMINATE_DONE, MIGRATE, TERMINATE_IN_STATES = range(9)
+    TERMINATE, SEND, STOP, RESUME, REMOVE, REQUEUE, TERMINATE_DONE, MIGRATE, TERMINATE_IN_STATES, CHECKPOINT = range(10)
     RESIZE_RELEASE, RESIZE_REQUEST, RESIZE_CANCEL, RESIZE_SCALE, RESIZE_RELEASE_HOSTS = range(5)
     ACCOUNT_SUMMARY, ACCOUNT_BRIEF, ACCOUNT_LONG = range(3)
     WAITING, HOLDS, NEVER_HOLDS = range(3)
@@ -296,6 +300,7 @@ else:
     Rlimit = _message("Rlimit")
     Convention = _message("Convention")
     Autoscale = _message("Autoscale")
+    Checkpoint = _message("Checkpoint")
     HangRule = _message("HangRule")
     TaskRules = _message("TaskRules")
     SlurmTerms = _message("SlurmTerms")

@@ -27,6 +27,7 @@ from lavad.core.notices import NoticeOrder, RevokeOrder
 from lavad.core.orders import (
     UNKNOWN,
     AttemptSetup,
+    CheckpointOrder,
     ForgetOrder,
     GpuSetup,
     HostDetails,
@@ -487,6 +488,11 @@ def _add_stacks(message: pb.Orders, order: StacksOrder) -> None:
     message.stacks.add(key=key_message(order.key), number=order.number, limit_s=order.limit_s)
 
 
+def _add_checkpoint(message: pb.Orders, order: CheckpointOrder) -> None:
+    asked = order.request
+    message.checkpoints.add(key=key_message(order.key), number=asked.number, force=asked.force, ends=asked.ends)
+
+
 _ADDERS: dict[type, Callable[[pb.Orders, Any], None]] = {
     LaunchOrder: _add_launch,
     SignalOrder: _add_signal,
@@ -496,4 +502,5 @@ _ADDERS: dict[type, Callable[[pb.Orders, Any], None]] = {
     ForgetOrder: _add_forget,
     RevokeOrder: _add_revocation,
     StacksOrder: _add_stacks,
+    CheckpointOrder: _add_checkpoint,
 }

@@ -378,6 +378,8 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
                 self.engine.post([c.ReportProgress(host, key, progress)])
         if message.activities or message.stacks:
             self.engine.post(task_reports.activity_of(host, message))
+        if message.checkpoints:
+            self.engine.post([task_reports.checkpoint_of(host, one) for one in message.checkpoints])
         if message.HasField("health") and self.health_checks is not None:
             self.engine.post(self.health_checks.take(host, message.health, self.engine.clock()))
         if message.HasField("host_notice"):

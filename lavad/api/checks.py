@@ -79,6 +79,8 @@ def check_spec(spec: jobs_pb2.JobSpec) -> None:
         _check_copies(spec)
     if spec.HasField("hang"):
         _check_hang(spec.hang)
+    if spec.HasField("checkpoint"):
+        _check_checkpoint(spec)
     for role in spec.roles:
         check_texts(role)
         if role.launch not in _LAUNCHES:
@@ -135,6 +137,7 @@ def check_texts(
     | jobs_pb2.JobFilter
     | jobs_pb2.JobMessage
     | jobs_pb2.ResizeRequest
+    | jobs_pb2.Checkpoint
     | common_pb2.Role
     | cluster_pb2.ReserveRequest
     | cluster_pb2.JobGroupRequest,
@@ -181,6 +184,24 @@ def _check_copies(spec: jobs_pb2.JobSpec) -> None:
             file_copies.read(text)
         except ValueError:
             raise Refused(f"-f {text[:80]}: expected file, op and file") from None
+
+
+_METHOD = re.compile(r"[A-Za-z0-9_.+-]{0,64}")
+
+
+def _check_checkpoint(spec: jobs_pb2.JobSpec) -> None:
+    one = spec.checkpoint
+    check_texts(one)
+    if not one.directory.startswith("/") or (one.programs and not one.programs.startswith("/")):
+        raise Refused("-k: the checkpoint directory must be an absolute path")
+    if not _METHOD.fullmatch(one.method):
+        raise Refused("-k: the method must be a name of letters, digits and _ . + -")
+    if not all(math.isfinite(period) and 0 <= period <= TIME_MAX for period in (one.period_s, one.first_s)):
+        raise Refused("-k: not a period that can be kept")
+    if spec.interactive:
+        raise Refused("-k and -I cannot be combined: an interactive job is not started again")
+    if spec.HasField("tasks"):
+        raise Refused("-k: no checkpoints are made of a job of tasks")
 
 
 def check_facts(facts: cluster_pb2.HostFacts) -> None:

@@ -1,4 +1,4 @@
-"""Reports of agents about tasks, bounded and converted for the core: they are stored and shown."""
+"""Reports of agents about tasks, activity and checkpoints, bounded and converted for the core, which stores them."""
 
 import time
 from collections.abc import Iterable
@@ -27,6 +27,12 @@ def activity_of(host: str, message: pb.Reports) -> list[c.ReportActivity | c.Rep
         c.ReportStacks(host, _key(one.key), one.number, words(one.path), words(one.error)) for one in message.stacks
     )
     return [*found, *saved]
+
+
+def checkpoint_of(host: str, made: pb.CheckpointMade) -> c.ReportCheckpoint:
+    """Convert what a host says of a checkpoint."""
+    began = checks.amount_of(made.began)
+    return c.ReportCheckpoint(host, _key(made.key), made.number, began, checks.words_of(made.error), made.ends)
 
 
 def _key(key: common_pb2.AttemptKey) -> Key:

@@ -60,6 +60,7 @@ def new_job(spec: jobs_pb2.JobSpec, packed: Packed, request_id: bytes, caller: C
         application=spec.application,
         has_commands=bool(spec.pre_exec or spec.post_exec),
         has_copies=bool(spec.file_copies),
+        checkpointable=spec.HasField("checkpoint"),
     )
     return NewJob(
         id=0,
@@ -201,6 +202,7 @@ def facts_of(message: cluster_pb2.HostFacts) -> HostFacts:
         keeps_leases=message.keeps_leases,
         lacks_commands=not message.runs_commands,
         lacks_copies=not message.copies_files,
+        lacks_checkpoints=not message.makes_checkpoints,
     )
 
 

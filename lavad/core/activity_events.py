@@ -1,5 +1,5 @@
-"""Events about a job that leave its state: hangs, saved stacks, hosts without a process of it, warnings, messages,
-reasons that users give."""
+"""Events about a job that leave its state: hangs, saved stacks, hosts without a process of it, checkpoints, warnings,
+messages, reasons that users give."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -55,6 +55,30 @@ class HostUnused(NamedTuple):
     seconds: float
 
 
+class CheckpointAsked(NamedTuple):
+    """A checkpoint is to be made, with which the job ends or, if it ``migrates``, is requeued. ``force``: in any state
+    of its processes."""
+
+    at: float
+    key: Key
+    by: str
+    force: bool = False
+    ends: bool = False
+    migrates: bool = False
+
+
+class CheckpointEnded(NamedTuple):
+    """The host has made a checkpoint, or has not: ``error`` says why. ``number`` of the request; 0: its time had
+    come."""
+
+    at: float
+    key: Key
+    number: int
+    began: float  # by the host's clock
+    error: str = ""
+    ends: bool = False
+
+
 class JobWarned(NamedTuple):
     """A warning about a running job for its user; ``about`` tells it from other warnings."""
 
@@ -92,4 +116,5 @@ class ReasonGiven(NamedTuple):
     text: str
 
 
-ActivityEvent = PartActivity | JobHangs | JobActive | StacksSaved | HostUnused | ReasonGiven
+CheckpointEvent = CheckpointAsked | CheckpointEnded
+ActivityEvent = PartActivity | JobHangs | JobActive | StacksSaved | HostUnused | ReasonGiven | CheckpointEvent

@@ -9,6 +9,7 @@ from lavad.core.model.policy import AROUND, AroundJob, Queue
 from lavad.core.model.task_values import RolePart, TaskRun, TaskTable
 from lavad.core.model.tuples import new as _new
 from lavad.core.notices import NO_NOTICE, Notice, NoticeOrder, RevokeOrder
+from lavad.core.state.jobs.checkpoints import CheckpointRequest
 
 
 class Binding(NamedTuple):
@@ -166,8 +167,17 @@ class StacksOrder:
     limit_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class CheckpointOrder:
+    """Make a checkpoint of the attempt, with which it ends if the request says so."""
+
+    host: str
+    key: Key
+    request: CheckpointRequest
+
+
 AttemptOrder = StageOrder | LaunchOrder | TasksOrder | SignalOrder | ReleaseOrder | ResizeOrder | LimitsOrder
-Order = AttemptOrder | ForgetOrder | StacksOrder | NoticeOrder | RevokeOrder
+Order = AttemptOrder | ForgetOrder | StacksOrder | CheckpointOrder | NoticeOrder | RevokeOrder
 
 
 def spec_defaults(shared: Shared, queue: Queue | None) -> SpecDefaults:

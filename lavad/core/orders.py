@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from lavad.core import events as e
 from lavad.core import task_events as t
-from lavad.core.activity_events import JobHangs
+from lavad.core.activity_events import CheckpointAsked, JobHangs
 from lavad.core.language import exit_values
 from lavad.core.language.requirements.affinity import Affinity
 from lavad.core.language.requirements.gpu import GpuRequirement
@@ -28,6 +28,7 @@ from lavad.core.order_kinds import (
     AttemptOrder,
     AttemptSetup,
     Binding,
+    CheckpointOrder,
     ForgetOrder,
     GpuSetup,
     HostDetails,
@@ -55,6 +56,7 @@ __all__ = [
     "AttemptOrder",
     "AttemptSetup",
     "Binding",
+    "CheckpointOrder",
     "ForgetOrder",
     "GpuSetup",
     "HostDetails",
@@ -106,6 +108,8 @@ def orders_for(cluster: "Cluster", event: e.Event) -> Iterator[Order]:
                 yield from _signal_orders(cluster, attempt, *attempt.last_signal)
         case JobHangs():
             yield from stacks_orders(cluster.attempts[event.key])
+        case CheckpointAsked():
+            yield from checkpoint_orders(cluster.attempts[event.key])
         case e.JobDoomed():
             attempt = cluster.attempts.get(event.key)
             if attempt is not None and not attempt.over:
@@ -444,6 +448,13 @@ def stacks_orders(attempt: "Attempt") -> Iterator[StacksOrder]:
         answered = dict(hang.stacks)
         for host in sorted(attempt.unreleased - answered.keys()):
             yield StacksOrder(host, attempt.key, hang.number, STACKS_S)
+
+
+def checkpoint_orders(attempt: "Attempt") -> Iterator[CheckpointOrder]:
+    """Order of the checkpoint that the attempt's first host has not told the end of."""
+    asked = attempt.checkpoints.open
+    if asked is not None and attempt.lead in attempt.unreleased:
+        yield CheckpointOrder(attempt.lead, attempt.key, asked)
 
 
 def doom_orders(cluster: "Cluster", attempt: "Attempt") -> Iterator[SignalOrder | ReleaseOrder]:

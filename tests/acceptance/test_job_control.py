@@ -1,4 +1,4 @@
-"""Commands on submitted jobs, with real processes: bmod, btop, bswitch, brun and brequeue."""
+"""Commands on submitted jobs, with real processes: bmod, btop, bswitch, brun, brequeue, bchkpnt and bmig."""
 
 import re
 import time
@@ -278,3 +278,63 @@ def test_a_rerunnable_job_is_migrated(cluster: Cluster) -> None:
     assert (refused.returncode, "neither rerunnable (bsub -r) nor checkpointable" in refused.stderr) == (255, True)
     assert cluster.says("bslots") == "No backfill window exists at this time"
     cluster.clear()
+
+
+ECHKPNT = """\
+#!/bin/sh
+# Save what the job has counted to. A checkpoint that ends the job ends it itself, as programs do.
+for group; do :; done
+while getopts kfd: option; do case $option in k) ends=y ;; d) directory=$OPTARG ;; esac; done
+[ -e refuse ] && { echo "no room" >&2; exit 3; }
+cp count "$directory/saved"
+echo "$directory $LSB_JOBID $LSB_CHKPNT_DIR" > "$directory/told"
+[ -z "$ends" ] || kill -KILL "-$group"
+"""
+ERESTART = """\
+#!/bin/sh
+echo "LSB_RESTART_CMD=\\"sh count.sh $(cat "$1/saved") again\\"" > "$1/.restart_cmd"
+"""
+COUNT = """\
+n=$1
+echo "$n $2" >> begun
+while :; do n=$((n + 1)); echo $n > count.new; mv count.new count; sleep 0.1; done
+"""
+
+
+def _counts(directory: Path) -> int:
+    return int((directory / "count").read_text()) if (directory / "count").exists() else 0
+
+
+def test_a_job_goes_on_from_its_checkpoint(cluster: Cluster, tmp_path: Path) -> None:
+    """bchkpnt: by the program of its method; one that fails leaves the job as it is; bmig moves it, and it goes on
+    from what was saved; with -k it ends. The history tells of each."""
+    for name, text in (("echkpnt.count", ECHKPNT), ("erestart.count", ERESTART), ("count.sh", COUNT)):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    here = cluster.at(tmp_path).with_environment(LSB_ECHKPNT_METHOD_DIR=str(tmp_path))
+    job = here.submit("-o", "/dev/null", "-k", "saved method=count", "sh count.sh 1000")
+    saved = tmp_path / "saved" / str(job)
+    wait_for(lambda: _counts(tmp_path) > 1000, 60, "the job to count")
+    assert f"Checkpoint directory <{saved}>" in _unwrapped(cluster.says("bjobs", "-l", str(job)))
+    (tmp_path / "refuse").touch()
+    assert cluster.says("bchkpnt", str(job)) == f"Job <{job}> is being checkpointed"
+    failed = f"Checkpoint failed: {tmp_path}/echkpnt.count exited with code 3; what it said is in {saved}/echkpnt.err"
+    wait_for(lambda: failed in _unwrapped(cluster.history(job)), 60, failed)
+    assert (saved / "echkpnt.err").read_text() == "no room\n"
+    (tmp_path / "refuse").unlink()
+    cluster.says("bchkpnt", str(job))
+    wait_for(lambda: "Checkpoint succeeded" in cluster.history(job), 60, "a checkpoint")
+    assert (saved / "told").read_text() == f"{saved} {job} {saved}\n"
+    where = "bjobs", "-noheader", "-o", "exec_host", str(job)
+    first, begun = cluster.says(*where), tmp_path / "begun"
+    assert cluster.says("bmig", str(job)) == f"Job <{job}> is being migrated"
+    wait_for(lambda: "again" in begun.read_text(), 60, "the job to go on")
+    assert begun.read_text() == f"1000 \n{(saved / 'saved').read_text().strip()} again\n"
+    wait_for(lambda: cluster.state(job) == "RUN" and cluster.says(*where) != first, 60, "it to run elsewhere")
+    assert cluster.says("bchkpnt", "-k", str(job)) == f"Job <{job}> is being checkpointed"
+    cluster.becomes(job, "EXIT")
+    assert "TERM_CHKPNT: job killed after checkpointing" in _unwrapped(cluster.says("bjobs", "-l", str(job)))
+    assert cluster.run("bchkpnt", str(job)).stderr == f"Job <{job}>: Job has already finished\n"
+    plain = cluster.submit("-o", "/dev/null", "sleep 100")
+    cluster.becomes(plain, "RUN")
+    assert cluster.run("bchkpnt", str(plain)).stderr == f"Job <{plain}>: Job is not checkpointable\n"

@@ -77,7 +77,9 @@ def test_every_parameter_that_can_be_changed_is_told() -> None:
             continue
         after = pb.JobSpec()
         value = {"string": "x", "bool": True, "bytes": b"x"}.get(_KINDS.get(field.type, ""), 60)
-        if field.is_repeated:
+        if field.message_type is not None:
+            getattr(after, field.name).directory = "/saved"
+        elif field.is_repeated:
             getattr(after, field.name).append(value)
         else:
             setattr(after, field.name, value)

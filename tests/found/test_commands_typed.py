@@ -94,7 +94,7 @@ def test_help_lists_what_works(desk: Desk) -> None:
     assert "-ar" in words
     assert "-rnc" in words
     assert "-E" in words  # refused then, and taken since
-    assert "-k" not in words  # checkpoints: refused
+    assert "-k" in words  # the same
 
 
 def test_a_format_in_the_environment_is_enough_for_json(desk: Desk) -> None:

@@ -16,7 +16,8 @@ from protos.agents_pb2 import LimitReached, Report, Reports, Started, Welcome
 def _session() -> Session:
     keeper = Mock()
     unused = cast("Any", None)
-    return Session(unused, unused, 1, keeper, unused, unused, Mock(take_news=lambda: ([], [])))
+    watch, checkpoints = Mock(take_news=lambda: ([], [])), Mock(take_news=list)
+    return Session(unused, unused, 1, keeper, unused, unused, watch, checkpoints)
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ VALUES = {
     "S": "300", "C": "0", "v": "400", "p": "20", "T": "40", "rnc": "notify me", "wa": "USR1", "wt": "30s",
     "u": "a@example.org", "notify": "start",
     "f": "in.dat > in.dat",
-    "hang": "after=5m:first=30m:cpus=0.1",
+    "hang": "after=5m:first=30m:cpus=0.1", "k": "/saved init=5 30 method=dmtcp",
 }  # fmt: skip
 ALONE = {"rnc": ["-ar"], "gpu": [], "nnodes": []}  # options that need others beside them
 

@@ -15,13 +15,30 @@ def answer(desk: Desk, *results: tuple[int, int, str]) -> None:
 
 
 def test_bmig(desk: Desk) -> None:
-    """lsf.md 1.4: rerunnable jobs begin anew elsewhere; -m and -f are refused by name."""
+    """lsf.md 1.4: rerunnable and checkpointable jobs go elsewhere; -m is refused by name."""
     desk.client.signal_reply = jobs_pb2.SignalReply(results=[jobs_pb2.SignalResult(job=7)])
     result = desk.type("bmig", "7")
     assert (result.code, result.out) == (0, "Job <7> is being migrated\n")
     assert desk.client.asked[-1].action == jobs_pb2.MIGRATE
     assert "brequeue -H, bmod -m and bresume do that" in desk.type("bmig", "-m", "h1", "7").err
-    assert "no checkpoints are taken" in desk.type("bmig", "-f", "7").err
+    assert not desk.client.asked[-1].force
+    desk.type("bmig", "-f", "7")
+    assert desk.client.asked[-1].force
+
+
+def test_bchkpnt(desk: Desk) -> None:
+    """lsf.md 1.4: the line of a checkpoint; -f forces it, -k ends the job with it; running jobs are chosen by name."""
+    answer(desk, (123, 0, ""), (124, 2, "Job is not checkpointable"))
+    result = desk.type("bchkpnt", "-f", "-k", "123", "124[2]")
+    assert (result.code, result.out) == (255, "Job <123> is being checkpointed\n")
+    assert result.err == "Job <124[2]>: Job is not checkpointable\n"
+    request = desk.client.asked[-1]
+    assert (request.action, request.force, request.ends) == (jobs_pb2.CHECKPOINT, True, True)
+    desk.type("bchkpnt", "-J", "sim*")
+    request = desk.client.asked[-1]
+    assert (request.force, request.ends, request.newest_only) == (False, False, True)
+    assert messages.PEND not in request.filter.states
+    assert "-p: the period" in desk.type("bchkpnt", "-p", "5", "123").err
 
 
 @pytest.mark.parametrize(

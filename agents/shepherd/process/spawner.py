@@ -46,6 +46,10 @@ class Spawner:
             environment[b"LSB_JOBNAME"] = f"{setup.name}[{index}]".encode("utf-8", "surrogateescape")
         if attempt > 1:
             environment[b"LSB_RESTART"] = b"Y"
+        if setup.checkpoint.directory:
+            environment[b"LSB_CHKPNT_DIR"] = os.fsencode(messages.checkpoint_path(setup.checkpoint, self._key))
+            if setup.checkpoint.period_s:
+                environment[b"LSB_CHKPNT_PERIOD"] = b"%d" % setup.checkpoint.period_s
         if setup.output:
             environment[b"LSB_OUTPUTFILE"] = os.fsencode(start.place(setup, setup.output, self._key))
         if setup.error:

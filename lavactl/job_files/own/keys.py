@@ -77,6 +77,7 @@ NAMED = {
     "T": ("thread-limit", "threads on a host"),
     "ul": ("user-limits", "limits of the caller's shell (ulimit) that it names no other for"),
     "f": ("copy", "files copied before or after it, as of bsub -f: `in.dat > in.dat`"),
+    "k": ("checkpoint", "directory and periods of its checkpoints, as of bsub -k: `saved init=5 30 method=dmtcp`"),
     "hl": ("limits-by-host", "memory limits hold on each host, as they always do"),
     "ar": ("resizable", "may grow and shrink; in jobs without roles"),
     "hang": ("hang", "time without activity after which it hangs, such as 5m, or parts as of bsub -hang"),

@@ -10,6 +10,7 @@ import time
 from lavactl.errors import CommandError
 from lavactl.job_files.model import JobFile
 from lavactl.job_files.text.nodes import Place
+from lavactl.submit.checkpoints import checkpoint_text
 from lavactl.submit.hang_rule import hang_text
 from lavactl.submit.submission import COUNTS, FLAGS, RLIMITS, TEXTS, WORDS
 from lavactl.text import units
@@ -83,6 +84,8 @@ def _limits(spec: messages.JobSpec) -> "Iterator[tuple[str, str]]":
         yield "t", _date(spec.terminate_time)
     for copy in spec.file_copies:
         yield "f", copy
+    if spec.HasField("checkpoint"):
+        yield "k", checkpoint_text(spec.checkpoint)
     if spec.HasField("hang"):
         yield "hang", hang_text(spec.hang)
     options = {name: option for option, name in (RLIMITS | COUNTS).items()}

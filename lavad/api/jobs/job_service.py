@@ -472,10 +472,12 @@ def _command(request: pb.SignalRequest, target: c.Target, caller: c.Caller) -> c
             return c.StopJob(target, caller, reason)
         case pb.RESUME:
             return c.ResumeJob(target, caller, reason)
+        case pb.CHECKPOINT:
+            return c.CheckpointJob(target, caller, request.force, request.ends)
         case pb.REQUEUE:
             return c.RequeueJob(target, caller, _states(request), request.hold)
         case pb.MIGRATE:
-            return c.RequeueJob(target, caller, _MOVABLE, migrates=True)
+            return c.RequeueJob(target, caller, _MOVABLE, migrates=True, force=request.force)
         case _:
             return c.SignalJob(target, request.signal, caller)
 

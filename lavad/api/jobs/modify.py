@@ -178,6 +178,12 @@ def _field(field: Any) -> Shown:
     return _switch(field.name) if field.type == field.TYPE_BOOL else _text(field.name)
 
 
+def _checkpoint(spec: pb.JobSpec) -> str:
+    one = spec.checkpoint
+    words = [one.directory, *(_minutes(period) for period in (one.first_s, one.period_s)), one.method]
+    return _quoted(" ".join(filter(None, words)))
+
+
 _SHOWN: dict[str, Shown] = {
     "number of tasks": _tasks,
     "resource requirement": _requirement,
@@ -213,9 +219,12 @@ _SHOWN: dict[str, Shown] = {
     "shell": _text("shell"),
     "elements at once": _number("array_limit"),
     "command": _text("command"),
+    "checkpoints": _checkpoint,
 }
 # Fields up to this number have their words above, or bmod does not change them; later ones are shown by name and kind.
 _WITH_WORDS = pb.JobSpec.DESCRIPTOR.fields_by_name["resize_notify"].number
 _BY_KIND = [
-    field for field in pb.JobSpec.DESCRIPTOR.fields if field.number > _WITH_WORDS and field.name not in FOR_GOOD
+    field
+    for field in pb.JobSpec.DESCRIPTOR.fields
+    if field.number > _WITH_WORDS and field.name not in {*FOR_GOOD, "checkpoint"}
 ]

@@ -15,6 +15,7 @@ from lavad.core.commands.of_agents import (
     NoticeTaken,
     RecoverAttempt,
     ReportActivity,
+    ReportCheckpoint,
     ReportFinished,
     ReportLimit,
     ReportProgress,
@@ -47,6 +48,7 @@ __all__ = [
     "NoticeTaken",
     "RecoverAttempt",
     "ReportActivity",
+    "ReportCheckpoint",
     "ReportFinished",
     "ReportLimit",
     "ReportProgress",
@@ -157,7 +159,8 @@ class ResumeJob:
 class RequeueJob:
     """brequeue: requeue the elements in one of these states; with ``hold`` into PSUSP.
 
-    ``migrates`` (bmig): those of a rerunnable job, which then avoid their first hosts.
+    ``migrates`` (bmig): those of a rerunnable or checkpointable job, which then avoid their first hosts. ``force``: of
+    their checkpoints.
     """
 
     target: Target
@@ -165,6 +168,17 @@ class RequeueJob:
     states: frozenset[JobState]
     hold: bool = False
     migrates: bool = False
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointJob:
+    """bchkpnt: make checkpoints of running elements; ``ends``: they end with it."""
+
+    target: Target
+    caller: Caller
+    force: bool = False
+    ends: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,6 +449,7 @@ Command = (
     | ResumeJob
     | ModifyJob
     | RequeueJob
+    | CheckpointJob
     | ForceJob
     | MoveJob
     | PostMessage
@@ -449,6 +464,7 @@ Command = (
     | AgentReport
     | ReportActivity
     | ReportStacks
+    | ReportCheckpoint
     | ApplyPlan
     | CloseHost
     | OpenHost

@@ -225,6 +225,21 @@ class ReportStacks:
 
 
 @dataclass(frozen=True, slots=True)
+class ReportCheckpoint:
+    """A host has made a checkpoint of an attempt, or has not: ``error`` says why. ``number``: of the request; 0: none.
+
+    ``ends``: the job ends with it.
+    """
+
+    host: str
+    key: Key
+    number: int
+    began: float
+    error: str = ""
+    ends: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class CheckGpus:
     """A host says that GPUs of an attempt are idle or in trouble."""
 

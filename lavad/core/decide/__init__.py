@@ -20,6 +20,7 @@ from lavad.core.decide import (
     removal,
     reports,
 )
+from lavad.core.decide.checkpoints import requests as checkpoints
 from lavad.core.decide.clock import host_locks, tick, windows
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.jobs import (
@@ -28,7 +29,6 @@ from lavad.core.decide.jobs import (
     job_groups,
     messages,
     reorder,
-    requeue,
     resize,
     submit,
     task_control,
@@ -42,7 +42,8 @@ DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.ModifyJob: submit.modify,
     c.MoveJob: reorder.move,
     c.PostMessage: messages.post,
-    c.RequeueJob: requeue.requeue,
+    c.RequeueJob: checkpoints.requeued,
+    c.CheckpointJob: checkpoints.checkpoint,
     c.ForceJob: force_run.force,
     c.KillJob: messages.with_reason(task_control.kill, "kill"),
     c.SignalJob: task_control.signal,
@@ -64,6 +65,7 @@ DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.ReportTasks: task_reports.reported,
     c.ReportActivity: activity.reported,
     c.ReportStacks: activity.stacks_saved,
+    c.ReportCheckpoint: checkpoints.reported,
     c.CheckGpus: gpu_use.check,
     c.ShrinkJob: resize.shrink_job,
     c.WishSize: resize.wish_size,

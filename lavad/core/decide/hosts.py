@@ -26,6 +26,7 @@ from lavad.core.orders import (
     LaunchOrder,
     Order,
     ReleaseOrder,
+    checkpoint_orders,
     doom_order,
     growth_orders,
     launch_hosts,
@@ -211,6 +212,7 @@ def _orders_again(cluster: Cluster, name: str, attempt: Attempt | None) -> list[
         return [leave_order(cluster, attempt, name)] if attempt.resizing.is_told else []
     again: list[Order] = list(signal_again(cluster, attempt, name))
     again += [one for one in stacks_orders(attempt) if one.host == name]
+    again += [one for one in checkpoint_orders(attempt) if one.host == name]
     if attempt.doomed:
         again.append(doom_order(cluster, attempt, name))
     return again

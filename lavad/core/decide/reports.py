@@ -229,6 +229,9 @@ def finished(cluster: Cluster, command: c.ReportFinished, now: float) -> Decisio
             return _with_usage(
                 _undone(attempt, command, e.JobDoomed(now, command.key, why)), command.host, command.usage
             )
+    if job is not None and command.reason == r.TERM_CHKPNT and attempt.checkpoints.migrates and not attempt.is_ending:
+        moved = _again(attempt, command, r.MIGRATED, attempt.lead, now)
+        return _with_usage(moved, command.host, command.usage)
     decision = Decision([] if job is None else [_end(attempt, command, now)])
     decision.events.extend(_post_ended(cluster, job is not None, command, now))
     if command.also_released:
@@ -260,12 +263,18 @@ def _with_usage(decision: Decision, host: str, usage: HostUsage | None) -> Decis
 
 def _sent_back(attempt: Attempt, command: c.ReportFinished, exclude_host: str, now: float) -> Decision:
     """Requeue the job by its exit code, as soon as nothing is left of this attempt; it waits before its next start."""
-    key, why = command.key, f"exit code {command.status >> 8 & 0xFF} requeues the job"
-    rest = attempt.unreleased - {command.host}
+    why = f"exit code {command.status >> 8 & 0xFF} requeues the job"
+    return _again(attempt, command, why, exclude_host, now, EXIT_VALUE)
+
+
+def _again(
+    attempt: Attempt, command: c.ReportFinished, why: str, exclude_host: str, now: float, pre_exec: str = ""
+) -> Decision:
+    key, rest = command.key, attempt.unreleased - {command.host}
     if command.also_released and not rest:
         released = e.HostReleased(now, key, command.host)
-        return Decision([released, e.JobRequeued(now, key, why, exclude_host=exclude_host, pre_exec=EXIT_VALUE)])
-    doom = e.JobDoomed(now, key, why, again=True, exclude_host=exclude_host, pre_exec=EXIT_VALUE)
+        return Decision([released, e.JobRequeued(now, key, why, exclude_host=exclude_host, pre_exec=pre_exec)])
+    doom = e.JobDoomed(now, key, why, again=True, exclude_host=exclude_host, pre_exec=pre_exec)
     return _undone(attempt, command, doom)
 
 

@@ -320,6 +320,7 @@ class Shared:
     application: str = ""  # application profile (-app)
     has_commands: bool = False  # -E or -Ep: commands before or after it
     has_copies: bool = False  # -f: files are copied before or after it
+    checkpointable: bool = False  # -k
     sort: CountKey = field(init=False, compare=False, repr=False)
     _hash: int = field(init=False, compare=False, repr=False)
 
@@ -459,6 +460,7 @@ class HostFacts:
     keeps_leases: bool = False  # the agent ends attempts whose lease has expired
     lacks_commands: bool = False  # the agent is of a version that runs no commands before and after jobs
     lacks_copies: bool = False  # it is of one that copies no files before and after jobs
+    lacks_checkpoints: bool = False  # it is of one that makes no checkpoints
 
 
 LOAD_INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")

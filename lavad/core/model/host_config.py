@@ -14,6 +14,7 @@ REVOCABLE: Final = "revocable"  # Boolean resource of hosts that may be taken aw
 # Exclusive resource, which no job can name, of hosts whose agent runs no commands before and after jobs.
 NO_COMMANDS: Final = "no commands"
 NO_COPIES: Final = "no copies"  # the same, of those that copy no files
+NO_CHECKPOINTS: Final = "no checkpoints"  # and of those that make no checkpoints
 
 
 def as_configured(policy: Policy, offered: HostFacts) -> HostFacts:
@@ -37,5 +38,9 @@ def as_configured(policy: Policy, offered: HostFacts) -> HostFacts:
 
 
 def _lacks(offered: HostFacts) -> frozenset[str]:
-    lacks = ((NO_COMMANDS, offered.lacks_commands), (NO_COPIES, offered.lacks_copies))
+    lacks = (
+        (NO_COMMANDS, offered.lacks_commands),
+        (NO_COPIES, offered.lacks_copies),
+        (NO_CHECKPOINTS, offered.lacks_checkpoints),
+    )
     return frozenset(name for name, is_lacking in lacks if is_lacking)

@@ -135,6 +135,7 @@ LACKS_COMMANDS = Reason(
     1344, "The host's agent is of a version without pre- and post-execution commands", rules_out=True
 )
 LACKS_COPIES = Reason(1345, "The host's agent is of a version that copies no files for jobs", rules_out=True)
+LACKS_CHECKPOINTS = Reason(1346, "The host's agent is of a version that makes no checkpoints", rules_out=True)
 SAVED_UP = Reason(1342, "Job slots reserved for another job")
 
 TERM_OWNER = "TERM_OWNER: job killed by owner."
@@ -164,6 +165,8 @@ TERM_ORPHAN_SYSTEM = "TERM_ORPHAN_SYSTEM: orphan job was automatically terminate
 TERM_REQUEUE_OWNER = "TERM_REQUEUE_OWNER: job killed and requeued by owner."
 TERM_REQUEUE_ADMIN = "TERM_REQUEUE_ADMIN: job killed and requeued by root or LSF administrator."
 TERM_PRE_EXEC_FAIL = "TERM_PRE_EXEC_FAIL: job killed because its pre-execution command failed."
+TERM_CHKPNT = "TERM_CHKPNT"  # by hosts: the job was killed after a checkpoint
+MIGRATED = "the job goes on elsewhere from its checkpoint"
 TERM_RERUNS = "TERM_UNKNOWN: the job was run {} times, and was lost each time."
 TERM_REVOKED = "TERM_ADMIN: job killed because its host is taken away."
 TERM_HOST_LOST = "TERM_UNKNOWN: a host of the job was lost."

@@ -9,7 +9,7 @@ from lavad.core.language.requirements.rusage import Reserve
 from lavad.core.model import LOAD_INDICES, PARTS, Request, RoleRequest
 from lavad.core.model import reasons as r
 from lavad.core.model.demand import Demand
-from lavad.core.model.host_config import NO_COMMANDS, NO_COPIES
+from lavad.core.model.host_config import NO_CHECKPOINTS, NO_COMMANDS, NO_COPIES
 from lavad.core.model.policy import Threshold
 from lavad.core.model.reasons import PendingReason, Reason
 from lavad.core.scheduling.capacity.allowance import NO_CONSTRAINTS, Allowance
@@ -228,14 +228,18 @@ def cause_on(
     return found or _lack(room, role, row)
 
 
+_LACKS = (
+    (NO_COMMANDS, r.LACKS_COMMANDS), (NO_COPIES, r.LACKS_COPIES), (NO_CHECKPOINTS, r.LACKS_CHECKPOINTS),
+)  # fmt: skip
+
+
 def _not_for_it(room: FreeResources, request: Request, row: int) -> Reason | None:
     """Reason for which the host is not usable at all: an exclusive resource, the queue's HOSTS or -m; else None."""
     if not request.has_host_preferences or room.usable(request).contains[row]:
         return None
     if is_avoided(room.table, request, row):
         avoided = request.avoids & room.table.facts[row].exclusive_resources
-        lacks = r.LACKS_COMMANDS if NO_COMMANDS in avoided else r.LACKS_COPIES if NO_COPIES in avoided else None
-        return lacks or r.REQUIREMENT
+        return next((why for name, why in _LACKS if name in avoided), r.REQUIREMENT)
     queue = request.queue_hosts
     if queue is None or room.table.names[row] in queue.names:
         return r.NOT_NAMED

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from lavad.core.model import Request, Shared
 from lavad.core.model.demand import Demand
-from lavad.core.model.host_config import NO_COMMANDS, NO_COPIES, REVOCABLE
+from lavad.core.model.host_config import NO_CHECKPOINTS, NO_COMMANDS, NO_COPIES, REVOCABLE
 from lavad.core.model.policy import QueueHosts
 from lavad.core.state.hosts.job_commands import JobCommands
 from lavad.core.state.hosts.revocable import tolerates
@@ -28,6 +28,7 @@ _NO_NAMES: frozenset[str] = frozenset()
 _REVOCABLE = frozenset({REVOCABLE})
 _NO_COMMANDS = frozenset({NO_COMMANDS})
 _NO_COPIES = frozenset({NO_COPIES})
+_NO_CHECKPOINTS = frozenset({NO_CHECKPOINTS})
 _ANY_HOST = JobCommands()
 _NO_HOSTS: Mapping[str, QueueHosts] = MappingProxyType({})
 _PLACES_KEPT = 250_000  # cached by the object of the jobs' shared facts: more than there are buckets
@@ -278,6 +279,8 @@ class PendingIndex:
             borne |= _NO_COMMANDS
         if NO_COPIES in self.exclusive and not shared.has_copies:
             borne |= _NO_COPIES
+        if NO_CHECKPOINTS in self.exclusive and not shared.checkpointable:
+            borne |= _NO_CHECKPOINTS
         return borne
 
     def kind_of(self, shared: Shared) -> SchedulingClass:

@@ -30,6 +30,7 @@ from lavad.core.model.priorities.absolute import NOTHING_GIVEN, Given
 from lavad.core.model.ranges import Ranges, keys_in
 from lavad.core.model.usage import NO_ONE, ByHost
 from lavad.core.state.hosts.unentered import UnenteredShares
+from lavad.core.state.jobs.checkpoints import NO_CHECKPOINTS
 
 if TYPE_CHECKING:
     from lavad.core.model.progress import Progress
@@ -144,6 +145,7 @@ class Attempt:
         "activity",
         "again",
         "allocation",
+        "checkpoints",
         "departed",
         "dispatched_at",
         "doomed",
@@ -225,7 +227,7 @@ class Attempt:
         self.progress: Progress | None = None  # as the job reported it last
         self.progress_saved_at = 0.0
         self.tasks: JobTasks | None = None  # of a job of tasks: the job's
-        self.activity = ACTIVE
+        self.activity, self.checkpoints = ACTIVE, NO_CHECKPOINTS
         self.warnings: tuple[tuple[float, str, str], ...] = ()  # time, what about, text; the newest of each kind
         self.told: dict[str, tuple[float, str]] | None = None  # all warnings since the master began, by what about
 

@@ -17,6 +17,7 @@ from lavad.core.model.task_rules import TaskKey
 from lavad.core.model.task_values import TaskReport
 from lavad.core.notices import RevokeOrder
 from lavad.core.orders import (
+    CheckpointOrder,
     ForgetOrder,
     LaunchOrder,
     LimitsOrder,
@@ -28,6 +29,7 @@ from lavad.core.orders import (
     TasksOrder,
 )
 from lavad.simulator.cluster.checkers import History, Process, Violation
+from lavad.simulator.cluster.checkpoints import make_checkpoint
 from lavad.simulator.cluster.host_notice import keep_lease, taken_away
 from lavad.simulator.cluster.ledger import Entry, Shepherd
 from lavad.simulator.cluster.tasks import TaskRunner
@@ -66,7 +68,7 @@ class Surroundings(Protocol):
     def behaviour(self, key: Key) -> Behaviour:
         """Return the behaviour of the attempt's job."""
 
-    def say(self, host: "SimulatedHost", reports: Sequence[c.AgentReport | c.NoticeTaken]) -> None:
+    def say(self, host: "SimulatedHost", reports: Sequence[c.AgentReport | c.NoticeTaken | c.ReportCheckpoint]) -> None:
         """Send reports to the master, if there is a session."""
 
     def hang_up(self, host: "SimulatedHost") -> None:
@@ -278,6 +280,8 @@ class SimulatedHost:
             case LimitsOrder():
                 if entry is not None:
                     entry.limits = max(entry.limits, order.version)
+            case CheckpointOrder():
+                make_checkpoint(self, order)
             case ForgetOrder():
                 if entry is not None and entry.state == "over":
                     self._forget(order.key)
@@ -361,7 +365,7 @@ class SimulatedHost:
             return
         entry.serials.add(order.serial)
         if entry.state == "held":
-            self._signal_shepherd(self.shepherds[order.key], order.signal, order.reason)
+            self.signal_shepherd(self.shepherds[order.key], order.signal, order.reason)
         elif order.signal in (0, SIGKILL):
             self._over(order.key, c.ReportFinished(self.name, order.key, ENDED_BEFORE_START, self.wall(), order.reason,
                                                    also_released=True))  # fmt: skip
@@ -484,7 +488,8 @@ class SimulatedHost:
         if not shepherd.is_stopped and shepherd.resumed_at == started and shepherd.end is None:
             self.end(shepherd, self.world.behaviour(shepherd.key).status if shepherd.is_lead else 0)
 
-    def _signal_shepherd(self, shepherd: Shepherd, number: int, reason: str) -> None:
+    def signal_shepherd(self, shepherd: Shepherd, number: int, reason: str) -> None:
+        """Signal the processes of an attempt; 0 is the terminate sequence."""
         if shepherd.end is not None or shepherd.is_over:
             return
         if number == SIGSTOP and not shepherd.is_stopped:

@@ -32,6 +32,7 @@ class Shepherd:
     is_fenced: bool = False  # its lease had ended
     reason: str = ""
     tasks: "TaskRunner | None" = None  # of a job of tasks
+    checkpoints: dict[int, float] = field(default_factory=dict)  # by number, when each began
 
 
 @dataclass(slots=True)

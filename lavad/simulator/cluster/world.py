@@ -51,7 +51,7 @@ class Message:
     """Message of a session, either way."""
 
     hello: c.AgentHello | None = None
-    reports: tuple[c.AgentReport | c.NoticeTaken, ...] = ()
+    reports: tuple[c.AgentReport | c.NoticeTaken | c.ReportCheckpoint, ...] = ()
     orders: tuple[Order, ...] = ()
     clock: float = 0.0  # sent_monotonic upwards, echo_monotonic downwards
 
@@ -375,7 +375,7 @@ class World:
         """Return a host by name."""
         return self.hosts[name]
 
-    def say(self, host: SimulatedHost, reports: Sequence[c.AgentReport | c.NoticeTaken]) -> None:
+    def say(self, host: SimulatedHost, reports: Sequence[c.AgentReport | c.NoticeTaken | c.ReportCheckpoint]) -> None:
         """Send an agent's message, if it has a session."""
         session = self._sessions.get(host.name)
         if session is not None and session.is_open_at_agent:

@@ -367,6 +367,16 @@ def _unused(detail: dict[str, Any]) -> list[str]:
     return [f"Host {detail['host']} has had no process of the job for {number_text(detail['seconds'])} seconds"]
 
 
+def _checkpoint_asked(detail: dict[str, Any]) -> list[str]:
+    why = "to migrate the job" if detail.get("migrates") else "to end the job" if detail.get("ends") else ""
+    return [f"Checkpoint requested by user or administrator <{detail.get('by', '')}> {why}".rstrip()]
+
+
+def _checkpoint(detail: dict[str, Any]) -> list[str]:
+    whose = "Checkpoint" if detail.get("number") else "Periodic checkpoint"
+    return [f"{whose} failed: {detail['error']}" if detail.get("error") else f"{whose} succeeded"]
+
+
 _LINES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "posted": _posted,
     "message": lambda detail: [
@@ -394,6 +404,8 @@ _LINES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "active": lambda _: ["Active again; nothing is done about the hang"],
     "stacks": _stacks,
     "unused": _unused,
+    "checkpoint asked": _checkpoint_asked,
+    "checkpoint": _checkpoint,
     "dispatched": _dispatched,
     "started": _started,
     "killed": _killed,

@@ -1,5 +1,5 @@
-"""Rows of events that leave a job's state: hangs, saved stacks, hosts without a process of it, posted messages,
-reasons given for commands."""
+"""Rows of events that leave a job's state: hangs, saved stacks, hosts without a process of it, checkpoints, posted
+messages, reasons given for commands."""
 
 from lavad.core import activity_events as a
 from lavad.core import task_events as t
@@ -7,6 +7,10 @@ from lavad.store.rows import values as v
 from lavad.store.writer.batch import Batch
 
 REASON_GIVEN = "reason given"
+# Events with rows; what parts of a job are doing is reported again after a restart.
+KINDS = (
+    t.HangEnded, a.JobHangs, a.JobActive, a.StacksSaved, a.HostUnused, a.CheckpointAsked, a.CheckpointEnded,
+)  # fmt: skip
 
 
 def lines(event: a.ActivityEvent | t.HangEnded) -> list[tuple[str, str]]:
@@ -20,6 +24,10 @@ def lines(event: a.ActivityEvent | t.HangEnded) -> list[tuple[str, str]]:
             return [("stacks", v.detail(host=event.host, path=event.path, words=event.words))]
         case a.HostUnused():
             return [("unused", v.detail(host=event.host, seconds=round(event.seconds)))]
+        case a.CheckpointAsked():
+            return [("checkpoint asked", v.detail(by=v.clean(event.by), ends=event.ends, migrates=event.migrates))]
+        case a.CheckpointEnded():
+            return [("checkpoint", v.detail(number=event.number, error=v.clean(event.error), ends=event.ends))]
     return []
 
 

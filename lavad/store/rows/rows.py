@@ -585,5 +585,5 @@ _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
     e.JobDetached: _job_detached,
     a.JobMessagePosted: lambda turn, event: activity_rows.add_message(turn.batch, event),
     a.ReasonGiven: lambda turn, event: activity_rows.add_reason(turn.batch, event),
-    **dict.fromkeys((t.HangEnded, a.JobHangs, a.JobActive, a.StacksSaved, a.HostUnused), _activity_changed),
+    **dict.fromkeys(activity_rows.KINDS, _activity_changed),
 }

@@ -32,6 +32,7 @@ from lavad.core.model.gpu_use import GpusByHost
 from lavad.core.model.policy import Window
 from lavad.core.model.progress import Progress
 from lavad.core.model.usage import NO_ONE, Departed, HostUsage, gpus_of_attempt, of_attempt
+from lavad.core.state.jobs.checkpoints import NO_CHECKPOINTS, CheckpointRequest, Checkpoints
 from lavad.core.state.records import (
     NEVER_RESIZED,
     Attempt,
@@ -177,6 +178,8 @@ def _attempt_words(attempt: Attempt) -> str:
         more += f',"size":{_resizing_text(attempt.resizing)}'
     if attempt.activity is not ACTIVE:
         more += f',"activity":{_activity_text(attempt.activity)}'
+    if attempt.checkpoints is not NO_CHECKPOINTS:
+        more += f',"checkpoints":{_encode(attempt.checkpoints)}'
     if attempt.usage or attempt.departed is not NO_ONE:
         more += f',"used":{_usage_text(attempt)}'
     if attempt.progress is not None:
@@ -256,6 +259,9 @@ def decode_attempt(row: "SqlRow[Any]") -> Attempt:
         attempt.progress = Progress(*words["progress"])
     if words.get("activity"):
         attempt.activity = _activity(words["activity"])
+    if words.get("checkpoints"):
+        number, asked, known = words["checkpoints"][:3]
+        attempt.checkpoints = Checkpoints(number, asked and CheckpointRequest(*asked), known)
     if words.get("used"):
         _take_usage(attempt, words["used"])
     attempt.staged, attempt.unreleased = frozenset(json.loads(row.staged)), frozenset(json.loads(row.unreleased))

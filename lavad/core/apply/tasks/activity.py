@@ -6,6 +6,7 @@ from typing import Any
 from lavad.core import activity_events as a
 from lavad.core.cluster import Cluster
 from lavad.core.model.activity import ACTIVE, Activity, Hang
+from lavad.core.state.jobs.checkpoints import CheckpointRequest
 from lavad.core.state.jobs.external_statuses import STATUS
 from lavad.core.state.records import Attempt
 
@@ -93,6 +94,23 @@ def _unused(cluster: Cluster, event: a.HostUnused) -> None:
     _change(attempt, attempt.activity._replace(unused=unused))
 
 
+def _checkpoint_asked(cluster: Cluster, event: a.CheckpointAsked) -> None:
+    attempt = cluster.attempts[event.key]
+    number = attempt.checkpoints.number + 1
+    asked = CheckpointRequest(number, event.force, event.ends, event.migrates)
+    attempt.checkpoints = attempt.checkpoints._replace(number=number, open=asked)
+
+
+def _checkpoint_ended(cluster: Cluster, event: a.CheckpointEnded) -> None:
+    """Close the request, but for one that the job is to end by: what it says holds until the job has ended."""
+    attempt = cluster.attempts[event.key]
+    found = attempt.checkpoints._replace(known=event.began)
+    is_open = found.open is not None and found.open.number == event.number
+    if is_open and (event.error or not event.ends):
+        found = found._replace(open=None)
+    attempt.checkpoints = found
+
+
 def _posted(cluster: Cluster, event: a.JobMessagePosted) -> None:
     """Keep the first word of an external status, for conditions; all else of messages is in the store only."""
     if event.number == STATUS:
@@ -110,6 +128,8 @@ HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     a.JobActive: _active,
     a.StacksSaved: _saved,
     a.HostUnused: _unused,
+    a.CheckpointAsked: _checkpoint_asked,
+    a.CheckpointEnded: _checkpoint_ended,
     a.JobMessagePosted: _posted,
     a.ReasonGiven: _said,
 }

@@ -11,8 +11,15 @@ from lavad.core.decide.decision import Decision
 from lavad.core.decide.jobs.control import find
 from lavad.core.events import AttemptDispatched
 from lavad.core.model import FINAL, Allocation, HostShare, JobState, Key, Request, RoleRequest
-from lavad.core.model.host_config import NO_COMMANDS, NO_COPIES
-from lavad.core.model.reasons import EXCLUSIVE, LACKS_COMMANDS, LACKS_COPIES, RUNNING_EXCLUSIVE, Refused
+from lavad.core.model.host_config import NO_CHECKPOINTS, NO_COMMANDS, NO_COPIES
+from lavad.core.model.reasons import (
+    EXCLUSIVE,
+    LACKS_CHECKPOINTS,
+    LACKS_COMMANDS,
+    LACKS_COPIES,
+    RUNNING_EXCLUSIVE,
+    Refused,
+)
 from lavad.core.state.hosts.compute_units import kept_type, unit_mates
 from lavad.core.state.records import ArrayRecord, Host, Job
 
@@ -71,12 +78,17 @@ def _host(cluster: Cluster, name: str) -> Host:
     return host
 
 
+_LACKS = (
+    (NO_COMMANDS, LACKS_COMMANDS), (NO_COPIES, LACKS_COPIES), (NO_CHECKPOINTS, LACKS_CHECKPOINTS),
+)  # fmt: skip
+
+
 def _check_commands(cluster: Cluster, record: Job | ArrayRecord, hosts: list[Host]) -> None:
-    """Refuse hosts that would leave out the commands or copies of files before and after the job."""
+    """Refuse hosts that would leave out the commands or copies before and after the job, or its checkpoints."""
     avoids = cluster.pending.request_of(record.shared).avoids
     for host in hosts:
         avoided = avoids & host.facts.exclusive_resources
-        for name, lacks in ((NO_COMMANDS, LACKS_COMMANDS), (NO_COPIES, LACKS_COPIES)):
+        for name, lacks in _LACKS:
             if name in avoided:
                 raise Refused(f"{host.facts.name}: {lacks.text}")
 

@@ -398,6 +398,19 @@ def test_a_job_waits_for_an_agent_that_runs_its_commands(whose: str) -> None:
     assert story.where(job) == ["n2"]
 
 
+def test_a_job_waits_for_an_agent_that_makes_checkpoints() -> None:
+    """-k: an agent of an earlier version would make none; other jobs run there."""
+    story = cluster_with(queue=AROUND)
+    story.join(a_host("n1", lacks_checkpoints=True))
+    job = story.submit(replace_shared(a_job(), checkpointable=True))
+    other = story.submit(a_job())
+    story.plan()
+    assert (story.state(job), story.state(other)) == (S.PEND, S.STAGING)
+    assert why(story, job) == [r.LACKS_CHECKPOINTS]
+    with pytest.raises(Refused, match="makes no checkpoints"):
+        story.do(c.ForceJob(story.target(job), ROOT, (("n1", 0),)))
+
+
 def test_a_job_waits_for_an_agent_that_copies_its_files() -> None:
     """-f: an agent of an earlier version would leave the copies out; other jobs run there."""
     story = cluster_with(queue=AROUND)

@@ -1,0 +1,256 @@
+"""Checkpoints of a job (bsub -k): made by the program of its method while it runs, and used when it starts again.
+
+The program runs as the job's user in the job's control group, as do all commands beside a job. It outlives the agent
+with its shepherd, which tells the next agent the newest results. A checkpoint that ends the job may go on for a while
+after the job's processes: until then what is left of the job is not killed.
+"""
+
+import os
+import shlex
+import signal
+import stat
+import time
+from resource import struct_rusage
+from typing import NamedTuple
+
+from agents.shepherd import messages
+from agents.shepherd.around import Step
+from agents.shepherd.attempt import ENDING, RUNNING
+from agents.shepherd.clock import KILL, NEVER
+from agents.shepherd.messages import OF_RESTART, JobSetup, Key, Program
+from agents.shepherd.notices import WarnedWork
+from agents.shepherd.process import processes
+from agents.shepherd.process.spawner import Spawner
+from agents.shepherd.process.start import UNUSABLE, HostFailure, StartFailure
+from agents.shepherd.tools import Tools
+
+MADE = ".checkpointed"  # in the job's directory: the process group that the checkpoint was made of
+RESTART_COMMAND = ".restart_cmd"  # by erestart.METHOD
+NAME = "LSB_RESTART_CMD="
+TERM_CHKPNT = "TERM_CHKPNT"
+COMMAND_MAX = 1 << 16
+KILLED = int(signal.SIGKILL)  # as a wait status
+NO_DIRECTORY, NO_PROGRAM = 121, 122  # exit codes of the commands below
+_MAKE = """\
+d=$LSB_CHKPNT_DIR
+mkdir -p -- "$d" && : > "$d/echkpnt.out" && : > "$d/echkpnt.err" || exit 121
+[ -f {program} ] && [ -x {program} ] || exit 122
+{program} {words}-d "$d" {group} < /dev/null > "$d/echkpnt.out" 2> "$d/echkpnt.err"
+status=$?
+case $status in
+121|122) status=1 ;;
+0) echo {group} > "$d/{made}" || status=121 ;;
+esac
+exit $status
+"""
+_RESTART = """\
+d=$LSB_CHKPNT_DIR
+rm -f -- "$d/{command}"
+[ -f "$d/{made}" ] || exit 0
+[ -f {program} ] && [ -x {program} ] || exit 122
+read -r LSB_RESTART_PGID < "$d/{made}"
+LSB_RESTART_PID=$LSB_RESTART_PGID
+export LSB_RESTART_PGID LSB_RESTART_PID
+{program} "$d" < /dev/null > "$d/erestart.out" 2> "$d/erestart.err" || exit 1
+"""
+
+
+class _Asked(NamedTuple):
+    """A checkpoint to be made; number 0: it is due by the job's period."""
+
+    number: int
+    force: bool = False
+    ends: bool = False
+    began: float = 0.0
+
+
+class CheckpointedWork(WarnedWork):
+    """Attempt held by this shepherd, with checkpoints if its job has any."""
+
+    def __init__(self, key: Key, setup: JobSetup, tools: Tools) -> None:
+        super().__init__(key, setup, tools)
+        self._number = 0  # of the newest request
+        self._maker, self._making = 0, _Asked(0)  # the program that makes one, and what for
+        self._maker_until = NEVER
+        self._after: list[_Asked] = []  # those that wait for its end
+        self._answers: dict[bool, tuple[object, ...]] = {}  # the newest: of a request, and by the period
+        self._due_at = NEVER
+
+    # -- orders of the agent
+
+    def checkpoint(self, number: int, force: bool, ends: bool) -> None:
+        """Make a checkpoint, once for each number; tell the newest results again if it is 0 or known."""
+        if number > self._number:
+            self._number = number
+            self._make(_Asked(number, force, ends))
+        else:
+            for answer in self._answers.values():
+                self._send(messages.CHECKPOINTED, *answer)
+
+    def release(self, why: str) -> None:
+        """Kill all that is left, a program that makes a checkpoint included."""
+        super().release(why)
+        if self._maker:
+            self._kill_at = time.monotonic()
+
+    # -- making one
+
+    def _make(self, asked: _Asked) -> None:
+        if self._maker:
+            self._after.append(asked)
+            return
+        asked = asked._replace(began=time.time())
+        if self.phase != RUNNING or not self.setup.checkpoint.directory:
+            self._answer(asked, "the job does not run here")
+            return
+        try:
+            self._maker = self._spawner.shell(self._command(asked), {b"LS_EXEC_T": b"CHKPNT"})
+        except (StartFailure, HostFailure, OSError, *UNUSABLE) as error:
+            self._answer(asked, f"{self._program('echkpnt')} cannot be started: {error}")
+        else:
+            self._making = asked
+
+    def _program(self, name: str) -> str:
+        setup = self.setup.checkpoint
+        return f"{setup.programs}/{name}.{setup.method}"
+
+    def _command(self, asked: _Asked) -> str:
+        found = processes.stat(self.pid)
+        words = "-f " * asked.force + "-k " * asked.ends
+        group = found.group if found is not None else self.pid
+        return _MAKE.format(program=shlex.quote(self._program("echkpnt")), words=words, group=group, made=MADE)
+
+    def _made(self, status: int) -> None:
+        asked, self._maker, self._maker_until = self._making, 0, NEVER
+        error = self._why(status, asked)
+        if not error and asked.ends:
+            self._end_by_it()
+        self._answer(asked, error)
+        self._give_up_at = self._end_of_patience()
+        waiting, self._after = self._after, []
+        for one in waiting:
+            self._make(one)
+
+    def _why(self, status: int, asked: _Asked) -> str:
+        """Return why a checkpoint was not made; empty if it was."""
+        program, code = self._program("echkpnt"), os.waitstatus_to_exitcode(status)
+        if not code:
+            return ""
+        if self.phase != RUNNING and not asked.ends:
+            return "the job ended before it was made"
+        directory = messages.checkpoint_path(self.setup.checkpoint, self.key)
+        if code == NO_DIRECTORY:
+            return f"the directory {directory} cannot be made or written to"
+        if code == NO_PROGRAM:
+            return f"{program} is not there or cannot be executed: it would make the checkpoints of this method"
+        how = f"exited with code {code}" if code > 0 else f"was ended by signal {-code}"
+        return f"{program} {how}; what it said is in {directory}/echkpnt.err"
+
+    def _end_by_it(self) -> None:
+        """End the job, whose state is saved; its program may have done so."""
+        if self.phase == RUNNING:
+            self.terminate(KILL, TERM_CHKPNT)
+        elif self.phase == ENDING and not (self._told or self._reason):
+            self._reason, self._status = TERM_CHKPNT, self._status or KILLED
+
+    def _answer(self, asked: _Asked, error: str) -> None:
+        answer = (asked.number, asked.began, time.time(), error, asked.ends)
+        self._answers[bool(asked.number)] = answer
+        self._send(messages.CHECKPOINTED, *answer)
+
+    # -- starting
+
+    @property
+    def _restarts(self) -> bool:
+        return bool(self.setup.checkpoint.directory) and self.key[2] > 1
+
+    def _steps_before(self) -> list[Step]:
+        steps = super()._steps_before()
+        if self._restarts:
+            program = shlex.quote(self._program("erestart"))
+            line = _RESTART.format(program=program, made=MADE, command=RESTART_COMMAND)
+            steps.append(Step(OF_RESTART, line, self.setup.around.pre_limit_s))
+        return steps
+
+    def _how(self, step: Step, status: int) -> str:
+        directory = messages.checkpoint_path(self.setup.checkpoint, self.key)
+        if step.whose != OF_RESTART:
+            return super()._how(step, status)
+        if os.waitstatus_to_exitcode(status) == NO_PROGRAM:
+            return f"is not there or cannot be executed: {self._program('erestart')}"
+        return (
+            f"({self._program('erestart')}) {super()._how(step, status)}; what it said is in {directory}/erestart.err"
+        )
+
+    def _start_processes(self) -> None:
+        """Start the job, from its checkpoint if it has one: by the command of the restart program, if that named
+        any."""
+        group = self._read(MADE).strip() if self._restarts else ""
+        if group.isascii() and group.isdigit():
+            variables = dict.fromkeys((b"LSB_RESTART_PGID", b"LSB_RESTART_PID"), group.encode())
+            self.setup = self.setup._replace(environment={**self.setup.environment, **variables})
+            self._spawner = Spawner(self.key, self.setup, self._tools.identity, self._tools.null)
+            if command := restart_command(self._read(RESTART_COMMAND)):
+                line = f"{self.setup.checkpoint.prefix} {command}".lstrip()
+                self.setup = self.setup._replace(program=Program("/bin/sh", ("/bin/sh", "-c", line)))
+        super()._start_processes()
+
+    def _read(self, name: str) -> str:
+        """Return the text of a file in the job's checkpoint directory, read as its user; empty if there is none."""
+        path = f"{messages.checkpoint_path(self.setup.checkpoint, self.key)}/{name}"
+        self._spawner.as_user()
+        try:
+            with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+                is_plain = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+                return file.read(COMMAND_MAX).decode("utf-8", "surrogateescape") if is_plain else ""
+        except OSError:  # no checkpoint was made, or no command is needed
+            return ""
+        finally:
+            self._tools.identity.back()
+
+    def _running(self, pid: int) -> None:
+        super()._running(pid)
+        setup = self.setup.checkpoint
+        if setup.directory and setup.period_s:
+            self._due_at = time.monotonic() + (setup.first_s or setup.period_s)
+
+    # -- timers, ends of processes, phases
+
+    @property
+    def next_at(self) -> float:
+        """Monotonic time of the next `tick` with work."""
+        return min(super().next_at, self._due_at, self._maker_until)
+
+    def tick(self, now: float) -> None:
+        """Carry out all due work."""
+        if now >= self._due_at:
+            self._due_at = now + self.setup.checkpoint.period_s
+            if not (self._maker or self._clock.is_stopped):  # a suspended job has nothing new to save
+                self._make(_Asked(0))
+        if now >= self._maker_until:
+            self._maker_until = NEVER
+            processes.send([-self._maker], signal.SIGKILL)
+        super().tick(now)
+
+    def reaped(self, pid: int, status: int, usage: struct_rusage) -> None:
+        """Handle the end of a child of the shepherd."""
+        super().reaped(pid, status, usage)
+        if pid and pid == self._maker:
+            self._made(status)
+
+    def _is_left_alone(self) -> bool:
+        is_ending_it = bool(self._maker) and self._making.ends and not self._releasing
+        return super()._is_left_alone() or is_ending_it
+
+    def _end(self, status: int) -> None:
+        super()._end(status)
+        self._due_at = NEVER
+        self._maker_until = self._patience_ends() if self._maker else NEVER
+
+
+def restart_command(text: str) -> str:
+    """Return the command line of LSB_RESTART_CMD="command" in a text; empty if it has none."""
+    lines = [line.removeprefix(NAME).strip() for line in text.splitlines() if line.startswith(NAME)]
+    command = lines[-1] if lines else ""
+    is_quoted = len(command) > 1 and command[0] == command[-1] and command[0] in "\"'"
+    return command[1:-1] if is_quoted else command

@@ -1,0 +1,1 @@
+"""Decisions about checkpoints of running jobs."""

@@ -1,0 +1,88 @@
+"""Requests for checkpoints (bchkpnt, bmig), and what hosts report of them.
+
+A request stays open until the first host of the job has told how the checkpoint ended; until then the order is said
+again in each session of the host, which knows it by its number. One that the job ends by stays open until that end.
+"""
+
+from lavad.core import activity_events as a
+from lavad.core import commands as c
+from lavad.core import events as e
+from lavad.core.cluster import Cluster
+from lavad.core.decide.contact import is_in_contact
+from lavad.core.decide.decision import Decision
+from lavad.core.decide.jobs.control import find, live_of, states_of, why_nothing
+from lavad.core.decide.jobs.requeue import requeue
+from lavad.core.model import JobState
+from lavad.core.model import reasons as r
+from lavad.core.model.ranges import Ranges
+from lavad.core.model.reasons import Refused
+from lavad.core.state.records import ArrayRecord, Attempt, Job
+
+S = JobState
+_RUNNING = (S.RUN, S.USUSP, S.SSUSP)
+
+
+def checkpoint(cluster: Cluster, command: c.CheckpointJob, now: float, migrates: bool = False) -> Decision:
+    """Make a checkpoint of a running job, or of the running elements of the target; they ``migrate`` with it."""
+    record = find(cluster, command.target, command.caller)
+    if not record.shared.checkpointable:
+        raise Refused("Job is not checkpointable")
+    decision, refusal = Decision(), ""
+    for job in live_of(record, command.target.indices):
+        try:
+            decision.events.append(asked(cluster, job, command, now, migrates))
+        except Refused as error:
+            refusal = str(error)
+    if not decision.events:
+        raise Refused(refusal or _why_not(record, command.target.indices))
+    return decision
+
+
+def requeued(cluster: Cluster, command: c.RequeueJob, now: float) -> Decision:
+    """Requeue (brequeue, bmig): a checkpointable job migrates by a checkpoint, any other begins anew."""
+    record = cluster.jobs.get(command.target.job)
+    if not command.migrates or record is None or not record.shared.checkpointable:
+        return requeue(cluster, command, now)
+    return checkpoint(cluster, c.CheckpointJob(command.target, command.caller, command.force), now, migrates=True)
+
+
+def asked(cluster: Cluster, job: Job, command: c.CheckpointJob, now: float, migrates: bool = False) -> e.Event:
+    """Event of a request.
+
+    Raises:
+        Refused: a sentence says why no checkpoint of the job can be made now.
+    """
+    attempt = job.attempt
+    if attempt is None or job.state is S.STAGING:
+        raise Refused("Job has not started yet")
+    if job.state not in _RUNNING or not is_in_contact(cluster, attempt, attempt.lead):
+        raise Refused("Unable to contact execution host")
+    if attempt.is_ending:
+        raise Refused("The job is being ended")
+    if attempt.checkpoints.open is not None:
+        raise Refused("A checkpoint of the job is being made")
+    ends = command.ends or migrates
+    return a.CheckpointAsked(now, attempt.key, command.caller.user, command.force, ends, migrates)
+
+
+def _why_not(record: Job | ArrayRecord, indices: Ranges | None) -> str:
+    is_waiting = states_of(record, indices) in (S.PEND.name, S.PSUSP.name, f"{S.PEND.name}, {S.PSUSP.name}")
+    return "Job has not started yet" if is_waiting else why_nothing(record, indices)
+
+
+def reported(cluster: Cluster, command: c.ReportCheckpoint, now: float) -> Decision:
+    """Take over how a checkpoint ended; the same may be reported again."""
+    attempt = cluster.attempts.get(command.key)
+    job = cluster.holder_of(attempt) if attempt is not None else None
+    if attempt is None or job is None or command.host != attempt.lead or not _is_news(attempt, command):
+        return Decision()
+    ended = a.CheckpointEnded(now, attempt.key, command.number, command.began, command.error, command.ends)
+    is_moved = attempt.checkpoints.migrates and command.ends and not (command.error or attempt.is_ending)
+    if not is_moved:
+        return Decision([ended])
+    return Decision([ended, e.JobDoomed(now, attempt.key, r.MIGRATED, again=True, exclude_host=attempt.lead)])
+
+
+def _is_news(attempt: Attempt, command: c.ReportCheckpoint) -> bool:
+    """True for one that began after all known ones."""
+    return command.number <= attempt.checkpoints.number and command.began > attempt.checkpoints.known

@@ -1,0 +1,121 @@
+"""Checkpoints on a host: by the job's period, over restarts of the agent; what a request is told."""
+
+import asyncio
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.job_setup.commands.checkpoints import CheckpointSettings, setup_of
+from agents.shepherd.checkpoints import restart_command
+from protos.agents_pb2 import CheckpointMade, CheckpointRequest
+from protos.jobs_pb2 import Checkpoint
+from tests.agents.hosts import Host, Place, blob, key_message, until
+
+pytestmark = pytest.mark.slow
+MAKE = """\
+#!/bin/sh
+echo made "$@" >> made
+[ ! -e refuse ]
+"""
+
+
+def run(coroutine: Coroutine[Any, Any, None]) -> None:
+    """Run one test in an event loop of its own."""
+    asyncio.run(coroutine)
+
+
+def made_in(directory: Path) -> int:
+    return len((directory / "made").read_text().splitlines()) if (directory / "made").exists() else 0
+
+
+def a_checkpoint(place: Place, **fields: float) -> Checkpoint:
+    """Terms of a job whose program notes each call in the job's directory."""
+    program = place.root / "echkpnt.note"
+    program.write_text(MAKE)
+    program.chmod(0o755)
+    return Checkpoint(directory=str(place.work / "saved"), method="note", programs=str(place.root), **fields)
+
+
+def news(host: Host, seen: list[CheckpointMade]) -> list[CheckpointMade]:
+    """Results until now."""
+    seen += host.local.checkpoints.take_news()
+    return seen
+
+
+def test_the_period_and_the_newest_results_outlive_the_agent(place: Place) -> None:
+    """Each request is carried out once, however often it is said; another agent is told its end again."""
+
+    async def story() -> None:
+        seen: list[CheckpointMade] = []
+        async with Host(place) as host:
+            terms = a_checkpoint(place, first_s=0.2, period_s=0.4)
+            key = await host.run(blob(place, 1, "sleep 1000", checkpoint=terms))
+            await until(lambda: any(not one.number for one in news(host, seen)), 60)
+            asked = CheckpointRequest(key=key_message(key), number=1, force=True)
+            for _ in range(2):
+                host.local.checkpoints.make(asked)
+            await until(lambda: any(one.number == 1 for one in news(host, seen)), 60)
+            assert {one.error for one in seen} == {""}
+            await host.replace()
+            before = made_in(place.work)
+            await until(lambda: made_in(place.work) > before, 60)
+            again: list[CheckpointMade] = []
+            host.local.checkpoints.repeat()
+            await until(lambda: any(one.number == 1 for one in news(host, again)), 60)
+            host.local.checkpoints.make(CheckpointRequest(key=key_message((7, 0, 1)), number=1))
+            assert news(host, [])[-1].error == "the job does not run here"
+            await host.signal(key, 9, "TERM_OWNER", serial=1)
+            await until(lambda: any(one.HasField("finished") for one in host.reports), 60)
+        forced = [line for line in (place.work / "made").read_text().splitlines() if line.startswith("made -f -d")]
+        assert len(forced) == 1
+
+    run(story())
+
+
+def test_a_checkpoint_that_fails_ends_nothing(place: Place) -> None:
+    """-k: the job is killed when it is made only."""
+
+    async def story() -> None:
+        seen: list[CheckpointMade] = []
+        async with Host(place) as host:
+            key = await host.run(blob(place, 1, "sleep 1000", checkpoint=a_checkpoint(place)))
+            await until(lambda: any(one.HasField("started") for one in host.reports), 60)
+            (place.work / "refuse").touch()
+            host.local.checkpoints.make(CheckpointRequest(key=key_message(key), number=1, ends=True))
+            await until(lambda: bool(news(host, seen)), 60)
+            assert f"{place.root}/echkpnt.note exited with code 1" in seen[0].error
+            (place.work / "refuse").unlink()
+            host.local.checkpoints.make(CheckpointRequest(key=key_message(key), number=2, ends=True))
+            await until(lambda: any(one.HasField("finished") for one in host.reports), 60)
+            end = next(one.finished for one in host.reports if one.HasField("finished"))
+            assert (end.status, end.reason) == (9, "TERM_CHKPNT")
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("", ""),
+        ("LSB_RESTART_CMD=a.out -r 5\n", "a.out -r 5"),
+        ("# mine\nLSB_RESTART_CMD=\"a.out -r '5 6'\"\n", "a.out -r '5 6'"),
+        ("LSB_RESTART_CMD=first\nLSB_RESTART_CMD=second", "second"),
+    ],
+)
+def test_the_command_of_a_restart(text: str, command: str) -> None:
+    """As scripts write it, in quotes or without."""
+    assert restart_command(text) == command
+
+
+def test_where_the_programs_are() -> None:
+    """The job's own words, then the site's; without any they are beside lava's commands, of LSF's default method."""
+    site = CheckpointSettings.of({"LSB_ECHKPNT_METHOD": "site", "LSF_SERVERDIR": "/etc/lsf"})
+    for terms, settings, expected in (
+        (Checkpoint(directory="/d"), CheckpointSettings(), ("/bin/lava", "default")),
+        (Checkpoint(directory="/d"), site, ("/etc/lsf", "site")),
+        (Checkpoint(directory="/d", method="own", programs="/home/p"), site, ("/home/p", "own")),
+    ):
+        found = setup_of(terms, settings, "/bin/lava")
+        assert (found.programs, found.method) == expected
