@@ -17,8 +17,8 @@ from agents.attempts.ledger_entry import Entry
 from agents.gpus.vendor import ModeError, Modes
 from agents.job_setup.gpu_modes import GpuModes
 from agents.job_setup.users import Owner
-from agents.shepherd.gpu_daemon import directory_of
 from agents.shepherd.messages import Key
+from agents.shepherd.process.gpu_daemon import directory_of
 from agents.state_directory import GPU_MODES
 from protos.gpu_vendors import GpuVendor
 

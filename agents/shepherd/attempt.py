@@ -13,7 +13,7 @@ from collections.abc import Callable
 from resource import struct_rusage
 from typing import Any
 
-from agents.shepherd import controls, gpu_daemon, messages
+from agents.shepherd import controls, messages
 from agents.shepherd.clock import KILL, LIMIT_REACHED, NEVER, NO_LIMITS, TERMINATE, RunClock, Termination
 from agents.shepherd.confinement.groups import Leftovers, confine
 from agents.shepherd.controls import STOPPING, Commands, Control
@@ -21,7 +21,7 @@ from agents.shepherd.ending import Figures, OthersUsed, limit_reached, with_host
 from agents.shepherd.interactive import Client
 from agents.shepherd.lease import LeaseClock
 from agents.shepherd.messages import Finish, JobSetup, Key, Status, pack
-from agents.shepherd.process import processes, start
+from agents.shepherd.process import gpu_daemon, processes, start
 from agents.shepherd.process.spawner import Spawner
 from agents.shepherd.process.start import UNUSABLE, HostFailure, StartFailure, Streams
 from agents.shepherd.tasks.beside import TasksBeside

@@ -15,9 +15,9 @@ from agents.shepherd.attempt import ENDING, HELD, PRE, RUNNING
 from agents.shepherd.checkpoints import CheckpointedWork
 from agents.shepherd.clock import NEVER
 from agents.shepherd.controls import STOPPING
-from agents.shepherd.gpu_daemon import directory_of
 from agents.shepherd.messages import JobSetup, Key, Message, RunOrder, RunState, fields_of, pack, unpack
 from agents.shepherd.process.descriptors import raise_limit
+from agents.shepherd.process.gpu_daemon import directory_of
 from agents.shepherd.process.start import UNUSABLE, StartFailure
 from agents.shepherd.tasks.run_files import KeptOutput, Run, kept_run_path, setup_of_run, setups_to_empty
 from agents.shepherd.tasks.runs import ENDED_BEFORE_START, Host, Runs

@@ -10,8 +10,8 @@ from agents.gpus.simulated import Simulated
 from agents.job_setup.environment import submitted
 from agents.job_setup.host_context import HostContext
 from agents.job_setup.task_devices import variables_of_all
-from agents.shepherd import gpu_daemon
 from agents.shepherd.messages import GpuDaemon
+from agents.shepherd.process import gpu_daemon
 from lavactl.submit.job_options import INNER_NAMES
 from lavad.core.language.requirements import gpu
 from protos import gpu_vendors

@@ -4,9 +4,9 @@ import os
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from agents.shepherd import gpu_daemon, messages
+from agents.shepherd import messages
 from agents.shepherd.messages import JobSetup, Key, Program
-from agents.shepherd.process import start
+from agents.shepherd.process import gpu_daemon, start
 from agents.shepherd.process.identity import Identity
 from agents.shepherd.process.start import HostFailure, StartFailure
 
