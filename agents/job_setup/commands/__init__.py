@@ -1,1 +1,1 @@
-"""What the site and lava add to a job's own commands: eexec, copies of its files."""
+"""Programs beside a job's own commands: eexec, copies of its files, checkpoints."""

@@ -35,7 +35,7 @@ def migrate(story: Story, key: Key) -> Outcome:
 
 
 def told(story: Story, key: Key, number: int, began: float, error: str = "", ends: bool = False) -> list[str]:
-    """What follows from a host's report."""
+    """The events that follow from a host's report."""
     host = story.cluster.attempts[key].lead
     return [type(one).__name__ for one in story.do(c.ReportCheckpoint(host, key, number, began, error, ends)).events]
 
