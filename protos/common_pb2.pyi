@@ -182,7 +182,7 @@ class GpuRequest(_message.Message):
     def __init__(self, num: _Optional[int] = ..., per_task: _Optional[bool] = ..., exclusive_process: _Optional[bool] = ..., j_exclusive: _Optional[bool] = ..., text: _Optional[str] = ...) -> None: ...
 
 class Role(_message.Message):
-    __slots__ = ("name", "tasks_min", "tasks_max", "slots_per_task", "requirement", "gpu", "launch", "command", "may_be_absent", "environment", "cwd", "ports", "after", "after_any", "policies", "restart", "restarts_max", "success_min", "failed_enough", "succeeded_enough", "run_limit_s", "spread", "argv", "image", "memory_limit_mib", "spares")
+    __slots__ = ("name", "tasks_min", "tasks_max", "slots_per_task", "requirement", "gpu", "launch", "command", "may_be_absent", "environment", "cwd", "ports", "after", "after_any", "policies", "restart", "restarts_max", "success_min", "failed_enough", "succeeded_enough", "run_limit_s", "spread", "argv", "image", "memory_limit_mib", "spares", "after_done")
     NAME_FIELD_NUMBER: _ClassVar[int]
     TASKS_MIN_FIELD_NUMBER: _ClassVar[int]
     TASKS_MAX_FIELD_NUMBER: _ClassVar[int]
@@ -209,6 +209,7 @@ class Role(_message.Message):
     IMAGE_FIELD_NUMBER: _ClassVar[int]
     MEMORY_LIMIT_MIB_FIELD_NUMBER: _ClassVar[int]
     SPARES_FIELD_NUMBER: _ClassVar[int]
+    AFTER_DONE_FIELD_NUMBER: _ClassVar[int]
     name: str
     tasks_min: int
     tasks_max: int
@@ -235,7 +236,8 @@ class Role(_message.Message):
     image: str
     memory_limit_mib: int
     spares: int
-    def __init__(self, name: _Optional[str] = ..., tasks_min: _Optional[int] = ..., tasks_max: _Optional[int] = ..., slots_per_task: _Optional[int] = ..., requirement: _Optional[str] = ..., gpu: _Optional[_Union[GpuRequest, _Mapping]] = ..., launch: _Optional[_Union[Launch, str]] = ..., command: _Optional[str] = ..., may_be_absent: _Optional[bool] = ..., environment: _Optional[_Iterable[bytes]] = ..., cwd: _Optional[str] = ..., ports: _Optional[_Iterable[_Union[PortRequest, _Mapping]]] = ..., after: _Optional[_Iterable[str]] = ..., after_any: _Optional[bool] = ..., policies: _Optional[_Iterable[_Union[TaskPolicy, _Mapping]]] = ..., restart: _Optional[_Union[RestartInPlace, str]] = ..., restarts_max: _Optional[int] = ..., success_min: _Optional[int] = ..., failed_enough: _Optional[int] = ..., succeeded_enough: _Optional[int] = ..., run_limit_s: _Optional[float] = ..., spread: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., image: _Optional[str] = ..., memory_limit_mib: _Optional[int] = ..., spares: _Optional[int] = ...) -> None: ...
+    after_done: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., tasks_min: _Optional[int] = ..., tasks_max: _Optional[int] = ..., slots_per_task: _Optional[int] = ..., requirement: _Optional[str] = ..., gpu: _Optional[_Union[GpuRequest, _Mapping]] = ..., launch: _Optional[_Union[Launch, str]] = ..., command: _Optional[str] = ..., may_be_absent: _Optional[bool] = ..., environment: _Optional[_Iterable[bytes]] = ..., cwd: _Optional[str] = ..., ports: _Optional[_Iterable[_Union[PortRequest, _Mapping]]] = ..., after: _Optional[_Iterable[str]] = ..., after_any: _Optional[bool] = ..., policies: _Optional[_Iterable[_Union[TaskPolicy, _Mapping]]] = ..., restart: _Optional[_Union[RestartInPlace, str]] = ..., restarts_max: _Optional[int] = ..., success_min: _Optional[int] = ..., failed_enough: _Optional[int] = ..., succeeded_enough: _Optional[int] = ..., run_limit_s: _Optional[float] = ..., spread: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., image: _Optional[str] = ..., memory_limit_mib: _Optional[int] = ..., spares: _Optional[int] = ..., after_done: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class RoleTasks(_message.Message):
     __slots__ = ("role", "indices", "ports")

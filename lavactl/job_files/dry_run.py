@@ -143,6 +143,8 @@ def _life(role: messages.Role) -> "Iterator[str]":
         yield f"    ports: {', '.join(map(_port, role.ports))}"
     if role.after:
         yield f"    starts after: {(' or ' if role.after_any else ', ').join(role.after)}"
+    if role.after_done:
+        yield f"    starts when done: {', '.join(role.after_done)}"
     if role.restart != messages.RESTART_NEVER and role.restarts_max:
         often = "" if role.restarts_max >= UNLIMITED else f", at most {_times(role.restarts_max)} in all"
         yield f"    restarted in place: {word_of(RESTARTS, role.restart)}{often}"

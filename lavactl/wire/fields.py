@@ -12,7 +12,7 @@ FIELDS = {
         "8 command s, 9 may_be_absent t, 10 environment b*, 11 cwd s, 12 ports PortRequest*, 13 after s*, "
         "14 after_any t, 15 policies TaskPolicy*, 16 restart u, 17 restarts_max u, 18 success_min u, "
         "19 failed_enough u, 20 succeeded_enough u, 21 run_limit_s d, 22 spread s, 23 argv s*, 24 image s, "
-        "25 memory_limit_mib u, 31 spares u"
+        "25 memory_limit_mib u, 31 spares u, 33 after_done s*"
     ),
     "IndexRange": "1 first u, 2 last u, 3 step u",
     "Rlimit": "1 name s, 2 soft u",

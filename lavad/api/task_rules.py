@@ -93,6 +93,7 @@ def _role_rules(role: common_pb2.Role, numbers: Mapping[str, int]) -> RoleRules:
         policies=tuple(map(_policy, role.policies)),
         after=tuple([numbers[name] for name in role.after]),
         after_any=role.after_any,
+        after_done=tuple([numbers[name] for name in role.after_done]),
         in_place=InPlace(role.restart),
         restarts_max=role.restarts_max,
         success_min=role.success_min,
@@ -124,7 +125,7 @@ def _policy(policy: common_pb2.TaskPolicy) -> Policy:
 _OF_TASKS = frozenset({
     "may_be_absent", "environment", "cwd", "ports", "after", "after_any", "policies", "restart", "restarts_max",
     "success_min", "failed_enough", "succeeded_enough", "run_limit_s", "spread", "argv", "image", "memory_limit_mib",
-    "spares",
+    "spares", "after_done",
 })  # fmt: skip
 
 
@@ -234,7 +235,7 @@ def _check_policies(policies: Sequence[common_pb2.TaskPolicy], whose: str, tasks
 
 def _check_order(roles: Sequence[common_pb2.Role], names: set[str]) -> None:
     """Check that roles start after roles of the job, and none after itself."""
-    after = {role.name: set(role.after) for role in roles}
+    after = {role.name: {*role.after, *role.after_done} for role in roles}
     for role in roles:
         unknown = sorted(after[role.name] - names)
         if unknown:

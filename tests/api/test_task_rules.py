@@ -86,12 +86,12 @@ def test_rules_survive_the_store() -> None:
     """The core's rules are those of the submission, and the same after they were stored."""
     ps = a_task_role("ps", 2, restart=common_pb2.RESTART_ALWAYS, restarts_max=3, success_min=1)
     policy = a_policy(TaskEvent.FAILED, TaskEvent.EVICTED, timeout_s=5.0, index=1)
-    worker = a_task_role("worker", 2, 4, after=["ps"], policies=[policy], run_limit_s=60.0)
+    worker = a_task_role("worker", 2, 4, after=["ps"], after_done=["ps"], policies=[policy], run_limit_s=60.0)
     shared = a_task_job(ps, worker, final_codes=[3], restarts_max=2, ttl_s=0.0, has_ttl=True).shared
     rules = shared.tasks
     assert rules is not None
     assert rules.roles[0].in_place is InPlace.ALWAYS
-    assert rules.roles[1].after == (0,)
+    assert (rules.roles[1].after, rules.roles[1].after_done) == ((0,), (0,))
     wanted = Policy(TaskAction.RESTART_JOB, frozenset({TaskEvent.FAILED, TaskEvent.EVICTED}), timeout_s=5.0, index=1)
     assert rules.roles[1].policies == (wanted,)
     assert rules.ttl_s == 0.0

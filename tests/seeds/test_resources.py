@@ -1,4 +1,4 @@
-"""Seed rows 16 and 46: MindSpore's dynamic cluster, and resources that each role declares."""
+"""Seed rows 16 and 46: MindSpore's dynamic cluster, resources that each role declares; and roles in their order."""
 
 import pytest
 
@@ -39,3 +39,14 @@ def test_row_46_each_role_gets_what_it_declares(site: Site) -> None:
     assert len(worker["CUDA_VISIBLE_DEVICES"].split(",")) == 2
     assert server.get("CUDA_VISIBLE_DEVICES", "") in ("", "-1", "NoDevFiles")
     assert site.tasks(job)["ps/0"]["HOST"] != site.tasks(job)["worker/0"]["HOST"]  # two slots a host, three asked for
+
+
+def test_a_role_begins_when_another_has_succeeded(site: Site) -> None:
+    """`after-done`: the evaluation finds what all workers of the training have left."""
+    done = site.folder / "done"
+    train = f"sleep 0.$LAVA_ROLE_INDEX; echo $LAVA_ROLE_INDEX >> {done}"
+    job = site.run(
+        f"name: stages\nroles:\n  train: {{tasks: 2, command: '{train}'}}\n"
+        f"  evaluate: {{tasks: 1, after-done: [train], command: 'test $(wc -l < {done}) = 2'}}\n"
+    )
+    site.ends(job)

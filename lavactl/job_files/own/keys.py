@@ -160,6 +160,7 @@ ROLE_KEYS = (
     Key("ports", "ports", "ports of each task by name: how many, or count and number"),
     Key("after", "texts", "roles that must be ready before its tasks start"),
     Key("after-any", "flag", "one of them is enough"),
+    Key("after-done", "texts", "roles all of whose tasks must have succeeded before its tasks start"),
     Key("policies", "policies", "lifecycle policies for its tasks"),
     Key("restart", "word", "restart of its tasks in place", words=tuple(RESTARTS)),
     Key("restarts", "count", "restarts in place of all its tasks together"),

@@ -129,15 +129,18 @@ def _read_roles(job: JobFile, fields: Fields) -> None:
 
 def _check_order(job: JobFile, named: list[tuple[str, Fields]]) -> None:
     """Refuse roles that would start after roles that are not there, or after each other."""
-    left = {role.name: set(role.after) for role in job.roles}
-    for name, fields in named:
-        if unknown := sorted(left[name] - left.keys()):
-            raise fields.wrong("after", f"there is no role {unknown[0]}.")
+    left = {role.name: {*role.after, *role.after_done} for role in job.roles}
+    for role, (_, fields) in zip(job.roles, named, strict=True):
+        for key, names in (("after", role.after), ("after-done", role.after_done)):
+            if unknown := sorted(set(names) - left.keys()):
+                raise fields.wrong(key, f"there is no role {unknown[0]}.")
     places = dict(named)
     while left:
         free = [name for name, before in left.items() if not before & left.keys()]
         if not free:
-            raise places[min(left)].wrong("after", f"the roles {', '.join(sorted(left))} start after each other.")
+            first = places[min(left)]
+            key = "after" if first.has("after") else "after-done"
+            raise first.wrong(key, f"the roles {', '.join(sorted(left))} start after each other.")
         for name in free:
             del left[name]
 
@@ -162,6 +165,7 @@ def _role(name: str, fields: Fields) -> messages.Role:
     role.ports.extend(_ports(fields))
     role.after.extend(fields.texts("after"))
     role.after_any = fields.flag("after-any")
+    role.after_done.extend(fields.texts("after-done"))
     role.restart = fields.word("restart", RESTARTS, messages.RESTART_NEVER)
     role.restarts_max = fields.number("restarts", 0)
     role.success_min = fields.number("success-min", success_of(role))

@@ -91,6 +91,7 @@ def _role(role: messages.Role) -> "dict[str, Any]":
     _keep(found, "ports", {port.name: _port(port) for port in role.ports})
     _keep(found, "after", list(role.after))
     _keep(found, "after-any", role.after_any)
+    _keep(found, "after-done", list(role.after_done))
     _keep(found, "restart", word_of(RESTARTS, role.restart) if role.restart != messages.RESTART_NEVER else "")
     _keep(found, "restarts", role.restarts_max)
     if role.success_min != success_of(role):

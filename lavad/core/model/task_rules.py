@@ -106,6 +106,7 @@ class RoleRules:
     policies: tuple[Policy, ...] = ()
     after: tuple[int, ...] = ()  # numbers of the roles that must be ready before
     after_any: bool = False
+    after_done: tuple[int, ...] = ()  # numbers of the roles all of whose tasks must have succeeded before
     in_place: InPlace = InPlace.NEVER
     restarts_max: int = 0  # restarts in place of all its tasks together
     success_min: int = 0

@@ -73,8 +73,7 @@ def decode_rules(values: dict[str, Any]) -> TaskRules:
 
 def _role(values: dict[str, Any]) -> RoleRules:
     known = _known(RoleRules, values)
-    if "after" in known:
-        known["after"] = tuple(known["after"])
+    known |= {name: tuple(known[name]) for name in ("after", "after_done") if name in known}
     if "in_place" in known:
         known["in_place"] = InPlace(known["in_place"])
     return RoleRules(**known)

@@ -95,10 +95,9 @@ def _read_order(job: JobFile, spec: Fields, parts: list[Fields]) -> None:
                 raise one.wrong("name", f"no replicated job before this one is named {name}.")
             if not one.has("status"):
                 raise one.wrong("status", "it is missing.")
-            if one.word("status", {"Ready": False, "Complete": True}, False):
-                one.note("status", f"it starts when {name} runs: lava has no order by completion inside a job.")
-            if name not in made.after:
-                made.after.append(name)
+            before = made.after_done if one.word("status", {"Ready": False, "Complete": True}, False) else made.after
+            if name not in before:
+                before.append(name)
 
 
 def _read_ends(job: JobFile, spec: Fields) -> None:

@@ -236,7 +236,7 @@ def _first_failed(tasks: JobTasks) -> TaskKey:
 
 
 def due(tasks: JobTasks, now: float = NEVER) -> tuple[TaskKey, ...]:
-    """Tasks that may start by now: placed, not started yet, with the roles ready that theirs is to follow.
+    """Tasks that may start by now: placed, not started yet, with the roles ready, or done, that theirs is to follow.
 
     While a restart of the job or of a role ends its tasks, or some of them wait for another host, none of these is
     started: all start with the same peers. Without a time pauses do not count.
@@ -247,13 +247,16 @@ def due(tasks: JobTasks, now: float = NEVER) -> tuple[TaskKey, ...]:
     if waits and not tasks.records.waiting_alone:
         return ()
     ready = {role: is_ready(tasks, role) for role in {one for role in tasks.rules.roles for one in role.after}}
-    roles = {role for role in range(len(tasks.sizes)) if _may_follow(tasks, role, ready)}
+    done = {role: _is_done(tasks, role) for role in {one for role in tasks.rules.roles for one in role.after_done}}
+    roles = {role for role in range(len(tasks.sizes)) if _may_follow(tasks, role, ready, done)}
     found = ((key, tasks.records[key]) for key in sorted(tasks.records.waiting) if key.role in roles)
     return tuple([key for key, one in found if one.not_before <= now and not (waits and one.waits_for_all)])
 
 
-def _may_follow(tasks: JobTasks, role: int, ready: dict[int, bool]) -> bool:
+def _may_follow(tasks: JobTasks, role: int, ready: dict[int, bool], done: dict[int, bool]) -> bool:
     rule = tasks.rules.roles[role]
+    if not all(done[one] for one in rule.after_done):
+        return False
     if not rule.after:
         return True
     found = [ready[one] for one in rule.after]
@@ -263,6 +266,13 @@ def _may_follow(tasks: JobTasks, role: int, ready: dict[int, bool]) -> bool:
 def is_ready(tasks: JobTasks, role: int) -> bool:
     """True if as many tasks of a role as it needs at least are running or have succeeded."""
     return tasks.count(role, [P.RUNNING, P.DONE]) >= max(tasks.least[role], 1)
+
+
+def _is_done(tasks: JobTasks, role: int) -> bool:
+    """True if all tasks that a role has in this size of the job have succeeded, as many as it needs at least."""
+    if tasks.count(role, [P.DONE]) < tasks.least[role]:  # spares a walk over the tasks for most reports
+        return False
+    return all(one.phase is P.DONE for _, one in tasks.of_role(role) if _has_part(one))
 
 
 # -- time --------------------------------------------------------------------------------------------------------------

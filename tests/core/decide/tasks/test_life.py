@@ -96,6 +96,20 @@ def test_roles_start_after_those_that_they_need() -> None:
     assert starts(story.runs(key, (1, 2)).orders) == {"h1": [(0, 0, 1)]}
 
 
+def test_a_role_starts_when_another_is_done() -> None:
+    """The evaluation is ordered with the end of the last worker, and the job ends with it."""
+    story = a_story()
+    key = story.begin(a_task_role("train", 2), a_task_role("evaluate", after_done=["train"]))
+    story.runs(key, (0, 0), (0, 1))
+    assert starts(story.ends(key, 0, 0).orders) == {}
+    assert story.phases(key) == "DRW"
+    (ordered,) = starts(story.ends(key, 0, 1).orders).values()
+    assert ordered == [(1, 0, 1)]
+    story.runs(key, (1, 0))
+    story.ends(key, 1, 0)
+    assert story.state(key.job) is S.DONE
+
+
 def test_tasks_without_processes() -> None:
     """Workers that only hold slots run without an order, and are done with the launcher."""
     story = a_story()

@@ -305,6 +305,42 @@ def test_a_role_starts_when_those_before_it_are_ready() -> None:
     assert TaskKey(PS, 0) in machine.due(tasks)
 
 
+def test_a_role_starts_when_all_tasks_of_those_before_it_have_succeeded() -> None:
+    """Running is not enough, nor is a part of them; a role that it is to follow ready counts beside that."""
+    tasks = job(workers=2, rules=ruled(ps=RoleRules(after_done=(WORKER,))))
+    tasks.records[TaskKey(PS, 0)] = TaskRecord(host="h0")
+    assert machine.due(tasks) == ()
+    end(tasks, TaskKey(WORKER, 0), 0)
+    assert machine.due(tasks) == ()
+    end(tasks, TaskKey(WORKER, 1), 0)
+    assert machine.due(tasks) == (TaskKey(PS, 0),)
+    assert machine.at_end(tasks) == []
+
+
+def test_a_role_that_could_grow_is_done_with_the_tasks_that_it_has() -> None:
+    """A task without a place yet does not keep others waiting; one that is to be started anew does."""
+    tasks = job(workers=3, rules=ruled(ps=RoleRules(after_done=(WORKER,))))
+    tasks.least = (1, 1)
+    tasks.records[TaskKey(PS, 0)] = TaskRecord(host="h0")
+    tasks.records[TaskKey(WORKER, 2)] = TaskRecord()
+    end(tasks, TaskKey(WORKER, 0), 0)
+    tasks.records[TaskKey(WORKER, 1)] = TaskRecord(host="h0")
+    assert TaskKey(PS, 0) not in machine.due(tasks)
+    end(tasks, TaskKey(WORKER, 1), 0)
+    assert machine.due(tasks) == (TaskKey(PS, 0),)
+
+
+@pytest.mark.parametrize("rule", [RoleRules(after_done=(WORKER,)), RoleRules(after_done=(WORKER,), success_min=1)])
+def test_a_role_whose_forerunner_failed_fails_the_job(rule: RoleRules) -> None:
+    """It can never start; the job does not wait for it."""
+    tasks = job(workers=2, rules=ruled(ps=rule))
+    tasks.records[TaskKey(PS, 0)] = TaskRecord(host="h0")
+    end(tasks, TaskKey(WORKER, 0), 0)
+    end(tasks, TaskKey(WORKER, 1), 2)
+    found = machine.at_end(tasks)
+    assert [type(one) for one in found] == [machine.Conclude]
+
+
 def test_a_role_that_can_never_start_fails_the_job_when_all_others_have_ended() -> None:
     """Otherwise such a job would wait for ever."""
     tasks = job(workers=1, rules=ruled(ps=RoleRules(after=(WORKER,), success_min=1)))
