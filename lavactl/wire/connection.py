@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CREDIT_PORTION = frames.WINDOW // 4
-READ_SIZE = 1 << 18
+# Read at once: of a frame that has only begun, or is small, and of a large one. The large size is for lists; memory of
+# that size is mapped and unmapped for each read, whatever comes.
+READ_SIZE, READ_SIZE_MAX = 1 << 14, 1 << 18
 
 
 class LostError(Exception):
@@ -97,9 +99,8 @@ class Connection:
             LostError: the agent closed the connection, sent a malformed frame, or was silent for ``timeout_s``.
         """
         try:
-            self._socket.settimeout(timeout_s)
-            call, kind, length = frames.unpack_header(self._take(frames.HEADER.size))
-            return call, kind, self._take(length)
+            call, kind, length = frames.unpack_header(self._take(frames.HEADER.size, timeout_s))
+            return call, kind, self._take(length, timeout_s)
         except TimeoutError:
             raise LostError(f"no answer within {timeout_s:.0f} seconds") from None
         except (OSError, frames.FrameError) as error:
@@ -200,20 +201,27 @@ class Connection:
 
     def _put(self, frame: bytes) -> None:
         try:
-            self._socket.settimeout(None)
+            self._set_timeout(None)
             view = memoryview(frame)
             while view:
                 view = view[self._socket.send(view, _socket.MSG_NOSIGNAL) :]
         except OSError as error:
             raise LostError(str(error)) from None
 
-    def _take(self, size: int) -> bytes:
+    def _take(self, size: int, timeout_s: float | None) -> bytes:
         buffer = self._buffer
-        while len(buffer) < size:
-            chunk = self._socket.recv(READ_SIZE)
+        if len(buffer) < size:
+            self._set_timeout(timeout_s)
+        while (missing := size - len(buffer)) > 0:
+            chunk = self._socket.recv(min(max(missing, READ_SIZE), READ_SIZE_MAX))
             if not chunk:
                 raise ConnectionResetError("the agent closed the connection")
             buffer += chunk
         taken = bytes(buffer[:size])
         del buffer[:size]
         return taken
+
+    def _set_timeout(self, timeout_s: float | None) -> None:
+        """Set the socket's time; each setting is a call of the kernel, also of the same one."""
+        if self._socket.gettimeout() != timeout_s:
+            self._socket.settimeout(timeout_s)
