@@ -52,6 +52,11 @@ class Step(NamedTuple):
     limit_s: float = 0.0  # 0: none
 
 
+def steps_of(*steps: tuple[str, str, float]) -> list[Step]:
+    """Return those of the steps that have a command; most jobs have none, and pay for this at each end."""
+    return [Step(*one) for one in steps if one[1]]
+
+
 class Steps:
     """Commands of one phase, one after the other. ``streams`` opens the files of the job."""
 
@@ -68,7 +73,7 @@ class Steps:
 
     def plan(self, steps: list[Step], variables: dict[bytes, bytes] | None = None) -> None:
         """Set the commands to come."""
-        self._left = [step for step in steps if step.command]
+        self._left = steps
         self._variables = variables or {}
 
     def __bool__(self) -> bool:
@@ -151,8 +156,8 @@ class SurroundedWork(Work):
     def _prepare(self) -> None:
         """Run the queue's command for this host, then set up the rest."""
         around = self.setup.around
-        commands = (around.host_pre, around.profile_host_pre)
-        self._steps.plan([Step(OF_HOST, command, around.pre_limit_s) for command in commands])
+        of_profile = (OF_HOST, around.profile_host_pre, around.pre_limit_s)
+        self._steps.plan(steps_of((OF_HOST, around.host_pre, around.pre_limit_s), of_profile))
         self._attempt(self._go_on)
 
     def _begin(self) -> None:
@@ -164,7 +169,7 @@ class SurroundedWork(Work):
     def _steps_before(self) -> list[Step]:
         around = self.setup.around
         limit_s = around.pre_limit_s
-        return [Step(OF_QUEUE, around.pre, limit_s), Step(OF_JOB, self.setup.pre_exec, limit_s)]
+        return steps_of((OF_QUEUE, around.pre, limit_s), (OF_JOB, self.setup.pre_exec, limit_s))
 
     def _go_on(self) -> None:
         """Start the next command before the job; after the last one what follows."""
@@ -216,13 +221,12 @@ class SurroundedWork(Work):
         setup, around = self.setup, self.setup.around
         has_run, limit_s = bool(self.started), around.post_limit_s
         is_after = self._is_staged or OF_HOST in self._begun
-        steps = [
-            Step(OF_JOB, setup.post_exec if has_run else "", around.own_post_limit_s),
-            Step(OF_QUEUE, around.post if has_run or OF_QUEUE in self._begun else "", limit_s),
-            Step(OF_HOST, around.profile_host_post if is_after else "", limit_s),
-            Step(OF_HOST, around.host_post if is_after else "", limit_s),
-        ]
-        return [step for step in steps if step.command]
+        return steps_of(
+            (OF_JOB, setup.post_exec if has_run else "", around.own_post_limit_s),
+            (OF_QUEUE, around.post if has_run or OF_QUEUE in self._begun else "", limit_s),
+            (OF_HOST, around.profile_host_post if is_after else "", limit_s),
+            (OF_HOST, around.host_post if is_after else "", limit_s),
+        )
 
     def _wind_up(self) -> bool:
         """Run the commands after the job: its end is reported before them or with them, its slots are free after

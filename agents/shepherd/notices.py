@@ -160,9 +160,11 @@ class WarnedWork(SurroundedWork):
 
     def _warn_at(self) -> float:
         """Return when the next limit is to be announced; NEVER if it has been."""
+        if not self.setup.warning_time_s:
+            return NEVER
         due = self._limits.next_at
         is_told = abs(due - self._announced) < MOVED_S
-        return NEVER if not self.setup.warning_time_s or due == NEVER or is_told else due - self.setup.warning_time_s
+        return NEVER if due == NEVER or is_told else due - self.setup.warning_time_s
 
     def _look_at_limits(self, now: float) -> None:
         if (
