@@ -9,16 +9,18 @@ from lavactl.wire import messages
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lavactl.io import Io
+    from lavactl.options import Options
 
+METHOD = "LSB_ESWITCH_METHOD"
 USAGE = """\
-Usage: bswitch [-J name] [-m host] [-q queue] [-u user | -u all] [-g /job/group]
+Usage: bswitch [-a "eswitch[(argument,...)] ..."] [-J name] [-m host] [-q queue] [-u user | -u all] [-g /job/group]
                [-app profile] destination_queue [job_id | 0 ...]
        bswitch -h | -V
 """
 GRAMMAR = Grammar(
     "bswitch",
     USAGE,
-    {**dict.fromkeys(("J", "m", "q", "u", "g", "app"), VALUE), **dict.fromkeys(("a", "sla"), "not supported yet.")},
+    {**dict.fromkeys(("a", "J", "m", "q", "u", "g", "app"), VALUE), "sla": "there are no service classes."},
 )
 
 
@@ -33,6 +35,7 @@ def main(argv: list[str], io: "Io") -> int:
     job_filter, newest, bad = chosen_jobs(options, GRAMMAR, io)
     if bad and not job_filter.refs:
         return FAILURE
+    queue = _as_the_site_wants(queue, options, io)
     named = [ref for ref in job_filter.refs if ref.job]
     request = messages.ModifyRequest(
         refs=named,
@@ -47,3 +50,13 @@ def main(argv: list[str], io: "Io") -> int:
         io.error(nothing)
         return FAILURE
     return tell(reply.results, f"Job <{{}}> is switched to queue <{queue}>", io, failed=bad)
+
+
+def _as_the_site_wants(queue: str, options: "Options", io: "Io") -> str:
+    """Queue that the site's eswitch programs choose; the one asked for where there are none."""
+    names, settings = options.last("a"), ("LSF_SERVERDIR", METHOD)
+    if names is None and METHOD not in io.environ and not any(io.site_setting(name) for name in settings):
+        return queue
+    from lavactl.submit import eswitch
+
+    return eswitch.queue_for(queue, options.words, names, io)

@@ -71,7 +71,7 @@ def programs_for(names: str | None, io: "Io") -> Programs | None:
     """
     directory = io.site_setting(DIRECTORY) or ""
     site, own = io.site_setting(METHOD) or "", io.environ.get(METHOD, "")
-    wanted = dict.fromkeys([*_read_names(site), *_read_names(own), *_read_names(names or "")])
+    wanted = dict.fromkeys([*read_names(site), *read_names(own), *read_names(names or "")])
     if not directory:
         if wanted:
             name = next(iter(wanted)).name
@@ -80,28 +80,28 @@ def programs_for(names: str | None, io: "Io") -> Programs | None:
     found = Programs(
         directory,
         tuple(wanted),
-        _is_program(f"{directory}/esub", io),
-        _is_program(f"{directory}/epsub", io),
+        is_program(f"{directory}/esub", io),
+        is_program(f"{directory}/epsub", io),
     )
     for name in (one.name for one in wanted):
-        if not any([_is_program(found.path(kind, name), io) for kind in ("esub", "epsub")]):
+        if not any([is_program(found.path(kind, name), io) for kind in ("esub", "epsub")]):
             raise CommandError(f"{ABORTED}: there is neither esub.{name} nor epsub.{name} in {directory}.")
     return found if found.named or found.has_plain or found.has_plain_after else None
 
 
-def _is_program(path: str, io: "Io") -> bool:
-    """True for a program, False where there is nothing.
+def is_program(path: str, io: "Io", aborted: str = ABORTED) -> bool:
+    """True for a program, False where there is nothing. ``aborted``: beginning of the sentence of a refusal.
 
     Raises:
         CommandError: the file cannot be executed by its user: what the site wants to see is not left out.
     """
     kind = io.kind_of(path)
     if kind not in (PROGRAM, NOTHING):
-        raise CommandError(f"{ABORTED}: {path} is no program that you may execute.")
+        raise CommandError(f"{aborted}: {path} is no program that you may execute.")
     return kind == PROGRAM
 
 
-def _read_names(text: str) -> list[Named]:
+def read_names(text: str) -> list[Named]:
     """Names with their arguments: ``fluent openmpi(a,b)``."""
     found, place = [], 0
     text = text.strip().strip("\"'").strip()
@@ -177,7 +177,7 @@ def _changed(options: Options, changes: dict[str, str], one: Named) -> Options:
 def esubs(programs: Programs, io: "Io") -> list[Named]:
     """The programs that run before the submission; a name may have one for after it alone."""
     plain = [Named("")] if programs.has_plain else []
-    return [*plain, *(one for one in programs.named if _is_program(programs.path("esub", one.name), io))]
+    return [*plain, *(one for one in programs.named if is_program(programs.path("esub", one.name), io))]
 
 
 def after(outcome: Outcome, job: int, queue: str, code: int, io: "Io") -> None:
@@ -187,7 +187,7 @@ def after(outcome: Outcome, job: int, queue: str, code: int, io: "Io") -> None:
     """
     programs = outcome.programs
     plain = [Named("")] if programs.has_plain_after else []
-    named = [one for one in programs.named if _is_program(programs.path("epsub", one.name), io)]
+    named = [one for one in programs.named if is_program(programs.path("epsub", one.name), io)]
     extra = {
         "LSF_INVOKE_CMD": "bsub",
         "LSB_SUB_JOB_ID": str(job),

@@ -82,6 +82,7 @@ CONF: Table = {
     "LSB_STDOUT_DIRECT": Ignored("output always goes directly to its file: as Y"),
     "LSB_ARRAY_SCHED_ORDER": Ignored("elements start in order of their indices"),
     "LSB_ESUB_METHOD": _by_commands("names of [esub programs](../howto/submission-programs.md) for every submission"),
+    "LSB_ESWITCH_METHOD": _by_commands("names of [eswitch programs](../howto/submission-programs.md) for all switches"),
     "LSF_ESUBDIR": Ignored("esub programs are in LSF_SERVERDIR"),
     "LSB_MAX_PACK_JOBS": _by_commands("jobs of one request of `bsub -pack`, 300, at most 1000; 0 switches packs off"),
     "LSF_DISABLE_LSRUN": _by_commands("Y: lsrun and lsgrun are for administrators only"),

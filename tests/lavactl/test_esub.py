@@ -231,3 +231,61 @@ def test_jobs_of_a_file(site: Site, tmp_path: Path) -> None:
     site.program("esub", RULES + "echo LSB_SUB_PROJECT_NAME=$LSB_SUB_PROJECT_NAME.2 > $LSB_SUB_MODIFY_FILE")
     assert site.bsub("-yaml", str(file))[0] == 0
     assert (site.spec.project, site.spec.command) == ("p.2", "./a.out")
+
+
+def switch(site: Site, *words: str) -> tuple[int, str, str]:
+    """Switch job 7; exit code, queue asked for, errors."""
+    site.desk.client.asked.clear()
+    site.desk.client.modify_reply = jobs_pb2.ModifyReply(results=[jobs_pb2.SignalResult(job=7)])
+    result = site.desk.type("bswitch", *words, cwd=str(site.programs))
+    asked = site.desk.client.asked
+    return result.code, asked[-1].spec.queues[0] if asked else "", result.err
+
+
+def test_eswitch_programs_see_a_switch(site: Site) -> None:
+    """In LSF's order, each once, and each sees the queue that those before it chose."""
+    see = f'cat "$LSB_SWITCH_PARM_FILE" >> {site.seen}; echo "$1" >> {site.seen}\n'
+    site.configure(f"LSF_SERVERDIR={site.programs}\nLSB_ESWITCH_METHOD=policy\n")
+    site.program("eswitch", see)
+    site.program("eswitch.policy", f'{see}echo LSB_SWITCH_QUEUE="night" > $LSB_SWITCH_MODIFY_FILE')
+    site.program("eswitch.own", f"{see}exit 3")
+    code, queue, errors = switch(site, "-a", "own(x) policy", "day", "7", "8[2]")
+    assert (code, queue) == (0, "night")
+    assert errors == "eswitch.own ended with exit code 3; only 97 ($LSB_SWITCH_ABORT_VALUE) refuses the switch.\n"
+    told = [
+        "LSB_SWITCH=Y", 'LSB_SWITCH_ADDITIONAL="{}"', 'LSB_SWITCH_JOB="7 8[2]"', 'LSB_SWITCH_QUEUE="{}"',
+    ]  # fmt: skip
+    expected = [
+        line.format(*words)
+        for name, queue, argument in (("", "day", ""), ("policy", "day", ""), ("own", "night", "x"))
+        for line, words in zip([*told, argument], ((), (name,), (), (queue,), ()), strict=True)
+    ]
+    assert site.seen.read_text().splitlines() == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "sentence"),
+    [
+        ("exit $LSB_SWITCH_ABORT_VALUE", ("day", "7"), "Request aborted by eswitch.\n"),
+        ("kill -9 $$", ("day", "7"), "eswitch was ended by signal 9.\n"),
+        ("echo LSB_SUB_QUEUE=x > $LSB_SWITCH_MODIFY_FILE", ("day", "7"), "only LSB_SWITCH_QUEUE can be changed"),
+        ("exit 0", ("-a", "none", "day", "7"), "Request aborted by eswitch: there is no eswitch.none in "),
+        ("exit 0", ("-a", "a(b", "day", "7"), '-a a(b: expected "name[(argument,...)] ...".'),
+    ],
+)
+def test_a_switch_that_the_site_refuses(site: Site, text: str, words: tuple[str, ...], sentence: str) -> None:
+    """Nothing is asked of the master."""
+    site.program("eswitch", text)
+    code, queue, errors = switch(site, *words)
+    assert (code, queue) == (255, "")
+    assert sentence in errors
+
+
+def test_a_switch_without_programs(site: Site) -> None:
+    """A site with a directory and none of them switches as before; without a directory -a is refused."""
+    assert switch(site, "day", "7") == (0, "day", "")
+    site.configure("")
+    assert switch(site, "day", "7") == (0, "day", "")
+    code, queue, errors = switch(site, "-a", "own", "day", "7")
+    assert (code, queue) == (255, "")
+    assert "eswitch.own is asked for, but the cluster's lsf.conf has no LSF_SERVERDIR." in errors
