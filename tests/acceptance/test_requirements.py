@@ -189,6 +189,11 @@ def test_tasks_are_bound_and_told_their_devices(site: Cluster) -> None:
     if _HAS_CPUSETS:
         assert got[0] in [str({cpu}) for cpu in range(usable)]
     assert got[1].startswith("bind:")
+    bound = site.submit("-R", "affinity[thread(1)]", "sleep 300")
+    wait_for(lambda: _runs(site, bound), 60, "the bound job to run")
+    row = re.search(r"^ (\S+) +thread +- +- +(\d+) ", site.run("bjobs", "-l", "-aff", str(bound)).stdout, re.MULTILINE)
+    assert row is not None
+    assert f"*{row[2]}" in site.run("bhosts", "-aff", row[1]).stdout
     waiting = site.submit("-R", f"affinity[thread({usable + 1})]", "true")
     wanted = "Not enough free processors for the job's affinity requirement"
     wait_for(lambda: wanted in site.run("bjobs", "-l", str(waiting)).stdout, 60, "the reason to be told")

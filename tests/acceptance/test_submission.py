@@ -83,6 +83,9 @@ def test_an_exclusive_job_shares_its_host_with_nobody(cluster: Cluster) -> None:
     """-x takes a whole host; other jobs run elsewhere or are pending."""
     job = cluster.submit("-x", "-m", "lava1", "sleep 60")
     wait_for(lambda: cluster.states(job)[0][0] == "RUN", 60, "the job to run")
+    fields = ("bhosts", "-noheader", "-o", "run max", "lava1")
+    (run, most), whole = (cluster.says(*fields, *more).split() for more in ((), ("-alloc",)))
+    assert (run, whole) == ("1", [most, most])
     beside = cluster.submit("-m", "lava1", "sleep 60")
     elsewhere = cluster.submit("sleep 60")
     wait_for(lambda: cluster.states(elsewhere)[0][0] == "RUN", 60, "the other job to run")
