@@ -1,4 +1,4 @@
-"""bmgroup: host groups, compute units, and their members."""
+"""bmgroup: host groups, compute units, host partitions, and their members."""
 
 from lavactl.options import FLAG, Grammar, answered
 from lavactl.views.groups import show_groups
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from lavactl.io import Io
 
 USAGE = """\
-Usage: bmgroup [-cu] [-l] [-r] [-w] [host_group | compute_unit ...]
+Usage: bmgroup [-cu] [-l] [-r] [-w] [host_group | compute_unit | host_partition ...]
        bmgroup -h | -V
 """
 GRAMMAR = Grammar("bmgroup", USAGE, dict.fromkeys(("cu", "l", "r", "w"), FLAG))

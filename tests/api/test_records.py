@@ -15,6 +15,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.decide.clock import exit_rates
 from lavad.core.model import HostShare, JobState
 from lavad.core.model.policy import ALL, Application, Fairshare, JobDefaults, Names, Policy, Queue, Share
+from lavad.core.model.priorities.host_partition import HostPartition
 from protos import cluster_pb2 as pb
 from tests.builders import ANN, Story, a_cluster, a_host, a_job
 from tests.config.files import SITE, loaded
@@ -143,6 +144,17 @@ def test_compute_units() -> None:
     flat = groups_reply(policy, pb.GroupsRequest(hosts=True, units_only=True, flat=True, names=["r1", "compute"]))
     assert [list(unit.members) for unit in flat.groups] == [["c01", "c02", "c03", "m01"]]
     assert list(flat.missing) == ["compute"]
+
+
+def test_host_partitions_among_groups() -> None:
+    """Behind compute units; as written, or all hosts at any depth, of which those that run jobs are all."""
+    fair = Fairshare((Share("default", 1, ALL, True),))
+    some = HostPartition("some", Names(False, frozenset({"n2", "n10"})), fair, ("n2", "old/"))
+    policy = Policy(host_partitions=(some, HostPartition("rest", Names(True, frozenset({"n2"})), fair, ("all", "~n2"))))
+    for flat, members in ((False, [["n2", "old/"], ["all", "~n2"]]), (True, [["n2", "n10"], ["n1"]])):
+        told = groups_reply(policy, pb.GroupsRequest(hosts=True, flat=flat), ["n1", "n2"]).groups
+        assert [(one.name, list(one.members)) for one in told] == list(zip(("some", "rest"), members, strict=True))
+    assert not groups_reply(policy, pb.GroupsRequest(hosts=True, units_only=True)).groups
 
 
 def test_parameters_and_limits() -> None:

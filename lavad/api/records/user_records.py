@@ -93,7 +93,7 @@ def _add_rule(record: pb.UserRecord, rule: UserRule) -> None:
 
 
 def groups_reply(policy: Policy, request: pb.GroupsRequest, hosts: Iterable[str] = ()) -> pb.GroupsReply:
-    """List groups of users, or of hosts followed by compute units, in the order of their file.
+    """List groups of users, or of hosts followed by compute units and host partitions, in the order of their file.
 
     ``flat`` replaces inner groups by their members, and expands ``all`` to ``hosts``, which run jobs.
     """
@@ -110,16 +110,21 @@ def groups_reply(policy: Policy, request: pb.GroupsRequest, hosts: Iterable[str]
 
 def _host_groups(policy: Policy, request: pb.GroupsRequest, hosts: Iterable[str]) -> Iterator[pb.GroupRecord]:
     known = frozenset(hosts)
-    flat = {
-        name: Names(False, known - group.names) if group.is_all and known else group
-        for name, group in policy.host_groups.items()
-    }
+    flat = {name: _finite(group, known) for name, group in policy.host_groups.items()}
     if not request.units_only:
         yield from _groups(policy.host_group_rows, flat, request)
     for unit in policy.compute_units:
         yield pb.GroupRecord(
             name=unit.name, type=unit.type, members=_flat(unit.hosts) if request.flat else unit.members
         )
+    for partition in () if request.units_only else policy.host_partitions:
+        members = _flat(_finite(partition.hosts, known)) if request.flat else partition.written
+        yield pb.GroupRecord(name=partition.name, members=members)
+
+
+def _finite(group: Names, known: frozenset[str]) -> Names:
+    """Return a group with ``all`` replaced by the hosts that run jobs."""
+    return Names(False, known - group.names) if group.is_all and known else group
 
 
 def _groups(
