@@ -51,6 +51,7 @@ KINDS: dict[str, int | str] = {
     **dict.fromkeys(("Z", "Zs", "a", "aps"), VALUE),
     "Zsn": "the command that was spooled is not known any more: -Z gives it anew.",
     **dict.fromkeys(("We+", "Wep"), VALUE),
+    "hostfile": "-n, -m and -R change the slots and the hosts of a job that waits.",
     **dict.fromkeys(("H", "K", "env", "nnodes", "hang", "tty",
                      *submission.INTERACTIVE),
                     "this cannot be changed after the submission."),
@@ -142,7 +143,7 @@ def changes(options: Options, io: "Io") -> tuple[messages.JobSpec, list[str]]:
     if spec.array:
         raise CommandError("bmod -J: the index list of an array cannot be changed. Job not modified.")
     submission.limit(spec, choices, io)
-    submission.request(spec, choices)
+    submission.request(spec, choices, io)
     if any(name in kept for name in ("i", "is", "o", "oo", "e", "eo", "cwd", "outdir", "f")):
         submission.place(spec, choices, io)
         del spec.environment[:]

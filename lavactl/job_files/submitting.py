@@ -60,7 +60,7 @@ def _build(job: JobFile, line: Options, choices: submission.Choices, io: "Io") -
     if job.run_limit_s and choices.value("W") is None:
         spec.run_limit_s = job.run_limit_s
     if job.rules is None:
-        submission.request(spec, choices)
+        submission.request(spec, choices, io)
         submission.check_text(spec)
     else:
         _fill_roles(spec, job, line)

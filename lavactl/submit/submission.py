@@ -64,6 +64,7 @@ FURTHER_USAGE: dict[str, str] = {
     "wa": "-wa signal | command  -wt [h:]m | seconds with s",
     "g": "-g /job/group  -app profile",
     "u": '-u "address ..."  -B  -N  -Ne  -notify "start done exit"',
+    "hostfile": "-hostfile file  (its lines: host [slots])",
     "k": '-k "dir [init=minutes] [minutes] [method=name]"  (checkpoints)',
 }
 HANG_USAGE = '-hang time | "after=time:first=time:cpus=N:network=bytes/s:gpu-power=part:stacks=no"  (detect hangs)'
@@ -73,14 +74,14 @@ USAGE += "".join(f"  {text}\n" for text in (HANG_USAGE, *FURTHER_USAGE.values())
 JOB_FILE_OPTIONS = ("yaml", "json")
 JSDL_OPTIONS = ("jsdl", "jsdl_strict")
 # Options that have no key in a job file: those, and the ones about bsub's own terminal.
-NOT_IN_FILES = (*JOB_FILE_OPTIONS, *JSDL_OPTIONS, "pack", "Zs", "a", *INTERACTIVE, "tty")
+NOT_IN_FILES = (*JOB_FILE_OPTIONS, *JSDL_OPTIONS, "pack", "hostfile", "Zs", "a", *INTERACTIVE, "tty")
 
 KINDS: dict[str, int | str] = {
     **dict.fromkeys((*WORDS, *TEXTS), VALUE),
     **dict.fromkeys(FLAGS, FLAG),
     **dict.fromkeys(
         ("n", "R", "W", "We", "M", "J", "sp", "o", "oo", "e", "eo", "i", "is", "cwd", "outdir", "env", "gpu",
-         "nnodes", "b", "t", "wt", "c", "F", "D", "S", "C", "v", "p", "T", "hang", "f", "k", "a"),
+         "nnodes", "b", "t", "wt", "c", "F", "D", "S", "C", "v", "p", "T", "hang", "f", "k", "a", "hostfile"),
         VALUE,
     ),
     **dict.fromkeys(("r", "rn", "Zs", "hl", "ul"), FLAG),
@@ -94,7 +95,7 @@ KINDS: dict[str, int | str] = {
     "sla": "service classes are not supported yet.",
     **dict.fromkeys(
         ("s", "network", "freq",
-         "smt", "jobaff", "rcacct", "rcalloc", "csm", "alloc_flags", "jsm", "ext", "extsched", "hostfile",
+         "smt", "jobaff", "rcacct", "rcalloc", "csm", "alloc_flags", "jsm", "ext", "extsched",
          "step_cgroup", "core_isolation", "cn_mem", "cn_cu", "ln_mem", "ln_slots"),
         NOT_YET,
     ),
@@ -102,7 +103,7 @@ KINDS: dict[str, int | str] = {
 
 GRAMMAR = Grammar("bsub", USAGE, KINDS, words_end=True, glued="q")
 MAIL = ("u", "N", "Ne", "B", "notify")
-NEVER_EMPTY = ("is", "u", "notify", "n", "q", "w", "m", "R", "P", "G", "g", "app", "U", "Q", "L", "f", "k")
+NEVER_EMPTY = ("is", "u", "notify", "n", "q", "w", "m", "R", "P", "G", "g", "app", "U", "Q", "L", "f", "k", "hostfile")
 RLIMITS = {"F": "fsize", "D": "data", "S": "stack", "C": "core", "v": "swap"}
 COUNTS = {"p": "nproc", "T": "threads"}  # of the whole job on a host, as is the size of -v
 SCRIPT_MAX = 7 << 20
@@ -211,7 +212,7 @@ def submission_of(line: Options, io: "Io") -> Submission:
     if is_script and line.words and not spec.name:
         spec.name = line.words[0]
     limit(spec, choices, io)
-    request(spec, choices)
+    request(spec, choices, io)
     notes += mail_notes(choices, io)
     submission = Submission(check_text(spec), notes, "K" in choices, "BSUB_QUIET" in io.environ, by_default)
     take_outcome(submission, ran)
@@ -526,14 +527,17 @@ def rank(spec: messages.JobSpec, choices: Choices) -> None:
         spec.priority = job_options.count("sp", text)
 
 
-def request(spec: messages.JobSpec, choices: Choices) -> None:
+def request(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:
     """Fill in the resource request: slots, requirement, GPUs and priority."""
     rank(spec, choices)
     if spec.resize_notify and not spec.resizable:
         raise CommandError("-rnc is for resizable jobs: -ar makes one.")
     requirements = choices.all("R")
     tasks_min, tasks_max = job_options.slots(choices.value("n") or "1")
-    if (text := choices.value("nnodes")) is not None:
+    if (path := choices.value("hostfile")) is not None:
+        tasks_min, requirements = listed_hosts(path, spec, choices, io)
+        tasks_max = tasks_min
+    elif (text := choices.value("nnodes")) is not None:
         tasks_min, tasks_max, span = whole_hosts(text, choices.value("n"))
         requirements = [*requirements, span]
         spec.exclusive = True
@@ -545,6 +549,18 @@ def request(spec: messages.JobSpec, choices: Choices) -> None:
         spec.requirement_text = role.requirement
     if (text := choices.value("gpu")) is not None:
         role.gpu.CopyFrom(job_options.gpu_request(text))
+
+
+def listed_hosts(path: str, spec: messages.JobSpec, choices: Choices, io: "Io") -> tuple[int, list[str]]:
+    """-hostfile as slots and requirement; its hosts become those of -m."""
+    from lavactl.submit import host_file
+
+    beside = choices.last("n", "m", "nnodes")
+    if beside is not None:
+        raise CommandError(f"-hostfile and -{beside[0]} cannot be combined: the file names hosts and slots.")
+    hosts = host_file.read(path, io)
+    spec.hosts.extend(host_file.preferences(list(hosts)))
+    return sum(hosts.values()), [host_file.requirement(hosts, choices.all("R"))]
 
 
 def whole_hosts(text: str, slots_text: str | None) -> tuple[int, int, str]:

@@ -96,7 +96,7 @@ CONVENTIONS = (
     "horovod", "deepspeed", "mindspore", "ray", "rayjob", "pai", "slurm", "jobset", "leaderworkerset", "indexed",
     "hcclrank", "code",
 )  # fmt: skip
-OF_ONE_ROLE = ("n", "R", "gpu", "nnodes", "ar", "rnc")  # a role says it in jobs of tasks
+OF_ONE_ROLE = ("n", "R", "gpu", "nnodes", "hostfile", "ar", "rnc")  # a role says it in jobs of tasks
 SEVERAL = ("R", "env", "f")  # may be given several times
 
 
