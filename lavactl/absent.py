@@ -2,7 +2,6 @@
 
 # A name that becomes a command is taken out here: a test sees to it.
 ABSENT = {
-    "brestart": "a requeued job goes on from its checkpoint; its files cannot be given to another job yet.",
     "lseligible": "not supported yet.",
     "bsla": "there are no service classes; bresources -g shows the pools that guarantee resources.",
     "bimages": "images of containers on hosts are not listed.",

@@ -26,7 +26,7 @@ COMMANDS = (
     "bmod", "bswitch", "btop", "bbot", "brequeue", "brun", "bjdepinfo",
     "brsvadd", "brsvmod", "brsvdel", "brsvs", "bacct",
     "bgadd", "bgdel", "bgmod", "bjgroup", "bpost", "bread", "bstatus", "bwait", "bmig", "bslots",
-    "bchkpnt",
+    "bchkpnt", "brestart",
 )  # fmt: skip
 SUBCOMMANDS = (
     "up", "down", "env", "init", "tickets", "certificates", "link", "run", "show", "sshrun", "simulate",

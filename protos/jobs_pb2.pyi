@@ -209,18 +209,22 @@ class SlurmTerms(_message.Message):
     def __init__(self, array_base: _Optional[int] = ..., arguments: _Optional[_Iterable[str]] = ..., command: _Optional[str] = ...) -> None: ...
 
 class Checkpoint(_message.Message):
-    __slots__ = ("directory", "period_s", "first_s", "method", "programs")
+    __slots__ = ("directory", "period_s", "first_s", "method", "programs", "restarts_from", "forces_restart")
     DIRECTORY_FIELD_NUMBER: _ClassVar[int]
     PERIOD_S_FIELD_NUMBER: _ClassVar[int]
     FIRST_S_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
     PROGRAMS_FIELD_NUMBER: _ClassVar[int]
+    RESTARTS_FROM_FIELD_NUMBER: _ClassVar[int]
+    FORCES_RESTART_FIELD_NUMBER: _ClassVar[int]
     directory: str
     period_s: float
     first_s: float
     method: str
     programs: str
-    def __init__(self, directory: _Optional[str] = ..., period_s: _Optional[float] = ..., first_s: _Optional[float] = ..., method: _Optional[str] = ..., programs: _Optional[str] = ...) -> None: ...
+    restarts_from: str
+    forces_restart: bool
+    def __init__(self, directory: _Optional[str] = ..., period_s: _Optional[float] = ..., first_s: _Optional[float] = ..., method: _Optional[str] = ..., programs: _Optional[str] = ..., restarts_from: _Optional[str] = ..., forces_restart: _Optional[bool] = ...) -> None: ...
 
 class HangRule(_message.Message):
     __slots__ = ("after_s", "first_s", "cpus", "network_bytes_s", "gpu_power", "no_stacks")

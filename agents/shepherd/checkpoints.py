@@ -30,7 +30,7 @@ NAME = "LSB_RESTART_CMD="
 TERM_CHKPNT = "TERM_CHKPNT"
 COMMAND_MAX = 1 << 16
 KILLED = int(signal.SIGKILL)  # as a wait status
-NO_DIRECTORY, NO_PROGRAM = 121, 122  # exit codes of the commands below
+NO_DIRECTORY, NO_PROGRAM, NOT_MOVED, NOT_OWN = 121, 122, 123, 124  # exit codes of the commands below
 _MAKE = """\
 d=$LSB_CHKPNT_DIR
 mkdir -p -- "$d" && : > "$d/echkpnt.out" && : > "$d/echkpnt.err" || exit 121
@@ -45,13 +45,19 @@ exit $status
 """
 _RESTART = """\
 d=$LSB_CHKPNT_DIR
-rm -f -- "$d/{command}"
+from={source}
+if [ -n "$from" ] && [ ! -e "$d" ]; then
+    [ -O "$from" ] || exit 124
+    mv -- "$from" "$d" || exit 123
+fi
 [ -f "$d/{made}" ] || exit 0
+[ -O "$d" ] && [ -O "$d/{made}" ] || exit 124
+rm -f -- "$d/{command}"
 [ -f {program} ] && [ -x {program} ] || exit 122
 read -r LSB_RESTART_PGID < "$d/{made}"
 LSB_RESTART_PID=$LSB_RESTART_PGID
 export LSB_RESTART_PGID LSB_RESTART_PID
-{program} "$d" < /dev/null > "$d/erestart.out" 2> "$d/erestart.err" || exit 1
+{program} {words}"$d" < /dev/null > "$d/erestart.out" 2> "$d/erestart.err" || exit 1
 """
 
 
@@ -162,25 +168,31 @@ class CheckpointedWork(WarnedWork):
 
     @property
     def _restarts(self) -> bool:
-        return bool(self.setup.checkpoint.directory) and self.key[2] > 1
+        return bool(self.setup.checkpoint.directory) and (self.key[2] > 1 or bool(self.setup.checkpoint.source))
 
     def _steps_before(self) -> list[Step]:
         steps = super()._steps_before()
         if self._restarts:
-            program = shlex.quote(self._program("erestart"))
-            line = _RESTART.format(program=program, made=MADE, command=RESTART_COMMAND)
+            setup, program = self.setup.checkpoint, shlex.quote(self._program("erestart"))
+            source = shlex.quote(f"{setup.directory}/{setup.source}") if setup.source else ""
+            words = "-f " * setup.force
+            line = _RESTART.format(program=program, made=MADE, command=RESTART_COMMAND, source=source, words=words)
             steps.append(Step(OF_RESTART, line, self.setup.around.pre_limit_s))
         return steps
 
     def _how(self, step: Step, status: int) -> str:
-        directory = messages.checkpoint_path(self.setup.checkpoint, self.key)
+        how = super()._how(step, status)
         if step.whose != OF_RESTART:
-            return super()._how(step, status)
-        if os.waitstatus_to_exitcode(status) == NO_PROGRAM:
-            return f"is not there or cannot be executed: {self._program('erestart')}"
-        return (
-            f"({self._program('erestart')}) {super()._how(step, status)}; what it said is in {directory}/erestart.err"
-        )
+            return how
+        setup, program = self.setup.checkpoint, self._program("erestart")
+        directory = messages.checkpoint_path(setup, self.key)
+        known = {
+            NO_PROGRAM: f"is not there or cannot be executed: {program}",
+            NOT_MOVED: f"was not run: {setup.directory}/{setup.source} cannot be renamed to {directory}",
+            NOT_OWN: f"was not run: the checkpoint in {directory} is another user's",
+        }
+        otherwise = f"({program}) {how}; what it said is in {directory}/erestart.err"
+        return known.get(os.waitstatus_to_exitcode(status), otherwise)
 
     def _start_processes(self) -> None:
         """Start the job, from its checkpoint if it has one: by the command of the restart program, if that named
@@ -201,7 +213,8 @@ class CheckpointedWork(WarnedWork):
         self._spawner.as_user()
         try:
             with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
-                is_plain = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+                about = os.fstat(file.fileno())
+                is_plain = stat.S_ISREG(about.st_mode) and about.st_uid == self.setup.uid
                 return file.read(COMMAND_MAX).decode("utf-8", "surrogateescape") if is_plain else ""
         except OSError:  # no checkpoint was made, or no command is needed
             return ""

@@ -231,6 +231,8 @@ class CheckpointSetup(NamedTuple):
     period_s: float = 0.0  # between two that are made without a request; 0: none are
     first_s: float = 0.0  # from the start to the first of these; 0: the period
     prefix: str = ""  # before the command line with which the job goes on after a restart
+    source: str = ""  # name of the directory, beside the job's own, whose checkpoint becomes its own; empty: none
+    force: bool = False  # of that restart
 
 
 def checkpoint_path(setup: CheckpointSetup, key: Key) -> str:

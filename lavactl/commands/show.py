@@ -37,7 +37,12 @@ def main(argv: list[str], io: "Io") -> int:
 
 
 def find(ref: messages.JobRef, io: "Io") -> messages.JobSpec:
-    """Submission of a job, as the master has it.
+    """Submission of a job, as the master has it; raises what ``record`` raises."""
+    return record(ref, io).spec
+
+
+def record(ref: messages.JobRef, io: "Io") -> messages.JobRecord:
+    """Record of a job with its submission, as the master has it.
 
     Raises:
         CommandError: there is no such job, or the caller may not see its details.
@@ -49,7 +54,7 @@ def find(ref: messages.JobRef, io: "Io") -> messages.JobSpec:
         for job in page.jobs:
             if not job.HasField("spec"):
                 raise CommandError(f"Job <{ref_text(ref)}>: its details are not yours to see.")
-            return job.spec
+            return job
     raise CommandError(f"Job <{ref_text(ref)}> is not found")
 
 

@@ -307,7 +307,7 @@ def _counts(directory: Path) -> int:
 
 def test_a_job_goes_on_from_its_checkpoint(cluster: Cluster, tmp_path: Path) -> None:
     """bchkpnt: by the program of its method; one that fails leaves the job as it is; bmig moves it, and it goes on
-    from what was saved; with -k it ends. The history tells of each."""
+    from what was saved; with -k it ends, and brestart makes a new job that goes on. The history tells of each."""
     for name, text in (("echkpnt.count", ECHKPNT), ("erestart.count", ERESTART), ("count.sh", COUNT)):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
@@ -335,6 +335,14 @@ def test_a_job_goes_on_from_its_checkpoint(cluster: Cluster, tmp_path: Path) -> 
     cluster.becomes(job, "EXIT")
     assert "TERM_CHKPNT: job killed after checkpointing" in _unwrapped(cluster.says("bjobs", "-l", str(job)))
     assert cluster.run("bchkpnt", str(job)).stderr == f"Job <{job}>: Job has already finished\n"
+    answer = here.says("brestart", "-J", "third", "saved", str(job))
+    third = int(answer.partition("<")[2].partition(">")[0])
+    wait_for(lambda: begun.read_text().count("again") == 2, 60, "a new job to go on")
+    kept = (saved.with_name(str(third)) / "saved").read_text().strip()
+    assert (begun.read_text().splitlines()[2], saved.exists()) == (f"{kept} again", False)
+    again = here.run("brestart", "saved", str(job)).stderr
+    assert again == f"{tmp_path}/saved: no checkpoint of job <{job}> was made there. Job not submitted.\n"
+    cluster.says("bkill", str(third))
     plain = cluster.submit("-o", "/dev/null", "sleep 100")
     cluster.becomes(plain, "RUN")
     assert cluster.run("bchkpnt", str(plain)).stderr == f"Job <{plain}>: Job is not checkpointable\n"

@@ -36,4 +36,6 @@ def setup_of(checkpoint: Checkpoint, site: CheckpointSettings, bin_dir: str) -> 
     """
     method = checkpoint.method or site.method or DEFAULT
     programs = checkpoint.programs or site.programs or bin_dir
-    return CheckpointSetup(checkpoint.directory, programs, method, checkpoint.period_s, checkpoint.first_s, TRAPS)
+    periods = (checkpoint.period_s, checkpoint.first_s)
+    source = (checkpoint.restarts_from, checkpoint.forces_restart)
+    return CheckpointSetup(checkpoint.directory, programs, method, *periods, TRAPS, *source)
