@@ -21,6 +21,7 @@ from lavad.api.history.reader import ENDED, HistoryReader
 from lavad.api.jobs import history as job_history
 from lavad.api.jobs.history import Stored
 from lavad.core import commands as c
+from lavad.core.cluster import Cluster
 from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import NotNow
 from protos import jobs_pb2 as pb
@@ -93,12 +94,12 @@ def test_an_answer_has_what_is_being_committed(database_url: str, monkeypatch: p
 
     async def run() -> None:
         async with opened(database_url) as store, started(database_url) as reader:
-            stored, policy = Stored(store, reader), Policy()
+            stored, cluster = Stored(store, reader), Cluster(Policy())
             submitter = Submitter(store)
             request = pb.HistoryRequest(filter=pb.JobFilter(finished_too=True))
 
             async def jobs() -> list[int]:
-                pages = [pb.HistoryPage.FromString(page) async for page in stored.history(request, ALICE, policy)]
+                pages = [pb.HistoryPage.FromString(page) async for page in stored.history(request, ALICE, cluster)]
                 return [job.job for page in pages for job in page.jobs]
 
             await durable(store, submitter.submit(new_job("first", spec=b"")))
