@@ -4,8 +4,10 @@ from dataclasses import replace
 
 from lavad.core import commands as c
 from lavad.core.model import Alternative, JobState, Request
-from lavad.core.model.policy import Policy, Queue
-from tests.builders import Story, a_host, a_job, a_role
+from lavad.core.model.policy import Limit, Policy, Queue, Window
+from lavad.core.model.task_rules import TaskEvent
+from tests.builders import BEGIN, Story, a_host, a_job, a_role
+from tests.task_jobs import TaskStory, a_policy, a_task_role, adapt
 
 
 def is_idle(story: Story) -> bool:
@@ -61,3 +63,56 @@ def test_growth_that_is_due_lets_a_pass_begin() -> None:
     assert not is_idle(story)
     story.plan()
     assert story.cluster.attempts[elastic].resizing.growth
+
+
+def test_the_end_of_a_limits_window_lets_a_pass_begin() -> None:
+    """Until then one slot is all that jobs may have; no event falls on the end of the window."""
+    minute = int(BEGIN // 60 + 4 * 24 * 60) % (7 * 24 * 60)  # of the week: the first day of 1970 was a Thursday
+    night = Limit("night", slots=1, windows=(Window(minute - 5, minute + 10),))
+    story = Story(a_host("n1", 2), policy=Policy(limits=(night,)))
+    story.run(a_job())
+    job = story.submit(a_job())
+    story.plan()
+    assert is_idle(story)
+    story.now += 5 * 60
+    story.hear("n1")
+    assert is_idle(story)
+    story.now += 6 * 60
+    assert not is_idle(story)
+    story.plan()
+    assert story.state(job) is JobState.STAGING
+
+
+def test_a_replacement_that_failed_is_tried_again_after_its_delay() -> None:
+    """The host that was to take the place of a lost one refused; another is free all the time."""
+    story = TaskStory(*(a_host(f"h{number}", 1) for number in range(1, 6)))
+    key = story.begin(a_task_role(tasks=3), policies=[a_policy(TaskEvent.HOST_LOST)], restarts_max=3)
+    story.runs(key)
+    story.released("h2", key)
+    story.stops(key)
+    adapt(story, key)
+    story.plan()
+    (new,) = (share.host for share in story.cluster.attempts[key].resizing.growth)
+    story.refused(new, key)
+    story.plan()
+    assert story.cluster.attempts[key].resizing.growth == ()
+    assert is_idle(story)
+    story.now = story.cluster.attempts[key].resizing.retry_at
+    assert not is_idle(story)
+    story.plan()
+    assert story.cluster.attempts[key].resizing.growth
+
+
+def test_a_reservation_whose_time_has_passed_lets_a_pass_begin() -> None:
+    """The job that was to end by then runs on: those that the reservation holds back are asked again."""
+    story = Story(a_host("n1", 2), policy=Policy(queues=(Queue("normal", backfill_depth=1),)))
+    story.run(a_job(run_limit_s=600))
+    story.submit(a_job(2, run_limit_s=600))
+    story.submit(a_job(1, run_limit_s=1200))
+    story.plan()
+    assert story.worklist.reservation_table.deferred
+    story.now += 590
+    story.hear("n1")
+    assert is_idle(story)
+    story.now += 20
+    assert not is_idle(story)
