@@ -207,7 +207,7 @@ def _limit(row: Row, section: Section, site: Site) -> Limit | None:
     resources = [fields.pop(key) for key in list(fields) if key.startswith("resource.") and key != "resource.own"]
     own = fields.pop("resource.own", ())
     shares = tuple(fields.pop(key) for key in list(fields) if key.startswith("share."))
-    name = fields.pop("name", "") or f"limit{section.line}"
+    name = fields.pop("name", "") or f"limit{_line_of(row, section)}"
     limit = Limit(name, **fields, resources=(*own, *resources), resource_shares=shares)
     where = next(iter(row.values()))
     if not row_counts(limit):
@@ -221,6 +221,11 @@ def _limit(row: Row, section: Section, site: Site) -> Limit | None:
         if limit.per_host is None:
             site.wrong(where, f"Limit {name}: {word} as a percentage takes PER_HOST")
     return limit
+
+
+def _line_of(row: Row, section: Section) -> int:
+    """Line that tells a limit without a name from others: of its section, or of its row in a table."""
+    return section.line if row is section.rows[0] else next(iter(row.values())).line
 
 
 def row_counts(limit: Limit) -> bool:

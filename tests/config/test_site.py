@@ -127,6 +127,12 @@ def test_limits_and_pools() -> None:
     )  # fmt: skip
 
 
+def test_limits_of_a_table_need_no_names(tmp_path: Path) -> None:
+    """LSF's own sample has a table without the column NAME: each row is a limit of its own."""
+    table = "Begin Limit\nPER_USER QUEUES SLOTS\nall - 4\nall normal 2\nEnd Limit\n"
+    assert [limit.slots for limit in policy_of(tmp_path, {"lsb.resources": table}).limits] == [4, 2]
+
+
 def test_resources() -> None:
     """Kinds, and amounts by place."""
     policy = _site()
