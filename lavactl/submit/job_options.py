@@ -60,7 +60,7 @@ def check_warning_action(text: str) -> None:
     """
     name = text.strip().upper().removeprefix("SIG")
     if name == "CHKPNT":
-        raise CommandError("-wa CHKPNT: checkpoints are not supported; name a signal or a command that makes one.")
+        raise CommandError("-wa CHKPNT: no checkpoint is made by it; name a signal or a command that makes one.")
     if name in ("KILL", "STOP"):
         raise CommandError(f"-wa {text.strip()}: this signal would not warn the job: it can't be handled.")
 

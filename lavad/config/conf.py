@@ -73,7 +73,7 @@ CONF: Table = {
                     Ignored("memory limits are always the job's, and enforced by control groups")),
     "LSB_MOD_ALL_JOBS": Ignored("what can be changed of running jobs is always allowed"),
     "LSB_REQUEUE_TO_BOTTOM": missed("a requeued job keeps its place"),
-    "LSB_MIG2PEND": missed("no migration"),
+    "LSB_MIG2PEND": missed("a migrated job keeps its place"),
     "LSB_SIGSTOP": Ignored("jobs are stopped by SIGSTOP"),
     "LSB_SET_TMPDIR": missed("TMPDIR is the user's"),
     "LSB_UTMP": Ignored("jobs are not entered into utmp"),

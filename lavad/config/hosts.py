@@ -26,8 +26,8 @@ HOST: Table = {
     "MXJ": sets("slots", _slots, "slots; `!`, `-` or nothing: as many as the agent offers (its processors)"),
     "JL/U": sets("user_slots", v.integer, "slots of each user on the host"),
     "DISPATCH_WINDOW": Honoured(windows, "when jobs may start there"),
-    "MIG": missed("no migration"),
-    "CHKPNT": missed("no checkpoints"),
+    "MIG": missed("bmig migrates jobs; none is migrated by itself"),
+    "CHKPNT": missed("every host makes checkpoints"),
     "EXIT_RATE": sets(
         "exit_rate", v.integer, "abnormal ends within JOB_EXIT_RATE_DURATION; above it the host is closed"
     ),

@@ -193,7 +193,7 @@ def job_controls(text: str) -> tuple[tuple[str, str], ...]:
             raise Wrong("expected SUSPEND[...], RESUME[...] or TERMINATE[...] with a signal or command inside")
         action = match[2].strip()
         if not action or action == "CHKPNT":
-            raise Wrong(f"{match[0].strip()}: expected a signal or a command; there are no checkpoints")
+            raise Wrong(f"{match[0].strip()}: expected a signal or a command; no checkpoint is made by it")
         if re.fullmatch(r"SIG[A-Z0-9]+", action) and action not in signal.Signals.__members__:
             raise Wrong(f"{action}: there is no such signal")
         found[match[1].upper()] = action
@@ -268,7 +268,7 @@ def warning_action(text: str) -> str:
     """Signal or command of a warning."""
     name = text.strip().upper().removeprefix("SIG")
     if name == "CHKPNT":
-        raise Wrong("CHKPNT: checkpoints do not exist here; expected a signal or a command")
+        raise Wrong("CHKPNT: no checkpoint is made by it; expected a signal or a command")
     if name in ("KILL", "STOP"):
         raise Wrong(f"{name}: no job can handle this signal; expected another, or a command")
     return text.strip()
