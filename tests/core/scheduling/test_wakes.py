@@ -6,7 +6,7 @@ from lavad.core import commands as c
 from lavad.core.model import Alternative, JobState, Request
 from lavad.core.model.policy import Limit, Policy, Queue, Window
 from lavad.core.model.task_rules import TaskEvent
-from tests.builders import BEGIN, Story, a_host, a_job, a_role
+from tests.builders import BEGIN, ROOT, Story, a_host, a_job, a_role
 from tests.task_jobs import TaskStory, a_policy, a_task_role, adapt
 
 
@@ -115,4 +115,30 @@ def test_a_reservation_whose_time_has_passed_lets_a_pass_begin() -> None:
     story.hear("n1")
     assert is_idle(story)
     story.now += 20
+    assert not is_idle(story)
+
+
+def test_a_value_that_a_job_waits_for_lets_a_pass_begin() -> None:
+    """Another load of a host, where the condition of a waiting job names that index."""
+    story = Story(a_host("n1", 2))
+    table, row = story.cluster.table, story.cluster.hosts["n1"].row
+    table.set_load(row, [one + 1 for one in table.load[row]])
+    story.submit(a_job(select="r1m<0.1"))
+    story.plan()
+    assert is_idle(story)
+    table.set_load(row, [0.0 for _ in table.load[row]])
+    assert not is_idle(story)
+
+
+def test_a_closed_host_lets_a_pass_begin_where_jobs_are_held_back() -> None:
+    """The reservation that holds them back may have been for that host."""
+    policy = Policy(queues=(Queue("normal", backfill_depth=1, is_exclusive_allowed=True),))
+    story = Story(a_host("n1", 2), a_host("n2", 1), policy=policy)
+    story.run(a_job(run_limit_s=600, hosts=("n1",)))
+    story.submit(a_job(2, run_limit_s=600, one_host=True))
+    story.submit(a_job(1, run_limit_s=1200, hosts=("n1",)))
+    story.plan()
+    assert story.worklist.reservation_table.deferred
+    assert is_idle(story)
+    story.do(c.CloseHost("n2", ROOT))
     assert not is_idle(story)
