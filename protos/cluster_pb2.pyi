@@ -682,20 +682,24 @@ class PoolAmount(_message.Message):
     def __init__(self, resource: _Optional[str] = ..., total: _Optional[float] = ..., free: _Optional[float] = ..., guaranteed: _Optional[float] = ..., deserved: _Optional[float] = ..., largest: _Optional[float] = ..., own: _Optional[float] = ..., used: _Optional[float] = ..., borrowed: _Optional[float] = ..., overcommitted: _Optional[bool] = ...) -> None: ...
 
 class PoolRecord(_message.Message):
-    __slots__ = ("name", "users", "queues", "hosts", "lends", "amounts")
+    __slots__ = ("name", "users", "queues", "hosts", "lends", "amounts", "applications", "borrowers")
     NAME_FIELD_NUMBER: _ClassVar[int]
     USERS_FIELD_NUMBER: _ClassVar[int]
     QUEUES_FIELD_NUMBER: _ClassVar[int]
     HOSTS_FIELD_NUMBER: _ClassVar[int]
     LENDS_FIELD_NUMBER: _ClassVar[int]
     AMOUNTS_FIELD_NUMBER: _ClassVar[int]
+    APPLICATIONS_FIELD_NUMBER: _ClassVar[int]
+    BORROWERS_FIELD_NUMBER: _ClassVar[int]
     name: str
     users: str
     queues: str
     hosts: str
     lends: bool
     amounts: _containers.RepeatedCompositeFieldContainer[PoolAmount]
-    def __init__(self, name: _Optional[str] = ..., users: _Optional[str] = ..., queues: _Optional[str] = ..., hosts: _Optional[str] = ..., lends: _Optional[bool] = ..., amounts: _Optional[_Iterable[_Union[PoolAmount, _Mapping]]] = ...) -> None: ...
+    applications: str
+    borrowers: str
+    def __init__(self, name: _Optional[str] = ..., users: _Optional[str] = ..., queues: _Optional[str] = ..., hosts: _Optional[str] = ..., lends: _Optional[bool] = ..., amounts: _Optional[_Iterable[_Union[PoolAmount, _Mapping]]] = ..., applications: _Optional[str] = ..., borrowers: _Optional[str] = ...) -> None: ...
 
 class PoolsReply(_message.Message):
     __slots__ = ("pools",)

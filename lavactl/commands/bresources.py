@@ -50,8 +50,8 @@ def main(argv: list[str], io: "Io") -> int:
 def show_pools(options: Options, io: "Io") -> int:
     """-g: the named pools, or all."""
     pools = io.client().pools().pools
-    missing = [name for name in options.words if name not in {pool.name for pool in pools}]
-    chosen = [pool for pool in pools if not options.words or pool.name in options.words]
+    missing = [name for name in options.words if not any(is_named(pool, name) for pool in pools)]
+    chosen = [pool for pool in pools if not options.words or any(is_named(pool, name) for name in options.words)]
     if chosen and "l" in options:
         io.print("\n\n".join(long_text(pool) for pool in chosen))
     elif chosen:
@@ -62,6 +62,11 @@ def show_pools(options: Options, io: "Io") -> int:
     if not pools and not missing:
         io.error("No guaranteed resource pool is configured")
     return 0 if chosen and not missing else FAILURE
+
+
+def is_named(pool: cluster_pb2.PoolRecord, name: str) -> bool:
+    """True for the pool's name, or that of the pool that it is a service class's part of."""
+    return name in (pool.name, pool.name.rpartition("/")[0])
 
 
 def rows(pool: cluster_pb2.PoolRecord) -> list[str]:
@@ -77,6 +82,13 @@ def rows(pool: cluster_pb2.PoolRecord) -> list[str]:
     ]
 
 
+def loan_text(pool: cluster_pb2.PoolRecord) -> str:
+    """N, Y, or Y with the queues whose jobs borrow."""
+    if not pool.lends:
+        return "N"
+    return f"Y ({clean(pool.borrowers)})" if pool.borrowers else "Y"
+
+
 def long_text(pool: cluster_pb2.PoolRecord) -> str:
     """-l: users, hosts, guarantees and usage of one pool."""
     lines = [
@@ -84,8 +96,9 @@ def long_text(pool: cluster_pb2.PoolRecord) -> str:
         "",
         f"USERS:   {clean(pool.users)}",
         f"QUEUES:  {clean(pool.queues)}",
+        *([f"APPS:    {clean(pool.applications)}"] if pool.applications else []),
         f"HOSTS:   {clean(pool.hosts)}",
-        f"LOAN:    {'Y' if pool.lends else 'N'}",
+        f"LOAN:    {loan_text(pool)}",
         f"STATUS:  {'overcommitted' if any(one.overcommitted for one in pool.amounts) else 'ok'}",
         "",
         LONG_ROW.format(*LONG_TITLES),

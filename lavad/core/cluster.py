@@ -162,7 +162,7 @@ class Cluster:
             {queue.name: hosts for queue in queues if (hosts := queue.own_hosts) is not None},
             self._exclusive_resources(),
             job_commands(self.policy),
-            self.limits.by_application,
+            self.limits.by_application or self.pools.by_application,
         )
 
     def _exclusive_resources(self) -> frozenset[str]:

@@ -212,6 +212,9 @@ def _check_preemptable(cluster: Cluster) -> None:
 def _check_pools(cluster: Cluster) -> None:
     """Check that each pool's usage is that of its attempts."""
     pools = cluster.pools
+    for number, slots in pools.host_slots.items():
+        joined = sum(host.facts.slots for name, host in cluster.hosts.items() if name in pools.pools[number].hosts)
+        assert slots == joined, f"pool {pools.pools[number].name} counts {slots} slots of hosts, there are {joined}"
     for number, pool in enumerate(pools.pools):
         used = dict.fromkeys(pools.used[number], 0.0)
         for key, attempt in cluster.attempts.items():

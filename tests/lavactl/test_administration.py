@@ -192,6 +192,19 @@ def test_pools(desk: Desk) -> None:
     )
 
 
+def test_pools_of_service_classes(desk: Desk) -> None:
+    """The name of LSF's pool stands for all its classes; -l says which profiles, and who borrows."""
+    for name in ("night/gold", "night/silver", "day/gold"):
+        pool = desk.client.pools_reply.pools.add(name=name, users="all", queues="all", hosts="all", lends=True)
+        pool.borrowers, pool.applications = "short idle", "md"
+        pool.amounts.add(resource="slots", total=8, free=8, guaranteed=4, own=4)
+    rows = desk.type("bresources", "-g", "night").out.splitlines()[1:]
+    assert [row.split()[0] for row in rows] == ["night/gold", "night/silver"]
+    shown = desk.type("bresources", "-g", "-l", "day/gold").out
+    assert "QUEUES:  all\nAPPS:    md\nHOSTS:   all\nLOAN:    Y (short idle)\n" in shown
+    assert desk.type("bresources", "-g", "gold").err == "gold: No such guaranteed resource pool\n"
+
+
 def test_a_pool_that_is_promised_too_much(desk: Desk) -> None:
     """Reported for the resource, and for the pool as a whole."""
     desk.client.pools_reply.pools.append(a_pool(overcommitted=True))

@@ -102,14 +102,23 @@ def _default(queues: tuple[Queue, ...]) -> str:
 
 
 def _pool(name: str, text: str) -> Pool:
-    """``ann,own:4,most:6,keeps,hosts:n1+n2``: users, guaranteed and largest number of slots, no loans, hosts."""
+    """``ann,own:4,most:6,keeps,hosts:n1+n2``: users, guaranteed and largest number of slots, no loans, hosts; of a
+    service class ``part:50,lends:short,app:md``: percentage of the slots, a queue that borrows, a profile."""
     user, *rest = text.split(",")
     said = dict(word.partition(":")[::2] for word in rest)
     amounts = {
         field: {"slots": float(said[key])} for key, field in (("own", "guaranteed"), ("most", "largest")) if key in said
     }
     hosts = Names(False, frozenset(said["hosts"].split("+"))) if "hosts" in said else ALL
-    return Pool(name, users=Names(False, frozenset((user,))), hosts=hosts, lends="keeps" not in said, **amounts)
+    lends, borrowers, applications = "keeps" not in said, _one(said, "lends"), _one(said, "app")
+    return Pool(
+        name, Names(False, frozenset((user,))), hosts=hosts, lends=lends, borrowers=borrowers,
+        applications=applications, slots_share=float(said.get("part", 0)) / 100, **amounts,
+    )  # fmt: skip
+
+
+def _one(said: dict[str, str], key: str) -> Names:
+    return Names(False, frozenset((said[key],))) if key in said else ALL
 
 
 def _own_hosts(text: str) -> dict[str, Any]:

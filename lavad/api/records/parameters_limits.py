@@ -135,7 +135,7 @@ def pools_reply(cluster: Cluster) -> pb.PoolsReply:
             resource=name,
             total=one.total,
             free=one.free,
-            guaranteed=pool.guaranteed.get(name),
+            guaranteed=one.guaranteed,
             deserved=pool.deserved.get(name),
             largest=pool.largest.get(name),
             own=one.own,
@@ -148,7 +148,16 @@ def pools_reply(cluster: Cluster) -> pb.PoolsReply:
 
 def _add_pool(reply: pb.PoolsReply, pool: Pool) -> pb.PoolRecord:
     users, queues, hosts = (names_text(names) for names in (pool.users, pool.queues, pool.hosts))
-    return reply.pools.add(name=pool.name, users=users, queues=queues, hosts=hosts, lends=pool.lends)
+    applications, borrowers = ("" if one == ALL else names_text(one) for one in (pool.applications, pool.borrowers))
+    return reply.pools.add(
+        name=pool.name,
+        users=users,
+        queues=queues,
+        hosts=hosts,
+        lends=pool.lends,
+        applications=applications,
+        borrowers=borrowers,
+    )
 
 
 def names_text(names: Names) -> str:

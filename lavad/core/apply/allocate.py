@@ -47,7 +47,8 @@ def enter_in_pool(cluster: Cluster, attempt: Attempt, shares: Iterable[HostShare
     """Count shares of an attempt in its job's pool."""
     record = cluster.jobs.get(attempt.key.job)
     if cluster.pools and record is not None:
-        number = cluster.pools.number_of(record.shared.user, record.shared.queue)
+        shared = record.shared
+        number = cluster.pools.number_of(shared.user, shared.queue, shared.application)
         cluster.pools.take(attempt.key, number, shares)
 
 

@@ -18,6 +18,7 @@ def _host_joined(cluster: Cluster, event: e.HostJoined) -> None:
     host = cluster.hosts.get(event.facts.name)
     if host is None:
         host = cluster.hosts[event.facts.name] = Host(facts, cluster.table.add(facts), cluster.unentered, event.facts)
+        cluster.pools.note_host(facts.name, facts.slots)
     else:
         host.offered = event.facts
         change_facts(cluster, host, facts)
@@ -118,12 +119,14 @@ def _host_removed(cluster: Cluster, event: e.HostRemoved) -> None:
     cluster.locked_hosts.discard(event.host)
     cluster.exit_rates.forget(event.host)
     cluster.table.remove(host.row)
+    cluster.pools.note_host(event.host, -host.facts.slots)
 
 
 def change_facts(cluster: Cluster, host: Host, facts: HostFacts) -> None:
     """Put other facts of a host into effect; its allocations stay."""
     if host.facts != facts:
         cluster.table.resize(host.row, host.facts, facts)
+        cluster.pools.note_host(facts.name, facts.slots - host.facts.slots)
         host.facts = facts
 
 

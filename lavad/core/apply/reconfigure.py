@@ -34,6 +34,8 @@ def take_policy(cluster: Cluster, policy: Policy) -> None:
     for name in cluster.hosts:
         cluster.check_load(name)
     cluster.pools = Pools(policy)
+    for name, host in cluster.hosts.items():
+        cluster.pools.note_host(name, host.facts.slots)
     for attempt in cluster.attempts.values():
         held = [share for share in attempt.booked if share.host in attempt.unreleased]
         allocate.enter_in_pool(cluster, attempt, held)

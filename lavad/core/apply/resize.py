@@ -155,7 +155,9 @@ def _rebook(cluster: Cluster, attempt: Attempt, names: Iterable[str], before_all
             host.attempts[attempt.key] = now
             cluster.table.take(host.row, now, attempt.takes_whole_hosts)
             shared = cluster.jobs[attempt.key.job].shared
-            cluster.pools.take(attempt.key, cluster.pools.number_of(shared.user, shared.queue), (now,))
+            cluster.pools.take(
+                attempt.key, cluster.pools.number_of(shared.user, shared.queue, shared.application), (now,)
+            )
         else:
             host.attempts.pop(attempt.key, None)
     _recount(cluster, attempt, before_all, at)

@@ -27,6 +27,7 @@ def adopt_host(
         revoked_at, noticed_at = 0.0, revoked_at
     host.closed_by, host.comment, host.revoked_at, host.noticed_at = closed_by, comment, revoked_at, noticed_at
     cluster.hosts[facts.name] = host
+    cluster.pools.note_host(facts.name, counting.slots)
     note_exclusive(cluster, counting)
 
 

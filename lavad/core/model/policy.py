@@ -353,6 +353,9 @@ class Pool:
     deserved: Mapping[str, float] = field(default_factory=dict)
     largest: Mapping[str, float] = field(default_factory=dict)
     lends: bool = True
+    borrowers: Names = ALL  # queues that it lends to
+    applications: Names = ALL
+    slots_share: float = 0.0  # guaranteed part of its hosts' slots
 
 
 @dataclass(frozen=True, slots=True)

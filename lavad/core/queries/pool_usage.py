@@ -14,14 +14,16 @@ Amounts = dict[str, float]
 class PoolUsage:
     """One resource of one pool; memory is in MiB.
 
-    ``total`` and ``free`` count the pool's hosts that accept jobs now, for all pools; ``own`` is the pool's
-    entitlement, and ``used`` the usage of its jobs, which may exceed it.
+    ``total`` and ``free`` count the pool's hosts that accept jobs now, for all pools. ``guaranteed`` is None where it
+    is not configured, and of a percentage the whole slots it comes to. ``own`` is the pool's entitlement, and ``used``
+    the usage of its jobs, which may exceed it.
     """
 
     pool: Pool
     resource: str
     total: float
     free: float
+    guaranteed: float | None
     own: float
     used: float
 
@@ -43,11 +45,12 @@ def pool_usage(cluster: ClusterView) -> Iterator[PoolUsage]:
         if pool.hosts not in found:
             found[pool.hosts] = _on_hosts(cluster, pool.hosts)
         total, free = found[pool.hosts]
-        spoken_of = {*pool.guaranteed, *pool.deserved, *pool.largest} or {SLOTS}
+        spoken_of = {*cluster.pools.guaranteed(number), *pool.deserved, *pool.largest} or {SLOTS}
         for name in (SLOTS, MEMORY, GPUS):
             if name in spoken_of:
                 own, used = cluster.pools.entitled(number, name), cluster.pools.used[number][name]
-                yield PoolUsage(pool, name, total[name], free[name], own, used)
+                guaranteed = cluster.pools.guaranteed(number).get(name)
+                yield PoolUsage(pool, name, total[name], free[name], guaranteed, own, used)
 
 
 def _on_hosts(cluster: ClusterView, names: Names) -> tuple[Amounts, Amounts]:

@@ -1,18 +1,20 @@
 """Capacity pools: usage of slots, memory and GPUs by the jobs of each pool, and its entitlement.
 
-A job belongs to the first pool whose users and queues match, as of its dispatch. A pool is entitled to the larger of
-its guaranteed and its deserved amount; usage beyond that is borrowed. Jobs of no pool only borrow. Kept by ``apply``;
-memory is in MiB.
+A job belongs to the first pool whose users, queues and application profiles match, as of its dispatch. A pool is
+entitled to the larger of its guaranteed and its deserved amount; usage beyond that is borrowed. Jobs of no pool only
+borrow. A percentage is of the slots of all joined hosts of the pool, whether they accept jobs or not, so that a closed
+host moves no entitlement. Kept by ``apply``; memory is in MiB.
 """
 
 from collections.abc import Iterable, Mapping
 
 from lavad.core.model import HostShare, Key, Request
-from lavad.core.model.policy import Policy, Pool
+from lavad.core.model.policy import ALL, Policy, Pool
 
 SLOTS, MEMORY, GPUS = "slots", "mem", "gpus"
 NOBODY = -1
 _KINDS_KEPT = 100_000
+_ROUNDING = 1e-6  # 29% of 100 slots are 29, though 0.29 * 100 is a little less
 
 
 class Pools:
@@ -24,21 +26,33 @@ class Pools:
         self.resources = frozenset(
             name for pool in policy.pools for part in (pool.guaranteed, pool.deserved, pool.largest) for name in part
         )
-        self._numbers: dict[tuple[str, str], int] = {}
+        self._parts = [number for number, pool in enumerate(policy.pools) if pool.slots_share]
+        self.host_slots = dict.fromkeys(self._parts, 0)  # slots of the joined hosts of pools with a percentage
+        if self._parts:
+            self.resources |= {SLOTS}
+        self.by_application = any(pool.applications != ALL for pool in policy.pools)
+        self._numbers: dict[tuple[str, str, str], int] = {}
         self._of: dict[Key, int] = {}  # pool of an attempt
 
     def __bool__(self) -> bool:
         return bool(self.pools)
 
-    def number_of(self, user: str, queue: str) -> int:
+    def note_host(self, name: str, slots: int) -> None:
+        """Add slots of a host that joins or changes, or deduct them (below 0)."""
+        for number in self._parts:
+            if name in self.pools[number].hosts:
+                self.host_slots[number] += slots
+
+    def number_of(self, user: str, queue: str, application: str) -> int:
         """Number of the pool of these jobs; -1 if they have none."""
-        found = self._numbers.get((user, queue))
+        kind = (user, queue, application if self.by_application else "")
+        found = self._numbers.get(kind)
         if found is None:
             if len(self._numbers) >= _KINDS_KEPT:
                 self._numbers.clear()
             every = enumerate(self.pools)
-            found = next((number for number, pool in every if user in pool.users and queue in pool.queues), NOBODY)
-            self._numbers[user, queue] = found
+            found = next((number for number, pool in every if _is_of(pool, *kind)), NOBODY)
+            self._numbers[kind] = found
         return found
 
     def pool_of(self, key: Key) -> int:
@@ -49,8 +63,14 @@ class Pools:
         """Amount that the pool is entitled to."""
         if number == NOBODY:
             return 0.0
+        return max(self.guaranteed(number).get(resource, 0.0), self.pools[number].deserved.get(resource, 0.0))
+
+    def guaranteed(self, number: int) -> Mapping[str, float]:
+        """Guaranteed amounts of the pool; of a percentage of slots, the whole slots."""
         pool = self.pools[number]
-        return max(pool.guaranteed.get(resource, 0.0), pool.deserved.get(resource, 0.0))
+        if not pool.slots_share:
+            return pool.guaranteed
+        return {SLOTS: float(int(pool.slots_share * self.host_slots[number] + _ROUNDING))}
 
     def take(self, key: Key, number: int, shares: Iterable[HostShare]) -> None:
         """Add shares of an attempt to its pool's usage."""
@@ -82,6 +102,11 @@ class Pools:
                 found[MEMORY] += share.memory_mib
                 found[GPUS] += len(share.gpus)
         return found
+
+
+def _is_of(pool: Pool, user: str, queue: str, application: str) -> bool:
+    """True if such a job matches the pool."""
+    return user in pool.users and queue in pool.queues and application in pool.applications
 
 
 def least(request: Request) -> dict[str, float]:

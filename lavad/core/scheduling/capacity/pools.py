@@ -1,12 +1,13 @@
-"""Capacity pools at the start of jobs: the maximum of each pool, and guarantees that are not lent (LOAN = N)."""
+"""Capacity pools at the start of jobs: the maximum of each pool, and guarantees that are not lent to all."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 
 from lavad.core.cluster_view import ClusterView
 from lavad.core.language.numbers import number_text
 from lavad.core.model import Allocation
 from lavad.core.model.demand import Demand
-from lavad.core.model.reasons import POOL_LIMIT
+from lavad.core.model.policy import ALL, Names
+from lavad.core.model.reasons import POOL_LIMIT, PendingReason
 from lavad.core.scheduling.capacity.constraint import NO_LIMIT, Constraint, Limit, Obstacle, Refusal
 from lavad.core.state.pools import GPUS, MEMORY, NOBODY, SLOTS, PoolState, least
 
@@ -24,18 +25,30 @@ class PoolUsers(Constraint):
         self._pools = cluster.pools
         claims = [(self._number(job), claim.allocation) for (job, _), claim in cluster.claims.items()]
         self._state = PoolState(cluster.pools, claims)
-        self._unlent = [number for number, pool in enumerate(self._pools.pools) if not pool.lends]
+        every = enumerate(self._pools.pools)
+        self._unlent = [number for number, pool in every if not pool.lends or pool.borrowers != ALL]
+        self._kept_from: dict[str, list[int]] = {}  # by queue
         self._free: dict[int, dict[str, float]] = {}  # of unlent pools' hosts, less what the slice has taken
 
     def _number(self, job: int) -> int:
         shared = self._cluster.jobs[job].shared
-        return self._pools.number_of(shared.user, shared.queue)
+        return self._pools.number_of(shared.user, shared.queue, shared.application)
 
     def number_of(self, demand: Demand) -> int:
         """Number of the job's pool; of a running job, that of its dispatch."""
         if demand.attempt is not None:
             return self._pools.pool_of(demand.attempt)
-        return self._pools.number_of(demand.user, demand.queue)
+        return self._pools.number_of(demand.user, demand.queue, demand.application)
+
+    def _unlent_to(self, queue: str) -> list[int]:
+        """Numbers of the pools that do not lend to jobs of the queue."""
+        found = self._kept_from.get(queue)
+        if found is None:
+            pools = self._pools.pools
+            found = self._kept_from[queue] = [
+                number for number in self._unlent if not (pools[number].lends and queue in pools[number].borrowers)
+            ]
+        return found
 
     def is_owed(self, demand: Demand) -> bool:
         """True if the job would stay within its pool's own."""
@@ -46,16 +59,16 @@ class PoolUsers(Constraint):
         return NO_LIMIT
 
     def is_checked(self, demand: Demand) -> bool:
-        """True if the job's pool has a maximum, or another pool does not lend."""
+        """True if the job's pool has a maximum, or another pool does not lend to it."""
         number = self.number_of(demand)
-        return bool(self._unlent) or (number != NOBODY and bool(self._pools.pools[number].largest))
+        return bool(self._unlent_to(demand.queue)) or (number != NOBODY and bool(self._pools.pools[number].largest))
 
     def kind_of(self, demand: Demand) -> Hashable:
-        """Return the number of the job's pool."""
+        """Return the number of the job's pool; its queue, to which some pools do not lend, is part of the key."""
         return self.number_of(demand)
 
     def why(self, demand: Demand, allocation: Allocation | None = None) -> Obstacle | None:
-        """Return an obstacle at the pool's maximum, or where the guarantee of a pool with LOAN = N would be used.
+        """Return an obstacle at the pool's maximum, or where a guarantee would be used that is not lent to it.
 
         What others release to the job is not the pools' to lend, and its size was checked before.
         """
@@ -67,7 +80,7 @@ class PoolUsers(Constraint):
             pool = self._pools.pools[number]
             told = f"Pool: {pool.name}, Resource: {short}, Limit Value: {number_text(pool.largest[short])}"
             return Obstacle(Refusal.FORBIDDEN, POOL_LIMIT.with_details(told))
-        others = self._unlent if allocation else ()
+        others = self._unlent_to(demand.queue) if allocation else ()
         if all(self._leaves_enough(other, allocation or ()) for other in others if other != number):
             return None
         return Obstacle(Refusal.FORBIDDEN, _GUARANTEED)
@@ -77,7 +90,7 @@ class PoolUsers(Constraint):
 
     def _leaves_enough(self, other: int, allocation: Allocation) -> bool:
         """True if the unused part of the other pool's guarantee still fits beside the allocation."""
-        guaranteed, used = self._pools.pools[other].guaranteed, self._state.used[other]
+        guaranteed, used = self._pools.guaranteed(other), self._state.used[other]
         taken = self._pools.amounts(other, allocation)
         if not any(taken[name] for name in guaranteed):
             return True
@@ -88,14 +101,34 @@ class PoolUsers(Constraint):
         """Free resources of a pool's hosts."""
         found = self._free.get(number)
         if found is None:
-            table, hosts = self._cluster.table, self._pools.pools[number].hosts
-            rows = [row for row, name in enumerate(table.names) if table.is_open(row) and name in hosts]
-            found = self._free[number] = {
-                SLOTS: float(table.slots_free[rows].clip(0).sum()),
-                MEMORY: float(table.memory_free_mib[rows].clip(0).sum()),
-                GPUS: float(table.gpus_free[rows].sum()),
-            }
+            found = self._free[number] = self._free_on(self._pools.pools[number].hosts)
         return found
+
+    def _free_on(self, hosts: Names) -> dict[str, float]:
+        """Free resources of these hosts, as far as they accept jobs."""
+        table = self._cluster.table
+        rows = [row for row, name in enumerate(table.names) if table.is_open(row) and name in hosts]
+        return {
+            SLOTS: float(table.slots_free[rows].clip(0).sum()),
+            MEMORY: float(table.memory_free_mib[rows].clip(0).sum()),
+            GPUS: float(table.gpus_free[rows].sum()),
+        }
+
+    def reasons(self, demand: Demand) -> Iterator[PendingReason]:
+        """Yield the reasons for which no allocation is allowed; also a guarantee that leaves too little of all."""
+        yield from super().reasons(demand)
+        number, others = self.number_of(demand), self._unlent_to(demand.queue)
+        in_the_way = [other for other in others if other != number and self._leaves_too_little(other, demand)]
+        if in_the_way and not demand.given:
+            names = " ".join(self._pools.pools[other].name for other in in_the_way)
+            yield PendingReason(_GUARANTEED.with_details(f"Pool: {names}"))
+
+    def _leaves_too_little(self, other: int, demand: Demand) -> bool:
+        """True if the job would fit into what is free, but not beside the unused part of the other's guarantee."""
+        wanted, inside, every = least(demand.request), self._free_for(other), self._free_on(ALL)
+        guaranteed, used = self._pools.guaranteed(other), self._state.used[other]
+        kept = {name: min(inside[name], max(0.0, most - used[name])) for name, most in guaranteed.items()}
+        return any(every[name] - amount < wanted[name] <= every[name] for name, amount in kept.items() if wanted[name])
 
     def take(self, demand: Demand, allocation: Allocation, sign: int = 1) -> None:
         """Deduct the allocation of a job that starts or, with ``sign`` -1, give it back."""
