@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lavad.config import applications, cluster, conf, hosts, params, queues, resources, users
+from lavad.config.guarantees import service_classes
 from lavad.config.load import UNREAD_FILES
 from lavad.config.site import Honoured, Ignored, Table
 
@@ -79,6 +80,7 @@ def page() -> str:
         ("lsb.hosts", hosts.SECTIONS),
         ("lsb.users", users.SECTIONS),
         ("lsb.resources", resources.SECTIONS),
+        ("lsb.serviceclasses", service_classes.SECTIONS),
     ):
         lines += _file(file, sections)
     lines += ["### Other files", "", "Named by `badmin ckconfig` when they are there, and not read:", ""]

@@ -31,7 +31,7 @@ GRAMMAR = Grammar(
     {
         **dict.fromkeys(("b", "d", "e", "l", "w", "x", "UF", "gpu"), FLAG),
         **dict.fromkeys(("C", "D", "app", "f", "J", "m", "N", "P", "q", "S", "U", "u"), VALUE),
-        "sla": "lava has no service classes: guarantees are resource pools, see bresources -g.",
+        "sla": "jobs are not selected by service class.",
         "E": "lava does not record which part of the wait a job was eligible for.",
         "aff": "the processors that an ended job was bound to are not recorded.",
         "cname": "there is one cluster only: no host is of another.",

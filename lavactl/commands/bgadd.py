@@ -15,7 +15,7 @@ Usage: bgadd [-L limit] /job/group
        bgadd -h | -V
   -L limit  most jobs of the group, and of those below it, that run or are suspended at once
 """
-GRAMMAR = Grammar("bgadd", USAGE, {"L": VALUE, "sla": "there are no service classes."})
+GRAMMAR = Grammar("bgadd", USAGE, {"L": VALUE, "sla": "job groups have no service class."})
 LIMIT_MAX = (1 << 31) - 1
 
 

@@ -24,7 +24,7 @@ GRAMMAR = Grammar(
     {
         **dict.fromkeys(("l", "r", "b", "d"), FLAG),
         **dict.fromkeys(("s", "J", "m", "q", "u", "g", "app", "stat", "C"), VALUE),
-        "sla": "there are no service classes.",
+        "sla": "jobs are not selected by service class.",
     },
 )
 STATES = {

@@ -16,7 +16,7 @@ Usage: bresume [-J name] [-m host] [-q queue] [-u user | -u all] [-g /job/group]
 GRAMMAR = Grammar(
     "bresume",
     USAGE,
-    {**dict.fromkeys(("J", "m", "q", "u", "g", "app", "C"), VALUE), "sla": "there are no service classes."},
+    {**dict.fromkeys(("J", "m", "q", "u", "g", "app", "C"), VALUE), "sla": "jobs are not selected by service class."},
 )
 
 SUSPENDED = (messages.PSUSP, messages.USUSP, messages.SSUSP)

@@ -19,7 +19,7 @@ GRAMMAR = Grammar(
     {
         **dict.fromkeys(("a",), FLAG),
         **dict.fromkeys(("J", "m", "q", "u", "g", "app", "C"), VALUE),
-        "sla": "there are no service classes.",
+        "sla": "jobs are not selected by service class.",
         "d": "no ended job can be suspended; older manuals of LSF alone name it.",
     },
 )

@@ -20,7 +20,7 @@ Usage: bswitch [-a "eswitch[(argument,...)] ..."] [-J name] [-m host] [-q queue]
 GRAMMAR = Grammar(
     "bswitch",
     USAGE,
-    {**dict.fromkeys(("a", "J", "m", "q", "u", "g", "app"), VALUE), "sla": "there are no service classes."},
+    {**dict.fromkeys(("a", "J", "m", "q", "u", "g", "app"), VALUE), "sla": "jobs are not selected by service class."},
 )
 
 

@@ -92,7 +92,7 @@ KINDS: dict[str, int | str] = {
     **dict.fromkeys(("ptl", "eptl"), "a pending job has no time limit; -t names a time at which it is ended."),
     "Lp": "there are no licence projects; a shared resource of lsf.shared counts licences (-R rusage).",
     "clusters": "there is one cluster only.",
-    "sla": "service classes are not supported yet.",
+    "sla": "a job belongs to the service class whose ACCESS_CONTROL fits it; it can't name one.",
     **dict.fromkeys(
         ("s", "network", "freq",
          "smt", "jobaff", "rcacct", "rcalloc", "csm", "alloc_flags", "jsm", "ext", "extsched",

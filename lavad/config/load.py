@@ -17,6 +17,7 @@ from pathlib import Path
 from lavad.config import applications, cluster, conf, hosts, params, queues, resources, users
 from lavad.config.accounts import Accounts
 from lavad.config.grammar import Cell, Complaint, Document, read
+from lavad.config.guarantees.service_classes import read_service_classes
 from lavad.config.lines import Clock, Condition
 from lavad.config.priorities.host_partitions import with_factors
 from lavad.config.site import Entry, Fields, Site
@@ -25,10 +26,11 @@ from lavad.core.model.windows import NEVER, next_change
 
 MADE = "For jobs without -q."  # description of the default queue that no file configures
 WEEK_S, VARIANTS_MAX = 8 * 86400.0, 64  # conditions repeat by the week; more variants than these are not prepared
-LSB_FILES = ("lsb.params", "lsb.users", "lsb.hosts", "lsb.queues", "lsb.resources", "lsb.applications")
+LSB_FILES = (
+    "lsb.params", "lsb.users", "lsb.hosts", "lsb.queues", "lsb.applications", "lsb.serviceclasses", "lsb.resources",
+)  # fmt: skip
 # Files of LSF without a counterpart here: named if present, so that their lack of effect is known.
 UNREAD_FILES = {
-    "lsb.serviceclasses": "no service classes; see capacity pools",
     "lsb.modules": "no plug-ins",
     "lsf.task": "no requirements by command name",
 }
@@ -225,8 +227,10 @@ class _Reader:
         if (document := documents["lsb.applications"]) is not None:
             fields["applications"] = applications.read_applications(document, site)
             site.application_names = frozenset(fields["applications"])
-        if (document := documents["lsb.resources"]) is not None:
-            fields |= resources.read_resources(document, site)
+        classes = documents["lsb.serviceclasses"]
+        if (document := documents["lsb.resources"]) is not None or classes is not None:
+            guarantees = read_service_classes(classes, site) if classes is not None else {}
+            fields |= resources.read_resources(document or Document("lsb.resources"), site, guarantees)
         _choose_default(fields, rows, site)
         for row in rows:
             if "DEFAULT_APPLICATION" in row:

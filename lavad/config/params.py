@@ -97,7 +97,7 @@ PARAMETERS: Table = {
     "MAX_SBD_FAIL": missed("LAVA_SILENT_AFTER in lava.conf does it"),
     "DEFAULT_USER_GROUP": missed("no such default"),
     **dict.fromkeys(("DEFAULT_SLA_VELOCITY", "ENABLE_DEFAULT_EGO_SLA", "SIMPLIFIED_GUARANTEE"),
-                    missed("no service classes; see capacity pools")),
+                    missed("capacity pools keep the guarantees of service classes")),
     **dict.fromkeys(("NEW_JOB_SCHED_DELAY", "JOB_SCHEDULING_INTERVAL", "MAX_SCHED_STAY", "JOB_DISPATCH_PACK_SIZE",
                      "RELAX_JOB_DISPATCH_ORDER", "MAX_CONCURRENT_QUERY"),
                     Ignored("jobs are looked at as soon as something changes")),

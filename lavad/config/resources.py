@@ -6,6 +6,15 @@ from collections.abc import Mapping
 from lavad.config import names
 from lavad.config import values as v
 from lavad.config.grammar import Document, Row, Section
+from lavad.config.guarantees.class_pools import (
+    DISTRIBUTION,
+    LOAN_POLICIES,
+    PoolOfClasses,
+    class_pools,
+    has_classes,
+    pool_of_classes,
+)
+from lavad.config.guarantees.service_classes import ServiceClasses, queue_list
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, cell_of, check_sections, missed, required, sets
 from lavad.config.values import Wrong
 from lavad.core.model.policy import ALL, Limit, Names, Pool, ReservationRule
@@ -60,13 +69,7 @@ def _hosts(name: str, about: str) -> Honoured:
 
 
 def _queues(name: str, about: str) -> Honoured:
-    def read(text: str, site: Site) -> Fields:
-        found = names.combine(text, lambda word: ALL if word == "all" else Names(False, frozenset((word,))))
-        for queue in sorted(found.names - site.queue_names):
-            raise Wrong(f"{queue}: there is no such queue")
-        return {name: found}
-
-    return Honoured(read, about)
+    return Honoured(lambda text, site: {name: queue_list(text, site)}, about)
 
 
 def _applications(name: str, about: str) -> Honoured:
@@ -140,7 +143,9 @@ POOL: Table = {
     "DESERVED": _amounts("deserved", "its fair part of what is not guaranteed: taken back when it needs it"),
     "MAX": _amounts("largest", "the most it ever gets, loans included"),
     "LOAN": sets("lends", v.switch, "Y: what it does not use is lent to others; Y"),
-    "TYPE": Ignored("GUARANTEED names slots, memory and GPUs"),
+    "DISTRIBUTION": DISTRIBUTION,
+    "LOAN_POLICIES": LOAN_POLICIES,
+    "TYPE": Ignored("GUARANTEED names slots, memory and GPUs; with DISTRIBUTION `slots`, other pools are left out"),
     "DESCRIPTION": Ignored("not shown"),
     **dict.fromkeys(("RES_SELECT", "SLOTS_PER_HOST", "ADMINISTRATORS", "RETAIN", "ADMIN"), Ignored("no such policy")),
 }
@@ -150,8 +155,6 @@ RESERVATION: Table = {
     "HOSTS": _hosts("hosts", "of which hosts; all"),
     "TIME_WINDOW": sets("windows", v.windows, "in which windows a reservation must begin and end; always"),
 }
-# Service-class parameters of LSF: without service classes they have no effect.
-_OF_CLASSES = ("DISTRIBUTION", "LOAN_POLICIES")
 SECTIONS: Mapping[str, Table | Ignored] = {
     "Limit": LIMIT,
     "GuaranteedResourcePool": POOL,
@@ -162,7 +165,7 @@ SECTIONS: Mapping[str, Table | Ignored] = {
 }
 
 
-def read_resources(document: Document, site: Site) -> Fields:
+def read_resources(document: Document, site: Site, classes: ServiceClasses) -> Fields:
     """Read limits, resource pools, and permissions for advance reservations."""
     check_sections(document, SECTIONS, site)
     limits = [
@@ -179,6 +182,8 @@ def read_resources(document: Document, site: Site) -> Fields:
         if (pool := _pool(row, section, site)) is not None
     ]
     _check_names([pool.name for pool in pools], document, "GuaranteedResourcePool", site)
+    own = tuple(pool for pool in pools if isinstance(pool, Pool))
+    of_classes = [pool for pool in pools if isinstance(pool, PoolOfClasses)]
     rules = [
         rule
         for section in document.of("ResourceReservation")
@@ -186,7 +191,11 @@ def read_resources(document: Document, site: Site) -> Fields:
         if (rule := _reservation_rule(row, section, site)) is not None
     ]
     _check_names([rule.name for rule in rules], document, "ResourceReservation", site)
-    return {"limits": tuple(limits), "pools": tuple(pools), "reservation_rules": tuple(rules)}
+    return {
+        "limits": tuple(limits),
+        "pools": (*own, *class_pools(of_classes, classes, site)),
+        "reservation_rules": tuple(rules),
+    }
 
 
 def _check_names(found: list[str], document: Document, section: str, site: Site) -> None:
@@ -241,16 +250,11 @@ def _reservation_rule(row: Row, section: Section, site: Site) -> ReservationRule
     return ReservationRule(**{"users": ALL, **fields}, written=written) if name else None
 
 
-def _pool(row: Row, section: Section, site: Site) -> Pool | None:
+def _pool(row: Row, section: Section, site: Site) -> Pool | PoolOfClasses | None:
     name = required(row, "NAME", section, site)
-    for word in _OF_CLASSES:
-        cell = row.get(word)
-        if cell is not None and cell.text:
-            site.wrong(cell, f"{word}: there are no service classes; expected USERS or QUEUES, and GUARANTEED, "
-                       "DESERVED, MAX and LOAN")  # fmt: skip
-    fields = site.read(
-        {key: cell for key, cell in row.items() if key not in _OF_CLASSES}, POOL, all_narrow="GuaranteedResourcePool"
-    )
+    fields = site.read(row, POOL, all_narrow="GuaranteedResourcePool")
+    if has_classes(row):
+        return pool_of_classes(name, row, fields, site)
     if not name:
         return None
     pool = Pool(**fields)

@@ -81,7 +81,7 @@ def test_what_is_only_worth_a_warning(tmp_path: Path) -> None:
     """Unknown names, hosts that lsf.cluster lacks, files that are not read: the configuration can be used."""
     found = loaded(tmp_path, {
         "lsf.cluster.c1": "Begin Host\nHOSTNAME model type server RESOURCES\nh1 ! ! 1 ()\nEnd Host\n",
-        "lsb.serviceclasses": "Begin ServiceClass\nNAME = a\nEnd ServiceClass\n",
+        "lsb.modules": "Begin PluginModule\nEnd PluginModule\n",
         "lsb.queues": """\
             Begin Queue
             QUEUE_NAME = normal
@@ -99,12 +99,12 @@ def test_what_is_only_worth_a_warning(tmp_path: Path) -> None:
     })  # fmt: skip
     assert not found.errors
     assert said(found) == [
+        "lsb.modules:0: not read: no plug-ins",
         "lsb.queues:3: QJOBLIMIT: unknown parameter, it has no effect; did you mean QJOB_LIMIT?",
         "lsb.queues:4: h2 and 1 more: no host of lsf.cluster; counts once such a host has joined",
         "lsb.queues:5: PREEMPTION: normal does not preempt low, whose PRIORITY is not below its own",
         "lsb.queues:10: Queues: unknown section, it has no effect; did you mean Queue?",
         "lsb.resources:3: LIC_PROJECTS: lava has no such consumers; the whole limit is left out",
-        "lsb.serviceclasses:0: not read: no service classes; see capacity pools",
     ]
     assert found.policy.limits == ()
 

@@ -11,6 +11,8 @@ import pytest
 
 from lavad.config import cluster, conf, hosts, params, queues, resources, users
 from lavad.config.applications import APPLICATION
+from lavad.config.guarantees.class_pools import Part
+from lavad.config.guarantees.service_classes import SERVICE_CLASS as SERVICE_CLASS_TABLE
 from lavad.config.site import Honoured, Site, Table
 from lavad.config.values import Wrong
 from lavad.core.model.policy import ALL, Names, QueueChecks, Resource, ResourceKind, Share, Window
@@ -231,6 +233,25 @@ POOL: dict[str, Case] = {
     "GUARANTEED": ("slots=4 mem=2G gpus=1", {"guaranteed": {"slots": 4.0, "mem": 2048.0, "gpus": 1.0}}, AMOUNTS_BAD),
     "DESERVED": ("slots=4", {"deserved": {"slots": 4.0}}, AMOUNTS_BAD),
     "MAX": ("gpus=4", {"largest": {"gpus": 4.0}}, AMOUNTS_BAD),
+    "DISTRIBUTION": (
+        "([a,4] [b, 50%])", {"parts": {"a": Part({"slots": 4.0}), "b": Part(slots_share=0.5)}},
+        ("()", "a 4", "[a,4", "[a,0%]", "[a,101%]", "[a,x]", "[a,1] [a,2]"),
+    ),
+    "LOAN_POLICIES": (
+        "QUEUES[!q1 q2] CLOSE_ON_DEMAND",
+        {"borrowers": Names(False, frozenset({"q1", "q2"})), "loan.others": ("CLOSE_ON_DEMAND",)},
+        ("QUEUES[q3]", "[q1]"),
+    ),
+}  # fmt: skip
+SERVICE_CLASS: dict[str, Case] = {
+    "NAME": text("name"), "AUTO_ATTACH": switch("attaches"),
+    "GOALS": ("[GUARANTEE] [velocity 5]", {"goals": ("GUARANTEE", "VELOCITY")}, ("GUARANTEE", "[GUARANTEE] x")),
+    "ACCESS_CONTROL": (
+        "QUEUES[q1] USERS[ann] APPS[md]FAIRSHARE_GROUPS[g/]",
+        {"users": ANN, "queues": Names(False, frozenset({"q1"})), "applications": Names(False, frozenset({"md"})),
+         "groups": Names(False, frozenset({"bob", "cy"}))},
+        ("ann", "USERS[ann", "QUEUES[q3]", "APPS[gone]", "USERS[~x]", "HOSTS[h1]", "USERS[ann] USERS[bob]"),
+    ),
 }  # fmt: skip
 RESOURCE: dict[str, Case] = {
     "RESOURCENAME": text("name"), "TYPE": ("numeric", {"kind": ResourceKind.NUMERIC}, ("Number",)),
@@ -273,6 +294,7 @@ TABLES: dict[str, tuple[Table, dict[str, Case]]] = {
     "HostPartition": (hosts.HOST_PARTITION, PARTITION),
     "UserGroup": (users.USER_GROUP, USER_GROUP), "User": (users.USER, USER),
     "Limit": (resources.LIMIT, LIMIT), "Pool": (resources.POOL, POOL),
+    "ServiceClass": (SERVICE_CLASS_TABLE, SERVICE_CLASS),
     "HostType": (cluster.HOST_TYPE, {"TYPENAME": text("name")}),
     "HostModel": (cluster.HOST_MODEL, {"MODELNAME": text("name"), "CPUFACTOR": ("60.5", {"factor": 60.5}, ("0", "x"))}),
     "Resource": (cluster.RESOURCE, RESOURCE), "lsf.cluster Host": (cluster.HOST, CLUSTER_HOST),

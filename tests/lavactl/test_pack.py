@@ -51,7 +51,10 @@ def test_a_line_is_a_job(desk: Desk, tmp_path: Path) -> None:
         ("-n x true", "-n x: expected min[,max], such as 4 or 2,8"),
         ("-J 'open", "the quote ' is not closed"),
         ("-q normal", "No command is specified"),
-        ("-sla gold true", "bsub -sla: service classes are not supported yet"),
+        (
+            "-sla gold true",
+            "bsub -sla: a job belongs to the service class whose ACCESS_CONTROL fits it; it can't name one",
+        ),
     ],
 )
 def test_a_wrong_line_ends_it(desk: Desk, tmp_path: Path, line: str, why: str) -> None:
