@@ -31,27 +31,32 @@ TERM_CHKPNT = "TERM_CHKPNT"
 COMMAND_MAX = 1 << 16
 KILLED = int(signal.SIGKILL)  # as a wait status
 NO_DIRECTORY, NO_PROGRAM, NOT_MOVED, NOT_OWN = 121, 122, 123, 124  # exit codes of the commands below
-_MAKE = """\
+# Whoever owns the directory could let the user write to any of the user's files through a symbolic link.
+_OWN = """\
+own() { [ -O "$1" ] && [ ! -h "$1" ]; }
 d=$LSB_CHKPNT_DIR
-mkdir -p -- "$d" && : > "$d/echkpnt.out" && : > "$d/echkpnt.err" || exit 121
+"""
+_MAKE = """\
+mkdir -p -- "$d" || exit 121
+own "$d" || exit 124
+: > "$d/echkpnt.out" && : > "$d/echkpnt.err" || exit 121
 [ -f {program} ] && [ -x {program} ] || exit 122
 {program} {words}-d "$d" {group} < /dev/null > "$d/echkpnt.out" 2> "$d/echkpnt.err"
 status=$?
 case $status in
-121|122) status=1 ;;
+121|122|124) status=1 ;;
 0) echo {group} > "$d/{made}" || status=121 ;;
 esac
 exit $status
 """
 _RESTART = """\
-d=$LSB_CHKPNT_DIR
 from={source}
 if [ -n "$from" ] && [ ! -e "$d" ]; then
-    [ -O "$from" ] || exit 124
+    own "$from" || exit 124
     mv -- "$from" "$d" || exit 123
 fi
 [ -f "$d/{made}" ] || exit 0
-[ -O "$d" ] && [ -O "$d/{made}" ] || exit 124
+own "$d" && own "$d/{made}" || exit 124
 rm -f -- "$d/{command}"
 [ -f {program} ] && [ -x {program} ] || exit 122
 read -r LSB_RESTART_PGID < "$d/{made}"
@@ -124,7 +129,7 @@ class CheckpointedWork(WarnedWork):
         found = processes.stat(self.pid)
         words = "-f " * asked.force + "-k " * asked.ends
         group = found.group if found is not None else self.pid
-        return _MAKE.format(program=shlex.quote(self._program("echkpnt")), words=words, group=group, made=MADE)
+        return _OWN + _MAKE.format(program=shlex.quote(self._program("echkpnt")), words=words, group=group, made=MADE)
 
     def _made(self, status: int) -> None:
         asked, self._maker, self._maker_until = self._making, 0, NEVER
@@ -149,6 +154,8 @@ class CheckpointedWork(WarnedWork):
             return f"the directory {directory} cannot be made or written to"
         if code == NO_PROGRAM:
             return f"{program} is not there or cannot be executed: it would make the checkpoints of this method"
+        if code == NOT_OWN:
+            return f"the directory {directory} is another user's, or a symbolic link"
         how = f"exited with code {code}" if code > 0 else f"was ended by signal {-code}"
         return f"{program} {how}; what it said is in {directory}/echkpnt.err"
 
@@ -176,7 +183,9 @@ class CheckpointedWork(WarnedWork):
             setup, program = self.setup.checkpoint, shlex.quote(self._program("erestart"))
             source = shlex.quote(f"{setup.directory}/{setup.source}") if setup.source else ""
             words = "-f " * setup.force
-            line = _RESTART.format(program=program, made=MADE, command=RESTART_COMMAND, source=source, words=words)
+            line = _OWN + _RESTART.format(
+                program=program, made=MADE, command=RESTART_COMMAND, source=source, words=words
+            )
             steps.append(Step(OF_RESTART, line, self.setup.around.pre_limit_s))
         return steps
 
@@ -189,7 +198,7 @@ class CheckpointedWork(WarnedWork):
         known = {
             NO_PROGRAM: f"is not there or cannot be executed: {program}",
             NOT_MOVED: f"was not run: {setup.directory}/{setup.source} cannot be renamed to {directory}",
-            NOT_OWN: f"was not run: the checkpoint in {directory} is another user's",
+            NOT_OWN: f"was not run: the checkpoint in {directory} is another user's, or a symbolic link",
         }
         otherwise = f"({program}) {how}; what it said is in {directory}/erestart.err"
         return known.get(os.waitstatus_to_exitcode(status), otherwise)

@@ -1,6 +1,7 @@
 """Checkpoints on a host: by the job's period, over restarts of the agent; what a request is told."""
 
 import asyncio
+import os
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,39 @@ def test_a_checkpoint_that_fails_ends_nothing(place: Place) -> None:
             assert (end.status, end.reason) == (9, "TERM_CHKPNT")
 
     run(story())
+
+
+@pytest.mark.parametrize("owner", ["user", "root"])
+def test_the_directory_of_another_is_not_written_to(place: Place, owner: str) -> None:
+    """Nor one behind a symbolic link: it could lead to the user's other files."""
+    precious, saved = place.out("precious"), place.work / "saved"
+    precious.write_text("mine\n")
+    place.give(precious)
+    saved.mkdir()
+    place.give(saved)
+    other = place.root / "other" if owner == "user" else saved / "1"
+    other.mkdir()
+    (other / "echkpnt.out").symlink_to(precious)
+    if owner == "user":
+        place.give(other)
+        (saved / "1").symlink_to(other)
+    elif os.geteuid():
+        pytest.skip("another user's files are made by root")
+    other.chmod(0o777)
+
+    async def story() -> None:
+        seen: list[CheckpointMade] = []
+        async with Host(place) as host:
+            key = await host.run(blob(place, 1, "sleep 1000", checkpoint=a_checkpoint(place)))
+            await until(lambda: any(one.HasField("started") for one in host.reports), 60)
+            host.local.checkpoints.make(CheckpointRequest(key=key_message(key), number=1))
+            await until(lambda: bool(news(host, seen)), 60)
+            assert seen[0].error == f"the directory {saved}/1 is another user's, or a symbolic link"
+            await host.signal(key, 9, "TERM_OWNER", serial=1)
+            await until(lambda: any(one.HasField("finished") for one in host.reports), 60)
+
+    run(story())
+    assert precious.read_text() == "mine\n"
 
 
 @pytest.mark.parametrize(
