@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 WITH_POST_EXEC = 0x40000000  # of the options, in OpenLava's records
 DONE_STATE = 64
 RUSAGE_FIELDS = 19
+NUMBER_MAX = 1 << 53  # larger ones, and what is no number, stand in damaged lines only
 _FIELD = re.compile(r'"[^"]*(?:""[^"]*)*"|[^\s"][^ \t]*')
 
 
@@ -38,8 +39,15 @@ class Fields:
         return self._values[self._at - 1]
 
     def number(self) -> float:
-        """Next field as a number."""
-        return float(self.text())
+        """Next field as a number.
+
+        Raises:
+            ValueError: it is none, or none that a log can have.
+        """
+        found = float(self.text())
+        if not abs(found) < NUMBER_MAX:
+            raise ValueError(found)
+        return found
 
     def whole(self) -> int:
         """Next field as a whole number."""

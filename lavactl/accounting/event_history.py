@@ -25,6 +25,7 @@ _JOB_PLACE, _USER_PLACE = 3, 13  # in JOB_NEW; that of the job in all but a few 
 _JOB_LATER = {"JOB_SWITCH", "JOB_MOVE", "JOB_MODIFY2"}
 NAMED = 0x1  # of a job's options: it was given a name
 EXIT_STATE = 32
+SLOTS_MAX, STATUS_MAX = 1 << 20, 1 << 31
 POST_DONE, POST_ERR = 0x80, 0x100
 STATES = {
     0x01: messages.PEND,
@@ -249,6 +250,8 @@ def _start(log: _Log, at: float, fields: EventFields, _: bool) -> None:
     for word in hosts[:count]:
         several, star, host = word.partition("*")
         name, number = (host, int(several)) if star else (word, 1)
+        if not 0 < number <= SLOTS_MAX:
+            raise ValueError(word)
         slots[name] = slots.get(name, 0) + number
     fields.numbers()  # flags
     group, index = fields.text(), fields.whole()
@@ -286,6 +289,8 @@ def _status(log: _Log, at: float, fields: EventFields, is_lsf: bool) -> None:
     if cpu_s <= 0 and used:
         cpu_s = max(0.0, used[0]) + max(0.0, used[1])
     status, index = fields.whole(), fields.whole()
+    if abs(status) >= STATUS_MAX:
+        raise ValueError(status)
     reason = REASONS.get(fields.whole(), "") if is_lsf and not fields.is_over else ""
     for life in log.about(job, index):
         if bits & (DONE_STATE | EXIT_STATE) and life.state not in ENDED:

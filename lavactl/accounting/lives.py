@@ -3,7 +3,7 @@
 An array is one submission; an element has a life of its own from the first record that is about it alone.
 """
 
-from lavactl.text.units import read_index_list
+from lavactl.text.units import ELEMENTS_MAX, read_index_list
 from lavactl.wire import messages
 
 TYPE_CHECKING = False
@@ -109,6 +109,8 @@ def _array(name: str) -> tuple[str, list[tuple[int, int, int]]]:
     if not bracket or not closing:
         return name, []
     try:
-        return base, read_index_list(inner)
+        indices = read_index_list(inner)
     except ValueError:
         return name, []
+    count = sum((last - first) // step + 1 for first, last, step in indices)
+    return (base, indices) if count <= ELEMENTS_MAX else (name, [])  # no array has more

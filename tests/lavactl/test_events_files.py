@@ -243,3 +243,26 @@ def test_jobs_of_a_group(desk: Desk) -> None:
     histories[1].record.spec.job_group = "/a/b"
     desk.client.histories = histories
     assert [line.split()[0] for line in desk.type("bhist", "-a", "-g", "/a/b").out.splitlines()[2:]] == ["1202"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f'"JOB_SWITCH" "22" {10**23} 1001 1201 "night" 0 "alice"\n',
+        status(1201, "09:20:01", 0x20, cpu_s=float("nan")),
+        status(1201, "09:20:01", 0x20, code=10**19),
+        started(1201, "09:02:15", "2000000000*n001", version="10.1"),
+    ],
+)
+def test_numbers_that_no_log_has(desk: Desk, log: Path, line: str) -> None:
+    """The line is named, as of any damage."""
+    log.write_text(submitted(1201, "md_npt", "09:02:11") + line + "\n")
+    result = desk.type("bhist", "-l", "-a", "-u", "all", "-f", str(log))
+    assert (result.code, result.out) == (255, "")
+    assert result.err == f"{log}, line 2: expected a record of lsb.events; the line is damaged or cut short.\n"
+
+
+def test_more_elements_than_an_array_can_have(desk: Desk, log: Path) -> None:
+    """A name with so many is one job's."""
+    log.write_text(submitted(1201, "a[1-2000000000]", "09:02:11"))
+    assert len(desk.type("bhist", "-a", "-u", "all", "-f", str(log)).out.splitlines()) == 3
