@@ -257,3 +257,10 @@ def test_one_description_and_no_job_file_beside_it(desk: Desk, described: Path) 
         assert (result.code, result.out, sentence in result.err) == (255, "", True), result
     result = desk.type("bsub", stdin=b"#BSUB -jsdl x\ndate\n")
     assert "-jsdl names a job description and belongs on the command line" in result.err
+
+
+def test_a_file_without_an_end(desk: Desk) -> None:
+    """No more of it is read than a description may have."""
+    result = desk.type("bsub", "-jsdl", "/dev/zero")
+    assert (result.code, result.out) == (255, "")
+    assert result.err == "/dev/zero: the file is larger than 4 MiB. Job not submitted.\n"

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from lavactl.errors import CommandError
 from lavactl.options import Options, printable
-from lavactl.submit.jsdl.document import JSDL, Element, Walk, read
+from lavactl.submit.jsdl.document import JSDL, SIZE_MAX, Element, Walk, read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def described_by(line: Options, io: "Io") -> Described | None:
     if len(given) > 1:
         raise CommandError("-jsdl and -jsdl_strict name one file: either of them, and once.")
     name, path = given[0]
-    data = io.read_whole(io.path(path))
+    data = io.read_file(io.path(path), SIZE_MAX + 1)
     if data is None:
         raise CommandError(f"-{name}: {printable(path)} cannot be read.")
     return _Reader(name == "jsdl_strict").job(read(path, data))
