@@ -12,6 +12,8 @@ from abc import abstractmethod
 from agents.local_socket.calls import ByteBudget
 from protos import frames
 
+UNREAD_MAX = 1 << 20  # bytes put without a wait that the other end leaves unread
+
 
 class FrameSocket(asyncio.Protocol):
     """One end of a connection.
@@ -35,6 +37,7 @@ class FrameSocket(asyncio.Protocol):
         self._write_turn = asyncio.Lock()
         self._emptied = asyncio.Event()
         self._emptied.set()
+        self._unread = 0  # bytes put without a wait since writers have had to wait
 
     # -- what a connection says
 
@@ -85,9 +88,15 @@ class FrameSocket(asyncio.Protocol):
         return self._transport is None or self._transport.is_closing()
 
     def put(self, data: bytes) -> None:
-        """Write without a wait; nothing if the other end has gone."""
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(data)
+        """Write without a wait; nothing if the other end has gone. One that leaves too much unread is left."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        if not self._emptied.is_set():
+            self._unread += len(data)
+            if self._unread > UNREAD_MAX:
+                self._finish(frames.FrameError("the ends of its calls are not read"))
+                return
+        self._transport.write(data)
 
     async def write(self, data: bytes) -> None:
         """Write; wait while the other end reads too slowly.
@@ -97,7 +106,8 @@ class FrameSocket(asyncio.Protocol):
         """
         async with self._write_turn:
             self._check_open()
-            self.put(data)
+            assert self._transport is not None
+            self._transport.write(data)
             if not self._emptied.is_set():
                 await self._emptied.wait()
                 self._check_open()
@@ -135,6 +145,7 @@ class FrameSocket(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         """Let writers go on."""
+        self._unread = 0
         self._emptied.set()
 
     # -- frames

@@ -176,3 +176,20 @@ def test_the_last_answers_of_a_call_go_with_its_end() -> None:
         assert written == [message(b"output") + message(b"done") + message(frames.pack_end(frames.OK, ""), frames.END)]
 
     asyncio.run(story())
+
+
+def test_one_that_reads_no_ends_of_calls_is_left() -> None:
+    """Those are put without a wait: a command could begin calls and cancel them for ever."""
+
+    async def story() -> None:
+        heard = Heard(ByteBudget(10, 10))
+        async with running(heard) as (theirs, task):
+            await asyncio.get_running_loop().sock_sendall(theirs, message(b"hello"))
+            await heard.until(1)
+            for _ in range(64):
+                heard.put(bytes(1 << 16))
+            async with asyncio.timeout(PATIENCE_S):
+                with pytest.raises(frames.FrameError):
+                    await asyncio.shield(task)
+
+    asyncio.run(story())
