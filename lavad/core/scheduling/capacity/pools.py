@@ -2,6 +2,8 @@
 
 from collections.abc import Hashable, Iterator
 
+import numpy as np
+
 from lavad.core.cluster_view import ClusterView
 from lavad.core.language.numbers import number_text
 from lavad.core.model import Allocation
@@ -29,6 +31,7 @@ class PoolUsers(Constraint):
         self._unlent = [number for number, pool in every if not pool.lends or pool.borrowers != ALL]
         self._kept_from: dict[str, list[int]] = {}  # by queue
         self._free: dict[int, dict[str, float]] = {}  # of unlent pools' hosts, less what the slice has taken
+        self._free_in_all: dict[str, float] = {}  # of all hosts; not kept up
 
     def _number(self, job: int) -> int:
         shared = self._cluster.jobs[job].shared
@@ -107,7 +110,11 @@ class PoolUsers(Constraint):
     def _free_on(self, hosts: Names) -> dict[str, float]:
         """Free resources of these hosts, as far as they accept jobs."""
         table = self._cluster.table
-        rows = [row for row, name in enumerate(table.names) if table.is_open(row) and name in hosts]
+        among = table.cached(("in pool", hosts), lambda: np.array([name in hosts for name in table.names], np.bool_))
+        count = len(table.names)
+        rows = np.flatnonzero(among & table.usable[:count] & ~table.taken_whole[:count])
+        if table.kept:
+            rows = rows[[table.is_open(int(row)) for row in rows]]
         return {
             SLOTS: float(table.slots_free[rows].clip(0).sum()),
             MEMORY: float(table.memory_free_mib[rows].clip(0).sum()),
@@ -125,7 +132,8 @@ class PoolUsers(Constraint):
 
     def _leaves_too_little(self, other: int, demand: Demand) -> bool:
         """True if the job would fit into what is free, but not beside the unused part of the other's guarantee."""
-        wanted, inside, every = least(demand.request), self._free_for(other), self._free_on(ALL)
+        self._free_in_all = every = self._free_in_all or self._free_on(ALL)
+        wanted, inside = least(demand.request), self._free_for(other)
         guaranteed, used = self._pools.guaranteed(other), self._state.used[other]
         kept = {name: min(inside[name], max(0.0, most - used[name])) for name, most in guaranteed.items()}
         return any(every[name] - amount < wanted[name] <= every[name] for name, amount in kept.items() if wanted[name])
