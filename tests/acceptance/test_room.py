@@ -217,3 +217,37 @@ def test_a_pool_that_lends_nothing_stands_ready(cluster: Cluster) -> None:
     lab = _submit(cluster, "-n", "4")
     cluster.becomes(lab, "RUN")
     assert len(_running(cluster, *guests)) == 4
+
+
+CLASSES = """
+    Begin ServiceClass
+    NAME           = gold
+    GOALS          = [GUARANTEE]
+    ACCESS_CONTROL = QUEUES[normal]
+    AUTO_ATTACH    = Y
+    End ServiceClass
+"""
+OF_CLASSES = """
+    Begin GuaranteedResourcePool
+    NAME         = night
+    TYPE         = slots
+    HOSTS        = all
+    DISTRIBUTION = ([gold, 50%])
+    End GuaranteedResourcePool
+"""
+
+
+def test_a_service_class_has_its_part_of_the_slots(cluster: Cluster) -> None:
+    """LSF's own files: half of the slots stay free for jobs of the class, and others are told why they wait."""
+    cluster.reconfigure({"lsb.queues": QUEUES.format(""), "lsb.resources": OF_CLASSES, "lsb.serviceclasses": CLASSES})
+    others = [_submit(cluster, queue="low") for _ in range(5)]
+    wait_for(lambda: len(_running(cluster, *others)) == 4, 60, "four jobs of no class to run")
+    reason = "What is free is guaranteed to another capacity pool (Pool: night/gold)"
+    wait_for(lambda: reason in cluster.run("bjobs", "-p", *map(str, others)).stdout, 60, "the fifth to be told why")
+    gold = _submit(cluster, "-n", "4")
+    cluster.becomes(gold, "RUN")
+    assert len(_running(cluster, *others)) == 4
+    row = cluster.run("bresources", "-g", "night").stdout.splitlines()[1].split()
+    assert row == ["night/gold", "slots", "ok", "8", "0", "4", "4", "0"]
+    (cluster.directory / "lsb.serviceclasses").unlink()
+    _normal(cluster)
