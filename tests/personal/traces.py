@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from lavactl.personal.processes import identify
 
 _KINDS = ("net", "mnt", "uts", "user")
@@ -63,18 +65,25 @@ def look(directory: Path, cluster_id: str) -> Traces:
     )
 
 
-def all_namespaces() -> frozenset[tuple[str, int]]:
-    """Every namespace that any process of this machine lives in.
+def all_namespaces(begun_by: float = float("inf")) -> frozenset[tuple[str, int]]:
+    """Every namespace that any process of this machine lives in which began by that time.
 
-    An ended process lives in none, though its user namespace is named until init has collected its exit status.
+    An ended process lives in none, though its user namespace is named until init has collected its exit status. The
+    kernel gives the number of a namespace that is gone to the next one.
     """
     found = set()
     for name in os.listdir("/proc"):
-        if name.isdigit() and identify(int(name)) is not None:
+        if name.isdigit() and identify(int(name)) is not None and _began(int(name)) <= begun_by:
             for kind in _KINDS:
                 with suppress(OSError):
                     found.add((kind, os.stat(f"/proc/{name}/ns/{kind}").st_ino))
     return frozenset(found)
+
+
+def _began(pid: int) -> float:
+    with suppress(psutil.Error):
+        return psutil.Process(pid).create_time()
+    return float("inf")
 
 
 def namespaces_of(pids: list[int]) -> frozenset[tuple[str, int]]:

@@ -108,7 +108,7 @@ def test_a_writer_that_hangs_keeps_nothing_here(task: Callable[[int, int], None]
         await asyncio.sleep(0)
         assert threading.active_count() == threads
         attempts.close()
-        assert descriptors() == before
+        assert descriptors() <= before  # those of an earlier test may have been closed meanwhile
 
     asyncio.run(story())
 
