@@ -13,6 +13,9 @@ class ExclusiveUnits:
         self._by_key: dict[Key, dict[int, list[int]]] = {}
         self._rows: Counter[int] = Counter()
 
+    def __bool__(self) -> bool:
+        return bool(self._rows)
+
     def __contains__(self, row: int) -> bool:
         return row in self._rows
 
