@@ -186,7 +186,7 @@ def test_certificates_are_listed_and_revoked_by_one_command(master: Path, tmp_pa
         wait_for(lambda: "session=cut host=n8" in (master / "log").read_text(), PATIENCE_S, "the session to be cut")
 
     in_session(master, "n8", identity, revoked)
-    assert "The certificate of n8 is revoked" in last_word(master, "n8", identity)
+    assert "The certificate of n8 is revoked" in refusal(master, "n8", identity)
     assert lavactl("certificates", str(master), "n8").splitlines()[1].split()[:2] == ["n8", "revoked"]
     assert " n8 " not in lavactl("tickets", str(master))
     with pytest.raises(TrustError, match="made before n8 was removed"):
