@@ -7,6 +7,7 @@ its tasks are numbered in the order of the file. The slots of a host that is nam
 from lavactl.errors import CommandError
 from lavactl.options import printable
 from lavactl.submit import job_options
+from lavactl.text import units
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 SIZE_MAX = 1 << 20
 SLOTS_MAX = 1 << 20
+HOSTS_MAX = 10_000
 # Hosts with different slots become terms of one requirement, which has at most so many.
 UNEQUAL_MAX = 64
 
@@ -39,17 +41,22 @@ def read(path: str, io: "Io") -> dict[str, int]:
             hosts[host] = hosts.get(host, 0) + slots
     if not hosts:
         raise CommandError(f"-hostfile {printable(path)}: the file names no host.")
+    if len(hosts) > HOSTS_MAX:
+        raise CommandError(f"-hostfile {printable(path)}: the file names more than {HOSTS_MAX} hosts.")
     return hosts
 
 
 def _entry(words: list[str], where: str) -> tuple[str, int]:
     host, count = words[0], words[1] if len(words) > 1 else "1"
-    is_count = count.isascii() and count.isdigit() and 0 < int(count) <= SLOTS_MAX
-    if len(words) > 2 or not is_count or not host.replace("-", "").replace(".", "").replace("_", "").isalnum():
+    try:
+        slots = units.read_count(count, 1, SLOTS_MAX)
+    except ValueError:  # thousands of digits too
+        slots = 0
+    if len(words) > 2 or not slots or not host.replace("-", "").replace(".", "").replace("_", "").isalnum():
         raise CommandError(
-            f"{where}: expected a host and perhaps a number of slots, found {printable(' '.join(words))}."
+            f"{where}: expected a host and perhaps a number of slots, found {printable(' '.join(words)[:80])}."
         )
-    return host, int(count)
+    return host, slots
 
 
 def preferences(hosts: "Sequence[str]") -> list[str]:

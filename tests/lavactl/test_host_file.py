@@ -35,6 +35,8 @@ def test_hosts_with_different_slots(desk: Desk, tmp_path: Path) -> None:
         ("n1\nn2 0\n", (), "line 2: expected a host and perhaps a number of slots, found n2 0."),
         ("n1 1 2\n", (), "line 1: expected a host and perhaps a number of slots, found n1 1 2."),
         ("n1||true\n", (), "line 1: expected a host and perhaps a number of slots, found n1||true."),
+        ("n1 " + "9" * 5000 + "\n", (), "line 1: expected a host and perhaps a number of slots, found n1 9999"),
+        ("".join(f"n{one}\n" for one in range(10_001)), (), "the file names more than 10000 hosts."),
         ("# none\n", (), "the file names no host."),
         (None, (), "the file cannot be read."),
         ("n1\n", ("-n", "2"), "-hostfile and -n cannot be combined: the file names hosts and slots."),
