@@ -18,7 +18,7 @@ def command_of(request: pb.ResizeRequest, caller: c.Caller) -> c.Command:
     """Convert the request to a core command.
 
     Raises:
-            Refused: it is invalid.
+        Refused: it is invalid.
     """
     checks.check_refs([request.ref])
     checks.check_texts(request)
