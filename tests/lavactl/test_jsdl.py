@@ -165,6 +165,10 @@ COPY = "<jsdl:FileName>a</jsdl:FileName><jsdl:CreationFlag>overwrite</jsdl:Creat
         ('<!DOCTYPE a SYSTEM "file:///etc/passwd"><a/>', "a document type declaration (<!DOCTYPE>) is not accepted"),
         ('<?xml version="1.0" encoding="no-such"?><a/>', "this XML cannot be read"),
         ("<a>" * 40, "<a>: it lies deeper than 32 elements"),
+        (
+            resources(f"<jsdl:TotalCPUCount>{EXACT.format('1_0')}</jsdl:TotalCPUCount>"),
+            "a number that is not negative is expected, found 1_0",
+        ),
         (HEAD + "words" + TAIL, "<jsdl:JobDescription>: elements are expected in it, found the text words"),
         (
             HEAD + "<jsdl:Colour/>" + TAIL,

@@ -70,7 +70,7 @@ class Element:
         """
         text = self.value()
         try:
-            found = float(text)
+            found = float(text) if "_" not in text else -1.0  # Python's digits may be grouped, those of XML not
         except ValueError:
             found = -1.0
         if not 0 <= found < 1 << 60:
