@@ -71,6 +71,17 @@ def test_a_request_is_open_until_its_host_has_answered() -> None:
     assert story.state(key.job) is S.RUN
 
 
+def test_an_answer_counts_although_its_hosts_clock_was_set_back() -> None:
+    """Its request would stay open as long as the job runs, and refuse all others."""
+    story = Story(a_host("h1"))
+    key = running(story)
+    ask(story, key)
+    assert told(story, key, 1, 100.0) == ["CheckpointEnded"]
+    ask(story, key, ends=True)
+    assert told(story, key, 2, 40.0, ends=True) == ["CheckpointEnded"]
+    assert told(story, key, 2, 40.0, ends=True) == []
+
+
 def test_who_has_no_checkpoints() -> None:
     """Jobs without -k, those that wait or have ended, those of others; a silent host takes no request."""
     story = Story(a_host("h1", 2))

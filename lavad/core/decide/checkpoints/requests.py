@@ -84,5 +84,8 @@ def reported(cluster: Cluster, command: c.ReportCheckpoint, now: float) -> Decis
 
 
 def _is_news(attempt: Attempt, command: c.ReportCheckpoint) -> bool:
-    """True for one that began after all known ones."""
-    return command.number <= attempt.checkpoints.number and command.began > attempt.checkpoints.known
+    """True for one that began after all known ones, or is the answer to the open request: clocks may be set back."""
+    found = attempt.checkpoints
+    if found.open is not None and found.open.number == command.number:
+        return command.began != found.known
+    return command.number <= found.number and command.began > found.known
