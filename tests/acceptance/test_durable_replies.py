@@ -1,15 +1,15 @@
-"""Acknowledged means durable, as seen by the kernel: the database's log is synced before any reply to a submit is sent.
+"""Acknowledged means durable, as seen by the kernel: the database's log is synced before any submit is answered.
 
-strace watches the master and its writer, and delays each sync, so that a wrong order cannot pass by luck. Jobs are
-submitted on hold, so that only replies are sent.
+strace watches the master and its writer, and delays each sync, so that a wrong order cannot pass by luck. What the
+master sends is encrypted, and replies share records with other frames: an answer is timed where it arrives, at bsub.
 """
 
 import contextlib
 import re
 import subprocess
 import time
-from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,11 +20,7 @@ from tests.acceptance.personal import BIN, Cluster, wait_for
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.root]
 
 SYNC_S = 0.3
-# Bytes of a TLS record: replies to a submit have 75 to 88, their calls' beginnings and ends less than 50.
-SMALL_RECORD = 64
-HEARTBEAT_RECORD = 72
 LINE = re.compile(r"(\d+\.\d+) (\w+)\((\d+)<(.*?\]|[^>]*)>,? ?(.*)\) += (-?\d+)(?: \(DELAYED\))? <(\d+\.\d+)>$")
-TLS_RECORD = re.compile(r'iov_base="\\x17\\x03\\x03\\x(..)\\x(..)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +79,17 @@ def _submit(cluster: Cluster, names: list[str]) -> dict[str, float]:
         name: subprocess.Popen([*words, name, "sleep 1"], env=cluster.environment, stdout=subprocess.PIPE, text=True)
         for name in names
     }
-    answered = {}
-    for name, process in started.items():
+
+    def answer(name: str) -> tuple[str, float]:
+        process = started[name]
         assert process.stdout is not None
         assert "is submitted" in process.stdout.readline()
-        answered[name] = time.time()
+        at = time.time()
         process.communicate(timeout=60)
-    return answered
+        return name, at
+
+    with ThreadPoolExecutor(len(names)) as threads:
+        return dict(threads.map(answer, names))
 
 
 def _told_at(name: str, writer: list[Call], master: list[Call]) -> float:
@@ -106,18 +106,6 @@ def _told_at(name: str, writer: list[Call], master: list[Call]) -> float:
     return told.began
 
 
-def _replies(master: list[Call]) -> list[Call]:
-    """Replies to submits: the large records of the connection with most of them; other connections carry heartbeats."""
-    large = [call for call in master if call.target.startswith("TCP") and _record_bytes(call) > SMALL_RECORD]
-    busiest, _ = Counter(call.target for call in large if _record_bytes(call) > HEARTBEAT_RECORD).most_common(1)[0]
-    return [call for call in large if call.target == busiest]
-
-
-def _record_bytes(call: Call) -> int:
-    record = TLS_RECORD.search(call.text)
-    return int(record[1] + record[2], 16) if record else 0
-
-
 def test_the_log_is_synced_before_a_submit_is_answered(cluster: Cluster, tmp_path: Path) -> None:
     """One client after the other, then several at once: written, synced, reported, answered, in this order."""
     master = cluster.pid("lavad")
@@ -131,13 +119,8 @@ def test_the_log_is_synced_before_a_submit_is_answered(cluster: Cluster, tmp_pat
         for name in names[:2]:
             answered.update(_submit(cluster, [name]))
         answered.update(_submit(cluster, names[2:]))
+        time.sleep(3 * SYNC_S)  # a sync that an answer did not wait for is seen, too
     writer, master_calls = _calls(tmp_path, "writer"), _calls(tmp_path, "master")
     told = {name: _told_at(name, writer, master_calls) for name in names}
-    assert all(told[name] < answered[name] for name in names)
-    # Replies are encrypted, but can be counted: at no time were there more than durable submissions.
-    replies = _replies(master_calls)
-    seen = [(call.began, _record_bytes(call)) for call in replies]
-    assert len(replies) >= 3, seen  # those that leave together may share a record
-    for number, reply in enumerate(replies[: len(names)], 1):  # several ends of calls in one record may follow
-        assert sum(moment < reply.began for moment in told.values()) >= number, (seen, told)
+    assert all(told[name] < answered[name] for name in names), (told, answered)
     assert cluster.run("bkill", "0").returncode == 0
