@@ -48,6 +48,7 @@ _LIBRARY_PHRASES = (
     *("GOAWAY", "Stream removed", "recvmsg", "sendmsg", "End of TCP stream", "andshake", "Endpoint", "transport"),
     *("ipv4:", "ipv6:", "http2"),
 )
+_WRITE_FAILED = "Internal error from Core"  # its text where a message is written to a call that breaks meanwhile
 
 # Local methods for the process that serves commands, on a connection that it was given for one.
 FOR_SERVED = (served.SERVE, "/lava.local/Peek")
@@ -268,9 +269,9 @@ class Gateway:
 
     def failure(self, error: grpc.aio.AioRpcError) -> CallFailed:
         """Convert an error of the master or the network to a sentence for users."""
-        code = error.code()
-        if code is grpc.StatusCode.UNAVAILABLE and not said_by_peer(error):
+        if is_connection_lost(error):
             return CallFailed(frames.UNAVAILABLE, f"the connection to the master at {self._address()} was lost")
+        code = error.code()
         return CallFailed(code.value[0], error.details() or code.name.lower().replace("_", " "))
 
     async def _forward_plain(self, channel: grpc.aio.Channel, call: Call) -> None:
@@ -464,13 +465,16 @@ async def relay(remote: "grpc.aio.StreamStreamCall[bytes, bytes]", call: Call) -
         await asyncio.gather(sender, return_exceptions=True)
 
 
-def said_by_peer(error: grpc.aio.AioRpcError) -> bool:
-    """Return True if the peer sent this UNAVAILABLE, False if the library did for a broken connection.
+def is_connection_lost(error: grpc.aio.AioRpcError) -> bool:
+    """Return True if the library made this error for a broken connection, False if the peer sent it.
 
     The library gives no better sign than its text. A phrase missing here costs a user a clumsy sentence, no more.
     """
     text = error.details() or ""
-    return bool(text) and not any(phrase in text for phrase in _LIBRARY_PHRASES)
+    if error.code() is grpc.StatusCode.INTERNAL:
+        return text == _WRITE_FAILED
+    is_of_library = not text or any(phrase in text for phrase in _LIBRARY_PHRASES)
+    return error.code() is grpc.StatusCode.UNAVAILABLE and is_of_library
 
 
 def descriptors() -> int:

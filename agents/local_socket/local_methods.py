@@ -22,7 +22,7 @@ from google.protobuf.message import DecodeError, Message
 
 from agents.local_socket.callers import CallFailed
 from agents.local_socket.calls import Call
-from agents.local_socket.gateway import Gateway, LocalMethod, relay, said_by_peer
+from agents.local_socket.gateway import Gateway, LocalMethod, is_connection_lost, relay
 from agents.peers import COPY_METHOD, RUN_METHOD, TAIL_METHOD, PeerChannels, Peers
 from agents.ranks.interfaces import Attempts, HeldAttempt, HostPart
 from agents.ranks.tasks import converse, window_of
@@ -353,7 +353,7 @@ def find_host(held: HeldAttempt, name: str) -> HostPart | None:
 
 
 def _peer_failure(error: grpc.aio.AioRpcError, host: str) -> CallFailed:
-    code = error.code()
-    if code is grpc.StatusCode.UNAVAILABLE and not said_by_peer(error):
+    if is_connection_lost(error):
         return CallFailed(frames.UNAVAILABLE, f"the connection to the agent of {host} was lost")
+    code = error.code()
     return CallFailed(code.value[0], error.details() or f"the agent of {host} ended the call")

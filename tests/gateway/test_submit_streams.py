@@ -1,7 +1,9 @@
 """Streams of submissions: one user's one after the other, never another user's."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,8 @@ import grpc
 import pytest
 
 from agents.local_socket import submit_streams
-from agents.local_socket.callers import Caller
+from agents.local_socket.callers import Caller, CallFailed
+from agents.local_socket.gateway import is_connection_lost
 from agents.local_socket.submit_streams import METHOD, SubmitStreams
 from lavactl.wire.connection import CallError
 from protos import frames
@@ -162,3 +165,32 @@ def test_idle_streams_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
                 await asyncio.sleep(0.01)
 
     asyncio.run(body())
+
+
+def test_a_submission_to_a_master_that_is_gone_is_told_that_the_connection_was_lost() -> None:
+    """Though the library, which has not seen yet that the stream ended, calls a failed write its own error."""
+
+    async def body() -> None:
+        server = grpc.server(ThreadPoolExecutor(2))
+        echo = grpc.stream_stream_rpc_method_handler(lambda batches, _context: batches)
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("lava.v1.JobService", {"Submit": echo}),))
+        port = server.add_insecure_port("127.0.0.1:0")
+        server.start()
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            streams = SubmitStreams()
+            assert await streams.submit(channel, ANN, b"1") == b"1"
+            _stop(server)  # this loop stands still meanwhile, so that the stream seems whole to it
+            try:
+                await streams.submit(channel, ANN, b"2")
+                pytest.fail("a server that is gone has answered")
+            except grpc.aio.AioRpcError as error:
+                assert is_connection_lost(error)  # noqa: PT017 - either may be
+            except CallFailed as error:
+                assert error.status == frames.UNAVAILABLE  # noqa: PT017 - either may be
+
+    asyncio.run(body())
+
+
+def _stop(server: grpc.Server) -> None:
+    server.stop(None).wait(60)
+    time.sleep(0.2)  # for the client's library to learn of it
