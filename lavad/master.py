@@ -42,17 +42,17 @@ from lavad.core.events import Event, HostClosed, HostRevoked
 from lavad.core.model import Key
 from lavad.core.model.ranges import Ranges
 from lavad.engine import Engine
-from lavad.environments import EnvironmentSweep
 from lavad.gc_tuning import collect_seldom
 from lavad.health import Health
 from lavad.health_checks import HealthChecks
 from lavad.pacer import Pacer
-from lavad.retention import RecordSweep
 from lavad.settings import Settings, read_settings
 from lavad.store.disk_reserve import DiskReserve
 from lavad.store.errors import StoreRefused
 from lavad.store.lsf_logs.keeper import LsfLogs, directory_of, rules_of
 from lavad.store.store import Store
+from lavad.sweeps.environments import EnvironmentSweep
+from lavad.sweeps.job_records import RecordSweep
 from lavad.version import VERSION
 from protos import logs, notify
 from protos.conffile import ConfError

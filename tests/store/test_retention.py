@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from lavad import retention
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.model import HostShare
 from lavad.core.model.ranges import Ranges
 from lavad.core.plan import Start, Starts
-from lavad.retention import RecordSweep
 from lavad.store import schema
 from lavad.store.store import Store
+from lavad.sweeps import job_records
+from lavad.sweeps.job_records import RecordSweep
 from tests.fakes.world import World, new_job
 from tests.store.saving import durable, opened, rows
 from tests.store.test_history import ALICE
@@ -82,7 +82,7 @@ def kept(where: str, story: Callable[[Kept], Any]) -> None:
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "PAUSE_SHARE", 0.0)
+    monkeypatch.setattr(job_records, "PAUSE_SHARE", 0.0)
 
 
 def test_old_jobs_leave_nothing_behind(database_url: str) -> None:
@@ -120,7 +120,7 @@ def test_a_commit_removes_few_rows_and_leaves_the_writer_its_time(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a long array as of any job, with a pause that is several times as long as the commit took."""
-    monkeypatch.setattr(retention, "PAUSE_SHARE", 9.0)
+    monkeypatch.setattr(job_records, "PAUSE_SHARE", 9.0)
 
     async def story(here: Kept) -> None:
         await here.do(c.SubmitJob(new_job(indices=(range(1, 251),)), ALICE))
