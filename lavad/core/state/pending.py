@@ -63,8 +63,8 @@ class BucketKey:
     """
 
     __slots__ = (
+        "_demand",
         "deadline",
-        "demand",
         "is_slots_only",
         "kind",
         "number",
@@ -83,12 +83,20 @@ class BucketKey:
         self.reservation = kind.request.reservation
         self.run_limit_s = kind.run_limit_s
         self.deadline = kind.deadline
-        self.demand = Demand(
-            kind.user, kind.queue, kind.project, kind.request, kind.run_limit_s, kind.job_group,
-            application=kind.application,
-        )  # fmt: skip
+        self._demand: Demand | None = None
         self.is_slots_only = self.request.is_slots_only and not self.reservation and not self.deadline
         self.number = number
+
+    @property
+    def demand(self) -> Demand:
+        """Demand of one job. Made when a constraint first asks, since most buckets of most clusters are under none."""
+        if self._demand is None:
+            kind = self.kind
+            self._demand = Demand(
+                kind.user, kind.queue, kind.project, kind.request, kind.run_limit_s, kind.job_group,
+                application=kind.application,
+            )  # fmt: skip
+        return self._demand
 
     def __lt__(self, other: "BucketKey") -> bool:
         return self.number < other.number
