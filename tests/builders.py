@@ -14,7 +14,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.decide.jobs.reorder import Reordered
 from lavad.core.decide.jobs.submit import Submitted
 from lavad.core.events import Event, NewJob
-from lavad.core.model import HostFacts, JobState, Key, Launch, Request, RoleRequest, Shared, pack_text
+from lavad.core.model import HostFacts, JobState, Key, Launch, Request, RoleRequest, Shared, SpecialOptions, pack_text
 from lavad.core.model.advance_reservation import AdvanceReservation, ReservationKind, ReservationTimes
 from lavad.core.model.policy import Policy
 from lavad.core.model.ranges import Ranges
@@ -91,8 +91,8 @@ def a_job(
     shared = Shared(caller.user, caller.uid, caller.uid, queue, project, request, rerunnable=rerunnable)
     shared = replace(shared, run_limit_s=run_limit_s, terminate_at=terminate_at)
     indices = Ranges.parse(array).parts()
-    shared = replace(shared, requeue_exit_values=requeue, interactive=interactive)
-    shared = replace(shared, job_group=job_group, application=application)
+    special = SpecialOptions(requeue_exit_values=requeue, interactive=interactive)
+    shared = replace(shared, special=special, job_group=job_group, application=application)
     text = pack_text(name=name)
     terms = (dependency, begin_at, ends_orphan)
     return NewJob(0, shared, text, b"", request_id, hold, indices, limit, priority, *terms)

@@ -10,7 +10,19 @@ from lavad.api import checks, task_rules
 from lavad.core.commands import Asked, Caller, Target
 from lavad.core.events import NewJob
 from lavad.core.language import exit_values, job_groups
-from lavad.core.model import Device, HostFacts, JobOptions, JobState, Launch, Request, RoleAsked, Shared, pack_text
+from lavad.core.model import (
+    Device,
+    HostFacts,
+    JobOptions,
+    JobState,
+    Launch,
+    Request,
+    RoleAsked,
+    Shared,
+    SpecialOptions,
+    pack_text,
+    special_options,
+)
 from lavad.core.model.priorities.absolute import read_given
 from lavad.core.model.reasons import Refused
 from protos import cluster_pb2, common_pb2, jobs_pb2
@@ -51,16 +63,11 @@ def new_job(spec: jobs_pb2.JobSpec, packed: Packed, request_id: bytes, caller: C
         rerunnable=spec.rerunnable and not spec.not_rerunnable,
         terminate_at=spec.terminate_time,
         user_group=spec.user_group,
-        requeue_exit_values=spec.requeue_exit_values,
         environment=packed.environment,
         tasks=task_rules.rules_of(spec),
-        warning_time_s=checks.amount_of(spec.warning_time_s),
-        interactive=spec.interactive,
         job_group=spec.job_group,
         application=spec.application,
-        has_commands=bool(spec.pre_exec or spec.post_exec),
-        has_copies=bool(spec.file_copies),
-        checkpointable=spec.HasField("checkpoint"),
+        special=_special_options(spec),
     )
     return NewJob(
         id=0,
@@ -77,6 +84,17 @@ def new_job(spec: jobs_pb2.JobSpec, packed: Packed, request_id: bytes, caller: C
         ends_orphan=spec.ends_orphan,
         environment=packed.content,
         absolute=read_given(spec.absolute_priority),
+    )
+
+
+def _special_options(spec: jobs_pb2.JobSpec) -> SpecialOptions:
+    return special_options(
+        requeue_exit_values=spec.requeue_exit_values,
+        warning_time_s=checks.amount_of(spec.warning_time_s),
+        interactive=spec.interactive,
+        has_commands=bool(spec.pre_exec or spec.post_exec),
+        has_copies=bool(spec.file_copies),
+        checkpointable=spec.HasField("checkpoint"),
     )
 
 

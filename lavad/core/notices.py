@@ -55,7 +55,7 @@ class NoticeOrder:
 
 def time_of_queue(shared: Shared, queue: Queue | None) -> float:
     """Warning time of a job: its own, or its queue's; 0: none."""
-    return shared.warning_time_s or (queue.warning_time_s if queue is not None else 0.0)
+    return shared.special.warning_time_s or (queue.warning_time_s if queue is not None else 0.0)
 
 
 def _queue_of(cluster: "Cluster", shared: Shared) -> Queue | None:

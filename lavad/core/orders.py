@@ -231,7 +231,7 @@ def _setup_of(cluster: "Cluster", key: Key, allocation: Allocation) -> AttemptSe
     details = _details(cluster, allocation, shared.request)
     around = queue.around.over(cluster.policy.around)
     warning_s = time_of_queue(shared, queue)
-    values = shared.requeue_exit_values or queue.defaults.requeue_exit_values
+    values = shared.special.requeue_exit_values or queue.defaults.requeue_exit_values
     codes = _requeued_codes(values) if values else ()
     return _new(AttemptSetup, (shared, queue, record.submitted_at, details, gpu, warning_s, around, codes))
 

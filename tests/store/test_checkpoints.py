@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lavad.core import commands as c
+from lavad.core.model import SpecialOptions
 from lavad.core.order_kinds import CheckpointOrder
 from tests.builders import ANN, a_job
 from tests.store.fingerprint import fingerprint
@@ -14,7 +15,7 @@ def test_an_open_request_outlives_the_master(tmp_path: Path) -> None:
     """The host hears it again, and what it says then is told once."""
     with a_story(f"{tmp_path}/lava.db") as story:
         job = a_job()
-        number = story.submit(job._replace(shared=replace(job.shared, checkpointable=True)))
+        number = story.submit(job._replace(shared=replace(job.shared, special=SpecialOptions(checkpointable=True))))
         story.plan()
         key, host = story.key(number), story.where(number)[0]
         story.started(host, key)

@@ -7,7 +7,7 @@ import pytest
 
 from lavad.core import commands as c
 from lavad.core import invariants
-from lavad.core.model import EXIT_VALUE, FINAL, JobState, Request, Retry, RoleRequest, Shared
+from lavad.core.model import EXIT_VALUE, FINAL, JobState, Request, Retry, RoleRequest, Shared, SpecialOptions
 from lavad.core.model.policy import Names, QueueHosts
 from lavad.core.model.ranges import Ranges
 from lavad.core.state.records import StartConditions
@@ -94,6 +94,22 @@ def test_what_rules_make_of_a_request_is_in_no_row() -> None:
     assert values.decode_shared(text.replace('"hosts"', '"avoids":["big"],"hosts"')).request == Request(
         (RoleRequest(),)
     )
+
+
+def test_special_options_are_in_the_row_beside_all_others() -> None:
+    """So rows of versions that kept them in one record are read as before, and theirs by these; most jobs have none."""
+    special = SpecialOptions("5", 30.0, "shell", has_commands=True, has_copies=True, checkpointable=True)
+    shared = Shared("ann", 1000, 1000, "normal", "default", Request((RoleRequest(),)), special=special)
+    text = values.shared_text(shared)
+    assert (
+        '"requeue_exit_values":"5","warning_time_s":30.0,"interactive":"shell",'
+        '"has_commands":true,"has_copies":true,"checkpointable":true'
+    ) in text
+    assert values.decode_shared(text) == shared
+    plain = [
+        values.decode_shared(values.shared_text(replace(shared, uid=uid, special=SpecialOptions()))) for uid in (1, 2)
+    ]
+    assert plain[0].special is plain[1].special
 
 
 def test_a_pause_without_a_failure_is_kept() -> None:

@@ -414,7 +414,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         label = f"{record.id}[{index}]" if index else str(record.id)
         if not caller.is_administrator and not is_owner(record, caller):
             return None, f"Job <{label}>: User permission denied"
-        if record.shared.interactive:
+        if record.shared.special.interactive:
             return None, f"Job <{label}> : Cannot bpeek an interactive job."
         if job is None:
             return None, f"Job <{label}> : Not yet started."

@@ -427,7 +427,7 @@ def known_spec(record: Job | ArrayRecord) -> jobs_pb2.JobSpec:
         run_limit_s=shared.run_limit_s,
         memory_limit_mib=shared.memory_limit_mib,
         rerunnable=shared.rerunnable,
-        interactive=shared.interactive,
+        interactive=shared.special.interactive,
         exclusive=shared.request.exclusive,
         hosts=shared.request.hosts,
     )

@@ -295,6 +295,22 @@ _sort = lru_cache(maxsize=100_000)(CountKey)
 
 
 @dataclass(frozen=True, slots=True)
+class SpecialOptions:
+    """Options that few jobs are submitted with; apart from ``Shared``, so that they cost the others nothing."""
+
+    requeue_exit_values: str = ""  # -Q; empty: the queue's
+    warning_time_s: float = 0.0  # -wt; 0: the queue's
+    interactive: str = ""  # streams of the client: pipes, terminal, shell; empty: a batch job
+    has_commands: bool = False  # -E or -Ep: commands before or after it
+    has_copies: bool = False  # -f: files are copied before or after it
+    checkpointable: bool = False  # -k
+
+
+NOTHING_SPECIAL = SpecialOptions()
+special_options = lru_cache(maxsize=1024)(SpecialOptions)  # equal ones are mostly one object
+
+
+@dataclass(frozen=True, slots=True)
 class Shared:
     """Attributes that many jobs of one user have in common; interned, so that a pending job is small."""
 
@@ -311,16 +327,11 @@ class Shared:
     terminate_at: float = 0.0
     user_group: str = ""
     requirement: str = ""  # combined requirement of job and queue, as shown
-    requeue_exit_values: str = ""  # -Q; empty: the queue's
     environment: str = ""  # hash of the stored environment that the jobs' own ones are differences from
     tasks: TaskRules | None = None  # of a job of tasks
-    warning_time_s: float = 0.0  # -wt; 0: the queue's
-    interactive: str = ""  # streams of the client: pipes, terminal, shell; empty: a batch job
     job_group: str = ""  # path of the job group (-g); empty: in none
     application: str = ""  # application profile (-app)
-    has_commands: bool = False  # -E or -Ep: commands before or after it
-    has_copies: bool = False  # -f: files are copied before or after it
-    checkpointable: bool = False  # -k
+    special: SpecialOptions = NOTHING_SPECIAL
     sort: CountKey = field(init=False, compare=False, repr=False)
     _hash: int = field(init=False, compare=False, repr=False)
 

@@ -285,9 +285,9 @@ class PendingIndex:
             borne |= _REVOCABLE
         if NO_COMMANDS in self.exclusive and not self._job_commands.includes(shared):
             borne |= _NO_COMMANDS
-        if NO_COPIES in self.exclusive and not shared.has_copies:
+        if NO_COPIES in self.exclusive and not shared.special.has_copies:
             borne |= _NO_COPIES
-        if NO_CHECKPOINTS in self.exclusive and not shared.checkpointable:
+        if NO_CHECKPOINTS in self.exclusive and not shared.special.checkpointable:
             borne |= _NO_CHECKPOINTS
         return borne
 

@@ -67,7 +67,8 @@ def _submissions(runs: Iterable[EndedRun], queue: str | None) -> Iterator[Submis
 
 def _fresh(shared: Shared, queue: str | None) -> Shared:
     """Return the shared fields as submitted, without a deadline of that day; the last attempt is replayed (bsub -Q)."""
-    return replace(shared, queue=queue or shared.queue, terminate_at=0.0, requeue_exit_values="")
+    special = replace(shared.special, requeue_exit_values="")
+    return replace(shared, queue=queue or shared.queue, terminate_at=0.0, special=special)
 
 
 def with_hosts(hosts: list[HostFacts], wanted: str, slots: int | None) -> list[HostFacts]:

@@ -24,7 +24,9 @@ from lavad.core.model import (
     ResourceShare,
     RoleRequest,
     Shared,
+    SpecialOptions,
     gpu_use,
+    special_options,
 )
 from lavad.core.model.activity import ACTIVE, Activity, Hang
 from lavad.core.model.advance_reservation import AdvanceReservation, ReservationKind, ReservationTimes
@@ -52,8 +54,9 @@ _LARGEST = 2**63 - 1
 _BY_RULES = frozenset({"queue_hosts", "avoids"})
 _STORED = {
     kind: tuple(field.name for field in fields(kind) if field.init and field.name not in _BY_RULES)
-    for kind in (Shared, Request, RoleRequest, HostFacts, Resizing)
+    for kind in (Shared, SpecialOptions, Request, RoleRequest, HostFacts, Resizing)
 }
+_APART = frozenset({"tasks", "special"})  # fields of the shared facts whose own fields are stored
 _CACHED = 10_000  # distinct submissions whose text is kept; more than any site has at once
 _shared_texts: dict[Shared, str] = {}
 _hosts_texts: dict[Allocation, str] = {}  # of single hosts: elements of an array share it
@@ -487,7 +490,8 @@ def _as_dict(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _as_dict(part) for name, part in value.items()}
     if isinstance(value, Shared):
-        known = {name: _as_dict(getattr(value, name)) for name in _STORED[Shared] if name != "tasks"}
+        known = {name: _as_dict(getattr(value, name)) for name in _STORED[Shared] if name not in _APART}
+        known |= {name: getattr(value.special, name) for name in _STORED[SpecialOptions]}
         return known if value.tasks is None else known | {"tasks": rules_values(value.tasks)}
     if isinstance(value, Request | RoleRequest | HostFacts | Resizing):
         return {name: _as_dict(getattr(value, name)) for name in _STORED[type(value)]}
@@ -507,7 +511,9 @@ def decode_shared(text: str) -> Shared:
     known["roles"] = roles
     known["alternatives"] = tuple(_alternative(one) for one in request.get("alternatives", ()))
     rules = decode_rules(values["tasks"]) if "tasks" in values else None
-    return Shared(**{**_known(Shared, values), "request": Request(**known), "tasks": rules})
+    special = special_options(**_known(SpecialOptions, values))
+    apart = {"request": Request(**known), "tasks": rules, "special": special}
+    return Shared(**{**_known(Shared, values), **apart})
 
 
 def _role(values: dict[str, Any]) -> RoleRequest:
@@ -522,7 +528,9 @@ def _alternative(values: dict[str, Any]) -> Alternative:
     return Alternative(roles, values.get("same", ""), values.get("cu", ""), values.get("delay_s", 0))
 
 
-def _known(kind: type[Shared | Request | RoleRequest | HostFacts | Resizing], values: dict[str, Any]) -> dict[str, Any]:
+def _known(
+    kind: type[Shared | SpecialOptions | Request | RoleRequest | HostFacts | Resizing], values: dict[str, Any]
+) -> dict[str, Any]:
     names = _STORED[kind]
     return {name: value for name, value in values.items() if name in names}
 

@@ -6,7 +6,7 @@ import pytest
 
 from lavad.core import activity_events as a
 from lavad.core import commands as c
-from lavad.core.model import JobState, Key
+from lavad.core.model import JobState, Key, SpecialOptions
 from lavad.core.model.reasons import TERM_CHKPNT, Refused
 from lavad.core.order_kinds import CheckpointOrder
 from lavad.core.orders import Order
@@ -19,7 +19,9 @@ S = JobState
 def running(story: Story, is_checkpointable: bool = True, array: str = "") -> Key:
     """A job that runs on the first free host; of an array its first element."""
     job = a_job(array=array)
-    number = story.submit(job._replace(shared=replace(job.shared, checkpointable=is_checkpointable)))
+    number = story.submit(
+        job._replace(shared=replace(job.shared, special=SpecialOptions(checkpointable=is_checkpointable)))
+    )
     story.plan()
     key = story.key(number, 1 if array else 0)
     story.started(story.where(number, key.index)[0], key)
@@ -91,7 +93,7 @@ def test_who_has_no_checkpoints() -> None:
     with pytest.raises(Refused, match="User permission denied"):
         ask(story, key, caller=BOB)
     job = a_job()
-    waiting = story.submit(job._replace(shared=replace(job.shared, checkpointable=True)))
+    waiting = story.submit(job._replace(shared=replace(job.shared, special=SpecialOptions(checkpointable=True))))
     with pytest.raises(Refused, match="Job has not started yet"):
         ask(story, Key(waiting, 0, 1))
     story.finished("h1", key)

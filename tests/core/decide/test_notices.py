@@ -9,7 +9,7 @@ from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core import notices
 from lavad.core.apply.charge import observe_progress
-from lavad.core.model import HostShare, JobState
+from lavad.core.model import HostShare, JobState, SpecialOptions
 from lavad.core.model.policy import Policy, Queue
 from lavad.core.model.progress import SAVED_EVERY_S, Progress
 from lavad.core.model.reasons import Refused
@@ -55,7 +55,7 @@ def test_another_signal_does_not_take_the_notice_before_the_end_back(story: Stor
 def test_a_victim_has_its_warning_time(story: Story, own: float, waits: float) -> None:
     """The job's own, else its queue's, never more than the site allows; the preemptor's claim lasts as much longer."""
     job = a_job(4)
-    victim = story.run(job._replace(shared=replace(job.shared, warning_time_s=own)))
+    victim = story.run(job._replace(shared=replace(job.shared, special=SpecialOptions(warning_time_s=own))))
     urgent = story.submit(a_job(4, queue="urgent"))
     orders = story.plan()
     assert signals(list(orders)) == [("preempt", waits)]

@@ -25,7 +25,7 @@ _RUNNING = (S.RUN, S.USUSP, S.SSUSP)
 def checkpoint(cluster: Cluster, command: c.CheckpointJob, now: float, migrates: bool = False) -> Decision:
     """Make a checkpoint of a running job, or of the running elements of the target; they ``migrate`` with it."""
     record = find(cluster, command.target, command.caller)
-    if not record.shared.checkpointable:
+    if not record.shared.special.checkpointable:
         raise Refused("Job is not checkpointable")
     decision, refusal = Decision(), ""
     for job in live_of(record, command.target.indices):
@@ -41,7 +41,7 @@ def checkpoint(cluster: Cluster, command: c.CheckpointJob, now: float, migrates:
 def requeued(cluster: Cluster, command: c.RequeueJob, now: float) -> Decision:
     """Requeue (brequeue, bmig): a checkpointable job migrates by a checkpoint, any other begins anew."""
     record = cluster.jobs.get(command.target.job)
-    if not command.migrates or record is None or not record.shared.checkpointable:
+    if not command.migrates or record is None or not record.shared.special.checkpointable:
         return requeue(cluster, command, now)
     return checkpoint(cluster, c.CheckpointJob(command.target, command.caller, command.force), now, migrates=True)
 

@@ -92,7 +92,7 @@ def fitted(cluster: Cluster, shared: Shared, queue: Queue, asked: Asked) -> Shar
         _check_process_limits(queue, dict(asked.limits))
     shared = shared if shared.queue == queue.name else _read_in(cluster, shared, queue.name, asked)
     shared = with_queue_limits(_sized(shared, queue, asked.is_size_given), queue)
-    if asked.has_warning_action and not (shared.warning_time_s or queue.warning_time_s):
+    if asked.has_warning_action and not (shared.special.warning_time_s or queue.warning_time_s):
         raise Refused(f"-wa needs -wt, since queue {queue.name} has no JOB_ACTION_WARNING_TIME")
     check_share(cluster, shared)
     return shared
@@ -182,9 +182,9 @@ def check_user(queue: Queue, caller: Caller) -> None:
 def _check_kind(queue: Queue, shared: Shared) -> None:
     """Refuse kinds of jobs that the queue does not accept."""
     request = shared.request
-    if queue.interactive == "only" and not shared.interactive:
+    if queue.interactive == "only" and not shared.special.interactive:
         raise Refused(f"{queue.name}: Queue only accepts interactive jobs")
-    if queue.interactive == "no" and shared.interactive:
+    if queue.interactive == "no" and shared.special.interactive:
         raise Refused(f"{queue.name}: Queue does not accept interactive jobs")
     if (request.exclusive or kept_type(request) is not None) and not queue.is_exclusive_allowed:
         raise Refused(f"{queue.name}: Queue does not accept EXCLUSIVE jobs")
@@ -301,7 +301,7 @@ def with_queue_limits(shared: Shared, queue: Queue) -> Shared:
             raise Refused(f"MEMLIMIT: {HARD_LIMIT}")
         if not shared.memory_limit_mib:
             changes["memory_limit_mib"] = queue.defaults.memory_limit_default_mib or most
-    if queue.rerunnable and not (shared.rerunnable or shared.interactive):
+    if queue.rerunnable and not (shared.rerunnable or shared.special.interactive):
         changes["rerunnable"] = True
     if queue.user_group_default and not shared.user_group:
         changes["user_group"] = queue.user_group_default

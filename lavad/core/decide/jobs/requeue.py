@@ -99,10 +99,10 @@ def _why_not(record: Job | ArrayRecord, indices: Ranges | None, states: frozense
 
 def by_exit_code(cluster: Cluster, job: Job, attempt: Attempt, status: int) -> tuple[bool, bool]:
     """Requeue by exit code: True if the job is requeued, and True if it is to avoid its host."""
-    if status & 0x7F or job.shared.interactive:
+    if status & 0x7F or job.shared.special.interactive:
         return False, False  # ended by a signal, or its client has the exit code
     queue = cluster.policy.queue_for(job.shared.queue, job.shared.application)
-    values = job.shared.requeue_exit_values or (queue.defaults.requeue_exit_values if queue is not None else "")
+    values = job.shared.special.requeue_exit_values or (queue.defaults.requeue_exit_values if queue is not None else "")
     if not values:
         return False, False
     most = queue.requeue_limit if queue is not None else None

@@ -19,7 +19,7 @@ class JobCommands(NamedTuple):
 
     def includes(self, shared: Shared) -> bool:
         """Return True if such a job has commands before or after it."""
-        return shared.has_commands or shared.queue in self.queues or shared.application in self.applications
+        return shared.special.has_commands or shared.queue in self.queues or shared.application in self.applications
 
 
 def job_commands(policy: Policy) -> JobCommands:

@@ -8,7 +8,7 @@ import pytest
 from lavad.core import commands as c
 from lavad.core.decide.jobs.admission import known_admission
 from lavad.core.events import NewJob
-from lavad.core.model import RoleAsked, Shared
+from lavad.core.model import RoleAsked, Shared, SpecialOptions
 from lavad.core.model.policy import Fairshare, JobDefaults, Names, Policy, Queue, Share, UserRule
 from lavad.core.model.reasons import NotNow, Refused
 from tests.builders import ANN, BOB, ROOT, Story, a_host, a_job
@@ -138,12 +138,12 @@ def test_interactive_jobs_and_queues() -> None:
 
     def interactive(queue: str) -> NewJob:
         job = a_job(queue=queue)
-        return job._replace(shared=replace(job.shared, interactive="shell"))
+        return job._replace(shared=replace(job.shared, special=SpecialOptions(interactive="shell")))
 
     assert refusal(story, interactive("batch")) == "batch: Queue does not accept interactive jobs"
-    assert shared_of(story, interactive("term")).interactive == "shell"
+    assert shared_of(story, interactive("term")).special.interactive == "shell"
     assert not shared_of(story, interactive("term")).rerunnable
-    assert shared_of(story, interactive("q")).interactive == "shell"
+    assert shared_of(story, interactive("q")).special.interactive == "shell"
 
 
 @pytest.mark.parametrize(

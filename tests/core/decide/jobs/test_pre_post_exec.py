@@ -11,7 +11,7 @@ from lavad.core import events as e
 from lavad.core.apply import start_conditions
 from lavad.core.decide.clock.tick import wake_at
 from lavad.core.events import NewJob
-from lavad.core.model import JobState, Key, PostState, Retry
+from lavad.core.model import JobState, Key, PostState, Retry, SpecialOptions
 from lavad.core.model import reasons as r
 from lavad.core.model.policy import AROUND, Application, AroundJob, Policy
 from lavad.core.model.ranges import Ranges
@@ -386,7 +386,9 @@ def test_a_job_waits_for_an_agent_that_runs_its_commands(whose: str) -> None:
     story = cluster_with(queue=rule, profile=profile)
     story.join(a_host("n1", lacks_commands=True))
     application = "app" if whose == "profile" else ""
-    job = story.submit(replace_shared(a_job(application=application), has_commands=whose == "job"))
+    job = story.submit(
+        replace_shared(a_job(application=application), special=SpecialOptions(has_commands=whose == "job"))
+    )
     other = story.submit(a_job(queue="idle"))
     story.plan()
     assert (story.state(job), story.state(other)) == (S.PEND, S.STAGING)
@@ -402,7 +404,7 @@ def test_a_job_waits_for_an_agent_that_makes_checkpoints() -> None:
     """-k: an agent of an earlier version would make none; other jobs run there."""
     story = cluster_with(queue=AROUND)
     story.join(a_host("n1", lacks_checkpoints=True))
-    job = story.submit(replace_shared(a_job(), checkpointable=True))
+    job = story.submit(replace_shared(a_job(), special=SpecialOptions(checkpointable=True)))
     other = story.submit(a_job())
     story.plan()
     assert (story.state(job), story.state(other)) == (S.PEND, S.STAGING)
@@ -415,7 +417,7 @@ def test_a_job_waits_for_an_agent_that_copies_its_files() -> None:
     """-f: an agent of an earlier version would leave the copies out; other jobs run there."""
     story = cluster_with(queue=AROUND)
     story.join(a_host("n1", lacks_copies=True))
-    job = story.submit(replace_shared(a_job(), has_copies=True))
+    job = story.submit(replace_shared(a_job(), special=SpecialOptions(has_copies=True)))
     other = story.submit(a_job())
     story.plan()
     assert (story.state(job), story.state(other)) == (S.PEND, S.STAGING)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lavad.core import commands as c
 from lavad.core.decide.clock.tick import wake_at
 from lavad.core.language.exit_values import parse
-from lavad.core.model import NO_RETRY, JobState, Key
+from lavad.core.model import NO_RETRY, JobState, Key, SpecialOptions
 from lavad.core.model.policy import JobDefaults, Policy, Queue
 from lavad.core.model.reasons import Refused
 from lavad.core.queries.pending_reasons import explain
@@ -150,7 +150,7 @@ def test_an_interactive_job_is_not_requeued_by_its_exit_code() -> None:
     queue = Queue("normal", defaults=JobDefaults(requeue_exit_values="5"))
     story = Story(a_host("n1"), policy=Policy(queues=(queue,)))
     job = a_job()
-    key = story.run(job._replace(shared=replace(job.shared, interactive="pipes")))
+    key = story.run(job._replace(shared=replace(job.shared, special=SpecialOptions(interactive="pipes"))))
     story.finished("n1", key, 5 << 8)
     assert story.state(key.job) is S.EXIT
 
