@@ -325,16 +325,20 @@ class Rlimit(_message.Message):
     def __init__(self, name: _Optional[str] = ..., soft: _Optional[int] = ...) -> None: ...
 
 class SubmitItem(_message.Message):
-    __slots__ = ("request_id", "spec", "retry", "unique_name")
+    __slots__ = ("request_id", "spec", "retry", "unique_name", "checkpoint_method", "checkpoint_programs")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     SPEC_FIELD_NUMBER: _ClassVar[int]
     RETRY_FIELD_NUMBER: _ClassVar[int]
     UNIQUE_NAME_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_METHOD_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_PROGRAMS_FIELD_NUMBER: _ClassVar[int]
     request_id: bytes
     spec: JobSpec
     retry: bool
     unique_name: bool
-    def __init__(self, request_id: _Optional[bytes] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., retry: _Optional[bool] = ..., unique_name: _Optional[bool] = ...) -> None: ...
+    checkpoint_method: str
+    checkpoint_programs: str
+    def __init__(self, request_id: _Optional[bytes] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., retry: _Optional[bool] = ..., unique_name: _Optional[bool] = ..., checkpoint_method: _Optional[str] = ..., checkpoint_programs: _Optional[str] = ...) -> None: ...
 
 class SubmitBatch(_message.Message):
     __slots__ = ("items",)

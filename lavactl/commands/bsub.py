@@ -8,7 +8,15 @@ import time
 from lavactl.errors import CommandError, UsageError
 from lavactl.options import answered
 from lavactl.settings import tries_of
-from lavactl.submit.submission import GRAMMAR, JOB_FILE_OPTIONS, JSDL_OPTIONS, USAGE, Submission, submission_of
+from lavactl.submit.submission import (
+    GRAMMAR,
+    JOB_FILE_OPTIONS,
+    JSDL_OPTIONS,
+    USAGE,
+    Submission,
+    name_programs,
+    submission_of,
+)
 from lavactl.text.exits import exit_code
 from lavactl.text.render import clean, is_output_kept, kept_output
 from lavactl.wire import messages
@@ -105,6 +113,7 @@ def submit(submission: Submission, io: "Io") -> messages.SubmitResult:
     item = messages.SubmitItem(
         request_id=name, spec=submission.spec, retry=is_repeated, unique_name=submission.has_unique_name
     )
+    name_programs(item, io.environ)
     told, attempt = "", 0
     while True:
         attempt += 1

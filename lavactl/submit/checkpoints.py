@@ -5,6 +5,7 @@ import re
 
 from lavactl.errors import CommandError
 from lavactl.options import printable
+from lavactl.submit.submission import METHOD, METHOD_DIR
 from lavactl.text import units
 from lavactl.wire import messages
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 EXPECTED = (
     'a directory and perhaps init=minutes, minutes and method=name, such as "/scratch/saved init=5 30 method=dmtcp"'
 )
-METHOD, METHOD_DIR = "LSB_ECHKPNT_METHOD", "LSB_ECHKPNT_METHOD_DIR"
 MINUTES_MAX = 10**6
 _NAME = re.compile(r"[A-Za-z0-9_.+-]{1,64}")
 

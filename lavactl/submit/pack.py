@@ -10,7 +10,15 @@ from lavactl.errors import FAILURE, CommandError
 from lavactl.options import Options, printable
 from lavactl.settings import tries_of
 from lavactl.submit import esub
-from lavactl.submit.submission import GRAMMAR, INTERACTIVE, JOB_FILE_OPTIONS, JSDL_OPTIONS, Submission, submission_of
+from lavactl.submit.submission import (
+    GRAMMAR,
+    INTERACTIVE,
+    JOB_FILE_OPTIONS,
+    JSDL_OPTIONS,
+    Submission,
+    name_programs,
+    submission_of,
+)
 from lavactl.submit.words import split_words
 from lavactl.text.render import clean
 from lavactl.wire import messages
@@ -46,10 +54,13 @@ class Line:
         self.notes = submission.notes
         self.result: messages.SubmitResult | None = None
         self.packed = environments.packed(submission.spec)
+        self._environ = io.environ
 
     def item(self, is_repeated: bool) -> messages.SubmitItem:
         """Return the message that is sent."""
-        return messages.SubmitItem(request_id=self.name, spec=_as_spec(self.packed), retry=is_repeated)
+        item = messages.SubmitItem(request_id=self.name, spec=_as_spec(self.packed), retry=is_repeated)
+        name_programs(item, self._environ)
+        return item
 
 
 class Serialised:

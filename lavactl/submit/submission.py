@@ -17,6 +17,8 @@ from lavactl.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from lavactl.io import Io
     from lavactl.submit import esub
     from lavactl.submit.jsdl import options as jsdl
@@ -110,6 +112,7 @@ SCRIPT_MAX = 7 << 20
 HEAD = 4096  # bytes that tell a script from a program
 DEFAULT_QUEUE, DEFAULT_PROJECT, DEFAULT_GROUP = "LSB_DEFAULTQUEUE", "LSB_DEFAULTPROJECT", "LSB_DEFAULT_USERGROUP"
 DEFAULT_JOB_GROUP = "LSB_DEFAULT_JOBGROUP"
+METHOD, METHOD_DIR = "LSB_ECHKPNT_METHOD", "LSB_ECHKPNT_METHOD_DIR"
 
 
 class Submission:
@@ -217,6 +220,13 @@ def submission_of(line: Options, io: "Io") -> Submission:
     submission = Submission(check_text(spec), notes, "K" in choices, "BSUB_QUIET" in io.environ, by_default)
     take_outcome(submission, ran)
     return submission
+
+
+def name_programs(item: messages.SubmitItem, environ: "Mapping[str, str]") -> None:
+    """Tell which programs make checkpoints, should the job's queue or profile want some: variables with these names
+    are not passed on to the job."""
+    method, programs = (environ.get(name, "").encode("utf-8", "backslashreplace") for name in (METHOD, METHOD_DIR))
+    item.checkpoint_method, item.checkpoint_programs = method.decode(), programs.decode()
 
 
 def described_by(line: Options, io: "Io") -> "jsdl.Described | None":

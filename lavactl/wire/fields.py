@@ -46,7 +46,9 @@ FIELDS = {
         "157 mail_events s, 158 esub_output b, 170 application s, 175 file_copies s*, 176 checkpoint Checkpoint, "
         "190 absolute_priority s"
     ),
-    "SubmitItem": "1 request_id b, 2 spec JobSpec, 3 retry t, 4 unique_name t",
+    "SubmitItem": (
+        "1 request_id b, 2 spec JobSpec, 3 retry t, 4 unique_name t, 5 checkpoint_method s, 6 checkpoint_programs s"
+    ),
     "SubmitBatch": "1 items SubmitItem*",
     "SubmitResult": "1 request_id b, 2 job u, 3 queue s, 4 default_queue t, 5 error s, 6 retry_later t, 7 retry_s u",
     "SubmitReplies": "1 results SubmitResult*",

@@ -187,7 +187,7 @@ def _check_copies(spec: jobs_pb2.JobSpec) -> None:
 
 
 _EARLIER = re.compile(r"\d{1,18}(\[\d{1,18}\])?")
-_METHOD = re.compile(r"[A-Za-z0-9_.+-]{0,64}")
+METHOD = re.compile(r"[A-Za-z0-9_.+-]{0,64}")  # of checkpoints
 
 
 def _check_checkpoint(spec: jobs_pb2.JobSpec) -> None:
@@ -197,7 +197,7 @@ def _check_checkpoint(spec: jobs_pb2.JobSpec) -> None:
         raise Refused("-k: the checkpoint directory must be an absolute path")
     if one.restarts_from and not _EARLIER.fullmatch(one.restarts_from):
         raise Refused("The checkpoint that a job goes on from is named by a job id")
-    if not _METHOD.fullmatch(one.method):
+    if not METHOD.fullmatch(one.method):
         raise Refused("-k: the method must be a name of letters, digits and _ . + -")
     if not all(math.isfinite(period) and 0 <= period <= TIME_MAX for period in (one.period_s, one.first_s)):
         raise Refused("-k: not a period that can be kept")

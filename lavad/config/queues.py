@@ -381,7 +381,9 @@ QUEUE: Table = {
     "DEFAULT_HOST_SPEC": Ignored("limits are never scaled by CPU factors"),
     "NEW_JOB_SCHED_DELAY": Ignored("a new job is looked at at once"),
     "DISPATCH_ORDER": Ignored("queues of equal priority are served together"),
-    **dict.fromkeys(("CHKPNT", "MIG"), missed("a job asks for checkpoints by bsub -k, and bmig migrates it")),
+    "CHKPNT": sets("checkpoints", v.checkpoints, "a directory and perhaps minutes: the [checkpoints](checkpoints.md) "
+                   "of jobs without `bsub -k`"),
+    "MIG": missed("bmig migrates jobs; none is migrated by itself"),
     "CHUNK_JOB_SIZE": missed("each job starts by itself, which is cheap enough; none waits for another", v.above_one),
     **dict.fromkeys(("ENQUE_INTERACTIVE_AHEAD", "RELAX_JOB_DISPATCH_ORDER"),
                     Ignored("starting a job is cheap enough without")),

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 from lavad.core.language.numbers import number_text
 from lavad.core.language.requirements import gpu
+from lavad.core.model.checkpoints import CheckpointTerms
 from lavad.core.model.policy import QueueChecks, Threshold, Window
 from lavad.core.model.reasons import Refused
 
@@ -262,6 +263,31 @@ def warning_time(text: str) -> float:
         return float(text[:-1])
     hours, _, minutes = text.rpartition(":")
     return 3600.0 * integer(hours or "0") + 60.0 * integer(minutes)
+
+
+def checkpoint_directory(text: str) -> str:
+    """Directory of checkpoints."""
+    if len(text.split()) != 1 or "$" in text or "%" in text:
+        raise Wrong("expected one directory, without variables")
+    return text.strip()
+
+
+def checkpoint_method(text: str) -> str:
+    """Name of a method of checkpoints."""
+    if not re.fullmatch(r"[A-Za-z0-9_.+-]{1,64}", text.strip()):
+        raise Wrong("expected a name of letters, digits and _ . + -")
+    return text.strip()
+
+
+def minutes(text: str) -> float:
+    """Seconds of some minutes."""
+    return 60.0 * integer(text.strip(), 0, 10**6)
+
+
+def checkpoints(text: str) -> CheckpointTerms:
+    """Directory and perhaps minutes."""
+    directory, _, period = text.strip().partition(" ")
+    return CheckpointTerms(checkpoint_directory(directory), minutes(period) if period else 0.0)
 
 
 def warning_action(text: str) -> str:

@@ -301,6 +301,13 @@ while :; do n=$((n + 1)); echo $n > count.new; mv count.new count; sleep 0.1; do
 """
 
 
+def _method(directory: Path) -> None:
+    """A job that counts, and its programs."""
+    for name, text in (("echkpnt.count", ECHKPNT), ("erestart.count", ERESTART), ("count.sh", COUNT)):
+        (directory / name).write_text(text)
+        (directory / name).chmod(0o755)
+
+
 def _counts(directory: Path) -> int:
     return int((directory / "count").read_text()) if (directory / "count").exists() else 0
 
@@ -308,9 +315,7 @@ def _counts(directory: Path) -> int:
 def test_a_job_goes_on_from_its_checkpoint(cluster: Cluster, tmp_path: Path) -> None:
     """bchkpnt: by the program of its method; one that fails leaves the job as it is; bmig moves it, and it goes on
     from what was saved; with -k it ends, and brestart makes a new job that goes on. The history tells of each."""
-    for name, text in (("echkpnt.count", ECHKPNT), ("erestart.count", ERESTART), ("count.sh", COUNT)):
-        (tmp_path / name).write_text(text)
-        (tmp_path / name).chmod(0o755)
+    _method(tmp_path)
     here = cluster.at(tmp_path).with_environment(LSB_ECHKPNT_METHOD_DIR=str(tmp_path))
     job = here.submit("-o", "/dev/null", "-k", "saved method=count", "sh count.sh 1000")
     saved = tmp_path / "saved" / str(job)
@@ -346,3 +351,33 @@ def test_a_job_goes_on_from_its_checkpoint(cluster: Cluster, tmp_path: Path) -> 
     plain = cluster.submit("-o", "/dev/null", "sleep 100")
     cluster.becomes(plain, "RUN")
     assert cluster.run("bchkpnt", str(plain)).stderr == f"Job <{plain}>: Job is not checkpointable\n"
+
+
+def test_the_queues_jobs_have_checkpoints(cluster: Cluster, tmp_path: Path) -> None:
+    """CHKPNT of lsb.queues, and CHKPNT_DIR and the like of a profile before it: a requeued job goes on from one."""
+    _method(tmp_path)
+    profile = f"""
+        Begin Application
+        NAME = counting
+        CHKPNT_DIR = {tmp_path}/own
+        CHKPNT_INITPERIOD = 30
+        CHKPNT_PERIOD = 60
+        CHKPNT_METHOD = count
+        End Application
+    """
+    cluster.reconfigure({"lsb.queues": QUEUES.format(window="CHKPNT = saved 90"), "lsb.applications": profile})
+    here = cluster.at(tmp_path).with_environment(LSB_ECHKPNT_METHOD_DIR=str(tmp_path))
+    assert "CHKPNTDIR:  saved" in cluster.says("bqueues", "-l", "normal")
+    plain = here.with_environment(LSB_ECHKPNT_METHOD="count").submit("-o", "/dev/null", "sh count.sh 1000")
+    wait_for(lambda: _counts(tmp_path) > 1000, 60, "the job to count")
+    cluster.says("bchkpnt", str(plain))
+    wait_for(lambda: "Checkpoint succeeded" in cluster.history(plain), 60, "a checkpoint")
+    told = _unwrapped(cluster.says("bjobs", "-l", str(plain)))
+    assert f"Checkpoint period 90 min., Checkpoint directory <{tmp_path}/saved/{plain}>" in told
+    cluster.says("brequeue", str(plain))
+    wait_for(lambda: "again" in (tmp_path / "begun").read_text(), 60, "the job to go on")
+    other = here.submit("-app", "counting", "-o", "/dev/null", "sleep 100")
+    told = _unwrapped(cluster.says("bjobs", "-l", str(other)))
+    assert "Initial checkpoint period 30 min., Checkpoint period 60 min." in told
+    assert f"Checkpoint directory <{tmp_path}/own/{other}>, Checkpoint method <count>" in told
+    cluster.reconfigure({"lsb.queues": QUEUES.format(window=""), "lsb.applications": ""})

@@ -66,6 +66,7 @@ def test_what_a_profile_says_in_vain_is_named(tmp_path: Path) -> None:
             RUNLIMITS = 5
             RUNLIMIT = soon
             ENV_VARS = LSB_QUEUE=x
+            CHKPNT_PERIOD = 5
             End Application
             Begin Application
             NAME = a
@@ -82,8 +83,9 @@ def test_what_a_profile_says_in_vain_is_named(tmp_path: Path) -> None:
         "lsb.applications:5: RUNLIMITS",
         "lsb.applications:6: RUNLIMIT = soon",
         "lsb.applications:7: ENV_VARS = LSB_QUEUE=x",
-        "lsb.applications:10: NAME = a",
-        "lsb.applications:12: Application",
+        "lsb.applications:8: CHKPNT_PERIOD",
+        "lsb.applications:11: NAME = a",
+        "lsb.applications:13: Application",
         "lsb.params:2: DEFAULT_APPLICATION = none",
     ]
-    assert [one.is_fatal for one in found.complaints] == [False, False, False, True, True, True, True, True]
+    assert [one.is_fatal for one in found.complaints] == [*[False] * 3, True, True, False, *[True] * 3]

@@ -15,7 +15,6 @@ FLOW = frozenset({"ada", "bea", "cai"})
 def _site() -> Policy:
     found = loaded(SITE)
     assert said(found) == [
-        "lsb.queues:52: CHKPNT: it has no effect: a job asks for checkpoints by bsub -k, and bmig migrates it",
         "lsb.resources:30: Begin ReservationUsage: the section has no effect: RESOURCE_RESERVE_PER_TASK does it, or a "
         "rusage with /job, /task or /host",
     ]

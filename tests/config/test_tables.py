@@ -15,6 +15,7 @@ from lavad.config.guarantees.class_pools import Part
 from lavad.config.guarantees.service_classes import SERVICE_CLASS as SERVICE_CLASS_TABLE
 from lavad.config.site import Honoured, Site, Table
 from lavad.config.values import Wrong
+from lavad.core.model.checkpoints import CheckpointTerms
 from lavad.core.model.policy import ALL, Names, QueueChecks, Resource, ResourceKind, Share, Window
 from lavad.core.model.priorities.absolute import AbsolutePriority, Factor
 from lavad.core.model.priorities.job_order import JobOrder
@@ -140,6 +141,7 @@ QUEUE: dict[str, Case] = {
                       ("/x", "BEFORE[]", "BETWEEN[x]", "LIMIT[0]", "LIMIT[x]", "NEVER[/x]", "AFTER[/x 'a]")),
     "JOB_ACTION_WARNING_TIME": ("1:02", {"warning_time_s": 3720.0}, ("x", "-1", "s")),
     "JOB_WARNING_ACTION": ("USR1", {"warning_action": "USR1"}, ("CHKPNT", "SIGKILL")),
+    "CHKPNT": ("saved 10", {"checkpoints": CheckpointTerms("saved", 600.0)}, ("$HOME/a", "a x", "a -1", "a 1 2", "%J")),
     "TERMINATE_WHEN": ("WINDOW LOAD", {"terminate_when": frozenset({"WINDOW", "LOAD"})}, ("NEVER",)),
     "JOB_ACCEPT_INTERVAL": ("2", {"accept_interval": 20.0}, ("x",)),
     "DEFAULT_USER_GROUP": text("user_group_default"),
@@ -283,6 +285,10 @@ APPLICATIONS: dict[str, Case] = {
     "PRIORITY": number("priority"),
     **{name: text(f"around.job_{name.lower()[:-5]}", "/bin/x -a") for name in ("PRE_EXEC", "POST_EXEC")},
     **{name: PARAMETERS[name] for name in ("JOB_PREPROC_TIMEOUT", "JOB_POSTPROC_TIMEOUT", "JOB_INCLUDE_POSTPROC")},
+    "CHKPNT_DIR": ("/saved", {"checkpoint.directory": "/saved"}, ("$HOME", "a b")),
+    "CHKPNT_METHOD": ("own", {"checkpoint.method": "own"}, ("a/b",)),
+    **{name: ("5", {f"checkpoint.{field}": 300.0}, ("x", "-1")) for name, field in (
+        ("CHKPNT_PERIOD", "period_s"), ("CHKPNT_INITPERIOD", "first_s"))},
     "SUSPEND_CONTROL": ("SIGTSTP", {"control.SUSPEND": "SIGTSTP"}, ("SIGNONE", "CHKPNT")),
     "RESUME_CONTROL": ("SIGCONT", {"control.RESUME": "SIGCONT"}, ("SIGNONE", "")),
     "TERMINATE_CONTROL": ("/bin/stop it", {"control.TERMINATE": "/bin/stop it"}, ("CHKPNT",)),

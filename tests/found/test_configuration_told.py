@@ -26,7 +26,6 @@ QUEUE = "Begin Queue\nQUEUE_NAME = q\n{}\nEnd Queue\n"
         "RCVJOBS_FROM = other",
         "RC_HOSTS = all",
         "MIG = 30",
-        "CHKPNT = dir 10",
         "JOB_IDLE = 0.1",
     ],
 )

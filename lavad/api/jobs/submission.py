@@ -11,6 +11,7 @@ from typing import Any
 
 from lavad.agent_links.spec_cache import SpecShelf
 from lavad.api import checks, translate
+from lavad.api.jobs import checkpoint_defaults
 from lavad.api.jobs.history import Stored
 from lavad.audit import TRAIL
 from lavad.core import commands as c
@@ -144,9 +145,11 @@ class Submissions:
         if len(spec.hosts) == 1 and self._engine.cluster.is_named(spec.hosts[0]):
             del spec.hosts[:]
         translate.fill_in_group(spec, caller.user, policy.default_job_group)
+        queues = policy.default_queues or (policy.default_queue,)
+        checkpoint_defaults.fill_in(self._engine.cluster, item, caller, tuple(spec.queues) or queues)
         packed = self._shelf.pack(spec, caller.user)
         job = translate.new_job(spec, packed, item.request_id, caller)
-        asked = translate.asked_of(spec, policy.default_queues or (policy.default_queue,))
+        asked = translate.asked_of(spec, queues)
         return c.SubmitJob(job, caller, asked, item.unique_name)
 
     def _note_answer(self, item: pb.SubmitItem, result: pb.SubmitResult, answer: Any) -> None:

@@ -113,6 +113,10 @@ def _add_parameters(record: pb.QueueRecord, queue: Queue) -> None:
         record.parameters["NICE"] = str(queue.nice)
     if queue.rerunnable:
         record.parameters["RERUNNABLE"] = "yes"
+    if queue.checkpoints.directory:
+        record.parameters["CHKPNTDIR"] = queue.checkpoints.directory
+    if queue.checkpoints.period_s:
+        record.parameters["CHKPNTPERIOD"] = f"{queue.checkpoints.period_s:.0f}"
     if queue.slot_reserve_s:
         record.parameters["SLOT_RESERVE"] = f"{queue.slot_reserve_s:.0f}"
     if queue.preempts or queue.preemptable_by:

@@ -9,6 +9,7 @@ from lavad.config.grammar import Document, Row
 from lavad.config.queues import QUEUE, around_limits, around_rule, part, preexec_retries
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, missed, required, sets
 from lavad.config.values import Wrong
+from lavad.core.model.checkpoints import NO_TERMS, CheckpointTerms
 from lavad.core.model.policy import Application, JobDefaults
 
 _VARIABLE = re.compile(r"""\s*([A-Za-z_]\w*)\s*=\s*(?:'([^']*)'|"([^"]*)"|([^\s,'"]*))\s*(?:,|$)""")
@@ -72,7 +73,13 @@ APPLICATION: Table = {
     **dict.fromkeys(("RESIZABLE_JOBS", "RESIZE_NOTIFY_CMD"), QUEUE["RESIZABLE_JOBS"]),
     "SUCCESS_EXIT_VALUES": QUEUE["SUCCESS_EXIT_VALUES"],
     "CHUNK_JOB_SIZE": QUEUE["CHUNK_JOB_SIZE"],
-    **dict.fromkeys(("CHKPNT_DIR", "CHKPNT_INITPERIOD", "CHKPNT_METHOD", "CHKPNT_PERIOD", "MIG"), QUEUE["MIG"]),
+    "CHKPNT_DIR": sets("checkpoint.directory", v.checkpoint_directory, "the directory of the "
+                       "[checkpoints](checkpoints.md) of jobs without `bsub -k`, in place of the queue's CHKPNT"),
+    "CHKPNT_PERIOD": sets("checkpoint.period_s", v.minutes, "minutes between two of them, where `-k` names none"),
+    "CHKPNT_INITPERIOD": sets("checkpoint.first_s", v.minutes, "minutes before the first one, where `-k` names none"),
+    "CHKPNT_METHOD": sets("checkpoint.method", v.checkpoint_method, "the method, where neither `-k` nor "
+                          "LSB_ECHKPNT_METHOD names one"),
+    "MIG": QUEUE["MIG"],
     **dict.fromkeys(("DJOB_COMMFAIL_ACTION", "DJOB_DISABLED", "DJOB_ENV_SCRIPT", "DJOB_HB_INTERVAL",
                      "DJOB_RESIZE_GRACE_PERIOD", "DJOB_RU_INTERVAL", "DJOB_TASK_BIND"),
                     missed("tasks on further hosts are watched by lava's agents")),
@@ -94,7 +101,15 @@ def read_applications(document: Document, site: Site) -> dict[str, Application]:
             name, fields = required(row, "NAME", section, site), site.read(row, APPLICATION)
             if name and _is_new(name, found, row, site):
                 found[name] = _application(fields, _written(row))
+                if not found[name].checkpoints.directory:
+                    _warn_of_no_directory(row, site)
     return found
+
+
+def _warn_of_no_directory(row: Row, site: Site) -> None:
+    for name in ("CHKPNT_PERIOD", "CHKPNT_INITPERIOD", "CHKPNT_METHOD"):
+        if name in row and row[name].text:
+            site.warn(row[name], f"{name}: it has no effect without CHKPNT_DIR")
 
 
 def _is_new(name: str, known: Mapping[str, Application], row: Row, site: Site) -> bool:
@@ -116,11 +131,13 @@ def _written(row: Row) -> tuple[tuple[str, str], ...]:
 def _application(fields: Fields, written: tuple[tuple[str, str], ...]) -> Application:
     own = {name: value for name, value in fields.items() if "." not in name}
     rlimits = tuple((name, *limits) for name, limits in sorted(part(fields, "rlimit.").items()))
+    terms = part(fields, "checkpoint.")
     return Application(
         **own,
         defaults=JobDefaults(**part(fields, "defaults."), rlimits=rlimits),
         job_controls=tuple(part(fields, "control.").items()),
         around=around_rule(fields),
+        checkpoints=CheckpointTerms(**terms) if terms.get("directory") else NO_TERMS,
         written=written,
     )
 

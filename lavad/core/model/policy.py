@@ -12,6 +12,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from lavad.core.model.checkpoints import NO_TERMS, CheckpointTerms
 from lavad.core.model.gpu_use import GPU_IDLE, NO_GPU_IDLE_RULE, GpuIdleRule
 from lavad.core.model.priorities.absolute import AbsolutePriority
 from lavad.core.model.priorities.job_order import JobOrder
@@ -214,6 +215,7 @@ class Queue:
     user_group_default: str = ""
     around: AroundJob = AroundJob()
     checks: QueueChecks = NO_CHECKS  # HEALTH_CHECKS
+    checkpoints: CheckpointTerms = NO_TERMS  # CHKPNT
     written: tuple[tuple[str, str], ...] = ()  # settings as written, groups with a slash, for display
     application: str = ""  # the application profile that its settings are combined with
     environment: tuple[tuple[str, str], ...] = ()  # ENV_VARS of that profile
@@ -388,6 +390,7 @@ class Application:
     warning_time_s: float = 0.0
     warning_action: str = ""
     around: AroundJob = AroundJob()
+    checkpoints: CheckpointTerms = NO_TERMS  # CHKPNT_DIR and the like
     environment: tuple[tuple[str, str], ...] = ()
     written: tuple[tuple[str, str], ...] = ()  # settings as written
 

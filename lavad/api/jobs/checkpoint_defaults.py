@@ -1,0 +1,65 @@
+"""Checkpoints of jobs by their application profile or queue, filled into the job when it is submitted."""
+
+import os
+
+from lavad.agent_links.spec_cache import Packed
+from lavad.api import checks, translate
+from lavad.core import commands as c
+from lavad.core.cluster import Cluster
+from lavad.core.decide.jobs.admission import admitted, combined_with_queue
+from lavad.core.model.checkpoints import NO_TERMS, CheckpointTerms
+from lavad.core.model.reasons import Refused
+from protos import jobs_pb2 as pb
+
+_UNPACKED = Packed(b"", "", None)
+
+
+def fill_in(cluster: Cluster, item: pb.SubmitItem, caller: c.Caller, queues: tuple[str, ...]) -> None:
+    """Make the job checkpointable if its profile or else its queue says so; what ``bsub -k`` says comes first.
+
+    Args:
+        item: the submission, with what the caller's environment says of the programs.
+        queues: those that the job may go to; it goes to the first one that accepts it.
+
+    Raises:
+        Refused: no queue accepts the job, where it depends on the queue; or its environment names no program.
+    """
+    spec = item.spec
+    if spec.interactive or spec.HasField("tasks"):
+        return
+    profile = cluster.policy.applications.get(spec.application)
+    terms = profile.checkpoints if profile is not None else NO_TERMS
+    if spec.HasField("checkpoint"):
+        _add(spec.checkpoint, terms)
+        return
+    terms = terms if terms.directory else _of_queue(cluster, spec, caller, queues)
+    if terms.directory:
+        start = spec.submit_cwd if "%" in spec.cwd else spec.cwd or spec.submit_cwd
+        spec.checkpoint.directory = os.path.normpath(os.path.join(start, terms.directory))
+        spec.checkpoint.method, spec.checkpoint.programs = item.checkpoint_method, item.checkpoint_programs
+        _check(spec.checkpoint)
+        _add(spec.checkpoint, terms)
+
+
+def _check(one: pb.Checkpoint) -> None:
+    """Check what the environment says, which a queue's checkpoints make a part of the job."""
+    if not checks.METHOD.fullmatch(one.method):
+        raise Refused("LSB_ECHKPNT_METHOD: expected a name of letters, digits and _ . + -")
+    if one.programs and not one.programs.startswith("/"):
+        raise Refused("LSB_ECHKPNT_METHOD_DIR: expected an absolute path")
+    checks.check_texts(one)
+
+
+def _add(one: pb.Checkpoint, terms: CheckpointTerms) -> None:
+    """Add the terms that the job has none of its own of."""
+    one.period_s = one.period_s or terms.period_s
+    one.first_s = one.first_s or terms.first_s
+    one.method = one.method or terms.method
+
+
+def _of_queue(cluster: Cluster, spec: pb.JobSpec, caller: c.Caller, queues: tuple[str, ...]) -> CheckpointTerms:
+    known = {name: queue.checkpoints for name in queues if (queue := cluster.policy.queue(name)) is not None}
+    if len({*known.values()}) > 1:
+        submitted, asked = translate.new_job(spec, _UNPACKED, b"", caller).shared, translate.asked_of(spec, queues)
+        return known[admitted(cluster, submitted, combined_with_queue(cluster, submitted, asked), caller, asked).queue]
+    return next(iter(known.values()), NO_TERMS)
