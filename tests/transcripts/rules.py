@@ -7,6 +7,7 @@ preferences. ``backfill.normal=1`` is the number of reservations of a queue, ``s
 order, ``interactive.short=only`` is INTERACTIVE. ``pool.red=ann,own:4`` makes a resource pool, ``load.normal=r1m:1/2``
 and ``host_load=mem:500/100`` are load thresholds. ``pre_exec_tries.normal=2`` is LOCAL_MAX_PREEXEC_RETRY of a queue,
 ``pre_exec_exits.normal`` its action EXIT.
+``checkpoints.normal=saved,10`` is CHKPNT of a queue.
 ``aps.normal=WEIGHT[[PROC,1]]`` is APS_PRIORITY, without blanks.
 Words for shares and limits are in ``sharing.py``.
 """
@@ -16,6 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from lavad.config.priorities.absolute import absolute_priority
+from lavad.config.values import checkpoints
 from lavad.core.model.policy import ALL, HostRule, Names, Policy, Pool, Queue, Threshold
 from tests.transcripts import sharing
 
@@ -85,6 +87,8 @@ def policy(words: Iterable[str]) -> Policy:
             rule = queues[queue].around
             new = replace(rule, tries_max=tries or rule.tries_max, exits=exits or rule.exits)
             queues[queue] = replace(queues[queue], around=new)
+        elif name == "checkpoints":
+            queues[queue] = replace(queues[queue], checkpoints=checkpoints(value.replace(",", " ")))
         elif name == "requeue":
             values["preempts_by_requeue"] = True
         elif name == "lends":

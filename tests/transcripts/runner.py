@@ -7,10 +7,11 @@ before you keep it. The commands are the functions of ``Player`` whose names beg
 import shlex
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from lavad.api.jobs.checkpoint_defaults import fill_in
 from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.decide.jobs.request import request_of, rules_for
@@ -19,10 +20,20 @@ from lavad.core.model import NO_OPTIONS, HostShare, JobState, Key, Launch, PostS
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import NotNow, Refused
 from lavad.core.notices import NoticeOrder, RevokeOrder
-from lavad.core.orders import ForgetOrder, LaunchOrder, Order, ReleaseOrder, ResizeOrder, SignalOrder, StageOrder
+from lavad.core.orders import (
+    CheckpointOrder,
+    ForgetOrder,
+    LaunchOrder,
+    Order,
+    ReleaseOrder,
+    ResizeOrder,
+    SignalOrder,
+    StageOrder,
+)
 from lavad.core.queries.pending_reasons import explain
 from lavad.core.state.records import ArrayRecord
 from lavad.core.step import Outcome
+from protos import jobs_pb2
 from tests.builders import ANN, BOB, ROOT, Story, a_host, a_job
 from tests.transcripts import rules, site
 
@@ -104,7 +115,10 @@ class Player:
         yield f"moved to position {outcome.reply.place}"
 
     def do_submit(self, letter: str, *words: str) -> Iterator[str]:
-        """submit A slots=4 queue=short user=bob array=1-9 each rerunnable ...; dependency=done({B}), begin_at=60."""
+        """submit A slots=4 queue=short user=bob array=1-9 each rerunnable ...; dependency=done({B}), begin_at=60,
+
+        checkpoints=/saved.
+        """
         options: dict[str, Any] = {}
         for word in words:
             name, _, value = word.partition("=")
@@ -122,8 +136,25 @@ class Player:
                 options[name] = self.story.now + float(options[name])
         if "hosts" in options:
             options["hosts"] = tuple(options["hosts"].split(","))
-        self.numbers[letter] = self.story.submit(a_job(**options))
-        yield from ()
+        directory = options.pop("checkpoints", "")
+        job = a_job(**options)
+        terms = self._terms(job, directory)
+        shared = replace(job.shared, special=replace(job.shared.special, checkpointable=bool(terms.directory)))
+        self.numbers[letter] = self.story.submit(job._replace(shared=shared))
+        if terms.directory:
+            yield f"checkpoints in {terms.directory}" + (
+                f" every {terms.period_s / 60:.0f} min." * bool(terms.period_s)
+            )
+
+    def _terms(self, job: c.NewJob, directory: str) -> jobs_pb2.Checkpoint:
+        """Those of -k, here the word "checkpoints", or else of the job's profile or queue."""
+        shared = job.shared
+        spec = jobs_pb2.JobSpec(application=shared.application, cwd="/work")
+        if directory:
+            spec.checkpoint.directory = directory
+        item = jobs_pb2.SubmitItem(spec=spec)
+        fill_in(self.story.cluster, item, c.Caller(shared.user, shared.uid), (shared.queue,))
+        return item.spec.checkpoint
 
     def _requested(self, asked: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
         """Request of R="..." and gpu="...", for ``slots`` tasks."""
@@ -161,12 +192,15 @@ class Player:
 
     def do_finished(self, host: str, letter: str, status: str = "0", *rest: str) -> Iterator[str]:
         """finished n1 A 3, with the exit code; the word "leaving" means that processes are left, "awaiting",
-        "post_done" and "post_err" are of the post-execution commands.
+        "post_done" and "post_err" are of the post-execution commands, TERM_CHKPNT is why it was ended there.
         """
         code, key, now = int(status) << 8, self._key(letter), self.story.now
+        why = next((word for word in rest if word.startswith("TERM_")), "")
         post = next((known for word, known in _POSTS.items() if word in rest), PostState.NONE)
         is_over = not {"leaving", "awaiting"} & set(rest)
-        return self._report(c.ReportFinished(host, key, code, now, also_released=is_over, post=post, posted_at=now))
+        return self._report(
+            c.ReportFinished(host, key, code, now, why, also_released=is_over, post=post, posted_at=now)
+        )
 
     def do_released(self, host: str, letter: str) -> Iterator[str]:
         """released n1 A: no process is left there."""
@@ -234,6 +268,22 @@ class Player:
     def do_resume(self, letter: str) -> Iterator[str]:
         """resume A."""
         return self._report(c.ResumeJob(self._target(letter), ANN))
+
+    def do_checkpoint(self, letter: str, *words: str) -> Iterator[str]:
+        """checkpoint A, checkpoint A force ends: bchkpnt."""
+        return self._report(c.CheckpointJob(self._target(letter), ANN, "force" in words, "ends" in words))
+
+    def do_checkpointed(self, host: str, letter: str, number: str, *words: str) -> Iterator[str]:
+        """checkpointed n1 A 1, checkpointed n1 A 1 failed: how that request ended; the word "ends" is of those that the
+        job ends by; 0 is one by the job's period.
+        """
+        key, error = self._key(letter), "no room" if "failed" in words else ""
+        return self._report(c.ReportCheckpoint(host, key, int(number), self.story.now, error, "ends" in words))
+
+    def do_migrate(self, letter: str) -> Iterator[str]:
+        """migrate A: bmig."""
+        states = frozenset({JobState.STAGING, JobState.RUN, JobState.USUSP, JobState.SSUSP})
+        return self._report(c.RequeueJob(self._target(letter), ANN, states, migrates=True))
 
     def do_close(self, host: str) -> Iterator[str]:
         """close n1."""
@@ -413,6 +463,8 @@ def _order_text(order: Order) -> str:
             return f"resize to {_shares(allocation)} version {version}"
         case ForgetOrder():
             return "forget"
+        case CheckpointOrder(request=request):
+            return f"checkpoint {request.number}" + " and end" * request.ends + " of"
         case NoticeOrder(event=event):
             return f"notice of {event}"
 
