@@ -49,7 +49,6 @@ def shared_cluster(shared_directory: Path, public_commands: Path) -> Iterator[Cl
     settings = {
         "LAVA_TERMINATE_INTERVAL": "1",
         "LAVA_HEARTBEAT": "1",
-        "LAVA_SILENT_AFTER": "6",
         "LAVA_ADMIN_HOSTS": login,  # as on real hosts; a personal cluster has its own
     }
     directory = shared_directory / "D"

@@ -14,8 +14,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from lavactl.io import Io
 from lavactl.personal import create
 from lavactl.personal.directory import make_directory
+from lavactl.wire import messages
 
 BIN = Path(sys.executable).parent
 # Commands that tests ask again and again until something has happened. They are typed as in a shell after `lavactl
@@ -148,6 +150,15 @@ class Cluster:
         assert found, f"bsub {words}: {done.stdout}{done.stderr}"
         return int(found[1])
 
+    def change(self, job: int, **fields: object) -> None:
+        """As bmod does, whose times and limits count in minutes: these fields of the submission, to the second."""
+        spec = messages.JobSpec(**fields)  # type: ignore[arg-type]
+        request = messages.ModifyRequest(refs=[messages.JobRef(job=job)], spec=spec, fields=list(fields))
+        entries = [f"{name}={value}".encode() for name, value in self.environment.items()]
+        with contextlib.closing(Io(raw_environ=entries).client()) as client:
+            (result,) = client.modify(request).results
+        assert not result.error, result
+
     def states(self, job: int) -> dict[int, tuple[str, int]]:
         """Index -> (state, exit code) of every element, 0 for a plain job."""
         done = self.run("bjobs", "-noheader", "-o", "jobindex stat exit_code", str(job))
@@ -165,7 +176,19 @@ class Cluster:
     def clear(self) -> None:
         """End all jobs of all users; on return all hosts are free."""
         self.run("bkill", "-u", "all", "0")
-        wait_for(lambda: not self.run("bjobs", "-u", "all", "-noheader").stdout, 60, "all jobs to end")
+        self.becomes_idle()
+
+    def becomes_idle(self) -> None:
+        """Wait until all jobs of all users have ended and their slots are free: that comes a moment after the end."""
+        wait_for(lambda: self._has_no_job() and self._taken() == 0, 60, "all jobs to end")
+
+    def _has_no_job(self) -> bool:
+        return "No unfinished job found" in self.run("bjobs", "-u", "all", "-noheader").stderr
+
+    def _taken(self) -> int:
+        """Slots in use on all hosts; -1 while the master does not answer."""
+        done = self.run("bhosts", "-noheader", "-o", "njobs")
+        return sum(map(int, done.stdout.split())) if done.returncode == 0 else -1
 
     def counts(self, job: int) -> dict[str, int]:
         """The columns of bjobs -A."""
@@ -191,9 +214,11 @@ class Cluster:
         return path.read_text(errors="replace") if path.exists() else ""
 
     def kill(self, daemon: str, number: int = signal.SIGKILL) -> None:
-        """Signal a daemon; one that is gone already is fine."""
+        """Signal a daemon; one that is gone already is fine. One that is killed is gone on return."""
         with contextlib.suppress(ProcessLookupError, FileNotFoundError):
             os.kill(self.pid(daemon), number)
+            if number == signal.SIGKILL:  # until it has died `up` might take it for running
+                wait_for(lambda: not self.is_running(daemon), 60, f"{daemon} to die", 0.01)
 
     def end(self, daemon: str, number: int = signal.SIGTERM) -> None:
         """End a daemon by a signal, and wait until its process and its children are gone."""
