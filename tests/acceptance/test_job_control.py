@@ -56,7 +56,7 @@ def _unwrapped(text: str) -> str:
 
 def _filled(cluster: Cluster) -> list[int]:
     """Both slots are taken."""
-    jobs = [cluster.submit("sleep 60") for _ in range(2)]
+    jobs = [cluster.submit("sleep 300") for _ in range(2)]
     for job in jobs:
         cluster.becomes(job, "RUN")
     return jobs
@@ -78,13 +78,13 @@ def test_an_exit_code_runs_a_job_again(cluster: Cluster, tmp_path: Path) -> None
 def test_a_job_is_requeued_by_hand(cluster: Cluster, tmp_path: Path) -> None:
     """During its run, and after its end; its history shows it."""
     ran = tmp_path / "ran"
-    job = cluster.submit(f"echo x >> {ran}; [ -e {tmp_path}/go ] || sleep 60")
-    wait_for(lambda: ran.exists(), 60, "the first run")
+    job = cluster.submit(f"echo x >> {ran}; [ -e {tmp_path}/go ] || sleep 300")
+    wait_for(lambda: ran.exists() and cluster.state(job) == "RUN", 60, "the first run")
     assert cluster.says("brequeue", str(job)) == f"Job <{job}> is being requeued"
-    wait_for(lambda: ran.read_text() == "x\nx\n", 60, "the second run")
-    (tmp_path / "go").touch()
+    wait_for(lambda: ran.read_text() == "x\nx\n" and cluster.state(job) == "RUN", 60, "the second run")
     cluster.says("brequeue", "-H", str(job))
     cluster.becomes(job, "PSUSP")
+    (tmp_path / "go").touch()
     cluster.says("bresume", str(job))
     cluster.becomes(job, "DONE")
     assert cluster.run("brequeue", str(job)).stderr == f"Job <{job}>: Job has already finished\n"
@@ -97,7 +97,7 @@ def test_a_job_is_requeued_by_hand(cluster: Cluster, tmp_path: Path) -> None:
 def test_jobs_change_queue_and_place(cluster: Cluster) -> None:
     """bswitch of a running and a pending job; btop and bbot among pending ones."""
     running, _ = _filled(cluster)
-    first, second, third = (cluster.submit("sleep 60") for _ in range(3))
+    first, second, third = (cluster.submit("sleep 300") for _ in range(3))
     assert cluster.says("bswitch", "later", str(running)) == f"Job <{running}> is switched to queue <later>"
     assert cluster.state(running) == "RUN"
     assert f"Job <{third}> has been moved to position 1 from top." in cluster.says("btop", str(third))
@@ -167,7 +167,7 @@ def test_an_element_is_chosen_by_its_name(cluster: Cluster) -> None:
 
 def test_a_running_job_keeps_another_amount_of_memory(cluster: Cluster) -> None:
     """bmod -R: released memory is reserved on its host no more; the rest of its requirement is unchanged."""
-    job = cluster.submit("-R", "rusage[mem=300]", "sleep 60")
+    job = cluster.submit("-R", "rusage[mem=300]", "sleep 300")
     cluster.becomes(job, "RUN")
     host = cluster.says("bjobs", "-noheader", "-o", "exec_host", str(job)).strip()
     refused = cluster.run("bmod", "-R", "select[mem>1]", str(job))
@@ -188,7 +188,7 @@ def test_an_administrator_forces_a_job(cluster: Cluster) -> None:
     """Onto a full host, whatever its pending reason."""
     _filled(cluster)
     never = cluster.submit("-H", "true")
-    job = cluster.submit("-w", f"done({never})", "sleep 60")
+    job = cluster.submit("-w", f"done({never})", "sleep 300")
     assert cluster.says("brun", "-m", "lava1", str(job)) == f"Job <{job}> is being forced to run."
     cluster.becomes(job, "RUN")
     assert cluster.says("bjobs", "-noheader", "-o", "exec_host", str(job)) == "lava1"
@@ -196,12 +196,14 @@ def test_an_administrator_forces_a_job(cluster: Cluster) -> None:
 
 def test_a_job_is_ended_at_its_deadline(cluster: Cluster) -> None:
     """A running job by signals, a pending one at once."""
-    moment = time.time() + 61
-    at = time.strftime("%Y:%m:%d:%H:%M", time.localtime(moment))
+    at = time.strftime("%Y:%m:%d:%H:%M", time.localtime(time.time() + 3600))
     runs = cluster.submit("-t", at, "trap 'exit 9' USR2; while :; do sleep 0.1; done")
     waits = cluster.submit("-t", at, "-H", "true")
-    wait_for(lambda: cluster.state(waits) == "EXIT", 90, "the deadline")
-    wait_for(lambda: cluster.state(runs) == "EXIT", 60, "the end of the running one")
+    cluster.becomes(runs, "RUN")
+    for job in (runs, waits):
+        cluster.change(job, terminate_time=time.time() + 1)
+    cluster.becomes(waits, "EXIT")
+    cluster.becomes(runs, "EXIT")
     assert "TERM_DEADLINE" in cluster.history(waits)
     assert "TERM_DEADLINE" in cluster.history(runs)
 
@@ -230,7 +232,7 @@ def _window(hours_from_now: int, hours: int) -> str:
 
 def test_no_job_starts_outside_the_dispatch_windows(cluster: Cluster) -> None:
     """Windows of the queue, and of a host; running jobs continue."""
-    running = cluster.submit("-m", "lava1", "sleep 60")
+    running = cluster.submit("-m", "lava1", "sleep 300")
     cluster.becomes(running, "RUN")
     hosts = f"Begin Host\nHOST_NAME MXJ DISPATCH_WINDOW\nlava2 ! ({_window(6, 1)})\nEnd Host\n"
     cases = (
@@ -239,7 +241,7 @@ def test_no_job_starts_outside_the_dispatch_windows(cluster: Cluster) -> None:
     )
     for files, reason in cases:
         cluster.reconfigure(files)
-        waiting = cluster.submit("-m", "lava2", "sleep 60")
+        waiting = cluster.submit("-m", "lava2", "sleep 300")
         wait_for(lambda job=waiting, why=reason: why in cluster.says("bjobs", "-p", str(job)), 60, reason)
         assert (cluster.state(running), cluster.state(waiting)) == ("RUN", "PEND")
         cluster.reconfigure({"lsb.queues": QUEUES.format(window=""), "lsb.hosts": ""})
@@ -251,7 +253,7 @@ def test_a_job_that_would_outlast_the_run_window_waits(cluster: Cluster) -> None
     """Judged by its run limit; not in a queue that ignores it."""
     open_now = f"RUN_WINDOW = {_window(-1, 3)}"
     cluster.reconfigure({"lsb.queues": QUEUES.format(window=open_now)})
-    long, short = cluster.submit("-W", "5:00", "sleep 60"), cluster.submit("-W", "1", "sleep 60")
+    long, short = cluster.submit("-W", "5:00", "sleep 300"), cluster.submit("-W", "1", "sleep 300")
     cluster.becomes(short, "RUN")
     reason = "Job will not finish before queue's run window is closed"
     wait_for(lambda: reason in cluster.says("bjobs", "-p", str(long)), 60, reason)
@@ -264,7 +266,7 @@ def test_a_job_that_would_outlast_the_run_window_waits(cluster: Cluster) -> None
 def test_a_rerunnable_job_is_migrated(cluster: Cluster) -> None:
     """bmig: it begins anew on the other host, whose free slot bslots has shown before; other jobs are refused."""
     cluster.clear()
-    job = cluster.submit("-r", "-o", "/dev/null", "sleep 100")
+    job = cluster.submit("-r", "-o", "/dev/null", "sleep 300")
     cluster.becomes(job, "RUN")
     where = "bjobs", "-noheader", "-o", "exec_host", str(job)
     first = cluster.says(*where)
@@ -272,7 +274,7 @@ def test_a_rerunnable_job_is_migrated(cluster: Cluster) -> None:
     assert f"HOSTS: 1*{first}" not in cluster.says("bslots", "-l")
     assert cluster.says("bmig", str(job)) == f"Job <{job}> is being migrated"
     wait_for(lambda: cluster.state(job) == "RUN" and cluster.says(*where) not in ("-", first), 60, "the other host")
-    plain = cluster.submit("-o", "/dev/null", "sleep 100")
+    plain = cluster.submit("-o", "/dev/null", "sleep 300")
     cluster.becomes(plain, "RUN")
     refused = cluster.run("bmig", str(plain))
     assert (refused.returncode, "neither rerunnable (bsub -r) nor checkpointable" in refused.stderr) == (255, True)
@@ -348,7 +350,7 @@ def test_a_job_goes_on_from_its_checkpoint(cluster: Cluster, tmp_path: Path) -> 
     again = here.run("brestart", "saved", str(job)).stderr
     assert again == f"{tmp_path}/saved: no checkpoint of job <{job}> was made there. Job not submitted.\n"
     cluster.says("bkill", str(third))
-    plain = cluster.submit("-o", "/dev/null", "sleep 100")
+    plain = cluster.submit("-o", "/dev/null", "sleep 300")
     cluster.becomes(plain, "RUN")
     assert cluster.run("bchkpnt", str(plain)).stderr == f"Job <{plain}>: Job is not checkpointable\n"
 
