@@ -44,7 +44,7 @@ def test_a_job_of_a_profile(cluster: Cluster, tmp_path: Path) -> None:
     long = cluster.says("bjobs", "-l", str(job))
     assert "Application <md>" in long
     assert "5.0 min" in long
-    running = cluster.submit("-app", "md", "sleep 60")
+    running = cluster.submit("-app", "md", "sleep 300")
     cluster.becomes(running, "RUN")
     assert cluster.says("bapp", "md").splitlines()[1].split() == ["md", "1", "0", "1", "0"]
     assert cluster.says("bkill", "-app", "md", "0") == f"Job <{running}> is being terminated"

@@ -27,12 +27,12 @@ def _running(cluster: Cluster, *words: str) -> int:
 
 def test_a_job_is_killed_in_whatever_state_it_is(cluster: Cluster) -> None:
     """Held, staging, running, stopped; a second kill reports that it has ended."""
-    held = cluster.submit("-H", "sleep 60")
-    running = _running(cluster, "sleep 60")
-    stopped = _running(cluster, "sleep 60")
+    held = cluster.submit("-H", "sleep 300")
+    running = _running(cluster, "sleep 300")
+    stopped = _running(cluster, "sleep 300")
     assert cluster.run("bstop", str(stopped)).returncode == 0
     wait_for(lambda: cluster.state(stopped) == "USUSP", 60, "the job to be stopped")
-    staged = cluster.submit("-n", "2", "-R", "span[ptile=1]", "sleep 60")  # killed wherever it has got to
+    staged = cluster.submit("-n", "2", "-R", "span[ptile=1]", "sleep 300")  # killed wherever it has got to
     for job in (staged, held, running, stopped):
         done = cluster.run("bkill", str(job))
         assert (done.returncode, done.stdout) == (0, f"Job <{job}> is being terminated\n")
@@ -46,7 +46,7 @@ def test_a_job_is_killed_in_whatever_state_it_is(cluster: Cluster) -> None:
 
 def test_single_elements_of_an_array_are_killed(cluster: Cluster) -> None:
     """A running and a pending one; the other elements are unaffected and keep to their limit."""
-    job = cluster.submit("-J", "some[1-6]%2", "sleep 60")
+    job = cluster.submit("-J", "some[1-6]%2", "sleep 300")
     wait_for(lambda: sorted(state for state, _ in cluster.states(job).values()).count("RUN") == 2, 60, "two to run")
     assert cluster.run("bkill", f"{job}[1,5-6]").returncode == 0
     expected = {1: "EXIT", 2: "RUN", 3: "RUN", 4: "PEND", 5: "EXIT", 6: "EXIT"}
@@ -57,7 +57,7 @@ def test_single_elements_of_an_array_are_killed(cluster: Cluster) -> None:
 
 def test_a_job_is_removed_without_waiting_for_its_host(cluster: Cluster) -> None:
     """bkill -r ends the job at once, and its processes follow."""
-    job = _running(cluster, "trap '' INT TERM; sleep 60 & wait; sleep 60")
+    job = _running(cluster, "trap '' INT TERM; sleep 300 & wait; sleep 300")
     assert cluster.run("bkill", "-r", str(job)).returncode == 0
     wait_for(lambda: cluster.state(job) in ("EXIT", "ZOMBI"), 60, "the job to be gone")
     wait_for(lambda: "ok" in cluster.run("bhosts").stdout, 60, "its host to be free")
@@ -81,7 +81,7 @@ def test_only_owner_and_administrator_may_touch_a_job(cluster: Cluster, account:
     """Kill, stop, resume and peek: the owner, root on a login host; not another user, not root on a host of jobs."""
     owner, other = cluster.as_seen_by(account), cluster.as_seen_by("daemon")
     root_elsewhere = cluster.with_environment(LAVA_SOCKET=_socket_of(cluster, "lava1"))
-    job = _running(owner, "-m", "lava2", "-J", "mine", "echo secret; sleep 60")
+    job = _running(owner, "-m", "lava2", "-J", "mine", "echo secret; sleep 300")
     for command in ("bkill", "bstop", "bresume", "bpeek"):
         for stranger in (other, root_elsewhere):
             done = stranger.run(command, str(job))
@@ -108,7 +108,7 @@ def _socket_of(cluster: Cluster, host: str) -> str:
 
 def test_output_is_shown_while_the_job_runs_elsewhere(cluster: Cluster, tmp_path: Path) -> None:
     """bpeek of a job on another host, with and without output files; standard error under its own title."""
-    text = "echo to-out; echo to-err >&2; sleep 60"
+    text = "echo to-out; echo to-err >&2; sleep 300"
     plain = cluster.submit("-m", "lava2", text)
     filed = cluster.submit("-m", "lava1", "-o", str(tmp_path / "out"), "-e", str(tmp_path / "err"), text)
     for job in (plain, filed):

@@ -32,7 +32,7 @@ def _group(cluster: Cluster, path: str) -> list[str]:
 def test_a_job_group_from_bgadd_to_bgdel(cluster: Cluster, tmp_path: Path) -> None:
     """Its limit keeps jobs waiting, also those below it; -g chooses its jobs; a restart changes nothing."""
     assert cluster.says("bgadd", "-L", "2", "/md") == "Job group </md> is added."
-    jobs = [cluster.submit("-g", path, "sleep 60") for path in ("/md", "/md/long", "/md/long")]
+    jobs = [cluster.submit("-g", path, "sleep 300") for path in ("/md", "/md/long", "/md/long")]
     cluster.becomes(jobs[1], "RUN")
     cluster.becomes(jobs[0], "RUN")
     wait_for(lambda: "job group limit has been reached" in cluster.says("bjobs", "-p", str(jobs[2])), 60, "the reason")

@@ -15,7 +15,7 @@ def test_a_job_tells_how_far_it_is(cluster: Cluster, account: str, open_director
     post = "echo 42 > data && bpost -i 3 -d sums -a data $LSB_JOBID"
     script = f"bstatus -d 'half way' $LSB_JOBID && {post} && touch {ready}"
     users = cluster.as_seen_by(account)
-    job = users.submit("-cwd", str(open_directory), "-o", "/dev/null", f"{script}; sleep 100")
+    job = users.submit("-cwd", str(open_directory), "-o", "/dev/null", f"{script}; sleep 300")
     cluster.becomes(job, "RUN")
     wait_for(ready.exists, 60, "the job's messages")
     cluster.kill("lavad")

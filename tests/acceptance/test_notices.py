@@ -75,7 +75,7 @@ def test_a_job_reports_hears_and_saves_before_it_is_preempted(cluster: Cluster, 
 def test_other_processes_are_refused(cluster: Cluster, tmp_path: Path) -> None:
     """One of another user in the job, one of the same user outside it, with the job's whole environment."""
     out = tmp_path / "out"
-    dump = f"cat /proc/self/environ > {out}.environment; setpriv --reuid 65533 {ASK}whoami > {out}; sleep 100"
+    dump = f"cat /proc/self/environ > {out}.environment; setpriv --reuid 65533 {ASK}whoami > {out}; sleep 300"
     job = cluster.submit(f"{ASK}whoami > {out}.own; {dump}")
     wait_for(lambda: out.exists() and out.stat().st_size > 0, 60, "the answers")
     assert json.loads(Path(f"{out}.own").read_text())["job"] == job

@@ -29,7 +29,7 @@ def test_a_session_from_its_submission_to_its_end(cluster: Cluster) -> None:
     """Submitted as a script on standard input, held, released, deleted; a job that is not known is no error."""
     name = cluster.run("lsid").stdout.partition("My cluster name is ")[2].splitlines()[0]
     options = ("-P", "chem", "-cwd", "/tmp", "-J", "my web session", "-rn", "-W", "10", "-L", "/bin/bash", "-n", "2")
-    done = cluster.run("bsub", "-m", name, *options, stdin="#!/bin/bash\nsleep 100\n")
+    done = cluster.run("bsub", "-m", name, *options, stdin="#!/bin/bash\nsleep 300\n")
     assert done.returncode == 0, done.stderr
     job = int(done.stdout.partition("Job <")[2].partition(">")[0])
     cluster.becomes(job, "RUN")

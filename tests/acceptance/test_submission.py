@@ -73,21 +73,21 @@ def test_files_are_copied_to_and_from_the_first_host(cluster: Cluster, account: 
         user.becomes(job, "EXIT", 60)
         assert f"{name} on its submission host: " in out.read_text(), out.read_text()
         assert why in out.read_text()
-        assert f"{name}: {name} on its submission host: {why}" in " ".join(
-            user.says("bread", "-w", "-i", "127", str(job)).split()
-        )
+        message = f"{name}: {name} on its submission host: {why}"
+        bread = ("bread", "-w", "-i", "127", str(job))
+        wait_for(lambda said=message, asked=bread: said in " ".join(user.run(*asked).stdout.split()), 60, message)  # type: ignore[misc]
         assert "TERM_PRE_EXEC_FAIL" in user.says("bjobs", "-l", str(job))
 
 
 def test_an_exclusive_job_shares_its_host_with_nobody(cluster: Cluster) -> None:
     """-x takes a whole host; other jobs run elsewhere or are pending."""
-    job = cluster.submit("-x", "-m", "lava1", "sleep 60")
+    job = cluster.submit("-x", "-m", "lava1", "sleep 300")
     wait_for(lambda: cluster.states(job)[0][0] == "RUN", 60, "the job to run")
     fields = ("bhosts", "-noheader", "-o", "run max", "lava1")
     (run, most), whole = (cluster.says(*fields, *more).split() for more in ((), ("-alloc",)))
     assert (run, whole) == ("1", [most, most])
-    beside = cluster.submit("-m", "lava1", "sleep 60")
-    elsewhere = cluster.submit("sleep 60")
+    beside = cluster.submit("-m", "lava1", "sleep 300")
+    elsewhere = cluster.submit("sleep 300")
     wait_for(lambda: cluster.states(elsewhere)[0][0] == "RUN", 60, "the other job to run")
     assert cluster.run("bjobs", "-noheader", "-o", "exec_host", str(elsewhere)).stdout.strip() == "lava2"
     assert cluster.states(beside)[0][0] == "PEND"
@@ -98,7 +98,8 @@ def test_an_exclusive_job_shares_its_host_with_nobody(cluster: Cluster) -> None:
 def test_an_array_runs_no_more_elements_than_it_says(cluster: Cluster, tmp_path: Path) -> None:
     """%2 holds at every moment, judged by the elements' own marks; all of them run."""
     marks = tmp_path / "marks"
-    text = f'echo "+" >> {marks}; sleep 0.3; echo "-" >> {marks}'
+    both = f"until [ $(wc -l < {marks}) -ge 2 ]; do sleep 0.05; done"  # the first two, however slow one of them starts
+    text = f'echo "+" >> {marks}; {both}; sleep 0.2; echo "-" >> {marks}'
     job = cluster.submit("-J", "few[1-8]%2", "-o", "/dev/null", text)
     wait_for(lambda: cluster.counts(job)["DONE"] == 8, 60, "all elements to end")
     running = most = 0
@@ -110,7 +111,7 @@ def test_an_array_runs_no_more_elements_than_it_says(cluster: Cluster, tmp_path:
 
 def test_jobs_have_gpus_of_their_own(cluster: Cluster, tmp_path: Path) -> None:
     """No two running jobs share a device; a fifth is pending while four are taken; a job without -gpu sees none."""
-    text = 'echo "$(hostname) $CUDA_VISIBLE_DEVICES"; sleep 60'
+    text = 'echo "$(hostname) $CUDA_VISIBLE_DEVICES"; sleep 300'
     jobs = [cluster.submit("-gpu", "num=1", "-oo", str(tmp_path / "%J"), text) for _ in range(5)]
     wait_for(lambda: sum((tmp_path / str(job)).exists() for job in jobs) == 4, 60, "four jobs to run")
     wait_for(lambda: all((tmp_path / str(job)).read_text() for job in jobs[:4]), 60, "four jobs to tell")
