@@ -4,11 +4,11 @@ import asyncio
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -25,9 +25,8 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 TRACE = Path(__file__).parents[1] / "simulator" / "traces" / "eleven-jobs.swf"
 SLOTS = 8
-SCALE = 0.1  # seconds of ours for one of the trace's
-LATE_S = 2.0 * SCALE  # reproduces the trace's start order a little more often
-TRIES = 3
+SCALES = (0.1, 0.2, 0.5, 1.0)  # seconds of ours for one of the trace's: of the first try, and of each further one
+LATE = 2.0  # in the trace's seconds: by more than that the order may be another one
 QUEUES = """\
 Begin Queue
 QUEUE_NAME = normal
@@ -38,12 +37,29 @@ RULES = {"fcfs": "LAVA_STRICT_ORDER = Y", "easy": "BACKFILL = Y", "conservative"
 PARAMS = "Begin Parameters\nDEFAULT_QUEUE = normal\nEnd Parameters\n"
 
 
-def a_cluster_directory(directory: Path, rule: str) -> Path:
-    """As ``lavactl init`` makes it, with one queue."""
-    with socket.socket() as one, socket.socket() as other:
-        one.bind(("127.0.0.1", 0))
-        other.bind(("127.0.0.1", 0))
-        listen, enrol = (f"127.0.0.1:{door.getsockname()[1]}" for door in (one, other))
+@dataclass(frozen=True)
+class Tried:
+    """Order in which jobs were started, their starts in the replay, and how late the latest of all events was."""
+
+    started: list[int]
+    replayed: dict[int, float]
+    late: float
+
+    @property
+    def is_right(self) -> bool:
+        """True if the order is that of the replay."""
+        return [self.replayed.get(job) for job in self.started] == sorted(self.replayed.values())
+
+
+def a_cluster_directory(directory: Path, policy: str) -> Path:
+    """As ``lavactl init`` makes it, with one queue.
+
+    Its address is of this process and this policy alone: a port of 127.0.0.1 that is free now may be taken then.
+    """
+    number, rank = os.getpid(), list(RULES).index(policy)
+    address = f"127.{64 + (number >> 14) % 128}.{(number >> 6) % 256}.{(number % 64) * 4 + rank}"
+    listen, enrol = f"{address}:6951", f"{address}:6952"
+    rule = RULES[policy]
     files.create(directory, files.Settings("replayed", listen, listen, enrol, "root"))
     (directory / "lsb.queues").write_text(QUEUES.format(rule=rule))
     (directory / "lsb.params").write_text(PARAMS)
@@ -62,30 +78,30 @@ def a_master(directory: Path) -> Iterator[None]:
             yield
         finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(30)
+            process.wait(60)
 
 
-def a_spec(job: TraceJob) -> jobs_pb2.JobSpec:
+def a_spec(job: TraceJob, scale: float) -> jobs_pb2.JobSpec:
     """Specification as a user would submit it."""
     role = common_pb2.Role(tasks_min=job.processors, tasks_max=job.processors, slots_per_task=1)
-    limit_s = round(job.estimate_s * SCALE)
+    limit_s = round(job.estimate_s * scale)
     return jobs_pb2.JobSpec(command="pretend", cwd="/", submit_cwd="/", roles=[role], run_limit_s=limit_s)
 
 
-async def really_started(directory: Path, jobs: tuple[TraceJob, ...]) -> tuple[list[int], float]:
-    """The jobs' numbers in the order of their starts, and how late the latest of all events was."""
+async def really_started(directory: Path, jobs: tuple[TraceJob, ...], scale: float) -> tuple[list[int], float]:
+    """The jobs' numbers in the order of their starts, and how late the latest of all events was, in trace seconds."""
     settings = conffile.read(directory / conffile.FILE_NAME)
     names, late_s = {}, 0.0
     async with pretending(directory, settings, "n00000", SLOTS) as agent:
         began = time.monotonic()
         for job in jobs:
-            due = began + job.submit_s * SCALE
+            due = began + job.submit_s * scale
             await asyncio.sleep(due - time.monotonic())
-            names[await agent.submit(a_spec(job), job.run_s * SCALE)] = job.number
+            names[await agent.submit(a_spec(job, scale), job.run_s * scale)] = job.number
             late_s = max(late_s, time.monotonic() - due)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             await agent.wait_for_starts(len(jobs))
-        return [names[job] for job in agent.started], max(late_s, agent.late_s)
+        return [names[job] for job in agent.started], max(late_s, agent.late_s) / scale
 
 
 def replayed(directory: Path, jobs: tuple[TraceJob, ...]) -> dict[int, float]:
@@ -95,16 +111,36 @@ def replayed(directory: Path, jobs: tuple[TraceJob, ...]) -> dict[int, float]:
     return {one.number: one.start_s for one in ran}
 
 
-@pytest.mark.parametrize("policy", RULES)
-def test_the_order_of_starts_is_that_of_the_replay(policy: str, tmp_path: Path) -> None:
-    """Under each textbook policy; on a machine that is too busy to be on time it is tried again."""
+def tried(directory: Path, policies: Iterable[str], scale: float) -> dict[str, Tried]:
+    """Masters with these policies, all at a time."""
     jobs = read_trace(TRACE).jobs
-    for number in range(TRIES):
-        directory = a_cluster_directory(tmp_path / f"{number}", RULES[policy])
-        with a_master(directory):
-            started, late_s = asyncio.run(really_started(directory, jobs))
-        starts = replayed(directory, jobs)
-        if late_s <= LATE_S:
+    places = {policy: a_cluster_directory(directory / policy, policy) for policy in policies}
+
+    async def all_started() -> list[tuple[list[int], float]]:
+        return await asyncio.gather(*(really_started(place, jobs, scale) for place in places.values()))
+
+    with contextlib.ExitStack() as masters:
+        for place in places.values():
+            masters.enter_context(a_master(place))
+        found = asyncio.run(all_started())
+    return {
+        policy: Tried(started, replayed(places[policy], jobs), late)
+        for policy, (started, late) in zip(places, found, strict=True)
+    }
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Tried]:
+    """The first try of all policies."""
+    return tried(tmp_path_factory.mktemp("first"), RULES, SCALES[0])
+
+
+@pytest.mark.parametrize("policy", RULES)
+def test_the_order_of_starts_is_that_of_the_replay(policy: str, first: dict[str, Tried], tmp_path: Path) -> None:
+    """Under each textbook policy; on a machine that is too busy to be on time it is tried again, and more slowly."""
+    found = first[policy]
+    for scale in SCALES[1:]:
+        if found.is_right or found.late <= LATE:
             break
-    assert sorted(started) == sorted(starts)
-    assert [starts[job] for job in started] == sorted(starts.values()), f"{started}, {late_s:.2f} s late"
+        found = tried(tmp_path / str(scale), (policy,), scale)[policy]
+    assert found.is_right, found
