@@ -1,5 +1,6 @@
 """Hosts with exclusive resources, and the job accept interval of hosts, with real processes."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -62,16 +63,21 @@ def test_an_exclusive_resource_keeps_others_away(site: Cluster) -> None:
     assert _where(site, site.submit("-R", "bigmem", "sleep 300")) == second
     assert _where(site, site.submit("-R", "select[bigmem && maxslots >= 4]", "sleep 300")) == second
 
-    assert "Job's resource requirements not satisfied: 1 host;" in site.run("bjobs", "-l", str(waiting)).stdout
+    reason = "Job's resource requirements not satisfied: 1 host;"
+    wait_for(lambda: reason in site.run("bjobs", "-l", str(waiting)).stdout, 60, "the reason")
     site.run("bkill", "0")
     wait_for(lambda: not site.run("bjobs", "-noheader").stdout, 60, "all jobs to end")
 
 
 def test_a_host_rests_between_two_starts(site: Cluster) -> None:
-    """An accept interval of eight seconds: the second job shows the reason, and starts when the interval is over."""
+    """An accept interval: the second job shows the reason, and starts when the interval is over."""
     first, _ = site.hosts()
-    site.reconfigure({"lsb.params": PARAMETERS.format(turn=8, turns=1)})
+    site.reconfigure({"lsb.params": PARAMETERS.format(turn=600, turns=1)})
+    began = time.monotonic()
     started = site.submit("-m", first, "sleep 300")
     waiting = site.submit("-m", first, "sleep 300")
-    assert "Just started a job recently" in site.run("bjobs", "-l", str(waiting)).stdout
+    reason = "Just started a job recently"
+    wait_for(lambda: reason in site.run("bjobs", "-l", str(waiting)).stdout, 60, "the reason")
+    soon = int(time.monotonic() - began) + 3  # by then the rules are read, and only the clock lets the job start
+    site.reconfigure({"lsb.params": PARAMETERS.format(turn=soon, turns=1)})
     assert [_where(site, job) for job in (started, waiting)] == [first, first]
