@@ -74,12 +74,17 @@ def kept(open_directory: Path, public_commands: Path, account: str) -> Iterator[
             )
             file.unlink()
         assert len(jobs) == 2
-        wait_for(lambda: all((folder / name).exists() for name in ("told", "url")), 60, "the tasks to run")
+        wait_for(lambda: have_told(folder), 60, "the tasks to run")
         assert ((folder / "told").read_text(), (folder / "url").read_text()) == (f"{TOKEN}\n", f"{URL}\n")
         assert (folder / "core").read_text() == "0\n"
         for name in ("told", "url"):
             (folder / name).unlink()
         yield Kept(cluster, user, tuple(jobs), folder)
+
+
+def have_told(folder: Path) -> bool:
+    """True if the files of both tasks have a whole line."""
+    return all(read(folder / name).endswith(b"\n") for name in ("told", "url"))
 
 
 def holds_secret(text: str | bytes) -> bool:
@@ -116,8 +121,13 @@ def test_no_command_shows_them(kept: Kept) -> None:
 
 def test_only_the_tasks_have_them_in_their_environment(kept: Kept, account: str) -> None:
     """No daemon, shepherd or command has them, no command line; the kernel shows the tasks' to no other user."""
-    having = [one for one in processes() if holds_secret(read(one / "environ"))]
-    assert len(having) >= 4
+    having: list[Path] = []
+
+    def all_have() -> bool:
+        having[:] = [one for one in processes() if holds_secret(read(one / "environ"))]
+        return len(having) >= 4
+
+    wait_for(all_have, 60, "all four tasks to run")
     user = int(subprocess.run(["id", "-u", account], capture_output=True, text=True, check=True).stdout)
     assert {one.stat().st_uid for one in having} == {user}
     assert not [one for one in processes() if holds_secret(read(one / "cmdline"))]
@@ -170,5 +180,5 @@ def test_they_are_there_again_after_restarts_and_a_requeue(kept: Kept) -> None:
         kept.cluster.kill(daemon)
     kept.cluster.up()
     kept.cluster.says("brequeue", *map(str, kept.jobs))
-    wait_for(lambda: all((kept.folder / name).exists() for name in ("told", "url")), 60, "the tasks to run again")
+    wait_for(lambda: have_told(kept.folder), 60, "the tasks to run again")
     assert ((kept.folder / "told").read_text(), (kept.folder / "url").read_text()) == (f"{TOKEN}\n", f"{URL}\n")
