@@ -42,6 +42,12 @@ def started(terminal: Terminal, host: str = "lava2") -> int:
     return job
 
 
+def ended(cluster: Cluster, job: int, code: int) -> None:
+    """Wait for the job's end, which the master may hear after its client, and compare the exit code."""
+    cluster.becomes(job, "EXIT")
+    assert cluster.states(job) == {0: ("EXIT", code)}
+
+
 def test_a_shell_on_another_host(cluster: Cluster) -> None:
     """Line editing, Ctrl-C, Ctrl-Z, the window's size and its changes, and the exit code are the shell's own."""
     with Terminal(cluster, "bsub", "-Is", "-m", "lava2", *SHELL, lines=30, columns=99) as terminal:
@@ -70,7 +76,7 @@ def test_a_shell_on_another_host(cluster: Cluster) -> None:
         assert "Cannot bpeek an interactive job." in cluster.run("bpeek", str(job)).stderr
         terminal.type("exit 7\r")
         assert terminal.wait() == 7
-    assert cluster.states(job) == {0: ("EXIT", 7)}
+    ended(cluster, job, 7)
 
 
 def test_without_a_terminal_the_streams_stay_apart(cluster: Cluster) -> None:
@@ -111,7 +117,7 @@ def test_keys_of_bsub_itself(cluster: Cluster) -> None:
         terminal.read("\r\ncode 4\r\n icanon\r\n")
         terminal.type("exit\r")
         assert terminal.wait() == 0
-    assert cluster.states(job) == {0: ("EXIT", 4)}
+    ended(cluster, job, 4)
 
 
 def test_ctrl_c_while_it_waits(cluster: Cluster) -> None:
@@ -123,7 +129,7 @@ def test_ctrl_c_while_it_waits(cluster: Cluster) -> None:
         terminal.type("\x03")
         terminal.read("<<Terminated while pending>>\r\n")
         assert terminal.wait() == 126
-    assert cluster.state(job) == "EXIT"
+    cluster.becomes(job, "EXIT")
 
 
 def test_the_job_ends_with_its_client(cluster: Cluster) -> None:
@@ -159,7 +165,7 @@ def test_restarts_of_all_daemons(cluster: Cluster) -> None:
         terminal.read("$ ")
         terminal.type("exit 5\r")
         assert terminal.wait() == 5
-    assert cluster.states(job) == {0: ("EXIT", 5)}
+    ended(cluster, job, 5)
 
 
 def test_a_lost_host(cluster: Cluster) -> None:
@@ -186,11 +192,13 @@ def test_a_shell_within_a_running_job(cluster: Cluster, account: str, tmp_path: 
         "-m", "lava2", "-gpu", "num=1", "-o", "/dev/null", f"cat /proc/self/cgroup > {tmp_path}/group; sleep 1000"
     )
     cluster.becomes(job, "RUN")
+    group = tmp_path / "group"
+    wait_for(lambda: group.exists() and group.read_text().endswith("\n"), 60, "the job's group")
     with Terminal(cluster, "lavactl", "attach", str(job), *SHELL, lines=31, columns=77) as terminal:
         terminal.read("# ")
         terminal.type("echo job $LSB_JOBID on $LSB_HOSTS with ${#CUDA_VISIBLE_DEVICES} $TERM; stty size\r")
         terminal.read(f"\r\njob {job} on lava2 with 1 dumb\r\n31 77\r\n")
-        terminal.type(f"cmp /proc/self/cgroup {tmp_path}/group && echo same\r")
+        terminal.type(f"cmp /proc/self/cgroup {group} && echo same\r")
         terminal.read("\r\nsame\r\n")
         terminal.type(GOING)
         terminal.read("\r\ngoing\r\n")
@@ -207,6 +215,7 @@ def test_a_shell_within_a_running_job(cluster: Cluster, account: str, tmp_path: 
         terminal.read("# ")
         cluster.run("bkill", str(job))
         assert terminal.wait() in (128 + signal.SIGKILL, 128 + signal.SIGHUP, 128 + signal.SIGTERM)
+    cluster.becomes(job, "EXIT")
     done = cluster.run("lavactl", "attach", str(job), "id")
     assert (done.returncode, done.stderr) == (255, f"Job <{job}> : Already finished.\n")
 
@@ -252,7 +261,9 @@ def test_the_load_on_a_screen(cluster: Cluster) -> None:
 
 def test_make_on_several_hosts(cluster: Cluster, tmp_path: Path) -> None:
     """lsmake is a job whose lines run on all of its hosts; a line that fails ends it as make does."""
-    targets = "all: a b c d\n" + "".join(f"{one}:\n\t@echo $$LSB_JOBID >{one}; sleep 1\n" for one in "abcd")
+    # Each waits for two others: three at a time are more than one host has room for.
+    together = "until [ $$(ls a b c d 2>/dev/null | wc -l) -ge 3 ]; do sleep 0.1; done"
+    targets = "all: a b c d\n" + "".join(f"{one}:\n\t@echo $$LSB_JOBID >{one}; {together}\n" for one in "abcd")
     (tmp_path / "Makefile").write_text(f"{targets}bad:\n\t@exit 3\n")
     where = f"cd {tmp_path} && lsmake -v -j 4 -R 'span[ptile=2]'"
     done = cluster.run("/bin/sh", "-c", where)
