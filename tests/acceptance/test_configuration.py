@@ -64,9 +64,9 @@ def test_the_files_are_in_force_from_the_start(site: Cluster) -> None:
 def test_new_rules_reach_a_cluster_that_works(site: Cluster) -> None:
     """A queue is removed and a limit raised while jobs run: no job is lost, and pending ones start."""
     running = [site.submit("-q", "gone", "sleep 300"), site.submit("sleep 300")]
+    wait_for(lambda: all(_running(site, job) for job in running), 60, "two jobs to run")
     stranded = site.submit("-q", "gone", "sleep 300")
     waiting = site.submit("sleep 300")
-    wait_for(lambda: all(_running(site, job) for job in running), 60, "two jobs to run")
     assert not _running(site, waiting)
     said = site.reconfigure({"lsb.queues": DAY, "lsb.hosts": HOSTS.format(slots=3)})
     assert "No errors found." in said
@@ -156,7 +156,7 @@ def test_hosts_are_closed_with_a_reason(site: Cluster) -> None:
 def test_a_locked_host_suspends_its_jobs(site: Cluster) -> None:
     """lsadmin limlock outlives a restart of the master; limunlock lets the jobs go on."""
     host = site.hosts()[0]
-    job = site.submit("sleep 60")
+    job = site.submit("sleep 300")
     wait_for(lambda: _running(site, job), 60, "the job to run")
     assert site.run("lsadmin", "limlock", host).stderr == f"Lock <{host}> ...... done\n"
     site.becomes(job, "SSUSP")
@@ -193,7 +193,7 @@ def test_what_administrators_did_is_kept(site: Cluster) -> None:
 def test_the_master_is_monitored(site: Cluster) -> None:
     """badmin perfmon counts what the master is asked and does, until it is stopped."""
     assert site.run("badmin", "perfmon", "start", "1").returncode == 0
-    site.submit("true")
+    job = site.submit("true")
 
     def counted() -> bool:
         rows = site.run("badmin", "perfmon", "view").stdout.splitlines()
@@ -201,6 +201,7 @@ def test_the_master_is_monitored(site: Cluster) -> None:
         return totals["Jobs submitted"] == "1" and totals["Jobs dispatched"] == "1" and totals["Total queries"] != "0"
 
     wait_for(lambda: site.run("bqueues").returncode == 0 and counted(), 60, "samples with the job")
+    site.becomes(job, "DONE")
     assert site.run("badmin", "perfmon", "stop").returncode == 0
     assert site.run("badmin", "perfmon", "view").returncode == 255
 
@@ -306,7 +307,7 @@ def test_the_installation_is_shown_as_lsf_would(site: Cluster) -> None:
     cluster = site.run("lsclusters", "-w").stdout.splitlines()[1].split()[0]
     params = Path(values["LSF_CONFDIR"], "lsbatch", cluster, "configdir", "lsb.params").read_text()
     assert "DEFAULT_QUEUE = day" in params
-    running = site.submit("sleep 60")
+    running = site.submit("sleep 300")
     wait_for(lambda: _running(site, running), 60, "the job to run")
     status = site.run("badmin", "showstatus").stdout
     assert f"Active mbatchd PID:                  {site.pid('lavad')}" in status
