@@ -97,16 +97,16 @@ def test_elements_are_named_by_a_list(idle: Cluster) -> None:
 
 def test_resuming_all_leaves_running_jobs_out(idle: Cluster) -> None:
     """everyday 70: ``bresume 0`` also reported every running job, as an operation in progress, with 255."""
-    runs, held = idle.submit("sleep", "60"), idle.submit("-H", "sleep", "60")
+    runs, held = idle.submit("sleep", "600"), idle.submit("-H", "sleep", "600")
     idle.becomes(runs, "RUN")
     assert idle.says("bresume", "0") == f"Job <{held}> is being resumed"
 
 
 def test_waiting_jobs_are_listed_in_their_order(idle: Cluster) -> None:
     """everyday 50: after btop and bbot the list was unchanged."""
-    full = idle.submit("-n", "8", "sleep", "60")
+    full = idle.submit("-n", "8", "sleep", "600")
     idle.becomes(full, "RUN")
-    first, second, third = (idle.submit("-n", "8", "sleep", "60") for _ in range(3))
+    first, second, third = (idle.submit("-n", "8", "sleep", "600") for _ in range(3))
     assert idle.run("btop", str(third)).returncode == 0
     assert idle.run("bbot", str(first)).returncode == 0
     listed = idle.says("bjobs", "-noheader", "-o", "jobid").split()
@@ -116,7 +116,7 @@ def test_waiting_jobs_are_listed_in_their_order(idle: Cluster) -> None:
 def test_lists_of_hosts_and_users_left_out(idle: Cluster) -> None:
     """everyday 50: ``-m "lava1 lava2"`` was a bad host name, ``-u ^x`` an unknown user."""
     first, second = idle.hosts()
-    one, two = (idle.submit("-m", host, "sleep", "60") for host in (first, second))
+    one, two = (idle.submit("-m", host, "sleep", "600") for host in (first, second))
     for job in (one, two):
         idle.becomes(job, "RUN")
     assert idle.says("bjobs", "-noheader", "-o", "jobid", "-m", f"{first} {second}").split() == [str(one), str(two)]
@@ -126,7 +126,7 @@ def test_lists_of_hosts_and_users_left_out(idle: Cluster) -> None:
 
 def test_a_job_may_be_ended_as_done(cluster: Cluster) -> None:
     """commands-by-clients 2: ``bkill -d`` was refused; workflow managers end jobs with it."""
-    job = cluster.submit("sleep", "60")
+    job = cluster.submit("sleep", "600")
     cluster.becomes(job, "RUN")
     assert cluster.says("bkill", "-d", str(job)) == f"Job <{job}> is being terminated"
     cluster.becomes(job, "DONE")
@@ -139,7 +139,7 @@ def test_a_job_may_be_ended_as_done(cluster: Cluster) -> None:
 
 def test_a_running_job_is_estimated_anew(cluster: Cluster) -> None:
     """everyday 15: ``bmod -We+ 20`` and ``-Wep 50`` were refused."""
-    job = cluster.submit("sleep", "60")
+    job = cluster.submit("sleep", "600")
     cluster.becomes(job, "RUN")
 
     def estimate() -> str:

@@ -100,8 +100,8 @@ def test_lavad_did_not_start_on_a_full_disk(small: Cluster, small_disk: Path) ->
             pass
     small.up()
     assert small.state(job) == "PSUSP"
-    assert "Problem: The disk of" in small.says("badmin", "showstatus")
     wait_for(lambda: "problem=disk" in small.log("lavad"), 60, "lavad to see that the disk is full")
+    assert "Problem: The disk of" in small.says("badmin", "showstatus")
     ballast.unlink()
     wait_for(lambda: "recovered=disk" in small.log("lavad"), 60, "lavad to see that there is room")
     small.end("lavad")

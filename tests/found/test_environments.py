@@ -75,15 +75,16 @@ def test_environments_go_when_no_job_needs_them(sweeping: Cluster, tmp_path: Pat
     kept = submit(
         sweeping, [b"PATH=/bin:/usr/bin", b"KEPT=precious"], command="echo got $KEPT", output=str(output), hold=True
     )
-    for number in range(3):
-        assert submit(sweeping, [b"OTHER%d=x" % number], command="true").job
-    assert environments(sweeping) >= 2
+    others = [submit(sweeping, [b"OTHER%d=x" % number], command="true", hold=True).job for number in range(3)]
+    assert environments(sweeping) == 4
+    sweeping.says("bkill", *map(str, others))
     wait_for(lambda: environments(sweeping) == 1, 60, "the other environments to go")
     sweeping.kill("lavad")
     wait_for(lambda: not sweeping.is_running("lavad"), 60, "the master to end")
     sweeping.up()
-    assert submit(sweeping, [b"LATER=x"], command="true").job
-    wait_for(lambda: environments(sweeping) == 2, 60, "the new environment to be there")
+    later = submit(sweeping, [b"LATER=x"], command="true", hold=True)
+    assert environments(sweeping) == 2
+    sweeping.says("bkill", str(later.job))
     wait_for(lambda: environments(sweeping) == 1, 60, "the new environment to go")
     sweeping.says("bresume", str(kept.job))
     wait_for(lambda: output.exists() and "got precious" in output.read_text(), 60, "the job to run")

@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-import time
 from pathlib import Path
 
 import grpc.aio
@@ -75,19 +74,20 @@ def test_renewals_without_end_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_connection_that_says_nothing_is_closed(tmp_path: Path) -> None:
-    """Any user of the network could keep all descriptors of the master for two minutes, and again."""
+    """Any user of the network could keep all descriptors of the master for two minutes, and again. Here after less."""
+    assert HANDSHAKE_MS <= 15_000
+    options = [(name, 1500 if name == "grpc.server_handshake_timeout_ms" else value) for name, value in SERVER_OPTIONS]
+    assert options != list(SERVER_OPTIONS)
     identity = master_identity(a_cluster(tmp_path / "D"))
 
     async def story() -> None:
-        server = grpc.aio.server(options=SERVER_OPTIONS)
+        server = grpc.aio.server(options=options)
         port = server.add_secure_port("127.0.0.1:0", tls.server_credentials(identity))
         await server.start()
-        began = time.monotonic()
         with socket.create_connection(("127.0.0.1", port)) as silent:
-            silent.settimeout(HANDSHAKE_MS / 1000 + 15)
+            silent.settimeout(100)
             while await asyncio.to_thread(silent.recv, 4096):
                 continue
-        assert time.monotonic() - began < HANDSHAKE_MS / 1000 + 10
         await server.stop(None)
 
     asyncio.run(story())

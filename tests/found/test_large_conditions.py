@@ -38,7 +38,7 @@ def test_a_condition_is_bounded_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> N
     began = time.monotonic()
     with pytest.raises(Refused, match=f"speaks of more than {JOBS} jobs"):
         story.submit(a_job(dependency=" && ".join(['ended("a*")'] * 200)))
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 60
 
 
 def test_a_condition_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:

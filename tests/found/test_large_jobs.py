@@ -50,8 +50,8 @@ def test_large_scripts_for_one_host_go_in_several_messages() -> None:
     async def messages() -> list[agents_pb2.Orders]:
         found = []
         while outbox.orders:
-            async with asyncio.timeout(1.0):
-                await outbox.wait(10.0)
+            async with asyncio.timeout(60.0):
+                await outbox.wait(1000.0)
             found.append(await links.message(outbox))
         return found
 

@@ -88,7 +88,7 @@ def test_a_summary_bears_no_details(private: Cluster, account: str, other_accoun
     wanted = jobs_pb2.JobFilter(refs=[common_pb2.JobRef(job=job)])
     list_request = jobs_pb2.ListJobsRequest(filter=wanted, details=True, basic_too=True)
     for method, request in (("List", list_request), ("History", jobs_pb2.HistoryRequest(filter=wanted))):
-        answer = b"".join(connection.answers(f"/lava.v1.JobService/{method}", request.SerializeToString(), 30.0))
+        answer = b"".join(connection.answers(f"/lava.v1.JobService/{method}", request.SerializeToString(), 60.0))
         assert b"plain" in answer, method
         assert b"hidden" not in answer, method
         assert b"/tmp" not in answer, method

@@ -21,7 +21,7 @@ from protos import frames, jobs_pb2
 spec = jobs_pb2.JobSpec(command="true", hold=True, cwd="/", roles=[{}])
 item = jobs_pb2.SubmitItem(request_id=bytes.fromhex(sys.argv[1]), spec=spec, retry=len(sys.argv) > 2)
 batch = jobs_pb2.SubmitBatch(items=[item]).SerializeToString()
-for answer in Connection(os.environ["LAVA_SOCKET"]).answers("/lava.v1.JobService/Submit", batch, 30.0):
+for answer in Connection(os.environ["LAVA_SOCKET"]).answers("/lava.v1.JobService/Submit", batch, 60.0):
     for result in jobs_pb2.SubmitReplies.FromString(answer).results:
         print(result.job, result.error)
 """
@@ -88,8 +88,9 @@ def test_an_agent_without_descriptors_goes_on_when_it_has_some_again(cluster: Cl
     before = resource.prlimit(agent, resource.RLIMIT_NOFILE)
     resource.prlimit(agent, resource.RLIMIT_NOFILE, (descriptors(agent), before[1]))
     try:
-        with socket.socket(socket.AF_UNIX) as waiting:
-            waiting.connect(cluster.environment["LAVA_SOCKET"])
+        with contextlib.ExitStack() as waiting:
+            for _ in range(20):  # more than the few numbers below the limit that may be free
+                waiting.enter_context(socket.socket(socket.AF_UNIX)).connect(cluster.environment["LAVA_SOCKET"])
             wait_for(
                 lambda: (
                     "Too many open files" in cluster.log(login_agent())[logged:]
@@ -131,11 +132,11 @@ def test_watched_jobs_of_a_user_are_bounded(cluster: Cluster, account: str) -> N
         calls = [connection.start(WATCH, request) for _ in range(9)]
         told = set()
         while told != set(calls):
-            call, kind, _ = connection.receive(30.0)
+            call, kind, _ = connection.receive(60.0)
             assert kind == frames.MESSAGE
             told.add(call)
         with contextlib.closing(dialled(cluster)) as another, pytest.raises(CallError, match="the limit is 20000"):
-            next(another.answers(WATCH, request, 30.0))
+            next(another.answers(WATCH, request, 60.0))
         assert cluster.run("bsub", "-K", "exit 3").returncode == 3
         assert cluster.as_seen_by(account).run("bsub", "-K", "-o", "/dev/null", "exit 4").returncode == 4
     cluster.run("bkill", *map(str, jobs))
@@ -153,6 +154,6 @@ def submitted(connection: Connection, count: int) -> list[int]:
     while len(jobs) < count:
         items = [jobs_pb2.SubmitItem(request_id=os.urandom(16), spec=spec) for _ in range(min(700, count - len(jobs)))]
         batch = jobs_pb2.SubmitBatch(items=items).SerializeToString()
-        for answer in connection.answers("/lava.v1.JobService/Submit", batch, 30.0):
+        for answer in connection.answers("/lava.v1.JobService/Submit", batch, 60.0):
             jobs += [result.job for result in jobs_pb2.SubmitReplies.FromString(answer).results]
     return jobs

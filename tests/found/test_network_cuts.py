@@ -32,7 +32,7 @@ SETTINGS = {
     "LAVA_TERMINATE_INTERVAL": "1",
     "LAVA_TASK_PATIENCE": "900",
 }
-LEASE_S = 8.0
+LEASE_S = 12.0
 MARK = 'printf "%s %s %s\\n" "$LAVA_JOB_KEY" "$(hostname)" "$(date +%s.%N)"'
 LOOP = f"while [ ! -e {{stop}} ]; do {MARK} >> {{marks}}; sleep 0.5; done"
 
@@ -159,7 +159,7 @@ def test_with_fencing_exactly_what_is_past_its_lease_is_ended(cuts: Cuts) -> Non
     jobs = cuts.begin("-r")
     cuts.all_become_running(jobs, 60)
     others = [pair[1] for pair in cuts.pairs]
-    cuts.cut(others, LEASE_S - 4)
+    cuts.cut(others, 4)  # noticed as silence, and back well before the end of the lease
     cuts.all_become_running(jobs, 60)
     assert {one.attempt for one in cuts.marks()} == {1}
     for host in others:
@@ -177,7 +177,7 @@ def test_with_fencing_exactly_what_is_past_its_lease_is_ended(cuts: Cuts) -> Non
     first = [job for number, job in enumerate(jobs) if number % 3 == 0]  # serial, on hosts that were not cut off
     print(f"\nfenced {last - cut_at:.1f} s after the cut; {len(again)} of {len(jobs)} jobs ran again")
     assert again == {*jobs} - {*first}
-    assert last - cut_at < LEASE_S + 2
+    assert last - cut_at < LEASE_S + 10
     for job in again:
         ends = max(one.at for one in marks if one.job == job and one.attempt == 1)
         begins = min(one.at for one in marks if one.job == job and one.attempt > 1)

@@ -150,7 +150,7 @@ def test_a_batch_takes_the_rows_of_removed_hosts_away() -> None:
 def personal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Three hosts, some of which the tests remove."""
     directory = tmp_path_factory.mktemp("removal") / "D"
-    with a_cluster(directory, 3, 2) as cluster:
+    with a_cluster(directory, 3, 2, LAVA_HEARTBEAT="1", LAVA_SILENT_AFTER="6") as cluster:
         yield cluster
 
 

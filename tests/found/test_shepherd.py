@@ -20,8 +20,9 @@ from agents.shepherd.confinement import hierarchy
 from agents.shepherd.process import processes
 from agents.shepherd_pool import pool as shepherds
 from agents.shepherd_pool import watchdog
+from protos.agents_pb2 import Finished
 from tests.agents.conftest import place, somebody
-from tests.agents.hosts import Host, Place, alive, blob, stage
+from tests.agents.hosts import Host, Key, Place, alive, blob, stage
 
 __all__ = ["place", "somebody"]
 
@@ -94,14 +95,14 @@ def test_a_user_stops_no_shepherd(place: Place, stopper: Path, far_away: Path) -
 
 def test_a_stopped_shepherd_keeps_no_job_for_ever(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is killed with its job, with a reason; the slot serves the next job."""
-    monkeypatch.setattr(watchdog, "LOOK_S", 0.05)
+    monkeypatch.setattr(watchdog, "LOOK_S", 3600.0)
 
     async def story() -> None:
         async with Host(place, slots=1) as host:
             key = await host.run(blob(place, 1, "exec sleep 1000"))
             job = (await host.report(key, "started")).started.pid
             os.kill(host.shepherd_of(key), signal.SIGSTOP)
-            end = (await host.report(key, "finished")).finished
+            end = await _end_seen_by_the_watchdog(host, key)
             assert (end.status, end.reason, end.lost) == (signal.SIGKILL, watchdog.SILENT, True)
             assert not alive(job)
             assert (await host.finish(blob(place, 2, "/bin/true"))).finished.status == 0
@@ -111,7 +112,7 @@ def test_a_stopped_shepherd_keeps_no_job_for_ever(place: Place, monkeypatch: pyt
 
 def test_a_job_with_a_stopped_shepherd_is_killed_by_its_owner(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """bkill ends it, and is the reason; without an answer of the shepherd that takes half a minute (here: less)."""
-    monkeypatch.setattr(watchdog, "LOOK_S", 0.05)
+    monkeypatch.setattr(watchdog, "LOOK_S", 3600.0)
 
     async def story() -> None:
         async with Host(place, slots=1) as host:
@@ -119,7 +120,7 @@ def test_a_job_with_a_stopped_shepherd_is_killed_by_its_owner(place: Place, monk
             await host.report(key, "started")
             os.kill(host.shepherd_of(key), signal.SIGSTOP)
             await host.signal(key, 0, "TERM_OWNER", serial=1)
-            end = (await host.report(key, "finished")).finished
+            end = await _end_seen_by_the_watchdog(host, key)
             assert (end.status, end.reason, end.lost) == (signal.SIGKILL, "TERM_OWNER", False)
 
     run(story())
@@ -148,15 +149,31 @@ def test_a_shepherd_stopped_while_there_is_no_agent(place: Place, monkeypatch: p
 
 
 def test_a_shepherd_that_answers_is_left_alone(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often it is asked."""
-    monkeypatch.setattr(watchdog, "LOOK_S", 0.01)
+    """However often it is asked: each time its answer comes before it would be killed, and the count begins anew."""
+    monkeypatch.setattr(watchdog, "LOOK_S", 3600.0)
 
     async def story() -> None:
         async with Host(place, slots=1) as host:
-            key = await host.run(blob(place, 1, "exec sleep 1"))
+            go = place.out("go")
+            key = await host.run(blob(place, 1, f"until [ -e {go} ]; do sleep 0.02; done"))
+            await host.report(key, "started")
+            handle = host.local.pool.holder(key)
+            assert handle is not None
+            for _ in range(20):
+                for _ in range(watchdog.KILL_AT - 1):
+                    host.local.watchdog.look()
+                await host.until(lambda: handle.silent_looks == 0)
+            go.touch()
             assert (await host.report(key, "finished")).finished.status == 0
 
     run(story())
+
+
+async def _end_seen_by_the_watchdog(host: Host, key: Key) -> Finished:
+    """The end of an attempt whose shepherd is stopped, by as many looks as that takes."""
+    for _ in range(watchdog.KILL_AT):
+        host.local.watchdog.look()
+    return (await host.report(key, "finished")).finished
 
 
 @pytest.fixture

@@ -176,11 +176,11 @@ def test_a_start_that_is_repeated_starts_one_task(site: Site) -> None:
 
 def test_a_host_that_stays_away_is_given_up(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not before the task would have been ended there, and with a message that names the host."""
-    monkeypatch.setattr("agents.peers.CONNECT_S", 1.0)
     site.agents["n2"].attempts.patience_s = 0.3
     process = command(site, "blaunch", "n2", "echo up; sleep 1000")
     assert process.stdout is not None
     assert process.stdout.readline() == b"up\n"
+    monkeypatch.setattr("agents.peers.CONNECT_S", 1.0)
     site.call(site.agents["n2"].leave())
     code, _, err = finish(process)
     assert code == 255

@@ -16,6 +16,7 @@ import pytest
 
 from agents.master.enrolment import ensure_certificate
 from lavactl.personal import directory as files
+from lavactl.personal.hosts import network
 from protos import agents_pb2 as pb
 from protos.agents_pb2_grpc import AgentServiceStub
 from protos.trust.roles import MASTER_NAME, Identity, TrustError
@@ -33,10 +34,9 @@ PATIENCE_S = 60.0
 def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Directory of a cluster whose master runs, as ``lavactl init`` makes it."""
     directory = tmp_path_factory.mktemp("trust") / "D"
-    with socket.socket() as one, socket.socket() as other:
-        one.bind(("127.0.0.1", 0))
-        other.bind(("127.0.0.1", 0))
-        listen, enrol = (f"127.0.0.1:{door.getsockname()[1]}" for door in (one, other))
+    # Below the ports that the kernel gives to connections: one of those could be taken before the master has it.
+    one = network.free_port("127.0.0.1", 10_000 + os.getpid() % 10_000)
+    listen, enrol = (f"127.0.0.1:{port}" for port in (one, network.free_port("127.0.0.1", one + 1)))
     files.create(directory, files.Settings("trusted", listen, listen, enrol, "root"))
     with (directory / "log").open("wb") as log:
         process = subprocess.Popen([sys.executable, "-m", "lavad", "--conf", str(directory)], stdout=log, stderr=log)
@@ -181,7 +181,9 @@ def test_certificates_are_listed_and_revoked_by_one_command(master: Path, tmp_pa
     assert listed[:3] == ["n8", "not", "used"]
 
     def revoked() -> None:
-        assert lavactl("certificates", str(master), "n8").splitlines()[1].split()[:2] == ["n8", "valid"]
+        said = ["n8", "valid"]
+        listed = ("certificates", str(master), "n8")
+        wait_for(lambda: lavactl(*listed).splitlines()[1].split()[:2] == said, PATIENCE_S, "its use to be recorded")
         lavactl("certificates", str(master), "--revoke", "n8")
         wait_for(lambda: "session=cut host=n8" in (master / "log").read_text(), PATIENCE_S, "the session to be cut")
 
@@ -219,7 +221,11 @@ def test_a_cloned_disk_image_does_not_throw_the_first_host_out(personal: Cluster
     finally:
         clone.send_signal(signal.SIGTERM)
         clone.wait(PATIENCE_S)
-    assert [line for line in personal.log("lavad").splitlines() if "level=WARNING" in line and refused in line]
+    wait_for(
+        lambda: any("level=WARNING" in line and refused in line for line in personal.log("lavad").splitlines()),
+        PATIENCE_S,
+        "the master's log to tell of it",
+    )
     assert personal.log("agent-lava1").count("session_began") == begun
     assert personal.state(personal.submit("-K", "-m", "lava1", "-o", "/dev/null", "true")) == "DONE"
     subprocess.run([*argv[:3], "--shutdown", "--state", str(tmp_path / "clone")], check=False, timeout=60)

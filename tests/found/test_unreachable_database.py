@@ -1,6 +1,7 @@
 """Error messages about a PostgreSQL that does not answer: they ended in "connections?."."""
 
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -13,11 +14,11 @@ from lavad.store.database.migrate import take_term, upgrade
 
 
 @pytest.fixture
-def port() -> int:
-    """A port of this host at which nothing listens."""
+def port() -> Iterator[int]:
+    """A port of this host at which nothing listens, kept from all others meanwhile."""
     with socket.socket() as door:
         door.bind(("127.0.0.1", 0))
-        return int(door.getsockname()[1])
+        yield int(door.getsockname()[1])
 
 
 def test_moving_to_an_unreachable_database_is_one_clean_sentence(

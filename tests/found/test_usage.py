@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import sqlite3
 import sys
 from collections.abc import Iterator
@@ -80,7 +81,11 @@ def test_a_report_names_the_error_file_that_is_the_output_file(wide: Cluster, tm
 def test_more_than_a_thousand_processes_are_counted(wide: Cluster, tmp_path: Path) -> None:
     """Max Processes stopped at 1000."""
     out, number = tmp_path / "out", 1100
-    wide.submit("-K", "-o", str(out), f"for i in $(seq {number}); do sleep 60 & done; sleep 3; exit 0")
+    go, many = tmp_path / "go", f"for i in $(seq {number}); do sleep 600 & done"
+    job = wide.submit("-o", str(out), f"{many}; until [ -e {go} ]; do sleep 0.2; done")
+    wait_for(lambda: int(fields(wide, job, "nthreads")[0].replace("-", "0")) >= number, 60, "a sample of all of them")
+    go.touch()
+    wide.becomes(job, "DONE")
     found = re.search(r"Max Processes : +(\d+)\n +Max Threads : +(\d+)", out.read_text())
     assert found
     assert int(found[1]) >= number
@@ -113,10 +118,10 @@ def test_a_program_that_a_shell_waits_for_has_time_to_handle_a_signal(wide: Clus
 def test_what_follows_in_a_command_line_is_not_run_after_the_job_was_told_to_end(wide: Cluster, tmp_path: Path) -> None:
     """The shell outlives the signal for the program's sake; it does not go on."""
     out = tmp_path / "out"
-    job = wide.submit("-o", str(out), "echo ready; sleep 100; echo next")
+    job = wide.submit("-o", str(out), "echo ready; sleep 600; echo next")
     wait_for(lambda: out.exists() and "ready" in out.read_text(), 60, "the job to be ready")
     wide.says("bkill", str(job))
-    wide.becomes(job, "EXIT", 8)
+    wide.becomes(job, "EXIT")  # long before the sleep has ended
     assert fields(wide, job, "exit_code exit_reason") == ["130", "TERM_OWNER: job killed by owner."]
     assert out.read_text().startswith("ready\n\n---")
 
@@ -225,8 +230,8 @@ def test_a_killed_parallel_job_keeps_what_all_hosts_used_whatever_was_restarted(
     wait_for(lambda: cpu_used(wide, job) >= ranks * 0.5, 60, "the samples of all hosts")
     live = cpu_used(wide, job)
     hosts = fields(wide, job, "exec_host")[0].split(":")
-    wide.kill("lavad")
-    wide.kill(f"agent-{hosts[-1].rpartition('*')[2]}")
+    for daemon in ("lavad", f"agent-{hosts[-1].rpartition('*')[2]}"):
+        wide.end(daemon, signal.SIGKILL)
     wide.up()
     wide.says("bkill", str(job))
     wide.becomes(job, "EXIT", 60)
