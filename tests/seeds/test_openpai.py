@@ -272,6 +272,7 @@ def test_secrets_are_kept_from_all_but_the_tasks(site: Site, account: str) -> No
     done = site.cluster.run("lavactl", "run", "-f", str(site.file(SECRETS)))
     pai, kubernetes = re.findall(r"Job <(\d+)> is submitted", done.stdout)
     for job, task, said in ((int(pai), "trainer/0", "20\n"), (int(kubernetes), "job/0", "26\n")):
+        site.runs(job, task)
         site.wait(lambda job=job, task=task, said=said: site.log(job, task) == said, f"job {job} to say {said}")
     look = [("lavactl", "show"), ("bjobs", "-l"), ("bhist", "-l"), ("lavactl", "tasks")]
     for cluster in (site.cluster, site.cluster.as_seen_by(account)):

@@ -3,9 +3,12 @@
 The job files are of these tests' own; those of the projects themselves are tried by tests/job_files where they are.
 """
 
+import contextlib
 import json
 import re
+import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -165,7 +168,7 @@ def test_row_9_an_eviction_restarts_the_whole_gang(site: Site) -> None:
 def test_row_10_the_workers_completion_completes_the_job(site: Site) -> None:
     """The parameter server never ends by itself; it is ended, and the job is done with exit code 0."""
     job = site.run(volcano("complete", "sleep 600", "exit 0", worker_extra=WORKERS_COMPLETE))
-    site.ends(job, limit_s=15)
+    site.ends(job)
     assert "Done successfully" in site.cluster.says("bhist", "-l", str(job))
 
 
@@ -196,9 +199,11 @@ def test_row_11_a_failing_member_leads_to_the_policys_action(
 
 def test_row_11_without_a_policy_nothing_is_restarted(site: Site) -> None:
     """A failed task stays failed, the others go on; at the end the job has failed."""
-    job = site.run(volcano("default", "sleep 3", "exit $VK_TASK_INDEX"))
+    go = site.folder / "go"
+    job = site.run(volcano("default", f"until [ -e {go} ]; do sleep 0.1; done", "exit $VK_TASK_INDEX"))
     site.wait(lambda: site.phases(job).get("worker/1") == "EXIT", "worker 1 to fail")
-    assert site.phases(job)["ps/0"] == "RUN"
+    site.runs(job, "ps/0")
+    go.touch()
     site.ends(job, "EXIT")
     assert {row["RUN"] for row in site.tasks(job).values()} == {"1"}
 
@@ -221,9 +226,20 @@ def test_row_14_logs_for_each_task_and_no_process_left(site: Site) -> None:
         volcano("tree", f"echo up; sleep 600 & exec -a lava{mark} sleep 600", "sleep 600").replace('"sh"', '"bash"')
     )
     site.runs(job)
-    assert site.log(job, "ps/0") == "up\n"
+    site.wait(lambda: site.log(job, "ps/0") == "up\n", "its output")
+    site.wait(lambda: _processes_of(mark), "its process")
     site.cluster.says("bkill", str(job))
     site.ends(job, "EXIT")
+    site.wait(lambda: not _processes_of(mark), "its processes to be gone")
+
+
+def _processes_of(mark: str) -> bool:
+    """True if a process has this mark in its command line."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if mark.encode() in path.read_bytes():
+                return True
+    return False
 
 
 def test_row_15_each_worker_has_a_device_of_its_own(site: Site) -> None:
@@ -246,10 +262,13 @@ def test_row_15_each_worker_has_a_device_of_its_own(site: Site) -> None:
 def test_a_killed_master_loses_no_task(site: Site) -> None:
     """Rows 14 and 34: the master is killed; tasks go on, and the end of one is acted upon after its restart."""
     cluster = site.cluster
-    job = site.run(volcano("adopted", "sleep 600", "sleep 4", worker_extra=WORKERS_COMPLETE))
+    go, over = site.folder / "go", site.folder / "over"
+    worker = f"until [ -e {go} ]; do sleep 0.1; done; echo >> {over}"
+    job = site.run(volcano("adopted", "sleep 600", worker, worker_extra=WORKERS_COMPLETE))
     site.runs(job)
-    cluster.kill("lavad")
-    time.sleep(5)
+    cluster.end("lavad", signal.SIGKILL)
+    go.touch()
+    site.wait(lambda: over.exists() and over.read_text() == 2 * "\n", "both workers to end")
     cluster.up()
-    site.ends(job, limit_s=60)
+    site.ends(job)
     assert {row["RUN"] for row in site.tasks(job).values()} == {"1"}
