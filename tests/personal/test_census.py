@@ -48,7 +48,7 @@ def test_hosts_that_come_after_the_remedy_are_waited_for(master: dict[str, Any])
         told.append(problem)
         master["hosts"] = {"vm": "ok", "lava1": "closed_Full"}
 
-    _wait(adopt)
+    _wait(adopt, 60.0)
     assert told == [OLDER]
 
 

@@ -36,7 +36,10 @@ def processes_of(directory: Path, cluster_id: str) -> frozenset[tuple[int, str]]
             continue
         with suppress(OSError):
             stat = Path("/proc", name, "stat").read_text(errors="replace")
-            parents[int(name)] = int(stat.rpartition(")")[2].split()[1])
+            state, parent = stat.rpartition(")")[2].split()[:2]
+            if state in "ZX":  # it has ended: only its parent has not collected its exit status
+                continue
+            parents[int(name)] = int(parent)
             texts = [Path("/proc", name, part).read_bytes() for part in ("cmdline", "cgroup")]
             with suppress(PermissionError):
                 texts.append(Path("/proc", name, "environ").read_bytes())
