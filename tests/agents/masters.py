@@ -216,8 +216,8 @@ class Agent:
     async def stop(self) -> int:
         """End it by SIGTERM; the exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return await asyncio.to_thread(self.process.wait, 20)
+        return await asyncio.to_thread(self.process.wait, 60)
 
     async def died(self) -> int:
         """Wait until it ends by itself."""
-        return await asyncio.to_thread(self.process.wait, 20)
+        return await asyncio.to_thread(self.process.wait, 60)

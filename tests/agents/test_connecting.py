@@ -43,7 +43,7 @@ def test_every_end_is_followed_by_another_try(error: Exception) -> None:
         session = Session(dial, HostFacts(), 1, nobody, nobody, lambda old, new: False, nobody, nobody)
         connecting = asyncio.create_task(session._stay_connected())
         for _ in range(2):
-            await asyncio.wait_for(tries.acquire(), 5)
+            await asyncio.wait_for(tries.acquire(), 60)
         assert not connecting.done()
         connecting.cancel()
         await asyncio.gather(connecting, return_exceptions=True)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from agents.shepherd import controls
-from protos.agents_pb2 import JobControl, Stage
+from protos.agents_pb2 import JobControl, Limits, Order, Stage
 from protos.common_pb2 import HostShare
-from tests.agents.hosts import NAME, Host, Place, alive, blob, lines, stage, until
+from tests.agents.hosts import NAME, Host, Place, alive, blob, key_message, lines, stage, until
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +42,7 @@ def state_of(pid: int) -> str:
 
 
 @pytest.mark.root
-@pytest.mark.parametrize(("nice", "wait"), [(7, ""), (-3, "sleep 0.1;")])
+@pytest.mark.parametrize(("nice", "wait"), [(7, ""), (-3, "until [ $(nice) = -3 ]; do sleep 0.05; done;")])
 def test_every_process_of_the_job_is_nice(place: Place, nice: int, wait: str) -> None:
     """Also children of the first; a value below the others' is applied a moment later. The next job is not nice."""
 
@@ -131,6 +131,7 @@ def test_a_command_ends_the_job_and_outlives_it(place: Place) -> None:
 
     async def story() -> None:
         async with Host(place) as host:
+            host.local.preparation.intervals.terminate_s = 10.0
             key = await host.run(blob(place, 1, job), controlled(("TERMINATE", clean)))
             await host.until(lambda: "up" in text_of(place.out()))
             await host.signal(key, 0, "TERM_OWNER")
@@ -143,13 +144,15 @@ def test_a_command_ends_the_job_and_outlives_it(place: Place) -> None:
 
 def test_a_run_limit_ends_the_job_in_the_queues_way(place: Place) -> None:
     """Without SIGUSR2 before."""
-    job = "trap 'echo warned' USR2; trap 'echo ended; exit 3' USR1; while :; do sleep 0.05; done"
+    job = "trap 'echo warned' USR2; trap 'echo ended; exit 3' USR1; echo up; while :; do sleep 0.05; done"
     how = controlled(("TERMINATE", "SIGUSR1"))
-    how.run_limit_s = 0.5
 
     async def story() -> None:
         async with Host(place) as host:
-            end = (await host.finish(blob(place, 1, job), how)).finished
+            key = await host.run(blob(place, 1, job), how)
+            await host.until(lambda: "up" in text_of(place.out()))
+            await host.order(Order(key=key_message(key), limits=Limits(version=1, run_limit_s=0.01)))
+            end = (await host.report(key, "finished")).finished
             assert (end.status >> 8, end.reason) == (3, "TERM_RUNLIMIT")
         assert "ended" in lines(place.out())
         assert "warned" not in lines(place.out())

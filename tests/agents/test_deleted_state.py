@@ -29,11 +29,11 @@ def test_jobs_outlive_the_directory_of_their_agent(place: Place) -> None:
             host.reports.clear()
             await host.start()
             assert alive(started.pid)
-            assert host.shepherd_of(KEY)
+            shepherd = host.shepherd_of(KEY)
             await host.leave()  # and again, with the files remade by the shepherd
             place.out("stop").touch()
-            await host.until(lambda: not alive(started.pid))
-            await asyncio.sleep(0.5)
+            await host.until(lambda: not alive(shepherd))  # which has written down the end
+            assert not alive(started.pid)
             host.reports.clear()
             await host.start()
             last = host.last(KEY)

@@ -25,7 +25,7 @@ from protos.common_pb2 import AttemptKey, GpuProcess, HostShare
 from tests.agents.hosts import Host, Place, blob, stage, until
 
 KEY = (7, 0, 1)
-LIMIT_S = 0.2
+LIMIT_S = 0.6
 
 
 class Driver:

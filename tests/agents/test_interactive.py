@@ -323,7 +323,7 @@ def test_a_client_that_does_not_read_holds_the_end_for_a_bounded_time(place: Pla
 
     async def story() -> None:
         async with Host(place) as host:
-            host.local.preparation.bounds = Bounds(patience_s=0.3)
+            host.local.preparation.bounds = Bounds(patience_s=2.0)
             await started(host, "exit 4", "pipes")
             with Client(host):
                 assert (await host.report(KEY, "finished")).finished.status == 4 << 8
@@ -336,7 +336,7 @@ def test_a_shepherd_rests_when_the_time_to_read_is_over(place: Place) -> None:
 
     async def story() -> None:
         async with Host(place) as host:
-            host.local.preparation.bounds = Bounds(patience_s=0.3)
+            host.local.preparation.bounds = Bounds(patience_s=2.0)
             begun = place.out("begun")
             await started(host, "exit 4", "pipes", post_exec=f"touch {begun}; sleep 1")
             with Client(host):

@@ -262,7 +262,7 @@ group.leave()
     try:
         argv = [sys.executable, "-c", program, str(base.version), *("=".join(pair) for pair in base.paths)]
         root = Path(__file__).resolve().parents[2]
-        done = subprocess.run(argv, cwd=root, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(argv, cwd=root, capture_output=True, text=True, timeout=120, check=False)
         assert done.stdout.split() == ["-9", "1", "True", "True", "True", "1", "-9", "-9"], done.stdout + done.stderr
         assert not [path for path in base.slot(0).values() if os.path.exists(path)]
     finally:

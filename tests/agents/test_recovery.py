@@ -117,12 +117,12 @@ def test_other_limits_reach_the_shepherd_also_by_the_next_agent(place: Place) ->
 
     async def story() -> None:
         async with Host(place) as host:
-            await host.run(blob(place, 1, "trap '' USR2 INT; sleep 60"), stage(run_limit_s=2.0))
+            await host.run(blob(place, 1, "trap '' USR2 INT; sleep 60"), stage(run_limit_s=4.0))
             began = (await host.report(KEY, "started")).started.time
             longer = Order(key=key_message(KEY), limits=Limits(version=1, run_limit_s=600.0))
             await host.order(longer)
             await host.replace()
-            await until(lambda: time.time() > began + 2.5)
+            await until(lambda: time.time() > began + 4.5)
             assert host.last(KEY) is not None
             assert alive(host.shepherd_of(KEY))
             await host.order(Order(key=key_message(KEY), limits=Limits(version=2, run_limit_s=0.1)))
@@ -346,7 +346,7 @@ def test_shutdown_ends_all_jobs_and_records_it(place: Place) -> None:
     run(before())
     begun = time.monotonic()
     assert main(["--shutdown", "--state", str(place.state)]) == 0
-    assert time.monotonic() - begun < 30
+    assert time.monotonic() - begun < 60
     assert not alive(pids[0])
     run(until(lambda: not shepherd_pids(place.state)))
     run(after())
