@@ -159,7 +159,7 @@ class Site:
         self._thread.join()
         self._loop.close()
 
-    def call(self, work: Coroutine[Any, Any, T], timeout_s: float = 30.0) -> T:
+    def call(self, work: Coroutine[Any, Any, T], timeout_s: float = 120.0) -> T:
         """The result of a coroutine run on the agents' loop."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout_s)
 
@@ -232,5 +232,5 @@ class Site:
             await agent.stop()
         await self.master.stop()
         left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        _, stuck = await asyncio.wait(left, timeout=5) if left else (set(), set())
+        _, stuck = await asyncio.wait(left, timeout=60) if left else (set(), set())
         assert not stuck, f"tasks left behind: {stuck}"

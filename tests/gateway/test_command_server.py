@@ -100,7 +100,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         return processes[-1]
 
     monkeypatch.setattr(command_server, "_start", start)
-    monkeypatch.setattr(command_server, "BEGIN_S", 0.3)
+    monkeypatch.setattr(command_server, "BEGIN_S", TIMEOUT_S)
     with Site(tmp_path, "n1") as site:
         commands, gateway = CommandServer(), site.agents["n1"].gateway
         commands.gateway = gateway
@@ -212,8 +212,9 @@ def test_users_cannot_play_the_serving_process(server: Server) -> None:
     assert error.value.status == frames.PERMISSION_DENIED
 
 
-def test_a_command_that_is_not_taken_up_is_the_caller_s(server: Server) -> None:
+def test_a_command_that_is_not_taken_up_is_the_caller_s(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its connection is closed first, so that it cannot be run twice."""
+    monkeypatch.setattr(command_server, "BEGIN_S", 0.3)
     stub, _ = server.stub()
     connection = server.taken()
     assert stub.receive(TIMEOUT_S)[2] == served.BECOME

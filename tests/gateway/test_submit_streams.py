@@ -20,7 +20,7 @@ from protos.wire import CALLER_UID
 from tests.fakes.site import Site
 
 ANN, BOB = Caller("ann", 1001, 1001, 7), Caller("bob", 1002, 1002, 8)
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 
 
 class FakeCall:

@@ -1,5 +1,6 @@
 """blaunch, lavarun and bpeek between two agents that are connected by real TLS."""
 
+import asyncio
 import fcntl
 import os
 import re
@@ -282,9 +283,9 @@ def test_a_reader_that_goes_away_ends_the_task(site: Site) -> None:
 def test_a_background_child_that_keeps_the_output_open_does_not_hold_the_command(site: Site) -> None:
     """The command ends soon after the task's first process."""
     start = time.monotonic()
-    code, out, _ = blaunch(site, "n2", "echo out; sleep 30 & exit 4")
+    code, out, _ = blaunch(site, "n2", "echo out; sleep 600 & exit 4")
     assert (code, out) == (4, "out\n")
-    assert time.monotonic() - start < 25
+    assert time.monotonic() - start < 120
     site.agents["n2"].attempts.kill_all()
 
 
@@ -372,8 +373,8 @@ def test_strangers_cannot_start_tasks(site: Site, stranger: str) -> None:
             try:
                 await call.write(start.SerializeToString())
                 await call.read()
-            except grpc.aio.AioRpcError as error:
-                return str(error.code().name)
+            except (grpc.aio.AioRpcError, asyncio.InvalidStateError):  # the latter where it ends before the write
+                return str((await call.code()).name)
         return "served"
 
     assert site.call(attempt()) in ("UNAVAILABLE", "PERMISSION_DENIED")
