@@ -16,7 +16,7 @@ from lavactl.wire.connection import Connection, LostError
 from protos import agents_pb2, common_pb2, frames, jobs_pb2
 from tests.lavactl.scripted import Desk, FixedIo
 
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 
 class Peer:
@@ -461,8 +461,8 @@ def chunk(data: bytes) -> bytes:
 
 @pytest.fixture
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bounds of a fraction of a second."""
-    monkeypatch.setattr("lavactl.wire.client.ANSWER_S", 0.3)
+    """Pauses of a fraction of a second."""
+    monkeypatch.setattr("lavactl.wire.client.ANSWER_S", WAIT_S)
     monkeypatch.setattr("lavactl.wire.client.PAUSES_S", (0.01,))
 
 
@@ -485,8 +485,11 @@ def test_one_of_many_outputs_is_asked_for_again(start: Start, client: Client, io
     assert said(io).count(NOT_RESPONDING) == 1
 
 
-def test_many_outputs_over_a_connection_that_is_lost(start: Start, client: Client, hurry: None) -> None:
+def test_many_outputs_over_a_connection_that_is_lost(
+    start: Start, client: Client, hurry: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Outputs that had begun are cut short, and say so; the rest is asked for again. Silence counts as a loss."""
+    monkeypatch.setattr("lavactl.wire.client.ANSWER_S", 1.0)
 
     def lose(peer: Peer) -> None:
         first, second, _ = peer.call()[0], peer.call()[0], peer.call()[0]

@@ -18,7 +18,7 @@ from lavactl.wire import client as calls
 from lavactl.wire.connection import Connection
 from protos import cluster_pb2, frames, jobs_pb2, served
 
-WAIT_S = 10.0
+WAIT_S = 60.0
 UNAVAILABLE = frames.pack_end(frames.UNAVAILABLE, "the master at m1 cannot be reached")
 SUBMIT, LIST = "/lava.v1.JobService/Submit", "/lava.v1.JobService/List"
 

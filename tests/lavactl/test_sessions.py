@@ -85,7 +85,7 @@ class User:
         agent = Agent(self._path, *calls)
         surroundings = Io(memory.BytesIO(), memory.BytesIO(), memory.BytesIO(), [b"LAVA_SOCKET=%s" % bytes(self._path)])
         streams = Session(surroundings, "bsub", JobKey(1, 0, 1, [host]), None, self.told.append)
-        streams.deadline = surroundings.monotonic() + 20.0  # of a test that fails
+        streams.deadline = surroundings.monotonic() + 120.0  # of a test that fails
         try:
             return streams.pass_on(host, TaskStart(resume=resume), OWN if resume else b"")
         finally:

@@ -7,7 +7,7 @@ import pytest
 
 from agents.sensors.elim import ElimError, Elims, parse
 
-LIMIT_S = 20.0
+LIMIT_S = 60.0
 
 
 def test_lines() -> None:

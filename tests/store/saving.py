@@ -36,7 +36,7 @@ class Lost:
 
 @asynccontextmanager
 async def opened(
-    where: str, on_lost: Callable[[str], None] | None = None, lock_wait_s: float = 5.0
+    where: str, on_lost: Callable[[str], None] | None = None, lock_wait_s: float = PATIENCE_S
 ) -> AsyncIterator[Store]:
     """Open store, closed in any case. By default it must never be lost."""
 

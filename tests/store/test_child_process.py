@@ -88,7 +88,7 @@ sys.stdin.read()
         ends = [os.pidfd_open(int(pid)) for pid in master.stdout.readline().split()]
         master.kill()
     for end in ends:
-        assert select.select([end], [], [], 20)[0]
+        assert select.select([end], [], [], 60)[0]
         os.close(end)
 
 

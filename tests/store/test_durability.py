@@ -107,7 +107,7 @@ async def _attach(store: Store, *options: str) -> asyncio.subprocess.Process:
     command = ("strace", "-f", "-y", *options, "-p", str(store.writer_pid))
     tracer = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
     assert tracer.stderr is not None
-    said = await asyncio.wait_for(tracer.stderr.readline(), 20)
+    said = await asyncio.wait_for(tracer.stderr.readline(), 60)
     if b"attached" not in said:
         await tracer.wait()
         pytest.skip(f"strace can't attach here: {said.decode().strip()}")

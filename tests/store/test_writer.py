@@ -232,7 +232,7 @@ def test_the_writer_ends_with_its_master(tmp_path: Path) -> None:
         process = store._writer.process
         store._writer._transport.abort()
         store._writer._closing = True
-        assert await asyncio.to_thread(process.wait, 10) == 0
+        assert await asyncio.to_thread(process.wait, 60) == 0
         store._reading.close()
 
     asyncio.run(run())

@@ -1,6 +1,7 @@
 """Enrolment of hosts: the real servicer and the real client over real TLS, with every attack that must fail."""
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ import pytest
 
 from agents.master.enrolment import FILE_NAME, ensure_certificate
 from lavactl.personal import directory as files
+from lavactl.personal.hosts import network
 from lavad.api.enrolment import master_identity, register, start_enrolment_server
 from lavad.api.interceptor import Guard
 from lavad.api.trust import Trust
@@ -25,7 +27,7 @@ from protos.trust.private import write_private
 from protos.trust.roles import MASTER_NAME, Identity, Kind, Role, TrustError, split_address
 from protos.trust.tickets import Entry, read_ticket
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 def a_cluster(path: Path) -> Path:
@@ -59,12 +61,8 @@ async def a_master(directory: Path) -> AsyncIterator[tuple[str, Path]]:
 
 
 def _free_port() -> int:
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Below those that the kernel gives to connections, one of which could take it before a server does."""
+    return network.free_port("127.0.0.1", 10_000 + os.getpid() % 10_000)
 
 
 def joined(directory: Path, host: str, state: Path, *, with_ticket: bool = True) -> Identity:
