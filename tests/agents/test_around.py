@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from protos.agents_pb2 import POST_AWAITED, POST_DONE, POST_ERR, POST_NONE, AroundJob, Limits, Order, Stage
+from protos.agents_pb2 import POST_AWAITED, POST_DONE, POST_ERR, POST_NONE, AroundJob, Stage
 from protos.common_pb2 import HostShare
-from tests.agents.hosts import NAME, Host, Place, blob, key_message, lines, stage, until
+from tests.agents.hosts import NAME, Host, Place, blob, lines, stage, until
 
 pytestmark = pytest.mark.slow
 
@@ -274,18 +274,15 @@ def test_the_jobs_own_command_after_it_can_be_ended(place: Place, said: Path, in
     run(story())
 
 
-def test_the_run_limit_of_a_job_that_includes_its_post_execution(place: Place, said: Path) -> None:
+def test_the_run_limit_of_a_job_that_includes_its_post_execution(place: Place) -> None:
     """It counts for the job's own command after it, too, which is killed then; the job's end stands."""
 
     async def story() -> None:
         async with Host(place) as host:
-            where = stage(around=AroundJob(includes_post=True))
-            key = await host.run(blob(place, 1, "true", post_exec=f"echo up >> {said}; exec sleep 60"), where)
-            await until(lambda: "up" in said.read_text())
-            await host.order(Order(key=key_message(key), limits=Limits(version=1, run_limit_s=0.5)))
-            end = (await host.report(key, "finished")).finished
+            where = stage(around=AroundJob(includes_post=True), run_limit_s=2.0)
+            end = (await host.finish(blob(place, 1, "true", post_exec="sleep 60"), where)).finished
             assert (end.status, end.post) == (0, POST_ERR)
-            assert end.time - end.started >= 0.5
+            assert end.time - end.started >= 2.0
 
     run(story())
 
