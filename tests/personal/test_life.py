@@ -28,6 +28,28 @@ def until(what: str, happened: Callable[[], object]) -> None:
         time.sleep(0.05)
 
 
+@pytest.fixture(scope="module")
+def kept(short_directory: Callable[[Person], Path]) -> Iterator[Callable[[Person, int], Path]]:
+    """Bring up a cluster of that person and size, made under a strict umask; tests that leave it whole share it."""
+    made: dict[tuple[str, int], tuple[Person, Path]] = {}
+
+    def whole(person: Person, hosts: int) -> Path:
+        if (person.name, hosts) not in made:
+            owner = Person(person.name, person.home, person.commands, person.become)
+            made[person.name, hosts] = owner, short_directory(owner) / "D"
+        owner, directory = made[person.name, hosts]
+        before = os.umask(0o077)
+        try:
+            owner.up(directory, *(() if directory.exists() else ("--hosts", str(hosts), "--slots", "1")))
+        finally:
+            os.umask(before)
+        return directory
+
+    yield whole
+    for owner, _ in made.values():
+        owner.purge()
+
+
 def bhosts(person: Person, environment: dict[str, str]) -> dict[str, str]:
     """Host name to status, as bhosts shows them."""
     done = person.run("bhosts", env=environment)
@@ -111,33 +133,32 @@ def test_a_stopped_cluster_goes_on_with_its_state(user: Person, short_directory:
 
 @pytest.mark.root
 def test_what_was_killed_is_started_again_by_up_and_by_nothing_else(
-    root: Person, short_directory: Callable[[Person], Path]
+    root: Person, kept: Callable[[Person, int], Path]
 ) -> None:
     """Pid files name the daemons; `up` starts missing ones and leaves the others alone."""
-    directory = short_directory(root) / "D"
-    root.up(directory, "--hosts", "2", "--slots", "1")
+    directory = kept(root, 2)
     before = table(directory)
     for name in ("lavad", "agent-lava2"):
         pid = int((directory / f"{name}.pid").read_text())
         assert pid == before[name.replace("-", " ", 1)]
         os.kill(pid, signal.SIGKILL)
         until(f"{name} to be gone", lambda pid=pid: not Path(f"/proc/{pid}/exe").exists())
-    root.up(directory)
+    root.lavactl("up", "--dir", str(directory))
     after = table(directory)
     changed = {name for name in before if before[name] != after[name]}
     assert changed == {"lavad", "agent lava2"}
     assert bhosts(root, root.shell_environment(directory)) == {"lava1": "ok", "lava2": "ok"}
 
 
-def test_a_crashed_host_is_made_anew(person: Person, directory: Path) -> None:
+def test_a_crashed_host_is_made_anew(person: Person, kept: Callable[[Person, int], Path]) -> None:
     """After the death of the process that holds a host's namespaces, `up` ends remaining processes and rebuilds the
     host.
     """
-    person.up(directory, "--hosts", "2", "--slots", "1")
+    directory = kept(person, 2)
     before = table(directory)
     os.kill(before["host lava1"], signal.SIGKILL)
     until("the host to be gone", lambda: not Path(f"/proc/{before['host lava1']}/exe").exists())
-    person.up(directory)
+    person.lavactl("up", "--dir", str(directory))
     after = table(directory)
     assert {name for name in before if before[name] != after[name]} == {"host lava1", "agent lava1"}
     assert not Path(f"/proc/{before['agent lava1']}/exe").exists()
@@ -160,9 +181,11 @@ def test_two_clusters_live_side_by_side(root: Person, short_directory: Callable[
     assert "lava1" in (other / "out").read_text()
 
 
-def test_hosts_are_apart_in_name_and_network_and_together_in_files(person: Person, directory: Path) -> None:
+def test_hosts_are_apart_in_name_and_network_and_together_in_files(
+    person: Person, kept: Callable[[Person, int], Path]
+) -> None:
     """Each has its own name, address and /dev/shm, knows the others by name, and shares /tmp."""
-    person.up(directory, "--hosts", "2", "--slots", "1")
+    directory = kept(person, 2)
     environment = person.shell_environment(directory)
     script = (
         "hostname; getent hosts lava1 lava2 | awk '{print $2}'; touch /dev/shm/mine-$(hostname); ls /dev/shm;"
@@ -178,15 +201,10 @@ def test_hosts_are_apart_in_name_and_network_and_together_in_files(person: Perso
 
 @pytest.mark.root
 def test_roots_cluster_serves_every_user_and_shows_no_secret(
-    root: Person, user: Person, short_directory: Callable[[Person], Path]
+    root: Person, user: Person, kept: Callable[[Person, int], Path]
 ) -> None:
     """Another user submits through root's cluster and runs as himself; the cluster's secrets stay closed to him."""
-    directory = short_directory(root) / "D"
-    before = os.umask(0o077)
-    try:
-        root.up(directory, "--hosts", "1", "--slots", "1")
-    finally:
-        os.umask(before)
+    directory = kept(root, 1)
     exports = root.shell_environment(directory)
     out = user.home / "out"
     done = user.run("bsub", "-K", "-o", str(out), "id -un; hostname", env={**exports, "HOME": str(user.home)})
@@ -200,10 +218,9 @@ def test_roots_cluster_serves_every_user_and_shows_no_secret(
 
 
 @pytest.mark.root
-def test_only_sockets_and_commands_are_open_to_others(root: Person, short_directory: Callable[[Person], Path]) -> None:
+def test_only_sockets_and_commands_are_open_to_others(root: Person, kept: Callable[[Person, int], Path]) -> None:
     """Every file with a secret is closed, every socket of the run directory is open."""
-    directory = short_directory(root) / "D"
-    root.up(directory, "--hosts", "1", "--slots", "1")
+    directory = kept(root, 1)
     run = Path(record(directory)["run_dir"])
     assert run.stat().st_mode & 0o777 == 0o755
     for path in run.iterdir():
@@ -250,11 +267,10 @@ def test_without_namespaces_hosts_are_loopback_addresses(
 
 
 def test_a_daemon_that_cannot_start_is_one_sentence_with_its_log(
-    user: Person, short_directory: Callable[[Person], Path]
+    user: Person, kept: Callable[[Person, int], Path]
 ) -> None:
     """No process is left of the attempt."""
-    directory = short_directory(user) / "D"
-    user.up(directory, "--hosts", "1", "--slots", "1")
+    directory = kept(user, 1)
     user.lavactl("down", "--dir", str(directory))
     (directory / "master.key").chmod(0o644)
     done = user.run("lavactl", "up", "--dir", str(directory))
@@ -263,13 +279,12 @@ def test_a_daemon_that_cannot_start_is_one_sentence_with_its_log(
     assert re.fullmatch(rf"lavad ended at once: .*chmod 600.* \(see {directory}/log/lavad\.log\)\.\n", done.stderr)
     assert look(directory, record(directory)["id"]).processes == frozenset()
     (directory / "master.key").chmod(0o600)
-    user.up(directory)
+    user.lavactl("up", "--dir", str(directory))
 
 
-def test_two_commands_at_once_do_not_meet(user: Person, short_directory: Callable[[Person], Path]) -> None:
+def test_two_commands_at_once_do_not_meet(user: Person, kept: Callable[[Person, int], Path]) -> None:
     """Of two `up` of one cluster one works and the other is refused; afterwards there is one of each daemon."""
-    directory = short_directory(user) / "D"
-    user.up(directory, "--hosts", "1", "--slots", "1")
+    directory = kept(user, 1)
     user.lavactl("down", "--dir", str(directory))
     command = [*user.become, str(user.commands / "lavactl"), "up", "--dir", str(directory)]
     both = [subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)]
