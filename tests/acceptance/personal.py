@@ -188,7 +188,7 @@ class Cluster:
     def _taken(self) -> int:
         """Slots in use on all hosts; -1 while the master does not answer."""
         done = self.run("bhosts", "-noheader", "-o", "njobs")
-        return sum(map(int, done.stdout.split())) if done.returncode == 0 else -1
+        return sum(int(word) for word in done.stdout.split() if word.isdigit()) if done.returncode == 0 else -1
 
     def counts(self, job: int) -> dict[str, int]:
         """The columns of bjobs -A."""
