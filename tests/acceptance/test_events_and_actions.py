@@ -47,7 +47,7 @@ CELLS = {
     ), ""),
     # In its second run a worker writes, so that the job does not hang again.
     "hangs": ("on: hangs", 'while [ "$n" -gt 1 ]; do echo $n; sleep 0.2; done', "", (
-        "hang: {after: 1s, network: 100000000000, stacks: no}"
+        "hang: {after: 3s, network: 100000000000, stacks: no}"
     )),
 }  # fmt: skip
 
@@ -92,8 +92,9 @@ def has_run(cluster: Cluster, job: int, wanted: dict[str, int]) -> None:
 
 
 def one_has_run_again(cluster: Cluster, job: int) -> None:
-    """Wait until one of the tasks, whichever it is, has its second run."""
-    wait_for(lambda: sorted(runs(cluster, job).values()) == [1, 1, 2], 60, f"one restart: {runs(cluster, job)}")
+    """Wait until one of the tasks, whichever it is, has its second run; the others may hang as well by then."""
+    wait_for(lambda: max(runs(cluster, job).values(), default=0) > 1, 60, f"one restart: {runs(cluster, job)}")
+    assert "restarted(1of2)" in "".join(cluster.history(job).split())  # lines are broken within words
 
 
 def expected(action: str, before: int) -> dict[str, int]:
@@ -183,9 +184,12 @@ def test_a_lost_host_leads_to_each_action(three_hosts: Cluster, tmp_path: Path) 
     A job that is being aborted when the host is lost is resumed by that: it is dispatched anew.
     """
     documents = [textwrap.dedent(LOST.format(action=one)) for one in ACTIONS]
+    *_, third = three_hosts.hosts()
+    assert three_hosts.run("badmin", "hclose", third).returncode == 0  # until all run on the other two
     jobs = dict(zip((*ACTIONS, "resume"), begin(three_hosts, tmp_path, [*documents, RESUMED]), strict=True))
     for job in jobs.values():
         three_hosts.becomes(job, "RUN")
+    assert three_hosts.run("badmin", "hopen", third).returncode == 0
     places = {action: hosts(three_hosts, job) for action, job in jobs.items()}
     lost = places["restart-task"]["worker/1"]
     gone = {action: next(task for task, host in found.items() if host == lost) for action, found in places.items()}
