@@ -19,7 +19,7 @@ PRE_POST_EXEC_USER = root
 LOCAL_MAX_PREEXEC_RETRY = 2
 End Queue
 """
-PARAMS = "Begin Parameters\nDEFAULT_QUEUE = around\nPRE_EXEC_DELAY = 1\nEnd Parameters\n"
+PARAMS = "Begin Parameters\nDEFAULT_QUEUE = around\nPRE_EXEC_DELAY = 4\nEnd Parameters\n"
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def test_a_job_between_its_commands(site: Cluster, open_directory: Path) -> None
     site.becomes(good, "DONE")
     told = said.read_text().splitlines()
     assert told[:4] == ["queue pre root", "pre", "post", "queue post 768 root"]
-    assert "never satisfied" in site.says("bjobs", "-p", str(bad))
+    wait_for(lambda: "never satisfied" in site.run("bjobs", "-p", str(bad)).stdout, 60, "the other's reason")
     (open_directory / "code").write_text("1")
     failed = site.submit("true")
     history_has(site, failed, "Post job process failed")
