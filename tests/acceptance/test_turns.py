@@ -95,7 +95,7 @@ CASES = (
         "CAB",
         (("bmod", "-aps", "admin=90", "{A}"), ("bmod", "-aps", "system=1", "{C}")),
     ),
-    Case("slowdown", _files("LAVA_JOB_ORDER = slowdown"), (("-W", "60"), ("-W", "600"), ("-W", "1")), "CAB"),
+    Case("slowdown", _files("LAVA_JOB_ORDER = slowdown"), (("-W", "600"), ("-W", "6000"), ("-W", "1")), "CAB"),
 )
 
 
