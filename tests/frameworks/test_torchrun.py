@@ -77,13 +77,13 @@ def test_training_grows_from_one_host_to_three_and_shrinks_to_one(site: Site, to
     site.cluster.says("bkill", str(other))
     trains(site, 3)
     urgent = site.cluster.submit("-q", "urgent", "-n", "4", "sleep", "600")
-    site.cluster.becomes(urgent, "RUN", 30)
+    site.cluster.becomes(urgent, "RUN", 90)
     trains(site, 1)
     (site.folder / "stop").touch()
     site.ends(job)
 
     history = "".join(site.cluster.history(job).split())
-    assert history.count("bythescheduler;intoidleroom") == 2
+    assert history.count("bythescheduler;intoidleroom") in (1, 2)  # its two hosts are free at once, or one by one
     assert f"bythescheduler;tomakeroomforjob{urgent}" in history
     assert [size for _, size in parts(site) if size != 2] == [1, 3, 1]
     taken = Counter(steps(site))
