@@ -8,6 +8,7 @@ import re
 import shutil
 import stat
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,7 +40,7 @@ class Slurm:
             stdin=subprocess.DEVNULL if stdin is None else None,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=180,
             check=False,
         )
 
@@ -121,13 +122,20 @@ def _check_steps(slurm: Slurm) -> None:
 
 def test_a_signal_before_the_time_limit(slurm: Slurm) -> None:
     """With B: for the script alone; without for the tasks of its steps, once each. Missing directories are made."""
-    wait = "trap 'echo told $SLURM_PROCID' USR1; for i in $(seq 40); do sleep 0.1; done"
+    wait = "trap 'echo told $SLURM_PROCID; told=y' USR1; touch trap-$SLURM_JOB_NAME-$SLURM_PROCID"
+    wait += '; until [ "$told" ]; do sleep 0.1; done'
     (slurm.folder / "task.sh").write_text(f"{wait}\n")
-    common = ("-t", "0:03", "-o", "made/for/it/late-%x")
-    script = slurm.submit(*common, "-J", "B", "--signal=B:USR1@2", "--wrap", f"{wait}; srun true; sleep 9")
+    common = ("-t", "10", "-o", "made/for/it/late-%x")
+    before = time.monotonic()
+    script = slurm.submit(*common, "-J", "B", "--signal=B:USR1@2", "--wrap", f"{wait}; srun true; sleep 300")
     steps = slurm.submit(
-        *common, "-J", "S", "-N2", "--signal=USR1@2", "--wrap", "srun bash task.sh; echo over; sleep 9"
+        *common, "-J", "S", "-N2", "--signal=USR1@2", "--wrap", "srun bash task.sh; echo over; sleep 300"
     )
+    wait_for(lambda: len(list(slurm.folder.glob("trap-*"))) == 3, 60, "all to be ready for the signal")
+    limit_s = int(time.monotonic() - before) + 6
+    for job in (script, steps):
+        done = slurm.run("scontrol", "update", f"JobId={job}", f"TimeLimit={limit_s // 60}:{limit_s % 60:02}")
+        assert done.returncode == 0, done
     assert set(slurm.wait(script, steps).values()) == {"TIMEOUT"}
     assert slurm.text("made/for/it/late-B").splitlines()[:1] == ["told 0"]
     told = [line for line in slurm.text("made/for/it/late-S").splitlines() if line.startswith("told")]
@@ -166,16 +174,16 @@ def test_srun_outside_a_job(slurm: Slurm) -> None:
     (slurm.folder / "sub").mkdir()
     done = slurm.run("srun", "-D", "sub", "-w", "lava[1-2]", "-n1", "pwd", SLURM_LABELIO="1")
     assert done.stdout == f"0: {slurm.folder}/sub\n", done
-    process = subprocess.Popen(["srun", "sleep", "60"], env=slurm.environment, cwd=slurm.folder)
+    process = subprocess.Popen(["srun", "sleep", "300"], env=slurm.environment, cwd=slurm.folder)
     wait_for(lambda: "RUNNING" in slurm.run("squeue", "-h", "-o", "%T %j").stdout, 60, "the step to run")
     process.terminate()
-    assert process.wait(20) == -2
+    assert process.wait(60) == -2
     wait_for(lambda: not slurm.run("squeue", "-h").stdout, 60, "the job to end")
 
 
 def test_commands_that_act_on_jobs(slurm: Slurm) -> None:
     """Hold, release, update, cancel an element, requeue, the time limit, and their states."""
-    job = slurm.submit("-a", "0-1", "-H", "-t", "10", "--requeue", "--wrap", "sleep 60")
+    job = slurm.submit("-a", "0-1", "-H", "-t", "10", "--requeue", "--wrap", "sleep 300")
     assert slurm.run("squeue", "-h", "-o", "%i %t %r %l").stdout == f"{job}_[0-1] PD JobHeldUser 10:00\n"
     assert slurm.run("scontrol", "update", f"JobId={job}", "TimeLimit=20").returncode == 0
     assert slurm.run("scontrol", "release", job).returncode == 0
