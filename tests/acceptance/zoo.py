@@ -11,7 +11,7 @@ import sys
 import time
 
 STAY_S = 300.0
-FORK_FOR_S = 3.0
+FORK_FOR_S = 2.0
 CLOSED_DOWN_TO = 64
 DEAF_TO = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGUSR1)
 
@@ -95,7 +95,7 @@ def main() -> None:
     if what == "stay":
         be_deaf()
         stay()
-    time.sleep(0.5)
+    time.sleep(0.3)
     os._exit(3)
 
 
