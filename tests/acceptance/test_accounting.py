@@ -78,9 +78,11 @@ def test_lsb_acct_tells_what_the_database_has(tmp_path: Path) -> None:
         for number in range(JOBS // 2, JOBS):
             submit_mixed(cluster, number)
         limit_s = 60 + JOBS
-        wait_for(lambda: not cluster.run("bjobs", "-u", "all", "-noheader").stdout, limit_s, "all jobs to end")
+        wait_for(lambda: "No unfinished" in cluster.run("bjobs", "-u", "all").stderr, limit_s, "all jobs to end")
+        cluster.becomes_idle()
+        cluster.run("bhist")  # by its answer all ends are in the database
         logs = next((tmp_path / "cluster" / "state").glob("*/logdir"))
-        wait_for(lambda: len(lsf_log_parser.acct(logs / "lsb.acct")) >= len(_rows(tmp_path)), 60, "all ends to be told")
+        wait_for(lambda: _lines(logs / "lsb.acct") >= len(_rows(tmp_path)), 60, "all ends to be told")
         told, rows = lsf_log_parser.acct(logs / "lsb.acct"), _rows(tmp_path)
         of_records, of_rows = sorted(map(_of_record, told)), sorted(map(_of_row, rows))
         assert [one[:-1] for one in of_records] == [one[:-1] for one in of_rows]
@@ -98,6 +100,11 @@ def test_lsb_acct_tells_what_the_database_has(tmp_path: Path) -> None:
         everything = ("bhist", "-a", "-u", "all")
         listed, from_log = (cluster.run(*everything, *more).stdout for more in ((), ("-f", str(logs / "lsb.events"))))
         assert [row.split()[:2] for row in from_log.splitlines()] == [row.split()[:2] for row in listed.splitlines()]
+
+
+def _lines(path: Path) -> int:
+    """Number of records in a file, to which more are appended."""
+    return len([line for line in path.read_text().splitlines(keepends=True) if line[0] != "#" and line[-1] == "\n"])
 
 
 def _rows(tmp_path: Path) -> list[tuple[Any, ...]]:

@@ -23,7 +23,7 @@ echo "printed for $LSB_SUB_COMMAND_LINE"
 """
 EEXEC = 'umask 0; echo "$(id -un) $LS_EXEC_T $LSB_JOBID: $(cat)" >> "{place}/eexec"'
 # As sendmail: addresses behind -oi, the mail on standard input.
-MAILER = '(echo "$(id -un): $*"; cat) > "{place}/.$$" && mv "{place}/.$$" "{place}/$$.mail"'
+MAILER = '(echo "$(id -un): $*"; cat) > "{place}/.$$" && mv "{place}/.$$" "{place}/$$.$(date +%s%N).mail"'
 
 
 class Site:
