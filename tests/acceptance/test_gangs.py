@@ -25,8 +25,9 @@ PART_LEFT_S = 30.0
 def _script(path: Path) -> str:
     """Every slot of both hosts marks its start, lives a second, marks its end."""
     mark = 'printf "%s %s %s %s\\n" "$LSB_JOBID" WHAT "$(hostname)" "$(date +%s.%N)" >> ' + str(path)
-    task = f"{mark.replace('WHAT', 'start')}; sleep 1; {mark.replace('WHAT', 'end')}"
-    return f"blaunch '{task}'"
+    # A task that is told to end, as one of an attempt that is taken back, marks its end as well.
+    task = f'trap "exit 1" INT TERM; trap end EXIT; {mark.replace("WHAT", "start")}; sleep 1'
+    return f"blaunch 'end() {{ {mark.replace('WHAT', 'end')}; }}; {task}'"
 
 
 def _marks(path: Path) -> list[tuple[int, str, str, float]]:
@@ -104,10 +105,10 @@ def _alive_tasks(path: Path, job: int) -> list[str]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                environment = (entry / "environ").read_bytes()
+                environment, words = ((entry / name).read_bytes() for name in ("environ", "cmdline"))
             except OSError:
                 continue
-            if key in environment and str(path).encode() in (entry / "cmdline").read_bytes():
+            if key in environment and str(path).encode() in words:
                 found.append(entry.name)
     return found
 

@@ -13,7 +13,7 @@ RULE = "after=1:network=100000000000"
 RESTARTED = """
 name: wedged
 output: out.%R.%T
-hang: {{after: 1s, network: 100000000000}}
+hang: {{after: 3s, network: 100000000000}}  # the second run has as much time to begin and to end
 restarts: 2
 policies:
   - {{on: hangs, do: restart-job}}
@@ -45,7 +45,8 @@ def test_a_job_that_hangs_is_restarted_when_its_stacks_are_saved(tmp_path: Path)
         _check_history(cluster, restarted, directory)
         told = words(cluster.history(warned))
         assert told.count("Hangs:nooutput,noprogress") == 1
-        assert "Hostlava2hashadnoprocessofthejobfor" in told
+        unused = "Hostlava2hashadnoprocessofthejobfor"
+        wait_for(lambda: unused in words(cluster.history(warned)), 60, "the unused host to be told")
         assert cluster.state(warned) == "RUN"
 
 

@@ -171,7 +171,7 @@ def test_limits_of_all_processes_of_a_job(cluster: Cluster) -> None:
     by_default, own = cluster.submit(many), cluster.submit("-p", "20", "-v", "1G", "-T", "40", many)
     cluster.becomes(by_default, "EXIT")
     wait_for(lambda: "TERM_PROCESSLIMIT" in cluster.says("bjobs", "-l", str(by_default)), 60, "the reason")
-    assert cluster.state(own) == "RUN"
+    cluster.becomes(own, "RUN")
     shown = cluster.says("bjobs", "-l", str(own))
     assert " SWAPLIMIT\n 1048576 K\n\n PROCESSLIMIT\n 20\n\n THREADLIMIT\n 40\n" in shown
     before = resource.getrlimit(resource.RLIMIT_FSIZE)

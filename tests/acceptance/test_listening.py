@@ -37,7 +37,10 @@ def processes_of(directory: Path) -> Iterator[Path]:
 
 def sockets_of(process: Path) -> set[str]:
     """Inodes of the sockets that a process has open."""
-    links = [os.readlink(link) for link in (process / "fd").iterdir()]
+    links = []
+    for link in (process / "fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            links.append(os.readlink(link))
     return {link[8:-1] for link in links if link.startswith("socket:[")}
 
 
@@ -45,7 +48,7 @@ def find_doors(directory: Path) -> Doors:
     """Listening sockets of the processes of a cluster, each in its own network namespace."""
     doors = Doors()
     for process in processes_of(directory):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        with contextlib.suppress(OSError):  # it has ended
             own = sockets_of(process)
             for name in ("tcp", "tcp6", "udp", "udp6"):
                 for line in (process / "net" / name).read_text(encoding="ascii").splitlines()[1:]:
@@ -75,7 +78,7 @@ def cluster(tmp_path: Path) -> Iterator[Path]:
 # A job holds an agent and a shepherd busy while the doors are counted.
 SUBMIT = """
 eval "$("$1" env --dir "$2")"
-bsub -n 2 sleep 60
+bsub -n 2 sleep 300
 until bjobs | grep -q RUN; do sleep 0.1; done
 """
 
