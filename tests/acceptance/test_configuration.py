@@ -288,10 +288,10 @@ def test_a_job_gets_what_its_queue_gives(site: Cluster, tmp_path: Path) -> None:
 def test_a_master_does_not_start_under_broken_rules(site: Cluster) -> None:
     """It prints the errors line by line and ends; the same check is available without a master."""
     site.write_lsf_files({"lsb.queues": "Begin Queue\nPRIORITY = 5\nEnd Queue\n"})
-    site.kill("lavad")
     checked = site.run("lavad", "--conf", str(site.directory), "--check-config")
     assert (checked.returncode, checked.stderr.splitlines()[-1]) == (1, "There are fatal errors.")
     assert "lsb.queues:1: Queue: QUEUE_NAME is missing" in checked.stderr
+    site.kill("lavad")  # the shorter it is away the sooner the agents ask for it again
     done = site._call("up")
     assert done.returncode != 0
     assert "QUEUE_NAME is missing" in done.stdout + done.stderr
