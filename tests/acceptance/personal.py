@@ -119,7 +119,7 @@ class Cluster:
         assert done.returncode == 0, f"badmin reconfig: {done.stdout}{done.stderr}"
         return done.stdout + done.stderr
 
-    def run(self, *words: str, stdin: str | None = None, timeout_s: float = 60.0) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: str, stdin: str | None = None, timeout_s: float = 120.0) -> subprocess.CompletedProcess[str]:
         """A command as a user types it."""
         return subprocess.run(
             [*self._become, str(self._program(words[0])), *words[1:]],

@@ -59,7 +59,7 @@ def _watched(directory: Path, prefix: str, pid: int, calls: str, *options: str) 
         yield
     finally:
         process.terminate()  # it detaches from the traced process
-        process.wait(20)
+        process.wait(60)
 
 
 def _writer_of(master: int) -> int:

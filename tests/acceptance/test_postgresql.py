@@ -29,7 +29,7 @@ def test_jobs_survive_the_death_of_master_and_database(tmp_path: Path) -> None:
         # Refused while the database is away; later acknowledgements are durable as before.
         eager = cluster.with_environment(LSB_NTRIES="1")
         wait_for(lambda: eager.run("bsub", "-J", "late", "-o", "/dev/null", "exit 6").returncode == 0, 60, "a submit")
-        late = int(cluster.run("bjobs", "-a", "-J", "late", "-noheader", "-o", "jobid").stdout)
+        late = int(cluster.run("bjobs", "-a", "-J", "late", "-noheader", "-o", "jobid").stdout.split()[-1])
         counts = cluster.counts
         wait_for(lambda: sum(counts(job)[name] for name in ("DONE", "EXIT")) == JOBS, 120, "all elements to end", 0.5)
         wait_for(lambda: cluster.states(late)[0] == ("EXIT", 6), 60, "the late job to end")

@@ -38,7 +38,7 @@ def test_a_host_gives_notice_itself(tmp_path: Path) -> None:
         cluster.kill("agent-lava2")
         cluster.up()
         wait_for(lambda: 1 in ends(tmp_path), 60, "the task to be told to end")
-        wait_for(lambda: not _is_there(pid), 3 * NOTICE_S, "the task to be killed at the end of the notice")
+        wait_for(lambda: not _is_there(pid), NOTICE_S + 60, "the task to be killed at the end of the notice")
         wait_for(lambda: cluster.state(job) == "RUN", 60, "the job to go on")
         assert len(starts(tmp_path)[0]) == 1
         (tmp_path / "going").unlink()
