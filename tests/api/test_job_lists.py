@@ -266,6 +266,21 @@ def test_columns_tell_what_records_do(caller: c.Caller, level: int) -> None:
     assert running
 
 
+def test_elements_looked_at_together_have_the_states_of_each() -> None:
+    """Waiting ones of several parts, held, running, ended and killed ones, and indices that the array has not."""
+    story = a_cluster(a_host(slots=2))
+    number = story.submit(a_job(array="1-20,40-60:2,100"))
+    story.plan()
+    story.finished("n1", story.key(number, 1))
+    story.do(c.StopJob(story.target(number, "5-6"), ANN))
+    story.do(c.SignalJob(story.target(number, "8"), 9, ANN))
+    record = story.array(number)
+    states = listing.ElementStates(record)
+    told = [states.of(index) for index in range(110)]
+    assert told == [record.state_of(index) for index in range(110)]
+    assert {JobState.PEND, JobState.PSUSP, JobState.DONE, JobState.EXIT, None} < set(told)
+
+
 @pytest.mark.parametrize("columns", [False, True])
 def test_others_are_served_during_a_plain_list(columns: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """After each slice, and a job that changes meanwhile is shown as it is then."""

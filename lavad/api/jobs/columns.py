@@ -1,10 +1,8 @@
 """Jobs of a list without details and reasons by columns: the quick way of `listing.record_message`.
 
-What jobs have in common is told once, and no message is made for each: 1.0 us a pending job. Invariant: the columns
-tell what `listing.record_message` does, whatever the job.
+What jobs have in common is told once, and no message is made for each: 1.1 us a pending job, 1.3 an element of an
+array. Invariant: the columns tell what `listing.record_message` does, whatever the job.
 """
-
-from collections.abc import Iterable
 
 from lavad.api import translate
 from lavad.api.jobs import listing
@@ -37,12 +35,18 @@ class PlainColumns:
     def __len__(self) -> int:
         return len(self._jobs)
 
-    def extend(self, items: Iterable[listing.Item]) -> None:
+    def extend(self, items: list[listing.Item]) -> None:
         """Add jobs and elements."""
-        names, kind_of, has_elements = self._names, self._kind_of.append, False
+        names, kind_of, name_of = self._names, self._kind_of.append, self._name_of.append
+        array, states = None, None  # of elements that follow each other
         for record, index, job in items:
-            if job is None or (job.attempt is None and job.end is None):
-                kind_of(self._kind(record, index, job))
+            if job is None:
+                assert isinstance(record, ArrayRecord), f"job {record.id} is none and no element"
+                if states is None or record is not array:
+                    array, states = record, listing.ElementStates(record)
+                kind_of(self._kind(record, states.of(index) or JobState.EXIT, 0))
+            elif job.attempt is None and job.end is None:
+                kind_of(self._kind(record, job.state, job.attempts))
             else:
                 kind_of(len(self._kinds))
                 self._tell(self._run(record, job))
@@ -50,12 +54,12 @@ class PlainColumns:
             if name is None:
                 name = names[record.text] = len(names)
                 self.size += len(record.text)
-            self._name_of.append(name)
-            self._jobs.append(record.id)
-            self._times.append(record.submitted_at)
-            self._indices.append(index)
-            has_elements = has_elements or index > 0
-        self._has_elements = self._has_elements or has_elements
+            name_of(name)
+        self._jobs += [record.id for record, _, _ in items]
+        self._times += [record.submitted_at for record, _, _ in items]
+        indices = [index for _, index, _ in items]
+        self._indices += indices
+        self._has_elements = self._has_elements or any(indices)
 
     def taken(self) -> bytes:
         """Return the page, serialised; the next one begins."""
@@ -71,12 +75,8 @@ class PlainColumns:
         self._begin()
         return pb.JobPage(columns=columns).SerializeToString() if columns.job else b""
 
-    def _kind(self, record: Job | ArrayRecord, index: int, job: Job | None) -> int:
+    def _kind(self, record: Job | ArrayRecord, state: JobState, attempts: int) -> int:
         """Return the kind of a job that neither runs nor has run."""
-        if job is not None:
-            state, attempts = job.state, job.attempts
-        else:
-            state, attempts = (isinstance(record, ArrayRecord) and record.state_of(index)) or JobState.EXIT, 0
         key = id(record.shared), state, record.priority, attempts
         known = self._known.get(key)
         if known is None:

@@ -6,6 +6,7 @@ Reads only; in pages, so that a long list delays no other caller.
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import replace
+from operator import attrgetter
 
 from lavad.api import checks, translate
 from lavad.api.gpu_use import messages_of
@@ -33,11 +34,34 @@ PAGE_JOBS = 500
 PAGE_BYTES = 256 << 10
 SHARED_MAX = 4096  # attributes that jobs have in common, of which the answer is kept
 LOOKED_AT = 4096  # jobs or elements between two yields to other calls, about 2 ms
+PORTION = 50  # jobs or elements selected at once
 
 EVERYBODY = Names()
 
 # One job or element of a list: its record, its index, and the Job object if it has one.
 Item = tuple[Job | ArrayRecord, int, Job | None]
+
+
+class ElementStates:
+    """States of an array's elements without an object of their own, of neighbours at once: until the array changes."""
+
+    __slots__ = ("_record", "_state", "_waiting")
+
+    def __init__(self, record: ArrayRecord) -> None:
+        self._record = record
+        self._waiting, self._state = range(0), JobState.PEND  # some that wait, and what they have in common
+
+    def of(self, index: int) -> JobState | None:
+        """State of one element; None if the array has no such index."""
+        if index in self._waiting and index not in self._record.live:
+            return self._state
+        state = self._record.state_of(index)
+        if state in WAITING:
+            for kind in (self._record.pending, self._record.blocked, self._record.held):
+                if index in kind:
+                    self._waiting, self._state = kind.part_with(index), state
+                    break
+        return state
 
 
 class Selection:
@@ -138,14 +162,14 @@ class Selection:
         Append ids that memory does not know to ``missing``. Other calls are served in between, however many jobs there
         are to look at and however few are selected.
         """
-        for item in self.steps(missing):
-            if item is None:
+        for portion in self.portions(missing):
+            if not portion:
                 await asyncio.sleep(0)
-            else:
+            for item in portion:
                 yield item
 
-    def steps(self, missing: list[common_pb2.JobRef]) -> Iterator[Item | None]:
-        """Yield as `items` does, and None after a number of jobs that were looked at."""
+    def portions(self, missing: list[common_pb2.JobRef]) -> Iterator[list[Item]]:
+        """Yield as `items` does, some at once, and an empty portion after a number of jobs that were looked at."""
         if self.refs:
             for ref in self.refs:
                 yield from self._named(ref, missing)
@@ -154,22 +178,31 @@ class Selection:
         is_any = self.elements is None and self.hosts is None
         for number, record in enumerate(list(self.cluster.jobs.values())):
             if number % LOOKED_AT == LOOKED_AT - 1:
-                yield None
+                yield []
             if self.admits(record) and not (isinstance(record, ArrayRecord) and self.is_left_out(record)):
                 admitted.append(record)
                 are_moved = are_moved or record.position != record.id
         # Only jobs that hosts gave back to an older database are out of order, so that this costs little.
-        admitted.sort(key=lambda record: record.id)
+        admitted.sort(key=attrgetter("id"))
+        portion = list[Item]()
         for record in in_turn(admitted) if are_moved else admitted:
             if isinstance(record, ArrayRecord):
+                if portion:
+                    yield portion
+                    portion = []
                 yield from self._elements(record, None, missing)
             elif record.state in shown and (is_any or self._admits_whole(record)):
-                yield record, 0, record
+                portion.append((record, 0, record))
+                if len(portion) == PORTION:
+                    yield portion
+                    portion = []
+        if portion:
+            yield portion
 
     def _admits_whole(self, job: Job) -> bool:
         return self.elements is None and job.state in self.shown and self.admits_host(job)
 
-    def _named(self, ref: common_pb2.JobRef, missing: list[common_pb2.JobRef]) -> Iterator[Item | None]:
+    def _named(self, ref: common_pb2.JobRef, missing: list[common_pb2.JobRef]) -> Iterator[list[Item]]:
         record = self.cluster.jobs.get(ref.job)
         if record is None or not self.is_visible(record.shared):
             missing.append(ref)
@@ -180,19 +213,24 @@ class Selection:
         if isinstance(record, ArrayRecord):
             yield from self._elements(record, wanted or None, missing)
         elif not wanted and self._admits_whole(record):
-            yield record, 0, record
+            yield [(record, 0, record)]
 
     def _elements(
         self, record: ArrayRecord, wanted: set[int] | None, missing: list[common_pb2.JobRef]
-    ) -> Iterator[Item | None]:
+    ) -> Iterator[list[Item]]:
         if self.elements is not None:
             named = set(record.indices.intersection(self.elements))
             wanted = named if wanted is None else wanted & named
+        portion, states = list[Item](), ElementStates(record)
         for number, index in enumerate(record.indices if wanted is None else sorted(wanted)):
-            if number % LOOKED_AT == LOOKED_AT - 1:
-                yield None
+            if len(portion) == PORTION or number % LOOKED_AT == LOOKED_AT - 1:
+                yield portion
+                portion = []
+                if number % LOOKED_AT == LOOKED_AT - 1:
+                    yield portion
+                states = ElementStates(record)  # the array may have changed meanwhile
             job = record.live.get(index)
-            state = job.state if job is not None else record.state_of(index)
+            state = job.state if job is not None else states.of(index)
             if state is None:
                 missing.append(
                     common_pb2.JobRef(job=record.id, indices=[common_pb2.IndexRange(first=index, last=index)])
@@ -201,7 +239,9 @@ class Selection:
                 if job is None and state in FINAL:
                     job = self.cluster.element(record.id, index)
                 if self.hosts is None or self.admits_host(job):
-                    yield record, index, job
+                    portion.append((record, index, job))
+        if portion:
+            yield portion
 
     async def arrays(self) -> AsyncIterator[ArrayRecord]:
         """Yield the arrays themselves, for -A."""

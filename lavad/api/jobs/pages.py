@@ -26,7 +26,6 @@ from protos import jobs_pb2 as pb
 
 ITEMS_AT_ONCE = 2000
 COLUMNS_JOBS = 2000  # a page: of 10,000 jobs some are printed while others are read
-LOOKED_AT_ONCE = 50  # jobs of a list by columns between two looks at the clock
 WAITING = (common_pb2.PEND, common_pb2.PSUSP)
 
 
@@ -119,17 +118,12 @@ class _List:
 
     async def columns(self, forgotten: list[common_pb2.JobRef]) -> AsyncIterator[bytes]:
         """Yield pages of records without details and reasons, by columns."""
-        page, items = PlainColumns(self._sight), list[listing.Item]()
-        for item in self._selection.steps(forgotten):
-            if item is not None:
-                items.append(item)
-            if item is None or len(items) == LOOKED_AT_ONCE:
-                page.extend(items)
-                items = []
-                await self._slices.check()
-                if len(page) >= COLUMNS_JOBS or page.size >= listing.PAGE_BYTES:
-                    yield page.taken()
-        page.extend(items)
+        page = PlainColumns(self._sight)
+        for portion in self._selection.portions(forgotten):
+            page.extend(portion)
+            await self._slices.check()
+            if len(page) >= COLUMNS_JOBS or page.size >= listing.PAGE_BYTES:
+                yield page.taken()
         yield page.taken()
 
     async def _made(self, items: list[listing.Item], jobs: dict[int, None]) -> AsyncIterator[pb.JobRecord]:

@@ -52,6 +52,10 @@ class Ranges:
         """Number of the part that could contain the index: the last that begins at or before it; -1 for none."""
         return bisect.bisect_right(self._parts, index, key=_first) - 1
 
+    def part_with(self, index: int) -> range:
+        """The part that contains the index, which is in the set."""
+        return self._parts[self._place(index)]
+
     def first(self) -> int:
         """Smallest index.
 
