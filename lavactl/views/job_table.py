@@ -52,6 +52,7 @@ def host_list(job: messages.JobRecord, short: bool) -> list[str]:
 class Form:
     """A table with one line for a job: cells before its name and after its time, and these two themselves.
 
+    ``name`` has to fit a printable name into its cell.
     Those before and after are the same for many jobs of a list by columns, and are written once for these.
     """
 
@@ -70,7 +71,9 @@ class Form:
         lines = []
         for job in jobs:
             before, after = self._around(job)
-            lines.append(f"{job.job:<7} {before} {self._name(job.name)} {self._moment(job.submit_time)}{after}\n")
+            lines.append(
+                f"{job.job:<7} {before} {self._name(clean(job.name))} {self._moment(job.submit_time)}{after}\n"
+            )
         return "".join(lines)
 
     def rows_of(self, page: "messages.JobColumns") -> str:
@@ -78,19 +81,20 @@ class Form:
         around = [self._around(kind) for kind in page.kinds]
         moment, name_of = self._moment, self._name
         columns = page.job[:], page.submit_time[:], page.kind[:], page.name[:]
+        names = [clean(name) for name in page.names]
         if not page.index:
-            names = [name_of(name) for name in page.names]
+            names = [name_of(name) for name in names]
             return "".join(
                 [
                     f"{job:<7} {around[kind][0]} {names[name]} {moment(time)}{around[kind][1]}\n"
                     for job, time, kind, name in zip(*columns, strict=True)
                 ]
             )
-        names = list(page.names)
+        moments = {time: moment(time) for time in set(columns[1])}  # elements of an array have one
         return "".join(
             [
                 f"{job:<7} {around[kind][0]} {name_of(f'{names[name]}[{index}]' if index else names[name])} "
-                f"{moment(time)}{around[kind][1]}\n"
+                f"{moments[time]}{around[kind][1]}\n"
                 for job, time, kind, name, index in zip(*columns, page.index[:], strict=True)
             ]
         )
@@ -108,7 +112,6 @@ def table(short: bool) -> Form:
         return f"{job.user:<7.7} {STATES[job.state]:<5} {job.queue:<10.10} {job.from_host:<11.11} {first:<11.11}"
 
     def name_of(name: str) -> str:
-        name = name if name.isprintable() else clean(name)
         return f"{name if len(name) <= 10 else keep_tail(name, 10):<10}"
 
     return Form(
@@ -122,7 +125,7 @@ def wide(short: bool, last: "Callable[[messages.JobRecord], str] | None" = None)
     def after(job: messages.JobRecord, _: list[str]) -> str:
         return f" {last(job) or MISSING}" if last is not None else ""
 
-    return Form(_uncut, _whole, short_time, after, short)
+    return Form(_uncut, "{:<10}".format, short_time, after, short)
 
 
 def extended(short: bool) -> Form:
@@ -133,17 +136,13 @@ def extended(short: bool) -> Form:
         usage = usage_text(job.usage) if job.HasField("usage") else NO_USAGE
         return f" {project:<10} {usage} {compact_time(job.start_time):<14} {compact_time(job.end_time)}"
 
-    return Form(_uncut, _whole, lambda moment: f"{compact_time(moment):<14}", after, short)
+    return Form(_uncut, "{:<10}".format, lambda moment: f"{compact_time(moment):<14}", after, short)
 
 
 def _uncut(job: messages.JobRecord, hosts: list[str]) -> str:
     """Cells between the id and the name in -w and -W."""
     shown = ":".join(hosts) if hosts else NO_HOST
     return f"{job.user:<7} {STATES[job.state]:<5} {job.queue:<10} {job.from_host:<11} {shown:<11}"
-
-
-def _whole(name: str) -> str:
-    return f"{name if name.isprintable() else clean(name):<10}"
 
 
 def usage_text(usage: messages.Usage) -> str:
