@@ -50,7 +50,7 @@ done
 @pytest.fixture(scope="module")
 def site(open_directory: Path) -> Iterator[Cluster]:
     """Two hosts of four slots."""
-    with a_cluster(open_directory / "R", 2, 4) as made:
+    with a_cluster(open_directory / "R", 2, 4, LAVA_HEARTBEAT="0.5") as made:
         first, second = made.hosts()
         hosts = "\n".join(f"{name} ! ! 1 ()" for name in (first, second))
         files = {"lsf.shared": SHARED, "lsf.cluster.site": CLUSTER.format(hosts=hosts, first=first, second=second)}
