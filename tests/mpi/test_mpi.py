@@ -16,8 +16,7 @@ pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.acceptance]
 EXAMPLES = ROOT / "examples"
 RANK = re.compile(r"^rank (\d+) of (\d+) on (\S+)", re.MULTILINE)
 PIDS = re.compile(r"^rank .* pid (\d+)$", re.MULTILINE)
-# The whole terminate sequence INT, TERM, KILL and a little more.
-GONE_S = 30.0
+GONE_S = 90.0  # the whole terminate sequence INT, TERM, KILL takes 20 s
 # The mpirun of MPICH 4.0 exits with 2, 255 or, in about one of five runs, with 0 when all its processes are interrupted
 # at once; a job that answers bkill with exit code 0 is DONE.
 OVER = {"openmpi4": ("EXIT",), "openmpi5": ("EXIT",), "mpich4": ("EXIT", "DONE"), "mpich5": ("EXIT",)}
@@ -86,7 +85,7 @@ def check_counted_and_killed(cluster: PersonalCluster, mpi: Mpi, launcher: str) 
     pids = {int(pid) for pid in PIDS.findall(cluster.output(name))}
     assert all(map(is_alive, pids))
     until("all ranks to be counted", lambda: pids <= cluster.pids_shown(job), 60)
-    until("their time to be counted", lambda: cpu_seconds(cluster, job) >= 2, 60)
+    until("their time to be counted", lambda: cpu_seconds(cluster, job) >= 1, 60)
     cluster.run("bkill", job)
     until("the ranks to be gone", lambda: not any(map(is_alive, pids)), GONE_S)
     until("the job to be over", lambda: cluster.state(job) in OVER[mpi.name], GONE_S)
@@ -154,11 +153,12 @@ def test_what_a_task_leaves_behind_dies_with_the_job(cluster: PersonalCluster) -
     note = cluster.home / "escapee"
     escapee = cluster.script("escapee.sh", f"trap '' TERM INT HUP\necho $$ >{note}\nexec sleep 600")
     escape = cluster.script("escape.sh", f"(setsid {escapee} >/dev/null 2>&1 &) &\nexit 0")
-    job = cluster.submit("escape", cluster.script("leave.sh", f"blaunch ${{LSB_HOSTS##* }} {escape}\nsleep 2"))
+    waits = f"while ! test -s {note}; do sleep 0.1; done"
+    job = cluster.submit("escape", cluster.script("leave.sh", f"blaunch ${{LSB_HOSTS##* }} {escape}\n{waits}"))
     until("the escapee to run", lambda: note.exists() and note.read_text().strip())
     pid = int(note.read_text())
     cluster.finish(job, "escape")
-    until("the escapee to be gone", lambda: not is_alive(pid), 5)
+    until("the escapee to be gone", lambda: not is_alive(pid), 60)
     assert cluster.state(job) == "DONE"
 
 
@@ -172,12 +172,12 @@ def test_killing_blaunch_kills_what_it_started(cluster: PersonalCluster, where: 
         f"blaunch {where} '{stubborn}; true' &",
         f"while ! test -s {note}; do sleep 0.1; done",
         "kill -9 $!",
-        "sleep 60",
+        "sleep 600",
     ]
     job = cluster.submit("killed", cluster.script("killed.sh", "\n".join(lines)))
     until("the task to run", lambda: note.exists() and note.read_text().strip())
     pid = int(note.read_text())
-    until("the task to be gone", lambda: not is_alive(pid), 15)
+    until("the task to be gone", lambda: not is_alive(pid), 60)
     assert cluster.state(job) == "RUN"
     cluster.run("bkill", job)
 
@@ -196,7 +196,7 @@ def test_a_task_goes_on_while_its_host_is_cut_off(cluster: PersonalCluster) -> N
     cluster.run(*link, "down")
     try:
         go_on.touch()
-        until("the task to end", lambda: not is_alive(pid), 20)
+        until("the task to end", lambda: not is_alive(pid), 60)
     finally:
         link[2] = str(holder.pid)
         cluster.run(*link, "up")
