@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from lavactl.io import Io
 
-SELECTING = ("J", "m", "q", "u", "g", "app")
+SELECTING = ("J", "m", "q", "u", "g", "app", "sla")
 NO_ID = "Job ID or one of '-m', '-u' '-q' and '-J' must be specified"
 REASON_MAX = 4095
 NOTHING = "No unfinished job found"
@@ -39,6 +39,7 @@ def chosen_jobs(options: Options, grammar: Grammar, io: "Io") -> tuple[messages.
         name=options.last("J") or "",
         job_group=options.last("g") or "",
         application=options.last("app") or "",
+        service_class=options.last("sla") or "",
     )
     return job_filter, not options.words, bad
 

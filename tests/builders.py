@@ -76,6 +76,7 @@ def a_job(
     project: str = "default",
     request: Request | None = None,
     reservation: str = "",
+    service_class: str = "",
     interactive: str = "",
     job_group: str = "",
     application: str = "",
@@ -88,6 +89,8 @@ def a_job(
         request = replace(request, hosts=hosts, exclusive=exclusive)
     if reservation:
         request = replace(request, reservation=reservation)
+    if service_class:
+        request = replace(request, service_class=service_class)
     shared = Shared(caller.user, caller.uid, caller.uid, queue, project, request, rerunnable=rerunnable)
     shared = replace(shared, run_limit_s=run_limit_s, terminate_at=terminate_at)
     indices = Ranges.parse(array).parts()

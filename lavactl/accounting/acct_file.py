@@ -170,7 +170,8 @@ def _fill_rest(job: "Any", spec: "Any", fields: Fields, is_lsf: bool) -> None:
     if not is_lsf or fields.is_over:
         return
     spec.reservation = fields.text()
-    fields.skip(3)  # service class, exception mask, additional information
+    spec.service_class = fields.text()
+    fields.skip(2)  # exception mask, additional information
     job.exit_reason = REASONS.get(fields.whole(), "")
     fields.skip(4)  # warning action and time, charged account, licence project
     if not fields.is_over:

@@ -38,6 +38,7 @@ def request_of(options: "Options", form: "jobs_pb2.AccountForm", io: "Io") -> me
         states=states,
         reservation=options.last("U") or "",
         application=options.last("app") or "",
+        service_class=options.last("sla") or "",
         hung="x" in options,
         normalized_to=options.last("N") or "",
         form=form,
@@ -75,13 +76,14 @@ def filters(request: messages.AccountsRequest, user: str) -> list[str]:
     users = list(request.users) or (["all"] if request.refs else [user])
     done, exited = messages.DONE in request.states, messages.EXIT in request.states
     state = "completed normally" if done and not exited else "exited" if exited and not done else ""
+    of_class = request.service_class
     lines = [
         "submitted by all users." if "all" in users else f"submitted by users {_names(users)}",
         f"accounted on projects {_names(request.projects)}" if request.projects else "accounted on all projects.",
         state or "completed normally or exited",
         f"executed on hosts {_names(request.hosts)}" if request.hosts else "executed on all hosts.",
         f"submitted to queues {_names(request.queues)}" if request.queues else "submitted to all queues.",
-        "accounted on all service classes.",
+        f"accounted on service classes {_names([of_class])}" if of_class else "accounted on all service classes.",
         "accounted to all RC accounts.",
     ]
     if request.reservation:
@@ -133,6 +135,7 @@ class FileSelection:
             and (not request.hosts or "all" in request.hosts or any(one.host in request.hosts for one in job.hosts))
             and (not request.states or job.state in request.states)
             and (not request.reservation or job.spec.reservation == request.reservation)
+            and (not request.service_class or job.spec.service_class == request.service_class)
             and (not request.application or job.spec.application == request.application)
             and (self._name is None or self._name.match(_base(job.name)) is not None)
             and all(_is_within(getattr(job, field), times) for times, field in self._times)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 USAGE = """\
 Usage: bacct [-b | -l [-gpu] | -UF] [-w] [-d] [-e] [-x] [-u "user ..." | -u all] [-q "queue ..."] [-m "host ..."]
-             [-P "project ..."] [-J name] [-U reservation] [-app profile]
+             [-P "project ..."] [-J name] [-U reservation] [-app profile] [-sla class]
              [-C time0,time1] [-D time0,time1] [-S time0,time1]
              [-N host | model | factor] [-f file | -f -] [job_id | "job_id[index]" ...]
        bacct -h | -V
@@ -30,8 +30,7 @@ GRAMMAR = Grammar(
     USAGE,
     {
         **dict.fromkeys(("b", "d", "e", "l", "w", "x", "UF", "gpu"), FLAG),
-        **dict.fromkeys(("C", "D", "app", "f", "J", "m", "N", "P", "q", "S", "U", "u"), VALUE),
-        "sla": "jobs are not selected by service class.",
+        **dict.fromkeys(("C", "D", "app", "f", "J", "m", "N", "P", "q", "S", "sla", "U", "u"), VALUE),
         "E": "lava does not record which part of the wait a job was eligible for.",
         "aff": "the processors that an ended job was bound to are not recorded.",
         "cname": "there is one cluster only: no host is of another.",

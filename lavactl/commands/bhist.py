@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 USAGE = """\
 Usage: bhist [-a | -d | -e | -p | -r | -s] [-l [-gpu] | -UF [-gpu] | -b | -w | -t [-T time0,time1]]
              [-f file | -f - | -n files] [-u user | -u all] [-q queue] [-m host] [-J name] [-Jd description]
-             [-G user_group] [-g /job/group] [-P project] [-app profile] [-N host | model | factor]
+             [-G user_group] [-g /job/group] [-P project] [-app profile] [-sla class] [-N host | model | factor]
              [-S time0,time1] [-D time0,time1] [-C time0,time1]
              [job_id | "job_id[index]" ...]
        bhist -h | -V
@@ -46,7 +46,9 @@ GRAMMAR = Grammar(
     USAGE,
     {
         **dict.fromkeys(("a", "b", "d", "e", "p", "r", "s", "l", "t", "w", "gpu", "UF"), FLAG),
-        **dict.fromkeys(("f", "n", "u", "q", "m", "J", "P", "C", "D", "S", "T", "G", "Jd", "app", "g", "N"), VALUE),
+        **dict.fromkeys(
+            ("f", "n", "u", "q", "m", "J", "P", "C", "D", "S", "T", "G", "Jd", "app", "g", "sla", "N"), VALUE
+        ),
         "aff": "the processors that an ended job was bound to are not recorded.",
         "cname": "there is one cluster only: no host is of another.",
         "data": "there is no data manager: lava expects a shared file system.",
@@ -72,6 +74,7 @@ NOT_IN_FILES = {
     "app": "its records do not name application profiles in an order that all have",
     "g": "its records do not name job groups in an order that all have",
     "gpu": "its records do not tell of GPUs",
+    "sla": "its records do not name service classes in an order that all have",
     "n": "-f names the one file",
 }
 SUBMITTED = "Submitted from"
@@ -124,6 +127,8 @@ def conditions_of(options: Options, io: "Io") -> "list[job_conditions.Condition]
     found = job_conditions.conditions(options, io.now())
     if (group := options.last("g")) is not None:
         found.append(lambda job: job.spec.job_group == (group.rstrip("/") or "/"))
+    if (name := options.last("sla")) is not None:
+        found.append(lambda job: job.spec.service_class == name)
     return found
 
 

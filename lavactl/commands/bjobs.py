@@ -83,7 +83,7 @@ PARTS = {"EPEND": "PENDING JOBS ELIGIBLE FOR SCHEDULING", "IPEND": "PENDING JOBS
 PENDING = ("p", "p0", "p1", "p2", "p3")
 ELIGIBLE = (*job_conditions.ELIGIBLE, "pei")
 OF_PENDING = (*PENDING, *ELIGIBLE, "psum", "aps")  # options that select pending jobs
-NEVER_SET = ("sla", "Lp")  # what no job has: a name given here matches none
+NEVER_SET = ("Lp",)  # what no job has: a name given here matches none
 
 
 class Listing:
@@ -167,13 +167,14 @@ class Listing:
             project=options.last("P") or "",
             job_group=options.last("g") or "",
             application=options.last("app") or "",
+            service_class=options.last("sla") or "",
             states=sorted(chosen),
             finished_too="a" in options or (named and not chosen),
         )
 
     def is_by_id_alone(self) -> bool:
         """True if ids were given without options that narrow them."""
-        chosen = ("u", "q", "m", "J", "P", "g", "app", "r", "s", "d", "psum", "aps")
+        chosen = ("u", "q", "m", "J", "P", "g", "app", "sla", "r", "s", "d", "psum", "aps")
         narrowing = (*chosen, *PENDING, *NEVER_SET, *job_conditions.OPTIONS)
         return any(ref.job for ref in self.refs) and not any(name in self.options for name in narrowing)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 USAGE = """\
 Usage: bkill [-r | -d] [-s signal] [-J name] [-m host] [-q queue] [-u user | -u all] [-g /job/group]
-             [-app profile] [-stat run | pend | susp] [-C reason] [job_id | "job_id[index]" | 0 ...]
+             [-app profile] [-sla class] [-stat run | pend | susp] [-C reason] [job_id | "job_id[index]" | 0 ...]
        bkill [-s signal] "job_id[role]" | "job_id[role/task]" ...
        bkill -l | -h | -V
 """
@@ -23,8 +23,7 @@ GRAMMAR = Grammar(
     USAGE,
     {
         **dict.fromkeys(("l", "r", "b", "d"), FLAG),
-        **dict.fromkeys(("s", "J", "m", "q", "u", "g", "app", "stat", "C"), VALUE),
-        "sla": "jobs are not selected by service class.",
+        **dict.fromkeys(("s", "J", "m", "q", "u", "g", "app", "sla", "stat", "C"), VALUE),
     },
 )
 STATES = {

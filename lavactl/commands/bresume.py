@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 
 USAGE = """\
 Usage: bresume [-J name] [-m host] [-q queue] [-u user | -u all] [-g /job/group]
-               [-app profile] [-C reason] [job_id | "job_id[index]" | 0 ...]
+               [-app profile] [-sla class] [-C reason] [job_id | "job_id[index]" | 0 ...]
        bresume -h | -V
 """
 GRAMMAR = Grammar(
     "bresume",
     USAGE,
-    {**dict.fromkeys(("J", "m", "q", "u", "g", "app", "C"), VALUE), "sla": "jobs are not selected by service class."},
+    dict.fromkeys(("J", "m", "q", "u", "g", "app", "sla", "C"), VALUE),
 )
 
 SUSPENDED = (messages.PSUSP, messages.USUSP, messages.SSUSP)

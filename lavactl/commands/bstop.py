@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 USAGE = """\
 Usage: bstop [-J name] [-m host] [-q queue] [-u user | -u all] [-g /job/group]
-             [-app profile] [-C reason] [job_id | "job_id[index]" | 0 ...]
+             [-app profile] [-sla class] [-C reason] [job_id | "job_id[index]" | 0 ...]
        bstop -h | -V
 """
 GRAMMAR = Grammar(
@@ -18,8 +18,7 @@ GRAMMAR = Grammar(
     USAGE,
     {
         **dict.fromkeys(("a",), FLAG),
-        **dict.fromkeys(("J", "m", "q", "u", "g", "app", "C"), VALUE),
-        "sla": "jobs are not selected by service class.",
+        **dict.fromkeys(("J", "m", "q", "u", "g", "app", "sla", "C"), VALUE),
         "d": "no ended job can be suspended; older manuals of LSF alone name it.",
     },
 )

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 METHOD = "LSB_ESWITCH_METHOD"
 USAGE = """\
 Usage: bswitch [-a "eswitch[(argument,...)] ..."] [-J name] [-m host] [-q queue] [-u user | -u all] [-g /job/group]
-               [-app profile] destination_queue [job_id | 0 ...]
+               [-app profile] [-sla class] destination_queue [job_id | 0 ...]
        bswitch -h | -V
 """
 GRAMMAR = Grammar(
     "bswitch",
     USAGE,
-    {**dict.fromkeys(("a", "J", "m", "q", "u", "g", "app"), VALUE), "sla": "jobs are not selected by service class."},
+    dict.fromkeys(("a", "J", "m", "q", "u", "g", "app", "sla"), VALUE),
 )
 
 

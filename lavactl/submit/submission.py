@@ -52,7 +52,7 @@ INTERACTIVE = {
 WORDS = {"q": "queues", "m": "hosts"}
 TEXTS = {
     "P": "project", "Jd": "description", "G": "user_group", "g": "job_group", "app": "application",
-    "U": "reservation", "w": "dependency",
+    "U": "reservation", "sla": "service_class", "w": "dependency",
     "Q": "requeue_exit_values", "L": "shell", "E": "pre_exec", "Ep": "post_exec", "rnc": "resize_notify",
     "wa": "warning_action", "u": "mail_user", "notify": "mail_events",
 }  # fmt: skip
@@ -64,7 +64,7 @@ FIELDS = {**WORDS, **TEXTS, **FLAGS}
 # A line of the usage of bsub and bmod for each such option that the text above does not show.
 FURTHER_USAGE: dict[str, str] = {
     "wa": "-wa signal | command  -wt [h:]m | seconds with s",
-    "g": "-g /job/group  -app profile",
+    "g": "-g /job/group  -app profile  -sla service_class",
     "u": '-u "address ..."  -B  -N  -Ne  -notify "start done exit"',
     "hostfile": "-hostfile file  (its lines: host [slots])",
     "k": '-k "dir [init=minutes] [minutes] [method=name]"  (checkpoints)',
@@ -94,7 +94,6 @@ KINDS: dict[str, int | str] = {
     **dict.fromkeys(("ptl", "eptl"), "a pending job has no time limit; -t names a time at which it is ended."),
     "Lp": "there are no licence projects; a shared resource of lsf.shared counts licences (-R rusage).",
     "clusters": "there is one cluster only.",
-    "sla": "a job belongs to the service class whose ACCESS_CONTROL fits it; it can't name one.",
     **dict.fromkeys(
         ("s", "network", "freq",
          "smt", "jobaff", "rcacct", "rcalloc", "csm", "alloc_flags", "jsm", "ext", "extsched",
@@ -105,7 +104,27 @@ KINDS: dict[str, int | str] = {
 
 GRAMMAR = Grammar("bsub", USAGE, KINDS, words_end=True, glued="q")
 MAIL = ("u", "N", "Ne", "B", "notify")
-NEVER_EMPTY = ("is", "u", "notify", "n", "q", "w", "m", "R", "P", "G", "g", "app", "U", "Q", "L", "f", "k", "hostfile")
+NEVER_EMPTY = (
+    "is",
+    "u",
+    "notify",
+    "n",
+    "q",
+    "w",
+    "m",
+    "R",
+    "P",
+    "G",
+    "g",
+    "app",
+    "U",
+    "sla",
+    "Q",
+    "L",
+    "f",
+    "k",
+    "hostfile",
+)
 RLIMITS = {"F": "fsize", "D": "data", "S": "stack", "C": "core", "v": "swap"}
 COUNTS = {"p": "nproc", "T": "threads"}  # of the whole job on a host, as is the size of -v
 SCRIPT_MAX = 7 << 20

@@ -26,7 +26,7 @@ WAITING = (messages.PEND, messages.PSUSP)
 
 # Fields of LSF that lava does not record: always "-".
 ABSENT = {
-    "service_class": 13, "esub": 20, "kill_reason": 50, "kill_issue_host": 50, "resume_reason": 50,
+    "esub": 20, "kill_reason": 50, "kill_issue_host": 50, "resume_reason": 50,
     "licproject": 20, "host_file": 10,
     "exception_status": 16,
     "hrusage": 50, "network_req": 15, "block": 5, "cpu_peak": 10, "forward_cluster": 15,
@@ -264,6 +264,7 @@ FIXED: "dict[str, tuple[int, Reader]]" = {
     "job_description": (17, lambda job: clean(job.spec.description)),
     "proj_name": (11, lambda job: clean(job.project)),
     "application": (13, lambda job: clean(job.spec.application)),
+    "service_class": (13, lambda job: clean(job.spec.service_class)),
     "job_group": (10, lambda job: clean(job.spec.job_group)),
     "job_priority": (12, lambda job: str(job.priority or "")),
     "rsvid": (40, lambda job: clean(job.spec.reservation)),

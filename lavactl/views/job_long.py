@@ -68,6 +68,7 @@ def head(job: "Job", *, state: bool = True) -> str:
         f"Project <{clean(job.project or 'default')}>",
         f"User Group <{clean(spec.user_group)}>" if spec.user_group else "",
         f"Application <{clean(spec.application)}>" if spec.application else "",
+        f"Service Class <{clean(spec.service_class)}>" if spec.service_class else "",
         f"Job Group <{clean(spec.job_group)}>" if spec.job_group else "",
         f"Status <{STATES[job.state]}>" if state else "",
         f"Queue <{job.queue}>" if state else "",

@@ -44,7 +44,7 @@ FIELDS = {
         "70 hang HangRule, 80 slurm SlurmTerms, 130 interactive s, 150 input_spooled t, 151 input_data b, "
         "152 script_arguments s*, 153 mail_user s, 154 mail_begin t, 155 mail_end t, 156 mail_failure t, "
         "157 mail_events s, 158 esub_output b, 170 application s, 175 file_copies s*, 176 checkpoint Checkpoint, "
-        "190 absolute_priority s"
+        "190 absolute_priority s, 195 service_class s"
     ),
     "SubmitItem": (
         "1 request_id b, 2 spec JobSpec, 3 retry t, 4 unique_name t, 5 checkpoint_method s, 6 checkpoint_programs s"
@@ -55,7 +55,7 @@ FIELDS = {
     "JobRef": "1 job u, 2 indices IndexRange*",
     "JobFilter": (
         "1 refs JobRef*, 2 user s, 3 queue s, 4 host s, 5 name s, 6 project s, 7 states u*, 8 finished_too t, "
-        "9 job_group s, 10 application s"
+        "9 job_group s, 10 application s, 20 service_class s"
     ),
     "ListJobsRequest": (
         "1 filter JobFilter, 2 arrays t, 3 details t, 4 reasons t, 5 shares_details t, 6 basic_too t, 7 columns t, "
@@ -158,7 +158,7 @@ FIELDS = {
     "AccountsRequest": (
         "1 refs JobRef*, 2 users s*, 3 queues s*, 4 projects s*, 5 hosts s*, 6 name s, 7 states u*, "
         "8 submitted TimeRange, 9 dispatched TimeRange, 10 completed TimeRange, 11 reservation s, 12 hung t, "
-        "13 normalized_to s, 14 form u, 15 application s"
+        "13 normalized_to s, 14 form u, 15 application s, 20 service_class s"
     ),
     "EnvironmentRequest": "1 ref JobRef",
     "EnvironmentReply": "1 error s, 2 environment b*",

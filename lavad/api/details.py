@@ -10,6 +10,7 @@ from lavad.api.jobs import listing
 from lavad.api.slices import Slices
 from lavad.core.model.policy import Policy
 from lavad.core.orders import spec_defaults
+from lavad.core.state.pools import Pools
 from lavad.core.state.records import ArrayRecord, Job
 from lavad.store.store import Store
 from protos.jobs_pb2 import JobRecord, JobSpec
@@ -47,6 +48,7 @@ class Details:
     def __init__(self, policy: Policy, shares: bool) -> None:
         self._policy = policy
         self._shares = shares
+        self._pools = Pools(policy) if policy.service_classes else None
         self._last, self._spec = 0, JobSpec()
 
     def add(self, message: JobRecord, record: Job | ArrayRecord, spec: JobSpec | None) -> None:
@@ -59,6 +61,8 @@ class Details:
             defaults = spec_defaults(record.shared, queue)
             known = as_admitted(spec, defaults) if spec is not None else listing.known_spec(record)
             known.run_limit_s = record.shared.run_limit_s  # includes the queue's default
+            if self._pools is not None:
+                known.service_class = self._pools.service_class_of(record.shared)
             self._last, self._spec = record.id, known
         elif self._shares:
             message.ClearField("spec")

@@ -17,7 +17,8 @@ from lavad.config.guarantees.class_pools import (
 from lavad.config.guarantees.service_classes import ServiceClasses, queue_list
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, cell_of, check_sections, missed, required, sets
 from lavad.config.values import Wrong
-from lavad.core.model.policy import ALL, Limit, Names, Pool, ReservationRule
+from lavad.core.model.advance_reservation import ReservationRule
+from lavad.core.model.policy import ALL, Limit, Names, Pool
 
 _PAIR = re.compile(r"\s*\[\s*([^\[\],\s]+)\s*,\s*([^\[\],\s]+)\s*\]")
 EVERY_PROFILE = Names(True, frozenset({""}))  # jobs without a profile are left out
@@ -194,6 +195,7 @@ def read_resources(document: Document, site: Site, classes: ServiceClasses) -> F
     return {
         "limits": tuple(limits),
         "pools": (*own, *class_pools(of_classes, classes, site)),
+        "service_classes": {name: found[1] for name, found in classes.items() if found is not None},
         "reservation_rules": tuple(rules),
     }
 

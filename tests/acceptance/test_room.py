@@ -251,3 +251,31 @@ def test_a_service_class_has_its_part_of_the_slots(cluster: Cluster) -> None:
     assert row == ["night/gold", "slots", "ok", "8", "0", "4", "4", "0"]
     (cluster.directory / "lsb.serviceclasses").unlink()
     _normal(cluster)
+
+
+def test_a_service_class_for_jobs_that_name_it(cluster: Cluster) -> None:
+    """Without AUTO_ATTACH its slots are for jobs with -sla; the option also chooses jobs, ended ones too."""
+    classes = CLASSES.replace("= Y", "= N")
+    cluster.reconfigure({"lsb.queues": QUEUES.format(""), "lsb.resources": OF_CLASSES, "lsb.serviceclasses": classes})
+    refused = cluster.run("bsub", "-sla", "tin", "-q", "normal", "true")
+    assert refused.stderr == "tin: No such service class. Job not submitted.\n"
+    refused = cluster.run("bsub", "-sla", "gold", "-q", "low", "true")
+    assert refused.stderr == "gold: Jobs of queue low cannot use the service class. Job not submitted.\n"
+    others = [_submit(cluster) for _ in range(5)]
+    wait_for(lambda: len(_running(cluster, *others)) == 4, 60, "four jobs of no class to run")
+    gold = _submit(cluster, "-n", "4", "-sla", "gold")
+    cluster.becomes(gold, "RUN")
+    assert len(_running(cluster, *others)) == 4
+    shown = cluster.run("bjobs", "-noheader", "-sla", "gold", "-o", "jobid service_class delimiter=' '")
+    assert shown.stdout == f"{gold} gold\n"
+    waits = next(job for job in others if job not in _running(cluster, *others))
+    cluster.run("bmod", "-sla", "gold", str(waits))
+    assert "Service Class <gold>" in cluster.run("bjobs", "-UF", str(waits)).stdout
+    cluster.run("bmod", "-slan", str(waits))
+    cluster.run("bkill", "-sla", "gold", "0")
+    cluster.becomes(gold, "EXIT")
+    assert len(_running(cluster, *others)) == 4
+    assert f"{gold} " in cluster.run("bhist", "-a", "-sla", "gold").stdout
+    assert "Total number of exited jobs:     1" in cluster.run("bacct", "-sla", "gold").stdout
+    (cluster.directory / "lsb.serviceclasses").unlink()
+    _normal(cluster)

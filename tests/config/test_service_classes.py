@@ -67,6 +67,21 @@ def test_a_capacity_pool_for_each_class(tmp_path: Path) -> None:
         assert (pool.lends, pool.borrowers) == (True, Names(False, frozenset({"short"})))
 
 
+def test_a_class_without_auto_attach_is_for_jobs_that_name_it(tmp_path: Path) -> None:
+    """Its pool takes no others (bsub -sla). Rules and texts of all classes are kept, also of one without a pool."""
+    classes = CLASSES.replace("    AUTO_ATTACH    = Y\n", "", 1) + CLASSES.replace("gold", "lead").split("\n\n")[0]
+    policy = policy_of(tmp_path, a_site(classes))
+    assert [(pool.service_class, pool.attaches) for pool in policy.pools] == [
+        ("", True),
+        ("gold", False),
+        ("silver", True),
+    ]
+    gold, silver, lead = policy.service_classes.values()
+    assert (gold.name, gold.attaches, gold.description) == ("gold", False, "the best")
+    assert gold.access == "QUEUES[normal] USERS[ann bob] APPS[md]"
+    assert (silver.attaches, lead.attaches, lead.applications) == (True, True, Names(False, frozenset({"md"})))
+
+
 def test_nothing_is_lent_without_loan_policies(tmp_path: Path) -> None:
     """As in LSF."""
     lines = [line for line in POOL.splitlines(keepends=True) if "LOAN_POLICIES" not in line]
@@ -90,8 +105,6 @@ LEFT_OUT = "the service class gold is left out"
         ("GOALS = [VELOCITY 10 timeWindow(9:00-17:30)] [DEADLINE timeWindow(18-20)]\nAUTO_ATTACH = Y",
          f"3: GOALS: lava has no VELOCITY and DEADLINE; {LEFT_OUT}"),
         ("AUTO_ATTACH = Y", f"2: GOALS: expected [GUARANTEE]; {LEFT_OUT}"),
-        ("GOALS = [GUARANTEE]",
-         f"2: AUTO_ATTACH: expected Y, since no job can name a class (bsub -sla); {LEFT_OUT}"),
         ("GOALS = [GUARANTEE]\nAUTO_ATTACH = Y\nACCESS_CONTROL = LIC_PROJECTS[p]",
          f"5: LIC_PROJECTS: lava has no such consumers; {LEFT_OUT}"),
         ("GOALS = [GUARANTEE]\nAUTO_ATTACH = Y\nUSER_GROUP = staff",

@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 VALUES = {
     "q": "short long", "n": "2,8", "R": "rusage[mem=100]", "W": "1:30", "We": "20", "M": "2G", "m": "n1 n2+1",
     "J": "sweep[1-10:3,15]%3", "Jd": "two words", "P": "proj", "G": "grp", "g": "/a/b", "app": "md",
-    "sp": "50", "U": "r#1",
+    "sp": "50", "U": "r#1", "sla": "gold",
     "o": "out.%J", "oo": "out.%J", "e": "/tmp/err", "eo": "/tmp/err", "i": "in", "cwd": "sub", "outdir": "results",
     "is": str(ROOT / "setup.cfg"),
     "env": "none, A=1", "L": "/bin/bash", "gpu": "num=2:mode=shared", "nnodes": "2", "b": "2027:1:2:10:00",

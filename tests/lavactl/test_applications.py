@@ -102,3 +102,21 @@ def test_jobs_of_a_profile_are_listed_and_accounted(desk: Desk) -> None:
     assert desk.client.asked[-1].filter.application == "md"
     assert "  - accounted on application profile md.\n" in desk.type("bacct", "-app", "md").out
     assert desk.client.asked[-1].application == "md"
+
+
+def test_service_classes_are_named_and_choose_jobs(desk: Desk) -> None:
+    """lsf.md 1.2 to 1.6: -sla of bsub, bmod, the commands that control jobs, and the lists."""
+    desk.type("bsub", "-sla", "gold", "sleep", "1")
+    assert desk.client.asked[-1].spec.service_class == "gold"
+    for argv, name in ((("-sla", "tin"), "tin"), (("-slan",), "")):
+        desk.type("bmod", *argv, "5")
+        request = desk.client.asked[-1]
+        assert (list(request.fields), request.spec.service_class) == (["service_class"], name)
+    desk.client.signal_reply = jobs_pb2.SignalReply(results=[jobs_pb2.SignalResult(job=9)])
+    for command in ("bkill", "bstop", "bresume"):
+        assert desk.type(command, "-sla", "gold", "0").code == 0
+        assert desk.client.asked[-1].filter.service_class == "gold"
+    assert desk.type("bjobs", "-sla", "gold").err == "No unfinished job found\n"
+    assert desk.client.asked[-1].filter.service_class == "gold"
+    assert "  - accounted on service classes gold,\n" in desk.type("bacct", "-sla", "gold").out
+    assert desk.client.asked[-1].service_class == "gold"

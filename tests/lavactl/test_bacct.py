@@ -177,7 +177,6 @@ def cluster_queue(name: str) -> Any:
         (["-C", "2026/02/30/10:00,"], "bacct -C 2026/02/30/10:00,: expected a time interval"),
         (["-C", "21/10:00,20/10:00"], "bacct -C 21/10:00,20/10:00: expected a time interval"),
         (["-q", "nowhere"], "nowhere: No such queue"),
-        (["-sla", "x"], "bacct -sla: jobs are not selected by service class"),
         (["-b", "-l"], "bacct: -b and -l cannot be used together"),
         (["-f", "/nowhere/lsb.acct"], "/nowhere/lsb.acct: No such file or directory."),
         (["-f", "x", "-N", "2"], "bacct -N and -f cannot be used together: "),

@@ -123,8 +123,8 @@ def test_summary_of_pending_reasons(desk: Desk) -> None:
     assert desk.type("bjobs", "-psum").err == "No pending job found\n"
 
 
-@pytest.mark.parametrize("option", ["-sla", "-Lp"])
-def test_a_class_that_no_job_has(desk: Desk, option: str) -> None:
+@pytest.mark.parametrize("option", ["-Lp"])
+def test_a_project_that_no_job_has(desk: Desk, option: str) -> None:
     """lsf.md 1.3: nothing matches: LSF's sentence, and exit code 0."""
     desk.client.jobs = [a_job()]
     result = desk.type("bjobs", option, "chem")

@@ -52,8 +52,8 @@ def test_a_line_is_a_job(desk: Desk, tmp_path: Path) -> None:
         ("-J 'open", "the quote ' is not closed"),
         ("-q normal", "No command is specified"),
         (
-            "-sla gold true",
-            "bsub -sla: a job belongs to the service class whose ACCESS_CONTROL fits it; it can't name one",
+            "-Lp gold true",
+            "bsub -Lp: there are no licence projects; a shared resource of lsf.shared counts licences (-R rusage)",
         ),
     ],
 )

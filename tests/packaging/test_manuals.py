@@ -29,7 +29,7 @@ def completion(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["bjobs", "-noh"], "-noheader"),
         (["/opt/lava/bin/bjobs", "-noh"], "-noheader"),
         (["bsub", "-nn"], "-nnodes"),
-        (["bsub", "-sla"], ""),  # known, and not supported
+        (["bsub", "-Lp"], ""),  # known, and not supported
         (["bjobs", ""], ""),  # names of files
         (["badmin", "hcl"], "hclose"),
         (["badmin", "hclose", "-re"], "-revoke"),

@@ -43,6 +43,7 @@ NAMED = {
     "g": ("job-group", "job group, by its full path"),
     "sp": ("priority", "priority of the user's jobs among each other"),
     "U": ("reservation", "advance reservation"),
+    "sla": ("service-class", "service class whose guarantee it uses"),
     "o": ("output", "file that output is appended to"),
     "oo": ("output-overwrite", "file that output replaces"),
     "e": ("error", "file that standard error is appended to"),

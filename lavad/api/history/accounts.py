@@ -15,6 +15,7 @@ from lavad.api.privacy import Sight
 from lavad.core.language.job_names import name_pattern
 from lavad.core.model import JobState, Shared
 from lavad.core.model.policy import Names
+from lavad.core.state.pools import Pools
 from lavad.core.state.records import Job
 from lavad.store.reading import reader
 from lavad.store.reading.accounts import PAGE, AccountFilter, Ended, ended
@@ -79,6 +80,7 @@ class _Answer:
         self._is_long = request.form == pb.ACCOUNT_LONG
         self._is_visible = sight.has_details if self._is_long else sight.has_summary
         self._details = Details(question.policy(), shares=False)
+        self._pools = Pools(question.policy())
         self._factors, self._other_factor = question.cpu_factors, question.other_factor
         self._page_max = READ_AT_ONCE if self._is_long else PAGE
 
@@ -98,6 +100,9 @@ class _Answer:
         if self._request.reservation and shared.request.reservation != self._request.reservation:
             return
         if self._request.application and shared.application != self._request.application:
+            return
+        wanted = self._request.service_class
+        if wanted and self._pools.service_class_of(shared) != wanted:
             return
         if not self._is_visible(shared):
             return

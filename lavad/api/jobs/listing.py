@@ -76,7 +76,7 @@ class Selection:
         self.is_visible = sight.has_details if needs_details else sight.has_summary
         self.users = users_meant(request.user or caller.user, cluster)
         self.queue, self.project = request.queue, request.project
-        self.application = request.application
+        self.application, self.service_class = request.application, request.service_class
         self.job_group = checked(request.job_group) if request.job_group else None
         self.hosts = hosts_meant(request.host, cluster)
         self.name = name_pattern(request.name) if request.name else None
@@ -115,6 +115,7 @@ class Selection:
             and (not self.queue or shared.queue == self.queue)
             and (not self.project or shared.project == self.project)
             and (not self.application or shared.application == self.application)
+            and (not self.service_class or self.cluster.pools.service_class_of(shared) == self.service_class)
             and (self.job_group is None or shared.job_group == self.job_group)
         )
 
@@ -458,6 +459,7 @@ def known_spec(record: Job | ArrayRecord) -> jobs_pb2.JobSpec:
         project=shared.project,
         job_group=shared.job_group,
         application=shared.application,
+        service_class=shared.request.service_class,
         cwd=words["cwd"],
         submit_cwd=words["submit_cwd"] or words["cwd"],
         input=words["input"],

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 from lavad.config import values as v
 from lavad.config.grammar import Cell, Row
-from lavad.config.guarantees.service_classes import ServiceClass, ServiceClasses, queue_list
+from lavad.config.guarantees.service_classes import ServiceClasses, queue_list
 from lavad.config.site import Fields, Honoured, Site
 from lavad.config.values import Wrong
-from lavad.core.model.policy import ALL, Names, Pool
+from lavad.core.model.policy import ALL, Names, Pool, ServiceClass
 
 _PART = re.compile(r"\s*\[\s*([^\[\],\s]+)\s*,\s*([^\[\],\s]+)\s*\]\s*")
 _POLICY = re.compile(r"\s*(\w+)\s*(?:\[([^\[\]]*)\])?\s*")
@@ -134,12 +134,13 @@ def class_pools(pools: Sequence[PoolOfClasses], classes: ServiceClasses, site: S
         for name in pool.parts:
             if name not in classes:
                 site.warn(pool.cell, f"{name}: lsb.serviceclasses has no such service class; its part is not kept")
-    for name, one in classes.items():
+    for name, found in classes.items():
         its_own = [pool for pool in pools if name in pool.parts]
-        if one is None:
+        if found is None:
             continue
+        cell, one = found
         if not its_own:
-            site.warn(one.cell, f"the service class {name} is in no pool's DISTRIBUTION; it guarantees nothing")
+            site.warn(cell, f"the service class {name} is in no pool's DISTRIBUTION; it guarantees nothing")
         for pool in its_own[1:]:
             site.warn(pool.cell, f"{name}: its jobs belong to the pool {its_own[0].name}; its part here is not kept")
         for pool in its_own[:1]:
@@ -158,4 +159,6 @@ def _class_pool(pool: PoolOfClasses, name: str, one: ServiceClass) -> Pool:
         borrowers=pool.borrowers,
         applications=one.applications,
         slots_share=part.slots_share,
+        service_class=name,
+        attaches=one.attaches,
     )

@@ -1,19 +1,18 @@
 """lsb.serviceclasses: service classes with the goal GUARANTEE, which say whose jobs have parts of resource pools.
 
-Jobs belong to a class by its ACCESS_CONTROL alone, as with AUTO_ATTACH=Y in LSF. A class that lava can't honour is
-named and left out: its guarantee would hold slots for no job, or for other jobs than those it is meant for.
+Jobs belong to a class because they name it (bsub -sla) or, with AUTO_ATTACH=Y, by its ACCESS_CONTROL alone. A class
+that lava can't honour is named and left out: its guarantee would hold slots for other jobs than those it is meant for.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from lavad.config import names
 from lavad.config import values as v
 from lavad.config.grammar import Cell, Document, Row
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, missed, required, sets
 from lavad.config.values import Wrong
-from lavad.core.model.policy import ALL, Names
+from lavad.core.model.policy import ALL, Names, ServiceClass
 
 GUARANTEE = "GUARANTEE"
 _GOAL = re.compile(r"\[\s*(\w+)[^\[\]]*\]\s*\\?\s*")
@@ -21,18 +20,8 @@ _ACCESS = re.compile(r"(\w+)\s*\[([^\[\]]*)\]\s*")
 _GROUPS, _LICENCES = "FAIRSHARE_GROUPS", "LIC_PROJECTS"
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceClass:
-    """A class whose jobs have guarantees; ``cell`` is its name in the file."""
-
-    cell: Cell
-    users: Names = ALL
-    queues: Names = ALL
-    applications: Names = ALL
-
-
-# Service classes by name, in the order of the file; None: left out, as a complaint says.
-ServiceClasses = Mapping[str, ServiceClass | None]
+# Service classes by name, in the order of the file, with the place of the name; None: left out, as a complaint says.
+ServiceClasses = Mapping[str, tuple[Cell, ServiceClass] | None]
 
 
 def _goals(text: str) -> tuple[str, ...]:
@@ -92,10 +81,8 @@ SERVICE_CLASS: Table = {
         _access,
         "`QUEUES[...] USERS[...] APPS[...] FAIRSHARE_GROUPS[...]`: which jobs belong to it; all. Groups count as users",
     ),
-    "AUTO_ATTACH": sets(
-        "attaches", v.switch, "Y: jobs belong to it without `bsub -sla`; a class without it is left out"
-    ),
-    "DESCRIPTION": Ignored("not shown"),
+    "AUTO_ATTACH": sets("attaches", v.switch, "Y: jobs belong to it without `bsub -sla`; N: only jobs that name it. N"),
+    "DESCRIPTION": sets("description", str, "text for users; `bsla` shows it"),
     "USER_GROUP": missed("ACCESS_CONTROL says it", lambda text: text.strip().lower() not in ("", "all")),
     **dict.fromkeys(("PRIORITY", "CONTROL_ACTION"), _OF_OTHER_GOALS),
     **dict.fromkeys(("CONSUMER", "EGO_RES_REQ", "MAX_HOST_IDLE_TIME"), Ignored("no EGO")),
@@ -106,14 +93,15 @@ SECTIONS: Mapping[str, Table | Ignored] = {"ServiceClass": SERVICE_CLASS}
 def read_service_classes(document: Document, site: Site) -> ServiceClasses:
     """Read all classes."""
     check_sections(document, SECTIONS, site)
-    found: dict[str, ServiceClass | None] = {}
+    found: dict[str, tuple[Cell, ServiceClass] | None] = {}
     for section in document.of("ServiceClass"):
         for row in section.rows:
             name = required(row, "NAME", section, site)
             if name in found:
                 site.wrong(row["NAME"], f"ServiceClass: the name {name} is there twice")
             elif name:
-                found[name] = _service_class(name, row, site)
+                one = _service_class(name, row, site)
+                found[name] = (row["NAME"], one) if one is not None else None
     return found
 
 
@@ -128,12 +116,16 @@ def _service_class(name: str, row: Row, site: Site) -> ServiceClass | None:
         site.warn(row["GOALS"], f"GOALS: lava has no {' and '.join(others)}; {left_out}")
     elif fields.get("licences"):
         site.warn(row["ACCESS_CONTROL"], f"{_LICENCES}: lava has no such consumers; {left_out}")
-    elif not fields.get("attaches", False):
-        cell = row.get("AUTO_ATTACH", row["NAME"])
-        site.warn(cell, f"AUTO_ATTACH: expected Y, since no job can name a class (bsub -sla); {left_out}")
     else:
-        queues, profiles = fields.get("queues", ALL), fields.get("applications", ALL)
-        return ServiceClass(row["NAME"], _users(fields, row, site), queues, profiles)
+        return ServiceClass(
+            name,
+            _users(fields, row, site),
+            fields.get("queues", ALL),
+            fields.get("applications", ALL),
+            attaches=fields.get("attaches", False),
+            access=row["ACCESS_CONTROL"].text.strip() if "ACCESS_CONTROL" in row else "",
+            description=fields.get("description", ""),
+        )
     return None
 
 

@@ -47,9 +47,7 @@ def enter_in_pool(cluster: Cluster, attempt: Attempt, shares: Iterable[HostShare
     """Count shares of an attempt in its job's pool."""
     record = cluster.jobs.get(attempt.key.job)
     if cluster.pools and record is not None:
-        shared = record.shared
-        number = cluster.pools.number_of(shared.user, shared.queue, shared.application)
-        cluster.pools.take(attempt.key, number, shares)
+        cluster.pools.take(attempt.key, cluster.pools.number_of(record.shared), shares)
 
 
 def give_back_all(cluster: Cluster, key: Key) -> None:

@@ -154,10 +154,7 @@ def _rebook(cluster: Cluster, attempt: Attempt, names: Iterable[str], before_all
         if now is not None and name in attempt.unreleased:
             host.attempts[attempt.key] = now
             cluster.table.take(host.row, now, attempt.takes_whole_hosts)
-            shared = cluster.jobs[attempt.key.job].shared
-            cluster.pools.take(
-                attempt.key, cluster.pools.number_of(shared.user, shared.queue, shared.application), (now,)
-            )
+            cluster.pools.take(attempt.key, cluster.pools.number_of(cluster.jobs[attempt.key.job].shared), (now,))
         else:
             host.attempts.pop(attempt.key, None)
     _recount(cluster, attempt, before_all, at)

@@ -186,6 +186,7 @@ class JobOptions(NamedTuple):
     hosts: tuple[str, ...] = ()
     exclusive: bool = False
     reservation: str = ""
+    service_class: str = ""
 
 
 NO_OPTIONS = JobOptions()
@@ -202,6 +203,7 @@ class Request:
     cu: str = ""
     alternatives: tuple[Alternative, ...] = ()
     reservation: str = ""  # -U: only in slots of this advance reservation, while it is active
+    service_class: str = ""  # -sla: the pool that it draws on; empty: that of the first class it attaches to
     is_of_tasks: bool = False  # of a job of tasks: no fast path knows these
     # Set in the scheduler's own requests only: hosts of the queue, and exclusive resources that are not requested.
     queue_hosts: QueueHosts | None = None
@@ -226,7 +228,15 @@ class Request:
         object.__setattr__(self, "is_basic", is_basic and not is_first)
         object.__setattr__(self, "task_size", self._task_size())
         object.__setattr__(self, "is_even_split", self.is_basic and role is not None and _is_even_split(role))
-        rest = (self.same, self.cu, self.alternatives, self.queue_hosts, self.avoids, self.reservation)
+        rest = (
+            self.same,
+            self.cu,
+            self.alternatives,
+            self.queue_hosts,
+            self.avoids,
+            self.reservation,
+            self.service_class,
+        )
         object.__setattr__(self, "_hash", hash((self.roles, self.hosts, self.exclusive, rest)))
 
     def _least(self) -> int:
@@ -268,8 +278,8 @@ class Request:
 
 _REQUEST_DEFAULTS = tuple((one.name, one.default) for one in fields(Request) if one.init)
 _TASK_REQUEST = frozenset({"roles"})
-_SLOTS_REQUEST = frozenset({"roles", "reservation"})
-_BASIC_REQUEST = frozenset({"roles", "hosts", "reservation", "queue_hosts", "avoids"})
+_SLOTS_REQUEST = frozenset({"roles", "reservation", "service_class"})
+_BASIC_REQUEST = frozenset({"roles", "hosts", "reservation", "service_class", "queue_hosts", "avoids"})
 
 
 class CountKey:

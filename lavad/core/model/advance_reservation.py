@@ -9,10 +9,21 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from enum import Enum
 
-from lavad.core.model.policy import Names, Window
+from lavad.core.model.policy import ALL, Names, Window
 from lavad.core.model.windows import NEVER, is_open, next_change
 
 _NOBODY = Names(False)
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationRule:
+    """A ResourceReservation section: these users may reserve slots of these hosts, for times in these windows."""
+
+    name: str
+    users: Names
+    hosts: Names = ALL
+    windows: tuple[Window, ...] = ()
+    written: tuple[tuple[str, str], ...] = ()  # its lines, for display
 
 
 class ReservationKind(Enum):

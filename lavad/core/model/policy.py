@@ -18,6 +18,7 @@ from lavad.core.model.priorities.absolute import AbsolutePriority
 from lavad.core.model.priorities.job_order import JobOrder
 
 if TYPE_CHECKING:
+    from lavad.core.model.advance_reservation import ReservationRule
     from lavad.core.model.priorities.host_partition import HostPartition
 
 
@@ -358,17 +359,21 @@ class Pool:
     borrowers: Names = ALL  # queues that it lends to
     applications: Names = ALL
     slots_share: float = 0.0  # guaranteed part of its hosts' slots
+    service_class: str = ""  # whose part of a pool it is
+    attaches: bool = True  # False: only jobs that name the service class (-sla)
 
 
 @dataclass(frozen=True, slots=True)
-class ReservationRule:
-    """A ResourceReservation section: these users may reserve slots of these hosts, for times in these windows."""
+class ServiceClass:
+    """A service class with guarantees: which jobs may name it (-sla) or, if it attaches, belong to it by themselves."""
 
     name: str
-    users: Names
-    hosts: Names = ALL
-    windows: tuple[Window, ...] = ()
-    written: tuple[tuple[str, str], ...] = ()  # its lines, for display
+    users: Names = ALL
+    queues: Names = ALL
+    applications: Names = ALL
+    attaches: bool = True  # AUTO_ATTACH
+    access: str = ""  # ACCESS_CONTROL as written
+    description: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -507,13 +512,14 @@ class Policy:
     pre_exec_pause_s: float = 30.0  # PRE_EXEC_DELAY: between two tries of a job whose pre-execution command failed
     users_resume: bool = False  # ENABLE_USER_RESUME: owners may resume jobs that an administrator has suspended
     requeue_pause_s: float = 10.0  # LAVA_REQUEUE_DELAY: from the end of a job that its exit value requeues to its start
-    reservation_rules: tuple[ReservationRule, ...] = ()
+    reservation_rules: tuple["ReservationRule", ...] = ()
     resources: Mapping[str, Resource] = field(default_factory=dict)
     resource_map: tuple[ResourceInstance, ...] = ()
     compute_units: tuple[ComputeUnit, ...] = ()  # in configured order
     compute_unit_types: tuple[str, ...] = ()  # COMPUTE_UNIT_TYPES, the smallest first
     compute_unit_type: str = ""  # marked with !, else the first: default type of cu[...]
     pools: tuple[Pool, ...] = ()
+    service_classes: Mapping[str, ServiceClass] = field(default_factory=dict)
     pending_jobs: int | None = None  # MAX_PEND_JOBS of the cluster
     pending_slots: int | None = None
     retry_submit_s: float = 60.0  # SUB_TRY_INTERVAL

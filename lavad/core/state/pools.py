@@ -1,14 +1,16 @@
 """Capacity pools: usage of slots, memory and GPUs by the jobs of each pool, and its entitlement.
 
-A job belongs to the first pool whose users, queues and application profiles match, as of its dispatch. A pool is
-entitled to the larger of its guaranteed and its deserved amount; usage beyond that is borrowed. Jobs of no pool only
-borrow. A percentage is of the slots of all joined hosts of the pool, whether they accept jobs or not, so that a closed
-host moves no entitlement. Kept by ``apply``; memory is in MiB.
+A job belongs to the pool of the service class that it names, or else to the first pool whose users, queues and
+application profiles match and that takes jobs without a class, as of its dispatch. A class that is no longer configured
+counts as none. A pool is entitled to the larger of its guaranteed and its deserved amount; usage beyond that is
+borrowed. Jobs of no pool only borrow. A percentage is of the slots of all joined hosts of the pool, whether they accept
+jobs or not, so that a closed host moves no entitlement. Kept by ``apply``; memory is in MiB.
 """
 
 from collections.abc import Iterable, Mapping
 
-from lavad.core.model import HostShare, Key, Request
+from lavad.core.model import HostShare, Key, Request, Shared
+from lavad.core.model.demand import Demand
 from lavad.core.model.policy import ALL, Policy, Pool
 
 SLOTS, MEMORY, GPUS = "slots", "mem", "gpus"
@@ -31,6 +33,8 @@ class Pools:
         if self._parts:
             self.resources |= {SLOTS}
         self.by_application = any(pool.applications != ALL for pool in policy.pools)
+        self._classes = {pool.service_class: number for number, pool in enumerate(policy.pools) if pool.service_class}
+        self._without_pool = frozenset(policy.service_classes) - frozenset(self._classes)
         self._numbers: dict[tuple[str, str, str], int] = {}
         self._of: dict[Key, int] = {}  # pool of an attempt
 
@@ -43,9 +47,14 @@ class Pools:
             if name in self.pools[number].hosts:
                 self.host_slots[number] += slots
 
-    def number_of(self, user: str, queue: str, application: str) -> int:
-        """Number of the pool of these jobs; -1 if they have none."""
-        kind = (user, queue, application if self.by_application else "")
+    def number_of(self, job: Shared | Demand) -> int:
+        """Number of the pool of such jobs; -1 if they have none."""
+        named = job.request.service_class
+        if named in self._classes:
+            return self._classes[named]
+        if named in self._without_pool:
+            return NOBODY
+        kind = (job.user, job.queue, job.application if self.by_application else "")
         found = self._numbers.get(kind)
         if found is None:
             if len(self._numbers) >= _KINDS_KEPT:
@@ -54,6 +63,11 @@ class Pools:
             found = next((number for number, pool in every if _is_of(pool, *kind)), NOBODY)
             self._numbers[kind] = found
         return found
+
+    def service_class_of(self, job: Shared | Demand) -> str:
+        """Service class of such jobs: the one that they name, else the one that they attach to; empty if none."""
+        number = NOBODY if job.request.service_class else self.number_of(job)
+        return job.request.service_class if number == NOBODY else self.pools[number].service_class
 
     def pool_of(self, key: Key) -> int:
         """Number of the pool of a dispatched attempt; -1 if it has none."""
@@ -105,8 +119,8 @@ class Pools:
 
 
 def _is_of(pool: Pool, user: str, queue: str, application: str) -> bool:
-    """True if such a job matches the pool."""
-    return user in pool.users and queue in pool.queues and application in pool.applications
+    """True if such a job, which names no service class, matches the pool."""
+    return pool.attaches and user in pool.users and queue in pool.queues and application in pool.applications
 
 
 def least(request: Request) -> dict[str, float]:

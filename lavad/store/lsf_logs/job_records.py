@@ -152,7 +152,9 @@ def _known_of(one: Submission) -> _Known:
         name=f"{quoted(one.name(texts))} {quoted(texts['command'])}",
         project=f"{_NOTHING} {quoted(shared.project)}",
         from_slots_to_shell=f"{shared.request.slots_max} {quoted(spec.shell)} {_NOTHING}",
-        from_mail_to_reservation=" ".join((_NOTHING, _NOTHING, quoted(spec.reservation), _NOTHING, "0", _NOTHING)),
+        from_mail_to_reservation=" ".join(
+            (_NOTHING, _NOTHING, quoted(spec.reservation), quoted(spec.service_class), "0", _NOTHING)
+        ),
         from_warning_to_run_limit=_from_warning_to_run_limit(one, texts),
         from_requirement_to_output=" ".join(
             (

@@ -57,6 +57,7 @@ _STORED = {
     for kind in (Shared, SpecialOptions, Request, RoleRequest, HostFacts, Resizing)
 }
 _APART = frozenset({"tasks", "special"})  # fields of the shared facts whose own fields are stored
+_RARE = frozenset({"service_class"})  # fields of a request that are stored only where they are set
 _CACHED = 10_000  # distinct submissions whose text is kept; more than any site has at once
 _shared_texts: dict[Shared, str] = {}
 _hosts_texts: dict[Allocation, str] = {}  # of single hosts: elements of an array share it
@@ -494,7 +495,8 @@ def _as_dict(value: Any) -> Any:
         known |= {name: getattr(value.special, name) for name in _STORED[SpecialOptions]}
         return known if value.tasks is None else known | {"tasks": rules_values(value.tasks)}
     if isinstance(value, Request | RoleRequest | HostFacts | Resizing):
-        return {name: _as_dict(getattr(value, name)) for name in _STORED[type(value)]}
+        known = {name: _as_dict(getattr(value, name)) for name in _STORED[type(value)]}
+        return {name: one for name, one in known.items() if one or name not in _RARE}
     if isinstance(value, tuple | frozenset):
         return [_as_dict(part) for part in (sorted(value) if isinstance(value, frozenset) else value)]
     return value

@@ -8,8 +8,8 @@ from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.model import JobState
 from lavad.core.model import reasons as r
-from lavad.core.model.advance_reservation import ReservationKind, ReservationTimes
-from lavad.core.model.policy import Names, Policy, ReservationRule, Window
+from lavad.core.model.advance_reservation import ReservationKind, ReservationRule, ReservationTimes
+from lavad.core.model.policy import Names, Policy, Window
 from lavad.core.model.reasons import Refused
 from lavad.core.queries.pending_reasons import explain
 from lavad.core.step import Outcome

@@ -76,6 +76,7 @@ def _in_queue(cluster: Cluster, shared: Shared, name: str, caller: Caller, asked
     queue = cluster.policy.queue_for(name, shared.application)
     assert queue is not None, f"there is no queue {name}"
     check_user(queue, caller)
+    check_service_class(cluster, shared, name)
     check_hosts(cluster, queue, shared.request)
     return fitted(cluster, shared, queue, asked)
 
@@ -120,6 +121,25 @@ def check_application(cluster: Cluster, shared: Shared) -> None:
     """Refuse an application profile (-app) that does not exist."""
     if shared.application and shared.application not in cluster.policy.applications:
         raise Refused(f"{shared.application}: No such application profile")
+
+
+def check_service_class(cluster: Cluster, shared: Shared, queue: str) -> None:
+    """Refuse a service class (-sla) that does not exist, or that takes no such jobs of the queue."""
+    name = shared.request.service_class
+    if not name:
+        return
+    one = cluster.policy.service_classes.get(name)
+    if one is None:
+        raise Refused(f"{name}: No such service class")
+    if shared.user not in one.users:
+        raise Refused(f"{name}: User cannot use the service class")
+    if queue not in one.queues:
+        raise Refused(f"{name}: Jobs of queue {queue} cannot use the service class")
+    if shared.application not in one.applications:
+        whose = (
+            f"of application profile {shared.application}" if shared.application else "without an application profile"
+        )
+        raise Refused(f"{name}: Jobs {whose} cannot use the service class")
 
 
 def check_waiting(cluster: Cluster, new: NewJob, shared: Shared) -> None:

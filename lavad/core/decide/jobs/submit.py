@@ -14,6 +14,7 @@ from lavad.core.decide.jobs.admission import (
     check_queue,
     check_request,
     check_reservation,
+    check_service_class,
     check_share,
     check_user,
     check_waiting,
@@ -146,6 +147,8 @@ def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
     if "reservation" in command.fields:
         check_reservation(cluster, command.job.shared.request, record.shared.user)
     queue = _queue_of_changed(cluster, record, command)
+    if command.fields & {"service_class", "queues", "application"}:
+        check_service_class(cluster, command.job.shared, queue.name)
     if command.fields & {"queues", "hosts"}:
         check_hosts(cluster, queue, command.job.shared.request)
     dependency = command.job.dependency if "dependency" in command.fields else None

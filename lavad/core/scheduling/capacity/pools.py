@@ -34,14 +34,13 @@ class PoolUsers(Constraint):
         self._free_in_all: dict[str, float] = {}  # of all hosts; not kept up
 
     def _number(self, job: int) -> int:
-        shared = self._cluster.jobs[job].shared
-        return self._pools.number_of(shared.user, shared.queue, shared.application)
+        return self._pools.number_of(self._cluster.jobs[job].shared)
 
     def number_of(self, demand: Demand) -> int:
         """Number of the job's pool; of a running job, that of its dispatch."""
         if demand.attempt is not None:
             return self._pools.pool_of(demand.attempt)
-        return self._pools.number_of(demand.user, demand.queue, demand.application)
+        return self._pools.number_of(demand)
 
     def _unlent_to(self, queue: str) -> list[int]:
         """Numbers of the pools that do not lend to jobs of the queue."""

@@ -3,15 +3,21 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from lavad.core import commands as c
-from lavad.core.model.policy import Application, Names, Policy, Pool, Queue
+from lavad.core.model.policy import ALL, Application, Names, Policy, Pool, Queue, ServiceClass
+from lavad.core.model.reasons import Refused
 from lavad.core.queries.pending_reasons import explain
 from lavad.core.queries.pool_usage import pool_usage
 from lavad.simulator.cluster.restart import reborn
+from tests.builders import ANN as HER
 from tests.builders import BOB, ROOT, Story, a_cluster, a_host, a_job
 
 ANN = Names(False, frozenset({"ann"}))
+BOBS = Names(False, frozenset({"bob"}))
 SHORT = Names(False, frozenset({"short"}))
+MD = Names(False, frozenset({"md"}))
 PLAIN = Policy(queues=(Queue("normal"), Queue("short")), default_queue="normal")
 
 
@@ -77,3 +83,63 @@ def test_jobs_of_a_profile() -> None:
     its_own = [story.submit(a_job(application="md")) for _ in range(8)]
     assert started(story, plain) == 4
     assert started(story, its_own) == 4
+
+
+def a_site_with_a_class(**pool: Any) -> Story:
+    """The same for all users, but only for their jobs of the class gold (bsub -sla)."""
+    policy = a_site(users=ALL, service_class="gold", attaches=False, **pool).cluster.policy
+    classes = {"gold": ServiceClass("gold", attaches=False), "tin": ServiceClass("tin")}
+    return a_cluster(policy=replace(policy, service_classes=classes))
+
+
+def test_only_jobs_that_name_the_class_have_its_slots() -> None:
+    """Those of the same user without it, and of a class that no pool is for, find half of the slots taken."""
+    story = a_site_with_a_class()
+    plain = [story.submit(a_job(service_class=name)) for name in ("", "tin") * 4]
+    its_own = [story.submit(a_job(service_class="gold")) for _ in range(4)]
+    assert started(story, plain) == 4
+    assert started(story, its_own) == 4
+    assert story.cluster.pools.used[0]["slots"] == 4
+
+
+def test_a_named_class_comes_before_the_pool_of_the_user() -> None:
+    """A job with -sla is not of a pool that its user and queue match, whatever the order of the pools."""
+    lab = Pool("lab", ANN, deserved={"slots": 8.0})
+    story = a_site_with_a_class()
+    story.do(c.Reconfigure(replace(story.cluster.configured, pools=(lab, *story.cluster.policy.pools))))
+    job = story.submit(a_job(service_class="gold"))
+    assert started(story, [job]) == 1
+    assert [used["slots"] for used in story.cluster.pools.used] == [0, 1]
+    assert story.cluster.pools.service_class_of(story.cluster.jobs[job].shared) == "gold"
+
+
+def test_a_class_that_is_gone_counts_as_none() -> None:
+    """Jobs that named it stay, and belong to the pool that their user and queue match."""
+    story = a_site_with_a_class()
+    jobs = [story.submit(a_job(service_class="gold")) for _ in range(8)]
+    lab = Pool("lab", ANN, largest={"slots": 3.0})
+    story.do(c.Reconfigure(replace(story.cluster.configured, pools=(lab,), service_classes={})))
+    assert started(story, jobs) == 3
+
+
+@pytest.mark.parametrize(
+    ("rules", "job", "sentence"),
+    [
+        ({}, {"service_class": "lead"}, "lead: No such service class"),
+        ({"users": BOBS}, {}, "gold: User cannot use the service class"),
+        ({"queues": SHORT}, {}, "gold: Jobs of queue normal cannot use the service class"),
+        ({"applications": MD}, {}, "gold: Jobs without an application profile cannot use the service class"),
+        ({"applications": SHORT}, {"application": "md"},
+         "gold: Jobs of application profile md cannot use the service class"),
+    ],
+)  # fmt: skip
+def test_classes_that_a_job_cannot_name(rules: dict[str, Names], job: dict[str, str], sentence: str) -> None:
+    """One that there is not, and those whose ACCESS_CONTROL leaves it out; it is changed to neither (bmod -sla)."""
+    policy = replace(a_site_with_a_class().cluster.policy, service_classes={"gold": ServiceClass("gold", **rules)})
+    story = a_cluster(policy=policy)
+    new = a_job(**{"service_class": "gold", **job})
+    with pytest.raises(Refused, match=f"^{sentence}$"):
+        story.submit(new)
+    plain = story.submit(a_job(application=job.get("application", "")))
+    with pytest.raises(Refused, match=f"^{sentence}$"):
+        story.do(c.ModifyJob(c.Target(plain), new, HER, "", frozenset({"service_class"})))
