@@ -105,26 +105,8 @@ KINDS: dict[str, int | str] = {
 GRAMMAR = Grammar("bsub", USAGE, KINDS, words_end=True, glued="q")
 MAIL = ("u", "N", "Ne", "B", "notify")
 NEVER_EMPTY = (
-    "is",
-    "u",
-    "notify",
-    "n",
-    "q",
-    "w",
-    "m",
-    "R",
-    "P",
-    "G",
-    "g",
-    "app",
-    "U",
-    "sla",
-    "Q",
-    "L",
-    "f",
-    "k",
-    "hostfile",
-)
+    "is", "u", "notify", "n", "q", "w", "m", "R", "P", "G", "g", "app", "U", "sla", "Q", "L", "f", "k", "hostfile",
+)  # fmt: skip
 RLIMITS = {"F": "fsize", "D": "data", "S": "stack", "C": "core", "v": "swap"}
 COUNTS = {"p": "nproc", "T": "threads"}  # of the whole job on a host, as is the size of -v
 SCRIPT_MAX = 7 << 20

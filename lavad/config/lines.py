@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from lavad.config.values import Wrong, windows
-from lavad.core.model.policy import Window
-from lavad.core.model.windows import is_open
+from lavad.core.model.windows import Window, is_open
 
 _DIRECTIVE = re.compile(r"#(\s*)(if|ifdef|ifndef|elif|else|endif|include)\b\s*(.*)$", re.IGNORECASE)
 _CONDITION = re.compile(r"[!(]|\w+\s*\(|\S*$")  # `#if you want more` is a comment, `#if tme(8:00-9:00)` an error

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from lavad.core.model.gpu_use import GpuIdleRule
-from lavad.core.model.policy import ALL, HostRule, Names, Policy, Threshold, UserRule, Window
+from lavad.core.model.policy import ALL, HostRule, Names, Policy, Threshold, UserRule
 from lavad.core.model.priorities.job_order import JobOrder
+from lavad.core.model.windows import Window
 from tests.config.files import SITE, loaded, policy_of, said, write
 
 FLOW = frozenset({"ada", "bea", "cai"})

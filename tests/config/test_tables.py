@@ -16,9 +16,10 @@ from lavad.config.guarantees.service_classes import SERVICE_CLASS as SERVICE_CLA
 from lavad.config.site import Honoured, Site, Table
 from lavad.config.values import Wrong
 from lavad.core.model.checkpoints import CheckpointTerms
-from lavad.core.model.policy import ALL, Names, QueueChecks, Resource, ResourceKind, Share, Window
+from lavad.core.model.policy import ALL, Names, QueueChecks, Resource, ResourceKind, Share
 from lavad.core.model.priorities.absolute import AbsolutePriority, Factor
 from lavad.core.model.priorities.job_order import JobOrder
+from lavad.core.model.windows import Window
 from tests.config.files import MadeUp, loaded
 
 ANN = Names(False, frozenset({"ann"}))
@@ -246,7 +247,7 @@ POOL: dict[str, Case] = {
     ),
 }  # fmt: skip
 SERVICE_CLASS: dict[str, Case] = {
-    "NAME": text("name"), "AUTO_ATTACH": switch("attaches"),
+    "NAME": text("name"), "AUTO_ATTACH": switch("attaches"), "DESCRIPTION": text("description"),
     "GOALS": ("[GUARANTEE] [velocity 5]", {"goals": ("GUARANTEE", "VELOCITY")}, ("GUARANTEE", "[GUARANTEE] x")),
     "ACCESS_CONTROL": (
         "QUEUES[q1] USERS[ann] APPS[md]FAIRSHARE_GROUPS[g/]",

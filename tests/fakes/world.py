@@ -12,9 +12,10 @@ from lavad.core.cluster import Cluster
 from lavad.core.events import Event, NewJob
 from lavad.core.model import HostFacts, HostShare, JobState, Key, PostState, Request, RoleRequest, Shared, pack_text
 from lavad.core.model.advance_reservation import AdvanceReservation, ReservationKind, ReservationTimes
-from lavad.core.model.policy import Policy, Window
+from lavad.core.model.policy import Policy
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import NotNow, Refused
+from lavad.core.model.windows import Window
 from lavad.core.plan import Grow, Resize, Start, Starts
 from lavad.core.state.records import ArrayRecord, Attempt, Job
 from lavad.core.step import step

@@ -13,8 +13,8 @@ from lavad.core import invariants
 from lavad.core.model import Key
 from lavad.core.model.advance_reservation import AdvanceReservation
 from lavad.core.model.demand import Demand
-from lavad.core.model.policy import Window
 from lavad.core.model.reasons import Refused
+from lavad.core.model.windows import Window
 from lavad.core.scheduling.capacity.advance_reservations import ReservedCapacity
 from lavad.core.state.records import Attempt
 from tests.builders import BOB, Story, a_cluster, a_host, a_job

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from enum import Enum
 
-from lavad.core.model.policy import ALL, Names, Window
-from lavad.core.model.windows import NEVER, is_open, next_change
+from lavad.core.model.policy import ALL, Names
+from lavad.core.model.windows import NEVER, Window, is_open, next_change
 
 _NOBODY = Names(False)
 

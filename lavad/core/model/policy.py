@@ -16,6 +16,7 @@ from lavad.core.model.checkpoints import NO_TERMS, CheckpointTerms
 from lavad.core.model.gpu_use import GPU_IDLE, NO_GPU_IDLE_RULE, GpuIdleRule
 from lavad.core.model.priorities.absolute import AbsolutePriority
 from lavad.core.model.priorities.job_order import JobOrder
+from lavad.core.model.windows import Window
 
 if TYPE_CHECKING:
     from lavad.core.model.advance_reservation import ReservationRule
@@ -45,14 +46,6 @@ class QueueHosts:
 
     names: Names
     preference: tuple[tuple[str, int], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """Part of the week, in minutes after Sunday 0:00 local time; it may wrap around the end of the week."""
-
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,21 @@ not exist is skipped, one that comes twice is open twice.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
-
-from lavad.core.model.policy import Window
 
 NEVER = float("inf")
 WEEK_MINUTES = 7 * 24 * 60
 _LOOK_AHEAD = 8  # days that contain every boundary of a week
 _PRECISION_S = 1.0  # time zones change at whole seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Part of the week, in minutes after Sunday 0:00 local time; it may wrap around the end of the week."""
+
+    start: int
+    end: int
 
 
 def is_open(windows: Sequence[Window], zone: tzinfo, at: float) -> bool:

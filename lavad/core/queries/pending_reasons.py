@@ -7,9 +7,8 @@ from lavad.core.decide.jobs.dependencies import is_never
 from lavad.core.model import NO_RETRY, JobState, Retry, Shared
 from lavad.core.model import reasons as r
 from lavad.core.model.demand import demand_of
-from lavad.core.model.policy import Window
 from lavad.core.model.reasons import PendingReason
-from lavad.core.model.windows import NEVER, moment_text, opens_at
+from lavad.core.model.windows import NEVER, Window, moment_text, opens_at
 from lavad.core.queries.backfill_reasons import DelayedBy, delayed_by
 from lavad.core.queries.fairshare_tree import turn
 from lavad.core.queries.host_reasons import host_reasons

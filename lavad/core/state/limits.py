@@ -20,8 +20,8 @@ from lavad.core.language.job_groups import lineage
 from lavad.core.language.numbers import number_text
 from lavad.core.model import PARTS, Allocation, HostFacts, HostShare, Request
 from lavad.core.model.allocation import slots_of
-from lavad.core.model.policy import ALL, Limit, Names, Policy, Queue, UserRule, Window
-from lavad.core.model.windows import is_open
+from lavad.core.model.policy import ALL, Limit, Names, Policy, Queue, UserRule
+from lavad.core.model.windows import Window, is_open
 from lavad.core.state.fairshare import Account
 from lavad.core.state.hosts.table import HostTable
 from lavad.core.state.records import Attempt

@@ -31,9 +31,9 @@ from lavad.core.model import (
 from lavad.core.model.activity import ACTIVE, Activity, Hang
 from lavad.core.model.advance_reservation import AdvanceReservation, ReservationKind, ReservationTimes
 from lavad.core.model.gpu_use import GpusByHost
-from lavad.core.model.policy import Window
 from lavad.core.model.progress import Progress
 from lavad.core.model.usage import NO_ONE, Departed, HostUsage, gpus_of_attempt, of_attempt
+from lavad.core.model.windows import Window
 from lavad.core.state.jobs.checkpoints import NO_CHECKPOINTS, CheckpointRequest, Checkpoints
 from lavad.core.state.records import (
     NEVER_RESIZED,

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lavad.core.model.policy import Window
-from lavad.core.model.windows import NEVER, Calendar, is_open, moment_text, next_change, opens_at
+from lavad.core.model.windows import NEVER, Calendar, Window, is_open, moment_text, next_change, opens_at
 
 BERLIN = ZoneInfo("Europe/Berlin")
 HOURS = 60

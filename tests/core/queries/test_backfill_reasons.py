@@ -6,9 +6,9 @@ import pytest
 
 from lavad.core import commands as c
 from lavad.core.model import JobState
-from lavad.core.model.policy import Policy, Queue, UserRule, Window
+from lavad.core.model.policy import Policy, Queue, UserRule
 from lavad.core.model.reasons import PendingReason
-from lavad.core.model.windows import moment_text
+from lavad.core.model.windows import Window, moment_text
 from lavad.core.passes import slice_pass
 from lavad.core.queries.backfill_reasons import DelayedBy, delayed_by
 from lavad.core.queries.pending_reasons import explain

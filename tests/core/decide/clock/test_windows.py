@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from lavad.core import commands as c
 from lavad.core.decide.clock.tick import wake_at
 from lavad.core.model import JobState, Key
-from lavad.core.model.policy import HostRule, Policy, Queue, Window
+from lavad.core.model.policy import HostRule, Policy, Queue
+from lavad.core.model.windows import Window
 from lavad.core.queries.pending_reasons import explain
 from lavad.simulator.cluster.restart import reborn
 from tests.builders import ANN, BEGIN, ROOT, Story, a_host, a_job
