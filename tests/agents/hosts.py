@@ -14,9 +14,13 @@ from pathlib import Path
 
 from agents.assembly import Local
 from agents.job_setup.host_context import HostContext
+from agents.local_socket.callers import CallFailed
 from agents.shepherd.confinement import hierarchy
 from agents.shepherd.process import processes
+from protos import frames
 from protos.agents_pb2 import (
+    CountReply,
+    CountRequest,
     JobSpecBlob,
     JobUsage,
     LaunchOrder,
@@ -123,6 +127,7 @@ class Host:
         self.local.preparation.intervals.terminate_s = 0.3
         self.local.keeper.say = self._say
         self.local.keeper.use = self.usages.append
+        self.local.counting.ask = _is_away
         await self.local.start()
 
     async def __aexit__(self, *_: object) -> None:
@@ -206,6 +211,11 @@ class Host:
     async def finish(self, job: JobSpecBlob, where: Stage | None = None, index: int = 0) -> Report:
         """Start a job and wait for its end."""
         return await self.report(await self.run(job, where, index), "finished")
+
+
+async def _is_away(share: HostShare, _: CountRequest) -> CountReply:
+    """The other hosts of an attempt answer at once that nothing is known of them; a shepherd would wait for seconds."""
+    raise CallFailed(frames.UNAVAILABLE, f"{share.host} is away")
 
 
 async def until(condition: Callable[[], bool], patience_s: float = PATIENCE_S, more: Callable[[], str] = str) -> None:

@@ -128,14 +128,17 @@ def test_row_18_the_number_of_instances_changes_at_run_time(site: Site) -> None:
 
 def test_row_19_any_instance_may_fail_and_the_job_goes_on(site: Site) -> None:
     """A lost worker leaves the list, and another one takes its place later."""
+    full = fill(site, 3)
     job = site.run(workers(site, 1, 3))
     be(site, job, 3)
+    waiting = site.cluster.submit("sleep", "600")  # it is given the slot first, so that the shorter list stays a while
     pid = starts(site.folder)[2][0]
     killed_at = time.time()
     site.cluster.says("bkill", f"{job}[worker/2]")
     site.wait(lambda: any(at > killed_at and len(" ".join(names)) for at, names in lists(site.folder)), "a new list")
     assert sum(int(one.rpartition(":")[2]) for one in next(e for t, e in lists(site.folder) if t > killed_at)) == 2
     assert site.cluster.state(job) == "RUN"
+    site.cluster.says("bkill", str(full), str(waiting))
     be(site, job, 3)
     assert starts(site.folder)[2][-1] != pid
     assert len(starts(site.folder)[0]) == 1

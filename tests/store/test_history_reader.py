@@ -172,7 +172,7 @@ def test_a_slow_client_holds_a_few_pages_only(tmp_path: Path) -> None:
 
     async def run() -> None:
         with saving(f"{tmp_path}/lava.db") as saved:
-            fill(saved, elements=5000)
+            fill(saved, elements=3500)
             async with started(f"{tmp_path}/lava.db") as reader:
                 slow, gone = reader.pages(question()), reader.pages(question())
                 page = await first_page(slow)
@@ -241,7 +241,7 @@ asyncio.run(run())
 def test_it_ends_with_a_master_that_is_killed(tmp_path: Path) -> None:
     """Also with a query under way."""
     with saving(f"{tmp_path}/lava.db") as saved:
-        fill(saved, elements=5000)
+        fill(saved, elements=3500)
     root = Path(__file__).parents[2]
     command = [sys.executable, "-c", MASTER, f"{tmp_path}/lava.db"]
     master = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(root)})
