@@ -689,16 +689,18 @@ class Resize(_message.Message):
     def __init__(self, allocation: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., notify: _Optional[str] = ..., allocation_seal: _Optional[bytes] = ..., given_up: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.RoleTasks, _Mapping]]] = ...) -> None: ...
 
 class Limits(_message.Message):
-    __slots__ = ("version", "run_limit_s", "deadline", "memory_limit_mib")
+    __slots__ = ("version", "run_limit_s", "deadline", "memory_limit_mib", "checkpoint_period_s")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     RUN_LIMIT_S_FIELD_NUMBER: _ClassVar[int]
     DEADLINE_FIELD_NUMBER: _ClassVar[int]
     MEMORY_LIMIT_MIB_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_PERIOD_S_FIELD_NUMBER: _ClassVar[int]
     version: int
     run_limit_s: float
     deadline: float
     memory_limit_mib: int
-    def __init__(self, version: _Optional[int] = ..., run_limit_s: _Optional[float] = ..., deadline: _Optional[float] = ..., memory_limit_mib: _Optional[int] = ...) -> None: ...
+    checkpoint_period_s: float
+    def __init__(self, version: _Optional[int] = ..., run_limit_s: _Optional[float] = ..., deadline: _Optional[float] = ..., memory_limit_mib: _Optional[int] = ..., checkpoint_period_s: _Optional[float] = ...) -> None: ...
 
 class Release(_message.Message):
     __slots__ = ("reason",)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from agents.attempts.task_book import TaskBook
+from agents.shepherd import messages
 from agents.shepherd.messages import Key
 from protos.agents_pb2 import Held, JobSpecBlob, Limits, Report, Stage
 from protos.common_pb2 import AttemptKey, HostShare
@@ -53,6 +54,13 @@ class Entry:
 def version_of(limits: Limits | None) -> int:
     """Return the version of limits; 0 for those that the attempt was staged with."""
     return 0 if limits is None else limits.version
+
+
+def limits_for(limits: Limits, protocol: int) -> tuple[float, ...]:
+    """Fields of LIMITS for a shepherd of that protocol; an older one keeps its period of checkpoints."""
+    fields = (limits.version, limits.run_limit_s, limits.deadline, limits.memory_limit_mib)
+    has_period = protocol >= messages.CHANGES_PERIODS and limits.HasField("checkpoint_period_s")
+    return (*fields, limits.checkpoint_period_s) if has_period else fields
 
 
 def held_message(entry: Entry, detailed: bool) -> Held:

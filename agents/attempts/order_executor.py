@@ -39,7 +39,7 @@ from agents.attempts.journal import (
     term_record,
 )
 from agents.attempts.ledger import Ledger, key_of
-from agents.attempts.ledger_entry import Entry, State
+from agents.attempts.ledger_entry import Entry, State, limits_for
 from agents.attempts.resizes import Resizes, name_of
 from agents.attempts.task_orders import TaskOrders
 from agents.attempts.task_ports import NoPort
@@ -304,11 +304,9 @@ class Keeper:
 
     def _limit(self, key: Key) -> None:
         """Send changed limits, if there are any, to the attempt's shepherd; a repetition has no effect."""
-        entry = self.ledger.entries.get(key)
-        if entry is not None and entry.limits is not None:
-            one = entry.limits
-            limits = (one.run_limit_s, one.deadline, one.memory_limit_mib)
-            self._to_shepherd(key, messages.LIMITS, one.version, *limits)
+        entry, shepherd = self.ledger.entries.get(key), self.pool.holder(key)
+        if entry is not None and entry.limits is not None and shepherd is not None:
+            shepherd.send(pack(messages.LIMITS, *key, *limits_for(entry.limits, shepherd.status.protocol)))
 
     # -- placing
 

@@ -86,6 +86,7 @@ class CheckpointedWork(WarnedWork):
         self._after: list[_Asked] = []  # those that wait for its end
         self._answers: dict[bool, tuple[object, ...]] = {}  # the newest: of a request, and by the period
         self._due_at = NEVER
+        self._is_first = False  # the next one by itself is that of the initial period
 
     # -- orders of the agent
 
@@ -97,6 +98,20 @@ class CheckpointedWork(WarnedWork):
         else:
             for answer in self._answers.values():
                 self._send(messages.CHECKPOINTED, *answer)
+
+    def limit(
+        self, version: int, run_limit_s: float, deadline: float, memory_limit_mib: int, period_s: float | None = None
+    ) -> None:
+        """Replace the limits and the period, unless newer ones are in force."""
+        before = self._limits_version
+        super().limit(version, run_limit_s, deadline, memory_limit_mib)
+        terms = self.setup.checkpoint
+        if self._limits_version == before or period_s is None or period_s == terms.period_s or not terms.directory:
+            return
+        terms = terms._replace(period_s=period_s, first_s=terms.first_s if period_s else 0.0)
+        self.setup = self.setup._replace(checkpoint=terms)
+        if self.phase == RUNNING and not (period_s and self._is_first):
+            self._due_at, self._is_first = self._after_period(), False
 
     def release(self, why: str) -> None:
         """Kill all that is left, a program that makes a checkpoint included."""
@@ -233,8 +248,13 @@ class CheckpointedWork(WarnedWork):
     def _running(self, pid: int) -> None:
         super()._running(pid)
         setup = self.setup.checkpoint
-        if setup.directory and setup.period_s:
-            self._due_at = time.monotonic() + (setup.first_s or setup.period_s)
+        if setup.directory:
+            self._is_first = bool(setup.first_s)
+            self._due_at = time.monotonic() + setup.first_s if setup.first_s else self._after_period()
+
+    def _after_period(self) -> float:
+        period_s = self.setup.checkpoint.period_s
+        return time.monotonic() + period_s if period_s else NEVER
 
     # -- timers, ends of processes, phases
 
@@ -246,7 +266,7 @@ class CheckpointedWork(WarnedWork):
     def tick(self, now: float) -> None:
         """Carry out all due work."""
         if now >= self._due_at:
-            self._due_at = now + self.setup.checkpoint.period_s
+            self._due_at, self._is_first = self._after_period(), False
             if not (self._maker or self._clock.is_stopped):  # a suspended job has nothing new to save
                 self._make(_Asked(0))
         if now >= self._maker_until:

@@ -12,7 +12,7 @@ import os
 import socket
 from typing import Any, NamedTuple, TypeVar
 
-PROTOCOL = 9
+PROTOCOL = 10
 KEEPS_TASKS = 2  # the first protocol with RUN_TASK
 ANSWERS = 3  # with PING
 NAMES_HOSTS = 4  # with hosts in COUNTED
@@ -21,6 +21,7 @@ GIVES_NOTICE = 6  # with event and notice in SIGNAL, NOTIFY and ASK_TIME
 TELLS_GPUS = 7  # with the use of GPUs in COUNTED
 HAS_TERMINALS = 8  # with the size of a terminal in RUN_TASK, and WINDOW
 MAKES_CHECKPOINTS = 9  # with CHECKPOINT
+CHANGES_PERIODS = 10  # with the period of checkpoints in LIMITS
 INLINE_MAX = 60_000  # bytes of one message on the socket; longer ones go by memfd
 DESCRIPTORS_MAX = 8
 # Plain numbers: combining enum members costs more than the call they are for.
@@ -41,7 +42,7 @@ SIGNAL = 4  # signal (0: the terminate sequence), reason, task serial (0: the wh
 RELEASE = 5  # why: empty, or TAKEN_DOWN
 BY_FILE = 6  # the message is in the descriptor sent with it
 RETIRE = 7  # exit when idle
-LIMITS = 8  # version, run limit in seconds, deadline, memory limit in MiB
+LIMITS = 8  # version, run limit in seconds, deadline, memory limit in MiB, period of checkpoints if it is known
 COUNT = 10  # request for USED now
 COUNTED = 11  # answer to COUNT_OTHERS: (host, fields of a Used) of each that answered, the others, a limit reached,
 # then the job's hosts as its report names them, those that it has released, and its report's text about GPUs

@@ -1,7 +1,9 @@
-"""bchkpnt: make checkpoints of running and suspended jobs."""
+"""bchkpnt: make checkpoints of running and suspended jobs, or change how often they are made."""
 
-from lavactl.control import carry_out
-from lavactl.options import FLAG, VALUE, Grammar, answered
+from lavactl.control import carry_out, chosen_jobs, tell
+from lavactl.errors import FAILURE
+from lavactl.options import FLAG, VALUE, Grammar, Options, answered
+from lavactl.text.unknown import nothing_so_named, unknown_name
 from lavactl.wire import messages
 
 TYPE_CHECKING = False
@@ -11,6 +13,8 @@ if TYPE_CHECKING:
 USAGE = """\
 Usage: bchkpnt [-f] [-k] [-J name] [-m host] [-q queue] [-u user | -u all] [-g /job/group] [-app profile]
                [job_id | "job_id[index]" | 0 ...]
+       bchkpnt -p minutes | -p 0 [-J name] [-m host] [-q queue] [-u user | -u all] [-g /job/group] [-app profile]
+               [job_id | 0 ...]
        bchkpnt -h | -V
 """
 GRAMMAR = Grammar(
@@ -18,11 +22,11 @@ GRAMMAR = Grammar(
     USAGE,
     {
         **dict.fromkeys(("f", "k"), FLAG),
-        **dict.fromkeys(("J", "m", "q", "u", "g", "app"), VALUE),
-        "p": "the period of a job that has started is not changed yet.",
+        **dict.fromkeys(("J", "m", "q", "u", "g", "app", "p"), VALUE),
     },
 )
 RUNNING = (messages.STAGING, messages.RUN, messages.USUSP, messages.SSUSP)
+PERIOD = "checkpoint.period_s"  # as lavad.core.decide.jobs.submit names it
 
 
 def main(argv: list[str], io: "Io") -> int:
@@ -31,5 +35,35 @@ def main(argv: list[str], io: "Io") -> int:
         return 0
     options = GRAMMAR.parse(argv)
     force, ends = "f" in options, "k" in options
+    if (text := options.last("p")) is not None:
+        if force or ends:
+            raise GRAMMAR.wrong("-p changes the period and makes no checkpoint: -f and -k do not go with it")
+        return change_period(text, options, io)
     doing = "being checkpointed"
     return carry_out(options, GRAMMAR, io, messages.CHECKPOINT, doing, among=RUNNING, force=force, ends=ends)
+
+
+def change_period(text: str, options: Options, io: "Io") -> int:
+    """Change the period of waiting and running jobs."""
+    from lavactl.submit.checkpoints import MINUTES_MAX
+    from lavactl.text import units
+
+    try:
+        minutes = units.read_count(text, 0, MINUTES_MAX)
+    except ValueError:
+        raise GRAMMAR.wrong(f"-p: minutes from 0, which is none, to {MINUTES_MAX} are expected") from None
+    job_filter, newest, bad = chosen_jobs(options, GRAMMAR, io)
+    if bad and not job_filter.refs:
+        return FAILURE
+    request = messages.ModifyRequest(
+        refs=[ref for ref in job_filter.refs if ref.job],
+        spec=messages.JobSpec(checkpoint=messages.Checkpoint(period_s=60.0 * minutes)),
+        fields=[PERIOD],
+        filter=job_filter,
+        newest_only=newest,
+    )
+    reply = io.client().modify(request)
+    if not reply.results and (nothing := unknown_name(options, io) or nothing_so_named(options)):
+        io.error(nothing)
+        return FAILURE
+    return tell(reply.results, f"Job <{{}}>: Checkpoint period is now {minutes} min.", io, failed=bad)

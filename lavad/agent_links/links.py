@@ -470,6 +470,7 @@ def _add_limits(message: pb.Orders, order: LimitsOrder) -> None:
         run_limit_s=order.run_limit_s,
         deadline=order.deadline,
         memory_limit_mib=order.memory_limit_mib,
+        checkpoint_period_s=order.checkpoint_period_s,
     )
     message.orders.append(pb.Order(key=key_message(order.key), limits=limits))
 

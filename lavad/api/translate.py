@@ -95,6 +95,7 @@ def _special_options(spec: jobs_pb2.JobSpec) -> SpecialOptions:
         has_commands=bool(spec.pre_exec or spec.post_exec),
         has_copies=bool(spec.file_copies),
         checkpointable=spec.HasField("checkpoint"),
+        checkpoint_period_s=spec.checkpoint.period_s if spec.HasField("checkpoint") else None,
     )
 
 

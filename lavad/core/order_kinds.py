@@ -147,6 +147,7 @@ class LimitsOrder:
     run_limit_s: int
     deadline: float
     memory_limit_mib: int
+    checkpoint_period_s: float | None = None  # None: as it was staged
 
 
 @dataclass(frozen=True, slots=True)

@@ -376,6 +376,8 @@ def test_the_queues_jobs_have_checkpoints(cluster: Cluster, tmp_path: Path) -> N
     wait_for(lambda: "Checkpoint succeeded" in cluster.history(plain), 60, "a checkpoint")
     told = _unwrapped(cluster.says("bjobs", "-l", str(plain)))
     assert f"Checkpoint period 90 min., Checkpoint directory <{tmp_path}/saved/{plain}>" in told
+    assert cluster.says("bchkpnt", "-p", "45", str(plain)) == f"Job <{plain}>: Checkpoint period is now 45 min."
+    assert "Checkpoint period 45 min., Checkpoint" in _unwrapped(cluster.says("bjobs", "-l", str(plain)))
     cluster.says("brequeue", str(plain))
     wait_for(lambda: "again" in (tmp_path / "begun").read_text(), 60, "the job to go on")
     other = here.submit("-app", "counting", "-o", "/dev/null", "sleep 100")

@@ -10,7 +10,7 @@ import pytest
 
 from agents.job_setup.commands.checkpoints import CheckpointSettings, setup_of
 from agents.shepherd.checkpoints import restart_command
-from protos.agents_pb2 import CheckpointMade, CheckpointRequest
+from protos.agents_pb2 import CheckpointMade, CheckpointRequest, Limits, Order
 from protos.jobs_pb2 import Checkpoint
 from tests.agents.hosts import Host, Place, blob, key_message, until
 
@@ -71,6 +71,42 @@ def test_the_period_and_the_newest_results_outlive_the_agent(place: Place) -> No
             await until(lambda: any(one.HasField("finished") for one in host.reports), 60)
         forced = [line for line in (place.work / "made").read_text().splitlines() if line.startswith("made -f -d")]
         assert len(forced) == 1
+
+    run(story())
+
+
+def test_the_period_of_a_running_job_is_changed(place: Place) -> None:
+    """bchkpnt -p. An initial period alone makes one checkpoint; 0 is none, and those that are asked for are made."""
+
+    async def story() -> None:
+        seen: list[CheckpointMade] = []
+
+        async def asked(number: int) -> float:
+            host.local.checkpoints.make(CheckpointRequest(key=key_message(key), number=number))
+            await until(lambda: any(one.number == number for one in news(host, seen)), 60)
+            return next(one.began for one in seen if one.number == number)
+
+        def by_itself(since: float) -> int:
+            return sum(not one.number and one.began > since for one in news(host, seen))
+
+        async with Host(place) as host:
+            key = await host.run(blob(place, 1, "sleep 1000", checkpoint=a_checkpoint(place, first_s=0.2)))
+            await until(lambda: by_itself(0) == 1, 60)
+            first = await asked(1)
+            await asyncio.sleep(0.5)
+            await asked(2)
+            assert by_itself(first) == 0
+            for version, period_s in ((1, 0.2), (2, 0.0)):
+                limits = Limits(version=version, checkpoint_period_s=period_s)
+                await host.order(Order(key=key_message(key), limits=limits))
+                last = await asked(2 + version)
+                if period_s:
+                    await until(lambda since=last: by_itself(since) > 1, 60)  # type: ignore[misc]
+            await asyncio.sleep(0.5)
+            await asked(5)
+            assert by_itself(last) == 0
+            await host.signal(key, 9, "TERM_OWNER", serial=1)
+            await until(lambda: any(one.HasField("finished") for one in host.reports), 60)
 
     run(story())
 

@@ -39,6 +39,17 @@ def test_a_limit_of_processes_leaves_the_others() -> None:
     assert {limit.name: limit.soft for limit in spec.rlimits} == {"cpu": 120}
 
 
+def test_the_period_of_checkpoints_leaves_their_other_terms() -> None:
+    """bchkpnt -p; without a period there is no first one by itself. Of other jobs it is refused."""
+    spec = pb.JobSpec(checkpoint=pb.Checkpoint(directory="/saved", period_s=600, first_s=60, method="own"))
+    for period_s, first_s in ((300, 60), (0, 0)):
+        new = pb.JobSpec(checkpoint=pb.Checkpoint(period_s=period_s))
+        take_over(spec, pb.ModifyRequest(spec=new, fields=["checkpoint.period_s"]))
+        assert spec.checkpoint == pb.Checkpoint(directory="/saved", period_s=period_s, first_s=first_s, method="own")
+    with pytest.raises(Refused, match="Job is not checkpointable"):
+        take_over(pb.JobSpec(), pb.ModifyRequest(fields=["checkpoint.period_s"]))
+
+
 def test_old_and_new_values_in_the_words_of_users() -> None:
     """As bsub takes them and bjobs -l shows them; unchanged values are omitted, an unset old value is "none"."""
     before = pb.JobSpec(

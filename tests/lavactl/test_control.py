@@ -38,7 +38,26 @@ def test_bchkpnt(desk: Desk) -> None:
     request = desk.client.asked[-1]
     assert (request.force, request.ends, request.newest_only) == (False, False, True)
     assert messages.PEND not in request.filter.states
-    assert "-p: the period" in desk.type("bchkpnt", "-p", "5", "123").err
+
+
+def test_bchkpnt_changes_the_period(desk: Desk) -> None:
+    """lsf.md 1.4: -p makes no checkpoint; jobs that wait are chosen, too. With 0 none is made without a request."""
+    results = [jobs_pb2.SignalResult(job=1), jobs_pb2.SignalResult(job=2, error="Job is not checkpointable")]
+    desk.client.modify_reply = jobs_pb2.ModifyReply(results=results)
+    result = desk.type("bchkpnt", "-p", "5", "1", "2")
+    assert (result.code, result.out) == (255, "Job <1>: Checkpoint period is now 5 min.\n")
+    assert result.err == "Job <2>: Job is not checkpointable\n"
+    request = desk.client.asked[-1]
+    assert ([ref.job for ref in request.refs], list(request.fields)) == ([1, 2], ["checkpoint.period_s"])
+    assert request.spec.checkpoint.period_s == 300
+    desk.type("bchkpnt", "-p", "0", "-q", "night", "0")
+    request = desk.client.asked[-1]
+    assert (list(request.refs), request.filter.queue, request.newest_only) == ([], "night", False)
+    assert list(request.filter.states) == []
+    assert request.spec.checkpoint.period_s == 0
+    for words, why in ((["-p", "x"], "minutes from 0"), (["-k", "-p", "5"], "makes no checkpoint")):
+        refused = desk.type("bchkpnt", *words, "1")
+        assert (refused.code, why in refused.err) == (255, True), refused
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from datetime import datetime, tzinfo
 from typing import Any, NamedTuple
 
 from lavad.api.translate import gpu_text
+from lavad.core.decide.jobs.submit import PERIOD
 from lavad.core.language.numbers import number_text
 from lavad.core.model.reasons import Refused
 from protos import common_pb2
@@ -31,7 +32,9 @@ def take_over(spec: pb.JobSpec, request: pb.ModifyRequest) -> None:
     limits = {name for name in request.fields if name.startswith(_RLIMIT)}
     if limits:
         _take_over_limits(spec, request, {name.removeprefix(_RLIMIT) for name in limits})
-    wanted = set(request.fields) - parts - limits
+    if PERIOD in request.fields:
+        _take_over_period(spec, request.spec.checkpoint.period_s)
+    wanted = set(request.fields) - parts - limits - {PERIOD}
     if unknown := wanted - (known - FILLED_IN - FOR_GOOD):
         raise Refused(f"{min(unknown)[:80]}: not a parameter of a job")
     part = pb.JobSpec()
@@ -57,6 +60,15 @@ def _take_over_role(spec: pb.JobSpec, request: pb.ModifyRequest, parts: set[str]
         role.ClearField("gpu")
         if new.HasField("gpu"):
             role.gpu.CopyFrom(new.gpu)
+
+
+def _take_over_period(spec: pb.JobSpec, period_s: float) -> None:
+    """Set the period of a job's checkpoints; without one there is no first one by itself, either."""
+    if not spec.HasField("checkpoint"):
+        raise Refused("Job is not checkpointable")
+    spec.checkpoint.period_s = period_s
+    if not period_s:
+        spec.checkpoint.first_s = 0
 
 
 def _take_over_limits(spec: pb.JobSpec, request: pb.ModifyRequest, names: set[str]) -> None:

@@ -314,6 +314,7 @@ class SpecialOptions:
     has_commands: bool = False  # -E or -Ep: commands before or after it
     has_copies: bool = False  # -f: files are copied before or after it
     checkpointable: bool = False  # -k
+    checkpoint_period_s: float | None = None  # of -k; None: as its spec says, which an earlier version has not read
 
 
 NOTHING_SPECIAL = SpecialOptions()
@@ -356,9 +357,9 @@ class Shared:
         return self._hash  # by the fields in which jobs differ; read at each submission, start and end
 
 
-def limits_of(shared: Shared) -> tuple[int, float, int]:
-    """Limits enforced by hosts: run limit in seconds, deadline, memory limit in MiB; 0 is none."""
-    return shared.run_limit_s, shared.terminate_at, shared.memory_limit_mib
+def limits_of(shared: Shared) -> tuple[int, float, int, float | None]:
+    """Limits enforced by hosts: run limit and deadline in seconds, memory in MiB, period of checkpoints; 0 is none."""
+    return shared.run_limit_s, shared.terminate_at, shared.memory_limit_mib, shared.special.checkpoint_period_s
 
 
 TEXT_FIELDS = ("name", "command", "cwd", "submit_cwd", "input", "output", "error", "description")

@@ -190,9 +190,10 @@ def _queue_of_changed(cluster: Cluster, record: Job | ArrayRecord, command: c.Mo
 
 
 _LIMITS = {"run_limit_s": "run_limit_s", "terminate_time": "terminate_at", "memory_limit_mib": "memory_limit_mib"}
+PERIOD = "checkpoint.period_s"  # bchkpnt -p
 _WHILE_RUNNING = frozenset(
     {"queues", "rerunnable", "not_rerunnable", "description", "name", "runtime_estimate_s", "reservation", *_LIMITS}
-    | {"roles.requirement", "requirement_text"}
+    | {"roles.requirement", "requirement_text", PERIOD}
 )
 
 
@@ -228,6 +229,9 @@ def _modify_running(cluster: Cluster, job: Job, command: c.ModifyJob, now: float
     if "roles.requirement" in command.fields:
         changed = with_other_memory(cluster, job, command.asked, queue, now)
         shared = replace(shared, request=changed.request, requirement=changed.requirement)
+    if PERIOD in command.fields:
+        period_s = wanted.special.checkpoint_period_s
+        shared = replace(shared, special=replace(shared.special, checkpoint_period_s=period_s))
     if "reservation" in command.fields:
         _check_leaving(cluster, job, wanted.request.reservation, now)
         shared = replace(shared, request=replace(shared.request, reservation=""))

@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from lavad.core import commands as c
-from lavad.core.model import Key
+from lavad.core.model import Key, SpecialOptions
 from lavad.core.model.policy import JobDefaults, Policy, Queue
 from lavad.core.model.reasons import Refused
 from lavad.core.orders import LimitsOrder, Order
 from tests.builders import ANN, Story, a_cluster, a_host, a_job
 
 
-def modify(story: Story, job: int, field: str, **limits: float) -> list[Order]:
+def modify(story: Story, job: int, field: str, **limits: object) -> list[Order]:
     """Change one parameter by bmod; return the orders that follow."""
     new = a_job(array="1-3" if story.cluster.jobs[job].shared.queue == "short" else "")
     new = new._replace(shared=replace(story.cluster.jobs[job].shared, **limits))  # type: ignore[arg-type]
@@ -42,6 +42,19 @@ def test_all_hosts_of_a_running_job_get_its_new_limits() -> None:
     assert attempt.limits_version == 1
     assert limits_of(hello(story, "n1", key, 0)) == [("n1", 1, 600)]
     assert hello(story, "n1", key, 1) == []
+
+
+def test_the_period_of_checkpoints_is_changed_as_a_limit() -> None:
+    """bchkpnt -p: other options of few jobs stay; of one that an earlier version stored no period is told."""
+    story = a_cluster(a_host("n1", 1))
+    job = a_job(run_limit_s=60)
+    key = story.run(job._replace(shared=replace(job.shared, special=SpecialOptions("77", checkpointable=True))))
+    orders = modify(story, key.job, "run_limit_s", run_limit_s=600)
+    assert [one.checkpoint_period_s for one in orders if isinstance(one, LimitsOrder)] == [None]
+    changed = SpecialOptions(checkpointable=True, checkpoint_period_s=300.0)
+    orders = modify(story, key.job, "checkpoint.period_s", special=changed)
+    assert [(one.version, one.checkpoint_period_s) for one in orders if isinstance(one, LimitsOrder)] == [(2, 300.0)]
+    assert story.job(key.job).shared.special == replace(changed, requeue_exit_values="77")
 
 
 def switch(story: Story, key: Key, queue: str, own_s: int = 0) -> list[Order]:
