@@ -71,6 +71,7 @@ def carry_out(
     among: "Sequence[int]" = (),
     force: bool = False,
     ends: bool = False,
+    hosts: "Sequence[str]" = (),
 ) -> int:
     """Send the request and print the result for each job.
 
@@ -80,6 +81,7 @@ def carry_out(
         states: job states to select, for the action REQUEUE.
         among: job states to select from where no job is named by its id.
         ends: jobs end with their checkpoints, for the action CHECKPOINT.
+        hosts: jobs go to one of these, for the action MIGRATE.
     """
     job_filter, newest, bad = chosen_jobs(options, grammar, io)
     if bad and not job_filter.refs:
@@ -87,6 +89,7 @@ def carry_out(
     job_filter.states.extend([*states, *among])  # type: ignore[list-item]
     request = messages.SignalRequest(filter=job_filter, signal=number, newest_only=newest, hold=hold)
     request.force, request.ends = force, ends
+    request.hosts.extend(hosts)
     request.states.extend(states)  # type: ignore[arg-type]
     request.action = action  # type: ignore[assignment]
     request.reason = _reason(options, grammar)

@@ -643,7 +643,7 @@ class PendingReason(_message.Message):
     def __init__(self, code: _Optional[int] = ..., text: _Optional[str] = ..., hosts: _Optional[int] = ..., host_names: _Optional[_Iterable[str]] = ..., advice: _Optional[str] = ..., rules_out: _Optional[bool] = ..., is_ineligible: _Optional[bool] = ...) -> None: ...
 
 class SignalRequest(_message.Message):
-    __slots__ = ("filter", "action", "signal", "newest_only", "states", "hold", "role", "task_plus_one", "reason", "force", "ends")
+    __slots__ = ("filter", "action", "signal", "newest_only", "states", "hold", "role", "task_plus_one", "reason", "force", "ends", "hosts")
     FILTER_FIELD_NUMBER: _ClassVar[int]
     ACTION_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
@@ -655,6 +655,7 @@ class SignalRequest(_message.Message):
     REASON_FIELD_NUMBER: _ClassVar[int]
     FORCE_FIELD_NUMBER: _ClassVar[int]
     ENDS_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
     filter: JobFilter
     action: SignalAction
     signal: int
@@ -666,7 +667,8 @@ class SignalRequest(_message.Message):
     reason: str
     force: bool
     ends: bool
-    def __init__(self, filter: _Optional[_Union[JobFilter, _Mapping]] = ..., action: _Optional[_Union[SignalAction, str]] = ..., signal: _Optional[int] = ..., newest_only: _Optional[bool] = ..., states: _Optional[_Iterable[_Union[_common_pb2.JobState, str]]] = ..., hold: _Optional[bool] = ..., role: _Optional[str] = ..., task_plus_one: _Optional[int] = ..., reason: _Optional[str] = ..., force: _Optional[bool] = ..., ends: _Optional[bool] = ...) -> None: ...
+    hosts: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, filter: _Optional[_Union[JobFilter, _Mapping]] = ..., action: _Optional[_Union[SignalAction, str]] = ..., signal: _Optional[int] = ..., newest_only: _Optional[bool] = ..., states: _Optional[_Iterable[_Union[_common_pb2.JobState, str]]] = ..., hold: _Optional[bool] = ..., role: _Optional[str] = ..., task_plus_one: _Optional[int] = ..., reason: _Optional[str] = ..., force: _Optional[bool] = ..., ends: _Optional[bool] = ..., hosts: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SignalResult(_message.Message):
     __slots__ = ("job", "index", "error", "note")

@@ -113,7 +113,7 @@ FIELDS = {
     "JobPage": "1 jobs JobRecord*, 2 missing JobRef*, 3 columns JobColumns",
     "SignalRequest": (
         "1 filter JobFilter, 2 action u, 3 signal u, 4 newest_only t, 5 states u*, 6 hold t, 7 role s, "
-        "8 task_plus_one u, 9 reason s, 10 force t, 11 ends t"
+        "8 task_plus_one u, 9 reason s, 10 force t, 11 ends t, 12 hosts s*"
     ),
     "SignalResult": "1 job u, 2 index u, 3 error s, 4 note s",
     "SignalReply": "1 results SignalResult*, 2 error s",

@@ -65,6 +65,7 @@ class CheckpointAsked(NamedTuple):
     force: bool = False
     ends: bool = False
     migrates: bool = False
+    may_stay: bool = False  # it does not avoid its first host then
 
 
 class CheckpointEnded(NamedTuple):

@@ -264,7 +264,8 @@ def test_a_job_that_would_outlast_the_run_window_waits(cluster: Cluster) -> None
 
 
 def test_a_rerunnable_job_is_migrated(cluster: Cluster) -> None:
-    """bmig: it begins anew on the other host, whose free slot bslots has shown before; other jobs are refused."""
+    """bmig: it begins anew on the other host, whose free slot bslots has shown before, or on the one that -m names,
+    although it has left that; other jobs are refused."""
     cluster.clear()
     job = cluster.submit("-r", "-o", "/dev/null", "sleep 300")
     cluster.becomes(job, "RUN")
@@ -274,9 +275,12 @@ def test_a_rerunnable_job_is_migrated(cluster: Cluster) -> None:
     assert f"HOSTS: 1*{first}" not in cluster.says("bslots", "-l")
     assert cluster.says("bmig", str(job)) == f"Job <{job}> is being migrated"
     wait_for(lambda: cluster.state(job) == "RUN" and cluster.says(*where) not in ("-", first), 60, "the other host")
+    assert "nowhere" in cluster.run("bmig", "-m", "nowhere", str(job)).stderr
+    assert cluster.says("bmig", "-m", first, str(job)) == f"Job <{job}> is being migrated"
+    wait_for(lambda: cluster.state(job) == "RUN" and cluster.says(*where) == first, 60, "the host that -m names")
     plain = cluster.submit("-o", "/dev/null", "sleep 300")
     cluster.becomes(plain, "RUN")
-    refused = cluster.run("bmig", str(plain))
+    refused = cluster.run("bmig", "-m", first, str(plain))
     assert (refused.returncode, "neither rerunnable (bsub -r) nor checkpointable" in refused.stderr) == (255, True)
     assert cluster.says("bslots") == "No backfill window exists at this time"
     cluster.clear()

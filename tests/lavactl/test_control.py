@@ -15,13 +15,16 @@ def answer(desk: Desk, *results: tuple[int, int, str]) -> None:
 
 
 def test_bmig(desk: Desk) -> None:
-    """lsf.md 1.4: rerunnable and checkpointable jobs go elsewhere; -m is refused by name."""
+    """lsf.md 1.4: rerunnable and checkpointable jobs go elsewhere; -m names the hosts, and selects no jobs."""
     desk.client.signal_reply = jobs_pb2.SignalReply(results=[jobs_pb2.SignalResult(job=7)])
     result = desk.type("bmig", "7")
     assert (result.code, result.out) == (0, "Job <7> is being migrated\n")
     assert desk.client.asked[-1].action == jobs_pb2.MIGRATE
-    assert "brequeue -H, bmod -m and bresume do that" in desk.type("bmig", "-m", "h1", "7").err
     assert not desk.client.asked[-1].force
+    desk.type("bmig", "-m", "h1+2 big", "-q", "night", "0")
+    request = desk.client.asked[-1]
+    assert (list(request.hosts), request.filter.host, request.filter.queue) == (["h1+2", "big"], "", "night")
+    assert "-m: the hosts" in desk.type("bmig", "-m", "", "7").err
     desk.type("bmig", "-f", "7")
     assert desk.client.asked[-1].force
 

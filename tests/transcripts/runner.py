@@ -280,10 +280,16 @@ class Player:
         key, error = self._key(letter), "no room" if "failed" in words else ""
         return self._report(c.ReportCheckpoint(host, key, int(number), self.story.now, error, "ends" in words))
 
-    def do_migrate(self, letter: str) -> Iterator[str]:
-        """migrate A: bmig."""
+    def do_migrate(self, letter: str, *hosts: str) -> Iterator[str]:
+        """migrate A: bmig; migrate A n1 n2: with -m."""
         states = frozenset({JobState.STAGING, JobState.RUN, JobState.USUSP, JobState.SSUSP})
-        return self._report(c.RequeueJob(self._target(letter), ANN, states, migrates=True))
+        moved = c.RequeueJob(self._target(letter), ANN, states, migrates=True, may_stay=bool(hosts))
+        if not hosts:
+            return self._report(moved)
+        shared = self.story.cluster.jobs[moved.target.job].shared
+        new = a_job()._replace(shared=replace(shared, request=replace(shared.request, hosts=hosts)))
+        changed = c.ModifyJob(moved.target, new, ANN, "hosts", frozenset({"hosts"}), migrates=True)
+        return self._report(c.MigrateJob(changed, moved))
 
     def do_close(self, host: str) -> Iterator[str]:
         """close n1."""
@@ -407,7 +413,8 @@ class Player:
             elif name == "allocation":
                 parts.append(f"on {_shares(value)}")
             elif name == "job":
-                parts.append(next(letter for letter, number in self.numbers.items() if number == value))
+                wanted = value.id if isinstance(value, e.NewJob) else value
+                parts.append(next(letter for letter, number in self.numbers.items() if number == wanted))
             elif name == "additions":
                 parts.append(f"by {_shares(value)}")
             elif name == "holding":

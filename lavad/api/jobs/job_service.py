@@ -204,6 +204,10 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         results, targets, answered = self._of_filter(request.filter, targets, caller)
         if not targets:
             return pb.SignalReply(results=results)
+        if request.hosts and request.action == pb.MIGRATE:
+            for target, result in zip(targets, answered, strict=True):
+                result.error, result.note = await self._migrate(target, request, caller)
+            return pb.SignalReply(results=results)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def reply(replies: list[Any]) -> None:
@@ -310,7 +314,19 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
                 result.error = str(error)
         return pb.ModifyReply(results=results)
 
-    async def _modify(self, target: c.Target, request: pb.ModifyRequest, caller: c.Caller) -> None:
+    async def _migrate(self, target: c.Target, request: pb.SignalRequest, caller: c.Caller) -> tuple[str, str]:
+        """Send a job to certain hosts; why not, or empty, and what else its user is told."""
+        change = pb.ModifyRequest(spec=pb.JobSpec(hosts=request.hosts), fields=["hosts"])
+        moved = c.RequeueJob(target, caller, _MOVABLE, migrates=True, force=request.force, may_stay=True)
+        try:
+            told = await self._modify(target, change, caller, moved)
+        except (Refused, NotNow) as error:
+            return str(error), ""
+        return "", told if isinstance(told, str) else ""
+
+    async def _modify(
+        self, target: c.Target, request: pb.ModifyRequest, caller: c.Caller, moved: c.RequeueJob | None = None
+    ) -> Any:
         record = self.engine.cluster.jobs.get(target.job)
         if record is None:
             raise Refused("No matching job found")
@@ -328,10 +344,12 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         changes = modify.in_words(modify.Versions(before, spec, record.shared.queue), policy.zone)
         fields = frozenset(request.fields)
         asked = translate.asked_of(spec, (policy.default_queue,))
-        done = self.engine.execute(c.ModifyJob(target, new, caller, changes, fields, request.is_switch, asked))
+        command = c.ModifyJob(target, new, caller, changes, fields, request.is_switch, asked, moved is not None)
+        done = self.engine.execute(command if moved is None else c.MigrateJob(command, moved))
         self.links.spec_changed(target.job)  # at once: the change may let the job start in the same commit
-        await done
+        told = await done
         self.shelf.note_stored(record.shared.user, packed.environment)
+        return told
 
     async def Move(self, request: pb.MoveRequest, context: identity.Context) -> pb.MoveReply:
         """btop, bbot."""

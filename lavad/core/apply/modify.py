@@ -14,6 +14,7 @@ from lavad.core.state.records import ArrayRecord, Job
 
 def _job_modified(cluster: Cluster, event: e.JobModified) -> None:
     record = cluster.jobs[event.job.id]
+    start_conditions.forgive(record, event.job.shared)
     shared = start_conditions.adapted(cluster, cluster.intern(event.job.shared), record.start_conditions)
     if shared.request.reservation != record.shared.request.reservation:
         advance_reservations.move(cluster, record, shared.request.reservation)

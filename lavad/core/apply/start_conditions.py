@@ -80,6 +80,18 @@ def bar(cluster: Cluster, record: Job | ArrayRecord, host: str) -> None:
         record.shared = adapted(cluster, record.shared, record.start_conditions)
 
 
+def forgive(record: Job | ArrayRecord, shared: Shared) -> None:
+    """Lift what keeps the job off hosts that its user names now (bmod -m, bmig -m)."""
+    conditions = record.start_conditions
+    if conditions is None or not conditions.excluded_hosts:
+        return
+    before = [host for host in record.shared.request.hosts if host.removeprefix("~") not in conditions.excluded_hosts]
+    if list(shared.request.hosts) != before:
+        named = {word.partition("+")[0].removesuffix("!") for word in shared.request.hosts}
+        kept = tuple([host for host in conditions.excluded_hosts if host not in named])
+        record.start_conditions = replace(conditions, excluded_hosts=kept)
+
+
 def detach(cluster: Cluster, record: Job | ArrayRecord, reservation: str) -> None:
     """Detach the job from a removed advance reservation."""
     record.start_conditions = replace(record.start_conditions or StartConditions(), detached=reservation)

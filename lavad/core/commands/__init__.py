@@ -160,7 +160,7 @@ class RequeueJob:
     """brequeue: requeue the elements in one of these states; with ``hold`` into PSUSP.
 
     ``migrates`` (bmig): those of a rerunnable or checkpointable job, which then avoid their first hosts. ``force``: of
-    their checkpoints.
+    their checkpoints. ``may_stay``: they do not avoid their first hosts.
     """
 
     target: Target
@@ -169,6 +169,7 @@ class RequeueJob:
     hold: bool = False
     migrates: bool = False
     force: bool = False
+    may_stay: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +209,15 @@ class ModifyJob:
     fields: frozenset[str] = frozenset()
     is_switch: bool = False  # issued by bswitch
     asked: Asked = NOTHING_MORE
+    migrates: bool = False  # issued by bmig -m: hosts of running jobs may change, too
+
+
+@dataclass(frozen=True, slots=True)
+class MigrateJob:
+    """bmig -m: a job gets other hosts, and goes to them; both or neither."""
+
+    changed: ModifyJob
+    moved: RequeueJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,6 +459,7 @@ Command = (
     | ResumeJob
     | ModifyJob
     | RequeueJob
+    | MigrateJob
     | CheckpointJob
     | ForceJob
     | MoveJob

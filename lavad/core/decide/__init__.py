@@ -43,6 +43,7 @@ DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.MoveJob: reorder.move,
     c.PostMessage: messages.post,
     c.RequeueJob: checkpoints.requeued,
+    c.MigrateJob: checkpoints.migrated,
     c.CheckpointJob: checkpoints.checkpoint,
     c.ForceJob: force_run.force,
     c.KillJob: messages.with_reason(task_control.kill, "kill"),

@@ -230,7 +230,7 @@ def finished(cluster: Cluster, command: c.ReportFinished, now: float) -> Decisio
                 _undone(attempt, command, e.JobDoomed(now, command.key, why)), command.host, command.usage
             )
     if job is not None and command.reason == r.TERM_CHKPNT and attempt.checkpoints.migrates and not attempt.is_ending:
-        moved = _again(attempt, command, r.MIGRATED, attempt.lead, now)
+        moved = _again(attempt, command, r.MIGRATED, attempt.checkpoints.avoided(attempt.lead), now)
         return _with_usage(moved, command.host, command.usage)
     decision = Decision([] if job is None else [_end(attempt, command, now)])
     decision.events.extend(_post_ended(cluster, job is not None, command, now))

@@ -140,6 +140,51 @@ def test_a_job_that_ends_by_itself_meanwhile_does_not_migrate() -> None:
     assert story.state(key.job) is S.DONE
 
 
+@pytest.mark.parametrize("is_checkpointable", [True, False])
+def test_a_job_goes_to_the_hosts_that_are_named(is_checkpointable: bool) -> None:
+    """bmig -m: they are the job's from then on, and it avoids none of them; all is refused where there is none."""
+    story = Story(a_host("h1"), a_host("h2"))
+    job = a_job(rerunnable=not is_checkpointable)
+    special = SpecialOptions(checkpointable=is_checkpointable)
+    job = job._replace(shared=replace(job.shared, special=special))
+    number = story.submit(job)
+    story.plan()
+    key = story.key(number)
+    first = story.where(number)[0]
+    story.started(first, key)
+    with pytest.raises(Refused, match="nowhere: Bad host name"):
+        story.do(migration(story, number, "nowhere"))
+    assert story.job(number).shared.request.hosts == ()
+    story.do(migration(story, number, first))
+    ended(story, key, TERM_CHKPNT if is_checkpointable else "")
+    story.plan()
+    assert (story.state(number), story.where(number)) == (S.STAGING, [first])
+    assert story.job(number).shared.request.hosts == (first,)
+
+
+def migration(story: Story, number: int, host: str) -> c.MigrateJob:
+    states = frozenset({S.STAGING, S.RUN, S.USUSP, S.SSUSP})
+    moved = c.RequeueJob(story.target(number), ANN, states, migrates=True, may_stay=True)
+    shared = story.job(number).shared
+    new = a_job()._replace(shared=replace(shared, request=replace(shared.request, hosts=(host,))))
+    return c.MigrateJob(c.ModifyJob(moved.target, new, ANN, "hosts", frozenset({"hosts"}), migrates=True), moved)
+
+
+def test_bmod_lets_a_job_go_where_it_has_been() -> None:
+    """A host that it avoids since it migrated is allowed again when its user names it; other changes leave that."""
+    story = Story(a_host("h1"), a_host("h2"))
+    key = running(story)
+    first = story.cluster.attempts[key].lead
+    migrate(story, key)
+    ended(story, key, TERM_CHKPNT)
+    for hosts, field in (((), "name"), ((first,), "hosts")):
+        shared = story.job(key.job).shared
+        assert f"~{first}" in shared.request.hosts
+        new = a_job()._replace(shared=replace(shared, request=replace(shared.request, hosts=hosts)))
+        story.do(c.ModifyJob(story.target(key.job), new, ANN, field, frozenset({field})))
+    assert story.job(key.job).shared.request.hosts == (first,)
+
+
 def test_elements_of_an_array_have_their_own() -> None:
     """Those that run; one with an open request is left out."""
     story = Story(a_host("h1", 2))

@@ -97,7 +97,7 @@ def _unused(cluster: Cluster, event: a.HostUnused) -> None:
 def _checkpoint_asked(cluster: Cluster, event: a.CheckpointAsked) -> None:
     attempt = cluster.attempts[event.key]
     number = attempt.checkpoints.number + 1
-    asked = CheckpointRequest(number, event.force, event.ends, event.migrates)
+    asked = CheckpointRequest(number, event.force, event.ends, event.migrates, event.may_stay)
     attempt.checkpoints = attempt.checkpoints._replace(number=number, open=asked)
 
 

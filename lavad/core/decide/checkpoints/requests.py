@@ -12,6 +12,8 @@ from lavad.core.decide.contact import is_in_contact
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.jobs.control import find, live_of, states_of, why_nothing
 from lavad.core.decide.jobs.requeue import requeue
+from lavad.core.decide.jobs.submit import modify
+from lavad.core.language.requirements import host_list
 from lavad.core.model import JobState
 from lavad.core.model import reasons as r
 from lavad.core.model.ranges import Ranges
@@ -22,7 +24,9 @@ S = JobState
 _RUNNING = (S.RUN, S.USUSP, S.SSUSP)
 
 
-def checkpoint(cluster: Cluster, command: c.CheckpointJob, now: float, migrates: bool = False) -> Decision:
+def checkpoint(
+    cluster: Cluster, command: c.CheckpointJob, now: float, migrates: bool = False, may_stay: bool = False
+) -> Decision:
     """Make a checkpoint of a running job, or of the running elements of the target; they ``migrate`` with it."""
     record = find(cluster, command.target, command.caller)
     if not record.shared.special.checkpointable:
@@ -30,7 +34,7 @@ def checkpoint(cluster: Cluster, command: c.CheckpointJob, now: float, migrates:
     decision, refusal = Decision(), ""
     for job in live_of(record, command.target.indices):
         try:
-            decision.events.append(asked(cluster, job, command, now, migrates))
+            decision.events.append(asked(cluster, job, command, now, migrates, may_stay))
         except Refused as error:
             refusal = str(error)
     if not decision.events:
@@ -43,10 +47,24 @@ def requeued(cluster: Cluster, command: c.RequeueJob, now: float) -> Decision:
     record = cluster.jobs.get(command.target.job)
     if not command.migrates or record is None or not record.shared.special.checkpointable:
         return requeue(cluster, command, now)
-    return checkpoint(cluster, c.CheckpointJob(command.target, command.caller, command.force), now, migrates=True)
+    asked_for = c.CheckpointJob(command.target, command.caller, command.force)
+    return checkpoint(cluster, asked_for, now, migrates=True, may_stay=command.may_stay)
 
 
-def asked(cluster: Cluster, job: Job, command: c.CheckpointJob, now: float, migrates: bool = False) -> e.Event:
+def migrated(cluster: Cluster, command: c.MigrateJob, now: float) -> Decision:
+    """Migrate to certain hosts (bmig -m), which are the job's from now on; both are refused, or none."""
+    words = command.changed.job.shared.request.hosts
+    known = [*cluster.policy.known_hosts, *cluster.hosts]
+    if not any(host in cluster.hosts for host in host_list.chosen(words, known, cluster.policy.host_groups).ranks):
+        raise Refused(f"{words[0] if words else ''}: Bad host name, host group name or cluster name")
+    moved = requeued(cluster, command.moved, now)
+    changed = modify(cluster, command.changed, now)
+    return Decision([*changed.events, *moved.events], reply=moved.reply)
+
+
+def asked(
+    cluster: Cluster, job: Job, command: c.CheckpointJob, now: float, migrates: bool = False, may_stay: bool = False
+) -> e.Event:
     """Event of a request.
 
     Raises:
@@ -62,7 +80,7 @@ def asked(cluster: Cluster, job: Job, command: c.CheckpointJob, now: float, migr
     if attempt.checkpoints.open is not None:
         raise Refused("A checkpoint of the job is being made")
     ends = command.ends or migrates
-    return a.CheckpointAsked(now, attempt.key, command.caller.user, command.force, ends, migrates)
+    return a.CheckpointAsked(now, attempt.key, command.caller.user, command.force, ends, migrates, may_stay)
 
 
 def _why_not(record: Job | ArrayRecord, indices: Ranges | None) -> str:
@@ -80,7 +98,8 @@ def reported(cluster: Cluster, command: c.ReportCheckpoint, now: float) -> Decis
     is_moved = attempt.checkpoints.migrates and command.ends and not (command.error or attempt.is_ending)
     if not is_moved:
         return Decision([ended])
-    return Decision([ended, e.JobDoomed(now, attempt.key, r.MIGRATED, again=True, exclude_host=attempt.lead)])
+    away = attempt.checkpoints.avoided(attempt.lead)
+    return Decision([ended, e.JobDoomed(now, attempt.key, r.MIGRATED, again=True, exclude_host=away)])
 
 
 def _is_news(attempt: Attempt, command: c.ReportCheckpoint) -> bool:

@@ -35,7 +35,7 @@ def requeue(cluster: Cluster, command: c.RequeueJob, now: float) -> Decision:
         for job in live_of(record, indices):
             assert job.attempt is not None
             if job.state in command.states:
-                away = job.attempt.lead if command.migrates else ""
+                away = job.attempt.lead if command.migrates and not command.may_stay else ""
                 decision.events += _end_and_requeue(cluster, job, job.attempt, reason, by, hold, now, away)
     revived = _revivable(cluster, record, indices, command.states)
     if revived:

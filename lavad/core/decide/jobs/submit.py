@@ -207,9 +207,10 @@ def _check_modifiable(record: Job | ArrayRecord, command: c.ModifyJob) -> None:
     if isinstance(record, Job) and "array_limit" in command.fields:
         raise Refused("The job is not an array")
     is_over = record.is_over if isinstance(record, ArrayRecord) else record.end is not None
+    may_change = _WHILE_RUNNING | {"hosts"} if command.migrates else _WHILE_RUNNING
     if is_over:
         raise Refused("Job has already finished")
-    if isinstance(record, Job) and record.attempt is not None and not command.fields <= _WHILE_RUNNING:
+    if isinstance(record, Job) and record.attempt is not None and not command.fields <= may_change:
         raise Refused(
             "Job has already started: of a running job only -W, -We, -M, -t, -q, -r, -J, -Jd and the memory of -R "
             "can be changed"
@@ -229,6 +230,9 @@ def _modify_running(cluster: Cluster, job: Job, command: c.ModifyJob, now: float
     if "roles.requirement" in command.fields:
         changed = with_other_memory(cluster, job, command.asked, queue, now)
         shared = replace(shared, request=changed.request, requirement=changed.requirement)
+    if "hosts" in command.fields:
+        check_hosts(cluster, queue, wanted.request)
+        shared = replace(shared, request=replace(shared.request, hosts=wanted.request.hosts))
     if PERIOD in command.fields:
         period_s = wanted.special.checkpoint_period_s
         shared = replace(shared, special=replace(shared.special, checkpoint_period_s=period_s))

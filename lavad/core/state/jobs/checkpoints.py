@@ -10,6 +10,7 @@ class CheckpointRequest(NamedTuple):
     force: bool = False
     ends: bool = False
     migrates: bool = False
+    may_stay: bool = False  # on the same host: bmig -m
 
 
 class Checkpoints(NamedTuple):
@@ -23,6 +24,10 @@ class Checkpoints(NamedTuple):
     def migrates(self) -> bool:
         """True if the job is requeued when it ends by the present checkpoint."""
         return self.open is not None and self.open.migrates
+
+    def avoided(self, lead: str) -> str:
+        """Host that the job avoids when it has migrated: its first one, or none."""
+        return "" if self.open is not None and self.open.may_stay else lead
 
 
 NO_CHECKPOINTS = Checkpoints()  # shared by all attempts without any
