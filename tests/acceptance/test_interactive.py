@@ -24,7 +24,7 @@ roles:
     tasks: 2
     command: sleep 1000
 """
-GOING = "sh -c 'echo going; exec sleep 1000'\r"
+GOING = "sh -c 'trap \"echo again\" CONT; echo going; while :; do sleep 1; done'\r"
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +64,7 @@ def test_a_shell_on_another_host(cluster: Cluster) -> None:
         terminal.read("Stopped")
         terminal.read("$ ")
         terminal.type("fg\r")
-        terminal.read("exec sleep 1000'\r\n")
+        terminal.read("\r\nagain\r\n")  # it has the terminal by then: before, the shell would get what is typed
         terminal.type("\x03")
         terminal.read("^C")
         terminal.read("$ ")
