@@ -20,7 +20,7 @@ ONE_TASK = {"slots_per_task", "memory_mib", "gpus", "one_host", "ptile", "gpus_p
 OF_JOB: dict[str, Any] = {
     "hosts": ("n1",), "exclusive": True, "same": "type", "cu": "type=rack", "reservation": "r1",
     "alternatives": (Alternative((RoleRequest(),)),), "queue_hosts": QueueHosts(frozenset({"n1"})),
-    "avoids": frozenset({"big"}), "is_of_tasks": True,
+    "avoids": frozenset({"big"}), "is_of_tasks": True, "service_class": "gold",
 }  # fmt: skip
 
 
@@ -41,7 +41,7 @@ def test_a_field_of_a_role_closes_the_fast_path(name: str) -> None:
 
 @pytest.mark.parametrize("name", OF_JOB)
 def test_a_field_of_the_job_closes_the_fast_path(name: str) -> None:
-    """An advance reservation is looked at by the bucket's key."""
+    """An advance reservation is looked at by the bucket's key, a service class by the pools."""
     request = Request((a_role(),), **{name: OF_JOB[name]})
     assert request.task_size is None
-    assert request.is_slots_only == (name == "reservation")
+    assert request.is_slots_only == (name in ("reservation", "service_class"))
