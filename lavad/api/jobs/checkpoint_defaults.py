@@ -58,6 +58,9 @@ def _add(one: pb.Checkpoint, terms: CheckpointTerms) -> None:
 
 
 def _of_queue(cluster: Cluster, spec: pb.JobSpec, caller: c.Caller, queues: tuple[str, ...]) -> CheckpointTerms:
+    if len(queues) == 1:  # as of nearly all jobs
+        queue = cluster.policy.queue(queues[0])
+        return NO_TERMS if queue is None else queue.checkpoints
     known = {name: queue.checkpoints for name in queues if (queue := cluster.policy.queue(name)) is not None}
     if len({*known.values()}) > 1:
         submitted, asked = translate.new_job(spec, _UNPACKED, b"", caller).shared, translate.asked_of(spec, queues)
