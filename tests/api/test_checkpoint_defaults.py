@@ -40,7 +40,7 @@ def filled(cluster: Cluster, spec: pb.JobSpec, *queues: str, **says: str) -> pb.
 
 
 def a_spec(**fields: object) -> pb.JobSpec:
-    return pb.JobSpec(command="a.out", cwd="/work", **fields)  # type: ignore[arg-type]
+    return pb.JobSpec(command="a.out", cwd="/jobs", **fields)  # type: ignore[arg-type]
 
 
 def test_a_job_without_its_own_has_those_of_its_profile_or_queue(cluster: Cluster) -> None:
@@ -49,9 +49,9 @@ def test_a_job_without_its_own_has_those_of_its_profile_or_queue(cluster: Cluste
     assert terms(cluster, spec, "normal") == ("", 0, 0, "")
     assert not spec.HasField("checkpoint")
     assert terms(cluster, a_spec(application="plain"), "long") == ("/queue", 600, 0, "")
-    assert terms(cluster, a_spec(application="md"), "long") == ("/work/own", 60, 30, "dmtcp")
+    assert terms(cluster, a_spec(application="md"), "long") == ("/jobs/own", 60, 30, "dmtcp")
     spec = a_spec(application="md")
-    assert terms(cluster, spec, "long", method="mine", programs="/site") == ("/work/own", 60, 30, "mine")
+    assert terms(cluster, spec, "long", method="mine", programs="/site") == ("/jobs/own", 60, 30, "mine")
     assert spec.checkpoint.programs == "/site"
 
 

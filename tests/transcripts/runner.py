@@ -149,7 +149,7 @@ class Player:
     def _terms(self, job: c.NewJob, directory: str) -> jobs_pb2.Checkpoint:
         """Those of -k, here the word "checkpoints", or else of the job's profile or queue."""
         shared = job.shared
-        spec = jobs_pb2.JobSpec(application=shared.application, cwd="/work")
+        spec = jobs_pb2.JobSpec(application=shared.application, cwd="/jobs")
         if directory:
             spec.checkpoint.directory = directory
         item = jobs_pb2.SubmitItem(spec=spec)
