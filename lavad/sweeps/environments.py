@@ -5,43 +5,25 @@ none is removed that a job was packed with since the sweep began, decided or not
 """
 
 import asyncio
-import logging
 
 from lavad.agent_links.spec_cache import SpecShelf
 from lavad.core.cluster import Cluster
-from lavad.core.model.reasons import NotNow
 from lavad.store.store import Store
+from lavad.sweeps.periodic import PeriodicSweep
 from protos.jobs_pb2 import JobSpec
-
-log = logging.getLogger(__name__)
 
 LOOKED_AT = 4096  # jobs between two yields to other calls, about 1 ms
 READ_AT_ONCE = 100  # specs or hashes
 
 
-class EnvironmentSweep:
+class EnvironmentSweep(PeriodicSweep):
     """Periodic removal of environments without a job."""
 
     def __init__(self, cluster: Cluster, shelf: SpecShelf, store: Store, every_s: float) -> None:
+        super().__init__("environments", every_s)
         self._cluster = cluster
         self._shelf = shelf
         self._store = store
-        self._every_s = every_s
-
-    async def run(self) -> None:
-        """Sweep for ever, at intervals."""
-        while True:
-            await asyncio.sleep(self._every_s)
-            try:
-                removed = await self.sweep()
-            except NotNow as error:
-                log.warning("environments=kept reason=%r", str(error))
-                continue
-            except Exception:  # log a defect here, but keep sweeping
-                log.exception("environments=failed")
-                continue
-            if removed:
-                log.info("environments=removed count=%d", removed)
 
     async def sweep(self) -> int:
         """Remove environments that no job needs; return their number.

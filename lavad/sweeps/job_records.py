@@ -5,21 +5,18 @@ an array is, so that no commit waits for it.
 """
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable
 
 from lavad.core.cluster import Cluster
-from lavad.core.model.reasons import NotNow
 from lavad.store.store import Store
-
-log = logging.getLogger(__name__)
+from lavad.sweeps.periodic import PeriodicSweep
 
 AT_ONCE = 50  # jobs in one commit
 PAUSE_SHARE = 9.0  # pause after a commit, in times of what it took: the rest of the writer's time is the jobs'
 
 
-class RecordSweep:
+class RecordSweep(PeriodicSweep):
     """Periodic removal of the records of ended jobs.
 
     Args:
@@ -29,26 +26,16 @@ class RecordSweep:
     def __init__(
         self, cluster: Cluster, store: Store, clock: Callable[[], float], kept_s: float, every_s: float
     ) -> None:
+        super().__init__("records", every_s)
         self._cluster = cluster
         self._store = store
         self._clock = clock
         self._kept_s = kept_s
-        self._every_s = every_s
 
     async def run(self) -> None:
-        """Sweep for ever, at intervals."""
-        while self._kept_s:
-            await asyncio.sleep(self._every_s)
-            try:
-                removed = await self.sweep()
-            except NotNow as error:
-                log.warning("records=kept reason=%r", str(error))
-                continue
-            except Exception:  # log a defect here, but keep sweeping
-                log.exception("records=failed")
-                continue
-            if removed:
-                log.info("records=removed jobs=%d", removed)
+        """Sweep at intervals, unless records are kept for ever."""
+        if self._kept_s:
+            await super().run()
 
     async def sweep(self) -> int:
         """Remove the records of jobs that ended before the period; return their number.
