@@ -27,7 +27,8 @@ from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.events import AttemptDispatched, NewJob
 from lavad.core.model import HostFacts, Key, Request, RoleRequest, Shared, pack_text
-from lavad.core.model.policy import Policy, Queue
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.queues import Queue
 from lavad.core.orders import orders_for
 from lavad.core.passes import slice_pass
 from lavad.core.scheduling.worklist import Worklist

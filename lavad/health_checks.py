@@ -11,19 +11,22 @@ import logging
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lavad.agent_links.links import AgentLinks
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.decide import health_checks
 from lavad.core.events import Event, JobFinished
-from lavad.core.model.policy import NO_CHECKS, Policy, Queue
+from lavad.core.model.rules.queues import NO_CHECKS, Queue
 from lavad.core.model.task_rules import TaskPhase
 from lavad.core.state.records import Host
 from lavad.core.task_events import TasksReported
 from lavad.settings import HealthSettings
 from protos import agents_pb2 as pb
+
+if TYPE_CHECKING:
+    from lavad.core.model.policy import Policy
 
 log = logging.getLogger(__name__)
 

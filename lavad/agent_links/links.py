@@ -21,8 +21,8 @@ from lavad.agent_links.task_orders import TaskMessages, part_message
 from lavad.commit_mark import Mark
 from lavad.core.cluster import Cluster
 from lavad.core.model import PARTS, Allocation, HostShare, Key, Shared
-from lavad.core.model.policy import Queue
 from lavad.core.model.reasons import NotNow
+from lavad.core.model.rules.queues import Queue
 from lavad.core.notices import NoticeOrder, RevokeOrder
 from lavad.core.orders import (
     UNKNOWN,

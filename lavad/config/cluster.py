@@ -9,7 +9,8 @@ from lavad.config.grammar import Document
 from lavad.config.site import Fate, Fields, Honoured, Ignored, Site, Table, check_sections, required, sets
 from lavad.config.values import Wrong
 from lavad.core.model.host_config import REVOCABLE
-from lavad.core.model.policy import HostRule, Resource, ResourceInstance, ResourceKind
+from lavad.core.model.rules.hosts import HostRule
+from lavad.core.model.rules.resources import Resource, ResourceInstance, ResourceKind
 
 _RESOURCE_NAME = re.compile(r"[A-Za-z_]\w{0,38}\Z")
 _BUILT_IN = frozenset((*queues.INDICES, *queues.ALIASES, "ncpus", "ndisks", "maxmem", "maxswp", "maxtmp", "cpuf",

@@ -2,6 +2,7 @@
 
 from collections.abc import Container, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from lavad.config import names, queues, users
 from lavad.config import values as v
@@ -9,7 +10,13 @@ from lavad.config.grammar import Cell, Document, Row
 from lavad.config.priorities.host_partitions import HOST_PARTITION, read_partitions
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, missed, required, sets
 from lavad.config.values import Wrong
-from lavad.core.model.policy import ComputeUnit, GroupRow, HostRule, Names, Threshold
+from lavad.core.model.rules.hosts import HostRule
+from lavad.core.model.rules.queues import Threshold
+from lavad.core.model.rules.resources import ComputeUnit
+from lavad.core.model.rules.users import GroupRow
+
+if TYPE_CHECKING:
+    from lavad.core.model.rules.names import Names
 
 
 def _slots(text: str) -> int | None:

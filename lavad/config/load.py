@@ -21,7 +21,8 @@ from lavad.config.guarantees.service_classes import read_service_classes
 from lavad.config.lines import Clock, Condition
 from lavad.config.priorities.host_partitions import with_factors
 from lavad.config.site import Entry, Fields, Site
-from lavad.core.model.policy import Policy, Queue
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.queues import Queue
 from lavad.core.model.windows import NEVER, next_change
 
 MADE = "For jobs without -q."  # description of the default queue that no file configures

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from lavad.config.grammar import Cell
 from lavad.config.site import Site
 from lavad.config.values import Wrong
-from lavad.core.model.policy import ALL, Names
+from lavad.core.model.rules.names import ALL, NONE, Names
 
-NOBODY = Names(False)
 RESERVED = frozenset({"all", "default", "others", "none", "lost_and_found", "allremote"})
 NAME_MAX = 59
 _NAME = re.compile(r"[A-Za-z0-9_][\w.\-]*\Z")
@@ -75,7 +74,7 @@ def combine(text: str, of_word: Callable[[str], Names]) -> Names:
         Wrong: nothing is named, or something is excluded from nothing.
     """
     words = text.split()
-    found, gone = NOBODY, NOBODY
+    found, gone = NONE, NONE
     for word in words:
         if word.startswith("~"):
             gone = union(gone, of_word(word[1:]))
@@ -97,7 +96,7 @@ def user_word(word: str, site: Site) -> Names:
     if name == "all":
         return ALL
     if name in ("none", ""):
-        return NOBODY
+        return NONE
     if name in site.user_groups:
         return site.user_groups[name]
     if word == name and site.accounts.is_user(name):
@@ -140,7 +139,7 @@ def preferred_hosts(text: str, site: Site) -> Preferred:
         if written and not written.isdigit():
             raise Wrong(f"{word}: expected a number after the +")
         level = int(written or 1) if plus else 0
-        members = host_word(name, site) if not name.startswith("~") else NOBODY
+        members = host_word(name, site) if not name.startswith("~") else NONE
         if members == ALL:
             rest = level
         elif members.is_all and plus:
@@ -157,7 +156,7 @@ def host_word(word: str, site: Site) -> Names:
     if name in ("all", "others"):
         return ALL
     if name in ("none", ""):
-        return NOBODY
+        return NONE
     if name in site.host_groups:
         return site.host_groups[name]
     if word != name:
@@ -209,7 +208,7 @@ def resolve_groups(
         try:
             resolve(name)
         except Wrong as error:
-            known[name] = NOBODY
+            known[name] = NONE
             site.wrong(cell, f"group {name}: {error}")
 
 

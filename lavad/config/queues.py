@@ -16,9 +16,12 @@ from lavad.core.language.requirements import parser
 from lavad.core.language.requirements.parser import Requirement
 from lavad.core.language.requirements.vocabulary import Vocabulary
 from lavad.core.model.gpu_use import GpuIdleRule
-from lavad.core.model.policy import AroundJob, Fairshare, JobDefaults, Names, Queue, ResourceKind
 from lavad.core.model.priorities.job_order import JobOrder
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.queues import AroundJob, JobDefaults, Queue
+from lavad.core.model.rules.resources import ResourceKind
+from lavad.core.model.rules.users import Fairshare
 
 _PREEMPTION = re.compile(r"(PREEMPTIVE|PREEMPTABLE)\s*(?:\[\s*\[?([^\]\[]*)\]?\s*\])?\s*", re.IGNORECASE)
 _RESERVE = re.compile(r"MAX_RESERVE_TIME\s*\[\s*(\d{1,9})\s*\]\s*$", re.IGNORECASE)

@@ -18,7 +18,8 @@ from lavad.config.guarantees.service_classes import ServiceClasses, queue_list
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, cell_of, check_sections, missed, required, sets
 from lavad.config.values import Wrong
 from lavad.core.model.advance_reservation import ReservationRule
-from lavad.core.model.policy import ALL, Limit, Names, Pool
+from lavad.core.model.rules.names import ALL, Names
+from lavad.core.model.rules.resources import Limit, Pool
 
 _PAIR = re.compile(r"\s*\[\s*([^\[\],\s]+)\s*,\s*([^\[\],\s]+)\s*\]")
 EVERY_PROFILE = Names(True, frozenset({""}))  # jobs without a profile are left out

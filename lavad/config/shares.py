@@ -5,7 +5,8 @@ import re
 from lavad.config import names
 from lavad.config.site import Site
 from lavad.config.values import LARGEST, Wrong
-from lavad.core.model.policy import ALL, Names, Share
+from lavad.core.model.rules.names import ALL, NONE, Names
+from lavad.core.model.rules.users import Share
 
 _PAIR = re.compile(r"\s*\[\s*([^\[\],\s]+?)(@?)\s*,\s*(\d{1,10})\s*\]")
 _QUEUE_FORM = re.compile(r"USER_SHARES\s*\[(.*)\]\s*$", re.IGNORECASE | re.DOTALL)
@@ -22,7 +23,7 @@ def queue_shares(text: str, site: Site) -> tuple[Share, ...]:
 def share_list(text: str, site: Site) -> tuple[Share, ...]:
     """Read ``[name,shares] ...`` as share accounts, with those of groups below them."""
     pairs = pairs_of(text)
-    named = names.NOBODY
+    named = NONE
     accounts = {}
     for name, each, _ in pairs:
         if name not in ("default", "others"):

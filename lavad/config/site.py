@@ -14,7 +14,10 @@ from typing import Any
 from lavad.config.accounts import Accounts
 from lavad.config.grammar import Cell, Complaint, Document, Row, Section
 from lavad.config.values import Wrong
-from lavad.core.model.policy import HostRule, Names, Resource, Share
+from lavad.core.model.rules.hosts import HostRule
+from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.resources import Resource
+from lavad.core.model.rules.users import Share
 
 Fields = dict[str, Any]
 NEAR = 0.75  # similarity for a suggestion: three letters of four

@@ -7,7 +7,8 @@ from lavad.config import values as v
 from lavad.config.grammar import Cell, Document, Row
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, missed, required, sets
 from lavad.config.values import Wrong
-from lavad.core.model.policy import ALL, GroupRow, Names, Share, UserRule
+from lavad.core.model.rules.names import ALL, Names
+from lavad.core.model.rules.users import GroupRow, Share, UserRule
 
 
 def _administrators(text: str, site: Site) -> Fields:

@@ -11,8 +11,8 @@ from fractions import Fraction
 from lavad.core.language.numbers import number_text
 from lavad.core.language.requirements import gpu
 from lavad.core.model.checkpoints import CheckpointTerms
-from lavad.core.model.policy import QueueChecks, Threshold
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.queues import QueueChecks, Threshold
 from lavad.core.model.windows import Window
 
 LARGEST = 2_147_483_647

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from lavad.core.model import LOAD, JobState, Key, QueueWindow, Request, Shared
 from lavad.core.model.allocation import slots_of
-from lavad.core.model.policy import Policy, Queue
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.queues import Queue
 from lavad.core.model.windows import Calendar
 from lavad.core.state.advance_reservations import AdvanceReservations
 from lavad.core.state.changes import Changes

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from lavad.core.model import BY_USER, LOAD, PREEMPTION, WINDOW, Key, Shared, serial_of
-from lavad.core.model.policy import Queue
+from lavad.core.model.rules.queues import Queue
 
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from lavad.core.model import Allocation, Key, Request, Shared
-from lavad.core.model.policy import AROUND, AroundJob, Queue
+from lavad.core.model.rules.queues import AROUND, AroundJob, Queue
 from lavad.core.model.task_values import RolePart, TaskRun, TaskTable
 from lavad.core.model.tuples import new as _new
 from lavad.core.notices import NO_NOTICE, Notice, NoticeOrder, RevokeOrder

@@ -19,7 +19,7 @@ from lavad.core.language.requirements.parsed import all_roles, wants_of
 from lavad.core.model import Allocation, HostShare, JobState, Key, Launch, Request, RoleRequest, limits_of, serial_of
 from lavad.core.model.allocation import grown
 from lavad.core.model.gpu_use import GpuIdleRule
-from lavad.core.model.policy import Queue
+from lavad.core.model.rules.queues import Queue
 from lavad.core.model.task_rules import TaskKey, TaskPhase
 from lavad.core.model.task_values import RolePart
 from lavad.core.model.tuples import new as _new

@@ -6,8 +6,11 @@ from lavad.api.jobs.checkpoint_defaults import fill_in
 from lavad.api.records.queue_records import queue_record
 from lavad.core.cluster import Cluster
 from lavad.core.model.checkpoints import CheckpointTerms
-from lavad.core.model.policy import Application, Names, Policy, Queue
+from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.applications import Application
+from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.queues import Queue
 from protos import jobs_pb2 as pb
 from tests.builders import ANN
 

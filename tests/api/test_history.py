@@ -16,7 +16,9 @@ from lavad.api.history.question import HISTORIES, RECORDS, Question, question_of
 from lavad.core import commands as c
 from lavad.core.commands import Caller
 from lavad.core.model import HostShare
-from lavad.core.model.policy import JobDefaults, Names, Policy, Queue
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.queues import JobDefaults, Queue
 from lavad.core.plan import Start, Starts
 from lavad.store.reading import reader
 from protos import common_pb2

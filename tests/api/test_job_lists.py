@@ -16,7 +16,9 @@ from lavad.api.privacy import LEVELS, Sight
 from lavad.core import commands as c
 from lavad.core.apply.reconfigure import take_policy
 from lavad.core.model import JobState, pack_text
-from lavad.core.model.policy import Names, Policy, Queue
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.queues import Queue
 from lavad.core.queries.pending_reasons import PendingReasons, explain
 from lavad.core.state.records import ArrayRecord
 from protos import jobs_pb2 as pb

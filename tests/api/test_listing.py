@@ -6,8 +6,11 @@ import pytest
 
 from lavad.api.jobs import listing
 from lavad.core.model import HostShare
-from lavad.core.model.policy import HostRule, Names, Policy, Queue, Threshold
+from lavad.core.model.policy import Policy
 from lavad.core.model.ranges import Ranges
+from lavad.core.model.rules.hosts import HostRule
+from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.queues import Queue, Threshold
 from lavad.core.state.records import Job, JobEnd
 from protos import common_pb2
 from protos import jobs_pb2 as pb

@@ -12,7 +12,7 @@ from lavad.api.jobs.job_service import JobService
 from lavad.core import commands as c
 from lavad.core.events import Event
 from lavad.core.model import JobState
-from lavad.core.model.policy import Application
+from lavad.core.model.rules.applications import Application
 from lavad.engine import Engine
 from lavad.settings import Settings
 from protos import jobs_pb2 as pb

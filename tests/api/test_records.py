@@ -14,8 +14,12 @@ from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.decide.clock import exit_rates
 from lavad.core.model import HostShare, JobState
-from lavad.core.model.policy import ALL, Application, Fairshare, JobDefaults, Names, Policy, Queue, Share
+from lavad.core.model.policy import Policy
 from lavad.core.model.priorities.host_partition import HostPartition
+from lavad.core.model.rules.applications import Application
+from lavad.core.model.rules.names import ALL, Names
+from lavad.core.model.rules.queues import JobDefaults, Queue
+from lavad.core.model.rules.users import Fairshare, Share
 from protos import cluster_pb2 as pb
 from tests.builders import ANN, Story, a_cluster, a_host, a_job
 from tests.config.files import SITE, loaded

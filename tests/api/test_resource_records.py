@@ -2,7 +2,8 @@
 
 from lavad.api.records.resource_records import definitions_reply
 from lavad.core.apply.reconfigure import take_policy
-from lavad.core.model.policy import Policy, Resource, ResourceKind
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.resources import Resource, ResourceKind
 from tests.builders import a_cluster, a_host
 
 

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from lavad.core.model.policy import Application, AroundJob, JobDefaults
+from lavad.core.model.rules.applications import Application
+from lavad.core.model.rules.queues import AroundJob, JobDefaults
 from tests.config.files import loaded, said
 
 

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from lavad.core.model.policy import Names, Queue
 from lavad.core.model.priorities.host_partition import partition_of
+from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.queues import Queue
 from tests.config.files import loaded, policy_of, said
 
 SECTION = "Begin HostPartition\nHPART_NAME = {}\nHOSTS = {}\nUSER_SHARES = {}\nEnd HostPartition\n"

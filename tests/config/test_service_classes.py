@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lavad.core.model.policy import ALL, Names
+from lavad.core.model.rules.names import ALL, Names
 from tests.config.files import loaded, policy_of, said
 
 QUEUES = "Begin Queue\nQUEUE_NAME = normal\nEnd Queue\nBegin Queue\nQUEUE_NAME = short\nEnd Queue\n"

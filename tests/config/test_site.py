@@ -5,8 +5,12 @@ from pathlib import Path
 import pytest
 
 from lavad.core.model.gpu_use import GpuIdleRule
-from lavad.core.model.policy import ALL, HostRule, Names, Policy, Threshold, UserRule
+from lavad.core.model.policy import Policy
 from lavad.core.model.priorities.job_order import JobOrder
+from lavad.core.model.rules.hosts import HostRule
+from lavad.core.model.rules.names import ALL, Names
+from lavad.core.model.rules.queues import Threshold
+from lavad.core.model.rules.users import UserRule
 from lavad.core.model.windows import Window
 from tests.config.files import SITE, loaded, policy_of, said, write
 

@@ -16,9 +16,12 @@ from lavad.config.guarantees.service_classes import SERVICE_CLASS as SERVICE_CLA
 from lavad.config.site import Honoured, Site, Table
 from lavad.config.values import Wrong
 from lavad.core.model.checkpoints import CheckpointTerms
-from lavad.core.model.policy import ALL, Names, QueueChecks, Resource, ResourceKind, Share
 from lavad.core.model.priorities.absolute import AbsolutePriority, Factor
 from lavad.core.model.priorities.job_order import JobOrder
+from lavad.core.model.rules.names import ALL, Names
+from lavad.core.model.rules.queues import QueueChecks
+from lavad.core.model.rules.resources import Resource, ResourceKind
+from lavad.core.model.rules.users import Share
 from lavad.core.model.windows import Window
 from tests.config.files import MadeUp, loaded
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lavad.core.model import Alternative, Launch, Request, RoleRequest
-from lavad.core.model.policy import QueueHosts
+from lavad.core.model.rules.queues import QueueHosts
 from tests.builders import a_role
 
 OTHERS: dict[str, Any] = {

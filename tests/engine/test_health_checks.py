@@ -6,7 +6,9 @@ import pytest
 
 from lavad.agent_links.links import AgentLinks
 from lavad.core import commands as c
-from lavad.core.model.policy import Names, Policy, Queue, QueueChecks
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.queues import Queue, QueueChecks
 from lavad.health_checks import HealthChecks
 from lavad.settings import HealthSettings
 from protos import agents_pb2 as pb

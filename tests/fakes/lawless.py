@@ -11,7 +11,8 @@ from lavad.core import commands as c
 from lavad.core import invariants
 from lavad.core.cluster import Cluster
 from lavad.core.model import LOAD_INDICES, Key
-from lavad.core.model.policy import JobDefaults, Policy, Queue, Threshold
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.queues import JobDefaults, Queue, Threshold
 from lavad.core.model.windows import Window
 from lavad.core.state.records import ArrayRecord
 from lavad.simulator.cluster.restart import reborn

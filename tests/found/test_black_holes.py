@@ -10,8 +10,10 @@ from lavad.core import invariants
 from lavad.core.cluster import Cluster
 from lavad.core.decide.clock.exit_rates import exit_rate_events
 from lavad.core.model import JobState
-from lavad.core.model.policy import HostRule, Policy, Queue
+from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import PendingReason
+from lavad.core.model.rules.hosts import HostRule
+from lavad.core.model.rules.queues import Queue
 from lavad.core.passes import slice_pass
 from lavad.core.queries.pending_reasons import explain
 from lavad.core.scheduling.worklist import Worklist

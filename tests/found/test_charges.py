@@ -1,7 +1,10 @@
 """Fairshare accounts that jobs are charged to."""
 
 from lavad.api.jobs.listing import record_message
-from lavad.core.model.policy import Fairshare, Names, Policy, Queue, Share
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.queues import Queue
+from lavad.core.model.rules.users import Fairshare, Share
 from lavad.core.state.fairshare import Tree
 from tests.builders import ANN, Story, a_host, a_job
 

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from lavad.core.model.policy import Limit, Names, Policy
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.resources import Limit
 from lavad.core.queries.pending_reasons import explain
 from tests.builders import Story, a_host, a_job
 from tests.transcripts import rules, site

@@ -7,7 +7,10 @@ import pytest
 from lavad.core import commands as c
 from lavad.core.apply.charge import observe
 from lavad.core.model import JobState, Key
-from lavad.core.model.policy import ALL, Fairshare, Policy, Queue, Share
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.names import ALL
+from lavad.core.model.rules.queues import Queue
+from lavad.core.model.rules.users import Fairshare, Share
 from lavad.core.model.usage import NO_ONE, HostUsage, depart, of_attempt
 from lavad.core.state.fairshare import Account
 from lavad.core.state.records import JobEnd

@@ -3,8 +3,13 @@
 from random import Random
 from typing import Any
 
-from lavad.core.model.policy import Fairshare, HostRule, Limit, Names, Policy, Queue, Share, UserRule
+from lavad.core.model.policy import Policy
 from lavad.core.model.priorities.job_order import JobOrder
+from lavad.core.model.rules.hosts import HostRule
+from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.queues import Queue
+from lavad.core.model.rules.resources import Limit
+from lavad.core.model.rules.users import Fairshare, Share, UserRule
 
 USERS = ("ann", "bob", "cel", "dan")
 GROUPS = {"art": Names(False, frozenset(USERS[:2])), "bio": Names(False, frozenset(USERS[2:]))}

@@ -15,8 +15,9 @@ from lavad.core.apply import batch_dispatch
 from lavad.core.cluster import Cluster
 from lavad.core.decide.plans import apply_plan
 from lavad.core.model import LOAD_INDICES, Launch
-from lavad.core.model.policy import Policy, Resource, ResourceInstance, ResourceKind
+from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.resources import Resource, ResourceInstance, ResourceKind
 from lavad.core.passes import slice_pass
 from lavad.core.plan import DropClaims, Plan, Preempt, ReserveSlots, Resume, Start, StartClaimed, Starts
 from lavad.core.scheduling.fast.single_task import SingleTaskStarts

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from lavad.core import commands as c
 from lavad.core.model import Key
-from lavad.core.model.policy import Policy, Queue
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.queues import Queue
 from lavad.core.scheduling.backfill.profile import PoolProfile
 from lavad.core.scheduling.fast import easy
 from lavad.core.scheduling.fast.easy import ShadowTime

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from lavad.core.language.requirements.gpu import parse as parse_gpu
 from lavad.core.model import Allocation, Device, HostFacts, Request, RoleRequest
-from lavad.core.model.policy import Policy, Resource, ResourceInstance, ResourceKind
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.resources import Resource, ResourceInstance, ResourceKind
 from lavad.core.scheduling.capacity.free_resources import FreeResources, HostFree
 from lavad.core.scheduling.placement import gpus
 from lavad.core.scheduling.placement.place import place

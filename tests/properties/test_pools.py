@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from lavad.core import commands as c
 from lavad.core.events import AttemptResized, JobDoomed
 from lavad.core.model import Allocation, JobState, Key
-from lavad.core.model.policy import Names, Policy, Pool
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.resources import Pool
 from lavad.core.scheduling.preemption.lent_resources import shares_of
 from tests.builders import ANN, BOB, ROOT, Story, a_host, a_job
 from tests.properties.examples import examples

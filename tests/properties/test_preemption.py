@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from lavad.core import commands as c
 from lavad.core.model import FINAL, JobState
-from lavad.core.model.policy import Policy, Queue
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.queues import Queue
 from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement.place import place
 from lavad.core.scheduling.preemption.preempt import candidates

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from lavad.core import commands as c
 from lavad.core.model import HostFacts, JobState
-from lavad.core.model.policy import Policy, Queue, Resource, ResourceInstance, ResourceKind
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.queues import Queue
+from lavad.core.model.rules.resources import Resource, ResourceInstance, ResourceKind
 from tests.builders import ROOT, Story, a_host, a_job
 from tests.properties.examples import examples
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lavad.core.model.policy import Policy, Queue
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.queues import Queue
 from lavad.simulator.replay import policy_choice
 from lavad.simulator.replay.replay import Replay, StuckError
 from lavad.simulator.replay.report import Ran

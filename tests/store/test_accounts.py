@@ -11,8 +11,10 @@ from lavad.api.history.answers import Answers
 from lavad.api.history.question import ACCOUNTS, Question, question_of
 from lavad.core import commands as c
 from lavad.core.model import FINAL, HostShare, JobState
-from lavad.core.model.policy import Names, Policy, Queue
+from lavad.core.model.policy import Policy
 from lavad.core.model.ranges import Ranges
+from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.queues import Queue
 from lavad.core.plan import Start, Starts
 from lavad.core.state.records import Job
 from lavad.store.reading import accounts

@@ -9,8 +9,9 @@ import pytest
 
 from lavad.api.cluster.control_history import ControlHistory
 from lavad.core.cluster import Cluster
-from lavad.core.model.policy import Policy, Queue
+from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.queues import Queue
 from lavad.store.reading import control_history
 from lavad.store.store import Store
 from protos import cluster_pb2 as pb

@@ -10,9 +10,10 @@ from sqlalchemy import Connection
 
 from lavad.core import commands as c
 from lavad.core.model import FINAL, HostShare, JobState, Key
-from lavad.core.model.policy import Application, Names
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import FOUND_ON_HOST, NotNow
+from lavad.core.model.rules.applications import Application
+from lavad.core.model.rules.names import Names
 from lavad.core.plan import Start, Starts
 from lavad.core.state.records import JobEnd
 from lavad.store.reading import history, history_text, reader

@@ -17,8 +17,9 @@ from sqlalchemy import select
 
 from lavad.core import commands as c
 from lavad.core.model import HostShare, JobState, Key
-from lavad.core.model.policy import Policy, Queue
+from lavad.core.model.policy import Policy
 from lavad.core.model.ranges import Ranges
+from lavad.core.model.rules.queues import Queue
 from lavad.core.model.usage import HostUsage
 from lavad.core.plan import Start, Starts
 from lavad.store import schema

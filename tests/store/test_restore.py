@@ -8,8 +8,9 @@ import pytest
 from lavad.core import commands as c
 from lavad.core import invariants
 from lavad.core.model import EXIT_VALUE, FINAL, JobState, Request, Retry, RoleRequest, Shared, SpecialOptions
-from lavad.core.model.policy import Names, QueueHosts
 from lavad.core.model.ranges import Ranges
+from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.queues import QueueHosts
 from lavad.core.state.records import StartConditions
 from lavad.store.rows import values, waits
 from tests.fakes.world import new_job

@@ -18,7 +18,11 @@ from typing import Any
 
 from lavad.config.priorities.absolute import absolute_priority
 from lavad.config.values import checkpoints
-from lavad.core.model.policy import ALL, HostRule, Names, Policy, Pool, Queue, Threshold
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.hosts import HostRule
+from lavad.core.model.rules.names import ALL, Names
+from lavad.core.model.rules.queues import Queue, Threshold
+from lavad.core.model.rules.resources import Pool
 from tests.transcripts import sharing
 
 NUMBERS = (

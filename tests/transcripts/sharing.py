@@ -12,9 +12,13 @@ The users are ann, bob and cel; ann and bob are the group art, cel is bio.
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from lavad.core.model.policy import Fairshare, HostRule, Limit, Names, Queue, Share, UserRule
 from lavad.core.model.priorities.host_partition import HostPartition
 from lavad.core.model.priorities.job_order import JobOrder
+from lavad.core.model.rules.hosts import HostRule
+from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.queues import Queue
+from lavad.core.model.rules.resources import Limit
+from lavad.core.model.rules.users import Fairshare, Share, UserRule
 
 NUMBERS = ("pending_jobs", "pending_slots")
 GROUPS = {"art": Names(False, frozenset({"ann", "bob"})), "bio": Names(False, frozenset({"cel"}))}

@@ -5,7 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from lavad.core.model import LOAD_INDICES, Device, HostFacts
-from lavad.core.model.policy import ComputeUnit, Names, Policy, Resource, ResourceInstance, ResourceKind
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.resources import ComputeUnit, Resource, ResourceInstance, ResourceKind
 from tests.builders import a_host
 
 NUMBERS = {"memory", "cpus", "cores", "swap", "tmp", "gpu_memory"}

@@ -21,8 +21,8 @@ from lavad.api.records.host_records import host_record
 from lavad.api.records.queue_records import partitions_reply, queue_record
 from lavad.api.records.whole_hosts import beyond
 from lavad.api.slices import Slices
-from lavad.core.model.policy import Queue
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.queues import Queue
 from lavad.core.state.hosts.table import natural
 from lavad.core.state.records import Host
 from lavad.engine import Engine

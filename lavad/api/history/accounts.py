@@ -14,7 +14,7 @@ from lavad.api.jobs import listing
 from lavad.api.privacy import Sight
 from lavad.core.language.job_names import name_pattern
 from lavad.core.model import JobState, Shared
-from lavad.core.model.policy import Names
+from lavad.core.model.rules.names import Names
 from lavad.core.state.pools import Pools
 from lavad.core.state.records import Job
 from lavad.store.reading import reader

@@ -18,10 +18,10 @@ from lavad.api.jobs.tasks import add_tasks
 from lavad.api.privacy import Sight
 from lavad.core.commands import Caller
 from lavad.core.model import JobState
-from lavad.core.model.policy import Names
+from lavad.core.model.rules.names import NONE, Names
 from lavad.core.state.records import Job
 from lavad.store.reading import reader
-from lavad.store.reading.history import NOBODY, HistoryFilter, JobHistory, JobRange, Read, parts, read_page
+from lavad.store.reading.history import HistoryFilter, JobHistory, JobRange, Read, parts, read_page
 from lavad.store.reading.history_text import Note
 from lavad.store.reading.restore import SharedTexts, read_job_tasks
 from protos import common_pb2, names
@@ -182,7 +182,7 @@ def filter_of(request: pb.JobFilter, caller: Caller, groups: Mapping[str, Names]
         now,
         jobs=tuple(_range(ref) for ref in refs),
         user=user,
-        group=groups.get(user, NOBODY),
+        group=groups.get(user, NONE),
         queue=request.queue,
         project=request.project,
         application=request.application,

@@ -9,7 +9,9 @@ from typing import NamedTuple
 from google.protobuf.message import Message
 
 from lavad.core.commands import Caller
-from lavad.core.model.policy import JobDefaults, Names, Policy, Queue
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.queues import JobDefaults, Queue
 from lavad.store.reading.history_text import CpuFactors
 
 HISTORIES, RECORDS, ACCOUNTS = "histories", "records", "accounts"

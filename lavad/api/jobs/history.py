@@ -14,8 +14,9 @@ from lavad.api.history.reader import HistoryReader
 from lavad.api.jobs import listing
 from lavad.core.cluster import Cluster
 from lavad.core.commands import Caller
-from lavad.core.model.policy import Names, Policy
+from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.names import Names
 from lavad.store.store import Store
 from protos import common_pb2
 from protos import jobs_pb2 as pb

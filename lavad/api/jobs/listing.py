@@ -13,17 +13,18 @@ from lavad.api.gpu_use import messages_of
 from lavad.api.jobs.tasks import add_tasks
 from lavad.api.privacy import Sight
 from lavad.api.slices import Slices
-from lavad.config.names import NOBODY, minus, union
+from lavad.config.names import minus, union
 from lavad.core.cluster import Cluster
 from lavad.core.commands import Caller, Target
 from lavad.core.language.job_groups import checked
 from lavad.core.language.job_names import name_pattern
 from lavad.core.model import FINAL, WAITING, Allocation, JobState, Shared
 from lavad.core.model.gpu_use import GpusByHost
-from lavad.core.model.policy import Names, Threshold
 from lavad.core.model.progress import Progress
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import PendingReason
+from lavad.core.model.rules.names import NONE, Names
+from lavad.core.model.rules.queues import Threshold
 from lavad.core.model.usage import NO_ONE, HostUsage, JobUsage, gpus_of_attempt, of_attempt
 from lavad.core.queries.pending_reasons import PendingReasons, explain_ending
 from lavad.core.state.records import ArrayRecord, Attempt, Job
@@ -268,7 +269,7 @@ def _waits(record: Job | ArrayRecord) -> bool:
 
 def _meant(words: Iterable[str], groups: Mapping[str, Names]) -> Names:
     """Return the named consumers and the members of named groups."""
-    found = NOBODY
+    found = NONE
     for word in words:
         found = union(found, groups.get(word.removesuffix("/")) or Names(word == "all", frozenset((word,)) - {"all"}))
     return found

@@ -7,7 +7,10 @@ from lavad.config.params import PARAMETERS
 from lavad.config.site import Honoured
 from lavad.core.cluster import Cluster
 from lavad.core.language.numbers import number_text
-from lavad.core.model.policy import ALL, Fairshare, Limit, Names, Policy, Pool
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.names import ALL, Names
+from lavad.core.model.rules.resources import Limit, Pool
+from lavad.core.model.rules.users import Fairshare
 from lavad.core.queries.limit_usage import LimitUsage, limit_usage
 from lavad.core.queries.pool_usage import pool_usage
 from lavad.core.state.limits import LimitKind

@@ -6,8 +6,9 @@ from lavad.api.records import whole_hosts
 from lavad.api.records.whole_hosts import Beyond
 from lavad.core.cluster import Cluster
 from lavad.core.model import JobState
-from lavad.core.model.policy import Fairshare, JobDefaults, Queue, Threshold
 from lavad.core.model.priorities.job_order import JobOrder
+from lavad.core.model.rules.queues import JobDefaults, Queue, Threshold
+from lavad.core.model.rules.users import Fairshare
 from lavad.core.queries.fairshare_tree import ShareRow, partition_tree, share_tree
 from protos import cluster_pb2 as pb
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from lavad.core.cluster import Cluster
 from lavad.core.model import PARTS
-from lavad.core.model.policy import Resource, ResourceKind
+from lavad.core.model.rules.resources import Resource, ResourceKind
 from lavad.core.state.hosts.site_resources import ResourceAmounts
 from lavad.core.state.hosts.table import natural
 from protos import cluster_pb2 as pb

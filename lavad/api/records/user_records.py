@@ -7,7 +7,9 @@ from lavad.api.records.whole_hosts import Beyond
 from lavad.api.slices import Slices
 from lavad.core.cluster import Cluster
 from lavad.core.model import JobState
-from lavad.core.model.policy import GroupRow, Names, Policy, UserRule
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.users import GroupRow, UserRule
 from lavad.core.state.hosts.table import natural
 from protos import cluster_pb2 as pb
 

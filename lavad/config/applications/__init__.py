@@ -10,7 +10,8 @@ from lavad.config.queues import QUEUE, around_limits, around_rule, part, preexec
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, missed, required, sets
 from lavad.config.values import Wrong
 from lavad.core.model.checkpoints import NO_TERMS, CheckpointTerms
-from lavad.core.model.policy import Application, JobDefaults
+from lavad.core.model.rules.applications import Application
+from lavad.core.model.rules.queues import JobDefaults
 
 _VARIABLE = re.compile(r"""\s*([A-Za-z_]\w*)\s*=\s*(?:'([^']*)'|"([^"]*)"|([^\s,'"]*))\s*(?:,|$)""")
 _OWN = ("LSB_", "LAVA_")

@@ -13,7 +13,8 @@ from lavad.config.grammar import Cell, Row
 from lavad.config.guarantees.service_classes import ServiceClasses, queue_list
 from lavad.config.site import Fields, Honoured, Site
 from lavad.config.values import Wrong
-from lavad.core.model.policy import ALL, Names, Pool, ServiceClass
+from lavad.core.model.rules.names import ALL, Names
+from lavad.core.model.rules.resources import Pool, ServiceClass
 
 _PART = re.compile(r"\s*\[\s*([^\[\],\s]+)\s*,\s*([^\[\],\s]+)\s*\]\s*")
 _POLICY = re.compile(r"\s*(\w+)\s*(?:\[([^\[\]]*)\])?\s*")

@@ -12,7 +12,8 @@ from lavad.config import values as v
 from lavad.config.grammar import Cell, Document, Row
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, missed, required, sets
 from lavad.config.values import Wrong
-from lavad.core.model.policy import ALL, Names, ServiceClass
+from lavad.core.model.rules.names import ALL, Names
+from lavad.core.model.rules.resources import ServiceClass
 
 GUARANTEE = "GUARANTEE"
 _GOAL = re.compile(r"\[\s*(\w+)[^\[\]]*\]\s*\\?\s*")

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from lavad.config.grammar import Row
 from lavad.config.site import Site
 from lavad.config.values import Wrong
-from lavad.core.model.policy import Queue
 from lavad.core.model.priorities.absolute import ADMIN, FACTORS, FS, NAMES, AbsolutePriority, Factor
 from lavad.core.model.priorities.job_order import JobOrder
+from lavad.core.model.rules.queues import Queue
 
 LARGEST = 1_000_000.0
 _PART = re.compile(r"(WEIGHT|LIMIT|GRACE_PERIOD)\s*\[((?:\s*\[[^\[\]]*\])*)\s*\]\s*", re.IGNORECASE)

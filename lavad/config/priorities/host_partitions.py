@@ -10,9 +10,10 @@ from dataclasses import replace
 from lavad.config import names, shares, users
 from lavad.config.grammar import Cell, Document, Row
 from lavad.config.site import Fields, Honoured, Site, Table, required, sets
-from lavad.core.model.policy import Fairshare, Queue
 from lavad.core.model.priorities.host_partition import HostPartition
 from lavad.core.model.priorities.job_order import JobOrder
+from lavad.core.model.rules.queues import Queue
+from lavad.core.model.rules.users import Fairshare
 
 HOST_PARTITION: Table = {
     "HPART_NAME": sets("name", str, "the partition's name, also of the host group of its hosts; required"),

@@ -6,8 +6,9 @@ from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision
 from lavad.core.events import PolicyChanged, QueueRuled
-from lavad.core.model.policy import Policy, Queue
+from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.queues import Queue
 from lavad.core.state.records import QueueState
 
 GONE = "Not in lsb.queues any more; its jobs wait to be switched or killed."

@@ -9,7 +9,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from lavad.core.model.policy import QueueHosts
+from lavad.core.model.rules.queues import QueueHosts
 from lavad.core.model.task_rules import TaskRules
 
 

@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from enum import Enum
 
-from lavad.core.model.policy import ALL, Names
+from lavad.core.model.rules.names import ALL, NONE, Names
 from lavad.core.model.windows import NEVER, Window, is_open, next_change
-
-_NOBODY = Names(False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,7 @@ class AdvanceReservation:
 
     def admits(self, user: str, groups: Mapping[str, Names]) -> bool:
         """True if this user's jobs may use it."""
-        return any(user == name or user in groups.get(name, _NOBODY) for name in self.holders)
+        return any(user == name or user in groups.get(name, NONE) for name in self.holders)
 
 
 LOOK_AHEAD_S = 8 * 86400.0  # every begin and end of a weekly window is within it

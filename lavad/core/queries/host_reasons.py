@@ -10,8 +10,8 @@ from lavad.core.model import LOAD_INDICES, PARTS, Request, RoleRequest
 from lavad.core.model import reasons as r
 from lavad.core.model.demand import Demand
 from lavad.core.model.host_config import NO_CHECKPOINTS, NO_COMMANDS, NO_COPIES
-from lavad.core.model.policy import Threshold
 from lavad.core.model.reasons import PendingReason, Reason
+from lavad.core.model.rules.queues import Threshold
 from lavad.core.scheduling.capacity.allowance import NO_CONSTRAINTS, Allowance
 from lavad.core.scheduling.capacity.constraint import Ceilings
 from lavad.core.scheduling.capacity.free_resources import FreeResources, HostFree, smallest_share

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lavad.core.cluster_view import ClusterView
-from lavad.core.model.policy import Names
+from lavad.core.model.rules.names import Names
 from lavad.core.state.limits import Counter, LimitKind
 
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lavad.core.cluster_view import ClusterView
-from lavad.core.model.policy import Names, Pool
+from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.resources import Pool
 from lavad.core.state.pools import GPUS, MEMORY, SLOTS
 
 Amounts = dict[str, float]

@@ -12,8 +12,8 @@ from lavad.core.decide.jobs.request import known_request
 from lavad.core.model import Request, RoleAsked, Shared
 from lavad.core.model import reasons as r
 from lavad.core.model.demand import demand_of
-from lavad.core.model.policy import Queue
 from lavad.core.model.reasons import PendingReason, Refused
+from lavad.core.model.rules.queues import Queue
 from lavad.core.queries.backfill_reasons import delayed_by
 from lavad.core.queries.pending_reasons import explain
 from lavad.core.queries.request_changes import (

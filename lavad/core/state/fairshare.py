@@ -19,9 +19,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import exp, log
 
-from lavad.core.model.policy import ALL, Fairshare, Policy, Share
+from lavad.core.model.policy import Policy
 from lavad.core.model.priorities.host_partition import partition_of
 from lavad.core.model.priorities.job_order import JobOrder
+from lavad.core.model.rules.names import ALL
+from lavad.core.model.rules.users import Fairshare, Share
 
 _HOUR = 3600.0
 _MICRO = 1_000_000

@@ -20,7 +20,11 @@ from lavad.core.language.job_groups import lineage
 from lavad.core.language.numbers import number_text
 from lavad.core.model import PARTS, Allocation, HostFacts, HostShare, Request
 from lavad.core.model.allocation import slots_of
-from lavad.core.model.policy import ALL, Limit, Names, Policy, Queue, UserRule
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.names import ALL, NONE, Names
+from lavad.core.model.rules.queues import Queue
+from lavad.core.model.rules.resources import Limit
+from lavad.core.model.rules.users import UserRule
 from lavad.core.model.windows import Window, is_open
 from lavad.core.state.fairshare import Account
 from lavad.core.state.hosts.table import HostTable
@@ -488,7 +492,7 @@ def user_rows(policy: Policy) -> Iterable[tuple[str, UserRule, Names, bool, bool
         elif name != "default":
             yield name, row, Names(False, frozenset({name})), False, False
     for name, row in policy.each_user_rules.items():
-        members = groups.get(name, Names(False))
+        members = groups.get(name, NONE)
         users = (
             Names(members.is_all, members.names | placed) if members.is_all else Names(False, members.names - placed)
         )
@@ -497,7 +501,7 @@ def user_rows(policy: Policy) -> Iterable[tuple[str, UserRule, Names, bool, bool
     default = policy.user_rules.get("default")
     if default is None:
         return
-    if not any(groups.get(name, Names(False)).is_all for name in policy.each_user_rules):
+    if not any(groups.get(name, NONE).is_all for name in policy.each_user_rules):
         yield "default", default, Names(True, placed), False, True
     if not policy.default_limits_ignore_groups:
         for name in groups:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from lavad.core.model import Request, Shared
 from lavad.core.model.demand import Demand
 from lavad.core.model.host_config import NO_CHECKPOINTS, NO_COMMANDS, NO_COPIES, REVOCABLE
-from lavad.core.model.policy import QueueHosts
+from lavad.core.model.rules.queues import QueueHosts
 from lavad.core.state.hosts.job_commands import JobCommands
 from lavad.core.state.hosts.revocable import tolerates
 

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping
 
 from lavad.core.model import HostShare, Key, Request, Shared
 from lavad.core.model.demand import Demand
-from lavad.core.model.policy import ALL, Policy, Pool
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.names import ALL
+from lavad.core.model.rules.resources import Pool
 
 SLOTS, MEMORY, GPUS = "slots", "mem", "gpus"
 NOBODY = -1

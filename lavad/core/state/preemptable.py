@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lavad.core.model import JobState, Key
-from lavad.core.model.policy import Policy, Queue
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.queues import Queue
 from lavad.core.state.records import Attempt, Job
 
 _Entry = tuple[float, Key]

@@ -5,8 +5,9 @@ from dataclasses import replace
 from random import Random
 
 from lavad.core import commands as c
-from lavad.core.model.policy import HostRule, Policy
+from lavad.core.model.policy import Policy
 from lavad.core.model.priorities.job_order import JobOrder
+from lavad.core.model.rules.hosts import HostRule
 from lavad.simulator.cluster.world import World
 
 ROOT = c.Caller("root", 0, True)

@@ -3,7 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from lavad.core.model.policy import Names, Policy, Pool
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.resources import Pool
 
 
 def a_policy(seed: int, fence_after_s: float) -> Policy:

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from lavad.core.model.policy import Policy, Queue
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.queues import Queue
 
 EVERYBODY = 2**62  # reservation depth: more than any queue is long
 NEVER_S = 1e18

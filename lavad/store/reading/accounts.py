@@ -14,8 +14,8 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, exists, literal,
 
 from lavad.core.language.job_names import NamePattern
 from lavad.core.model import FINAL, JobState
-from lavad.core.model.policy import Names
 from lavad.core.model.ranges import Ranges
+from lavad.core.model.rules.names import Names
 from lavad.store import schema
 from lavad.store.reading.history import ENDS_IN_QUEUE, JobRange, Read
 from lavad.store.rows import values as v

@@ -15,8 +15,8 @@ from sqlalchemy import ColumnElement, Connection, Select, or_, select, union
 
 from lavad.core.language.job_names import name_pattern
 from lavad.core.model import FINAL, JobState
-from lavad.core.model.policy import Names
 from lavad.core.model.ranges import Ranges
+from lavad.core.model.rules.names import NONE, Names
 from lavad.core.state.records import ArrayRecord, Job, JobEnd
 from lavad.store import schema
 from lavad.store.reading import history_text
@@ -29,7 +29,6 @@ T = TypeVar("T")
 ANY_TIME = (0.0, 0.0)
 PAGE = 500
 BLOCK = 20_000  # submissions of a time range that are found at once
-NOBODY = Names(False)
 ENDS_IN_QUEUE = {"killed": JobState.EXIT, "completed": JobState.DONE}  # of pending jobs, by kind of event
 events, arrays = schema.job_events.c, schema.arrays.c
 
@@ -61,7 +60,7 @@ class HistoryFilter:
     now: float
     jobs: tuple[JobRange, ...] = ()
     user: str = ""
-    group: Names = NOBODY
+    group: Names = NONE
     queue: str = ""
     project: str = ""
     name: str = ""

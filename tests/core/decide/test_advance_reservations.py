@@ -9,8 +9,9 @@ from lavad.core import events as e
 from lavad.core.model import JobState
 from lavad.core.model import reasons as r
 from lavad.core.model.advance_reservation import ReservationKind, ReservationRule, ReservationTimes
-from lavad.core.model.policy import Names, Policy
+from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.names import Names
 from lavad.core.model.windows import Window
 from lavad.core.queries.pending_reasons import explain
 from lavad.core.step import Outcome

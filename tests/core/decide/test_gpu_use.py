@@ -10,7 +10,8 @@ from lavad.core.activity_events import JobWarned
 from lavad.core.apply.charge import observe
 from lavad.core.model import JobState, Key
 from lavad.core.model.gpu_use import GpuIdleRule, GpuUse
-from lavad.core.model.policy import Policy, Queue
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.queues import Queue
 from lavad.core.model.usage import HostUsage
 from tests.builders import Story, a_cluster, a_host, a_job, each
 

@@ -4,7 +4,8 @@ import pytest
 
 from lavad.core import commands as c
 from lavad.core.model import JobState
-from lavad.core.model.policy import Policy, Queue, QueueChecks
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.queues import Queue, QueueChecks
 from tests.builders import ROOT, Story, a_host, a_job
 
 BAD, GOOD, WARN = (False, True), (True, False), (False, False)

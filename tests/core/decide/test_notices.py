@@ -10,9 +10,10 @@ from lavad.core import events as e
 from lavad.core import notices
 from lavad.core.apply.charge import observe_progress
 from lavad.core.model import HostShare, JobState, SpecialOptions
-from lavad.core.model.policy import Policy, Queue
+from lavad.core.model.policy import Policy
 from lavad.core.model.progress import SAVED_EVERY_S, Progress
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.queues import Queue
 from lavad.core.notices import NoticeOrder
 from lavad.core.orders import SignalOrder
 from lavad.core.queries.start_estimate import Confidence, forecast

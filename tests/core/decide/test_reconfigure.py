@@ -7,9 +7,11 @@ import pytest
 
 from lavad.core import commands as c
 from lavad.core.model import JobState
-from lavad.core.model.policy import HostRule, Policy, Queue
+from lavad.core.model.policy import Policy
 from lavad.core.model.priorities.job_order import JobOrder
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.hosts import HostRule
+from lavad.core.model.rules.queues import Queue
 from lavad.core.queries.pending_reasons import explain
 from lavad.core.scheduling.cycle import Worklist
 from lavad.simulator.cluster.restart import reborn

@@ -6,8 +6,10 @@ import pytest
 
 from lavad.core import commands as c
 from lavad.core.model import JobState
-from lavad.core.model.policy import Policy, Queue, UserRule
+from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import PendingReason
+from lavad.core.model.rules.queues import Queue
+from lavad.core.model.rules.users import UserRule
 from lavad.core.model.windows import Window, moment_text
 from lavad.core.passes import slice_pass
 from lavad.core.queries.backfill_reasons import DelayedBy, delayed_by

@@ -4,7 +4,8 @@ import pytest
 
 from lavad.core import commands as c
 from lavad.core.model import Device
-from lavad.core.model.policy import Policy, Queue
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.queues import Queue
 from lavad.core.queries.pending_reasons import explain
 from tests.builders import ROOT, Story, a_cluster, a_host, a_job
 

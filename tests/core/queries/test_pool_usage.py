@@ -1,7 +1,10 @@
 """Figures of bresources -g: total, free and used resources of a pool's hosts."""
 
 from lavad.core import commands as c
-from lavad.core.model.policy import Names, Policy, Pool, Queue
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.queues import Queue
+from lavad.core.model.rules.resources import Pool
 from lavad.core.queries.pool_usage import PoolUsage, pool_usage
 from tests.builders import BOB, ROOT, Story, a_cluster, a_host, a_job
 

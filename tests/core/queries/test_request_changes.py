@@ -5,7 +5,10 @@ from typing import Any
 import pytest
 
 from lavad.core.events import NewJob
-from lavad.core.model.policy import ComputeUnit, Names, Policy, Queue, Resource, ResourceInstance, ResourceKind
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.queues import Queue
+from lavad.core.model.rules.resources import ComputeUnit, Resource, ResourceInstance, ResourceKind
 from lavad.core.queries.request_changes import Advice, RequestChanges, advise, counsel, options
 from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement.place import place

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from lavad.core.model.policy import Policy, Queue
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.queues import Queue
 from lavad.core.queries.slot_windows import slot_windows
 from tests.builders import Story, a_cluster, a_host, a_job
 

@@ -2,7 +2,10 @@
 
 import pytest
 
-from lavad.core.model.policy import ComputeUnit, Names, Policy, Queue
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.queues import Queue
+from lavad.core.model.rules.resources import ComputeUnit
 from lavad.core.queries.start_estimate import Confidence, StartEstimate, forecast
 from lavad.core.scheduling.queueing.ordering import Ranking
 from tests.builders import BEGIN, BOB, Story, a_cluster, a_host, a_job, in_one_go

@@ -4,7 +4,10 @@ import pytest
 
 from lavad.core import commands as c
 from lavad.core.events import NewJob
-from lavad.core.model.policy import HostRule, JobDefaults, Policy, Queue, Resource, ResourceInstance, ResourceKind
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.hosts import HostRule
+from lavad.core.model.rules.queues import JobDefaults, Queue
+from lavad.core.model.rules.resources import Resource, ResourceInstance, ResourceKind
 from lavad.core.queries.suggestions import Suggestions, remedies
 from tests.builders import ROOT, Story, a_cluster, a_host, a_job, in_one_go
 

@@ -2,7 +2,8 @@
 
 from lavad.core import commands as c
 from lavad.core.model import JobState
-from lavad.core.model.policy import Policy, Queue
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.queues import Queue
 from tests.builders import ROOT, Story, a_host, a_job
 
 POLICY = Policy(queues=(Queue("urgent", 50), Queue("normal", 30), Queue("low", 10)))

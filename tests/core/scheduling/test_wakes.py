@@ -4,7 +4,9 @@ from dataclasses import replace
 
 from lavad.core import commands as c
 from lavad.core.model import Alternative, JobState, Request
-from lavad.core.model.policy import Limit, Policy, Queue
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.queues import Queue
+from lavad.core.model.rules.resources import Limit
 from lavad.core.model.task_rules import TaskEvent
 from lavad.core.model.windows import Window
 from tests.builders import BEGIN, ROOT, Story, a_host, a_job, a_role

@@ -1,6 +1,8 @@
 """Users to whom the default row of lsb.users applies."""
 
-from lavad.core.model.policy import Names, Policy, UserRule
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.users import UserRule
 from lavad.core.state.limits import user_rows
 
 GROUPS = {name: Names(False, frozenset({"ann", "bob"})) for name in ("art", "crew")}

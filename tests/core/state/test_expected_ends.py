@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from lavad.core import commands as c
 from lavad.core.model import JobState, Key
-from lavad.core.model.policy import Policy, Queue
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.queues import Queue
 from lavad.core.passes import slice_pass
 from lavad.core.state import expected_ends
 from lavad.core.state.expected_ends import NEVER

@@ -6,9 +6,12 @@ import pytest
 
 from lavad.core.apply.charge import observe
 from lavad.core.model import HostFacts
-from lavad.core.model.policy import ALL, Fairshare, Names, Policy, Queue, Share
+from lavad.core.model.policy import Policy
 from lavad.core.model.priorities.job_order import JobOrder
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.names import ALL, Names
+from lavad.core.model.rules.queues import Queue
+from lavad.core.model.rules.users import Fairshare, Share
 from lavad.core.model.usage import HostUsage
 from lavad.core.queries.fairshare_tree import share_tree
 from lavad.core.state.fairshare import Account, Shares, Tree, Used, decayed_run_s

@@ -5,7 +5,10 @@ from dataclasses import replace
 import pytest
 
 from lavad.core.model import JobState
-from lavad.core.model.policy import Application, Limit, Names, Policy
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.applications import Application
+from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.resources import Limit
 from lavad.core.queries.limit_usage import limit_usage
 from lavad.core.queries.pending_reasons import explain
 from tests.builders import Story, a_cluster, a_host, a_job

@@ -9,7 +9,7 @@ from lavad.core.decide.decision import SYSTEM
 from lavad.core.decide.jobs.control import resumed, suspended
 from lavad.core.model import LOAD, SUSPENDED, JobState, Key
 from lavad.core.model import reasons as r
-from lavad.core.model.policy import Queue
+from lavad.core.model.rules.queues import Queue
 from lavad.core.state.records import Attempt, Host, Job
 
 

@@ -8,7 +8,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.decide.hosts import host_window_events
 from lavad.core.decide.jobs.run_windows import run_window_events
 from lavad.core.model import QueueWindow
-from lavad.core.model.policy import Queue
+from lavad.core.model.rules.queues import Queue
 from lavad.core.model.windows import NEVER
 
 

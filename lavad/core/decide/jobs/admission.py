@@ -15,8 +15,9 @@ from lavad.core.events import NewJob
 from lavad.core.language.requirements import host_list
 from lavad.core.model import Launch, Request, RoleRequest, Shared
 from lavad.core.model.advance_reservation import ReservationKind
-from lavad.core.model.policy import ALL, Queue
 from lavad.core.model.reasons import NotNow, Refused
+from lavad.core.model.rules.names import ALL
+from lavad.core.model.rules.queues import Queue
 from lavad.core.state.hosts.compute_units import kept_type, units_of
 from lavad.core.state.records import ArrayRecord, Job
 

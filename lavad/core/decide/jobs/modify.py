@@ -8,8 +8,8 @@ from lavad.core.commands import Asked
 from lavad.core.decide.jobs.request import known_request
 from lavad.core.model import HostShare, RoleRequest, Shared
 from lavad.core.model.demand import demand_of
-from lavad.core.model.policy import Queue
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.queues import Queue
 from lavad.core.scheduling.capacity.constraints import allowance_of
 from lavad.core.state.records import Attempt, Job
 

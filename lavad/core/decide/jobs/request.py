@@ -14,8 +14,9 @@ from lavad.core.language.requirements.parser import Choice, CompoundTerm, Requir
 from lavad.core.language.requirements.rusage import Per, Reserve, Usage
 from lavad.core.language.requirements.vocabulary import RESERVABLE, Vocabulary
 from lavad.core.model import PARTS, RACK, SPREAD, Alternative, JobOptions, Request, RoleAsked, RoleRequest
-from lavad.core.model.policy import Policy, Queue
+from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.queues import Queue
 from lavad.core.state.hosts.load_thresholds import start_condition
 from lavad.core.state.hosts.table import HostTable
 

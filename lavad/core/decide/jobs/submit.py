@@ -33,9 +33,9 @@ from lavad.core.events import JobModified, JobSubmitted, NewJob
 from lavad.core.language.dependency import Expression, parse
 from lavad.core.language.dependency_cycles import waits_for_itself
 from lavad.core.model import FINAL, Request
-from lavad.core.model.policy import Queue
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.queues import Queue
 from lavad.core.state.jobs.job_names import name_of
 from lavad.core.state.records import ArrayRecord, Job
 

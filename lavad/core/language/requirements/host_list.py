@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from lavad.core.model.policy import Names, QueueHosts
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.queues import QueueHosts
 
 
 class Named(NamedTuple):

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from lavad.core.language.requirements.lexer import Reader, bad
 from lavad.core.language.requirements.vocabulary import ANY, Vocabulary
-from lavad.core.model.policy import ResourceKind
+from lavad.core.model.rules.resources import ResourceKind
 
 
 class OrderKey(NamedTuple):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lavad.core.language.requirements.lexer import Reader, Token, bad, number, shown, size_mib
 from lavad.core.language.requirements.vocabulary import ANY, Vocabulary
-from lavad.core.model.policy import ResourceKind
+from lavad.core.model.rules.resources import ResourceKind
 
 Vector = NDArray[Any]
 DEPTH_MAX = 64

@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from lavad.core.model import LOAD_INDICES
-from lavad.core.model.policy import Resource, ResourceKind
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.resources import Resource, ResourceKind
 
 ALIASES = {"swap": "swp", "login": "ls", "idle": "it", "cpu": "r1m", "ngpus_physical": "ngpus", "ngpus_shared": "ngpus"}
 NUMBERS = frozenset(

@@ -7,7 +7,9 @@ partition of which it uses a host, with all its jobs.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lavad.core.model.policy import Fairshare, Names, Queue
+from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.queues import Queue
+from lavad.core.model.rules.users import Fairshare
 
 
 @dataclass(frozen=True, slots=True)

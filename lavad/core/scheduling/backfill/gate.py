@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from lavad.core.model import Allocation, Request, RoleRequest
 from lavad.core.model.allocation import slots_of
 from lavad.core.model.demand import Demand
-from lavad.core.model.policy import Queue
+from lavad.core.model.rules.queues import Queue
 from lavad.core.plan import Start
 from lavad.core.scheduling.backfill.host_reservations import (
     RESERVATIONS_MAX,

@@ -12,7 +12,7 @@ from lavad.core.apply.enqueue import entry
 from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation, Key
 from lavad.core.model.allocation import slots_of
-from lavad.core.model.policy import Queue
+from lavad.core.model.rules.queues import Queue
 from lavad.core.scheduling.backfill.host_reservations import HostReservations
 from lavad.core.scheduling.backfill.reservation import Reservation
 from lavad.core.scheduling.budget import WORK_OF_ENTERING

@@ -8,8 +8,8 @@ from lavad.core.cluster_view import ClusterView
 from lavad.core.language.numbers import number_text
 from lavad.core.model import Allocation
 from lavad.core.model.demand import Demand
-from lavad.core.model.policy import ALL, Names
 from lavad.core.model.reasons import POOL_LIMIT, PendingReason
+from lavad.core.model.rules.names import ALL, Names
 from lavad.core.scheduling.capacity.constraint import NO_LIMIT, Constraint, Limit, Obstacle, Refusal
 from lavad.core.state.pools import GPUS, MEMORY, NOBODY, SLOTS, PoolState, least
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation, Key, Request
 from lavad.core.model.allocation import slots_of
-from lavad.core.model.policy import Queue
+from lavad.core.model.rules.queues import Queue
 from lavad.core.model.tuples import new as _new
 from lavad.core.plan import Start, Starts
 from lavad.core.scheduling.backfill.host_reservations import has_shut_holders

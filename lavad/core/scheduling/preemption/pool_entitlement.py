@@ -9,7 +9,7 @@ import numpy as np
 
 from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation, HostShare
-from lavad.core.model.policy import ALL
+from lavad.core.model.rules.names import ALL
 from lavad.core.scheduling.preemption.lent_resources import bits, leaving
 from lavad.core.scheduling.preemption.victim_search import VictimSet
 from lavad.core.state.advance_reservations import Slots

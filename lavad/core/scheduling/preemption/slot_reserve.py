@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation, Alternative, HostShare, Request, RoleRequest
-from lavad.core.model.policy import Queue
+from lavad.core.model.rules.queues import Queue
 from lavad.core.plan import ReserveSlots, Start
 from lavad.core.scheduling.capacity.constraint import Ceilings
 from lavad.core.scheduling.capacity.constraints import allowance_of

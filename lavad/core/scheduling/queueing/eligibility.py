@@ -10,7 +10,7 @@ from lavad.core.model.windows import NEVER
 
 if TYPE_CHECKING:
     from lavad.core.cluster_view import ClusterView
-    from lavad.core.model.policy import Queue
+    from lavad.core.model.rules.queues import Queue
 
 
 def obstacle(

@@ -17,8 +17,8 @@ from typing import NamedTuple, Protocol
 from lavad.core.cluster_view import ClusterView
 from lavad.core.model import JobState
 from lavad.core.model.demand import Demand
-from lavad.core.model.policy import Queue
 from lavad.core.model.priorities.job_order import JobOrder
+from lavad.core.model.rules.queues import Queue
 from lavad.core.model.tuples import new as _new
 from lavad.core.scheduling.queueing.eligibility import obstacle
 from lavad.core.state.fairshare import Account, Tree

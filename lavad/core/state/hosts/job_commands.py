@@ -6,7 +6,8 @@ Invariant: none is placed on a host whose agent is of a version that would leave
 from typing import NamedTuple
 
 from lavad.core.model import Shared
-from lavad.core.model.policy import AroundJob, JobDefaults, Policy
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.queues import AroundJob, JobDefaults
 
 _NONE: frozenset[str] = frozenset()
 

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from lavad.core.language.requirements import select
 from lavad.core.language.requirements.vocabulary import Vocabulary
-from lavad.core.model.policy import HostRule, Policy, Queue, Threshold
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.hosts import HostRule
+from lavad.core.model.rules.queues import Queue, Threshold
 from lavad.core.state.hosts.table import HostTable
 
 

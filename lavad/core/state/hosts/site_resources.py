@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lavad.core.model import PARTS, HostFacts
-from lavad.core.model.policy import Resource, ResourceInstance, ResourceKind
+from lavad.core.model.rules.resources import Resource, ResourceInstance, ResourceKind
 
 _PLENTY = 10**15  # more than any job may ask for
 NOWHERE = -1

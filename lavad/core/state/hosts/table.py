@@ -8,19 +8,23 @@ import copy
 import re
 from bisect import insort
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lavad.core.model import LOAD_INDICES, PARTS, Allocation, HostFacts, HostShare, Key, ResourceShare
 from lavad.core.model.allocation import HOST
-from lavad.core.model.policy import ComputeUnit, Names, Policy, ResourceKind
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.resources import ComputeUnit, ResourceKind
 from lavad.core.state.hosts.bulk import ShareTotals, SlotShares
 from lavad.core.state.hosts.exclusive_units import ExclusiveUnits
 from lavad.core.state.hosts.facts_by_name import FACTS, device_model
 from lavad.core.state.hosts.shared_gpus import SharedGpus, joined, left_by
 from lavad.core.state.hosts.site_resources import SiteResources
+
+if TYPE_CHECKING:
+    from lavad.core.model.rules.names import Names
 
 _GROWTH = 64
 _COLUMNS = ("slots_max", "slots_free", "memory_free_mib", "gpus_free", "attempts", "usable", "taken_whole", "_open")

@@ -5,7 +5,8 @@ Each of these once stopped the master, and again at each restart, since the same
 
 from lavad.core import commands as c
 from lavad.core.model import LOAD_INDICES, JobState
-from lavad.core.model.policy import Policy, Queue, Threshold
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.queues import Queue, Threshold
 from lavad.core.orders import SignalOrder
 from lavad.simulator.cluster.restart import reborn
 from tests.builders import Story, a_host, a_job

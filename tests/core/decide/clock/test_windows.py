@@ -6,7 +6,9 @@ from datetime import UTC, datetime
 from lavad.core import commands as c
 from lavad.core.decide.clock.tick import wake_at
 from lavad.core.model import JobState, Key
-from lavad.core.model.policy import HostRule, Policy, Queue
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.hosts import HostRule
+from lavad.core.model.rules.queues import Queue
 from lavad.core.model.windows import Window
 from lavad.core.queries.pending_reasons import explain
 from lavad.simulator.cluster.restart import reborn

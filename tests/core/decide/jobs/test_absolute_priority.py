@@ -7,9 +7,11 @@ import pytest
 from lavad.config.priorities.absolute import absolute_priority
 from lavad.core import commands as c
 from lavad.core.model import JobState
-from lavad.core.model.policy import Fairshare, Policy, Queue, Share
+from lavad.core.model.policy import Policy
 from lavad.core.model.priorities.absolute import NOTHING_GIVEN, read_given
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.queues import Queue
+from lavad.core.model.rules.users import Fairshare, Share
 from lavad.core.queries.absolute_priority import absolute_value
 from lavad.core.state.jobs import absolute_priorities
 from lavad.store.rows import waits

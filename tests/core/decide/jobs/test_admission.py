@@ -9,8 +9,11 @@ from lavad.core import commands as c
 from lavad.core.decide.jobs.admission import known_admission
 from lavad.core.events import NewJob
 from lavad.core.model import RoleAsked, Shared, SpecialOptions
-from lavad.core.model.policy import Fairshare, JobDefaults, Names, Policy, Queue, Share, UserRule
+from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import NotNow, Refused
+from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.queues import JobDefaults, Queue
+from lavad.core.model.rules.users import Fairshare, Share, UserRule
 from tests.builders import ANN, BOB, ROOT, Story, a_host, a_job
 
 

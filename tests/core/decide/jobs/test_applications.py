@@ -6,8 +6,10 @@ import pytest
 
 from lavad.core import commands as c
 from lavad.core.model import RoleAsked, Shared
-from lavad.core.model.policy import Application, JobDefaults, Policy, Queue
+from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.applications import Application
+from lavad.core.model.rules.queues import JobDefaults, Queue
 from lavad.core.orders import StageOrder
 from tests.builders import ANN, ROOT, Story, a_host, a_job
 

@@ -6,8 +6,9 @@ import pytest
 
 from lavad.core import commands as c
 from lavad.core.model import Key, SpecialOptions
-from lavad.core.model.policy import JobDefaults, Policy, Queue
+from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.queues import JobDefaults, Queue
 from lavad.core.orders import LimitsOrder, Order
 from tests.builders import ANN, Story, a_cluster, a_host, a_job
 

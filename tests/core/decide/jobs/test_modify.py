@@ -5,8 +5,11 @@ import pytest
 from lavad.core import commands as c
 from lavad.core import invariants
 from lavad.core.model import JobState, Key, RoleAsked
-from lavad.core.model.policy import ALL, Limit, Policy, Pool, Queue
+from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.names import ALL
+from lavad.core.model.rules.queues import Queue
+from lavad.core.model.rules.resources import Limit, Pool
 from lavad.simulator.cluster.restart import reborn
 from tests.builders import ANN, ROOT, Story, a_cluster, a_host, a_job
 

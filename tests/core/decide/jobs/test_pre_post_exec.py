@@ -13,9 +13,11 @@ from lavad.core.decide.clock.tick import wake_at
 from lavad.core.events import NewJob
 from lavad.core.model import JobState, Key, PostState, Retry, SpecialOptions
 from lavad.core.model import reasons as r
-from lavad.core.model.policy import AROUND, Application, AroundJob, Policy
+from lavad.core.model.policy import Policy
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.applications import Application
+from lavad.core.model.rules.queues import AROUND, AroundJob
 from lavad.core.orders import SignalOrder, StageOrder
 from lavad.core.queries.pending_reasons import explain
 from lavad.core.step import Outcome

@@ -7,8 +7,10 @@ import pytest
 from lavad.core import commands as c
 from lavad.core.decide.jobs.request import request_of, rules_for
 from lavad.core.model import NO_OPTIONS, JobState, RoleAsked
-from lavad.core.model.policy import Names, Policy, Queue
+from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.queues import Queue
 from lavad.core.queries.pending_reasons import explain
 from lavad.core.queries.start_estimate import forecast
 from lavad.core.queries.suggestions import Suggestions, remedies

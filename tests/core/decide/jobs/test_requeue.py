@@ -10,8 +10,9 @@ from lavad.core import commands as c
 from lavad.core.decide.clock.tick import wake_at
 from lavad.core.language.exit_values import parse
 from lavad.core.model import NO_RETRY, JobState, Key, SpecialOptions
-from lavad.core.model.policy import JobDefaults, Policy, Queue
+from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.queues import JobDefaults, Queue
 from lavad.core.queries.pending_reasons import explain
 from lavad.simulator.cluster.restart import reborn
 from tests.builders import ANN, BOB, ROOT, Story, a_cluster, a_host, a_job

@@ -5,8 +5,9 @@ import pytest
 from lavad.core import commands as c
 from lavad.core.language.requirements.parts import sizes_of
 from lavad.core.model import HostFacts, JobState, Key
-from lavad.core.model.policy import Policy, Queue
+from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.queues import Queue
 from lavad.core.model.task_rules import TaskKey
 from lavad.core.model.task_values import RolePart
 from lavad.core.orders import ReleaseOrder, ResizeOrder, TasksOrder

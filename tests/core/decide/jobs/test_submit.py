@@ -7,8 +7,9 @@ import pytest
 from lavad.core import commands as c
 from lavad.core.events import NewJob
 from lavad.core.model import JobState, RoleRequest
-from lavad.core.model.policy import JobDefaults, Policy, Queue
+from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.queues import JobDefaults, Queue
 from tests.builders import ANN, BOB, Story, a_cluster, a_host, a_job, a_role
 
 

@@ -7,8 +7,8 @@ from lavad.core.language.requirements import gpu, host_list
 from lavad.core.language.requirements.parser import parse, text_of
 from lavad.core.language.requirements.vocabulary import Vocabulary
 from lavad.core.model import NO_OPTIONS, RoleAsked
-from lavad.core.model.policy import Resource, ResourceKind
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.resources import Resource, ResourceKind
 
 WORDS = Vocabulary(
     {"lic": Resource("lic", ResourceKind.NUMERIC), "rack": Resource("rack", ResourceKind.STRING)}, ("fast",)
@@ -109,7 +109,7 @@ def test_who_shares_a_device() -> None:
 
 def test_hosts_by_name() -> None:
     """Groups, preferences, exclusions, others and the first host."""
-    from lavad.core.model.policy import Names
+    from lavad.core.model.rules.names import Names
 
     hosts, groups = ["a", "b", "c", "d"], {"g": Names(False, frozenset("bc"))}
     assert host_list.chosen(("a", "g+2", "~c"), hosts, groups).ranks == {"a": (0, 0), "b": (-2, 3)}

@@ -3,7 +3,8 @@
 import pytest
 
 from lavad.core.model import JobState
-from lavad.core.model.policy import Policy, Queue
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.queues import Queue
 from lavad.core.passes import slice_pass
 from lavad.core.scheduling.backfill import host_reservations
 from tests.builders import Story, a_host, a_job

@@ -6,8 +6,12 @@ from typing import Any
 import pytest
 
 from lavad.core import commands as c
-from lavad.core.model.policy import ALL, Application, Names, Policy, Pool, Queue, ServiceClass
+from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.applications import Application
+from lavad.core.model.rules.names import ALL, Names
+from lavad.core.model.rules.queues import Queue
+from lavad.core.model.rules.resources import Pool, ServiceClass
 from lavad.core.queries.pending_reasons import explain
 from lavad.core.queries.pool_usage import pool_usage
 from lavad.simulator.cluster.restart import reborn

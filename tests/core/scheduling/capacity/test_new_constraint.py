@@ -7,8 +7,9 @@ from lavad.core.cluster import Cluster
 from lavad.core.events import NewJob
 from lavad.core.model import Allocation, JobState, Key
 from lavad.core.model.allocation import slots_of
-from lavad.core.model.policy import Policy, Queue
+from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Reason
+from lavad.core.model.rules.queues import Queue
 from lavad.core.passes import slice_pass
 from lavad.core.queries.pending_reasons import explain
 from lavad.core.queries.start_estimate import forecast

@@ -2,7 +2,10 @@
 
 from lavad.core.model import JobState
 from lavad.core.model.allocation import slots_of
-from lavad.core.model.policy import Names, Policy, Pool, Queue
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.queues import Queue
+from lavad.core.model.rules.resources import Pool
 from tests.builders import Story, a_cluster, a_job
 
 LAB = Names(False, frozenset({"ann"}))

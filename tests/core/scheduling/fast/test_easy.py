@@ -6,7 +6,8 @@ from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.apply.events import apply_event
 from lavad.core.model import JobState, Key
-from lavad.core.model.policy import Policy, Queue
+from lavad.core.model.policy import Policy
+from lavad.core.model.rules.queues import Queue
 from lavad.core.scheduling.backfill.profile import PoolProfile
 from lavad.core.scheduling.fast import easy
 from tests.builders import BOB, ROOT, Story, a_cluster, a_host, a_job

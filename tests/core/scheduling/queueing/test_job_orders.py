@@ -4,8 +4,9 @@ import pytest
 
 from lavad.config.queues import QUEUE
 from lavad.core.apply.reconfigure import take_policy
-from lavad.core.model.policy import Policy, Queue
+from lavad.core.model.policy import Policy
 from lavad.core.model.priorities.job_order import JobOrder
+from lavad.core.model.rules.queues import Queue
 from lavad.core.scheduling.capacity.allowance import NO_CONSTRAINTS
 from lavad.core.scheduling.fast import easy
 from lavad.core.scheduling.queueing.ordering import SCORES
