@@ -14,6 +14,7 @@ from lavad.core.model.policy import Policy
 from lavad.core.model.rules.queues import Queue
 from lavad.core.model.windows import Calendar
 from lavad.core.state.advance_reservations import AdvanceReservations
+from lavad.core.state.attempts import Attempt
 from lavad.core.state.changes import Changes
 from lavad.core.state.counters import JobCounters, PendingCounters
 from lavad.core.state.dependencies import Dependants
@@ -34,7 +35,7 @@ from lavad.core.state.paged import Paged
 from lavad.core.state.pending import PendingIndex
 from lavad.core.state.pools import Pools
 from lavad.core.state.preemptable import PreemptableJobs, PreemptionRules
-from lavad.core.state.records import ArrayRecord, Attempt, Claim, Host, Job, QueueState
+from lavad.core.state.records import ArrayRecord, Claim, Host, Job, QueueState
 
 if TYPE_CHECKING:
     from lavad.core.model.task_rules import TaskEvent, TaskKey

@@ -10,6 +10,7 @@ from typing import Protocol
 from lavad.core.model import JobState, Key, QueueWindow, Request, Shared
 from lavad.core.model.policy import Policy
 from lavad.core.state.advance_reservations import AdvanceReservations
+from lavad.core.state.attempts import Attempt
 from lavad.core.state.changes import Changes
 from lavad.core.state.counters import JobCounters
 from lavad.core.state.dependencies import Dependants
@@ -23,7 +24,7 @@ from lavad.core.state.paged import PagedView
 from lavad.core.state.pending import Bucket, BucketKey
 from lavad.core.state.pools import Pools
 from lavad.core.state.preemptable import PreemptableJobs, PreemptionRules
-from lavad.core.state.records import ArrayRecord, Attempt, Claim, Host, Job
+from lavad.core.state.records import ArrayRecord, Claim, Host, Job
 
 
 class PendingView(Protocol):

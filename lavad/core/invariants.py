@@ -15,9 +15,10 @@ from lavad.core.language.requirements.parts import sizes_of
 from lavad.core.model import FINAL, HOLDING, PARTS, JobState, Key, Shared
 from lavad.core.model.ranges import Ranges
 from lavad.core.scheduling.capacity.headroom import Headroom
+from lavad.core.state.attempts import Attempt
 from lavad.core.state.hosts.shared_gpus import SharedGpus, joined
 from lavad.core.state.limits import Consumer, LimitKind, Limits
-from lavad.core.state.records import ArrayRecord, Attempt, Job
+from lavad.core.state.records import ArrayRecord, Job
 from lavad.core.state.tasks import ENDED, JobTasks, TaskList
 
 

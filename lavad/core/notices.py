@@ -13,7 +13,7 @@ from lavad.core.model.rules.queues import Queue
 
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
-    from lavad.core.state.records import Attempt
+    from lavad.core.state.attempts import Attempt
 
 PREEMPT, REQUEUE, SUSPEND, SHRINK, END = "preempt", "requeue", "suspend", "shrink", "terminate"
 SIGSTOP = 19

@@ -49,7 +49,7 @@ from lavad.core.state.tasks import JobTasks
 
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
-    from lavad.core.state.records import Attempt
+    from lavad.core.state.attempts import Attempt
 
 # Defined in a module of their own, and known by this one.
 __all__ = [

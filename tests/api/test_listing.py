@@ -11,7 +11,8 @@ from lavad.core.model.ranges import Ranges
 from lavad.core.model.rules.hosts import HostRule
 from lavad.core.model.rules.names import Names
 from lavad.core.model.rules.queues import Queue, Threshold
-from lavad.core.state.records import Job, JobEnd
+from lavad.core.state.attempts import JobEnd
+from lavad.core.state.records import Job
 from protos import common_pb2
 from protos import jobs_pb2 as pb
 from tests.builders import ANN, BOB, ROOT, Story, a_cluster, a_host, a_job

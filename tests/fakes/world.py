@@ -17,7 +17,8 @@ from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import NotNow, Refused
 from lavad.core.model.windows import Window
 from lavad.core.plan import Grow, Resize, Start, Starts
-from lavad.core.state.records import ArrayRecord, Attempt, Job
+from lavad.core.state.attempts import Attempt
+from lavad.core.state.records import ArrayRecord, Job
 from lavad.core.step import step
 
 ROOT = c.Caller("root", 0, True)

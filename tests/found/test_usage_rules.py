@@ -12,8 +12,8 @@ from lavad.core.model.rules.names import ALL
 from lavad.core.model.rules.queues import Queue
 from lavad.core.model.rules.users import Fairshare, Share
 from lavad.core.model.usage import NO_ONE, HostUsage, depart, of_attempt
+from lavad.core.state.attempts import JobEnd
 from lavad.core.state.fairshare import Account
-from lavad.core.state.records import JobEnd
 from lavad.store.rows import values
 from lavad.store.rows.rows import RowMaker
 from tests.builders import ANN, Story, a_cluster, a_host, a_job, each

@@ -224,7 +224,7 @@ MUTANTS = (
     ),
     Mutant(
         "what a shrunk job gives up is free before its hosts say so",
-        f"{CORE}/state/records.py",
+        f"{CORE}/state/attempts.py",
         "        return grown(grown(self.allocation, change.growth), change.leaving)",
         "        return grown(self.allocation, change.growth)",
     ),

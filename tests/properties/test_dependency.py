@@ -13,7 +13,8 @@ from lavad.core.language.dependency import And, Clause, ConditionKind, Expressio
 from lavad.core.model import FINAL, JobState
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import Refused
-from lavad.core.state.records import ArrayRecord, exit_code
+from lavad.core.state.attempts import exit_code
+from lavad.core.state.records import ArrayRecord
 from tests.builders import ROOT, Story, a_cluster, a_host, a_job
 
 S = JobState

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from lavad.core.cluster import Cluster
-from lavad.core.state.records import ArrayRecord, Attempt, Job
+from lavad.core.state.attempts import Attempt
+from lavad.core.state.records import ArrayRecord, Job
 from lavad.simulator.cluster.admins import Rulers
 from lavad.simulator.cluster.restart import reborn
 from lavad.simulator.cluster.scenario import Trouble

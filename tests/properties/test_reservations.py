@@ -16,7 +16,7 @@ from lavad.core.model.demand import Demand
 from lavad.core.model.reasons import Refused
 from lavad.core.model.windows import Window
 from lavad.core.scheduling.capacity.advance_reservations import ReservedCapacity
-from lavad.core.state.records import Attempt
+from lavad.core.state.attempts import Attempt
 from tests.builders import BOB, Story, a_cluster, a_host, a_job
 
 HOUR = 3600

@@ -3,7 +3,8 @@
 from typing import Any
 
 from lavad.core.cluster import Cluster
-from lavad.core.state.records import ArrayRecord, Attempt, Job
+from lavad.core.state.attempts import Attempt
+from lavad.core.state.records import ArrayRecord, Job
 from lavad.core.state.tasks import JobTasks
 
 

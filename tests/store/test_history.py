@@ -15,7 +15,7 @@ from lavad.core.model.reasons import FOUND_ON_HOST, NotNow
 from lavad.core.model.rules.applications import Application
 from lavad.core.model.rules.names import Names
 from lavad.core.plan import Start, Starts
-from lavad.core.state.records import JobEnd
+from lavad.core.state.attempts import JobEnd
 from lavad.store.reading import history, history_text, reader
 from lavad.store.reading.brief import read_brief
 from lavad.store.reading.history import HistoryFilter, HistoryPage, JobHistory, JobRange

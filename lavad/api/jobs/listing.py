@@ -27,7 +27,8 @@ from lavad.core.model.rules.names import NONE, Names
 from lavad.core.model.rules.queues import Threshold
 from lavad.core.model.usage import NO_ONE, HostUsage, JobUsage, gpus_of_attempt, of_attempt
 from lavad.core.queries.pending_reasons import PendingReasons, explain_ending
-from lavad.core.state.records import ArrayRecord, Attempt, Job
+from lavad.core.state.attempts import Attempt
+from lavad.core.state.records import ArrayRecord, Job
 from protos import common_pb2, jobs_pb2, names
 
 PAGE_JOBS = 500

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from lavad.core.apply import resize
 from lavad.core.cluster import Cluster
 from lavad.core.model import Allocation, HostShare, Key
+from lavad.core.state.attempts import Attempt
 from lavad.core.state.hosts import compute_units
-from lavad.core.state.records import Attempt, Host
+from lavad.core.state.records import Host
 
 
 def take(cluster: Cluster, attempt: Attempt, shares: Allocation) -> None:

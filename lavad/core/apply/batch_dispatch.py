@@ -11,8 +11,9 @@ from lavad.core.apply.tasks import events as task_events
 from lavad.core.cluster import Cluster
 from lavad.core.events import AttemptDispatched, Event
 from lavad.core.model import CountKey, HostShare, JobState, Key, Request, Shared
+from lavad.core.state.attempts import Attempt
 from lavad.core.state.hosts import compute_units
-from lavad.core.state.records import ArrayRecord, Attempt, Job
+from lavad.core.state.records import ArrayRecord, Job
 
 _PEND, _STAGING = JobState.PEND, JobState.STAGING
 MANY = 16  # events from which on it pays

@@ -14,10 +14,11 @@ from lavad.core.model.allocation import slots_of
 from lavad.core.model.host_config import REVOCABLE
 from lavad.core.model.progress import SAVED_EVERY_S, Progress
 from lavad.core.model.usage import NO_ONE, HostUsage, of_attempt, taken
+from lavad.core.state.attempts import Attempt
 from lavad.core.state.fairshare import Account, Shares, Used, decayed_run_s
 from lavad.core.state.hosts.revocable import is_revocable
 from lavad.core.state.limits import Charge, Limits
-from lavad.core.state.records import Attempt, Job
+from lavad.core.state.records import Job
 
 
 def charge(cluster: Cluster, attempt: Attempt, shared: Shared) -> None:

@@ -37,7 +37,8 @@ from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import is_done
 from lavad.core.model.tuples import new as _new
 from lavad.core.model.usage import NO_ONE, HostUsage, JobUsage, depart, gpus_of_attempt, of_attempt, taken
-from lavad.core.state.records import ArrayRecord, Attempt, Job, JobEnd, exit_code
+from lavad.core.state.attempts import Attempt, JobEnd, exit_code
+from lavad.core.state.records import ArrayRecord, Job
 
 S = JobState
 STOP, CONT = 19, 18

@@ -1,7 +1,7 @@
 """Lease of an attempt, as it is dispatched or recovered; it never changes afterwards."""
 
 from lavad.core.cluster import Cluster
-from lavad.core.state.records import Attempt
+from lavad.core.state.attempts import Attempt
 
 
 def begin(cluster: Cluster, attempt: Attempt) -> None:

@@ -18,7 +18,8 @@ from lavad.core.cluster import Cluster
 from lavad.core.language.requirements.parts import is_elastic, is_tied, sizes_of
 from lavad.core.model import Allocation, JobState, Request, RoleRequest, Shared
 from lavad.core.model.allocation import given_up, grown, slots_of
-from lavad.core.state.records import Attempt, Job, Resizing
+from lavad.core.state.attempts import Attempt, Resizing
+from lavad.core.state.records import Job
 
 
 def is_resizable(shared: Shared) -> bool:

@@ -9,7 +9,8 @@ from lavad.core.job_group_events import JobGroup
 from lavad.core.model import FINAL, HOLDING, HostFacts, JobState
 from lavad.core.model.advance_reservation import AdvanceReservation
 from lavad.core.model.host_config import BY_HOST, as_configured
-from lavad.core.state.records import ArrayRecord, Attempt, Claim, Host, Job
+from lavad.core.state.attempts import Attempt
+from lavad.core.state.records import ArrayRecord, Claim, Host, Job
 
 
 def adopt_host(

@@ -17,7 +17,8 @@ from lavad.core.decide.tasks.policies import policy_for
 from lavad.core.model import JobState
 from lavad.core.model.task_rules import TaskEvent, TaskKey, TaskPhase
 from lavad.core.orders import STACKS_S
-from lavad.core.state.records import Attempt, Job
+from lavad.core.state.attempts import Attempt
+from lavad.core.state.records import Job
 from lavad.core.state.tasks import JobTasks
 
 MARGIN_S = 15.0  # for the hosts' answers about stacks to arrive

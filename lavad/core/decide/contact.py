@@ -3,8 +3,8 @@
 import math
 
 from lavad.core.cluster import Cluster
+from lavad.core.state.attempts import Attempt
 from lavad.core.state.leases import ends_at
-from lavad.core.state.records import Attempt
 
 
 def is_in_contact(cluster: Cluster, attempt: Attempt, name: str) -> bool:

@@ -23,8 +23,9 @@ from lavad.core.model.reasons import Refused
 from lavad.core.model.task_rules import TaskEvent, TaskPhase
 from lavad.core.orders import TERMINATE
 from lavad.core.plan import Shrink
+from lavad.core.state.attempts import Attempt
 from lavad.core.state.hosts.revocable import tolerates
-from lavad.core.state.records import Attempt, Host, Job
+from lavad.core.state.records import Host, Job
 from lavad.core.state.tasks import JobTasks
 
 NOTICE_MAX_S = 7 * 86400.0

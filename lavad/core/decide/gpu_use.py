@@ -15,7 +15,8 @@ from lavad.core.decide.jobs.control import kill_attempt
 from lavad.core.model import HostShare, JobState
 from lavad.core.model import reasons as r
 from lavad.core.model.gpu_use import GpuIdleRule, GpuUse
-from lavad.core.state.records import Attempt, Job
+from lavad.core.state.attempts import Attempt
+from lavad.core.state.records import Job
 
 _ON = frozenset({JobState.RUN})
 

@@ -37,7 +37,8 @@ from lavad.core.orders import (
     stacks_orders,
     stage_orders,
 )
-from lavad.core.state.records import Attempt, Host, Job
+from lavad.core.state.attempts import Attempt
+from lavad.core.state.records import Host, Job
 
 S = JobState
 

@@ -15,7 +15,8 @@ from lavad.core.decide.decision import Decision
 from lavad.core.model import JobState, Key
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import FOUND_ON_HOST
-from lavad.core.state.records import ArrayRecord, Attempt, Job
+from lavad.core.state.attempts import Attempt
+from lavad.core.state.records import ArrayRecord, Job
 
 BY = "lavad"
 _WAITING = (JobState.PEND, JobState.PSUSP)

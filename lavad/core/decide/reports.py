@@ -18,7 +18,8 @@ from lavad.core.model import reasons as r
 from lavad.core.model.tuples import new as _new
 from lavad.core.model.usage import HostUsage
 from lavad.core.orders import UNKNOWN, ForgetOrder, LaunchOrder, Order, ReleaseOrder, launch_hosts
-from lavad.core.state.records import Attempt, Job
+from lavad.core.state.attempts import Attempt
+from lavad.core.state.records import Job
 
 S = JobState
 SIGKILL = 9

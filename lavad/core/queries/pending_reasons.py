@@ -16,7 +16,8 @@ from lavad.core.scheduling.backfill.reservations import ReservationTable
 from lavad.core.scheduling.capacity.allowance import Allowance
 from lavad.core.scheduling.capacity.constraints import allowance_of
 from lavad.core.scheduling.queueing.eligibility import obstacle
-from lavad.core.state.records import ArrayRecord, Attempt, Claim, Job
+from lavad.core.state.attempts import Attempt
+from lavad.core.state.records import ArrayRecord, Claim, Job
 
 Windows = tuple[Window, ...]
 

@@ -28,8 +28,9 @@ from lavad.core.scheduling.backfill.simulated_future import (
 )
 from lavad.core.scheduling.queueing.cursor import JobCursor
 from lavad.core.scheduling.queueing.ordering import Rank, Ranking
+from lavad.core.state.attempts import Attempt
 from lavad.core.state.pending import Bucket, BucketKey
-from lavad.core.state.records import ArrayRecord, Attempt, Job
+from lavad.core.state.records import ArrayRecord, Job
 
 AHEAD_MAX = 2_000  # jobs ahead that are simulated; with more of them the estimate is rough
 PLACINGS_MAX = 20_000  # placements tried for one answer

@@ -31,8 +31,8 @@ from lavad.core.scheduling.placement.place import share_of
 from lavad.core.scheduling.placement.span import TaskDistributor, live_rows
 from lavad.core.scheduling.placement.within_limits import CappedResources
 from lavad.core.scheduling.queueing.blocked import BlockedBuckets
+from lavad.core.state.attempts import Attempt
 from lavad.core.state.changes import Changes
-from lavad.core.state.records import Attempt
 
 Sizes = tuple[int, ...]  # number of tasks of each role
 

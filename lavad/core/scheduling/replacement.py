@@ -13,8 +13,8 @@ from lavad.core.scheduling.capacity.constraints import allowance_of
 from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement.growth import further_tasks
 from lavad.core.scheduling.placement.within_limits import CappedResources
+from lavad.core.state.attempts import Attempt
 from lavad.core.state.changes import Changes
-from lavad.core.state.records import Attempt
 
 _NEVER = float("inf")
 _REASON = "in place of lost hosts"

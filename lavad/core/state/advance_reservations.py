@@ -29,10 +29,11 @@ from lavad.core.model.advance_reservation import (
 )
 from lavad.core.model.policy import Policy
 from lavad.core.model.windows import NEVER
+from lavad.core.state.attempts import Attempt
 from lavad.core.state.expected_ends import expected_end
 from lavad.core.state.hosts.table import HostTable
 from lavad.core.state.paged import PagedView
-from lavad.core.state.records import ArrayRecord, Attempt, Host, Job
+from lavad.core.state.records import ArrayRecord, Host, Job
 
 Slots = NDArray[np.int64]
 

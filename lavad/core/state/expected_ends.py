@@ -10,8 +10,8 @@ from itertools import chain
 from typing import NamedTuple
 
 from lavad.core.model import Key
+from lavad.core.state.attempts import Attempt
 from lavad.core.state.paged import Paged
-from lavad.core.state.records import Attempt
 
 NEVER = float("inf")
 _AT_ONCE = 0.0

@@ -8,7 +8,8 @@ not heard the host for that long and a margin, for clock drift and for the killi
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lavad.core.state.records import Attempt, Host
+    from lavad.core.state.attempts import Attempt
+    from lavad.core.state.records import Host
 
 MARGIN_S = 5.0
 DRIFT = 0.01

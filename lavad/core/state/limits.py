@@ -26,9 +26,9 @@ from lavad.core.model.rules.queues import Queue
 from lavad.core.model.rules.resources import Limit
 from lavad.core.model.rules.users import UserRule
 from lavad.core.model.windows import Window, is_open
+from lavad.core.state.attempts import Attempt
 from lavad.core.state.fairshare import Account
 from lavad.core.state.hosts.table import HostTable
-from lavad.core.state.records import Attempt
 
 SLOTS, JOBS, MEMORY = "slots", "jobs", "mem"
 DEVICES = ("ngpus_physical", "ngpus", "gpu")  # names of GPUs in a limit

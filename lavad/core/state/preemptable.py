@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from lavad.core.model import JobState, Key
 from lavad.core.model.policy import Policy
 from lavad.core.model.rules.queues import Queue
-from lavad.core.state.records import Attempt, Job
+from lavad.core.state.attempts import Attempt
+from lavad.core.state.records import Job
 
 _Entry = tuple[float, Key]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from lavad.core.model import FINAL, JobState, Key
 from lavad.core.model.reasons import EXIT_STATUS_KILLED, EXIT_STATUS_LOST
 from lavad.core.model.task_rules import TaskKey
-from lavad.core.state.records import JobEnd
+from lavad.core.state.attempts import JobEnd
 
 PARTIAL_S_MAX = 30.0  # longest time that some of a job's tasks may be missing while all their hosts can be reached
 

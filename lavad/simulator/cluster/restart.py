@@ -18,7 +18,8 @@ from lavad.core.apply.restore import (
 )
 from lavad.core.cluster import Cluster
 from lavad.core.model.ranges import Ranges
-from lavad.core.state.records import ArrayRecord, Attempt, Job
+from lavad.core.state.attempts import Attempt
+from lavad.core.state.records import ArrayRecord, Job
 from lavad.core.state.tasks import JobTasks, TaskList
 
 ATTEMPT_FIELDS = (

@@ -10,7 +10,7 @@ from lavad.core import commands as c
 from lavad.core.model.task_rules import TaskAction, TaskEvent, TaskKey, TaskPhase, TaskRules
 from lavad.core.model.task_values import RolePart, TaskReport
 from lavad.core.orders import TasksOrder
-from lavad.core.state.records import Attempt
+from lavad.core.state.attempts import Attempt
 from lavad.simulator.cluster.checkers import History, Process
 
 if TYPE_CHECKING:

@@ -30,8 +30,9 @@ from lavad.core.plan import Plan, Start, Starts
 from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement.place import place
 from lavad.core.scheduling.worklist import Worklist
+from lavad.core.state.attempts import JobEnd
 from lavad.core.state.pending import Bucket
-from lavad.core.state.records import ArrayRecord, JobEnd
+from lavad.core.state.records import ArrayRecord
 from lavad.core.step import Outcome, step
 from lavad.simulator.cluster.checkers import Alone, Ended, History
 from lavad.simulator.cluster.fleet import Behaviour, SimulatedHost

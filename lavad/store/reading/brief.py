@@ -13,7 +13,8 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, case,
 
 from lavad.core.model import JobState
 from lavad.core.model.reasons import FOUND_ON_HOST
-from lavad.core.state.records import ArrayRecord, Job, JobEnd
+from lavad.core.state.attempts import JobEnd
+from lavad.core.state.records import ArrayRecord, Job
 from lavad.store import schema
 from lavad.store.reading.restore import SharedTexts, jobs, specs
 

@@ -17,7 +17,8 @@ from lavad.core.language.job_names import name_pattern
 from lavad.core.model import FINAL, JobState
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.rules.names import NONE, Names
-from lavad.core.state.records import ArrayRecord, Job, JobEnd
+from lavad.core.state.attempts import JobEnd
+from lavad.core.state.records import ArrayRecord, Job
 from lavad.store import schema
 from lavad.store.reading import history_text
 from lavad.store.reading.brief import Told, among, ordinary_seconds, read_brief, read_brief_elements

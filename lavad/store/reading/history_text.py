@@ -9,7 +9,7 @@ from typing import Any
 from lavad.core.language.numbers import number_text
 from lavad.core.model import JobState, Shared, unpack_text
 from lavad.core.model.reasons import FOUND_ON_HOST, is_done
-from lavad.core.state.records import JobEnd
+from lavad.core.state.attempts import JobEnd
 
 S = JobState
 

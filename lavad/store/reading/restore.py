@@ -26,9 +26,10 @@ from lavad.core.cluster import FINISHED_KEPT
 from lavad.core.decide.jobs.dependencies import missing_parents
 from lavad.core.model import FINAL, NO_RETRY, JobState, Shared
 from lavad.core.model.ranges import Ranges
+from lavad.core.state.attempts import exit_code
 from lavad.core.state.fairshare import Used
 from lavad.core.state.jobs.external_statuses import STATUS
-from lavad.core.state.records import ArrayRecord, Job, QueueState, exit_code
+from lavad.core.state.records import ArrayRecord, Job, QueueState
 from lavad.core.state.tasks import JobTasks
 from lavad.store import schema
 from lavad.store.rows import task_values, waits

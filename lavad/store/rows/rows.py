@@ -13,8 +13,9 @@ from lavad.core import task_events as t
 from lavad.core.activity_events import JobWarned
 from lavad.core.apply.charge import slot_seconds, touched_accounts
 from lavad.core.model import JobState, Key, PostState
+from lavad.core.state.attempts import Attempt, JobEnd
 from lavad.core.state.paged import Paged
-from lavad.core.state.records import ArrayRecord, Attempt, Job, JobEnd
+from lavad.core.state.records import ArrayRecord, Job
 from lavad.store.rows import activity_rows, cluster_rows, task_rows, waits
 from lavad.store.rows import values as v
 from lavad.store.writer.batch import Batch, Row

@@ -34,15 +34,9 @@ from lavad.core.model.gpu_use import GpusByHost
 from lavad.core.model.progress import Progress
 from lavad.core.model.usage import NO_ONE, Departed, HostUsage, gpus_of_attempt, of_attempt
 from lavad.core.model.windows import Window
+from lavad.core.state.attempts import NEVER_RESIZED, Attempt, JobEnd, Resizing
 from lavad.core.state.jobs.checkpoints import NO_CHECKPOINTS, CheckpointRequest, Checkpoints
-from lavad.core.state.records import (
-    NEVER_RESIZED,
-    Attempt,
-    Claim,
-    Host,
-    JobEnd,
-    Resizing,
-)
+from lavad.core.state.records import Claim, Host
 from lavad.store.rows.task_values import decode_rules, rules_values
 from lavad.store.writer.batch import Row
 

@@ -6,9 +6,9 @@ from typing import Any
 from lavad.core import activity_events as a
 from lavad.core.cluster import Cluster
 from lavad.core.model.activity import ACTIVE, Activity, Hang
+from lavad.core.state.attempts import Attempt
 from lavad.core.state.jobs.checkpoints import CheckpointRequest
 from lavad.core.state.jobs.external_statuses import STATUS
-from lavad.core.state.records import Attempt
 
 
 def adopt(cluster: Cluster, attempt: Attempt) -> None:

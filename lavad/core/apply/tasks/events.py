@@ -17,7 +17,8 @@ from lavad.core.model import Launch
 from lavad.core.model.reasons import EXIT_STATUS_LOST
 from lavad.core.model.task_rules import TaskAction, TaskEvent, TaskKey, TaskPhase
 from lavad.core.model.task_values import TaskReport
-from lavad.core.state.records import Attempt, Job
+from lavad.core.state.attempts import Attempt
+from lavad.core.state.records import Job
 from lavad.core.state.tasks import ALIVE, ENDED, TASK, JobTasks, TaskRecord
 
 E, P = TaskEvent, TaskPhase

@@ -18,7 +18,8 @@ from lavad.core.model import JobState
 from lavad.core.model import reasons as r
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import Refused
-from lavad.core.state.records import ArrayRecord, Attempt, Job
+from lavad.core.state.attempts import Attempt
+from lavad.core.state.records import ArrayRecord, Job
 
 S = JobState
 _RUNNING = (S.RUN, S.USUSP, S.SSUSP)

@@ -10,7 +10,8 @@ from lavad.core.decide.hosts import check_server
 from lavad.core.decide.jobs.control import resumed, suspended
 from lavad.core.model import HOLDING, LOCK, JobState
 from lavad.core.model.reasons import Refused
-from lavad.core.state.records import Attempt, Host, Job
+from lavad.core.state.attempts import Attempt
+from lavad.core.state.records import Host, Job
 
 REASON = "The execution host is locked by the administrator"
 _CAN_STOP = HOLDING - {JobState.ZOMBI}

@@ -10,7 +10,8 @@ from lavad.core.decide.jobs.control import resumed, suspended
 from lavad.core.model import LOAD, SUSPENDED, JobState, Key
 from lavad.core.model import reasons as r
 from lavad.core.model.rules.queues import Queue
-from lavad.core.state.records import Attempt, Host, Job
+from lavad.core.state.attempts import Attempt
+from lavad.core.state.records import Host, Job
 
 
 def load_events(cluster: Cluster, now: float) -> list[e.Event]:

@@ -23,8 +23,9 @@ from lavad.core.model import FINAL, HOLDING, JobState, PostState, Shared
 from lavad.core.model import reasons as r
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import Refused
+from lavad.core.state.attempts import exit_code
 from lavad.core.state.dependencies import Budget
-from lavad.core.state.records import ArrayRecord, Job, exit_code
+from lavad.core.state.records import ArrayRecord, Job
 
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster

@@ -11,7 +11,8 @@ from lavad.core.model.demand import demand_of
 from lavad.core.model.reasons import Refused
 from lavad.core.model.rules.queues import Queue
 from lavad.core.scheduling.capacity.constraints import allowance_of
-from lavad.core.state.records import Attempt, Job
+from lavad.core.state.attempts import Attempt
+from lavad.core.state.records import Job
 
 _ONLY = "Job has already started: of its -R only the amount of rusage[mem=...] can be changed"
 

@@ -34,7 +34,8 @@ from lavad.core.model.allocation import could_give, grown, is_divisible, part_of
 from lavad.core.model.reasons import Refused
 from lavad.core.model.task_rules import TaskKey
 from lavad.core.plan import Grow, Resize, Shrink, Start
-from lavad.core.state.records import Attempt, Job
+from lavad.core.state.attempts import Attempt
+from lavad.core.state.records import Job
 from lavad.core.state.tasks import JobTasks
 
 S = JobState

@@ -20,7 +20,8 @@ from lavad.core.model.task_rules import TaskPhase
 from lavad.core.model.task_values import TaskReport
 from lavad.core.model.usage import HostUsage
 from lavad.core.orders import UNKNOWN, Order, ReleaseOrder, task_order
-from lavad.core.state.records import Attempt, Job
+from lavad.core.state.attempts import Attempt
+from lavad.core.state.records import Job
 from lavad.core.state.tasks import ALIVE, JobTasks
 
 P = TaskPhase

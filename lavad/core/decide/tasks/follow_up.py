@@ -18,8 +18,9 @@ from lavad.core.model import Key
 from lavad.core.model import reasons as r
 from lavad.core.model.task_rules import TaskAction, TaskEvent, TaskKey, TaskPhase
 from lavad.core.model.task_values import TaskReport, Verdict
+from lavad.core.state.attempts import Attempt
 from lavad.core.state.hosts.revocable import tolerates
-from lavad.core.state.records import Attempt, Job
+from lavad.core.state.records import Job
 from lavad.core.state.tasks import JobTasks
 
 ATTEMPTS_MAX = 100  # of a rerunnable job that loses its hosts each time

@@ -1,7 +1,7 @@
 """End of a growth under way that does not come about, of a job of tasks or any other."""
 
 from lavad.core import events as e
-from lavad.core.state.records import Attempt
+from lavad.core.state.attempts import Attempt
 
 
 def give_growth_up(attempt: Attempt, now: float, retry_at: float, reason: str, gone: str = "") -> list[e.Event]:

@@ -17,7 +17,7 @@ from lavad.core.model.reasons import LIMITS_OF_JOBS
 from lavad.core.model.task_rules import InPlace, TaskAction, TaskEvent, TaskKey, TaskPhase
 from lavad.core.model.task_values import Delayed, Verdict
 from lavad.core.model.windows import NEVER
-from lavad.core.state.records import exit_code
+from lavad.core.state.attempts import exit_code
 from lavad.core.state.tasks import JOB, ROLE, TASK, JobTasks, TaskRecord
 
 A, E, P = TaskAction, TaskEvent, TaskPhase

@@ -20,7 +20,8 @@ from lavad.core.language.requirements.parts import is_elastic, is_tied, keeps_fi
 from lavad.core.model import Allocation, Request
 from lavad.core.model.task_rules import TaskAction, TaskKey
 from lavad.core.model.task_values import Replacement, Verdict
-from lavad.core.state.records import Attempt, Job
+from lavad.core.state.attempts import Attempt
+from lavad.core.state.records import Job
 from lavad.core.state.tasks import JobTasks
 
 TABLE_S = 1.0  # for the hosts of a job of tasks to have a new table before tasks that leave are ended

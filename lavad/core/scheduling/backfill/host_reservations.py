@@ -40,12 +40,12 @@ from lavad.core.scheduling.capacity.backfill_window import (
 from lavad.core.scheduling.capacity.constraints import allowance_of
 from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement.within_limits import with_at_most
+from lavad.core.state.attempts import NEVER_RESIZED, Attempt
 from lavad.core.state.changes import Changes
 from lavad.core.state.expected_ends import ExpectedEnds, expected_end
 from lavad.core.state.hosts.compute_units import kept_type, unit_mates
 from lavad.core.state.hosts.table import HostTable
 from lavad.core.state.pending import BucketKey
-from lavad.core.state.records import NEVER_RESIZED, Attempt
 
 if TYPE_CHECKING:
     from lavad.core.scheduling.backfill.reservation import Reservation

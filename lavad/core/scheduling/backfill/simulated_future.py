@@ -18,10 +18,11 @@ from lavad.core.scheduling.capacity.backfill_window import FutureReservations
 from lavad.core.scheduling.capacity.constraints import allowance_of
 from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement.within_limits import LimitedPlacer
+from lavad.core.state.attempts import Attempt
 from lavad.core.state.expected_ends import expected_end
 from lavad.core.state.hosts import compute_units
 from lavad.core.state.pending import BucketKey
-from lavad.core.state.records import Attempt, Claim
+from lavad.core.state.records import Claim
 
 SOON_S = 1.0  # overdue jobs are expected to end after this time
 _GIVES, _TAKES = 0, 1  # at one time, releases come before starts

@@ -19,8 +19,8 @@ from lavad.core.scheduling.capacity.backfill_window import HostRemainder, Window
 from lavad.core.scheduling.capacity.constraint import NO_LIMIT, Ceilings, Constraint, Limit, Obstacle, Refusal
 from lavad.core.scheduling.capacity.free_resources import smallest_share
 from lavad.core.state.advance_reservations import Slots
+from lavad.core.state.attempts import Attempt
 from lavad.core.state.expected_ends import expected_end
-from lavad.core.state.records import Attempt
 
 
 class ReservedCapacity(Constraint):

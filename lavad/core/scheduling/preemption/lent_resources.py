@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation, HostShare, Key
-from lavad.core.state.records import Attempt, Claim, Host
+from lavad.core.state.attempts import Attempt
+from lavad.core.state.records import Claim, Host
 
 
 @dataclass(slots=True)

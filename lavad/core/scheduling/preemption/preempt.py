@@ -25,10 +25,11 @@ from lavad.core.scheduling.preemption.victim import PreemptionMode, Victim, lend
 from lavad.core.scheduling.preemption.victim_search import VictimSet, clear
 from lavad.core.scheduling.queueing.cursor import JobCursor
 from lavad.core.scheduling.queueing.eligibility import obstacle
+from lavad.core.state.attempts import Attempt
 from lavad.core.state.changes import Changes
 from lavad.core.state.pending import BucketKey
 from lavad.core.state.preemptable import PreemptionSource
-from lavad.core.state.records import ArrayRecord, Attempt, Claim, Job
+from lavad.core.state.records import ArrayRecord, Claim, Job
 
 _NEVER = float("inf")
 

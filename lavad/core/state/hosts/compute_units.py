@@ -9,8 +9,8 @@ from functools import lru_cache
 
 from lavad.core.language.requirements import cu
 from lavad.core.model import Request
+from lavad.core.state.attempts import Attempt
 from lavad.core.state.hosts.table import HostTable
-from lavad.core.state.records import Attempt
 
 
 def kept_type(request: Request) -> str | None:

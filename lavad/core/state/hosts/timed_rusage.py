@@ -13,8 +13,8 @@ from lavad.core.model import PARTS, HostShare, Key, Request
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from lavad.core.state.attempts import Attempt
     from lavad.core.state.hosts.table import HostTable
-    from lavad.core.state.records import Attempt
 
 STEP_S = 10.0  # interval at which linear decay is applied
 

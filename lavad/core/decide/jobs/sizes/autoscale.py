@@ -18,7 +18,8 @@ from lavad.core.language.requirements.parts import could_release, sizes_of
 from lavad.core.model import JobState, Request
 from lavad.core.model.task_rules import Autoscale, Metric
 from lavad.core.plan import Shrink
-from lavad.core.state.records import Attempt, Job
+from lavad.core.state.attempts import Attempt
+from lavad.core.state.records import Job
 
 BY = "autoscale"  # recorded as the user who changed the size
 

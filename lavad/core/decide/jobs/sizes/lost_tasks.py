@@ -18,7 +18,7 @@ from lavad.core.model import Allocation, HostShare, JobState, Request
 from lavad.core.model.reasons import EXIT_STATUS_LOST
 from lavad.core.model.task_rules import TaskEvent, TaskKey, TaskPhase
 from lavad.core.plan import Shrink
-from lavad.core.state.records import Attempt
+from lavad.core.state.attempts import Attempt
 from lavad.core.state.tasks import ENDED, JobTasks, TaskRecord
 
 

@@ -19,7 +19,7 @@ from lavad.core.language.requirements.parts import (
 from lavad.core.model import Allocation, HostShare, Request
 from lavad.core.model.reasons import Refused
 from lavad.core.model.task_rules import TaskKey
-from lavad.core.state.records import Attempt
+from lavad.core.state.attempts import Attempt
 
 EXPECTED = "Bad list: all, all ^host ..., or host, n*host, role=n and role-index ... are expected"
 _TASK = re.compile(r"(?P<role>.+?)(?:-|/|\[)(?P<index>[0-9]{1,9})\]?")

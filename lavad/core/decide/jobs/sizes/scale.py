@@ -10,7 +10,8 @@ from lavad.core.model import Allocation, Request
 from lavad.core.model.allocation import could_give, tasks_of
 from lavad.core.model.reasons import Refused
 from lavad.core.plan import Shrink
-from lavad.core.state.records import Attempt, Job
+from lavad.core.state.attempts import Attempt
+from lavad.core.state.records import Job
 
 NOTHING = "Nothing can be released from the job just now"
 
