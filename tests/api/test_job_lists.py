@@ -11,6 +11,7 @@ import pytest
 
 from lavad.api import slices
 from lavad.api.jobs import listing
+from lavad.api.jobs.dependencies import dependencies_reply
 from lavad.api.jobs.pages import JobLists
 from lavad.api.privacy import LEVELS, Sight
 from lavad.core import commands as c
@@ -21,6 +22,7 @@ from lavad.core.model.rules.names import Names
 from lavad.core.model.rules.queues import Queue
 from lavad.core.queries.pending_reasons import PendingReasons, explain
 from lavad.core.state.records import ArrayRecord
+from protos import common_pb2
 from protos import jobs_pb2 as pb
 from tests.builders import ANN, BOB, ROOT, Story, a_cluster, a_host, a_job
 
@@ -281,6 +283,17 @@ def test_elements_looked_at_together_have_the_states_of_each() -> None:
     told = [states.of(index) for index in range(110)]
     assert told == [record.state_of(index) for index in range(110)]
     assert {JobState.PEND, JobState.PSUSP, JobState.DONE, JobState.EXIT, None} < set(told)
+
+
+def test_an_array_that_waits_for_another_job_is_pending() -> None:
+    """In the line of bjobs -A, and for bjdepinfo: its elements are all pending, and none is done."""
+    story = a_cluster(a_host(slots=2))
+    first = story.submit(a_job(9))
+    array = story.submit(a_job(array="1-4", dependency=f"done({first})"))
+    counts = listing.array_message(story.array(array)).array
+    assert (counts.total, counts.pend, counts.psusp, counts.run, counts.done) == (4, 4, 0, 0, 0)
+    asked = pb.DependenciesRequest(ref=common_pb2.JobRef(job=first), children=True)
+    assert [link.status for link in dependencies_reply(story.cluster, asked, ANN).links] == ["PEND"]
 
 
 @pytest.mark.parametrize("columns", [False, True])

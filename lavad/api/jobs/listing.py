@@ -498,7 +498,7 @@ def array_message(record: ArrayRecord) -> jobs_pb2.JobRecord:
     states = [job.state for job in record.live.values()]
     counts = jobs_pb2.ArrayCounts(
         total=len(record.indices),
-        pend=len(record.pending),
+        pend=len(record.pending) + len(record.blocked),
         psusp=len(record.held),
         done=record.done,
         exit=record.exited,
