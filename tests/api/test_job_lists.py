@@ -296,6 +296,58 @@ def test_an_array_that_waits_for_another_job_is_pending() -> None:
     assert [link.status for link in dependencies_reply(story.cluster, asked, ANN).links] == ["PEND"]
 
 
+def test_elements_told_together_end_before_an_object_and_a_gap() -> None:
+    """And are none where they are few, or of another step than those that wait."""
+    story = a_cluster()
+    record = story.array(story.submit(a_job(array="1-100,201-300:2")))
+    states = listing.ElementStates(record)
+    states.of(20)
+    assert states.alike(range(20, 90)) == range(20, 90)
+    assert states.alike(range(20, 90, 2)) == range(20, 90, 2)
+    assert states.alike(range(20, 150)) == range(20, 101)
+    record.live[50] = story.job(story.submit(a_job()))
+    assert states.alike(range(20, 90)) == range(20, 50)
+    assert not states.alike(range(45, 90))
+    assert not states.alike(range(200, 300))
+    states.of(201)
+    assert states.alike(range(201, 301, 2)) == range(201, 301, 2)
+    assert not states.alike(range(201, 301))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "shown"),
+    [
+        ({}, set(JobState) - {JobState.EXIT}),
+        ({"finished_too": True}, set(JobState)),
+        ({"states": [common_pb2.PEND]}, {JobState.PEND}),
+        ({"states": [common_pb2.PSUSP]}, {JobState.PSUSP}),
+        ({"host": "n1"}, {JobState.RUN, JobState.STAGING}),
+    ],
+)
+def test_a_long_array_is_listed_element_by_element(wanted: dict[str, Any], shown: set[JobState]) -> None:
+    """However many of its neighbours wait alike: running, held and killed ones between them are as they are."""
+    story = a_cluster(a_host(slots=3))
+    number = story.submit(a_job(array="1-2000,3000-5000:2,6001-6004"))
+    story.plan()
+    for first, last in ((700, 700), (900, 905), (1500, 1550), (3004, 3004)):
+        story.do(c.StopJob(story.target(number, f"{first}-{last}"), ANN))
+    story.do(c.SignalJob(story.target(number, "1200"), 9, ANN))
+    record = story.array(number)
+    expected = [index for index in record.indices if record.state_of(index) in shown]
+    lists = JobLists(_engine(story), SimpleNamespace(store=_Store()), story.worklist)  # type: ignore[arg-type]
+
+    async def told(columns: bool) -> list[tuple[int, int]]:
+        request = pb.ListJobsRequest(filter=pb.JobFilter(user="all", **wanted), columns=columns)
+        pages = [page async for page in lists.pages(request, ANN)]
+        return [(row.index, row.state) for page in pages for row in (rows_of(page) if columns else page_of(page).jobs)]
+
+    for columns in (False, True):
+        rows = asyncio.run(told(columns))
+        assert [index for index, _ in rows] == expected
+        assert [state for _, state in rows] == [record.state_of(index) for index in expected]
+    assert expected
+
+
 @pytest.mark.parametrize("columns", [False, True])
 def test_others_are_served_during_a_plain_list(columns: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """After each slice, and a job that changes meanwhile is shown as it is then."""

@@ -1,7 +1,7 @@
 """Jobs of a list without details and reasons by columns: the quick way of `listing.record_message`.
 
-What jobs have in common is told once, and no message is made for each: 1.1 us a pending job, 1.3 an element of an
-array. Invariant: the columns tell what `listing.record_message` does, whatever the job.
+What jobs have in common is told once, and no message is made for each: 0.8 us a pending job, 0.3 a pending
+element of an array. Invariant: the columns tell what `listing.record_message` does, whatever the job.
 """
 
 from lavad.api import translate
@@ -39,6 +39,7 @@ class PlainColumns:
         """Add jobs and elements."""
         names, kind_of, name_of = self._names, self._kind_of.append, self._name_of.append
         array, states = None, None  # of elements that follow each other
+        shared, alike, kind = None, (JobState.PEND, 0, 0), 0  # of jobs that do
         for record, index, job in items:
             if job is None:
                 assert isinstance(record, ArrayRecord), f"job {record.id} is none and no element"
@@ -46,20 +47,31 @@ class PlainColumns:
                     array, states = record, listing.ElementStates(record)
                 kind_of(self._kind(record, states.of(index) or JobState.EXIT, 0))
             elif job.attempt is None and job.end is None:
-                kind_of(self._kind(record, job.state, job.attempts))
+                one = job.state, record.priority, job.attempts
+                if record.shared is not shared or one != alike:
+                    shared, alike, kind = record.shared, one, self._kind(record, job.state, job.attempts)
+                kind_of(kind)
             else:
                 kind_of(len(self._kinds))
                 self._tell(self._run(record, job))
             name = names.get(record.text)
-            if name is None:
-                name = names[record.text] = len(names)
-                self.size += len(record.text)
-            name_of(name)
+            name_of(self._name(record.text) if name is None else name)
         self._jobs += [record.id for record, _, _ in items]
         self._times += [record.submitted_at for record, _, _ in items]
         indices = [index for _, index, _ in items]
         self._indices += indices
         self._has_elements = self._has_elements or any(indices)
+
+    def extend_alike(self, stretch: listing.Stretch) -> None:
+        """Add elements that wait in the same state."""
+        record, state, indices = stretch
+        number = len(indices)
+        self._kind_of += [self._kind(record, state, 0)] * number
+        self._name_of += [self._name(record.text)] * number
+        self._jobs += [record.id] * number
+        self._times += [record.submitted_at] * number
+        self._indices += indices
+        self._has_elements = True
 
     def taken(self) -> bytes:
         """Return the page, serialised; the next one begins."""
@@ -74,6 +86,14 @@ class PlainColumns:
         )
         self._begin()
         return pb.JobPage(columns=columns).SerializeToString() if columns.job else b""
+
+    def _name(self, text: bytes) -> int:
+        """Return the number of the name in these packed texts."""
+        found = self._names.get(text)
+        if found is None:
+            found = self._names[text] = len(self._names)
+            self.size += len(text)
+        return found
 
     def _kind(self, record: Job | ArrayRecord, state: JobState, attempts: int) -> int:
         """Return the kind of a job that neither runs nor has run."""

@@ -120,7 +120,10 @@ class _List:
         """Yield pages of records without details and reasons, by columns."""
         page = PlainColumns(self._sight)
         for portion in self._selection.portions(forgotten):
-            page.extend(portion)
+            if isinstance(portion, listing.Stretch):
+                page.extend_alike(portion)
+            else:
+                page.extend(portion)
             await self._slices.check()
             if len(page) >= COLUMNS_JOBS or page.size >= listing.PAGE_BYTES:
                 yield page.taken()
