@@ -3,7 +3,6 @@
 # A name that becomes a command is taken out here: a test sees to it.
 ABSENT = {
     "lseligible": "not supported yet.",
-    "bsla": "bresources -g shows the guarantees of service classes and their usage.",
     "bimages": "images of containers on hosts are not listed.",
     **dict.fromkeys(("bclusters", "bgpinfo", "bqc"), "there is one cluster: no jobs are forwarded to others."),
     "bconf": "the files are edited, and take effect with badmin reconfig.",

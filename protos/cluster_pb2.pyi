@@ -654,8 +654,10 @@ class LimitsReply(_message.Message):
     def __init__(self, limits: _Optional[_Iterable[_Union[LimitRecord, _Mapping]]] = ...) -> None: ...
 
 class PoolsRequest(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("service_classes",)
+    SERVICE_CLASSES_FIELD_NUMBER: _ClassVar[int]
+    service_classes: bool
+    def __init__(self, service_classes: _Optional[bool] = ...) -> None: ...
 
 class PoolAmount(_message.Message):
     __slots__ = ("resource", "total", "free", "guaranteed", "deserved", "largest", "own", "used", "borrowed", "overcommitted")
@@ -682,7 +684,7 @@ class PoolAmount(_message.Message):
     def __init__(self, resource: _Optional[str] = ..., total: _Optional[float] = ..., free: _Optional[float] = ..., guaranteed: _Optional[float] = ..., deserved: _Optional[float] = ..., largest: _Optional[float] = ..., own: _Optional[float] = ..., used: _Optional[float] = ..., borrowed: _Optional[float] = ..., overcommitted: _Optional[bool] = ...) -> None: ...
 
 class PoolRecord(_message.Message):
-    __slots__ = ("name", "users", "queues", "hosts", "lends", "amounts", "applications", "borrowers")
+    __slots__ = ("name", "users", "queues", "hosts", "lends", "amounts", "applications", "borrowers", "service_class")
     NAME_FIELD_NUMBER: _ClassVar[int]
     USERS_FIELD_NUMBER: _ClassVar[int]
     QUEUES_FIELD_NUMBER: _ClassVar[int]
@@ -691,6 +693,7 @@ class PoolRecord(_message.Message):
     AMOUNTS_FIELD_NUMBER: _ClassVar[int]
     APPLICATIONS_FIELD_NUMBER: _ClassVar[int]
     BORROWERS_FIELD_NUMBER: _ClassVar[int]
+    SERVICE_CLASS_FIELD_NUMBER: _ClassVar[int]
     name: str
     users: str
     queues: str
@@ -699,13 +702,48 @@ class PoolRecord(_message.Message):
     amounts: _containers.RepeatedCompositeFieldContainer[PoolAmount]
     applications: str
     borrowers: str
-    def __init__(self, name: _Optional[str] = ..., users: _Optional[str] = ..., queues: _Optional[str] = ..., hosts: _Optional[str] = ..., lends: _Optional[bool] = ..., amounts: _Optional[_Iterable[_Union[PoolAmount, _Mapping]]] = ..., applications: _Optional[str] = ..., borrowers: _Optional[str] = ...) -> None: ...
+    service_class: str
+    def __init__(self, name: _Optional[str] = ..., users: _Optional[str] = ..., queues: _Optional[str] = ..., hosts: _Optional[str] = ..., lends: _Optional[bool] = ..., amounts: _Optional[_Iterable[_Union[PoolAmount, _Mapping]]] = ..., applications: _Optional[str] = ..., borrowers: _Optional[str] = ..., service_class: _Optional[str] = ...) -> None: ...
+
+class StateCounts(_message.Message):
+    __slots__ = ("pend", "run", "ssusp", "ususp", "finish", "reserved")
+    PEND_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    SSUSP_FIELD_NUMBER: _ClassVar[int]
+    USUSP_FIELD_NUMBER: _ClassVar[int]
+    FINISH_FIELD_NUMBER: _ClassVar[int]
+    RESERVED_FIELD_NUMBER: _ClassVar[int]
+    pend: int
+    run: int
+    ssusp: int
+    ususp: int
+    finish: int
+    reserved: int
+    def __init__(self, pend: _Optional[int] = ..., run: _Optional[int] = ..., ssusp: _Optional[int] = ..., ususp: _Optional[int] = ..., finish: _Optional[int] = ..., reserved: _Optional[int] = ...) -> None: ...
+
+class ServiceClassRecord(_message.Message):
+    __slots__ = ("name", "description", "access", "attaches", "jobs", "slots")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    ACCESS_FIELD_NUMBER: _ClassVar[int]
+    ATTACHES_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    description: str
+    access: str
+    attaches: bool
+    jobs: StateCounts
+    slots: StateCounts
+    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., access: _Optional[str] = ..., attaches: _Optional[bool] = ..., jobs: _Optional[_Union[StateCounts, _Mapping]] = ..., slots: _Optional[_Union[StateCounts, _Mapping]] = ...) -> None: ...
 
 class PoolsReply(_message.Message):
-    __slots__ = ("pools",)
+    __slots__ = ("pools", "service_classes")
     POOLS_FIELD_NUMBER: _ClassVar[int]
+    SERVICE_CLASSES_FIELD_NUMBER: _ClassVar[int]
     pools: _containers.RepeatedCompositeFieldContainer[PoolRecord]
-    def __init__(self, pools: _Optional[_Iterable[_Union[PoolRecord, _Mapping]]] = ...) -> None: ...
+    service_classes: _containers.RepeatedCompositeFieldContainer[ServiceClassRecord]
+    def __init__(self, pools: _Optional[_Iterable[_Union[PoolRecord, _Mapping]]] = ..., service_classes: _Optional[_Iterable[_Union[ServiceClassRecord, _Mapping]]] = ...) -> None: ...
 
 class ResourcesRequest(_message.Message):
     __slots__ = ("definitions",)

@@ -66,7 +66,8 @@ def show_pools(options: Options, io: "Io") -> int:
 
 def is_named(pool: cluster_pb2.PoolRecord, name: str) -> bool:
     """True for the pool's name, or that of the pool that it is a service class's part of."""
-    return name in (pool.name, pool.name.rpartition("/")[0])
+    whole = pool.name.removesuffix(f"/{pool.service_class}") if pool.service_class else ""
+    return name in (pool.name, whole or pool.name)
 
 
 def rows(pool: cluster_pb2.PoolRecord) -> list[str]:

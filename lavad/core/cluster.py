@@ -93,7 +93,7 @@ class Cluster:
         self.finished: OrderedDict[tuple[int, int], Job] = OrderedDict()  # oldest first
         self.ended_arrays: OrderedDict[int, float] = OrderedDict()  # job -> end of its last element
         self.request_ids: OrderedDict[tuple[str, bytes], int] = OrderedDict()  # user and id -> job
-        self.counters = JobCounters(PendingCounters(policy))
+        self.counters = JobCounters(PendingCounters(policy), bool(policy.service_classes))
         self.dependants = Dependants()
         self.remembered: dict[int, Job | ArrayRecord] = {}  # forgotten jobs that other jobs depend on
         self.external_statuses = ExternalStatusTable()

@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 
-from lavad.core.apply.enqueue import ended_counts, waiting_counts
+from lavad.core.apply.enqueue import counted
 from lavad.core.apply.resize import has_lost_hosts, is_resizable
 from lavad.core.cluster import Cluster
 from lavad.core.language.dependency import clauses_of
@@ -16,6 +16,7 @@ from lavad.core.model import FINAL, HOLDING, PARTS, JobState, Key, Shared
 from lavad.core.model.ranges import Ranges
 from lavad.core.scheduling.capacity.headroom import Headroom
 from lavad.core.state.attempts import Attempt
+from lavad.core.state.counters import Kind
 from lavad.core.state.hosts.shared_gpus import SharedGpus, joined
 from lavad.core.state.limits import Consumer, LimitKind, Limits
 from lavad.core.state.records import ArrayRecord, Job
@@ -36,6 +37,7 @@ def check(cluster: Cluster) -> None:
     _check_buckets(cluster)
     _check_dependants(cluster)
     _check_counters(cluster)
+    _check_kinds(cluster)
     _check_job_groups(cluster)
     _check_limits(cluster)
     _check_shares(cluster)
@@ -306,12 +308,19 @@ def _check_job_groups(cluster: Cluster) -> None:
         if not group:
             continue
         assert not cluster.job_groups.missing(group), f"job {record.id} is in {group}, which does not exist"
-        counts = [*waiting_counts(record), *ended_counts(record)] if isinstance(record, ArrayRecord) else []
-        live = [(job.state, 1) for job in (record.live.values() if isinstance(record, ArrayRecord) else (record,))]
-        for state, count in (*counts, *live):
+        for _, state, count in counted([record]):
             jobs[group, state] += count
     kept = {key: count for key, count in jobs.items() if count}
     assert cluster.counters.jobs_by_group == kept, f"jobs by group {cluster.counters.jobs_by_group} are not {kept}"
+
+
+def _check_kinds(cluster: Cluster) -> None:
+    """Check that jobs are counted by what decides their service class while there are classes, and only then."""
+    jobs: Counter[tuple[Kind, JobState]] = Counter()
+    for shared, state, count in counted(cluster.jobs.values()) if cluster.policy.service_classes else ():
+        jobs[Kind(shared.user, shared.queue, shared.application, shared.request.service_class), state] += count
+    kept = {key: count for key, count in jobs.items() if count}
+    assert cluster.counters.jobs_by_kind == kept, f"jobs by kind {cluster.counters.jobs_by_kind} are not {kept}"
 
 
 def _check_limits(cluster: Cluster) -> None:

@@ -196,7 +196,7 @@ def test_pools_of_service_classes(desk: Desk) -> None:
     """The name of LSF's pool stands for all its classes; -l says which profiles, and who borrows."""
     for name in ("night/gold", "night/silver", "day/gold"):
         pool = desk.client.pools_reply.pools.add(name=name, users="all", queues="all", hosts="all", lends=True)
-        pool.borrowers, pool.applications = "short idle", "md"
+        pool.borrowers, pool.applications, pool.service_class = "short idle", "md", name.rpartition("/")[2]
         pool.amounts.add(resource="slots", total=8, free=8, guaranteed=4, own=4)
     rows = desk.type("bresources", "-g", "night").out.splitlines()[1:]
     assert [row.split()[0] for row in rows] == ["night/gold", "night/silver"]

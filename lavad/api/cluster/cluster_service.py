@@ -19,6 +19,7 @@ from lavad.api.cluster.status import status_reply
 from lavad.api.records import application_records, parameters_limits, resource_records, user_records
 from lavad.api.records.host_records import host_record
 from lavad.api.records.queue_records import partitions_reply, queue_record
+from lavad.api.records.service_class_records import service_class_records
 from lavad.api.records.whole_hosts import beyond
 from lavad.api.slices import Slices
 from lavad.core.model.reasons import Refused
@@ -181,9 +182,12 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         return parameters_limits.limits_reply(self.engine.cluster)
 
     async def Pools(self, request: pb.PoolsRequest, context: identity.Context) -> pb.PoolsReply:
-        """bresources -g."""
+        """bresources -g, bsla."""
         await identity.caller(context, self.settings)
-        return parameters_limits.pools_reply(self.engine.cluster)
+        reply = parameters_limits.pools_reply(self.engine.cluster)
+        if request.service_classes:
+            reply.service_classes.extend(service_class_records(self.engine.cluster))
+        return reply
 
     async def HostPartitions(
         self, request: pb.HostPartitionsRequest, context: identity.Context

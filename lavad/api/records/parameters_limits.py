@@ -160,6 +160,7 @@ def _add_pool(reply: pb.PoolsReply, pool: Pool) -> pb.PoolRecord:
         lends=pool.lends,
         applications=applications,
         borrowers=borrowers,
+        service_class=pool.service_class,
     )
 
 

@@ -83,7 +83,7 @@ SERVICE_CLASS: Table = {
         "`QUEUES[...] USERS[...] APPS[...] FAIRSHARE_GROUPS[...]`: which jobs belong to it; all. Groups count as users",
     ),
     "AUTO_ATTACH": sets("attaches", v.switch, "Y: jobs belong to it without `bsub -sla`; N: only jobs that name it. N"),
-    "DESCRIPTION": sets("description", str, "text for whoever reads the file; no command shows it"),
+    "DESCRIPTION": sets("description", str, "shown by `bsla`"),
     "USER_GROUP": missed("ACCESS_CONTROL says it", lambda text: text.strip().lower() not in ("", "all")),
     **dict.fromkeys(("PRIORITY", "CONTROL_ACTION"), _OF_OTHER_GOALS),
     **dict.fromkeys(("CONSUMER", "EGO_RES_REQ", "MAX_HOST_IDLE_TIME"), Ignored("no EGO")),

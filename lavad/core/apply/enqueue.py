@@ -1,8 +1,10 @@
 """Entry of pending jobs into their buckets."""
 
+from collections.abc import Iterable, Iterator
+
 from lavad.core.cluster import Cluster
 from lavad.core.cluster_view import ClusterView
-from lavad.core.model import FINAL, JobState
+from lavad.core.model import FINAL, JobState, Shared
 from lavad.core.model.tuples import new as _new
 from lavad.core.state.pending import PendingEntry
 from lavad.core.state.records import ArrayRecord, Job
@@ -74,6 +76,18 @@ def ended_counts(record: Job | ArrayRecord) -> list[tuple[JobState, int]]:
     if isinstance(record, ArrayRecord):
         return [(JobState.DONE, record.done), (JobState.EXIT, record.exited)]
     return [(record.state, int(record.state in FINAL))]
+
+
+def counted(records: Iterable[Job | ArrayRecord]) -> Iterator[tuple[Shared, JobState, int]]:
+    """Shared facts, state and number of all jobs and elements of the records, ended ones included."""
+    for record in records:
+        if isinstance(record, ArrayRecord):
+            for state, count in (*waiting_counts(record), *ended_counts(record)):
+                yield record.shared, state, count
+            for job in record.live.values():
+                yield record.shared, job.state, 1
+        else:
+            yield record.shared, record.state, 1
 
 
 def list_array(cluster: Cluster, array: ArrayRecord) -> None:

@@ -25,6 +25,7 @@ def take_policy(cluster: Cluster, policy: Policy) -> None:
     cluster.take_queue_states()
     charge.recount(cluster)
     cluster.counters.take_waiting(PendingCounters(policy))
+    _count_kinds(cluster, policy)
     cluster.preemption_rules = PreemptionRules(policy)
     if cluster.preemption_rules.victims != cluster.preemptable.queues:
         cluster.preemptable = PreemptableJobs(cluster.preemption_rules.victims)
@@ -44,6 +45,15 @@ def take_policy(cluster: Cluster, policy: Policy) -> None:
     if is_like:
         cluster.absolute = had_absolute
     sort_pending(cluster, not is_like)
+
+
+def _count_kinds(cluster: Cluster, policy: Policy) -> None:
+    """Count jobs by what decides their service class while there are classes."""
+    counters = cluster.counters
+    if not policy.service_classes:
+        counters.forget_kinds()
+    elif not counters.keeps_kinds:
+        counters.count_kinds(enqueue.counted(cluster.jobs.values()))
 
 
 def note_exclusive(cluster: Cluster, facts: HostFacts) -> None:

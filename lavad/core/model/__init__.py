@@ -284,21 +284,31 @@ _BASIC_REQUEST = frozenset({"roles", "hosts", "reservation", "service_class", "q
 
 class CountKey:
     """Attributes by which a job is counted: queue, user, slots of its minimum size, run limit in seconds, job
-    group, application profile.
+    group, application profile, service class (-sla).
 
     Equal keys are mostly one object. Compared by identity: jobs are counted at each transition, and a tuple's hash
     takes longer than all the rest.
     """
 
-    __slots__ = ("application", "job_group", "queue", "run_limit_s", "slots", "user")
+    __slots__ = ("application", "job_group", "queue", "run_limit_s", "service_class", "slots", "user")
 
-    def __init__(self, queue: str, user: str, slots: int, run_limit_s: int, job_group: str, application: str) -> None:
+    def __init__(
+        self,
+        queue: str,
+        user: str,
+        slots: int,
+        run_limit_s: int,
+        job_group: str,
+        application: str,
+        service_class: str = "",
+    ) -> None:
         self.queue = queue
         self.user = user
         self.slots = slots
         self.run_limit_s = run_limit_s
         self.job_group = job_group
         self.application = application
+        self.service_class = service_class
 
 
 _sort = lru_cache(maxsize=100_000)(CountKey)
@@ -347,7 +357,7 @@ class Shared:
     _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        more = (self.run_limit_s, self.job_group, self.application)
+        more = (self.run_limit_s, self.job_group, self.application, self.request.service_class)
         sort = _sort(self.queue, self.user, self.request.slots_min, *more)
         object.__setattr__(self, "sort", sort)
         key = (self.user, self.queue, self.request, self.run_limit_s, self.project, self.user_group, self.requirement)

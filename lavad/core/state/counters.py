@@ -1,5 +1,7 @@
 """Counters of jobs and slots by queue, user, job group, application profile and state, and of limited pending jobs.
 
+Where service classes are configured, also by all that decides which class a job belongs to (``Kind``).
+
 Transitions are buffered and counted when a counter is read: thousands of starts and ends come between two reads, and
 most of them are alike. Pending jobs are counted only for the configured limits, so that a submission costs the limits
 that match its user.
@@ -8,6 +10,7 @@ that match its user.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
 
 from lavad.core.language.job_groups import lineage
 from lavad.core.model import FINAL, WAITING, CountKey, JobState, Shared
@@ -76,17 +79,28 @@ def _is_limited(jobs: int | None, slots: int | None) -> bool:
     return jobs is not None or slots is not None
 
 
+_Of = TypeVar("_Of")
 _NOTED_MAX = 1000  # different transitions buffered at most
 _Move = tuple[JobState | None, JobState]  # from (None: submitted) and to which state
+
+
+class Kind(NamedTuple):
+    """Attributes by which jobs belong to a service class: ``service_class`` is the one that they name, if any."""
+
+    user: str
+    queue: str
+    application: str
+    service_class: str
 
 
 class JobCounters:
     """Slots and jobs by (queue, state), (user, state), (job group, state) and (application profile, state).
 
-    A pending job counts the slots of its minimum size. Ended jobs are counted by job group only, while memory has them.
+    A pending job counts the slots of its minimum size. Ended jobs are counted only by job group and kind, while memory
+    has them; kinds are counted only if ``keeps_kinds``.
     """
 
-    def __init__(self, waiting: PendingCounters) -> None:
+    def __init__(self, waiting: PendingCounters, keeps_kinds: bool = False) -> None:
         self.waiting = waiting  # as of the last read; ``waiting_now`` is current
         self._slots_by_queue: Counter[tuple[str, JobState]] = Counter()
         self._slots_by_user: Counter[tuple[str, JobState]] = Counter()
@@ -95,6 +109,9 @@ class JobCounters:
         self._slots_by_application: Counter[tuple[str, JobState]] = Counter()
         self._slots_by_group: Counter[tuple[str, JobState]] = Counter()
         self._jobs_by_group: Counter[tuple[str, JobState]] = Counter()
+        self.keeps_kinds = keeps_kinds
+        self._jobs_by_kind: Counter[tuple[Kind, JobState]] = Counter()
+        self._slots_by_kind: Counter[tuple[Kind, JobState]] = Counter()
         self.watches_groups = False  # changes of job groups are noted for dependency conditions
         self._changed_groups: dict[str, None] = {}
         self._below: dict[str, Counter[JobState]] = {}  # by job group, until the next change
@@ -112,6 +129,31 @@ class JobCounters:
         if waiting:
             self._enter()
             waiting.adopt(_waiting_of(self._jobs_by_user), _waiting_of(self._slots_by_user))
+
+    def count_kinds(self, jobs: Iterable[tuple[Shared, JobState, int]]) -> None:
+        """Count by kind from now on: the jobs of these shared facts and states, each with their number, and others."""
+        self._enter()
+        self.keeps_kinds = True
+        for shared, state, count in jobs:
+            self._add_kind(shared.sort, state, count)
+
+    def forget_kinds(self) -> None:
+        """Count by kind no longer."""
+        self.keeps_kinds = False
+        self._jobs_by_kind.clear()
+        self._slots_by_kind.clear()
+
+    @property
+    def jobs_by_kind(self) -> Counter[tuple[Kind, JobState]]:
+        """Jobs of each kind by state."""
+        self._enter()
+        return self._jobs_by_kind
+
+    @property
+    def slots_by_kind(self) -> Counter[tuple[Kind, JobState]]:
+        """Slots of each kind's jobs by state."""
+        self._enter()
+        return self._slots_by_kind
 
     @property
     def slots_by_queue(self) -> Counter[tuple[str, JobState]]:
@@ -215,6 +257,8 @@ class JobCounters:
                     self._changed_groups[sort.job_group] = None
                 _count(self._jobs_by_group, (sort.job_group, state), jobs)
                 _count(self._slots_by_group, (sort.job_group, state), slots)
+            if self.keeps_kinds:
+                self._add_kind(sort, state, jobs)
             if is_over:
                 continue
             if sort.application:
@@ -227,9 +271,14 @@ class JobCounters:
             if state is JobState.PEND:
                 self._work_by_queue[queue, state] += slots * sort.run_limit_s
 
+    def _add_kind(self, sort: CountKey, state: JobState, jobs: int) -> None:
+        kind = Kind(sort.user, sort.queue, sort.application, sort.service_class)
+        _count(self._jobs_by_kind, (kind, state), jobs)
+        _count(self._slots_by_kind, (kind, state), jobs * sort.slots)
 
-def _count(counter: Counter[tuple[str, JobState]], key: tuple[str, JobState], number: int) -> None:
-    """Add to a counter that has no entry for 0: job groups come and go."""
+
+def _count(counter: Counter[tuple[_Of, JobState]], key: tuple[_Of, JobState], number: int) -> None:
+    """Add to a counter that has no entry for 0: job groups and users come and go."""
     counter[key] += number
     if not counter[key]:
         del counter[key]

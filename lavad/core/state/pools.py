@@ -14,6 +14,7 @@ from lavad.core.model.demand import Demand
 from lavad.core.model.policy import Policy
 from lavad.core.model.rules.names import ALL
 from lavad.core.model.rules.resources import Pool
+from lavad.core.state.counters import Kind
 
 SLOTS, MEMORY, GPUS = "slots", "mem", "gpus"
 NOBODY = -1
@@ -51,12 +52,14 @@ class Pools:
 
     def number_of(self, job: Shared | Demand) -> int:
         """Number of the pool of such jobs; -1 if they have none."""
-        named = job.request.service_class
+        return self._number(job.user, job.queue, job.application, job.request.service_class)
+
+    def _number(self, user: str, queue: str, application: str, named: str) -> int:
         if named in self._classes:
             return self._classes[named]
         if named in self._without_pool:
             return NOBODY
-        kind = (job.user, job.queue, job.application if self.by_application else "")
+        kind = (user, queue, application if self.by_application else "")
         found = self._numbers.get(kind)
         if found is None:
             if len(self._numbers) >= _KINDS_KEPT:
@@ -68,8 +71,12 @@ class Pools:
 
     def service_class_of(self, job: Shared | Demand) -> str:
         """Service class of such jobs: the one that they name, else the one that they attach to; empty if none."""
-        number = NOBODY if job.request.service_class else self.number_of(job)
-        return job.request.service_class if number == NOBODY else self.pools[number].service_class
+        return self.service_class_of_kind(Kind(job.user, job.queue, job.application, job.request.service_class))
+
+    def service_class_of_kind(self, kind: Kind) -> str:
+        """Service class of jobs of this kind; empty if none."""
+        number = NOBODY if kind.service_class else self._number(*kind)
+        return kind.service_class if number == NOBODY else self.pools[number].service_class
 
     def pool_of(self, key: Key) -> int:
         """Number of the pool of a dispatched attempt; -1 if it has none."""
