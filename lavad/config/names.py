@@ -173,9 +173,10 @@ def host_word(word: str, site: Site) -> Names:
 
 
 def _matching(pattern: str, site: Site) -> Names:
-    found = frozenset(fnmatch.filter(site.hosts, pattern))
+    """Return the known hosts with such names: perhaps none where hosts join by themselves."""
+    found = frozenset(fnmatch.filter(site.known_hosts, pattern))
     if not found:
-        raise Wrong(f"{pattern}: no host of lsf.cluster has such a name")
+        site.asides.append(f"{pattern}: no host has such a name; counts at badmin reconfig once such a host has joined")
     return Names(False, found)
 
 
@@ -190,14 +191,14 @@ def resolve_groups(
             raise Wrong(f"{' contains '.join([*under_way[under_way.index(name) :], name])}: a circle")
         if name not in known:
             under_way.append(name)
-            outer = site.strangers, site.nobodies
-            site.strangers, site.nobodies = [], []
+            outer = site.strangers, site.nobodies, site.asides
+            site.strangers, site.nobodies, site.asides = [], [], []
             try:
                 known[name] = _members(name, members[name].text, word, external, site)
             finally:
                 under_way.pop()
                 site.warn_of_strangers(members[name])
-                site.strangers, site.nobodies = outer
+                site.strangers, site.nobodies, site.asides = outer
         return known[name]
 
     def word(text: str) -> Names:

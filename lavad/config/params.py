@@ -52,6 +52,18 @@ def _job_group(text: str) -> str:
     return text.strip()
 
 
+_LENT = ("mem", "ngpus_physical")
+
+
+def _preemptable(text: str, site: Site) -> Fields:
+    """Read what suspended jobs lend; another resource of lsf.shared, such as a licence, stays with its job."""
+    kept = [word for word in text.split() if word in site.resources and word.lower() not in _LENT]
+    if kept:
+        site.asides.append(f"{' '.join(kept)}: not lent by suspended jobs; only {' and '.join(_LENT)} are")
+    lent = " ".join(word for word in text.split() if word not in kept)
+    return {"preemptable_resources": v.words(lent, *_LENT) if lent or not kept else frozenset()}
+
+
 EXIT_RATE_TYPES = ("JOBEXIT", "JOBEXIT_NONLSF", "JOBINIT", "HPCINIT")
 _INTERNALS = "how LSF's own daemons work inside"
 _EVENTS = "history is kept in the database"
@@ -138,7 +150,8 @@ PARAMETERS: Table = {
     "SCHED_METRIC_SAMPLE_PERIOD": sets("sample_period_s", lambda text: v.integer(text, 1, 86_400),
                                        "seconds of a sample of `badmin perfmon` that starts so; 60"),
     "DISABLE_UACCT_MAP": Ignored("accounts are not mapped"),
-    **dict.fromkeys(("PEND_REASON_UPDATE_INTERVAL", "CONDENSE_PENDING_REASONS", "PEND_REASON_MAX_JOBS"),
+    **dict.fromkeys(("PEND_REASON_UPDATE_INTERVAL", "CONDENSE_PENDING_REASONS", "PEND_REASON_MAX_JOBS",
+                     "GROUP_PEND_JOBS_BY"),
                     Ignored("reasons are found when asked for")),
     **dict.fromkeys(("ESTIMATED_RUNTIME", "RUNTIME_ESTIMATION", "ALLOCATION_PLANNER", "ESTIMATOR_CYCLE_TIME"),
                     Ignored("starts are estimated when asked for")),
@@ -160,8 +173,7 @@ PARAMETERS: Table = {
                                 "minutes after which a running job is left alone"),
     "NO_PREEMPT_FINISH_TIME": sets("no_preempt_finish_s", lambda text: 60.0 * v.integer(text, 1),
                                    "minutes before its run limit in which a job is left alone"),
-    "PREEMPTABLE_RESOURCES": sets("preemptable_resources", lambda text: v.words(text, "mem", "ngpus_physical"),
-                                  "what suspended jobs lend besides slots: mem, ngpus_physical"),
+    "PREEMPTABLE_RESOURCES": Honoured(_preemptable, "what suspended jobs lend besides slots: mem, ngpus_physical"),
     **dict.fromkeys(("PREEMPT_FOR", "PREEMPT_JOBTYPE", "NO_PREEMPT_INTERVAL"),
                     missed("the fewest victims that have run for the shortest time; never exclusive jobs")),
     "PARALLEL_SCHED_BY_SLOT": Ignored("always by slots: as Y"),
@@ -181,9 +193,10 @@ PARAMETERS: Table = {
     "ENABLE_GPU_HIST_RUN_TIME": Ignored("follows ENABLE_HIST_RUN_TIME"),
     **dict.fromkeys(("EADMIN_TRIGGER_DURATION", "JOB_IDLE", "JOB_OVERRUN", "JOB_UNDERRUN"),
                     missed("no exceptions are raised")),
-    **dict.fromkeys(("STRICT_UG_CONTROL", "ENFORCE_ONE_UG_LIMIT", "ENFORCE_UG_TREE"),
+    **dict.fromkeys(("STRICT_UG_CONTROL", "ENFORCE_ONE_UG_LIMITS", "ENFORCE_UG_TREE"),
                     missed("limits of all of a user's groups count")),
     "JOB_ARRAY_EVENTS_COMBINE": Ignored(_EVENTS),
+    "DIAGNOSE_LOGDIR": Ignored("`badmin diagnose -f` names the file"),
     "NEWJOB_REFRESH": Ignored("queries never wait for the scheduler"),
     **dict.fromkeys(("RC_MAX_REQUESTS", "RC_DEMAND_BUFFER"), Ignored("no hosts from clouds")),
 }  # fmt: skip

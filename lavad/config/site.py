@@ -100,6 +100,7 @@ class Site:
     joined: frozenset[str] = frozenset()  # hosts whose agents have joined
     strangers: list[str] = field(default_factory=list)  # unknown hosts of the present list
     nobodies: list[str] = field(default_factory=list)  # unknown users or groups of the present list
+    asides: list[str] = field(default_factory=list)  # what has no effect of the present value
 
     def wrong(self, cell: Cell, text: str) -> None:
         """Add an error: this configuration can't be used."""
@@ -115,13 +116,16 @@ class Site:
             self.warn(cell, f"{name}: no {what} of lsf.shared{_hint(name, known)}")
 
     def warn_of_strangers(self, cell: Cell) -> None:
-        """Warn of unknown users and groups in the last list, and of hosts missing from the Host section, if any."""
+        """Warn of unknown users, groups and hosts in the last list, and of what in it has no effect, if any."""
         if self.strangers:
             self._warn_of_hosts(cell, list(dict.fromkeys(self.strangers)))
             self.strangers = []
         if self.nobodies:
             self._warn_of_nobodies(cell, list(dict.fromkeys(self.nobodies)))
             self.nobodies = []
+        for text in dict.fromkeys(self.asides):
+            self.warn(cell, text)
+        self.asides = []
 
     def _warn_of_hosts(self, cell: Cell, names: list[str]) -> None:
         """Warn of the first with a suggestion; names that differ only in their numbers are not suggested."""

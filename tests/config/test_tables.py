@@ -88,7 +88,7 @@ QUEUE: dict[str, Case] = {
     "QUEUE_NAME": text("name"), "PRIORITY": number("priority", "0"), "DESCRIPTION": text("description"),
     "USERS": ("ann g ~cy", {"users": Names(False, frozenset({"ann", "bob"}))}, ("~ann", "no/")),
     "HOSTS": ("h1+2 h2", {"hosts": Names(False, frozenset({"h1", "h2"})), "host_preference": (("h1", 2),)},
-              ("far+1", "h1+x", "h[3-1]", "c*")),
+              ("far+1", "h1+x", "h[3-1]")),
     "ADMINISTRATORS": ("ann", {"administrators": frozenset({"ann"})}, ("all",)),
     "NICE": ("-5", {"nice": -5}, ("30", "x")),
     "QJOB_LIMIT": number("slot_limit"), "UJOB_LIMIT": number("user_slot_limit"),

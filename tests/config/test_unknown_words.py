@@ -87,3 +87,43 @@ def test_without_a_list_those_that_have_joined_are_known(tmp_path: Path) -> None
     assert said(loaded(tmp_path, joined=frozenset({"alpha"}))) == [
         f"lsb.hosts:3: alph: no host of the cluster; {JOINS}; did you mean alpha?"
     ]
+
+
+def test_a_pattern_that_no_host_has_yet(tmp_path: Path) -> None:
+    """Hosts that join by themselves are named so beforehand; LSF goes on, and so does lava, with a warning."""
+    found = loaded(tmp_path, {
+        "lsf.cluster.c1": "Begin Host\nHOSTNAME model type server RESOURCES\na1 ! ! 1 ()\nEnd Host\n",
+        "lsb.hosts": "Begin HostGroup\nGROUP_NAME GROUP_MEMBER\ncloud (c* a1)\nouter (cloud)\nEnd HostGroup\n",
+        "lsb.queues": "Begin Queue\nQUEUE_NAME = normal\nHOSTS = cloud d*\nEnd Queue\n",
+    })  # fmt: skip
+    later = "no host has such a name; counts at badmin reconfig once such a host has joined"
+    assert not found.errors
+    assert said(found) == [f"lsb.hosts:3: c*: {later}", f"lsb.queues:3: d*: {later}"]
+    assert found.policy.host_groups["cloud"].names == found.policy.queues[0].hosts.names == {"a1"}
+
+
+def test_a_licence_that_suspended_jobs_keep(tmp_path: Path) -> None:
+    """LSF lends what the site has declared: one word that lava does not honour does not refuse the cluster."""
+    files = {
+        "lsf.shared": SHARED,
+        "lsb.params": "Begin Parameters\nPREEMPTABLE_RESOURCES = mem matlab\nEnd Parameters\n",
+    }
+    found = loaded(tmp_path, files)
+    assert said(found) == ["lsb.params:2: matlab: not lent by suspended jobs; only mem and ngpus_physical are"]
+    assert (len(found.errors), found.policy.preemptable_resources) == (0, {"mem"})
+
+
+def test_names_of_lsf_are_not_called_unknown(tmp_path: Path) -> None:
+    """Those that sites' files have; what a site may rely on is told with its reason, the rest is not told."""
+    found = loaded(tmp_path, {
+        "lsf.conf": "LSF_GETCONF=lim\nLSF_STRICT_CHECKING=Y\nLSB_MBD_MAX_SIG_COUNT=5\nLSB_NQS_PORT=607\n"
+                    "LSF_LOCAL_RESOURCES=\"[resource mg]\"\nLSB_JOB_TMPDIR=/scratch\nLSF_UGROUP_TRANSFER=Y\n",
+        "lsb.params": "Begin Parameters\nENFORCE_ONE_UG_LIMITS = Y\nDIAGNOSE_LOGDIR = /tmp\n"
+                      "GROUP_PEND_JOBS_BY = merge\nEnd Parameters\n",
+        "lsb.queues": "Begin Queue\nQUEUE_NAME = normal\nMAX_SLOTS_IN_POOL = 9\nEnd Queue\n",
+    })  # fmt: skip
+    assert not [line for line in said(found) if "unknown" in line]
+    assert [line.split()[1] for line in said(found)] == [
+        "ENFORCE_ONE_UG_LIMITS:", "MAX_SLOTS_IN_POOL:",
+        "LSF_LOCAL_RESOURCES:", "LSB_JOB_TMPDIR:", "LSF_UGROUP_TRANSFER:",
+    ]  # fmt: skip
