@@ -61,7 +61,7 @@ def _call(name: str, argv: list[str], io: Io) -> int:
         if not name:
             return 0
     code = load(name)(argv, io)
-    io.flush()
+    io.flush_last()
     return code
 
 

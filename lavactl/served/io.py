@@ -82,6 +82,9 @@ class ServedIo(Io):
         self._calls = ServedClient(self, caller)
         self._client = self._calls
 
+    def flush_last(self) -> None:
+        """Leave the rest of the output to the message that ends the command: they go in one write."""
+
     def kind_of(self, path: str) -> str:
         """Kind of the file at a path, as the caller sees it."""
         known = self._known(path)

@@ -219,6 +219,27 @@ def test_a_first_call_that_fails_is_the_caller_s_to_repeat(agent: Agent) -> None
     agent.end()
 
 
+def test_the_last_output_goes_with_the_end(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One write: the agent, and its stub, wake up once for both."""
+    written: list[bytes] = []
+    put = Connection._put
+
+    def noting(connection: Connection, data: bytes) -> None:
+        written.append(data)
+        put(connection, data)
+
+    monkeypatch.setattr(Connection, "_put", noting)
+    agent.serve(b"bsub", b"true")
+    number = agent.called(SUBMIT)
+    result = jobs_pb2.SubmitResult(job=7, queue="normal")
+    agent.say(number, frames.MESSAGE, jobs_pb2.SubmitReplies(results=[result]).SerializeToString())
+    agent.say(number, frames.END, frames.pack_end(frames.OK))
+    output = served.OUTPUT + b"Job <7> is submitted to queue <normal>.\n"
+    assert [agent.told() for _ in range(2)] == [output, served.DONE + b"\0"]
+    agent.end()
+    assert frames.pack(1, frames.MESSAGE, output) + frames.pack(1, frames.MESSAGE, served.DONE + b"\0") in written
+
+
 def test_a_single_try_is_made_here(agent: Agent) -> None:
     """With LSB_NTRIES=1 the caller would try no more often."""
     agent.environment.append(b"LSB_NTRIES=1")
