@@ -1,21 +1,24 @@
 """Socket of frames: read as they come, each handled as soon as it is there as a whole.
 
-That happens in the event loop's own callback, without a task that is woken for it: a ``bsub`` is 13 frames. Invariants:
+That happens in the event loop's own callback, without a task that is woken for it: a ``bsub`` is 13 frames. The socket
+is read and written here: a transport of asyncio takes two turns of the event loop before its first read. Invariants:
 the bytes of a frame are counted against the budget before they are waited for; while there is no room nothing is read;
 one timer bounds every wait; a slow reader delays only those that write to it.
 """
 
 import asyncio
 import socket
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 
 from agents.local_socket.calls import ByteBudget
 from protos import frames
 
 UNREAD_MAX = 1 << 20  # bytes put without a wait that the other end leaves unread
+UNSENT_MAX, UNSENT_MIN = 1 << 16, 1 << 14  # bytes to be sent at which writers must wait, and may go on
+READ_SIZE, READ_SIZE_MAX = 1 << 14, 1 << 18  # read at once: of small frames, and of one that is large
 
 
-class FrameSocket(asyncio.Protocol):
+class FrameSocket(ABC):
     """One end of a connection.
 
     Args:
@@ -26,8 +29,10 @@ class FrameSocket(asyncio.Protocol):
         self._budget = budget
         self._half_frame_s = half_frame_s
         self._loop = asyncio.get_running_loop()
-        self._transport: asyncio.Transport | None = None
+        self._socket: socket.socket | None = None  # while it can be written to
+        self._is_listening = False
         self._buffer = bytearray()
+        self._unsent = bytearray()
         self._header: tuple[int, int, int] | None = None  # of the frame that is under way
         self._payer: int | None = None  # whose budget that frame is counted against
         self._paying: asyncio.Task[None] | None = None  # waits for room
@@ -68,7 +73,11 @@ class FrameSocket(asyncio.Protocol):
             TimeoutError: it was silent for too long.
             FrameError: it broke the protocol.
         """
-        await self._loop.connect_accepted_socket(lambda: self, connection)
+        connection.setblocking(False)
+        self._socket = connection
+        self._wait(self.patience_s())
+        self._listen(True)
+        self._read()  # a command sends its first frame together with its connection
         raise await self._over
 
     def abort(self) -> None:
@@ -79,24 +88,23 @@ class FrameSocket(asyncio.Protocol):
         if self._payer is not None and self._header is not None:
             self._budget.give(self._payer, self._header[2])
             self._payer = None
-        if self._transport is not None:
-            self._transport.abort()
+        self._lose(EOFError())
 
     @property
     def is_closing(self) -> bool:
         """True if nothing can be written any more."""
-        return self._transport is None or self._transport.is_closing()
+        return self._socket is None
 
     def put(self, data: bytes) -> None:
         """Write without a wait; nothing if the other end has gone. One that leaves too much unread is left."""
-        if self._transport is None or self._transport.is_closing():
+        if self._socket is None:
             return
         if not self._emptied.is_set():
             self._unread += len(data)
             if self._unread > UNREAD_MAX:
                 self._finish(frames.FrameError("the ends of its calls are not read"))
                 return
-        self._transport.write(data)
+        self._send(self._socket, data)
 
     async def write(self, data: bytes) -> None:
         """Write; wait while the other end reads too slowly.
@@ -105,47 +113,88 @@ class FrameSocket(asyncio.Protocol):
             ConnectionError: it has gone.
         """
         async with self._write_turn:
-            self._check_open()
-            assert self._transport is not None
-            self._transport.write(data)
+            self._send(self._open_socket(), data)
             if not self._emptied.is_set():
                 await self._emptied.wait()
-                self._check_open()
+                self._open_socket()
 
-    def _check_open(self) -> None:
-        if self.is_closing:
+    def _open_socket(self) -> socket.socket:
+        if self._socket is None:
             raise ConnectionResetError("the command has gone")
+        return self._socket
 
     # -- from the event loop
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        self._wait(self.patience_s())
+    def _listen(self, is_wanted: bool) -> None:
+        """Be told of what comes, or not. By number: an event loop that misses a socket writes its addresses out."""
+        if self._socket is None or self._is_listening == is_wanted:
+            return
+        self._is_listening = is_wanted
+        if is_wanted:
+            self._loop.add_reader(self._socket.fileno(), self._read)
+        else:
+            self._loop.remove_reader(self._socket.fileno())
 
-    def data_received(self, data: bytes) -> None:
-        """Handle the frames that are whole now."""
-        self._buffer += data
-        self._go_on()
+    def _read(self) -> None:
+        """Handle the frames that are whole now; the end of them if the other end has left."""
+        if self._socket is None:
+            return
+        missing = self._header[2] - len(self._buffer) if self._header is not None else 0
+        try:
+            data = self._socket.recv(min(max(missing, READ_SIZE), READ_SIZE_MAX))
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self._lose(error)
+            return
+        if data:
+            self._buffer += data
+            self._go_on()
+        else:  # what is still to be written is of no use to it
+            self._listen(False)
+            self._finish(EOFError())
 
-    def eof_received(self) -> bool:
-        """Note that the other end has left; what is still to be written is of no use to it."""
-        self._finish(EOFError())
-        return True
+    def _send(self, connection: socket.socket, data: bytes) -> None:
+        """Send, the rest as soon as the other end has read enough; writers wait for a part of that."""
+        if not self._unsent:
+            sent = self._sent(connection, data)
+            if sent is None or sent == len(data):
+                return
+            data = data[sent:]
+            self._loop.add_writer(connection.fileno(), self._send_rest)
+        self._unsent += data
+        if len(self._unsent) > UNSENT_MAX:
+            self._emptied.clear()
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Note that the other end has left, and let those go that wait for it."""
-        self._finish(exc or EOFError())
-        self._emptied.set()
+    def _send_rest(self) -> None:
+        if self._socket is None or (sent := self._sent(self._socket, self._unsent)) is None:
+            return
+        del self._unsent[:sent]
+        if not self._unsent:
+            self._loop.remove_writer(self._socket.fileno())
+        if len(self._unsent) <= UNSENT_MIN:
+            self._unread = 0
+            self._emptied.set()
 
-    def pause_writing(self) -> None:
-        """Let writers wait."""
-        self._emptied.clear()
+    def _sent(self, connection: socket.socket, data: bytes | bytearray) -> int | None:
+        """Return the number of bytes that are sent now; None if the other end has gone."""
+        try:
+            return connection.send(data)
+        except (BlockingIOError, InterruptedError):
+            return 0
+        except OSError as error:
+            self._lose(error)
+            return None
 
-    def resume_writing(self) -> None:
-        """Let writers go on."""
-        self._unread = 0
+    def _lose(self, error: Exception) -> None:
+        """Close the socket, and let those go that wait for the other end."""
+        self._finish(error)
+        if self._socket is not None:
+            self._listen(False)
+            if self._unsent:
+                self._loop.remove_writer(self._socket.fileno())
+            self._socket.close()
+            self._socket = None
         self._emptied.set()
 
     # -- frames
@@ -191,8 +240,7 @@ class FrameSocket(asyncio.Protocol):
             self._budget.count(uid, length)
             self._paid(uid, length)
         else:
-            assert self._transport is not None
-            self._transport.pause_reading()
+            self._listen(False)
             self._wait(None)
             self._paying = self._loop.create_task(self._pay_later(uid, length))
 
@@ -205,8 +253,7 @@ class FrameSocket(asyncio.Protocol):
             return
         self._paying = None
         self._paid(uid, length)
-        if self._transport is not None:
-            self._transport.resume_reading()
+        self._listen(True)
         self._go_on()
 
     def _paid(self, uid: int, length: int) -> None:

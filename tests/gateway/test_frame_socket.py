@@ -94,6 +94,47 @@ def test_frames_arrive_whole_and_in_order_however_they_are_cut() -> None:
     asyncio.run(story())
 
 
+def test_a_frame_that_is_there_already_is_handled_at_once() -> None:
+    """A command sends its first frame together with its connection: no turn of the event loop is waited for."""
+
+    async def story() -> None:
+        heard = Heard(ByteBudget(1 << 20, 1 << 20))
+        ours, theirs = socket.socketpair()
+        theirs.sendall(message(b"first"))
+        task = asyncio.create_task(heard.run(ours))
+        await asyncio.sleep(0)
+        assert heard.payloads == [b"first"]
+        theirs.close()
+        with pytest.raises(EOFError):
+            await task
+        heard.abort()
+
+    asyncio.run(story())
+
+
+def test_what_is_written_arrives_whole_and_in_order() -> None:
+    """More than the kernel takes at once, in several pieces, to a reader that begins late."""
+
+    async def story() -> None:
+        heard = Heard(ByteBudget(10, 10))
+        async with running(heard) as (theirs, _):
+            loop = asyncio.get_running_loop()
+            await loop.sock_sendall(theirs, message(b"hello"))
+            await heard.until(1)
+            pieces = [bytes([at]) * (1 << 20) for at in range(4)]
+            heard.put(b"before")
+            writers = [asyncio.create_task(heard.write(piece)) for piece in pieces]
+            await until(lambda: not heard._emptied.is_set())
+            wanted, found = b"before" + b"".join(pieces), bytearray()
+            while len(found) < len(wanted):
+                found += await loop.sock_recv(theirs, 1 << 16)
+            assert found == wanted
+            await asyncio.gather(*writers)
+            assert not heard._unsent
+
+    asyncio.run(story())
+
+
 def test_a_frame_without_room_waits_and_those_behind_it_too() -> None:
     """It goes on as soon as earlier bytes are given back, in order; all is given back at the end."""
 
