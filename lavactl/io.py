@@ -191,21 +191,14 @@ class Io:
         """Kind of the file at an absolute path, as of `lavactl.files.kind_of`."""
         return self.look_at(path, 0)[0]
 
-    def look_at(self, path: str, limit: int) -> tuple[str, bytes | None]:
-        """Kind and beginning of the file at an absolute path, as of `lavactl.files.look_at`."""
-        return look_at(path, limit)
+    # Files at absolute paths, as `lavactl.files` reads them; a served command has its caller read them.
+    look_at = staticmethod(look_at)
+    read_file = staticmethod(read_file)
+    read_whole = staticmethod(read_whole)
 
     def is_binary(self, path: str) -> bool:
         """True if the file at an absolute path is known to be a program and no script; it need not be known."""
         return False
-
-    def read_file(self, path: str, limit: int) -> bytes | None:
-        """At most ``limit`` bytes of the file at an absolute path; None if it cannot be read."""
-        return read_file(path, limit)
-
-    def read_whole(self, path: str) -> bytes | None:
-        """Content of the file at a path; None if it cannot be read."""
-        return read_whole(path)
 
     @property
     def umask(self) -> int:

@@ -21,12 +21,9 @@ class HostContext:
     gpu_daemon: str = field(default="", kw_only=True)  # the program of the vendor's daemon; empty if there is none
     oversubscribed: bool  # more slots than CPUs: MPI ranks must not spin
 
-    @property
-    def job_socket(self) -> str:
-        """Path of the job socket; empty if there is none."""
-        return socket_of(self.socket)
+    job_socket: str = field(init=False)  # path; empty if there is none
+    notices: str = field(init=False)  # directory of the jobs' notice files
 
-    @property
-    def notices(self) -> str:
-        """Directory of the jobs' notice files."""
-        return directory_of(self.socket)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "job_socket", socket_of(self.socket))
+        object.__setattr__(self, "notices", directory_of(self.socket))

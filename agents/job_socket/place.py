@@ -4,13 +4,11 @@ A container binds the directory, not the socket in it: the next agent makes a ne
 """
 
 import os
-from functools import cache
 from pathlib import Path
 
 PATH_MAX = 107  # bytes of a socket's path that the kernel takes
 
 
-@cache  # an agent has one local socket, and each job asks several times
 def directory_of(local_socket: str) -> str:
     """Return the directory for jobs of the agent with this local socket; empty without one, as when a host is ended."""
     if not local_socket:
@@ -19,7 +17,6 @@ def directory_of(local_socket: str) -> str:
     return str(path.with_name(f"{path.stem}.jobs"))
 
 
-@cache
 def socket_of(local_socket: str) -> str:
     """Return the path of the job socket; empty if there is none, or it is too long for the kernel."""
     path = f"{directory_of(local_socket)}/socket"

@@ -40,6 +40,7 @@ from lavad.core.orders import (
     StacksOrder,
     StageOrder,
     TasksOrder,
+    spec_defaults,
 )
 from protos import agents_pb2 as pb
 from protos import common_pb2
@@ -296,7 +297,7 @@ class AgentLinks:
                 return 0
             setup, shared = order.setup, order.setup.shared
             blob = blob_of(
-                as_admitted(spec, setup.defaults),
+                as_admitted(spec, spec_defaults(shared, setup.queue)),
                 order.key.job,
                 shared.user,
                 shared.uid,

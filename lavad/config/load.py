@@ -22,7 +22,7 @@ from lavad.config.lines import Clock, Condition
 from lavad.config.priorities.host_partitions import with_factors
 from lavad.config.site import Entry, Fields, Site
 from lavad.core.model.policy import Policy
-from lavad.core.model.rules.queues import Queue
+from lavad.core.model.rules.queues import Queue, commands_over
 from lavad.core.model.windows import NEVER, next_change
 
 MADE = "For jobs without -q."  # description of the default queue that no file configures
@@ -290,7 +290,7 @@ def _policy(base: Policy, fields: Fields, site: Site) -> Policy:
         base,
         **{name: value for name, value in fields.items() if not name.startswith(("gpu_idle.", "around."))},
         gpu_idle=idle,
-        around=queues.around_rule(fields).over(base.around),
+        around=commands_over(queues.around_rule(fields), base.around),
         user_groups=dict(site.user_groups),
         host_groups=dict(site.host_groups),
         known_hosts=frozenset(site.hosts),

@@ -60,11 +60,6 @@ class AttemptSetup(NamedTuple):
     around: AroundJob = AROUND
     requeued_codes: tuple[int, ...] = ()  # exit codes that requeue the job
 
-    @property
-    def defaults(self) -> SpecDefaults:
-        """Additions of the queue to the job's spec. Only the first order of a job to a host comes with its spec."""
-        return spec_defaults(self.shared, self.queue)
-
 
 class StageOrder(NamedTuple):
     """Stage the attempt; with ``launch_now`` also launch it."""

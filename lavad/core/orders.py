@@ -19,7 +19,7 @@ from lavad.core.language.requirements.parsed import all_roles, wants_of
 from lavad.core.model import Allocation, HostShare, JobState, Key, Launch, Request, RoleRequest, limits_of, serial_of
 from lavad.core.model.allocation import grown
 from lavad.core.model.gpu_use import GpuIdleRule
-from lavad.core.model.rules.queues import Queue
+from lavad.core.model.rules.queues import Queue, commands_over
 from lavad.core.model.task_rules import TaskKey, TaskPhase
 from lavad.core.model.task_values import RolePart
 from lavad.core.model.tuples import new as _new
@@ -229,7 +229,7 @@ def _setup_of(cluster: "Cluster", key: Key, allocation: Allocation) -> AttemptSe
     idle = queue.gpu_idle.over(cluster.policy.gpu_idle) if any([share.gpus for share in allocation]) else None
     gpu = _gpu_setup(shared.request, idle) if idle is not None else None
     details = _details(cluster, allocation, shared.request)
-    around = queue.around.over(cluster.policy.around)
+    around = commands_over(queue.around, cluster.policy.around)
     warning_s = time_of_queue(shared, queue)
     values = shared.special.requeue_exit_values or queue.defaults.requeue_exit_values
     codes = _requeued_codes(values) if values else ()

@@ -15,6 +15,7 @@ from lavad.core.decide.jobs.requeue import by_exit_code
 from lavad.core.decide.tasks.growth_end import give_growth_up
 from lavad.core.model import EXIT_VALUE, JobState, Key, PostState
 from lavad.core.model import reasons as r
+from lavad.core.model.rules.queues import commands_over
 from lavad.core.model.tuples import new as _new
 from lavad.core.model.usage import HostUsage
 from lavad.core.orders import UNKNOWN, ForgetOrder, LaunchOrder, Order, ReleaseOrder, launch_hosts
@@ -104,7 +105,7 @@ def _pre_exec_failed(
     queue says. Its other hosts are released first. It avoids the host from now on if the exit code asks for that."""
     key, host = attempt.key, command.host
     queue = cluster.policy.queue_for(job.shared.queue, job.shared.application)
-    rule = queue.around.over(cluster.policy.around) if queue is not None else cluster.policy.around
+    rule = commands_over(queue.around, cluster.policy.around) if queue is not None else cluster.policy.around
     is_last = bool(rule.tries_max) and job.retry.failures + 1 >= (rule.tries_max or 0)
     away = host if command.pre_exec_code in (rule.excluding or ()) else ""
     released = e.HostReleased(now, key, host)

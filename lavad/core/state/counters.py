@@ -214,25 +214,22 @@ class JobCounters:
 
     def add(self, shared: Shared, state: JobState, count: int = 1) -> None:
         """Count ``count`` jobs of these shared facts that entered (negative: left) a state."""
-        self._note(shared, None, state, count)
+        self.move(shared, None, state, count)
 
-    def move(self, shared: Shared, old: JobState, new: JobState, count: int = 1) -> None:
-        """Count ``count`` jobs of these shared facts that went from one state to another."""
-        self._note(shared, old, new, count)
-
-    def move_each(self, many: Iterable[CountKey], old: JobState, new: JobState) -> None:
-        """Count one job of each of these kinds that went from one state to another."""
-        noted = self._noted.setdefault((old, new), Counter())
-        noted.update(many)
-        if len(noted) > _NOTED_MAX:
-            self._enter()
-
-    def _note(self, shared: Shared, old: JobState | None, new: JobState, count: int) -> None:
+    def move(self, shared: Shared, old: JobState | None, new: JobState, count: int = 1) -> None:
+        """Count ``count`` jobs of these shared facts that went from one state, or from none, to another."""
         noted = self._noted.get((old, new))
         if noted is None:
             noted = self._noted[old, new] = Counter()
         sort = shared.sort
         noted[sort] = noted.get(sort, 0) + count
+        if len(noted) > _NOTED_MAX:
+            self._enter()
+
+    def move_each(self, many: Iterable[CountKey], old: JobState, new: JobState) -> None:
+        """Count one job of each of these kinds that went from one state to another."""
+        noted = self._noted.setdefault((old, new), Counter())
+        noted.update(many)
         if len(noted) > _NOTED_MAX:
             self._enter()
 

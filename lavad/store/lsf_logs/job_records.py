@@ -29,11 +29,6 @@ class Submission:
     spec: JobSpec
     indices: str = ""
 
-    @property
-    def texts(self) -> dict[str, str]:
-        """Texts by name: command, working directory, files."""
-        return unpack_text(self.words)
-
     def name(self, texts: dict[str, str]) -> str:
         """Return the job's name, or its command, with the index list of an array."""
         name = texts["name"] or names.of_command(texts["command"])
@@ -47,7 +42,7 @@ class Submission:
 
 def job_new(one: Submission) -> bytes:
     """Return the JOB_NEW record of a submission."""
-    spec, shared, texts = one.spec, one.shared, one.texts
+    spec, shared, texts = one.spec, one.shared, unpack_text(one.words)
     options = f.options_of(spec) | (f.WITH_POST_EXEC if spec.post_exec else 0)
     parts = [
         *map(str, (one.job, shared.uid, options, shared.request.slots_min, int(one.submitted_at))),
@@ -136,7 +131,7 @@ class _Known(NamedTuple):
 @lru_cache(maxsize=64)
 def _known_of(one: Submission) -> _Known:
     """Return what is written once for all elements of an array."""
-    spec, shared, texts = one.spec, one.shared, one.texts
+    spec, shared, texts = one.spec, one.shared, unpack_text(one.words)
     places = (shared.from_host, texts["cwd"] or texts["submit_cwd"])
     files = (texts["input"], texts["output"], texts["error"], one.job_file)
     return _Known(

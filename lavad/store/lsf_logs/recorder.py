@@ -8,6 +8,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -164,6 +165,7 @@ class _Page:
     def __init__(self, recorder: Recorder, connection: Connection, within: int) -> None:
         self._recorder = recorder
         self._connection = connection
+        self._factor = partial(recorder.factor_of, connection=connection)
         self.seq, self.within = 0, within
         self.acct: list[bytes] = []
         self.events: list[bytes] = []
@@ -224,9 +226,6 @@ class _Page:
         one = self._recorder.submission(self._connection, end.job)
         if one is not None:
             self.acct.append(job_records.job_finish(one, end, self._factor, self._recorder.is_short))
-
-    def _factor(self, host: str) -> float:
-        return self._recorder.factor_of(host, self._connection)
 
 
 def _spec_of(job: int, stored: bytes) -> JobSpec:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from lavad.core.model.checkpoints import NO_TERMS, CheckpointTerms
-from lavad.core.model.rules.queues import NO_COMMANDS, NO_DEFAULTS, AroundJob, JobDefaults, Queue
+from lavad.core.model.rules.queues import NO_COMMANDS, NO_DEFAULTS, AroundJob, JobDefaults, Queue, commands_over
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Application:
     def _around(self, its: AroundJob) -> AroundJob:
         mine = self.around
         rule = replace(mine, profile_host_pre=mine.host_pre, profile_host_post=mine.host_post)
-        return replace(rule, host_pre=its.host_pre, host_post=its.host_post).over(its)
+        return commands_over(replace(rule, host_pre=its.host_pre, host_post=its.host_post), its)
 
     def _defaults(self, queue: Queue) -> JobDefaults:
         own, its = self.defaults, queue.defaults

@@ -51,13 +51,10 @@ class AroundJob:
     profile_host_pre: str = ""  # HOST_PRE_EXEC of a profile, after the queue's
     profile_host_post: str = ""  # HOST_POST_EXEC of a profile, before the queue's
 
-    def over(self, base: "AroundJob") -> "AroundJob":
-        """This rule, with what it leaves open from another."""
-        return _over(self, base)
-
 
 @lru_cache(maxsize=1024)
-def _over(mine: AroundJob, base: AroundJob) -> AroundJob:
+def commands_over(mine: AroundJob, base: AroundJob) -> AroundJob:
+    """Return a rule with what it leaves open from another."""
     return replace(base, **{one.name: value for one in fields(mine) if (value := getattr(mine, one.name)) is not None})
 
 

@@ -141,11 +141,8 @@ class HostReservations:
     def __bool__(self) -> bool:
         return bool(self._all)
 
-    def clear(self) -> None:
-        """Discard all of them, so that they are recomputed."""
-        self._forget_from(0)
-
-    def _forget_from(self, number: int) -> None:
+    def clear(self, number: int = 0) -> None:
+        """Discard them from this rank on, so that they are recomputed."""
         self.version += 1
         del self._all[number:]
 
@@ -187,7 +184,7 @@ class HostReservations:
         steps, played = self._all[-1].steps, 0  # in all, and up to the previous one
         for number, one in enumerate(self._all):
             if is_void or one.is_spoilt(changes.freed_hosts, shrunk, now, steps - played):
-                self._forget_from(number)
+                self.clear(number)
                 return True
             played = one.steps
         return False
@@ -215,7 +212,7 @@ class HostReservations:
         rows = [cluster.table.rows[share.host] for share in allocation]
         for number, one in enumerate(self._all[behind:], behind):
             if any(one.relevant[row] for row in rows):
-                self._forget_from(number)
+                self.clear(number)
                 return
 
     def take(self, cluster: ClusterView, start: Start, now: float, until: float, behind: int) -> None:
@@ -235,7 +232,7 @@ class HostReservations:
         some = reservations[:RESERVATIONS_MAX]
         for number, one in enumerate(some):
             if number < len(self._all) and self._all[number].place != (one.place, one.key):
-                self._forget_from(number)
+                self.clear(number)
             if number >= len(self._all):
                 if ask.steps >= STEPS_A_SLICE:
                     return None
