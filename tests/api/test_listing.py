@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from lavad.api.jobs import listing
-from lavad.core.model import HostShare
+from lavad.core import commands as c
+from lavad.core.model import HostShare, pack_text
 from lavad.core.model.policy import Policy
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.rules.hosts import HostRule
@@ -137,6 +138,17 @@ def test_jobs_of_a_name(name: str, expected: list[tuple[int, int]]) -> None:
         return chosen
 
     assert asyncio.run(found()) == expected
+
+
+def test_a_job_without_a_name_is_called_as_its_command() -> None:
+    """As lists show it: `bsub sleep 60` is what `bjobs -J "sleep*"` finds, beside no job that was given a name."""
+    story = a_cluster()
+    for name, command in (("", "sleep 60"), ("nap", "sleep 60"), ("", "#!/bin/sh\n# rest\nsleep 5\n")):
+        story.submit(a_job()._replace(text=pack_text(name, command, "/home")))
+    chosen = listing.Selection(pb.JobFilter(name="sleep*"), ANN, story.cluster)
+    assert [record.id for portion in chosen.portions([]) for record, _, _ in portion] == [1, 3]
+    assert chosen.narrowed(c.Target(1)) is not None
+    assert chosen.narrowed(c.Target(2)) is None
 
 
 @pytest.mark.parametrize(("user", "expected"), [("art", [1, 2]), ("ann", [1]), ("", [3]), ("all", [1, 2, 3])])

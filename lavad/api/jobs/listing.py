@@ -119,7 +119,7 @@ class Selection:
 
     def admits(self, record: Job | ArrayRecord) -> bool:
         """Apply all criteria but state and host, those that are the same for all elements, and who may see the job."""
-        return self._admits_shared(record.shared) and (self.name is None or self.name.admits(record.words["name"]))
+        return self._admits_shared(record.shared) and self._is_called_so(record)
 
     def _admitted(self, records: list[Job | ArrayRecord]) -> list[Job | ArrayRecord]:
         """Return those that `admits` admits; jobs that follow each other often share what it looks at."""
@@ -129,7 +129,7 @@ class Selection:
                 shared, is_admitted = record.shared, self._admits_shared(record.shared)
             if is_admitted:
                 found.append(record)
-        return found if self.name is None else [one for one in found if self.name.admits(one.words["name"])]
+        return found if self.name is None else [one for one in found if self._is_called_so(one)]
 
     def _admits_shared(self, shared: Shared) -> bool:
         found = self._is_shared_admitted.get(id(shared))
@@ -142,8 +142,11 @@ class Selection:
         return found
 
     def _is_meant(self, record: Job | ArrayRecord) -> bool:
-        is_named = self.name is None or self.name.admits(record.words["name"])
-        return is_named and self._is_shared_meant(record.shared)
+        return self._is_called_so(record) and self._is_shared_meant(record.shared)
+
+    def _is_called_so(self, record: Job | ArrayRecord) -> bool:
+        """Apply -J to the name that lists show: a job without one has its command's."""
+        return self.name is None or self.name.admits(display_name(record, 0, record.words))
 
     def _is_shared_meant(self, shared: Shared) -> bool:
         return (
