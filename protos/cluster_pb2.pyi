@@ -654,10 +654,14 @@ class LimitsReply(_message.Message):
     def __init__(self, limits: _Optional[_Iterable[_Union[LimitRecord, _Mapping]]] = ...) -> None: ...
 
 class PoolsRequest(_message.Message):
-    __slots__ = ("service_classes",)
+    __slots__ = ("service_classes", "hosts", "queue")
     SERVICE_CLASSES_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
     service_classes: bool
-    def __init__(self, service_classes: _Optional[bool] = ...) -> None: ...
+    hosts: bool
+    queue: str
+    def __init__(self, service_classes: _Optional[bool] = ..., hosts: _Optional[bool] = ..., queue: _Optional[str] = ...) -> None: ...
 
 class PoolAmount(_message.Message):
     __slots__ = ("resource", "total", "free", "guaranteed", "deserved", "largest", "own", "used", "borrowed", "overcommitted")
@@ -684,7 +688,7 @@ class PoolAmount(_message.Message):
     def __init__(self, resource: _Optional[str] = ..., total: _Optional[float] = ..., free: _Optional[float] = ..., guaranteed: _Optional[float] = ..., deserved: _Optional[float] = ..., largest: _Optional[float] = ..., own: _Optional[float] = ..., used: _Optional[float] = ..., borrowed: _Optional[float] = ..., overcommitted: _Optional[bool] = ...) -> None: ...
 
 class PoolRecord(_message.Message):
-    __slots__ = ("name", "users", "queues", "hosts", "lends", "amounts", "applications", "borrowers", "service_class")
+    __slots__ = ("name", "users", "queues", "hosts", "lends", "amounts", "applications", "borrowers", "service_class", "takes_queue", "lends_to_queue")
     NAME_FIELD_NUMBER: _ClassVar[int]
     USERS_FIELD_NUMBER: _ClassVar[int]
     QUEUES_FIELD_NUMBER: _ClassVar[int]
@@ -694,6 +698,8 @@ class PoolRecord(_message.Message):
     APPLICATIONS_FIELD_NUMBER: _ClassVar[int]
     BORROWERS_FIELD_NUMBER: _ClassVar[int]
     SERVICE_CLASS_FIELD_NUMBER: _ClassVar[int]
+    TAKES_QUEUE_FIELD_NUMBER: _ClassVar[int]
+    LENDS_TO_QUEUE_FIELD_NUMBER: _ClassVar[int]
     name: str
     users: str
     queues: str
@@ -703,7 +709,17 @@ class PoolRecord(_message.Message):
     applications: str
     borrowers: str
     service_class: str
-    def __init__(self, name: _Optional[str] = ..., users: _Optional[str] = ..., queues: _Optional[str] = ..., hosts: _Optional[str] = ..., lends: _Optional[bool] = ..., amounts: _Optional[_Iterable[_Union[PoolAmount, _Mapping]]] = ..., applications: _Optional[str] = ..., borrowers: _Optional[str] = ..., service_class: _Optional[str] = ...) -> None: ...
+    takes_queue: bool
+    lends_to_queue: bool
+    def __init__(self, name: _Optional[str] = ..., users: _Optional[str] = ..., queues: _Optional[str] = ..., hosts: _Optional[str] = ..., lends: _Optional[bool] = ..., amounts: _Optional[_Iterable[_Union[PoolAmount, _Mapping]]] = ..., applications: _Optional[str] = ..., borrowers: _Optional[str] = ..., service_class: _Optional[str] = ..., takes_queue: _Optional[bool] = ..., lends_to_queue: _Optional[bool] = ...) -> None: ...
+
+class PoolHosts(_message.Message):
+    __slots__ = ("hosts", "names")
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    hosts: str
+    names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, hosts: _Optional[str] = ..., names: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class StateCounts(_message.Message):
     __slots__ = ("pend", "run", "ssusp", "ususp", "finish", "reserved")
@@ -738,12 +754,14 @@ class ServiceClassRecord(_message.Message):
     def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., access: _Optional[str] = ..., attaches: _Optional[bool] = ..., jobs: _Optional[_Union[StateCounts, _Mapping]] = ..., slots: _Optional[_Union[StateCounts, _Mapping]] = ...) -> None: ...
 
 class PoolsReply(_message.Message):
-    __slots__ = ("pools", "service_classes")
+    __slots__ = ("pools", "service_classes", "host_lists")
     POOLS_FIELD_NUMBER: _ClassVar[int]
     SERVICE_CLASSES_FIELD_NUMBER: _ClassVar[int]
+    HOST_LISTS_FIELD_NUMBER: _ClassVar[int]
     pools: _containers.RepeatedCompositeFieldContainer[PoolRecord]
     service_classes: _containers.RepeatedCompositeFieldContainer[ServiceClassRecord]
-    def __init__(self, pools: _Optional[_Iterable[_Union[PoolRecord, _Mapping]]] = ..., service_classes: _Optional[_Iterable[_Union[ServiceClassRecord, _Mapping]]] = ...) -> None: ...
+    host_lists: _containers.RepeatedCompositeFieldContainer[PoolHosts]
+    def __init__(self, pools: _Optional[_Iterable[_Union[PoolRecord, _Mapping]]] = ..., service_classes: _Optional[_Iterable[_Union[ServiceClassRecord, _Mapping]]] = ..., host_lists: _Optional[_Iterable[_Union[PoolHosts, _Mapping]]] = ...) -> None: ...
 
 class ResourcesRequest(_message.Message):
     __slots__ = ("definitions",)

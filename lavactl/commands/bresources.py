@@ -2,7 +2,7 @@
 
 from lavactl.commands.blimits import show_configured
 from lavactl.errors import FAILURE
-from lavactl.options import FLAG, Grammar, Options, answered, printable
+from lavactl.options import FLAG, VALUE, Grammar, Options, answered, printable
 from lavactl.text.render import MISSING, clean
 from lavactl.text.units import number_text, size
 from protos import cluster_pb2
@@ -13,18 +13,19 @@ if TYPE_CHECKING:
 
 USAGE = """\
 Usage: bresources
-       bresources -g [-l] [pool ...]
+       bresources -g [-l [-m] [-q queue]] [pool ...]
        bresources -h | -V
+  -m  names of the hosts of each pool
+  -q  only pools that are for jobs of the queue, or lend to them
 """
 GRAMMAR = Grammar(
     "bresources",
     USAGE,
     {
-        **dict.fromkeys(("g", "l"), FLAG),
+        **dict.fromkeys(("g", "l", "m"), FLAG),
+        "q": VALUE,
         "s": "not supported: RESOURCE_RESERVE_PER_TASK of lsb.params, and rusage with /job, /task or /host, take the "
              "place of ReservationUsage.",
-        "m": "bresources -g -l shows the hosts of each pool.",
-        "q": "bresources -g -l shows the queues of each pool.",
         "p": "lava has no policies for saving energy.",
     },
 )  # fmt: skip
@@ -40,20 +41,29 @@ def main(argv: list[str], io: "Io") -> int:
         return 0
     options = GRAMMAR.parse(argv)
     if "g" in options:
+        if "l" not in options and ("m" in options or "q" in options):
+            raise GRAMMAR.wrong("-m and -q need -g and -l")
         return show_pools(options, io)
-    if options.words or "l" in options:
-        raise GRAMMAR.wrong("pools and -l need -g; blimits -c shows single limits")
+    if options.words or any(name in options for name in "lmq"):
+        raise GRAMMAR.wrong("pools, -l, -m and -q need -g; blimits -c shows single limits")
     show_configured(io.client().limits().limits, io)
     return 0
 
 
 def show_pools(options: Options, io: "Io") -> int:
-    """-g: the named pools, or all."""
-    pools = io.client().pools().pools
+    """-g: the named pools, or all; with -q those of them that matter to jobs of the queue."""
+    queue = options.last("q")
+    if queue == "":
+        raise GRAMMAR.wrong("-q: expected the name of a queue")
+    reply = io.client().pools(cluster_pb2.PoolsRequest(hosts="m" in options, queue=queue or ""))
+    pools, host_lists = reply.pools, {one.hosts: list(one.names) for one in reply.host_lists}
     missing = [name for name in options.words if not any(is_named(pool, name) for pool in pools)]
     chosen = [pool for pool in pools if not options.words or any(is_named(pool, name) for name in options.words)]
+    there = bool(chosen)
+    if queue:
+        chosen = [pool for pool in chosen if pool.takes_queue or pool.lends_to_queue]
     if chosen and "l" in options:
-        io.print("\n\n".join(long_text(pool) for pool in chosen))
+        io.print("\n\n".join(long_text(pool, host_lists.get(pool.hosts), queue or "") for pool in chosen))
     elif chosen:
         io.print("\n".join([ROW.format(*TITLES), *(line for pool in chosen for line in rows(pool))]))
     io.flush()
@@ -61,6 +71,8 @@ def show_pools(options: Options, io: "Io") -> int:
         io.error(f"{printable(name)}: No such guaranteed resource pool")
     if not pools and not missing:
         io.error("No guaranteed resource pool is configured")
+    elif there and not chosen:
+        io.error(f"{printable(queue or '')}: No guaranteed resource pool is for jobs of the queue or lends to them")
     return 0 if chosen and not missing else FAILURE
 
 
@@ -90,16 +102,24 @@ def loan_text(pool: cluster_pb2.PoolRecord) -> str:
     return f"Y ({clean(pool.borrowers)})" if pool.borrowers else "Y"
 
 
-def long_text(pool: cluster_pb2.PoolRecord) -> str:
-    """-l: users, hosts, guarantees and usage of one pool."""
+def queue_text(pool: cluster_pb2.PoolRecord, queue: str) -> str:
+    """-q: what jobs of the queue may have of the pool."""
+    if pool.takes_queue:
+        return f"{clean(queue)} (its jobs may be the pool's)"
+    return f"{clean(queue)} (its jobs borrow)"
+
+
+def long_text(pool: cluster_pb2.PoolRecord, hosts: list[str] | None, queue: str) -> str:
+    """-l: users, hosts, guarantees and usage of one pool; hosts None: as they are written in the file."""
     lines = [
         f"GUARANTEED RESOURCE POOL: {clean(pool.name)}",
         "",
         f"USERS:   {clean(pool.users)}",
         f"QUEUES:  {clean(pool.queues)}",
         *([f"APPS:    {clean(pool.applications)}"] if pool.applications else []),
-        f"HOSTS:   {clean(pool.hosts)}",
+        f"HOSTS:   {clean(pool.hosts if hosts is None else ' '.join(hosts)) or MISSING}",
         f"LOAN:    {loan_text(pool)}",
+        *([f"QUEUE:   {queue_text(pool, queue)}"] if queue else []),
         f"STATUS:  {'overcommitted' if any(one.overcommitted for one in pool.amounts) else 'ok'}",
         "",
         LONG_ROW.format(*LONG_TITLES),

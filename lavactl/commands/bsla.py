@@ -29,7 +29,7 @@ def main(argv: list[str], io: "Io") -> int:
     if answered(argv, USAGE, io):
         return 0
     options = GRAMMAR.parse(argv)
-    reply = io.client().pools(service_classes=True)
+    reply = io.client().pools(cluster_pb2.PoolsRequest(service_classes=True))
     classes = {one.name: one for one in reply.service_classes}
     wanted = dict.fromkeys(options.words)
     chosen = [one for name, one in classes.items() if not wanted or name in wanted]

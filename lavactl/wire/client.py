@@ -310,11 +310,10 @@ class Client:
 
         return cluster_pb2.LimitsReply.FromString(self._one(CLUSTER + "Limits", b""))
 
-    def pools(self, service_classes: bool = False) -> "cluster_pb2.PoolsReply":
-        """Resource pools and their usage, and the service classes if they are wanted."""
+    def pools(self, request: "cluster_pb2.PoolsRequest") -> "cluster_pb2.PoolsReply":
+        """Resource pools and their usage, and what else the request asks for."""
         from protos import cluster_pb2
 
-        request = cluster_pb2.PoolsRequest(service_classes=service_classes)
         return cluster_pb2.PoolsReply.FromString(self._one(CLUSTER + "Pools", request.SerializeToString()))
 
     def host_partitions(self, request: "cluster_pb2.HostPartitionsRequest") -> "cluster_pb2.HostPartitionsReply":

@@ -50,7 +50,7 @@ NONSENSE: dict[str, tuple[list[str], ...]] = {
     "bhpart": (["nowhere"],),
     "bparams": (["x"],),
     "blimits": (["nowhere"],),
-    "bresources": (["-g", "nowhere"], ["-g"], ["lab"], ["-s"]),
+    "bresources": (["-g", "nowhere"], ["-g"], ["-g", "-l", "-q", "nowhere"], ["lab"], ["-s"]),
     "lsclusters": (["nowhere"],),
     "brsvadd": (["-n", "1", "-m", "\x1b[2J", "-u", "root", "-b", "23:00", "-e", "23:30"], []),
     "brsvdel": (["\x1b[2J"], []),

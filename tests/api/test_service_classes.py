@@ -2,14 +2,18 @@
 
 from dataclasses import replace
 
+import pytest
+
 from lavad.api.records.parameters_limits import pools_reply
 from lavad.api.records.service_class_records import service_class_records
 from lavad.core import commands as c
 from lavad.core.model.policy import Policy
+from lavad.core.model.reasons import Refused
 from lavad.core.model.rules.names import Names
 from lavad.core.model.rules.queues import Queue
 from lavad.core.model.rules.resources import Pool, ServiceClass
 from lavad.simulator.cluster.restart import reborn
+from protos import cluster_pb2 as pb
 from tests.builders import ANN, BOB, Story, a_cluster, a_host, a_job
 
 HERS = Names(False, frozenset({"ann"}))
@@ -57,8 +61,28 @@ def test_what_the_files_say_of_a_class() -> None:
     gold, tin = service_class_records(story.cluster)
     assert (gold.name, gold.description, gold.access, gold.attaches) == ("gold", "first", "USERS[ann]", True)
     assert (tin.name, tin.description, tin.access, tin.attaches) == ("tin", "", "", False)
-    parts = [(pool.name, pool.service_class) for pool in pools_reply(story.cluster).pools]
+    parts = [(pool.name, pool.service_class) for pool in pools_reply(story.cluster, pb.PoolsRequest()).pools]
     assert parts == [("night/gold", "gold"), ("night/tin", "tin")]
+
+
+def test_pools_of_a_queue_and_their_hosts() -> None:
+    """bresources -m -q: the joined hosts of each pool, once for pools of the same; whose queue is the pool's, or lent
+    to."""
+    normal, short = (Names(False, frozenset({name})) for name in ("normal", "short"))
+    fat = Names(False, frozenset({"fat", "away"}))
+    pools = (
+        Pool("a", queues=normal, hosts=fat, lends=False),
+        Pool("b", queues=short, borrowers=normal),
+        Pool("c", queues=short, borrowers=short),
+    )
+    story = a_cluster(a_host("fat"), a_host("n1"), policy=replace(PLAIN, pools=pools))
+    reply = pools_reply(story.cluster, pb.PoolsRequest(hosts=True, queue="normal"))
+    assert [(pool.takes_queue, pool.lends_to_queue) for pool in reply.pools] == [
+        (True, False), (False, True), (False, False),
+    ]  # fmt: skip
+    assert [(one.hosts, list(one.names)) for one in reply.host_lists] == [("away fat", ["fat"]), ("all", ["fat", "n1"])]
+    with pytest.raises(Refused, match=r"^gone: No such queue$"):
+        pools_reply(story.cluster, pb.PoolsRequest(queue="gone"))
 
 
 def test_jobs_that_were_there_before_the_class() -> None:

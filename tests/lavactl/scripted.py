@@ -211,7 +211,8 @@ class ScriptedClient:
     def limits(self) -> cluster_pb2.LimitsReply:
         return self.limits_reply
 
-    def pools(self, service_classes: bool = False) -> cluster_pb2.PoolsReply:
+    def pools(self, request: cluster_pb2.PoolsRequest) -> cluster_pb2.PoolsReply:
+        self.asked.append(request)
         return self.pools_reply
 
     def host_partitions(self, request: cluster_pb2.HostPartitionsRequest) -> cluster_pb2.HostPartitionsReply:

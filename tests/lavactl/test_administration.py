@@ -205,6 +205,43 @@ def test_pools_of_service_classes(desk: Desk) -> None:
     assert desk.type("bresources", "-g", "gold").err == "gold: No such guaranteed resource pool\n"
 
 
+def test_hosts_and_queues_of_pools(desk: Desk) -> None:
+    """-g -l: -m names the joined hosts, -q chooses by queue and says what its jobs have of each pool."""
+    reply = desk.client.pools_reply
+    reply.pools.extend([a_pool(), a_pool(), a_pool()])
+    for name, pool in zip(("lab", "spare", "night"), reply.pools, strict=True):
+        pool.name = name
+    reply.pools[0].takes_queue = reply.pools[1].lends_to_queue = True
+    reply.pools[1].hosts = "fat"
+    reply.host_lists.add(hosts="all ~n9", names=["n1", "n2"])
+    reply.host_lists.add(hosts="fat")
+    shown = desk.type("bresources", "-g", "-l", "-m", "-q", "normal").out
+    assert desk.client.asked[-1] == cluster_pb2.PoolsRequest(hosts=True, queue="normal")
+    first, second = shown.split("\n\nGUARANTEED RESOURCE POOL: spare\n")
+    assert "\nHOSTS:   n1 n2\nLOAN:    Y\nQUEUE:   normal (its jobs may be the pool's)\nSTATUS:  ok\n" in first
+    assert "\nHOSTS:   -\nLOAN:    Y\nQUEUE:   normal (its jobs borrow)\nSTATUS:  ok\n" in second
+    assert "night" not in shown
+    result = desk.type("bresources", "-g", "-l", "-q", "normal", "night")
+    sentence = "normal: No guaranteed resource pool is for jobs of the queue or lends to them\n"
+    assert (result.code, result.out, result.err) == (255, "", sentence)
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["-m"], "pools, -l, -m and -q need -g"),
+        (["-q", "normal"], "pools, -l, -m and -q need -g"),
+        (["-g", "-m"], "-m and -q need -g and -l"),
+        (["-g", "-l", "-q", ""], "-q: expected the name of a queue"),
+    ],
+)
+def test_options_of_pools_alone(desk: Desk, argv: list[str], sentence: str) -> None:
+    """None of them is taken and ignored."""
+    result = desk.type("bresources", *argv)
+    assert (result.code, result.out) == (255, "")
+    assert sentence in result.err
+
+
 def test_a_pool_that_is_promised_too_much(desk: Desk) -> None:
     """Reported for the resource, and for the pool as a whole."""
     desk.client.pools_reply.pools.append(a_pool(overcommitted=True))

@@ -52,7 +52,7 @@ def test_lsinfo_of_named_resources(desk: Desk) -> None:
     )
 
 
-@pytest.mark.parametrize("option", ["-m", "-q", "-p", "-s"])
+@pytest.mark.parametrize("option", ["-p", "-s"])
 def test_bresources_says_what_takes_the_place(desk: Desk, option: str) -> None:
     """Options of LSF without a meaning here."""
     result = desk.type("bresources", option)

@@ -184,7 +184,7 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
     async def Pools(self, request: pb.PoolsRequest, context: identity.Context) -> pb.PoolsReply:
         """bresources -g, bsla."""
         await identity.caller(context, self.settings)
-        reply = parameters_limits.pools_reply(self.engine.cluster)
+        reply = parameters_limits.pools_reply(self.engine.cluster, request)
         if request.service_classes:
             reply.service_classes.extend(service_class_records(self.engine.cluster))
         return reply

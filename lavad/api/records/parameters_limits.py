@@ -8,6 +8,7 @@ from lavad.config.site import Honoured
 from lavad.core.cluster import Cluster
 from lavad.core.language.numbers import number_text
 from lavad.core.model.policy import Policy
+from lavad.core.model.reasons import Refused
 from lavad.core.model.rules.names import ALL, Names
 from lavad.core.model.rules.resources import Limit, Pool
 from lavad.core.model.rules.users import Fairshare
@@ -128,8 +129,12 @@ def _configured(limit: Limit) -> dict[str, str]:
     return said | ({"RESOURCE": " ".join(own)} if own else {})
 
 
-def pools_reply(cluster: Cluster) -> pb.PoolsReply:
-    """List the resource pools as configured, with their capacity and usage."""
+def pools_reply(cluster: Cluster, request: pb.PoolsRequest) -> pb.PoolsReply:
+    """List the resource pools as configured, with their capacity and usage, and what else the request asks for.
+
+    Raises:
+        Refused: there is no such queue.
+    """
     reply = pb.PoolsReply()
     records = {pool.name: _add_pool(reply, pool) for pool in cluster.policy.pools}
     for one in pool_usage(cluster):
@@ -146,7 +151,21 @@ def pools_reply(cluster: Cluster) -> pb.PoolsReply:
             borrowed=one.borrowed,
             overcommitted=one.is_overcommitted,
         )
+    if request.hosts:
+        for text, names in {names_text(pool.hosts): pool.hosts for pool in cluster.policy.pools}.items():
+            reply.host_lists.add(hosts=text, names=sorted(name for name in cluster.hosts if name in names))
+    if request.queue:
+        _add_queue(reply, cluster.policy, request.queue)
     return reply
+
+
+def _add_queue(reply: pb.PoolsReply, policy: Policy, queue: str) -> None:
+    """Say which of the pools are for jobs of the queue, or lend to them."""
+    if policy.queue(queue) is None:
+        raise Refused(f"{queue}: No such queue")
+    for record, pool in zip(reply.pools, policy.pools, strict=True):
+        record.takes_queue = queue in pool.queues
+        record.lends_to_queue = pool.lends and queue in pool.borrowers
 
 
 def _add_pool(reply: pb.PoolsReply, pool: Pool) -> pb.PoolRecord:
