@@ -21,6 +21,31 @@ def three_jobs() -> list[jobs_pb2.JobRecord]:
     ]
 
 
+@pytest.mark.parametrize("form", [(), ("-w",), ("-W",), ("-w", "-noheader")])
+@pytest.mark.parametrize("other", [[], [a_job(job=1204)], [a_job(job=1203, index=13, state=RUN, name="sweep[13]")]])
+def test_elements_alike_by_columns_are_those_by_records(
+    form: tuple[str, ...], other: list[jobs_pb2.JobRecord], desk: Desk
+) -> None:
+    """Elements that differ in their indices only, alone and beside another job or element."""
+    desk.client.jobs = [*(a_job(job=1203, index=index, name=f"sweep[{index}]") for index in range(8, 12)), *other]
+    by_columns = desk.type("bjobs", *form)
+    assert desk.client.asked[-1].columns
+    desk.client.has_columns = False
+    assert repr(by_columns) == repr(desk.type("bjobs", *form))
+    assert by_columns.out.count("sweep[") == 4 + (other[:1] != [] and other[0].index > 0)
+
+
+def test_jobs_of_one_minute_by_columns_have_times_of_their_own(desk: Desk) -> None:
+    """With seconds in -W, without in the others."""
+    desk.client.jobs = [a_job(job=1200 + one, submit_time=at("09:05:58") + one + 0.5) for one in range(4)]
+    for form, times in (("-w", ["09:05", "09:05", "09:06", "09:06"]), ("-W", ["09:05:58", "09:05:59", "09:06:00"])):
+        by_columns = desk.type("bjobs", form, "-noheader")
+        assert [time for time in times if time in by_columns.out] == times
+        desk.client.has_columns = False
+        assert repr(by_columns) == repr(desk.type("bjobs", form, "-noheader"))
+        desk.client.has_columns = True
+
+
 def test_default_table_has_a_line_for_each_slot(desk: Desk) -> None:
     """lsf.md 1.3: widths 7 7 5 10 11 11 10; one execution host a line; a long job name keeps its tail."""
     desk.client.jobs = three_jobs()
