@@ -229,7 +229,8 @@ class FrameSocket(ABC):
         return True
 
     def _taken(self, size: int) -> bytes:
-        taken = bytes(self._buffer[:size])
+        with memoryview(self._buffer) as whole:
+            taken = bytes(whole[:size])
         del self._buffer[:size]
         return taken
 
