@@ -62,7 +62,7 @@ class Steps:
 
     def __init__(self, key: Key, setup: JobSetup, tools: Tools, streams: Callable[[], tuple[int, ...]]) -> None:
         self.pid = 0
-        self.until = NEVER  # end of the running command's time
+        self.until = self.own_until = NEVER  # end of the running command's time; by its own limit alone
         self.is_late = False  # it was killed for that
         self.now = Step("", "")
         self._left: list[Step] = []
@@ -87,7 +87,7 @@ class Steps:
     def next(self) -> None:
         """Start the next command; raises what `Spawner.spawn` raises."""
         self.now, self.is_late = self._left.pop(0), False
-        self.until = time.monotonic() + self.now.limit_s if self.now.limit_s else NEVER
+        self.until = self.own_until = time.monotonic() + self.now.limit_s if self.now.limit_s else NEVER
         try:
             self.pid = self._of_job() if self.now.whose in (OF_JOB, OF_RESTART) else self._of_queue()
         except BaseException:
@@ -257,10 +257,14 @@ class SurroundedWork(Work):
                 print(f"event=post_exec_not_started key={self.key} error={error}", file=sys.stderr)
                 self._note_post(start.exit_status(126))
             else:
-                if self._steps.now.whose == OF_JOB and self.setup.around.includes_post:
-                    self._steps.until = min(self._steps.until, self._ran.next_at)
+                self._bound_by_limits()
                 return
         self._close_post()
+
+    def _bound_by_limits(self) -> None:
+        """End the job's own command after it with the limits of the job that includes it."""
+        if self._steps.now.whose == OF_JOB and self.setup.around.includes_post:
+            self._steps.until = min(self._steps.own_until, self._ran.next_at)
 
     def _note_post(self, status: int) -> None:
         if self._steps.now.whose != OF_HOST:
@@ -314,6 +318,18 @@ class SurroundedWork(Work):
         if self.phase == POST and self._steps.now.whose == OF_JOB and number in (0, signal.SIGKILL) and not serial:
             self._steps.kill(is_late=False)
         super().signal(number, reason, serial, causes)
+
+    def limit(self, version: int, run_limit_s: float, deadline: float, memory_limit_mib: int) -> None:
+        """Replace the limits; where the job's own command after it belongs to the job, they hold for that, too."""
+        super().limit(version, run_limit_s, deadline, memory_limit_mib)
+        is_over = self._ran is NO_LIMITS or not self.setup.around.includes_post or self._is_wound_up
+        if version <= self._limits_version or self.phase not in (ENDING, POST) or is_over:
+            return
+        self._limits_version = version
+        self.setup = self.setup._replace(run_limit_s=run_limit_s, deadline=deadline)
+        self._ran.change(run_limit_s, deadline, time.monotonic(), time.time())
+        if self.phase == POST and self._steps.pid:
+            self._bound_by_limits()
 
     def release(self, why: str) -> None:
         """Kill all that is left but the commands after the job; with the host also these."""

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from protos.agents_pb2 import POST_AWAITED, POST_DONE, POST_ERR, POST_NONE, AroundJob, Stage
+from protos.agents_pb2 import POST_AWAITED, POST_DONE, POST_ERR, POST_NONE, AroundJob, Limits, Order, Stage
 from protos.common_pb2 import HostShare
-from tests.agents.hosts import NAME, Host, Place, blob, lines, stage, until
+from tests.agents.hosts import NAME, Host, Place, blob, key_message, lines, stage, until
 
 pytestmark = pytest.mark.slow
 
@@ -283,6 +283,23 @@ def test_the_run_limit_of_a_job_that_includes_its_post_execution(place: Place) -
             end = (await host.finish(blob(place, 1, "true", post_exec="sleep 60"), where)).finished
             assert (end.status, end.post) == (0, POST_ERR)
             assert end.time - end.started >= 2.0
+
+    run(story())
+
+
+def test_a_run_limit_that_comes_during_the_post_execution(place: Place, said: Path) -> None:
+    """bmod -W ends the job's own command after it, which belongs to the job; an older limit changes nothing."""
+
+    async def story() -> None:
+        async with Host(place) as host:
+            job = blob(place, 1, "true", post_exec=f"echo up >> {said}; exec sleep 600")
+            key = await host.run(job, stage(around=AroundJob(includes_post=True)))
+            await until(lambda: "up" in said.read_text())
+            for version, limit_s in ((2, 1000.0), (1, 0.01), (3, 0.01)):
+                limits = Limits(version=version, run_limit_s=limit_s)
+                await host.order(Order(key=key_message(key), limits=limits))
+            end = (await host.report(key, "finished")).finished
+            assert (end.status, end.post) == (0, POST_ERR)
 
     run(story())
 
