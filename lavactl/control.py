@@ -100,6 +100,19 @@ def carry_out(
     return tell(reply.results, "Job <{}> is " + doing, io, failed=bad)
 
 
+def change(
+    job_filter: messages.JobFilter, newest: bool, request: messages.ModifyRequest, options: Options, io: "Io"
+) -> "Sequence[messages.SignalResult]":
+    """Change the jobs of a filter; the results. Why there are none is printed."""
+    request.refs.extend(ref for ref in job_filter.refs if ref.job)
+    request.filter.CopyFrom(job_filter)
+    request.newest_only = newest
+    results = io.client().modify(request).results
+    if not results:
+        io.error(unknown_name(options, io) or nothing_so_named(options) or NOTHING)
+    return results
+
+
 def _reason(options: Options, grammar: Grammar) -> str:
     """The user's own reason (-C); empty without one."""
     text = options.last("C")

@@ -1,9 +1,8 @@
 """bchkpnt: make checkpoints of running and suspended jobs, or change how often they are made."""
 
-from lavactl.control import carry_out, chosen_jobs, tell
+from lavactl.control import carry_out, change, chosen_jobs, tell
 from lavactl.errors import FAILURE
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered
-from lavactl.text.unknown import nothing_so_named, unknown_name
 from lavactl.wire import messages
 
 TYPE_CHECKING = False
@@ -55,15 +54,6 @@ def change_period(text: str, options: Options, io: "Io") -> int:
     job_filter, newest, bad = chosen_jobs(options, GRAMMAR, io)
     if bad and not job_filter.refs:
         return FAILURE
-    request = messages.ModifyRequest(
-        refs=[ref for ref in job_filter.refs if ref.job],
-        spec=messages.JobSpec(checkpoint=messages.Checkpoint(period_s=60.0 * minutes)),
-        fields=[PERIOD],
-        filter=job_filter,
-        newest_only=newest,
-    )
-    reply = io.client().modify(request)
-    if not reply.results and (nothing := unknown_name(options, io) or nothing_so_named(options)):
-        io.error(nothing)
-        return FAILURE
-    return tell(reply.results, f"Job <{{}}>: Checkpoint period is now {minutes} min.", io, failed=bad)
+    spec = messages.JobSpec(checkpoint=messages.Checkpoint(period_s=60.0 * minutes))
+    results = change(job_filter, newest, messages.ModifyRequest(spec=spec, fields=[PERIOD]), options, io)
+    return tell(results, f"Job <{{}}>: Checkpoint period is now {minutes} min.", io, failed=bad) if results else FAILURE

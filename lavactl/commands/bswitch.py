@@ -1,9 +1,8 @@
 """bswitch: move jobs to another queue; running ones stay on their hosts."""
 
-from lavactl.control import chosen_jobs, tell
+from lavactl.control import change, chosen_jobs, tell
 from lavactl.errors import FAILURE
 from lavactl.options import VALUE, Grammar, answered
-from lavactl.text.unknown import nothing_so_named, unknown_name
 from lavactl.wire import messages
 
 TYPE_CHECKING = False
@@ -36,20 +35,9 @@ def main(argv: list[str], io: "Io") -> int:
     if bad and not job_filter.refs:
         return FAILURE
     queue = _as_the_site_wants(queue, options, io)
-    named = [ref for ref in job_filter.refs if ref.job]
-    request = messages.ModifyRequest(
-        refs=named,
-        spec=messages.JobSpec(queues=[queue]),
-        fields=["queues"],
-        filter=job_filter,
-        newest_only=newest,
-        is_switch=True,
-    )
-    reply = io.client().modify(request)
-    if not reply.results and (nothing := unknown_name(options, io) or nothing_so_named(options)):
-        io.error(nothing)
-        return FAILURE
-    return tell(reply.results, f"Job <{{}}> is switched to queue <{queue}>", io, failed=bad)
+    request = messages.ModifyRequest(spec=messages.JobSpec(queues=[queue]), fields=["queues"], is_switch=True)
+    results = change(job_filter, newest, request, options, io)
+    return tell(results, f"Job <{{}}> is switched to queue <{queue}>", io, failed=bad) if results else FAILURE
 
 
 def _as_the_site_wants(queue: str, options: "Options", io: "Io") -> str:
