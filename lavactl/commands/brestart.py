@@ -1,6 +1,7 @@
 """brestart: submit a job that goes on from the checkpoint of an earlier one, with its options and those given here."""
 
 import os
+import re
 
 from lavactl.commands.bsub import finish, not_submitted, sent, wait_for
 from lavactl.commands.show import record
@@ -16,10 +17,11 @@ if TYPE_CHECKING:
     from lavactl.wire import messages
 
 USAGE = """\
-Usage: brestart [-f] [bsub options] directory job_id | "job_id[index]"
+Usage: brestart [-f] [bsub options] directory [job_id | "job_id[index]"]
        brestart -h | -V
 """
 MADE = ".checkpointed"  # as agents.shepherd.checkpoints names it
+_OF_JOB = re.compile(r"([1-9][0-9]{0,18})(?:\[([1-9][0-9]{0,9})\])?")
 GRAMMAR = Grammar(
     "brestart",
     USAGE,
@@ -38,8 +40,8 @@ def main(argv: list[str], io: "Io") -> int:
     if answered(argv, USAGE, io):
         return 0
     line = GRAMMAR.parse(argv)
-    if len(line.words) != 2:
-        raise GRAMMAR.wrong("a checkpoint directory and a job id are expected")
+    if not 1 <= len(line.words) <= 2:
+        raise GRAMMAR.wrong("a checkpoint directory and perhaps a job id are expected")
     try:
         submission = restarted(line, io)
         for note in submission.notes:
@@ -60,14 +62,16 @@ def restarted(line: Options, io: "Io") -> Submission:
     from lavactl.job_files.own.shown import job_file_of
     from lavactl.job_files.submitting import submission_of
 
-    directory, word = line.words
+    directory, *words = line.words
+    directory = os.path.normpath(os.path.join(io.cwd, directory))
+    word = words[0] if words else newest(directory, io)
     ref = read_ref(word)
     label = ref_text(ref)
     job = record(ref, io)
     if job.user != io.user_name():
         raise CommandError(f"Job <{label}>: it is another user's")
     spec = job.spec
-    check(spec, os.path.normpath(os.path.join(io.cwd, directory)), label, io)
+    check(spec, directory, label, io)
     del spec.array[:]
     given = Options()
     given.items = [(name, value) for name, value in line.items if name != "f"]
@@ -76,6 +80,36 @@ def restarted(line: Options, io: "Io") -> Submission:
     submission.spec.checkpoint.restarts_from = label
     submission.spec.checkpoint.forces_restart = "f" in line
     return submission
+
+
+def newest(directory: str, io: "Io") -> str:
+    """The caller's job with the highest number of those with a checkpoint in the directory.
+
+    Raises:
+        CommandError: there is none, or the directory cannot be read.
+    """
+    io.stay()  # a directory of any size is read by the caller's own process
+    try:
+        with os.scandir(directory) as entries:
+            made = [one.name for one in entries if _OF_JOB.fullmatch(one.name) and _has_checkpoint(one, io.uid)]
+    except OSError as error:
+        raise CommandError(f"{printable(directory)}: {error.strerror}.") from None
+    if not made:
+        raise CommandError(f"{printable(directory)}: no checkpoint of a job of yours was made there")
+    return max(made, key=_key)
+
+
+def _has_checkpoint(entry: "os.DirEntry[str]", uid: int) -> bool:
+    try:
+        is_own = entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_uid == uid
+    except OSError:  # it was renamed meanwhile
+        return False
+    return is_own and os.path.isfile(os.path.join(entry.path, MADE))
+
+
+def _key(name: str) -> tuple[int, int]:
+    found = _OF_JOB.fullmatch(name)
+    return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
 
 
 def check(spec: "messages.JobSpec", directory: str, label: str, io: "Io") -> None:

@@ -34,12 +34,29 @@ def test_a_job_goes_on_from_the_checkpoint_of_another(desk: Desk, tmp_path: Path
     assert (terms.period_s, terms.method, terms.programs) == (600, "own", "/site")
 
 
+def test_without_a_job_id_it_is_the_newest(desk: Desk, tmp_path: Path) -> None:
+    """By number, of those with a checkpoint there (lsf.md 3: brestart)."""
+    earlier(desk, tmp_path)
+    for name in ("7[2]", "5", "7[1]"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / ".checkpointed").touch()
+    for name in ("70", "notes", "6"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "80").symlink_to(tmp_path / "5")
+    result = desk.type("brestart", str(tmp_path))
+    assert (result.code, result.out) == (0, "Job <8> is submitted to queue <night>.\n"), result
+    spec = next(one.spec for one in reversed(desk.client.asked) if isinstance(one, jobs_pb2.SubmitItem))
+    assert spec.checkpoint.restarts_from == "7[2]"
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
         (["DIR", "7[2]"], "DIR: no checkpoint of job <7[2]> was made there."),
         (["/elsewhere", "7[2]"], "/elsewhere: the checkpoints of job <7[2]> are in DIR."),
-        (["DIR"], "a checkpoint directory and a job id are expected"),
+        ([], "a checkpoint directory and perhaps a job id are expected"),
+        (["DIR"], "DIR: no checkpoint of a job of yours was made there."),
+        (["DIR/none"], "DIR/none: No such file or directory."),
         (["-k", "DIR", "7[2]"], "-k: the directory and the periods of the checkpoints stay as they were."),
     ],
 )
