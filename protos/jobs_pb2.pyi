@@ -211,7 +211,7 @@ class SlurmTerms(_message.Message):
     def __init__(self, array_base: _Optional[int] = ..., arguments: _Optional[_Iterable[str]] = ..., command: _Optional[str] = ...) -> None: ...
 
 class Checkpoint(_message.Message):
-    __slots__ = ("directory", "period_s", "first_s", "method", "programs", "restarts_from", "forces_restart")
+    __slots__ = ("directory", "period_s", "first_s", "method", "programs", "restarts_from", "forces_restart", "no_period", "names_minutes")
     DIRECTORY_FIELD_NUMBER: _ClassVar[int]
     PERIOD_S_FIELD_NUMBER: _ClassVar[int]
     FIRST_S_FIELD_NUMBER: _ClassVar[int]
@@ -219,6 +219,8 @@ class Checkpoint(_message.Message):
     PROGRAMS_FIELD_NUMBER: _ClassVar[int]
     RESTARTS_FROM_FIELD_NUMBER: _ClassVar[int]
     FORCES_RESTART_FIELD_NUMBER: _ClassVar[int]
+    NO_PERIOD_FIELD_NUMBER: _ClassVar[int]
+    NAMES_MINUTES_FIELD_NUMBER: _ClassVar[int]
     directory: str
     period_s: float
     first_s: float
@@ -226,7 +228,9 @@ class Checkpoint(_message.Message):
     programs: str
     restarts_from: str
     forces_restart: bool
-    def __init__(self, directory: _Optional[str] = ..., period_s: _Optional[float] = ..., first_s: _Optional[float] = ..., method: _Optional[str] = ..., programs: _Optional[str] = ..., restarts_from: _Optional[str] = ..., forces_restart: _Optional[bool] = ...) -> None: ...
+    no_period: bool
+    names_minutes: bool
+    def __init__(self, directory: _Optional[str] = ..., period_s: _Optional[float] = ..., first_s: _Optional[float] = ..., method: _Optional[str] = ..., programs: _Optional[str] = ..., restarts_from: _Optional[str] = ..., forces_restart: _Optional[bool] = ..., no_period: _Optional[bool] = ..., names_minutes: _Optional[bool] = ...) -> None: ...
 
 class HangRule(_message.Message):
     __slots__ = ("after_s", "first_s", "cpus", "network_bytes_s", "gpu_power", "no_stacks")

@@ -31,6 +31,7 @@ def checkpoint(text: str, start: str, environ: "Mapping[str, str]") -> messages.
         directory=os.path.normpath(os.path.join(start, directory)),
         method=environ.get(METHOD, ""),
         programs=environ.get(METHOD_DIR, ""),
+        names_minutes=not words and _is_period(directory),
     )
     given: set[str] = set()
     try:
@@ -55,10 +56,18 @@ def _fill(found: messages.Checkpoint, name: str, value: str) -> None:
         found.first_s = 60.0 * units.read_count(value, 1, MINUTES_MAX)
     elif name == "period":
         found.period_s = 60.0 * units.read_count(value, 0, MINUTES_MAX)
+        found.no_period = not found.period_s
     elif name == "method" and _NAME.fullmatch(value):
         found.method = value
     else:
         raise ValueError(value)
+
+
+def _is_period(word: str) -> bool:
+    try:
+        return units.read_count(word, 0, MINUTES_MAX) >= 0
+    except ValueError:
+        return False
 
 
 def checkpoint_text(found: messages.Checkpoint) -> str:
@@ -66,7 +75,7 @@ def checkpoint_text(found: messages.Checkpoint) -> str:
     words = [
         found.directory,
         f"init={found.first_s / 60:.0f}" if found.first_s else "",
-        f"{found.period_s / 60:.0f}" if found.period_s else "",
+        f"{found.period_s / 60:.0f}" if found.period_s or found.no_period else "",
         f"method={found.method}" if found.method else "",
     ]
     return " ".join(filter(None, words))

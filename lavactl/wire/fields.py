@@ -30,7 +30,8 @@ FIELDS = {
     "HangRule": "1 after_s d, 2 first_s d, 3 cpus d, 4 network_bytes_s d, 5 gpu_power d, 6 no_stacks t",
     "SlurmTerms": "1 array_base u, 2 arguments s*, 3 command s",
     "Checkpoint": (
-        "1 directory s, 2 period_s d, 3 first_s d, 4 method s, 5 programs s, 6 restarts_from s, 7 forces_restart t"
+        "1 directory s, 2 period_s d, 3 first_s d, 4 method s, 5 programs s, 6 restarts_from s, 7 forces_restart t, "
+        "8 no_period t, 9 names_minutes t"
     ),
     "JobSpec": (
         "1 name s, 2 command s, 3 is_script t, 4 queues s*, 5 project s, 6 cwd s, 7 submit_cwd s, 8 input s, "

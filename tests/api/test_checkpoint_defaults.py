@@ -77,6 +77,32 @@ def test_what_the_job_names_comes_first(cluster: Cluster) -> None:
     assert terms(cluster, a_spec(checkpoint=own), "long") == ("/mine", 0, 0, "")
 
 
+def test_a_period_of_none(cluster: Cluster) -> None:
+    """With -k "dir 0" no checkpoint is made by itself, whatever the profile says, but for init= of the job's own."""
+    own = pb.Checkpoint(directory="/mine", no_period=True)
+    assert terms(cluster, a_spec(application="md", checkpoint=own), "long") == ("/mine", 0, 0, "dmtcp")
+    own = pb.Checkpoint(directory="/mine", no_period=True, first_s=90)
+    assert terms(cluster, a_spec(application="md", checkpoint=own), "long") == ("/mine", 0, 90, "dmtcp")
+
+
+def test_a_number_alone(cluster: Cluster) -> None:
+    """-k 240 is the period where the profile has a directory, which it goes with; else a directory of that name."""
+
+    def number(name: str) -> pb.Checkpoint:
+        return pb.Checkpoint(directory=f"/jobs/{name}", names_minutes=True)
+
+    assert terms(cluster, a_spec(application="md", checkpoint=number("60")), "long") == ("/jobs/own", 3600, 30, "dmtcp")
+    assert terms(cluster, a_spec(application="md", checkpoint=number("0")), "long") == ("/jobs/own", 0, 0, "dmtcp")
+    assert terms(cluster, a_spec(checkpoint=number("240")), "long") == ("/jobs/240", 0, 0, "")
+    assert terms(cluster, a_spec(application="md", checkpoint=number("x")), "long") == ("/jobs/x", 60, 30, "dmtcp")
+
+
+def test_a_restarted_job_has_the_periods_of_the_earlier_one(cluster: Cluster) -> None:
+    """Also where bchkpnt -p has switched the profile's off."""
+    own = pb.Checkpoint(directory="/mine", method="own", restarts_from="7")
+    assert terms(cluster, a_spec(application="md", checkpoint=own), "long") == ("/mine", 0, 0, "own")
+
+
 def test_of_several_queues_it_is_the_one_that_accepts_the_job(cluster: Cluster) -> None:
     """Ann may not use the queue of bob."""
     assert terms(cluster, a_spec(), "bobs", "long") == ("/queue", 600, 0, "")

@@ -480,3 +480,20 @@ class TestWaiting:
         result = desk.type("bsub", "-K", "x")
         assert result.code == 255
         assert "Job <1201>" in result.err
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("saved 30", ("saved", 1800, False, False)),
+        ("saved 0", ("saved", 0, True, False)),
+        ("240", ("240", 0, False, True)),
+        ("240 30", ("240", 1800, False, False)),
+        ("./240", ("240", 0, False, False)),
+    ],
+)
+def test_periods_of_checkpoints(desk: Desk, text: str, terms: tuple[str, float, bool, bool]) -> None:
+    """-k: a period of 0 is none at all, and a number alone may be the period (lsf.md 1.4: -k)."""
+    assert desk.type("bsub", "-k", text, "true").code == 0
+    one = desk.spec.checkpoint
+    assert (one.directory.rpartition("/")[2], one.period_s, one.no_period, one.names_minutes) == terms

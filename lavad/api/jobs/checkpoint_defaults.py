@@ -11,6 +11,7 @@ from lavad.core.model.checkpoints import NO_TERMS, CheckpointTerms
 from lavad.core.model.reasons import Refused
 from protos import jobs_pb2 as pb
 
+_DIGITS = 10  # more than any number of minutes has
 _UNPACKED = Packed(b"", "", None)
 
 
@@ -30,15 +31,33 @@ def fill_in(cluster: Cluster, item: pb.SubmitItem, caller: c.Caller, queues: tup
     profile = cluster.policy.applications.get(spec.application)
     terms = profile.checkpoints if profile is not None else NO_TERMS
     if spec.HasField("checkpoint"):
-        _add(spec.checkpoint, terms)
+        merge(cluster, spec)
         return
     terms = terms if terms.directory else _of_queue(cluster, spec, caller, queues)
     if terms.directory:
-        start = spec.submit_cwd if "%" in spec.cwd else spec.cwd or spec.submit_cwd
-        spec.checkpoint.directory = os.path.normpath(os.path.join(start, terms.directory))
+        spec.checkpoint.directory = _directory(spec, terms)
         spec.checkpoint.method, spec.checkpoint.programs = item.checkpoint_method, item.checkpoint_programs
         _check(spec.checkpoint)
         _add(spec.checkpoint, terms)
+
+
+def merge(cluster: Cluster, spec: pb.JobSpec) -> None:
+    """Complete what ``-k`` says by the application profile; a job of brestart stays as the earlier one was."""
+    one, profile = spec.checkpoint, cluster.policy.applications.get(spec.application)
+    terms = profile.checkpoints if profile is not None else NO_TERMS
+    number = os.path.basename(one.directory)
+    if one.names_minutes and terms.directory and number.isascii() and number.isdigit() and len(number) < _DIGITS:
+        one.period_s = 60.0 * int(number)
+        one.no_period = not one.period_s
+        one.directory = _directory(spec, terms)
+    one.names_minutes = False
+    if not one.restarts_from:
+        _add(one, terms)
+
+
+def _directory(spec: pb.JobSpec, terms: CheckpointTerms) -> str:
+    start = spec.submit_cwd if "%" in spec.cwd else spec.cwd or spec.submit_cwd
+    return os.path.normpath(os.path.join(start, terms.directory))
 
 
 def _check(one: pb.Checkpoint) -> None:
@@ -52,8 +71,9 @@ def _check(one: pb.Checkpoint) -> None:
 
 def _add(one: pb.Checkpoint, terms: CheckpointTerms) -> None:
     """Add the terms that the job has none of its own of."""
-    one.period_s = one.period_s or terms.period_s
-    one.first_s = one.first_s or terms.first_s
+    if not one.no_period:  # it asks for no checkpoint by itself, so that the profile's first one isn't made, either
+        one.period_s = one.period_s or terms.period_s
+        one.first_s = one.first_s or terms.first_s
     one.method = one.method or terms.method
 
 

@@ -14,7 +14,7 @@ from lavad.agent_links.links import AgentLinks
 from lavad.agent_links.spec_cache import SpecShelf
 from lavad.api import checks, identity, interceptor, translate
 from lavad.api.cluster.host_choice import chosen
-from lavad.api.jobs import listing, messages, modify, resize, tasks
+from lavad.api.jobs import checkpoint_defaults, listing, messages, modify, resize, tasks
 from lavad.api.jobs.dependencies import dependencies_reply
 from lavad.api.jobs.history import Stored
 from lavad.api.jobs.pages import JobLists
@@ -334,6 +334,8 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         before, spec = await self.shelf.spec(target.job), pb.JobSpec()
         spec.CopyFrom(before)
         modify.take_over(spec, request)
+        if "checkpoint" in request.fields and spec.HasField("checkpoint"):
+            checkpoint_defaults.merge(self.engine.cluster, spec)
         checks.check_size(spec)
         if "job_group" in request.fields:
             translate.fill_in_group(spec, record.shared.user)
