@@ -77,17 +77,16 @@ class Client:
     def submit(self, item: messages.SubmitItem) -> messages.SubmitResult:
         """Submit one job. A repetition carries the same request id, so the job is never submitted twice."""
         batch = messages.SubmitBatch(items=[item])
-        if batch.ByteSize() > frames.MAX_PAYLOAD - 256:
-            raise CommandError(
-                f"The job is {batch.ByteSize() >> 20} MiB with its script and environment; 8 MiB is the most."
-            )
+        payload = batch.SerializeToString()
+        if (size := len(payload)) > frames.MAX_PAYLOAD - 256:
+            raise CommandError(f"The job is {size >> 20} MiB with its script and environment; 8 MiB is the most.")
 
         def mark_retry() -> bytes:
             batch.items[0].retry = True
             return batch.SerializeToString()
 
-        for payload in self._stream(JOBS + "Submit", batch.SerializeToString(), again=mark_retry):
-            for result in messages.SubmitReplies.FromString(payload).results:
+        for answer in self._stream(JOBS + "Submit", payload, again=mark_retry):
+            for result in messages.SubmitReplies.FromString(answer).results:
                 return result
         raise CommandError("The master gave no answer to the submission.")
 

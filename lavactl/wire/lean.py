@@ -86,10 +86,6 @@ class Message:
         self.__dict__.clear()
         self.__dict__.update(fresh.__dict__)
 
-    def ByteSize(self) -> int:
-        """Size on the wire in bytes."""
-        return len(self.SerializeToString())
-
     def SerializeToString(self) -> bytes:
         """Serialised message."""
         out = bytearray()
@@ -100,7 +96,9 @@ class Message:
                 continue
             if not repeated:
                 _put(out, number, kind, value)
-            elif kind in (TEXT, BYTES) or not isinstance(kind, int):
+            elif kind in (TEXT, BYTES):
+                _put_strings(out, number, value if kind == BYTES else [one.encode() for one in value])
+            elif not isinstance(kind, int):
                 for one in value:
                     _put(out, number, kind, one, always=True)
             elif kind == DOUBLE:
@@ -152,6 +150,19 @@ def _put(out: bytearray, number: int, kind: "Any", value: "Any", *, always: bool
             _put_varint(out, number << 3 | 2)
             _put_varint(out, len(data))
             out += data
+
+
+def _put_strings(out: bytearray, number: int, values: "list[bytes]") -> None:
+    """Put a repeated field; an environment has a hundred entries, most of them shorter than 128 bytes."""
+    head = bytearray()
+    _put_varint(head, number << 3 | 2)
+    for data in values:
+        out += head
+        if len(data) < 0x80:
+            out.append(len(data))
+        else:
+            _put_varint(out, len(data))
+        out += data
 
 
 def _put_varint(out: bytearray, value: int) -> None:
