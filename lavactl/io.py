@@ -40,9 +40,10 @@ def own_environment() -> list[bytes]:
 def decode_environment(entries: "Sequence[bytes]") -> dict[str, str]:
     """Name to value; of a name given twice the first counts, as in the C library."""
     decoded: dict[str, str] = {}
+    encoding, errors = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
     for entry in entries:
-        name, _, value = entry.partition(b"=")
-        decoded.setdefault(os.fsdecode(name), os.fsdecode(value))
+        name, _, value = entry.decode(encoding, errors).partition("=")
+        decoded.setdefault(name, value)
     return decoded
 
 

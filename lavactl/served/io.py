@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 SETTINGS_MAX = 4 << 20  # bytes of a file of settings
 # Variables that say how text is written; another writing than this process's own is the caller's to do.
 LOCALES = (b"LC_ALL=", b"LC_CTYPE=", b"LANG=")
+WRITING = (*LOCALES, b"TZ=", b"TZDIR=")
 PLAIN = (b"", b"C", b"POSIX")
 
 
@@ -190,9 +191,10 @@ def has_own_way(environment: list[bytes], zone: bytes | None) -> bool:
     Args:
         zone: TZ of this process; None where it is not set, which is another zone than an empty one.
     """
-    if value_of(environment, b"TZ=") != zone or value_of(environment, b"TZDIR=") is not None:
+    own = [entry for entry in environment if entry.startswith(WRITING)]  # few have any
+    if value_of(own, b"TZ=") != zone or value_of(own, b"TZDIR=") is not None:
         return True
-    value = next((value for name in LOCALES if (value := value_of(environment, name))), b"")
+    value = next((value for name in LOCALES if (value := value_of(own, name))), b"")
     return value not in PLAIN and b"utf" not in value.lower()
 
 
