@@ -185,7 +185,9 @@ def read_resources(document: Document, site: Site, classes: ServiceClasses) -> F
     ]
     _check_names([pool.name for pool in pools], document, "GuaranteedResourcePool", site)
     own = tuple(pool for pool in pools if isinstance(pool, Pool))
-    of_classes = [pool for pool in pools if isinstance(pool, PoolOfClasses)]
+    parts = tuple(class_pools([pool for pool in pools if isinstance(pool, PoolOfClasses)], classes, site))
+    names = {pool.name for pool in own}  # one that is there twice has been told
+    _check_names([*names, *(part.name for part in parts)], document, "GuaranteedResourcePool", site)
     rules = [
         rule
         for section in document.of("ResourceReservation")
@@ -195,7 +197,7 @@ def read_resources(document: Document, site: Site, classes: ServiceClasses) -> F
     _check_names([rule.name for rule in rules], document, "ResourceReservation", site)
     return {
         "limits": tuple(limits),
-        "pools": (*own, *class_pools(of_classes, classes, site)),
+        "pools": (*own, *parts),
         "service_classes": {name: found[1] for name, found in classes.items() if found is not None},
         "reservation_rules": tuple(rules),
     }

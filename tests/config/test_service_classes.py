@@ -146,6 +146,13 @@ def test_pools_that_lava_honours_in_part(tmp_path: Path, lines: str, sentence: s
     assert f"lsb.{sentence}" in said(found)
 
 
+def test_a_pool_with_the_name_of_a_part_of_another(tmp_path: Path) -> None:
+    """The files are refused: both once counted as one pool in bresources, with the amounts of both."""
+    own = "Begin GuaranteedResourcePool\nNAME = night/gold\nUSERS = ann\nEnd GuaranteedResourcePool\n"
+    (error,) = loaded(tmp_path, a_site(pool=POOL + own)).errors
+    assert "GuaranteedResourcePool: the name night/gold is there twice" in str(error)
+
+
 def test_a_class_counts_in_the_first_of_its_pools(tmp_path: Path) -> None:
     """A job belongs to one capacity pool."""
     pools = [f"Begin GuaranteedResourcePool\nNAME = {name}\nDISTRIBUTION = [gold,1] [silver,1]\n"
