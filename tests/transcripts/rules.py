@@ -22,7 +22,7 @@ from lavad.core.model.policy import Policy
 from lavad.core.model.rules.hosts import HostRule
 from lavad.core.model.rules.names import ALL, Names
 from lavad.core.model.rules.queues import Queue, Threshold
-from lavad.core.model.rules.resources import Pool
+from lavad.core.model.rules.resources import Pool, ServiceClass
 from tests.transcripts import sharing
 
 NUMBERS = (
@@ -101,7 +101,13 @@ def policy(words: Iterable[str]) -> Policy:
             assert name in NUMBERS, f"{name} is no rule that a transcript can set"
             values[name] = int(value)
     values.setdefault("queues", tuple(queues.values()))
-    return Policy(pools=tuple(pools), default_queue=_default(values["queues"]), **values)
+    classes = {
+        pool.service_class: ServiceClass(pool.service_class, pool.users, attaches=pool.attaches)
+        for pool in pools
+        if pool.service_class
+    }
+    default = _default(values["queues"])
+    return Policy(pools=tuple(pools), service_classes=classes, default_queue=default, **values)
 
 
 def _default(queues: tuple[Queue, ...]) -> str:
@@ -111,7 +117,8 @@ def _default(queues: tuple[Queue, ...]) -> str:
 
 def _pool(name: str, text: str) -> Pool:
     """``ann,own:4,most:6,keeps,hosts:n1+n2``: users, guaranteed and largest number of slots, no loans, hosts; of a
-    service class ``part:50,lends:short,app:md``: percentage of the slots, a queue that borrows, a profile."""
+    service class ``part:50,lends:short,app:md``: percentage of the slots, a queue that borrows, a profile,
+    ``sla``: only for jobs that name the class, which is what stands behind the slash."""
     user, *rest = text.split(",")
     said = dict(word.partition(":")[::2] for word in rest)
     amounts = {
@@ -121,7 +128,8 @@ def _pool(name: str, text: str) -> Pool:
     lends, borrowers, applications = "keeps" not in said, _one(said, "lends"), _one(said, "app")
     return Pool(
         name, Names(False, frozenset((user,))), hosts=hosts, lends=lends, borrowers=borrowers,
-        applications=applications, slots_share=float(said.get("part", 0)) / 100, **amounts,
+        applications=applications, slots_share=float(said.get("part", 0)) / 100, attaches="sla" not in said,
+        service_class=name.partition("/")[2], **amounts,
     )  # fmt: skip
 
 

@@ -14,7 +14,8 @@ from lavad.core.state.records import ArrayRecord
 class JobCursor:
     """Cursor on one job of a bucket; it starts before the first, or after ``passed`` entries.
 
-    Elements of an array share a rank and come by index. Job records are read only where a result depends on them: of a
+    Elements of an array come by index and share a rank, but where an adviser puts some of them ahead of others: those
+    that are within their pool's entitlement. Job records are read only where a result depends on them: of a
     million jobs most are not in the processor's caches.
     """
 
@@ -61,6 +62,11 @@ class JobCursor:
         if index is None:
             self._elements = None
             return False
+        if self._ranking.is_advised:
+            rank = self._ranking.of(self.key, self._bucket.at(self._at - 1))
+            if rank is None:
+                return False
+            self.rank = rank
         self.index = index
         return True
 

@@ -81,6 +81,11 @@ class Ranking:
         self._priorities.clear()
         self._taken.clear()
 
+    @property
+    def is_advised(self) -> bool:
+        """True if starts change which jobs of a bucket go before all others."""
+        return self._adviser is not None
+
     def steady_queue(self, key: BucketKey) -> int | None:
         """Queue part of the bucket's ranks, if the rest follows from its entries alone and time changes nothing.
 
