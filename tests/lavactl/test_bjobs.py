@@ -305,6 +305,20 @@ def test_long_form_shows_what_was_asked_for(desk: Desk) -> None:
     assert desk.type("bjobs", "-noheader", "-o", "swaplimit processlimit", "1201").out.split() == ["4", "K", "20"]
 
 
+def test_long_form_names_priority_and_commands_around_the_job(desk: Desk) -> None:
+    """lsf.md 1.3: the phrases of -l for -sp, -x, -r, -E and -Ep."""
+    spec = jobs_pb2.JobSpec(
+        command="./fit", cwd="/home/alice", exclusive=True, rerunnable=True, pre_exec="./stage in", post_exec="./clean"
+    )
+    desk.client.jobs = [a_job(HOSTS, state=RUN, spec=spec, start_time=at("09:02:15"), priority=50)]
+    text = desk.type("bjobs", "-UF", "1201").out
+    for piece in (
+        ", Job Priority <50>,", ", Re-runnable", ", Exclusive Execution",
+        ", Pre-execute Command <./stage in>", ", Post-execute Command <./clean>",
+    ):  # fmt: skip
+        assert piece in text, text
+
+
 def test_long_forms_are_separated_by_dashes(desk: Desk) -> None:
     """lsf.md 1.3: 78 dashes between jobs, none before the first."""
     desk.client.jobs = [a_job(), a_job(job=1202)]

@@ -307,6 +307,7 @@ class TestScriptFile:
         (["-J", "a[1-3]%", "x"], "a[1-3]%: Job array index error. Job not submitted."),
         (["-gpu", "num=x", "x"], "-gpu num=x: expected num=N with N from 1 to 1024. Job not submitted."),
         (["-b", "25:00", "x"], "-b 25:00: Bad time specification. Job not submitted."),
+        (["-b", "23:59", "-t", "23:59", "x"], "Start time is later than termination time. Job not submitted."),
         (["-IX", "bash"],
          "bsub -IX: X11 is not forwarded; -Is with a DISPLAY that the host can reach does it. Job not submitted."),
         (["-Is", "-K", "bash"],

@@ -33,6 +33,7 @@ def test_a_retry_gets_the_same_job(story: Story) -> None:
         (a_job(0), "Bad processor number"),
         (a_job(tasks_min=3, tasks_max=2), "Bad processor number"),
         (a_job(queue="short", run_limit_s=1000), "RUNLIMIT"),
+        (a_job(priority=50), "Job priority control undefined"),
         (a_job()._replace(indices=(range(0, 3),)), "indices start at 1"),
         (a_job()._replace(indices=(range(1, 10**9),)), "index too large"),
         (a_job()._replace(indices=(range(5, 5),)), "array index error"),
