@@ -216,7 +216,8 @@ def ended(job: "Job") -> list[str]:
         lines = [f"{date}: {how}; the job ended before it started."]
     else:
         cpu = f"The CPU time used is {job.usage.cpu_s:.1f} seconds."
-        lines = [f"{date}: {exit_sentence(job.exit_status)} {cpu}"]
+        status = 0 if job.state == messages.DONE else job.exit_status  # another code may mean success
+        lines = [f"{date}: {exit_sentence(status)} {cpu}"]
     if job.exit_reason:
         lines.append(f"{date}: Completed <{'done' if job.state == messages.DONE else 'exit'}>; {reason(job)}")
     if job.post in POSTS:

@@ -139,6 +139,15 @@ def _exit_values(text: str) -> str:
     return text.strip()
 
 
+def _success_values(text: str) -> str:
+    for word in text.split():
+        first, dash, last = word.partition("-")
+        low = v.integer(first, 0, 255)
+        if v.integer(last, 0, 255) < low if dash else False:
+            raise Wrong(f"{word}: the first exit code is above the last one")
+    return text.strip()
+
+
 def _backfill(text: str, site: Site) -> Fields:
     return {"backfill": v.switch(text)}
 
@@ -355,6 +364,8 @@ QUEUE: Table = {
                           "seconds that a job waits before it preempts"),
     "MAX_JOB_REQUEUE": sets("requeue_limit", v.integer, "so often a job is requeued by its exit code"),
     "REQUEUE_EXIT_VALUES": sets("defaults.requeue_exit_values", _exit_values, "exit codes that requeue a job"),
+    "SUCCESS_EXIT_VALUES": sets("defaults.success_exit_values", _success_values, "exit codes beside 0 that make a job "
+                                "DONE: `3 10-12`; those of REQUEUE_EXIT_VALUES come first"),
     "RERUNNABLE": sets("rerunnable", v.switch, "Y: jobs run again when a reboot or the lease of a host has ended them"),
     "PRE_EXEC": sets("defaults.pre_exec", str.strip, "a command on the first host before each job, and before its own "
                      "`-E`: see [pre- and post-execution commands](pre-post-exec.md)"),
@@ -411,7 +422,6 @@ QUEUE: Table = {
     "INTERRUPTIBLE_BACKFILL": missed("backfilled jobs are not killed"),
     "RESIZABLE_JOBS": missed("a job is resizable if it says so: bsub -ar"),
     "RESIZE_NOTIFY_CMD": missed("a resizable job says what is to be run: bsub -rnc"),
-    "SUCCESS_EXIT_VALUES": missed("only exit code 0 is success"),
     **dict.fromkeys(("RC_HOSTS", "RC_ACCOUNT", "RC_DEMAND_POLICY"), missed("no hosts from clouds")),
     **dict.fromkeys(("NQS_QUEUES", "SNDJOBS_TO", "RCVJOBS_FROM"), missed("one cluster only")),
 }  # fmt: skip

@@ -135,6 +135,7 @@ QUEUE: dict[str, Case] = {
                    ("PREEMPT", "PREEMPTIVE[q9]", "PREEMPTIVE[q1+x]")),
     "PREEMPT_DELAY": ("0", {"preempt_delay_s": 0.0}, ("x", "-1")),
     "MAX_JOB_REQUEUE": number("requeue_limit"),
+    "SUCCESS_EXIT_VALUES": ("3 10-12", {"defaults.success_exit_values": "3 10-12"}, ("x", "256", "5-3", "-1")),
     "REQUEUE_EXIT_VALUES": text("defaults.requeue_exit_values", "30 99 EXCLUDE(20)"),
     **{name: text(f"defaults.{name.lower()}", "/bin/x -a") for name in ("PRE_EXEC", "POST_EXEC", "JOB_STARTER")},
     **{name: text(f"around.{name.lower()[:-5]}", "/bin/x -a") for name in ("HOST_PRE_EXEC", "HOST_POST_EXEC")},

@@ -333,6 +333,9 @@ def test_long_forms_are_separated_by_dashes(desk: Desk) -> None:
     [
         (DONE, 0, "", ["Done successfully. The CPU time used is 7200.1 seconds."]),
         (EXIT, 130 << 8, "", ["Exited with exit code 130. The CPU time used is 7200.1 seconds."]),
+        (DONE, 3 << 8, "SUCCESS_EXIT_VALUES: exit code 3 means success.",
+         ["Done successfully. The CPU time used is 7200.1 seconds.",
+          "Completed <done>; SUCCESS_EXIT_VALUES: exit code 3 means success."]),
         (EXIT, 9, "", ["Exited by signal 9. The CPU time used is 7200.1 seconds."]),
         (EXIT, 140 << 8, "TERM_RUNLIMIT: job killed after reaching LSF run time limit",
          ["Exited with exit code 140. The CPU time used is 7200.1 seconds.",

@@ -336,6 +336,17 @@ def test_an_end_without_a_start_is_told_as_such() -> None:
     ]  # fmt: skip
 
 
+def test_an_exit_code_that_means_success_is_told_as_success() -> None:
+    """SUCCESS_EXIT_VALUES, whatever they are now: the record of the end says so."""
+    reason = "SUCCESS_EXIT_VALUES: exit code 3 means success."
+    ended = Moment(2.0, "finished", {"status": 3 << 8, "reason": reason})
+    moments = (Moment(1.0, "dispatched", HOSTS), Moment(1.0, "started", {"pid": 7}), ended)
+    notes = history_text.notes(history_text.walk(moments), new_job().shared, b"")
+    assert [note.text for note in notes][-2:] == [
+        "Done successfully. The CPU time used is 0.0 seconds", f"Completed <done>; {reason}"
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("earlier", [[], [Moment(1.0, "dispatched", HOSTS), Moment(2.0, "requeued")]])
 def test_a_job_whose_end_told_its_start_has_one_in_its_story(earlier: list[Moment]) -> None:
     """Start and end of a short job come in one report; its history has both, once."""

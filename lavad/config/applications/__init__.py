@@ -41,8 +41,8 @@ def _control(kind: str) -> Honoured:
 
 
 # Read as in a queue; the profile's value comes before the queue's.
-_AS_IN_QUEUES = ("NICE", "JOB_STARTER", "REQUEUE_EXIT_VALUES", "MAX_JOB_REQUEUE", "RERUNNABLE", "GPU_REQ",
-                 "JOB_ACTION_WARNING_TIME", "JOB_WARNING_ACTION")  # fmt: skip
+_AS_IN_QUEUES = ("NICE", "JOB_STARTER", "REQUEUE_EXIT_VALUES", "SUCCESS_EXIT_VALUES", "MAX_JOB_REQUEUE", "RERUNNABLE",
+                 "GPU_REQ", "JOB_ACTION_WARNING_TIME", "JOB_WARNING_ACTION")  # fmt: skip
 # The same, and the queue's holds, too.
 _BESIDE_QUEUES = ("RES_REQ", "PROCLIMIT", "TASKLIMIT", "RUNLIMIT", "MEMLIMIT", "CPULIMIT", "DATALIMIT", "STACKLIMIT",
                   "FILELIMIT", "CORELIMIT", "SWAPLIMIT", "PROCESSLIMIT", "THREADLIMIT")  # fmt: skip
@@ -72,7 +72,6 @@ APPLICATION: Table = {
     **dict.fromkeys(("JOB_CWD", "JOB_CWD_TTL", "JOB_OUTDIR"), missed("bsub -cwd and -outdir name directories")),
     "BIND_JOB": missed("affinity[...] in RES_REQ binds the tasks of a job"),
     **dict.fromkeys(("RESIZABLE_JOBS", "RESIZE_NOTIFY_CMD"), QUEUE["RESIZABLE_JOBS"]),
-    "SUCCESS_EXIT_VALUES": QUEUE["SUCCESS_EXIT_VALUES"],
     "CHUNK_JOB_SIZE": QUEUE["CHUNK_JOB_SIZE"],
     "CHKPNT_DIR": sets("checkpoint.directory", v.checkpoint_directory, "the directory of the "
                        "[checkpoints](checkpoints.md) of jobs without `bsub -k`, in place of the queue's CHKPNT"),

@@ -11,7 +11,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.decide.contact import named, silent_hosts
 from lavad.core.decide.decision import SYSTEM, Decision
 from lavad.core.decide.jobs import control, resize, task_reports
-from lavad.core.decide.jobs.requeue import by_exit_code
+from lavad.core.decide.jobs.requeue import by_exit_code, is_success
 from lavad.core.decide.tasks.growth_end import give_growth_up
 from lavad.core.model import EXIT_VALUE, JobState, Key, PostState
 from lavad.core.model import reasons as r
@@ -225,7 +225,8 @@ def finished(cluster: Cluster, command: c.ReportFinished, now: float) -> Decisio
         if is_wanted:
             sent_back = _sent_back(attempt, command, command.host if excludes else "", now)
             return _with_usage(sent_back, command.host, command.usage)
-        silent = [name for name in silent_hosts(cluster, attempt) if name != command.host] if command.status else []
+        has_failed = command.status and not is_success(cluster, job, command.status)
+        silent = [name for name in silent_hosts(cluster, attempt) if name != command.host] if has_failed else []
         if silent and attempt_is_repeated(job, attempt):
             why = f"it failed on {command.host} while {named(silent)} silent"
             return _with_usage(
@@ -234,7 +235,7 @@ def finished(cluster: Cluster, command: c.ReportFinished, now: float) -> Decisio
     if job is not None and command.reason == r.TERM_CHKPNT and attempt.checkpoints.migrates and not attempt.is_ending:
         moved = _again(attempt, command, r.MIGRATED, attempt.checkpoints.avoided(attempt.lead), now)
         return _with_usage(moved, command.host, command.usage)
-    decision = Decision([] if job is None else [_end(attempt, command, now)])
+    decision = Decision([] if job is None else [_end(cluster, job, attempt, command, now)])
     decision.events.extend(_post_ended(cluster, job is not None, command, now))
     if command.also_released:
         # GPUs may have been used after the end that was reported before.
@@ -349,8 +350,10 @@ def progressed(cluster: Cluster, command: c.ReportProgress, now: float) -> Decis
     return Decision([e.ProgressReported(now, command.key, command.progress)])
 
 
-def _end(attempt: Attempt, command: c.ReportFinished, now: float) -> e.Event:
+def _end(cluster: Cluster, job: Job, attempt: Attempt, command: c.ReportFinished, now: float) -> e.Event:
     reason = attempt.kill_reason or command.reason or attempt.doomed
+    if command.status and not reason and is_success(cluster, job, command.status):
+        reason = r.SUCCESS_EXIT.format(command.status >> 8)
     status = 0 if reason in r.RECORDED_DONE else command.status
     return _new(
         e.JobFinished,

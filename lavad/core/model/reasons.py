@@ -156,9 +156,14 @@ LIMITS_OF_JOBS = (*LIMITS_OF_HOSTS, "TERM_RUNLIMIT")
 TOLD_LIMITS = (*LIMITS_OF_JOBS, "TERM_DEADLINE")
 
 
+# Stored with the job's end: its state stays so whatever becomes of the configuration.
+SUCCESS_EXIT = "SUCCESS_EXIT_VALUES: exit code {} means success."
+_SUCCESS = SUCCESS_EXIT.partition("{")[0]
+
+
 def is_done(status: int, reason: str) -> bool:
     """True if a job that ended with this wait status and reason is DONE, not EXIT."""
-    return status == 0 and (not reason or reason.startswith(TOLD_LIMITS))
+    return reason.startswith(_SUCCESS) or (status == 0 and (not reason or reason.startswith(TOLD_LIMITS)))
 
 
 TERM_ORPHAN_SYSTEM = "TERM_ORPHAN_SYSTEM: orphan job was automatically terminated by LSF."

@@ -111,3 +111,10 @@ def by_exit_code(cluster: Cluster, job: Job, attempt: Attempt, status: int) -> t
         return False, False
     rules, code = parse(values), status >> 8 & 0xFF
     return code in rules.codes, code in rules.excluding
+
+
+def is_success(cluster: Cluster, job: Job, status: int) -> bool:
+    """True if the exit code is one of SUCCESS_EXIT_VALUES; a signal never is."""
+    queue = cluster.policy.queue_for(job.shared.queue, job.shared.application)
+    values = queue.defaults.success_exit_values if queue is not None else ""
+    return bool(values) and not status & 0x7F and (status >> 8 & 0xFF) in parse(values).codes

@@ -66,6 +66,7 @@ class Application:
             rlimits=_smaller_limits(own.rlimits, its.rlimits),
             job_starter=own.job_starter or its.job_starter,
             requeue_exit_values=own.requeue_exit_values or its.requeue_exit_values,
+            success_exit_values=own.success_exit_values or its.success_exit_values,
             gpu_requirement=own.gpu_requirement or its.gpu_requirement,
         )
         if own.tasks_max is None:

@@ -83,6 +83,7 @@ class JobDefaults:
     post_exec: str = ""
     job_starter: str = ""
     requeue_exit_values: str = ""
+    success_exit_values: str = ""  # SUCCESS_EXIT_VALUES: exit codes of a job that is DONE
     gpu_requirement: str = ""  # GPU_REQ
     application_requirement: str = ""  # RES_REQ of an application profile, which comes before the queue's
 

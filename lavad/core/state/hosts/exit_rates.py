@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from lavad.core.model.reasons import is_done
 from lavad.core.model.task_values import TaskReport
 from lavad.core.state.attempts import Attempt
 from lavad.core.state.records import Job
@@ -46,7 +47,7 @@ class ExitRates:
         """Count the end of a job; one that was started shows that its host can start jobs."""
         if began_at:
             self.note_start(attempt.lead)
-        if not event.status or event.is_lost or event.reason.startswith(LOST):
+        if not event.status or is_done(event.status, event.reason) or event.is_lost or event.reason.startswith(LOST):
             return
         is_ended = bool(attempt.kill_reason or attempt.doomed)
         is_start = not began_at and bool(event.detail) and not is_ended

@@ -12,6 +12,7 @@ from lavad.core.language.exit_values import parse
 from lavad.core.model import NO_RETRY, JobState, Key, SpecialOptions
 from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.applications import Application
 from lavad.core.model.rules.queues import JobDefaults, Queue
 from lavad.core.queries.pending_reasons import explain
 from lavad.simulator.cluster.restart import reborn
@@ -144,6 +145,40 @@ def test_the_queue_says_which_and_how_often() -> None:
     own = story.run(a_job(requeue="7"))
     story.finished("n1", own, 5 << 8)
     assert story.state(own.job) is S.EXIT
+
+
+def test_exit_codes_that_mean_success() -> None:
+    """SUCCESS_EXIT_VALUES: the job is DONE and keeps its code, for dependants, elements and after a restart; those of
+    REQUEUE_EXIT_VALUES come first, and a signal or bkill is no success."""
+    profile = Application("md", defaults=JobDefaults(success_exit_values="3 5-7", requeue_exit_values="7"))
+    policy = Policy(applications={"md": profile}, requeue_pause_s=0.0)
+    story = Story(a_host("n1", 9), policy=policy)
+    job = replace(a_job().shared, application="md")
+    ended = {}
+    for status in (3 << 8, 6 << 8, 4 << 8, 9, 7 << 8):
+        key = story.run(a_job()._replace(shared=job))
+        story.finished("n1", key, status)
+        ended[status] = key.job
+    assert [story.state(one) for one in ended.values()] == [S.DONE, S.DONE, S.EXIT, S.EXIT, S.PEND]
+    killed = story.run(a_job()._replace(shared=job))
+    story.kill(killed.job)
+    story.finished("n1", killed, 3 << 8)
+    assert story.state(killed.job) is S.EXIT
+    array = story.submit(a_job(array="1-2")._replace(shared=job))
+    story.plan()
+    for index, status in ((1, 5 << 8), (2, 8 << 8)):
+        story.started("n1", story.key(array, index))
+        story.finished("n1", story.key(array, index), status)
+    record = story.array(array)
+    assert (record.state_of(1), record.code_of(1), record.state_of(2)) == (S.DONE, 5, S.EXIT)
+    end = story.job(ended[3 << 8]).end
+    assert end is not None
+    assert (end.status, end.reason) == (3 << 8, "SUCCESS_EXIT_VALUES: exit code 3 means success.")
+    after = story.submit(a_job(dependency=f"done({ended[3 << 8]}) && done({array}[1])"))
+    story.plan()
+    assert story.state(after) is S.STAGING
+    story.cluster = reborn(story.cluster)
+    assert (story.state(ended[3 << 8]), story.state(array, 1)) == (S.DONE, S.DONE)
 
 
 def test_an_interactive_job_is_not_requeued_by_its_exit_code() -> None:
