@@ -10,6 +10,7 @@ from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
 from lavad.core.model.rules.applications import Application
 from lavad.core.model.rules.queues import JobDefaults, Queue
+from lavad.core.order_kinds import spec_defaults
 from lavad.core.orders import StageOrder
 from tests.builders import ANN, ROOT, Story, a_host, a_job
 
@@ -101,7 +102,7 @@ def test_hosts_are_told_what_the_profile_says() -> None:
     queue = order.setup.queue
     assert (queue.nice, queue.defaults.job_starter, queue.environment) == (0, "md", (("MD_HOME", "/opt/md"),))
     assert dict(queue.job_controls) == {"SUSPEND": "SIGSTOP", "TERMINATE": "SIGTERM"}
-    assert dict(order.setup.defaults.process_limits) == {"core": 0, "cpu": 600}
+    assert dict(spec_defaults(order.setup.shared, queue).process_limits) == {"core": 0, "cpu": 600}
 
 
 def test_an_unknown_profile_is_refused() -> None:
