@@ -80,6 +80,7 @@ def a_job(
     interactive: str = "",
     job_group: str = "",
     application: str = "",
+    command: str = "",
     **role: Any,
 ) -> NewJob:
     """Submission. ``array`` is an index list such as "1-10"; other arguments are those of its only role."""
@@ -96,7 +97,7 @@ def a_job(
     indices = Ranges.parse(array).parts()
     special = SpecialOptions(requeue_exit_values=requeue, interactive=interactive)
     shared = replace(shared, special=special, job_group=job_group, application=application)
-    text = pack_text(name=name)
+    text = pack_text(name=name, command=command)
     terms = (dependency, begin_at, ends_orphan)
     return NewJob(0, shared, text, b"", request_id, hold, indices, limit, priority, *terms)
 

@@ -10,6 +10,7 @@ import pytest
 from lavad.api.history.answers import Answers
 from lavad.api.history.question import ACCOUNTS, Question, question_of
 from lavad.core import commands as c
+from lavad.core.language.job_names import name_pattern
 from lavad.core.model import FINAL, HostShare, JobState
 from lavad.core.model.policy import Policy
 from lavad.core.model.ranges import Ranges
@@ -136,6 +137,15 @@ def test_what_is_selected(told: Told, wanted: dict[str, Any], expected: list[int
     """By owner, queue, project, end, id, host."""
     a_day(told)
     assert [job for job, _, _ in keys(told, **wanted)] == expected
+
+
+def test_a_job_without_a_name_is_selected_by_its_command(told: Told) -> None:
+    """As the records show it; neither one that was given a name, nor an element that the pattern leaves out."""
+    for name, indices in (("", ()), ("md", ()), ("", (range(1, 3),))):
+        told.do(c.SubmitJob(new_job(name, spec=SPEC, indices=indices), ALICE))
+        told.do(c.KillJob(c.Target(told.world.cluster.next_job - 1), ALICE), 1.0)
+    assert keys(told, name=name_pattern("sleep*")) == [(1, 0, 0), (3, 1, 0), (3, 2, 0)]
+    assert keys(told, name=name_pattern("sleep 1[2]")) == [(3, 2, 0)]
 
 
 def test_times_select(told: Told) -> None:

@@ -419,6 +419,15 @@ def test_only_what_matches_is_told(told: Told) -> None:
     assert names((told.history(jobs=(JobRange(3), JobRange(99)))).jobs) == [(3, 0)]
 
 
+def test_a_job_without_a_name_is_chosen_by_its_command(told: Told) -> None:
+    """As lists show it; the element of an array, too, and no job that was given a name."""
+    told.do(c.SubmitJob(new_job(""), ALICE))
+    told.do(c.SubmitJob(new_job("md"), ALICE))
+    told.do(c.SubmitJob(new_job("", indices=(range(1, 4),)), ALICE))
+    assert names(told.all_pages(name="sleep*", limit=1)) == [(1, 0), (3, 1), (3, 2), (3, 3)]
+    assert names((told.history(name="sleep 1[2]")).jobs) == [(3, 2)]
+
+
 def test_an_element_is_named_with_its_array(told: Told) -> None:
     """sweep[3] of every array of that name that has it; a plain job has no elements, and brackets are no pattern."""
 

@@ -12,7 +12,7 @@ from lavad.api.gpu_use import messages_of
 from lavad.api.history.question import Question
 from lavad.api.jobs import listing
 from lavad.api.privacy import Sight
-from lavad.core.language.job_names import name_pattern
+from lavad.core.language.job_names import name_pattern, name_shown
 from lavad.core.model import JobState, Shared
 from lavad.core.model.rules.names import Names
 from lavad.core.state.pools import Pools
@@ -22,7 +22,7 @@ from lavad.store.reading.accounts import PAGE, AccountFilter, Ended, ended
 from lavad.store.reading.history import JobRange, Read
 from lavad.store.reading.restore import SharedTexts
 from lavad.store.rows import values as v
-from protos import common_pb2, names
+from protos import common_pb2
 from protos import jobs_pb2 as pb
 from protos.accounts import Tally
 
@@ -151,7 +151,6 @@ class _Answer:
 
 def _record(one: Ended, shared: Shared) -> pb.JobRecord:
     """Build the record of an ended attempt."""
-    name, command = one.words.decode(errors="surrogateescape").split("\0", 2)[:2]
     element = f"[{one.index}]" if one.index else ""
     message = pb.JobRecord(
         job=one.job,
@@ -160,7 +159,7 @@ def _record(one: Ended, shared: Shared) -> pb.JobRecord:
         state=common_pb2.DONE if one.is_done else common_pb2.EXIT,
         queue=shared.queue,
         from_host=shared.from_host,
-        name=(name or names.of_command(command)) + element,
+        name=name_shown(one.words) + element,
         submit_time=one.submitted_at,
         start_time=one.dispatched_at,
         end_time=one.ended_at,

@@ -17,6 +17,7 @@ from lavad.api.jobs import listing
 from lavad.api.jobs.tasks import add_tasks
 from lavad.api.privacy import Sight
 from lavad.core.commands import Caller
+from lavad.core.language.job_names import name_shown
 from lavad.core.model import JobState
 from lavad.core.model.rules.names import NONE, Names
 from lavad.core.state.records import Job
@@ -24,7 +25,7 @@ from lavad.store.reading import reader
 from lavad.store.reading.history import HistoryFilter, JobHistory, JobRange, Read, parts, read_page
 from lavad.store.reading.history_text import Note
 from lavad.store.reading.restore import SharedTexts, read_job_tasks
-from protos import common_pb2, names
+from protos import common_pb2
 from protos import jobs_pb2 as pb
 
 TEXTS_KEPT = 10_000  # distinct submissions
@@ -149,7 +150,7 @@ def _brief(entries: Iterable[JobHistory]) -> Iterator[bytes]:
     """Yield the seconds in each state of some jobs, in pages."""
     page, size = pb.HistoryPage(), 0
     for job, _, seconds in entries:
-        name = _name_of(job.text)
+        name = name_shown(job.text)
         spent = page.jobs.add(job=job.id, index=job.index, user=job.shared.user, name=name).seconds_by_state
         for column, some in seconds.items():
             if some:
@@ -159,12 +160,6 @@ def _brief(entries: Iterable[JobHistory]) -> Iterator[bytes]:
             yield page.SerializeToString()
             page, size = pb.HistoryPage(), 0
     yield page.SerializeToString()
-
-
-def _name_of(text: bytes) -> str:
-    """Return the job's name, or its command if it has none."""
-    name, command = text.decode(errors="surrogateescape").split("\0", 2)[:2]
-    return name or names.of_command(command)
 
 
 def _range(ref: common_pb2.JobRef) -> JobRange:
@@ -202,7 +197,7 @@ def _record(one: JobHistory, has_details: bool = True) -> pb.JobRecord:
         state=translate.state_message(job.state),
         queue=shared.queue,
         from_host=shared.from_host,
-        name=_name_of(job.text) + (f"[{job.index}]" if job.index else ""),
+        name=name_shown(job.text) + (f"[{job.index}]" if job.index else ""),
         submit_time=job.submitted_at,
         project=shared.project,
         slots_min=shared.request.slots_min,
@@ -225,7 +220,7 @@ def _history(one: JobHistory) -> pb.JobHistory:
         job=job.id,
         index=job.index,
         user=job.shared.user,
-        name=_name_of(job.text),
+        name=name_shown(job.text),
         record=_record(one),
         seconds_by_state=one.seconds_by_state,
         notes=map(_note, one.notes),

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from lavad.core.model.ranges import Ranges
+from protos import names
 
 _PART = r"[0-9]{1,10}(?:-[0-9]{1,10}(?::[0-9]{1,10})?)?"
 _ELEMENTS = re.compile(rf"(.*)\[({_PART}(?:,{_PART})*)\]\Z", re.DOTALL)
@@ -35,6 +36,12 @@ def name_pattern(text: str) -> NamePattern:
     name = found[1] if found and elements is not None else text
     literal = re.sub(r"[?\[]", r"[\g<0>]", name)  # fnmatch treats these as special; its patterns match in linear time
     return NamePattern(re.compile(translate(literal)), elements)
+
+
+def name_shown(text: bytes) -> str:
+    """Name of a job in lists, by its packed texts: its own, or that of its command if it has none."""
+    name, command, _ = text.split(b"\0", 2)
+    return name.decode(errors="surrogateescape") or names.of_command(command.decode(errors="surrogateescape"))
 
 
 def _elements(text: str) -> Ranges | None:

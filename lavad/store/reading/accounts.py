@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, exists, literal, or_, select, tuple_
 
-from lavad.core.language.job_names import NamePattern
+from lavad.core.language.job_names import NamePattern, name_shown
 from lavad.core.model import FINAL, JobState
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.rules.names import Names
@@ -113,7 +113,7 @@ def _is_selected(one: Ended, wanted: AccountFilter) -> bool:
     if wanted.jobs and not any(part.job == one.job and _has(part.indices, one.index) for part in wanted.jobs):
         return False
     if wanted.name is not None:
-        if not wanted.name.admits(one.name):
+        if not wanted.name.admits(one.name or name_shown(one.words)):
             return False
         if wanted.name.elements is not None and one.index not in wanted.name.elements:
             return False

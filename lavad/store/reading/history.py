@@ -11,9 +11,9 @@ from itertools import groupby, islice
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Select, or_, select, union
+from sqlalchemy import ColumnElement, Connection, Select, case, or_, select, union
 
-from lavad.core.language.job_names import name_pattern
+from lavad.core.language.job_names import name_pattern, name_shown
 from lavad.core.model import FINAL, JobState
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.rules.names import NONE, Names
@@ -108,7 +108,9 @@ def read_page(connection: Connection, wanted: HistoryFilter, texts: SharedTexts 
     rows = connection.execute(_candidates(wanted)).all()
     pattern = name_pattern(wanted.name or "*")
     page = _Page(connection, wanted, pattern.elements, SharedTexts() if texts is None else texts)
-    ids = [job for job, name in rows[: wanted.limit] if pattern.admits(name)]
+    ids = [
+        row.job for row in rows[: wanted.limit] if not wanted.name or pattern.admits(row.name or name_shown(row.text))
+    ]
     found = _arrays_among(connection, ids)
     if not found and pattern.elements is None:
         page.plain = ids
@@ -157,7 +159,9 @@ _PLACE = attrgetter("job.id", "job.index")
 def _candidates(wanted: HistoryFilter) -> Select[Any]:
     """Select submissions that may match, from the start of the page; one more than the page holds."""
     first = wanted.after[0] + (wanted.after[1] == _LAST)
-    query = select(specs.job, specs.name).where(specs.job >= first)
+    query = select(specs.job).where(specs.job >= first)
+    if wanted.name:  # texts only of jobs without a name, which have that of their command
+        query = query.add_columns(specs.name, case((specs.name == "", specs.words)).label("text"))
     equal = ((specs.queue, wanted.queue), (specs.project, wanted.project))
     query = query.where(*(column == text for column, text in equal if text))
     if wanted.application:  # names of profiles have neither quotes nor escapes

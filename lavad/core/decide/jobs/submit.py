@@ -79,7 +79,7 @@ def _check_name(cluster: Cluster, new: NewJob) -> None:
     for number in cluster.names.find(new.shared.uid, name, False, cluster.jobs.values()) if name else ():
         record = cluster.jobs[number]
         is_over = record.is_over if isinstance(record, ArrayRecord) else record.state in FINAL
-        if not is_over:
+        if not is_over and name_of(record.text) == name:  # a command's name is none that was given
             raise Refused(f"Your job <{number}> of the name {name} has not ended yet; -J gives this one another")
 
 

@@ -7,11 +7,12 @@ from lavad.core.decide.clock.tick import wake_at
 from lavad.core.decide.jobs.dependencies import missing_parents
 from lavad.core.events import DependencyMet, PendingEnded
 from lavad.core.language.dependency import text_of
-from lavad.core.model import JobState
+from lavad.core.model import JobState, pack_text
 from lavad.core.model.policy import Policy
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import Refused
 from lavad.core.queries.pending_reasons import explain
+from lavad.core.state.jobs.job_names import Names
 from lavad.core.state.records import ArrayRecord
 from lavad.simulator.cluster.restart import reborn
 from tests.builders import ANN, BOB, Story, a_cluster, a_host, a_job
@@ -152,6 +153,40 @@ def test_names_are_those_of_the_submitter() -> None:
     assert story.job(all_three).may_start
     with pytest.raises(Refused, match="No matching job found"):
         story.submit(a_job(dependency="done(stop)"))
+
+
+def test_a_job_without_a_name_has_that_of_its_command() -> None:
+    """As lists show it, of arrays too; jobs submitted before and after the user's first look-up count alike."""
+    story = a_cluster()
+    plain, named = story.submit(a_job(command="sleep 60")), story.submit(a_job(command="sleep 60", name="nap"))
+    array = story.submit(a_job(command="solve -x", array="1-2"))
+    one = story.submit(a_job(dependency="done('sleep 60')"))
+    element = story.submit(a_job(dependency="done('solve -x[2]')"))
+    script = story.submit(a_job(command="#!/bin/sh\n# rest\nsleep 5\n"))
+    both = story.submit(a_job(dependency="done('sleep*')"))
+    story.plan()
+    ended(story, plain)
+    ended(story, array, 2)
+    assert [story.job(job).may_start for job in (one, element, both)] == [True, True, False]
+    ended(story, script)
+    assert story.job(both).may_start
+    story.do(c.ModifyJob(story.target(named), a_job(name="mesh"), ANN, "", frozenset({"name"})))
+    with pytest.raises(Refused, match="No matching job found"):
+        story.submit(a_job(dependency="done('nap')"))
+
+
+def test_many_distinct_commands_are_found_by_their_beginning() -> None:
+    """Those of one look-up, and single ones after it; a forgotten one is found no more."""
+    names = Names()
+    jobs = [(pack_text("", f"run {number}"), number) for number in range(1, 101)]
+    assert names.find(1, "run 1", True, []) == []
+    for text, number in jobs:
+        names.add(1, text, number)
+    names.remove(1, *jobs[11])
+    assert names.find(1, "run 1", True, []) == [1, 10, 11, *range(13, 20), 100]
+    names.add(1, pack_text("", "run 1b"), 200)
+    names.remove(1, *jobs[0])
+    assert names.find(1, "run 1", True, [], most=20) == [10, 11, *range(13, 20), 100, 200]
 
 
 def test_the_last_of_a_name() -> None:

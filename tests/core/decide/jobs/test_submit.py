@@ -197,6 +197,7 @@ def test_of_two_jobs_of_one_name_that_is_to_be_unique_one_is_taken() -> None:
     assert hand_in(request=b"1") == first
     with pytest.raises(Refused, match=f"Your job <{first}> of the name mnist has not ended yet"):
         hand_in()
+    story.submit(a_job(caller=BOB, command="mnist"))  # has no name to be unique
     array = hand_in(BOB, array="1-2")
     with pytest.raises(Refused, match=f"<{array}>"):
         hand_in(BOB)
