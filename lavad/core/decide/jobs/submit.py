@@ -201,7 +201,7 @@ def _check_modifiable(record: Job | ArrayRecord, command: c.ModifyJob) -> None:
     if command.target.indices is not None:
         if isinstance(record, Job):
             raise Refused("Job array index error: the job is not an array")
-        raise Refused("Elements of a job array cannot be changed one by one; without an index all of them are changed")
+        _check_leaves_none_out(record, command.target.indices)
     if isinstance(record, ArrayRecord) and "job_group" in command.fields and record.live:
         raise Refused("Some elements of the job array have started; a job group is changed of pending jobs only")
     if isinstance(record, Job) and "array_limit" in command.fields:
@@ -215,6 +215,23 @@ def _check_modifiable(record: Job | ArrayRecord, command: c.ModifyJob) -> None:
             "Job has already started: of a running job only -W, -We, -M, -t, -q, -r, -J, -Jd and the memory of -R "
             "can be changed"
         )
+
+
+def _check_leaves_none_out(array: ArrayRecord, named: Ranges) -> None:
+    """Refuse to change some of the elements that have not ended: they share their parameters."""
+    unended = array.waiting()
+    unended.update(array.held)
+    unended.update(Ranges.from_sorted(sorted(array.live)))
+    others = len(unended) - len(unended.intersection(named))
+    if not others:
+        return
+    if others < len(unended):
+        raise Refused(
+            "Elements of a job array cannot be changed one by one; without an index all of them are changed, "
+            f"also those that are not named ({others})"
+        )
+    is_known = any(index in array.indices for index in named)
+    raise Refused("Job has already finished" if is_known else "No matching job found")
 
 
 def _modify_running(cluster: Cluster, job: Job, command: c.ModifyJob, now: float) -> Decision:

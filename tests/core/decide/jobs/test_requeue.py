@@ -321,6 +321,31 @@ def test_what_can_not_be_changed_is_refused() -> None:
         change(array, "name", indices="2")
 
 
+def test_all_elements_that_have_not_ended_can_be_changed_by_their_indices() -> None:
+    """bmod "5[2-3]" when only those are left is as without an index; where it leaves out some, nothing changes."""
+    story = a_cluster(a_host("n1", 1))
+    array = story.submit(a_job(array="1-4"))
+    story.plan()  # element 1 runs
+    story.do(c.KillJob(story.target(array, "4"), ANN))
+
+    def switch(indices: str) -> None:
+        changed = a_job(array="1-4", queue="idle")
+        story.do(c.ModifyJob(story.target(array, indices), changed, ANN, "", frozenset({"queues"})))
+
+    for indices, why in (
+        ("2-3", r"also those that are not named \(1\)"), ("1", r"not named \(2\)"), ("4", "already finished"),
+        ("9", "No matching job found"),
+    ):  # fmt: skip
+        with pytest.raises(Refused, match=why):
+            switch(indices)
+    assert story.cluster.jobs[array].shared.queue == "normal"
+    switch("1-3")
+    assert {story.cluster.jobs[array].shared.queue, story.cluster.element(array, 1).shared.queue} == {"idle"}
+    story.do(c.KillJob(story.target(array), ANN, remove=True))
+    with pytest.raises(Refused, match="already finished"):
+        switch("1-4")
+
+
 def test_brun_of_an_element_that_there_is_not() -> None:
     """It has not finished: it does not exist."""
     story = a_cluster()
