@@ -3,6 +3,7 @@
 import re
 import signal
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,7 +25,12 @@ roles:
     tasks: 2
     command: sleep 1000
 """
-GOING = "sh -c 'trap \"echo again\" CONT; echo going; while :; do sleep 1; done'\r"
+# One process that starts no other: a shell that has just called vfork for a command can't be stopped before it runs.
+GOING = (
+    f"{sys.executable} -ISc 'import os, signal as s; s.signal(2, s.SIG_DFL); "
+    's.signal(s.SIGCONT, lambda *_: os.write(1, b"again\\n")); os.write(1, b"going\\n"); '
+    "[s.pause() for _ in iter(int, 1)]'\r"
+)
 
 
 @pytest.fixture(autouse=True)
