@@ -268,7 +268,7 @@ class HostFacts(_message.Message):
     def __init__(self, name: _Optional[str] = ..., type: _Optional[str] = ..., model: _Optional[str] = ..., cpu_factor: _Optional[float] = ..., cpus: _Optional[int] = ..., cores: _Optional[int] = ..., sockets: _Optional[int] = ..., memory_mib: _Optional[int] = ..., swap_mib: _Optional[int] = ..., tmp_mib: _Optional[int] = ..., resources: _Optional[_Iterable[str]] = ..., boot_id: _Optional[str] = ..., slots: _Optional[int] = ..., server: _Optional[bool] = ..., peer_address: _Optional[str] = ..., version: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., cgroups: _Optional[bool] = ..., topology: _Optional[str] = ..., disks: _Optional[int] = ..., can_set_gpu_mode: _Optional[bool] = ..., has_mps: _Optional[bool] = ..., keeps_leases: _Optional[bool] = ..., runs_commands: _Optional[bool] = ..., copies_files: _Optional[bool] = ..., makes_checkpoints: _Optional[bool] = ...) -> None: ...
 
 class HostRecord(_message.Message):
-    __slots__ = ("facts", "load", "status", "slots_max", "njobs", "run", "ssusp", "ususp", "rsv", "memory_reserved_mib", "last_seen", "comment", "gpu_use", "per_user", "dispatch_window", "thresholds", "revoked_at", "is_exceptional", "bound_cpus", "checks")
+    __slots__ = ("facts", "load", "status", "slots_max", "njobs", "run", "ssusp", "ususp", "rsv", "memory_reserved_mib", "last_seen", "comment", "gpu_use", "per_user", "dispatch_window", "thresholds", "revoked_at", "is_exceptional", "bound_cpus", "lock_ids", "checks")
     FACTS_FIELD_NUMBER: _ClassVar[int]
     LOAD_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
@@ -288,6 +288,7 @@ class HostRecord(_message.Message):
     REVOKED_AT_FIELD_NUMBER: _ClassVar[int]
     IS_EXCEPTIONAL_FIELD_NUMBER: _ClassVar[int]
     BOUND_CPUS_FIELD_NUMBER: _ClassVar[int]
+    LOCK_IDS_FIELD_NUMBER: _ClassVar[int]
     CHECKS_FIELD_NUMBER: _ClassVar[int]
     facts: HostFacts
     load: Load
@@ -308,8 +309,21 @@ class HostRecord(_message.Message):
     revoked_at: float
     is_exceptional: bool
     bound_cpus: _containers.RepeatedScalarFieldContainer[int]
+    lock_ids: _containers.RepeatedCompositeFieldContainer[LockIdRecord]
     checks: _containers.RepeatedCompositeFieldContainer[CheckRecord]
-    def __init__(self, facts: _Optional[_Union[HostFacts, _Mapping]] = ..., load: _Optional[_Union[Load, _Mapping]] = ..., status: _Optional[str] = ..., slots_max: _Optional[int] = ..., njobs: _Optional[int] = ..., run: _Optional[int] = ..., ssusp: _Optional[int] = ..., ususp: _Optional[int] = ..., rsv: _Optional[int] = ..., memory_reserved_mib: _Optional[int] = ..., last_seen: _Optional[float] = ..., comment: _Optional[str] = ..., gpu_use: _Optional[_Iterable[_Union[GpuUse, _Mapping]]] = ..., per_user: _Optional[int] = ..., dispatch_window: _Optional[str] = ..., thresholds: _Optional[_Iterable[_Union[ThresholdRecord, _Mapping]]] = ..., revoked_at: _Optional[float] = ..., is_exceptional: _Optional[bool] = ..., bound_cpus: _Optional[_Iterable[int]] = ..., checks: _Optional[_Iterable[_Union[CheckRecord, _Mapping]]] = ...) -> None: ...
+    def __init__(self, facts: _Optional[_Union[HostFacts, _Mapping]] = ..., load: _Optional[_Union[Load, _Mapping]] = ..., status: _Optional[str] = ..., slots_max: _Optional[int] = ..., njobs: _Optional[int] = ..., run: _Optional[int] = ..., ssusp: _Optional[int] = ..., ususp: _Optional[int] = ..., rsv: _Optional[int] = ..., memory_reserved_mib: _Optional[int] = ..., last_seen: _Optional[float] = ..., comment: _Optional[str] = ..., gpu_use: _Optional[_Iterable[_Union[GpuUse, _Mapping]]] = ..., per_user: _Optional[int] = ..., dispatch_window: _Optional[str] = ..., thresholds: _Optional[_Iterable[_Union[ThresholdRecord, _Mapping]]] = ..., revoked_at: _Optional[float] = ..., is_exceptional: _Optional[bool] = ..., bound_cpus: _Optional[_Iterable[int]] = ..., lock_ids: _Optional[_Iterable[_Union[LockIdRecord, _Mapping]]] = ..., checks: _Optional[_Iterable[_Union[CheckRecord, _Mapping]]] = ...) -> None: ...
+
+class LockIdRecord(_message.Message):
+    __slots__ = ("id", "by", "time", "comment")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    COMMENT_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    by: str
+    time: float
+    comment: str
+    def __init__(self, id: _Optional[str] = ..., by: _Optional[str] = ..., time: _Optional[float] = ..., comment: _Optional[str] = ...) -> None: ...
 
 class CheckRecord(_message.Message):
     __slots__ = ("command", "time", "verdict", "text")
@@ -876,28 +890,32 @@ class ConfigureReply(_message.Message):
     def __init__(self, applied: _Optional[bool] = ..., files: _Optional[_Iterable[str]] = ..., complaints: _Optional[_Iterable[_Union[ConfigComplaint, _Mapping]]] = ..., entries: _Optional[_Iterable[_Union[ConfigEntry, _Mapping]]] = ...) -> None: ...
 
 class ControlRequest(_message.Message):
-    __slots__ = ("action", "names", "comment", "all", "notice_s", "lock_s")
+    __slots__ = ("action", "names", "comment", "all", "notice_s", "lock_s", "lock_ids")
     ACTION_FIELD_NUMBER: _ClassVar[int]
     NAMES_FIELD_NUMBER: _ClassVar[int]
     COMMENT_FIELD_NUMBER: _ClassVar[int]
     ALL_FIELD_NUMBER: _ClassVar[int]
     NOTICE_S_FIELD_NUMBER: _ClassVar[int]
     LOCK_S_FIELD_NUMBER: _ClassVar[int]
+    LOCK_IDS_FIELD_NUMBER: _ClassVar[int]
     action: ControlAction
     names: _containers.RepeatedScalarFieldContainer[str]
     comment: str
     all: bool
     notice_s: float
     lock_s: float
-    def __init__(self, action: _Optional[_Union[ControlAction, str]] = ..., names: _Optional[_Iterable[str]] = ..., comment: _Optional[str] = ..., all: _Optional[bool] = ..., notice_s: _Optional[float] = ..., lock_s: _Optional[float] = ...) -> None: ...
+    lock_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, action: _Optional[_Union[ControlAction, str]] = ..., names: _Optional[_Iterable[str]] = ..., comment: _Optional[str] = ..., all: _Optional[bool] = ..., notice_s: _Optional[float] = ..., lock_s: _Optional[float] = ..., lock_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ControlResult(_message.Message):
-    __slots__ = ("name", "error")
+    __slots__ = ("name", "error", "note")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
     name: str
     error: str
-    def __init__(self, name: _Optional[str] = ..., error: _Optional[str] = ...) -> None: ...
+    note: str
+    def __init__(self, name: _Optional[str] = ..., error: _Optional[str] = ..., note: _Optional[str] = ...) -> None: ...
 
 class ControlReply(_message.Message):
     __slots__ = ("results",)
@@ -918,7 +936,7 @@ class ControlHistoryRequest(_message.Message):
     def __init__(self, kinds: _Optional[_Iterable[str]] = ..., names: _Optional[_Iterable[str]] = ..., first: _Optional[float] = ..., last: _Optional[float] = ...) -> None: ...
 
 class ControlRecord(_message.Message):
-    __slots__ = ("time", "kind", "name", "action", "by", "comment", "cluster", "hosts", "queues")
+    __slots__ = ("time", "kind", "name", "action", "by", "comment", "cluster", "hosts", "queues", "lock_id")
     TIME_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -928,6 +946,7 @@ class ControlRecord(_message.Message):
     CLUSTER_FIELD_NUMBER: _ClassVar[int]
     HOSTS_FIELD_NUMBER: _ClassVar[int]
     QUEUES_FIELD_NUMBER: _ClassVar[int]
+    LOCK_ID_FIELD_NUMBER: _ClassVar[int]
     time: float
     kind: str
     name: str
@@ -937,7 +956,8 @@ class ControlRecord(_message.Message):
     cluster: str
     hosts: int
     queues: int
-    def __init__(self, time: _Optional[float] = ..., kind: _Optional[str] = ..., name: _Optional[str] = ..., action: _Optional[str] = ..., by: _Optional[str] = ..., comment: _Optional[str] = ..., cluster: _Optional[str] = ..., hosts: _Optional[int] = ..., queues: _Optional[int] = ...) -> None: ...
+    lock_id: str
+    def __init__(self, time: _Optional[float] = ..., kind: _Optional[str] = ..., name: _Optional[str] = ..., action: _Optional[str] = ..., by: _Optional[str] = ..., comment: _Optional[str] = ..., cluster: _Optional[str] = ..., hosts: _Optional[int] = ..., queues: _Optional[int] = ..., lock_id: _Optional[str] = ...) -> None: ...
 
 class ControlHistoryPage(_message.Message):
     __slots__ = ("records",)

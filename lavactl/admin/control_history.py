@@ -84,7 +84,8 @@ def line(record: "Record") -> str:
         return clean(f"{long_time(record.time)}: {_of_master(record)}")
     title, role = ("Queue", "user or administrator") if record.kind == "queue" else ("Host", "administrator")
     by = f" by {role} <{record.by}>" if record.by else ""
-    said = f"{title} <{record.name}> {ACTIONS.get(record.action, record.action)}{by}"
+    lock_id = f" with lock ID <{record.lock_id}>" if record.lock_id else ""
+    said = f"{title} <{record.name}> {ACTIONS.get(record.action, record.action)}{lock_id}{by}"
     return clean(f"{long_time(record.time)}: {said} {record.comment}".rstrip() + "." * (not record.comment))
 
 

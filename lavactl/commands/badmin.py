@@ -20,7 +20,8 @@ Usage: badmin ckconfig [-v]
        badmin hist | mbdhist [-t time0,time1] [-f file]
        badmin hhist [-t time0,time1] [-f file] [host ...]
        badmin qhist [-t time0,time1] [-f file] [queue ...]
-       badmin hopen | hclose [-revoke seconds] [-C comment] [host ... | host_group ... | all]
+       badmin hopen [-i "lock_id ..." | -i all] [-C comment] [host ... | host_group ... | all]
+       badmin hclose [-i lock_id | -revoke seconds] [-C comment] [host ... | host_group ... | all]
        badmin hremove [-C comment] host ...
        badmin qopen | qclose | qact | qinact [-C comment] [queue ... | all]
        badmin help [subcommand ...] | quit
@@ -38,7 +39,6 @@ QUEUE_ACTIONS = {
 }
 HISTORIES = ("hist", "qhist", "hhist", "mbdhist")
 NOTICE_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-NO_LOCK_IDS = "locks of hosts have no ids; -C keeps a comment."
 KINDS: "dict[str, dict[str, int | str]]" = {
     "ckconfig": {"v": FLAG},
     "reconfig": {"v": FLAG, "f": FLAG, "C": Ignored(VALUE, "no comment is kept of a reconfiguration.")},
@@ -50,8 +50,8 @@ KINDS: "dict[str, dict[str, int | str]]" = {
     "perfmon": {"json": "badmin perfmon view prints a table only."},
     **{name: {"t": VALUE, "f": VALUE} for name in HISTORIES},
     **{name: {"C": VALUE} for name in (*REMOVAL, *QUEUE_ACTIONS)},
-    "hopen": {"C": VALUE, "i": NO_LOCK_IDS},
-    "hclose": {"C": VALUE, "revoke": VALUE, "i": NO_LOCK_IDS},
+    "hopen": dict.fromkeys("Ci", VALUE),
+    "hclose": dict.fromkeys(("C", "i", "revoke"), VALUE),
 }
 KINDS["mbdrestart"] = KINDS["reconfig"]
 GRAMMARS = {name: Grammar(f"badmin {name}", USAGE, kinds) for name, kinds in KINDS.items()}
@@ -157,12 +157,14 @@ def _control(name: str, argv: list[str], io: "Io") -> int:
         comment=options.last("C") or "",
         all=options.words == ["all"],
         notice_s=_notice_s(options, name),
+        lock_ids=_lock_ids(options, name),
     )
     reply = io.client().control(request)
     failed = [result for result in reply.results if result.error]
     for result in reply.results:
         if name not in QUEUE_ACTIONS:
-            io.error(f"{word} <{printable(result.name)}> ...... {printable(result.error) or 'done'}")
+            done = f"done : {result.note}" if result.note else "done"
+            io.error(f"{word} <{printable(result.name)}> ...... {printable(result.error or done)}")
         elif not result.error:
             io.print(f"Queue <{result.name}> is {word}")
     io.flush()
@@ -170,6 +172,25 @@ def _control(name: str, argv: list[str], io: "Io") -> int:
         said = result.error if result.error.startswith(result.name) else f"{result.name}: {result.error}"
         io.error(printable(said))
     return FAILURE if failed or not reply.results else 0
+
+
+def _lock_ids(options: Options, name: str) -> list[str]:
+    """Lock IDs of -i: one for hclose, any number or ``all`` for hopen."""
+    if "i" not in options:
+        return []
+    text = options.last("i") or ""
+    lock_ids, expected = text.split(), "one lock ID" if name == "hclose" else "lock IDs"
+    is_right = lock_ids and all(
+        len(one) <= 128 and one.isascii() and one.replace("_", "0").isalnum() for one in lock_ids
+    )
+    if "all" in lock_ids and (name == "hclose" or len(lock_ids) > 1):
+        raise UsageError(f"badmin {name}: -i {printable(text)}: no lock ID is called all", USAGE)
+    if not is_right or (name == "hclose" and len(lock_ids) > 1):
+        form = "1 to 128 letters, digits and underscores"
+        raise UsageError(f"badmin {name}: -i {printable(text)}: expected {expected} of {form}", USAGE)
+    if "revoke" in options:
+        raise UsageError("badmin hclose: -i and -revoke don't go together", USAGE)
+    return lock_ids
 
 
 def _notice_s(options: Options, name: str) -> float:

@@ -16,7 +16,7 @@ from protos.gpu_vendors import label as vendor_label
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from lavactl.io import Io
 
@@ -68,7 +68,7 @@ FIELDS: "dict[str, tuple[int, Callable[[cluster_pb2.HostRecord], str]]]" = {
     "ngpus_excl_alloc": (8, lambda host: str(sum(1 for use in host.gpu_use if use.njobs and use.exclusive))),
     "ngpus_shared_alloc": (8, lambda host: str(sum(1 for use in host.gpu_use if use.njobs and not use.exclusive))),
     "attribute": (50, lambda host: MISSING),
-    "comments": (50, lambda host: clean(host.comment) or MISSING),
+    "comments": (50, lambda host: clean(comments(host)) or MISSING),
 }
 ALIASES = {"hname": "host_name", "ng": "ngpus", "nga": "ngpus_alloc", "ngea": "ngpus_excl_alloc",
            "ngsa": "ngpus_shared_alloc", "attr": "attribute"}  # fmt: skip
@@ -155,6 +155,13 @@ def row(host: cluster_pb2.HostRecord) -> str:
     return f"{host.facts.name[:18]:<18} {status:<11} {counts(host)}\n"
 
 
+def comments(host: cluster_pb2.HostRecord) -> str:
+    """Comment of the administrator, then those of lock IDs behind the ID."""
+    return "; ".join(
+        filter(None, (host.comment, *(f"{one.id}: {one.comment}".removesuffix(": ") for one in host.lock_ids)))
+    )
+
+
 def per_user(host: cluster_pb2.HostRecord) -> str:
     """JL/U."""
     return str(host.per_user) if host.HasField("per_user") else MISSING
@@ -203,9 +210,19 @@ def long_text(host: cluster_pb2.HostRecord, own: dict[str, cluster_pb2.ResourceI
         lines += ["", f"WILL BE TAKEN AWAY:  {long_time(host.revoked_at)}"]
     if host.comment:
         lines += ["", f"ADMIN ACTION COMMENT:  {clean(host.comment)}"]
+    if host.lock_ids:
+        lines += ["", "ADMIN ACTION COMMENTS:", *lock_id_rows(host)]
     if host.checks:
         lines += ["", " HEALTH CHECKS:", *(f" {' '.join(row[1:])}" for row in check_rows(host))]
     return "\n".join(lines) + "\n"
+
+
+def lock_id_rows(host: cluster_pb2.HostRecord) -> "Iterator[str]":
+    """Table of the lock IDs that the host is closed with."""
+    yield f" {'LOCK_ID':<15} {'TIME':<24} {'ADMIN':<11} COMMENT"
+    for one in host.lock_ids:
+        said = clean(one.comment) or MISSING
+        yield f" {clean(one.id):<15} {long_time(one.time):<24} {clean(one.by):<11} {said}"
 
 
 def affinity(host: cluster_pb2.HostRecord, options: Options) -> str:

@@ -21,6 +21,8 @@ from lavad.core.host_events import (
     HostToldEnd,
     HostTrusted,
     HostUnlocked,
+    LockIdAttached,
+    LockIdsRemoved,
     UserKeptOff,
 )
 from lavad.core.job_group_events import JobGroupSet, JobGroupsRemoved
@@ -51,6 +53,8 @@ __all__ = [
     "HostToldEnd",
     "HostTrusted",
     "HostUnlocked",
+    "LockIdAttached",
+    "LockIdsRemoved",
     "UserKeptOff",
 ]
 
@@ -572,6 +576,8 @@ Event = (
     | HostRemoved
     | HostLocked
     | HostUnlocked
+    | LockIdAttached
+    | LockIdsRemoved
     | PolicyChanged
     | QueueRuled
     | ReservationSet

@@ -71,6 +71,28 @@ class HostOpened:
 
 
 @dataclass(frozen=True, slots=True)
+class LockIdAttached:
+    """An administrator closed a host with a lock ID, or gave one that it has another comment."""
+
+    at: float
+    host: str
+    by: str
+    lock_id: str
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LockIdsRemoved:
+    """An administrator removed lock IDs of a host; it is open when nothing else has closed it."""
+
+    at: float
+    host: str
+    by: str
+    lock_ids: tuple[str, ...]
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class HostRevoked:
     """A host was closed because it will be taken away at ``until``: what runs there then is killed.
 

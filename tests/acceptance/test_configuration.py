@@ -153,6 +153,30 @@ def test_hosts_are_closed_with_a_reason(site: Cluster) -> None:
     assert site.run("badmin", "hopen", host).returncode == 0
 
 
+def test_a_host_is_closed_with_two_lock_ids(site: Cluster) -> None:
+    """It opens when both are removed; the last one is there after a restart of the master, with its comment."""
+    host = site.hosts()[0]
+    for lock_id in ("disk", "fan"):
+        done = site.run("badmin", "hclose", "-i", lock_id, "-C", f"new {lock_id}", host)
+        assert (done.returncode, done.stderr) == (0, f"Close <{host}> ...... done\n")
+    opened = site.run("badmin", "hopen", "-i", "disk", host).stderr
+    assert opened == f"Open <{host}> ...... done : host remains closed due to lock ID <fan>\n"
+    site.kill("lavad")
+    site.up()
+    wait_for(lambda: "closed_Adm" in site.run("bhosts", "-w", host).stdout, 60, "the host to be back")
+    shown = site.run("bhosts", "-l", host).stdout
+    assert "new fan" in shown
+    assert "new disk" not in shown
+    assert site.run("badmin", "hopen", "-i", "all", host).stderr == f"Open <{host}> ...... done\n"
+    wait_for(lambda: " ok " in site.run("bhosts", "-w", host).stdout, 60, "the host to be open")
+    told = [line[21:] for line in site.run("badmin", "hhist", host).stdout.splitlines()][-2:]
+    by = getpass.getuser()
+    assert told == [
+        f"Host <{host}> partly opened with lock ID <disk> by administrator <{by}>.",
+        f"Host <{host}> opened with lock ID <fan> by administrator <{by}>.",
+    ]
+
+
 def test_a_locked_host_suspends_its_jobs(site: Cluster) -> None:
     """lsadmin limlock outlives a restart of the master; limunlock lets the jobs go on."""
     host = site.hosts()[0]

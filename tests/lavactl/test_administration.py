@@ -82,6 +82,60 @@ def test_hosts_are_closed(desk: Desk) -> None:
     assert desk.type("badmin", "hclose", "n001").err == "Close <n001> ...... ?[2J: Bad host name\n"
 
 
+def test_hosts_are_closed_with_lock_ids(desk: Desk) -> None:
+    """badmin hclose -i and hopen -i (lsf.md 1.8); what keeps a host closed is said behind done."""
+    desk.client.control_reply.results.add(name="n001")
+    assert desk.type("badmin", "hclose", "-i", "disk_1", "-C", "new disk", "n001").err == "Close <n001> ...... done\n"
+    assert list(desk.client.asked[-1].lock_ids) == ["disk_1"]
+    desk.client.control_reply.results[0].note = "host remains closed due to lock ID <fan>"
+    result = desk.type("badmin", "hopen", "-i", "disk_1 net", "n001")
+    assert (result.code, result.err) == (0, "Open <n001> ...... done : host remains closed due to lock ID <fan>\n")
+    assert list(desk.client.asked[-1].lock_ids) == ["disk_1", "net"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["hclose", "-i", "all"], "hclose: -i all: no lock ID is called all"),
+        (["hopen", "-i", "a all"], "hopen: -i a all: no lock ID is called all"),
+        (["hclose", "-i", "a b"], "hclose: -i a b: expected one lock ID of 1 to 128 letters, digits and underscores"),
+        (["hopen", "-i", "a-b"], "hopen: -i a-b: expected lock IDs of 1 to 128 letters, digits and underscores"),
+        (["hopen", "-i", " "], "hopen: -i  : expected lock IDs of 1 to 128 letters, digits and underscores"),
+        (["hclose", "-i", "a", "-revoke", "30", "n1"], "hclose: -i and -revoke don't go together"),
+    ],
+)
+def test_lock_ids_that_are_none(desk: Desk, argv: list[str], sentence: str) -> None:
+    """One sentence, and nothing is asked."""
+    result = desk.type("badmin", *argv)
+    assert result.code == 255
+    assert result.err.startswith(f"badmin {sentence}\nUsage: badmin")
+    assert not desk.client.asked
+
+
+def test_lock_ids_of_a_host_are_listed(desk: Desk) -> None:
+    """bhosts -l as a table, bhosts -o comments in a word, badmin hhist in its line."""
+    host = a_host("n001")
+    host.comment = "audit"
+    host.lock_ids.add(id="disk_1", by="root", time=1000.0, comment="new\x1b disk")
+    host.lock_ids.add(id="fan", by="ann", time=1000.0)
+    desk.client.host_records = [host]
+    shown = desk.type("bhosts", "-l").out.partition("ADMIN ACTION COMMENT:  audit\n\n")[2].splitlines()
+    assert [line.split()[:1] + line.split()[5:] for line in shown[2:4]] == [
+        ["disk_1", "root", "new\\e", "disk"], ["fan", "ann", "-"],
+    ]  # fmt: skip
+    assert shown[:2] == ["ADMIN ACTION COMMENTS:", " LOCK_ID         TIME                     ADMIN       COMMENT"]
+    said = desk.type("bhosts", "-noheader", "-o", "comments:60").out.split()
+    assert said == ["audit;", "disk_1:", "new\\e", "disk;", "fan"]
+    for action in ("closed", "partly opened", "open"):
+        desk.client.control_records.append(
+            cluster_pb2.ControlRecord(kind="host", name="n001", action=action, by="root", lock_id="fan")
+        )
+    assert [line.partition(": ")[2] for line in desk.type("badmin", "hhist").out.splitlines()] == [
+        f"Host <n001> {verb} with lock ID <fan> by administrator <root>."
+        for verb in ("closed", "partly opened", "opened")
+    ]
+
+
 @pytest.mark.parametrize(
     ("command", "argv", "sentence"),
     [

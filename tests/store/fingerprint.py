@@ -29,7 +29,8 @@ def fingerprint(cluster: Cluster) -> dict[str, Any]:
         "ended_arrays": sorted((at, job) for job, at in cluster.ended_arrays.items()),
         "remembered": {record.id: _record(record) for record in cluster.remembered.values()},
         "hosts": {
-            name: (host.facts, host.offered, host.closed_by, host.comment) for name, host in cluster.hosts.items()
+            name: (host.facts, host.offered, host.closed_by, host.comment, host.lock_ids)
+            for name, host in cluster.hosts.items()
         },
         "queues": dict(cluster.queue_states),
         "used": cluster.shares.used(),

@@ -50,6 +50,22 @@ def test_life_goes_on_after_each_restart(tmp_path: Path, seed: int) -> None:
                 saved.world.join(number)
 
 
+def test_lock_ids_of_hosts_restore(tmp_path: Path) -> None:
+    """With who, when and why; a host that is removed takes its own with it."""
+    with saving(f"{tmp_path}/lava.db") as saved:
+        world, root = saved.world, c.Caller("root", 0, is_administrator=True)
+        for lock_id in ("disk", "fan", "net"):
+            world.do(c.CloseHost("n000", root, f"new {lock_id}", lock_id))
+        world.do(c.OpenHost("n000", root, "", ("fan",)))
+        kept = saved.restored().hosts["n000"].lock_ids
+        assert [(name, one.by, one.comment) for name, one in kept.items()] == [
+            ("disk", "root", "new disk"), ("net", "root", "new net"),
+        ]  # fmt: skip
+        assert kept == world.cluster.hosts["n000"].lock_ids
+        world.do(c.OpenHost("n000", root, "", ("all",)))
+        assert not saved.restored().hosts["n000"].is_closed
+
+
 def test_an_element_killed_between_two_attempts_can_be_requeued_after_a_restart(tmp_path: Path) -> None:
     """It is pending for the next master, too, and its next attempt has a new number."""
     with saving(f"{tmp_path}/lava.db") as saved:

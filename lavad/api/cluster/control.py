@@ -1,11 +1,13 @@
 """badmin hopen, hclose, hremove, qopen, qclose, qact, qinact: names to commands, one answer for each name."""
 
 import asyncio
+import re
 from collections.abc import Callable
 
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.decide import removal
+from lavad.core.decide.hosts import ALL_LOCK_IDS
 from lavad.core.model.reasons import Refused
 from lavad.core.state.hosts.table import natural
 from lavad.engine import Engine
@@ -14,6 +16,7 @@ from protos.trust.roles import TrustError
 
 COMMENT_MAX = 511
 NAMES_MAX = 10_000
+LOCK_ID = re.compile(r"[A-Za-z0-9_]{1,128}")
 # Jobs of several hosts must first end on their other hosts: KILL follows INT after two intervals of ten seconds.
 REMOVAL_PATIENCE_S = 25.0
 REMOVAL_PAUSE_S = 0.2
@@ -42,7 +45,9 @@ async def control(engine: Engine, request: pb.ControlRequest, caller: c.Caller) 
     engine.post_replying(commands, lambda replies: None if future.done() else future.set_result(replies))
     reply = pb.ControlReply()
     for name, answer in zip(names, await future, strict=True):
-        reply.results.add(name=name, error=str(answer) if isinstance(answer, Exception) else "")
+        is_refused = isinstance(answer, Exception)
+        note = answer if isinstance(answer, str) else ""
+        reply.results.add(name=name, error=str(answer) if is_refused else "", note=note)
     return reply
 
 
@@ -51,6 +56,20 @@ def _check(request: pb.ControlRequest) -> None:
         raise Refused(f"-C: a comment has at most {COMMENT_MAX} characters, and no NUL")
     if len(request.names) > NAMES_MAX:
         raise Refused(f"More than {NAMES_MAX} names were given at once")
+    if request.lock_ids:
+        _check_lock_ids(request)
+
+
+def _check_lock_ids(request: pb.ControlRequest) -> None:
+    lock_ids = list(request.lock_ids)
+    if request.action not in (pb.OPEN_HOST, pb.CLOSE_HOST) or request.notice_s:
+        raise Refused("-i: lock IDs are for hosts that are closed or opened")
+    if bad := [one for one in lock_ids if not LOCK_ID.fullmatch(one)]:
+        raise Refused(f"-i {bad[0]}: a lock ID has 1 to 128 letters, digits and underscores")
+    if request.action == pb.CLOSE_HOST and (len(lock_ids) > 1 or ALL_LOCK_IDS in lock_ids):
+        raise Refused("-i: a host is closed with one lock ID at a time, and none is called all")
+    if ALL_LOCK_IDS in lock_ids and len(lock_ids) > 1:
+        raise Refused("-i: all stands alone")
 
 
 async def remove_hosts(
@@ -110,8 +129,10 @@ def _for_hosts(cluster: Cluster, request: pb.ControlRequest, caller: c.Caller) -
         return names, [c.LockHost(name, caller, max(0.0, request.lock_s)) for name in names]
     if request.action == pb.UNLOCK_HOST:
         return names, [c.UnlockHost(name, caller) for name in names]
-    kind = c.OpenHost if request.action == pb.OPEN_HOST else c.CloseHost
-    return names, [kind(name, caller, request.comment) for name in names]
+    lock_ids = tuple(request.lock_ids)
+    if request.action == pb.OPEN_HOST:
+        return names, [c.OpenHost(name, caller, request.comment, lock_ids) for name in names]
+    return names, [c.CloseHost(name, caller, request.comment, "".join(lock_ids)) for name in names]
 
 
 def _own_host(cluster: Cluster, caller: c.Caller) -> str:

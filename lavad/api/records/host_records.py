@@ -47,6 +47,8 @@ def host_record(
     record.dispatch_window = rule.window_text
     if rule.user_slots is not None:
         record.per_user = rule.user_slots
+    for lock_id, one in host.lock_ids.items():
+        record.lock_ids.add(id=lock_id, by=one.by, time=one.at, comment=one.comment)
     if load is not None:
         record.load.CopyFrom(load)
     _count(cluster, record, host, allocated)
@@ -101,7 +103,7 @@ def _status(cluster: Cluster, host: Host) -> str:
     table = cluster.table
     if not host.is_connected or host.is_silent:
         return "unavail" if not host.seen_at or (not host.is_connected and not host.attempts) else "unreach"
-    if host.closed_by:
+    if host.is_closed:
         return "closed_Adm"
     if host.lock is not None:
         return "closed_Lock"

@@ -10,7 +10,7 @@ from lavad.core.apply.tasks.events import note
 from lavad.core.cluster import Cluster
 from lavad.core.model import HostFacts
 from lavad.core.model.host_config import BY_HOST, as_configured
-from lavad.core.state.records import Host, QueueState
+from lavad.core.state.records import Host, LockId, QueueState
 
 
 def _host_joined(cluster: Cluster, event: e.HostJoined) -> None:
@@ -75,11 +75,31 @@ def _host_opened(cluster: Cluster, event: e.HostOpened) -> None:
     elif host.closed_by == BY_HOST:
         host.closed_by, host.comment = "", event.comment
     host.noticed_at = host.told_end = 0.0
+    _note_spares(cluster, host)
+    refresh_host(cluster, host, event.at)
+
+
+def _note_spares(cluster: Cluster, host: Host) -> None:
+    """Note the jobs of tasks that may replace tasks on a host that has been opened."""
     for attempt in map(cluster.attempts.__getitem__, host.attempts):
         if attempt.tasks is not None and attempt.tasks.replacement is not None and not attempt.over:
             job = cluster.element(attempt.key.job, attempt.key.index)
             if job is not None:
                 note(cluster, job)  # its places there are spares again
+
+
+def _lock_id_attached(cluster: Cluster, event: e.LockIdAttached) -> None:
+    host = cluster.hosts[event.host]
+    host.lock_ids[event.lock_id] = LockId(event.by, event.at, event.comment)
+    refresh_host(cluster, host, event.at)
+
+
+def _lock_ids_removed(cluster: Cluster, event: e.LockIdsRemoved) -> None:
+    host = cluster.hosts[event.host]
+    for lock_id in event.lock_ids:
+        host.lock_ids.pop(lock_id, None)
+    if not host.is_closed:
+        _note_spares(cluster, host)
     refresh_host(cluster, host, event.at)
 
 
@@ -169,6 +189,8 @@ HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     e.HostRemoved: _host_removed,
     e.HostLocked: _host_locked,
     e.HostUnlocked: _host_unlocked,
+    e.LockIdAttached: _lock_id_attached,
+    e.LockIdsRemoved: _lock_ids_removed,
     e.PolicyChanged: _policy_changed,
     e.QueueRuled: _queue_ruled,
 }

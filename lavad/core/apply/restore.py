@@ -10,7 +10,7 @@ from lavad.core.model import FINAL, HOLDING, HostFacts, JobState
 from lavad.core.model.advance_reservation import AdvanceReservation
 from lavad.core.model.host_config import BY_HOST, as_configured
 from lavad.core.state.attempts import Attempt
-from lavad.core.state.records import ArrayRecord, Claim, Host, Job
+from lavad.core.state.records import ArrayRecord, Claim, Host, Job, LockId
 
 
 def adopt_host(
@@ -37,6 +37,12 @@ def adopt_host_lock(cluster: Cluster, name: str, lock: tuple[str, float]) -> Non
     if name in cluster.hosts:
         cluster.hosts[name].lock = lock
         cluster.locked_hosts.add(name)
+
+
+def adopt_lock_ids(cluster: Cluster, name: str, lock_ids: dict[str, LockId]) -> None:
+    """Restore the lock IDs that a host is closed with."""
+    if name in cluster.hosts:
+        cluster.hosts[name].lock_ids = lock_ids
 
 
 def adopt_job(cluster: Cluster, job: Job) -> None:

@@ -287,16 +287,22 @@ class ApplyPlan:
 
 @dataclass(frozen=True, slots=True)
 class CloseHost:
+    """badmin hclose; with ``lock_id`` (-i) the host stays closed until that one is removed, too."""
+
     host: str
     caller: Caller
     comment: str = ""
+    lock_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenHost:
+    """badmin hopen; with ``lock_ids`` (-i) only these are removed, all of them for ``all``."""
+
     host: str
     caller: Caller
     comment: str = ""
+    lock_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

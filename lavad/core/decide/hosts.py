@@ -41,6 +41,8 @@ from lavad.core.state.attempts import Attempt
 from lavad.core.state.records import Host, Job
 
 S = JobState
+LOCK_IDS_MAX = 100  # of a host
+ALL_LOCK_IDS = "all"  # as in hopen -i all; no lock ID is called so
 
 _REPORTS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.ReportStaged: reports.staged,
@@ -302,14 +304,41 @@ def give_up_staging(cluster: Cluster, attempt: Attempt, missing: list[str], now:
 
 def close(cluster: Cluster, command: c.CloseHost, now: float) -> Decision:
     """Close a host (badmin hclose): no new jobs; running ones go on."""
-    check_server(cluster, command.host, command.caller)
+    host = check_server(cluster, command.host, command.caller)
+    if command.lock_id:
+        if len(host.lock_ids) >= LOCK_IDS_MAX and command.lock_id not in host.lock_ids:
+            raise Refused(
+                f"{command.host} has {LOCK_IDS_MAX} lock IDs, which is the most: remove one by hopen -i first"
+            )
+        by = command.caller.user
+        return Decision([e.LockIdAttached(now, command.host, by, command.lock_id, command.comment)])
     return Decision([e.HostClosed(now, command.host, command.caller.user, command.comment)])
 
 
 def reopen(cluster: Cluster, command: c.OpenHost, now: float) -> Decision:
-    """Open a host (badmin hopen)."""
+    """Open a host (badmin hopen); the reply says what keeps it closed."""
     _check_administrator(cluster, command.host, command.caller)
-    return Decision([e.HostOpened(now, command.host, command.caller.user, command.comment)])
+    host, by = cluster.hosts[command.host], command.caller.user
+    if not command.lock_ids:
+        opened = e.HostOpened(now, command.host, by, command.comment)
+        return Decision([opened], reply=_kept_closed(host.lock_ids, is_closed=False))
+    wanted = host.lock_ids if command.lock_ids == (ALL_LOCK_IDS,) else command.lock_ids
+    removed = tuple(one for one in host.lock_ids if one in wanted)
+    if not removed:
+        named = " ".join(f"<{one}>" for one in command.lock_ids if one != ALL_LOCK_IDS)
+        raise Refused(
+            f"{command.host} is not closed with lock ID {named}" if named else f"{command.host} has no lock ID"
+        )
+    left = [one for one in host.lock_ids if one not in removed]
+    event = e.LockIdsRemoved(now, command.host, by, removed, command.comment)
+    return Decision([event], reply=_kept_closed(left, is_closed=bool(host.closed_by)))
+
+
+def _kept_closed(lock_ids: Iterable[str], *, is_closed: bool) -> str:
+    """The sentence that hopen replies about a host that remains closed; empty if it opens."""
+    why = ["hclose without a lock ID"] if is_closed else []
+    why += [f"lock ID <{one}>" for one in lock_ids]
+    return f"host remains closed due to {', '.join(why)}" if why else ""
 
 
 def check_server(cluster: Cluster, name: str, caller: c.Caller) -> Host:

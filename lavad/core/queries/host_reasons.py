@@ -211,7 +211,7 @@ def cause_on(
         return HostReason(unusable)
     checks = (
         (not host.is_connected or host.is_silent, r.UNREACHABLE),
-        (bool(host.closed_by), r.CLOSED),
+        (host.is_closed, r.CLOSED),
         (host.lock is not None, r.LOCKED),
         (host.is_shut, r.HOST_WINDOW),
         (host.is_busy, r.BUSY),

@@ -6,7 +6,7 @@ A pending job is one small object that shares all it can with jobs alike; data o
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lavad.core.language.dependency import Expression
 from lavad.core.model import (
@@ -310,6 +310,14 @@ class QueueState:
     comment: str = ""
 
 
+class LockId(NamedTuple):
+    """The administrator who closed a host with a lock ID, the time and the comment."""
+
+    by: str
+    at: float
+    comment: str
+
+
 class Host:
     """A host that has joined, and its shares. ``offered`` are the facts from its agent, ``facts`` those in effect: the
     configuration may override them."""
@@ -328,6 +336,7 @@ class Host:
         "is_shut",
         "is_silent",
         "lock",
+        "lock_ids",
         "noticed_at",
         "offered",
         "revoked_at",
@@ -354,6 +363,7 @@ class Host:
         self.closed_by = ""  # the administrator who closed it
         self.comment = ""
         self.lock: tuple[str, float] | None = None  # the administrator who locked it, and until when; 0: no end
+        self.lock_ids: dict[str, LockId] = {}  # those it is closed with, the oldest first
         self.revoked_at = 0.0  # end of an administrator's notice: all that runs there is killed then; 0: none
         self.noticed_at = 0.0  # end of the host's own notice
         self.told_end = 0.0  # end of the notice that the host has taken; 0: it has not said so
@@ -379,5 +389,10 @@ class Host:
     @property
     def is_usable(self) -> bool:
         """True if the host takes jobs, as far as its own state goes."""
-        is_closed = self.is_silent or self.closed_by or self.lock or self.is_shut or self.is_busy
+        is_closed = self.is_silent or self.is_closed or self.lock or self.is_shut or self.is_busy
         return self.is_connected and not is_closed and self.facts.server
+
+    @property
+    def is_closed(self) -> bool:
+        """True if an administrator, or what acts for one, has closed it."""
+        return bool(self.closed_by or self.lock_ids)

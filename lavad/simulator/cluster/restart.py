@@ -13,6 +13,7 @@ from lavad.core.apply.restore import (
     adopt_host,
     adopt_job,
     adopt_job_group,
+    adopt_lock_ids,
     adopt_remembered,
     adopt_reservation,
 )
@@ -59,6 +60,7 @@ def reborn(old: Cluster) -> Cluster:
     new.take_queue_states()
     for host in old.hosts.values():
         adopt_host(new, host.offered, host.closed_by, host.comment, host.revoked_at, host.noticed_at)
+        adopt_lock_ids(new, host.facts.name, dict(host.lock_ids))
     for reservation in old.reserved.by_name.values():
         adopt_reservation(new, reservation)
     new.reserved.numbers.update(old.reserved.numbers)

@@ -18,6 +18,7 @@ from lavad.core.apply.restore import (
     adopt_host_lock,
     adopt_job,
     adopt_job_group,
+    adopt_lock_ids,
     adopt_remembered,
     adopt_reservation,
     order_jobs,
@@ -197,6 +198,10 @@ def _adopt_host_lock(cluster: "Cluster", name: str, content: str) -> None:
     adopt_host_lock(cluster, name, v.decode_host_lock(content))
 
 
+def _adopt_lock_ids(cluster: "Cluster", name: str, content: str) -> None:
+    adopt_lock_ids(cluster, name, v.decode_lock_ids(content))
+
+
 def read_adoptions(connection: Connection) -> list[tuple[int, str]]:
     """Return the rows of past adoptions: term and content."""
     rows = connection.execute(select(schema.standing).where(schema.standing.c.kind == v.ADOPTED))
@@ -214,6 +219,7 @@ _BEFORE_JOBS: dict[str, Adopt] = {
     v.RESERVATION_NUMBER: _adopt_reservation_number,
     v.JOB_GROUP: _adopt_job_group,
     v.HOST_LOCK: _adopt_host_lock,
+    v.LOCK_IDS: _adopt_lock_ids,
 }
 _AFTER_JOBS: dict[str, Adopt] = {v.CLAIM: _adopt_claim}
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
 
 NO_JOB = 0
+PARTLY_OPENED = "partly opened"  # a host that is closed for another reason still
 
 
 QueueStates = dict[str, tuple[bool, bool]]  # open and active, by name; a queue that is not there is both
@@ -46,7 +47,25 @@ def _host_closed(batch: Batch, cluster: "Cluster", event: e.HostClosed) -> None:
 
 def _host_opened(batch: Batch, cluster: "Cluster", event: e.HostOpened) -> None:
     _host_changed(batch, cluster, event.host)
-    tell(batch, event.at, "host", name=event.host, to="open", by=event.by, comment=event.comment)
+    to = PARTLY_OPENED if cluster.hosts[event.host].lock_ids else "open"
+    tell(batch, event.at, "host", name=event.host, to=to, by=event.by, comment=event.comment)
+
+
+def _lock_id_attached(batch: Batch, cluster: "Cluster", event: e.LockIdAttached) -> None:
+    _lock_ids_changed(batch, cluster, event.host)
+    words = {"by": event.by, "comment": event.comment, "lock_id": event.lock_id}
+    tell(batch, event.at, "host", name=event.host, to="closed", **words)
+
+
+def _lock_ids_removed(batch: Batch, cluster: "Cluster", event: e.LockIdsRemoved) -> None:
+    _lock_ids_changed(batch, cluster, event.host)
+    to = PARTLY_OPENED if cluster.hosts[event.host].is_closed else "open"
+    words = {"by": event.by, "comment": event.comment, "lock_id": " ".join(event.lock_ids)}
+    tell(batch, event.at, "host", name=event.host, to=to, **words)
+
+
+def _lock_ids_changed(batch: Batch, cluster: "Cluster", name: str) -> None:
+    batch.standing[v.LOCK_IDS, name] = v.lock_ids_row(cluster.hosts[name])
 
 
 def _host_revoked(batch: Batch, cluster: "Cluster", event: e.HostRevoked) -> None:
@@ -56,7 +75,7 @@ def _host_revoked(batch: Batch, cluster: "Cluster", event: e.HostRevoked) -> Non
 
 def _host_removed(batch: Batch, cluster: "Cluster", event: e.HostRemoved) -> None:
     batch.hosts[event.host] = None
-    batch.standing[v.HOST_LOCK, event.host] = None
+    batch.standing[v.HOST_LOCK, event.host] = batch.standing[v.LOCK_IDS, event.host] = None
     tell(batch, event.at, "host", name=event.host, to="removed", by=event.by, comment=event.comment)
 
 
@@ -120,6 +139,8 @@ HANDLERS: dict[type, Callable[[Batch, "Cluster", Any], None]] = {  # besides Que
     e.HostRemoved: _host_removed,
     e.HostLocked: _host_locked,
     e.HostUnlocked: _host_unlocked,
+    e.LockIdAttached: _lock_id_attached,
+    e.LockIdsRemoved: _lock_ids_removed,
     e.ReservationSet: _reservation_set,
     e.ReservationRemoved: _reservation_removed,
     JobGroupSet: _job_group_set,

@@ -36,7 +36,7 @@ from lavad.core.model.usage import NO_ONE, Departed, HostUsage, gpus_of_attempt,
 from lavad.core.model.windows import Window
 from lavad.core.state.attempts import NEVER_RESIZED, Attempt, JobEnd, Resizing
 from lavad.core.state.jobs.checkpoints import NO_CHECKPOINTS, CheckpointRequest, Checkpoints
-from lavad.core.state.records import Claim, Host
+from lavad.core.state.records import Claim, Host, LockId
 from lavad.store.rows.task_values import decode_rules, rules_values
 from lavad.store.writer.batch import Row
 
@@ -388,6 +388,22 @@ def decode_host_lock(content: str) -> tuple[str, float]:
     """Decode the content of ``host_lock_row``: who locked it, until when."""
     values = json.loads(content)
     return values["by"], values["until"]
+
+
+LOCK_IDS = "lock ids"
+
+
+def lock_ids_row(host: Host) -> Row | None:
+    """Build the row of the lock IDs that a host is closed with; None if there are none."""
+    if not host.lock_ids:
+        return None
+    values = {name: [clean(one.by), one.at, clean(one.comment)] for name, one in host.lock_ids.items()}
+    return (LOCK_IDS, host.facts.name, _encode(values))
+
+
+def decode_lock_ids(content: str) -> dict[str, LockId]:
+    """Decode the content of ``lock_ids_row``."""
+    return {name: LockId(*one) for name, one in json.loads(content).items()}
 
 
 def _names_text(names: frozenset[str]) -> str:
