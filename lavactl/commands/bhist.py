@@ -52,7 +52,7 @@ GRAMMAR = Grammar(
         "aff": "the processors that an ended job was bound to are not recorded.",
         "cname": "there is one cluster only: no host is of another.",
         "data": "there is no data manager: lava expects a shared file system.",
-        "hostfile": "no job has a host file: bsub -m and -R name the hosts.",
+        "hostfile": "-l shows the hosts of bsub -hostfile as those of -m, and the slots of each in the requirement.",
         "Lp": "lava has no licence projects.",
     },
 )  # fmt: skip

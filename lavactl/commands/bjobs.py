@@ -57,7 +57,7 @@ GRAMMAR = Grammar(
         **dict.fromkeys(("J", "m", "P", "q", "u", "o", "g", "app", "sla", "Lp", "G", "Jd", "U", "N", "rusage"), VALUE),
         **dict.fromkeys(("nonode", "Wd", "US"), "the manual of LSF's bjobs describes no such option."),
         "pri": "bjobs -o job_priority and bjobs -aps show the priorities of jobs.",
-        "hostfile": "no job has a host file: bsub -m and -R name the hosts.",
+        "hostfile": "-l shows the hosts of bsub -hostfile as those of -m, and the slots of each in the requirement.",
         "plan": "starts are not planned ahead; bjobs -l estimates that of a pending job.",
         "ss": "there is no session scheduler; an array or a job of tasks takes its place.",
         "data": "there is no data manager: lava expects a shared file system.",
