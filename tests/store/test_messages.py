@@ -5,8 +5,9 @@ from lavad.core.cluster import Cluster
 from lavad.core.model.ranges import Ranges
 from lavad.store import schema
 from tests.fakes.world import new_job
+from tests.store.saved import saving
 from tests.store.saving import rows
-from tests.store.test_history import ALICE
+from tests.store.test_history import ALICE, Told
 from tests.store.test_retention import DAY_S, Kept, kept
 
 
@@ -43,3 +44,16 @@ def test_messages_are_kept_until_their_job_is_removed(database_url: str) -> None
         assert [row.job for row in rows(database_url, schema.job_messages)] == [2]
 
     kept(database_url, story)
+
+
+def test_a_message_to_an_ended_job_is_told_last(database_url: str) -> None:
+    """It adds no time to what the job spent in its states, in long and brief histories."""
+    with saving(database_url) as saved:
+        told = Told(saved)
+        told.do(c.SubmitJob(new_job(), ALICE))
+        told.end(told.start(1), after_s=10.0)
+        told.do(c.PostMessage(c.Target(1), ALICE, 3, "late", "", b""), 100.0)
+        for is_brief in (True, False):
+            (one,) = told.history(is_brief=is_brief).jobs
+            assert {state: seconds for state, seconds in one.seconds_by_state.items() if seconds} == {"RUN": 10.0}
+            assert is_brief or "late" in one.notes[-1].text

@@ -260,7 +260,7 @@ def _of_one(clause: Clause, state: JobState, code: int, post: PostState) -> Eval
 
 
 def _of_status(cluster: "ClusterView", clause: Clause, record: Job | ArrayRecord, index: int) -> Evaluation:
-    """Evaluate a condition on the external status; none is set any more when the job is over."""
+    """Evaluate a condition on the external status; none is expected any more when the job is over."""
     if isinstance(record, ArrayRecord):
         is_over = record.state_of(index) in FINAL if index else record.is_over
     else:

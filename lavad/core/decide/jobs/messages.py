@@ -10,7 +10,7 @@ from lavad.core.activity_events import JobMessagePosted, ReasonGiven
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision, is_owner
 from lavad.core.decide.jobs.control import find
-from lavad.core.model import FINAL, Key
+from lavad.core.model import Key
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import Refused
 from lavad.core.orders import SignalOrder
@@ -22,11 +22,9 @@ _OF_ATTEMPTS = (e.JobSignalled, e.JobAbandoned, e.JobFinished, e.JobSuspended, e
 
 
 def post(cluster: Cluster, command: c.PostMessage, now: float) -> Decision:
-    """Post a message: to a job that has not ended, by its owner or an administrator; data by the owner alone."""
+    """Post a message: to a job in memory, ended or not, by its owner or an administrator; data by the owner alone."""
     record = find(cluster, command.target, command.caller)
     index = index_of(record, command.target.indices)
-    if _is_over(record, index):
-        raise Refused("Job has already finished")
     if command.data and not is_owner(record, command.caller):
         raise Refused("User permission denied: only the owner of a job attaches data to it")
     words = (command.number, command.caller.user, command.text, command.level, command.data)
@@ -47,12 +45,6 @@ def index_of(record: Job | ArrayRecord, indices: Ranges | None) -> int:
     if record.state_of(index) is None:
         raise Refused("No matching job found")
     return index
-
-
-def _is_over(record: Job | ArrayRecord, index: int) -> bool:
-    if isinstance(record, Job):
-        return record.state in FINAL
-    return record.state_of(index) in FINAL if index else record.is_over
 
 
 def with_reason(

@@ -463,14 +463,16 @@ def test_a_job_waits_for_an_external_status() -> None:
     assert story.job(fourth).may_start
 
 
-def test_an_external_status_that_no_one_can_set_any_more() -> None:
-    """A job that is over takes no messages; with -ti its dependant ends."""
+def test_an_external_status_that_an_ended_job_lacks() -> None:
+    """It is not expected any more, and with -ti the dependant would end; one that is posted after all counts."""
     story = a_cluster(a_host("n1"))
     first = story.submit(a_job())
     waits = story.submit(a_job(dependency=f"external({first}, 'half')"))
     story.plan()
     ended(story, first)
     assert why(story, waits) == [NEVER]
+    posted(story, first, "half")
+    assert story.job(waits).may_start
 
 
 def test_elements_wait_for_the_external_status_of_their_pairs() -> None:
