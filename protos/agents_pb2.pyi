@@ -583,7 +583,7 @@ class Stage(_message.Message):
     def __init__(self, allocation: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., launch_now: _Optional[bool] = ..., spec_version: _Optional[int] = ..., run_limit_s: _Optional[float] = ..., deadline: _Optional[float] = ..., queue: _Optional[str] = ..., nice: _Optional[int] = ..., environment: _Optional[_Mapping[str, str]] = ..., gpu: _Optional[_Union[GpuSetup, _Mapping]] = ..., job_starter: _Optional[str] = ..., controls: _Optional[_Iterable[_Union[JobControl, _Mapping]]] = ..., lease_s: _Optional[float] = ..., seal: _Optional[bytes] = ..., allocation_seal: _Optional[bytes] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.RoleTasks, _Mapping]]] = ..., warning_time_s: _Optional[float] = ..., warning_action: _Optional[str] = ..., check_before: _Optional[_Union[HealthCheck, _Mapping]] = ..., check_after: _Optional[_Union[HealthCheck, _Mapping]] = ..., around: _Optional[_Union[AroundJob, _Mapping]] = ...) -> None: ...
 
 class AroundJob(_message.Message):
-    __slots__ = ("pre_exec", "post_exec", "host_pre_exec", "host_post_exec", "user", "pre_limit_s", "post_limit_s", "includes_post", "requeued_codes", "requeues_max_plus_one", "job_pre_exec", "job_post_exec", "profile_host_pre_exec", "profile_host_post_exec")
+    __slots__ = ("pre_exec", "post_exec", "host_pre_exec", "host_post_exec", "user", "pre_limit_s", "post_limit_s", "includes_post", "requeued_codes", "requeues_max_plus_one", "job_pre_exec", "job_post_exec", "profile_host_pre_exec", "profile_host_post_exec", "success_codes")
     PRE_EXEC_FIELD_NUMBER: _ClassVar[int]
     POST_EXEC_FIELD_NUMBER: _ClassVar[int]
     HOST_PRE_EXEC_FIELD_NUMBER: _ClassVar[int]
@@ -598,6 +598,7 @@ class AroundJob(_message.Message):
     JOB_POST_EXEC_FIELD_NUMBER: _ClassVar[int]
     PROFILE_HOST_PRE_EXEC_FIELD_NUMBER: _ClassVar[int]
     PROFILE_HOST_POST_EXEC_FIELD_NUMBER: _ClassVar[int]
+    SUCCESS_CODES_FIELD_NUMBER: _ClassVar[int]
     pre_exec: str
     post_exec: str
     host_pre_exec: str
@@ -612,7 +613,8 @@ class AroundJob(_message.Message):
     job_post_exec: str
     profile_host_pre_exec: str
     profile_host_post_exec: str
-    def __init__(self, pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., host_pre_exec: _Optional[str] = ..., host_post_exec: _Optional[str] = ..., user: _Optional[str] = ..., pre_limit_s: _Optional[float] = ..., post_limit_s: _Optional[float] = ..., includes_post: _Optional[bool] = ..., requeued_codes: _Optional[_Iterable[int]] = ..., requeues_max_plus_one: _Optional[int] = ..., job_pre_exec: _Optional[str] = ..., job_post_exec: _Optional[str] = ..., profile_host_pre_exec: _Optional[str] = ..., profile_host_post_exec: _Optional[str] = ...) -> None: ...
+    success_codes: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., host_pre_exec: _Optional[str] = ..., host_post_exec: _Optional[str] = ..., user: _Optional[str] = ..., pre_limit_s: _Optional[float] = ..., post_limit_s: _Optional[float] = ..., includes_post: _Optional[bool] = ..., requeued_codes: _Optional[_Iterable[int]] = ..., requeues_max_plus_one: _Optional[int] = ..., job_pre_exec: _Optional[str] = ..., job_post_exec: _Optional[str] = ..., profile_host_pre_exec: _Optional[str] = ..., profile_host_post_exec: _Optional[str] = ..., success_codes: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class JobControl(_message.Message):
     __slots__ = ("kind", "signal", "command")

@@ -373,6 +373,7 @@ def _around(stage: Stage, owner: Owner, is_lead: bool, by_lava: Collection[bytes
         own_post_limit_s=around.post_limit_s or OWN_POST_S,
         includes_post=around.includes_post,
         requeued_codes=tuple(around.requeued_codes),
+        success_codes=tuple(around.success_codes),
         requeues_max=around.requeues_max_plus_one - 1,
     )
     if other is None:

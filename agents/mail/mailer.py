@@ -22,7 +22,7 @@ from agents.job_setup.users import words_of_user
 from agents.mail import letters
 from agents.mail.letters import Output
 from agents.shepherd import messages
-from agents.shepherd.ending import Ending
+from agents.shepherd.ending import Ending, is_success
 from agents.shepherd.messages import Finish, JobSetup, Key, Message, fields_of
 from agents.shepherd.process.start import expand
 from agents.shepherd.spool import kept_path
@@ -166,7 +166,13 @@ class Mailer:
             return
         if finish.started:  # the start of a short job is not told by itself
             self._tell(entry, job, letters.START, finish.started)
-        self._tell(entry, job, letters.EXIT if finish.status else letters.DONE, finish.time, finish)
+        self._tell(
+            entry,
+            job,
+            letters.DONE if is_success(finish, job.around.success_codes) else letters.EXIT,
+            finish.time,
+            finish,
+        )
 
     def _tell(self, entry: Entry, job: JobSetup, event: str, moment: float, finish: Finish | None = None) -> None:
         spec, kind = entry.blob.spec, letters.START if finish is None else letters.DONE
@@ -216,7 +222,8 @@ class Mailer:
         if finish is None:
             letter = letters.at_start(heading, label, name, moment)
         else:
-            ending = Ending(label, name, expand(job.cwd, entry.key) or job.home, finish, job.error)
+            cwd, codes = expand(job.cwd, entry.key) or job.home, job.around.success_codes
+            ending = Ending(label, name, cwd, finish, job.error, success_codes=codes)
             letter = letters.at_end(heading, ending, spec, self._output_of(entry, job))
         to = letters.addresses(spec, entry.blob.user, self._preparation.mail)
         return to, letters.message(heading.sender, to, letter)

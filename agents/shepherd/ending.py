@@ -64,6 +64,7 @@ class Ending(NamedTuple):
     finish: Finish
     error_path: str
     gpus: str = ""  # the part about GPUs
+    success_codes: tuple[int, ...] = ()
 
 
 def render(heading: tuple[Any, ...], ending: Ending) -> bytes:
@@ -71,10 +72,11 @@ def render(heading: tuple[Any, ...], ending: Ending) -> bytes:
     finish = ending.finish
     started, ended = date(finish.started or finish.time), date(finish.time)
     name = ending.name
-    status = "Done" if finish.status == 0 else "Exited"
+    is_done = is_success(finish, ending.success_codes)
+    status = "Done" if is_done else "Exited"
     form, asked = _form(heading)
     text = form % (
-        ending.label, name, status, name, started, ending.cwd, started, ended, ended, _result(finish),
+        ending.label, name, status, name, started, ending.cwd, started, ended, ended, _result(finish, is_done),
         *_usage(asked, ending), f"{ending.gpus}\n" if ending.gpus else "",
     )  # fmt: skip
     if finish.missing:
@@ -99,8 +101,9 @@ def write_report(setup: JobSetup, finish: Finish, cwd: str, streams: Streams | N
         return
     job, index, _ = finish.key
     label, name = (f"{job}[{index}]", f"{setup.name}[{index}]") if index else (str(job), setup.name)
+    ending = Ending(label, name, cwd, finish, streams.error_path, gpus, setup.around.success_codes)
     try:
-        write_all(streams.output, render(setup.report, Ending(label, name, cwd, finish, streams.error_path, gpus)))
+        write_all(streams.output, render(setup.report, ending))
     except OSError as error:  # the user's disk is full: the end itself is recorded
         print(f"event=report_not_written job={label} error={error.strerror!r}", file=sys.stderr)
 
@@ -150,13 +153,19 @@ def _escaped(field: Any) -> Any:
     return field.replace("%", "%%") if isinstance(field, str) else field
 
 
-def _result(finish: Finish) -> str:
+def is_success(finish: Finish, codes: tuple[int, ...]) -> bool:
+    """Return True for an exit with 0, or by itself with one of these codes."""
+    by_itself = not finish.reason and os.WIFEXITED(finish.status)
+    return finish.status == 0 or (by_itself and os.WEXITSTATUS(finish.status) in codes)
+
+
+def _result(finish: Finish, is_done: bool) -> str:
     lines = ""
     if finish.reason:
         lines = f"{endings.sentence(finish.reason)}\n"
     if finish.detail:
         lines += f"{finish.detail}\n"
-    if finish.status == 0:
+    if is_done:
         return f"{lines}Successfully completed.\n"
     if os.WIFSIGNALED(finish.status):
         return f"{lines}Exited by signal {os.WTERMSIG(finish.status)}.\n"

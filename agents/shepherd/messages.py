@@ -221,6 +221,7 @@ class AroundJob(NamedTuple):
     variables: tuple[bytes, ...] = ()  # names in the job's environment that ``user`` may have: lava set them
     profile_host_pre: str = ""  # of the application profile, inside those of the queue
     profile_host_post: str = ""
+    success_codes: tuple[int, ...] = ()  # exit codes besides 0 that its report calls success
 
 
 class CheckpointSetup(NamedTuple):

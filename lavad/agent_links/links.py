@@ -394,6 +394,7 @@ def _around(setup: AttemptSetup) -> pb.AroundJob | None:
         post_limit_s=rule.post_limit_s or 0.0,
         includes_post=bool(rule.includes_post),
         requeued_codes=setup.requeued_codes,
+        success_codes=setup.success_codes,
         requeues_max_plus_one=limit + 1 if limit is not None and setup.requeued_codes else 0,
     )
     return message if message.ByteSize() else None

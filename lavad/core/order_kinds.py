@@ -59,6 +59,7 @@ class AttemptSetup(NamedTuple):
     warning_time_s: float = 0.0  # between the notice of a limit and the limit; 0: no notice
     around: AroundJob = AROUND
     requeued_codes: tuple[int, ...] = ()  # exit codes that requeue the job
+    success_codes: tuple[int, ...] = ()  # exit codes besides 0 that mean success
 
 
 class StageOrder(NamedTuple):

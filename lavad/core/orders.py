@@ -232,12 +232,14 @@ def _setup_of(cluster: "Cluster", key: Key, allocation: Allocation) -> AttemptSe
     around = commands_over(queue.around, cluster.policy.around)
     warning_s = time_of_queue(shared, queue)
     values = shared.special.requeue_exit_values or queue.defaults.requeue_exit_values
-    codes = _requeued_codes(values) if values else ()
-    return _new(AttemptSetup, (shared, queue, record.submitted_at, details, gpu, warning_s, around, codes))
+    codes = _codes(values) if values else ()
+    good = queue.defaults.success_exit_values
+    success = _codes(good) if good and not shared.request.is_of_tasks else ()
+    return _new(AttemptSetup, (shared, queue, record.submitted_at, details, gpu, warning_s, around, codes, success))
 
 
 @lru_cache(maxsize=1024)
-def _requeued_codes(values: str) -> tuple[int, ...]:
+def _codes(values: str) -> tuple[int, ...]:
     return tuple(sorted(exit_values.parse(values).codes))
 
 

@@ -1,5 +1,6 @@
 """Application profiles with real processes: from lsb.applications to the job's environment, limits and end."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ PROFILES = """
     ENV_VARS = "MD_HOME='/opt/md'"
     JOB_STARTER = export STARTED=yes; %USRCMD
     REQUEUE_EXIT_VALUES = 77
+    SUCCESS_EXIT_VALUES = 3 10-12
     CONTAINER = docker[image(x)]
     End Application
 """
@@ -51,3 +53,18 @@ def test_a_job_of_a_profile(cluster: Cluster, tmp_path: Path) -> None:
     wait_for(lambda: "done jobs:" in cluster.run("bacct", "-app", "md").stdout, 60, "the account")
     assert "nope: No such application profile" in cluster.run("bsub", "-app", "nope", "true").stderr
     assert "CONTAINER: it has no effect" in cluster.run("badmin", "ckconfig").stderr
+
+
+def test_an_exit_code_that_means_success(cluster: Cluster, tmp_path: Path) -> None:
+    """SUCCESS_EXIT_VALUES: DONE for users, dependants and the report; the code is kept."""
+    output = tmp_path / "output"
+    job = cluster.submit("-app", "md", "-o", str(output), "exit 11")
+    after = cluster.submit("-w", f"done({job})", "true")
+    cluster.becomes(after, "DONE")
+    assert cluster.states(job) == {0: ("DONE", 11)}
+    report = output.read_text()
+    assert re.match(rf"\n-+\nSender: .*\nSubject: Job {job}: <exit 11> in cluster <\S+> Done\n", report)
+    assert "\nSuccessfully completed.\n" in report
+    failed = cluster.submit("-app", "md", "-oo", str(output), "exit 13")
+    cluster.becomes(failed, "EXIT")
+    assert "\nExited with exit code 13.\n" in output.read_text()

@@ -7,7 +7,7 @@ import pytest
 
 from agents.mail import letters
 from agents.mail.letters import MailSettings, Output
-from agents.shepherd.ending import Ending, Heading
+from agents.shepherd.ending import Ending, Heading, is_success
 from agents.shepherd.messages import Finish
 from protos.jobs_pb2 import JobSpec, SlurmTerms, TaskRules
 
@@ -137,3 +137,12 @@ def test_a_name_of_several_lines_adds_no_header() -> None:
     assert [line.partition(":")[0] for line in head.splitlines()] == [
         "From", "To", "MIME-Version", "Content-Type", "Content-Transfer-Encoding", "Auto-Submitted", "Subject",
     ]  # fmt: skip
+
+
+def test_an_exit_code_that_means_success() -> None:
+    """SUCCESS_EXIT_VALUES: the report says Done, unless a signal or a reason of its own ended the job."""
+    codes = (3, 9)
+    assert is_success(FINISH._replace(status=3 << 8), codes)
+    assert not is_success(FINISH._replace(status=4 << 8), codes)
+    assert not is_success(FINISH._replace(status=9), codes)
+    assert not is_success(FINISH._replace(status=3 << 8, reason="TERM_RUNLIMIT"), codes)
