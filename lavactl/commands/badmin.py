@@ -64,6 +64,10 @@ REFUSED = {
         ("mbddebug", "sbddebug", "schddebug", "mbdtime", "sbdtime", "schdtime"),
         "the daemons have no debug classes to be set.",
     ),
+    **dict.fromkeys(
+        ("hghostadd", "hghostdel"),
+        "host groups have the members of lsb.hosts: change them there, then badmin reconfig.",
+    ),
     "gpdrestart": "there is no daemon for global policies.",
     "lshutdown": "there is no licence scheduler.",
     "hpower": "lava does not switch the power of hosts.",
