@@ -101,6 +101,7 @@ class Site:
     strangers: list[str] = field(default_factory=list)  # unknown hosts of the present list
     nobodies: list[str] = field(default_factory=list)  # unknown users or groups of the present list
     asides: list[str] = field(default_factory=list)  # what has no effect of the present value
+    told_columns: set[tuple[str, ...]] = field(default_factory=set)  # by file, name, and the columns of their table
 
     def wrong(self, cell: Cell, text: str) -> None:
         """Add an error: this configuration can't be used."""
@@ -156,9 +157,8 @@ class Site:
         """Record the treatment of a setting."""
         self.entries.append(Entry(cell.file, cell.line, name, fate, text))
 
-    def unknown(self, cell: Cell, name: str, known: Mapping[str, Any], what: str = "parameter") -> None:
-        """Report a name that is in no table and has no effect."""
-        self.note(cell, name, Fate.UNKNOWN)
+    def warn_of_unknown(self, cell: Cell, name: str, known: Mapping[str, Any], what: str = "parameter") -> None:
+        """Warn of a name that is in no table and has no effect."""
         self.warn(cell, f"{name}: unknown {what}, it has no effect{_hint(name, known)}")
 
     def _refuse_unknown(self, cell: Cell, name: str, table: Table, what: str) -> None:
@@ -187,15 +187,27 @@ class Site:
             if known is None and all_narrow:
                 self._refuse_unknown(cell, name, table, all_narrow)
             elif known is None:
-                self.unknown(cell, name, table)
+                self.note(cell, name, Fate.UNKNOWN)
+                if not self._is_told(row, name, cell):
+                    self.warn_of_unknown(cell, name, table)
             elif isinstance(known, Ignored):
                 self.note(cell, name, Fate.IGNORED, known.reason)
-                if known.is_missed(cell.text):
+                if known.is_missed(cell.text) and not self._is_told(row, name, cell):
                     self.warn(cell, f"{name}: it has no effect: {known.reason}")
             else:
                 self.note(cell, name, Fate.HONOURED)
                 self._take(fields, name, cell, known)
         return fields
+
+    def _is_told(self, row: Row, name: str, cell: Cell) -> bool:
+        """Return True for a column without effect that an earlier row of the same table was told of."""
+        if len(row) < 2 or len({one.line for one in row.values()}) > 1:
+            return False
+        column = (cell.file, name, *row)
+        if column in self.told_columns:
+            return True
+        self.told_columns.add(column)
+        return False
 
     def _take(self, fields: Fields, name: str, cell: Cell, known: Honoured) -> None:
         if not cell.text:
@@ -262,7 +274,8 @@ def check_sections(document: Document, known: Mapping[str, Table | Ignored], sit
         name = names.get(section.name.lower())
         cell = cell_of(section)
         if name is None:
-            site.unknown(cell, section.name, known, "section")
+            site.note(cell, section.name, Fate.UNKNOWN)
+            site.warn_of_unknown(cell, section.name, known, "section")
             continue
         meaning = known[name]
         if isinstance(meaning, Ignored):

@@ -127,3 +127,17 @@ def test_names_of_lsf_are_not_called_unknown(tmp_path: Path) -> None:
         "ENFORCE_ONE_UG_LIMITS:", "MAX_SLOTS_IN_POOL:",
         "LSF_LOCAL_RESOURCES:", "LSB_JOB_TMPDIR:", "LSF_UGROUP_TRANSFER:",
     ]  # fmt: skip
+
+
+def test_an_unknown_column_is_told_once(tmp_path: Path) -> None:
+    """At the first row of each table that has it, however many rows there are."""
+    rows = "".join(f"n{number} 4 7 ()\n" for number in range(1, 40))
+    found = loaded(tmp_path, {
+        "lsb.hosts": f"Begin Host\nHOST_NAME MXJ COLOUR RC_ACCOUNT\n{rows}End Host\n"
+                     "Begin HostGroup\nGROUP_NAME GROUP_MEMBER COLOUR\ng1 (n1) 7\ng2 (n2) 7\nEnd HostGroup\n",
+    })  # fmt: skip
+    assert said(found) == [
+        "lsb.hosts:3: COLOUR: unknown parameter, it has no effect",
+        "lsb.hosts:3: RC_ACCOUNT: unknown parameter, it has no effect",
+        "lsb.hosts:45: COLOUR: unknown parameter, it has no effect",
+    ]
