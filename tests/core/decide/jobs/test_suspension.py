@@ -7,6 +7,7 @@ from lavad.core import commands as c
 from lavad.core.model import JobState
 from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
+from lavad.core.orders import SignalOrder
 from lavad.core.queries.pending_reasons import PendingReasons
 from lavad.simulator.cluster.restart import reborn
 from tests.builders import ANN, ROOT, Story, a_cluster, a_host, a_job
@@ -119,3 +120,17 @@ def test_only_elements_in_a_state_are_killed() -> None:
     story.do(c.KillJob(c.Target(array), ANN, states=frozenset({S.PEND})))
     assert [story.state(array, index) for index in (1, 2, 3)] == [S.RUN, S.EXIT, S.EXIT]
     assert not story.do(c.KillJob(c.Target(array), ANN, states=frozenset({S.RUN}))).reply
+
+
+def test_a_signal_to_a_job_whose_host_is_silent() -> None:
+    """It is refused as by LSF, and reaches the job once the host is back."""
+    story = a_cluster(a_host("n1", 1), policy=Policy(silent_after_s=15.0))
+    key = story.run(a_job())
+    story.now += 20
+    story.wait(0)
+    assert story.state(key.job) is S.UNKWN
+    with pytest.raises(Refused, match=r"^Unable to contact execution host$"):
+        story.do(c.SignalJob(story.target(key.job), 10, ANN))
+    story.back("n1", story.runs_there("n1", key))
+    orders = story.do(c.SignalJob(story.target(key.job), 10, ANN)).orders
+    assert [(order.host, order.signal) for order in orders if isinstance(order, SignalOrder)] == [("n1", 10)]
