@@ -1,4 +1,4 @@
-"""Names that mean the same everywhere: of a job submitted without one, of a host with its domain or without."""
+"""Names that mean the same everywhere: of jobs without one of their own, of hosts with or without domain, lock IDs."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,6 +11,11 @@ def of_command(command: str) -> str:
         return command.strip()
     lines = [line.strip() for line in command.splitlines() if line.strip()]
     return next((line for line in lines if not line.startswith("#")), lines[0] if lines else "")
+
+
+def is_lock_id(text: str) -> bool:
+    """True for 1 to 128 letters, digits and underscores."""
+    return len(text) <= 128 and text.isascii() and text.replace("_", "0").isalnum()
 
 
 def host_meant(name: str, hosts: "Iterable[str]") -> str | None:

@@ -3,6 +3,7 @@
 from lavactl.errors import FAILURE, CommandError, UsageError
 from lavactl.options import FLAG, VALUE, Grammar, Ignored, Options, answered, printable
 from protos import cluster_pb2
+from protos.names import is_lock_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -184,9 +185,7 @@ def _lock_ids(options: Options, name: str) -> list[str]:
         return []
     text = options.last("i") or ""
     lock_ids, expected = text.split(), "one lock ID" if name == "hclose" else "lock IDs"
-    is_right = lock_ids and all(
-        len(one) <= 128 and one.isascii() and one.replace("_", "0").isalnum() for one in lock_ids
-    )
+    is_right = lock_ids and all(map(is_lock_id, lock_ids))
     if "all" in lock_ids and (name == "hclose" or len(lock_ids) > 1):
         raise UsageError(f"badmin {name}: -i {printable(text)}: no lock ID is called all", USAGE)
     if not is_right or (name == "hclose" and len(lock_ids) > 1):

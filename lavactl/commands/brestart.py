@@ -91,12 +91,12 @@ def newest(directory: str, io: "Io") -> str:
     io.stay()  # a directory of any size is read by the caller's own process
     try:
         with os.scandir(directory) as entries:
-            made = [one.name for one in entries if _OF_JOB.fullmatch(one.name) and _has_checkpoint(one, io.uid)]
+            made = [named for one in entries if (named := _OF_JOB.fullmatch(one.name)) and _has_checkpoint(one, io.uid)]
     except OSError as error:
         raise CommandError(f"{printable(directory)}: {error.strerror}.") from None
     if not made:
         raise CommandError(f"{printable(directory)}: no checkpoint of a job of yours was made there")
-    return max(made, key=_key)
+    return max(made, key=lambda named: (int(named[1]), int(named[2] or 0)))[0]
 
 
 def _has_checkpoint(entry: "os.DirEntry[str]", uid: int) -> bool:
@@ -105,11 +105,6 @@ def _has_checkpoint(entry: "os.DirEntry[str]", uid: int) -> bool:
     except OSError:  # it was renamed meanwhile
         return False
     return is_own and os.path.isfile(os.path.join(entry.path, MADE))
-
-
-def _key(name: str) -> tuple[int, int]:
-    found = _OF_JOB.fullmatch(name)
-    return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
 
 
 def check(spec: "messages.JobSpec", directory: str, label: str, io: "Io") -> None:

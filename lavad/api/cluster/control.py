@@ -1,7 +1,6 @@
 """badmin hopen, hclose, hremove, qopen, qclose, qact, qinact: names to commands, one answer for each name."""
 
 import asyncio
-import re
 from collections.abc import Callable
 
 from lavad.core import commands as c
@@ -12,11 +11,11 @@ from lavad.core.model.reasons import Refused
 from lavad.core.state.hosts.table import natural
 from lavad.engine import Engine
 from protos import cluster_pb2 as pb
+from protos.names import is_lock_id
 from protos.trust.roles import TrustError
 
 COMMENT_MAX = 511
 NAMES_MAX = 10_000
-LOCK_ID = re.compile(r"[A-Za-z0-9_]{1,128}")
 # Jobs of several hosts must first end on their other hosts: KILL follows INT after two intervals of ten seconds.
 REMOVAL_PATIENCE_S = 25.0
 REMOVAL_PAUSE_S = 0.2
@@ -64,7 +63,7 @@ def _check_lock_ids(request: pb.ControlRequest) -> None:
     lock_ids = list(request.lock_ids)
     if request.action not in (pb.OPEN_HOST, pb.CLOSE_HOST) or request.notice_s:
         raise Refused("-i: lock IDs are for hosts that are closed or opened")
-    if bad := [one for one in lock_ids if not LOCK_ID.fullmatch(one)]:
+    if bad := [one for one in lock_ids if not is_lock_id(one)]:
         raise Refused(f"-i {bad[0]}: a lock ID has 1 to 128 letters, digits and underscores")
     if request.action == pb.CLOSE_HOST and (len(lock_ids) > 1 or ALL_LOCK_IDS in lock_ids):
         raise Refused("-i: a host is closed with one lock ID at a time, and none is called all")
