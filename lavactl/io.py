@@ -140,9 +140,7 @@ class Io:
         except OSError as error:
             raise CommandError(f"Cannot write the output: {error.strerror}.") from None
 
-    def flush_last(self) -> None:
-        """Write what is left of the text, at the command's end; same errors as ``write``."""
-        self.flush()
+    flush_last = flush  # at the command's end: a served command sends its last output with that
 
     def error(self, text: str) -> None:
         """Write one line to standard error at once; lost if standard error is closed: there is no other channel."""

@@ -576,7 +576,7 @@ class Keeper:
 
     def _use(self, key: Key, fields: Message) -> None:
         usage = job_usage(key, fields, self.preparation.host.host)
-        usage.usage.gpus.extend(self.gpus.usage(key))
+        usage.usage.gpus.extend(self.gpus.watch.usage(key))
         self._usages[key] = usage
         self.use(usage)
 

@@ -88,10 +88,6 @@ class JobGpus:
         else:
             self._fault = ""
 
-    def usage(self, key: Key) -> list[GpuUsage]:
-        """Return the use of each of an attempt's GPUs here as of the last reading."""
-        return self.watch.usage(key)
-
     async def usage_now(self, key: Key) -> list[GpuUsage]:
         """Return the use of each of an attempt's GPUs here, read now if that is possible in time."""
         if not self.watch.usage(key):
