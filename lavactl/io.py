@@ -196,7 +196,7 @@ class Io:
     read_whole = staticmethod(read_whole)
 
     def is_binary(self, path: str) -> bool:
-        """True if the file at an absolute path is known to be a program and no script; it need not be known."""
+        """True if the file at an absolute path is known to be a program in ELF's format; it need not be known."""
         return False
 
     @property

@@ -13,7 +13,7 @@ submission will ask about its words: each question costs four messages.
 COMMAND = "/lava.local/Command"  # called by stubs
 SERVE = "/lava.local/Serve"  # called by the serving process, on the connection of one command
 
-VERSION = b"3"  # of this protocol; a stub of another one runs the whole command
+VERSION = b"4"  # of this protocol; a stub of another one runs the whole command
 
 READY = b"ready"  # from the serving process to its agent, once
 
@@ -31,7 +31,7 @@ DONE = b"D"  # exit code, one byte: the last message
 # From the stub.
 GO = b"G"
 KINDS = {b"d": "directory", b"f": "file", b"x": "program", b"-": ""}
-# Of a word of a submission, in its request: one of the kinds, a program that is no script, or nothing.
+# Of a word of a submission, in its request: one of the kinds, a program in ELF's format, or nothing.
 BINARY, UNKNOWN = b"b", b"?"
 READ, UNREADABLE = b"+", b"-"
 

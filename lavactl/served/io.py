@@ -99,7 +99,7 @@ class ServedIo(Io):
         return (known, None) if known in ("", DIRECTORY) else self._caller.look_at(path, limit)
 
     def is_binary(self, path: str) -> bool:
-        """True if the caller has said that this is a program and no script."""
+        """True if the caller has said that this is a program in ELF's format."""
         return self._known(path) == served.BINARY
 
     def _known(self, path: str) -> bytes:

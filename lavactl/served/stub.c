@@ -16,7 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 enum { OPEN = 2, MESSAGE = 3, CREDIT = 6, END = 7, MOST = 7 << 20 };
-static const char METHOD[] = "/lava.local/Command", VERSION[] = "3";
+static const char METHOD[] = "/lava.local/Command", VERSION[] = "4";
 static const char ONCE[] = " bkill bstop bresume brequeue bresize brun btop bbot brsvadd brsvmod brsvdel scancel scontrol ";
 extern char **environ;
 static char paths[8192], *full, *at_socket, **words, *name;
@@ -48,8 +48,10 @@ static int put(int to, const char *data, size_t size) {
 }
 static int frame(int kind, const char *data, size_t size) {
     unsigned char head[12] = {1, 0, 0, 0, kind};
+    struct iovec both[] = {{head, 12}, {(char *)data, size}};
     memcpy(head + 8, &(uint32_t){size}, 4);
-    return put(agent, (char *)head, 12) || put(agent, data, size) ? -1 : 0;
+    ssize_t done = sendmsg(agent, &(struct msghdr){.msg_iov = both, .msg_iovlen = 2}, MSG_NOSIGNAL) - 12;
+    return done < 0 || put(agent, data + done, size - done) ? -1 : 0;
 }
 static int take(char *data, size_t size) {
     for (ssize_t done; size; data += done, size -= done)
@@ -62,8 +64,7 @@ static long message(void) {
     uint32_t size, credit = 16;
     for (;;) {
         if (take((char *)head, 12)) return -1;
-        memcpy(&size, head + 8, 4);
-        used = 0, grow(size + 1);
+        memcpy(&size, head + 8, 4), used = 0, grow(size + 1);
         if (take(text, size) || head[4] == END) return -1;
         if (head[4] != MESSAGE) continue;
         if (++taken == 16) taken = 0, frame(CREDIT, (char *)&credit, 4);
@@ -89,17 +90,16 @@ static int opened(const char *path) { return open(path, O_RDONLY | O_CLOEXEC); }
 static const char *kind_of(const char *path) {
     struct stat status;
     if (stat(path, &status)) return "-";
-    if (S_ISDIR(status.st_mode)) return "d";
-    return !S_ISREG(status.st_mode) ? "-" : access(path, X_OK) ? "f" : "x";
+    return S_ISDIR(status.st_mode) ? "d" : !S_ISREG(status.st_mode) ? "-" : access(path, X_OK) ? "f" : "x";
 }
-/* Kinds of the files that the words name, where a submission will look at them: b for a program that is no script. */
+/* Kinds of the files that the words name, where a submission will look at them: b for one in ELF's format. */
 static void kinds(int count) {
     static char found[65];
     for (int i = 1; submits && i < count && i < (int)sizeof found; i++) {
-        char head[] = "#!", *kind = found + i - 1;
+        char head[4], *kind = found + i - 1;
         *kind = *words[i] == '-' ? '?' : *kind_of(words[i]);
         int file = *kind == 'x' ? opened(words[i]) : -1;
-        if (file >= 0 && read(file, head, 2) >= 0 && memcmp(head, "#!", 2)) *kind = 'b';
+        if (file >= 0 && read(file, head, 4) == 4 && !memcmp(head, "\177ELF", 4)) *kind = 'b';
         if (file >= 0) close(file);
     }
     word(found);

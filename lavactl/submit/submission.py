@@ -353,7 +353,7 @@ def script_file(words: list[str], always: bool, io: "Io") -> str:
     An executable file is a program, and read only if LSB_BSUB_PARSE_SCRIPT=Y; so is one followed by arguments.
     """
     path = io.path(words[0])
-    if not always and io.is_binary(path):
+    if io.is_binary(path):
         return ""
     kind, data = io.look_at(path, HEAD)
     if kind not in (FILE, PROGRAM) or data is None:

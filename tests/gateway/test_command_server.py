@@ -334,11 +334,14 @@ def test_a_submission_tells_what_its_words_name(server: Server, stub: Stub, tmp_
     (tmp_path / "script").write_text("#!/bin/sh\n")
     (tmp_path / "script").chmod(0o755)
     (tmp_path / "data").write_text("#!/bin/sh\n")
-    words = ["-o", "tmp", "/nowhere", f"{tmp_path}/script", "/bin/sh", f"{tmp_path}/data", "", *["/"] * 80]
+    (tmp_path / "unmarked").write_text("#BSUB -n 2\n")
+    (tmp_path / "unmarked").chmod(0o755)
+    files = [f"{tmp_path}/script", f"{tmp_path}/unmarked", "/bin/sh", f"{tmp_path}/data"]
+    words = ["-o", "tmp", "/nowhere", *files, "", *["/"] * 80]
     with stub.start("bsub", *words, env={}) as process:
         kinds = Caller(server.taken()).request[11]
         process.kill()
-    assert kinds == b"?d-xbf-" + b"d" * 57
+    assert kinds == b"?d-xxbf-" + b"d" * 56
 
 
 def test_settings_are_sent_with_the_request(server: Server, stub: Stub, tmp_path: Path) -> None:

@@ -173,9 +173,14 @@ def settled(agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ag
     return agent
 
 
-def test_nothing_is_asked_for_that_the_request_has(settled: Agent) -> None:
-    """A program that is no script, and an output file that is no directory: the submission is the first message."""
+@pytest.mark.parametrize("is_always", [False, True])
+def test_nothing_is_asked_for_that_the_request_has(is_always: bool, settled: Agent) -> None:
+    """A program of the machine's, and an output file that is no directory: the submission is the first message.
+
+    It is no script where all commands are looked into (LSB_BSUB_PARSE_SCRIPT=Y), either.
+    """
     agent = settled
+    agent.environment += [b"LSB_BSUB_PARSE_SCRIPT=Y"] * is_always
     agent.kinds = b"?-b"
     agent.serve(b"bsub", b"-o", b"out", b"/bin/true")
     number, kind, payload = agent.frame()
