@@ -98,6 +98,9 @@ class Master:
             self.settings.master_host,
             self.store.mark.batch,
         )
+        if changes := self.store.group_changes():
+            self.loaded = await asyncio.to_thread(configuration.policy_at_start, self.settings, changes)
+        configuration.log_warnings(self.loaded)
         with contextlib.ExitStack() as to_the_end:  # a successor that finds the pid file waits until all is closed
             try:
                 to_the_end.enter_context(pid_file(self.pid_path))
@@ -146,7 +149,8 @@ class Master:
         self.shelf = SpecShelf(store.spec, store.environment)
         self.links = AgentLinks(self.cluster, self.shelf, Seals.of(self.settings.directory))
         self.engine = Engine(self.cluster, self._append, self.links.send, self.clock)
-        self.engine.post([c.Reconfigure(self.loaded.policy)])  # jobs may be in queues that the files no longer have
+        gone = configuration.gone_groups(self.loaded, self.cluster.group_changes)
+        self.engine.post([c.Reconfigure(self.loaded.policy, gone)])  # the files may have lost queues with jobs
         self.pacer = Pacer(self.engine)
         self.pacer.worklist.look_at_everything(self.cluster)
         self.engine.on_change = self.pacer.wake

@@ -20,6 +20,8 @@ class ControlAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REMOVE_HOST: _ClassVar[ControlAction]
     LOCK_HOST: _ClassVar[ControlAction]
     UNLOCK_HOST: _ClassVar[ControlAction]
+    ADD_TO_GROUP: _ClassVar[ControlAction]
+    DELETE_FROM_GROUP: _ClassVar[ControlAction]
 
 class PerformanceAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -55,6 +57,8 @@ INACTIVATE_QUEUE: ControlAction
 REMOVE_HOST: ControlAction
 LOCK_HOST: ControlAction
 UNLOCK_HOST: ControlAction
+ADD_TO_GROUP: ControlAction
+DELETE_FROM_GROUP: ControlAction
 VIEW_PERFORMANCE: PerformanceAction
 START_PERFORMANCE: PerformanceAction
 STOP_PERFORMANCE: PerformanceAction
@@ -890,7 +894,7 @@ class ConfigureReply(_message.Message):
     def __init__(self, applied: _Optional[bool] = ..., files: _Optional[_Iterable[str]] = ..., complaints: _Optional[_Iterable[_Union[ConfigComplaint, _Mapping]]] = ..., entries: _Optional[_Iterable[_Union[ConfigEntry, _Mapping]]] = ...) -> None: ...
 
 class ControlRequest(_message.Message):
-    __slots__ = ("action", "names", "comment", "all", "notice_s", "lock_s", "lock_ids")
+    __slots__ = ("action", "names", "comment", "all", "notice_s", "lock_s", "lock_ids", "group")
     ACTION_FIELD_NUMBER: _ClassVar[int]
     NAMES_FIELD_NUMBER: _ClassVar[int]
     COMMENT_FIELD_NUMBER: _ClassVar[int]
@@ -898,6 +902,7 @@ class ControlRequest(_message.Message):
     NOTICE_S_FIELD_NUMBER: _ClassVar[int]
     LOCK_S_FIELD_NUMBER: _ClassVar[int]
     LOCK_IDS_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
     action: ControlAction
     names: _containers.RepeatedScalarFieldContainer[str]
     comment: str
@@ -905,7 +910,8 @@ class ControlRequest(_message.Message):
     notice_s: float
     lock_s: float
     lock_ids: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, action: _Optional[_Union[ControlAction, str]] = ..., names: _Optional[_Iterable[str]] = ..., comment: _Optional[str] = ..., all: _Optional[bool] = ..., notice_s: _Optional[float] = ..., lock_s: _Optional[float] = ..., lock_ids: _Optional[_Iterable[str]] = ...) -> None: ...
+    group: str
+    def __init__(self, action: _Optional[_Union[ControlAction, str]] = ..., names: _Optional[_Iterable[str]] = ..., comment: _Optional[str] = ..., all: _Optional[bool] = ..., notice_s: _Optional[float] = ..., lock_s: _Optional[float] = ..., lock_ids: _Optional[_Iterable[str]] = ..., group: _Optional[str] = ...) -> None: ...
 
 class ControlResult(_message.Message):
     __slots__ = ("name", "error", "note")
@@ -936,7 +942,7 @@ class ControlHistoryRequest(_message.Message):
     def __init__(self, kinds: _Optional[_Iterable[str]] = ..., names: _Optional[_Iterable[str]] = ..., first: _Optional[float] = ..., last: _Optional[float] = ...) -> None: ...
 
 class ControlRecord(_message.Message):
-    __slots__ = ("time", "kind", "name", "action", "by", "comment", "cluster", "hosts", "queues", "lock_id")
+    __slots__ = ("time", "kind", "name", "action", "by", "comment", "cluster", "hosts", "queues", "lock_id", "group")
     TIME_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -947,6 +953,7 @@ class ControlRecord(_message.Message):
     HOSTS_FIELD_NUMBER: _ClassVar[int]
     QUEUES_FIELD_NUMBER: _ClassVar[int]
     LOCK_ID_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
     time: float
     kind: str
     name: str
@@ -957,7 +964,8 @@ class ControlRecord(_message.Message):
     hosts: int
     queues: int
     lock_id: str
-    def __init__(self, time: _Optional[float] = ..., kind: _Optional[str] = ..., name: _Optional[str] = ..., action: _Optional[str] = ..., by: _Optional[str] = ..., comment: _Optional[str] = ..., cluster: _Optional[str] = ..., hosts: _Optional[int] = ..., queues: _Optional[int] = ..., lock_id: _Optional[str] = ...) -> None: ...
+    group: str
+    def __init__(self, time: _Optional[float] = ..., kind: _Optional[str] = ..., name: _Optional[str] = ..., action: _Optional[str] = ..., by: _Optional[str] = ..., comment: _Optional[str] = ..., cluster: _Optional[str] = ..., hosts: _Optional[int] = ..., queues: _Optional[int] = ..., lock_id: _Optional[str] = ..., group: _Optional[str] = ...) -> None: ...
 
 class ControlHistoryPage(_message.Message):
     __slots__ = ("records",)

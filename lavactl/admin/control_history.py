@@ -27,6 +27,8 @@ ACTIONS = {
     "inactive": "inactivated",
     "revoked": "revoked",
     "removed": "removed",
+    "added": "added",
+    "deleted": "deleted",
     "locked": "locked",
     "unlocked": "unlocked",
     "rebooted": "rebooted",
@@ -85,7 +87,8 @@ def line(record: "Record") -> str:
     title, role = ("Queue", "user or administrator") if record.kind == "queue" else ("Host", "administrator")
     by = f" by {role} <{record.by}>" if record.by else ""
     lock_id = f" with lock ID <{record.lock_id}>" if record.lock_id else ""
-    said = f"{title} <{record.name}> {ACTIONS.get(record.action, record.action)}{lock_id}{by}"
+    group = f" {'to' if record.action == 'added' else 'from'} host group <{record.group}>" if record.group else ""
+    said = f"{title} <{record.name}> {ACTIONS.get(record.action, record.action)}{group}{lock_id}{by}"
     return clean(f"{long_time(record.time)}: {said} {record.comment}".rstrip() + "." * (not record.comment))
 
 

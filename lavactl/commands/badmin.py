@@ -23,6 +23,8 @@ Usage: badmin ckconfig [-v]
        badmin qhist [-t time0,time1] [-f file] [queue ...]
        badmin hopen [-i "lock_id ..." | -i all] [-C comment] [host ... | host_group ... | all]
        badmin hclose [-i lock_id | -revoke seconds] [-C comment] [host ... | host_group ... | all]
+       badmin hghostadd [-C comment] host_group | host_partition host ...
+       badmin hghostdel [-f] [-C comment] host_group | host_partition host ...
        badmin hremove [-C comment] host ...
        badmin qopen | qclose | qact | qinact [-C comment] [queue ... | all]
        badmin help [subcommand ...] | quit
@@ -38,6 +40,10 @@ QUEUE_ACTIONS = {
     "qact": ("activated", cluster_pb2.ACTIVATE_QUEUE),
     "qinact": ("inactivated", cluster_pb2.INACTIVATE_QUEUE),
 }
+GROUP_ACTIONS = {
+    "hghostadd": ("added to", cluster_pb2.ADD_TO_GROUP),
+    "hghostdel": ("deleted from", cluster_pb2.DELETE_FROM_GROUP),
+}
 HISTORIES = ("hist", "qhist", "hhist", "mbdhist")
 NOTICE_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 KINDS: "dict[str, dict[str, int | str]]" = {
@@ -51,6 +57,8 @@ KINDS: "dict[str, dict[str, int | str]]" = {
     "perfmon": {"json": "badmin perfmon view prints a table only."},
     **{name: {"t": VALUE, "f": VALUE} for name in HISTORIES},
     **{name: {"C": VALUE} for name in (*REMOVAL, *QUEUE_ACTIONS)},
+    "hghostadd": {"C": VALUE},
+    "hghostdel": {"C": VALUE, "f": FLAG},
     "hopen": dict.fromkeys("Ci", VALUE),
     "hclose": dict.fromkeys(("C", "i", "revoke"), VALUE),
 }
@@ -64,10 +72,6 @@ REFUSED = {
     **dict.fromkeys(
         ("mbddebug", "sbddebug", "schddebug", "mbdtime", "sbdtime", "schdtime"),
         "the daemons have no debug classes to be set.",
-    ),
-    **dict.fromkeys(
-        ("hghostadd", "hghostdel"),
-        "host groups have the members of lsb.hosts: change them there, then badmin reconfig.",
     ),
     "gpdrestart": "there is no daemon for global policies.",
     "lshutdown": "there is no licence scheduler.",
@@ -179,6 +183,28 @@ def _control(name: str, argv: list[str], io: "Io") -> int:
     return FAILURE if failed or not reply.results else 0
 
 
+def _host_group(name: str, argv: list[str], io: "Io") -> int:
+    """Add hosts to a host group, or after a question delete them from it."""
+    options = GRAMMARS[name].parse(argv)
+    word, action = GROUP_ACTIONS[name]
+    if len(options.words) < 2:
+        raise UsageError(f"badmin {name}: name a host group, and behind it hosts", USAGE)
+    group, hosts = options.words[0], options.words[1:]
+    if name == "hghostdel" and "f" not in options and not _is_confirmed(group, hosts, io):
+        raise CommandError(f"Nothing was deleted from host group <{printable(group)}>", FAILURE)
+    comment = options.last("C") or ""
+    request = cluster_pb2.ControlRequest(action=action, group=group, names=hosts, comment=comment)
+    for result in io.client().control(request).results:
+        io.print(printable(f"Host <{result.name}> is {word} host group <{group}>"))
+    return 0
+
+
+def _is_confirmed(group: str, hosts: list[str], io: "Io") -> bool:
+    io.print(printable(f"Delete {' '.join(hosts)} from host group <{group}>? [y/n] "), end="")
+    io.flush()
+    return io.stdin.readline().strip().lower() in (b"y", b"yes")
+
+
 def _lock_ids(options: Options, name: str) -> list[str]:
     """Lock IDs of -i: one for hclose, any number or ``all`` for hopen."""
     if "i" not in options:
@@ -220,5 +246,6 @@ SUBCOMMANDS: "dict[str, Callable[[str, list[str], Io], int]]" = {
     "diagnose": _diagnose,
     "perfmon": _perfmon,
     **dict.fromkeys(HISTORIES, _history),
+    **dict.fromkeys(GROUP_ACTIONS, _host_group),
     **dict.fromkeys((*HOST_ACTIONS, *REMOVAL, *QUEUE_ACTIONS), _control),
 }

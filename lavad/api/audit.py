@@ -117,6 +117,7 @@ def _one(action: str) -> Describe:
 def _control(request: cluster_pb2.ControlRequest, reply: cluster_pb2.ControlReply) -> Iterator[Act]:
     action = cluster_pb2.ControlAction.Name(request.action).lower()
     said = f" lock_ids={','.join(request.lock_ids)!r}" if request.lock_ids else ""
+    said += f" group={request.group!r}" if request.group else ""
     said += f" comment={request.comment!r}" if request.comment else ""
     for one in reply.results:
         yield action, f"name={one.name!r}{said}", one.error

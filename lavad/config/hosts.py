@@ -71,10 +71,11 @@ def read_hosts(document: Document, site: Site) -> Fields:
     check_sections(document, SECTIONS, site)
     rows = _group_rows(document, site)
     cells = {name: row["GROUP_MEMBER"] for name, row in rows.items()}
-    names.resolve_groups(cells, site.host_groups, lambda word: names.host_word(word, site), "-m", site)
+    changes = site.group_changes
+    names.resolve_groups(cells, site.host_groups, lambda word: names.host_word(word, site), "-m", site, changes)
     for row in rows.values():
         site.read(row, HOST_GROUP)
-    groups = tuple(GroupRow(name, _shown(cell, cells)) for name, cell in cells.items())
+    groups = tuple(_group_row(name, cell, cells, site) for name, cell in cells.items())
     partitions = read_partitions(document, rows, site)
     return {
         "host_group_rows": (*groups, *(GroupRow(one.name, one.written) for one in partitions)),
@@ -105,6 +106,11 @@ def _compute_units(document: Document, site: Site) -> tuple[ComputeUnit, ...]:
     return tuple(
         ComputeUnit(name, row["TYPE"].text, members[name], _shown(row["MEMBER"], inner)) for name, row in rows.items()
     )
+
+
+def _group_row(name: str, cell: Cell, groups: Container[str], site: Site) -> GroupRow:
+    words = names.changed_words(_shown(cell, groups), site.group_changes.get(name))
+    return GroupRow(name, words, is_external=names.is_external(cell.text))
 
 
 def _shown(cell: Cell, groups: Container[str]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import zoneinfo
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from lavad.config import applications, cluster, conf, hosts, params, queues, resources, users
@@ -19,9 +19,11 @@ from lavad.config.accounts import Accounts
 from lavad.config.grammar import Cell, Complaint, Document, read
 from lavad.config.guarantees.service_classes import read_service_classes
 from lavad.config.lines import Clock, Condition
+from lavad.config.names import NO_CHANGES
 from lavad.config.priorities.host_partitions import with_factors
 from lavad.config.site import Entry, Fields, Site
 from lavad.core.model.policy import Policy
+from lavad.core.model.rules.names import MemberChange
 from lavad.core.model.rules.queues import Queue, commands_over
 from lavad.core.model.windows import NEVER, next_change
 
@@ -88,6 +90,7 @@ def load(
     accounts: Accounts | None = None,
     joined: frozenset[str] = frozenset(),
     at: float | None = None,
+    group_changes: Mapping[str, MemberChange] = NO_CHANGES,
 ) -> Loaded:
     """Read all files of a directory, and if they depend on the time, what they say at each time of a week.
 
@@ -96,9 +99,11 @@ def load(
         name: the cluster's name; if no file has it, that of the only lsf.cluster file is taken.
         joined: the cluster's hosts, as far as they are known.
         at: time for which they are read; now.
+        group_changes: of the members of host groups, by group (badmin hghostadd and hghostdel).
     """
     began = time.time() if at is None else at
-    first = _load(directory, base, name, accounts, joined, began)
+    site = partial(Site, accounts or Accounts(), joined=joined, group_changes=group_changes)
+    first = _load(directory, base, name, site(), began)
     if not first.conditions:
         return first
     variants, complaints = {first.held: first}, list(first.complaints)
@@ -106,17 +111,14 @@ def load(
     while (moment := first.next_change(moment)) < began + WEEK_S and len(variants) < VARIANTS_MAX:
         state = first.state(moment)
         if state not in variants:
-            found = _load(directory, base, name, accounts, joined, moment)
+            found = _load(directory, base, name, site(), moment)
             variants[state] = replace(found, conditions=first.conditions, held=state)
             complaints += [one for one in found.complaints if one not in complaints]
     complaints.sort(key=lambda one: (one.file, one.line))
     return replace(first, complaints=tuple(complaints), variants=variants)
 
 
-def _load(
-    directory: Path, base: Policy, name: str, accounts: Accounts | None, joined: frozenset[str], at: float
-) -> Loaded:
-    site = Site(accounts or Accounts(), joined=joined)
+def _load(directory: Path, base: Policy, name: str, site: Site, at: float) -> Loaded:
     clock = Clock(local_zone(), at)
     reader = _Reader(directory, site, clock)
     reader.open_conf()

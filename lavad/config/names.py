@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from lavad.config.grammar import Cell
 from lavad.config.site import Site
 from lavad.config.values import Wrong
-from lavad.core.model.rules.names import ALL, NONE, Names
+from lavad.core.model.rules.names import ALL, NONE, MemberChange, Names
 
 RESERVED = frozenset({"all", "default", "others", "none", "lost_and_found", "allremote"})
 NAME_MAX = 59
+NO_CHANGES: Mapping[str, MemberChange] = {}
 _NAME = re.compile(r"[A-Za-z0-9_][\w.\-]*\Z")
 _RANGE = re.compile(r"([^\[\]]*)\[([\d,\-\s]+)\]([^\[\]]*)$")
 _RANGE_MAX = 100_000
@@ -181,9 +182,17 @@ def _matching(pattern: str, site: Site) -> Names:
 
 
 def resolve_groups(
-    members: Mapping[str, Cell], known: dict[str, Names], of_word: Callable[[str], Names], external: str, site: Site
+    members: Mapping[str, Cell],
+    known: dict[str, Names],
+    of_word: Callable[[str], Names],
+    external: str,
+    site: Site,
+    changes: Mapping[str, MemberChange] = NO_CHANGES,
 ) -> None:
-    """Resolve nested groups at any depth into ``known``; ``external`` is the egroup option for this kind."""
+    """Resolve nested groups at any depth into ``known``, with ``changes`` of their members.
+
+    ``external`` is the egroup option for this kind.
+    """
     under_way: list[str] = []
 
     def resolve(name: str) -> Names:
@@ -194,7 +203,8 @@ def resolve_groups(
             outer = site.strangers, site.nobodies, site.asides
             site.strangers, site.nobodies, site.asides = [], [], []
             try:
-                known[name] = _members(name, members[name].text, word, external, site)
+                found = _members(name, members[name].text, word, external, site)
+                known[name] = changes[name].of(found) if name in changes else found
             finally:
                 under_way.pop()
                 site.warn_of_strangers(members[name])
@@ -213,7 +223,23 @@ def resolve_groups(
             site.wrong(cell, f"group {name}: {error}")
 
 
+def is_external(text: str) -> bool:
+    """Return True for members that egroup names."""
+    return text.split() == ["!"]
+
+
+def changed_words(words: tuple[str, ...], change: MemberChange | None) -> tuple[str, ...]:
+    """Return the members of a group as written, with the change behind them."""
+    if change is None:
+        return words
+    kept = [word for word in words if word not in change.deleted and word.removeprefix("~") not in change.added]
+    is_all = "all" in kept
+    are_hosts = not is_all and all(map(_NAME.match, kept))
+    gone = [f"~{name}" for name in sorted(change.deleted) if not are_hosts or name not in words]
+    return (*kept, *(() if is_all else sorted(change.added)), *gone)
+
+
 def _members(name: str, text: str, word: Callable[[str], Names], external: str, site: Site) -> Names:
-    if text.split() == ["!"]:
+    if is_external(text):
         text = " ".join(site.accounts.external(external, name)) or "none"
     return combine(text, word)

@@ -15,7 +15,7 @@ from lavad.config.accounts import Accounts
 from lavad.config.grammar import Cell, Complaint, Document, Row, Section
 from lavad.config.values import Wrong
 from lavad.core.model.rules.hosts import HostRule
-from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.names import MemberChange, Names
 from lavad.core.model.rules.resources import Resource
 from lavad.core.model.rules.users import Share
 
@@ -94,6 +94,7 @@ class Site:
     user_groups: dict[str, Names] = field(default_factory=dict)
     group_shares: dict[str, tuple[Share, ...]] = field(default_factory=dict)
     host_groups: dict[str, Names] = field(default_factory=dict)
+    group_changes: Mapping[str, MemberChange] = field(default_factory=dict)  # badmin hghostadd, hghostdel
     queue_names: frozenset[str] = frozenset()
     application_names: frozenset[str] = frozenset()
     unit_types: tuple[str, ...] = ()  # COMPUTE_UNIT_TYPES, the smallest first

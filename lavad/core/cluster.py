@@ -38,6 +38,7 @@ from lavad.core.state.preemptable import PreemptableJobs, PreemptionRules
 from lavad.core.state.records import ArrayRecord, Claim, Host, Job, QueueState
 
 if TYPE_CHECKING:
+    from lavad.core.model.rules.names import MemberChange
     from lavad.core.model.task_rules import TaskEvent, TaskKey
 
 FINISHED_KEPT = 50_000  # ended jobs in memory; the store has the older ones
@@ -72,6 +73,7 @@ class Cluster:
         self.table = HostTable()
         self.timed_rusage = TimedRusage()
         self.table.configure(policy)
+        self.group_changes: dict[str, MemberChange] = {}  # of host groups, by name; the policy's groups have them
         self.configured = policy  # as in the files; ``policy`` also has the administrators' queue states
         self.queue_states: dict[str, QueueState] = {}
         self.job_groups = JobGroups()

@@ -11,6 +11,7 @@ from lavad.core.activity_events import ActivityEvent, JobMessagePosted, JobWarne
 from lavad.core.host_events import (
     HostClosed,
     HostDisconnected,
+    HostGroupChanged,
     HostHeard,
     HostJoined,
     HostLocked,
@@ -43,6 +44,7 @@ from lavad.core.task_events import JobForgotten, RestartedInQueue, TaskJobEvent
 __all__ = [
     "HostClosed",
     "HostDisconnected",
+    "HostGroupChanged",
     "HostHeard",
     "HostJoined",
     "HostLocked",
@@ -578,6 +580,7 @@ Event = (
     | HostUnlocked
     | LockIdAttached
     | LockIdsRemoved
+    | HostGroupChanged
     | PolicyChanged
     | QueueRuled
     | ReservationSet

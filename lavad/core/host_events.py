@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from lavad.core.model import HostFacts
+from lavad.core.model.rules.names import MemberChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,22 @@ class HostRemoved:
     at: float
     host: str
     by: str
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostGroupChanged:
+    """An administrator added hosts to a host group, or deleted them from it; ``change`` are all changes since.
+
+    Without ``hosts`` the group left the configuration, and its changes with it.
+    """
+
+    at: float
+    group: str
+    change: MemberChange
+    hosts: tuple[str, ...] = ()
+    is_added: bool = False
+    by: str = ""
     comment: str = ""
 
 

@@ -5,10 +5,11 @@ from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from sqlalchemy import Row
+from sqlalchemy import Connection, Row
 from sqlalchemy.exc import DBAPIError
 
 from lavad.commit_mark import Mark
+from lavad.core.model.rules.names import MemberChange
 from lavad.store.database import database, url
 from lavad.store.errors import StoreRefused
 from lavad.store.reading import control_history, reader, restore
@@ -25,6 +26,7 @@ ENVIRONMENTS_KEPT_BYTES = 64 << 20
 RETRY_MAX_S = 30.0
 
 K = TypeVar("K")
+Found = TypeVar("Found")
 
 
 class Store:
@@ -140,8 +142,19 @@ class Store:
         Raises:
             StoreRefused: the database can't be read.
         """
+        return self._read(restore.read_adoptions)
+
+    def group_changes(self) -> dict[str, MemberChange]:
+        """Return what badmin has changed of the members of host groups, by group: the configuration is read with it.
+
+        Raises:
+            StoreRefused: the database can't be read.
+        """
+        return self._read(restore.read_group_changes)
+
+    def _read(self, question: Callable[[Connection], Found]) -> Found:
         try:
-            return self._reading.read(restore.read_adoptions)
+            return self._reading.read(question)
         except DBAPIError as error:
             raise StoreRefused(f"The database can't be read: {database.sentence_of(error)}.") from error
 

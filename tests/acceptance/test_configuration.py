@@ -177,6 +177,41 @@ def test_a_host_is_closed_with_two_lock_ids(site: Cluster) -> None:
     ]
 
 
+def test_a_host_is_added_to_a_group(site: Cluster) -> None:
+    """A job that waits for the group starts; the host is a member after reconfigurations and a restart of the master,
+    until the group leaves lsb.hosts."""
+    host, by = site.hosts()[0], getpass.getuser()
+    hosts = HOSTS.format(slots=2)
+    rack = hosts + "Begin HostGroup\nGROUP_NAME GROUP_MEMBER\nrack (elsewhere)\nEnd HostGroup\n"
+    site.reconfigure({"lsb.hosts": rack})
+    job = site.submit("-m", "rack", "true")
+    wrong = site.run("badmin", "hghostadd", "rack", host, "nowhere")
+    assert (wrong.returncode, wrong.stderr) == (255, "nowhere: Bad host name.\n")
+    assert site.state(job) == "PEND"
+    done = site.run("badmin", "hghostadd", "-C", "for a while", "rack", host)
+    assert (done.returncode, done.stdout) == (0, f"Host <{host}> is added to host group <rack>\n")
+    site.becomes(job, "DONE")
+    site.reconfigure()
+    site.kill("lavad")
+    site.up()
+    listed = f"GROUP_NAME    HOSTS\nrack          elsewhere {host}\n"
+    wait_for(lambda: site.run("bmgroup", "rack").stdout == listed, 60, "the group as it was")
+    site.becomes(site.submit("-m", "rack", "true"), "DONE")
+    done = site.run("badmin", "hghostdel", "-f", "rack", host)
+    assert (done.returncode, done.stdout) == (0, f"Host <{host}> is deleted from host group <rack>\n")
+    told = [line[21:] for line in site.run("badmin", "hhist", host).stdout.splitlines()][-2:]
+    assert told == [
+        f"Host <{host}> added to host group <rack> by administrator <{by}> for a while",
+        f"Host <{host}> deleted from host group <rack> by administrator <{by}>.",
+    ]
+    site.run("badmin", "hghostadd", "rack", host)
+    site.reconfigure({"lsb.hosts": hosts})
+    assert site.run("badmin", "hghostdel", "-f", "rack", host).stderr == "rack: No such host group.\n"
+    site.reconfigure({"lsb.hosts": rack})
+    assert site.run("bmgroup", "rack").stdout == "GROUP_NAME    HOSTS\nrack          elsewhere\n"
+    site.reconfigure({"lsb.hosts": hosts})
+
+
 def test_a_locked_host_suspends_its_jobs(site: Cluster) -> None:
     """lsadmin limlock outlives a restart of the master; limunlock lets the jobs go on."""
     host = site.hosts()[0]

@@ -93,6 +93,51 @@ def test_hosts_are_closed_with_lock_ids(desk: Desk) -> None:
     assert list(desk.client.asked[-1].lock_ids) == ["disk_1", "net"]
 
 
+def test_host_groups_are_changed(desk: Desk) -> None:
+    """badmin hghostadd; hghostdel asks first, unless -f says that it need not."""
+    desk.client.control_reply.results.add(name="n1")
+    desk.client.control_reply.results.add(name="n2")
+    added = desk.type("badmin", "hghostadd", "-C", "spare", "rack", "n1", "n2")
+    assert (added.code, added.out) == (
+        0, "Host <n1> is added to host group <rack>\nHost <n2> is added to host group <rack>\n",
+    )  # fmt: skip
+    asked = desk.client.asked[-1]
+    assert (asked.action, asked.group, asked.comment) == (cluster_pb2.ADD_TO_GROUP, "rack", "spare")
+    assert list(asked.names) == ["n1", "n2"]
+    question, gone = "Delete n1 n2 from host group <rack>? [y/n] ", "Host <n{}> is deleted from host group <rack>\n"
+    deleted = desk.type("badmin", "hghostdel", "rack", "n1", "n2", stdin=b"y\n")
+    assert deleted.out == question + gone.format(1) + gone.format(2)
+    assert desk.client.asked[-1].action == cluster_pb2.DELETE_FROM_GROUP
+    assert desk.type("badmin", "hghostdel", "-f", "rack", "n1", "n2").out == gone.format(1) + gone.format(2)
+
+
+@pytest.mark.parametrize("answer", [b"", b"n\n", b"\n"])
+def test_hosts_stay_in_their_group_without_a_yes(desk: Desk, answer: bytes) -> None:
+    """Nothing is asked of the master."""
+    result = desk.type("badmin", "hghostdel", "rack", "n1", stdin=answer)
+    assert (result.code, result.err) == (255, "Nothing was deleted from host group <rack>\n")
+    assert not desk.client.asked
+
+
+def test_a_changed_group_needs_hosts(desk: Desk) -> None:
+    """The sentence and the usage."""
+    result = desk.type("badmin", "hghostadd", "rack")
+    assert result.code == 255
+    assert result.err.startswith("badmin hghostadd: name a host group, and behind it hosts\nUsage: badmin")
+
+
+def test_changes_of_groups_are_told(desk: Desk) -> None:
+    """badmin hhist names the group."""
+    for action in ("added", "deleted"):
+        desk.client.control_records.append(
+            cluster_pb2.ControlRecord(kind="host", name="n1", action=action, by="root", group="rack", comment="why")
+        )
+    assert [line.partition(": ")[2] for line in desk.type("badmin", "hhist").out.splitlines()] == [
+        "Host <n1> added to host group <rack> by administrator <root> why",
+        "Host <n1> deleted from host group <rack> by administrator <root> why",
+    ]
+
+
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [

@@ -32,6 +32,7 @@ def fingerprint(cluster: Cluster) -> dict[str, Any]:
             name: (host.facts, host.offered, host.closed_by, host.comment, host.lock_ids)
             for name, host in cluster.hosts.items()
         },
+        "host groups": dict(cluster.group_changes),
         "queues": dict(cluster.queue_states),
         "used": cluster.shares.used(),
         "shares": {name: {tuple(key): s for key, s in h.attempts.items()} for name, h in cluster.hosts.items()},

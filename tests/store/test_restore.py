@@ -9,9 +9,11 @@ from lavad.core import commands as c
 from lavad.core import invariants
 from lavad.core.model import EXIT_VALUE, FINAL, JobState, Request, Retry, RoleRequest, Shared, SpecialOptions
 from lavad.core.model.ranges import Ranges
-from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.names import MemberChange, Names
 from lavad.core.model.rules.queues import QueueHosts
+from lavad.core.model.rules.users import GroupRow
 from lavad.core.state.records import StartConditions
+from lavad.store.reading.restore import read_group_changes
 from lavad.store.rows import values, waits
 from tests.fakes.world import new_job
 from tests.store.fingerprint import fingerprint
@@ -64,6 +66,29 @@ def test_lock_ids_of_hosts_restore(tmp_path: Path) -> None:
         assert kept == world.cluster.hosts["n000"].lock_ids
         world.do(c.OpenHost("n000", root, "", ("all",)))
         assert not saved.restored().hosts["n000"].is_closed
+
+
+def test_changes_of_host_groups_restore(tmp_path: Path) -> None:
+    """The store knows them before the configuration is read; what is undone leaves no row."""
+    with saving(f"{tmp_path}/lava.db") as saved:
+        world, root = saved.world, c.Caller("root", 0, is_administrator=True)
+        row = GroupRow("rack", ("n000",))
+
+        def change(host: str, is_added: bool, *members: str) -> None:
+            groups = {"rack": Names(False, frozenset(members))}
+            policy = replace(world.cluster.configured, host_groups=groups, host_group_rows=(row,))
+            world.do(c.ChangeHostGroup("rack", (host,), is_added, root, "", policy))
+
+        groups = {"rack": Names(False, frozenset({"n000"}))}
+        world.do(c.Reconfigure(replace(world.cluster.configured, host_groups=groups, host_group_rows=(row,))))
+        change("n001", True, "n000", "n001")
+        change("n000", False, "n001")
+        kept = {"rack": MemberChange(frozenset({"n001"}), frozenset({"n000"}))}
+        assert saved.restored().group_changes == world.cluster.group_changes == kept
+        assert saved.read(read_group_changes) == kept
+        change("n001", False)
+        change("n000", True, "n000")
+        assert saved.restored().group_changes == {}
 
 
 def test_an_element_killed_between_two_attempts_can_be_requeued_after_a_restart(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from lavad.api import identity
 from lavad.api.agents import AgentService
 from lavad.api.cluster import advance_reservations, job_groups
 from lavad.api.cluster.configuration import Configurator
-from lavad.api.cluster.control import control, remove_hosts
+from lavad.api.cluster.control import change_host_group, control, remove_hosts
 from lavad.api.cluster.control_history import ControlHistory
 from lavad.api.cluster.host_choice import chosen
 from lavad.api.cluster.performance import PerformanceMonitor
@@ -220,8 +220,13 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         return status_reply(self.engine.cluster, self.started_at, self.configurator.applied_at, problems)
 
     async def Control(self, request: pb.ControlRequest, context: identity.Context) -> pb.ControlReply:
-        """badmin hopen, hclose, hremove, qopen, qclose, qact, qinact. The core checks permissions."""
+        """badmin hopen, hclose, hremove, hghostadd, hghostdel, qopen, qclose, qact, qinact. The core checks
+        permissions."""
         caller = await identity.caller(context, self.settings)
+        if request.action in (pb.ADD_TO_GROUP, pb.DELETE_FROM_GROUP):
+            reply = await change_host_group(self.configurator, request, caller)
+            self.control_history.tell_reconfiguration(caller.user)
+            return reply
         if request.action == pb.REMOVE_HOST:
             return await remove_hosts(self.engine, request, caller, self.agents.remove)
         return await control(self.engine, request, caller)

@@ -7,13 +7,17 @@ configuration stays in force.
 import asyncio
 import logging
 import os
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lavad.api.cluster.installation import Installation, foreign_files
 from lavad.config.load import Loaded, find_directory, load
-from lavad.core.commands import Reconfigure
+from lavad.config.names import NO_CHANGES
+from lavad.core.commands import Caller, ChangeHostGroup, Reconfigure
+from lavad.core.decide.reconfigure import changed_members
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.names import MemberChange
 from lavad.engine import Engine
 from lavad.settings import Settings
 from protos import cluster_pb2 as pb
@@ -30,27 +34,37 @@ log = logging.getLogger(__name__)
 LOOK_S = 1.0
 
 
-def read_policy(settings: Settings, hosts: frozenset[str] = frozenset()) -> Loaded:
-    """Read the site's policy: the LSF files over the settings of lava.conf, with ``hosts`` as joined hosts. Blocks."""
+def read_policy(
+    settings: Settings, hosts: frozenset[str] = frozenset(), group_changes: Mapping[str, MemberChange] = NO_CHANGES
+) -> Loaded:
+    """Read the site's policy: the LSF files over the settings of lava.conf, with ``hosts`` as joined hosts and what
+    badmin has changed of host groups. Blocks."""
     directory = find_directory(settings.directory, settings.lsf_directory, os.environ)
-    loaded = load(directory, settings.policy(), settings.cluster, joined=hosts)
+    loaded = load(directory, settings.policy(), settings.cluster, joined=hosts, group_changes=group_changes)
     return replace(loaded, complaints=(*loaded.complaints, *foreign_files(settings, loaded, directory)))
 
 
-def policy_at_start(settings: Settings) -> Loaded:
+def policy_at_start(settings: Settings, group_changes: Mapping[str, MemberChange] = NO_CHANGES) -> Loaded:
     """Read the policy for a master that starts: errors are fatal, so that it never runs with a partial policy.
 
     Raises:
         ConfError: every fatal complaint, a line each.
     """
-    loaded = read_policy(settings)
+    loaded = read_policy(settings, group_changes=group_changes)
     if loaded.errors:
         raise ConfError("\n".join(map(str, loaded.errors)))
-    _log_warnings(loaded)
     return loaded
 
 
-def _log_warnings(loaded: Loaded) -> None:
+def gone_groups(loaded: Loaded, changes: Iterable[str]) -> tuple[str, ...]:
+    """Return the changed host groups that the files don't have at any time."""
+    states = (loaded, *loaded.variants.values())
+    known = {row.name for state in states for row in state.policy.host_group_rows}
+    return tuple(name for name in changes if name not in known)
+
+
+def log_warnings(loaded: Loaded) -> None:
+    """Write the warnings to the log."""
     for warning in loaded.warnings:
         log.warning("configuration=warning file=%s line=%d reason=%r", warning.file, warning.line, warning.text)
 
@@ -87,22 +101,44 @@ class Configurator:
     async def run(self, apply: bool) -> pb.ConfigureReply:
         """Check the files; with ``apply`` and without errors, put them into force."""
         async with self._turn:
-            try:
-                hosts = frozenset(self.engine.cluster.hosts)
-                loaded = await asyncio.to_thread(read_policy, self.settings, hosts)
-            except ConfError as error:
-                raise Refused(str(error)) from error
+            loaded = await self._read(self.engine.cluster.group_changes)
             reply = _reply(loaded)
             if apply and not loaded.errors:
-                await self._apply(loaded)
-                self._loaded, self._state = loaded, loaded.held
+                gone = gone_groups(loaded, self.engine.cluster.group_changes)
+                await self._take(loaded, Reconfigure(loaded.policy, gone))
                 reply.applied = True
-                _log_warnings(loaded)
-                log.info("configuration=applied files=%d warnings=%d", len(loaded.files), len(loaded.warnings))
             return reply
 
-    async def _apply(self, loaded: Loaded) -> None:
-        await self.engine.execute(Reconfigure(loaded.policy))
+    async def change_host_group(self, group: str, hosts: tuple[str, ...], is_added: bool, by: Caller, why: str) -> None:
+        """Change the members of a host group, and put the files into force with it.
+
+        Raises:
+            Refused: there is no such group or host, it would change nothing, or the configuration has errors then.
+        """
+        async with self._turn:
+            cluster = self.engine.cluster
+            change = changed_members(cluster, group, hosts, is_added, by)
+            loaded = await self._read({**cluster.group_changes, group: change})
+            if loaded.errors:
+                raise Refused(f"The configuration with this change has errors, such as {loaded.errors[0]}")
+            await self._take(loaded, ChangeHostGroup(group, hosts, is_added, by, why, loaded.policy))
+
+    async def _read(self, changes: Mapping[str, MemberChange]) -> Loaded:
+        try:
+            hosts = frozenset(self.engine.cluster.hosts)
+            return await asyncio.to_thread(read_policy, self.settings, hosts, dict(changes))
+        except ConfError as error:
+            raise Refused(str(error)) from error
+
+    async def _take(self, loaded: Loaded, command: Reconfigure | ChangeHostGroup) -> None:
+        """Put the files into force as they were read."""
+        await self._apply(loaded, command)
+        self._loaded, self._state = loaded, loaded.held
+        log_warnings(loaded)
+        log.info("configuration=applied files=%d warnings=%d", len(loaded.files), len(loaded.warnings))
+
+    async def _apply(self, loaded: Loaded, command: Reconfigure | ChangeHostGroup) -> None:
+        await self.engine.execute(command)
         self.admit()
         self.applied_at = self.engine.clock()
         await asyncio.to_thread(self.installation.take, loaded)
@@ -131,7 +167,7 @@ class Configurator:
                 self._state = state
                 log.error("configuration=not_changed reason='the files have more time conditions than are prepared'")
                 return
-            await self._apply(variant)
+            await self._apply(variant, Reconfigure(variant.policy))
             self._state = state  # not before: what could not be applied is tried again
             log.info("configuration=changed_by_the_clock conditions=%s", "".join("01"[one] for one in state))
 

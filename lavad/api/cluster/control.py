@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
+from lavad.api.cluster.configuration import Configurator
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.decide import removal
@@ -69,6 +70,23 @@ def _check_lock_ids(request: pb.ControlRequest) -> None:
         raise Refused("-i: a host is closed with one lock ID at a time, and none is called all")
     if ALL_LOCK_IDS in lock_ids and len(lock_ids) > 1:
         raise Refused("-i: all stands alone")
+
+
+async def change_host_group(
+    configurator: Configurator, request: pb.ControlRequest, caller: c.Caller
+) -> pb.ControlReply:
+    """Add hosts to a host group, or delete them from it: all of them, or none.
+
+    Raises:
+            Refused: the request is invalid, or not for this caller.
+    """
+    _check(request)
+    names = tuple(dict.fromkeys(request.names))
+    if not names or not request.group:
+        raise Refused("Name the host group, and behind it the hosts")
+    is_added = request.action == pb.ADD_TO_GROUP
+    await configurator.change_host_group(request.group, names, is_added, caller, request.comment)
+    return pb.ControlReply(results=[pb.ControlResult(name=name) for name in names])
 
 
 async def remove_hosts(

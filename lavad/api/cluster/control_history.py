@@ -86,7 +86,7 @@ class ControlHistory:
 
 def _record(told: Told) -> pb.ControlRecord:
     detail = told.detail
-    words = {name: str(detail.get(name, "")) for name in ("name", "by", "comment", "cluster", "lock_id")}
+    words = {name: str(detail.get(name, "")) for name in ("name", "by", "comment", "cluster", "lock_id", "group")}
     return pb.ControlRecord(
         time=told.at,
         kind=told.kind,

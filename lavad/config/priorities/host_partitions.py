@@ -12,6 +12,7 @@ from lavad.config.grammar import Cell, Document, Row
 from lavad.config.site import Fields, Honoured, Site, Table, required, sets
 from lavad.core.model.priorities.host_partition import HostPartition
 from lavad.core.model.priorities.job_order import JobOrder
+from lavad.core.model.rules.names import MemberChange
 from lavad.core.model.rules.queues import Queue
 from lavad.core.model.rules.users import Fairshare
 
@@ -42,9 +43,11 @@ def read_partitions(document: Document, groups: dict[str, Row], site: Site) -> t
                 continue
             users.add_named(rows, name, row, row["HPART_NAME"], "host partition", site)
             if rows.get(name) is row and "hosts" in fields and "shares" in fields:
+                change = site.group_changes.get(name, MemberChange())
                 words = tuple(users.shown(word, site.host_groups) for word in row["HOSTS"].text.split())
-                site.host_groups[name] = fields["hosts"]
-                found.append(HostPartition(name, fields["hosts"], Fairshare(fields["shares"]), words))
+                hosts = site.host_groups[name] = change.of(fields["hosts"])
+                written = names.changed_words(words, change)
+                found.append(HostPartition(name, hosts, Fairshare(fields["shares"]), written))
     return tuple(found)
 
 

@@ -158,6 +158,14 @@ def _policy_changed(cluster: Cluster, event: e.PolicyChanged) -> None:
         refresh_host(cluster, host, event.at)
 
 
+def _host_group_changed(cluster: Cluster, event: e.HostGroupChanged) -> None:
+    """Keep the change; the policy that follows has it."""
+    if event.change:
+        cluster.group_changes[event.group] = event.change
+    else:
+        cluster.group_changes.pop(event.group, None)
+
+
 def _queue_ruled(cluster: Cluster, event: e.QueueRuled) -> None:
     cluster.queue_states[event.queue] = QueueState(event.is_open, event.is_active, event.by, event.at, event.comment)
     cluster.take_queue_states()
@@ -191,6 +199,7 @@ HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     e.HostUnlocked: _host_unlocked,
     e.LockIdAttached: _lock_id_attached,
     e.LockIdsRemoved: _lock_ids_removed,
+    e.HostGroupChanged: _host_group_changed,
     e.PolicyChanged: _policy_changed,
     e.QueueRuled: _queue_ruled,
 }

@@ -422,8 +422,22 @@ class RemoveJobGroups:
 
 @dataclass(frozen=True, slots=True)
 class Reconfigure:
-    """badmin reconfig, after the files were read; the driver has checked the caller."""
+    """badmin reconfig, after the files were read; the driver has checked the caller. ``gone_groups`` are changed host
+    groups that the files no longer have."""
 
+    policy: Policy = field(repr=False)
+    gone_groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeHostGroup:
+    """badmin hghostadd or, unless ``is_added``, hghostdel. ``policy`` is the configuration with the change."""
+
+    group: str
+    hosts: tuple[str, ...]
+    is_added: bool
+    caller: Caller
+    comment: str
     policy: Policy = field(repr=False)
 
 
@@ -494,6 +508,7 @@ Command = (
     | RevokeHost
     | RemoveHost
     | Reconfigure
+    | ChangeHostGroup
     | RuleQueue
     | AddReservation
     | ChangeReservation

@@ -83,6 +83,7 @@ DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.RevokeHost: evict.revoke,
     c.RemoveHost: removal.remove,
     c.Reconfigure: reconfigure.reconfigure,
+    c.ChangeHostGroup: reconfigure.change_host_group,
     c.RuleQueue: reconfigure.rule_queue,
     c.AddReservation: advance_reservations.add,
     c.ChangeReservation: advance_reservations.change,
@@ -97,4 +98,5 @@ DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
 AFTERWARDS: dict[type, tuple[Callable[[Cluster, float], Iterable[Event]], ...]] = {
     c.Tick: tick.LATER,
     c.Reconfigure: (windows.window_events,),  # no dispatch into a window that the new rules have closed
+    c.ChangeHostGroup: (windows.window_events,),
 }

@@ -58,6 +58,7 @@ def reborn(old: Cluster) -> Cluster:
     new = Cluster(old.configured, old.name, old.term)
     new.queue_states.update(old.queue_states)
     new.take_queue_states()
+    new.group_changes.update(old.group_changes)
     for host in old.hosts.values():
         adopt_host(new, host.offered, host.closed_by, host.comment, host.revoked_at, host.noticed_at)
         adopt_lock_ids(new, host.facts.name, dict(host.lock_ids))

@@ -27,6 +27,7 @@ from lavad.core.cluster import FINISHED_KEPT
 from lavad.core.decide.jobs.dependencies import missing_parents
 from lavad.core.model import FINAL, NO_RETRY, JobState, Shared
 from lavad.core.model.ranges import Ranges
+from lavad.core.model.rules.names import MemberChange
 from lavad.core.state.attempts import exit_code
 from lavad.core.state.fairshare import Used
 from lavad.core.state.jobs.external_statuses import STATUS
@@ -202,6 +203,16 @@ def _adopt_lock_ids(cluster: "Cluster", name: str, content: str) -> None:
     adopt_lock_ids(cluster, name, v.decode_lock_ids(content))
 
 
+def _adopt_host_group(cluster: "Cluster", name: str, content: str) -> None:
+    cluster.group_changes[name] = v.decode_host_group(content)
+
+
+def read_group_changes(connection: Connection) -> dict[str, MemberChange]:
+    """Return what administrators have changed of the members of host groups, by group."""
+    rows = connection.execute(select(schema.standing).where(schema.standing.c.kind == v.HOST_GROUP))
+    return {row.name: v.decode_host_group(row.content) for row in rows}
+
+
 def read_adoptions(connection: Connection) -> list[tuple[int, str]]:
     """Return the rows of past adoptions: term and content."""
     rows = connection.execute(select(schema.standing).where(schema.standing.c.kind == v.ADOPTED))
@@ -220,6 +231,7 @@ _BEFORE_JOBS: dict[str, Adopt] = {
     v.JOB_GROUP: _adopt_job_group,
     v.HOST_LOCK: _adopt_host_lock,
     v.LOCK_IDS: _adopt_lock_ids,
+    v.HOST_GROUP: _adopt_host_group,
 }
 _AFTER_JOBS: dict[str, Adopt] = {v.CLAIM: _adopt_claim}
 

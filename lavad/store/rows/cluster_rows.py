@@ -89,6 +89,13 @@ def _host_unlocked(batch: Batch, cluster: "Cluster", event: e.HostUnlocked) -> N
     tell(batch, event.at, "host", name=event.host, to="unlocked", by=event.by)
 
 
+def _host_group_changed(batch: Batch, cluster: "Cluster", event: e.HostGroupChanged) -> None:
+    batch.standing[v.HOST_GROUP, event.group] = v.host_group_row(event.group, event.change)
+    words = {"to": "added" if event.is_added else "deleted", "group": event.group}
+    for host in event.hosts:
+        tell(batch, event.at, "host", name=host, by=event.by, comment=event.comment, **words)
+
+
 def _host_changed(batch: Batch, cluster: "Cluster", name: str) -> None:
     batch.hosts[name] = v.host_row(cluster.hosts[name])
 
@@ -139,6 +146,7 @@ HANDLERS: dict[type, Callable[[Batch, "Cluster", Any], None]] = {  # besides Que
     e.HostRemoved: _host_removed,
     e.HostLocked: _host_locked,
     e.HostUnlocked: _host_unlocked,
+    e.HostGroupChanged: _host_group_changed,
     e.LockIdAttached: _lock_id_attached,
     e.LockIdsRemoved: _lock_ids_removed,
     e.ReservationSet: _reservation_set,

@@ -32,6 +32,7 @@ from lavad.core.model.activity import ACTIVE, Activity, Hang
 from lavad.core.model.advance_reservation import AdvanceReservation, ReservationKind, ReservationTimes
 from lavad.core.model.gpu_use import GpusByHost
 from lavad.core.model.progress import Progress
+from lavad.core.model.rules.names import MemberChange
 from lavad.core.model.usage import NO_ONE, Departed, HostUsage, gpus_of_attempt, of_attempt
 from lavad.core.model.windows import Window
 from lavad.core.state.attempts import NEVER_RESIZED, Attempt, JobEnd, Resizing
@@ -404,6 +405,22 @@ def lock_ids_row(host: Host) -> Row | None:
 def decode_lock_ids(content: str) -> dict[str, LockId]:
     """Decode the content of ``lock_ids_row``."""
     return {name: LockId(*one) for name, one in json.loads(content).items()}
+
+
+HOST_GROUP = "host group"
+
+
+def host_group_row(name: str, change: MemberChange) -> Row | None:
+    """Build the row of the changes of a host group's members; None if there are none."""
+    if not change:
+        return None
+    return (HOST_GROUP, name, _encode({"added": sorted(change.added), "deleted": sorted(change.deleted)}))
+
+
+def decode_host_group(content: str) -> MemberChange:
+    """Decode the content of ``host_group_row``."""
+    values = json.loads(content)
+    return MemberChange(frozenset(values["added"]), frozenset(values["deleted"]))
 
 
 def _names_text(names: frozenset[str]) -> str:

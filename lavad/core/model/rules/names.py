@@ -17,5 +17,22 @@ class Names:
         return self.is_all or bool(self.names)
 
 
+@dataclass(frozen=True, slots=True)
+class MemberChange:
+    """Hosts that an administrator has added to the members of a host group, and those that he has deleted from them."""
+
+    added: frozenset[str] = frozenset()
+    deleted: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.deleted)
+
+    def of(self, members: Names) -> Names:
+        """Return the members with the change."""
+        if members.is_all:
+            return Names(True, (members.names - self.added) | self.deleted)
+        return Names(False, (members.names | self.added) - self.deleted)
+
+
 ALL = Names()
 NONE = Names(False)

@@ -44,6 +44,7 @@ class GroupRow:
     members: tuple[str, ...]
     shares: tuple[tuple[str, int], ...] = ()  # USER_SHARES
     administrators: frozenset[str] = frozenset()
+    is_external: bool = False  # members that egroup names
 
 
 @dataclass(frozen=True, slots=True)
