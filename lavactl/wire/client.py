@@ -41,7 +41,9 @@ PEEK = "/lava.local/Peek"
 TRIES = 12
 PAUSES_S = (0.2, 0.5, 1.0, 2.0, 5.0)  # after each failed try; the last one repeats
 ANSWER_S = 90.0  # longer than the gateway waits for the master, so that its error message arrives
-NOT_RESPONDING = "batch system daemon not responding ... still trying"
+STILL_TRYING = " ... still trying"
+NOT_RESPONDING = "batch system daemon not responding" + STILL_TRYING
+OTHER_HOST = "the agent of "  # what cannot be reached is the job's host: nothing is wrong with the batch system
 
 TRANSIENT = (frames.UNAVAILABLE, frames.DEADLINE_EXCEEDED)
 
@@ -453,7 +455,7 @@ class Client:
         if attempt + 1 >= self._tries:
             raise CommandError(sentence(f"The batch system does not answer: {reason}"))
         if attempt == 0:
-            self._io.error(NOT_RESPONDING)
+            self._io.error(reason + STILL_TRYING if reason.startswith(OTHER_HOST) else NOT_RESPONDING)
         self._io.sleep(PAUSES_S[min(attempt, len(PAUSES_S) - 1)])
 
 

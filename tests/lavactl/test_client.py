@@ -213,6 +213,22 @@ def test_an_absent_master_is_waited_for(start: Start, io: FixedIo, client: Clien
     assert io.slept == [0.2]
 
 
+def test_a_host_out_of_reach_is_named(start: Start, io: FixedIo, client: Client) -> None:
+    """bpeek said that the batch system did not respond, although only the job's host was cut off."""
+    far = "the agent of n2 at 10.88.0.2:46589 cannot be reached: no connection within 10 seconds"
+
+    def turn(peer: Peer) -> None:
+        call, _, _ = peer.call()
+        peer.say(call, status=frames.UNAVAILABLE, text=far)
+        call, _, _ = peer.call()
+        peer.say(call, chunk(b"written"))
+
+    gateway = start(turn)
+    assert [part.data for part in client.peek(jobs_pb2.PeekRequest())] == [b"written"]
+    gateway.finish()
+    assert said(io) == f"{far} ... still trying\n"
+
+
 def test_waiting_is_bounded(start: Start, io: FixedIo) -> None:
     """LSB_NTRIES bounds the tries; the error names the cause."""
 
