@@ -87,6 +87,18 @@ def test_commands_that_do_not_exist_end_as_in_a_shell(place: Place) -> None:
     run(story())
 
 
+def test_a_login_shell_begins_with_the_users_profile(place: Place) -> None:
+    """bsub -L: bash reads ~/.bash_profile only where it is started as a login shell."""
+
+    async def story() -> None:
+        async with Host(place) as host:
+            command = "shopt -q login_shell && echo of a login"
+            assert (await host.finish(blob(place, 1, command, shell="/bin/bash"))).finished.status == 0
+        assert "of a login\n" in place.out().read_text()
+
+    run(story())
+
+
 @needs_root
 def test_a_job_that_is_over_at_once_has_started(capfd: pytest.CaptureFixture[str]) -> None:
     """An ended process is root's in /proc and has no better priority for its user: no reason to start it elsewhere."""
