@@ -74,7 +74,7 @@ class _Reader:
         self._within, self._last = False, 0
 
     def _is_alone(self, next_level: int) -> bool:
-        """Whether the section that ends here has said all in its heading."""
+        """True if the section that ends here has said all in its heading."""
         said = self._last or self._counts or any(key.startswith(self._section) for key in self._seen)
         return bool(self._section) and self._level >= next_level and not said
 
@@ -104,7 +104,7 @@ class _Reader:
         return key
 
     def _is_next(self, match: re.Match[str]) -> bool:
-        """Whether a number goes on the list: the first begins a line, others may follow within one."""
+        """True if a number goes on the list: the first begins a line, others may follow within one."""
         before = match.string[: match.start()]
         if int(match[1]) != self._last + 1 or (before and not (self._last and before.endswith(". "))):
             return False

@@ -28,7 +28,7 @@ def _functions_of(path: str) -> frozenset[str]:
 
 
 def _exists(test: str) -> bool:
-    """Whether a test is there: a function of a file, or a transcript."""
+    """True if a test is there: a function of a file, or a transcript."""
     path, _, function = test.partition("::")
     if not (ROOT / path).is_file():
         return False
