@@ -130,20 +130,22 @@ class Reports(_message.Message):
     def __init__(self, sequence: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., reports: _Optional[_Iterable[_Union[Report, _Mapping]]] = ..., load: _Optional[_Union[_cluster_pb2.Load, _Mapping]] = ..., usages: _Optional[_Iterable[_Union[JobUsage, _Mapping]]] = ..., sent_monotonic: _Optional[float] = ..., health: _Optional[_Union[HealthVerdict, _Mapping]] = ..., progress: _Optional[_Iterable[_Union[JobProgress, _Mapping]]] = ..., host_notice: _Optional[_Union[HostNotice, _Mapping]] = ..., taken_notice: _Optional[_Union[HostNotice, _Mapping]] = ..., activities: _Optional[_Iterable[_Union[PartActivity, _Mapping]]] = ..., stacks: _Optional[_Iterable[_Union[SavedStacks, _Mapping]]] = ..., checkpoints: _Optional[_Iterable[_Union[CheckpointMade, _Mapping]]] = ...) -> None: ...
 
 class CheckpointMade(_message.Message):
-    __slots__ = ("key", "number", "began", "ended", "error", "ends")
+    __slots__ = ("key", "number", "began", "ended", "error", "ends", "action")
     KEY_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     BEGAN_FIELD_NUMBER: _ClassVar[int]
     ENDED_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     ENDS_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
     key: _common_pb2.AttemptKey
     number: int
     began: float
     ended: float
     error: str
     ends: bool
-    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., number: _Optional[int] = ..., began: _Optional[float] = ..., ended: _Optional[float] = ..., error: _Optional[str] = ..., ends: _Optional[bool] = ...) -> None: ...
+    action: str
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., number: _Optional[int] = ..., began: _Optional[float] = ..., ended: _Optional[float] = ..., error: _Optional[str] = ..., ends: _Optional[bool] = ..., action: _Optional[str] = ...) -> None: ...
 
 class HostNotice(_message.Message):
     __slots__ = ("seconds", "text", "withdrawn")
@@ -617,14 +619,16 @@ class AroundJob(_message.Message):
     def __init__(self, pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., host_pre_exec: _Optional[str] = ..., host_post_exec: _Optional[str] = ..., user: _Optional[str] = ..., pre_limit_s: _Optional[float] = ..., post_limit_s: _Optional[float] = ..., includes_post: _Optional[bool] = ..., requeued_codes: _Optional[_Iterable[int]] = ..., requeues_max_plus_one: _Optional[int] = ..., job_pre_exec: _Optional[str] = ..., job_post_exec: _Optional[str] = ..., profile_host_pre_exec: _Optional[str] = ..., profile_host_post_exec: _Optional[str] = ..., success_codes: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class JobControl(_message.Message):
-    __slots__ = ("kind", "signal", "command")
+    __slots__ = ("kind", "signal", "command", "checkpoint")
     KIND_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
     COMMAND_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
     kind: str
     signal: int
     command: str
-    def __init__(self, kind: _Optional[str] = ..., signal: _Optional[int] = ..., command: _Optional[str] = ...) -> None: ...
+    checkpoint: bool
+    def __init__(self, kind: _Optional[str] = ..., signal: _Optional[int] = ..., command: _Optional[str] = ..., checkpoint: _Optional[bool] = ...) -> None: ...
 
 class GpuSetup(_message.Message):
     __slots__ = ("mode", "mps", "no_variable", "per_task", "block", "roles", "idle_power_w", "idle_power_fraction")

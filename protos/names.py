@@ -1,8 +1,11 @@
-"""Names that mean the same everywhere: of jobs without one of their own, of hosts with or without domain, lock IDs."""
+"""Names that mean the same everywhere: of jobs without one of their own, of hosts with or without domain, lock IDs, and
+the action CHKPNT, which queues, profiles and notices may have in place of a signal or a command."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+CHECKPOINT = "CHKPNT"
 
 
 def of_command(command: str) -> str:
@@ -11,6 +14,11 @@ def of_command(command: str) -> str:
         return command.strip()
     lines = [line.strip() for line in command.splitlines() if line.strip()]
     return next((line for line in lines if not line.startswith("#")), lines[0] if lines else "")
+
+
+def is_checkpoint(action: str) -> bool:
+    """True if an action is a checkpoint of the job."""
+    return action.strip().upper() == CHECKPOINT
 
 
 def is_lock_id(text: str) -> bool:

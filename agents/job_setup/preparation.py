@@ -7,7 +7,6 @@ serves them all. Job scripts are written once per job, readable by their user al
 import hashlib
 import itertools
 import os
-import signal
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from agents.containers.settings import ContainerSettings
 from agents.job_setup.commands import eexec, file_copies
+from agents.job_setup.commands.actions import controls_of, warning_of
 from agents.job_setup.commands.checkpoints import CheckpointSettings, setup_of
 from agents.job_setup.environment import HostFiles, OwnFiles, put_lists, set_by_lava, with_submitted
 from agents.job_setup.host_context import HostContext
@@ -257,7 +257,7 @@ class Preparation:
             denied_devices=self._devices(stage, own=False),
             own_devices=self._devices(stage, own=True),
             kept_output_mib=self.bounds.kept_output_mib,
-            controls=tuple((one.kind, one.signal, one.command if lead else "") for one in stage.controls),
+            controls=controls_of(spec, stage, lead),
             lease_s=stage.lease_s,
             is_wide=lead and not of_tasks and (len(stage.allocation) > 1 or spec.resizable),
             role_names=tuple(role.name for role in spec.roles) if of_tasks else (),
@@ -266,8 +266,7 @@ class Preparation:
             private_files=str(files_of_tasks(self.state)) if self.shows_files(blob) else "",
             notices=self.host.notices,
             warning_time_s=stage.warning_time_s,
-            # That of a job in Slurm's words looks for its processes, which are children of the lead host's.
-            warning_action=action_of("" if is_slurm and not lead else spec.warning_action or stage.warning_action),
+            warning_action=warning_of(spec, stage, lead, is_first),
             slurm_base=spec.slurm.array_base if is_slurm else -1,
             interactive=_streams_of(spec),
             patience_s=self.bounds.patience_s,
@@ -385,13 +384,6 @@ def _around(stage: Stage, owner: Owner, is_lead: bool, by_lava: Collection[bytes
 def _streams_of(spec: JobSpec) -> str:
     """Return the kind of streams that an interactive job has with its client; empty for a batch job."""
     return spec.interactive and (PIPES if spec.interactive == PIPES else TERMINAL)
-
-
-def action_of(text: str) -> tuple[int, str]:
-    """Return the signal (0: none) and the command of a warning action: a signal's name, or a command."""
-    name = text.strip().upper().removeprefix("SIG")
-    number = getattr(signal.Signals, f"SIG{name}", None) if name.isalnum() else None
-    return (int(number), "") if number is not None else (0, text)
 
 
 def printed(allocation: Sequence[HostShare]) -> tuple[str, ...]:

@@ -47,8 +47,9 @@ class Checkpoints:
 
     def made(self, key: Key, fields: Message) -> None:
         """Take a result from a shepherd."""
-        number, began, ended, error, ends = fields[:5]
+        number, began, ended, error, ends, *action = fields[:6]  # a shepherd of an earlier version has no action
         made = CheckpointMade(number=number, began=began, ended=ended, error=error, ends=ends)
+        made.action = action[0] if action else ""
         made.key.job, made.key.index, made.key.attempt = key
         self._tell(made)
 

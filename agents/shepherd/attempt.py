@@ -58,7 +58,7 @@ class Work:
         self._deciding: set[int] = set()  # the attempt ends with the last of these
         self._others: set[int] = set()  # or with the first of these that fails
         self._helper = 0  # that starts the daemon of its GPUs
-        self._controls = {name: Control(number, command) for name, number, command in setup.controls}
+        self._controls = {fields[0]: Control(*fields[1:]) for fields in setup.controls}
         self._commands = Commands()
         self.beside = TasksBeside(setup, tools, self._spawner, self._before_task, self._after_task)
         self._client = Client(setup, self.beside.kept, tools, self._signalled_by_client)

@@ -2,7 +2,9 @@
 
 The program runs as the job's user in the job's control group, as do all commands beside a job. It outlives the agent
 with its shepherd, which tells the next agent the newest results. A checkpoint that ends the job may go on for a while
-after the job's processes: until then what is left of the job is not killed.
+after the job's processes: until then what is left of the job is not killed. One that an action of the job's queue is
+(SUSPEND[CHKPNT], TERMINATE[CHKPNT]) holds that back, but for no longer than a command of the queue may; the job is then
+stopped or ended, even if it failed.
 """
 
 import os
@@ -16,7 +18,9 @@ from typing import NamedTuple
 from agents.shepherd import messages
 from agents.shepherd.around import Step
 from agents.shepherd.attempt import ENDING, RUNNING
-from agents.shepherd.clock import KILL, NEVER
+from agents.shepherd.clock import KILL, NEVER, Termination
+from agents.shepherd.clock import TERMINATE as TERMINATE_SEQUENCE
+from agents.shepherd.controls import SUSPEND, TERMINATE, WARNING
 from agents.shepherd.messages import OF_RESTART, JobSetup, Key, Program
 from agents.shepherd.notices import WarnedWork
 from agents.shepherd.process import processes
@@ -67,11 +71,12 @@ export LSB_RESTART_PGID LSB_RESTART_PID
 
 
 class _Asked(NamedTuple):
-    """A checkpoint to be made; number 0: it is due by the job's period."""
+    """A checkpoint to be made; number 0 without an action: it is due by the job's period."""
 
     number: int
     force: bool = False
     ends: bool = False
+    action: str = ""  # SUSPEND, TERMINATE or WARNING, if it is one
     began: float = 0.0
 
 
@@ -87,6 +92,7 @@ class CheckpointedWork(WarnedWork):
         self._answers: dict[bool, tuple[object, ...]] = {}  # the newest: of a request, and by the period
         self._due_at = NEVER
         self._is_first = False  # the next one by itself is that of the initial period
+        self._is_stopping = False  # the job is stopped by way of a checkpoint, or is to be when that is made
 
     # -- orders of the agent
 
@@ -121,20 +127,23 @@ class CheckpointedWork(WarnedWork):
 
     # -- making one
 
-    def _make(self, asked: _Asked) -> None:
+    def _make(self, asked: _Asked) -> bool:
+        """Make a checkpoint, after the present one if there is any; return False if that cannot be begun."""
         if self._maker:
             self._after.append(asked)
-            return
+            return True
         asked = asked._replace(began=time.time())
         if self.phase != RUNNING or not self.setup.checkpoint.directory:
             self._answer(asked, "the job does not run here")
-            return
+            return False
         try:
             self._maker = self._spawner.shell(self._command(asked), {b"LS_EXEC_T": b"CHKPNT"})
         except (StartFailure, HostFailure, OSError, *UNUSABLE) as error:
             self._answer(asked, f"{self._program('echkpnt')} cannot be started: {error}")
-        else:
-            self._making = asked
+            return False
+        self._making = asked
+        self._maker_until = self._patience_ends() if asked.action in (SUSPEND, TERMINATE) else NEVER
+        return True
 
     def _program(self, name: str) -> str:
         setup = self.setup.checkpoint
@@ -149,13 +158,16 @@ class CheckpointedWork(WarnedWork):
     def _made(self, status: int) -> None:
         asked, self._maker, self._maker_until = self._making, 0, NEVER
         error = self._why(status, asked)
-        if not error and asked.ends:
+        if asked.action:
+            self._act(asked.action, bool(error))
+        elif not error and asked.ends:
             self._end_by_it()
         self._answer(asked, error)
         self._give_up_at = self._end_of_patience()
         waiting, self._after = self._after, []
         for one in waiting:
-            self._make(one)
+            if not self._make(one):
+                self._act(one.action, has_failed=True)
 
     def _why(self, status: int, asked: _Asked) -> str:
         """Return why a checkpoint was not made; empty if it was."""
@@ -182,9 +194,47 @@ class CheckpointedWork(WarnedWork):
             self._reason, self._status = TERM_CHKPNT, self._status or KILLED
 
     def _answer(self, asked: _Asked, error: str) -> None:
-        answer = (asked.number, asked.began, time.time(), error, asked.ends)
+        ends = asked.ends and not asked.action  # of an action it is the action that ends the job
+        answer = (asked.number, asked.began, time.time(), error, ends, asked.action)
         self._answers[bool(asked.number)] = answer
         self._send(messages.CHECKPOINTED, *answer)
+
+    # -- as an action of the queue, or as the warning action
+
+    def _control(self, kind: str, causes: int) -> bool:
+        control = self._controls.get(kind)
+        if control is None or not control.checkpoint:
+            return super()._control(kind, causes)
+        if self.phase != RUNNING:
+            return False
+        if kind == TERMINATE:
+            return self._make(_Asked(0, ends=True, action=TERMINATE))
+        is_making = any(one.action == SUSPEND for one in (*self._after, *([self._making] if self._maker else [])))
+        if self._is_stopping and not is_making:
+            return False  # it has been stopped: said again
+        self._is_stopping = is_making or self._make(_Asked(0, action=SUSPEND))
+        return self._is_stopping
+
+    def _act(self, action: str, has_failed: bool) -> None:
+        """Stop or end the job, now that the checkpoint is over that this waited for."""
+        if self.phase != RUNNING:
+            return
+        if action == SUSPEND and self._is_stopping and self._termination.next_at == NEVER:
+            processes.send(self._tools.confinement.members(), signal.SIGSTOP)
+        elif action == TERMINATE:
+            self._termination = Termination(self.setup.terminate_interval_s, self._termination.kill_due)
+            self.terminate(TERMINATE_SEQUENCE if has_failed else KILL, self._reason)
+
+    def _signal_as_configured(self, number: int, causes: int) -> None:
+        if number == signal.SIGCONT:
+            self._is_stopping = False
+        super()._signal_as_configured(number, causes)
+
+    def _warn(self) -> None:
+        if not self._action.checkpoint:
+            super()._warn()
+        elif self.phase == RUNNING and not self._maker:  # the present one is as good
+            self._make(_Asked(0, action=WARNING))
 
     # -- starting
 

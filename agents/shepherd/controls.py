@@ -15,6 +15,7 @@ from agents.shepherd.process.spawner import Spawner
 from agents.shepherd.process.start import HostFailure, StartFailure
 
 SUSPEND, RESUME, TERMINATE = "SUSPEND", "RESUME", "TERMINATE"
+WARNING = "WARNING"  # the action of notices
 STOPPING = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 # Terminate intervals (ten minutes in all) that the queue's terminate action may take, and a command may run; then the
 # job is killed, or the command.
@@ -22,10 +23,11 @@ PATIENCE_INTERVALS = 60
 
 
 class Control(NamedTuple):
-    """A signal (0: none) or a command; without both the action does nothing."""
+    """A signal (0: none), a command or a checkpoint; without any the action does nothing."""
 
     signal: int
     command: str
+    checkpoint: bool = False
 
 
 def kind_of(number: int) -> str:

@@ -85,7 +85,8 @@ LOOKED = 57  # CPU seconds until now, process ids
 POSTED = 30  # wait status of the post-execution commands, 0 if all succeeded, and time of their end; after FINISHED
 TASKS = 29  # the fields of a RunState for each task of a job of tasks with news
 NOTICE = 62  # the fields of a Notice
-CHECKPOINTED = 71  # number of the request (0: by its period), begin, end, why it failed or empty, the job ends with it
+CHECKPOINTED = 71  # number of the request (0: none), begin, end, why it failed or empty, the job ends with it, and the
+# action that it was made for (SUSPEND, TERMINATE, WARNING), or empty
 TIME_LEFT = 63  # seconds until the run limit and until the deadline (-1: none), seconds that count for the run limit
 
 # On the connection of a kept task, without a key. Both ways:
@@ -286,7 +287,7 @@ class JobSetup(NamedTuple):
     nodes: tuple[int, ...] = ()  # memory nodes, if the job requests a memory binding
     memory_policy: str = ""  # localonly, localprefer
     gpu_daemon: GpuDaemon | None = None
-    controls: tuple[tuple[str, int, str], ...] = ()  # of the queue: kind, signal (0: none), command
+    controls: tuple[tuple[str, int, str, bool], ...] = ()  # of the queue: kind, then the fields of a Control
     lease_s: float = 0.0  # the attempt is ended if the host has not heard from the master for this long; 0 for never
     is_wide: bool = False  # the job has, or may get, other hosts
     processes_max: int = 0  # processes and threads of the job on this host; 0 for no bound
@@ -298,7 +299,7 @@ class JobSetup(NamedTuple):
     private_files: str = ""  # directory for the attempts' files that appear at fixed paths; empty for none
     notices: str = ""  # directory of the attempts' notice files; empty for none
     warning_time_s: float = 0.0  # between the notice of a limit and the limit; 0: no notice
-    warning_action: tuple[int, str] = (0, "")  # of notices: signal (0: none), or command
+    warning_action: tuple[int, str, bool] = (0, "", False)  # of notices: the fields of a Control
     has_gpus: bool = False  # there is a report, with a part about GPUs that the agent writes
     slurm_base: int = -1  # of a job in Slurm's words: what its elements' indices exceed their numbers by; else -1
     interactive: str = ""  # its client has the job's streams: PIPES, or TERMINAL; empty: a batch job
@@ -318,6 +319,7 @@ class JobSetup(NamedTuple):
             gpu_daemon=daemon,  # type: ignore[arg-type]
             around=tuple(self.around),  # type: ignore[arg-type]
             checkpoint=tuple(self.checkpoint),  # type: ignore[arg-type]
+            warning_action=tuple(self.warning_action),  # type: ignore[arg-type]
         )
         return marshal.dumps(tuple(fields), FORMAT)
 

@@ -120,8 +120,12 @@ class WarnedWork(SurroundedWork):
         if self._file is None or self.phase not in (HELD, RUNNING):
             return
         self._send(messages.NOTICE, *self._file.add(event, reason, at))
-        members = self._tools.confinement.members()
-        if notice_s > 0 and members and event != WITHDRAWN:
+        if notice_s > 0 and event != WITHDRAWN:
+            self._warn()
+
+    def _warn(self) -> None:
+        """Apply the warning action."""
+        if members := self._tools.confinement.members():
             self._warnings.carry_out(self._action, members, 0, self._spawner, self._patience_ends())
 
     def tell_time(self) -> None:

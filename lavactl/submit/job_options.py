@@ -53,14 +53,12 @@ def warning_time_s(text: str) -> int:
 
 
 def check_warning_action(text: str) -> None:
-    """Check -wa, a signal's name or a command.
+    """Check -wa, a signal's name, CHKPNT or a command.
 
     Raises:
-        CommandError: it asks for a checkpoint, or for a signal that no job can handle.
+        CommandError: it is a signal that no job can handle.
     """
     name = text.strip().upper().removeprefix("SIG")
-    if name == "CHKPNT":
-        raise CommandError("-wa CHKPNT: no checkpoint is made by it; name a signal or a command that makes one.")
     if name in ("KILL", "STOP"):
         raise CommandError(f"-wa {text.strip()}: this signal would not warn the job: it can't be handled.")
 

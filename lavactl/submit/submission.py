@@ -63,7 +63,7 @@ FLAGS = {
 FIELDS = {**WORDS, **TEXTS, **FLAGS}
 # A line of the usage of bsub and bmod for each such option that the text above does not show.
 FURTHER_USAGE: dict[str, str] = {
-    "wa": "-wa signal | command  -wt [h:]m | seconds with s",
+    "wa": "-wa signal | command | CHKPNT  -wt [h:]m | seconds with s",
     "g": "-g /job/group  -app profile  -sla service_class",
     "u": '-u "address ..."  -B  -N  -Ne  -notify "start done exit"',
     "hostfile": "-hostfile file  (its lines: host [slots])",

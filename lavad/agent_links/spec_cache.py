@@ -14,6 +14,7 @@ from lavad.core.model import BY_USER, LOAD, LOCK, PREEMPTION, WINDOW
 from lavad.core.orders import SpecDefaults
 from protos.agents_pb2 import JobControl, JobSpecBlob
 from protos.jobs_pb2 import JobSpec
+from protos.names import is_checkpoint
 
 # Suspension causes as bits of lsbatch.h: SUSP_USER_STOP, SUSP_QUEUE_WINDOW, SUSP_LOAD_REASON and
 # SUSP_MBD_PREEMPT.
@@ -199,7 +200,13 @@ def as_admitted(spec: JobSpec, defaults: SpecDefaults) -> JobSpec:
 
 
 def control_of(kind: str, action: str) -> JobControl:
-    """Convert one of a queue's JOB_CONTROLS: the name of a signal, or a command."""
+    """Convert one of a queue's JOB_CONTROLS: the name of a signal, a command, or CHKPNT.
+
+    An agent of an earlier version, whose jobs have no checkpoints, uses the signal.
+    """
+    if is_checkpoint(action):
+        in_place = signal.SIGSTOP if kind == "SUSPEND" else signal.SIGTERM
+        return JobControl(kind=kind, signal=in_place, checkpoint=True)
     number = signal.Signals.__members__.get(action)
     return JobControl(kind=kind, signal=number) if number is not None else JobControl(kind=kind, command=action)
 

@@ -31,8 +31,8 @@ def activity_of(host: str, message: pb.Reports) -> list[c.ReportActivity | c.Rep
 
 def checkpoint_of(host: str, made: pb.CheckpointMade) -> c.ReportCheckpoint:
     """Convert what a host says of a checkpoint."""
-    began = checks.amount_of(made.began)
-    return c.ReportCheckpoint(host, _key(made.key), made.number, began, checks.words_of(made.error), made.ends)
+    began, error, action = checks.amount_of(made.began), checks.words_of(made.error), checks.words_of(made.action)
+    return c.ReportCheckpoint(host, _key(made.key), made.number, began, error, made.ends, action)
 
 
 def _key(key: common_pb2.AttemptKey) -> Key:

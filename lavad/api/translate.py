@@ -26,6 +26,7 @@ from lavad.core.model import (
 from lavad.core.model.priorities.absolute import read_given
 from lavad.core.model.reasons import Refused
 from protos import cluster_pb2, common_pb2, jobs_pb2
+from protos.names import is_checkpoint
 
 _ONE_TASK = (RoleAsked(),)
 COMMAND_SHOWN_MAX = 4096  # characters; only the beginning of a longer script stays in memory, for lists
@@ -40,6 +41,7 @@ def asked_of(spec: jobs_pb2.JobSpec, default_queues: tuple[str, ...] = ()) -> As
         tuple([(limit.name, limit.soft) for limit in spec.rlimits]),
         tuple([role_of(role, spec.resizable, is_of_tasks) for role in spec.roles]) or _ONE_TASK,
         bool(spec.warning_action),
+        is_checkpoint(spec.warning_action),
     )
 
 

@@ -376,10 +376,10 @@ QUEUE: Table = {
     **preexec_retries(),
     "JOB_STARTER": sets("defaults.job_starter", str.strip, "a command that starts the job's; `%USRCMD` is its place"),
     "JOB_CONTROLS": sets("job_controls", v.job_controls, "`SUSPEND[...] RESUME[...] TERMINATE[...]`: a signal "
-                         "such as SIGTSTP, or a command: see [job controls](job-controls.md)"),
+                         "such as SIGTSTP, a command, or CHKPNT: see [job controls](job-controls.md)"),
     "JOB_ACTION_WARNING_TIME": sets("warning_time_s", v.warning_time, "[hours:]minutes, or seconds as 30s, between the "
                                     "[notice](job-socket.md#notices) to a job and its end; `bsub -wt` names another"),
-    "JOB_WARNING_ACTION": sets("warning_action", v.warning_action, "the signal or command of that notice; "
+    "JOB_WARNING_ACTION": sets("warning_action", v.warning_action, "the signal or command of that notice, or CHKPNT; "
                                "`bsub -wa` names another"),
     "HEALTH_CHECKS": sets("checks", v.health_checks, "lava's own: `BEFORE[program] AFTER[program] BETWEEN[program] "
                           "LIMIT[seconds]`: see [health checks](../howto/health-checks.md)"),

@@ -14,6 +14,7 @@ from lavad.core.model.checkpoints import CheckpointTerms
 from lavad.core.model.reasons import Refused
 from lavad.core.model.rules.queues import QueueChecks, Threshold
 from lavad.core.model.windows import Window
+from protos.names import CHECKPOINT
 
 LARGEST = 2_147_483_647
 WEEK_MIN = 7 * 24 * 60
@@ -186,7 +187,7 @@ def per_time(text: str) -> tuple[int, float]:
 
 
 def job_controls(text: str) -> tuple[tuple[str, str], ...]:
-    """Read ``SUSPEND[signal or command] RESUME[...] TERMINATE[...]``; a signal by its name, with SIG."""
+    """Read ``SUSPEND[signal, command or CHKPNT] RESUME[...] TERMINATE[...]``; a signal by its name, with SIG."""
     found: dict[str, str] = {}
     at = 0
     while at < len(text):
@@ -194,8 +195,8 @@ def job_controls(text: str) -> tuple[tuple[str, str], ...]:
         if not match:
             raise Wrong("expected SUSPEND[...], RESUME[...] or TERMINATE[...] with a signal or command inside")
         action = match[2].strip()
-        if not action or action == "CHKPNT":
-            raise Wrong(f"{match[0].strip()}: expected a signal or a command; no checkpoint is made by it")
+        if not action or (action == CHECKPOINT and match[1].upper() == "RESUME"):
+            raise Wrong(f"{match[0].strip()}: expected a signal or a command")
         if re.fullmatch(r"SIG[A-Z0-9]+", action) and action not in signal.Signals.__members__:
             raise Wrong(f"{action}: there is no such signal")
         found[match[1].upper()] = action
@@ -294,8 +295,6 @@ def checkpoints(text: str) -> CheckpointTerms:
 def warning_action(text: str) -> str:
     """Signal or command of a warning."""
     name = text.strip().upper().removeprefix("SIG")
-    if name == "CHKPNT":
-        raise Wrong("CHKPNT: no checkpoint is made by it; expected a signal or a command")
     if name in ("KILL", "STOP"):
         raise Wrong(f"{name}: no job can handle this signal; expected another, or a command")
     return text.strip()

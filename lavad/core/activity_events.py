@@ -70,7 +70,7 @@ class CheckpointAsked(NamedTuple):
 
 class CheckpointEnded(NamedTuple):
     """The host has made a checkpoint, or has not: ``error`` says why. ``number`` of the request; 0: its time had
-    come."""
+    come, or it is an ``action`` (SUSPEND, TERMINATE, WARNING)."""
 
     at: float
     key: Key
@@ -78,6 +78,7 @@ class CheckpointEnded(NamedTuple):
     began: float  # by the host's clock
     error: str = ""
     ends: bool = False
+    action: str = ""
 
 
 class JobWarned(NamedTuple):

@@ -300,6 +300,8 @@ ERESTART = """\
 #!/bin/sh
 echo "LSB_RESTART_CMD=\\"sh count.sh $(cat "$1/saved") again\\"" > "$1/.restart_cmd"
 """
+CHECKPOINTS = """CHKPNT = saved 90
+JOB_CONTROLS = SUSPEND[CHKPNT] TERMINATE[CHKPNT]"""
 COUNT = """\
 n=$1
 echo "$n $2" >> begun
@@ -360,7 +362,8 @@ def test_a_job_goes_on_from_its_checkpoint(cluster: Cluster, tmp_path: Path) -> 
 
 
 def test_the_queues_jobs_have_checkpoints(cluster: Cluster, tmp_path: Path) -> None:
-    """CHKPNT of lsb.queues, and CHKPNT_DIR and the like of a profile before it: a requeued job goes on from one."""
+    """CHKPNT of lsb.queues, and CHKPNT_DIR and the like of a profile before it: a requeued job goes on from one. With
+    JOB_CONTROLS that are checkpoints one is made before a job is stopped, and before it is ended."""
     _method(tmp_path)
     profile = f"""
         Begin Application
@@ -371,7 +374,7 @@ def test_the_queues_jobs_have_checkpoints(cluster: Cluster, tmp_path: Path) -> N
         CHKPNT_METHOD = count
         End Application
     """
-    cluster.reconfigure({"lsb.queues": QUEUES.format(window="CHKPNT = saved 90"), "lsb.applications": profile})
+    cluster.reconfigure({"lsb.queues": QUEUES.format(window=CHECKPOINTS), "lsb.applications": profile})
     here = cluster.at(tmp_path).with_environment(LSB_ECHKPNT_METHOD_DIR=str(tmp_path))
     assert "CHKPNTDIR:  saved" in cluster.says("bqueues", "-l", "normal")
     plain = here.with_environment(LSB_ECHKPNT_METHOD="count").submit("-o", "/dev/null", "sh count.sh 1000")
@@ -384,6 +387,12 @@ def test_the_queues_jobs_have_checkpoints(cluster: Cluster, tmp_path: Path) -> N
     assert "Checkpoint period 45 min., Checkpoint" in _unwrapped(cluster.says("bjobs", "-l", str(plain)))
     cluster.says("brequeue", str(plain))
     wait_for(lambda: "again" in (tmp_path / "begun").read_text(), 60, "the job to go on")
+    for command, state, action in (("bstop", "USUSP", "suspend"), ("bkill", "EXIT", "terminate")):
+        cluster.says(command, str(plain))
+        cluster.becomes(plain, state)
+        told = f"Checkpoint of the {action} action succeeded"
+        wait_for(lambda told=told: told in _unwrapped(cluster.history(plain)), 60, told)  # type: ignore[misc]
+    assert "TERM_OWNER: job killed by owner" in _unwrapped(cluster.says("bjobs", "-l", str(plain)))
     other = here.submit("-app", "counting", "-o", "/dev/null", "sleep 100")
     told = _unwrapped(cluster.says("bjobs", "-l", str(other)))
     assert "Initial checkpoint period 30 min., Checkpoint period 60 min." in told

@@ -85,6 +85,11 @@ def blob(place: Place, job: int, command: str, **fields: object) -> JobSpecBlob:
     )  # fmt: skip
 
 
+def state_of(pid: int) -> str:
+    """R, S, T ... of /proc."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
 def stage(*shares: HostShare, **fields: object) -> Stage:
     """A stage order for this allocation, launched at once if it is one host."""
     allocation = shares or (HostShare(host=NAME, slots=1),)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,9 @@ import pytest
 
 from agents.job_setup.commands.checkpoints import CheckpointSettings, setup_of
 from agents.shepherd.checkpoints import restart_command
-from protos.agents_pb2 import CheckpointMade, CheckpointRequest, Limits, Order
+from protos.agents_pb2 import CheckpointMade, CheckpointRequest, JobControl, Limits, Order, Stage
 from protos.jobs_pb2 import Checkpoint
-from tests.agents.hosts import Host, Place, blob, key_message, until
+from tests.agents.hosts import Host, Place, blob, key_message, stage, state_of, until
 
 pytestmark = pytest.mark.slow
 MAKE = """\
@@ -128,6 +129,130 @@ def test_a_checkpoint_that_fails_ends_nothing(place: Place) -> None:
             await until(lambda: any(one.HasField("finished") for one in host.reports), 60)
             end = next(one.finished for one in host.reports if one.HasField("finished"))
             assert (end.status, end.reason) == (9, "TERM_CHKPNT")
+
+    run(story())
+
+
+def actions(*kinds: str) -> Stage:
+    """A stage order of a queue whose JOB_CONTROLS are checkpoints."""
+    return stage(controls=[JobControl(kind=kind, signal=signal.SIGTERM, checkpoint=True) for kind in kinds])
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_suspended_job_is_stopped_when_its_checkpoint_is_made(place: Place, fails: bool) -> None:
+    """SUSPEND[CHKPNT]: it is made while the job runs; then the job is stopped, also if it failed. Said again, or when
+    the job has no checkpoints, it is the plain signal."""
+
+    async def story() -> None:
+        seen: list[CheckpointMade] = []
+        async with Host(place) as host:
+            hold = place.work / "hold"
+            hold.touch()
+            if fails:
+                (place.work / "refuse").touch()
+            terms = a_checkpoint(place)
+            key = await host.run(blob(place, 1, "exec sleep 1000", checkpoint=terms), actions("SUSPEND"))
+            pid = (await host.report(key, "started")).started.pid
+            (place.root / "echkpnt.note").write_text(f"{MAKE.strip()} && while [ -e {hold} ]; do sleep 0.02; done\n")
+            for serial in (1, 2):
+                await host.signal(key, signal.SIGSTOP, serial=serial)
+            if not fails:
+                await until(lambda: made_in(place.work) == 1, 60)
+                assert state_of(pid) == "S"
+            hold.unlink()
+            await until(lambda: state_of(pid) == "T", 60)
+            await until(lambda: bool(news(host, seen)), 60)
+            assert [(one.number, one.action, bool(one.error)) for one in seen] == [(0, "SUSPEND", fails)]
+            await host.signal(key, signal.SIGSTOP, serial=3)
+            await host.signal(key, signal.SIGCONT, serial=4)
+            await until(lambda: state_of(pid) == "S", 60)
+            await host.signal(key, signal.SIGSTOP, serial=5)
+            await until(lambda: made_in(place.work) == 2 and state_of(pid) == "T", 60)
+            plain = await host.run(blob(place, 2, "exec sleep 1000"), actions("SUSPEND"))
+            other = (await host.report(plain, "started")).started.pid
+            await host.signal(plain, signal.SIGSTOP, serial=1)
+            await until(lambda: state_of(other) == "T", 60)
+            for one in (key, plain):
+                await host.signal(one, 9, "TERM_OWNER", serial=9)
+                await host.report(one, "finished")
+
+    run(story())
+
+
+def test_a_resumed_job_is_not_stopped_by_an_earlier_checkpoint(place: Place) -> None:
+    """SUSPEND[CHKPNT] takes its time: the job may be resumed meanwhile."""
+
+    async def story() -> None:
+        seen: list[CheckpointMade] = []
+        async with Host(place) as host:
+            terms = a_checkpoint(place)
+            (place.work / "hold").touch()
+            (place.root / "echkpnt.note").write_text(f"{MAKE}while [ -e hold ]; do sleep 0.02; done\n")
+            key = await host.run(blob(place, 1, "exec sleep 1000", checkpoint=terms), actions("SUSPEND"))
+            pid = (await host.report(key, "started")).started.pid
+            await host.signal(key, signal.SIGSTOP, serial=1)
+            await until(lambda: made_in(place.work) == 1, 60)
+            await host.signal(key, signal.SIGCONT, serial=2)
+            (place.work / "hold").unlink()
+            await until(lambda: bool(news(host, seen)), 60)
+            assert state_of(pid) == "S"
+            await host.signal(key, 9, "TERM_OWNER", serial=3)
+            await host.report(key, "finished")
+
+    run(story())
+
+
+@pytest.mark.parametrize("way", ["saved", "by itself", "fails", "no checkpoints"])
+def test_a_job_is_saved_before_it_is_ended(place: Place, way: str) -> None:
+    """TERMINATE[CHKPNT]: the program is told that the job ends, which is killed then; if it fails, the job is ended as
+    usual. What ends the job is its reason."""
+    trap = "trap 'exit 7' TERM; trap '' INT; echo up; while :; do sleep 0.05; done"
+
+    async def story() -> None:
+        seen: list[CheckpointMade] = []
+        async with Host(place) as host:
+            terms = a_checkpoint(place)
+            if way == "by itself":
+                script = f"{MAKE}kill -ALRM -$4; sleep 0.3; echo late >> made\n"
+                (place.root / "echkpnt.note").write_text(script)
+            if way == "fails":
+                (place.work / "refuse").touch()
+            job = blob(place, 1, trap, **({} if way == "no checkpoints" else {"checkpoint": terms}))
+            key = await host.run(job, actions("TERMINATE"))
+            await host.until(lambda: place.out().exists() and "up" in place.out().read_text())
+            await host.signal(key, 0, "TERM_OWNER", serial=1)
+            end = (await host.report(key, "finished")).finished
+            status = {"saved": 9, "by itself": int(signal.SIGALRM)}.get(way, 7 << 8)
+            assert (end.status, end.reason) == (status, "TERM_OWNER")
+            expected = [] if way == "no checkpoints" else [("TERMINATE", way == "fails", False)]
+            assert [(one.action, bool(one.error), one.ends) for one in news(host, seen)] == expected
+        if way != "no checkpoints":
+            assert (place.work / "made").read_text().startswith("made -k -d ")
+        if way == "by itself":
+            assert (place.work / "made").read_text().endswith("late\n"), "the end waits for the program"
+
+    run(story())
+
+
+@pytest.mark.parametrize("whose", ["the job's", "the queue's", "no checkpoints"])
+def test_a_checkpoint_warns_of_a_limit(place: Place, whose: str) -> None:
+    """-wa CHKPNT, JOB_WARNING_ACTION = CHKPNT: it is made that long before the limit; the job goes on meanwhile."""
+
+    async def story() -> None:
+        seen: list[CheckpointMade] = []
+        async with Host(place) as host:
+            own = {"warning_action": "CHKPNT"} if whose == "the job's" else {}
+            terms = {} if whose == "no checkpoints" else {"checkpoint": a_checkpoint(place)}
+            of_queue = {"warning_action": "CHKPNT"} if whose != "the job's" else {}
+            where = stage(run_limit_s=60.0, warning_time_s=59.7, **of_queue)
+            key = await host.run(blob(place, 1, "exec sleep 1000", **own, **terms), where)
+            if terms:
+                await until(lambda: bool(news(host, seen)), 60)
+                assert [(one.action, one.error) for one in seen] == [("WARNING", "")]
+            else:
+                await until(lambda: bool(list((place.root / "agent.jobs").glob("*.notice"))), 60)
+            await host.signal(key, 9, "TERM_OWNER", serial=1)
+            assert (await host.report(key, "finished")).finished.reason == "TERM_OWNER"
 
     run(story())
 

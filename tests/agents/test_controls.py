@@ -12,7 +12,7 @@ import pytest
 from agents.shepherd import controls
 from protos.agents_pb2 import JobControl, Limits, Order, Stage
 from protos.common_pb2 import HostShare
-from tests.agents.hosts import NAME, Host, Place, alive, blob, key_message, lines, stage, until
+from tests.agents.hosts import NAME, Host, Place, alive, blob, key_message, lines, stage, state_of, until
 
 pytestmark = pytest.mark.slow
 
@@ -34,11 +34,6 @@ def controlled(*actions: tuple[str, str], shares: tuple[HostShare, ...] = ()) ->
 def text_of(path: Path) -> str:
     """Content of a file; empty if it does not exist."""
     return path.read_text() if path.exists() else ""
-
-
-def state_of(pid: int) -> str:
-    """R, S, T ... of /proc."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 @pytest.mark.root

@@ -141,11 +141,11 @@ QUEUE: dict[str, Case] = {
     **{name: text(f"around.{name.lower()[:-5]}", "/bin/x -a") for name in ("HOST_PRE_EXEC", "HOST_POST_EXEC")},
     "PRE_POST_EXEC_USER": ("root", {"around.user": "root"}, ("a b", "a,b")), **RETRIES,
     "JOB_CONTROLS": ("SUSPEND[SIGTSTP]", {"job_controls": (("SUSPEND", "SIGTSTP"),)}, 
-                     ("STOP[x]", "SUSPEND", "SUSPEND[]", "SUSPEND[CHKPNT]", "RESUME[SIGNONE]", "RESUME[[x]")),
+                     ("STOP[x]", "SUSPEND", "SUSPEND[]", "RESUME[CHKPNT]", "RESUME[SIGNONE]", "RESUME[[x]")),
     "HEALTH_CHECKS": ("BEFORE[/x prolog] LIMIT[30]", {"checks": QueueChecks("/x prolog", limit_s=30)},
                       ("/x", "BEFORE[]", "BETWEEN[x]", "LIMIT[0]", "LIMIT[x]", "NEVER[/x]", "AFTER[/x 'a]")),
     "JOB_ACTION_WARNING_TIME": ("1:02", {"warning_time_s": 3720.0}, ("x", "-1", "s")),
-    "JOB_WARNING_ACTION": ("USR1", {"warning_action": "USR1"}, ("CHKPNT", "SIGKILL")),
+    "JOB_WARNING_ACTION": ("CHKPNT", {"warning_action": "CHKPNT"}, ("SIGSTOP", "SIGKILL")),
     "CHKPNT": ("saved 10", {"checkpoints": CheckpointTerms("saved", 600.0)}, ("$HOME/a", "a x", "a -1", "a 1 2", "%J")),
     "TERMINATE_WHEN": ("WINDOW LOAD", {"terminate_when": frozenset({"WINDOW", "LOAD"})}, ("NEVER",)),
     "JOB_ACCEPT_INTERVAL": ("2", {"accept_interval": 20.0}, ("x",)),
@@ -294,9 +294,9 @@ APPLICATIONS: dict[str, Case] = {
     "CHKPNT_METHOD": ("own", {"checkpoint.method": "own"}, ("a/b",)),
     **{name: ("5", {f"checkpoint.{field}": 300.0}, ("x", "-1")) for name, field in (
         ("CHKPNT_PERIOD", "period_s"), ("CHKPNT_INITPERIOD", "first_s"))},
-    "SUSPEND_CONTROL": ("SIGTSTP", {"control.SUSPEND": "SIGTSTP"}, ("SIGNONE", "CHKPNT")),
+    "SUSPEND_CONTROL": ("SIGTSTP", {"control.SUSPEND": "SIGTSTP"}, ("SIGNONE",)),
     "RESUME_CONTROL": ("SIGCONT", {"control.RESUME": "SIGCONT"}, ("SIGNONE", "")),
-    "TERMINATE_CONTROL": ("/bin/stop it", {"control.TERMINATE": "/bin/stop it"}, ("CHKPNT",)),
+    "TERMINATE_CONTROL": ("CHKPNT", {"control.TERMINATE": "CHKPNT"}, ("SIGNONE",)),
     "ENV_VARS": ("A='1', B=2", {"environment": (("A", "1"), ("B", "2"))}, ("A", "1=2", "LSB_X=1", "LAVA_X=1")),
 }  # fmt: skip
 TABLES: dict[str, tuple[Table, dict[str, Case]]] = {

@@ -38,7 +38,6 @@ def test_outside_a_job_there_is_nothing_to_ask(desk: Desk, words: tuple[str, ...
     [
         ("-wt", "soon", "[hours:]minutes, such as 2 or 1:30, or seconds, such as 30s"),
         ("-wt", "0s", "seconds, such as 30s"),
-        ("-wa", "CHKPNT", "no checkpoint is made by it"),
         ("-wa", "SIGKILL", "it can't be handled"),
     ],
 )

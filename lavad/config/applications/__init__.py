@@ -34,9 +34,10 @@ def _variables(text: str) -> tuple[tuple[str, str], ...]:
 
 def _control(kind: str) -> Honoured:
     """Declare what takes the place of one of the queue's JOB_CONTROLS."""
+    words = "or a command" if kind == "RESUME" else "a command, or CHKPNT"
     return Honoured(
         lambda text, site: {f"control.{kind}": dict(v.job_controls(f"{kind}[{text.strip()}]"))[kind]},
-        f"a signal such as SIGTSTP, or a command, in place of {kind} of the queue's JOB_CONTROLS",
+        f"a signal such as SIGTSTP, {words}, in place of {kind} of the queue's JOB_CONTROLS",
     )
 
 

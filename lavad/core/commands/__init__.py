@@ -87,6 +87,7 @@ class Asked:
     limits: tuple[tuple[str, int], ...] = ()
     roles: tuple[RoleAsked, ...] = ()
     has_warning_action: bool = False  # -wa
+    warns_by_checkpoint: bool = False  # -wa CHKPNT
 
 
 NOTHING_MORE = Asked()

@@ -228,7 +228,7 @@ class ReportStacks:
 class ReportCheckpoint:
     """A host has made a checkpoint of an attempt, or has not: ``error`` says why. ``number``: of the request; 0: none.
 
-    ``ends``: the job ends with it.
+    ``ends``: the job ends with it. ``action``: that of its queue, or the warning action, if it is one.
     """
 
     host: str
@@ -237,6 +237,7 @@ class ReportCheckpoint:
     began: float
     error: str = ""
     ends: bool = False
+    action: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -373,7 +373,9 @@ def _checkpoint_asked(detail: dict[str, Any]) -> list[str]:
 
 
 def _checkpoint(detail: dict[str, Any]) -> list[str]:
-    whose = "Checkpoint" if detail.get("number") else "Periodic checkpoint"
+    action = {"SUSPEND": "suspend", "TERMINATE": "terminate", "WARNING": "warning"}.get(detail.get("action", ""))
+    by_itself = f"Checkpoint of the {action} action" if action else "Periodic checkpoint"
+    whose = "Checkpoint" if detail.get("number") else by_itself
     return [f"{whose} failed: {detail['error']}" if detail.get("error") else f"{whose} succeeded"]
 
 

@@ -27,7 +27,14 @@ def lines(event: a.ActivityEvent | t.HangEnded) -> list[tuple[str, str]]:
         case a.CheckpointAsked():
             return [("checkpoint asked", v.detail(by=v.clean(event.by), ends=event.ends, migrates=event.migrates))]
         case a.CheckpointEnded():
-            return [("checkpoint", v.detail(number=event.number, error=v.clean(event.error), ends=event.ends))]
+            told: dict[str, str | int | bool] = {
+                "number": event.number,
+                "error": v.clean(event.error),
+                "ends": event.ends,
+            }
+            if event.action:
+                told["action"] = event.action
+            return [("checkpoint", v.detail(**told))]
     return []
 
 

@@ -159,3 +159,9 @@ def test_an_action_without_a_time_is_refused_where_the_queue_has_none(story: Sto
     with pytest.raises(Refused, match="-wa needs -wt, since queue urgent has no JOB_ACTION_WARNING_TIME"):
         story.do(c.SubmitJob(a_job(1, queue="urgent"), ANN, asked))
     assert story.do(c.SubmitJob(a_job(1), ANN, replace(asked, queues=("normal",)))).reply.job
+    by_checkpoint = c.Asked(("normal",), has_warning_action=True, warns_by_checkpoint=True)
+    with pytest.raises(Refused, match="-wa CHKPNT needs a job that has checkpoints"):
+        story.do(c.SubmitJob(a_job(1), ANN, by_checkpoint))
+    job = a_job(1)
+    saved = job._replace(shared=replace(job.shared, special=SpecialOptions(warning_time_s=60.0, checkpointable=True)))
+    assert story.do(c.SubmitJob(saved, ANN, by_checkpoint)).reply.job

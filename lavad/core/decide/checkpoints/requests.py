@@ -95,7 +95,8 @@ def reported(cluster: Cluster, command: c.ReportCheckpoint, now: float) -> Decis
     job = cluster.holder_of(attempt) if attempt is not None else None
     if attempt is None or job is None or command.host != attempt.lead or not _is_news(attempt, command):
         return Decision()
-    ended = a.CheckpointEnded(now, attempt.key, command.number, command.began, command.error, command.ends)
+    made = (command.number, command.began, command.error, command.ends, command.action)
+    ended = a.CheckpointEnded(now, attempt.key, *made)
     is_moved = attempt.checkpoints.migrates and command.ends and not (command.error or attempt.is_ending)
     if not is_moved:
         return Decision([ended])

@@ -96,6 +96,8 @@ def fitted(cluster: Cluster, shared: Shared, queue: Queue, asked: Asked) -> Shar
     shared = with_queue_limits(_sized(shared, queue, asked.is_size_given), queue)
     if asked.has_warning_action and not (shared.special.warning_time_s or queue.warning_time_s):
         raise Refused(f"-wa needs -wt, since queue {queue.name} has no JOB_ACTION_WARNING_TIME")
+    if asked.warns_by_checkpoint and not shared.special.checkpointable:
+        raise Refused("-wa CHKPNT needs a job that has checkpoints: by -k, its application profile or its queue")
     check_share(cluster, shared)
     return shared
 
