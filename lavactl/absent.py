@@ -2,6 +2,7 @@
 
 # A name that becomes a command is taken out here: a test sees to it.
 ABSENT = {
+    "bjdep": "bjdepinfo shows the dependencies of a job.",
     "lseligible": "not supported yet.",
     "bimages": "images of containers on hosts are not listed.",
     **dict.fromkeys(("bclusters", "bgpinfo", "bqc"), "there is one cluster: no jobs are forwarded to others."),

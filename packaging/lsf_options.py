@@ -64,7 +64,7 @@ def inventory(text: str) -> set[str]:
     """Names of commands in the table of all commands."""
     part = text.partition("### 1.1")[2].partition("### 1.2")[0]
     cells = [line.split("|")[1] for line in part.splitlines() if line.startswith("| ")]
-    return {name for cell in cells for name in re.findall(r"\bx?(?:b|ls)[a-z]+", cell)} - {"bjdep"}  # of OpenLava
+    return {name for cell in cells for name in re.findall(r"\bx?(?:b|ls)[a-z]+", cell)}
 
 
 def missing(text: str) -> list[str]:

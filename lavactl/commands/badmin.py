@@ -73,7 +73,7 @@ REFUSED = {
         ("mbddebug", "sbddebug", "schddebug", "mbdtime", "sbdtime", "schdtime"),
         "the daemons have no debug classes to be set.",
     ),
-    "gpdrestart": "there is no daemon for global policies.",
+    **dict.fromkeys(("gpdrestart", "gpddebug", "gpdtime"), "there is no daemon for global policies."),
     "lshutdown": "there is no licence scheduler.",
     "hpower": "lava does not switch the power of hosts.",
     "rc": "there is no resource connector; badmin hclose -revoke and hremove are for hosts that go.",

@@ -38,4 +38,4 @@ def text_of(one: cluster_pb2.HostPartitionRecord, whole: bool) -> str:
     """A partition, and its share tree."""
     hosts = "all hosts" if list(one.hosts) == ["all"] else clean(" ".join(one.hosts))
     lines = [f"HOST_PARTITION_NAME: {clean(one.name)}", f"HOSTS: {hosts}"]
-    return "\n".join([*lines, *tree_lines(clean(one.name), one.share_tree, whole, adjust=True)])
+    return "\n".join([*lines, *tree_lines(clean(one.name), one.share_tree, whole)])

@@ -207,7 +207,7 @@ def share_lines(queue: cluster_pb2.QueueRecord, whole_tree: bool) -> list[str]:
     lines = []
     if queue.shares:
         lines.append("USER_SHARES:  " + " ".join(f"[{clean(one.name)}, {one.shares}]" for one in queue.shares))
-    return lines + tree_lines(queue.name, queue.share_tree, whole_tree)
+    return lines + tree_lines(queue.name, queue.share_tree, whole_tree, gpu=True)
 
 
 def long_row(queue: cluster_pb2.QueueRecord, known: dict[str, str]) -> str:

@@ -14,6 +14,7 @@ Usage: lsadmin ckconfig [-v]
        lsadmin reconfig [-v] [-f]
        lsadmin limlock [-l seconds] [host ... | host_group ... | all]
        lsadmin limunlock [host ... | host_group ... | all]
+       lsadmin showconf lim
        lsadmin help [subcommand ...] | quit
        lsadmin -h | -V
   without a subcommand it takes one a line, at the prompt lsadmin>, to quit or the end of the input
@@ -28,6 +29,7 @@ GRAMMARS = {
     "reconfig": Grammar("lsadmin reconfig", USAGE, {"v": FLAG, "f": FLAG}),
     "limlock": Grammar("lsadmin limlock", USAGE, {"l": VALUE}),
     "limunlock": Grammar("lsadmin limunlock", USAGE, {}),
+    "showconf": Grammar("lsadmin showconf", USAGE, {}),
     "help": Grammar("lsadmin help", USAGE, {}),
     "quit": Grammar("lsadmin quit", USAGE, {}),
 }
@@ -70,6 +72,8 @@ def main(argv: list[str], io: "Io") -> int:
         from lavactl.admin import prompt
 
         return prompt.give_help("lsadmin", USAGE, options.words, io) if name == "help" else 0
+    if name == "showconf":
+        return _show(options, io)
     return _lock(name, options, io) if name in LOCKS else _configuration(name, options, io)
 
 
@@ -80,6 +84,16 @@ def _configuration(name: str, options: Options, io: "Io") -> int:
         raise UsageError(f"lsadmin {name}: takes no names", USAGE)
     act = configuration.check if name == "ckconfig" else configuration.reconfigure
     return act(io, "v" in options)
+
+
+def _show(options: Options, io: "Io") -> int:
+    from lavactl.views import master_status
+
+    if options.words != ["lim"]:
+        raise UsageError(
+            "lsadmin showconf: expected lim, without hosts: all hosts have the settings of the master", USAGE
+        )
+    return master_status.show_configuration(io, "LIM")
 
 
 def _lock(name: str, options: Options, io: "Io") -> int:

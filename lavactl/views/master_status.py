@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 CLOSED = "closed"
 
 
-def show_configuration(io: "Io") -> int:
-    """showconf mbd: a title, then a line ``  NAME = VALUE`` for each setting; tools split it at `` = ``."""
+def show_configuration(io: "Io", daemon: str = "MBD") -> int:
+    """showconf mbd and lim: a title, then a line ``  NAME = VALUE`` for each setting; tools split it at `` = ``."""
     reply = io.client().parameters(installation=True)
-    io.print(f"MBD configuration at {long_time(io.now())}")
+    io.print(f"{daemon} configuration at {long_time(io.now())}")
     found = {one.name: one.value for one in reply.parameters}
     for name, value in (found | _readable(found.get("LSF_CONFDIR", ""), io)).items():
         io.print(clean(f"  {name} = {value}"))

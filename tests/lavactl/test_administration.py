@@ -486,7 +486,9 @@ def test_a_queue_in_full(desk: Desk) -> None:
     queue.thresholds.add(index="mem", sched=400, stop=100)
     queue.thresholds.add(index="scratch", sched=10)
     queue.shares.add(name="chem", shares=20)
-    queue.share_tree.add(name="chem", shares=20, priority=3.333, started=1, cpu_s=1204.5, run_s=480, is_group=True)
+    queue.share_tree.add(
+        name="chem", shares=20, priority=3.333, started=1, cpu_s=1204.5, run_s=480, gpu_run_s=90, is_group=True
+    )
     queue.share_tree.add(path="/chem", name="alice", shares=1, priority=0.5)
     desk.client.queue_records = [queue]
     top = (
@@ -502,13 +504,13 @@ def test_a_queue_in_full(desk: Desk) -> None:
         "\n                scratch\n loadSched           10\n loadStop             -\n"
         "\nSCHEDULING POLICIES:  BACKFILL  FAIRSHARE\nUSER_SHARES:  [chem, 20]\n"
         "\nSHARE_INFO_FOR: gpu/\n"
-        "USER/GROUP      SHARES    PRIORITY   STARTED  RESERVED    CPU_TIME  RUN_TIME\n"
-        " chem               20       3.333         1         0      1204.5       480\n"
+        "USER/GROUP      SHARES    PRIORITY   STARTED  RESERVED    CPU_TIME  RUN_TIME   ADJUST  GPU_RUN_TIME\n"
+        " chem               20       3.333         1         0      1204.5       480    0.000            90\n"
     )
     tree = (
         "\nSHARE_INFO_FOR: gpu/chem/\n"
-        "USER/GROUP      SHARES    PRIORITY   STARTED  RESERVED    CPU_TIME  RUN_TIME\n"
-        " alice               1       0.500         0         0         0.0         0\n"
+        "USER/GROUP      SHARES    PRIORITY   STARTED  RESERVED    CPU_TIME  RUN_TIME   ADJUST  GPU_RUN_TIME\n"
+        " alice               1       0.500         0         0         0.0         0    0.000             0\n"
     )
     rest = (
         "\nRUN_WINDOW:  20:00-8:00\n\nUSERS:  all\nHOSTS:  gpuhosts/\nMaximum slot reservation time: 300 seconds\n"

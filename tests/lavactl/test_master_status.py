@@ -17,6 +17,16 @@ def test_showconf(desk: Desk) -> None:
     assert result.out == ("MBD configuration at Sat Nov 21 09:30:00\n  LSB_SHAREDIR = /share\n  LSF_CONFDIR = /conf\n")
 
 
+def test_showconf_of_lim(desk: Desk) -> None:
+    """lsadmin showconf: the settings of all hosts are those of the master."""
+    desk.client.installation_reply.parameters.add(name="LSF_CONFDIR", value="/conf")
+    result = desk.type("lsadmin", "showconf", "lim")
+    assert result.out == "LIM configuration at Sat Nov 21 09:30:00\n  LSF_CONFDIR = /conf\n"
+    wrong = desk.type("lsadmin", "showconf", "lim", "n001")
+    assert wrong.code == 255
+    assert wrong.err.startswith("lsadmin showconf: expected lim, without hosts: all hosts have the settings of the ")
+
+
 def test_showconf_of_hosts(desk: Desk) -> None:
     """They have no settings of their own."""
     result = desk.type("badmin", "showconf", "sbd")
