@@ -86,14 +86,24 @@ class Form:
         jobs, kinds, numbers, times = page.job[:], page.kind[:], page.name[:], page.submit_time[:]
         if page.index:
             return self._elements(around, names, (jobs, kinds, numbers, times), page.index[:])
-        names = [self._name(name) for name in names]
-        unit_s, moment = self._unit_s, self._moment
-        alike = list(zip(kinds, numbers, [time // unit_s for time in times], strict=True))
+        cells = [self._name(name) for name in names]
+        # Numbers of one length are filled up with their rest, all at once: half the time.
+        digits, is_even = len(str(max(jobs))), len(str(min(jobs))) == len(str(max(jobs)))
+        filled = " " * (7 - digits) if is_even else ""
+        alike = list(zip(kinds, numbers, self._units(times), strict=True))
         rests = {
-            (kind, name, units): f" {around[kind][0]} {names[name]} {moment(units * unit_s)}{around[kind][1]}\n"
+            (kind, name, units): f"{filled} {around[kind][0]} {cells[name]} "
+            f"{self._moment(units * self._unit_s)}{around[kind][1]}\n"
             for kind, name, units in set(alike)
         }
-        return "".join([f"{job:<7}{rests[key]}" for job, key in zip(jobs, alike, strict=True)])
+        ids = jobs if is_even else [f"{job:<7}" for job in jobs]
+        return "".join([f"{job}{rests[key]}" for job, key in zip(ids, alike, strict=True)])
+
+    def _units(self, times: list[float]) -> list[float]:
+        """Times in units that are written alike; those of a page are often in one."""
+        unit_s = self._unit_s
+        first = min(times) // unit_s
+        return [first] * len(times) if first == max(times) // unit_s else [time // unit_s for time in times]
 
     def _elements(
         self, around: list[tuple[str, str]], names: list[str], columns: "tuple[list[Any], ...]", indices: list[int]

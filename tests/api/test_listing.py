@@ -146,7 +146,7 @@ def test_a_job_without_a_name_is_called_as_its_command() -> None:
     for name, command in (("", "sleep 60"), ("nap", "sleep 60"), ("", "#!/bin/sh\n# rest\nsleep 5\n")):
         story.submit(a_job()._replace(text=pack_text(name, command, "/home")))
     chosen = listing.Selection(pb.JobFilter(name="sleep*"), ANN, story.cluster)
-    assert [record.id for portion in chosen.portions([]) for record, _, _ in portion] == [1, 3]
+    assert [job.id for portion in chosen.portions([]) for job in portion.jobs] == [1, 3]  # type: ignore[union-attr]
     assert chosen.narrowed(c.Target(1)) is not None
     assert chosen.narrowed(c.Target(2)) is None
 

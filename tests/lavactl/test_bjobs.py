@@ -46,6 +46,19 @@ def test_jobs_of_one_minute_by_columns_have_times_of_their_own(desk: Desk) -> No
         desk.client.has_columns = True
 
 
+@pytest.mark.parametrize("numbers", [(9, 10), (998, 999), (999998, 1000000), (1234567, 12345678), (12345678,)])
+@pytest.mark.parametrize("form", [(), ("-w",), ("-W",)])
+def test_job_ids_of_any_length_are_to_the_left_of_their_columns(
+    numbers: tuple[int, ...], form: tuple[str, ...], desk: Desk
+) -> None:
+    """All of one length, or not; a longer one moves what follows it."""
+    desk.client.jobs = [a_job(job=number, submit_time=at("09:05:10")) for number in numbers]
+    by_columns = desk.type("bjobs", *form, "-noheader")
+    assert [line.partition("alice")[0] for line in by_columns.out.splitlines()] == [f"{one:<7} " for one in numbers]
+    desk.client.has_columns = False
+    assert repr(by_columns) == repr(desk.type("bjobs", *form, "-noheader"))
+
+
 def test_default_table_has_a_line_for_each_slot(desk: Desk) -> None:
     """lsf.md 1.3: widths 7 7 5 10 11 11 10; one execution host a line; a long job name keeps its tail."""
     desk.client.jobs = three_jobs()

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import replace
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from lavad.api import checks, translate
 from lavad.api.gpu_use import messages_of
@@ -39,6 +39,7 @@ SHARED_MAX = 4096  # attributes that jobs have in common, of which the answer is
 LOOKED_AT = 4096  # jobs or elements between two yields to other calls, about 2 ms
 PORTION = 50  # jobs or elements selected at once
 STRETCH = 500  # waiting elements told at once
+WHOLE = 500  # jobs told at once that are no elements
 FEW = 8  # below so many one by one is as fast
 NO_ELEMENTS = range(0)
 
@@ -54,6 +55,15 @@ class Stretch(NamedTuple):
     record: ArrayRecord
     state: JobState
     indices: range
+
+
+class Whole(NamedTuple):
+    """Jobs that are no elements: told in half the time of each with its index."""
+
+    jobs: list[Job]
+
+
+Portion = list[Item] | Stretch | Whole
 
 
 class ElementStates:
@@ -209,10 +219,10 @@ class Selection:
                 for index in portion.indices:
                     yield portion.record, index, portion.record.live.get(index)
                 continue
-            for item in portion:
+            for item in [(job, 0, job) for job in portion.jobs] if isinstance(portion, Whole) else portion:
                 yield item
 
-    def portions(self, missing: list[common_pb2.JobRef]) -> Iterator[list[Item] | Stretch]:
+    def portions(self, missing: list[common_pb2.JobRef]) -> Iterator[Portion]:
         """Yield as `items` does, some at once, and an empty portion after a number of jobs that were looked at."""
         if self.refs:
             for ref in self.refs:
@@ -225,30 +235,28 @@ class Selection:
             some = self._admitted(records[first : first + LOOKED_AT])
             are_moved = are_moved or any([record.position != record.id for record in some])
             admitted += some
-        shown, is_any = self.shown, self.elements is None and self.hosts is None
         # Only jobs that hosts gave back to an older database are out of order, so that this costs little.
         admitted.sort(key=attrgetter("id"))
-        portion = list[Item]()
-        for record in in_turn(admitted) if are_moved else admitted:
-            if isinstance(record, ArrayRecord):
-                if self.is_left_out(record):
-                    continue
-                if portion:
-                    yield portion
-                    portion = []
-                yield from self._elements(record, None, missing)
-            elif record.state in shown and (is_any or self._admits_whole(record)):
-                portion.append((record, 0, record))
-                if len(portion) == PORTION:
-                    yield portion
-                    portion = []
-        if portion:
-            yield portion
+        ordered = in_turn(admitted) if are_moved else admitted
+        for first in range(0, len(ordered), WHOLE):
+            for part in kinds_apart(ordered[first : first + WHOLE]):
+                if isinstance(part, list):
+                    yield from self._whole(part)
+                elif not self.is_left_out(part):
+                    yield from self._elements(part, None, missing)
+
+    def _whole(self, jobs: list[Job]) -> Iterator[Portion]:
+        shown = self.shown
+        found = [job for job in jobs if job.state in shown]
+        if self.elements is not None or self.hosts is not None:
+            found = [job for job in found if self._admits_whole(job)]
+        if found:
+            yield Whole(found)
 
     def _admits_whole(self, job: Job) -> bool:
         return self.elements is None and job.state in self.shown and self.admits_host(job)
 
-    def _named(self, ref: common_pb2.JobRef, missing: list[common_pb2.JobRef]) -> Iterator[list[Item] | Stretch]:
+    def _named(self, ref: common_pb2.JobRef, missing: list[common_pb2.JobRef]) -> Iterator[Portion]:
         record = self.cluster.jobs.get(ref.job)
         if record is None or not self.is_visible(record.shared):
             missing.append(ref)
@@ -263,7 +271,7 @@ class Selection:
 
     def _elements(
         self, record: ArrayRecord, wanted: set[int] | None, missing: list[common_pb2.JobRef]
-    ) -> Iterator[list[Item] | Stretch]:
+    ) -> Iterator[Portion]:
         if self.elements is not None:
             named = set(record.indices.intersection(self.elements))
             wanted = named if wanted is None else wanted & named
@@ -318,6 +326,17 @@ def in_turn(records: list[Job | ArrayRecord]) -> list[Job | ArrayRecord]:
     """Return the records with the pending ones sorted among themselves by position (btop, bbot)."""
     waiting = iter(sorted(filter(_waits, records), key=lambda record: record.position))
     return [next(waiting) if _waits(record) else record for record in records]
+
+
+def kinds_apart(records: list[Job | ArrayRecord]) -> Iterator[list[Job] | ArrayRecord]:
+    """Yield arrays one by one, and the jobs between them together, all in their order."""
+    at = 0
+    for number, record in enumerate(records) if ArrayRecord in set(map(type, records)) else ():
+        if isinstance(record, ArrayRecord):
+            yield cast("list[Job]", records[at:number])
+            yield record
+            at = number + 1
+    yield cast("list[Job]", records[at:])
 
 
 def _waits(record: Job | ArrayRecord) -> bool:

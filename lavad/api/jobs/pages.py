@@ -122,6 +122,8 @@ class _List:
         for portion in self._selection.portions(forgotten):
             if isinstance(portion, listing.Stretch):
                 page.extend_alike(portion)
+            elif isinstance(portion, listing.Whole):
+                page.extend_whole(portion.jobs)
             else:
                 page.extend(portion)
             await self._slices.check()
