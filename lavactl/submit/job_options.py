@@ -19,7 +19,8 @@ SECTIONS = ("select[", "order[", "rusage[", "span[", "same[", "cu[", "affinity["
 
 # Set by the batch system for one job: a job submitted from inside it must not inherit them.
 JOB_PREFIXES = (b"LSB_", b"LSF_PM_")
-USERS_PREFIX = b"LSB_DEFAULT"  # the user's own defaults for queue, project and group
+SUCCESS_VALUES = "LSB_SUCCESS_EXIT_VALUES"
+USERS_PREFIXES = (b"LSB_DEFAULT", SUCCESS_VALUES.encode())  # the user's own: defaults for queue, project and group
 JOB_NAMES = frozenset((b"LSFUSER", b"LS_JOBPID", b"LS_SUBCWD", b"LS_EXECCWD", b"LS_EXEC_T", b"TERM", b"TERMCAP"))
 # Set for the processes of one job or rank; outside a job they are the user's own.
 INNER_PREFIXES = (b"PMI_", b"PMIX_", b"OMPI_", b"LAVA_JOB_", b"SLURM_", b"SLURMD_")
@@ -223,7 +224,7 @@ def job_environment(entries: "Sequence[bytes]", options: "Sequence[str]") -> lis
 
 def is_of_batch_system(name: bytes, inner: bool) -> bool:
     """True if a variable is of the caller's session or job, not of the next job. ``inner``: called inside a job."""
-    if name.startswith(USERS_PREFIX):
+    if name.startswith(USERS_PREFIXES):
         return False
     if name.startswith(JOB_PREFIXES) or name in JOB_NAMES:
         return True
@@ -248,6 +249,29 @@ def _chosen(kept: dict[bytes, bytes], parts: list[str]) -> dict[bytes, bytes]:
         elif name in kept:
             chosen[name] = kept[name]
     return chosen
+
+
+def success_values(spec: "messages.JobSpec", environ: "Mapping[str, str]") -> str:
+    """Exit codes besides 0 that mean success: LSB_SUCCESS_EXIT_VALUES of the job's environment, as esub programs and
+    -env make it, else of the caller's.
+
+    Raises:
+        CommandError: they are malformed.
+    """
+    start = os.fsencode(f"{SUCCESS_VALUES}=")
+    own = [entry for entry in spec.environment if entry.startswith(start)]
+    text = (os.fsdecode(own[-1].removeprefix(start)) if own else environ.get(SUCCESS_VALUES, "")).strip()
+    for word in text.split():
+        first, dash, last = word.partition("-")
+        if not (is_code(first) and (not dash or (is_code(last) and int(first) <= int(last)))):
+            expected = "expected exit codes from 0 to 255, as in 3 10-12"
+            raise CommandError(f"{SUCCESS_VALUES}={printable(text)}: {expected}.")
+    return text
+
+
+def is_code(text: str) -> bool:
+    """True for a whole number from 0 to 255."""
+    return text.isascii() and text.isdigit() and len(text) <= 3 and int(text) <= 255
 
 
 def replace_variables(entries: "MutableSequence[bytes]", changed: "Mapping[str, str]") -> None:

@@ -220,6 +220,7 @@ def submission_of(line: Options, io: "Io") -> Submission:
     notes += mail_notes(choices, io)
     submission = Submission(check_text(spec), notes, "K" in choices, "BSUB_QUIET" in io.environ, by_default)
     take_outcome(submission, ran)
+    spec.success_exit_values = job_options.success_values(spec, io.environ)
     return submission
 
 

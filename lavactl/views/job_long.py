@@ -107,6 +107,7 @@ def submitted(job: "Job", unformatted: bool, home: str, *, to_queue: bool = Fals
         *(f"{title} <{clean(value)}>" for title, value in files(spec) if value),
         "Re-runnable" if spec.rerunnable else "",
         f"Requeue Exit Values <{clean(spec.requeue_exit_values)}>" if spec.requeue_exit_values else "",
+        f"Success Exit Values <{clean(spec.success_exit_values)}>" if spec.success_exit_values else "",
         "Autoresizable" if spec.resizable else "",
         f"Resize Notification Command <{clean(spec.resize_notify)}>" if spec.resize_notify else "",
         f"Mail <{clean(spec.mail_user)}>" if spec.mail_user else "",

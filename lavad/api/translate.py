@@ -92,6 +92,7 @@ def new_job(spec: jobs_pb2.JobSpec, packed: Packed, request_id: bytes, caller: C
 def _special_options(spec: jobs_pb2.JobSpec) -> SpecialOptions:
     return special_options(
         requeue_exit_values=spec.requeue_exit_values,
+        success_exit_values=spec.success_exit_values,
         warning_time_s=checks.amount_of(spec.warning_time_s),
         interactive=spec.interactive,
         has_commands=bool(spec.pre_exec or spec.post_exec),
@@ -118,6 +119,8 @@ def _check_spec(spec: jobs_pb2.JobSpec) -> None:
         raise Refused("Start time is later than termination time")
     if spec.requeue_exit_values:
         exit_values.parse(spec.requeue_exit_values)
+    if spec.success_exit_values:
+        exit_values.check_success(spec.success_exit_values)
     if spec.interactive:
         checks.check_interactive(spec)
 

@@ -233,7 +233,7 @@ def _setup_of(cluster: "Cluster", key: Key, allocation: Allocation) -> AttemptSe
     warning_s = time_of_queue(shared, queue)
     values = shared.special.requeue_exit_values or queue.defaults.requeue_exit_values
     codes = _codes(values) if values else ()
-    good = queue.defaults.success_exit_values
+    good = shared.special.success_exit_values or queue.defaults.success_exit_values
     success = _codes(good) if good and not shared.request.is_of_tasks else ()
     return _new(AttemptSetup, (shared, queue, record.submitted_at, details, gpu, warning_s, around, codes, success))
 

@@ -68,3 +68,7 @@ def test_an_exit_code_that_means_success(cluster: Cluster, tmp_path: Path) -> No
     failed = cluster.submit("-app", "md", "-oo", str(output), "exit 13")
     cluster.becomes(failed, "EXIT")
     assert "\nExited with exit code 13.\n" in output.read_text()
+    own = cluster.with_environment(LSB_SUCCESS_EXIT_VALUES="13").submit("-app", "md", "-oo", str(output), "exit 13")
+    cluster.becomes(own, "DONE")
+    assert "\nSuccessfully completed.\n" in output.read_text()
+    assert "Success Exit Values <13>" in cluster.says("bjobs", "-UF", str(own))

@@ -211,6 +211,35 @@ def test_memory_unit_comes_from_the_configuration(desk: Desk, tmp_path: Path, un
     assert desk.spec.memory_limit_mib == mib
 
 
+@pytest.mark.parametrize(
+    ("options", "environ", "found"),
+    [
+        ((), {"LSB_SUCCESS_EXIT_VALUES": " 3 10-12"}, "3 10-12"),
+        (("-env", "none"), {"LSB_SUCCESS_EXIT_VALUES": "3"}, "3"),
+        (("-env", "all, LSB_SUCCESS_EXIT_VALUES=4"), {"LSB_SUCCESS_EXIT_VALUES": "3"}, "4"),
+        ((), {}, ""),
+    ],
+)
+def test_exit_values_that_mean_success(
+    desk: Desk, options: tuple[str, ...], environ: dict[str, str], found: str
+) -> None:
+    """LSB_SUCCESS_EXIT_VALUES of the environment, or of what -env makes of it."""
+    desk.environ |= environ
+    assert desk.type("bsub", *options, "true").code == 0
+    assert desk.spec.success_exit_values == found
+
+
+@pytest.mark.parametrize("text", ["x", "256", "5-3", "-3", "3-", "3,4", "\u0663"])
+def test_exit_values_that_are_none(desk: Desk, text: str) -> None:
+    """One sentence; nothing is submitted."""
+    desk.environ["LSB_SUCCESS_EXIT_VALUES"] = text
+    done = desk.type("bsub", "true")
+    assert done.code == 255
+    expected = "expected exit codes from 0 to 255, as in 3 10-12. Job not submitted."
+    assert done.err == f"LSB_SUCCESS_EXIT_VALUES={text}: {expected}\n"
+    assert not desk.client.asked
+
+
 def test_environment_is_the_callers_less_the_batch_systems(desk: Desk) -> None:
     """lsf.md 4.2: the submit environment is copied, minus LSB_* and TERM; the caller's LC_CTYPE is not invented."""
     desk.environ |= {"LSB_JOBID": "5", "TERM": "xterm", "LS_COLORS": "x", "TOKEN": "a=b", "CUDA_VISIBLE_DEVICES": "1"}

@@ -51,6 +51,7 @@ def job_of(choices: "Choices", work: Work, io: "Io") -> messages.JobSpec:
     _place(spec, choices, shape, io)
     mail.fill_in(spec, choices, io)
     spec.environment.extend(_environment(spec, choices, shape, io))
+    spec.success_exit_values = job_options.success_values(spec, io.environ)
     return spec
 
 

@@ -12,6 +12,7 @@ from lavad.core.model.reasons import Refused
 _TOKEN = re.compile(
     r"\s*(?:(?P<open>EXCLUDE\s*\()|(?P<close>\))|(?P<all>~?all\b)|(?P<range>~?\d{1,3}(?:-\d{1,3})?)\b)", re.IGNORECASE
 )
+_CODES = re.compile(r"\d{1,3}(-\d{1,3})?", re.ASCII)
 _CODE_MAX = 255
 ABORT = 99  # of a pre-execution command: the job is ended at once
 _TEXT_MAX = 4094
@@ -58,6 +59,17 @@ def parse(text: str) -> Requeue:
     if inside:
         raise _bad(text, end)
     return Requeue(frozenset((sets[False] | sets[True]) - negated), frozenset(sets[True] - negated))
+
+
+def check_success(text: str) -> None:
+    """Check exit codes that mean success: ``3 10-12``.
+
+    Raises:
+        Refused: bad syntax.
+    """
+    if len(text) > _TEXT_MAX or not all(map(_CODES.fullmatch, text.split())):
+        raise Refused(f"LSB_SUCCESS_EXIT_VALUES: expected exit codes from 0 to {_CODE_MAX}, as in 3 10-12")
+    parse(text)
 
 
 def _codes(word: str, text: str, at: int) -> set[int]:

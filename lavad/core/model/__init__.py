@@ -325,6 +325,7 @@ class SpecialOptions:
     has_copies: bool = False  # -f: files are copied before or after it
     checkpointable: bool = False  # -k
     checkpoint_period_s: float | None = None  # of -k; None: as its spec says, which an earlier version has not read
+    success_exit_values: str = ""  # LSB_SUCCESS_EXIT_VALUES; empty: the queue's
 
 
 NOTHING_SPECIAL = SpecialOptions()

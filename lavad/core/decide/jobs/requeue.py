@@ -116,5 +116,5 @@ def by_exit_code(cluster: Cluster, job: Job, attempt: Attempt, status: int) -> t
 def is_success(cluster: Cluster, job: Job, status: int) -> bool:
     """True if the exit code is one of SUCCESS_EXIT_VALUES; a signal never is."""
     queue = cluster.policy.queue_for(job.shared.queue, job.shared.application)
-    values = queue.defaults.success_exit_values if queue is not None else ""
+    values = job.shared.special.success_exit_values or (queue.defaults.success_exit_values if queue is not None else "")
     return bool(values) and not status & 0x7F and (status >> 8 & 0xFF) in parse(values).codes

@@ -14,6 +14,7 @@ from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
 from lavad.core.model.rules.applications import Application
 from lavad.core.model.rules.queues import JobDefaults, Queue
+from lavad.core.orders import StageOrder
 from lavad.core.queries.pending_reasons import explain
 from lavad.simulator.cluster.restart import reborn
 from tests.builders import ANN, BOB, ROOT, Story, a_cluster, a_host, a_job
@@ -179,6 +180,32 @@ def test_exit_codes_that_mean_success() -> None:
     assert story.state(after) is S.STAGING
     story.cluster = reborn(story.cluster)
     assert (story.state(ended[3 << 8]), story.state(array, 1)) == (S.DONE, S.DONE)
+
+
+def test_a_jobs_own_codes_that_mean_success() -> None:
+    """LSB_SUCCESS_EXIT_VALUES in place of those of the profile and the queue, also where the queue is gone."""
+    queue = Queue("normal", defaults=JobDefaults(success_exit_values="3"))
+    story = Story(a_host("n1", 9), policy=Policy(queues=(queue,)))
+    job = a_job()
+    own = job._replace(shared=replace(job.shared, special=SpecialOptions(success_exit_values="4 6-7")))
+    ended = []
+    for new, code in ((own, 3), (own, 4), (own, 6), (job, 3), (job, 4)):
+        ended.append(story.run(new))
+        story.finished("n1", ended[-1], code << 8)
+    assert [story.state(key.job) for key in ended] == [S.EXIT, S.DONE, S.DONE, S.DONE, S.EXIT]
+    last = story.run(own)
+    story.do(c.Reconfigure(Policy(queues=(Queue("other"),), default_queue="other")))
+    story.finished("n1", last, 7 << 8)
+    assert story.state(last.job) is S.DONE
+
+
+def test_a_jobs_own_codes_go_to_its_hosts() -> None:
+    """For the report in its output file."""
+    story = Story(a_host("n1", 9), policy=AT_ONCE)
+    job = a_job()
+    story.submit(job._replace(shared=replace(job.shared, special=SpecialOptions(success_exit_values="4 6-7"))))
+    (order,) = [one for one in story.plan() if isinstance(one, StageOrder)]
+    assert order.setup.success_codes == (4, 6, 7)
 
 
 def test_an_interactive_job_is_not_requeued_by_its_exit_code() -> None:
