@@ -3,6 +3,7 @@
 import re
 
 from lavad.config.grammar import Document
+from lavad.config.ignored.conf import IGNORED
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, cell_of, missed, sets
 from lavad.config.values import Wrong, account_name, gpu_requirement
 
@@ -106,7 +107,10 @@ CONF: Table = {
     "LSB_MBD_MAX_SIG_COUNT": Ignored("signals to jobs are never held back"),
     **dict.fromkeys(("LIM_COMPUTE_ONLY", "LIM_RSYNC_CONFIG", "LIM_DEFINE_NCPUS", "EGO_DEFINE_NCPUS"),
                     Ignored("options of lava-agent")),
-    "LSF_LSLOAD_FORMAT": Ignored("lsload has no -o yet"),
+    "LSF_LSLOAD_FORMAT": _by_commands("the default of `lsload -o`"),
+    "LSF_LSHOSTS_FORMAT": _by_commands("the default of `lshosts -o`"),
+    "LSB_BWAIT_IN_JOBS": _by_commands("N: bwait is refused within jobs"),
+    "LSB_BWAIT_REREG_INTERVAL": _by_commands("minutes after which bwait asks anew; 10"),
     **dict.fromkeys(("LSB_GPU_NEW_SYNTAX", "LSF_GPU_AUTOCONFIG", "LSF_GPU_RESOURCE_IGNORE"), _GPU),
     "LSB_PRE_POST_EXEC_USER": sets("commands_user", account_name, "the user of the queues' pre- and post-execution "
                                    "commands where the queue has no `PRE_POST_EXEC_USER`; LSF has it in lsf.sudoers"),
@@ -131,6 +135,7 @@ CONF: Table = {
     **dict.fromkeys(("LSF_STRIP_DOMAIN", "LSF_RSH", "LSF_DAEMONS_CPUS", "LSF_ENABLE_EGO",
                      "LSF_EGO_DAEMON_CONTROL", "LSF_PAM_HOSTLIST_USE", "LSB_CHUNK_RUSAGE",
                      "LSF_DATA_HOSTS", "LSF_LICENSE_ACCT_PATH"), Ignored("how LSF's own daemons work")),
+    **IGNORED,
     "LSB_DEFAULT_JOBGROUP": missed("DEFAULT_JOBGROUP in lsb.params, or this variable of a user's environment"),
 }  # fmt: skip
 # Families of names: LSF's own diagnostics, and hosts from clouds.

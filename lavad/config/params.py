@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from lavad.config import queues
 from lavad.config import values as v
 from lavad.config.grammar import Document, Row
+from lavad.config.ignored import batch
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, missed, sets
 from lavad.config.values import Wrong
 from lavad.core.language import job_groups
@@ -199,6 +200,7 @@ PARAMETERS: Table = {
     "DIAGNOSE_LOGDIR": Ignored("`badmin diagnose -f` names the file"),
     "NEWJOB_REFRESH": Ignored("queries never wait for the scheduler"),
     **dict.fromkeys(("RC_MAX_REQUESTS", "RC_DEMAND_BUFFER"), Ignored("no hosts from clouds")),
+    **batch.PARAMETERS,
 }  # fmt: skip
 SECTIONS: Mapping[str, Table | Ignored] = {"Parameters": PARAMETERS}
 MAX_ARRAY_SIZE = 1000  # LSF's default, where there is an lsb.params

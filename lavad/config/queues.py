@@ -8,6 +8,7 @@ from typing import Any
 from lavad.config import names, shares
 from lavad.config import values as v
 from lavad.config.grammar import Cell, Document, Row
+from lavad.config.ignored import batch
 from lavad.config.priorities.absolute import absolute_priority, check_absolute
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, missed, required, sets
 from lavad.config.values import Wrong
@@ -424,6 +425,7 @@ QUEUE: Table = {
     "RESIZE_NOTIFY_CMD": missed("a resizable job says what is to be run: bsub -rnc"),
     **dict.fromkeys(("RC_HOSTS", "RC_ACCOUNT", "RC_DEMAND_POLICY"), missed("no hosts from clouds")),
     **dict.fromkeys(("NQS_QUEUES", "SNDJOBS_TO", "RCVJOBS_FROM"), missed("one cluster only")),
+    **batch.QUEUE,
 }  # fmt: skip
 SECTIONS: Mapping[str, Table | Ignored] = {"Queue": QUEUE}
 

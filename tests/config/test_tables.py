@@ -270,7 +270,7 @@ CLUSTER_HOST: dict[str, Case] = {
     "HOSTNAME": text("name"), "MODEL": ("!", {"model": ""}, ()), "TYPE": text("type"),
     "SERVER": ("0", {"is_server": False}, ("x",)),
     "RUNWINDOW": HOST["DISPATCH_WINDOW"],
-    "RESOURCES": ("!ib", {"resources": frozenset({"ib"}), "exclusive_resources": frozenset({"ib"})}, ("no", "lic")),
+    "RESOURCES": ("!ib", {"resources": frozenset({"ib"}), "exclusive_resources": frozenset({"ib"})}, ()),
 }  # fmt: skip
 CONF: dict[str, Case] = {
     "LSB_PRE_POST_EXEC_USER": ("root", {"commands_user": "root"}, ("a b",)),
@@ -280,7 +280,8 @@ CONF: dict[str, Case] = {
     **dict.fromkeys(("LSB_BSUB_PARSE_SCRIPT", "LSB_SHORT_HOSTLIST", "LSB_NTRIES", "LSB_BJOBS_FORMAT",
     "LSB_BHIST_HOURS", "LSB_BHOSTS_FORMAT", "LSB_BJOBS_PENDREASON_LEVEL", "LSB_ESUB_METHOD", "LSB_ESWITCH_METHOD",
     "LSB_MAX_PACK_JOBS", "LSB_PACK_SKIP_ERROR", "LSF_DISABLE_LSRUN", "LSB_MAILPROG", "LSB_MAILTO", "LSB_MAILSIZE_LIMIT",
-    "LSB_ECHKPNT_METHOD", "LSB_ECHKPNT_METHOD_DIR",
+    "LSB_ECHKPNT_METHOD", "LSB_ECHKPNT_METHOD_DIR", "LSF_LSLOAD_FORMAT", "LSF_LSHOSTS_FORMAT", "LSB_BWAIT_IN_JOBS",
+                     "LSB_BWAIT_REREG_INTERVAL",
                      "LSB_BQUEUES_FORMAT", "LSB_BUSERS_FORMAT", "LSB_BJOBS_CONSISTENT_EXIT_CODE", "LSB_SHAREDIR",
                      "LSF_HPC_EXTENSIONS"), ("1", {}, ())),
 }  # fmt: skip

@@ -1,0 +1,1 @@
+"""Settings that LSF's manuals and its own scripts have, and that lava passes over, with the reason."""
