@@ -41,6 +41,8 @@ A file that is not there says nothing: without `lsb.queues` the built-in queues 
 - All errors are told at once, each with file, line and what was expected. With an error nothing changes: a running
   master keeps its rules, a starting one ends.
 - A section without its `Begin` or `End` is one error, and is read all the same; lines may end in CR LF.
+- A line that LSF reports and leaves out is a warning that says so: a row with more or fewer cells than its table has
+  columns, a table without a column that it needs, a resource of a host that `lsf.shared` lacks.
 - A parameter or section that lava does not know is a warning, with the name that may have been meant.
 - One that LSF has and lava does not need is ignored; `badmin ckconfig -v` lists each with the reason. One that a site
   may count on all the same (`CONTAINER`, `SWAPLIMIT`) is a warning.
@@ -50,7 +52,8 @@ A file that is not there says nothing: without `lsb.queues` the built-in queues 
   for another time is an error at once. A comment may begin with `# If`.
 - A user group is looked for in `lsb.users`, then among users, then among the Unix groups of the master's host;
   `name/` is always a group. `(!)` asks `egroup` in `LSF_SERVERDIR`, for at most 10 seconds, when the files are read
-  and never else.
+  and never else. Without that program the group has no members, which is worth a warning; where the program fails,
+  nothing changes.
 - A name that is neither a user of the master's host nor a group is worth a warning, with the known one that is near to
   it: accounts may come later.
 - A host need not have joined to be named. If `lsf.cluster` lists hosts, other names are worth a warning; if it lists

@@ -15,6 +15,10 @@ from lavad.config.values import Wrong
 EGROUP_TIMEOUT_S = 10.0
 
 
+class NoEgroup(Wrong):
+    """The site has no egroup program: its groups of that kind are empty, as in LSF."""
+
+
 class Accounts:
     """Users and Unix groups of this host; ``egroup_dir`` is the directory of the site's egroup program."""
 
@@ -43,11 +47,12 @@ class Accounts:
         """Return the members of a group from the site's egroup program; ``kind`` is -u for users, -m for hosts.
 
         Raises:
-            Wrong: there is no such program, it fails, or it takes too long.
+            NoEgroup: there is no such program.
+            Wrong: it fails, or it takes too long.
         """
         program = Path(self.egroup_dir) / "egroup"
         if not self.egroup_dir or not os.access(program, os.X_OK):
-            raise Wrong("(!) takes an executable egroup in LSF_SERVERDIR of lsf.conf, and there is none")
+            raise NoEgroup("(!) takes an executable egroup in LSF_SERVERDIR of lsf.conf, and there is none")
         real = program.resolve()
         if not all(map(_is_safe, (real, real.parent, program.parent))):
             raise Wrong(f"{program} is not run: another user than root and lavad's own may change it")

@@ -50,7 +50,8 @@ def _resources(text: str, site: Site) -> Fields:
             has.add(name)
             continue
         if name not in site.resources or site.resources[name].kind is not ResourceKind.BOOLEAN:
-            raise Wrong(f"{name}: no Boolean resource of lsf.shared")
+            site.asides.append(f"{name}: no Boolean resource of lsf.shared; the host is without it")
+            continue
         has.add(name)
         if name != word:
             exclusive.add(name)

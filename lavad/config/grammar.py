@@ -29,7 +29,7 @@ class Complaint:
     is_fatal: bool = True
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.text}"
+        return f"{self.file}:{self.line}: {self.text}" if self.line else f"{self.file}: {self.text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,7 @@ class Section:
     line: int
     file: str = ""
     rows: list[Row] = field(default_factory=list)
+    keywords_line: int = 0  # of a table
 
 
 @dataclass(slots=True)
@@ -109,8 +110,8 @@ def parse(text: str, file: str, *, has_sections: bool = True, clock: Clock | Non
     return document
 
 
-def _complain(document: Document, line: Line, text: str) -> None:
-    document.complaints.append(Complaint(line.file, line.number, text))
+def _complain(document: Document, line: Line, text: str, *, is_fatal: bool = True) -> None:
+    document.complaints.append(Complaint(line.file, line.number, text, is_fatal))
 
 
 def _astray(document: Document, lines: list[Line]) -> None:
@@ -213,7 +214,9 @@ def _vertical(document: Document, body: list[Line]) -> Row:
 
 
 def _horizontal(document: Document, section: Section, body: list[Line]) -> None:
+    """Read a table. A row of another length is left out, as LSF does: it must not stop a whole cluster."""
     keywords = [word.upper() for word in body[0].text.split()]
+    section.keywords_line = body[0].number
     twice = sorted({word for word in keywords if keywords.count(word) > 1})
     if twice:
         _complain(document, body[0], f"the column {twice[0]} is there twice")
@@ -221,7 +224,8 @@ def _horizontal(document: Document, section: Section, body: list[Line]) -> None:
     for line in body[1:]:
         cells = cells_of(line.text)
         if len(cells) != len(keywords):
-            _complain(document, line, f"expected {len(keywords)} columns ({' '.join(keywords)}), found {len(cells)}")
+            expected = f"expected {len(keywords)} columns ({' '.join(keywords)}), found {len(cells)}"
+            _complain(document, line, f"{expected}; the line is left out", is_fatal=False)
             continue
         row = {word: Cell(cell, line.number, line.file) for word, cell in zip(keywords, cells, strict=True)}
         section.rows.append(row)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from lavad.config.accounts import NoEgroup
 from lavad.config.grammar import Cell
 from lavad.config.site import Site
 from lavad.config.values import Wrong
@@ -203,13 +204,20 @@ def resolve_groups(
             outer = site.strangers, site.nobodies, site.asides
             site.strangers, site.nobodies, site.asides = [], [], []
             try:
-                found = _members(name, members[name].text, word, external, site)
+                found = members_of(name)
                 known[name] = changes[name].of(found) if name in changes else found
             finally:
                 under_way.pop()
                 site.warn_of_strangers(members[name])
                 site.strangers, site.nobodies, site.asides = outer
         return known[name]
+
+    def members_of(name: str) -> Names:
+        try:
+            return _members(name, members[name].text, word, external, site)
+        except NoEgroup as error:
+            site.warn(members[name], f"group {name}: {error}; the group has no members")
+            return NONE
 
     def word(text: str) -> Names:
         name = text.removesuffix("/")

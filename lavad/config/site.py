@@ -251,21 +251,21 @@ def cell_of(section: Section) -> Cell:
 
 
 def required(row: Row, name: str, section: Section, site: Site) -> str:
-    """Return the text of a column that every row must have; empty after a complaint."""
+    """Return the text of a column that every row must have; empty after a complaint.
+
+    A table without the column is left out as a whole, as in LSF, with one warning at its keywords.
+    """
     cell = row.get(name)
     if cell is not None and cell.text:
         return cell.text
-    near = difflib.get_close_matches(name, row, 1, NEAR) if cell is None else []
-    instead = f"; there is a column {near[0]}, which LSF does not know" if near else ""
-    site.wrong(cell or _place(row, section), f"{section.name}: {name} is missing{instead}")
+    missing = f"{section.name}: {name} is missing"
+    if cell is not None or not section.keywords_line:
+        site.wrong(cell or cell_of(section), missing)
+    elif row is section.rows[0]:
+        near = difflib.get_close_matches(name, row, 1, NEAR)
+        instead = f"; there is a column {near[0]}, which LSF does not know" if near else ""
+        site.warn(Cell("", section.keywords_line, section.file), f"{missing}{instead}; the section is left out")
     return ""
-
-
-def _place(row: Row, section: Section) -> Cell:
-    """Return the first line of a row: its own in a table, else that of its section."""
-    cells = list(row.values())
-    is_of_table = len(cells) > 1 and len({cell.line for cell in cells}) == 1
-    return cells[0] if is_of_table else cell_of(section)
 
 
 def check_sections(document: Document, known: Mapping[str, Table | Ignored], site: Site) -> None:

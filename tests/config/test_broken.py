@@ -72,7 +72,7 @@ def test_several_errors_at_once(tmp_path: Path) -> None:
         "lsb.users:3: group a: a contains b contains a: a circle",
         "lsb.users:5: group slow: egroup took longer than 10 seconds",
         "lsb.users:6: all: all is a word of LSF's own and can't name a user group",
-        "lsb.users:7: expected 2 columns (GROUP_NAME GROUP_MEMBER), found 3",
+        "lsb.users:7: expected 2 columns (GROUP_NAME GROUP_MEMBER), found 3; the line is left out",
         "lsb.users:11: USER_NAME = ann@: name@ takes a group of users",
     ]  # fmt: skip
 
@@ -99,7 +99,7 @@ def test_what_is_only_worth_a_warning(tmp_path: Path) -> None:
     })  # fmt: skip
     assert not found.errors
     assert said(found) == [
-        "lsb.modules:0: not read: no plug-ins",
+        "lsb.modules: not read: no plug-ins",
         "lsb.queues:3: QJOBLIMIT: unknown parameter, it has no effect; did you mean QJOB_LIMIT?",
         "lsb.queues:4: h2 and 1 more: no host of lsf.cluster; counts once such a host has joined",
         "lsb.queues:5: PREEMPTION: normal does not preempt low, whose PRIORITY is not below its own",

@@ -22,7 +22,7 @@ def test_files_beside_the_copy_are_named(tmp_path: Path) -> None:
     assert read_policy(settings).complaints == ()
     write(tmp_path, {f"{COPIES}/lsb.queues": QUEUES, f"{COPIES}/lsb.params": "Begin Parameters\nEnd Parameters\n"})
     found = read_policy(settings)
-    why = f"0: not read: lavad writes this directory; LSF's files count in {tmp_path}"
+    why = f" not read: lavad writes this directory; LSF's files count in {tmp_path}"
     assert list(map(str, found.warnings)) == [f"{copy}:{why}", f"{tmp_path}/{COPIES}/lsb.queues:{why}"]
     installation.take(found)
     assert copy.read_text() == "Begin Parameters\nEnd Parameters\n"

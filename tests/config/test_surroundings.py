@@ -28,7 +28,7 @@ def test_where_the_files_are(tmp_path: Path) -> None:
 def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
     """Named in lava.conf and missing: an error, not the built-in rules."""
     found = load.load(tmp_path / "gone", load.Policy())
-    assert [str(error) for error in found.errors] == [f"{tmp_path}/gone:0: expected a directory with LSF's files"]
+    assert [str(error) for error in found.errors] == [f"{tmp_path}/gone: expected a directory with LSF's files"]
 
 
 def test_accounts_of_this_machine() -> None:

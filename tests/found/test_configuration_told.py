@@ -100,8 +100,9 @@ def test_parameters_of_the_installer_are_known(tmp_path: Path) -> None:
 
 def test_a_misspelt_column_is_named_with_its_line(tmp_path: Path) -> None:
     """administration, section 3: ``lsb.users:1: UserGroup: GROUP_MEMBER is missing``, four times."""
-    text = told(tmp_path, {"lsb.users": "Begin UserGroup\nGROUP_NAME GROUPMEMBER\ng (root)\nEnd UserGroup\n"})
-    assert "lsb.users:3: UserGroup: GROUP_MEMBER is missing; there is a column GROUPMEMBER" in text
+    text = told(tmp_path, {"lsb.users": "Begin UserGroup\nGROUP_NAME GROUPMEMBER\ng (root)\nh (root)\nEnd UserGroup\n"})
+    assert text.count("GROUP_MEMBER is missing") == 1
+    assert "lsb.users:2: UserGroup: GROUP_MEMBER is missing; there is a column GROUPMEMBER" in text
 
 
 def test_nothing_far_is_meant(tmp_path: Path) -> None:
