@@ -135,11 +135,15 @@ def tell(
     if not results:
         io.error(NOTHING)
         return FAILURE
+    lines = list[str]()
     for result in results:
         key = key_text(result.job, result.index)
         if result.error:
             failed = True
+            io.print("".join(lines), end="")
+            lines.clear()
             io.error(f"Job <{key}>: {clean(result.error).rstrip('.')}{ending}")
         else:
-            io.print(success.format(key) + (f" ({clean(result.note)})" if result.note else ""))
+            lines.append(success.format(key) + (f" ({clean(result.note)})\n" if result.note else "\n"))
+    io.print("".join(lines), end="")
     return FAILURE if failed else 0

@@ -228,7 +228,10 @@ def _parse_part(word: str) -> range:
 
 def _normalised(parts: Iterable[range]) -> list[range]:
     """Sort by first index; if two overlap or interleave, write all out and join them again."""
-    kept = sorted((part for part in parts if part), key=_first)
+    kept = [part for part in parts if part]
+    if len(kept) < 2:  # like those of most arrays, and of each job that is none
+        return kept
+    kept.sort(key=_first)
     if all(left[-1] < right[0] for left, right in pairwise(kept)):
         return kept
     everything = sorted({index for part in kept for index in part})

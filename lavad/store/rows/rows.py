@@ -5,6 +5,7 @@ Pure, and on the path of every job, so written for speed.
 """
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, get_args
 
 from lavad.core import activity_events as a
@@ -266,17 +267,21 @@ def _touch_record(turn: _Turn, job: int) -> None:
         turn.jobs[job, 0] = None
 
 
+@lru_cache(64)
+def _by(by: str, reason: str) -> str:
+    """Return the detail of one command, which is the same for each of its jobs."""
+    return v.detail(by=by, reason=reason)
+
+
 def _waiting_changed(turn: _Turn, event: e.PendingEnded | e.PendingHeld | e.PendingFreed, kind: str) -> None:
     record = turn.cluster.jobs[event.job]
-    by = {"by": event.by}
-    if isinstance(event, e.PendingEnded):
-        by["reason"] = event.reason
+    by, reason = event.by, event.reason if isinstance(event, e.PendingEnded) else ""
     if not isinstance(record, ArrayRecord):
         turn.jobs[event.job, 0] = None
-        turn.tell(event.at, Key(event.job, 0, 0), kind, v.detail(**by))
+        turn.tell(event.at, Key(event.job, 0, 0), kind, _by(by, reason))
         return
     turn.arrays[event.job] = None
-    turn.tell(event.at, Key(event.job, 0, 0), kind, v.detail(indices=event.indices.text(), **by))
+    turn.tell(event.at, Key(event.job, 0, 0), kind, v.detail(indices=event.indices.text(), by=by, reason=reason))
     for index in record.attempts:
         if index in event.indices:
             _dispatched_before(turn, record, index, event)

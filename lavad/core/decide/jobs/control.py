@@ -13,7 +13,7 @@ from lavad.core.apply.jobs import CONT, STOP
 from lavad.core.cluster import Cluster
 from lavad.core.decide.contact import is_in_contact, named, silent_hosts, when_back
 from lavad.core.decide.decision import Decision, check_owner, is_owner
-from lavad.core.model import BY_USER, FINAL, SUSPENDED, JobState, Key, PostState, serial_of
+from lavad.core.model import BY_USER, FINAL, SUSPENDED, WAITING, JobState, Key, PostState, serial_of
 from lavad.core.model import reasons as r
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import Refused
@@ -154,6 +154,12 @@ def kill(cluster: Cluster, command: c.KillJob, now: float) -> Decision:
     in any case."""
     by = command.caller.user
     reason, states = _reason(cluster, command, command.remove), command.states
+    record = find(cluster, command.target, command.caller)
+    if isinstance(record, Job) and record.state in WAITING and record.end is None:
+        # Many of a bkill 0, in a third of the time of what follows.
+        if states and record.state not in states:
+            raise Refused(_why_not_in_state(record, None))
+        return Decision([e.PendingEnded(now, record.id, Ranges([range(1)]), by, reason)], reply="")
 
     def end_waiting(job: int, indices: Ranges) -> e.Event:
         return e.PendingEnded(now, job, indices, by, reason)
