@@ -272,7 +272,7 @@ class HostFacts(_message.Message):
     def __init__(self, name: _Optional[str] = ..., type: _Optional[str] = ..., model: _Optional[str] = ..., cpu_factor: _Optional[float] = ..., cpus: _Optional[int] = ..., cores: _Optional[int] = ..., sockets: _Optional[int] = ..., memory_mib: _Optional[int] = ..., swap_mib: _Optional[int] = ..., tmp_mib: _Optional[int] = ..., resources: _Optional[_Iterable[str]] = ..., boot_id: _Optional[str] = ..., slots: _Optional[int] = ..., server: _Optional[bool] = ..., peer_address: _Optional[str] = ..., version: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., cgroups: _Optional[bool] = ..., topology: _Optional[str] = ..., disks: _Optional[int] = ..., can_set_gpu_mode: _Optional[bool] = ..., has_mps: _Optional[bool] = ..., keeps_leases: _Optional[bool] = ..., runs_commands: _Optional[bool] = ..., copies_files: _Optional[bool] = ..., makes_checkpoints: _Optional[bool] = ...) -> None: ...
 
 class HostRecord(_message.Message):
-    __slots__ = ("facts", "load", "status", "slots_max", "njobs", "run", "ssusp", "ususp", "rsv", "memory_reserved_mib", "last_seen", "comment", "gpu_use", "per_user", "dispatch_window", "thresholds", "revoked_at", "is_exceptional", "bound_cpus", "lock_ids", "checks")
+    __slots__ = ("facts", "load", "status", "slots_max", "njobs", "run", "ssusp", "ususp", "rsv", "memory_reserved_mib", "last_seen", "comment", "gpu_use", "per_user", "dispatch_window", "thresholds", "revoked_at", "is_exceptional", "bound_cpus", "lock_ids", "migration_s", "checks")
     FACTS_FIELD_NUMBER: _ClassVar[int]
     LOAD_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
@@ -293,6 +293,7 @@ class HostRecord(_message.Message):
     IS_EXCEPTIONAL_FIELD_NUMBER: _ClassVar[int]
     BOUND_CPUS_FIELD_NUMBER: _ClassVar[int]
     LOCK_IDS_FIELD_NUMBER: _ClassVar[int]
+    MIGRATION_S_FIELD_NUMBER: _ClassVar[int]
     CHECKS_FIELD_NUMBER: _ClassVar[int]
     facts: HostFacts
     load: Load
@@ -314,8 +315,9 @@ class HostRecord(_message.Message):
     is_exceptional: bool
     bound_cpus: _containers.RepeatedScalarFieldContainer[int]
     lock_ids: _containers.RepeatedCompositeFieldContainer[LockIdRecord]
+    migration_s: float
     checks: _containers.RepeatedCompositeFieldContainer[CheckRecord]
-    def __init__(self, facts: _Optional[_Union[HostFacts, _Mapping]] = ..., load: _Optional[_Union[Load, _Mapping]] = ..., status: _Optional[str] = ..., slots_max: _Optional[int] = ..., njobs: _Optional[int] = ..., run: _Optional[int] = ..., ssusp: _Optional[int] = ..., ususp: _Optional[int] = ..., rsv: _Optional[int] = ..., memory_reserved_mib: _Optional[int] = ..., last_seen: _Optional[float] = ..., comment: _Optional[str] = ..., gpu_use: _Optional[_Iterable[_Union[GpuUse, _Mapping]]] = ..., per_user: _Optional[int] = ..., dispatch_window: _Optional[str] = ..., thresholds: _Optional[_Iterable[_Union[ThresholdRecord, _Mapping]]] = ..., revoked_at: _Optional[float] = ..., is_exceptional: _Optional[bool] = ..., bound_cpus: _Optional[_Iterable[int]] = ..., lock_ids: _Optional[_Iterable[_Union[LockIdRecord, _Mapping]]] = ..., checks: _Optional[_Iterable[_Union[CheckRecord, _Mapping]]] = ...) -> None: ...
+    def __init__(self, facts: _Optional[_Union[HostFacts, _Mapping]] = ..., load: _Optional[_Union[Load, _Mapping]] = ..., status: _Optional[str] = ..., slots_max: _Optional[int] = ..., njobs: _Optional[int] = ..., run: _Optional[int] = ..., ssusp: _Optional[int] = ..., ususp: _Optional[int] = ..., rsv: _Optional[int] = ..., memory_reserved_mib: _Optional[int] = ..., last_seen: _Optional[float] = ..., comment: _Optional[str] = ..., gpu_use: _Optional[_Iterable[_Union[GpuUse, _Mapping]]] = ..., per_user: _Optional[int] = ..., dispatch_window: _Optional[str] = ..., thresholds: _Optional[_Iterable[_Union[ThresholdRecord, _Mapping]]] = ..., revoked_at: _Optional[float] = ..., is_exceptional: _Optional[bool] = ..., bound_cpus: _Optional[_Iterable[int]] = ..., lock_ids: _Optional[_Iterable[_Union[LockIdRecord, _Mapping]]] = ..., migration_s: _Optional[float] = ..., checks: _Optional[_Iterable[_Union[CheckRecord, _Mapping]]] = ...) -> None: ...
 
 class LockIdRecord(_message.Message):
     __slots__ = ("id", "by", "time", "comment")
@@ -392,7 +394,7 @@ class QueuesRequest(_message.Message):
     def __init__(self, names: _Optional[_Iterable[str]] = ..., user: _Optional[str] = ..., host: _Optional[str] = ..., allocated: _Optional[bool] = ...) -> None: ...
 
 class QueueRecord(_message.Message):
-    __slots__ = ("name", "priority", "description", "open", "active", "njobs", "pend", "run", "ssusp", "ususp", "rsv", "is_default", "parameters", "max", "per_user", "per_host", "per_processor", "comment", "status", "thresholds", "default_limits", "shares", "share_tree", "accept_interval_s", "absolute")
+    __slots__ = ("name", "priority", "description", "open", "active", "njobs", "pend", "run", "ssusp", "ususp", "rsv", "is_default", "parameters", "max", "per_user", "per_host", "per_processor", "comment", "status", "thresholds", "default_limits", "shares", "share_tree", "accept_interval_s", "migration_s", "absolute")
     class ParametersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -431,6 +433,7 @@ class QueueRecord(_message.Message):
     SHARES_FIELD_NUMBER: _ClassVar[int]
     SHARE_TREE_FIELD_NUMBER: _ClassVar[int]
     ACCEPT_INTERVAL_S_FIELD_NUMBER: _ClassVar[int]
+    MIGRATION_S_FIELD_NUMBER: _ClassVar[int]
     ABSOLUTE_FIELD_NUMBER: _ClassVar[int]
     name: str
     priority: int
@@ -456,8 +459,9 @@ class QueueRecord(_message.Message):
     shares: _containers.RepeatedCompositeFieldContainer[GroupShare]
     share_tree: _containers.RepeatedCompositeFieldContainer[ShareRecord]
     accept_interval_s: float
+    migration_s: float
     absolute: _containers.RepeatedCompositeFieldContainer[FactorRecord]
-    def __init__(self, name: _Optional[str] = ..., priority: _Optional[int] = ..., description: _Optional[str] = ..., open: _Optional[bool] = ..., active: _Optional[bool] = ..., njobs: _Optional[int] = ..., pend: _Optional[int] = ..., run: _Optional[int] = ..., ssusp: _Optional[int] = ..., ususp: _Optional[int] = ..., rsv: _Optional[int] = ..., is_default: _Optional[bool] = ..., parameters: _Optional[_Mapping[str, str]] = ..., max: _Optional[int] = ..., per_user: _Optional[int] = ..., per_host: _Optional[int] = ..., per_processor: _Optional[float] = ..., comment: _Optional[str] = ..., status: _Optional[str] = ..., thresholds: _Optional[_Iterable[_Union[ThresholdRecord, _Mapping]]] = ..., default_limits: _Optional[_Mapping[str, str]] = ..., shares: _Optional[_Iterable[_Union[GroupShare, _Mapping]]] = ..., share_tree: _Optional[_Iterable[_Union[ShareRecord, _Mapping]]] = ..., accept_interval_s: _Optional[float] = ..., absolute: _Optional[_Iterable[_Union[FactorRecord, _Mapping]]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., priority: _Optional[int] = ..., description: _Optional[str] = ..., open: _Optional[bool] = ..., active: _Optional[bool] = ..., njobs: _Optional[int] = ..., pend: _Optional[int] = ..., run: _Optional[int] = ..., ssusp: _Optional[int] = ..., ususp: _Optional[int] = ..., rsv: _Optional[int] = ..., is_default: _Optional[bool] = ..., parameters: _Optional[_Mapping[str, str]] = ..., max: _Optional[int] = ..., per_user: _Optional[int] = ..., per_host: _Optional[int] = ..., per_processor: _Optional[float] = ..., comment: _Optional[str] = ..., status: _Optional[str] = ..., thresholds: _Optional[_Iterable[_Union[ThresholdRecord, _Mapping]]] = ..., default_limits: _Optional[_Mapping[str, str]] = ..., shares: _Optional[_Iterable[_Union[GroupShare, _Mapping]]] = ..., share_tree: _Optional[_Iterable[_Union[ShareRecord, _Mapping]]] = ..., accept_interval_s: _Optional[float] = ..., migration_s: _Optional[float] = ..., absolute: _Optional[_Iterable[_Union[FactorRecord, _Mapping]]] = ...) -> None: ...
 
 class FactorRecord(_message.Message):
     __slots__ = ("name", "weight", "limit", "grace_s")

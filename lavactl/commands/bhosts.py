@@ -206,6 +206,8 @@ def long_text(host: cluster_pb2.HostRecord, own: dict[str, cluster_pb2.ResourceI
         " LOAD THRESHOLD USED FOR SCHEDULING:",
         *threshold_lines(bounds_of(host.thresholds)),
     ]
+    if host.HasField("migration_s"):
+        lines += ["", f"Migration threshold is {host.migration_s / 60:.0f} min "]
     if host.revoked_at:
         lines += ["", f"WILL BE TAKEN AWAY:  {long_time(host.revoked_at)}"]
     if host.comment:

@@ -172,6 +172,8 @@ def long_text(queue: cluster_pb2.QueueRecord, whole_tree: bool = False) -> str:
         description += "."
     default = "  This is the default queue." if queue.is_default else ""
     lines += [f"  -- {description}{default}", "", "PARAMETERS/STATISTICS", LONG_HEADER, long_row(queue, known)]
+    if queue.HasField("migration_s"):
+        lines.append(f"Migration threshold is {queue.migration_s / 60:.0f} minutes")
     lines.append(f"Interval for a host to accept two jobs is {queue.accept_interval_s:.0f} seconds")
     lines += limit_lines("DEFAULT LIMITS:", dict(queue.default_limits)) + limit_lines("MAXIMUM LIMITS:", known)
     lines += ["", "SCHEDULING PARAMETERS", *threshold_lines(bounds_of(queue.thresholds))]

@@ -33,7 +33,12 @@ HOST: Table = {
     "MXJ": sets("slots", _slots, "slots; `!`, `-` or nothing: as many as the agent offers (its processors)"),
     "JL/U": sets("user_slots", v.integer, "slots of each user on the host"),
     "DISPATCH_WINDOW": Honoured(windows, "when jobs may start there"),
-    "MIG": missed("bmig migrates jobs; none is migrated by itself"),
+    "MIG": sets(
+        "migration_s",
+        v.minutes,
+        "minutes after which suspended jobs [migrate](checkpoints.md#migration), "
+        "if their own time is longer or they have none",
+    ),
     "CHKPNT": missed("every host makes checkpoints"),
     "EXIT_RATE": sets(
         "exit_rate", v.integer, "abnormal ends within JOB_EXIT_RATE_DURATION; above it the host is closed"

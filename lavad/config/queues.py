@@ -398,7 +398,8 @@ QUEUE: Table = {
     "DISPATCH_ORDER": Ignored("queues of equal priority are served together"),
     "CHKPNT": sets("checkpoints", v.checkpoints, "a directory and perhaps minutes: the [checkpoints](checkpoints.md) "
                    "of jobs without `bsub -k`"),
-    "MIG": missed("bmig migrates jobs; none is migrated by itself"),
+    "MIG": sets("migration_s", v.minutes, "minutes that a rerunnable or checkpointable job may be suspended by the "
+                "system, before it [migrates](checkpoints.md#migration); 0: it does at once"),
     "CHUNK_JOB_SIZE": missed("each job starts by itself, which is cheap enough; none waits for another", v.above_one),
     **dict.fromkeys(("ENQUE_INTERACTIVE_AHEAD", "RELAX_JOB_DISPATCH_ORDER"),
                     Ignored("starting a job is cheap enough without")),

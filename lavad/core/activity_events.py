@@ -57,7 +57,7 @@ class HostUnused(NamedTuple):
 
 class CheckpointAsked(NamedTuple):
     """A checkpoint is to be made, with which the job ends or, if it ``migrates``, is requeued. ``force``: in any state
-    of its processes."""
+    of its processes. ``by`` is empty if the job has been suspended for its migration threshold."""
 
     at: float
     key: Key

@@ -30,6 +30,7 @@ from lavad.core.state.jobs.admissions import Admissions
 from lavad.core.state.jobs.external_statuses import ExternalStatusTable
 from lavad.core.state.jobs.job_groups import JobGroups
 from lavad.core.state.jobs.job_names import Names
+from lavad.core.state.jobs.migrations import Migrations
 from lavad.core.state.limits import Charge, Limits
 from lavad.core.state.paged import Paged
 from lavad.core.state.pending import PendingIndex
@@ -87,6 +88,7 @@ class Cluster:
         self.pools = Pools(policy)
         self.load_rules = LoadThresholds(policy)
         self.slot_reserve_pauses: dict[tuple[int, int], float] = {}  # jobs that reserve no slots until then
+        self.migrations = Migrations(self.hosts)
         self.hosts_to_check: set[str] = set()  # hosts beyond a loadStop threshold, or with jobs suspended for load
         self.locked_hosts: set[str] = set()
         self.exit_rates = ExitRates()

@@ -286,6 +286,23 @@ def test_a_rerunnable_job_is_migrated(cluster: Cluster) -> None:
     cluster.clear()
 
 
+def test_a_job_migrates_by_itself(cluster: Cluster) -> None:
+    """MIG = 0: as soon as its host is locked."""
+    cluster.clear()
+    cluster.reconfigure({"lsb.queues": QUEUES.format(window="MIG = 0")})
+    assert "Migration threshold is 0 minutes" in cluster.says("bqueues", "-l", "normal")
+    job = cluster.submit("-r", "-o", "/dev/null", "sleep 300")
+    cluster.becomes(job, "RUN")
+    where = "bjobs", "-noheader", "-o", "exec_host", str(job)
+    first = cluster.says(*where)
+    cluster.run("lsadmin", "limlock", first)
+    wait_for(lambda: cluster.state(job) == "RUN" and cluster.says(*where) not in ("-", first), 60, "the other host")
+    cluster.run("lsadmin", "limunlock", first)
+    assert "it was suspended for longer than its migration threshold" in _unwrapped(cluster.history(job))
+    cluster.reconfigure({"lsb.queues": QUEUES.format(window="")})
+    cluster.clear()
+
+
 ECHKPNT = """\
 #!/bin/sh
 # Save what the job has counted to. A checkpoint that ends the job ends it itself, as programs do.

@@ -146,6 +146,7 @@ QUEUE: dict[str, Case] = {
                       ("/x", "BEFORE[]", "BETWEEN[x]", "LIMIT[0]", "LIMIT[x]", "NEVER[/x]", "AFTER[/x 'a]")),
     "JOB_ACTION_WARNING_TIME": ("1:02", {"warning_time_s": 3720.0}, ("x", "-1", "s")),
     "JOB_WARNING_ACTION": ("CHKPNT", {"warning_action": "CHKPNT"}, ("SIGSTOP", "SIGKILL")),
+    "MIG": ("0", {"migration_s": 0.0}, ("x", "-1", "1.5", "30 min")),
     "CHKPNT": ("saved 10", {"checkpoints": CheckpointTerms("saved", 600.0)}, ("$HOME/a", "a x", "a -1", "a 1 2", "%J")),
     "TERMINATE_WHEN": ("WINDOW LOAD", {"terminate_when": frozenset({"WINDOW", "LOAD"})}, ("NEVER",)),
     "JOB_ACCEPT_INTERVAL": ("2", {"accept_interval": 20.0}, ("x",)),
@@ -199,7 +200,7 @@ PARAMETERS: dict[str, Case] = {
 }  # fmt: skip
 HOST: dict[str, Case] = {
     "HOST_NAME": text("name"), "MXJ": ("!", {"slots": None}, ("x", "-2")), "JL/U": number("user_slots"),
-    "EXIT_RATE": number("exit_rate"),
+    "EXIT_RATE": number("exit_rate"), "MIG": ("10", {"migration_s": 600.0}, ("x", "-1")),
     "DISPATCH_WINDOW": ("9-17", {"dispatch_windows": EVERY_DAY, "window_text": "9-17"}, ("x",)),
 }  # fmt: skip
 GROUP: dict[str, Case] = {"GROUP_NAME": text("name"), "GROUP_MEMBER": text("member_text")}

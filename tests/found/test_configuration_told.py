@@ -25,7 +25,6 @@ QUEUE = "Begin Queue\nQUEUE_NAME = q\n{}\nEnd Queue\n"
         "SNDJOBS_TO = q@other",
         "RCVJOBS_FROM = other",
         "RC_HOSTS = all",
-        "MIG = 30",
         "JOB_IDLE = 0.1",
     ],
 )
@@ -50,7 +49,7 @@ def test_files_that_ask_in_vain(tmp_path: Path) -> None:
     )
     for name in (
         "LSB_RESOURCE_ENFORCE", "LSF_BIND_JOB", "JOB_TERMINATE_INTERVAL", "MAX_SBD_FAIL",
-        "MIG", "CHKPNT", "Begin ReservationUsage",
+        "CHKPNT", "Begin ReservationUsage",
     ):  # fmt: skip
         assert f"{name}: " in text
     assert "LSB_BIND_JOB" not in text

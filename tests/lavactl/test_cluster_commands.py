@@ -70,6 +70,17 @@ def test_bqueues_long(desk: Desk) -> None:
     )
 
 
+def test_thresholds_of_migration(desk: Desk) -> None:
+    """lsf.md 6.4: MIG of the queue, and of the host; 0 is one, too."""
+    desk.client.queue_records = [cluster_pb2.QueueRecord(name="gpu", migration_s=0.0)]
+    assert "Migration threshold is 0 minutes\nInterval for a host" in desk.type("bqueues", "-l").out
+    desk.client.host_records = [a_host("n001"), a_host("n002")]
+    desk.client.host_records[0].migration_s = 600.0
+    first, second = desk.type("bhosts", "-l").out.split("HOST  n002")
+    assert "\n\nMigration threshold is 10 min \n" in first
+    assert "Migration" not in second
+
+
 def test_limits_as_fields_of_queues(desk: Desk) -> None:
     """bqueues -o has the limits of -l with their units, a dash for none; aliases mean the same."""
     queue = cluster_pb2.QueueRecord(name="gpu", default_limits={"RUNLIMIT": "60.0 min"})

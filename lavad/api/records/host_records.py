@@ -45,6 +45,8 @@ def host_record(
     rule = cluster.policy.host_rule(name, host.offered.model, host.offered.type)
     record.thresholds.extend(map(threshold_record, rule.thresholds))
     record.dispatch_window = rule.window_text
+    if rule.migration_s is not None:
+        record.migration_s = rule.migration_s
     if rule.user_slots is not None:
         record.per_user = rule.user_slots
     for lock_id, one in host.lock_ids.items():

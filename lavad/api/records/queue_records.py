@@ -36,6 +36,8 @@ def queue_record(cluster: Cluster, queue: Queue, now: float, more: Sequence[Beyo
         accept_interval_s=queue.accept_interval or 0.0,
         thresholds=map(threshold_record, queue.thresholds),
     )
+    if queue.migration_s is not None:
+        record.migration_s = queue.migration_s
     _count(record, cluster, queue, more)
     _add_limits(record, queue)
     _add_parameters(record, queue)

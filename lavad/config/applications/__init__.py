@@ -43,7 +43,7 @@ def _control(kind: str) -> Honoured:
 
 # Read as in a queue; the profile's value comes before the queue's.
 _AS_IN_QUEUES = ("NICE", "JOB_STARTER", "REQUEUE_EXIT_VALUES", "SUCCESS_EXIT_VALUES", "MAX_JOB_REQUEUE", "RERUNNABLE",
-                 "GPU_REQ", "JOB_ACTION_WARNING_TIME", "JOB_WARNING_ACTION")  # fmt: skip
+                 "GPU_REQ", "MIG", "JOB_ACTION_WARNING_TIME", "JOB_WARNING_ACTION")  # fmt: skip
 # The same, and the queue's holds, too.
 _BESIDE_QUEUES = ("RES_REQ", "PROCLIMIT", "TASKLIMIT", "RUNLIMIT", "MEMLIMIT", "CPULIMIT", "DATALIMIT", "STACKLIMIT",
                   "FILELIMIT", "CORELIMIT", "SWAPLIMIT", "PROCESSLIMIT", "THREADLIMIT")  # fmt: skip
@@ -80,7 +80,6 @@ APPLICATION: Table = {
     "CHKPNT_INITPERIOD": sets("checkpoint.first_s", v.minutes, "minutes before the first one, where `-k` names none"),
     "CHKPNT_METHOD": sets("checkpoint.method", v.checkpoint_method, "the method, where neither `-k` nor "
                           "LSB_ECHKPNT_METHOD names one"),
-    "MIG": QUEUE["MIG"],
     **dict.fromkeys(("DJOB_COMMFAIL_ACTION", "DJOB_DISABLED", "DJOB_ENV_SCRIPT", "DJOB_HB_INTERVAL",
                      "DJOB_RESIZE_GRACE_PERIOD", "DJOB_RU_INTERVAL", "DJOB_TASK_BIND"),
                     missed("tasks on further hosts are watched by lava's agents")),

@@ -75,6 +75,8 @@ def _leave_attempt(cluster: Cluster, job: Job, at: float, used: JobUsage | None 
         resize.forget(cluster, attempt)
     if attempt.lends:
         _lend_no_more(cluster, attempt)
+    if cluster.migrations:
+        cluster.migrations.forget(attempt.key)
     if not attempt.unreleased:
         cluster.attempts.pop(attempt.key)
     job.attempt = None
@@ -410,8 +412,10 @@ def _job_suspended(cluster: Cluster, event: e.JobSuspended) -> None:
         return
     if job.state is S.RUN:
         _note_signal(attempt, STOP, "", event.at)
+    if job.state is not event.state:
+        attempt.suspended_at = event.at
     _move(cluster, job, event, event.state)
-    attempt.suspended_at = event.at
+    cluster.migrations.follow(cluster.policy, job, attempt)
     if event.lends:
         attempt.lends, attempt.preemptions = event.lends, attempt.preemptions + 1
         cluster.lenders[event.key] = attempt
@@ -421,7 +425,10 @@ def _job_suspended(cluster: Cluster, event: e.JobSuspended) -> None:
 
 def _job_resumed(cluster: Cluster, event: e.JobResumed) -> None:
     job, attempt = _holder(cluster, event.key), cluster.attempts[event.key]
+    if job.state is S.USUSP:  # and it may be the system's from now on
+        attempt.suspended_at = event.at
     _move(cluster, job, event, event.state)
+    cluster.migrations.follow(cluster.policy, job, attempt)
     attempt.suspended = {cause: reason for cause, reason in attempt.suspended.items() if cause != event.cause}
     activity.forget_parts(cluster, attempt)
     if event.state is S.RUN:
@@ -516,6 +523,7 @@ def _job_found(cluster: Cluster, event: e.JobFound) -> None:
     state = attempt.resume_state or S.RUN
     _move(cluster, job, event, state)
     attempt.resume_state = None
+    cluster.migrations.follow(cluster.policy, job, attempt)
     cluster.preemptable.note(job)
     activity.look_at_parts(cluster, attempt)
     _look_at_tasks(cluster, attempt)

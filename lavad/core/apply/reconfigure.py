@@ -31,6 +31,9 @@ def take_policy(cluster: Cluster, policy: Policy) -> None:
         cluster.preemptable = PreemptableJobs(cluster.preemption_rules.victims)
         for job in cluster.live_jobs():
             cluster.preemptable.note(job)
+    for job in cluster.live_jobs():
+        if job.attempt is not None:
+            cluster.migrations.follow(policy, job, job.attempt)
     cluster.load_rules = LoadThresholds(policy)
     for name in cluster.hosts:
         cluster.check_load(name)

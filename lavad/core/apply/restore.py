@@ -112,6 +112,8 @@ def adopt_attempt(cluster: Cluster, attempt: Attempt) -> None:
     cluster.attempts[attempt.key] = attempt
     cluster.changed_attempts.add(attempt.key)
     activity.adopt(cluster, attempt)
+    if job is not None and not attempt.over:
+        cluster.migrations.follow(cluster.policy, job, attempt)
     cluster.has_leases = cluster.has_leases or bool(attempt.lease_s)
     if attempt.lends:
         cluster.lenders[attempt.key] = attempt

@@ -172,6 +172,7 @@ TERM_REQUEUE_ADMIN = "TERM_REQUEUE_ADMIN: job killed and requeued by root or LSF
 TERM_PRE_EXEC_FAIL = "TERM_PRE_EXEC_FAIL: job killed because its pre-execution command failed."
 TERM_CHKPNT = "TERM_CHKPNT"  # by hosts: the job was killed after a checkpoint
 MIGRATED = "the job goes on elsewhere from its checkpoint"
+SUSPENDED_FOR_LONG = "the job migrates: it was suspended for longer than its migration threshold"
 TERM_RERUNS = "TERM_UNKNOWN: the job was run {} times, and was lost each time."
 TERM_REVOKED = "TERM_ADMIN: job killed because its host is taken away."
 TERM_HOST_LOST = "TERM_UNKNOWN: a host of the job was lost."

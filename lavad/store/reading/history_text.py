@@ -369,6 +369,8 @@ def _unused(detail: dict[str, Any]) -> list[str]:
 
 def _checkpoint_asked(detail: dict[str, Any]) -> list[str]:
     why = "to migrate the job" if detail.get("migrates") else "to end the job" if detail.get("ends") else ""
+    if not detail.get("by"):
+        return [f"Checkpoint begun by the migration threshold {why}"]
     return [f"Checkpoint requested by user or administrator <{detail.get('by', '')}> {why}".rstrip()]
 
 

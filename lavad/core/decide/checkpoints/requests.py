@@ -71,6 +71,17 @@ def asked(
     Raises:
         Refused: a sentence says why no checkpoint of the job can be made now.
     """
+    attempt = check_can_be_made(cluster, job)
+    ends = command.ends or migrates
+    return a.CheckpointAsked(now, attempt.key, command.caller.user, command.force, ends, migrates, may_stay)
+
+
+def check_can_be_made(cluster: Cluster, job: Job) -> Attempt:
+    """Return the job's attempt, if a checkpoint of it can be made now.
+
+    Raises:
+        Refused: a sentence says why not.
+    """
     attempt = job.attempt
     if attempt is None or job.state is S.STAGING:
         raise Refused("Job has not started yet")
@@ -80,8 +91,7 @@ def asked(
         raise Refused("The job is being ended")
     if attempt.checkpoints.open is not None:
         raise Refused("A checkpoint of the job is being made")
-    ends = command.ends or migrates
-    return a.CheckpointAsked(now, attempt.key, command.caller.user, command.force, ends, migrates, may_stay)
+    return attempt
 
 
 def _why_not(record: Job | ArrayRecord, indices: Ranges | None) -> str:

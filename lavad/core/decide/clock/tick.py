@@ -15,6 +15,7 @@ from lavad.core.decide.clock.advance_reservations import next_turn, turn_events
 from lavad.core.decide.clock.exit_rates import exit_rate_events
 from lavad.core.decide.clock.host_locks import expired_locks
 from lavad.core.decide.clock.load_thresholds import load_events
+from lavad.core.decide.clock.migrations import migration_events
 from lavad.core.decide.clock.tasks import look_at_tasks, next_task_action
 from lavad.core.decide.clock.windows import next_window_change, window_events
 from lavad.core.decide.decision import Decision
@@ -108,7 +109,8 @@ def wake_at(cluster: Cluster, now: float) -> float:
     alarm = cluster.alarms[0][0] if cluster.alarms else NEVER
     window = next_window_change(cluster, now)
     action = next_task_action(cluster, now) if cluster.timed_tasks else NEVER
-    return min(alarm, window, cluster.absolute.due_at, next_turn(cluster, now), cluster.limits.rest_ends_at, action)
+    turns = (next_turn(cluster, now), cluster.limits.rest_ends_at, cluster.migrations.next_at)
+    return min(alarm, window, cluster.absolute.due_at, action, *turns)
 
 
 def _without(events: list[e.Event], given_up: set[Key]) -> list[e.Event]:
@@ -152,6 +154,7 @@ LATER = (
     window_events,
     load_events,
     expired_locks,
+    migration_events,
     turn_events,
     exit_rate_events,
     look_at_tasks,

@@ -37,7 +37,7 @@ def requeue(cluster: Cluster, command: c.RequeueJob, now: float) -> Decision:
             assert job.attempt is not None
             if job.state in command.states:
                 away = job.attempt.lead if command.migrates and not command.may_stay else ""
-                decision.events += _end_and_requeue(cluster, job, job.attempt, reason, by, hold, now, away)
+                decision.events += ended_and_requeued(cluster, job, job.attempt, reason, by, hold, now, away)
     revived = _revivable(cluster, record, indices, command.states)
     if revived:
         decision.events.append(e.JobRevived(now, record.id, revived, by, hold))
@@ -59,9 +59,10 @@ def _requeued(cluster: Cluster, attempt: Attempt, now: float) -> str:
     return f"{named(silent)} silent: what runs there may go on, and is killed when the host is back" if silent else ""
 
 
-def _end_and_requeue(
+def ended_and_requeued(
     cluster: Cluster, job: Job, attempt: Attempt, reason: str, by: str, hold: bool, now: float, away: str
 ) -> list[e.Event]:
+    """Events that end an attempt, so that its job runs again, ``away`` from a host; none if it is being ended."""
     is_unknown = job.state is S.UNKWN and not attempt.lease_s
     if attempt.kill_reason or (attempt.is_ending and not is_unknown):
         return []

@@ -26,6 +26,7 @@ class Application:
     warning_action: str = ""
     around: AroundJob = NO_COMMANDS
     checkpoints: CheckpointTerms = NO_TERMS  # CHKPNT_DIR and the like
+    migration_s: float | None = None
     environment: tuple[tuple[str, str], ...] = ()
     written: tuple[tuple[str, str], ...] = ()  # settings as written
 
@@ -45,6 +46,7 @@ class Application:
             job_controls=tuple({**dict(queue.job_controls), **dict(self.job_controls)}.items()),
             warning_time_s=self.warning_time_s or queue.warning_time_s,
             warning_action=self.warning_action or queue.warning_action,
+            migration_s=queue.migration_s if self.migration_s is None else self.migration_s,
             around=self._around(queue.around),
             defaults=replace(defaults, run_limit_default_s=_smaller(default_s, most_s) if default_s else 0),
         )

@@ -21,3 +21,4 @@ class HostRule:
     exclusive_resources: frozenset[str] = frozenset()  # of those: only for jobs that name them
     window_text: str = ""  # DISPATCH_WINDOW as written
     exit_rate: int | None = None  # EXIT_RATE
+    migration_s: float | None = None  # MIG: of suspended jobs, if theirs is longer or if they have none

@@ -155,6 +155,7 @@ class Queue:
     around: AroundJob = NO_COMMANDS
     checks: QueueChecks = NO_CHECKS  # HEALTH_CHECKS
     checkpoints: CheckpointTerms = NO_TERMS  # CHKPNT
+    migration_s: float | None = None  # MIG: suspended jobs migrate after that time; None: they do not
     written: tuple[tuple[str, str], ...] = ()  # settings as written, groups with a slash, for display
     application: str = ""  # the application profile that its settings are combined with
     environment: tuple[tuple[str, str], ...] = ()  # ENV_VARS of that profile
