@@ -63,7 +63,7 @@ ACCOUNT_BRIEF: AccountForm
 ACCOUNT_LONG: AccountForm
 
 class JobSpec(_message.Message):
-    __slots__ = ("name", "command", "is_script", "queues", "project", "cwd", "submit_cwd", "input", "output", "error", "output_overwrite", "error_overwrite", "environment", "roles", "run_limit_s", "memory_limit_mib", "hosts", "hold", "exclusive", "rerunnable", "not_rerunnable", "array", "array_limit", "umask_plus_one", "submit_host", "description", "user_group", "dependency", "begin_time", "terminate_time", "priority", "notify_end", "shell", "rlimits", "pre_exec", "post_exec", "output_dir", "requeue_exit_values", "success_exit_values", "resizable", "runtime_estimate_s", "job_group", "reservation", "requirement_text", "environment_base", "ends_orphan", "environment_unset", "resize_notify", "tasks", "warning_action", "warning_time_s", "hang", "slurm", "application", "file_copies", "checkpoint", "interactive", "input_spooled", "input_data", "esub_output", "mail_user", "mail_begin", "mail_end", "mail_failure", "mail_events", "script_arguments", "service_class", "absolute_priority")
+    __slots__ = ("name", "command", "is_script", "queues", "project", "cwd", "submit_cwd", "input", "output", "error", "output_overwrite", "error_overwrite", "environment", "roles", "run_limit_s", "memory_limit_mib", "hosts", "hold", "exclusive", "rerunnable", "not_rerunnable", "array", "array_limit", "umask_plus_one", "submit_host", "description", "user_group", "dependency", "begin_time", "terminate_time", "priority", "notify_end", "shell", "rlimits", "pre_exec", "post_exec", "output_dir", "requeue_exit_values", "host_file", "success_exit_values", "resizable", "runtime_estimate_s", "job_group", "reservation", "requirement_text", "environment_base", "ends_orphan", "environment_unset", "resize_notify", "tasks", "warning_action", "warning_time_s", "hang", "slurm", "application", "file_copies", "checkpoint", "interactive", "input_spooled", "input_data", "esub_output", "mail_user", "mail_begin", "mail_end", "mail_failure", "mail_events", "script_arguments", "service_class", "absolute_priority")
     NAME_FIELD_NUMBER: _ClassVar[int]
     COMMAND_FIELD_NUMBER: _ClassVar[int]
     IS_SCRIPT_FIELD_NUMBER: _ClassVar[int]
@@ -102,6 +102,7 @@ class JobSpec(_message.Message):
     POST_EXEC_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_DIR_FIELD_NUMBER: _ClassVar[int]
     REQUEUE_EXIT_VALUES_FIELD_NUMBER: _ClassVar[int]
+    HOST_FILE_FIELD_NUMBER: _ClassVar[int]
     SUCCESS_EXIT_VALUES_FIELD_NUMBER: _ClassVar[int]
     RESIZABLE_FIELD_NUMBER: _ClassVar[int]
     RUNTIME_ESTIMATE_S_FIELD_NUMBER: _ClassVar[int]
@@ -170,6 +171,7 @@ class JobSpec(_message.Message):
     post_exec: str
     output_dir: str
     requeue_exit_values: str
+    host_file: HostFile
     success_exit_values: str
     resizable: bool
     runtime_estimate_s: int
@@ -200,7 +202,7 @@ class JobSpec(_message.Message):
     script_arguments: _containers.RepeatedScalarFieldContainer[str]
     service_class: str
     absolute_priority: str
-    def __init__(self, name: _Optional[str] = ..., command: _Optional[str] = ..., is_script: _Optional[bool] = ..., queues: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., cwd: _Optional[str] = ..., submit_cwd: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., error: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error_overwrite: _Optional[bool] = ..., environment: _Optional[_Iterable[bytes]] = ..., roles: _Optional[_Iterable[_Union[_common_pb2.Role, _Mapping]]] = ..., run_limit_s: _Optional[int] = ..., memory_limit_mib: _Optional[int] = ..., hosts: _Optional[_Iterable[str]] = ..., hold: _Optional[bool] = ..., exclusive: _Optional[bool] = ..., rerunnable: _Optional[bool] = ..., not_rerunnable: _Optional[bool] = ..., array: _Optional[_Iterable[_Union[_common_pb2.IndexRange, _Mapping]]] = ..., array_limit: _Optional[int] = ..., umask_plus_one: _Optional[int] = ..., submit_host: _Optional[str] = ..., description: _Optional[str] = ..., user_group: _Optional[str] = ..., dependency: _Optional[str] = ..., begin_time: _Optional[float] = ..., terminate_time: _Optional[float] = ..., priority: _Optional[int] = ..., notify_end: _Optional[bool] = ..., shell: _Optional[str] = ..., rlimits: _Optional[_Iterable[_Union[Rlimit, _Mapping]]] = ..., pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., output_dir: _Optional[str] = ..., requeue_exit_values: _Optional[str] = ..., success_exit_values: _Optional[str] = ..., resizable: _Optional[bool] = ..., runtime_estimate_s: _Optional[int] = ..., job_group: _Optional[str] = ..., reservation: _Optional[str] = ..., requirement_text: _Optional[str] = ..., environment_base: _Optional[bytes] = ..., ends_orphan: _Optional[bool] = ..., environment_unset: _Optional[_Iterable[bytes]] = ..., resize_notify: _Optional[str] = ..., tasks: _Optional[_Union[TaskRules, _Mapping]] = ..., warning_action: _Optional[str] = ..., warning_time_s: _Optional[float] = ..., hang: _Optional[_Union[HangRule, _Mapping]] = ..., slurm: _Optional[_Union[SlurmTerms, _Mapping]] = ..., application: _Optional[str] = ..., file_copies: _Optional[_Iterable[str]] = ..., checkpoint: _Optional[_Union[Checkpoint, _Mapping]] = ..., interactive: _Optional[str] = ..., input_spooled: _Optional[bool] = ..., input_data: _Optional[bytes] = ..., esub_output: _Optional[bytes] = ..., mail_user: _Optional[str] = ..., mail_begin: _Optional[bool] = ..., mail_end: _Optional[bool] = ..., mail_failure: _Optional[bool] = ..., mail_events: _Optional[str] = ..., script_arguments: _Optional[_Iterable[str]] = ..., service_class: _Optional[str] = ..., absolute_priority: _Optional[str] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., command: _Optional[str] = ..., is_script: _Optional[bool] = ..., queues: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., cwd: _Optional[str] = ..., submit_cwd: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., error: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error_overwrite: _Optional[bool] = ..., environment: _Optional[_Iterable[bytes]] = ..., roles: _Optional[_Iterable[_Union[_common_pb2.Role, _Mapping]]] = ..., run_limit_s: _Optional[int] = ..., memory_limit_mib: _Optional[int] = ..., hosts: _Optional[_Iterable[str]] = ..., hold: _Optional[bool] = ..., exclusive: _Optional[bool] = ..., rerunnable: _Optional[bool] = ..., not_rerunnable: _Optional[bool] = ..., array: _Optional[_Iterable[_Union[_common_pb2.IndexRange, _Mapping]]] = ..., array_limit: _Optional[int] = ..., umask_plus_one: _Optional[int] = ..., submit_host: _Optional[str] = ..., description: _Optional[str] = ..., user_group: _Optional[str] = ..., dependency: _Optional[str] = ..., begin_time: _Optional[float] = ..., terminate_time: _Optional[float] = ..., priority: _Optional[int] = ..., notify_end: _Optional[bool] = ..., shell: _Optional[str] = ..., rlimits: _Optional[_Iterable[_Union[Rlimit, _Mapping]]] = ..., pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., output_dir: _Optional[str] = ..., requeue_exit_values: _Optional[str] = ..., host_file: _Optional[_Union[HostFile, _Mapping]] = ..., success_exit_values: _Optional[str] = ..., resizable: _Optional[bool] = ..., runtime_estimate_s: _Optional[int] = ..., job_group: _Optional[str] = ..., reservation: _Optional[str] = ..., requirement_text: _Optional[str] = ..., environment_base: _Optional[bytes] = ..., ends_orphan: _Optional[bool] = ..., environment_unset: _Optional[_Iterable[bytes]] = ..., resize_notify: _Optional[str] = ..., tasks: _Optional[_Union[TaskRules, _Mapping]] = ..., warning_action: _Optional[str] = ..., warning_time_s: _Optional[float] = ..., hang: _Optional[_Union[HangRule, _Mapping]] = ..., slurm: _Optional[_Union[SlurmTerms, _Mapping]] = ..., application: _Optional[str] = ..., file_copies: _Optional[_Iterable[str]] = ..., checkpoint: _Optional[_Union[Checkpoint, _Mapping]] = ..., interactive: _Optional[str] = ..., input_spooled: _Optional[bool] = ..., input_data: _Optional[bytes] = ..., esub_output: _Optional[bytes] = ..., mail_user: _Optional[str] = ..., mail_begin: _Optional[bool] = ..., mail_end: _Optional[bool] = ..., mail_failure: _Optional[bool] = ..., mail_events: _Optional[str] = ..., script_arguments: _Optional[_Iterable[str]] = ..., service_class: _Optional[str] = ..., absolute_priority: _Optional[str] = ...) -> None: ...
 
 class SlurmTerms(_message.Message):
     __slots__ = ("array_base", "arguments", "command")
@@ -211,6 +213,18 @@ class SlurmTerms(_message.Message):
     arguments: _containers.RepeatedScalarFieldContainer[str]
     command: str
     def __init__(self, array_base: _Optional[int] = ..., arguments: _Optional[_Iterable[str]] = ..., command: _Optional[str] = ...) -> None: ...
+
+class HostFile(_message.Message):
+    __slots__ = ("path", "hosts", "slots", "requirement")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    REQUIREMENT_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    hosts: _containers.RepeatedScalarFieldContainer[str]
+    slots: _containers.RepeatedScalarFieldContainer[int]
+    requirement: str
+    def __init__(self, path: _Optional[str] = ..., hosts: _Optional[_Iterable[str]] = ..., slots: _Optional[_Iterable[int]] = ..., requirement: _Optional[str] = ...) -> None: ...
 
 class Checkpoint(_message.Message):
     __slots__ = ("directory", "period_s", "first_s", "method", "programs", "restarts_from", "forces_restart", "no_period", "names_minutes")

@@ -12,7 +12,7 @@ from lavactl.text.units import read_count
 from lavactl.views import job_conditions
 from lavactl.views.gpus.usage import usage_text
 from lavactl.views.job_details import Completion
-from lavactl.views.job_long import SEPARATOR, head, limits, submitted
+from lavactl.views.job_long import SEPARATOR, head, host_file_text, limits, submitted
 from lavactl.wire import messages
 
 TYPE_CHECKING = False
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Entry = tuple[jobs_pb2.JobHistory, messages.JobRecord]
 
 USAGE = """\
-Usage: bhist [-a | -d | -e | -p | -r | -s] [-l [-gpu] | -UF [-gpu] | -b | -w | -t [-T time0,time1]]
+Usage: bhist [-a | -d | -e | -p | -r | -s] [-l | -UF] [-gpu] [-hostfile] [-b | -w | -t [-T time0,time1]]
              [-f file | -f - | -n files] [-u user | -u all] [-q queue] [-m host] [-J name] [-Jd description]
              [-G user_group] [-g /job/group] [-P project] [-app profile] [-sla class] [-N host | model | factor]
              [-S time0,time1] [-D time0,time1] [-C time0,time1]
@@ -45,14 +45,13 @@ GRAMMAR = Grammar(
     "bhist",
     USAGE,
     {
-        **dict.fromkeys(("a", "b", "d", "e", "p", "r", "s", "l", "t", "w", "gpu", "UF"), FLAG),
+        **dict.fromkeys(("a", "b", "d", "e", "p", "r", "s", "l", "t", "w", "gpu", "UF", "hostfile"), FLAG),
         **dict.fromkeys(
             ("f", "n", "u", "q", "m", "J", "P", "C", "D", "S", "T", "G", "Jd", "app", "g", "sla", "N"), VALUE
         ),
         "aff": "the processors that an ended job was bound to are not recorded.",
         "cname": "there is one cluster only: no host is of another.",
         "data": "there is no data manager: lava expects a shared file system.",
-        "hostfile": "-l shows the hosts of bsub -hostfile as those of -m, and the slots of each in the requirement.",
         "Lp": "lava has no licence projects.",
     },
 )  # fmt: skip
@@ -74,6 +73,7 @@ NOT_IN_FILES = {
     "app": "its records do not name application profiles in an order that all have",
     "g": "its records do not name job groups in an order that all have",
     "gpu": "its records do not tell of GPUs",
+    "hostfile": "its records do not tell of host files",
     "sla": "its records do not name service classes in an order that all have",
     "n": "-f names the one file",
 }
@@ -166,8 +166,9 @@ def check(options: Options) -> None:
     forms = [name for name in (*TOLD, "w") if name in options]
     if len(forms) > 1 and forms != ["l", "UF"]:
         raise GRAMMAR.wrong(f"-{forms[0]} and -{forms[1]} cannot be used together")
-    if "gpu" in options and not ("l" in options or "UF" in options):
-        raise GRAMMAR.wrong("-gpu needs -l")
+    for name in ("gpu", "hostfile"):
+        if name in options and not ("l" in options or "UF" in options):
+            raise GRAMMAR.wrong(f"-{name} needs -l")
     if "T" in options and "t" not in options:
         raise GRAMMAR.wrong("-T needs -t")
     if "N" in options and not forms:
@@ -261,6 +262,8 @@ def show_all_long(pages: "Iterable[list[Entry]]", options: Options, io: "Io") ->
     for page in pages:
         for job, record in page:
             show_long(job, record, options, io, first=not found)
+            if "hostfile" in options:
+                io.print(host_file_text(record), end="")
             if "gpu" in options:
                 io.print(usage_text(job.record.gpus), end="")
             found = True

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Printer = Callable[[messages.JobPage], None]
 
 USAGE = """\
-Usage: bjobs [-a | -d | -p | -p0 | -p1 | -p2 | -p3 | -pe | -pi | -pei | -r | -s] [-x] [-noheader] [-gpu]
+Usage: bjobs [-a | -d | -p | -p0 | -p1 | -p2 | -p3 | -pe | -pi | -pei | -r | -s] [-x] [-noheader] [-gpu] [-hostfile]
              [-l | -w | -W | -WL | -WF | -WP | -UF | -A | -sum | -psum | -aps [-l | -w] | -o "field ..." [-json] [-hms]]
              [-u user | -u all] [-q queue] [-m "host ... | host_group ... | cluster"] [-J name] [-Jd description]
              [-P project] [-G user_group] [-U reservation] [-rusage resource,...] [-N host | model | factor]
@@ -44,6 +44,7 @@ Usage: bjobs [-a | -d | -p | -p0 | -p1 | -p2 | -p3 | -pe | -pi | -pei | -r | -s]
   -env              the environment that a job was submitted with
   -aff              with -l or -UF: also the processors that each task is bound to
   -gpu              with -l or -UF: also the devices of each job, and their use
+  -hostfile         with -l or -UF: also the hosts and slots of the host file of each job (bsub -hostfile)
 """
 GRAMMAR = Grammar(
     "bjobs",
@@ -51,13 +52,13 @@ GRAMMAR = Grammar(
     {
         **dict.fromkeys(
             ("a", "A", "d", "p", "p0", "p1", "p2", "p3", "r", "s", "w", "l", "W", "WL", "WF", "WP", "UF", "json", "sum",
-             "psum", "noheader", "X", "gpu", "x", "pe", "pi", "pei", "hms", "script", "env", "aps", "prio", "aff"),
+             "psum", "noheader", "X", "gpu", "x", "pe", "pi", "pei", "hms", "script", "env", "aps", "prio", "aff",
+             "hostfile"),
             FLAG,
         ),
         **dict.fromkeys(("J", "m", "P", "q", "u", "o", "g", "app", "sla", "Lp", "G", "Jd", "U", "N", "rusage"), VALUE),
         **dict.fromkeys(("nonode", "Wd", "US"), "the manual of LSF's bjobs describes no such option."),
         "pri": "bjobs -o job_priority and bjobs -aps show the priorities of jobs.",
-        "hostfile": "-l shows the hosts of bsub -hostfile as those of -m, and the slots of each in the requirement.",
         "plan": "starts are not planned ahead; bjobs -l estimates that of a pending job.",
         "ss": "there is no session scheduler; an array or a job of tasks takes its place.",
         "data": "there is no data manager: lava expects a shared file system.",
@@ -227,8 +228,9 @@ def check(options: Options) -> None:
         raise GRAMMAR.wrong(f"-{forms[0]} and -{forms[1]} cannot be used together")
     if "gpu" in options and not ("l" in options or "UF" in options):
         raise GRAMMAR.wrong("-gpu needs -l or -UF")
-    if "aff" in options and not ("l" in options or "UF" in options):
-        raise GRAMMAR.wrong("-aff needs -l or -UF")
+    for name in ("aff", "hostfile"):
+        if name in options and not ("l" in options or "UF" in options):
+            raise GRAMMAR.wrong(f"-{name} needs -l or -UF")
     for name in job_conditions.OPTIONS:
         if "A" in options and name in options:
             raise GRAMMAR.wrong(f"-A and -{name} cannot be used together")
@@ -400,7 +402,7 @@ def show_long(
     """-l and -UF; ``more``: the text behind that of each job."""
     from lavactl.views.gpus.allocation import DevicesOfHosts, allocation_text
     from lavactl.views.gpus.usage import usage_text
-    from lavactl.views.job_long import SEPARATOR, affinity_text, long_text
+    from lavactl.views.job_long import SEPARATOR, affinity_text, host_file_text, long_text
 
     io = listing.io
     now = io.now()
@@ -415,6 +417,7 @@ def show_long(
             text = long_text(job, "UF" in listing.options, now, homes[job.user])
             text += allocation_text(job, known) + usage_text(job.gpus) if devices is not None else ""
             text += affinity_text(job) if "aff" in listing.options else ""
+            text += host_file_text(job) if "hostfile" in listing.options else ""
             text += more(job)
             io.print(text if first else f"{SEPARATOR}\n{text}", end="")
             first = False

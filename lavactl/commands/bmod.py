@@ -25,6 +25,7 @@ Usage: bmod [bsub options | -optionn] [-Z "command" | -Zs "script [arguments]"] 
   -E "command"  -Ep "command"  -c -F -D -S -C limit  -a "esub[(argument,...)] ..."
 """
 USAGE += "".join(f"  {text}\n" for text in submission.FURTHER_USAGE.values())
+SLOTS = ("roles.tasks", "roles.requirement", "requirement_text")
 INPUT = ("input", "input_spooled", "input_data")
 AS_SUBMITTED = ("H", "K", "ar", "rnc")
 # Job parameters changed by each option; parts of its only role are named individually.
@@ -37,11 +38,13 @@ FIELDS = {
     "r": ("rerunnable", "not_rerunnable"), "rn": ("rerunnable", "not_rerunnable"),
     "i": INPUT, "is": INPUT, "o": ("output", "output_overwrite"), "oo": ("output", "output_overwrite"),
     "e": ("error", "error_overwrite"), "eo": ("error", "error_overwrite"), "cwd": ("cwd",), "outdir": ("output_dir",),
-    "c": ("rlimits.cpu",), "f": ("file_copies",), "k": ("checkpoint",),
+    "hostfile": (*SLOTS, "hosts", "host_file"), "c": ("rlimits.cpu",), "f": ("file_copies",), "k": ("checkpoint",),
     **{option: (f"rlimits.{name}",) for option, name in (submission.RLIMITS | submission.COUNTS).items()},
     "Z": ("command", "is_script"), "Zs": ("command", "is_script", "script_arguments"),
 }  # fmt: skip
 RELATIVE = ("We+", "Wep")
+HOST_FILE = ("hostfile", "hostfilen")
+ONE_BY_ONE = (*RELATIVE, *HOST_FILE)  # what they mean depends on the job
 DISPATCHED = (messages.STAGING, messages.RUN, messages.USUSP, messages.SSUSP, messages.UNKWN)
 NO_RESET = ("r", "rn", "n", "Z", "Zs")
 KINDS: dict[str, int | str] = {
@@ -51,7 +54,6 @@ KINDS: dict[str, int | str] = {
     **dict.fromkeys(("Z", "Zs", "a", "aps"), VALUE),
     "Zsn": "the command that was spooled is not known any more: -Z gives it anew.",
     **dict.fromkeys(("We+", "Wep"), VALUE),
-    "hostfile": "-n, -m and -R change the slots and the hosts of a job that waits.",
     **dict.fromkeys(("H", "K", "env", "nnodes", "hang", "tty",
                      *submission.INTERACTIVE),
                     "this cannot be changed after the submission."),
@@ -78,8 +80,8 @@ def main(argv: list[str], io: "Io") -> int:
     if not refs:
         return FAILURE
     results: list[messages.SignalResult] = []
-    for some in [[ref] for ref in refs] if any(name in options for name in RELATIVE) else [refs]:
-        spec, fields = changes(absolute(options, some[0], io), io)
+    for some in [[ref] for ref in refs] if any(name in options for name in ONE_BY_ONE) else [refs]:
+        spec, fields = changes(with_requirement(absolute(options, some[0], io), some[0], io), io)
         results += io.client().modify(messages.ModifyRequest(refs=some, spec=spec, fields=fields)).results
     success = "Parameters of job <{}> are being changed"
     return tell(results, success, io, failed=bad, ending=". Job not modified.")
@@ -99,6 +101,37 @@ def absolute(options: Options, ref: messages.JobRef, io: "Io") -> Options:
             name, value = "We", f"{-(-estimate_s(name, value, ran) // 60):.0f}"
         made.items.append((name, value))
     return made
+
+
+def with_requirement(options: Options, ref: messages.JobRef, io: "Io") -> Options:
+    """Options with the -R that the job has beside a host file; -mn and that -R in place of -hostfilen.
+
+    Raises:
+        CommandError: the job has no host file that -hostfilen could remove.
+    """
+    given = [name for name in HOST_FILE if name in options]
+    if not given or (given == ["hostfile"] and "R" in options):
+        return options
+    spec = spec_of(ref, io)
+    if "hostfilen" in options and not spec.HasField("host_file"):
+        raise CommandError(f"Job <{ref_text(ref)}>: it has no host file. Job not modified.")
+    text = spec.host_file.requirement if spec.HasField("host_file") else spec.requirement_text
+    made = Options()
+    made.items += [item for item in options.items if item[0] != "hostfilen"]
+    if "hostfilen" in options:
+        made.items.append(("mn", ""))
+    if "R" not in options and (text or "hostfilen" in options):
+        made.items.append(("R", text) if text else ("Rn", ""))
+    return made
+
+
+def spec_of(ref: messages.JobRef, io: "Io") -> messages.JobSpec:
+    """Submission of a job, or of the elements of an array; an empty one if there is no such job."""
+    request = messages.ListJobsRequest(filter=messages.JobFilter(refs=[ref], user="all"), details=True)
+    for page in io.client().list_jobs(request):
+        for job in page.jobs:
+            return job.spec
+    return messages.JobSpec()
 
 
 def ran_s(ref: messages.JobRef, io: "Io") -> float:

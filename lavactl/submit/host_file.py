@@ -8,6 +8,7 @@ from lavactl.errors import CommandError
 from lavactl.options import printable
 from lavactl.submit import job_options
 from lavactl.text import units
+from lavactl.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +23,25 @@ HOSTS_MAX = 10_000
 UNEQUAL_MAX = 64
 
 
-def read(path: str, io: "Io") -> dict[str, int]:
-    """Slots of each host of a file, in its order.
+def fill_in(spec: messages.JobSpec, path: str, given: "Sequence[str]", io: "Io") -> tuple[int, list[str]]:
+    """Fill in the file and its hosts, which become those of -m; its slots, and the requirement with ``given`` ones."""
+    lines = read(path, io)
+    hosts: dict[str, int] = {}
+    for host, slots in lines:
+        hosts[host] = hosts.get(host, 0) + slots
+    if len(hosts) > HOSTS_MAX:
+        raise CommandError(f"-hostfile {printable(path)}: the file names more than {HOSTS_MAX} hosts.")
+    found = requirement(hosts, given)
+    spec.hosts.extend(preferences(list(hosts)))
+    spec.host_file.path = io.path(path)
+    spec.host_file.hosts.extend(host for host, _ in lines)
+    spec.host_file.slots.extend(slots for _, slots in lines)
+    spec.host_file.requirement = job_options.requirement(given) if given else ""
+    return sum(hosts.values()), [found]
+
+
+def read(path: str, io: "Io") -> list[tuple[str, int]]:
+    """Host and slots of each line of a file.
 
     Raises:
         CommandError: it can't be read, names no host, or has a malformed line.
@@ -33,17 +51,14 @@ def read(path: str, io: "Io") -> dict[str, int]:
         raise CommandError(f"-hostfile {printable(path)}: the file cannot be read.")
     if len(data) > SIZE_MAX:
         raise CommandError(f"-hostfile {printable(path)}: the file is larger than {SIZE_MAX >> 20} MiB.")
-    hosts: dict[str, int] = {}
+    found: list[tuple[str, int]] = []
     for number, line in enumerate(data.decode(errors="replace").splitlines(), 1):
         words = line.partition("#")[0].split()
         if words:
-            host, slots = _entry(words, f"-hostfile {printable(path)}: line {number}")
-            hosts[host] = hosts.get(host, 0) + slots
-    if not hosts:
+            found.append(_entry(words, f"-hostfile {printable(path)}: line {number}"))
+    if not found:
         raise CommandError(f"-hostfile {printable(path)}: the file names no host.")
-    if len(hosts) > HOSTS_MAX:
-        raise CommandError(f"-hostfile {printable(path)}: the file names more than {HOSTS_MAX} hosts.")
-    return hosts
+    return found
 
 
 def _entry(words: list[str], where: str) -> tuple[str, int]:

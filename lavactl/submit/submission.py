@@ -570,9 +570,7 @@ def listed_hosts(path: str, spec: messages.JobSpec, choices: Choices, io: "Io") 
     beside = choices.last("n", "m", "nnodes")
     if beside is not None:
         raise CommandError(f"-hostfile and -{beside[0]} cannot be combined: the file names hosts and slots.")
-    hosts = host_file.read(path, io)
-    spec.hosts.extend(host_file.preferences(list(hosts)))
-    return sum(hosts.values()), [host_file.requirement(hosts, choices.all("R"))]
+    return host_file.fill_in(spec, path, choices.all("R"), io)
 
 
 def whole_hosts(text: str, slots_text: str | None) -> tuple[int, int, str]:

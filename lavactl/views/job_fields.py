@@ -27,7 +27,7 @@ WAITING = (messages.PEND, messages.PSUSP)
 # Fields of LSF that lava does not record: always "-".
 ABSENT = {
     "esub": 20, "kill_reason": 50, "kill_issue_host": 50, "resume_reason": 50,
-    "licproject": 20, "host_file": 10,
+    "licproject": 20,
     "exception_status": 16,
     "hrusage": 50, "network_req": 15, "block": 5, "cpu_peak": 10, "forward_cluster": 15,
     "forward_time": 15, "srcjobid": 8, "dstjobid": 8, "source_cluster": 15, "container_name": 20, "image": 20,
@@ -324,6 +324,7 @@ FIXED: "dict[str, tuple[int, Reader]]" = {
     "swaplimit": (15, lambda job: rlimit(job, "swap")),
     "processlimit": (12, lambda job: next((str(one.soft) for one in job.spec.rlimits if one.name == "nproc"), "")),
     "runtimelimit": (12, lambda job: f"{job.spec.run_limit_s / 60:.1f}" if job.spec.run_limit_s else ""),
+    "host_file": (10, lambda job: clean(job.spec.host_file.path)),
     "input_file": (10, lambda job: clean(job.spec.input)),
     "output_file": (11, lambda job: clean(job.spec.output)),
     "error_file": (10, lambda job: clean(job.spec.error)),

@@ -120,7 +120,7 @@ def submitted(job: "Job", unformatted: bool, home: str, *, to_queue: bool = Fals
         f"Requested GPU <{clean(gpu_text(spec))}>" if gpu_text(spec) else "",
         f"Dependency Condition <{clean(spec.dependency)}>" if spec.dependency else "",
         "Orphan Termination" if spec.ends_orphan else "",
-        "Specified Hosts " + ", ".join(f"<{clean(host)}>" for host in spec.hosts) if spec.hosts else "",
+        specified_hosts(spec),
         f"Specified Start Time <{short_time(spec.begin_time)}>" if spec.begin_time else "",
         f"Specified Termination Time <{short_time(spec.terminate_time)}>" if spec.terminate_time else "",
         *warning(spec),
@@ -288,6 +288,20 @@ def warnings(job: "Job") -> list[str]:
     for host in job.unused_hosts:
         lines.append(f"{long_time(host.since)}: Host <{clean(host.host)}> has no process of the job since then;")
     return lines + [f"{long_time(one.time)}: Warning: {clean(one.text)};" for one in job.warnings]
+
+
+def specified_hosts(spec: messages.JobSpec) -> str:
+    """Hosts of -m, or the host file that names them."""
+    if spec.HasField("host_file"):
+        return f"Host file <{clean(spec.host_file.path)}>"
+    return "Specified Hosts " + ", ".join(f"<{clean(host)}>" for host in spec.hosts) if spec.hosts else ""
+
+
+def host_file_text(job: "Job") -> str:
+    """-hostfile: the lines of the job's host file; empty without one."""
+    file = job.spec.host_file
+    rows = [f" {clean(host):<19} {slots}\n" for host, slots in zip(file.hosts, file.slots, strict=True)]
+    return "".join(["\n USER-SPECIFIED HOST FILE:\n HOST                SLOTS\n", *rows]) if rows else ""
 
 
 def external_messages(job: "Job") -> list[str]:

@@ -29,6 +29,7 @@ FIELDS = {
     ),
     "HangRule": "1 after_s d, 2 first_s d, 3 cpus d, 4 network_bytes_s d, 5 gpu_power d, 6 no_stacks t",
     "SlurmTerms": "1 array_base u, 2 arguments s*, 3 command s",
+    "HostFile": "1 path s, 2 hosts s*, 3 slots u*, 4 requirement s",
     "Checkpoint": (
         "1 directory s, 2 period_s d, 3 first_s d, 4 method s, 5 programs s, 6 restarts_from s, 7 forces_restart t, "
         "8 no_period t, 9 names_minutes t"
@@ -44,8 +45,8 @@ FIELDS = {
         "46 ends_orphan t, 47 resize_notify s, 48 tasks TaskRules, 60 warning_action s, 61 warning_time_s d, "
         "70 hang HangRule, 80 slurm SlurmTerms, 130 interactive s, 150 input_spooled t, 151 input_data b, "
         "152 script_arguments s*, 153 mail_user s, 154 mail_begin t, 155 mail_end t, 156 mail_failure t, "
-        "157 mail_events s, 158 esub_output b, 159 success_exit_values s, 170 application s, 175 file_copies s*, "
-        "176 checkpoint Checkpoint, 190 absolute_priority s, 195 service_class s"
+        "157 mail_events s, 158 esub_output b, 159 success_exit_values s, 165 host_file HostFile, 170 application s, "
+        "175 file_copies s*, 176 checkpoint Checkpoint, 190 absolute_priority s, 195 service_class s"
     ),
     "SubmitItem": (
         "1 request_id b, 2 spec JobSpec, 3 retry t, 4 unique_name t, 5 checkpoint_method s, 6 checkpoint_programs s"

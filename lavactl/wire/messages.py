@@ -82,6 +82,7 @@ __all__ = [
     "GpuUsage",
     "HangRule",
     "HistoryRequest",
+    "HostFile",
     "HostShare",
     "IndexRange",
     "JobChange",
@@ -229,6 +230,7 @@ if TYPE_CHECKING:
         ForceRequest,
         HangRule,
         HistoryRequest,
+        HostFile,
         JobChange,
         JobColumns,
         JobFilter,
@@ -301,6 +303,7 @@ else:
     Convention = _message("Convention")
     Autoscale = _message("Autoscale")
     Checkpoint = _message("Checkpoint")
+    HostFile = _message("HostFile")
     HangRule = _message("HangRule")
     TaskRules = _message("TaskRules")
     SlurmTerms = _message("SlurmTerms")

@@ -104,6 +104,8 @@ def check_interactive(spec: jobs_pb2.JobSpec) -> None:
         raise Refused("A job array cannot be interactive")
     if spec.HasField("tasks") or len(spec.roles) > 1:
         raise Refused("A job of several roles cannot be interactive")
+    if len(spec.host_file.hosts) != len(spec.host_file.slots):
+        raise Refused("-hostfile: expected as many numbers of slots as hosts")
     if spec.rerunnable or spec.requeue_exit_values:
         raise Refused("An interactive job is not run again: -r and -Q are for batch jobs")
 

@@ -73,3 +73,32 @@ def test_new_files_reach_jobs_that_wait(site: Cluster) -> None:
     site.reconfigure({"lsb.queues": _queues(inside=first)})
     assert _where(site, waiting) == first
     assert last in _where(site, filling)
+
+
+def test_a_host_file_is_changed_while_the_job_waits(site: Cluster, tmp_path: Path) -> None:
+    """bmod -hostfile before the start; the file is shown as it was read, after the end, too. -hostfilen removes it."""
+    first, last = site.hosts()
+    site.clear()
+    site.becomes_idle()
+    files = {"two": f"{last} 2\n", "each": f"{last}\n{first}\n"}
+    two, each = (tmp_path / name for name in files)
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    moved = site.submit("-H", "-R", "rusage[mem=1]", "-hostfile", str(two), "sleep 300")
+    freed = site.submit("-H", "-R", "rusage[mem=1]", "-hostfile", str(each), "sleep 300")
+    site.says("bmod", "-hostfile", str(each), str(moved))
+    each.write_text("gone")
+    site.says("bmod", "-hostfilen", str(freed))
+    site.says("bresume", str(moved))
+    assert _where(site, moved) == f"{last}:{first}"
+    shown = site.says("bjobs", "-UF", "-hostfile", str(moved))
+    table = f"\n USER-SPECIFIED HOST FILE:\n HOST                SLOTS\n {last:<19} 1\n {first:<19} 1"
+    assert f"Requested Resources <rusage[mem=1] span[ptile=1]>, Host file <{each}>;" in shown
+    assert shown.endswith(table)
+    site.says("bkill", str(moved))
+    site.becomes(moved, "EXIT")
+    told = site.says("bhist", "-UF", "-hostfile", str(moved))
+    assert told.endswith(table)
+    assert f"host file from <{two}> to <{each}>" in told
+    assert site.says("bjobs", "-noheader", "-o", "host_file nreq_slot", str(freed)).split() == ["-", "2"]
+    assert "Requested Resources <rusage[mem=1]>" in site.says("bjobs", "-UF", str(freed))

@@ -89,7 +89,8 @@ def test_every_parameter_that_can_be_changed_is_told() -> None:
         after = pb.JobSpec()
         value = {"string": "x", "bool": True, "bytes": b"x"}.get(_KINDS.get(field.type, ""), 60)
         if field.message_type is not None:
-            getattr(after, field.name).directory = "/saved"
+            first = {"checkpoint": "directory", "host_file": "path"}[field.name]
+            setattr(getattr(after, field.name), first, "/saved")
         elif field.is_repeated:
             getattr(after, field.name).append(value)
         else:
@@ -102,3 +103,18 @@ _KINDS = {
     FieldDescriptor.TYPE_BOOL: "bool",
     FieldDescriptor.TYPE_BYTES: "bytes",
 }
+
+
+@pytest.mark.parametrize("field", ["hosts", "roles.tasks", "roles.requirement"])
+def test_a_job_whose_hosts_or_slots_change_has_no_host_file(field: str) -> None:
+    """bjobs -hostfile would show what no longer holds; other changes leave it, and a new one takes its place."""
+    spec = pb.JobSpec(hosts=["n1"])
+    spec.host_file.path = "/home/ann/hosts"
+    take_over(spec, pb.ModifyRequest(spec=pb.JobSpec(name="a"), fields=["name"]))
+    assert spec.host_file.path
+    before = pb.JobSpec.FromString(spec.SerializeToString())
+    take_over(spec, pb.ModifyRequest(fields=[field]))
+    assert not spec.HasField("host_file")
+    assert "host file from </home/ann/hosts> to none" in in_words(Versions(before, spec, "normal"), UTC)
+    take_over(spec, pb.ModifyRequest(spec=before, fields=["hosts", "host_file"]))
+    assert spec.host_file.path

@@ -14,6 +14,7 @@ from protos import jobs_pb2 as pb
 FILLED_IN = {"submit_host", "environment_base", "environment_unset"}  # set by the master, whatever a caller sends
 # As submitted; bresume releases a held job.
 FOR_GOOD = {"esub_output", "array", "hold", "notify_end", "tasks", "hang", "slurm", "interactive"}
+FROM_HOST_FILE = {"hosts", "roles.tasks", "roles.requirement"}  # a job whose own are changed has no host file any more
 _RLIMIT = "rlimits."  # followed by the limit's name: the other limits stay
 Shown = Callable[[pb.JobSpec], str]
 _SHOWN_MAX = 200  # characters of a value
@@ -34,6 +35,8 @@ def take_over(spec: pb.JobSpec, request: pb.ModifyRequest) -> None:
         _take_over_limits(spec, request, {name.removeprefix(_RLIMIT) for name in limits})
     if PERIOD in request.fields:
         _take_over_period(spec, request.spec.checkpoint.period_s)
+    if "host_file" not in request.fields and not FROM_HOST_FILE.isdisjoint(request.fields):
+        spec.ClearField("host_file")
     wanted = set(request.fields) - parts - limits - {PERIOD}
     if unknown := wanted - (known - FILLED_IN - FOR_GOOD):
         raise Refused(f"{min(unknown)[:80]}: not a parameter of a job")
@@ -232,11 +235,12 @@ _SHOWN: dict[str, Shown] = {
     "elements at once": _number("array_limit"),
     "command": _text("command"),
     "checkpoints": _checkpoint,
+    "host file": lambda spec: _quoted(spec.host_file.path),
 }
 # Fields up to this number have their words above, or bmod does not change them; later ones are shown by name and kind.
 _WITH_WORDS = pb.JobSpec.DESCRIPTOR.fields_by_name["resize_notify"].number
 _BY_KIND = [
     field
     for field in pb.JobSpec.DESCRIPTOR.fields
-    if field.number > _WITH_WORDS and field.name not in {*FOR_GOOD, "checkpoint"}
+    if field.number > _WITH_WORDS and field.name not in {*FOR_GOOD, "checkpoint", "host_file"}
 ]
