@@ -29,7 +29,7 @@ from agents.job_setup.host_context import HostContext
 from agents.job_setup.preparation import Preparation
 from agents.job_setup.users import Users
 from agents.job_socket.interface import JobInterface
-from agents.launcher_process import LauncherProcess, Spool
+from agents.launcher_process import LauncherProcess, Spool, shorten
 from agents.mail.mailer import Mailer
 from agents.master.checkpoints import Checkpoints
 from agents.master.report_messages import finished_message, report_for
@@ -82,7 +82,7 @@ class Local:
             (state / name).mkdir(exist_ok=True)
             (state / name).chmod(mode)
         spool = Spool(state / "shepherds", state / "outputs", state / "shepherds.log")
-        self.outputs = spool.outputs
+        self.outputs, self._log = spool.outputs, spool.log
         self.base = find_groups(context.host, state) if with_groups else Base()
         self._launcher = LauncherProcess(spool, self.base)
         self._boot_id = BOOT_ID.read_text().strip()
@@ -227,6 +227,7 @@ class Local:
             bounds = self.preparation.bounds
             of_a_job = bounds.kept_output_mib << 20
             await asyncio.to_thread(remove_old, self.outputs, bounds.kept_s, of_a_job, time.time(), self._use_of)
+            await asyncio.to_thread(shorten, self._log)
             await asyncio.sleep(REMOVE_EVERY_S)
 
     def _use_of(self, name: str) -> Use:

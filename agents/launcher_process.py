@@ -1,5 +1,6 @@
 """Launcher from the agent's side: its start, and requests for shepherds."""
 
+import logging
 import marshal
 import os
 import socket
@@ -8,6 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agents.shepherd.confinement.hierarchy import Base
+
+LOG_MAX = 4 << 20
+LOG = logging.getLogger("lava.agent")
 
 
 class Spool(NamedTuple):
@@ -48,3 +52,21 @@ class LauncherProcess:
     def close(self) -> None:
         """Close the connection, which ends the launcher. Safe to call again."""
         self.control.close()
+
+
+def shorten(log: Path) -> None:
+    """Empty a log that is large; its last part stays beside it as NAME.old. Who writes there appends, and goes on."""
+    try:
+        with open(log, "r+b") as stream:
+            size = os.fstat(stream.fileno()).st_size
+            if size <= LOG_MAX:
+                return
+            stream.seek(size - LOG_MAX)
+            old = os.open(f"{log}.old", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            with open(old, "wb") as kept:
+                kept.write(stream.read(LOG_MAX))
+            stream.truncate(0)
+    except FileNotFoundError:
+        return  # its directory was deleted; the next launcher makes it anew
+    except OSError as error:
+        LOG.warning("event=log_not_shortened path=%s error=%r", log, error.strerror)

@@ -23,6 +23,7 @@ PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, PR_CAP_AMBIENT_CLEAR_ALL = 47, 2, 4
 CAPABILITY_VERSION_3 = 0x20080522
 FAILED = 127
 STEP_TIMEOUT_S = 20
+LOG_MAX = 16 << 20
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -151,13 +152,20 @@ def _join_group(group: str) -> None:
 
 
 def _open_log(path: str) -> int:
-    """Open the log for appending: a regular file of the caller's own, which only the caller may read."""
+    """Open the log for appending: a regular file of the caller's own, which only the caller may read.
+
+    A large one is kept as NAME.old, and begun anew.
+    """
     log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     found = os.fstat(log)
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
         raise DoorError(f"the log {path} is not a file of this user")
     os.fchmod(log, 0o600)
-    return log
+    if found.st_size <= LOG_MAX:
+        return log
+    os.close(log)
+    os.replace(path, f"{path}.old")
+    return _open_log(path)
 
 
 def _become_a_daemon(log: str) -> None:
