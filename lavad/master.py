@@ -98,18 +98,24 @@ class Master:
             self.settings.master_host,
             self.store.mark.batch,
         )
-        if changes := self.store.group_changes():
-            self.loaded = await asyncio.to_thread(configuration.policy_at_start, self.settings, changes)
-        configuration.log_warnings(self.loaded)
         with contextlib.ExitStack() as to_the_end:  # a successor that finds the pid file waits until all is closed
             try:
                 to_the_end.enter_context(pid_file(self.pid_path))
+                await self._complete_policy()
                 self._restore()
                 await self._serve(identity)
             finally:
                 await asyncio.gather(self.store.close(), self.reader.close())
                 await self.lsf_logs.close()  # it tells what the store has committed last
         return 1 if self.failure else 0
+
+    async def _complete_policy(self) -> None:
+        """Read the files again if what they say depends on the database: on the known hosts, or on hghostadd."""
+        changes = self.store.group_changes()
+        if changes or self.loaded.follows_hosts:
+            hosts = self.store.host_names()
+            self.loaded = await asyncio.to_thread(configuration.policy_at_start, self.settings, hosts, changes)
+        configuration.log_warnings(self.loaded)
 
     async def _open_store(self) -> Store:
         """Open the store; on a full disk give up the disk reserve first."""

@@ -51,6 +51,7 @@ class Loaded:
     confdir: Path = Path()  # LSF_CONFDIR
     conditions: tuple[Condition, ...] = ()  # `#if time(...)` in the files
     held: tuple[bool, ...] = ()  # which of them held when the files were read
+    follows_hosts: bool = False  # other hosts in ``joined`` would make another policy, by patterns of names
     # The files as they count at other times, by which of the conditions hold; its own state is among them.
     variants: "Mapping[tuple[bool, ...], Loaded]" = field(default_factory=dict)
 
@@ -115,7 +116,8 @@ def load(
             variants[state] = replace(found, conditions=first.conditions, held=state)
             complaints += [one for one in found.complaints if one not in complaints]
     complaints.sort(key=lambda one: (one.file, one.line))
-    return replace(first, complaints=tuple(complaints), variants=variants)
+    follows_hosts = any(one.follows_hosts for one in variants.values())
+    return replace(first, complaints=tuple(complaints), variants=variants, follows_hosts=follows_hosts)
 
 
 def _load(directory: Path, base: Policy, name: str, site: Site, at: float) -> Loaded:
@@ -135,7 +137,7 @@ def _load(directory: Path, base: Policy, name: str, site: Site, at: float) -> Lo
     complaints = tuple(sorted(site.complaints, key=lambda one: (one.file, one.line)))
     return Loaded(
         policy, complaints, tuple(site.entries), tuple(reader.files), dict(site.settings), reader.confdir.absolute(),
-        tuple(clock.conditions), tuple(one.holds(clock.zone, at) for one in clock.conditions),
+        tuple(clock.conditions), tuple(one.holds(clock.zone, at) for one in clock.conditions), site.follows_hosts,
     )  # fmt: skip
 
 

@@ -176,6 +176,7 @@ def host_word(word: str, site: Site) -> Names:
 
 def _matching(pattern: str, site: Site) -> Names:
     """Return the known hosts with such names: perhaps none where hosts join by themselves."""
+    site.follows_hosts |= not site.hosts
     found = frozenset(fnmatch.filter(site.known_hosts, pattern))
     if not found:
         site.asides.append(f"{pattern}: no host has such a name; counts at badmin reconfig once such a host has joined")

@@ -99,6 +99,7 @@ class Site:
     application_names: frozenset[str] = frozenset()
     unit_types: tuple[str, ...] = ()  # COMPUTE_UNIT_TYPES, the smallest first
     joined: frozenset[str] = frozenset()  # hosts whose agents have joined
+    follows_hosts: bool = False  # a pattern was compared with ``joined``, since no file lists hosts
     strangers: list[str] = field(default_factory=list)  # unknown hosts of the present list
     nobodies: list[str] = field(default_factory=list)  # unknown users or groups of the present list
     asides: list[str] = field(default_factory=list)  # what has no effect of the present value

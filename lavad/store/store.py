@@ -152,6 +152,14 @@ class Store:
         """
         return self._read(restore.read_group_changes)
 
+    def host_names(self) -> frozenset[str]:
+        """Return the hosts of the cluster, for the patterns in the configuration.
+
+        Raises:
+            StoreRefused: the database can't be read.
+        """
+        return self._read(restore.read_host_names)
+
     def _read(self, question: Callable[[Connection], Found]) -> Found:
         try:
             return self._reading.read(question)

@@ -179,10 +179,11 @@ def test_a_host_is_closed_with_two_lock_ids(site: Cluster) -> None:
 
 def test_a_host_is_added_to_a_group(site: Cluster) -> None:
     """A job that waits for the group starts; the host is a member after reconfigurations and a restart of the master,
-    until the group leaves lsb.hosts."""
+    until the group leaves lsb.hosts. The restart leaves one that a pattern names in its group, too."""
     host, by = site.hosts()[0], getpass.getuser()
     hosts = HOSTS.format(slots=2)
     rack = hosts + "Begin HostGroup\nGROUP_NAME GROUP_MEMBER\nrack (elsewhere)\nEnd HostGroup\n"
+    rack = rack.replace("\nEnd HostGroup", f"\nwild ({host[:-1]}*)\nEnd HostGroup")
     site.reconfigure({"lsb.hosts": rack})
     job = site.submit("-m", "rack", "true")
     wrong = site.run("badmin", "hghostadd", "rack", host, "nowhere")
@@ -196,6 +197,7 @@ def test_a_host_is_added_to_a_group(site: Cluster) -> None:
     site.up()
     listed = f"GROUP_NAME    HOSTS\nrack          elsewhere {host}\n"
     wait_for(lambda: site.run("bmgroup", "rack").stdout == listed, 60, "the group as it was")
+    assert site.run("bmgroup", "-r", "wild").stdout == f"GROUP_NAME    HOSTS\nwild          {host}\n"
     site.becomes(site.submit("-m", "rack", "true"), "DONE")
     done = site.run("badmin", "hghostdel", "-f", "rack", host)
     assert (done.returncode, done.stdout) == (0, f"Host <{host}> is deleted from host group <rack>\n")

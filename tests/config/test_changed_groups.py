@@ -79,3 +79,16 @@ def test_a_host_partition_is_changed_like_a_group(tmp_path: Path) -> None:
     """Its hosts and those of the group of its name."""
     policy = changed(tmp_path, p1=change("h6", "h4")).policy
     assert (policy.host_partitions[0].hosts, policy.host_groups["p1"]) == (some("h6"), some("h6"))
+
+
+def test_files_that_name_hosts_by_a_pattern_follow_the_joined_hosts(tmp_path: Path) -> None:
+    """A master that starts reads them with the hosts that it knew: without them the groups were empty."""
+    group = "Begin HostGroup\nGROUP_NAME GROUP_MEMBER\nwild ({})\nEnd HostGroup\n"
+    write(tmp_path, {"lsb.hosts": group.format("n*")})
+    found = load(tmp_path, Policy(), "c1", MadeUp(), frozenset({"n1", "m1"}))
+    assert (found.follows_hosts, found.policy.host_groups["wild"]) == (True, some("n1"))
+    write(tmp_path, {"lsb.hosts": group.format("n[1-2]")})
+    assert not load(tmp_path, Policy(), "c1", MadeUp()).follows_hosts
+    hosts = "Begin Host\nHOSTNAME model type server RESOURCES\nn1 ! ! 1 ()\nEnd Host\n"
+    write(tmp_path, {"lsb.hosts": group.format("n*"), "lsf.cluster.c1": hosts})
+    assert not load(tmp_path, Policy(), "c1", MadeUp()).follows_hosts

@@ -44,13 +44,15 @@ def read_policy(
     return replace(loaded, complaints=(*loaded.complaints, *foreign_files(settings, loaded, directory)))
 
 
-def policy_at_start(settings: Settings, group_changes: Mapping[str, MemberChange] = NO_CHANGES) -> Loaded:
+def policy_at_start(
+    settings: Settings, hosts: frozenset[str] = frozenset(), group_changes: Mapping[str, MemberChange] = NO_CHANGES
+) -> Loaded:
     """Read the policy for a master that starts: errors are fatal, so that it never runs with a partial policy.
 
     Raises:
         ConfError: every fatal complaint, a line each.
     """
-    loaded = read_policy(settings, group_changes=group_changes)
+    loaded = read_policy(settings, hosts, group_changes)
     if loaded.errors:
         raise ConfError("\n".join(map(str, loaded.errors)))
     return loaded

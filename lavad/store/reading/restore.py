@@ -213,6 +213,11 @@ def read_group_changes(connection: Connection) -> dict[str, MemberChange]:
     return {row.name: v.decode_host_group(row.content) for row in rows}
 
 
+def read_host_names(connection: Connection) -> frozenset[str]:
+    """Return the names of all hosts that have joined."""
+    return frozenset(connection.scalars(select(schema.hosts.c.name)))
+
+
 def read_adoptions(connection: Connection) -> list[tuple[int, str]]:
     """Return the rows of past adoptions: term and content."""
     rows = connection.execute(select(schema.standing).where(schema.standing.c.kind == v.ADOPTED))
