@@ -10,6 +10,7 @@ from lavad.config import values as v
 from lavad.config.grammar import Cell, Document, Row
 from lavad.config.ignored import batch
 from lavad.config.priorities.absolute import absolute_priority, check_absolute
+from lavad.config.priorities.queue_groups import join_queues
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, missed, required, sets
 from lavad.config.values import Wrong
 from lavad.core.language import exit_values
@@ -182,6 +183,10 @@ def _queue(name: str, site: Site) -> str:
 
 def _queue_list(text: str, site: Site) -> Fields:
     return {"fairshare.queues": tuple(_queue(name, site) for name in text.split())}
+
+
+def _group(text: str, site: Site) -> Fields:
+    return {"group": tuple(_queue(name, site) for name in text.replace(",", " ").split())}
 
 
 _ORDERS = [order.name.lower() for order in JobOrder]
@@ -406,7 +411,8 @@ QUEUE: Table = {
     "APS_PRIORITY": sets("absolute", absolute_priority, "`WEIGHT[[factor, value] ...] LIMIT[[factor, value] ...] "
                          "GRACE_PERIOD[[factor, value] ...]`: see "
                          "[absolute priorities](ordering.md#by-absolute-priority)"),
-    "QUEUE_GROUP": missed("APS_PRIORITY orders queues of equal PRIORITY together, each by its own factors"),
+    "QUEUE_GROUP": Honoured(_group, "queues whose pending jobs are ordered with this one's, by its APS_PRIORITY and at "
+                            "its PRIORITY"),
     **dict.fromkeys(("USE_PRIORITY_IN_POOL", "SLA_GUARANTEES_IGNORE", "OWNERSHIP"),
                     missed("no such policy; see capacity pools")),
     **dict.fromkeys(("CONTAINER", "DOCKER_IMAGE_AFFINITY", "EXEC_DRIVER"),
@@ -450,11 +456,13 @@ def read_queues(document: Document, site: Site, plain: Fields) -> tuple[Queue, .
     named = _named(cells, site)
     site.queue_names = frozenset(named)
     found = {name: site.read(row, QUEUE, extra=lambda word: threshold_of(word, site)) for name, row in named.items()}
+    groups = {name: fields.pop("group") for name, fields in found.items() if "group" in fields}
     queues = {
         name: replace(_queue_of({**plain, **fields}), written=_written(named[name], site))
         for name, fields in found.items()
     }
     _share_trees(queues, found)
+    join_queues(queues, groups, named, site)
     for name, queue in queues.items():
         check_absolute(queue, "fairshare.queues" in found[name], named[name], site)
     _preempt(queues, found, named, site)

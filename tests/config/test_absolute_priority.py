@@ -76,3 +76,24 @@ def test_what_it_excludes(tmp_path: Path, line: str, sentence: str) -> None:
     text = QUEUE.format(f"APS_PRIORITY = WEIGHT[[FS, 1]]\n{line}")
     files = {"lsb.queues": f"{text}\nBegin Queue\nQUEUE_NAME = other\nEnd Queue\n"}
     assert f"lsb.queues:3: {sentence}" in "\n".join(said(loaded(tmp_path, files)))
+
+
+def test_queues_are_ordered_together(tmp_path: Path) -> None:
+    """QUEUE_GROUP: members have the factors of the queue that names them, and its place; their own do not count."""
+    queue = "Begin Queue\nQUEUE_NAME = {}\nPRIORITY = {}\n{}\nEnd Queue\n"
+    weights = "APS_PRIORITY = WEIGHT[[MEM, {}]]\n"
+    first = queue.format("first", 40, weights.format(1) + "QUEUE_GROUP = own, low first")
+    others = queue.format("low", 20, "") + queue.format("own", 30, weights.format(2)) + queue.format("alone", 10, "")
+    files = {"lsb.queues": first + others}
+    found = policy_of(tmp_path, files).by_name
+    assert [found[name].served_at for name in ("first", "low", "own", "alone")] == [40, 40, 40, 10]
+    assert found["first"].absolute == found["low"].absolute == found["own"].absolute != found["alone"].absolute
+    assert "APS_PRIORITY of queue own does not count, but that of first" in "\n".join(said(loaded(tmp_path, files)))
+    wrong = queue.format("alone", 10, "QUEUE_GROUP = low") + queue.format("low", 20, "")
+    told = "\n".join(said(loaded(tmp_path, {"lsb.queues": wrong})))
+    assert "lsb.queues:4: QUEUE_GROUP: it has no effect without APS_PRIORITY" in told
+    twice = first + queue.format("more", 5, weights.format(1) + "QUEUE_GROUP = low nowhere") + others
+    told = "\n".join(said(loaded(tmp_path, {"lsb.queues": twice})))
+    assert "nowhere" in told
+    told = "\n".join(said(loaded(tmp_path, {"lsb.queues": twice.replace(" nowhere", "")})))
+    assert "lsb.queues:11: QUEUE_GROUP: queue low is in another group, or names one of its own" in told

@@ -129,6 +129,7 @@ QUEUE: dict[str, Case] = {
     "FAIRSHARE": ("USER_SHARES[[ann,3]]", {"fairshare.shares": (Share("ann", 3, ANN),)},
                   ("USER_SHARES[]", "[[ann,3]]", "USER_SHARES[[ann,0]]", "USER_SHARES[[ann,1] [ann,2]]")),
     "USER_SHARES": ("[ann,3]", {"fairshare.shares": (Share("ann", 3, ANN),)}, ("ann",)),
+    "QUEUE_GROUP": ("q2, q2", {"group": ("q2", "q2")}, ("q3",)),
     "FAIRSHARE_QUEUES": ("q2", {"fairshare.queues": ("q2",)}, ("q3",)),
     **FACTORS,
     "PREEMPTION": ("PREEMPTIVE[q1+2] PREEMPTABLE", {"preemption": {"preemptive": (("q1", 2),), "preemptable": None}},

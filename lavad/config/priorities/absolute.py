@@ -116,7 +116,7 @@ def check_absolute(queue: Queue, names_queues: bool, row: Row, site: Site) -> No
     """Complain of what an absolute priority excludes, and of a factor that never counts."""
     if queue.absolute is None:
         return
-    cell = row["APS_PRIORITY"]
+    cell = row["APS_PRIORITY"] if "APS_PRIORITY" in row else row["QUEUE_NAME"]  # of the queue that has it in its group
     if queue.order is not JobOrder.SUBMISSION:
         site.wrong(cell, "APS_PRIORITY: the queue has another order of jobs, LAVA_JOB_ORDER or ROUND_ROBIN_POLICY")
     elif names_queues or (queue.fairshare is not None and len(queue.fairshare.queues) > 1):

@@ -113,7 +113,7 @@ def _forecast_of_window(cluster: ClusterView, key: BucketKey, record: Job | Arra
     for bucket in cluster.pending.buckets.values():
         queue = queues.get(bucket.key.queue)
         if queue is not None and bucket.key.reservation == key.reservation:
-            lead = queue.priority - queues[key.queue].priority
+            lead = queue.served_at - queues[key.queue].served_at
             entries = range(len(bucket))
             ahead += bisect_left(entries, mine, key=bucket.at) if not lead else len(bucket) * (lead > 0)
     return StartEstimate(begin, Confidence.WINDOW, ahead)

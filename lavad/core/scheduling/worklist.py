@@ -225,7 +225,7 @@ class Worklist:
         account = self.ranking.account_of(key) if tree is not None else None
         if tree is None or account is None:
             return self.plain
-        priority = self.ranking.cluster.policy.by_name[key.queue].priority
+        priority = self.ranking.cluster.policy.by_name[key.queue].served_at
         share_queue = self.share_queues.get((account, priority))
         if share_queue is None:
             share_queue = self.share_queues[account, priority] = ShareQueue(

@@ -139,6 +139,7 @@ class Queue:
     ignores_deadline: bool = False
     fairshare: Fairshare | None = None
     absolute: AbsolutePriority | None = None  # APS_PRIORITY
+    group_priority: int | None = None  # PRIORITY of the queue whose QUEUE_GROUP it is in
     preempts: tuple[tuple[str, int], ...] = ()  # PREEMPTION: queues that it may preempt, with their order
     is_preemptable: bool = False
     preemptable_by: frozenset[str] = frozenset()
@@ -159,6 +160,11 @@ class Queue:
     written: tuple[tuple[str, str], ...] = ()  # settings as written, groups with a slash, for display
     application: str = ""  # the application profile that its settings are combined with
     environment: tuple[tuple[str, str], ...] = ()  # ENV_VARS of that profile
+
+    @property
+    def served_at(self) -> int:
+        """Priority at which its pending jobs are ordered: with those of its group, else its own."""
+        return self.priority if self.group_priority is None else self.group_priority
 
     @property
     def is_timed(self) -> bool:

@@ -162,7 +162,7 @@ class BackfillGate:
         """
         if self._ranking.tree_of(candidate.key) is None:
             return candidate.place
-        return Rank(-queue.priority, _FIRST, _FIRST, candidate.job), candidate.index
+        return Rank(-queue.served_at, _FIRST, _FIRST, candidate.job), candidate.index
 
     def is_checked(self, key: BucketKey) -> bool:
         """True if the constraints on the bucket's jobs depend on the hosts they are placed on."""

@@ -38,7 +38,7 @@ SCORES: Mapping[JobOrder, Callable[[float, float], float]] = {
 
 
 class Rank(NamedTuple):
-    """Order of a pending job, smaller first. Queues of equal priority are served together."""
+    """Order of a pending job, smaller first. Queues of equal priority, or of one group, are served together."""
 
     queue: int
     job_priority: float
@@ -100,7 +100,7 @@ class Ranking:
             is_steady = queue is not None and queue.active and not queue.has_windows
             is_steady = is_steady and queue is not None and not queue.order.is_scored
             is_alone = name not in self._trees and self._adviser is None
-            found = self.steady[name] = -queue.priority if queue is not None and is_steady and is_alone else None
+            found = self.steady[name] = -queue.served_at if queue is not None and is_steady and is_alone else None
         return found
 
     def of(self, key: BucketKey, entry: PendingEntry) -> Rank | None:
@@ -114,7 +114,7 @@ class Ranking:
         if self._trees and queue.name in self._trees and self.account_of(key) is None:
             return None  # the user's share was removed after the submission
         place = self._score(queue, key, entry) if queue.order.is_scored else entry.position
-        rank = Rank(-queue.priority, entry.rank, place, entry.job)
+        rank = Rank(-queue.served_at, entry.rank, place, entry.job)
         is_owed = self._adviser is not None and self._adviser.is_owed(key.demand)
         return rank._replace(queue=rank.queue - _AHEAD) if is_owed else rank
 

@@ -57,6 +57,21 @@ def test_an_administrators_values_go_first() -> None:
     assert _order(story) == [jobs[4], jobs[3], jobs[2], jobs[0], jobs[1]]
 
 
+def test_the_queues_of_a_group_are_ordered_together() -> None:
+    """QUEUE_GROUP: by one value, at the priority of the queue that names the others; jobs of a queue between them by
+    their priorities come after. QPRIORITY is that of each job's own queue."""
+    rule = absolute_priority("WEIGHT[[JPRIORITY,1] [QPRIORITY,1]]")
+    queues = (
+        Queue("normal", 30, absolute=rule),
+        Queue("low", 10, absolute=rule, group_priority=30),
+        Queue("between", 20, absolute=rule),
+    )
+    story = a_cluster(a_host("n1", 1), policy=Policy(queues=queues, user_priority_max=100))
+    asked = [("between", 100), ("low", 50), ("normal", 40), ("low", 90), ("normal", 20), ("low", 45)]
+    jobs = [story.submit(a_job(queue=queue, priority=priority)) for queue, priority in asked]
+    assert _order(story) == [jobs[3], jobs[2], jobs[1], jobs[5], jobs[4], jobs[0]]
+
+
 def test_who_may_set_them_and_where() -> None:
     """Administrators; of pending jobs, in queues with APS_PRIORITY; and not at the submission."""
     story = _story("WEIGHT[[JPRIORITY,1]]")
