@@ -141,6 +141,24 @@ def test_a_job_that_ends_by_itself_meanwhile_does_not_migrate() -> None:
 
 
 @pytest.mark.parametrize("is_checkpointable", [True, False])
+@pytest.mark.parametrize("named", [(), ("h1", "h2")])
+def test_a_job_that_has_left_all_its_hosts_stays(is_checkpointable: bool, named: tuple[str, ...]) -> None:
+    """bmig: it would wait for ever, since it keeps away from them; -m takes one of them all the same."""
+    story = Story(a_host("h1"), a_host("h2"), *([a_host("h3", 0)] if named else []))
+    job = a_job(hosts=named)
+    special = SpecialOptions(checkpointable=is_checkpointable)
+    key = story.run(job._replace(shared=replace(job.shared, rerunnable=True, special=special)))
+    migrate(story, key)
+    ended(story, key, TERM_CHKPNT)
+    story.plan()
+    key = story.key(key.job)
+    story.started(story.where(key.job)[0], key)
+    with pytest.raises(Refused, match="has left all other hosts that it may use; name one of them with bmig -m"):
+        migrate(story, key)
+    assert story.state(key.job) is S.RUN
+
+
+@pytest.mark.parametrize("is_checkpointable", [True, False])
 def test_a_job_goes_to_the_hosts_that_are_named(is_checkpointable: bool) -> None:
     """bmig -m: they are the job's from then on, and it avoids none of them; all is refused where there is none."""
     story = Story(a_host("h1"), a_host("h2"))

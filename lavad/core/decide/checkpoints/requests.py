@@ -47,9 +47,22 @@ def requeued(cluster: Cluster, command: c.RequeueJob, now: float) -> Decision:
     """Requeue (brequeue, bmig): a checkpointable job migrates by a checkpoint, any other begins anew."""
     record = cluster.jobs.get(command.target.job)
     if not command.migrates or record is None or not record.shared.special.checkpointable:
-        return requeue(cluster, command, now)
-    asked_for = c.CheckpointJob(command.target, command.caller, command.force)
-    return checkpoint(cluster, asked_for, now, migrates=True, may_stay=command.may_stay)
+        decision = requeue(cluster, command, now)
+    else:
+        asked_for = c.CheckpointJob(command.target, command.caller, command.force)
+        decision = checkpoint(cluster, asked_for, now, migrates=True, may_stay=command.may_stay)
+    if command.migrates and not command.may_stay and record is not None:
+        _check_elsewhere(cluster, record, command)
+    return decision
+
+
+def _check_elsewhere(cluster: Cluster, record: Job | ArrayRecord, command: c.RequeueJob) -> None:
+    """Refuse a migration after which the job would wait for ever: it keeps away from each host that it has left."""
+    live = live_of(record, command.target.indices)
+    left = {job.attempt.lead for job in live if job.attempt is not None and job.state in command.states}
+    words = (*record.shared.request.hosts, *(f"~{host}" for host in sorted(left)))
+    if not host_list.chosen(words, list(cluster.hosts), cluster.policy.host_groups).ranks:
+        raise Refused("The job has left all other hosts that it may use; name one of them with bmig -m")
 
 
 def migrated(cluster: Cluster, command: c.MigrateJob, now: float) -> Decision:
