@@ -53,7 +53,7 @@ def show_entries(reply: cluster_pb2.ConfigureReply, io: "Io") -> None:
         io.print(clean(file))
     for fate in FATES:
         found = [entry for entry in reply.entries if entry.fate == fate]
-        io.print(f"\n{len(found)} settings are {fate}" + (":" if found else "."))
+        io.print(f"\n{len(found)} setting{' is' if len(found) == 1 else 's are'} {fate}" + (":" if found else "."))
         for entry in found:
             name = entry.file.rpartition("/")[2]
             note = f" ({entry.note})" if entry.note else ""

@@ -28,9 +28,9 @@ def test_ckconfig_lists_what_became_of_each_setting(desk: Desk) -> None:
     result = desk.type("badmin", "ckconfig", "-v")
     assert result.out == (
         "\nChecking configuration files ...\n\n/etc/lsf/lsb.queues\n\n"
-        "1 settings are honoured:\n  lsb.queues:2 QUEUE_NAME\n\n"
-        "1 settings are ignored:\n  lsb.queues:3 MIG (no migration)\n\n"
-        "1 settings are unknown:\n  lsb.queues:4 NICENESS\n\nThere are warning errors.\n"
+        "1 setting is honoured:\n  lsb.queues:2 QUEUE_NAME\n\n"
+        "1 setting is ignored:\n  lsb.queues:3 MIG (no migration)\n\n"
+        "1 setting is unknown:\n  lsb.queues:4 NICENESS\n\nThere are warning errors.\n"
     )
     assert result.err == "/etc/lsf/lsb.queues:4: warning: NICENESS: unknown parameter, it has no effect\n"
 
