@@ -91,6 +91,11 @@ def _projects(name: str, about: str) -> Honoured:
     return Honoured(lambda text, site: {name: names.combine(text, of_word)}, about)
 
 
+_AMOUNTS = ("SLOTS", "SLOTS_PER_PROCESSOR", "JOBS", "MEM", "TMP", "SWP", "RESOURCE", "LICENSE")
+_NO_SUCH_AMOUNTS = {
+    "ELIGIBLE_PEND_JOBS": "MAX_PEND_JOBS of lsb.users does it",
+    "JOBS_PER_SCHED_CYCLE": "there are no cycles",
+}
 _TOGETHER, _EACH = "whom it counts, together", "whom it counts, each alone"
 LIMIT: Table = {
     "NAME": sets("name", str, "the limit's name"),
@@ -103,6 +108,9 @@ LIMIT: Table = {
     "TMP": _space("tmp"),
     "SWP": _space("swp"),
     "RESOURCE": Honoured(_resource_list, "`[resource,amount] ...` reserved"),
+    "LICENSE": Honoured(
+        lambda text, site: {"licenses": _resource_list(text, site)["resource.own"]}, "older name of RESOURCE"
+    ),
     "USERS": _users("users", _TOGETHER),
     "PER_USER": _users("per_user", _EACH),
     "QUEUES": _queues("queues", _TOGETHER),
@@ -114,9 +122,8 @@ LIMIT: Table = {
     "APPS": _applications("applications", "application profiles, together; jobs without one do not count"),
     "PER_APP": _applications("per_application", "application profiles, each alone"),
     "LAVA_WINDOW": sets("windows", v.windows, "lava's own: when the limit holds; always"),
-    "ELIGIBLE_PEND_JOBS": missed("MAX_PEND_JOBS of lsb.users does it"),
     "INELIGIBLE": missed("no eligible time is counted"),
-    "JOBS_PER_SCHED_CYCLE": missed("there are no cycles"),
+    **{name: missed(reason) for name, reason in _NO_SUCH_AMOUNTS.items()},
 }
 # A limit with these would apply to all consumers if the word were ignored: the whole section is left out.
 _NO_SUCH_CONSUMERS = ("LIC_PROJECTS", "PER_LIC_PROJECT", "CLUSTERS", "PER_CLUSTER")
@@ -164,6 +171,7 @@ SECTIONS: Mapping[str, Table | Ignored] = {
     "HostExport": missed("one cluster only"),
     "SharedResourceExport": missed("one cluster only"),
     "ResourceReservation": RESERVATION,
+    "PowerPolicy": missed("hosts are never switched off"),
 }
 
 
@@ -215,11 +223,16 @@ def _limit(row: Row, section: Section, site: Site) -> Limit | None:
         if cell is not None and cell.text:
             site.warn(cell, f"{name}: lava has no such consumers; the whole limit is left out")
             return None
+    if not any(word in row and row[word].text for word in _AMOUNTS):
+        for name, reason in _NO_SUCH_AMOUNTS.items():
+            if name in row and row[name].text:
+                site.warn(row[name], f"{name}: {reason}; the whole limit is left out")
+                return None
     fields = site.read(
         {name: cell for name, cell in row.items() if name not in _NO_SUCH_CONSUMERS}, LIMIT, all_narrow="Limit"
     )
     resources = [fields.pop(key) for key in list(fields) if key.startswith("resource.") and key != "resource.own"]
-    own = fields.pop("resource.own", ())
+    own = fields.pop("resource.own", ()) + fields.pop("licenses", ())
     shares = tuple(fields.pop(key) for key in list(fields) if key.startswith("share."))
     name = fields.pop("name", "") or f"limit{_line_of(row, section)}"
     limit = Limit(name, **fields, resources=(*own, *resources), resource_shares=shares)

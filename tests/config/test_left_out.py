@@ -67,3 +67,32 @@ def test_a_resource_of_a_host_that_lsf_shared_lacks(tmp_path: Path) -> None:
     assert not found.errors
     assert said(found) == ["lsf.cluster.c1:3: mg: no Boolean resource of lsf.shared; the host is without it"]
     assert found.policy.host_rules["h1"].resources == {"docker"}
+
+
+def test_a_limit_of_what_lava_does_not_count(tmp_path: Path) -> None:
+    """administration 117: a section with ELIGIBLE_PEND_JOBS alone refused the whole cluster; others are read."""
+    limits = (
+        "NAME = pending\nELIGIBLE_PEND_JOBS = 10\nPER_USER = all",
+        "NAME = cycle\nJOBS_PER_SCHED_CYCLE = 5\nUSERS = ann",
+        "NAME = both\nJOBS_PER_SCHED_CYCLE = 5\nSLOTS = 8",
+    )
+    text = "".join(f"Begin Limit\n{limit}\nEnd Limit\n" for limit in limits)
+    found = loaded(tmp_path, {"lsb.resources": text})
+    assert not found.errors
+    assert said(found) == [
+        "lsb.resources:3: ELIGIBLE_PEND_JOBS: MAX_PEND_JOBS of lsb.users does it; the whole limit is left out",
+        "lsb.resources:8: JOBS_PER_SCHED_CYCLE: there are no cycles; the whole limit is left out",
+        "lsb.resources:13: JOBS_PER_SCHED_CYCLE: it has no effect: there are no cycles",
+    ]
+    assert [limit.name for limit in found.policy.limits] == ["both"]
+
+
+def test_a_limit_on_licenses_is_one_on_resources(tmp_path: Path) -> None:
+    """LICENSE is the name that LSF had before RESOURCE; a section may have both."""
+    resources = "".join(f"{name} Numeric () N Y (licence)\n" for name in ("verilog", "hspice"))
+    shared = f"Begin Resource\nRESOURCENAME TYPE INTERVAL INCREASING CONSUMABLE DESCRIPTION\n{resources}End Resource\n"
+    limit = "Begin Limit\nNAME = l\nLICENSE = [verilog,4]\nRESOURCE = [hspice,2]\nEnd Limit\n"
+    found = loaded(tmp_path, {"lsf.shared": shared, "lsb.resources": limit})
+    assert said(found) == []
+    (one,) = found.policy.limits
+    assert dict(one.resources) == {"verilog": 4.0, "hspice": 2.0}

@@ -222,6 +222,7 @@ LIMIT: dict[str, Case] = {
     "TMP": ("5", {"resource.tmp": ("tmp", 5.0)}, ("x", "0%")),
     "SWP": ("50%", {"share.swp": ("swp", 0.5)}, ("x", "150%")),
     "RESOURCE": ("[lic,3]", {"resource.own": (("lic", 3.0),)}, ("lic", "[no,3]", "[lic,x]")),
+    "LICENSE": ("[lic,3]", {"licenses": (("lic", 3.0),)}, ("lic", "[no,3]", "[lic,x]")),
     "USERS": ("ann", {"users": ANN}, NAMES_BAD), "PER_USER": ("all", {"per_user": ALL}, NAMES_BAD),
     "HOSTS": ("h1", {"hosts": H1}, NAMES_BAD), "PER_HOST": ("h1", {"per_host": H1}, NAMES_BAD),
     "QUEUES": ("q1", {"queues": Names(False, frozenset({"q1"}))}, ("q3", "~q1")),

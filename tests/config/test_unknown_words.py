@@ -44,8 +44,8 @@ def test_conditions_with_and_without_brackets(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("section", "known"),
     [
-        ("Limit", "NAME SLOTS SLOTS_PER_PROCESSOR JOBS MEM TMP SWP RESOURCE USERS PER_USER QUEUES PER_QUEUE HOSTS "
-                  "PER_HOST PROJECTS PER_PROJECT APPS PER_APP LAVA_WINDOW"),
+        ("Limit", "NAME SLOTS SLOTS_PER_PROCESSOR JOBS MEM TMP SWP RESOURCE LICENSE USERS PER_USER QUEUES PER_QUEUE "
+                  "HOSTS PER_HOST PROJECTS PER_PROJECT APPS PER_APP LAVA_WINDOW"),
         ("GuaranteedResourcePool", "NAME USERS QUEUES HOSTS GUARANTEED DESERVED MAX LOAN DISTRIBUTION "
                                   "LOAN_POLICIES"),
         ("ResourceReservation", "NAME USERS HOSTS TIME_WINDOW"),
