@@ -854,10 +854,12 @@ class ResourceInstance(_message.Message):
     def __init__(self, hosts: _Optional[_Iterable[str]] = ..., shared: _Optional[bool] = ..., total: _Optional[float] = ..., reserved: _Optional[float] = ..., value: _Optional[str] = ...) -> None: ...
 
 class ConfigureRequest(_message.Message):
-    __slots__ = ("apply",)
+    __slots__ = ("apply", "comment")
     APPLY_FIELD_NUMBER: _ClassVar[int]
+    COMMENT_FIELD_NUMBER: _ClassVar[int]
     apply: bool
-    def __init__(self, apply: _Optional[bool] = ...) -> None: ...
+    comment: str
+    def __init__(self, apply: _Optional[bool] = ..., comment: _Optional[str] = ...) -> None: ...
 
 class ConfigComplaint(_message.Message):
     __slots__ = ("file", "line", "text", "fatal")

@@ -98,5 +98,6 @@ def _of_master(record: "Record") -> str:
         counts = f"{record.hosts} server hosts, {record.queues} queues"
         return f"mbatchd started on host <{record.name}>; cluster name <{record.cluster}>, {counts}."
     if record.action == "reconfigured":
-        return f"{where} reconfigured by administrator <{record.by}>."
+        said = f"{where} reconfigured by administrator <{record.by}>"
+        return f"{said} {record.comment}" if record.comment else f"{said}."
     return f"{where} died: {record.comment.rstrip('.') or 'told to end'}."

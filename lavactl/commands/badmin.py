@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 USAGE = """\
 Usage: badmin ckconfig [-v]
-       badmin reconfig | mbdrestart [-v] [-f] [-C comment]
+       badmin reconfig [-v] [-f] [-C comment]
+       badmin mbdrestart [-v] [-f] [-C comment] [-p | -s]
        badmin showconf mbd
        badmin showstatus
        badmin perfmon start [period] | stop | view | setperiod period
@@ -48,7 +49,7 @@ HISTORIES = ("hist", "qhist", "hhist", "mbdhist")
 NOTICE_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 KINDS: "dict[str, dict[str, int | str]]" = {
     "ckconfig": {"v": FLAG},
-    "reconfig": {"v": FLAG, "f": FLAG, "C": Ignored(VALUE, "no comment is kept of a reconfiguration.")},
+    "reconfig": {"v": FLAG, "f": FLAG, "C": VALUE},
     "showconf": {},
     "showstatus": {},
     "help": {},
@@ -62,7 +63,10 @@ KINDS: "dict[str, dict[str, int | str]]" = {
     "hopen": dict.fromkeys("Ci", VALUE),
     "hclose": dict.fromkeys(("C", "i", "revoke"), VALUE),
 }
-KINDS["mbdrestart"] = KINDS["reconfig"]
+KINDS["mbdrestart"] = {
+    **KINDS["reconfig"],
+    **dict.fromkeys("ps", Ignored(FLAG, "the master answers requests while it reads the files.")),
+}
 GRAMMARS = {name: Grammar(f"badmin {name}", USAGE, kinds) for name, kinds in KINDS.items()}
 _SERVICE = "lava-agent is a service of each host; start, stop or restart that one, jobs run on."
 # Subcommands of LSF that are refused, with the reason.
@@ -109,8 +113,9 @@ def _configuration(name: str, argv: list[str], io: "Io") -> int:
         raise UsageError(f"badmin {name}: takes no names", USAGE)
     for note in GRAMMARS[name].notes(options):
         io.error(note)
-    act = configuration.check if name == "ckconfig" else configuration.reconfigure
-    return act(io, "v" in options)
+    if name == "ckconfig":
+        return configuration.check(io, "v" in options)
+    return configuration.reconfigure(io, "v" in options, options.last("C") or "")
 
 
 def _show(name: str, argv: list[str], io: "Io") -> int:

@@ -20,10 +20,10 @@ def check(io: "Io", verbose: bool) -> int:
     return conclude(reply, io)
 
 
-def reconfigure(io: "Io", verbose: bool) -> int:
+def reconfigure(io: "Io", verbose: bool, comment: str = "") -> int:
     """reconfig: the same check; without errors the master applies the files."""
     io.print("\nChecking configuration files ...\n")
-    reply = io.client().configure(cluster_pb2.ConfigureRequest(apply=True))
+    reply = io.client().configure(cluster_pb2.ConfigureRequest(apply=True, comment=comment))
     if verbose:
         show_entries(reply, io)
     code = conclude(reply, io)

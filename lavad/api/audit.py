@@ -125,7 +125,8 @@ def _control(request: cluster_pb2.ControlRequest, reply: cluster_pb2.ControlRepl
 
 def _configure(request: cluster_pb2.ConfigureRequest, reply: cluster_pb2.ConfigureReply) -> Iterator[Act]:
     if request.apply:
-        yield "reconfigure", "", "" if reply.applied else "there are fatal errors"
+        said = f"comment={request.comment!r}" if request.comment else ""
+        yield "reconfigure", said, "" if reply.applied else "there are fatal errors"
 
 
 def _performance(request: cluster_pb2.PerformanceRequest, reply: cluster_pb2.PerformanceReply) -> Iterator[Act]:

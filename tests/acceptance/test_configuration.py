@@ -236,7 +236,9 @@ def test_what_administrators_did_is_kept(site: Cluster) -> None:
     host = site.hosts()[0]
     for words in (["qclose", "-C", "until Monday", "gone"], ["hclose", host], ["qopen", "gone"], ["hopen", host]):
         assert site.run("badmin", *words).returncode == 0
-    site.reconfigure()
+    too_long = site.run("badmin", "reconfig", "-C", "x" * 512)
+    assert too_long.stderr == "-C: a comment has at most 511 characters, and no NUL.\n"
+    assert site.run("badmin", "reconfig", "-C", "new queues").returncode == 0
     by = getpass.getuser()
     queue = [line[21:] for line in site.run("badmin", "qhist", "gone").stdout.splitlines()][-2:]
     assert queue == [
@@ -247,7 +249,7 @@ def test_what_administrators_did_is_kept(site: Cluster) -> None:
     assert hosts == [f"Host <{host}> {done} by administrator <{by}>." for done in ("closed", "opened")]
     master = site.run("badmin", "mbdhist").stdout.splitlines()
     assert ": mbatchd started on host <" in master[0]
-    assert master[-1].endswith(f"> reconfigured by administrator <{by}>.")
+    assert master[-1].endswith(f"> reconfigured by administrator <{by}> new queues")
     assert len(site.run("badmin", "hist", "-t", ".-5,.").stdout.splitlines()) >= len(queue + hosts + master[-1:])
 
 

@@ -28,7 +28,7 @@ def test_what_became_of_queues_hosts_and_the_master(desk: Desk) -> None:
     add(record(time=NOW - 40, kind="queue", action="inactive", name="night", by="ann", comment="Change\x1b[2J"))
     add(record(time=NOW - 30, kind="host", action="closed", name="n001", by="root", comment="Weekly backup"))
     add(record(time=NOW - 20, kind="host", action="removed", name="n001", by="root"))
-    add(record(time=NOW - 10, kind="master", action="reconfigured", name="m1", by="root"))
+    add(record(time=NOW - 10, kind="master", action="reconfigured", name="m1", by="root", comment="new queue"))
     add(record(time=NOW, kind="master", action="ended", name="m1"))
     result = desk.type("badmin", "hist", "-t", "20,21")
     assert (result.code, result.err) == (0, "")
@@ -38,7 +38,7 @@ def test_what_became_of_queues_hosts_and_the_master(desk: Desk) -> None:
         "Sat Nov 21 09:29:20: Queue <night> inactivated by user or administrator <ann> Change\\e[2J\n"
         "Sat Nov 21 09:29:30: Host <n001> closed by administrator <root> Weekly backup\n"
         "Sat Nov 21 09:29:40: Host <n001> removed by administrator <root>.\n"
-        "Sat Nov 21 09:29:50: mbatchd on host <m1> reconfigured by administrator <root>.\n"
+        "Sat Nov 21 09:29:50: mbatchd on host <m1> reconfigured by administrator <root> new queue\n"
         "Sat Nov 21 09:30:00: mbatchd on host <m1> died: told to end.\n"
     )
     asked = desk.client.asked[-1]

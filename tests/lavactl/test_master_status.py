@@ -82,7 +82,7 @@ LSF runtime mbatchd information
 
 @pytest.mark.parametrize("verb", ["reconfig", "mbdrestart"])
 def test_the_master_takes_on_new_files_without_ending(desk: Desk, verb: str) -> None:
-    """mbdrestart does the same as reconfig; -C is accepted."""
+    """mbdrestart does the same as reconfig; the comment of -C goes with it."""
     desk.client.configure_reply.applied = True
     assert desk.type("badmin", verb, "-C", "new limits").out.endswith("Reconfiguration initiated\n")
-    assert desk.client.asked[-1].apply
+    assert (desk.client.asked[-1].apply, desk.client.asked[-1].comment) == (True, "new limits")

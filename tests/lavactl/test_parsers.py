@@ -67,9 +67,9 @@ def test_a_command_that_lava_does_not_have_says_why(desk: Desk) -> None:
 
 
 def test_an_ignored_option_is_told(desk: Desk) -> None:
-    """`badmin mbdrestart -C` reads the files anew, and says that the comment is not kept."""
-    done = desk.type("badmin", "mbdrestart", "-C", "new queue")
-    assert done.err.startswith("badmin mbdrestart -C: no comment is kept of a reconfiguration.\n")
+    """`badmin mbdrestart -p` reads the files anew, as it does without."""
+    done = desk.type("badmin", "mbdrestart", "-p")
+    assert done.err.startswith("badmin mbdrestart -p: the master answers requests while it reads the files.\n")
     assert done.code == 0
 
 

@@ -42,7 +42,7 @@ async def _live(path: str) -> None:
     history.tell_start()
     store.tell(1001.0, "queue", name="night", to="closed", by="ann", comment="full")
     store.tell(1002.0, "queue", name="day", to="open", by="ann")
-    history.tell_reconfiguration("root")
+    history.tell_reconfiguration("root", "new queue")
     await store.flush()
     try:
         whole = await _seen(history)
@@ -52,7 +52,7 @@ async def _live(path: str) -> None:
             ("started", "", ""),
             ("closed", "ann", "full"),
             ("open", "ann", ""),
-            ("reconfigured", "root", ""),
+            ("reconfigured", "root", "new queue"),
         ]
         assert await _seen(history, kinds=["queue"], names=["day"]) == whole[2:3]
         assert await _seen(history, first=1001.0, last=1001.5) == whole[1:2]

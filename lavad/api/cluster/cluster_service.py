@@ -10,7 +10,7 @@ from lavad.api import identity
 from lavad.api.agents import AgentService
 from lavad.api.cluster import advance_reservations, job_groups
 from lavad.api.cluster.configuration import Configurator
-from lavad.api.cluster.control import change_host_group, control, remove_hosts
+from lavad.api.cluster.control import change_host_group, check_comment, control, remove_hosts
 from lavad.api.cluster.control_history import ControlHistory
 from lavad.api.cluster.host_choice import chosen
 from lavad.api.cluster.performance import PerformanceMonitor
@@ -208,9 +208,10 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         caller = await identity.caller(context, self.settings)
         if not caller.is_administrator:
             raise Refused("User permission denied")
+        check_comment(request.comment)
         reply = await self.configurator.run(request.apply)
         if reply.applied:
-            self.control_history.tell_reconfiguration(caller.user)
+            self.control_history.tell_reconfiguration(caller.user, request.comment)
         return reply
 
     async def Status(self, request: pb.StatusRequest, context: identity.Context) -> pb.StatusReply:
@@ -225,7 +226,7 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         caller = await identity.caller(context, self.settings)
         if request.action in (pb.ADD_TO_GROUP, pb.DELETE_FROM_GROUP):
             reply = await change_host_group(self.configurator, request, caller)
-            self.control_history.tell_reconfiguration(caller.user)
+            self.control_history.tell_reconfiguration(caller.user, request.comment)
             return reply
         if request.action == pb.REMOVE_HOST:
             return await remove_hosts(self.engine, request, caller, self.agents.remove)

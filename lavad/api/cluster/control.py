@@ -51,9 +51,18 @@ async def control(engine: Engine, request: pb.ControlRequest, caller: c.Caller) 
     return reply
 
 
-def _check(request: pb.ControlRequest) -> None:
-    if len(request.comment) > COMMENT_MAX or "\0" in request.comment:
+def check_comment(text: str) -> None:
+    """Refuse a comment that is too long.
+
+    Raises:
+            Refused: it is.
+    """
+    if len(text) > COMMENT_MAX or "\0" in text:
         raise Refused(f"-C: a comment has at most {COMMENT_MAX} characters, and no NUL")
+
+
+def _check(request: pb.ControlRequest) -> None:
+    check_comment(request.comment)
     if len(request.names) > NAMES_MAX:
         raise Refused(f"More than {NAMES_MAX} names were given at once")
     if request.lock_ids:

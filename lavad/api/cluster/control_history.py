@@ -52,9 +52,9 @@ class ControlHistory:
         except (OSError, ValueError, TypeError, KeyError) as error:
             log.warning("event=end_not_read path=%s error=%r", self._end, error)
 
-    def tell_reconfiguration(self, by: str) -> None:
+    def tell_reconfiguration(self, by: str, comment: str) -> None:
         """Tell that an administrator put other files into force."""
-        self._tell(self._engine.clock(), "reconfigured", by=by)
+        self._tell(self._engine.clock(), "reconfigured", by=by, comment=comment)
 
     def tell_end(self, why: str) -> None:
         """Note for the next master that this one ends, unless it has never begun."""
