@@ -20,6 +20,7 @@ Usage: bslots [-l] [-n slots] [-R "resource requirement"] [-W [hours:]minutes]
 """
 GRAMMAR = Grammar("bslots", USAGE, {"l": FLAG, **dict.fromkeys(("n", "R", "W"), VALUE)})
 NONE = "No backfill window exists at this time"
+NONE_LIKE_THAT = "No backfill window meets these requirements at this time"
 MINUTE_S = 60
 
 
@@ -38,7 +39,7 @@ def main(argv: list[str], io: "Io") -> int:
         if one.slots >= least and (not one.until or one.until - now >= max(length_s, MINUTE_S))
     ]
     if not windows:
-        io.print(NONE)
+        io.print(NONE_LIKE_THAT if any(letter in options for letter in "nRW") else NONE)
     elif "l" in options:
         io.print("\n\n".join(long_text(one, now) for one in windows))
     else:

@@ -28,7 +28,10 @@ def test_windows(desk: Desk) -> None:
     assert desk.client.asked == [("", False), ("mem>1", True)]
     assert len(desk.type("bslots", "-n", "2").out.splitlines()) == 2
     assert "UNLIMITED" in desk.type("bslots", "-W", "2:00").out
-    assert desk.type("bslots", "-W", "2:00", "-n", "2").out == "No backfill window exists at this time\n"
+    none_like_that = "No backfill window meets these requirements at this time\n"  # which Balsam looks for
+    assert desk.type("bslots", "-W", "2:00", "-n", "2").out == none_like_that
+    desk.client.windows = []
+    assert desk.type("bslots").out == "No backfill window exists at this time\n"
 
 
 @pytest.mark.parametrize(
