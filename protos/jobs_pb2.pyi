@@ -419,7 +419,7 @@ class JobFilter(_message.Message):
     def __init__(self, refs: _Optional[_Iterable[_Union[_common_pb2.JobRef, _Mapping]]] = ..., user: _Optional[str] = ..., queue: _Optional[str] = ..., host: _Optional[str] = ..., name: _Optional[str] = ..., project: _Optional[str] = ..., states: _Optional[_Iterable[_Union[_common_pb2.JobState, str]]] = ..., finished_too: _Optional[bool] = ..., job_group: _Optional[str] = ..., application: _Optional[str] = ..., service_class: _Optional[str] = ...) -> None: ...
 
 class ListJobsRequest(_message.Message):
-    __slots__ = ("filter", "arrays", "details", "reasons", "shares_details", "basic_too", "columns", "absolute")
+    __slots__ = ("filter", "arrays", "details", "reasons", "shares_details", "basic_too", "columns", "hosts_alone", "end_columns", "absolute")
     FILTER_FIELD_NUMBER: _ClassVar[int]
     ARRAYS_FIELD_NUMBER: _ClassVar[int]
     DETAILS_FIELD_NUMBER: _ClassVar[int]
@@ -427,6 +427,8 @@ class ListJobsRequest(_message.Message):
     SHARES_DETAILS_FIELD_NUMBER: _ClassVar[int]
     BASIC_TOO_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_ALONE_FIELD_NUMBER: _ClassVar[int]
+    END_COLUMNS_FIELD_NUMBER: _ClassVar[int]
     ABSOLUTE_FIELD_NUMBER: _ClassVar[int]
     filter: JobFilter
     arrays: bool
@@ -435,8 +437,10 @@ class ListJobsRequest(_message.Message):
     shares_details: bool
     basic_too: bool
     columns: bool
+    hosts_alone: bool
+    end_columns: bool
     absolute: bool
-    def __init__(self, filter: _Optional[_Union[JobFilter, _Mapping]] = ..., arrays: _Optional[bool] = ..., details: _Optional[bool] = ..., reasons: _Optional[bool] = ..., shares_details: _Optional[bool] = ..., basic_too: _Optional[bool] = ..., columns: _Optional[bool] = ..., absolute: _Optional[bool] = ...) -> None: ...
+    def __init__(self, filter: _Optional[_Union[JobFilter, _Mapping]] = ..., arrays: _Optional[bool] = ..., details: _Optional[bool] = ..., reasons: _Optional[bool] = ..., shares_details: _Optional[bool] = ..., basic_too: _Optional[bool] = ..., columns: _Optional[bool] = ..., hosts_alone: _Optional[bool] = ..., end_columns: _Optional[bool] = ..., absolute: _Optional[bool] = ...) -> None: ...
 
 class JobRecord(_message.Message):
     __slots__ = ("job", "index", "user", "state", "queue", "from_host", "hosts", "name", "submit_time", "start_time", "end_time", "project", "exit_status", "exit_reason", "usage", "usage_by_host", "attempt", "pending_reasons", "spec", "slots_min", "slots_max", "array", "exec_cwd", "exec_home", "suspend_reason", "effective_requirement", "priority", "estimated_start", "start_reason", "load_bounds", "share_account", "tasks", "restarts", "progress", "autoscale_error", "hangs_since", "inactive_s", "stacks", "unused_hosts", "gpus", "warnings", "post", "posted_at", "messages", "outlook", "absolute")
@@ -605,7 +609,7 @@ class JobPage(_message.Message):
     def __init__(self, jobs: _Optional[_Iterable[_Union[JobRecord, _Mapping]]] = ..., missing: _Optional[_Iterable[_Union[_common_pb2.JobRef, _Mapping]]] = ..., columns: _Optional[_Union[JobColumns, _Mapping]] = ...) -> None: ...
 
 class JobColumns(_message.Message):
-    __slots__ = ("kinds", "names", "job", "index", "submit_time", "kind", "name")
+    __slots__ = ("kinds", "names", "job", "index", "submit_time", "kind", "name", "ended", "start_time", "end_time", "cpu_s")
     KINDS_FIELD_NUMBER: _ClassVar[int]
     NAMES_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
@@ -613,6 +617,10 @@ class JobColumns(_message.Message):
     SUBMIT_TIME_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
+    START_TIME_FIELD_NUMBER: _ClassVar[int]
+    END_TIME_FIELD_NUMBER: _ClassVar[int]
+    CPU_S_FIELD_NUMBER: _ClassVar[int]
     kinds: _containers.RepeatedCompositeFieldContainer[JobRecord]
     names: _containers.RepeatedScalarFieldContainer[str]
     job: _containers.RepeatedScalarFieldContainer[int]
@@ -620,7 +628,11 @@ class JobColumns(_message.Message):
     submit_time: _containers.RepeatedScalarFieldContainer[float]
     kind: _containers.RepeatedScalarFieldContainer[int]
     name: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, kinds: _Optional[_Iterable[_Union[JobRecord, _Mapping]]] = ..., names: _Optional[_Iterable[str]] = ..., job: _Optional[_Iterable[int]] = ..., index: _Optional[_Iterable[int]] = ..., submit_time: _Optional[_Iterable[float]] = ..., kind: _Optional[_Iterable[int]] = ..., name: _Optional[_Iterable[int]] = ...) -> None: ...
+    ended: _containers.RepeatedScalarFieldContainer[int]
+    start_time: _containers.RepeatedScalarFieldContainer[float]
+    end_time: _containers.RepeatedScalarFieldContainer[float]
+    cpu_s: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, kinds: _Optional[_Iterable[_Union[JobRecord, _Mapping]]] = ..., names: _Optional[_Iterable[str]] = ..., job: _Optional[_Iterable[int]] = ..., index: _Optional[_Iterable[int]] = ..., submit_time: _Optional[_Iterable[float]] = ..., kind: _Optional[_Iterable[int]] = ..., name: _Optional[_Iterable[int]] = ..., ended: _Optional[_Iterable[int]] = ..., start_time: _Optional[_Iterable[float]] = ..., end_time: _Optional[_Iterable[float]] = ..., cpu_s: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class ArrayCounts(_message.Message):
     __slots__ = ("total", "pend", "done", "run", "exit", "ssusp", "ususp", "psusp", "spec")

@@ -105,7 +105,7 @@ class Listing:
         if self.conditions or self.factors is not None or any(name in self.options for name in ELIGIBLE):
             yield from map(form.rows, self.pages())
             return
-        for page in self._asked(columns=True):
+        for page in self._asked(columns=True, hosts_alone=not form.has_figures, end_columns=form.has_figures):
             self.found += len(page.jobs) + len(page.columns.job)
             if page.jobs:  # of a master that knows no columns, or of jobs that it reads from its store
                 yield form.rows(page.jobs)

@@ -55,6 +55,8 @@ class Form:
 
     ``name`` has to fit a printable name into its cell, ``moment`` writes the same for ``unit_s`` seconds.
     Those before and after are the same for many jobs of a list by columns, and are written once for these.
+    ``ended`` returns for jobs of a kind the text after the time, by the start, the end and the CPU time of each;
+    without it a form shows nothing of runs but their hosts.
     """
 
     def __init__(
@@ -65,9 +67,11 @@ class Form:
         unit_s: int,
         after: "Callable[[messages.JobRecord, list[str]], str]",
         short: bool,
+        ended: "Callable[[messages.JobRecord], Callable[[float, float, float], str]] | None" = None,
     ) -> None:
         self._before, self._name, self._after, self._short = before, name, after, short
-        self._moment, self._unit_s = moment, unit_s
+        self._moment, self._unit_s, self._ended = moment, unit_s, ended
+        self.has_figures = ended is not None
 
     def rows(self, jobs: "Iterable[messages.JobRecord]") -> str:
         """Rows of records."""
@@ -84,6 +88,8 @@ class Form:
         around = [self._around(kind) for kind in page.kinds]
         names = [clean(name) for name in page.names]
         jobs, kinds, numbers, times = page.job[:], page.kind[:], page.name[:], page.submit_time[:]
+        if page.ended:
+            return self._with_ends(page, around, names)
         if page.index:
             return self._elements(around, names, (jobs, kinds, numbers, times), page.index[:])
         cells = [self._name(name) for name in names]
@@ -123,6 +129,28 @@ class Form:
             ]
         )
 
+    def _with_ends(self, page: "messages.JobColumns", around: list[tuple[str, str]], names: list[str]) -> str:
+        """Rows of a page with figures of ended jobs."""
+        assert self._ended is not None, "figures of ended jobs were not asked for"
+        ended = {number: self._ended(page.kinds[number]) for number in page.ended}
+        figures = zip(page.start_time[:], page.end_time[:], page.cpu_s[:], strict=True)
+        cells, moment, indices = [self._name(name) for name in names], self._moment, page.index[:]
+        named = (
+            [
+                self._name(f"{names[name]}[{index}]") if index else cells[name]
+                for name, index in zip(page.name[:], indices, strict=True)
+            ]
+            if indices
+            else [cells[name] for name in page.name[:]]
+        )
+        return "".join(
+            [
+                f"{job:<7} {around[kind][0]} {name} {moment(time)}"
+                f"{ended[kind](*next(figures)) if kind in ended else around[kind][1]}\n"
+                for job, kind, name, time in zip(page.job[:], page.kind[:], named, page.submit_time[:], strict=True)
+            ]
+        )
+
     def _around(self, job: messages.JobRecord) -> tuple[str, str]:
         hosts = host_list(job, self._short)
         return self._before(job, hosts), self._after(job, hosts)
@@ -156,12 +184,20 @@ def wide(short: bool, last: "Callable[[messages.JobRecord], str] | None" = None)
 def extended(short: bool) -> Form:
     """The form of -W: as -w, with project, usage and times; memory in KB."""
 
-    def after(job: messages.JobRecord, _: list[str]) -> str:
-        project = job.project if job.project.isprintable() else clean(job.project)
-        usage = usage_text(job.usage) if job.HasField("usage") else NO_USAGE
-        return f" {project:<10} {usage} {compact_time(job.start_time):<14} {compact_time(job.end_time)}"
+    def project_of(job: messages.JobRecord) -> str:
+        return job.project if job.project.isprintable() else clean(job.project)
 
-    return Form(_uncut, "{:<10}".format, lambda moment: f"{compact_time(moment):<14}", 1, after, short)
+    def after(job: messages.JobRecord, _: list[str]) -> str:
+        usage = usage_text(job.usage) if job.HasField("usage") else NO_USAGE
+        return f" {project_of(job):<10} {usage} {compact_time(job.start_time):<14} {compact_time(job.end_time)}"
+
+    def ended(job: messages.JobRecord) -> "Callable[[float, float, float], str]":
+        before, behind = f" {project_of(job):<10} ", f" {ENDED_USAGE} "
+        return lambda start, end, cpu_s: (
+            f"{before}{cpu_clock(cpu_s):<12}{behind}{compact_time(start):<14} {compact_time(end)}"
+        )
+
+    return Form(_uncut, "{:<10}".format, lambda moment: f"{compact_time(moment):<14}", 1, after, short, ended)
 
 
 def _uncut(job: messages.JobRecord, hosts: list[str]) -> str:
@@ -184,6 +220,7 @@ def cpu_clock(seconds: float) -> str:
 
 
 NO_USAGE = f"{cpu_clock(0):<12} {'-':<7} {'-':<7} {'-':<6}"
+ENDED_USAGE = f"{0:<7} {0:<7} {'-':<6}"  # of memory, swap and processes
 
 
 def arrays(jobs: "Iterable[messages.JobRecord]", uncut: bool) -> str:

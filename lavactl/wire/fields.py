@@ -61,7 +61,7 @@ FIELDS = {
     ),
     "ListJobsRequest": (
         "1 filter JobFilter, 2 arrays t, 3 details t, 4 reasons t, 5 shares_details t, 6 basic_too t, 7 columns t, "
-        "20 absolute t"
+        "8 hosts_alone t, 9 end_columns t, 20 absolute t"
     ),
     "TaskCpus": "1 cpus u*",
     "HostShare": (
@@ -111,7 +111,10 @@ FIELDS = {
         "62 inactive_s d, 63 stacks s*, 64 unused_hosts UnusedHost*, 140 post u, 141 posted_at d, "
         "150 messages JobMessage*, 190 absolute AbsolutePriority"
     ),
-    "JobColumns": "1 kinds JobRecord*, 2 names s*, 3 job u*, 4 index u*, 5 submit_time d*, 6 kind u*, 7 name u*",
+    "JobColumns": (
+        "1 kinds JobRecord*, 2 names s*, 3 job u*, 4 index u*, 5 submit_time d*, 6 kind u*, 7 name u*, 8 ended u*, "
+        "9 start_time d*, 10 end_time d*, 11 cpu_s d*"
+    ),
     "JobPage": "1 jobs JobRecord*, 2 missing JobRef*, 3 columns JobColumns",
     "SignalRequest": (
         "1 filter JobFilter, 2 action u, 3 signal u, 4 newest_only t, 5 states u*, 6 hold t, 7 role s, "

@@ -70,6 +70,7 @@ def page_of(page: pb.JobPage | bytes) -> pb.JobPage:
 def rows_of(page: pb.JobPage | bytes) -> Iterator[pb.JobRecord]:
     """Records of a page by columns."""
     columns = page_of(page).columns
+    figures = zip(columns.start_time, columns.end_time, columns.cpu_s, strict=True)
     for at, (job, submit_time, kind, name) in enumerate(
         zip(columns.job, columns.submit_time, columns.kind, columns.name, strict=True)
     ):
@@ -78,6 +79,8 @@ def rows_of(page: pb.JobPage | bytes) -> Iterator[pb.JobRecord]:
         if columns.index and columns.index[at]:
             record.index = columns.index[at]
             record.name += f"[{record.index}]"
+        if kind in columns.ended:
+            record.start_time, record.end_time, record.usage.cpu_s = next(figures)
         yield record
 
 
@@ -268,6 +271,48 @@ def test_columns_tell_what_records_do(caller: c.Caller, level: int) -> None:
 
     asyncio.run(both())
     assert running
+
+
+OF_RUNS = (
+    "start_time", "end_time", "exit_status", "exit_reason", "usage", "usage_by_host", "exec_cwd", "exec_home",
+    "suspend_reason", "start_reason", "progress", "post", "posted_at",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("wanted", ["hosts_alone", "end_columns"])
+def test_columns_tell_of_runs_what_a_table_shows(wanted: str) -> None:
+    """Hosts, and with the figures of -W start, end and CPU time of ended jobs; all else is as in records."""
+    story = a_cluster(a_host(slots=4))
+    for minute in range(3):  # on the same host, with figures of their own
+        story.now = 60.0 * minute
+        key = story.run(a_job(name="brief"))
+        story.now += 7
+        story.do(c.ReportFinished("n1", key, 256 * minute, story.now, cpu_s=minute + 0.5, also_released=True))
+    half = story.submit(a_job(array="1-3", name="half"))
+    story.plan()
+    story.finished("n1", story.key(half, 1))
+    waits = story.submit(a_job(9))
+    story.do(c.KillJob(story.target(story.submit(a_job(9))), ANN))
+    lists = JobLists(_engine(story), SimpleNamespace(store=_Store()), story.worklist)  # type: ignore[arg-type]
+    request = pb.ListJobsRequest(filter=pb.JobFilter(user="all", finished_too=True))
+    by_columns = pb.ListJobsRequest(filter=request.filter, columns=True, **{wanted: True})  # type: ignore[arg-type]
+
+    async def both() -> None:
+        expected = [record async for page in lists.pages(request, ANN) for record in page_of(page).jobs]
+        for record in expected:
+            has_ended, figures = record.end_time > 0, (record.start_time, record.end_time, record.usage.cpu_s)
+            if wanted == "hosts_alone" or has_ended:
+                for field in OF_RUNS:
+                    record.ClearField(field)
+            if wanted == "end_columns" and has_ended:
+                record.start_time, record.end_time, record.usage.cpu_s = figures
+        pages = [page_of(page) async for page in lists.pages(by_columns, ANN)]
+        assert [record for page in pages for record in rows_of(page)] == expected
+        assert {record.job for record in expected} >= {half, waits}
+        # Jobs of one host, state and queue are of one kind.
+        assert sum(len(page.columns.kinds) for page in pages) < len(expected)
+
+    asyncio.run(both())
 
 
 def test_elements_looked_at_together_have_the_states_of_each() -> None:

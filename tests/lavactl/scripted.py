@@ -115,7 +115,7 @@ class ScriptedClient:
     def list_jobs(self, request: jobs_pb2.ListJobsRequest) -> Iterator[jobs_pb2.JobPage]:
         self.keep(jobs_pb2.ListJobsRequest, request)
         if request.columns and self.has_columns:
-            return iter([jobs_pb2.JobPage(columns=in_columns(self.jobs), missing=self.missing)])
+            return iter([jobs_pb2.JobPage(columns=in_columns(self.jobs, request), missing=self.missing)])
         return iter([jobs_pb2.JobPage(jobs=self.jobs, missing=self.missing)])
 
     def signal(self, request: jobs_pb2.SignalRequest) -> jobs_pb2.SignalReply:
@@ -340,14 +340,23 @@ def a_job(hosts: Iterable[tuple[str, int]] = (), **fields: Any) -> jobs_pb2.JobR
     return jobs_pb2.JobRecord(**{**plain, **fields}, hosts=shares)
 
 
-def in_columns(jobs: Iterable[jobs_pb2.JobRecord]) -> jobs_pb2.JobColumns:
-    """The jobs by columns, with a kind and a name for each that differs."""
+def in_columns(jobs: Iterable[jobs_pb2.JobRecord], request: jobs_pb2.ListJobsRequest) -> jobs_pb2.JobColumns:
+    """The jobs by columns, with a kind and a name for each that differs; of runs what the request wants."""
     columns, kinds, names = jobs_pb2.JobColumns(), dict[bytes, int](), dict[str, int]()
     for job in jobs:
         kind = jobs_pb2.JobRecord()
         kind.CopyFrom(job)
         for field in ("job", "index", "name", "submit_time"):
             kind.ClearField(field)
+        has_figures = request.end_columns and job.end_time > 0
+        if request.hosts_alone or has_figures:
+            for field in ("start_time", "end_time", "exit_status", "exit_reason", "usage", "usage_by_host"):
+                kind.ClearField(field)
+        if has_figures:
+            kind.attempt += 1000  # apart from those without figures
+            columns.start_time.append(job.start_time)
+            columns.end_time.append(job.end_time)
+            columns.cpu_s.append(job.usage.cpu_s)
         name = job.name.removesuffix(f"[{job.index}]")
         columns.job.append(job.job)
         columns.index.append(job.index)
@@ -356,6 +365,7 @@ def in_columns(jobs: Iterable[jobs_pb2.JobRecord]) -> jobs_pb2.JobColumns:
         columns.name.append(names.setdefault(name, len(names)))
     columns.kinds.extend(map(jobs_pb2.JobRecord.FromString, kinds))
     columns.names.extend(names)
+    columns.ended.extend(number for number, kind in enumerate(columns.kinds) if kind.attempt >= 1000)
     if not any(columns.index):
         del columns.index[:]
     return columns

@@ -81,15 +81,19 @@ def test_default_table_has_a_line_for_each_slot(desk: Desk) -> None:
 def test_lists_by_columns_are_those_by_records(form: tuple[str, ...], last: int, desk: Desk) -> None:
     """With elements of an array and without; odd names are made printable in both."""
     usage = common_pb2.Usage(cpu_s=62.25, memory_mib=3, pids=[7, 8])
-    odd = a_job(
-        HOSTS, job=1204, state=EXIT, name="a\tb", project="p\x1b", usage=usage, start_time=NOW, end_time=NOW + 5
-    )
-    desk.client.jobs = [odd, *three_jobs()[:last], a_job(job=1205), a_job(job=1206)]
+    odd = a_job(HOSTS, job=1204, state=RUN, name="a\tb", project="p\x1b", usage=usage, start_time=NOW)
+    ended = [
+        a_job(HOSTS, job=1207 + more, state=EXIT, name="c\td", project="p\x1b", start_time=NOW, end_time=NOW + 5 + more)
+        for more in range(2)
+    ]
+    ended[0].usage.cpu_s = 62.25
+    ended[1].usage.cpu_s = 0.0
+    desk.client.jobs = [odd, ended[0], *three_jobs()[:last], a_job(job=1205), ended[1], a_job(job=1206)]
     by_columns = desk.type("bjobs", *form)
     assert desk.client.asked[-1].columns
     desk.client.has_columns = False
     assert repr(by_columns) == repr(desk.type("bjobs", *form))
-    assert by_columns.out.count("\n120") + ("-noheader" in form) == last + 3
+    assert by_columns.out.count("\n120") + ("-noheader" in form) == last + 5
 
 
 def test_short_host_list_counts_slots(desk: Desk) -> None:

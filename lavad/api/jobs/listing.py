@@ -452,14 +452,7 @@ def _add_bound(message: jobs_pb2.LoadBound, bound: Threshold) -> None:
 
 def add_run(message: jobs_pb2.JobRecord, job: Job) -> None:
     message.attempt = job.attempts
-    allocation = allocation_of(job)
-    has_devices = any(share.gpus for share in allocation)  # to show which tasks use which devices
-    for share in allocation:
-        shown = message.hosts.add(host=share.host, slots=share.slots, gpus=share.gpus, memory_mib=share.memory_mib)
-        if has_devices:
-            shown.tasks_by_role.extend(share.tasks_by_role)
-            shown.gpu_memory_mib.extend(share.gpu_memory_mib)
-            shown.gpu_roles.extend(share.gpu_roles)
+    add_hosts(message, allocation_of(job))
     if job.attempt is not None:
         _add_attempt(message, job.attempt)
     if job.end is not None:
@@ -470,6 +463,17 @@ def add_run(message: jobs_pb2.JobRecord, job: Job) -> None:
         message.post, message.posted_at = end.post, end.posted_at
         figures = JobUsage(end.cpu_s, end.memory_mib_max, end.memory_mib_mean, end.user_s, end.system_s)
         _set_figures(message.usage, figures)
+
+
+def add_hosts(message: jobs_pb2.JobRecord, allocation: Allocation) -> None:
+    """Add what a job has of each host."""
+    has_devices = any(share.gpus for share in allocation)  # to show which tasks use which devices
+    for share in allocation:
+        shown = message.hosts.add(host=share.host, slots=share.slots, gpus=share.gpus, memory_mib=share.memory_mib)
+        if has_devices:
+            shown.tasks_by_role.extend(share.tasks_by_role)
+            shown.gpu_memory_mib.extend(share.gpu_memory_mib)
+            shown.gpu_roles.extend(share.gpu_roles)
 
 
 def _add_attempt(message: jobs_pb2.JobRecord, attempt: Attempt) -> None:

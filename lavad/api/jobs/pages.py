@@ -10,7 +10,7 @@ from contextlib import aclosing
 
 from lavad.api.details import READ_AT_ONCE, Details, read_specs
 from lavad.api.jobs import listing
-from lavad.api.jobs.columns import PlainColumns
+from lavad.api.jobs.columns import PlainColumns, Runs
 from lavad.api.jobs.history import Stored
 from lavad.api.jobs.messages import read_all
 from lavad.api.jobs.start_estimate import OUTLOOKS_MAX, add_outlook
@@ -118,7 +118,10 @@ class _List:
 
     async def columns(self, forgotten: list[common_pb2.JobRef]) -> AsyncIterator[bytes]:
         """Yield pages of records without details and reasons, by columns."""
-        page = PlainColumns(self._sight)
+        request = self._request
+        page = PlainColumns(
+            self._sight, Runs.HOSTS if request.hosts_alone else Runs.ENDS if request.end_columns else Runs.WHOLE
+        )
         for portion in self._selection.portions(forgotten):
             if isinstance(portion, listing.Stretch):
                 page.extend_alike(portion)
