@@ -24,3 +24,19 @@ def test_other_words_are_options(command: str, word: str) -> None:
     (grammar,) = parsers(command)
     with pytest.raises(UsageError, match=f"illegal option -- {word[1:]}"):
         grammar.parse([word, "x"])
+
+
+@pytest.mark.parametrize(
+    ("command", "argv", "items"),
+    [
+        ("bjobs", ["-o exit_code", "-noheader", "7"], [("o", "exit_code"), ("noheader", "")]),
+        ("bhist", ["-l", "-n2", "7"], [("l", ""), ("n", "2")]),
+        ("bkill", ["-s", "SIGTERM", "7"], [("s", "SIGTERM")]),
+    ],
+)
+def test_words_of_erts_driver(command: str, argv: list[str], items: list[tuple[str, str]]) -> None:
+    """Equinor's ERT passes an option and its value as one word, with a blank between them."""
+    (grammar,) = parsers(command)
+    found = grammar.parse(argv)
+    assert [(letter, value.strip()) for letter, value in found.items] == items
+    assert found.words == ["7"]
