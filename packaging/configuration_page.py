@@ -42,7 +42,7 @@ A file that is not there says nothing: without `lsb.queues` the built-in queues 
   master keeps its rules, a starting one ends.
 - A section without its `Begin` or `End` is one error, and is read all the same; lines may end in CR LF.
 - A line that LSF reports and leaves out is a warning that says so: a row with more or fewer cells than its table has
-  columns, a table without a column that it needs, a resource of a host that `lsf.shared` lacks.
+  columns, a table without a column that it needs, prose in a section, a resource of a host that `lsf.shared` lacks.
 - A parameter or section that lava does not know is a warning, with the name that may have been meant.
 - One that LSF has and lava does not need is ignored; `badmin ckconfig -v` lists each with the reason. One that a site
   may count on all the same (`CONTAINER`, `SWAPLIMIT`) is a warning.

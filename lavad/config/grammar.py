@@ -201,7 +201,7 @@ def _vertical(document: Document, body: list[Line]) -> Row:
     for line in body:
         found = _SETTING.match(line.text)
         if found is None:
-            _complain(document, line, f"expected KEY = value, found {line.text[:40]!r}")
+            _not_a_setting(document, line)
         elif found[1].upper() in row and line.is_conditional:
             continue  # the value without a time condition counts
         elif found[1].upper() in row:
@@ -211,6 +211,18 @@ def _vertical(document: Document, body: list[Line]) -> Row:
             value = unquoted(found[2].strip())
             row[found[1].upper()] = Cell("" if value in ("-", "()") else value, line.number, line.file)
     return row
+
+
+def _not_a_setting(document: Document, line: Line) -> None:
+    """Report a line without ``=``. Prose, as after a description without ``\\``, is left out as in LSF.
+
+    What begins like a setting was meant as one: without USERS, say, a queue would be for all.
+    """
+    about = f"expected KEY = value, found {line.text[:40]!r}"
+    if line.text.split()[0].isupper():
+        _complain(document, line, about)
+    else:
+        _complain(document, line, f"{about}; the line is left out", is_fatal=False)
 
 
 def _horizontal(document: Document, section: Section, body: list[Line]) -> None:

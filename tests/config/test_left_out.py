@@ -96,3 +96,16 @@ def test_a_limit_on_licenses_is_one_on_resources(tmp_path: Path) -> None:
     assert said(found) == []
     (one,) = found.policy.limits
     assert dict(one.resources) == {"verilog": 4.0, "hspice": 2.0}
+
+
+def test_prose_within_a_section(tmp_path: Path) -> None:
+    """IBM's own example of a service class goes on with its description in a line of its own, without a backslash."""
+    queue = "Begin Queue\nQUEUE_NAME = q\nDESCRIPTION = For jobs that\nare attached to it.\nPRIORITY = 7\n{}End Queue\n"
+    found = loaded(tmp_path, {"lsb.queues": queue.format("")})
+    assert not found.errors
+    assert said(found) == ["lsb.queues:4: expected KEY = value, found 'are attached to it.'; the line is left out"]
+    assert found.policy.by_name["q"].priority == 7
+    forgotten = loaded(tmp_path, {"lsb.queues": queue.format("USERS ann\n")})
+    assert [str(one).rpartition("/")[2] for one in forgotten.errors] == [
+        "lsb.queues:6: expected KEY = value, found 'USERS ann'"
+    ]
