@@ -35,6 +35,7 @@ FIELDS = {
     "W": ("run_limit_s",), "We": ("runtime_estimate_s",), "M": ("memory_limit_mib",), "J": ("name",),
     "aps": ("absolute_priority",), "sp": ("priority",),
     "b": ("begin_time",), "t": ("terminate_time",), "wt": ("warning_time_s",),
+    "mig": ("migration_min_plus_one",),
     "r": ("rerunnable", "not_rerunnable"), "rn": ("rerunnable", "not_rerunnable"),
     "i": INPUT, "is": INPUT, "o": ("output", "output_overwrite"), "oo": ("output", "output_overwrite"),
     "e": ("error", "error_overwrite"), "eo": ("error", "error_overwrite"), "cwd": ("cwd",), "outdir": ("output_dir",),

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 NAME_MAX = 4094
 BAD_NAME = f"Bad job name: it must be printable and of 1 to {NAME_MAX} characters, an index list apart."
 
+MIGRATION_MAX = 1_000_000  # minutes of -mig, as of MIG
+
 SECTIONS = ("select[", "order[", "rusage[", "span[", "same[", "cu[", "affinity[")
 
 # Set by the batch system for one job: a job submitted from inside it must not inherit them.
@@ -51,6 +53,13 @@ def warning_time_s(text: str) -> int:
         return units.read_minutes(text.strip())
     except ValueError:
         raise bad("wt", text, "[hours:]minutes, such as 2 or 1:30, or seconds, such as 30s") from None
+
+
+def migration_min(text: str) -> int:
+    """Minutes of -mig; 0 is a threshold, too."""
+    if not units.is_digits(text.strip()) or int(text) > MIGRATION_MAX:
+        raise bad("mig", text, f"minutes from 0 to {MIGRATION_MAX}")
+    return int(text)
 
 
 def check_warning_action(text: str) -> None:

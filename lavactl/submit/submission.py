@@ -68,6 +68,7 @@ FURTHER_USAGE: dict[str, str] = {
     "u": '-u "address ..."  -B  -N  -Ne  -notify "start done exit"',
     "hostfile": "-hostfile file  (its lines: host [slots])",
     "k": '-k "dir [init=minutes] [minutes] [method=name]"  (checkpoints)',
+    "mig": "-mig minutes  (suspended for so long, it goes to another host)",
 }
 HANG_USAGE = '-hang time | "after=time:first=time:cpus=N:network=bytes/s:gpu-power=part:stacks=no"  (detect hangs)'
 USAGE += "".join(f"  {text}\n" for text in (HANG_USAGE, *FURTHER_USAGE.values()))
@@ -83,7 +84,7 @@ KINDS: dict[str, int | str] = {
     **dict.fromkeys(FLAGS, FLAG),
     **dict.fromkeys(
         ("n", "R", "W", "We", "M", "J", "sp", "o", "oo", "e", "eo", "i", "is", "cwd", "outdir", "env", "gpu",
-         "nnodes", "b", "t", "wt", "c", "F", "D", "S", "C", "v", "p", "T", "hang", "f", "k", "a", "hostfile"),
+         "nnodes", "b", "t", "wt", "mig", "c", "F", "D", "S", "C", "v", "p", "T", "hang", "f", "k", "a", "hostfile"),
         VALUE,
     ),
     **dict.fromkeys(("r", "rn", "Zs", "hl", "ul"), FLAG),
@@ -502,6 +503,8 @@ def limit(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:
         spec.memory_limit_mib = job_options.memory_mib(text, io.setting("LSF_UNIT_FOR_LIMITS") or "K")
     if (text := choices.value("wt")) is not None:
         spec.warning_time_s = job_options.warning_time_s(text)
+    if (text := choices.value("mig")) is not None:
+        spec.migration_min_plus_one = job_options.migration_min(text) + 1
     job_options.check_warning_action(spec.warning_action)
     if (text := choices.value("b")) is not None:
         spec.begin_time = job_options.date("b", text, io.now())

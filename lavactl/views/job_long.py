@@ -124,6 +124,7 @@ def submitted(job: "Job", unformatted: bool, home: str, *, to_queue: bool = Fals
         f"Specified Start Time <{short_time(spec.begin_time)}>" if spec.begin_time else "",
         f"Specified Termination Time <{short_time(spec.terminate_time)}>" if spec.terminate_time else "",
         *warning(spec),
+        f"Migration threshold <{spec.migration_min_plus_one - 1} min>" if spec.migration_min_plus_one else "",
         *checkpoints(job),
         f"Login Shell <{clean(spec.shell)}>" if spec.shell else "",
         f"Pre-execute Command <{clean(spec.pre_exec)}>" if spec.pre_exec else "",

@@ -41,7 +41,7 @@ def asked_of(spec: jobs_pb2.JobSpec, default_queues: tuple[str, ...] = ()) -> As
         tuple([(limit.name, limit.soft) for limit in spec.rlimits]),
         tuple([role_of(role, spec.resizable, is_of_tasks) for role in spec.roles]) or _ONE_TASK,
         bool(spec.warning_action),
-        is_checkpoint(spec.warning_action),
+        bool(spec.warning_action) and is_checkpoint(spec.warning_action),
     )
 
 
@@ -98,6 +98,7 @@ def _special_options(spec: jobs_pb2.JobSpec) -> SpecialOptions:
         has_commands=bool(spec.pre_exec or spec.post_exec),
         has_copies=bool(spec.file_copies),
         checkpointable=spec.HasField("checkpoint"),
+        migration_s=60.0 * (spec.migration_min_plus_one - 1) if spec.migration_min_plus_one else None,
         checkpoint_period_s=spec.checkpoint.period_s if spec.HasField("checkpoint") else None,
     )
 

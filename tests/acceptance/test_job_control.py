@@ -291,7 +291,12 @@ def test_a_job_migrates_by_itself(cluster: Cluster) -> None:
     cluster.clear()
     cluster.reconfigure({"lsb.queues": QUEUES.format(window="MIG = 0")})
     assert "Migration threshold is 0 minutes" in cluster.says("bqueues", "-l", "normal")
-    job = cluster.submit("-r", "-o", "/dev/null", "sleep 300")
+    assert "-mig needs a job that may migrate" in cluster.run("bsub", "-mig", "5", "true").stderr
+    job = cluster.submit("-r", "-mig", "5", "-o", "/dev/null", "-H", "sleep 300")
+    assert "Migration threshold <5 min>" in _unwrapped(cluster.says("bjobs", "-l", str(job)))
+    cluster.says("bmod", "-mign", str(job))
+    assert "migration threshold from 5 min to none" in _unwrapped(cluster.history(job))
+    cluster.says("bresume", str(job))
     cluster.becomes(job, "RUN")
     where = "bjobs", "-noheader", "-o", "exec_host", str(job)
     first = cluster.says(*where)

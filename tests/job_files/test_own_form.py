@@ -36,6 +36,7 @@ VALUES = {
     "env": "none, A=1", "L": "/bin/bash", "gpu": "num=2:mode=shared", "nnodes": "2", "b": "2027:1:2:10:00",
     "t": "2027:1:3:10:00", "w": "done(5)", "Q": "3 4", "E": "pre", "Ep": "post", "c": "10", "F": "100", "D": "200",
     "S": "300", "C": "0", "v": "400", "p": "20", "T": "40", "rnc": "notify me", "wa": "USR1", "wt": "30s",
+    "mig": "0",
     "u": "a@example.org", "notify": "start",
     "f": "in.dat > in.dat",
     "hang": "after=5m:first=30m:cpus=0.1", "k": "/saved init=5 30 method=dmtcp",

@@ -85,6 +85,7 @@ NAMED = {
     "rnc": ("resize-notify", "command that runs when it has grown or is about to shrink"),
     "wa": ("warning-action", "signal or command by which it is warned before it is ended"),
     "wt": ("warning-time", "time between that warning and the end: [hours:]minutes, or seconds as 30s"),
+    "mig": ("migration-threshold", "minutes that the system may suspend it, before it goes to another host"),
     "u": ("mail-to", "address for mail"),
     "N": ("mail-report", "report by mail"),
     "Ne": ("mail-error", "report by mail if it fails"),

@@ -76,6 +76,8 @@ def _limits(spec: messages.JobSpec) -> "Iterator[tuple[str, str]]":
         yield "We", _minutes(spec.runtime_estimate_s)
     if spec.warning_time_s:
         yield "wt", f"{spec.warning_time_s:.0f}s"
+    if spec.migration_min_plus_one:
+        yield "mig", str(spec.migration_min_plus_one - 1)
     if spec.memory_limit_mib:
         yield "M", f"{spec.memory_limit_mib}M"
     if spec.begin_time:

@@ -235,6 +235,7 @@ _SHOWN: dict[str, Shown] = {
     "elements at once": _number("array_limit"),
     "command": _text("command"),
     "checkpoints": _checkpoint,
+    "migration threshold": lambda spec: f"{after - 1} min" if (after := spec.migration_min_plus_one) else "",
     "host file": lambda spec: _quoted(spec.host_file.path),
 }
 # Fields up to this number have their words above, or bmod does not change them; later ones are shown by name and kind.
@@ -242,5 +243,5 @@ _WITH_WORDS = pb.JobSpec.DESCRIPTOR.fields_by_name["resize_notify"].number
 _BY_KIND = [
     field
     for field in pb.JobSpec.DESCRIPTOR.fields
-    if field.number > _WITH_WORDS and field.name not in {*FOR_GOOD, "checkpoint", "host_file"}
+    if field.number > _WITH_WORDS and field.name not in {*FOR_GOOD, "checkpoint", "migration_min_plus_one", "host_file"}
 ]

@@ -324,6 +324,7 @@ class SpecialOptions:
     has_commands: bool = False  # -E or -Ep: commands before or after it
     has_copies: bool = False  # -f: files are copied before or after it
     checkpointable: bool = False  # -k
+    migration_s: float | None = None  # -mig; None: the queue's
     checkpoint_period_s: float | None = None  # of -k; None: as its spec says, which an earlier version has not read
     success_exit_values: str = ""  # LSB_SUCCESS_EXIT_VALUES; empty: the queue's
 

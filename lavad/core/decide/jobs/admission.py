@@ -98,6 +98,8 @@ def fitted(cluster: Cluster, shared: Shared, queue: Queue, asked: Asked) -> Shar
         raise Refused(f"-wa needs -wt, since queue {queue.name} has no JOB_ACTION_WARNING_TIME")
     if asked.warns_by_checkpoint and not shared.special.checkpointable:
         raise Refused("-wa CHKPNT needs a job that has checkpoints: by -k, its application profile or its queue")
+    if shared.special.migration_s is not None and not (shared.rerunnable or shared.special.checkpointable):
+        raise Refused("-mig needs a job that may migrate: rerunnable (-r), or with checkpoints (-k)")
     check_share(cluster, shared)
     return shared
 

@@ -32,14 +32,17 @@ class Migrations:
             self.forget(attempt.key)
 
     def _threshold_s(self, policy: "Policy", job: "Job", attempt: "Attempt") -> float | None:
-        """MIG of the profile, else the queue; of one of its hosts if that is less. None: it does not migrate."""
+        """-mig, else MIG of the profile, else the queue; that of a host if it is less. None: it does not migrate."""
         shared = job.shared
         if not (shared.rerunnable or shared.special.checkpointable):
             return None
         queue = policy.queue_for(shared.queue, shared.application)
         hosts = [host for share in attempt.allocation if (host := self._hosts.get(share.host)) is not None]
         rules = [policy.host_rule(host.facts.name, host.offered.model, host.offered.type) for host in hosts]
-        found = [queue.migration_s if queue is not None else None, *(rule.migration_s for rule in rules)]
+        own = shared.special.migration_s
+        if own is None and queue is not None:
+            own = queue.migration_s
+        found = [own, *(rule.migration_s for rule in rules)]
         return min((one for one in found if one is not None), default=None)
 
     def note(self, key: Key, at: float) -> None:

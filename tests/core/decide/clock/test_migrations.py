@@ -7,7 +7,7 @@ import pytest
 from lavad.core import commands as c
 from lavad.core.model import JobState, Key, SpecialOptions
 from lavad.core.model.policy import Policy
-from lavad.core.model.reasons import TERM_CHKPNT
+from lavad.core.model.reasons import TERM_CHKPNT, Refused
 from lavad.core.model.rules.applications import Application
 from lavad.core.model.rules.hosts import HostRule
 from lavad.core.model.rules.queues import Queue
@@ -25,10 +25,12 @@ def a_policy(**more: object) -> Policy:
     return Policy(queues=queues, applications={"quick": Application("quick", migration_s=600.0)}, **more)  # type: ignore[arg-type]
 
 
-def running(story: Story, kind: str = "rerunnable", slots: int = 1, array: str = "", **shared: str) -> Key:
+def running(
+    story: Story, kind: str = "rerunnable", slots: int = 1, array: str = "", own_s: float | None = None, **shared: str
+) -> Key:
     """A job that runs and, as its kind says, may migrate."""
     job = a_job(slots, array=array)
-    special = SpecialOptions(checkpointable=kind == "checkpointable")
+    special = SpecialOptions(checkpointable=kind == "checkpointable", migration_s=own_s)
     own = replace(job.shared, rerunnable=kind == "rerunnable", special=special, **shared)  # type: ignore[arg-type]
     number = story.submit(job._replace(shared=own))
     story.plan()
@@ -137,6 +139,30 @@ def test_at_once() -> None:
     assert story.cluster.migrations.next_at <= story.now
     later(story, 0)
     assert is_leaving(story, key)
+
+
+@pytest.mark.parametrize(("own_s", "after_s"), [(60.0, 60.0), (9e3, 9e3), (0.0, 0.0)])
+def test_a_jobs_own_threshold_comes_first(own_s: float, after_s: float) -> None:
+    """-mig, also one that is longer than its queue's."""
+    story = a_cluster(*HOSTS, policy=a_policy())
+    key = running(story, own_s=own_s)
+    lock(story, key)
+    if after_s:
+        later(story, after_s - 1)
+        assert not is_leaving(story, key)
+    later(story, 1)
+    assert is_leaving(story, key)
+
+
+def test_a_threshold_of_a_job_that_cannot_migrate_is_refused() -> None:
+    """It would never count; in a queue of rerunnable jobs it does."""
+    rerunning = Queue("again", 20, rerunnable=True)
+    story = a_cluster(*HOSTS, policy=Policy(queues=(Queue("normal", 30), rerunning)))
+    job = a_job()
+    shared = replace(job.shared, special=SpecialOptions(migration_s=60.0))
+    with pytest.raises(Refused, match="-mig needs a job that may migrate"):
+        story.submit(job._replace(shared=shared))
+    assert story.submit(job._replace(shared=replace(shared, queue="again")))
 
 
 def test_who_stays() -> None:
