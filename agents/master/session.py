@@ -489,7 +489,8 @@ class Session:
 
 def details(ledger: Ledger, room: int) -> tuple[list[JobSpecBlob], list[Held]]:
     """Return a spec for each job here, and the newest ends with their jobs' specs, up to ``room`` bytes."""
-    specs = {entry.key[0]: entry.blob for entry in ledger.entries.values()}
+    by_version = sorted((entry.blob for entry in ledger.entries.values()), key=lambda blob: blob.version, reverse=True)
+    specs = {blob.job: blob for blob in by_version}  # of an array rather its own than that of a changed element
     room -= sum(blob.ByteSize() for blob in specs.values())
     known, ended = {job: blob for (job, _), blob in ledger.specs.items()}, list[Held]()
     for one in reversed(ledger.ended.values()):

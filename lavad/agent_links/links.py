@@ -42,6 +42,7 @@ from lavad.core.orders import (
     TasksOrder,
     spec_defaults,
 )
+from lavad.core.state.records import numbered
 from protos import agents_pb2 as pb
 from protos import common_pb2
 from protos.jobs_pb2 import JobSpec
@@ -190,18 +191,18 @@ class Outbox:
             self._ready.clear()
         return order
 
-    def needs_spec(self, job: int) -> bool:
-        """Return True unless this session sent the job's spec lately; note that it is sent now."""
-        known = job in self._specs_sent
-        self._specs_sent[job] = None
-        self._specs_sent.move_to_end(job)
+    def needs_spec(self, number: int) -> bool:
+        """Return True unless this session sent the spec of that number lately; note that it is sent now."""
+        known = number in self._specs_sent
+        self._specs_sent[number] = None
+        self._specs_sent.move_to_end(number)
         if len(self._specs_sent) > SPECS_REMEMBERED:
             self._specs_sent.popitem(last=False)
         return not known
 
-    def forget_spec(self, job: int) -> None:
-        """Send the job's spec again with its next order, since it was changed."""
-        self._specs_sent.pop(job, None)
+    def forget_spec(self, number: int) -> None:
+        """Send the spec again with its next order, since it was changed."""
+        self._specs_sent.pop(number, None)
 
 
 class AgentLinks:
@@ -291,7 +292,7 @@ class AgentLinks:
     async def _add_stage(self, message: pb.Orders, outbox: Outbox, order: StageOrder) -> int:
         """Add a stage order, with the job's spec if needed; return their size in bytes."""
         size = 0
-        if outbox.needs_spec(order.key.job):
+        if outbox.needs_spec(_spec_number(order)):
             spec = await self._spec_for(outbox, order)
             if spec is None:
                 return 0
@@ -305,6 +306,7 @@ class AgentLinks:
                 shared.queue,
                 self.cluster.name,
                 setup.submitted_at,
+                setup.part,
             )
             self.seals.seal_spec(blob)
             message.specs.append(blob)
@@ -333,6 +335,7 @@ class AgentLinks:
             stage = pb.Stage(
                 allocation=_shares(order.allocation, setup.hosts),
                 launch_now=order.launch_now,
+                spec_version=setup.part,
                 run_limit_s=shared.run_limit_s,
                 deadline=shared.terminate_at,
                 queue=shared.queue,
@@ -355,15 +358,19 @@ class AgentLinks:
     async def _spec_for(self, outbox: Outbox, order: StageOrder) -> JobSpec | None:
         """Return the job's spec; None if the store fails (the order is retried) or has lost it (the job is killed)."""
         try:
-            return await self.shelf.spec(order.key.job)
+            return await self.shelf.spec(_spec_number(order))
         except NotNow as error:
             log.warning("order=postponed job=%s host=%s reason=%r", order.key, order.host, str(error))
-            outbox.forget_spec(order.key.job)
+            outbox.forget_spec(_spec_number(order))
             outbox.postpone(order, RETRY_S)
         except KeyError:
             log.error("order=impossible job=%s reason='the store has no spec of it'", order.key)
             self.on_lost_spec(order.key)
         return None
+
+
+def _spec_number(order: StageOrder) -> int:
+    return numbered(order.key.job, order.setup.part)
 
 
 def _environment(shared: Shared, queue: Queue) -> dict[str, str]:

@@ -128,7 +128,7 @@ class SpecShelf:
         self._at_hand_bytes -= self._at_hand.pop(job, (None, 0))[1]
 
     async def spec(self, job: int) -> JobSpec:
-        """Return the whole spec; not to be changed by the caller.
+        """Return the whole spec of that number, which is the job's id; not to be changed by the caller.
 
         Raises:
             KeyError: the store has no such job.
@@ -211,6 +211,10 @@ def control_of(kind: str, action: str) -> JobControl:
     return JobControl(kind=kind, signal=number) if number is not None else JobControl(kind=kind, command=action)
 
 
-def blob_of(spec: JobSpec, job: int, user: str, uid: int, gid: int, queue: str, cluster: str, at: float) -> JobSpecBlob:
+def blob_of(
+    spec: JobSpec, job: int, user: str, uid: int, gid: int, queue: str, cluster: str, at: float, version: int = 0
+) -> JobSpecBlob:
     """Build the description of a job that an agent gets before its first order for it."""
-    return JobSpecBlob(job=job, spec=spec, user=user, uid=uid, gid=gid, submit_time=at, queue=queue, cluster=cluster)
+    blob = JobSpecBlob(job=job, spec=spec, user=user, uid=uid, gid=gid, submit_time=at, queue=queue, cluster=cluster)
+    blob.version = version
+    return blob

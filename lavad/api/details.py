@@ -6,7 +6,6 @@ What the elements of an array share is sent with the first of them only, if the 
 from collections.abc import Collection
 
 from lavad.agent_links.spec_cache import as_admitted
-from lavad.api.jobs import listing
 from lavad.api.slices import Slices
 from lavad.core.model.policy import Policy
 from lavad.core.orders import spec_defaults
@@ -18,12 +17,12 @@ from protos.jobs_pb2 import JobRecord, JobSpec
 READ_AT_ONCE = 200  # jobs whose specs are read by one query
 
 
-async def read_specs(store: Store, jobs: Collection[int], slices: Slices) -> dict[int, JobSpec]:
-    """Return the specs, without environments, of those jobs that exist."""
+async def read_specs(store: Store, numbers: Collection[int], slices: Slices) -> dict[int, JobSpec]:
+    """Return the specs, without environments, of those numbers that exist."""
     found: dict[int, JobSpec] = {}
-    for job, stored in (await store.specs(jobs)).items():
+    for number, stored in (await store.specs(numbers)).items():
         await slices.check()
-        found[job] = shown_spec(stored)
+        found[number] = shown_spec(stored)
     return found
 
 
@@ -42,6 +41,31 @@ def shown_spec(stored: bytes) -> JobSpec:
     return spec
 
 
+def known_spec(record: Job | ArrayRecord) -> JobSpec:
+    """Build the spec fields that memory keeps of a job."""
+    shared, words = record.shared, record.words
+    return JobSpec(
+        name=words["name"],
+        command=words["command"],
+        project=shared.project,
+        job_group=shared.job_group,
+        application=shared.application,
+        service_class=shared.request.service_class,
+        cwd=words["cwd"],
+        submit_cwd=words["submit_cwd"] or words["cwd"],
+        input=words["input"],
+        output=words["output"],
+        error=words["error"],
+        description=words["description"],
+        run_limit_s=shared.run_limit_s,
+        memory_limit_mib=shared.memory_limit_mib,
+        rerunnable=shared.rerunnable,
+        interactive=shared.special.interactive,
+        exclusive=shared.request.exclusive,
+        hosts=shared.request.hosts,
+    )
+
+
 class Details:
     """Details for the records of one answer, one after the other."""
 
@@ -56,14 +80,14 @@ class Details:
 
         Without a spec those of its fields are added that memory keeps.
         """
-        if record.id != self._last:
+        if record.spec_number != self._last:
             queue = self._policy.queue_for(record.shared.queue, record.shared.application)
             defaults = spec_defaults(record.shared, queue)
-            known = as_admitted(spec, defaults) if spec is not None else listing.known_spec(record)
+            known = as_admitted(spec, defaults) if spec is not None else known_spec(record)
             known.run_limit_s = record.shared.run_limit_s  # includes the queue's default
             if self._pools is not None:
                 known.service_class = self._pools.service_class_of(record.shared)
-            self._last, self._spec = record.id, known
+            self._last, self._spec = record.spec_number, known
         elif self._shares:
             message.ClearField("spec")
             return

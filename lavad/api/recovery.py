@@ -35,7 +35,8 @@ class Recovering:
         self._seals = seals
         self._shelf = shelf
         self._key_of = key_of
-        self._blobs = {blob.job: blob for blob in hello.specs}
+        by_version = sorted(hello.specs, key=lambda blob: blob.version, reverse=True)
+        self._blobs = {blob.job: blob for blob in by_version}  # rather the array's than that of a changed element
         self._hello = hello
 
     def held(self) -> Iterator[c.RecoverAttempt]:

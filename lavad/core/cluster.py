@@ -99,6 +99,7 @@ class Cluster:
         self.request_ids: OrderedDict[tuple[str, bytes], int] = OrderedDict()  # user and id -> job
         self.counters = JobCounters(PendingCounters(policy), bool(policy.service_classes))
         self.dependants = Dependants()
+        self.capped: set[int] = set()  # arrays with a job limit, elements of which were changed by themselves and wait
         self.remembered: dict[int, Job | ArrayRecord] = {}  # forgotten jobs that other jobs depend on
         self.external_statuses = ExternalStatusTable()
         self.names = Names()
@@ -235,7 +236,7 @@ class Cluster:
     def rest(self, job: int, index: int, now: float) -> None:
         """Bar a job that gave up its slot reservation from another one for a while. Lost by a restart, which does no
         harm."""
-        record = self.jobs.get(job)
+        record = self.find_bearer(job, index)
         queue = self.policy.queue(record.shared.queue) if record is not None else None
         self.slot_reserve_pauses = {one: until for one, until in self.slot_reserve_pauses.items() if until > now}
         self.slot_reserve_pauses[job, index] = now + (queue.slot_reserve_s if queue is not None else 0.0)
@@ -252,11 +253,23 @@ class Cluster:
         return word == self.name and word not in self.hosts and word not in self.policy.host_groups
 
     def element(self, job_id: int, index: int) -> Job | None:
-        """The plain job (index 0), or the element if it is live or ended recently; None for a pending element."""
+        """The plain job (index 0), or the element if it is live, was changed by itself, or ended recently; None for any
+        other pending element."""
         job = self.jobs.get(job_id)
         if isinstance(job, ArrayRecord):
-            return job.live.get(index) or self.finished.get((job_id, index))
+            return job.job_of(index) or self.finished.get((job_id, index))
         return job if index == 0 else None
+
+    def bearer(self, job_id: int, index: int) -> Job | ArrayRecord:
+        """The record with the parameters of a job or element: its array, unless it was changed by itself."""
+        record = self.jobs[job_id]
+        if isinstance(record, Job) or index not in record.changed:
+            return record
+        return self.element(job_id, index) or record
+
+    def find_bearer(self, job_id: int, index: int) -> Job | ArrayRecord | None:
+        """The same; None if the job was forgotten before a silent host has released it."""
+        return self.bearer(job_id, index) if job_id in self.jobs else None
 
     def holder(self, key: Key) -> Job | None:
         """The job whose present attempt this is, or None if the attempt is over."""
@@ -276,7 +289,7 @@ class Cluster:
     def kept_slots(self) -> Iterator[tuple[Shared, int]]:
         """Slots claimed for each pending job, with the job's shared facts."""
         for claim in self.claims.values():
-            yield self.jobs[claim.job].shared, slots_of(claim.allocation)
+            yield self.bearer(claim.job, claim.index).shared, slots_of(claim.allocation)
 
     def live_jobs(self) -> Iterator[Job]:
         """Jobs and elements with an allocation."""

@@ -157,6 +157,12 @@ class ClusterView(Protocol):
     def holder(self, key: Key) -> Job | None:
         """The job whose present attempt this is, or None if the attempt is over."""
 
+    def bearer(self, job_id: int, index: int) -> Job | ArrayRecord:
+        """The record with the parameters of a job or element: its array, unless it was changed by itself."""
+
+    def find_bearer(self, job_id: int, index: int) -> Job | ArrayRecord | None:
+        """The same; None if the job was forgotten before a silent host has released it."""
+
     def attempts_of(self, job_id: int) -> list[Attempt]:
         """Present attempts of a job, or of an array's elements."""
 

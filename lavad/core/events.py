@@ -404,13 +404,15 @@ class PendingFreed:
 
 @dataclass(frozen=True, slots=True)
 class JobModified:
-    """Submission parameters of a job were changed; ``changes`` is the text for users."""
+    """Parameters of a job, or of elements of an array, were changed; ``changes`` is the text for users."""
 
     at: float
     job: NewJob
     by: str
     changes: str
     switched_to: str = ""  # the queue, if issued by bswitch
+    indices: Ranges = field(default_factory=Ranges)  # of elements changed by themselves; none: the job, with all others
+    part: int = 0  # their number of a spec
 
 
 @dataclass(frozen=True, slots=True)

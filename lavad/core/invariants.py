@@ -4,10 +4,11 @@ Each check recounts from the records what ``apply`` maintains incrementally.
 """
 
 from collections import Counter
+from collections.abc import Iterator
 
 import numpy as np
 
-from lavad.core.apply.enqueue import counted
+from lavad.core.apply.enqueue import counted, is_listed
 from lavad.core.apply.resize import has_lost_hosts, is_resizable
 from lavad.core.cluster import Cluster
 from lavad.core.language.dependency import clauses_of
@@ -236,12 +237,36 @@ def _check_arrays(cluster: Cluster) -> None:
             continue
         ended = sum(1 for code in record.ended if code)
         total = len(record.pending) + len(record.blocked) + len(record.held) + len(record.live) + ended
+        total += len(record.apart)
         _check_blocked(record)
+        _check_apart(cluster, record)
         assert total == len(record.indices), f"array {record.id}: {total} of {len(record.indices)} elements"
         assert record.done + record.exited == ended, f"array {record.id}: ended elements do not add up"
         for index in record.live:
             assert index not in record.pending, f"array {record.id}[{index}]: lives and waits"
             assert index not in record.held, f"array {record.id}[{index}]: lives and is held"
+
+
+def _check_apart(cluster: Cluster, array: ArrayRecord) -> None:
+    """Check that elements changed by themselves are in one place only, and in their buckets if they may start."""
+    assert array.apart.keys() <= array.changed <= {*array.indices}, (
+        f"array {array.id}: {array.changed} were not changed"
+    )
+    for index, job in array.apart.items():
+        name = f"array {array.id}[{index}]"
+        assert job.state in (JobState.PEND, JobState.PSUSP), f"{name}: waits by itself as {job.state}"
+        assert job.attempt is None, f"{name}: waits and holds hosts"
+        assert job.end is None, f"{name}: waits and has ended"
+        assert job.attempts == array.attempts.get(index, 0), f"{name}: its attempts are counted twice"
+        for others in (array.pending, array.blocked, array.held, array.live):
+            assert index not in others, f"{name}: waits by itself and with others"
+    listed = {index for index, job in array.apart.items() if array.may_start(job)}
+    assert array.listed == listed, f"array {array.id}: {array.listed} are listed, {listed} may start"
+    is_capped = bool(array.apart and array.limit)
+    assert not is_capped or array.id in cluster.capped, f"array {array.id}: its limit is overlooked"
+    for job in (*array.live.values(), *array.apart.values()):
+        assert (job.index in array.changed) == (job.part > 0), f"{job.key}: changed by itself, or not"
+        assert job.part <= array.newest_part, f"{job.key}: its spec is no part"
 
 
 def _check_blocked(array: ArrayRecord) -> None:
@@ -274,14 +299,23 @@ def _check_dependants(cluster: Cluster) -> None:
         assert cluster.dependants.is_parent(job), f"job {job} is remembered for nobody"
 
 
+def _records(cluster: Cluster) -> Iterator[Job | ArrayRecord]:
+    """All that may be in a bucket."""
+    for record in cluster.jobs.values():
+        yield record
+        yield from record.apart.values() if isinstance(record, ArrayRecord) else ()
+
+
 def _check_buckets(cluster: Cluster) -> None:
     listed = [entry.job for bucket in cluster.pending.buckets.values() for entry in bucket]
     assert len(listed) == len(set(listed)), "a job is in two buckets"
-    for record in cluster.jobs.values():
-        waits = record.room() > 0 if isinstance(record, ArrayRecord) else record.may_start
+    known = {record.number for record in _records(cluster)}
+    assert known >= set(listed), f"{set(listed) - known} are in buckets and do not wait"
+    for record in _records(cluster):
+        waits = is_listed(record)
         key = cluster.pending.key_of(record.shared)
         bucket = cluster.pending.buckets[key] if key is not None else None
-        inside = bucket is not None and any(entry.job == record.id for entry in bucket)
+        inside = bucket is not None and any(entry.job == record.number for entry in bucket)
         assert waits == inside, f"job {record.id}: waits {waits}, in its bucket {inside}"
 
 
@@ -292,8 +326,8 @@ def _check_counters(cluster: Cluster) -> None:
         if isinstance(record, ArrayRecord):
             slots[record.shared.queue, JobState.PEND] += each * len(record.waiting())
             slots[record.shared.queue, JobState.PSUSP] += each * len(record.held)
-            for job in record.live.values():
-                slots[record.shared.queue, job.state] += each
+            for job in (*record.live.values(), *record.apart.values()):
+                slots[job.shared.queue, job.state] += job.shared.request.slots_min
         elif record.state not in FINAL:
             slots[record.shared.queue, record.state] += each
     kept = {key: count for key, count in cluster.counters.slots_by_queue.items() if count}
@@ -304,12 +338,11 @@ def _check_job_groups(cluster: Cluster) -> None:
     """Check that the jobs of each group are counted, ended ones in memory included, and that their groups exist."""
     jobs: Counter[tuple[str, JobState]] = Counter()
     for record in cluster.jobs.values():
-        group = record.shared.job_group
-        if not group:
-            continue
-        assert not cluster.job_groups.missing(group), f"job {record.id} is in {group}, which does not exist"
-        for _, state, count in counted([record]):
-            jobs[group, state] += count
+        for shared, state, count in counted([record]):
+            group = shared.job_group
+            if group:
+                assert not cluster.job_groups.missing(group), f"job {record.id} is in {group}, which does not exist"
+                jobs[group, state] += count
     kept = {key: count for key, count in jobs.items() if count}
     assert cluster.counters.jobs_by_group == kept, f"jobs by group {cluster.counters.jobs_by_group} are not {kept}"
 

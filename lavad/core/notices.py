@@ -64,7 +64,7 @@ def _queue_of(cluster: "Cluster", shared: Shared) -> Queue | None:
 
 def time_of(cluster: "Cluster", key: Key) -> float:
     """Seconds that lava waits after the notice to an attempt."""
-    record = cluster.jobs.get(key.job)
+    record = cluster.find_bearer(key.job, key.index)
     if record is None:
         return 0.0
     return min(time_of_queue(record.shared, _queue_of(cluster, record.shared)), cluster.policy.warning_time_max_s)
@@ -72,7 +72,7 @@ def time_of(cluster: "Cluster", key: Key) -> float:
 
 def shrink_time(cluster: "Cluster", key: Key) -> float:
     """Seconds that hosts which stay wait before they report that the job knows its smaller size."""
-    record = cluster.jobs.get(key.job)
+    record = cluster.find_bearer(key.job, key.index)
     if record is None:
         return 0.0
     return min(time_of_queue(record.shared, _queue_of(cluster, record.shared)), SHRINK_MAX_S)

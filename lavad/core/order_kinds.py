@@ -60,6 +60,7 @@ class AttemptSetup(NamedTuple):
     around: AroundJob = AROUND
     requeued_codes: tuple[int, ...] = ()  # exit codes that requeue the job
     success_codes: tuple[int, ...] = ()  # exit codes besides 0 that mean success
+    part: int = 0  # number of the spec of an element that was changed by itself
 
 
 class StageOrder(NamedTuple):

@@ -223,7 +223,7 @@ def release_rest(attempt: "Attempt", reason: str) -> Iterator[ReleaseOrder]:
 
 
 def _setup_of(cluster: "Cluster", key: Key, allocation: Allocation) -> AttemptSetup:
-    record = cluster.jobs[key.job]
+    record = cluster.bearer(key.job, key.index)
     shared = record.shared
     queue = cluster.policy.queue_for(shared.queue, shared.application) or _NO_QUEUE
     idle = queue.gpu_idle.over(cluster.policy.gpu_idle) if any([share.gpus for share in allocation]) else None
@@ -235,7 +235,8 @@ def _setup_of(cluster: "Cluster", key: Key, allocation: Allocation) -> AttemptSe
     codes = _codes(values) if values else ()
     good = shared.special.success_exit_values or queue.defaults.success_exit_values
     success = _codes(good) if good and not shared.request.is_of_tasks else ()
-    return _new(AttemptSetup, (shared, queue, record.submitted_at, details, gpu, warning_s, around, codes, success))
+    rest = (warning_s, around, codes, success, record.part)
+    return _new(AttemptSetup, (shared, queue, record.submitted_at, details, gpu, *rest))
 
 
 @lru_cache(maxsize=1024)
@@ -421,7 +422,7 @@ def launch_hosts(cluster: "Cluster", attempt: "Attempt") -> list[str]:
     """Hosts on which launch orders start processes of the attempt: none of a job of tasks."""
     if attempt.tasks is not None:
         return []
-    record = cluster.jobs[attempt.key.job]
+    record = cluster.bearer(attempt.key.job, attempt.key.index)
     if any(role.launch is Launch.EACH for role in record.shared.request.roles):
         return [share.host for share in attempt.allocation]
     return [attempt.lead]

@@ -64,6 +64,21 @@ specs = Table(
     Index("specs_of_user", "user_name", "job"),
 )
 
+# What elements of an array have instead that were changed by themselves; each has the number of its part in ``jobs``.
+# Rows of parts that no element has any more stay until the array is removed.
+parts = Table(
+    "parts",
+    metadata,
+    _part_of_key("job"),
+    _part_of_key("part"),
+    _words("queue"),
+    _words("project"),
+    _words("name"),
+    _words("shared"),
+    Column("words", LargeBinary, nullable=False),
+    Column("spec", LargeBinary, nullable=False),
+)
+
 # The job made by each request id, so that a retried submission gets the same answer.
 requests = _table(
     "requests",
@@ -73,7 +88,7 @@ requests = _table(
     Index("requests_of_job", "job"),
 )
 
-# Present state: one row for a plain job, and for each element that was ever dispatched.
+# Present state: one row for a plain job, and for each element that was ever dispatched or changed by itself.
 jobs = _table(
     "jobs",
     _part_of_key("job"),
@@ -100,6 +115,7 @@ jobs = _table(
     _words("places"),
     _words("gpus"),
     _words("waits"),
+    _number("part"),
     Index("jobs_by_end", "ended_at"),
 )
 

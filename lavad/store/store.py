@@ -10,6 +10,7 @@ from sqlalchemy.exc import DBAPIError
 
 from lavad.commit_mark import Mark
 from lavad.core.model.rules.names import MemberChange
+from lavad.core.state.records import numbered
 from lavad.store.database import database, url
 from lavad.store.errors import StoreRefused
 from lavad.store.reading import control_history, reader, restore
@@ -199,6 +200,8 @@ class Store:
         """
         for job, row in batch.specs.items():
             self._specs.put(job, cast("bytes", row[-1]))
+        for (job, part), row in batch.parts.items():
+            self._specs.put(numbered(job, part), cast("bytes", row[-1]))
         for key, environment in batch.environments.items():
             if environment is not None:
                 self._environments.put(key, cast("bytes", environment[-1]))

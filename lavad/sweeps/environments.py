@@ -5,9 +5,11 @@ none is removed that a job was packed with since the sweep began, decided or not
 """
 
 import asyncio
+from itertools import repeat
 
 from lavad.agent_links.spec_cache import SpecShelf
 from lavad.core.cluster import Cluster
+from lavad.core.state.records import ArrayRecord
 from lavad.store.store import Store
 from lavad.sweeps.periodic import PeriodicSweep
 from protos.jobs_pb2 import JobSpec
@@ -48,6 +50,9 @@ class EnvironmentSweep(PeriodicSweep):
                 needed.add(record.shared.environment)
             else:
                 untold.append(record.id)
+            if isinstance(record, ArrayRecord) and record.changed:
+                jobs = map(self._cluster.element, repeat(record.id), record.changed)
+                needed.update(job.shared.environment for job in jobs if job is not None and job.part)
         for start in range(0, len(untold), READ_AT_ONCE):
             specs = await self._store.specs(untold[start : start + READ_AT_ONCE])
             needed.update(JobSpec.FromString(spec).environment_base.hex() for spec in specs.values())

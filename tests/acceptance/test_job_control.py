@@ -135,6 +135,40 @@ def test_parameters_are_changed(cluster: Cluster, tmp_path: Path) -> None:
     assert refused.stderr == f"Job <{plain}>: The job is not an array. Job not modified.\n"
 
 
+def test_elements_of_an_array_are_changed_by_themselves(cluster: Cluster, tmp_path: Path) -> None:
+    """bmod and bswitch with indices: each element runs with its own, and lists and histories show it so."""
+    array = cluster.submit("-H", "-J", "a[1-3]", f"echo $LSB_QUEUE >{tmp_path}/$LSB_JOBINDEX")
+    assert cluster.says("bswitch", "later", f"{array}[2-3]") == f"Job <{array}> is switched to queue <later>"
+    own = f"echo own $LSB_QUEUE $LSB_JOBID >{tmp_path}/$LSB_JOBINDEX"
+    assert cluster.says("bmod", "-Z", own, "-W", "7", f"{array}[3]") == (
+        f"Parameters of job <{array}[3]> are being changed"
+    )
+    cluster.says("bmod", "-We", "5", str(array))
+    assert cluster.says("bjobs", "-noheader", "-q", "later", "-o", "jobindex queue").splitlines() == [
+        "2 later",
+        "3 later",
+    ]
+    shown = _unwrapped(cluster.says("bjobs", "-l", f"{array}[3]"))
+    assert "7.0 min" in shown
+    assert "5.0 min" in shown
+    assert "7.0 min" not in _unwrapped(cluster.says("bjobs", "-l", f"{array}[2]"))
+    refused = cluster.run("bmod", "-J", "b", f"{array}[2]")
+    assert refused.stderr == (
+        f"Job <{array}[2]>: -J is the same for all elements of a job array: change it without an index. "
+        "Job not modified.\n"
+    )
+    cluster.says("bresume", str(array))
+    wait_for(lambda: cluster.counts(array)["DONE"] == 3, 120, "the end of the array")
+    assert [(tmp_path / str(index)).read_text() for index in (1, 2, 3)] == [
+        "normal\n", "later\n", f"own later {array}\n",
+    ]  # fmt: skip
+    assert "Job switched to queue <later>" in _unwrapped(cluster.history(array))
+    told = _unwrapped(cluster.says("bhist", "-l", f"{array}[1]"))
+    assert "Job switched" not in told
+    assert _unwrapped(cluster.says("bhist", "-l", f"{array}[3]")).count("estimated run time from none") == 1
+    assert "Queue <later>" in _unwrapped(cluster.says("bacct", "-q", "later", "-l", f"{array}[3]"))
+
+
 @pytest.mark.parametrize("command", ["bjobs", "bkill", "bstop", "bresume", "brequeue", "bpeek"])
 def test_a_name_that_no_job_has(cluster: Cluster, command: str) -> None:
     """-J of any command: reported by name, and no success."""

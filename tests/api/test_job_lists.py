@@ -14,6 +14,7 @@ from lavad.api.jobs import listing
 from lavad.api.jobs.dependencies import dependencies_reply
 from lavad.api.jobs.pages import JobLists
 from lavad.api.privacy import LEVELS, Sight
+from lavad.api.records.array_records import array_message
 from lavad.core import commands as c
 from lavad.core.apply.reconfigure import take_policy
 from lavad.core.model import JobState, pack_text
@@ -335,7 +336,7 @@ def test_an_array_that_waits_for_another_job_is_pending() -> None:
     story = a_cluster(a_host(slots=2))
     first = story.submit(a_job(9))
     array = story.submit(a_job(array="1-4", dependency=f"done({first})"))
-    counts = listing.array_message(story.array(array)).array
+    counts = array_message(story.array(array)).array
     assert (counts.total, counts.pend, counts.psusp, counts.run, counts.done) == (4, 4, 0, 0, 0)
     asked = pb.DependenciesRequest(ref=common_pb2.JobRef(job=first), children=True)
     assert [link.status for link in dependencies_reply(story.cluster, asked, ANN).links] == ["PEND"]

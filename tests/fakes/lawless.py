@@ -54,6 +54,7 @@ class Lawless(World):
         """Make this number of random events."""
         deeds = [self.submit] * 6 + [self.start] * 20 + [self.report] * 30 + [self.control] * 8 + [self.resize] * 6
         deeds += [self.observe] * 6 + [self.switch] * 4 + [self.pass_time] * 6 + [self.return_] * 2 + [self.hear] * 3
+        deeds += [self.change_elements] * 5
         deeds += [self.administer, self.reconfigure, self.restart]
         if self.lies:
             deeds += [self.lie] * 8 + [self.lying_hello] * 2

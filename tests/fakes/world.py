@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
+from lavad.core.decide.jobs.changes.elements import parts_of
 from lavad.core.events import Event, NewJob
 from lavad.core.model import HostFacts, HostShare, JobState, Key, PostState, Request, RoleRequest, Shared, pack_text
 from lavad.core.model.advance_reservation import AdvanceReservation, ReservationKind, ReservationTimes
@@ -54,7 +55,11 @@ def new_job(
 
 
 def _may_start(record: Job | ArrayRecord) -> bool:
-    return bool(record.pending) if isinstance(record, ArrayRecord) else record.may_start
+    return bool(_startable(record)) if isinstance(record, ArrayRecord) else record.may_start
+
+
+def _startable(array: ArrayRecord) -> list[int]:
+    return [*array.pending, *sorted(array.listed)]
 
 
 @dataclass
@@ -105,6 +110,7 @@ class World:
             + [self.start] * 20
             + [self.report] * 40
             + [self.control] * 8
+            + [self.change_elements] * 3
             + [self.resize] * 8
             + [self.trouble] * 3
             + [self.return_] * 3
@@ -203,6 +209,29 @@ class World:
         }
         self.do(commands[deed])
 
+    def change_elements(self) -> None:
+        """bmod or bswitch of some elements of an array, each part of them as the API gives it; or of all of them."""
+        rng = self.random
+        arrays = [one for one in self.cluster.jobs.values() if isinstance(one, ArrayRecord) and not one.is_over]
+        if not arrays:
+            return
+        array = rng.choice(arrays)
+        named = rng.choice([None, Ranges.of(rng.choice(list(array.indices))), Ranges([range(2, 9)])])
+        field = rng.choice(["run_limit_s", "queues", "roles.tasks"])
+        queues = [queue.name for queue in self.cluster.policy.queues] or ["normal"]
+        changed = new_job(name="own", user=array.shared.user, slots=rng.choice([1, 2]), queue=rng.choice(queues))
+        changed = changed._replace(shared=replace(changed.shared, run_limit_s=rng.choice((0, 60, 600))))
+        changed = changed._replace(array_limit=array.limit)
+        try:
+            parts = parts_of(array, named)
+        except Refused:
+            return
+        for indices, _ in parts:
+            is_whole = parts[0].indices is None and indices is not None
+            target = c.Target(array.id, named if indices is not None else None)
+            command = c.ModifyJob(target, changed, ROOT, "", frozenset({field}), elements=indices, is_whole=is_whole)
+            self.do(command)
+
     # -- scheduler -------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
@@ -211,8 +240,8 @@ class World:
         if not waiting:
             return
         record = self.random.choice(waiting)
-        index = self.random.choice(list(record.pending)) if isinstance(record, ArrayRecord) else 0
-        allocation = self._place(record.shared.request.slots_min)
+        index = self.random.choice(_startable(record)) if isinstance(record, ArrayRecord) else 0
+        allocation = self._place(self.cluster.bearer(record.id, index).shared.request.slots_min)
         if allocation:
             plan = Starts((Start(record.id, index, allocation, "there was room"),))
             self.do(c.ApplyPlan(plan))

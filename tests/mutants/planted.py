@@ -52,7 +52,7 @@ MUTANTS = (
     Mutant(
         "a start is not looked at again",
         f"{CORE}/decide/plans.py",
-        "        if start.index not in record.pending or record.room() <= len(before):",
+        "        if not record.has_startable(start.index, len(before)):",
         "        if start.index not in record.pending:",
         "history",
     ),

@@ -66,13 +66,16 @@ def shares_of(cluster: Cluster) -> dict[str, tuple[int, int, int]]:
     )
 
 
+_COPIED = ("live", "apart", "ended", "codes", "was_full")
+
+
 def _record(record: Job | ArrayRecord) -> Any:
     if isinstance(record, Job):
         return _fields(record)
-    values = {name: getattr(record, name) for name in ArrayRecord.__slots__ if name not in ("live", "ended", "codes")}
-    live = {index: _fields(job) for index, job in record.live.items()}
+    values = {name: getattr(record, name) for name in ArrayRecord.__slots__ if name not in _COPIED}
     return values | {
-        "live": live,
+        "live": {index: _fields(job) for index, job in record.live.items()},
+        "apart": {index: _fields(job) for index, job in record.apart.items()},
         "ended": bytes(record.ended).rstrip(b"\0"),
         "codes": bytes(record.codes).rstrip(b"\0"),
     }

@@ -44,11 +44,13 @@ def _record(record: Job | ArrayRecord) -> Any:
 
 
 def _job(job: Job) -> tuple[Any, ...]:
-    words = () if job.index else (job.text, repr(job.shared))  # an element's are its array's as they are now
+    is_own = not job.index or job.part
+    words = (job.text, repr(job.shared)) if is_own else ()  # other elements have their array's as they are now
     return (
         *words,
         job.id,
         job.index,
+        job.part,
         job.state,
         job.attempts,
         job.priority,
@@ -72,7 +74,7 @@ def _tasks(tasks: JobTasks | None) -> tuple[Any, ...]:
 
 
 def _array(array: ArrayRecord) -> tuple[Any, ...]:
-    waiting = {*array.pending, *array.held}
+    waiting = {*array.pending, *array.held, *array.apart}
     return (
         array.id,
         list(array.indices),
@@ -90,6 +92,8 @@ def _array(array: ArrayRecord) -> tuple[Any, ...]:
         {index: count for index, count in array.attempts.items() if index in waiting},
         {index: why for index, why in array.postponed.items() if index in waiting},
         {index: _job(job) for index, job in array.live.items()},
+        {index: _job(job) for index, job in array.apart.items()},
+        (array.changed, array.newest_part, array.listed),
         {index: _tasks(tasks) for index, tasks in array.tasks.items()},
     )
 

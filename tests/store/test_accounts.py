@@ -87,6 +87,20 @@ def test_each_end_counts_once(told: Told) -> None:
     assert (killed.dispatched_at, killed.hosts, killed.ended_at - killed.submitted_at) == (0.0, "", 31.0)
 
 
+def test_an_element_counts_in_its_own_queue(told: Told) -> None:
+    """One that was changed by itself, whether it ran or ended while it waited; with its own texts."""
+    told.do(c.SubmitJob(new_job(spec=SPEC, name="sweep", user="bob", indices=(range(1, 5),)), BOB))
+    own = new_job(spec=SPEC, name="own", user="bob", queue="idle")
+    told.do(c.ModifyJob(c.Target(1, Ranges([range(2, 4)])), own, BOB, "", frozenset({"queues"})))
+    told.end(told.start(1, 1), after_s=2.0)
+    told.end(told.start(1, 2), after_s=2.0)
+    told.do(c.KillJob(c.Target(1), BOB), 1.0)
+    assert keys(told, queues=("idle",)) == [(1, 2, 1), (1, 3, 0)]
+    assert [(one.index, one.name, one.part) for one in found(told)] == [
+        (1, "sweep", 0), (2, "own", 1), (3, "own", 1), (4, "sweep", 0),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("index", [0, 1])
 def test_a_job_that_ended_and_is_killed_when_it_waits_again_ended_twice(told: Told, index: int) -> None:
     """After brequeue -H of an ended job the kill is an end of its own: with LSF's logs bacct has both."""

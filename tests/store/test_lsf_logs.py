@@ -203,6 +203,20 @@ def test_requeued_and_killed_jobs(logs: Logs) -> None:
     assert [one[0] for one in logs.events("JOB_REQUEUE")] == ["JOB_REQUEUE"]
 
 
+def test_elements_that_were_switched_by_themselves(logs: Logs) -> None:
+    """lsf.md 7.2: a record for each of them with its index; each end has the queue of its own."""
+    submit(logs, indices=(range(1, 4),))
+    target = c.Target(1, Ranges([range(2, 4)]))
+    night = new_job(spec=SPEC.SerializeToString(), queue="idle")
+    logs.told.do(c.ModifyJob(target, night, ALICE, "", frozenset({"queues"}), is_switch=True), 1.0)
+    for index in (1, 2):
+        logs.told.end(logs.told.start(1, index), after_s=1.0)
+    logs.told.do(c.KillJob(c.Target(1), ALICE), 1.0)
+    logs.tell()
+    assert {(one["idx"], one["queue"]) for one in logs.acct} == {(1, "normal"), (2, "idle"), (3, "idle")}
+    assert [one[-2] for one in logs.events("JOB_SWITCH")] == ["2", "3"]
+
+
 def a_lively_world(logs: Logs) -> None:
     """A few jobs of each kind, elements in parts, ends of both kinds."""
     submit(logs)

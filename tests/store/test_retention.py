@@ -23,7 +23,7 @@ from tests.store.test_history import ALICE
 
 OF_JOBS = (
     schema.specs, schema.jobs, schema.arrays, schema.job_events, schema.accounting, schema.requests, schema.tasks,
-    schema.task_jobs, schema.job_messages,
+    schema.task_jobs, schema.job_messages, schema.parts,
 )  # fmt: skip
 DAY_S = 86400.0
 
@@ -109,6 +109,9 @@ def test_an_array_goes_in_parts(database_url: str) -> None:
         await here.do(c.SubmitJob(new_job(indices=(range(1, 40),)), ALICE))
         for index in range(1, 6):
             await here.run(1, index)
+        changed = new_job(queue="idle", user="alice")
+        await here.do(c.ModifyJob(c.Target(1, Ranges.of(9)), changed, ALICE, "", frozenset({"project"})))
+        assert len(rows(database_url, schema.parts)) == 1
         await here.do(c.KillJob(c.Target(1), ALICE))
         assert await here.sweep(31 * DAY_S) == 1
         assert told(database_url) == {}

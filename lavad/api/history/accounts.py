@@ -16,7 +16,7 @@ from lavad.core.language.job_names import name_pattern, name_shown
 from lavad.core.model import JobState, Shared
 from lavad.core.model.rules.names import Names
 from lavad.core.state.pools import Pools
-from lavad.core.state.records import Job
+from lavad.core.state.records import Job, numbered
 from lavad.store.reading import reader
 from lavad.store.reading.accounts import PAGE, AccountFilter, Ended, ended
 from lavad.store.reading.history import JobRange, Read
@@ -137,14 +137,15 @@ class _Answer:
     def _records(self, shown: Sequence[tuple[Ended, Shared]]) -> Iterator[pb.JobRecord]:
         specs: dict[int, pb.JobSpec] = {}
         if self._is_long and shown:
-            jobs = {one.job for one, _ in shown}
+            jobs = {numbered(one.job, one.part) for one, _ in shown}
             found = self._read(lambda connection: reader.read_specs(connection, jobs))
             specs = {job: shown_spec(stored) for job, stored in found.items()}
         for one, shared in shown:
             message = _record(one, shared)
             if self._is_long:
                 job = Job(one.job, one.index, shared, one.words, one.submitted_at, JobState.EXIT)
-                self._details.add(message, job, specs.get(one.job))
+                job.part = one.part
+                self._details.add(message, job, specs.get(job.spec_number))
                 message.gpus.extend(messages_of(v.decode_gpus(one.gpus)))
             yield message
 

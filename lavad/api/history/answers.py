@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from lavad.api import checks, translate
-from lavad.api.details import READ_AT_ONCE, Details, shown_spec
+from lavad.api.details import READ_AT_ONCE, Details, known_spec, shown_spec
 from lavad.api.gpu_use import messages_of
 from lavad.api.history.accounts import account_pages
 from lavad.api.history.question import ACCOUNTS, HISTORIES, Question
@@ -64,10 +64,10 @@ class Answers:
         """Yield the whole histories of jobs whose details the caller may see."""
         for start in range(0, len(entries), READ_AT_ONCE):
             part = entries[start : start + READ_AT_ONCE]
-            specs = self._specs({one.job.id for one in part})
+            specs = self._specs({one.job.spec_number for one in part})
             for one in part:
                 message = _history(one)
-                details.add(message.record, one.job, specs.get(one.job.id))
+                details.add(message.record, one.job, specs.get(one.job.spec_number))
                 self._add_tasks(message.record, one.job)
                 yield message
 
@@ -91,12 +91,12 @@ class Answers:
 
     def _listed(self, seen: Sequence[tuple[JobHistory, bool]], details: Details | None) -> Iterator[pb.JobRecord]:
         """Yield the records of jobs, each with True if the caller may see its details."""
-        shown = {one.job.id for one, is_whole in seen if is_whole} if details is not None else set()
+        shown = {one.job.spec_number for one, is_whole in seen if is_whole} if details is not None else set()
         specs = self._specs(shown) if shown else {}
         for one, is_whole in seen:
             message = _record(one, is_whole)
             if details is not None and is_whole:
-                details.add(message, one.job, specs.get(one.job.id))
+                details.add(message, one.job, specs.get(one.job.spec_number))
                 self._add_tasks(message, one.job)
             elif details is not None:
                 details.left_out()
@@ -206,7 +206,7 @@ def _record(one: JobHistory, has_details: bool = True) -> pb.JobRecord:
     )
     listing.add_run(message, job)
     if has_details:
-        message.spec.CopyFrom(listing.known_spec(job))
+        message.spec.CopyFrom(known_spec(job))
         message.gpus.extend(messages_of(listing.gpus_of_job(job)))
     else:
         listing.hide_details(message)

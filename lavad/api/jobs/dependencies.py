@@ -41,6 +41,6 @@ def _state_of(record: Job | ArrayRecord, index: int) -> JobState:
         return record.state_of(index) or JobState.EXIT
     if any(job.state not in FINAL for job in record.live.values()):
         return JobState.RUN
-    if record.pending or record.blocked or record.held:
+    if record.pending or record.blocked or record.held or record.apart:
         return JobState.PEND
     return JobState.EXIT if record.exited else JobState.DONE

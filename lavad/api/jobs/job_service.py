@@ -26,6 +26,7 @@ from lavad.api.jobs.watch import Watchers
 from lavad.api.privacy import Sight
 from lavad.core import commands as c
 from lavad.core.decide.decision import check_owner, is_owner
+from lavad.core.decide.jobs.changes.elements import Part, parts_of
 from lavad.core.decide.jobs.control import find
 from lavad.core.model import HOLDING, JobState
 from lavad.core.model.reasons import NotNow, Refused
@@ -99,10 +100,12 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         caller = await identity.caller(context, self.settings)
         checks.check_refs([request.ref])
         try:
-            find(self.engine.cluster, translate.target_of(request.ref), caller)
+            target = translate.target_of(request.ref)
+            find(self.engine.cluster, target, caller)
         except Refused as error:
             return pb.EnvironmentReply(error=str(error))
-        return pb.EnvironmentReply(environment=(await self.shelf.spec(request.ref.job)).environment)
+        number = self.engine.cluster.bearer(target.job, _single(target)).spec_number
+        return pb.EnvironmentReply(environment=(await self.shelf.spec(number)).environment)
 
     async def Slots(self, request: pb.SlotsRequest, context: identity.Context) -> AsyncIterator[pb.SlotWindow]:
         """bslots: free slots, and how long they stay free beside reservations."""
@@ -253,9 +256,8 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         async for record, _, _ in selection.items([]):
             if caller.is_administrator or is_owner(record, caller):
                 jobs[record.id] = None
-        elements = selection.elements
         chosen = sorted(jobs)[-1:] if newest_only else jobs
-        return [c.Target(job, elements) for job in chosen]
+        return [c.Target(job, selection.elements_of(job)) for job in chosen]
 
     async def Dependencies(self, request: pb.DependenciesRequest, context: identity.Context) -> pb.DependenciesReply:
         """bjdepinfo."""
@@ -331,7 +333,34 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         if record is None:
             raise Refused("No matching job found")
         check_owner(record, caller)  # before anything is read or stored on behalf of a caller without permission
-        before, spec = await self.shelf.spec(target.job), pb.JobSpec()
+        if not isinstance(record, ArrayRecord):
+            return await self._modify_part(Part(None, record.spec_number), target, request, caller, moved)
+        first, *others = parts_of(record, target.indices)
+        if moved is not None and others:
+            raise Refused("Elements of a job array are moved to other hosts one at a time")
+        told = await self._modify_part(first, target, request, caller, moved)
+        unchanged = list[str]()
+        for part in others:
+            try:
+                await self._modify_part(part, target, request, caller, None, first.indices is None)
+            except Refused as error:
+                unchanged.append(f"[{part.indices.text() if part.indices is not None else ''}]: {error}")
+        if unchanged:
+            raise Refused(f"Changed, but for some elements: {'; '.join(unchanged[:_TOLD_MAX])}")
+        return told
+
+    async def _modify_part(
+        self,
+        part: Part,
+        target: c.Target,
+        request: pb.ModifyRequest,
+        caller: c.Caller,
+        moved: c.RequeueJob | None,
+        is_whole: bool = False,
+    ) -> Any:
+        """Change a job, an array, or elements of one that have the same spec."""
+        record = self.engine.cluster.bearer(target.job, part.indices.first() if part.indices is not None else 0)
+        before, spec = await self.shelf.spec(part.spec_number), pb.JobSpec()
         spec.CopyFrom(before)
         modify.take_over(spec, request)
         if "checkpoint" in request.fields and spec.HasField("checkpoint"):
@@ -346,9 +375,12 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         changes = modify.in_words(modify.Versions(before, spec, record.shared.queue), policy.zone)
         fields = frozenset(request.fields)
         asked = translate.asked_of(spec, (policy.default_queue,))
-        command = c.ModifyJob(target, new, caller, changes, fields, request.is_switch, asked, moved is not None)
+        command = c.ModifyJob(
+            target, new, caller, changes, fields, request.is_switch, asked, moved is not None, part.indices, is_whole
+        )
         done = self.engine.execute(command if moved is None else c.MigrateJob(command, moved))
-        self.links.spec_changed(target.job)  # at once: the change may let the job start in the same commit
+        if part.indices is None:  # else the changed spec has a number of its own
+            self.links.spec_changed(target.job)  # at once: the change may let the job start in the same commit
         told = await done
         self.shelf.note_stored(record.shared.user, packed.environment)
         return told
@@ -415,7 +447,8 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         caller = await identity.caller(context, self.settings)
         if request.key.job not in self.engine.cluster.jobs:
             return pb.CopyTicketReply(error=f"Job <{request.key.job}> is not found")
-        spec = await self.shelf.spec(request.key.job)
+        bearer = self.engine.cluster.bearer(request.key.job, request.key.index)
+        spec = await self.shelf.spec(bearer.spec_number)
         return copy_reply(self.engine.cluster, spec, request, caller, self.ticket_key)
 
     async def _peekable(self, request: pb.PeekTicketRequest, caller: c.Caller) -> tuple[Job | None, str]:
@@ -464,6 +497,7 @@ def _past_change(old: pb.JobRecord) -> pb.JobChange:
     )
 
 
+_TOLD_MAX = 5  # parts of an array that are told one by one
 _MOVABLE = frozenset({JobState.STAGING, JobState.RUN, JobState.USUSP, JobState.SSUSP})
 
 

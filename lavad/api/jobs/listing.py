@@ -77,7 +77,7 @@ class ElementStates:
 
     def of(self, index: int) -> JobState | None:
         """State of one element; None if the array has no such index."""
-        if index in self._waiting and index not in self._record.live:
+        if index in self._waiting and self._record.job_of(index) is None:
             return self._state
         state = self._record.state_of(index)
         if state in WAITING:
@@ -92,12 +92,13 @@ class ElementStates:
 
         None of them where they are few.
         """
-        waiting, live = self._waiting, self._record.live
+        waiting = self._waiting
         if some[0] not in waiting or waiting.step not in (1, some.step):
             return some[:0]
         found = some[: (min(some[-1], waiting[-1]) - some[0]) // some.step + 1]
-        if not live.keys().isdisjoint(found):
-            found = found[: next(number for number, index in enumerate(found) if index in live)]
+        for others in (self._record.live, self._record.apart):
+            if not others.keys().isdisjoint(found):
+                found = found[: next(number for number, index in enumerate(found) if index in others)]
         return found if len(found) >= FEW else some[:0]
 
 
@@ -137,7 +138,7 @@ class Selection:
         for record in records:
             if record.shared is not shared:
                 shared, is_admitted = record.shared, self._admits_shared(record.shared)
-            if is_admitted:
+            if is_admitted or (isinstance(record, ArrayRecord) and record.changed):  # some of its elements, perhaps
                 found.append(record)
         return found if self.name is None else [one for one in found if self._is_called_so(one)]
 
@@ -153,6 +154,22 @@ class Selection:
 
     def _is_meant(self, record: Job | ArrayRecord) -> bool:
         return self._is_called_so(record) and self._is_shared_meant(record.shared)
+
+    def _has_meant(self, record: ArrayRecord) -> bool:
+        """Return True if an element that was changed by itself may be meant where its array is not."""
+        return bool(record.changed) and self._is_called_so(record)
+
+    def _meant_of(self, record: ArrayRecord) -> Ranges | None:
+        """Return the elements that are meant, where some were changed by themselves; None for all."""
+        if not record.changed:
+            return None
+        own = {index: self.cluster.bearer(record.id, index) for index in record.changed}
+        if self._is_shared_meant(record.shared):
+            meant = record.indices.copy()
+            others = sorted(index for index, one in own.items() if not self._is_shared_meant(one.shared))
+            meant.difference_update(Ranges.from_sorted(others))
+            return meant if others else None
+        return Ranges.from_sorted(sorted(index for index, one in own.items() if self._is_shared_meant(one.shared)))
 
     def _is_called_so(self, record: Job | ArrayRecord) -> bool:
         """Apply -J to the name that lists show: a job without one has its command's."""
@@ -182,6 +199,14 @@ class Selection:
             return True
         return job is not None and any(share.host in self.hosts for share in allocation_of(job))
 
+    def elements_of(self, job: int) -> Ranges | None:
+        """Return the elements of a selected job that the filter chooses by name, queue or project; None for all."""
+        record = self.cluster.jobs.get(job)
+        meant = self._meant_of(record) if isinstance(record, ArrayRecord) else None
+        if meant is None or self.elements is None:
+            return self.elements if meant is None else meant
+        return meant.intersection(self.elements)
+
     def narrowed(self, target: Target) -> Target | None:
         """Return that part of a job named by its id to which all criteria but the state apply; None without any.
 
@@ -190,12 +215,12 @@ class Selection:
         record = self.cluster.jobs.get(target.job)
         if record is None:
             return target
-        if not self._is_meant(record):
+        if not self._is_meant(record) and (isinstance(record, Job) or not self._has_meant(record)):
             return None
         if isinstance(record, Job):
             return target if self.elements is None and (self.hosts is None or self.admits_host(record)) else None
         indices = target.indices
-        for chosen in (self.elements, self._on_hosts(record)):
+        for chosen in (self.elements, self._on_hosts(record), self._meant_of(record)):
             if chosen is not None:
                 indices = chosen if indices is None else indices.intersection(chosen)
         return replace(target, indices=indices) if indices is None or indices else None
@@ -217,7 +242,8 @@ class Selection:
                 await asyncio.sleep(0)
             if isinstance(portion, Stretch):
                 for index in portion.indices:
-                    yield portion.record, index, portion.record.live.get(index)
+                    job = portion.record.job_of(index)
+                    yield (portion.record if job is None or not job.part else job), index, job
                 continue
             for item in [(job, 0, job) for job in portion.jobs] if isinstance(portion, Whole) else portion:
                 yield item
@@ -261,7 +287,7 @@ class Selection:
         if record is None or not self.is_visible(record.shared):
             missing.append(ref)
             return
-        if not self.admits(record):
+        if not self.admits(record) and (isinstance(record, Job) or not self._has_meant(record)):
             return
         wanted = {index for part in ref.indices for index in range(part.first, part.last + 1, part.step or 1)}
         if isinstance(record, ArrayRecord):
@@ -276,11 +302,12 @@ class Selection:
             named = set(record.indices.intersection(self.elements))
             wanted = named if wanted is None else wanted & named
         portion, states, looked_at = list[Item](), ElementStates(record), 0
+        is_admitted = not record.changed or self.admits(record)
         for part in record.indices.parts() if wanted is None else (sorted(wanted),):
             at = 0
             while at < len(part):
                 index = part[at]
-                job = record.live.get(index)
+                job = record.job_of(index)
                 state = job.state if job is not None else states.of(index)
                 alike = (
                     states.alike(part[at : at + STRETCH]) if job is None and isinstance(part, range) else NO_ELEMENTS
@@ -295,14 +322,16 @@ class Selection:
                     missing.append(
                         common_pb2.JobRef(job=record.id, indices=[common_pb2.IndexRange(first=index, last=index)])
                     )
-                elif alike and state in self.shown and self.hosts is None:
+                elif alike and state in self.shown and self.hosts is None and is_admitted:
                     yield Stretch(record, state, alike)
                     states = ElementStates(record)
                 elif not alike and state in self.shown:
                     if job is None and state in FINAL:
                         job = self.cluster.element(record.id, index)
-                    if self.hosts is None or self.admits_host(job):
-                        portion.append((record, index, job))
+                    own = job if job is not None and job.part else None
+                    is_meant = is_admitted if own is None else self.admits(own)
+                    if is_meant and (self.hosts is None or self.admits_host(job)):
+                        portion.append((own or record, index, job))
                 if len(portion) == PORTION or looked_at >= LOOKED_AT:
                     yield portion
                     portion, states = [], ElementStates(record)  # the array may have changed meanwhile
@@ -342,7 +371,7 @@ def kinds_apart(records: list[Job | ArrayRecord]) -> Iterator[list[Job] | ArrayR
 def _waits(record: Job | ArrayRecord) -> bool:
     if isinstance(record, Job):
         return record.state in WAITING
-    return bool(record.pending or record.held or record.blocked)
+    return bool(record.pending or record.held or record.blocked or record.apart)
 
 
 def _meant(words: Iterable[str], groups: Mapping[str, Names]) -> Names:
@@ -380,7 +409,7 @@ def allocation_of(job: Job) -> Allocation:
 def display_name(record: Job | ArrayRecord, index: int, words: dict[str, str]) -> str:
     """Return the job's name, or its command if it has none, with the index of an element."""
     name = words["name"] or names.of_command(words["command"])
-    return f"{name}[{index}]" if isinstance(record, ArrayRecord) and index else name
+    return f"{name}[{index}]" if index else name
 
 
 def record_message(
@@ -533,31 +562,6 @@ def _add_usage(message: common_pb2.Usage, usage: HostUsage) -> None:
     message.process_groups.extend(usage.process_groups)
 
 
-def known_spec(record: Job | ArrayRecord) -> jobs_pb2.JobSpec:
-    """Build the spec fields that memory keeps of a job."""
-    shared, words = record.shared, record.words
-    return jobs_pb2.JobSpec(
-        name=words["name"],
-        command=words["command"],
-        project=shared.project,
-        job_group=shared.job_group,
-        application=shared.application,
-        service_class=shared.request.service_class,
-        cwd=words["cwd"],
-        submit_cwd=words["submit_cwd"] or words["cwd"],
-        input=words["input"],
-        output=words["output"],
-        error=words["error"],
-        description=words["description"],
-        run_limit_s=shared.run_limit_s,
-        memory_limit_mib=shared.memory_limit_mib,
-        rerunnable=shared.rerunnable,
-        interactive=shared.special.interactive,
-        exclusive=shared.request.exclusive,
-        hosts=shared.request.hosts,
-    )
-
-
 def add_reasons(message: jobs_pb2.JobRecord, reasons: Iterable[PendingReason], host_names: bool) -> None:
     """Add pending reasons, computed now."""
     for reason in reasons:
@@ -571,29 +575,3 @@ def add_reasons(message: jobs_pb2.JobRecord, reasons: Iterable[PendingReason], h
             rules_out=rules_out,
             is_ineligible=is_ineligible,
         )
-
-
-def array_message(record: ArrayRecord) -> jobs_pb2.JobRecord:
-    """Build one line of bjobs -A."""
-    words = record.words
-    states = [job.state for job in record.live.values()]
-    counts = jobs_pb2.ArrayCounts(
-        total=len(record.indices),
-        pend=len(record.pending) + len(record.blocked),
-        psusp=len(record.held),
-        done=record.done,
-        exit=record.exited,
-        run=sum(state in (JobState.RUN, JobState.STAGING, JobState.UNKWN, JobState.ZOMBI) for state in states),
-        ssusp=states.count(JobState.SSUSP),
-        ususp=states.count(JobState.USUSP),
-        spec=f"{words['name']}[{record.indices.text()}]" + (f"%{record.limit}" if record.limit else ""),
-    )
-    return jobs_pb2.JobRecord(
-        job=record.id,
-        user=record.shared.user,
-        queue=record.shared.queue,
-        name=words["name"],
-        submit_time=record.submitted_at,
-        project=record.shared.project,
-        array=counts,
-    )

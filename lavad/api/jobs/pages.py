@@ -16,10 +16,13 @@ from lavad.api.jobs.messages import read_all
 from lavad.api.jobs.start_estimate import OUTLOOKS_MAX, add_outlook
 from lavad.api.privacy import Sight
 from lavad.api.records.absolute_priorities import add_absolute
+from lavad.api.records.array_records import array_message
 from lavad.api.slices import Slices
 from lavad.core.commands import Caller
+from lavad.core.model import Shared
 from lavad.core.queries.pending_reasons import PendingReasons
 from lavad.core.scheduling.worklist import Worklist
+from lavad.core.state.records import place_of
 from lavad.engine import Engine
 from protos import common_pb2
 from protos import jobs_pb2 as pb
@@ -102,13 +105,13 @@ class _List:
         """Yield the selected records one by one; append ids that memory does not know to ``forgotten``."""
         if self._request.arrays:
             async for array in self._selection.arrays():
-                yield listing.array_message(array)
+                yield array_message(array)
             return
         items: list[listing.Item] = []
-        jobs: dict[int, None] = {}
+        jobs: dict[int, Shared] = {}  # by the numbers of their specs
         async for item in self._selection.items(forgotten):
             items.append(item)
-            jobs[item[0].id] = None
+            jobs.setdefault(item[0].spec_number, item[0].shared)
             if len(items) >= ITEMS_AT_ONCE or len(jobs) >= READ_AT_ONCE:
                 async for record in self._made(items, jobs):
                     yield record
@@ -134,11 +137,12 @@ class _List:
                 yield page.taken()
         yield page.taken()
 
-    async def _made(self, items: list[listing.Item], jobs: dict[int, None]) -> AsyncIterator[pb.JobRecord]:
+    async def _made(self, items: list[listing.Item], jobs: dict[int, Shared]) -> AsyncIterator[pb.JobRecord]:
         """Yield the records of some jobs, reading their specs together."""
         engine, wants_reasons = self._lists.engine, self._request.reasons
-        specs = await self._specs(list(jobs)) if self._request.details else {}
-        posted = await read_all(self._lists.stored.store, specs) if specs else {}
+        specs = await self._specs(jobs) if self._request.details else {}
+        ids = dict.fromkeys(place_of(number)[0] for number in specs)
+        posted = await read_all(self._lists.stored.store, ids) if specs else {}
         reasons = self._lists.reasons() if wants_reasons else None
         for item in items:
             if self._slices.is_over:
@@ -154,17 +158,16 @@ class _List:
             if not shown:
                 self._details.left_out()
             else:
-                self._details.add(message, item[0], specs.get(item[0].id))
+                self._details.add(message, item[0], specs.get(item[0].spec_number))
                 message.messages.extend(posted.get((message.job, message.index), ()))
                 if self._outlooks and message.state in WAITING:
                     await self._add_outlook(message, item)
                     reasons = self._lists.reasons() if wants_reasons else None
             yield message
 
-    async def _specs(self, jobs: list[int]) -> dict[int, pb.JobSpec]:
+    async def _specs(self, jobs: dict[int, Shared]) -> dict[int, pb.JobSpec]:
         """Return the specs, without environments, of those jobs whose details the caller may see."""
-        records = [record for job in jobs if (record := self._cluster.jobs.get(job)) is not None]
-        wanted = [record.id for record in records if self._sight.has_details(record.shared)]
+        wanted = [number for number, shared in jobs.items() if self._sight.has_details(shared)]
         return await read_specs(self._lists.stored.store, wanted, self._slices)
 
     async def _add_outlook(self, message: pb.JobRecord, item: listing.Item) -> None:

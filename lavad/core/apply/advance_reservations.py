@@ -36,7 +36,8 @@ def _job_detached(cluster: Cluster, event: e.JobDetached) -> None:
     start_conditions.detach(cluster, record, event.reservation)
     if isinstance(record, ArrayRecord):
         for job in record.live.values():
-            job.shared = record.shared
+            if job.index not in record.changed:
+                job.shared = record.shared
         list_array(cluster, record)
     elif record.state is JobState.PEND:
         list_job(cluster, record)

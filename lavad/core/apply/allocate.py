@@ -15,7 +15,7 @@ from lavad.core.state.records import Host
 
 def take(cluster: Cluster, attempt: Attempt, shares: Allocation) -> None:
     """Book host shares of an attempt, all or additional ones."""
-    record = cluster.jobs.get(attempt.key.job)
+    record = cluster.find_bearer(attempt.key.job, attempt.key.index)
     request = record.shared.request if record is not None else None
     attempt.takes_whole_hosts = request is not None and request.exclusive
     rows = cluster.table.rows_of(shares)
@@ -46,7 +46,7 @@ def hold_memory(cluster: Cluster, attempt: Attempt, more_mib: int) -> None:
 
 def enter_in_pool(cluster: Cluster, attempt: Attempt, shares: Iterable[HostShare]) -> None:
     """Count shares of an attempt in its job's pool."""
-    record = cluster.jobs.get(attempt.key.job)
+    record = cluster.find_bearer(attempt.key.job, attempt.key.index)
     if cluster.pools and record is not None:
         cluster.pools.take(attempt.key, cluster.pools.number_of(record.shared), shares)
 
@@ -101,3 +101,17 @@ def _leave(cluster: Cluster, attempt: Attempt, host: Host) -> HostShare | None:
     if len(booked) == 1 and cluster.unentered.drop(attempt.key, booked):
         return booked[0]
     return host.attempts.pop(attempt.key, None)
+
+
+def begin_lease(cluster: Cluster, attempt: Attempt) -> None:
+    """Give a new attempt the configured lease, unless one of its hosts does not support leases."""
+    known = (cluster.hosts.get(share.host) for share in attempt.allocation)
+    if all(host is not None and host.facts.keeps_leases for host in known):
+        attempt.lease_s = cluster.policy.fence_after_s
+        cluster.has_leases = True
+
+
+def keep_lease(cluster: Cluster, attempt: Attempt, lease_s: float) -> None:
+    """Give a recovered attempt the lease that its hosts have, which may be none."""
+    attempt.lease_s = lease_s
+    cluster.has_leases = cluster.has_leases or bool(lease_s)

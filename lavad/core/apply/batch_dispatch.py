@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from lavad.core import lifecycle
-from lavad.core.apply import charge, leases, start_conditions
-from lavad.core.apply.allocate import enter_in_pool
+from lavad.core.apply import charge, start_conditions
+from lavad.core.apply.allocate import begin_lease, enter_in_pool
 from lavad.core.apply.enqueue import entry
 from lavad.core.apply.jobs import element_for_dispatch
 from lavad.core.apply.tasks import events as task_events
@@ -37,6 +37,7 @@ def dispatch_all(cluster: Cluster, events: Sequence[AttemptDispatched]) -> None:
         shared = record.shared
         if isinstance(record, ArrayRecord):
             job = _element(cluster, record, event)
+            shared = job.shared
         else:
             job = record
             if not pending.remove_head(shared, job.id, is_planned=True):
@@ -73,7 +74,7 @@ def _begin_attempt(cluster: Cluster, job: Job, shared: Shared, event: AttemptDis
     attempt.launch_due = at + policy.staging_s(shared.queue, shared.application)
     attempt.is_unconstrained = is_unconstrained
     if policy.fence_after_s:
-        leases.begin(cluster, attempt)
+        begin_lease(cluster, attempt)
     job.attempt = attempt
     if shared.tasks is not None:
         task_events.begin(cluster, job, attempt)

@@ -37,7 +37,7 @@ def _claim_dropped(cluster: Cluster, event: e.ClaimDropped) -> None:
     if claim is not None and claim.is_partial:
         cluster.rest(event.job, event.index, event.at)
     drop_claim(cluster, event.job, event.index)
-    record = cluster.jobs.get(event.job)
+    record = cluster.find_bearer(event.job, event.index)
     key = cluster.pending.key_of(record.shared) if record is not None else None
     if key is not None:
         cluster.pending.changed_buckets.add(key)

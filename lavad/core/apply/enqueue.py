@@ -7,7 +7,7 @@ from lavad.core.cluster_view import ClusterView
 from lavad.core.model import FINAL, JobState, Shared
 from lavad.core.model.tuples import new as _new
 from lavad.core.state.pending import PendingEntry
-from lavad.core.state.records import ArrayRecord, Job
+from lavad.core.state.records import ArrayRecord, Job, place_of
 
 
 def entry(cluster: ClusterView, record: Job | ArrayRecord) -> PendingEntry:
@@ -20,12 +20,12 @@ def entry(cluster: ClusterView, record: Job | ArrayRecord) -> PendingEntry:
         return absolute.entry(record)
     growth = absolute.growth
     rank = round(growth * record.aged_from - record.priority, 6) if growth else -record.priority
-    return _new(PendingEntry, (rank, record.position, record.id))
+    return _new(PendingEntry, (rank, record.position, record.id if not record.index else record.number))
 
 
 def add(cluster: Cluster, record: Job | ArrayRecord) -> None:
-    """Add a job or array to its bucket."""
-    cluster.pending.add(record.shared, entry(cluster, record), isinstance(record, ArrayRecord))
+    """Add a job, an array or an element by itself to its bucket."""
+    cluster.pending.add(record.shared, entry(cluster, record), isinstance(record, ArrayRecord) or record.index > 0)
     if cluster.absolute.rules:
         _note(cluster, record)
 
@@ -37,15 +37,24 @@ def _note(cluster: Cluster, record: Job | ArrayRecord) -> None:
 
 
 def is_listed(record: Job | ArrayRecord) -> bool:
-    """True if a pending job, or an element of an array, is in its bucket."""
-    return record.room() > 0 if isinstance(record, ArrayRecord) else record.may_start
+    """True if a pending job, an element by itself, or an array with an element to start, is in its bucket."""
+    if isinstance(record, ArrayRecord):
+        return record.room() > 0
+    return record.may_start if record.array is None else record.array.may_start(record)
+
+
+def pending_record(cluster: Cluster, number: int) -> Job | ArrayRecord | None:
+    """The record of an entry; None if it does not wait any more."""
+    job, index = place_of(number)
+    record = cluster.jobs.get(job)
+    return record.apart.get(index) if index and isinstance(record, ArrayRecord) else record
 
 
 def rank_anew(cluster: Cluster, now: float) -> None:
     """Rank jobs anew whose absolute priority changes by now. Volatile, since it follows from jobs and time alone."""
     absolute = cluster.absolute
     for number in absolute.take_due(now):
-        record = cluster.jobs.get(number)
+        record = pending_record(cluster, number)
         if record is None or not is_listed(record) or record.shared.queue not in absolute.rules:
             if record is None or not is_listed(record):
                 absolute.forget(number)
@@ -57,7 +66,7 @@ def rank_anew(cluster: Cluster, now: float) -> None:
             cluster.pending.move(record.shared, before, after)
         absolute.note(record)
     for number in (kept := absolute.kept()):
-        record = cluster.jobs.get(number)
+        record = pending_record(cluster, number)
         if record is None or not is_listed(record):
             absolute.forget(number)
     if kept:
@@ -65,7 +74,7 @@ def rank_anew(cluster: Cluster, now: float) -> None:
 
 
 def waiting_counts(record: Job | ArrayRecord) -> list[tuple[JobState, int]]:
-    """Number of pending jobs or elements by state."""
+    """Number of pending jobs by state; of an array, of the elements that have its own parameters."""
     if isinstance(record, ArrayRecord):
         return [(JobState.PEND, len(record.pending) + len(record.blocked)), (JobState.PSUSP, len(record.held))]
     return [(record.state, 1)]
@@ -84,8 +93,8 @@ def counted(records: Iterable[Job | ArrayRecord]) -> Iterator[tuple[Shared, JobS
         if isinstance(record, ArrayRecord):
             for state, count in (*waiting_counts(record), *ended_counts(record)):
                 yield record.shared, state, count
-            for job in record.live.values():
-                yield record.shared, job.state, 1
+            for job in (*record.live.values(), *record.apart.values()):
+                yield job.shared, job.state, 1
         else:
             yield record.shared, record.state, 1
 
@@ -98,6 +107,37 @@ def list_array(cluster: Cluster, array: ArrayRecord) -> None:
             _note(cluster, array)
     else:
         cluster.pending.remove(array.shared, entry(cluster, array))
+    if array.apart and array.is_full is not array.was_full:
+        list_apart(cluster, array)
+
+
+def list_apart(cluster: Cluster, array: ArrayRecord) -> None:
+    """Put the elements that wait by themselves into their buckets, or take them out, as the array allows.
+
+    Costs as much as there are of them: once for each start and end while the array is at its job limit.
+    """
+    array.was_full = array.is_full
+    (cluster.capped.add if array.limit and array.apart else cluster.capped.discard)(array.id)
+    for job in array.apart.values():
+        list_element(cluster, array, job)
+
+
+def list_element(cluster: Cluster, array: ArrayRecord, job: Job) -> None:
+    """Put an element that waits by itself into its bucket if it may start, else take it out."""
+    is_open = array.may_start(job)
+    if is_open is not (job.index in array.listed):
+        (array.listed.add if is_open else array.listed.discard)(job.index)
+        if is_open:
+            add(cluster, job)
+        else:
+            cluster.pending.remove(job.shared, entry(cluster, job))
+
+
+def unlist_element(cluster: Cluster, array: ArrayRecord, job: Job) -> None:
+    """Take an element that waits by itself out of its bucket: it starts, ends or is changed."""
+    if job.index in array.listed:
+        array.listed.discard(job.index)
+        cluster.pending.remove(job.shared, entry(cluster, job))
 
 
 def list_job(cluster: Cluster, job: Job) -> None:

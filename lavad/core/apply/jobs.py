@@ -14,12 +14,13 @@ from lavad.core.apply import (
     allocate,
     charge,
     claims,
+    elements,
     hosts,
-    leases,
     resize,
     start_conditions,
 )
 from lavad.core.apply.charge import note_usage
+from lavad.core.apply.elements import made_element
 from lavad.core.apply.enqueue import entry, list_array, list_job, waiting_counts
 from lavad.core.apply.restore import adopt_host
 from lavad.core.apply.tasks import activity, places, queue_wait
@@ -92,6 +93,8 @@ def _note_finished(cluster: Cluster, job: Job) -> None:
     else:
         del array.live[job.index]
         array.counts[job.state] -= 1
+        if job.index in array.changed:
+            elements.count_end(cluster, array, job)
         array.note_end(job.index, job.state, exit_code(job.end.status) if job.end else 0)
         if job.end is not None and job.end.post:
             array.note_post(job.index, job.end.post)
@@ -153,6 +156,7 @@ def _pending_ended(cluster: Cluster, event: e.PendingEnded) -> None:
         record.end = JobEnd(event.at, 0, event.reason)
         _note_finished(cluster, record)
         return
+    elements.end(cluster, record, event, final)
     for waiting, state in ((record.pending, S.PEND), (record.blocked, S.PEND), (record.held, S.PSUSP)):
         gone = waiting.intersection(event.indices)
         waiting.difference_update(gone)
@@ -185,6 +189,7 @@ def _shift_waiting(cluster: Cluster, event: e.PendingHeld | e.PendingFreed, old:
         _move(cluster, record, event, new)
         list_job(cluster, record)
         return
+    elements.shift(cluster, record, event, new)
     if old is S.PEND:
         moved = record.waiting().intersection(event.indices)
         record.pending.difference_update(moved)
@@ -221,9 +226,9 @@ def _attempt_dispatched(cluster: Cluster, event: e.AttemptDispatched) -> None:
     attempt.launch_due = event.at + cluster.policy.staging_s(job.shared.queue, job.shared.application)
     attempt.is_unconstrained = event.is_unconstrained
     if event.lease_s is not None:
-        leases.keep(cluster, attempt, event.lease_s)
+        allocate.keep_lease(cluster, attempt, event.lease_s)
     elif cluster.policy.fence_after_s:
-        leases.begin(cluster, attempt)
+        allocate.begin_lease(cluster, attempt)
     job.attempt = cluster.attempts[key] = cluster.staging[key] = attempt
     for share in event.allocation:
         if share.host not in cluster.hosts:  # of a recovered attempt, on a host that has not joined yet
@@ -235,9 +240,8 @@ def _attempt_dispatched(cluster: Cluster, event: e.AttemptDispatched) -> None:
 
 
 def element_for_dispatch(cluster: Cluster, array: ArrayRecord, index: int) -> Job:
-    """Make the element a job, and take it off the array's pending elements."""
-    job = Job(array.id, index, array.shared, array.text, array.submitted_at, S.PEND)
-    job.array, job.priority, job.position, job.aged_from = array, array.priority, array.position, array.aged_from
+    """Make the element a job, unless it is one already, and take it off the array's pending elements."""
+    job = elements.taken(cluster, array, index) if index in array.apart else made_element(array, index, S.PEND)
     array.counts[S.PEND] += 1
     if not array.pending.discard(index):
         start_conditions.force(cluster, array, index)
@@ -376,16 +380,7 @@ def _job_requeued(cluster: Cluster, event: e.JobRequeued) -> None:
         if not event.hold:
             list_job(cluster, job)
         return
-    array, index = job.array, job.index
-    del array.live[index]
-    array.attempts[index] = job.attempts
-    array.postponed[index] = event.reason
-    if event.hold:
-        array.held.add(index)
-    else:
-        array.admit(Ranges.of(index))
-    array.counts[job.state] -= 1
-    list_array(cluster, array)
+    elements.put_back(cluster, job.array, job, event)
 
 
 def _bar(cluster: Cluster, job: Job, host: str) -> None:

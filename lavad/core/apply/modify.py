@@ -4,8 +4,19 @@ from collections.abc import Callable
 from typing import Any
 
 from lavad.core import events as e
-from lavad.core.apply import advance_reservations, allocate, charge, start_conditions
-from lavad.core.apply.enqueue import add, ended_counts, entry, is_listed, list_array, list_job, waiting_counts
+from lavad.core.apply import advance_reservations, allocate, charge, elements, start_conditions
+from lavad.core.apply.enqueue import (
+    add,
+    ended_counts,
+    entry,
+    is_listed,
+    list_apart,
+    list_array,
+    list_element,
+    list_job,
+    unlist_element,
+    waiting_counts,
+)
 from lavad.core.cluster import Cluster
 from lavad.core.job_group_events import JobGroupSet, JobGroupsRemoved
 from lavad.core.model import JobState, Shared, limits_of
@@ -14,6 +25,9 @@ from lavad.core.state.records import ArrayRecord, Job
 
 def _job_modified(cluster: Cluster, event: e.JobModified) -> None:
     record = cluster.jobs[event.job.id]
+    if event.indices and isinstance(record, ArrayRecord):
+        _elements_modified(cluster, record, event)
+        return
     start_conditions.forgive(record, event.job.shared)
     shared = start_conditions.adapted(cluster, cluster.intern(event.job.shared), record.start_conditions)
     if shared.request.reservation != record.shared.request.reservation:
@@ -35,17 +49,46 @@ def _job_modified(cluster: Cluster, event: e.JobModified) -> None:
     if isinstance(record, ArrayRecord):
         record.limit = event.job.array_limit
         for job in record.live.values():
-            cluster.counters.add(job.shared, job.state, -1)
-            cluster.counters.add(shared, job.state)
-            charge.recharge(cluster, job, shared)
-            _change_limits(cluster, job, shared)
-            job.shared = shared
-            _change_runner(cluster, job)
+            if job.index not in record.changed:
+                _change_running(cluster, job, shared)
         list_array(cluster, record)
+        list_apart(cluster, record)
     elif waiting:
         list_job(cluster, record)
     else:
         _change_runner(cluster, record)
+
+
+def _elements_modified(cluster: Cluster, array: ArrayRecord, event: e.JobModified) -> None:
+    """Change elements by themselves; what they wait for stays up to their array."""
+    shared = start_conditions.adapted(cluster, cluster.intern(event.job.shared), array.start_conditions)
+    elements.set_apart(array, event.indices)
+    array.changed.update(event.indices)
+    array.newest_part = max(array.newest_part, event.part)
+    for index in event.indices:
+        job = array.job_of(index)
+        assert job is not None, f"{array.id}[{index}] has ended"
+        if index in array.live:
+            _change_memory(cluster, job, shared)
+            _change_running(cluster, job, shared)
+        else:
+            unlist_element(cluster, array, job)
+            cluster.counters.add(job.shared, job.state, -1)
+            cluster.counters.add(shared, job.state)
+            job.shared = shared
+        job.text, job.priority, job.part = event.job.text, event.job.priority, event.part
+    list_array(cluster, array)
+    list_apart(cluster, array)
+
+
+def _change_running(cluster: Cluster, job: Job, shared: Shared) -> None:
+    """Give an element that holds hosts other parameters."""
+    cluster.counters.add(job.shared, job.state, -1)
+    cluster.counters.add(shared, job.state)
+    charge.recharge(cluster, job, shared)
+    _change_limits(cluster, job, shared)
+    job.shared = shared
+    _change_runner(cluster, job)
 
 
 def _change_memory(cluster: Cluster, job: Job, shared: Shared) -> None:
@@ -79,6 +122,19 @@ def _job_moved(cluster: Cluster, event: e.JobMoved) -> None:
     record.position, record.aged_from = event.position, event.aged_from
     if was_listed:
         add(cluster, record)
+    if isinstance(record, ArrayRecord):
+        _move_changed(cluster, record)
+
+
+def _move_changed(cluster: Cluster, array: ArrayRecord) -> None:
+    """Move elements that were changed by themselves along with their array."""
+    for index in array.changed:
+        job = array.job_of(index)
+        if job is not None:
+            unlist_element(cluster, array, job)
+            job.position, job.aged_from = array.position, array.aged_from
+            if index in array.apart:
+                list_element(cluster, array, job)
 
 
 def _job_group_set(cluster: Cluster, event: JobGroupSet) -> None:

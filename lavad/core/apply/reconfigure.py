@@ -71,8 +71,10 @@ def sort_pending(cluster: Cluster, is_reordered: bool = False) -> None:
     if is_reordered or not pending.is_like(cluster.pending):
         for bucket in cluster.pending.buckets.values():
             for entry in bucket:
-                record = cluster.jobs[entry.job]
-                pending.add(record.shared, enqueue.entry(cluster, record), isinstance(record, ArrayRecord))
+                record = enqueue.pending_record(cluster, entry.job)
+                assert record is not None, f"{entry} does not wait"
+                is_array = isinstance(record, ArrayRecord) or record.index > 0
+                pending.add(record.shared, enqueue.entry(cluster, record), is_array)
                 if record.shared.queue in cluster.absolute.rules:
                     cluster.absolute.note(record)
         cluster.pending = pending

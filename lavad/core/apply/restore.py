@@ -79,9 +79,10 @@ def adopt_array(cluster: Cluster, array: ArrayRecord) -> None:
     cluster.counters.add(array.shared, JobState.PSUSP, len(array.held))
     for state, count in enqueue.ended_counts(array):
         cluster.counters.add(array.shared, state, count)
+    for job in (*array.live.values(), *array.apart.values()):
+        _join(cluster, array, job)
+        cluster.counters.add(job.shared, job.state)
     for job in array.live.values():
-        job.array, job.shared = array, array.shared
-        cluster.counters.add(array.shared, job.state)
         array.counts[job.state] += 1
     if array.is_over:
         cluster.ended_arrays[array.id] = array.over_at
@@ -89,11 +90,23 @@ def adopt_array(cluster: Cluster, array: ArrayRecord) -> None:
     else:
         start_conditions.adopt(cluster, array)
     enqueue.list_array(cluster, array)
+    enqueue.list_apart(cluster, array)
+
+
+def _join(cluster: Cluster, array: ArrayRecord, job: Job) -> None:
+    """Connect an element with its array; it has the array's shared facts unless it was changed by itself."""
+    job.array = array
+    is_own = job.part > 0
+    job.shared = (
+        start_conditions.adapted(cluster, cluster.intern(job.shared), array.start_conditions)
+        if is_own
+        else array.shared
+    )
 
 
 def adopt_ended_element(cluster: Cluster, array: ArrayRecord, job: Job) -> None:
     """Restore an ended element that is recent enough for listings."""
-    job.array, job.shared = array, array.shared
+    _join(cluster, array, job)
     cluster.finished[job.id, job.index] = job
 
 

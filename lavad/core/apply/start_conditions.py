@@ -13,7 +13,8 @@ from typing import Any
 
 from lavad.core import events as e
 from lavad.core import lifecycle
-from lavad.core.apply.enqueue import ended_counts, list_array, list_job
+from lavad.core.apply import elements
+from lavad.core.apply.enqueue import ended_counts, list_apart, list_array, list_element, list_job, unlist_element
 from lavad.core.apply.tasks import places, queue_wait
 from lavad.core.cluster import Cluster
 from lavad.core.events import NewJob
@@ -45,6 +46,7 @@ def change(cluster: Cluster, record: Job | ArrayRecord, new: NewJob, now: float)
     _set_alarms(cluster, record)
     if isinstance(record, ArrayRecord):
         record.divide()
+        list_apart(cluster, record)
 
 
 def _set(cluster: Cluster, record: Job | ArrayRecord, new: NewJob, now: float) -> None:
@@ -52,9 +54,10 @@ def _set(cluster: Cluster, record: Job | ArrayRecord, new: NewJob, now: float) -
     if isinstance(record, ArrayRecord):
         record.unmet = Ranges()
         if new.condition is not None:
-            record.unmet = record.waiting()
-            record.unmet.update(record.held)
+            record.unmet = record.all_waiting(S.PEND)
+            record.unmet.update(record.all_waiting(S.PSUSP))
         record.divide()
+        list_apart(cluster, record)
     adopt(cluster, record)
 
 
@@ -77,7 +80,20 @@ def bar(cluster: Cluster, record: Job | ArrayRecord, host: str) -> None:
     conditions = record.start_conditions or StartConditions()
     if host not in conditions.excluded_hosts:
         record.start_conditions = replace(conditions, excluded_hosts=(*conditions.excluded_hosts, host))
-        record.shared = adapted(cluster, record.shared, record.start_conditions)
+        _adapt(cluster, record)
+
+
+def _adapt(cluster: Cluster, record: Job | ArrayRecord) -> None:
+    record.shared = adapted(cluster, record.shared, record.start_conditions)
+    if not isinstance(record, ArrayRecord):
+        return
+    for index in record.changed:
+        job = cluster.element(record.id, index)
+        if job is not None:
+            unlist_element(cluster, record, job)
+            job.shared = adapted(cluster, job.shared, record.start_conditions)
+            if index in record.apart:
+                list_element(cluster, record, job)
 
 
 def forgive(record: Job | ArrayRecord, shared: Shared) -> None:
@@ -95,7 +111,7 @@ def forgive(record: Job | ArrayRecord, shared: Shared) -> None:
 def detach(cluster: Cluster, record: Job | ArrayRecord, reservation: str) -> None:
     """Detach the job from a removed advance reservation."""
     record.start_conditions = replace(record.start_conditions or StartConditions(), detached=reservation)
-    record.shared = adapted(cluster, record.shared, record.start_conditions)
+    _adapt(cluster, record)
 
 
 def adapted(cluster: Cluster, shared: Shared, conditions: StartConditions | None) -> Shared:
@@ -229,6 +245,7 @@ def forget(cluster: Cluster, job: int) -> None:
     if record is None:
         return
     cluster.names.remove(record.shared.uid, record.text, job)
+    cluster.capped.discard(job)
     for state, count in ended_counts(record):
         cluster.counters.add(record.shared, state, -count)
     if record.shared.request.reservation:
@@ -300,7 +317,7 @@ def waits_past_deadline(record: Job | ArrayRecord, now: float) -> bool:
     if not 0.0 < record.shared.terminate_at <= now:
         return False
     if isinstance(record, ArrayRecord):
-        return bool(record.pending or record.blocked or record.held)
+        return bool(record.pending or record.blocked or record.held or record.apart)
     return record.state in (JobState.PEND, JobState.PSUSP)
 
 
@@ -328,8 +345,11 @@ def _job_revived(cluster: Cluster, event: e.JobRevived) -> None:
 
 
 def _elements_revived(cluster: Cluster, array: ArrayRecord, event: e.JobRevived, target: JobState) -> None:
+    elements.revive(cluster, array, event, target)
     before = ended_counts(array)
     for index in event.indices:
+        if index in array.apart:
+            continue
         old = cluster.finished.pop((array.id, index), None)
         if old is not None:
             array.attempts[index] = old.attempts
@@ -337,7 +357,9 @@ def _elements_revived(cluster: Cluster, array: ArrayRecord, event: e.JobRevived,
                 places.renewed(old.tasks)
                 array.tasks[index] = old.tasks
         array.forget_end(index)
-    (array.held.update if event.hold else array.admit)(event.indices)
+    revived = event.indices.copy()
+    revived.difference_update(Ranges.from_sorted(sorted(array.apart)))
+    (array.held.update if event.hold else array.admit)(revived)
     array.over_at = 0.0
     cluster.ended_arrays.pop(array.id, None)
     for (state, count), (_, left) in zip(before, ended_counts(array), strict=True):
@@ -370,6 +392,7 @@ def _begin_time_reached(cluster: Cluster, event: e.BeginTimeReached) -> None:
 def _list(cluster: Cluster, record: Job | ArrayRecord) -> None:
     if isinstance(record, ArrayRecord):
         list_array(cluster, record)
+        list_apart(cluster, record)
     elif record.state is S.PEND:
         list_job(cluster, record)
 

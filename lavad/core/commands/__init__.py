@@ -211,6 +211,8 @@ class ModifyJob:
     is_switch: bool = False  # issued by bswitch
     asked: Asked = NOTHING_MORE
     migrates: bool = False  # issued by bmig -m: hosts of running jobs may change, too
+    elements: Ranges | None = None  # to change by themselves, alike until now; None: the job, or what the target says
+    is_whole: bool = False  # these are part of a change of the whole array
 
 
 @dataclass(frozen=True, slots=True)

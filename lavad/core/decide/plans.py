@@ -154,7 +154,8 @@ def _start(cluster: Cluster, plan: Starts, now: float) -> Decision:
     """Dispatch every start that still holds. Constraints that change with time are verified each time."""
     starts, allowance = plan.starts, allowance_of(cluster, now)
     is_bound = bool(allowance)
-    if plan.version == cluster.version and not allowance.changes_with_time:
+    # Elements in several buckets do not know how many of their array start with them.
+    if plan.version == cluster.version and not allowance.changes_with_time and not cluster.capped:
         return Decision([*dispatch_each(cluster, starts, now)], reply=0)
     room = _Room(cluster)
     taken: dict[int, set[int]] = {}
@@ -164,7 +165,7 @@ def _start(cluster: Cluster, plan: Starts, now: float) -> Decision:
         if exclusive is None or not room.fits(start, exclusive):
             decision.reply += 1
             continue
-        kind = kept_type(cluster.jobs[start.job].shared.request)
+        kind = kept_type(cluster.bearer(start.job, start.index).shared.request)
         if kind is not None and not room.can_keep(start, kind):
             decision.reply += 1
             continue
@@ -182,7 +183,7 @@ def _start(cluster: Cluster, plan: Starts, now: float) -> Decision:
 
 def _is_within(cluster: Cluster, allowance: Allowance, start: Start) -> bool:
     """Take the start from the allowance, unless a constraint refuses it; False if so."""
-    demand = demand_of(cluster.jobs[start.job].shared)
+    demand = demand_of(cluster.bearer(start.job, start.index).shared)
     if allowance.why(demand, start.allocation) is not None:
         return False
     allowance.take(demand, start.allocation)
@@ -196,11 +197,11 @@ def _is_waiting(cluster: Cluster, start: Start, taken: dict[int, set[int]]) -> b
     if record is None or start.index in before:
         return None
     if isinstance(record, ArrayRecord):
-        if start.index not in record.pending or record.room() <= len(before):
+        if not record.has_startable(start.index, len(before)):
             return None
     elif not record.may_start or start.index:
         return None
-    return record.shared.request.exclusive
+    return cluster.bearer(start.job, start.index).shared.request.exclusive
 
 
 PLANS: dict[type, Callable[[Cluster, Any, float], Decision]] = {

@@ -46,7 +46,7 @@ def is_left(cluster: Cluster, key: Key) -> bool:
 
 
 def _waits(array: ArrayRecord, key: Key) -> bool:
-    return key.index in array.pending or key.index in array.held or key.index in array.blocked
+    return array.state_of(key.index) in _WAITING
 
 
 def waits_unheard(cluster: Cluster, key: Key) -> bool:

@@ -36,6 +36,7 @@ def explain(
         reservation_table: the scheduler's reservation table.
         of_hosts: host reasons of equal jobs at this moment; new ones are added.
     """
+    record = _bearer_of(record, index)
     state = record.state_of(index) if isinstance(record, ArrayRecord) else record.state
     retry = record.retries.get(index, NO_RETRY) if isinstance(record, ArrayRecord) else record.retry
     if state is JobState.PSUSP:
@@ -63,8 +64,17 @@ def explain(
     return found or [PendingReason(r.NEW_JOB, advice=turn(cluster, record.shared, now))]
 
 
+def _bearer_of(record: Job | ArrayRecord, index: int) -> Job | ArrayRecord:
+    """The record with the parameters of a pending job or element."""
+    return record.apart.get(index, record) if isinstance(record, ArrayRecord) else record
+
+
+def _array_of(record: Job | ArrayRecord) -> ArrayRecord | None:
+    return record if isinstance(record, ArrayRecord) else record.array
+
+
 def _is_held_by_admin(record: Job | ArrayRecord, index: int) -> bool:
-    return record.start_conditions is not None and index in record.start_conditions.admin_held
+    return record.conditions is not None and index in record.conditions.admin_held
 
 
 def _about_hosts(
@@ -106,7 +116,9 @@ class PendingReasons:
 
     def _key(self, record: Job | ArrayRecord, index: int) -> tuple[int, JobState, str] | None:
         """Key shared by array elements with equal reasons; None if this element may have reasons of its own."""
-        if not isinstance(record, ArrayRecord) or index in record.unmet or record.id in self._with_reservation:
+        if not isinstance(record, ArrayRecord) or index in record.apart:
+            return None
+        if index in record.unmet or record.id in self._with_reservation:
             return None
         state = record.state_of(index)
         if state is JobState.PSUSP and _is_held_by_admin(record, index):
@@ -136,11 +148,11 @@ def explain_ending(attempt: Attempt) -> list[PendingReason]:
 
 def _start_condition_reasons(cluster: ClusterView, record: Job | ArrayRecord, index: int) -> list[PendingReason]:
     """Start conditions still unmet; until then no host matters."""
-    conditions = record.start_conditions
+    conditions, array = record.conditions, _array_of(record)
     if conditions is None:
         return []
     found = [PendingReason(r.BEGIN_TIME)] if conditions.is_early and conditions.begin_at >= conditions.retry.at else []
-    if conditions.condition is not None and (not isinstance(record, ArrayRecord) or index in record.unmet):
+    if conditions.condition is not None and (array is None or index in array.unmet):
         is_lost = is_never(cluster, conditions.condition, index)
         found.append(PendingReason(r.NEVER_SATISFIED if is_lost else r.DEPENDENCY))
     return found
@@ -183,8 +195,9 @@ def _own_reasons(cluster: ClusterView, record: Job | ArrayRecord, index: int, no
     postponed = record.postponed.get(index, "") if isinstance(record, ArrayRecord) else record.postponed_reason
     retry = record.retries.get(index, NO_RETRY) if isinstance(record, ArrayRecord) else record.retry
     found += _retry_reasons(cluster, retry, postponed, now)
-    if isinstance(record, ArrayRecord) and record.limit and len(record.live) >= record.limit:
-        found.append(PendingReason(r.ARRAY_LIMIT, advice=f"raise its limit of {record.limit} running elements"))
+    array = _array_of(record)
+    if array is not None and array.is_full:
+        found.append(PendingReason(r.ARRAY_LIMIT, advice=f"raise its limit of {array.limit} running elements"))
     return found
 
 

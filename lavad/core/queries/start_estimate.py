@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import islice, takewhile
 
-from lavad.core.apply.enqueue import entry
+from lavad.core.apply.enqueue import entry, is_listed
 from lavad.core.cluster_view import ClusterView
 from lavad.core.model import Allocation, JobState
 from lavad.core.scheduling.backfill.simulated_future import (
@@ -70,6 +70,7 @@ def forecast(
 
     ``is_held``: it fits now but would delay a reservation ahead of it, so it is placed after all jobs ahead.
     """
+    record = cluster.bearer(record.id, index)
     is_waiting = cluster.present_state(record.id, index) is JobState.PEND
     key = cluster.pending.key_of(record.shared) if is_waiting else None
     if key is not None and key.reservation and not cluster.reserved.holds(cluster, key.reservation, ranking.now):
@@ -105,8 +106,7 @@ def _forecast_of_window(cluster: ClusterView, key: BucketKey, record: Job | Arra
     """Estimate for a job in an advance reservation: the next start of that."""
     stretches = cluster.reserved.timeline(cluster, now).stretches
     begin = min((begin for begin, _, name in stretches if name == key.reservation and begin > now), default=None)
-    is_listed = record.room() > 0 if isinstance(record, ArrayRecord) else record.may_start
-    if begin is None or not is_listed:
+    if begin is None or not is_listed(record):
         return StartEstimate(None, Confidence.UNKNOWN, 0)
     queues, mine = cluster.policy.by_name, entry(cluster, record)
     ahead = 0

@@ -142,8 +142,9 @@ def _may_preempt(queue: Queue, shared: Shared) -> bool:
 
 
 def _more_elements(cluster: ClusterView, record: Job | ArrayRecord) -> list[str]:
-    assert isinstance(record, ArrayRecord)
-    return [f'bmod -J "%{record.limit + 1}" {record.id}']
+    array = record if isinstance(record, ArrayRecord) else record.array
+    assert array is not None, f"job {record.id} is no array and no element"
+    return [f'bmod -J "%{array.limit + 1}" {array.id}']
 
 
 def _reopening(cluster: ClusterView, request: Request, found: Iterable[PendingReason]) -> list[str]:
@@ -162,9 +163,9 @@ _Remedy = Callable[[ClusterView, Job | ArrayRecord], list[str]]
 
 _OWN: dict[int, _Remedy] = {
     r.HELD_BY_USER.code: lambda cluster, record: ["bresume {}"],
-    r.BEGIN_TIME.code: lambda cluster, record: ["bmod -bn {}"],
-    r.DEPENDENCY.code: lambda cluster, record: ["bmod -wn {}"],
-    r.NEVER_SATISFIED.code: lambda cluster, record: ["bmod -wn {}"],
+    r.BEGIN_TIME.code: lambda cluster, record: [f"bmod -bn {record.id}"],  # of all elements, as the next two
+    r.DEPENDENCY.code: lambda cluster, record: [f"bmod -wn {record.id}"],
+    r.NEVER_SATISFIED.code: lambda cluster, record: [f"bmod -wn {record.id}"],
     r.ARRAY_LIMIT.code: _more_elements,
     r.QUEUE_INACTIVE.code: _to_another_queue,
     r.QUEUE_WINDOW.code: _to_another_queue,

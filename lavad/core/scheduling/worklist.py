@@ -30,6 +30,7 @@ from lavad.core.scheduling.replacement import LostHosts
 from lavad.core.state.changes import Changes
 from lavad.core.state.limits import Counter
 from lavad.core.state.pending import Bucket, BucketKey
+from lavad.core.state.records import place_of
 
 if TYPE_CHECKING:
     from lavad.core.model import Request
@@ -258,7 +259,7 @@ class Worklist:
 
     def _note_delays(self, key: BucketKey, rank: Rank) -> None:
         for one in key.request.alternatives:
-            submitted_at = self.ranking.cluster.jobs[rank.job].submitted_at
+            submitted_at = self.ranking.cluster.jobs[place_of(rank.job)[0]].submitted_at
             if submitted_at + one.delay_s > self.ranking.now:
                 heapq.heappush(self.delays, (submitted_at + one.delay_s, key))
 

@@ -45,6 +45,7 @@ class AllocationView(Protocol):
     def policy(self) -> Policy: ...
     @property
     def jobs(self) -> Mapping[int, Job | ArrayRecord]: ...
+    def find_bearer(self, job_id: int, index: int) -> Job | ArrayRecord | None: ...
     @property
     def attempts(self) -> PagedView[Attempt]: ...
     @property
@@ -260,7 +261,7 @@ class AdvanceReservations:
 
     def _tenure(self, booked: AllocationView, key: Key) -> tuple[str, float]:
         """Reservation of an attempt, and the time until which it may hold its slots."""
-        attempt, record = booked.attempts[key], booked.jobs.get(key.job)
+        attempt, record = booked.attempts[key], booked.find_bearer(key.job, key.index)
         shared = record.shared if record is not None else None
         name = shared.request.reservation if shared is not None else ""
         end = expected_end(attempt, shared.run_limit_s if shared is not None else 0, 0).at

@@ -106,7 +106,10 @@ class BucketKey:
 
 
 class PendingEntry(NamedTuple):
-    """Job or array in its bucket; tuples compare in scheduling order."""
+    """Job or array in its bucket; tuples compare in scheduling order.
+
+    ``job`` is the record's number: of an element that waits by itself it tells the array and the index.
+    """
 
     rank: float  # job priority, negated
     position: float
@@ -136,7 +139,7 @@ class Bucket:
     def __init__(self, key: BucketKey, place: BucketSlot) -> None:
         self.key = key
         self.place = place
-        self.arrays: set[int] | frozenset[int] = _NO_ARRAYS  # ids of the entries that are arrays
+        self.arrays: set[int] | frozenset[int] = _NO_ARRAYS  # of the entries that are arrays or elements of some
         self._entries: list[PendingEntry] = []
         self._head = 0
 

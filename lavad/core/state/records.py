@@ -29,6 +29,19 @@ if TYPE_CHECKING:
     from lavad.core.state.attempts import Attempt, JobEnd
     from lavad.core.state.tasks import JobTasks
 
+ELEMENT_BITS = 40  # of a number that are the job's id; what tells elements of an array apart is above them
+_JOB = (1 << ELEMENT_BITS) - 1
+
+
+def numbered(job: int, index: int) -> int:
+    """Number of an element among jobs, or of its spec among theirs; 0 for the job itself."""
+    return job | index << ELEMENT_BITS
+
+
+def place_of(number: int) -> tuple[int, int]:
+    """Job id and index of a number; the index is 0 of a plain job, and of an array."""
+    return number & _JOB, number >> ELEMENT_BITS
+
 
 @dataclass(frozen=True, slots=True)
 class StartConditions:
@@ -71,6 +84,7 @@ class Job:
         "end",
         "id",
         "index",
+        "part",
         "position",
         "postponed_reason",
         "priority",
@@ -87,6 +101,7 @@ class Job:
     ) -> None:
         self.id = job_id
         self.index = index
+        self.part = 0  # number of its spec among those of its array; 0: the array's
         self.shared = shared
         self.text = text
         self.submitted_at = submitted_at
@@ -106,6 +121,21 @@ class Job:
     def key(self) -> Key:
         """Key of the newest attempt."""
         return Key(self.id, self.index, self.attempts)
+
+    @property
+    def number(self) -> int:
+        """Number of its entry in a bucket."""
+        return numbered(self.id, self.index)
+
+    @property
+    def spec_number(self) -> int:
+        """Number of its spec in the store."""
+        return numbered(self.id, self.part)
+
+    @property
+    def conditions(self) -> StartConditions | None:
+        """Its start conditions; those of an element are its array's."""
+        return self.start_conditions if self.array is None else self.array.start_conditions
 
     @property
     def retry(self) -> Retry:
@@ -145,12 +175,17 @@ class ArrayRecord:
     ``pending`` are the elements that may start, ``blocked`` those kept back by start conditions, ``held`` the suspended
     ones; ``unmet`` those of all these for which the dependency condition has not been true yet. ``post_awaited`` and
     ``post_failed`` are the ended elements whose post-execution commands have not ended, or have failed.
+
+    An element that was changed by itself (bmod) is a job of its own from then on, with the spec of its part. While it
+    waits it is in ``apart`` and in none of the sets but ``unmet``; when it may start is up to the array's conditions.
     """
 
     __slots__ = (
         "aged_from",
+        "apart",
         "attempts",
         "blocked",
+        "changed",
         "codes",
         "counts",
         "done",
@@ -161,7 +196,9 @@ class ArrayRecord:
         "indices",
         "killed",
         "limit",
+        "listed",
         "live",
+        "newest_part",
         "over_at",
         "pending",
         "position",
@@ -176,7 +213,10 @@ class ArrayRecord:
         "tasks",
         "text",
         "unmet",
+        "was_full",
     )
+
+    index = part = 0  # as of a plain job
 
     def __init__(
         self, job_id: int, shared: Shared, text: bytes, submitted_at: float, indices: Ranges, limit: int, held: bool
@@ -193,6 +233,11 @@ class ArrayRecord:
         self.unmet = Ranges()
         self.start_conditions: StartConditions | None = None
         self.live: dict[int, Job] = {}
+        self.apart: dict[int, Job] = {}  # elements changed by themselves that wait
+        self.listed: set[int] = set()  # those of ``apart`` that are in their buckets
+        self.was_full = False  # when these were listed last
+        self.changed: set[int] = set()  # all elements changed by themselves, ended ones included
+        self.newest_part = 0  # of these elements: the largest number of a spec
         self.counts: Counter[JobState] = Counter()  # live elements by state
         self.ended = bytearray()  # final state of each element by index; 0 if it has not ended
         self.codes = bytearray()  # exit codes, parallel to ``ended``
@@ -211,18 +256,80 @@ class ArrayRecord:
         self.priority = 0
 
     @property
+    def number(self) -> int:
+        """Number of its entry in a bucket."""
+        return self.id
+
+    @property
+    def spec_number(self) -> int:
+        """Number of its spec in the store: that of all elements that were not changed by themselves."""
+        return self.id
+
+    @property
+    def conditions(self) -> StartConditions | None:
+        """The start conditions of all its elements."""
+        return self.start_conditions
+
+    @property
     def words(self) -> dict[str, str]:
         """Name, command, directories and files, by field name."""
         return unpack_text(self.text)
 
     @property
     def is_over(self) -> bool:
-        return not self.pending and not self.held and not self.live and not self.blocked
+        return not self.pending and not self.held and not self.live and not self.blocked and not self.apart
+
+    @property
+    def is_full(self) -> bool:
+        """True if as many elements hold slots as the array's job limit allows."""
+        return 0 < self.limit <= len(self.live)
+
+    def job_of(self, index: int) -> Job | None:
+        """The job that the element is while it waits changed by itself, or holds slots; None for any other."""
+        return self.live.get(index) or self.apart.get(index)
+
+    def shared_of(self, index: int) -> Shared:
+        """Shared facts of an element that has not ended."""
+        job = self.job_of(index) if index in self.changed else None
+        return self.shared if job is None else job.shared
+
+    def is_shut(self, index: int) -> bool:
+        """True if the array's start conditions, or the pause before its next try, keep an element back."""
+        is_early = self.start_conditions is not None and self.start_conditions.is_early
+        return is_early or index in self.unmet or (index in self.retries and self.retries[index].at > 0)
+
+    def may_start(self, job: Job) -> bool:
+        """True if an element changed by itself may start."""
+        return job.state is JobState.PEND and not self.is_full and not self.is_shut(job.index)
+
+    def has_startable(self, index: int, more: int = 0) -> bool:
+        """True if an element may start now, also beside so many others that start with it."""
+        if self.limit and self.limit - len(self.live) <= more:
+            return False
+        job = self.apart.get(index)
+        return index in self.pending if job is None else self.may_start(job)
+
+    def waiting_apart(self, state: JobState) -> Ranges:
+        """Elements changed by themselves that wait in this state, as a new set."""
+        return Ranges.from_sorted(sorted(index for index, job in self.apart.items() if job.state is state))
+
+    def count_waiting(self, state: JobState) -> int:
+        """Number of elements that wait in this state."""
+        alike = len(self.pending) + len(self.blocked) if state is JobState.PEND else len(self.held)
+        return alike + sum(job.state is state for job in self.apart.values())
+
+    def all_waiting(self, state: JobState) -> Ranges:
+        """All elements that wait in this state, as a new set."""
+        found = self.waiting() if state is JobState.PEND else self.held.copy()
+        if self.apart:
+            found.update(self.waiting_apart(state))
+        return found
 
     def state_of(self, index: int) -> JobState | None:
         """State of one element, or None if the array has no such index."""
-        if index in self.live:
-            return self.live[index].state
+        job = self.job_of(index)
+        if job is not None:
+            return job.state
         if index in self.pending or index in self.blocked:
             return JobState.PEND
         if index in self.held:
@@ -287,7 +394,7 @@ class ArrayRecord:
         self.admit(waiting)
 
     def waiting(self) -> Ranges:
-        """All elements in PEND, as a new set."""
+        """All elements in PEND that have the array's own parameters, as a new set."""
         if not self.blocked:
             return self.pending.copy()
         both = self.blocked.copy()

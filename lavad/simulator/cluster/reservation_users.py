@@ -8,6 +8,7 @@ from lavad.core import commands as c
 from lavad.core.events import NewJob
 from lavad.core.model import Request, RoleRequest, Shared, pack_text
 from lavad.core.model.advance_reservation import AdvanceReservation, ReservationKind, ReservationTimes
+from lavad.core.state.records import place_of
 from lavad.simulator.cluster.fleet import Behaviour
 from lavad.simulator.cluster.world import World
 
@@ -71,7 +72,9 @@ class Bookers:
         names = list(cluster.reserved.by_name)
         for name in names:
             self.world.master.ask(c.RemoveReservation(name, ROOT, is_forced=True))
-        waiting = [bucket.head().job for bucket in cluster.pending.buckets.values() if bucket.key.reservation]
+        waiting = [
+            place_of(bucket.head().job)[0] for bucket in cluster.pending.buckets.values() if bucket.key.reservation
+        ]
         for job in waiting:
             self.users.kill(job)
         return bool(names or waiting)

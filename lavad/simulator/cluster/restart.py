@@ -100,6 +100,7 @@ def _job(old: Job) -> Job:
         "postponed_reason",
         "end",
         "start_conditions",
+        "part",
     )
     for name in names:
         setattr(job, name, getattr(old, name))
@@ -123,12 +124,13 @@ def _array(old: ArrayRecord) -> ArrayRecord:
     array.pending.update(old.blocked)  # divided again at adoption
     array.unmet = old.unmet.copy()
     array.ended, array.codes = bytearray(old.ended), bytearray(old.codes)
-    for name in ("done", "exited", "over_at", "position", "aged_from", "priority", "start_conditions"):
+    for name in ("done", "exited", "over_at", "position", "aged_from", "priority", "start_conditions", "newest_part"):
         setattr(array, name, getattr(old, name))
     array.attempts, array.postponed, array.retries = dict(old.attempts), dict(old.postponed), dict(old.retries)
     array.post_awaited, array.post_failed = old.post_awaited.copy(), old.post_failed.copy()
     array.tasks = {index: found for index, tasks in old.tasks.items() if (found := _tasks(tasks)) is not None}
     array.live = {index: _job(job) for index, job in old.live.items()}
+    array.apart, array.changed = {index: _job(job) for index, job in old.apart.items()}, {*old.changed}
     return array
 
 

@@ -1,16 +1,18 @@
 """Random users of a simulated cluster: they submit, kill, stop, resume and change jobs."""
 
+import random
 from dataclasses import replace
 from typing import Any
 
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
+from lavad.core.decide.jobs.control import waiting_of
 from lavad.core.events import NewJob
 from lavad.core.model import SUSPENDED, JobState, Launch, Request, RoleRequest, Shared, pack_text
 from lavad.core.model.ranges import Ranges
 from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement.place import place
-from lavad.core.state.records import ArrayRecord
+from lavad.core.state.records import ArrayRecord, place_of
 from lavad.simulator.cluster.checkers import Violation
 from lavad.simulator.cluster.fleet import Behaviour
 from lavad.simulator.cluster.world import World
@@ -26,6 +28,7 @@ class Users:
     def __init__(self, world: World, jobs: int) -> None:
         self.world = world
         self.rng = world.rng
+        self._switches = random.Random(world.seed)  # apart: what else a seed leads to stays as it was
         self.jobs = jobs
         self.known: list[int] = []
 
@@ -108,6 +111,8 @@ class Users:
         elements = self.world.history.elements[job]
         index = self.rng.choice(elements) if elements != (0,) and self.rng.random() < 0.5 else -1
         target = c.Target(job, Ranges.of(index) if index > 0 else None)
+        if index > 0 and self._switches.random() < 0.3:
+            self._switch(job, index)
         what = self.rng.choice(
             ("kill", "signal9", "stop", "stop", "stop", "usr1", "force", "close", "less", "less", "more")
         )
@@ -156,6 +161,16 @@ class Users:
         else:
             self.world.master.ask(c.WishSize(target, cluster.jobs[key.job].shared.request.slots_max, ROOT))
 
+    def _switch(self, job: int, index: int) -> None:
+        """Switch an element of an array to some queue by itself, perhaps to its own."""
+        cluster = self.world.master.cluster
+        if index < 0 or job not in cluster.jobs or not cluster.policy.queues:
+            return
+        record, queue = cluster.bearer(job, index), self._switches.choice(cluster.policy.queues).name
+        changed = NewJob(job, replace(record.shared, queue=queue), record.text, b"", b"", priority=record.priority)
+        target = c.Target(job, Ranges.of(index))
+        self.world.master.ask(c.ModifyJob(target, changed, ROOT, "", frozenset({"queues"}), is_switch=True))
+
     def _resume_later(self, target: c.Target) -> None:
         self.world.after(self.rng.uniform(0.0, 20), lambda: self.world.master.ask(c.ResumeJob(target, ROOT)))
 
@@ -169,7 +184,7 @@ class Users:
         cluster = self.world.master.cluster
         for record in list(cluster.jobs.values()):
             jobs = list(record.live.values()) if isinstance(record, ArrayRecord) else [record]
-            waits = record.held if isinstance(record, ArrayRecord) else record.state is JobState.PSUSP
+            waits = waiting_of(record, None, JobState.PSUSP)
             if waits or any(job.state in SUSPENDED for job in jobs):
                 self.world.master.ask(c.ResumeJob(c.Target(record.id), ROOT))
         for name, host in cluster.hosts.items():
@@ -184,10 +199,12 @@ class Users:
         """
         cluster = self.world.master.cluster
         for bucket in list(cluster.pending.buckets.values()):
-            entry = bucket.head()
+            if not len(bucket):  # elements of an array that was killed as a whole
+                continue
+            job, _ = place_of(bucket.head().job)
             if place(FreeResources(cluster.table), bucket.key.request) is not None:
-                raise Violation(f"job {entry.job} could start on an empty cluster and waits")
-            self.kill(entry.job)
+                raise Violation(f"job {job} could start on an empty cluster and waits")
+            self.kill(job)
 
 
 def _attempts_of(cluster: Cluster, job: int, index: int) -> int:

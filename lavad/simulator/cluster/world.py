@@ -32,7 +32,7 @@ from lavad.core.scheduling.placement.place import place
 from lavad.core.scheduling.worklist import Worklist
 from lavad.core.state.attempts import JobEnd
 from lavad.core.state.pending import Bucket
-from lavad.core.state.records import ArrayRecord
+from lavad.core.state.records import ArrayRecord, place_of
 from lavad.core.step import Outcome, step
 from lavad.simulator.cluster.checkers import Alone, Ended, History
 from lavad.simulator.cluster.fleet import Behaviour, SimulatedHost
@@ -253,8 +253,9 @@ class Master:
 
     def _careless(self, bucket: Bucket) -> Iterable[Start]:
         """Yield starts of a bucket's first job, or an array's first elements, as if each were alone in the cluster."""
-        record = self.cluster.jobs[bucket.head().job]
-        indices = islice(record.pending, 3) if isinstance(record, ArrayRecord) else (0,)
+        job, element = place_of(bucket.head().job)
+        record = self.cluster.jobs[job]
+        indices = islice(record.pending, 3) if isinstance(record, ArrayRecord) and not element else (element,)
         for index in indices:
             allocation = place(FreeResources(self.cluster.table), bucket.key.request)
             if allocation is not None:
@@ -583,7 +584,7 @@ class World:
         for record in cluster.jobs.values():
             if isinstance(record, ArrayRecord):
                 if not record.is_over:
-                    live = {index: job.state.name for index, job in record.live.items()}
+                    live = {index: job.state.name for index, job in (record.live | record.apart).items()}
                     found.append(f"{record.id} pending={record.pending} held={record.held} live={live}")
             elif record.state not in FINAL:
                 found.append(f"{record.id} {record.state.name} attempt={record.attempts}")

@@ -20,7 +20,10 @@ _NOTHING = quoted("")
 
 @dataclass(frozen=True, slots=True, eq=False)  # so that records are known by it
 class Submission:
-    """A submission as the database has it; ``indices`` are those of an array."""
+    """A submission as the database has it; ``indices`` are those of an array.
+
+    ``has_parts``: elements of it may have been changed by themselves.
+    """
 
     job: int
     submitted_at: float
@@ -28,6 +31,7 @@ class Submission:
     words: bytes
     spec: JobSpec
     indices: str = ""
+    has_parts: bool = False
 
     def name(self, texts: dict[str, str]) -> str:
         """Return the job's name, or its command, with the index list of an array."""

@@ -8,11 +8,12 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from google.protobuf.message import DecodeError
-from sqlalchemy import Connection, Engine, select, tuple_
+from sqlalchemy import Connection, Engine, exists, select, tuple_
 
 from lavad.core.model.ranges import Ranges
 from lavad.store import schema
@@ -38,6 +39,7 @@ _KEYS_AT_ONCE = 200
 CHANGING = ("submitted", "modified", "switched")  # kinds of history rows after which a submission is read again
 
 events, specs, arrays = schema.job_events.c, schema.specs.c, schema.arrays.c
+jobs, parts = schema.jobs.c, schema.parts.c
 allocations, hosts = schema.allocations.c, schema.hosts.c
 Key = tuple[int, int, int]
 
@@ -113,31 +115,42 @@ class Recorder:
 
     # -- what records need -------------------------------------------------------------------------------------------
 
-    def submission(self, connection: Connection, job: int) -> Submission | None:
-        """Return a submission; None if the database has it no more."""
+    def submission(self, connection: Connection, job: int, index: int = 0) -> Submission | None:
+        """Return a submission, or what an element has instead; None if the database has it no more."""
         if job not in self._submissions:
             self._keep_submissions(connection, [job])
-        return self._submissions.get(job)
+        found = self._submissions.get(job)
+        return self._own(connection, found, index) if index and found is not None and found.has_parts else found
+
+    def _own(self, connection: Connection, one: Submission, index: int) -> Submission:
+        """Return the submission as an element has it that was changed by itself."""
+        is_its = (jobs.job == one.job, jobs.idx == index, parts.job == jobs.job, parts.part == jobs.part)
+        row = connection.execute(select(parts.shared, parts.words, parts.spec).where(*is_its)).first()
+        if row is None:
+            return one
+        shared, spec = self._texts.decode(row.shared), _spec_of(one.job, row.spec)
+        return replace(one, shared=shared, words=row.words, spec=spec)
 
     def _read_submissions(self, connection: Connection, rows: Iterable[Any]) -> None:
         """Read those of a page that are not known or may have been changed, in few statements."""
-        jobs = {row.job for row in rows if row.job and (row.kind in CHANGING or row.job not in self._submissions)}
-        for job in jobs:
+        named = {row.job for row in rows if row.job and (row.kind in CHANGING or row.job not in self._submissions)}
+        for job in named:
             self._submissions.pop(job, None)
-        wanted = sorted(jobs)
+        wanted = sorted(named)
         for start in range(0, len(wanted), _KEYS_AT_ONCE):
             self._keep_submissions(connection, wanted[start : start + _KEYS_AT_ONCE])
 
-    def _keep_submissions(self, connection: Connection, jobs: Sequence[int]) -> None:
-        query = select(specs.job, specs.submitted_at, specs.shared, specs.words, specs.spec, arrays.indices)
+    def _keep_submissions(self, connection: Connection, ids: Sequence[int]) -> None:
+        has_parts = exists().where(parts.job == specs.job).label("has_parts")
+        query = select(specs.job, specs.submitted_at, specs.shared, specs.words, specs.spec, arrays.indices, has_parts)
         query = query.select_from(schema.specs).outerjoin(schema.arrays, arrays.job == specs.job)
-        for row in connection.execute(query.where(specs.job.in_(jobs))):
+        for row in connection.execute(query.where(specs.job.in_(ids))):
             if len(self._texts) >= _TEXTS_KEPT:
                 self._texts = SharedTexts()
             shared = self._texts.decode(row.shared)
             spec = _spec_of(row.job, row.spec)
             self._submissions[row.job] = Submission(
-                row.job, row.submitted_at, shared, row.words, spec, row.indices or ""
+                row.job, row.submitted_at, shared, row.words, spec, row.indices or "", bool(row.has_parts)
             )
         while len(self._submissions) > _KEPT:
             self._submissions.popitem(last=False)
@@ -181,7 +194,7 @@ class _Page:
             record = event_records.control(row.kind, row.at, row.detail)
             self.events += [record] if record is not None else []
         else:
-            one = self._recorder.submission(self._connection, row.job)
+            one = self._recorder.submission(self._connection, row.job, row.idx)
             if one is not None and not self._tell_job(row, one):
                 return
         self.seq, self.within = row.seq, 0
@@ -192,7 +205,7 @@ class _Page:
         if row.kind == "submitted":
             self.events.append(job_records.job_new(one))
             self.events += [told.status(0, event_records.PSUSP)] if told.detail.get("hold") else []
-        elif row.kind in OF_ELEMENTS and one.indices and not row.idx:
+        elif (row.kind in OF_ELEMENTS or "indices" in told.detail) and one.indices and not row.idx:
             return self._tell_elements(told, one)
         else:
             self._tell_one(told, row.idx)
@@ -223,7 +236,7 @@ class _Page:
 
     def finish(self, end: Ended) -> None:
         """Tell an end in lsb.acct."""
-        one = self._recorder.submission(self._connection, end.job)
+        one = self._recorder.submission(self._connection, end.job, end.index)
         if one is not None:
             self.acct.append(job_records.job_finish(one, end, self._factor, self._recorder.is_short))
 

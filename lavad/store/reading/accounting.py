@@ -17,6 +17,7 @@ from lavad.store.rows import values as v
 _FETCH = 10_000
 _FINAL = [int(state) for state in FINAL]
 accounting, specs, jobs, arrays = schema.accounting.c, schema.specs.c, schema.jobs.c, schema.arrays.c
+parts = schema.parts.c
 
 
 class EndedRun(NamedTuple):
@@ -58,12 +59,14 @@ def ended_runs(connection: Connection) -> Iterator[EndedRun]:
     texts = SharedTexts()
     query = (
         select(
-            accounting.job, accounting.idx, specs.shared, accounting.submitted_at, jobs.started_at,
+            accounting.job, accounting.idx, func.coalesce(parts.shared, specs.shared).label("shared"),
+            accounting.submitted_at, jobs.started_at,
             accounting.ended_at, accounting.slots, jobs.priority, func.coalesce(arrays.run_limit, 0).label("run_limit"),
         )
         .join_from(schema.accounting, schema.specs, accounting.job == specs.job)
         .join(schema.jobs, (accounting.job == jobs.job) & (accounting.idx == jobs.idx))
         .outerjoin(schema.arrays, accounting.job == arrays.job)
+        .outerjoin(schema.parts, (jobs.job == parts.job) & (jobs.part == parts.part))
         .where(accounting.state.in_(_FINAL), jobs.started_at > 0, accounting.attempt == jobs.attempts)
         .order_by(accounting.submitted_at, accounting.job, accounting.idx)
     )  # fmt: skip

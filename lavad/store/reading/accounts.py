@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, exists, literal, or_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, literal, or_, select, tuple_
 
 from lavad.core.language.job_names import NamePattern, name_shown
 from lavad.core.model import FINAL, JobState
@@ -23,6 +23,7 @@ from lavad.store.rows import values as v
 PAGE = 2000
 _KEYS_AT_ONCE = 200
 accounting, specs, jobs, arrays = schema.accounting.c, schema.specs.c, schema.jobs.c, schema.arrays.c
+parts = schema.parts.c
 events = schema.job_events.c
 _FINAL = sorted(int(state) for state in FINAL)
 _EXIT = int(JobState.EXIT)
@@ -78,6 +79,7 @@ class Ended(NamedTuple):
     name: str
     shared: str
     words: bytes
+    part: int  # of an element that was changed by itself
 
     @property
     def is_done(self) -> bool:
@@ -85,12 +87,33 @@ class Ended(NamedTuple):
         return self.state == JobState.DONE
 
 
+def _has_parts(connection: Connection) -> bool:
+    """Return True if elements of some array were changed by themselves."""
+    return connection.execute(select(parts.job).limit(1)).first() is not None
+
+
+def _submission_of(has_parts: bool) -> tuple[ColumnElement[Any], ...]:
+    """Return the columns with name, shared fields, texts and part of an attempt's job.
+
+    Where there are elements that were changed by themselves theirs are looked for in each row: half as much again.
+    """
+    whole = (specs.name, specs.shared, specs.words, literal(0))
+    if not has_parts:
+        return whole
+    is_its = and_(jobs.job == parts.job, jobs.idx == accounting.idx, jobs.part == parts.part)
+    own = [
+        select(column).join_from(schema.parts, schema.jobs, is_its).where(parts.job == accounting.job).scalar_subquery()
+        for column in (parts.name, parts.shared, parts.words, parts.part)
+    ]
+    return tuple(map(func.coalesce, own, whole))
+
+
 _PLACE = itemgetter(0, 1, 2, 3)
 _COLUMNS = (
     accounting.ended_at, accounting.job, accounting.idx, accounting.attempt, accounting.state, accounting.submitted_at,
     accounting.dispatched_at, accounting.status, accounting.reason, accounting.cpu_s, accounting.user_s,
     accounting.system_s, accounting.memory_mib_max, accounting.memory_mib_mean, accounting.slots, accounting.hosts,
-    accounting.gpus, accounting.slot_s, accounting.revocable_slot_s, specs.name, specs.shared, specs.words,
+    accounting.gpus, accounting.slot_s, accounting.revocable_slot_s,
 )  # fmt: skip
 
 
@@ -136,8 +159,13 @@ def _paged(read: Read, query: Select[Any], place: Sequence[ColumnElement[Any]]) 
         part = query.where(tuple_(*place) > tuple_(*rows[-1][: len(place)]))
 
 
+def _ended_attempts(has_parts: bool) -> Select[Any]:
+    columns = (*_COLUMNS, *_submission_of(has_parts))
+    return select(*columns).join_from(schema.accounting, schema.specs, accounting.job == specs.job)
+
+
 def _attempts(read: Read, wanted: AccountFilter) -> Iterator[Ended]:
-    query = select(*_COLUMNS).join_from(schema.accounting, schema.specs, accounting.job == specs.job)
+    query = _ended_attempts(read(_has_parts))
     query = query.where(*_of_submission(accounting, wanted), *_between(accounting.dispatched_at, wanted.dispatched))
     query = query.where(*_between(accounting.ended_at, wanted.completed))
     if wanted.hung:
@@ -161,11 +189,13 @@ def _ended_waiting(read: Read, wanted: AccountFilter) -> Iterator[Ended]:
     of_attempt = exists().where(last, accounting.state.in_(_FINAL), accounting.ended_at == jobs.ended_at)
     columns = (
         jobs.ended_at, jobs.job, jobs.idx, literal(0), jobs.state, jobs.submitted_at, literal(0.0), jobs.status,
-        jobs.reason, *map(literal, _UNUSED), specs.name, specs.shared, specs.words,
+        jobs.reason, *map(literal, _UNUSED), func.coalesce(parts.name, specs.name),
+        func.coalesce(parts.shared, specs.shared), func.coalesce(parts.words, specs.words), jobs.part,
     )  # fmt: skip
     query = select(*columns).join_from(schema.jobs, schema.specs, jobs.job == specs.job)
+    query = query.outerjoin(schema.parts, and_(jobs.job == parts.job, jobs.part == parts.part))
     query = query.where(jobs.state.in_(states), jobs.ended_at > 0, jobs.started_at == 0, ~of_attempt)
-    query = query.where(*_of_submission(specs, wanted), *_between(jobs.ended_at, wanted.completed))
+    query = query.where(*_of_submission(specs, wanted, parts), *_between(jobs.ended_at, wanted.completed))
     return _paged(read, query, (jobs.ended_at, jobs.job, jobs.idx))
 
 
@@ -197,16 +227,15 @@ def ended_waiting(
     state: JobState,
 ) -> Ended:
     """Return the end of a job that ended while it waited; ``submission`` is name, shared fields and texts."""
-    return Ended._make((at, job, index, 0, int(state), submitted_at, 0.0, 0, reason, *_UNUSED, *submission))
+    return Ended._make((at, job, index, 0, int(state), submitted_at, 0.0, 0, reason, *_UNUSED, *submission, 0))
 
 
 def read_attempts(connection: Connection, keys: Sequence[tuple[int, int, int]]) -> dict[tuple[int, int, int], Ended]:
     """Return those of the named attempts that count as ended."""
     place = tuple_(accounting.job, accounting.idx, accounting.attempt)
     counts = or_(accounting.state.in_(_FINAL), accounting.started_at > 0, accounting.cpu_s > 0)
-    found = {}
+    found, query = {}, _ended_attempts(_has_parts(connection))
     for start in range(0, len(keys), _KEYS_AT_ONCE):
-        query = select(*_COLUMNS).join_from(schema.accounting, schema.specs, accounting.job == specs.job)
         for row in connection.execute(query.where(place.in_(keys[start : start + _KEYS_AT_ONCE]), counts)):
             one = Ended._make(row)
             found[one.job, one.index, one.attempt] = one
@@ -227,18 +256,18 @@ def _ends_waiting(connection: Connection, row: Any) -> Iterator[tuple[float, int
             yield at, row.job, these, detail.get("reason", ""), ENDS_IN_QUEUE[kind]
 
 
-def _of_submission(columns: Any, wanted: AccountFilter) -> Iterator[ColumnElement[bool]]:
-    """Yield what the filter says of the columns about the submission."""
+def _of_submission(columns: Any, wanted: AccountFilter, own: Any = None) -> Iterator[ColumnElement[bool]]:
+    """Yield what the filter says of the columns about the submission, or of ``own`` where there are any."""
     if wanted.jobs:
         yield columns.job.in_(sorted({part.job for part in wanted.jobs}))
     if wanted.users is not None and wanted.users.is_all:
         yield columns.user_name.not_in(sorted(wanted.users.names))
     elif wanted.users is not None:
         yield columns.user_name.in_(sorted(wanted.users.names))
-    if wanted.queues:
-        yield columns.queue.in_(wanted.queues)
-    if wanted.projects:
-        yield columns.project.in_(wanted.projects)
+    for name, chosen in (("queue", wanted.queues), ("project", wanted.projects)):
+        column = getattr(columns, name)
+        if chosen:
+            yield (column if own is None else func.coalesce(getattr(own, name), column)).in_(chosen)
     yield from _between(columns.submitted_at, wanted.submitted)
 
 

@@ -16,7 +16,7 @@ from lavad.core.model.reasons import FOUND_ON_HOST
 from lavad.core.state.attempts import JobEnd
 from lavad.core.state.records import ArrayRecord, Job
 from lavad.store import schema
-from lavad.store.reading.restore import SharedTexts, jobs, specs
+from lavad.store.reading.restore import SharedTexts, job_of, jobs, select_jobs, specs
 
 events = schema.job_events.c
 _HELD = '"hold":true'
@@ -73,13 +73,23 @@ def read_brief(
             yield job, {"PEND": waited, "RUN": ran}
 
 
-def read_brief_elements(connection: Connection, array: ArrayRecord, first: int, last: int) -> dict[int, Job]:
-    """Return those elements of a window that were ever dispatched, of their end the times only."""
+def _changed(connection: Connection, array: ArrayRecord, first: int, last: int, texts: SharedTexts) -> Iterator[Job]:
+    """Yield those elements of a window that were changed by themselves."""
+    query = select_jobs().where(jobs.job == array.id, jobs.idx.between(first, last), jobs.part > 0)
+    yield from (job_of(row, texts) for row in connection.execute(query))
+
+
+def read_brief_elements(
+    connection: Connection, array: ArrayRecord, first: int, last: int, texts: SharedTexts
+) -> dict[int, Job]:
+    """Return those elements of a window that have rows, of their end the times only."""
+    own = {job.index: job for job in _changed(connection, array, first, last, texts)}
     times = (jobs.state, jobs.submitted_at, jobs.ended_at, jobs.started_at, jobs.pid)
     query = select(jobs.idx, *times).where(jobs.job == array.id, jobs.idx.between(first, last))
     found = {}
     for index, state, submitted_at, ended_at, started_at, pid in connection.execute(query):
-        job = found[index] = Job(array.id, index, array.shared, array.text, submitted_at, _STATES[state])
+        like = own.get(index, array)
+        job = found[index] = Job(array.id, index, like.shared, like.text, submitted_at, _STATES[state])
         if ended_at:
             job.end = JobEnd(ended_at, 0, started_at=started_at, pid=pid)
     return found

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from sqlalchemy import ColumnElement, Connection, Select, case, or_, select, union
 
 from lavad.core.language.job_names import name_pattern, name_shown
-from lavad.core.model import FINAL, JobState
+from lavad.core.model import FINAL, JobState, Shared
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.rules.names import NONE, Names
 from lavad.core.state.attempts import JobEnd
@@ -31,7 +31,7 @@ ANY_TIME = (0.0, 0.0)
 PAGE = 500
 BLOCK = 20_000  # submissions of a time range that are found at once
 ENDS_IN_QUEUE = {"killed": JobState.EXIT, "completed": JobState.DONE}  # of pending jobs, by kind of event
-events, arrays = schema.job_events.c, schema.arrays.c
+events, arrays, parts_ = schema.job_events.c, schema.arrays.c, schema.parts.c
 
 
 class Read(Protocol):
@@ -162,8 +162,12 @@ def _candidates(wanted: HistoryFilter) -> Select[Any]:
     query = select(specs.job).where(specs.job >= first)
     if wanted.name:  # texts only of jobs without a name, which have that of their command
         query = query.add_columns(specs.name, case((specs.name == "", specs.words)).label("text"))
-    equal = ((specs.queue, wanted.queue), (specs.project, wanted.project))
-    query = query.where(*(column == text for column, text in equal if text))
+    for column, own, text in (
+        (specs.queue, parts_.queue, wanted.queue),
+        (specs.project, parts_.project, wanted.project),
+    ):
+        if text:  # also of elements that were changed by themselves
+            query = query.where(or_(column == text, specs.job.in_(select(parts_.job).where(own == text))))
     if wanted.application:  # names of profiles have neither quotes nor escapes
         query = query.where(specs.shared.contains(f'"application":{v.quote(wanted.application)}', autoescape=True))
     if wanted.user:
@@ -276,22 +280,24 @@ class _Page:
     def _add_elements(self, array: ArrayRecord, indices: Sequence[int]) -> None:
         between = jobs.idx.between(indices[0], indices[-1])
         if self._is_brief:
-            found = read_brief_elements(self._connection, array, indices[0], indices[-1])
+            found = read_brief_elements(self._connection, array, indices[0], indices[-1], self._texts)
         else:
             rows = self._connection.execute(select_jobs().where(jobs.job == array.id, between))
             found = {row.idx: job_of(row, self._texts) for row in rows}
         told = _told(self._connection, [array.id], indices[0], indices[-1]).get(array.id, [])
-        of_all = [(one, _indices_of(one)) for one in told if not one.about]
+        of_all = [(one, *_indices_of(one)) for one in told if not one.about]
         of_one: dict[int, list[Told]] = {}
         for one in told:
             of_one.setdefault(one.about, []).append(one)
         for index in indices:
-            about = [one for one, meant in of_all if meant is None or index in meant]
+            about = [one for one, meant, but in of_all if index not in but and (meant is None or index in meant)]
             events_of = sorted([*about, *of_one.get(index, ())])
             self._add(found.get(index) or _element_without_row(array, index, events_of), events_of)
 
     def _is_wanted(self, job: Job) -> bool:
         wanted = self._wanted
+        if job.index and not _is_of_queue(job.shared, wanted):
+            return False
         if job.end is not None and 0 < job.end.at < wanted.ended_from:
             return False
         if wanted.completed != ANY_TIME and (job.end is None or not _is_within(job.end.at, wanted.completed)):
@@ -318,6 +324,12 @@ class _Page:
         written = () if wanted.is_brief else history_text.notes(steps, job.shared, job.text)
         until = job.end.at if job.end else wanted.now
         self._stories.append(JobHistory(job, written, history_text.seconds_by_state(steps, until)))
+
+
+def _is_of_queue(shared: Shared, wanted: HistoryFilter) -> bool:
+    """Return True if an element, which may have been changed by itself, has the queue and the project of the filter."""
+    is_in_queue = not wanted.queue or shared.queue == wanted.queue
+    return is_in_queue and (not wanted.project or shared.project == wanted.project)
 
 
 def _is_within(moment: float, times: tuple[float, float]) -> bool:
@@ -351,10 +363,10 @@ def _moment(told: Told) -> Moment:
     return Moment(told.at, told.kind, v.decode_detail(told.detail))
 
 
-def _indices_of(told: Told) -> Ranges | None:
-    """Return the elements that an event of a whole array is about; None for all."""
+def _indices_of(told: Told) -> tuple[Ranges | None, Ranges]:
+    """Return the elements that an event of a whole array is about, None for all, and those that it is not about."""
     detail = v.decode_detail(told.detail)
-    return Ranges.parse(detail["indices"]) if "indices" in detail else None
+    return Ranges.parse(detail["indices"]) if "indices" in detail else None, Ranges.parse(detail.get("but", ""))
 
 
 # -- elements --------------------------------------------------------------------------------------------------------

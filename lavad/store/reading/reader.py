@@ -10,6 +10,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError
 
 from lavad.core.model.reasons import NotNow
+from lavad.core.state.records import numbered, place_of
 from lavad.store import schema
 from lavad.store.database import database
 
@@ -46,14 +47,19 @@ class Reader:
         self._engine.dispose()
 
 
-def read_specs(connection: Connection, jobs: Collection[int]) -> dict[int, bytes]:
-    """Return the submitted specs of those jobs that exist."""
-    table, found, wanted = schema.specs.c, {}, sorted(jobs)
-    for start in range(0, len(wanted), IN_ONE_QUERY):
-        part = wanted[start : start + IN_ONE_QUERY]
-        found.update(
-            {row.job: row.spec for row in connection.execute(select(table.job, table.spec).where(table.job.in_(part)))}
-        )
+def read_specs(connection: Connection, numbers: Collection[int]) -> dict[int, bytes]:
+    """Return the specs of these numbers that exist: of jobs, and of elements that were changed by themselves."""
+    jobs = sorted(number for number in numbers if not place_of(number)[1])
+    table, found = schema.specs.c, {}
+    for start in range(0, len(jobs), IN_ONE_QUERY):
+        query = select(table.job, table.spec).where(table.job.in_(jobs[start : start + IN_ONE_QUERY]))
+        found.update({row.job: row.spec for row in connection.execute(query)})
+    own = sorted({*numbers}.difference(jobs))
+    of = schema.parts.c
+    for start in range(0, len(own), IN_ONE_QUERY):
+        keys = list(map(place_of, own[start : start + IN_ONE_QUERY]))
+        query = select(of.job, of.part, of.spec).where(tuple_(of.job, of.part).in_(keys))
+        found.update({numbered(row.job, row.part): row.spec for row in connection.execute(query)})
     return found
 
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, or_, select
 
 from lavad.core.apply.restore import (
     adopt_array,
@@ -25,7 +25,7 @@ from lavad.core.apply.restore import (
 )
 from lavad.core.cluster import FINISHED_KEPT
 from lavad.core.decide.jobs.dependencies import missing_parents
-from lavad.core.model import FINAL, NO_RETRY, JobState, Shared
+from lavad.core.model import FINAL, NO_RETRY, WAITING, JobState, Shared
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.rules.names import MemberChange
 from lavad.core.state.attempts import exit_code
@@ -46,7 +46,7 @@ _FETCH = 10_000  # rows fetched at a time
 _END_COLUMNS = ("ended_at", "status", "reason", "cpu_s", "memory_mib_max", "started_at", "pid", "hosts",
                 "user_s", "system_s", "memory_mib_mean", "places", "gpus")  # fmt: skip
 
-jobs, specs, arrays = schema.jobs.c, schema.specs.c, schema.arrays.c
+jobs, specs, arrays, parts = schema.jobs.c, schema.specs.c, schema.arrays.c, schema.parts.c
 
 
 class SharedTexts:
@@ -68,9 +68,10 @@ class SharedTexts:
 
 def select_jobs() -> Select[Any]:
     """Select job rows with the submission columns that ``job_of`` needs."""
-    return select(schema.jobs, specs.shared, specs.words).join_from(
-        schema.jobs, schema.specs, schema.jobs.c.job == schema.specs.c.job
-    )
+    own = and_(jobs.job == parts.job, jobs.part == parts.part)
+    shared, words = func.coalesce(parts.shared, specs.shared), func.coalesce(parts.words, specs.words)
+    query = select(schema.jobs, shared.label("shared"), words.label("words"))
+    return query.join_from(schema.jobs, schema.specs, jobs.job == specs.job).outerjoin(schema.parts, own)
 
 
 def job_of(row: Row[Any], texts: SharedTexts) -> Job:
@@ -78,7 +79,7 @@ def job_of(row: Row[Any], texts: SharedTexts) -> Job:
     job = Job(row.job, row.idx, texts.decode(row.shared), row.words, row.submitted_at, JobState(row.state))
     job.attempts, job.priority, job.position = row.attempts, row.priority, row.position
     job.aged_from = row.aged_from
-    job.postponed_reason = row.postponed
+    job.postponed_reason, job.part = row.postponed, row.part
     job.end = v.decode_end([getattr(row, name) for name in _END_COLUMNS])
     job.start_conditions, _ = waits.decode_start_conditions(row.waits)
     return job
@@ -262,10 +263,11 @@ def _wanted_arrays(
         for index in array.killed:
             array.note_end(index, JobState.DONE if index in completed else JobState.EXIT)
     ended = and_(is_wanted, jobs.state.in_([int(state) for state in FINAL]))
-    columns = (jobs.job, jobs.idx, jobs.state, jobs.status, jobs.attempts, jobs.places)
+    columns = (jobs.job, jobs.idx, jobs.state, jobs.status, jobs.attempts, jobs.places, jobs.part)
     query = select(*columns).join_from(schema.jobs, schema.arrays, jobs.job == arrays.job)
     for row in _stream(connection, query.where(ended)):
         array = found[row.job]
+        _note_part(array, row)
         if row.idx in array.killed:  # it may be requeued, and its attempts then count on
             array.attempts[row.idx] = row.attempts
         else:
@@ -307,12 +309,26 @@ def _place_unfinished(connection: Connection, found: dict[int, ArrayRecord], tex
             if row.postponed:  # a job requeued after its end has no reason
                 array.postponed[row.idx] = row.postponed
         else:
-            array.live[row.idx] = job_of(row, texts)
-            array.live[row.idx].start_conditions = None  # those of an element are its array's
+            job = job_of(row, texts)
+            job.start_conditions = None  # those of an element are its array's
+            if job.state in WAITING:
+                array.apart[row.idx] = job
+                array.attempts.update({row.idx: row.attempts} if row.attempts else {})
+                array.postponed.update({row.idx: row.postponed} if row.postponed else {})
+            else:
+                array.live[row.idx] = job
+        _note_part(array, row)
         conditions, _ = waits.decode_start_conditions(row.waits)
         if conditions is not None and conditions.retry != NO_RETRY:
             array.retries[row.idx] = conditions.retry
     return plain
+
+
+def _note_part(array: ArrayRecord, row: Row[Any]) -> None:
+    """Note that an element was changed by itself."""
+    if row.part:
+        array.changed.add(row.idx)
+        array.newest_part = max(array.newest_part, row.part)
 
 
 def _adopt_ended(connection: Connection, cluster: "Cluster", since: float, texts: SharedTexts) -> None:

@@ -19,6 +19,7 @@ from lavad.core.state.paged import Paged
 from lavad.core.state.records import ArrayRecord, Job
 from lavad.store.rows import activity_rows, cluster_rows, task_rows, waits
 from lavad.store.rows import values as v
+from lavad.store.rows.spec_rows import but_changed, part_row, spec_row
 from lavad.store.writer.batch import Batch, Row
 
 if TYPE_CHECKING:
@@ -137,6 +138,7 @@ def _job_row(job: Job) -> Row:
         job.submitted_at,
         *(_NO_END if end is None else v.end_values(end)),
         waits.waits_text(job),
+        job.part,
     )
 
 
@@ -156,6 +158,7 @@ def _waiting_row(array: ArrayRecord, index: int, end: Row = _NO_END) -> Row:
         array.submitted_at,
         *end,
         waits.retry_text(array.retries[index]) if index in array.retries else "",
+        0,
     )
 
 
@@ -178,27 +181,11 @@ def _array_row(array: ArrayRecord) -> Row:
     )
 
 
-def _spec_row(cluster: "Cluster", new: e.NewJob) -> Row:
-    record = cluster.jobs[new.id]
-    shared = record.shared
-    return (
-        new.id,
-        v.clean(shared.user),
-        v.clean(shared.queue),
-        v.clean(shared.project),
-        v.name_of(record.text),
-        record.submitted_at,
-        v.shared_text(shared),
-        record.text,
-        new.spec,
-    )
-
-
 def _accounting_row(cluster: "Cluster", attempt: Attempt, state: int, ended: Row) -> Row:
     """Build an accounting row; ``ended`` is (ended_at, status, reason), then the fields of a
     JobUsage, then the use of GPUs."""
     key = attempt.key
-    record = cluster.jobs[key.job]
+    record = cluster.bearer(key.job, key.index)
     shared = record.shared
     ended_at, status, reason, cpu_s, memory_mib_max, *figures = ended
     return (
@@ -229,7 +216,7 @@ _OfAttempt = e.HostStaged | e.AttemptLaunched | e.ProgressReported | e.ResizeNot
 
 def _job_submitted(turn: _Turn, event: e.JobSubmitted) -> None:
     new, batch = event.job, turn.batch
-    batch.specs[new.id] = _spec_row(turn.cluster, new)
+    batch.specs[new.id] = spec_row(turn.cluster, new)
     if new.environment is not None:
         batch.environments[new.environment[0]] = new.environment
     batch.next_job = max(batch.next_job, new.id + 1)
@@ -242,20 +229,30 @@ def _job_submitted(turn: _Turn, event: e.JobSubmitted) -> None:
 
 
 def _job_modified(turn: _Turn, event: e.JobModified) -> None:
-    new = event.job
-    turn.batch.specs[new.id] = _spec_row(turn.cluster, new)
+    new, elements = event.job, {}
     if new.environment is not None:
         turn.batch.environments[new.environment[0]] = new.environment
     _touch_record(turn, new.id)
+    if event.indices:
+        turn.batch.parts[new.id, event.part] = part_row(_array(turn.cluster, new.id), event)
+        turn.jobs.update(((new.id, index), None) for index in event.indices)
+        elements = {"indices": event.indices.text()}
+    else:
+        turn.batch.specs[new.id] = spec_row(turn.cluster, new)
+        elements = but_changed(turn.cluster.jobs[new.id])
     for attempt in turn.cluster.attempts_of(new.id):  # its limits may have changed
-        turn.attempts[attempt.key] = None
+        if not event.indices or attempt.key.index in event.indices:
+            turn.attempts[attempt.key] = None
     kind = "switched" if event.switched_to else "modified"
-    detail = v.detail(by=event.by, changes=event.changes, queue=event.switched_to)
+    detail = v.detail(by=event.by, changes=event.changes, queue=event.switched_to, **elements)
     turn.tell(event.at, Key(new.id, 0, 0), kind, detail)
 
 
 def _job_moved(turn: _Turn, event: e.JobMoved) -> None:
     _touch_record(turn, event.job)
+    record = turn.cluster.jobs[event.job]
+    if isinstance(record, ArrayRecord):  # elements changed by themselves move along
+        turn.jobs.update(((event.job, index), None) for index in record.changed if record.job_of(index) is not None)
     if event.place:
         turn.tell(event.at, Key(event.job, 0, 0), "moved", v.detail(by=event.by, place=event.place))
 
@@ -285,6 +282,7 @@ def _waiting_changed(turn: _Turn, event: e.PendingEnded | e.PendingHeld | e.Pend
     for index in record.attempts:
         if index in event.indices:
             _dispatched_before(turn, record, index, event)
+    turn.jobs.update(((event.job, index), None) for index in record.changed if index in event.indices)
 
 
 def _dispatched_before(
@@ -322,7 +320,7 @@ def _job_revived(turn: _Turn, event: e.JobRevived) -> None:
     if isinstance(record, ArrayRecord):
         elements = {"indices": event.indices.text()}
         for index in event.indices:
-            if index in record.attempts:  # the others were killed without ever having a row
+            if index in record.attempts or index in record.changed:  # the others were killed without ever having a row
                 turn.jobs[event.job, index] = None
             if index in record.tasks:
                 turn.tasks[event.job, index] = None

@@ -12,7 +12,7 @@ Row = tuple[Value, ...]
 # Tables in the order of writing, and so the order of their rows in a packed batch.
 UPSERTS = (
     "specs", "jobs", "arrays", "allocations", "hosts", "queues", "standing", "shares", "accounting",
-    "tasks", "task_jobs", "job_messages",
+    "tasks", "task_jobs", "job_messages", "parts",
 )  # fmt: skip
 INSERTS = ("requests", "environments", "job_events")  # the first row of a key stays
 
@@ -22,7 +22,7 @@ FORGOTTEN = ("allocations", "standing", "hosts", "environments")  # tables from 
 PURGED = (
     ("job_events", "accounting", "tasks", "task_jobs", "job_messages"),
     ("jobs",),
-    ("arrays", "requests", "specs"),
+    ("arrays", "requests", "parts", "specs"),
 )
 PURGED_AT_ONCE = 100  # rows of one job in one table
 
@@ -45,6 +45,7 @@ class Batch:
         "job_messages",
         "jobs",
         "next_job",
+        "parts",
         "purged",
         "queues",
         "requests",
@@ -71,6 +72,7 @@ class Batch:
         self.tasks: dict[tuple[int, int, int, int], Row] = {}
         self.task_jobs: dict[tuple[int, int], Row] = {}
         self.job_messages: dict[tuple[int, int, int], Row] = {}
+        self.parts: dict[tuple[int, int], Row] = {}
         self.purged: list[int] = []
         self.next_job = 0  # 0: no job was submitted
 
@@ -90,6 +92,7 @@ class Batch:
             or self.shares
             or self.task_jobs
             or self.job_messages
+            or self.parts
             or self.purged
         )
 
@@ -108,6 +111,7 @@ class Batch:
         self.tasks.update(later.tasks)
         self.task_jobs.update(later.task_jobs)
         self.job_messages.update(later.job_messages)
+        self.parts.update(later.parts)
         for key, row in later.requests.items():
             self.requests.setdefault(key, row)
         self.events += later.events
@@ -129,6 +133,7 @@ class Batch:
             list(self.tasks.values()),
             list(self.task_jobs.values()),
             list(self.job_messages.values()),
+            list(self.parts.values()),
             list(self.requests.values()),
             [row for row in self.environments.values() if row is not None],
             [(row[0], number << SEQ_BITS | place, *row[1:]) for place, row in enumerate(self.events)],

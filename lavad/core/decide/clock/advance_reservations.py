@@ -61,7 +61,7 @@ def _void_claims(cluster: Cluster, now: float) -> Iterator[e.Event]:
 
 
 def _is_void(cluster: Cluster, reserved_capacity: ReservedCapacity, claim: Claim) -> bool:
-    demand = demand_of(cluster.jobs[claim.job].shared)._replace(given=claim.allocation)
+    demand = demand_of(cluster.bearer(claim.job, claim.index).shared)._replace(given=claim.allocation)
     return reserved_capacity.why(demand, claim.allocation) is not None
 
 

@@ -26,7 +26,7 @@ from lavad.core.decide.jobs.sizes.autoscale import autoscale_by_queue
 from lavad.core.decide.jobs.sizes.lost_tasks import give_up_lost_tasks
 from lavad.core.decide.preemption import overdue_claims
 from lavad.core.decide.tasks.in_queue import wait_events
-from lavad.core.model import Key
+from lavad.core.model import JobState, Key
 from lavad.core.model import reasons as r
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.windows import NEVER
@@ -91,8 +91,8 @@ def _alarms(cluster: Cluster, now: float) -> Iterator[e.Event]:
         if waits_past_deadline(record, now):
             indices = Ranges([range(1)])
             if isinstance(record, ArrayRecord):
-                indices = record.waiting()
-                indices.update(record.held)
+                indices = record.all_waiting(JobState.PEND)
+                indices.update(record.all_waiting(JobState.PSUSP))
             yield e.PendingEnded(now, job, indices, "lavad", r.TERM_DEADLINE)
         elif ttl_end(record) <= now:
             yield t.JobForgotten(now, job)

@@ -19,7 +19,6 @@ from lavad.core.model.reasons import NotNow, Refused
 from lavad.core.model.rules.names import ALL
 from lavad.core.model.rules.queues import Queue
 from lavad.core.state.hosts.compute_units import kept_type, units_of
-from lavad.core.state.records import ArrayRecord, Job
 
 HARD_LIMIT = "Cannot exceed queue's hard limit(s)"
 
@@ -158,16 +157,15 @@ def check_waiting(cluster: Cluster, new: NewJob, shared: Shared) -> None:
     _check_waiting_more(cluster, shared.user, jobs, jobs * shared.request.slots_min)
 
 
-def check_waiting_larger(cluster: Cluster, record: Job | ArrayRecord, shared: Shared) -> None:
-    """Refuse a pending job's change to more slots than the pending limits allow.
+def check_waiting_larger(cluster: Cluster, before: Shared, shared: Shared, count: int) -> None:
+    """Refuse a change of so many pending jobs to more slots than the pending limits allow.
 
     Raises:
         NotNow: the limit's slots are pending already.
         Refused: the change alone exceeds the limit.
     """
-    more = shared.request.slots_min - record.shared.request.slots_min
+    more = shared.request.slots_min - before.request.slots_min
     if more > 0:
-        count = len(record.pending) + len(record.blocked) + len(record.held) if isinstance(record, ArrayRecord) else 1
         _check_waiting_more(cluster, shared.user, 0, more * count)
 
 

@@ -48,9 +48,10 @@ def waiting_of(record: Job | ArrayRecord, indices: Ranges | None, *states: JobSt
     if isinstance(record, Job):
         return Ranges([range(1)]) if record.state in states else Ranges()
     found = Ranges()
-    for state, waiting in ((S.PEND, record.waiting()), (S.PSUSP, record.held)):
+    for state in (S.PEND, S.PSUSP):
         if state in states:
-            found.update(waiting.copy() if indices is None else waiting.intersection(indices))
+            waiting = record.all_waiting(state)
+            found.update(waiting if indices is None else waiting.intersection(indices))
     return found
 
 

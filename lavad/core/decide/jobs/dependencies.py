@@ -282,7 +282,7 @@ def _of_all(clause: Clause, array: ArrayRecord) -> Evaluation:
             holds = array.exited == total and bool(_exits(clause, array)[list(array.indices)].all())
             return Evaluation(holds, array.done > 0 or ended == total)
         case ConditionKind.STARTED:
-            waiting = len(array.pending) + len(array.blocked) + len(array.held) + array.counts[S.STAGING]
+            waiting = array.count_waiting(S.PEND) + array.count_waiting(S.PSUSP) + array.counts[S.STAGING]
             return Evaluation(not waiting, not waiting)
         case ConditionKind.POST_ERR:
             is_known = ended == total and not array.post_awaited
@@ -320,8 +320,8 @@ def _of_counts(clause: Clause, array: ArrayRecord) -> Evaluation:
 
 
 _COUNTS: dict[ConditionKind, Callable[[ArrayRecord], int]] = {
-    ConditionKind.NUMPEND: lambda array: len(array.pending) + len(array.blocked),
-    ConditionKind.NUMHOLD: lambda array: len(array.held),
+    ConditionKind.NUMPEND: lambda array: array.count_waiting(S.PEND),
+    ConditionKind.NUMHOLD: lambda array: array.count_waiting(S.PSUSP),
     ConditionKind.NUMRUN: lambda array: array.counts[S.RUN] + array.counts[S.STAGING],
     ConditionKind.NUMSTART: lambda array: array.counts[S.RUN] + array.counts[S.USUSP] + array.counts[S.SSUSP],
     ConditionKind.NUMDONE: lambda array: array.done,

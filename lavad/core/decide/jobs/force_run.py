@@ -30,7 +30,7 @@ def force(cluster: Cluster, command: c.ForceJob, now: float) -> Decision:
         raise Refused("User permission denied")
     record = find(cluster, command.target, command.caller)
     key = _next_attempt(record, command.target)
-    allocation = _allocation(cluster, record, command.hosts)
+    allocation = _allocation(cluster, cluster.bearer(key.job, key.index), command.hosts)
     reason = f"forced by {command.caller.user}"
     is_single = len(allocation) == 1 and record.shared.tasks is None
     return Decision([AttemptDispatched(now, key, allocation, is_single, reason, command.is_unconstrained)])

@@ -17,7 +17,7 @@ from lavad.core.events import JobMoved
 from lavad.core.model import WAITING
 from lavad.core.model.reasons import Refused
 from lavad.core.state.pending import PendingEntry
-from lavad.core.state.records import ArrayRecord, Job
+from lavad.core.state.records import ArrayRecord, Job, place_of
 
 _NARROW = 1e-3  # neighbours closer than this are spread out before a job is put between them
 
@@ -58,7 +58,9 @@ def _waiting_record(cluster: Cluster, command: c.MoveJob) -> Job | ArrayRecord:
         raise Refused("No matching job found")
     if not _commands_queue(cluster, record, command.caller):
         check_owner(record, command.caller)
-    is_waiting = record.state in WAITING if isinstance(record, Job) else bool(record.waiting() or record.held)
+    is_waiting = (
+        record.state in WAITING if isinstance(record, Job) else bool(record.waiting() or record.held or record.apart)
+    )
     if not is_waiting:
         is_over = record.is_over if isinstance(record, ArrayRecord) else record.end is not None
         raise Refused("Job has already finished" if is_over else "Job has already started")
@@ -81,7 +83,9 @@ def _others(cluster: Cluster, record: Job | ArrayRecord, command: c.MoveJob) -> 
         for key, bucket in cluster.pending.buckets.items()
         if key.queue == record.shared.queue and (is_for_all or key.kind.user == record.shared.user)
     ]
-    return (one for one in heapq.merge(*buckets, reverse=from_bottom) if one.job != record.id)
+    # Elements that were changed by themselves go with their array, so that they are none of the others.
+    merged = heapq.merge(*buckets, reverse=from_bottom)
+    return (one for one in merged if one.job != record.id and not place_of(one.job)[1])
 
 
 def _between(before: list[PendingEntry], after: PendingEntry | None, sign: int) -> dict[int, tuple[float, float]]:

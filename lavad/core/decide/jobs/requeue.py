@@ -27,7 +27,8 @@ S = JobState
 def requeue(cluster: Cluster, command: c.RequeueJob, now: float) -> Decision:
     """Requeue (brequeue): running and ended elements of the target in the states asked for."""
     record = find(cluster, command.target, command.caller)
-    if command.migrates and not record.shared.rerunnable:
+    single = command.target.indices.first() if command.target.indices else 0
+    if command.migrates and not cluster.bearer(record.id, single).shared.rerunnable:
         raise Refused("The job is neither rerunnable (bsub -r) nor checkpointable")
     by, hold, indices = command.caller.user, command.hold, command.target.indices
     reason = r.TERM_REQUEUE_OWNER if is_owner(record, command.caller) else r.TERM_REQUEUE_ADMIN

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from lavad.core import commands as c
+from lavad.core.apply.enqueue import waiting_counts
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision, check_owner
 from lavad.core.decide.jobs.admission import (
@@ -25,9 +26,11 @@ from lavad.core.decide.jobs.admission import (
     run_limit_in,
     with_queue_limits,
 )
+from lavad.core.decide.jobs.changes.elements import check_fields, left_of, parts_of, without_common
+from lavad.core.decide.jobs.changes.memory import with_other_memory
+from lavad.core.decide.jobs.control import live_of
 from lavad.core.decide.jobs.dependencies import resolve
 from lavad.core.decide.jobs.job_groups import new_groups
-from lavad.core.decide.jobs.modify import with_other_memory
 from lavad.core.decide.jobs.run_windows import may_run, run_window_events
 from lavad.core.events import JobModified, JobSubmitted, NewJob
 from lavad.core.language.dependency import Expression, parse
@@ -133,11 +136,18 @@ def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
     if record is None:
         raise Refused("No matching job found")
     check_owner(record, command.caller)
+    elements = _elements_of(record, command)
+    whole = record
+    if elements is not None:
+        record = cluster.bearer(record.id, elements.first())
+        command = replace(command, elements=elements, fields=without_common(command.fields))
     shared = combined_with_queue(cluster, command.job.shared, command.asked)
     command = replace(command, job=command.job._replace(shared=shared))
-    _check_modifiable(record, command)
-    if isinstance(record, Job) and record.attempt is not None:
-        return _modify_running(cluster, record, command, now)
+    _check_modifiable(whole, command)
+    running = _running_of(whole, elements)
+    if running is not None and not command.is_whole:
+        _check_running(command)
+        return _modify_running(cluster, running, command, now)
     check_request(cluster, command.job.shared.request)
     _check_resizable_is_single(command.job.indices, command.job.shared.request)
     if "user_group" in command.fields:
@@ -159,14 +169,18 @@ def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
             raise Refused(f"Job <{record.id}> would wait for itself")
     shared = fitted(cluster, command.job.shared, queue, command.asked)
     if cluster.counters.waiting:
-        check_waiting_larger(cluster, record, shared)
+        check_waiting_larger(cluster, record.shared, shared, _count_of(record) if elements is None else len(elements))
     if "absolute_priority" in command.fields:
         _check_absolute(cluster, queue, command.caller)
+    if elements is not None:  # its group is the array's
+        shared = replace(shared, job_group=whole.shared.job_group)
+    if running is not None:
+        shared = replace(shared, request=record.shared.request, requirement=record.shared.requirement)
     priority = record.priority  # above the highest, if an administrator set it
     if command.job.priority != priority:
         priority = priority_of(cluster, command.job, command.caller)
     job = command.job._replace(id=record.id, shared=shared, priority=priority, dependency=dependency)
-    return _modified(cluster, record, job._replace(condition=condition), command, now)
+    return _modified(cluster, whole, record.shared.queue, job._replace(condition=condition), command, now)
 
 
 def _check_absolute(cluster: Cluster, queue: Queue, caller: c.Caller) -> None:
@@ -198,40 +212,57 @@ _WHILE_RUNNING = frozenset(
 
 
 def _check_modifiable(record: Job | ArrayRecord, command: c.ModifyJob) -> None:
-    if command.target.indices is not None:
-        if isinstance(record, Job):
-            raise Refused("Job array index error: the job is not an array")
-        _check_leaves_none_out(record, command.target.indices)
     if isinstance(record, ArrayRecord) and "job_group" in command.fields and record.live:
         raise Refused("Some elements of the job array have started; a job group is changed of pending jobs only")
     if isinstance(record, Job) and "array_limit" in command.fields:
         raise Refused("The job is not an array")
     is_over = record.is_over if isinstance(record, ArrayRecord) else record.end is not None
-    may_change = _WHILE_RUNNING | {"hosts"} if command.migrates else _WHILE_RUNNING
     if is_over:
         raise Refused("Job has already finished")
-    if isinstance(record, Job) and record.attempt is not None and not command.fields <= may_change:
+
+
+def _check_running(command: c.ModifyJob) -> None:
+    """Refuse a change of what can't be changed of a job that holds hosts."""
+    may_change = _WHILE_RUNNING | {"hosts"} if command.migrates else _WHILE_RUNNING
+    if not command.fields <= may_change:
         raise Refused(
             "Job has already started: of a running job only -W, -We, -M, -t, -q, -r, -J, -Jd and the memory of -R "
             "can be changed"
         )
 
 
-def _check_leaves_none_out(array: ArrayRecord, named: Ranges) -> None:
-    """Refuse to change some of the elements that have not ended: they share their parameters."""
-    unended = array.waiting()
-    unended.update(array.held)
-    unended.update(Ranges.from_sorted(sorted(array.live)))
-    others = len(unended) - len(unended.intersection(named))
-    if not others:
-        return
-    if others < len(unended):
-        raise Refused(
-            "Elements of a job array cannot be changed one by one; without an index all of them are changed, "
-            f"also those that are not named ({others})"
-        )
-    is_known = any(index in array.indices for index in named)
-    raise Refused("Job has already finished" if is_known else "No matching job found")
+def _elements_of(record: Job | ArrayRecord, command: c.ModifyJob) -> Ranges | None:
+    """Elements to change by themselves; None: the job, or its array."""
+    if isinstance(record, Job):
+        if command.target.indices is not None:
+            raise Refused("Job array index error: the job is not an array")
+        return None
+    chosen = command.elements
+    if chosen is None and command.target.indices is not None:
+        first, *others = parts_of(record, command.target.indices)
+        if others:
+            raise Refused("These elements have different parameters: change one at a time")
+        chosen = first.indices
+    if chosen is None:
+        return None
+    if not command.is_whole:
+        check_fields(command.fields)
+    if record.shared.tasks is not None and not command.is_whole:
+        raise Refused("Elements of a job array with tasks that are started one by one can't be changed by themselves")
+    return left_of(record, chosen)
+
+
+def _running_of(record: Job | ArrayRecord, elements: Ranges | None) -> Job | None:
+    """The job that is to be changed while it holds hosts."""
+    if isinstance(record, Job):
+        return record if record.attempt is not None else None
+    running = [record.live[index] for index in elements or () if index in record.live]
+    return running[0] if running else None
+
+
+def _count_of(record: Job | ArrayRecord) -> int:
+    """Number of pending jobs that have the record's parameters."""
+    return sum(count for _, count in waiting_counts(record)) if isinstance(record, ArrayRecord) else 1
 
 
 def _modify_running(cluster: Cluster, job: Job, command: c.ModifyJob, now: float) -> Decision:
@@ -258,7 +289,7 @@ def _modify_running(cluster: Cluster, job: Job, command: c.ModifyJob, now: float
         shared = replace(shared, request=replace(shared.request, reservation=""))
     check_share(cluster, shared)
     new = command.job._replace(id=job.id, shared=shared, dependency=None, priority=job.priority)
-    return _modified(cluster, job, new, command, now)
+    return _modified(cluster, job.array or job, job.shared.queue, new, command, now)
 
 
 def _check_leaving(cluster: Cluster, job: Job, wanted: str, now: float) -> None:
@@ -269,15 +300,19 @@ def _check_leaving(cluster: Cluster, job: Job, wanted: str, now: float) -> None:
         raise Refused(f"Reservation <{job.shared.request.reservation}> is active; the job runs in it")
 
 
-def _modified(cluster: Cluster, record: Job | ArrayRecord, new: NewJob, command: c.ModifyJob, now: float) -> Decision:
+def _modified(
+    cluster: Cluster, record: Job | ArrayRecord, old_queue: str, new: NewJob, command: c.ModifyJob, now: float
+) -> Decision:
     """Events of the change: job groups that are new, the change, and what the run windows of the new queue cause."""
     queue = new.shared.queue
     switched_to = queue if command.is_switch else ""
     groups = new_groups(cluster, new.shared, command.caller, now) if new.shared.job_group else ()
-    decision = Decision([*groups, JobModified(now, new, command.caller.user, command.changes, switched_to)])
-    if queue != record.shared.queue:
-        live = record.live.values() if isinstance(record, ArrayRecord) else (record,)
-        for job in live:
-            if job.attempt is not None:
+    event = JobModified(now, new, command.caller.user, command.changes, switched_to)
+    if command.elements is not None and isinstance(record, ArrayRecord):
+        event = replace(event, indices=command.elements, part=record.newest_part + 1)
+    decision = Decision([*groups, event])
+    if queue != old_queue:
+        for job in live_of(record, command.elements):
+            if job.attempt is not None and (command.elements is not None or not job.part):
                 decision.events += run_window_events(cluster, job, queue, may_run(cluster, queue), now)
     return decision

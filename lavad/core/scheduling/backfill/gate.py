@@ -98,7 +98,7 @@ class BackfillGate:
         self._next_blocked: list[tuple[Rank, JobCursor]] | None = None
         self._blocked_queues: set[str] = set()  # strict-order queues whose head is blocked
         self.slots_open = cluster.table.slots_open
-        self._planned: list[tuple[int, int]] = []  # jobs and slots of this slice's starts,
+        self._planned: list[tuple[int, int, int]] = []  # jobs, indices and slots of this slice's starts,
         self._single_task_starts: list[list[Start]] = []  # without the starts made while the gate was open
         self._profile: PoolProfile | None = None
 
@@ -394,7 +394,7 @@ class BackfillGate:
     def _take(self, slots: int, candidate: JobCursor) -> None:
         self.slots_open -= slots
         if self._profile is None:
-            self._planned.append((candidate.job, slots))
+            self._planned.append((candidate.job, candidate.index, slots))
         else:
             self._profile.take(self._now, candidate.run_limit_s or NEVER, slots)
 
@@ -419,10 +419,13 @@ class BackfillGate:
         self._computed = len(self._made)
         return profile
 
+    def _end_of_start(self, job: int, index: int) -> float:
+        return self._now + (self._cluster.bearer(job, index).shared.run_limit_s or NEVER)
+
     def _ends(self) -> Iterator[tuple[float, int]]:
-        jobs = self._cluster.jobs
-        single_tasks = [(start.job, start.allocation[0].slots) for some in self._single_task_starts for start in some]
-        started = [*self._planned, *single_tasks]
-        planned = [(self._now + (jobs[job].shared.run_limit_s or NEVER), slots) for job, slots in started]
+        single_tasks = [
+            (one.job, one.index, one.allocation[0].slots) for some in self._single_task_starts for one in some
+        ]
+        planned = [(self._end_of_start(job, index), slots) for job, index, slots in (*self._planned, *single_tasks)]
         running = come_back(self._reservation_table.ends_of(self._cluster), self._now)
         return heapq.merge(running, sorted(planned)) if planned else running

@@ -191,7 +191,7 @@ class HostReservations:
 
     def _moved_on(self, cluster: ClusterView, key: Key, ends: ExpectedEnds) -> list[int]:
         """Rows of an attempt's hosts if it is new, or if its expected end has passed a reservation's start time."""
-        attempt, record = cluster.attempts.get(key), cluster.jobs.get(key.job)
+        attempt, record = cluster.attempts.get(key), cluster.find_bearer(key.job, key.index)
         old = ends.of(key)
         if attempt is None or record is None or old is not None:
             noted = self._noted.pop((key.job, key.index), None)
@@ -280,7 +280,7 @@ class ReservationFinder:
         return {(start.job, start.index): self._end_of(start) for start in self._starts}
 
     def _end_of(self, start: Start) -> float:
-        run_limit_s = self._cluster.jobs[start.job].shared.run_limit_s
+        run_limit_s = self._cluster.bearer(start.job, start.index).shared.run_limit_s
         return self._now + run_limit_s if run_limit_s else NEVER
 
     def _future(self, asked: PendingRequest, relevant: NDArray[np.bool_], made: HostReservation) -> SimulatedFuture:
@@ -289,7 +289,7 @@ class ReservationFinder:
         future = SimulatedFuture(cluster, self._now, self._coming(relevant, is_all))
         future.free(cluster.claims.get(asked.key[:2]))  # it starts in the slots it has gathered
         for start in self._starts:
-            shared = cluster.jobs[start.job].shared
+            shared = cluster.bearer(start.job, start.index).shared
             until = self._end_of(start)
             key = Key(start.job, start.index, 0)
             future.promise(self._now, FutureStart(demand_of(shared), start.allocation, until, key))

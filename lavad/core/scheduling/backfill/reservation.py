@@ -15,7 +15,7 @@ class Reservation:
         self.place = place
         self.key = key
         self.job = job
-        self.entry = entry(cluster, cluster.jobs[job])  # its position in its bucket
+        self.entry = entry(cluster, cluster.bearer(job, place[1]))  # its position in its bucket
         self.start_at: float | None = None
 
     @property

@@ -49,7 +49,7 @@ class ReservationTable:
         return bool(self.deferred) and any(self._is_moved(cluster, key) for key in changed_attempts)
 
     def _is_moved(self, cluster: ClusterView, key: Key) -> bool:
-        attempt, record = cluster.attempts.get(key), cluster.jobs.get(key.job)
+        attempt, record = cluster.attempts.get(key), cluster.find_bearer(key.job, key.index)
         if attempt is None or record is None:
             return False  # its slots are free: the hosts are reported as changed
         old, run_limit_s = self.ends.of(key), record.shared.run_limit_s
@@ -148,7 +148,9 @@ def _expectation(cluster: ClusterView, key: Key) -> ExpectedEnd | None:
     attempt = cluster.attempts.get(key)
     if attempt is None:
         return None
-    record = cluster.jobs.get(key.job)  # none if the job was forgotten before a silent host has released it
+    record = cluster.find_bearer(
+        key.job, key.index
+    )  # none if the job was forgotten before a silent host has released it
     run_limit_s = record.shared.run_limit_s if record is not None else 0
     slots = slots_of_hosts(cluster, attempt.booked) if attempt.takes_whole_hosts else slots_of(attempt.booked)
     return expected_end(attempt, run_limit_s, slots)
@@ -161,9 +163,9 @@ def slots_of_hosts(cluster: ClusterView, allocation: Allocation) -> int:
 
 
 def _still_waits(cluster: ClusterView, one: Reservation) -> bool:
-    record = cluster.jobs.get(one.job)
+    record = cluster.find_bearer(one.job, one.index)
     if record is None or cluster.pending.key_of(record.shared) != one.key or entry(cluster, record) != one.entry:
         return False
     if isinstance(record, ArrayRecord):
         return one.index in record.pending
-    return record.may_start
+    return record.may_start if record.array is None else record.array.may_start(record)

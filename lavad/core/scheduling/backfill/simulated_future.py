@@ -57,7 +57,7 @@ class PendingRequest(NamedTuple):
 
 def asked_for(cluster: ClusterView, key: BucketKey, job: int, index: int) -> PendingRequest:
     """Placement request of a pending job of that bucket."""
-    record = cluster.jobs[job]
+    record = cluster.bearer(job, index)
     demand = key.demand._replace(run_limit_s=record.shared.run_limit_s)
     return PendingRequest(demand, record.submitted_at, Key(job, index, 0))
 
@@ -241,7 +241,7 @@ def ends_of_all(cluster: ClusterView, now: float, by_progress: bool = False) -> 
     limit; that is an estimate, on which nothing may be promised.
     """
     for attempt in list(cluster.attempts.values()):
-        record = cluster.jobs.get(attempt.key.job)
+        record = cluster.find_bearer(attempt.key.job, attempt.key.index)
         at = expected_end(attempt, record.shared.run_limit_s if record is not None else 0, 0).at
         if by_progress and not attempt.over:
             at = min(at, by_report(attempt, now))
@@ -258,7 +258,7 @@ def by_report(attempt: Attempt, now: float) -> float:
 def _held(cluster: ClusterView, attempt: Attempt) -> FutureRelease:
     """Resources an attempt will release: shares on hosts not yet released, and limit counts unless the job is over."""
     shares, keeper = _unreleased(attempt), attempt.key if attempt.keeps_units is not None else None
-    record = cluster.jobs.get(attempt.key.job)
+    record = cluster.find_bearer(attempt.key.job, attempt.key.index)
     if record is None or attempt.over:
         return FutureRelease(attempt.takes_whole_hosts, shares, keeper=keeper)
     return FutureRelease(attempt.takes_whole_hosts, shares, demand_of(record.shared), attempt.booked, keeper)

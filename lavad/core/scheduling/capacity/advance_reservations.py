@@ -228,7 +228,7 @@ def ends_by_reservation(cluster: ClusterView, stretches: list[Interval]) -> Iter
 
 
 def _end_of(cluster: ClusterView, key: Key) -> float:
-    record = cluster.jobs.get(key.job)
+    record = cluster.find_bearer(key.job, key.index)
     return expected_end(cluster.attempts[key], record.shared.run_limit_s if record is not None else 0, 0).at
 
 

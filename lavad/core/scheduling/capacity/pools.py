@@ -25,7 +25,7 @@ class PoolUsers(Constraint):
     def __init__(self, cluster: ClusterView) -> None:
         self._cluster = cluster
         self._pools = cluster.pools
-        claims = [(self._number(job), claim.allocation) for (job, _), claim in cluster.claims.items()]
+        claims = [(self._number(job, index), claim.allocation) for (job, index), claim in cluster.claims.items()]
         self._state = PoolState(cluster.pools, claims)
         every = enumerate(self._pools.pools)
         self._unlent = [number for number, pool in every if not pool.lends or pool.borrowers != ALL]
@@ -33,8 +33,8 @@ class PoolUsers(Constraint):
         self._free: dict[int, dict[str, float]] = {}  # of unlent pools' hosts, less what the slice has taken
         self._free_in_all: dict[str, float] = {}  # of all hosts; not kept up
 
-    def _number(self, job: int) -> int:
-        return self._pools.number_of(self._cluster.jobs[job].shared)
+    def _number(self, job: int, index: int) -> int:
+        return self._pools.number_of(self._cluster.bearer(job, index).shared)
 
     def number_of(self, demand: Demand) -> int:
         """Number of the job's pool; of a running job, that of its dispatch."""

@@ -234,12 +234,13 @@ def _obstacle(
     allowance = allowance_of(cluster, now)
     for (job, index), claim in cluster.claims.items():
         if (job, index) != (cursor.job, cursor.index) and not claim.is_partial:
-            allowance.take_claim(demand_of(cluster.jobs[job].shared), claim.allocation)
-    return allowance.why(demand_of(cluster.jobs[cursor.job].shared)._replace(given=given), allocation)
+            allowance.take_claim(demand_of(cluster.bearer(job, index).shared), claim.allocation)
+    shared = cluster.bearer(cursor.job, cursor.index).shared
+    return allowance.why(demand_of(shared)._replace(given=given), allocation)
 
 
 def _queue_of(cluster: ClusterView, key: Key) -> str:
-    return cluster.jobs[key.job].shared.queue
+    return cluster.bearer(key.job, key.index).shared.queue
 
 
 def _reclaim(cluster: ClusterView, cursor: JobCursor, pool_users: PoolUsers) -> Preempt | None:
@@ -339,7 +340,7 @@ def may_be_asked(cluster: ClusterView, attempt: Attempt, now: float) -> bool:
     run_s = now - attempt.started_at
     if attempt.takes_whole_hosts or (policy.no_preempt_run_s and run_s >= policy.no_preempt_run_s):
         return False
-    limit_s = cluster.jobs[attempt.key.job].shared.run_limit_s
+    limit_s = cluster.bearer(attempt.key.job, attempt.key.index).shared.run_limit_s
     if policy.no_preempt_finish_s and limit_s and limit_s - run_s <= policy.no_preempt_finish_s:
         return False
     return is_within_reach(cluster, attempt)
@@ -362,7 +363,7 @@ def why_void(cluster: ClusterView, claim: Claim, now: float) -> str:
 
 def _why_not_now(cluster: ClusterView, claim: Claim, now: float) -> str:
     """Reason why the job could not start there now: its queue, its deadline, or a limit reached since; else empty."""
-    shared = cluster.jobs[claim.job].shared
+    shared = cluster.bearer(claim.job, claim.index).shared
     kept_back = obstacle(cluster, cluster.policy.queue(shared.queue), shared.run_limit_s, shared.terminate_at, now)
     if kept_back is not None:
         return "its queue or its deadline keeps it from being started now"
@@ -378,7 +379,7 @@ def may_start(cluster: ClusterView, job: int, index: int) -> bool:
     """True if the job or element is pending and its array allows another start."""
     record = cluster.jobs.get(job)
     if isinstance(record, ArrayRecord):
-        return index in record.pending and record.room() > 0
+        return record.has_startable(index)
     return record is not None and not index and record.may_start
 
 

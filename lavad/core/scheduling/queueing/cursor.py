@@ -8,7 +8,7 @@ from lavad.core.model.tuples import new as _new
 from lavad.core.scheduling.queueing.blocked import BlockedBuckets
 from lavad.core.scheduling.queueing.ordering import Rank, Ranking
 from lavad.core.state.pending import Bucket
-from lavad.core.state.records import ArrayRecord
+from lavad.core.state.records import ArrayRecord, place_of
 
 
 class JobCursor:
@@ -51,6 +51,10 @@ class JobCursor:
         return False
 
     def _begin_array(self) -> bool:
+        """Move to the first element of the array that its entry is for, or to the one that waits by itself."""
+        self.job, self.index = place_of(self.job)
+        if self.index:
+            return True
         record = self._ranking.cluster.jobs[self.job]
         assert isinstance(record, ArrayRecord), f"job {self.job} is no array"
         self._elements = islice(record.pending, record.room())
@@ -73,7 +77,7 @@ class JobCursor:
     @property
     def run_limit_s(self) -> int:
         """Run limit of the job in seconds; 0 for none."""
-        return self._ranking.cluster.jobs[self.job].shared.run_limit_s
+        return self._ranking.cluster.bearer(self.job, self.index).shared.run_limit_s
 
     @property
     def place(self) -> tuple[Rank, int]:

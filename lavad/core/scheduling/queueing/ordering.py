@@ -23,6 +23,7 @@ from lavad.core.model.tuples import new as _new
 from lavad.core.scheduling.queueing.eligibility import obstacle
 from lavad.core.state.fairshare import Account, Tree
 from lavad.core.state.pending import BucketKey, PendingEntry
+from lavad.core.state.records import place_of
 
 UNKNOWN_RUN_S = 86_400  # assumed run time of jobs without a run limit
 PATIENCE = 1.2  # longest wait, in multiples of the time the cluster needs for the queue's pending work
@@ -171,7 +172,7 @@ class Ranking:
         return SCORES[queue.order](self._wait_s(entry), key.run_limit_s or UNKNOWN_RUN_S)
 
     def _wait_s(self, entry: PendingEntry) -> float:
-        return self.now - self.cluster.jobs[entry.job].submitted_at
+        return self.now - self.cluster.jobs[place_of(entry.job)[0]].submitted_at
 
     def _overdue(self, queue: Queue) -> int:
         """Job of the queue that was submitted first, if it has waited too long; else 0."""

@@ -94,16 +94,16 @@ class AbsolutePriorities:
         """Entry of a job of such a queue in its bucket; the same until the job is noted or ranked anew."""
         given = given_of(record)
         if given.kind == a.SYSTEM:
-            return PendingEntry(_SYSTEM, -given.value, record.id)
-        at = self._as_of.get(record.id, record.submitted_at)
-        return PendingEntry(round(self._pace * at - self.value(record, at), _DIGITS), record.position, record.id)
+            return PendingEntry(_SYSTEM, -given.value, record.number)
+        at = self._as_of.get(record.number, record.submitted_at)
+        return PendingEntry(round(self._pace * at - self.value(record, at), _DIGITS), record.position, record.number)
 
     def note(self, record: "Job | ArrayRecord") -> None:
         """Note when a job that has been entered in its bucket has to be ranked anew."""
-        at = self._next_change(record, self._as_of.get(record.id, record.submitted_at))
-        if at < NEVER and self._due.get(record.id) != at:
-            self._due[record.id] = at
-            heapq.heappush(self._heap, (at, record.id))
+        at = self._next_change(record, self._as_of.get(record.number, record.submitted_at))
+        if at < NEVER and self._due.get(record.number) != at:
+            self._due[record.number] = at
+            heapq.heappush(self._heap, (at, record.number))
 
     def _next_change(self, record: "Job | ArrayRecord", since: float) -> float:
         if given_of(record).kind == a.SYSTEM:
@@ -180,7 +180,8 @@ class AbsolutePriorities:
 
 def given_of(record: "Job | ArrayRecord") -> a.Given:
     """The value that an administrator has set of the job."""
-    return record.start_conditions.absolute if record.start_conditions is not None else a.NOTHING_GIVEN
+    conditions = record.conditions
+    return conditions.absolute if conditions is not None else a.NOTHING_GIVEN
 
 
 @lru_cache(maxsize=8192)

@@ -1,0 +1,1 @@
+"""Changes of jobs by bmod that only some jobs take."""
