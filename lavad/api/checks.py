@@ -81,6 +81,8 @@ def check_spec(spec: jobs_pb2.JobSpec) -> None:
         _check_hang(spec.hang)
     if spec.HasField("checkpoint"):
         _check_checkpoint(spec)
+    if spec.HasField("host_file"):
+        _check_host_file(spec.host_file)
     for role in spec.roles:
         check_texts(role)
         if role.launch not in _LAUNCHES:
@@ -104,8 +106,6 @@ def check_interactive(spec: jobs_pb2.JobSpec) -> None:
         raise Refused("A job array cannot be interactive")
     if spec.HasField("tasks") or len(spec.roles) > 1:
         raise Refused("A job of several roles cannot be interactive")
-    if len(spec.host_file.hosts) != len(spec.host_file.slots):
-        raise Refused("-hostfile: expected as many numbers of slots as hosts")
     if spec.rerunnable or spec.requeue_exit_values:
         raise Refused("An interactive job is not run again: -r and -Q are for batch jobs")
 
@@ -140,6 +140,7 @@ def check_texts(
     | jobs_pb2.JobMessage
     | jobs_pb2.ResizeRequest
     | jobs_pb2.Checkpoint
+    | jobs_pb2.HostFile
     | common_pb2.Role
     | cluster_pb2.ReserveRequest
     | cluster_pb2.JobGroupRequest,
@@ -186,6 +187,12 @@ def _check_copies(spec: jobs_pb2.JobSpec) -> None:
             file_copies.read(text)
         except ValueError:
             raise Refused(f"-f {text[:80]}: expected file, op and file") from None
+
+
+def _check_host_file(file: jobs_pb2.HostFile) -> None:
+    check_texts(file)
+    if len(file.hosts) != len(file.slots):
+        raise Refused("-hostfile: expected as many numbers of slots as hosts")
 
 
 _EARLIER = re.compile(r"\d{1,18}(\[\d{1,18}\])?")

@@ -9,7 +9,7 @@ from lavad.core.model.reasons import Refused
 from protos import jobs_pb2
 from protos.cluster_pb2 import Gpu, HostFacts
 from protos.common_pb2 import GpuRequest, IndexRange, JobRef, Role
-from protos.jobs_pb2 import JobFilter, JobSpec, Rlimit, SignalRequest
+from protos.jobs_pb2 import HostFile, JobFilter, JobSpec, Rlimit, SignalRequest
 
 TEXT_FIELDS = [
     field.name for field in JobSpec.DESCRIPTOR.fields if field.type == field.TYPE_STRING and not field.is_repeated
@@ -49,6 +49,8 @@ def test_a_script_may_hold_anything_below_its_first_line() -> None:
         {"queues": ["normal"] * 1000},
         {"project": "p" * 100_000},
         {"environment": [b"A=\0"]},
+        {"host_file": HostFile(path="/f", hosts=["n1", "n2"], slots=[1])},
+        {"host_file": HostFile(path="/f", hosts=["n\0"], slots=[1])},
     ],
 )
 def test_absurd_jobs(fields: dict[str, Any]) -> None:
