@@ -118,12 +118,25 @@ class Configurator:
             Refused: there is no such group or host, it would change nothing, or the configuration has errors then.
         """
         async with self._turn:
-            cluster = self.engine.cluster
-            change = changed_members(cluster, group, hosts, is_added, by)
-            loaded = await self._read({**cluster.group_changes, group: change})
-            if loaded.errors:
-                raise Refused(f"The configuration with this change has errors, such as {loaded.errors[0]}")
-            await self._take(loaded, ChangeHostGroup(group, hosts, is_added, by, why, loaded.policy))
+            loaded = await self._with_members(group, hosts, is_added, by, frozenset())
+            members = loaded.policy.host_groups[group]
+            # The files may name what hghostadd has added, or not name any more what hghostdel has deleted.
+            against = frozenset([host for host in hosts if (host in members) is not is_added])
+            if against:
+                loaded = await self._with_members(group, hosts, is_added, by, against)
+            await self._take(loaded, ChangeHostGroup(group, hosts, is_added, by, why, loaded.policy, against))
+
+    async def _with_members(
+        self, group: str, hosts: tuple[str, ...], is_added: bool, by: Caller, against: frozenset[str]
+    ) -> Loaded:
+        cluster = self.engine.cluster
+        change = changed_members(cluster, group, hosts, is_added, by, against)
+        loaded = await self._read({**cluster.group_changes, group: change})
+        if loaded.errors:
+            raise Refused(f"The configuration with this change has errors, such as {loaded.errors[0]}")
+        if group not in loaded.policy.host_groups:
+            raise Refused(f"{group}: No such host group")
+        return loaded
 
     async def _read(self, changes: Mapping[str, MemberChange]) -> Loaded:
         try:

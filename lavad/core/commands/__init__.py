@@ -434,7 +434,11 @@ class Reconfigure:
 
 @dataclass(frozen=True, slots=True)
 class ChangeHostGroup:
-    """badmin hghostadd or, unless ``is_added``, hghostdel. ``policy`` is the configuration with the change."""
+    """badmin hghostadd or, unless ``is_added``, hghostdel. ``policy`` is the configuration with the change.
+
+    ``against_files``: those of the hosts that the files have come to name since they were added, or to lack since they
+    were deleted: to undo the earlier change is not enough.
+    """
 
     group: str
     hosts: tuple[str, ...]
@@ -442,6 +446,7 @@ class ChangeHostGroup:
     caller: Caller
     comment: str
     policy: Policy = field(repr=False)
+    against_files: frozenset[str] = frozenset()
 
 
 class QueueAction(Enum):

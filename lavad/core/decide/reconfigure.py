@@ -25,13 +25,18 @@ def reconfigure(cluster: Cluster, command: c.Reconfigure, now: float) -> Decisio
 def change_host_group(cluster: Cluster, command: c.ChangeHostGroup, now: float) -> Decision:
     """Add hosts to a host group (badmin hghostadd) or delete them from it (hghostdel): all of them, or none."""
     hosts, by = tuple(dict.fromkeys(command.hosts)), command.caller.user
-    change = changed_members(cluster, command.group, hosts, command.is_added, command.caller)
+    change = changed_members(cluster, command.group, hosts, command.is_added, command.caller, command.against_files)
     event = HostGroupChanged(now, command.group, change, hosts, command.is_added, by, command.comment)
     return Decision([event, PolicyChanged(now, _with_removed(cluster, command.policy))])
 
 
 def changed_members(
-    cluster: Cluster, group: str, hosts: tuple[str, ...], is_added: bool, caller: c.Caller
+    cluster: Cluster,
+    group: str,
+    hosts: tuple[str, ...],
+    is_added: bool,
+    caller: c.Caller,
+    against_files: frozenset[str] = frozenset(),
 ) -> MemberChange:
     """Return all changes of a host group's members, with the addition or deletion of these hosts.
 
@@ -52,8 +57,8 @@ def changed_members(
             raise Refused(f"{host} is {'already' if is_member else 'not'} a member of host group {group}")
     before, named = cluster.group_changes.get(group, MemberChange()), frozenset(hosts)
     if is_added:
-        return MemberChange(before.added | (named - before.deleted), before.deleted - named)
-    return MemberChange(before.added - named, before.deleted | (named - before.added))
+        return MemberChange(before.added | (named - before.deleted) | against_files, before.deleted - named)
+    return MemberChange(before.added - named, before.deleted | (named - before.added) | against_files)
 
 
 def _check_group(policy: Policy, group: str) -> None:

@@ -79,6 +79,18 @@ def test_what_is_undone_leaves_nothing(story: Story) -> None:
     assert not story.cluster.group_changes
 
 
+def test_a_host_goes_and_comes_against_the_files(story: Story) -> None:
+    """n2 was added, and lsb.hosts has it by now; n1 was deleted, and lsb.hosts has lost it."""
+    change(story, True, ("n2",), "n1", "n2")
+    against = frozenset({"n2"})
+    story.do(c.ChangeHostGroup("fast", ("n2",), False, ROOT, "", a_policy("n1"), against))
+    assert story.cluster.group_changes == {"fast": MemberChange(deleted=against)}
+    change(story, False, ("n1",))
+    against = frozenset({"n1"})
+    story.do(c.ChangeHostGroup("fast", ("n1",), True, ROOT, "", a_policy("n1"), against))
+    assert story.cluster.group_changes == {"fast": MemberChange(against, frozenset({"n2"}))}
+
+
 def test_a_group_that_is_gone_takes_its_changes_with_it(story: Story) -> None:
     """The daemon says which; the others stay."""
     change(story, True, ("n2",), "n1", "n2")
