@@ -14,7 +14,7 @@ from lavad.core.model.checkpoints import CheckpointTerms
 from lavad.core.model.reasons import Refused
 from lavad.core.model.rules.queues import QueueChecks, Threshold
 from lavad.core.model.windows import Window
-from protos.names import CHECKPOINT
+from protos.names import is_checkpoint
 
 LARGEST = 2_147_483_647
 WEEK_MIN = 7 * 24 * 60
@@ -195,7 +195,7 @@ def job_controls(text: str) -> tuple[tuple[str, str], ...]:
         if not match:
             raise Wrong("expected SUSPEND[...], RESUME[...] or TERMINATE[...] with a signal or command inside")
         action = match[2].strip()
-        if not action or (action == CHECKPOINT and match[1].upper() == "RESUME"):
+        if not action or (is_checkpoint(action) and match[1].upper() == "RESUME"):
             raise Wrong(f"{match[0].strip()}: expected a signal or a command")
         if re.fullmatch(r"SIG[A-Z0-9]+", action) and action not in signal.Signals.__members__:
             raise Wrong(f"{action}: there is no such signal")

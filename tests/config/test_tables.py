@@ -142,7 +142,7 @@ QUEUE: dict[str, Case] = {
     **{name: text(f"around.{name.lower()[:-5]}", "/bin/x -a") for name in ("HOST_PRE_EXEC", "HOST_POST_EXEC")},
     "PRE_POST_EXEC_USER": ("root", {"around.user": "root"}, ("a b", "a,b")), **RETRIES,
     "JOB_CONTROLS": ("SUSPEND[SIGTSTP]", {"job_controls": (("SUSPEND", "SIGTSTP"),)}, 
-                     ("STOP[x]", "SUSPEND", "SUSPEND[]", "RESUME[CHKPNT]", "RESUME[SIGNONE]", "RESUME[[x]")),
+                     ("STOP[x]", "SUSPEND", "SUSPEND[]", "RESUME[chkpnt]", "RESUME[SIGNONE]", "RESUME[[x]")),
     "HEALTH_CHECKS": ("BEFORE[/x prolog] LIMIT[30]", {"checks": QueueChecks("/x prolog", limit_s=30)},
                       ("/x", "BEFORE[]", "BETWEEN[x]", "LIMIT[0]", "LIMIT[x]", "NEVER[/x]", "AFTER[/x 'a]")),
     "JOB_ACTION_WARNING_TIME": ("1:02", {"warning_time_s": 3720.0}, ("x", "-1", "s")),
