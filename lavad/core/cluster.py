@@ -158,11 +158,11 @@ class Cluster:
         """An empty index. With advance reservations the run limit of every job matters, since it decides which slots it
         may use until one begins."""
         queues = self.policy.queues
-        urgent = [queue.priority for queue in queues if queue.backfill_depth or queue.in_order]
+        urgent = [queue.served_at for queue in queues if queue.backfill_depth or queue.in_order]
         most_urgent = max(urgent, default=float("-inf"))  # queues below it have to regard reservations
         return PendingIndex(
             frozenset(
-                queue.name for queue in queues if queue.is_timed or self.reserved or queue.priority <= most_urgent
+                queue.name for queue in queues if queue.is_timed or self.reserved or queue.served_at <= most_urgent
             ),
             frozenset(queue.name for queue in queues if queue.backfill_depth > 1) | self.preemption_rules.preemptors,
             self.limits.by_project,

@@ -138,7 +138,7 @@ def most_urgent_waiting(cluster: ClusterView, blocked: BlockedBuckets) -> float:
 
     Others wait for something else than room.
     """
-    priorities = {queue.name: queue.priority for queue in cluster.policy.queues}
+    priorities = {queue.name: queue.served_at for queue in cluster.policy.queues}
     pending = (key for key in blocked if cluster.pending.buckets.get(key))
     waiting = heapq.nlargest(_LOOKED_AT, pending, lambda key: priorities.get(key.queue, 0))
     for key in waiting:
@@ -162,7 +162,7 @@ def _room_for(cluster: ClusterView, allowance: Allowance, demand: Demand) -> Fre
 
 def _order(cluster: ClusterView, key: Key) -> tuple[int, int]:
     queue = cluster.policy.queue(cluster.jobs[key.job].shared.queue)
-    return -(queue.priority if queue else 0), key.job
+    return -(queue.served_at if queue else 0), key.job
 
 
 def _half(more: Sizes) -> Sizes:

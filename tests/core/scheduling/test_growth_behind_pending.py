@@ -39,6 +39,19 @@ def test_jobs_of_less_urgent_queues_and_impossible_ones_hold_nothing_up() -> Non
     assert story.cluster.attempts[elastic].resizing.growth
 
 
+def test_a_job_of_a_queue_group_waits_at_its_groups_place() -> None:
+    """QUEUE_GROUP: its queue's own PRIORITY does not say whether the elastic job goes before it."""
+    queues = (Queue("urgent", 50), Queue("normal", 30), Queue("low", 10, group_priority=50))
+    story = Story(a_host("n1", 2), a_host("n2", 2), policy=Policy(queues=queues))
+    first = story.run(a_job(2, hosts=("n1",)))
+    elastic = story.run(a_job(tasks_min=1, tasks_max=4, resizable=True, queue="normal"))
+    story.submit(a_job(3, queue="low"))
+    story.plan()
+    story.finished("n1", first)
+    story.plan()
+    assert not story.cluster.attempts[elastic].resizing.growth
+
+
 def test_growth_goes_on_when_the_waiting_job_is_killed() -> None:
     """Nothing becomes free by that, so growth looks again by itself."""
     story = Story(a_host("n1", 2), a_host("n2", 2), policy=POLICY)

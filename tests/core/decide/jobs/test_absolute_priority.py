@@ -6,6 +6,7 @@ import pytest
 
 from lavad.config.priorities.absolute import absolute_priority
 from lavad.core import commands as c
+from lavad.core.cluster import Cluster
 from lavad.core.model import JobState
 from lavad.core.model.policy import Policy
 from lavad.core.model.priorities.absolute import NOTHING_GIVEN, read_given
@@ -70,6 +71,14 @@ def test_the_queues_of_a_group_are_ordered_together() -> None:
     asked = [("between", 100), ("low", 50), ("normal", 40), ("low", 90), ("normal", 20), ("low", 45)]
     jobs = [story.submit(a_job(queue=queue, priority=priority)) for queue, priority in asked]
     assert _order(story) == [jobs[3], jobs[2], jobs[1], jobs[5], jobs[4], jobs[0]]
+
+
+def test_what_is_filled_in_behind_a_group_counts_with_its_run_limit() -> None:
+    """Jobs below a queue that reserves are told apart by their run limits: it is the group's place that is below."""
+    queues = (Queue("group", 70), Queue("member", 10, group_priority=70, backfill_depth=4), Queue("between", 40))
+    index = Cluster(Policy(queues=queues)).new_pending_index()
+    one = replace(a_job(queue="between").shared, run_limit_s=60)
+    assert index.kind_of(one) != index.kind_of(replace(one, run_limit_s=3600))
 
 
 def test_who_may_set_them_and_where() -> None:
