@@ -31,7 +31,7 @@ from _frozen_importlib_external import MAGIC_NUMBER
 from marshal import loads
 from posix import O_RDONLY, open, read
 try:
-    code = read(open({place!r}, O_RDONLY), {size})
+    code = read(open({place!r}, O_RDONLY), {size} + 1)
 except OSError:
     code = b""
 exec(loads(code[{magic}:]) if code[:{magic}] == MAGIC_NUMBER and len(code) == {size} else {text!r})

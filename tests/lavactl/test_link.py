@@ -53,18 +53,23 @@ def test_the_stub_is_compiled_where_it_is_written(tmp_path: Path) -> None:
     assert (tmp_path / "lava-stub.paths").read_text() == "/opt/lava/bin\n/run/own.sock\n"
 
 
-@pytest.mark.parametrize("kept", ["the code", "that of another version", "half of it", "none"])
+@pytest.mark.parametrize("kept", ["the code", "that of another version", "half of it", "more", "none"])
 def test_without_a_compiler_the_stub_is_in_python(kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has the same paths, and the command that it becomes is named where that is missing.
 
-    It is compiled for the interpreter that it names; without the compiled code of its version it runs all the same.
+    It is compiled for the interpreter that it names; without the compiled code of its version it runs all the same, and
+    so it does beside the longer one of a stub that is being put into its place.
     """
     monkeypatch.setenv("PATH", str(tmp_path))
     stub = write_stub(tmp_path, tmp_path / "nowhere", str(tmp_path / "own.sock"), tmp_path / "missing")
     assert stub.read_text().startswith("#!")
     place = tmp_path / "lava-stub.code"
     code = place.read_bytes()
-    changed = {"that of another version": b"v" + code[1:], "half of it": code[: len(code) // 2]}
+    changed = {
+        "that of another version": b"v" + code[1:],
+        "half of it": code[: len(code) // 2],
+        "more": code[:99] + bytes(9) + code[99:],
+    }
     if kept == "none":
         place.unlink()
     else:
