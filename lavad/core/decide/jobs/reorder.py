@@ -19,6 +19,7 @@ from lavad.core.model.reasons import Refused
 from lavad.core.state.pending import PendingEntry
 from lavad.core.state.records import ArrayRecord, Job, place_of
 
+_AS_A_WHOLE = "A job array moves as a whole: name it without an index"
 _NARROW = 1e-3  # neighbours closer than this are spread out before a job is put between them
 
 
@@ -56,6 +57,9 @@ def _waiting_record(cluster: Cluster, command: c.MoveJob) -> Job | ArrayRecord:
     record = cluster.jobs.get(command.target.job)
     if record is None:
         raise Refused("No matching job found")
+    if command.target.indices is not None:
+        is_array = isinstance(record, ArrayRecord)
+        raise Refused(_AS_A_WHOLE if is_array else "Job array index error: the job is not an array")
     if not _commands_queue(cluster, record, command.caller):
         check_owner(record, command.caller)
     is_waiting = (

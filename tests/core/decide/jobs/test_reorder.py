@@ -101,3 +101,20 @@ def test_a_moved_array_starts_as_an_array() -> None:
     story.released("n1", story.key(running))
     story.plan()
     assert [key for key in story.cluster.attempts if key.job in (first, array)] == [Key(array, 1, 1), Key(array, 2, 1)]
+
+
+def test_elements_changed_by_themselves_move_along() -> None:
+    """Behind the others of their array, and to where the array is; they are no jobs to move, nor any to move past."""
+    story = a_cluster()
+    first, array = story.submit(a_job(slots=9)), story.submit(a_job(slots=9, array="1-3"))
+    own = a_job(slots=9, array="1-3", run_limit_s=60)
+    story.do(c.ModifyJob(story.target(array, "2"), own, ANN, "", frozenset({"run_limit_s"})))
+    element = story.job(array, 2).number
+    assert order(story) == [first, array, element]
+    story.move(array, 1)
+    assert order(story) == [array, element, first]
+    assert story.move(first, 2) == 2
+    with pytest.raises(Refused, match="moves as a whole: name it without an index"):
+        story.do(c.MoveJob(story.target(array, "2"), 1, ANN))
+    with pytest.raises(Refused, match="the job is not an array"):
+        story.do(c.MoveJob(story.target(first, "2"), 1, ANN))
