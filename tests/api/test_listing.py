@@ -174,3 +174,29 @@ def test_the_name_of_the_cluster_is_all_its_jobs() -> None:
     assert turns_while(story, wanted)[0] == 1
     story.join(a_host(story.cluster.name))
     assert turns_while(story, wanted)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("queue", "listed", "chosen"),
+    [("night", [2, 3, 4], "2-4"), ("normal", [1, 5, 6], "1,5-6"), ("", [*range(1, 7)], None)],
+)
+def test_elements_of_a_queue(queue: str, listed: list[int], chosen: str | None) -> None:
+    """Those that were switched by themselves, waiting, running or ended, or the others; commands reach no more."""
+    rules = Policy(queues=(Queue("normal", priority=1), Queue("night", priority=2)))
+    story = a_cluster(a_host("n1", 1), policy=rules)
+    array = story.submit(a_job(array="1-6"))
+    changed = a_job(array="1-6", queue="night")
+    story.do(c.ModifyJob(story.target(array, "2-4"), changed, ANN, "", frozenset({"queues"})))
+    story.plan()
+    story.kill(array, "3")
+    selection = listing.Selection(pb.JobFilter(queue=queue, finished_too=True), ANN, story.cluster)
+    assert selection.elements_of(array) == (Ranges.parse(chosen) if chosen is not None else None)
+
+    async def found() -> list[tuple[int, str]]:
+        return [(index, record.shared.queue) async for record, index, _ in selection.items([])]
+
+    own = {2: "night", 3: "night", 4: "night"}
+    assert asyncio.run(found()) == [(index, own.get(index, "normal")) for index in listed]
+    narrowed = selection.narrowed(c.Target(array, Ranges.parse("2-5")))
+    assert narrowed is not None
+    assert narrowed.indices == Ranges.parse("2-5").intersection(Ranges.from_sorted(listed))
