@@ -158,7 +158,7 @@ def test_a_suspended_job_is_stopped_when_its_checkpoint_is_made(place: Place, fa
                 await host.signal(key, signal.SIGSTOP, serial=serial)
             if not fails:
                 await until(lambda: made_in(place.work) == 1, 60)
-                assert state_of(pid) == "S"
+                assert state_of(pid) != "T"
             hold.unlink()
             await until(lambda: state_of(pid) == "T", 60)
             await until(lambda: bool(news(host, seen)), 60)
@@ -195,17 +195,17 @@ def test_a_resumed_job_is_not_stopped_by_an_earlier_checkpoint(place: Place) -> 
             await host.signal(key, signal.SIGCONT, serial=2)
             (place.work / "hold").unlink()
             await until(lambda: bool(news(host, seen)), 60)
-            assert state_of(pid) == "S"
+            assert state_of(pid) != "T"
             await host.signal(key, 9, "TERM_OWNER", serial=3)
             await host.report(key, "finished")
 
     run(story())
 
 
-@pytest.mark.parametrize("way", ["saved", "by itself", "fails", "no checkpoints"])
+@pytest.mark.parametrize("way", ["saved", "by itself", "fails", "no checkpoints", "over a restart"])
 def test_a_job_is_saved_before_it_is_ended(place: Place, way: str) -> None:
     """TERMINATE[CHKPNT]: the program is told that the job ends, which is killed then; if it fails, the job is ended as
-    usual. What ends the job is its reason."""
+    usual. What ends the job is its reason. All that goes on while the agent is replaced."""
     trap = "trap 'exit 7' TERM; trap '' INT; echo up; while :; do sleep 0.05; done"
 
     async def story() -> None:
@@ -217,12 +217,20 @@ def test_a_job_is_saved_before_it_is_ended(place: Place, way: str) -> None:
                 (place.root / "echkpnt.note").write_text(script)
             if way == "fails":
                 (place.work / "refuse").touch()
+            if way == "over a restart":
+                (place.work / "hold").touch()
+                (place.root / "echkpnt.note").write_text(f"{MAKE}while [ -e hold ]; do sleep 0.02; done\n")
             job = blob(place, 1, trap, **({} if way == "no checkpoints" else {"checkpoint": terms}))
             key = await host.run(job, actions("TERMINATE"))
             await host.until(lambda: place.out().exists() and "up" in place.out().read_text())
             await host.signal(key, 0, "TERM_OWNER", serial=1)
+            if way == "over a restart":
+                await until(lambda: made_in(place.work) == 1, 60)
+                await host.replace()
+                await host.signal(key, 0, "TERM_OWNER", serial=1)  # as the master says again in each session
+                (place.work / "hold").unlink()
             end = (await host.report(key, "finished")).finished
-            status = {"saved": 9, "by itself": int(signal.SIGALRM)}.get(way, 7 << 8)
+            status = {"saved": 9, "over a restart": 9, "by itself": int(signal.SIGALRM)}.get(way, 7 << 8)
             assert (end.status, end.reason) == (status, "TERM_OWNER")
             expected = [] if way == "no checkpoints" else [("TERMINATE", way == "fails", False)]
             assert [(one.action, bool(one.error), one.ends) for one in news(host, seen)] == expected

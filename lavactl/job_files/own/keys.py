@@ -83,7 +83,7 @@ NAMED = {
     "ar": ("resizable", "may grow and shrink; in jobs without roles"),
     "hang": ("hang", "time without activity after which it hangs, such as 5m, or parts as of bsub -hang"),
     "rnc": ("resize-notify", "command that runs when it has grown or is about to shrink"),
-    "wa": ("warning-action", "signal or command by which it is warned before it is ended"),
+    "wa": ("warning-action", "signal, command or CHKPNT by which it is warned before it is ended"),
     "wt": ("warning-time", "time between that warning and the end: [hours:]minutes, or seconds as 30s"),
     "mig": ("migration-threshold", "minutes that the system may suspend it, before it goes to another host"),
     "u": ("mail-to", "address for mail"),
