@@ -108,10 +108,11 @@ def _change_limits(cluster: Cluster, job: Job, shared: Shared) -> None:
 
 
 def _change_runner(cluster: Cluster, job: Job) -> None:
-    """Update the index of preemptable jobs after a change of the queue."""
+    """Update the index of preemptable jobs, and when the job migrates, after a change of the queue."""
     if job.attempt is not None:
         cluster.preemptable.discard(job.attempt)
         cluster.preemptable.note(job)
+        cluster.migrations.follow(cluster.policy, job, job.attempt)
 
 
 def _job_moved(cluster: Cluster, event: e.JobMoved) -> None:

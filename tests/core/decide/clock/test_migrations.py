@@ -7,6 +7,7 @@ import pytest
 from lavad.core import commands as c
 from lavad.core.model import JobState, Key, SpecialOptions
 from lavad.core.model.policy import Policy
+from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import TERM_CHKPNT, Refused
 from lavad.core.model.rules.applications import Application
 from lavad.core.model.rules.hosts import HostRule
@@ -194,3 +195,19 @@ def test_a_changed_threshold_counts_for_suspended_jobs() -> None:
     story.do(c.Reconfigure(a_policy()))
     later(story, 0)
     assert is_leaving(story, key)
+
+
+@pytest.mark.parametrize("array", ["", "1-2"])
+@pytest.mark.parametrize(("before", "after", "leaves"), [("normal", "plain", False), ("plain", "normal", True)])
+def test_a_switched_job_has_the_threshold_of_its_new_queue(before: str, after: str, leaves: bool, array: str) -> None:
+    """From its suspension on; an element that is switched by itself, too."""
+    story = a_cluster(*HOSTS, policy=a_policy())
+    key = running(story, queue=before, array=array)
+    lock(story, key)
+    later(story, HALF_AN_HOUR / 2)
+    new = a_job(array=array)._replace(shared=replace(story.cluster.jobs[key.job].shared, queue=after))
+    one = Ranges([range(1, 2)]) if array else None
+    target, fields = c.Target(key.job, one), frozenset({"queues"})
+    story.do(c.ModifyJob(target, new, ANN, "queue", fields, is_switch=True, elements=one))
+    later(story, HALF_AN_HOUR / 2)
+    assert is_leaving(story, key) is leaves
