@@ -337,7 +337,8 @@ def test_a_job_migrates_by_itself(cluster: Cluster) -> None:
     cluster.run("lsadmin", "limlock", first)
     wait_for(lambda: cluster.state(job) == "RUN" and cluster.says(*where) not in ("-", first), 60, "the other host")
     cluster.run("lsadmin", "limunlock", first)
-    assert "it was suspended for longer than its migration threshold" in _unwrapped(cluster.history(job))
+    why = "Requeue requested: the job migrates: it was suspended for longer than its migration threshold"
+    assert why in _unwrapped(cluster.history(job))
     cluster.reconfigure({"lsb.queues": QUEUES.format(window="")})
     cluster.clear()
 

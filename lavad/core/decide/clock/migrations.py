@@ -10,7 +10,6 @@ from lavad.core import activity_events as a
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
 from lavad.core.decide.checkpoints.requests import check_can_be_made
-from lavad.core.decide.decision import SYSTEM
 from lavad.core.decide.jobs.requeue import ended_and_requeued
 from lavad.core.model import BY_USER, JobState, Key
 from lavad.core.model import reasons as r
@@ -35,7 +34,7 @@ def migration_events(cluster: Cluster, now: float) -> Iterator[e.Event]:
 def _migrated(cluster: Cluster, key: Key, job: Job, attempt: Attempt, now: float) -> Iterator[e.Event]:
     if not job.shared.special.checkpointable:
         reason = r.SUSPENDED_FOR_LONG
-        yield from ended_and_requeued(cluster, job, attempt, reason, SYSTEM, False, now, "")
+        yield from ended_and_requeued(cluster, job, attempt, reason, "", False, now, "")
         return
     try:
         check_can_be_made(cluster, job)
