@@ -240,7 +240,7 @@ def _elements_of(record: Job | ArrayRecord, command: c.ModifyJob) -> Ranges | No
     chosen = command.elements
     if chosen is None and command.target.indices is not None:
         first, *others = parts_of(record, command.target.indices)
-        if others:
+        if first.indices is not None and others:
             raise Refused("These elements have different parameters: change one at a time")
         chosen = first.indices
     if chosen is None:

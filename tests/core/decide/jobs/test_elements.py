@@ -30,11 +30,11 @@ def story() -> Story:
 
 def switch(story: Story, array: int, indices: str, queue: str = "night", **job: object) -> None:
     """bswitch of these elements, each part of them as the API gives it."""
-    record = story.array(array)
-    for part in parts_of(record, Ranges.parse(indices) if indices else None):
+    parts = parts_of(story.array(array), Ranges.parse(indices) if indices else None)
+    for part in parts:
         changed = a_job(array="1-9", queue=queue, **job)
         target = story.target(array, indices)
-        is_whole = part.indices is not None and not indices
+        is_whole = part.indices is not None and parts[0].indices is None
         command = c.ModifyJob(target, changed, ANN, "queue", NIGHT, elements=part.indices, is_whole=is_whole)
         story.do(command)
 
@@ -141,6 +141,15 @@ def test_a_change_of_the_whole_array_is_one_of_each_part(story: Story) -> None:
     assert queues(story, array, 4) == ["normal", "shut", "shut", "normal"]
     switch(story, array, "", "night")
     assert queues(story, array, 4) == ["night"] * 4
+
+
+def test_naming_all_that_are_left_is_naming_the_array(story: Story) -> None:
+    """One that was changed by itself before is changed, too."""
+    array = story.submit(a_job(array="1-4"))
+    switch(story, array, "2")
+    switch(story, array, "1-4", "shut")
+    assert queues(story, array, 4) == ["shut"] * 4
+    assert story.cluster.counters.slots_by_queue["shut", S.PEND] == 4
 
 
 def test_conditions_stay_those_of_the_array(story: Story) -> None:
