@@ -38,6 +38,8 @@ def taken(cluster: Cluster, array: ArrayRecord, index: int) -> Job:
     job = array.apart[index]
     unlist_element(cluster, array, job)
     del array.apart[index]
+    if not array.apart:
+        cluster.capped.discard(array.id)
     return job
 
 

@@ -117,13 +117,15 @@ def list_apart(cluster: Cluster, array: ArrayRecord) -> None:
     Costs as much as there are of them: once for each start and end while the array is at its job limit.
     """
     array.was_full = array.is_full
-    (cluster.capped.add if array.limit and array.apart else cluster.capped.discard)(array.id)
+    cluster.capped.discard(array.id)
     for job in array.apart.values():
         list_element(cluster, array, job)
 
 
 def list_element(cluster: Cluster, array: ArrayRecord, job: Job) -> None:
     """Put an element that waits by itself into its bucket if it may start, else take it out."""
+    if array.limit:
+        cluster.capped.add(array.id)
     is_open = array.may_start(job)
     if is_open is not (job.index in array.listed):
         (array.listed.add if is_open else array.listed.discard)(job.index)

@@ -94,6 +94,23 @@ def test_the_limit_of_running_elements_is_the_arrays(story: Story) -> None:
     assert states(story, array, 4) == "PEND PEND DONE STAGING"
 
 
+def test_the_limit_holds_within_one_pass_after_a_requeue() -> None:
+    """An element that waits by itself again does not start beside as many others as the limit allows."""
+    story = a_cluster(a_host("n1", 4))
+    array = story.submit(a_job(array="1-4", limit=2, hold=True))
+    switch(story, array, "3", "normal")
+    story.do(c.ResumeJob(story.target(array, "3"), ANN))
+    story.plan()
+    key = story.key(array, 3)
+    story.started("n1", key)
+    switch(story, array, "", "normal", limit=2)
+    story.do(c.RequeueJob(story.target(array, "3"), ANN, frozenset({S.RUN})))
+    story.finished("n1", key)
+    story.do(c.ResumeJob(story.target(array), ANN))
+    story.plan()
+    assert states(story, array, 4) == "STAGING STAGING PEND PEND"
+
+
 def test_a_requeue_returns_it_to_its_own_queue(story: Story) -> None:
     """And so do a hold, a restart of the master and a second start."""
     array = story.submit(a_job(array="1-3", rerunnable=True))
