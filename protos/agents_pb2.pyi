@@ -695,18 +695,34 @@ class Resize(_message.Message):
     def __init__(self, allocation: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., notify: _Optional[str] = ..., allocation_seal: _Optional[bytes] = ..., given_up: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., tasks: _Optional[_Iterable[_Union[_common_pb2.RoleTasks, _Mapping]]] = ...) -> None: ...
 
 class Limits(_message.Message):
-    __slots__ = ("version", "run_limit_s", "deadline", "memory_limit_mib", "checkpoint_period_s")
+    __slots__ = ("version", "run_limit_s", "deadline", "memory_limit_mib", "checkpoint_period_s", "cpu_limit_s", "files")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     RUN_LIMIT_S_FIELD_NUMBER: _ClassVar[int]
     DEADLINE_FIELD_NUMBER: _ClassVar[int]
     MEMORY_LIMIT_MIB_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_PERIOD_S_FIELD_NUMBER: _ClassVar[int]
+    CPU_LIMIT_S_FIELD_NUMBER: _ClassVar[int]
+    FILES_FIELD_NUMBER: _ClassVar[int]
     version: int
     run_limit_s: float
     deadline: float
     memory_limit_mib: int
     checkpoint_period_s: float
-    def __init__(self, version: _Optional[int] = ..., run_limit_s: _Optional[float] = ..., deadline: _Optional[float] = ..., memory_limit_mib: _Optional[int] = ..., checkpoint_period_s: _Optional[float] = ...) -> None: ...
+    cpu_limit_s: int
+    files: OutputFiles
+    def __init__(self, version: _Optional[int] = ..., run_limit_s: _Optional[float] = ..., deadline: _Optional[float] = ..., memory_limit_mib: _Optional[int] = ..., checkpoint_period_s: _Optional[float] = ..., cpu_limit_s: _Optional[int] = ..., files: _Optional[_Union[OutputFiles, _Mapping]] = ...) -> None: ...
+
+class OutputFiles(_message.Message):
+    __slots__ = ("output", "error", "output_overwrite", "error_overwrite")
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_OVERWRITE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_OVERWRITE_FIELD_NUMBER: _ClassVar[int]
+    output: str
+    error: str
+    output_overwrite: bool
+    error_overwrite: bool
+    def __init__(self, output: _Optional[str] = ..., error: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error_overwrite: _Optional[bool] = ...) -> None: ...
 
 class Release(_message.Message):
     __slots__ = ("reason",)
