@@ -480,6 +480,8 @@ def _add_limits(message: pb.Orders, order: LimitsOrder) -> None:
         deadline=order.deadline,
         memory_limit_mib=order.memory_limit_mib,
         checkpoint_period_s=order.checkpoint_period_s,
+        cpu_limit_s=order.run.cpu_limit_s,
+        files=pb.OutputFiles(**order.run.files._asdict()) if order.run.files is not None else None,
     )
     message.orders.append(pb.Order(key=key_message(order.key), limits=limits))
 

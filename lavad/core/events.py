@@ -28,7 +28,7 @@ from lavad.core.host_events import (
 )
 from lavad.core.job_group_events import JobGroupSet, JobGroupsRemoved
 from lavad.core.language.dependency import Expression
-from lavad.core.model import Allocation, JobState, Key, PostState, QueueWindow, Shared
+from lavad.core.model import AS_STARTED, Allocation, JobState, Key, PostState, QueueWindow, RunChange, Shared
 from lavad.core.model.advance_reservation import AdvanceReservation
 from lavad.core.model.gpu_use import GpuUse
 from lavad.core.model.policy import Policy
@@ -413,6 +413,7 @@ class JobModified:
     switched_to: str = ""  # the queue, if issued by bswitch
     indices: Ranges = field(default_factory=Ranges)  # of elements changed by themselves; none: the job, with all others
     part: int = 0  # their number of a spec
+    run: RunChange = AS_STARTED  # of a running job
 
 
 @dataclass(frozen=True, slots=True)

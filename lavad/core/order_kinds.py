@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from lavad.core.model import Allocation, Key, Request, Shared
+from lavad.core.model import AS_STARTED, Allocation, Key, Request, RunChange, Shared
 from lavad.core.model.rules.queues import AROUND, AroundJob, Queue
 from lavad.core.model.task_values import RolePart, TaskRun, TaskTable
 from lavad.core.model.tuples import new as _new
@@ -145,6 +145,7 @@ class LimitsOrder:
     deadline: float
     memory_limit_mib: int
     checkpoint_period_s: float | None = None  # None: as it was staged
+    run: RunChange = AS_STARTED
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,18 @@ from lavad.core.language import exit_values
 from lavad.core.language.requirements.affinity import Affinity
 from lavad.core.language.requirements.gpu import GpuRequirement
 from lavad.core.language.requirements.parsed import all_roles, wants_of
-from lavad.core.model import Allocation, HostShare, JobState, Key, Launch, Request, RoleRequest, limits_of, serial_of
+from lavad.core.model import (
+    AS_STARTED,
+    Allocation,
+    HostShare,
+    JobState,
+    Key,
+    Launch,
+    Request,
+    RoleRequest,
+    limits_of,
+    serial_of,
+)
 from lavad.core.model.allocation import grown
 from lavad.core.model.gpu_use import GpuIdleRule
 from lavad.core.model.rules.queues import Queue, commands_over
@@ -409,7 +420,8 @@ def limits_orders(cluster: "Cluster", attempt: "Attempt", host: str) -> Iterator
     """Order with the attempt's present limits for one of its hosts, if they have changed since it was staged."""
     job = cluster.holder(attempt.key)
     if attempt.limits_version and job is not None and attempt.share_on(host) is not None:
-        yield LimitsOrder(host, attempt.key, attempt.limits_version, *limits_of(job.shared))
+        limits = limits_of(job.shared)
+        yield LimitsOrder(host, attempt.key, attempt.limits_version, *limits, attempt.changed or AS_STARTED)
 
 
 def launch_orders(cluster: "Cluster", attempt: "Attempt") -> Iterator[LaunchOrder]:

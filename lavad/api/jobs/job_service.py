@@ -376,8 +376,9 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         fields = frozenset(request.fields)
         asked = translate.asked_of(spec, (policy.default_queue,))
         command = c.ModifyJob(
-            target, new, caller, changes, fields, request.is_switch, asked, moved is not None, part.indices, is_whole
-        )
+            target, new, caller, changes, fields, request.is_switch, asked, moved is not None, part.indices, is_whole,
+            modify.run_change(spec, fields),
+        )  # fmt: skip
         done = self.engine.execute(command if moved is None else c.MigrateJob(command, moved))
         if part.indices is None:  # else the changed spec has a number of its own
             self.links.spec_changed(target.job)  # at once: the change may let the job start in the same commit

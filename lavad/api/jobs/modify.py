@@ -1,12 +1,13 @@
 """bmod: set named parameters of a job's spec, and describe the change for users."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime, tzinfo
 from typing import Any, NamedTuple
 
 from lavad.api.translate import gpu_text
-from lavad.core.decide.jobs.submit import PERIOD
+from lavad.core.decide.jobs.submit import CPU_LIMIT, FILES, PERIOD
 from lavad.core.language.numbers import number_text
+from lavad.core.model import OutputFiles, RunChange
 from lavad.core.model.reasons import Refused
 from protos import common_pb2
 from protos import jobs_pb2 as pb
@@ -80,6 +81,13 @@ def _take_over_limits(spec: pb.JobSpec, request: pb.ModifyRequest, names: set[st
     new = [limit for limit in request.spec.rlimits if limit.name in names]
     del spec.rlimits[:]
     spec.rlimits.extend([*kept, *new])
+
+
+def run_change(spec: pb.JobSpec, fields: Collection[str]) -> RunChange:
+    """Return what a running job gets by a change of these fields; spec: after the change."""
+    limit = next((limit.soft for limit in spec.rlimits if limit.name == "cpu"), 0)
+    files = OutputFiles(spec.output, spec.error, spec.output_overwrite, spec.error_overwrite)
+    return RunChange(limit if CPU_LIMIT in fields else None, None if FILES.isdisjoint(fields) else files)
 
 
 class Versions(NamedTuple):

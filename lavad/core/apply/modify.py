@@ -19,7 +19,7 @@ from lavad.core.apply.enqueue import (
 )
 from lavad.core.cluster import Cluster
 from lavad.core.job_group_events import JobGroupSet, JobGroupsRemoved
-from lavad.core.model import JobState, Shared, limits_of
+from lavad.core.model import AS_STARTED, JobState, RunChange, Shared, limits_of
 from lavad.core.state.records import ArrayRecord, Job
 
 
@@ -43,6 +43,7 @@ def _job_modified(cluster: Cluster, event: e.JobModified) -> None:
         _change_memory(cluster, record, shared)
         charge.recharge(cluster, record, shared)
         _change_limits(cluster, record, shared)
+        _change_run(cluster, record, event.run)
     record.shared, record.text, record.priority = shared, event.job.text, event.job.priority
     cluster.names.add(shared.uid, record.text, record.id)
     start_conditions.change(cluster, record, event.job, event.at)
@@ -71,6 +72,7 @@ def _elements_modified(cluster: Cluster, array: ArrayRecord, event: e.JobModifie
         if index in array.live:
             _change_memory(cluster, job, shared)
             _change_running(cluster, job, shared)
+            _change_run(cluster, job, event.run)
         else:
             unlist_element(cluster, array, job)
             cluster.counters.add(job.shared, job.state, -1)
@@ -105,6 +107,17 @@ def _change_limits(cluster: Cluster, job: Job, shared: Shared) -> None:
     if job.attempt is not None and limits_of(job.shared) != limits_of(shared):
         job.attempt.limits_version += 1
         cluster.changed_attempts.add(job.attempt.key)
+
+
+def _change_run(cluster: Cluster, job: Job, given: RunChange) -> None:
+    """Give a job that holds hosts what else a bmod changes of it; what it was given before stays."""
+    attempt = job.attempt
+    if attempt is not None and given != AS_STARTED:
+        before = attempt.changed or AS_STARTED
+        limit_s = before.cpu_limit_s if given.cpu_limit_s is None else given.cpu_limit_s
+        attempt.changed = RunChange(limit_s, given.files or before.files)
+        attempt.limits_version += 1
+        cluster.changed_attempts.add(attempt.key)
 
 
 def _change_runner(cluster: Cluster, job: Job) -> None:

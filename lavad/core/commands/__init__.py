@@ -29,7 +29,7 @@ from lavad.core.commands.of_agents import (
     ReportWanted,
 )
 from lavad.core.events import NewJob
-from lavad.core.model import JobState, RoleAsked
+from lavad.core.model import AS_STARTED, JobState, RoleAsked, RunChange
 from lavad.core.model.advance_reservation import AdvanceReservation, ReservationTimes
 from lavad.core.model.policy import Policy
 from lavad.core.model.ranges import Ranges
@@ -213,6 +213,7 @@ class ModifyJob:
     migrates: bool = False  # issued by bmig -m: hosts of running jobs may change, too
     elements: Ranges | None = None  # to change by themselves, alike until now; None: the job, or what the target says
     is_whole: bool = False  # these are part of a change of the whole array
+    run: RunChange = AS_STARTED  # what a running job gets; a CPU limit without its queue's
 
 
 @dataclass(frozen=True, slots=True)

@@ -374,6 +374,24 @@ def limits_of(shared: Shared) -> tuple[int, float, int, float | None]:
     return shared.run_limit_s, shared.terminate_at, shared.memory_limit_mib, shared.special.checkpoint_period_s
 
 
+class OutputFiles(NamedTuple):
+    """Names of a job's output files; without one for errors these join the output."""
+
+    output: str
+    error: str
+    output_overwrite: bool
+    error_overwrite: bool
+
+
+class RunChange(NamedTuple):
+    """Parameters that a running job was given besides those of `limits_of`; None: as it was started."""
+
+    cpu_limit_s: int | None = None  # of each of its processes; 0: none
+    files: OutputFiles | None = None  # those in which its output is at its end
+
+
+AS_STARTED = RunChange()
+
 TEXT_FIELDS = ("name", "command", "cwd", "submit_cwd", "input", "output", "error", "description")
 
 

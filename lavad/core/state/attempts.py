@@ -11,6 +11,7 @@ from lavad.core.model import (
     JobState,
     Key,
     PostState,
+    RunChange,
 )
 from lavad.core.model.activity import ACTIVE
 from lavad.core.model.allocation import HOST, grown, slots_of
@@ -101,6 +102,7 @@ class Attempt:
         "activity",
         "again",
         "allocation",
+        "changed",
         "checkpoints",
         "departed",
         "dispatched_at",
@@ -178,6 +180,7 @@ class Attempt:
         self.resizing = NEVER_RESIZED
         self.resume_state: JobState | None = None  # state to which the job returns from UNKWN
         self.limits_version = 0  # raised with each change of its limits; 0: those it was staged with
+        self.changed: RunChange | None = None  # what a bmod gave it since; its versions are those of the limits
         self.usage: ByHost = _NOTHING
         self.departed = NO_ONE  # usage on hosts that it has left
         self.progress: Progress | None = None  # as the job reported it last

@@ -46,6 +46,7 @@ ATTEMPT_FIELDS = (
     "resizing",
     "resume_state",
     "limits_version",
+    "changed",
     "warned",
     "warnings",
     "progress",

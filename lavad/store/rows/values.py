@@ -19,10 +19,12 @@ from lavad.core.model import (
     HostShare,
     Key,
     Launch,
+    OutputFiles,
     PostState,
     Request,
     ResourceShare,
     RoleRequest,
+    RunChange,
     Shared,
     SpecialOptions,
     gpu_use,
@@ -231,6 +233,7 @@ _SELDOM = (
     "warned",
     "warnings",
     "pre_exec",
+    "changed",
 )
 
 
@@ -251,6 +254,9 @@ def decode_attempt(row: "SqlRow[Any]") -> Attempt:
     attempt.last_signal = tuple(words["signal"]) if words.get("signal") else None
     for name, value in words.get("more", {}).items():
         setattr(attempt, name, tuple(value) if name == "lends" else value)
+    if attempt.changed is not None:
+        limit_s, files = attempt.changed
+        attempt.changed = RunChange(limit_s, OutputFiles(*files) if files is not None else None)
     attempt.warnings = tuple((at, about, text) for at, about, text in attempt.warnings)
     if words.get("size"):
         attempt.resizing = _resizing(words["size"])

@@ -90,7 +90,7 @@ def fitted(cluster: Cluster, shared: Shared, queue: Queue, asked: Asked) -> Shar
     _check_kind(queue, shared)
     _check_units(cluster.policy.compute_unit_types, shared.request)
     if queue.defaults.rlimits:
-        _check_process_limits(queue, dict(asked.limits))
+        check_process_limits(queue, dict(asked.limits))
     shared = shared if shared.queue == queue.name else _read_in(cluster, shared, queue.name, asked)
     shared = with_queue_limits(_sized(shared, queue, asked.is_size_given), queue)
     if asked.has_warning_action and not (shared.special.warning_time_s or queue.warning_time_s):
@@ -260,7 +260,8 @@ def check_reservation(cluster: Cluster, request: Request, user: str) -> None:
         raise Refused(f"{name}: the reservation is not for {user}")
 
 
-def _check_process_limits(queue: Queue, given: Mapping[str, int]) -> None:
+def check_process_limits(queue: Queue, given: Mapping[str, int]) -> None:
+    """Refuse process limits above the largest of a queue."""
     for name, _, most in queue.defaults.rlimits:
         if given.get(name, 0) > most:
             raise Refused(f"{LIMIT_NAMES[name]}: {HARD_LIMIT}")

@@ -12,6 +12,7 @@ from lavad.core.decide.jobs.admission import (
     check_application,
     check_group,
     check_hosts,
+    check_process_limits,
     check_queue,
     check_request,
     check_reservation,
@@ -35,10 +36,11 @@ from lavad.core.decide.jobs.run_windows import may_run, run_window_events
 from lavad.core.events import JobModified, JobSubmitted, NewJob
 from lavad.core.language.dependency import Expression, parse
 from lavad.core.language.dependency_cycles import waits_for_itself
-from lavad.core.model import FINAL, Request
+from lavad.core.model import FINAL, Request, RunChange, Shared
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import Refused
 from lavad.core.model.rules.queues import Queue
+from lavad.core.orders import spec_defaults
 from lavad.core.state.jobs.job_names import name_of
 from lavad.core.state.records import ArrayRecord, Job
 
@@ -205,9 +207,11 @@ def _queue_of_changed(cluster: Cluster, record: Job | ArrayRecord, command: c.Mo
 
 _LIMITS = {"run_limit_s": "run_limit_s", "terminate_time": "terminate_at", "memory_limit_mib": "memory_limit_mib"}
 PERIOD = "checkpoint.period_s"  # bchkpnt -p
+CPU_LIMIT = "rlimits.cpu"
+FILES = frozenset({"output", "output_overwrite", "error", "error_overwrite"})
 _WHILE_RUNNING = frozenset(
     {"queues", "rerunnable", "not_rerunnable", "description", "name", "runtime_estimate_s", "reservation", *_LIMITS}
-    | {"roles.requirement", "requirement_text", PERIOD}
+    | {"roles.requirement", "requirement_text", PERIOD, CPU_LIMIT, *FILES}
 )
 
 
@@ -226,8 +230,8 @@ def _check_running(command: c.ModifyJob) -> None:
     may_change = _WHILE_RUNNING | {"hosts"} if command.migrates else _WHILE_RUNNING
     if not command.fields <= may_change:
         raise Refused(
-            "Job has already started: of a running job only -W, -We, -M, -t, -q, -r, -J, -Jd and the memory of -R "
-            "can be changed"
+            "Job has already started: of a running job only -W, -We, -M, -c, -o, -e, -t, -q, -r, -J, -Jd and the "
+            "memory of -R can be changed"
         )
 
 
@@ -288,8 +292,27 @@ def _modify_running(cluster: Cluster, job: Job, command: c.ModifyJob, now: float
         _check_leaving(cluster, job, wanted.request.reservation, now)
         shared = replace(shared, request=replace(shared.request, reservation=""))
     check_share(cluster, shared)
+    command = replace(command, run=_run_change(job, command, shared, queue))
     new = command.job._replace(id=job.id, shared=shared, dependency=None, priority=job.priority)
     return _modified(cluster, job.array or job, job.shared.queue, new, command, now)
+
+
+def _run_change(job: Job, command: c.ModifyJob, shared: Shared, queue: Queue) -> RunChange:
+    """What else the run of a job is given: its CPU limit, without -c that of its queue, and its files.
+
+    Raises:
+        Refused: the queue has a smaller limit, or the job has no output file.
+    """
+    run = command.run
+    if run.cpu_limit_s is not None:
+        check_process_limits(queue, {"cpu": run.cpu_limit_s})
+        usual = dict(spec_defaults(shared, queue).process_limits).get("cpu", 0)
+        run = run._replace(cpu_limit_s=run.cpu_limit_s or usual)
+    if run.files is not None and (shared.tasks is not None or shared.special.interactive):
+        raise Refused("Job has already started: where its output goes can't be changed any more")
+    if run.files is not None and not (job.words["output"] and run.files.output):
+        raise Refused("Job has already started: its output file can be changed, neither added nor taken away")
+    return run
 
 
 def _check_leaving(cluster: Cluster, job: Job, wanted: str, now: float) -> None:
@@ -307,7 +330,7 @@ def _modified(
     queue = new.shared.queue
     switched_to = queue if command.is_switch else ""
     groups = new_groups(cluster, new.shared, command.caller, now) if new.shared.job_group else ()
-    event = JobModified(now, new, command.caller.user, command.changes, switched_to)
+    event = JobModified(now, new, command.caller.user, command.changes, switched_to, run=command.run)
     if command.elements is not None and isinstance(record, ArrayRecord):
         event = replace(event, indices=command.elements, part=record.newest_part + 1)
     decision = Decision([*groups, event])
