@@ -186,6 +186,8 @@ class Peers(PeerServiceServicer):
         if held is None and not request.error_file and self.kept:
             await self._tail_kept(key, send)
             return
+        if held is not None and request.error_file and held.output_path and path in ("", held.output_path):
+            return  # errors join the output: bmod -e has named a file for them that is written at the end
         if held is None or not path:
             await send(TailChunk(error="Not yet started.", is_error_file=request.error_file))
             return
