@@ -212,6 +212,32 @@ def test_a_running_job_keeps_another_amount_of_memory(cluster: Cluster) -> None:
     assert "rusage[mem=100]" in cluster.says("bjobs", "-noheader", "-o", "effective_resreq", str(job))
 
 
+def test_a_running_job_gets_other_files_and_a_cpu_limit(cluster: Cluster, tmp_path: Path) -> None:
+    """bmod -o, -e and -c: bpeek and the first file show its output while it runs, the new ones all of it at its end."""
+    old, new, errors, go = (tmp_path / name for name in ("old", "new", "errors", "go"))
+    limited = f'until [ -e {go} ] && [ "$(ulimit -St)" = 300 ]; do sleep 0.1; done'
+    script = f"echo before; echo wrong >&2; {limited}; echo after"
+    job = cluster.submit("-o", str(old), "-e", str(tmp_path / "first"), script)
+    wait_for(lambda: old.exists() and "before" in old.read_text(), 60, "output")
+    changed = cluster.says("bmod", "-o", str(new), "-e", str(errors), "-c", "5", str(job))
+    assert changed == f"Parameters of job <{job}> are being changed"
+    assert f"Output File <{new}>" in _unwrapped(cluster.says("bjobs", "-l", str(job)))
+    peeked = cluster.says("bpeek", str(job))
+    assert peeked.count("before") == 1
+    assert not new.exists()
+    go.touch()
+    cluster.becomes(job, "DONE")
+    text = new.read_text()
+    assert text.startswith("before\nafter\n")
+    assert "Successfully completed." in text
+    assert errors.read_text() == "wrong\n"
+    assert not old.exists()
+    none = cluster.submit("sleep 300")
+    cluster.becomes(none, "RUN")
+    refused = cluster.run("bmod", "-o", str(new), str(none))
+    assert "its output file can be changed, neither added nor taken away. Job not modified." in refused.stderr
+
+
 def _reserved(cluster: Cluster, host: str) -> str:
     """Memory of a host reserved by jobs, as bhosts -l shows it."""
     lines = cluster.says("bhosts", "-l", host).splitlines()
