@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from agents.attempts.task_book import TaskBook
 from agents.shepherd import messages
@@ -56,11 +57,16 @@ def version_of(limits: Limits | None) -> int:
     return 0 if limits is None else limits.version
 
 
-def limits_for(limits: Limits, protocol: int) -> tuple[float, ...]:
-    """Fields of LIMITS for a shepherd of that protocol; an older one keeps its period of checkpoints."""
+def limits_for(limits: Limits, protocol: int) -> tuple[Any, ...]:
+    """Fields of LIMITS for a shepherd of that protocol; an older one keeps what it cannot change."""
     fields = (limits.version, limits.run_limit_s, limits.deadline, limits.memory_limit_mib)
-    has_period = protocol >= messages.CHANGES_PERIODS and limits.HasField("checkpoint_period_s")
-    return (*fields, limits.checkpoint_period_s) if has_period else fields
+    period_s = limits.checkpoint_period_s if limits.HasField("checkpoint_period_s") else None
+    if protocol < messages.CHANGES_FILES:
+        return fields if protocol < messages.CHANGES_PERIODS or period_s is None else (*fields, period_s)
+    files = limits.files
+    names = (files.output, files.error, files.output_overwrite, files.error_overwrite)
+    cpu_limit_s = limits.cpu_limit_s if limits.HasField("cpu_limit_s") else None
+    return (*fields, period_s, cpu_limit_s, names if limits.HasField("files") else None)
 
 
 def held_message(entry: Entry, detailed: bool) -> Held:

@@ -26,6 +26,7 @@ from agents.shepherd.messages import (
     POST_DONE,
     POST_ERR,
     POST_NONE,
+    ChangedLimits,
     JobSetup,
     Key,
     Program,
@@ -319,15 +320,15 @@ class SurroundedWork(Work):
             self._steps.kill(is_late=False)
         super().signal(number, reason, serial, causes)
 
-    def limit(self, version: int, run_limit_s: float, deadline: float, memory_limit_mib: int) -> None:
+    def limit(self, new: ChangedLimits) -> None:
         """Replace the limits; where the job's own command after it belongs to the job, they hold for that, too."""
-        super().limit(version, run_limit_s, deadline, memory_limit_mib)
+        super().limit(new)
         is_over = self._ran is NO_LIMITS or not self.setup.around.includes_post or self._is_wound_up
-        if version <= self._limits_version or self.phase not in (ENDING, POST) or is_over:
+        if new.version <= self._limits_version or self.phase not in (ENDING, POST) or is_over:
             return
-        self._limits_version = version
-        self.setup = self.setup._replace(run_limit_s=run_limit_s, deadline=deadline)
-        self._ran.change(run_limit_s, deadline, time.monotonic(), time.time())
+        self._limits_version = new.version
+        self.setup = self.setup._replace(run_limit_s=new.run_limit_s, deadline=new.deadline)
+        self._ran.change(new.run_limit_s, new.deadline, time.monotonic(), time.time())
         if self.phase == POST and self._steps.pid:
             self._bound_by_limits()
 

@@ -20,7 +20,7 @@ from agents.shepherd.controls import STOPPING, Commands, Control
 from agents.shepherd.ending import Figures, OthersUsed, limit_reached, with_hosts, write_report
 from agents.shepherd.interactive import Client
 from agents.shepherd.lease import LeaseClock
-from agents.shepherd.messages import Finish, JobSetup, Key, Status, pack
+from agents.shepherd.messages import ChangedLimits, Finish, JobSetup, Key, Status, pack
 from agents.shepherd.process import gpu_daemon, processes, start
 from agents.shepherd.process.spawner import Spawner
 from agents.shepherd.process.start import UNUSABLE, HostFailure, StartFailure, Streams
@@ -190,14 +190,14 @@ class Work:
         elif self._commands:
             self._kill_at = time.monotonic()
 
-    def limit(self, version: int, run_limit_s: float, deadline: float, memory_limit_mib: int) -> None:
+    def limit(self, new: ChangedLimits) -> None:
         """Replace the limits, unless newer ones are in force."""
-        if version <= self._limits_version or self.phase not in (STAGING, HELD, PRE, RUNNING):
+        if new.version <= self._limits_version or self.phase not in (STAGING, HELD, PRE, RUNNING):
             return
-        self._limits_version = version
-        self.setup = self.setup._replace(run_limit_s=run_limit_s, deadline=deadline, memory_limit_mib=memory_limit_mib)
+        self._limits_version, run_limit_s, deadline, memory_mib = new[:4]
+        self.setup = self.setup._replace(run_limit_s=run_limit_s, deadline=deadline, memory_limit_mib=memory_mib)
         try:
-            self._tools.confinement.limit_memory(memory_limit_mib)
+            self._tools.confinement.limit_memory(memory_mib)
         except OSError as error:  # more is in use: the next sample ends the job
             print(f"event=memory_limit_not_set key={self.key} error={error.strerror!r}", file=sys.stderr)
         if self.phase == RUNNING:
@@ -557,10 +557,13 @@ class Work:
         reach("shepherd.before_record")
         self._tools.log.append(message)
         self._told = True
-        write_report(self.setup, finish, self._cwd, self._streams, self._others_used.gpus)
+        self._report(finish)
         self._tools.output.keep(self.key)
         reach("shepherd.after_record")
         self._tools.send(message)
+
+    def _report(self, finish: Finish) -> None:
+        write_report(self.setup, finish, self._cwd, self._streams, self._others_used.gpus)
 
     def _summary(self, released: bool) -> Finish:
         used, oom_kills = self._meter.used(), self._tools.confinement.oom_kills

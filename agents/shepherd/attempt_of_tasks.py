@@ -88,6 +88,7 @@ class WorkOfTasks(CheckpointedWork):
         super()._staged()
 
     def _start_processes(self) -> None:
+        self._spare_others()
         self._note_start()
         self._running(0)
         orders, self._first = self._first, []

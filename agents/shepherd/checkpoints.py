@@ -21,7 +21,7 @@ from agents.shepherd.attempt import ENDING, RUNNING
 from agents.shepherd.clock import KILL, NEVER, Termination
 from agents.shepherd.clock import TERMINATE as TERMINATE_SEQUENCE
 from agents.shepherd.controls import SUSPEND, TERMINATE, WARNING
-from agents.shepherd.messages import OF_RESTART, JobSetup, Key, Program
+from agents.shepherd.messages import OF_RESTART, ChangedLimits, JobSetup, Key, Program
 from agents.shepherd.notices import WarnedWork
 from agents.shepherd.process import processes
 from agents.shepherd.process.spawner import Spawner
@@ -105,13 +105,11 @@ class CheckpointedWork(WarnedWork):
             for answer in self._answers.values():
                 self._send(messages.CHECKPOINTED, *answer)
 
-    def limit(
-        self, version: int, run_limit_s: float, deadline: float, memory_limit_mib: int, period_s: float | None = None
-    ) -> None:
+    def limit(self, new: ChangedLimits) -> None:
         """Replace the limits and the period, unless newer ones are in force."""
         before = self._limits_version
-        super().limit(version, run_limit_s, deadline, memory_limit_mib)
-        terms = self.setup.checkpoint
+        super().limit(new)
+        terms, period_s = self.setup.checkpoint, new.period_s
         if self._limits_version == before or period_s is None or period_s == terms.period_s or not terms.directory:
             return
         terms = terms._replace(period_s=period_s, first_s=terms.first_s if period_s else 0.0)
@@ -124,6 +122,9 @@ class CheckpointedWork(WarnedWork):
         super().release(why)
         if self._maker:
             self._kill_at = time.monotonic()
+
+    def _helpers(self) -> set[int]:
+        return super()._helpers() | {self._maker}
 
     # -- making one
 

@@ -58,14 +58,14 @@ class Commands:
     """Running commands of controls; ``until`` is the time at which they are killed."""
 
     def __init__(self) -> None:
-        self._pids: set[int] = set()
+        self.pids: set[int] = set()
         self.until = NEVER
 
     def __bool__(self) -> bool:
-        return bool(self._pids)
+        return bool(self.pids)
 
     def started(self, pid: int, until: float) -> None:
-        self._pids.add(pid)
+        self.pids.add(pid)
         self.until = until
 
     def carry_out(self, control: Control, members: list[int], causes: int, spawner: Spawner, until: float) -> bool:
@@ -83,14 +83,14 @@ class Commands:
 
     def ended(self, pid: int) -> bool:
         """Return True if the process was one of the commands."""
-        if pid not in self._pids:
+        if pid not in self.pids:
             return False
-        self._pids.discard(pid)
-        if not self._pids:
+        self.pids.discard(pid)
+        if not self.pids:
             self.until = NEVER
         return True
 
     def kill(self) -> None:
         """Kill all commands and their descendants."""
         self.until = NEVER
-        processes.send([-pid for pid in self._pids], signal.SIGKILL)
+        processes.send([-pid for pid in self.pids], signal.SIGKILL)

@@ -95,15 +95,27 @@ def with_hosts(setup: JobSetup, hosts: tuple[str, ...], given_up: tuple[str, ...
     return setup._replace(report=Heading(*setup.report)._replace(hosts=hosts, given_up=given_up))
 
 
-def write_report(setup: JobSetup, finish: Finish, cwd: str, streams: Streams | None, gpus: str = "") -> None:
-    """Write the report at the end of the job's output file, if it has one and wants a report."""
-    if setup.report is None or streams is None or not streams.output_path or not is_regular(streams.output):
+def with_error_file(setup: JobSetup, has_one: bool) -> JobSetup:
+    """Return the setup of a job whose report names a file of its errors, or does not."""
+    if setup.report is None:
+        return setup
+    return setup._replace(report=Heading(*setup.report)._replace(error_file=has_one))
+
+
+def write_report(
+    setup: JobSetup, finish: Finish, cwd: str, streams: Streams | None, gpus: str = "", more: str = ""
+) -> None:
+    """Write the report at the end of the job's output file, if it has one and wants a report; then ``more``."""
+    if streams is None or not streams.output_path or not is_regular(streams.output):
+        return
+    if setup.report is None and not more:
         return
     job, index, _ = finish.key
     label, name = (f"{job}[{index}]", f"{setup.name}[{index}]") if index else (str(job), setup.name)
     ending = Ending(label, name, cwd, finish, streams.error_path, gpus, setup.around.success_codes)
+    report = b"" if setup.report is None else render(setup.report, ending)
     try:
-        write_all(streams.output, render(setup.report, ending))
+        write_all(streams.output, report + os.fsencode(more))
     except OSError as error:  # the user's disk is full: the end itself is recorded
         print(f"event=report_not_written job={label} error={error.strerror!r}", file=sys.stderr)
 

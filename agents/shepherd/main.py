@@ -25,7 +25,17 @@ from agents.shepherd.clock import NEVER
 from agents.shepherd.confinement.groups import Confinement, confinement
 from agents.shepherd.confinement.hierarchy import Base
 from agents.shepherd.lease import Lease
-from agents.shepherd.messages import JobSetup, Key, Message, Receiver, Status, pack, unpack_setup
+from agents.shepherd.messages import (
+    ChangedLimits,
+    JobSetup,
+    Key,
+    Message,
+    Receiver,
+    Status,
+    fields_of,
+    pack,
+    unpack_setup,
+)
 from agents.shepherd.process import processes
 from agents.shepherd.process.identity import Identity
 from agents.shepherd.spool import LOG_SUFFIX, SOCKET_SUFFIX, ExitLog, OutputFile
@@ -297,7 +307,7 @@ class Shepherd:
         elif kind == messages.SIGNAL:
             work.signal(*fields)
         elif kind == messages.LIMITS:
-            work.limit(*fields)
+            work.limit(fields_of(ChangedLimits, fields))
         elif kind == messages.RELEASE:
             work.release(*fields)
         elif kind == messages.REVOKE:

@@ -12,7 +12,7 @@ import os
 import socket
 from typing import Any, NamedTuple, TypeVar
 
-PROTOCOL = 10
+PROTOCOL = 11
 KEEPS_TASKS = 2  # the first protocol with RUN_TASK
 ANSWERS = 3  # with PING
 NAMES_HOSTS = 4  # with hosts in COUNTED
@@ -22,6 +22,7 @@ TELLS_GPUS = 7  # with the use of GPUs in COUNTED
 HAS_TERMINALS = 8  # with the size of a terminal in RUN_TASK, and WINDOW
 MAKES_CHECKPOINTS = 9  # with CHECKPOINT
 CHANGES_PERIODS = 10  # with the period of checkpoints in LIMITS
+CHANGES_FILES = 11  # with the CPU limit and the output files in LIMITS
 INLINE_MAX = 60_000  # bytes of one message on the socket; longer ones go by memfd
 DESCRIPTORS_MAX = 8
 # Plain numbers: combining enum members costs more than the call they are for.
@@ -31,7 +32,7 @@ FORMAT = 4  # marshal's, readable by every Python since 3.4
 
 Key = tuple[int, int, int]  # job, index, attempt
 Message = tuple[Any, ...]
-Fields = TypeVar("Fields", "Status", "Finish", "RunOrder", "RunState", "Notice")
+Fields = TypeVar("Fields", "Status", "Finish", "RunOrder", "RunState", "Notice", "ChangedLimits")
 
 # Agent to shepherd. Every message but RETIRE continues with the key.
 HOLD = 1  # spec number, spec bytes or None when sent before, forget other specs, launch now, rotate the log
@@ -42,7 +43,7 @@ SIGNAL = 4  # signal (0: the terminate sequence), reason, task serial (0: the wh
 RELEASE = 5  # why: empty, or TAKEN_DOWN
 BY_FILE = 6  # the message is in the descriptor sent with it
 RETIRE = 7  # exit when idle
-LIMITS = 8  # version, run limit in seconds, deadline, memory limit in MiB, period of checkpoints if it is known
+LIMITS = 8  # the fields of a ChangedLimits
 COUNT = 10  # request for USED now
 COUNTED = 11  # answer to COUNT_OTHERS: (host, fields of a Used) of each that answered, the others, a limit reached,
 # then the job's hosts as its report names them, those that it has released, and its report's text about GPUs
@@ -159,6 +160,27 @@ class RunState(NamedTuple):
     status: int = 0  # raw wait status
     reason: str = ""
     detail: str = ""
+
+
+class OutputFiles(NamedTuple):
+    """Names of the files in which a job's output and errors are at its end, as in `JobSetup`."""
+
+    output: str
+    error: str  # empty: errors join the output
+    output_overwrite: bool = False
+    error_overwrite: bool = False
+
+
+class ChangedLimits(NamedTuple):
+    """Limits and files of a running job that replace those it was staged with."""
+
+    version: int
+    run_limit_s: float
+    deadline: float
+    memory_limit_mib: int
+    period_s: float | None = None  # of checkpoints; None: as it was staged
+    cpu_limit_s: int | None = None  # of each process, 0: none; None: as it was staged
+    files: tuple[Any, ...] | None = None  # the fields of an OutputFiles; None: as it was staged
 
 
 class Notice(NamedTuple):

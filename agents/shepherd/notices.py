@@ -15,11 +15,11 @@ import time
 from resource import struct_rusage
 
 from agents.shepherd import messages
-from agents.shepherd.around import SurroundedWork
 from agents.shepherd.attempt import HELD, RUNNING
+from agents.shepherd.changes.work import ChangedWork
 from agents.shepherd.clock import NEVER, NO_LIMITS, RunClock
 from agents.shepherd.controls import STOPPING, Commands, Control
-from agents.shepherd.messages import JobSetup, Key, Notice
+from agents.shepherd.messages import ChangedLimits, JobSetup, Key, Notice
 from agents.shepherd.tools import Tools
 
 MOVED_S = 1.0  # smaller changes of an announced time are not told
@@ -78,7 +78,7 @@ def shown(notice: Notice, now: float) -> dict[str, object]:
     }
 
 
-class WarnedWork(SurroundedWork):
+class WarnedWork(ChangedWork):
     """Attempt held by this shepherd, with notices."""
 
     def __init__(self, key: Key, setup: JobSetup, tools: Tools) -> None:
@@ -133,12 +133,15 @@ class WarnedWork(SurroundedWork):
         now = time.monotonic()
         self._send(messages.TIME_LEFT, *self._limits.left(now), self._limits.elapsed(now))
 
-    def limit(self, version: int, run_limit_s: float, deadline: float, memory_limit_mib: int) -> None:
+    def limit(self, new: ChangedLimits) -> None:
         """Replace the limits, unless newer ones are in force."""
         before = self._limits_version
-        super().limit(version, run_limit_s, deadline, memory_limit_mib)
+        super().limit(new)
         if self._limits_version != before and self._limits is not self._clock and self._limits is not NO_LIMITS:
-            self._limits.change(run_limit_s, deadline, time.monotonic(), time.time())
+            self._limits.change(new.run_limit_s, new.deadline, time.monotonic(), time.time())
+
+    def _helpers(self) -> set[int]:
+        return super()._helpers() | self._warnings.pids
 
     # -- timers
 

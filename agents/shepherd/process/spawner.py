@@ -19,6 +19,11 @@ class Spawner:
         self._setup = setup
         self._identity = identity
         self._null = null  # /dev/null
+        self._staged = setup  # of lava's own programs: changed limits are for the processes of the job
+
+    def limit(self, rlimits: tuple[tuple[str, int], ...]) -> None:
+        """Start the processes of the job with these limits from now on."""
+        self._setup = self._setup._replace(rlimits=rlimits)
 
     def environment(self) -> dict[bytes, bytes]:
         """Return the environment of every process of the attempt; variables of the attempt override the job's own."""
@@ -151,7 +156,7 @@ class Spawner:
         environment = {**self.environment(), **gpu_daemon.own_variables(self._setup)}
         try:
             # Outside the attempt's private files, which may not be there yet.
-            outside = Spawner(self._key, self._setup._replace(private_files=""), self._identity, self._null)
+            outside = Spawner(self._key, self._staged._replace(private_files=""), self._identity, self._null)
             return outside.spawn(gpu_daemon.program(self._setup), environment, (self._null,) * 3, "/")
         except StartFailure as failure:
             raise HostFailure(str(failure)) from None
@@ -160,7 +165,8 @@ class Spawner:
         """Start a command line around the job, with /dev/null as its streams."""
         program = Program("/bin/sh", ("/bin/sh", "-c", command))
         cwd = start.expand(self._setup.cwd, self._key) or self._setup.home or "/"
-        return self.spawn(program, {**self.environment(), **variables}, (self._null,) * 3, cwd)
+        spawner = Spawner(self._key, self._staged, self._identity, self._null)
+        return spawner.spawn(program, {**self.environment(), **variables}, (self._null,) * 3, cwd)
 
 
 def _of_slurm(key: Key, base: int) -> dict[bytes, bytes]:

@@ -65,6 +65,7 @@ class Streams(NamedTuple):
     closing: tuple[int, ...]
     output_path: str  # empty for a file of the spool
     error_path: str  # empty to join output; the same file is opened once
+    begins: tuple[int, int] = (0, 0)  # sizes of the files of output and error when they were opened
 
     @property
     def written(self) -> tuple[int, int]:
@@ -135,25 +136,26 @@ def open_streams(setup: JobSetup, key: Key, null: int, spooled: int, apart: int 
         make_output_directory(setup, key)
         source = null
         if setup.input:
-            source = _open(file_name(setup, setup.input, key), os.O_RDONLY | FLAGS, "input", opened)
+            source = open_file(file_name(setup, setup.input, key), os.O_RDONLY | FLAGS, "input", opened)
         output = spooled
         output_path, error_path = place(setup, setup.output, key), place(setup, setup.error, key)
         if setup.slurm_base >= 0:
-            _make_parents(output_path, error_path)
+            make_parents(output_path, error_path)
         if output_path:
-            output = _open(output_path, _flags(setup.output_overwrite), "output", opened, key)
+            output = open_file(output_path, _flags(setup.output_overwrite), "output", opened, key)
         if error_path and error_path != output_path:
-            error = _open(error_path, _flags(setup.error_overwrite), "error", opened, key)
+            error = open_file(error_path, _flags(setup.error_overwrite), "error", opened, key)
         else:
             error = apart if apart >= 0 and not error_path else output
     except StartFailure:
         for descriptor in opened:
             os.close(descriptor)
         raise
-    return Streams(source, output, error, tuple(opened), output_path, error_path)
+    begins = (_size(output) if output_path else 0, _size(error) if error_path else 0)
+    return Streams(source, output, error, tuple(opened), output_path, error_path, begins)
 
 
-def _make_parents(*paths: str) -> None:
+def make_parents(*paths: str) -> None:
     """Make the missing directories of these files, as the user; where that fails, opening the file says why.
 
     Programs such as submitit make them just after sbatch has answered, when a job here has started already.
@@ -182,7 +184,8 @@ def file_name(setup: JobSetup, template: str, key: Key) -> str:
     return expanded_name(template, names_of_job(job, number, setup.name, setup.user, host))
 
 
-def _open(path: str, flags: int, what: str, opened: list[int], key: Key | None = None) -> int:
+def open_file(path: str, flags: int, what: str, opened: list[int], key: Key | None = None) -> int:
+    """Open a file of the job and note its descriptor; with a key, for one that is a directory, a file in it."""
     try:
         try:
             descriptor = os.open(path, flags, 0o666)
@@ -197,6 +200,10 @@ def _open(path: str, flags: int, what: str, opened: list[int], key: Key | None =
     opened.append(descriptor)
     os.set_blocking(descriptor, True)
     return descriptor
+
+
+def _size(descriptor: int) -> int:
+    return os.fstat(descriptor).st_size
 
 
 def is_regular(descriptor: int) -> bool:
@@ -314,7 +321,7 @@ def _bear(rlimits: tuple[tuple[str, int], ...]) -> list[tuple[int, tuple[int, in
         if name in BEARABLE:
             number = getattr(resource, f"RLIMIT_{name.upper()}")
             before = resource.getrlimit(number)
-            resource.setrlimit(number, (_within(soft, before[1]), before[1]))
+            resource.setrlimit(number, (within(soft, before[1]), before[1]))
             restore.append((number, before))
     return restore
 
@@ -331,10 +338,10 @@ def _lay_on(identity: Identity, pid: int, name: str, soft: int) -> None:
 def _limit(pid: int, name: str, soft: int) -> None:
     number = getattr(resource, f"RLIMIT_{name.upper()}")
     hard = resource.prlimit(pid, number)[1]
-    resource.prlimit(pid, number, (_within(soft, hard), hard))
+    resource.prlimit(pid, number, (within(soft, hard), hard))
 
 
-def _within(soft: int, hard: int) -> int:
+def within(soft: int, hard: int) -> int:
     """Lower a soft limit to the hard one, beyond which it needs a privilege that even root may lack."""
     return soft if hard == resource.RLIM_INFINITY else min(soft, hard)
 

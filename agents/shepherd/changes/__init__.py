@@ -1,0 +1,1 @@
+"""Changes of a job while it runs: its CPU limit, its output files."""
