@@ -1,6 +1,8 @@
 """Changes of running jobs (bmod -c, -o, -e): CPU limits of their processes, files of their output."""
 
 import asyncio
+import errno
+import os
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -9,9 +11,12 @@ import pytest
 
 from agents.attempts.ledger_entry import limits_for
 from agents.shepherd import messages
-from protos.agents_pb2 import JobSpecBlob, Limits, Order, OutputFiles
+from agents.shepherd.changes import output_files
+from agents.shepherd.process import start
+from protos.agents_pb2 import JobControl, JobSpecBlob, Limits, Order, OutputFiles
 from protos.jobs_pb2 import Rlimit
-from tests.agents.hosts import Host, Key, Place, blob, key_message, lines
+from tests.agents.hosts import Host, Key, Place, blob, key_message, lines, stage
+from tests.agents.told.starter import setup_of
 
 pytestmark = pytest.mark.slow
 READY = "echo before; echo wrong >&2; touch ready; while [ ! -e stop ]; do sleep 0.02; done; echo after"
@@ -68,6 +73,27 @@ def test_a_lowered_cpu_limit_ends_a_busy_job(place: Place) -> None:
             await host.until(place.out("ready").exists)
             await change(host, key, cpu_limit_s=1)
             assert (await host.report(key, "finished")).finished.reason == "TERM_CPULIMIT"
+
+    run(story())
+
+
+def test_what_is_not_of_the_job_keeps_its_cpu_limit(place: Place) -> None:
+    """A daemon that a command before the job has left, and a command that ends the job."""
+    daemon = "setsid sleep 1000 > /dev/null 2>&1 & echo $! > daemon"
+    control = JobControl(kind="TERMINATE", command="echo $$ > control; touch ready; exec sleep 1000")
+
+    async def story() -> None:
+        async with Host(place) as host:
+            limits = [Rlimit(name="cpu", soft=5000)]
+            job = blob(place, 1, "echo $$ > job; exec sleep 1000", pre_exec=daemon, rlimits=limits)
+            key = await host.run(job, stage(controls=[control]))
+            await host.report(key, "started")
+            await host.signal(key, 0, "TERM_OWNER")
+            await host.until(place.out("ready").exists)
+            pids = [int(place.out(name).read_text()) for name in ("job", "control", "daemon")]
+            await change(host, key, cpu_limit_s=4000)
+            await host.until(lambda: soft(pids[0]) == "4000")
+            assert [soft(pid) for pid in pids[1:]] == ["5000", "5000"]
 
     run(story())
 
@@ -196,6 +222,48 @@ def test_output_that_can_not_be_moved_stays_and_says_so(place: Place, name: str,
         assert f"/{name.strip('/')} cannot be opened: {why}" in text
         assert f"What the job wrote stays in {place.out()}." in text
         assert "event=output_not_moved" in (place.state / "shepherds.log").read_text()
+
+    run(story())
+
+
+@pytest.mark.parametrize("why", ["copying took longer than", "No space left on device"])
+def test_a_copy_that_fails_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+    """A shepherd may not be silent for as long as a slow file system likes, and a disk may be full in the middle."""
+    setup = setup_of(os.getuid(), os.getgid(), "")._replace(cwd=str(tmp_path), output="old")
+    old, new = tmp_path / "old", tmp_path / "new"
+    new.write_text("from before\n")
+    streams = start.open_streams(setup, (1, 0, 1), -1, -1)
+    os.write(streams.output, b"half of it and the rest")
+    if why.startswith("copying"):
+        monkeypatch.setattr(output_files, "COPY_S", -1.0)
+    else:
+        monkeypatch.setattr(output_files, "write_all", _write_half)
+    after, told = output_files.move(setup, messages.OutputFiles("new", ""), (1, 0, 1), streams)
+    after.close()
+    assert why in told[0]
+    assert told[0].endswith(f"What the job wrote stays in {old}.")
+    assert (after.output, after.output_path) == (streams.output, str(old))
+    assert (old.read_text(), new.read_text()) == ("half of it and the rest", "from before\n")
+
+
+def _write_half(descriptor: int, data: bytes) -> None:
+    os.write(descriptor, data[: len(data) // 2])
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_new_file_in_a_directory_or_in_one_of_the_job(place: Place) -> None:
+    """As at the start: a directory gets a file with the job's number, relative names are below -outdir."""
+    place.out("many").mkdir()
+    place.give(place.out("many"))
+
+    async def story() -> None:
+        async with Host(place) as host:
+            await ended(host, place, blob(place, 3, READY), OutputFiles(output="many"))
+            job = blob(place, 4, READY, output="old", output_dir=str(place.out("%J")))
+            await ended(host, place, job, OutputFiles(output="new"))
+        assert lines(place.out("many") / "3.out") == lines(place.out("4") / "new") == ["before", "wrong", "after"]
+        assert not place.out().exists()
+        assert not (place.out("4") / "old").exists()
 
     run(story())
 
