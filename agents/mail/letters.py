@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from agents.shepherd.ending import Ending, Heading, date, render
+from protos.agents_pb2 import Limits
 from protos.jobs_pb2 import JobSpec
 
 PROGRAM, TO, LIMIT = "LSB_MAILPROG", "LSB_MAILTO", "LSB_MAILSIZE_LIMIT"
@@ -60,6 +61,17 @@ def has_output_by_mail(spec: JobSpec) -> bool:
 def has_report_apart(spec: JobSpec) -> bool:
     """Return True for a job whose report goes by mail alone, however it ends."""
     return {DONE, EXIT} <= wanted(spec)
+
+
+def with_files(spec: JobSpec, limits: Limits | None) -> JobSpec:
+    """Return a job with the output files that it was given while it ran (bmod -o, -e), if it has any."""
+    if limits is None or not limits.HasField("files") or spec.interactive or spec.HasField("tasks"):
+        return spec
+    changed = JobSpec()
+    changed.CopyFrom(spec)
+    changed.output = spec.output and (limits.files.output or spec.output)
+    changed.error = limits.files.error
+    return changed
 
 
 def addresses(spec: JobSpec, user: str, settings: MailSettings) -> list[str]:

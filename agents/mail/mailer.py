@@ -215,15 +215,15 @@ class Mailer:
 
     def _compose(self, entry: Entry, job: JobSetup, finish: Finish | None, moment: float) -> tuple[list[str], bytes]:
         """Return addresses and mail. Blocks: it reads the job's output."""
-        spec = entry.blob.spec
-        heading = self._preparation.heading(entry.blob, entry.stage, job.home)
+        spec = letters.with_files(entry.blob.spec, entry.limits)
+        heading = self._preparation.heading(entry.blob, entry.stage, job.home)._replace(error_file=bool(spec.error))
         number, index, _ = entry.key
         label, name = (f"{number}[{index}]", f"{job.name}[{index}]") if index else (str(number), job.name)
         if finish is None:
             letter = letters.at_start(heading, label, name, moment)
         else:
             cwd, codes = expand(job.cwd, entry.key) or job.home, job.around.success_codes
-            ending = Ending(label, name, cwd, finish, job.error, success_codes=codes)
+            ending = Ending(label, name, cwd, finish, spec.error, success_codes=codes)
             letter = letters.at_end(heading, ending, spec, self._output_of(entry, job))
         to = letters.addresses(spec, entry.blob.user, self._preparation.mail)
         return to, letters.message(heading.sender, to, letter)

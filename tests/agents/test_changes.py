@@ -246,6 +246,19 @@ def test_a_copy_that_fails_is_taken_back(tmp_path: Path, monkeypatch: pytest.Mon
     assert (old.read_text(), new.read_text()) == ("half of it and the rest", "from before\n")
 
 
+@pytest.mark.parametrize("is_wide", [False, True])
+def test_a_copied_file_is_removed_unless_other_hosts_may_write_to_it(tmp_path: Path, is_wide: bool) -> None:
+    """The new file exists, so that the old one can't have its name."""
+    setup = setup_of(os.getuid(), os.getgid(), "")._replace(cwd=str(tmp_path), output="old", is_wide=is_wide)
+    (tmp_path / "new").write_text("from before\n")
+    streams = start.open_streams(setup, (1, 0, 1), -1, -1)
+    os.write(streams.output, b"all")
+    after, told = output_files.move(setup, messages.OutputFiles("new", ""), (1, 0, 1), streams)
+    after.close()
+    assert ((tmp_path / "new").read_text(), told) == ("from before\nall", [])
+    assert (tmp_path / "old").exists() == is_wide
+
+
 def _write_half(descriptor: int, data: bytes) -> None:
     os.write(descriptor, data[: len(data) // 2])
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

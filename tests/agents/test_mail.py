@@ -9,6 +9,7 @@ from agents.mail import letters
 from agents.mail.letters import MailSettings, Output
 from agents.shepherd.ending import Ending, Heading, is_success
 from agents.shepherd.messages import Finish
+from protos.agents_pb2 import Limits
 from protos.jobs_pb2 import JobSpec, SlurmTerms, TaskRules
 
 SUBMITTED, STARTED, ENDED = 1795165331.0, 1795165335.0, 1795167155.0  # Fri Nov 20 09:02:11 2026 and later
@@ -65,6 +66,18 @@ def test_report_apart() -> None:
     text = at_end(JobSpec(output="/home/alice/out", mail_end=True), Output())
     assert text.endswith("Read file </home/alice/out> for stdout output of this job.\n")
     assert "The output (if any)" not in text
+
+
+def test_report_apart_of_a_job_whose_files_were_changed() -> None:
+    """bmod -o of a running job: the mail names the new file. Output that goes by mail still does."""
+    limits = Limits(version=1)
+    spec = JobSpec(output="/home/alice/out", mail_end=True)
+    assert letters.with_files(spec, None) == letters.with_files(spec, limits) == spec
+    limits.files.output, limits.files.error = "/home/alice/new", "/home/alice/errors"
+    changed = letters.with_files(spec, limits)
+    assert at_end(changed, Output()).endswith("Read file </home/alice/new> for stdout output of this job.\n")
+    assert changed.error == "/home/alice/errors"
+    assert letters.has_output_by_mail(letters.with_files(JobSpec(), limits))
 
 
 def test_report_of_a_job_without_files() -> None:

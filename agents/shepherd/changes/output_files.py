@@ -7,7 +7,8 @@ opened or written: then all stays in the old one; and the shepherd copies for a 
 
 A file that others may write to as well, such as other elements of the array or jobs that append to it, can't be divided
 by who wrote what: the part from the attempt's place may have theirs, too, and the old file stays as it is unless it was
-empty when the attempt began, has no other name, and its name is this element's own.
+empty when the attempt began, has no other name, and its name is this element's own. So does one that was copied, if the
+job has other hosts, whose tasks may write to it still.
 """
 
 import contextlib
@@ -196,6 +197,8 @@ class _Mover:
 
     def _remove_emptied(self) -> None:
         """Remove the old files; an open descriptor, such as that of bpeek, still has what was in them."""
+        if self._wanted.is_wide:
+            return
         kept = [os.fstat(one) for one in (self._streams.output, self._streams.error)]
         for old in self._emptied:
             is_kept = any(os.path.samestat(one, os.fstat(old.descriptor)) for one in kept)

@@ -77,15 +77,15 @@ class ChangedWork(SurroundedWork):
     # -- files
 
     def _report(self, finish: Finish) -> None:
-        """Move the output to its new files, then write the report."""
-        files, streams = self._files, self._streams
-        if files is None or streams is None or self.setup.interactive or self.setup.role_names:
+        """Move the output to its new files, then write the report; once, where the job has several hosts."""
+        files, streams, setup = self._files, self._streams, self.setup
+        if files is None or streams is None or setup.interactive or setup.role_names or not setup.is_lead:
             super()._report(finish)
             return
         self._streams, told = self._moved(files, streams)
         for one in told:
             print(f"event=output_not_moved key={self.key} why={one!r}", file=sys.stderr)
-        setup = with_error_file(self.setup, bool(self._streams.error_path))
+        setup = with_error_file(setup, bool(self._streams.error_path))
         more = "".join(f"\n{one}\n" for one in told)
         write_report(setup, finish, self._cwd, self._streams, self._others_used.gpus, more)
 
