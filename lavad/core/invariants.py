@@ -307,6 +307,7 @@ def _records(cluster: Cluster) -> Iterator[Job | ArrayRecord]:
 
 
 def _check_buckets(cluster: Cluster) -> None:
+    buckets = {key: {entry.job for entry in bucket} for key, bucket in cluster.pending.buckets.items()}
     listed = [entry.job for bucket in cluster.pending.buckets.values() for entry in bucket]
     assert len(listed) == len(set(listed)), "a job is in two buckets"
     known = {record.number for record in _records(cluster)}
@@ -314,8 +315,7 @@ def _check_buckets(cluster: Cluster) -> None:
     for record in _records(cluster):
         waits = is_listed(record)
         key = cluster.pending.key_of(record.shared)
-        bucket = cluster.pending.buckets[key] if key is not None else None
-        inside = bucket is not None and any(entry.job == record.number for entry in bucket)
+        inside = key is not None and record.number in buckets[key]
         assert waits == inside, f"job {record.id}: waits {waits}, in its bucket {inside}"
 
 
