@@ -165,7 +165,7 @@ def test_a_file_that_exists_is_appended_to_or_overwritten(place: Place, overwrit
 def test_errors_move_apart_join_and_are_named(
     place: Place, error: str, new: str, output: str, errors: dict[str, str]
 ) -> None:
-    """What was written together stays together: from then on the file is empty, and the report names it."""
+    """Those written together stay together: the new file is empty from then on, and the report names it."""
 
     async def story() -> None:
         async with Host(place) as host:

@@ -298,7 +298,7 @@ def _modify_running(cluster: Cluster, job: Job, command: c.ModifyJob, now: float
 
 
 def _run_change(job: Job, command: c.ModifyJob, shared: Shared, queue: Queue) -> RunChange:
-    """What else the run of a job is given: its CPU limit, without -c that of its queue, and its files.
+    """Return the change of a run besides its limits: its CPU limit, without -c that of its queue, and its files.
 
     Raises:
         Refused: the queue has a smaller limit, or the job has no output file.
