@@ -36,7 +36,7 @@ from lavad.core.decide.jobs.run_windows import may_run, run_window_events
 from lavad.core.events import JobModified, JobSubmitted, NewJob
 from lavad.core.language.dependency import Expression, parse
 from lavad.core.language.dependency_cycles import waits_for_itself
-from lavad.core.model import FINAL, Request, RunChange, Shared
+from lavad.core.model import AS_STARTED, FINAL, Request, RunChange, Shared
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import Refused
 from lavad.core.model.rules.queues import Queue
@@ -330,7 +330,8 @@ def _modified(
     queue = new.shared.queue
     switched_to = queue if command.is_switch else ""
     groups = new_groups(cluster, new.shared, command.caller, now) if new.shared.job_group else ()
-    event = JobModified(now, new, command.caller.user, command.changes, switched_to, run=command.run)
+    run = AS_STARTED if command.is_whole else command.run  # of an array, no element that runs gets other files
+    event = JobModified(now, new, command.caller.user, command.changes, switched_to, run=run)
     if command.elements is not None and isinstance(record, ArrayRecord):
         event = replace(event, indices=command.elements, part=record.newest_part + 1)
     decision = Decision([*groups, event])

@@ -9,6 +9,7 @@ from lavad.core import commands as c
 from lavad.core.events import NewJob
 from lavad.core.model import JobState, Key, OutputFiles, RunChange, SpecialOptions, pack_text
 from lavad.core.model.policy import Policy
+from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import Refused
 from lavad.core.model.rules.queues import JobDefaults, Queue
 from lavad.core.orders import LimitsOrder, Order
@@ -153,6 +154,12 @@ def test_one_element_gets_another_file(story_of_array: tuple[Story, Key]) -> Non
     assert story.array(key.job).words["output"] == "old.out"
     other = story.key(key.job, 2)
     assert story.cluster.attempts[other].changed is None
+    whole = c.ModifyJob(
+        story.target(key.job), with_output("third.out", array="1-3"), ANN, "output", frozenset({"output"}),
+        elements=Ranges.of(1), is_whole=True, run=RunChange(files=FILES._replace(output="third.out")),
+    )  # fmt: skip
+    story.do(whole)
+    assert story.cluster.attempts[key].changed == RunChange(files=FILES), "a change of the array is for those that wait"
 
 
 @pytest.fixture
