@@ -7,6 +7,7 @@ of 10,000 is of jobs apart from each other: Slurm makes a record of each element
 
 import argparse
 import os
+import random
 import subprocess
 import sys
 import time
@@ -111,8 +112,9 @@ def fill(personal: Personal, all_kinds: list[Kind]) -> None:
 def lists(figures: Figures, all_kinds: list[Kind], listing: str, rows: int) -> None:
     """KIND_LISTING_N_ms: one list of so many rows."""
     samples: dict[str, list[float]] = {kind.name: [] for kind in all_kinds}
+    turns = random.Random(1)
     for _ in range(LISTS):
-        for kind in all_kinds:
+        for kind in turns.sample(all_kinds, len(all_kinds)):
             samples[kind.name].append(timed(getattr(kind, listing), kind.environment))
     for name, found in samples.items():
         figures.put_percentiles(f"{name}_{listing}_{rows}_ms", found, 50, 90)
@@ -135,12 +137,13 @@ def measure(figures: Figures) -> None:
     """KIND_submit_ms, KIND_list_ms, KIND_loops_N_per_s, and long lists."""
     with submitter(), scratch() as top, cluster(1, 4) as personal:
         all_kinds = [*kinds(personal, top), *([found] if (found := slurm()) is not None else [])]
+        turns = random.Random(1)  # in any order: what runs after a whole command finds its processor's caches cold
         if all_kinds[-1].name != "slurm":
             figures.leave_out("slurm", "SLURM_CONF is not set: no daemons of Slurm run here")
         for action in ("submit", "list"):
             samples: dict[str, list[float]] = {kind.name: [] for kind in all_kinds}
             for _ in range(ROUNDS):
-                for kind in all_kinds:
+                for kind in turns.sample(all_kinds, len(all_kinds)):
                     samples[kind.name].append(timed(getattr(kind, action), kind.environment))
             for name, found in samples.items():
                 figures.put_percentiles(f"{name}_{action}_ms", found, 50, 99)
