@@ -28,6 +28,13 @@ class Runs(Enum):
     HOSTS = 1  # nothing but their hosts
     ENDS = 2  # that of ended jobs, with start, end and CPU time by columns; all of the others
 
+    @classmethod
+    def wanted(cls, request: pb.ListJobsRequest) -> "Runs":
+        """Return what a request asks for."""
+        if request.hosts_alone:
+            return cls.HOSTS
+        return cls.ENDS if request.end_columns else cls.WHOLE
+
 
 class PlainColumns:
     """Page of jobs by columns, for one caller."""
@@ -44,9 +51,8 @@ class PlainColumns:
         self._jobs, self._indices, self._times = list[int](), list[int](), list[float]()
         self._kind_of, self._name_of = list[int](), list[int]()
         self._ends, self._ended = list[JobEnd](), list[int]()  # in the order of their jobs; numbers of their kinds
-        self._placed = dict[
-            Any, tuple[Shared, int]
-        ]()  # kinds of which the hosts are told, with what is shared as above
+        # Kinds with their hosts alone; with what is shared, as above.
+        self._placed = dict[Any, tuple[Shared, int]]()
         self._has_elements = False
         self.size = 0  # bytes of what is told once, about
 

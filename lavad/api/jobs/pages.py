@@ -121,10 +121,7 @@ class _List:
 
     async def columns(self, forgotten: list[common_pb2.JobRef]) -> AsyncIterator[bytes]:
         """Yield pages of records without details and reasons, by columns."""
-        request = self._request
-        page = PlainColumns(
-            self._sight, Runs.HOSTS if request.hosts_alone else Runs.ENDS if request.end_columns else Runs.WHOLE
-        )
+        page = PlainColumns(self._sight, Runs.wanted(self._request))
         for portion in self._selection.portions(forgotten):
             if isinstance(portion, listing.Stretch):
                 page.extend_alike(portion)
