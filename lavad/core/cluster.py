@@ -99,6 +99,7 @@ class Cluster:
         self.request_ids: OrderedDict[tuple[str, bytes], int] = OrderedDict()  # user and id -> job
         self.counters = JobCounters(PendingCounters(policy), bool(policy.service_classes))
         self.dependants = Dependants()
+        self.displaced: set[int] = set()  # jobs whose place in lists is not that of their number, or was not once
         self.capped: set[int] = set()  # arrays with a job limit, elements of which were changed by themselves and wait
         self.remembered: dict[int, Job | ArrayRecord] = {}  # forgotten jobs that other jobs depend on
         self.external_statuses = ExternalStatusTable()

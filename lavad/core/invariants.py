@@ -38,6 +38,7 @@ def check(cluster: Cluster) -> None:
     _check_buckets(cluster)
     _check_dependants(cluster)
     _check_counters(cluster)
+    _check_places(cluster)
     _check_kinds(cluster)
     _check_job_groups(cluster)
     _check_limits(cluster)
@@ -123,6 +124,15 @@ def _check_attempts(cluster: Cluster) -> None:
         assert job.attempt is attempt, f"{key}: attempt is not the job's"
         assert job.state in HOLDING, f"{key}: holds an allocation in {job.state.name}"
         assert (job.state is JobState.STAGING) == (key in cluster.staging), f"{key}: staging index is wrong"
+
+
+def _check_places(cluster: Cluster) -> None:
+    """Check that all jobs but the displaced ones stand in the order of their numbers, in memory and in their queues."""
+    assert cluster.displaced <= cluster.jobs.keys(), "a job that is forgotten is noted as displaced"
+    records = [record for record in cluster.jobs.values() if record.id not in cluster.displaced]
+    assert all(record.position == record.id for record in records), "a job is displaced and not noted so"
+    numbers = [record.id for record in records]
+    assert numbers == sorted(numbers), "jobs are not in the order of their numbers"
 
 
 def _check_tasks(cluster: Cluster) -> None:

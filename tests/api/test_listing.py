@@ -6,7 +6,7 @@ import pytest
 
 from lavad.api.jobs import listing
 from lavad.core import commands as c
-from lavad.core.model import HostShare, pack_text
+from lavad.core.model import HostShare, Key, pack_text
 from lavad.core.model.policy import Policy
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.rules.hosts import HostRule
@@ -69,15 +69,18 @@ def test_the_elements_of_an_array() -> None:
 
 def test_jobs_are_listed_by_their_numbers() -> None:
     """Also those that hosts gave back to an older database, in whatever order they did."""
-    story = a_cluster()
-    numbers = [story.submit(a_job(hold=True)) for _ in range(3)]
-    story.cluster.jobs[numbers[0]] = story.cluster.jobs.pop(numbers[0])
+    story = a_cluster(a_host("n1"))
+    held = story.submit(a_job(hold=True))
+    for number in (held + 7, held + 3):
+        given_back = a_job()._replace(id=number)
+        story.do(c.RecoverAttempt(Key(number, 0, 1), given_back, (HostShare("n1", 1),), started_at=story.now))
+    last = story.submit(a_job(hold=True))
 
     async def body() -> list[int]:
         selection = listing.Selection(pb.JobFilter(user="all"), ROOT, story.cluster)
         return [record.id async for record, _, _ in selection.items([])]
 
-    assert asyncio.run(body()) == numbers
+    assert asyncio.run(body()) == [held, held + 3, held + 7, last]
 
 
 def details(story: Story, job: int) -> pb.JobRecord:

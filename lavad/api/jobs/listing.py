@@ -36,7 +36,7 @@ PAGE_JOBS = 500
 # A reader that stalls holds a few pages in its agent, and a page must fit a frame of the local socket.
 PAGE_BYTES = 256 << 10
 SHARED_MAX = 4096  # attributes that jobs have in common, of which the answer is kept
-LOOKED_AT = 4096  # jobs or elements between two yields to other calls, about 2 ms
+LOOKED_AT = 4000  # jobs or elements between two yields to other calls, about 2 ms
 PORTION = 50  # jobs or elements selected at once
 STRETCH = 500  # waiting elements told at once
 WHOLE = 500  # jobs told at once that are no elements
@@ -254,22 +254,35 @@ class Selection:
             for ref in self.refs:
                 yield from self._named(ref, missing)
             return
-        records, admitted, are_moved = list(self.cluster.jobs.values()), list[Job | ArrayRecord](), False
-        for first in range(0, len(records), LOOKED_AT):
-            if first:
-                yield []
-            some = self._admitted(records[first : first + LOOKED_AT])
-            are_moved = are_moved or any([record.position != record.id for record in some])
-            admitted += some
-        # Only jobs that hosts gave back to an older database are out of order, so that this costs little.
-        admitted.sort(key=attrgetter("id"))
-        ordered = in_turn(admitted) if are_moved else admitted
-        for first in range(0, len(ordered), WHOLE):
-            for part in kinds_apart(ordered[first : first + WHOLE]):
+        for some in self._in_order():
+            for part in kinds_apart(some):
                 if isinstance(part, list):
                     yield from self._whole(part)
                 elif not self.is_left_out(part):
                     yield from self._elements(part, None, missing)
+            if not some:
+                yield []
+
+    def _in_order(self) -> Iterator[list[Job | ArrayRecord]]:
+        """Yield those admitted, some at once, in the order of `items`; none after a number that were looked at.
+
+        Without displaced jobs that is the order in which the cluster has them: each is looked at once, and told before
+        the next are, while the processor's caches have them.
+        """
+        records, admitted = list(self.cluster.jobs.values()), list[Job | ArrayRecord]()
+        are_displaced = bool(self.cluster.displaced)
+        for first in range(0, len(records), WHOLE):
+            if first and not first % LOOKED_AT:
+                yield []
+            some = self._admitted(records[first : first + WHOLE])
+            if are_displaced:
+                admitted += some
+            elif some:
+                yield some
+        admitted.sort(key=attrgetter("id"))
+        ordered = in_turn(admitted)
+        for first in range(0, len(ordered), WHOLE):
+            yield ordered[first : first + WHOLE]
 
     def _whole(self, jobs: list[Job]) -> Iterator[Portion]:
         shown = self.shown

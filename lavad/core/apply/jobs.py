@@ -118,6 +118,8 @@ def _close_array(cluster: Cluster, array: ArrayRecord, at: float) -> None:
 def _job_submitted(cluster: Cluster, event: e.JobSubmitted) -> None:
     new = event.job
     shared = cluster.intern(new.shared)
+    if new.id < cluster.next_job:  # given back by a host to an older database
+        cluster.displaced.add(new.id)
     cluster.next_job = max(cluster.next_job, new.id + 1)
     cluster.names.add(shared.uid, new.text, new.id)
     if new.request_id:

@@ -134,6 +134,7 @@ def _job_moved(cluster: Cluster, event: e.JobMoved) -> None:
     if was_listed:
         cluster.pending.remove(record.shared, entry(cluster, record))
     record.position, record.aged_from = event.position, event.aged_from
+    cluster.displaced.add(record.id)
     if was_listed:
         add(cluster, record)
     if isinstance(record, ArrayRecord):

@@ -66,6 +66,7 @@ def order_jobs(cluster: Cluster) -> None:
     ordered = sorted(cluster.jobs.items())
     cluster.jobs.clear()
     cluster.jobs.update(ordered)
+    cluster.displaced.update(job for job, record in ordered if record.position != job)
 
 
 def adopt_array(cluster: Cluster, array: ArrayRecord) -> None:

@@ -246,6 +246,7 @@ def forget(cluster: Cluster, job: int) -> None:
         return
     cluster.names.remove(record.shared.uid, record.text, job)
     cluster.capped.discard(job)
+    cluster.displaced.discard(job)
     for state, count in ended_counts(record):
         cluster.counters.add(record.shared, state, -count)
     if record.shared.request.reservation:
