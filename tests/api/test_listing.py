@@ -71,6 +71,8 @@ def test_jobs_are_listed_by_their_numbers() -> None:
     """Also those that hosts gave back to an older database, in whatever order they did."""
     story = a_cluster(a_host("n1"))
     held = story.submit(a_job(hold=True))
+    story.cluster.next_job = held + 10  # as at a start on an older database, which leaves room for what it lacks
+    story.cluster.lost_jobs = [range(held + 1, held + 10)]
     for number in (held + 7, held + 3):
         given_back = a_job()._replace(id=number)
         story.do(c.RecoverAttempt(Key(number, 0, 1), given_back, (HostShare("n1", 1),), started_at=story.now))
