@@ -31,6 +31,7 @@ from lavad.core.state.jobs.external_statuses import ExternalStatusTable
 from lavad.core.state.jobs.job_groups import JobGroups
 from lavad.core.state.jobs.job_names import Names
 from lavad.core.state.jobs.migrations import Migrations
+from lavad.core.state.jobs.texts import Texts
 from lavad.core.state.limits import Charge, Limits
 from lavad.core.state.paged import Paged
 from lavad.core.state.pending import PendingIndex
@@ -104,6 +105,7 @@ class Cluster:
         self.remembered: dict[int, Job | ArrayRecord] = {}  # forgotten jobs that other jobs depend on
         self.external_statuses = ExternalStatusTable()
         self.names = Names()
+        self.texts = Texts()
         self.alarms: list[tuple[float, int]] = []  # heap of (time, job to check)
         self.windows: dict[str, QueueWindow] = {}  # of queues with windows, as of the last tick
         self.calendar = Calendar()

@@ -13,7 +13,7 @@ from lavad.core.apply.resize import has_lost_hosts, is_resizable
 from lavad.core.cluster import Cluster
 from lavad.core.language.dependency import clauses_of
 from lavad.core.language.requirements.parts import sizes_of
-from lavad.core.model import FINAL, HOLDING, PARTS, JobState, Key, Shared
+from lavad.core.model import FINAL, HOLDING, PARTS, WAITING, JobState, Key, Shared
 from lavad.core.model.ranges import Ranges
 from lavad.core.scheduling.capacity.headroom import Headroom
 from lavad.core.state.attempts import Attempt
@@ -133,6 +133,8 @@ def _check_places(cluster: Cluster) -> None:
     assert all(record.position == record.id for record in records), "a job is displaced and not noted so"
     numbers = [record.id for record in records]
     assert numbers == sorted(numbers), "jobs are not in the order of their numbers"
+    waiting = [one for one in cluster.jobs.values() if isinstance(one, Job) and one.state in WAITING]
+    assert all(one.attempt is None and one.end is None for one in waiting), "a job that waits has a run"
 
 
 def _check_tasks(cluster: Cluster) -> None:

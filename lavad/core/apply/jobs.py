@@ -118,9 +118,10 @@ def _close_array(cluster: Cluster, array: ArrayRecord, at: float) -> None:
 def _job_submitted(cluster: Cluster, event: e.JobSubmitted) -> None:
     new = event.job
     shared = cluster.intern(new.shared)
-    if new.id < cluster.next_job:  # given back by a host to an older database
+    if new.id >= cluster.next_job:
+        cluster.next_job = new.id + 1
+    else:  # given back by a host to an older database
         cluster.displaced.add(new.id)
-    cluster.next_job = max(cluster.next_job, new.id + 1)
     cluster.names.add(shared.uid, new.text, new.id)
     if new.request_id:
         cluster.request_ids[shared.user, new.request_id] = new.id
@@ -131,7 +132,7 @@ def _job_submitted(cluster: Cluster, event: e.JobSubmitted) -> None:
     if new.indices:
         _array_submitted(cluster, event, shared)
         return
-    job = Job(new.id, 0, shared, new.text, event.at, S.PSUSP if new.hold else S.PEND)
+    job = Job(new.id, 0, shared, cluster.texts[new.text], event.at, S.PSUSP if new.hold else S.PEND)
     job.priority = new.priority
     cluster.jobs[new.id] = job
     cluster.counters.add(shared, job.state)

@@ -48,6 +48,7 @@ def adopt_lock_ids(cluster: Cluster, name: str, lock_ids: dict[str, LockId]) -> 
 def adopt_job(cluster: Cluster, job: Job) -> None:
     """Restore a plain job. Its attempt, if any, is restored by ``adopt_attempt``."""
     job.shared = start_conditions.adapted(cluster, cluster.intern(job.shared), job.start_conditions)
+    job.text = cluster.texts[job.text]
     cluster.jobs[job.id] = job
     _note_reservation(cluster, job)
     cluster.next_job = max(cluster.next_job, job.id + 1)
