@@ -421,7 +421,7 @@ class JobFilter(_message.Message):
     def __init__(self, refs: _Optional[_Iterable[_Union[_common_pb2.JobRef, _Mapping]]] = ..., user: _Optional[str] = ..., queue: _Optional[str] = ..., host: _Optional[str] = ..., name: _Optional[str] = ..., project: _Optional[str] = ..., states: _Optional[_Iterable[_Union[_common_pb2.JobState, str]]] = ..., finished_too: _Optional[bool] = ..., job_group: _Optional[str] = ..., application: _Optional[str] = ..., service_class: _Optional[str] = ...) -> None: ...
 
 class ListJobsRequest(_message.Message):
-    __slots__ = ("filter", "arrays", "details", "reasons", "shares_details", "basic_too", "columns", "hosts_alone", "end_columns", "absolute")
+    __slots__ = ("filter", "arrays", "details", "reasons", "shares_details", "basic_too", "columns", "hosts_alone", "end_columns", "time_unit_s", "absolute")
     FILTER_FIELD_NUMBER: _ClassVar[int]
     ARRAYS_FIELD_NUMBER: _ClassVar[int]
     DETAILS_FIELD_NUMBER: _ClassVar[int]
@@ -431,6 +431,7 @@ class ListJobsRequest(_message.Message):
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
     HOSTS_ALONE_FIELD_NUMBER: _ClassVar[int]
     END_COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    TIME_UNIT_S_FIELD_NUMBER: _ClassVar[int]
     ABSOLUTE_FIELD_NUMBER: _ClassVar[int]
     filter: JobFilter
     arrays: bool
@@ -441,8 +442,9 @@ class ListJobsRequest(_message.Message):
     columns: bool
     hosts_alone: bool
     end_columns: bool
+    time_unit_s: int
     absolute: bool
-    def __init__(self, filter: _Optional[_Union[JobFilter, _Mapping]] = ..., arrays: _Optional[bool] = ..., details: _Optional[bool] = ..., reasons: _Optional[bool] = ..., shares_details: _Optional[bool] = ..., basic_too: _Optional[bool] = ..., columns: _Optional[bool] = ..., hosts_alone: _Optional[bool] = ..., end_columns: _Optional[bool] = ..., absolute: _Optional[bool] = ...) -> None: ...
+    def __init__(self, filter: _Optional[_Union[JobFilter, _Mapping]] = ..., arrays: _Optional[bool] = ..., details: _Optional[bool] = ..., reasons: _Optional[bool] = ..., shares_details: _Optional[bool] = ..., basic_too: _Optional[bool] = ..., columns: _Optional[bool] = ..., hosts_alone: _Optional[bool] = ..., end_columns: _Optional[bool] = ..., time_unit_s: _Optional[int] = ..., absolute: _Optional[bool] = ...) -> None: ...
 
 class JobRecord(_message.Message):
     __slots__ = ("job", "index", "user", "state", "queue", "from_host", "hosts", "name", "submit_time", "start_time", "end_time", "project", "exit_status", "exit_reason", "usage", "usage_by_host", "attempt", "pending_reasons", "spec", "slots_min", "slots_max", "array", "exec_cwd", "exec_home", "suspend_reason", "effective_requirement", "priority", "estimated_start", "start_reason", "load_bounds", "share_account", "tasks", "restarts", "progress", "autoscale_error", "hangs_since", "inactive_s", "stacks", "unused_hosts", "gpus", "warnings", "post", "posted_at", "messages", "outlook", "absolute")
@@ -611,7 +613,7 @@ class JobPage(_message.Message):
     def __init__(self, jobs: _Optional[_Iterable[_Union[JobRecord, _Mapping]]] = ..., missing: _Optional[_Iterable[_Union[_common_pb2.JobRef, _Mapping]]] = ..., columns: _Optional[_Union[JobColumns, _Mapping]] = ...) -> None: ...
 
 class JobColumns(_message.Message):
-    __slots__ = ("kinds", "names", "job", "index", "submit_time", "kind", "name", "ended", "start_time", "end_time", "cpu_s")
+    __slots__ = ("kinds", "names", "job", "index", "submit_time", "kind", "name", "ended", "start_time", "end_time", "cpu_s", "count")
     KINDS_FIELD_NUMBER: _ClassVar[int]
     NAMES_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
@@ -623,6 +625,7 @@ class JobColumns(_message.Message):
     START_TIME_FIELD_NUMBER: _ClassVar[int]
     END_TIME_FIELD_NUMBER: _ClassVar[int]
     CPU_S_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
     kinds: _containers.RepeatedCompositeFieldContainer[JobRecord]
     names: _containers.RepeatedScalarFieldContainer[str]
     job: _containers.RepeatedScalarFieldContainer[int]
@@ -634,7 +637,8 @@ class JobColumns(_message.Message):
     start_time: _containers.RepeatedScalarFieldContainer[float]
     end_time: _containers.RepeatedScalarFieldContainer[float]
     cpu_s: _containers.RepeatedScalarFieldContainer[float]
-    def __init__(self, kinds: _Optional[_Iterable[_Union[JobRecord, _Mapping]]] = ..., names: _Optional[_Iterable[str]] = ..., job: _Optional[_Iterable[int]] = ..., index: _Optional[_Iterable[int]] = ..., submit_time: _Optional[_Iterable[float]] = ..., kind: _Optional[_Iterable[int]] = ..., name: _Optional[_Iterable[int]] = ..., ended: _Optional[_Iterable[int]] = ..., start_time: _Optional[_Iterable[float]] = ..., end_time: _Optional[_Iterable[float]] = ..., cpu_s: _Optional[_Iterable[float]] = ...) -> None: ...
+    count: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, kinds: _Optional[_Iterable[_Union[JobRecord, _Mapping]]] = ..., names: _Optional[_Iterable[str]] = ..., job: _Optional[_Iterable[int]] = ..., index: _Optional[_Iterable[int]] = ..., submit_time: _Optional[_Iterable[float]] = ..., kind: _Optional[_Iterable[int]] = ..., name: _Optional[_Iterable[int]] = ..., ended: _Optional[_Iterable[int]] = ..., start_time: _Optional[_Iterable[float]] = ..., end_time: _Optional[_Iterable[float]] = ..., cpu_s: _Optional[_Iterable[float]] = ..., count: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class ArrayCounts(_message.Message):
     __slots__ = ("total", "pend", "done", "run", "exit", "ssusp", "ususp", "psusp", "spec")

@@ -13,7 +13,7 @@ from lavactl.text.unknown import nothing_so_named, unknown_name, where
 from lavactl.views import job_conditions, job_table, run_time
 from lavactl.views.job_details import Completion
 from lavactl.wire import messages
-from lavactl.wire.listed import jobs_of
+from lavactl.wire.listed import jobs_of, number_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,8 +105,9 @@ class Listing:
         if self.conditions or self.factors is not None or any(name in self.options for name in ELIGIBLE):
             yield from map(form.rows, self.pages())
             return
-        for page in self._asked(columns=True, hosts_alone=not form.has_figures, end_columns=form.has_figures):
-            self.found += len(page.jobs) + len(page.columns.job)
+        figures = {"hosts_alone": not form.has_figures, "end_columns": form.has_figures}
+        for page in self._asked(columns=True, time_unit_s=form.unit_s, **figures):
+            self.found += len(page.jobs) + number_of(page.columns)
             if page.jobs:  # of a master that knows no columns, or of jobs that it reads from its store
                 yield form.rows(page.jobs)
             if page.columns.job:
@@ -134,13 +135,15 @@ class Listing:
             if jobs:
                 yield jobs
 
-    def _asked(self, **wanted: bool) -> "Iterator[messages.JobPage]":
+    def _asked(self, *, time_unit_s: int = 0, **wanted: bool) -> "Iterator[messages.JobPage]":
         """Pages of answers of the master, a request for each user; collects the ids that were not found."""
         if any(name in self.options for name in NEVER_SET):
             return
         client = self.io.client()
         for user in asked_users(self.options.last("u") or ""):
-            request = messages.ListJobsRequest(filter=self.filter(user), absolute="aps" in self.options, **wanted)
+            request = messages.ListJobsRequest(
+                filter=self.filter(user), absolute="aps" in self.options, time_unit_s=time_unit_s, **wanted
+            )
             for page in client.list_jobs(request):
                 self.missing.extend(page.missing)
                 yield page

@@ -62,7 +62,7 @@ FIELDS = {
     ),
     "ListJobsRequest": (
         "1 filter JobFilter, 2 arrays t, 3 details t, 4 reasons t, 5 shares_details t, 6 basic_too t, 7 columns t, "
-        "8 hosts_alone t, 9 end_columns t, 20 absolute t"
+        "8 hosts_alone t, 9 end_columns t, 10 time_unit_s u, 20 absolute t"
     ),
     "TaskCpus": "1 cpus u*",
     "HostShare": (
@@ -114,7 +114,7 @@ FIELDS = {
     ),
     "JobColumns": (
         "1 kinds JobRecord*, 2 names s*, 3 job u*, 4 index u*, 5 submit_time d*, 6 kind u*, 7 name u*, 8 ended u*, "
-        "9 start_time d*, 10 end_time d*, 11 cpu_s d*"
+        "9 start_time d*, 10 end_time d*, 11 cpu_s d*, 12 count u*"
     ),
     "JobPage": "1 jobs JobRecord*, 2 missing JobRef*, 3 columns JobColumns",
     "SignalRequest": (

@@ -6,6 +6,7 @@ master that knows no columns.
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any, cast
 
     from lavactl.wire import messages
@@ -27,13 +28,24 @@ class Listed:
         return getattr(self._kind, name)
 
 
+def number_of(columns: "messages.JobColumns") -> int:
+    """Number of jobs on a page by columns."""
+    return sum(columns.count) if columns.count else len(columns.job)
+
+
+def entries_of(columns: "messages.JobColumns") -> "Iterator[tuple[int, int, int, int, int, float]]":
+    """Entries of a page by columns: job, index, number of jobs or elements, kind, name, time of submission."""
+    jobs = columns.job[:]
+    indices, counts = columns.index[:] or [0] * len(jobs), columns.count[:] or [1] * len(jobs)
+    return zip(jobs, indices, counts, columns.kind[:], columns.name[:], columns.submit_time[:], strict=True)
+
+
 def jobs_of(page: "messages.JobPage") -> "list[Job]":
-    """All jobs of a page as records."""
+    """All jobs of a page as records. Each has an entry of its own, unless the request was for others (time_unit_s)."""
     told, jobs = page.columns, list(page.jobs)
     if told.job:
-        kinds, names, indices = list(told.kinds), list(told.names), told.index[:] or [0] * len(told.job)
-        columns = zip(told.job[:], indices, told.submit_time[:], told.kind[:], told.name[:], strict=True)
-        for job, index, time, kind, name in columns:
+        kinds, names = list(told.kinds), list(told.names)
+        for job, index, _, kind, name, time in entries_of(told):
             own = f"{names[name]}[{index}]" if index else names[name]
             jobs.append(listed(kinds[kind], job, index, own, time))
     return jobs

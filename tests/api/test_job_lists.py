@@ -75,14 +75,16 @@ def rows_of(page: pb.JobPage | bytes) -> Iterator[pb.JobRecord]:
     for at, (job, submit_time, kind, name) in enumerate(
         zip(columns.job, columns.submit_time, columns.kind, columns.name, strict=True)
     ):
-        record = pb.JobRecord(job=job, submit_time=submit_time, name=columns.names[name])
-        record.MergeFrom(columns.kinds[kind])
-        if columns.index and columns.index[at]:
-            record.index = columns.index[at]
-            record.name += f"[{record.index}]"
-        if kind in columns.ended:
-            record.start_time, record.end_time, record.usage.cpu_s = next(figures)
-        yield record
+        index = columns.index[at] if columns.index else 0
+        for more in range(columns.count[at] if columns.count else 1):
+            record = pb.JobRecord(job=job if index else job + more, submit_time=submit_time, name=columns.names[name])
+            record.MergeFrom(columns.kinds[kind])
+            if index:
+                record.index = index + more
+                record.name += f"[{record.index}]"
+            if kind in columns.ended:
+                record.start_time, record.end_time, record.usage.cpu_s = next(figures)
+            yield record
 
 
 def test_the_spec_of_an_array_is_read_once_and_told_once() -> None:
@@ -256,6 +258,7 @@ def test_columns_tell_what_records_do(caller: c.Caller, level: int) -> None:
     lists = JobLists(_engine(story), SimpleNamespace(store=_Store()), story.worklist)  # type: ignore[arg-type]
     request = pb.ListJobsRequest(filter=pb.JobFilter(user="all", finished_too=True))
     by_columns = pb.ListJobsRequest(filter=request.filter, columns=True)
+    in_units = pb.ListJobsRequest(filter=request.filter, columns=True, time_unit_s=60)
 
     async def both() -> None:
         selection = listing.Selection(request.filter, caller, story.cluster)
@@ -267,11 +270,42 @@ def test_columns_tell_what_records_do(caller: c.Caller, level: int) -> None:
         found = [record async for page in lists.pages(request, caller) for record in page_of(page).jobs]
         assert found == expected
         assert [record async for page in lists.pages(by_columns, caller) for record in rows_of(page)] == expected
+        assert [record async for page in lists.pages(in_units, caller) for record in rows_of(page)] == expected
         assert len(found) > 60
         assert sorted(record.name for record in found if record.priority) == ["", "# nothing", "./solve", "./solve"]
 
     asyncio.run(both())
     assert running
+
+
+def test_jobs_alike_have_one_entry() -> None:
+    """As far as a table shows no difference; a caller that wants an entry of each gets it, with its own time."""
+    story = a_cluster()
+    story.now = 6000.0
+    alike = [story.submit(a_job(hold=True)) for _ in range(60)]
+    story.now = 6059.5
+    alike += [story.submit(a_job(hold=True)) for _ in range(2)]
+    story.now = 6060.5  # the next minute
+    later = [story.submit(a_job(hold=True)) for _ in range(3)]
+    story.do(c.KillJob(story.target(alike[10]), ANN))
+    story.do(c.ResumeJob(story.target(alike[20]), ANN))
+    array = story.submit(a_job(array="1-30,50", hold=True))
+    lists = JobLists(_engine(story), SimpleNamespace(store=_Store()), story.worklist)  # type: ignore[arg-type]
+    wanted = pb.ListJobsRequest(filter=pb.JobFilter(user="all"), columns=True, hosts_alone=True, time_unit_s=60)
+
+    async def told(request: pb.ListJobsRequest) -> list[pb.JobColumns]:
+        return [page_of(page).columns async for page in lists.pages(request, ANN)]
+
+    (page,) = asyncio.run(told(wanted))
+    numbers = (alike[0], alike[11], alike[20], alike[21], later[0], array, array)
+    assert list(zip(page.job, page.index, page.count, strict=True)) == list(
+        zip(numbers, (0, 0, 0, 0, 0, 1, 50), (10, 9, 1, 41, 3, 30, 1), strict=True)
+    )
+    wanted.time_unit_s = 0
+    (page,) = asyncio.run(told(wanted))
+    assert not page.count
+    assert list(page.job[:-31]) == [job for job in (*alike, *later) if job != alike[10]]
+    assert list(page.submit_time[:-31]) == [story.cluster.jobs[job].submitted_at for job in page.job[:-31]]
 
 
 OF_RUNS = (

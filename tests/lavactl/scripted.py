@@ -28,6 +28,7 @@ class ScriptedClient:
         self.submit_results: list[jobs_pb2.SubmitResult] = [jobs_pb2.SubmitResult(job=1201, queue="normal")]
         self.signal_reply = jobs_pb2.SignalReply()
         self.has_columns = True  # of lists, as a master of this version
+        self.has_entries = True  # of several jobs in them, too
         self.modify_reply = jobs_pb2.ModifyReply()
         self.move_reply = jobs_pb2.MoveReply()
         self.force_reply = jobs_pb2.SignalResult()
@@ -115,7 +116,10 @@ class ScriptedClient:
     def list_jobs(self, request: jobs_pb2.ListJobsRequest) -> Iterator[jobs_pb2.JobPage]:
         self.keep(jobs_pb2.ListJobsRequest, request)
         if request.columns and self.has_columns:
-            return iter([jobs_pb2.JobPage(columns=in_columns(self.jobs, request), missing=self.missing)])
+            columns = in_columns(self.jobs, request)
+            if columns.job and request.time_unit_s and self.has_entries:
+                join_entries(columns, request.time_unit_s)
+            return iter([jobs_pb2.JobPage(columns=columns, missing=self.missing)])
         return iter([jobs_pb2.JobPage(jobs=self.jobs, missing=self.missing)])
 
     def signal(self, request: jobs_pb2.SignalRequest) -> jobs_pb2.SignalReply:
@@ -369,3 +373,26 @@ def in_columns(jobs: Iterable[jobs_pb2.JobRecord], request: jobs_pb2.ListJobsReq
     if not any(columns.index):
         del columns.index[:]
     return columns
+
+
+def join_entries(columns: jobs_pb2.JobColumns, unit_s: int) -> None:
+    """Give jobs alike, with numbers or indices that follow each other, one entry for each unit of time."""
+    indices = list(columns.index) or [0] * len(columns.job)
+    entries: list[list[Any]] = []
+    for job, index, time, kind, name in zip(
+        columns.job, indices, columns.submit_time, columns.kind, columns.name, strict=True
+    ):
+        last = entries[-1] if entries and kind not in columns.ended else None
+        if last is not None and (kind, name, time // unit_s) == (*last[3:5], last[2] // unit_s):
+            following = (last[0], last[1] + last[5]) if last[1] else (last[0] + last[5], 0)
+            if (job, index) == following:
+                last[5] += 1
+                continue
+        entries.append([job, index, time, kind, name, 1])
+    for field, column in zip(
+        ("job", "index", "submit_time", "kind", "name", "count"), zip(*entries, strict=True), strict=True
+    ):
+        columns.ClearField(field)  # type: ignore[arg-type]
+        getattr(columns, field).extend(column)
+    if not any(columns.index):
+        del columns.index[:]

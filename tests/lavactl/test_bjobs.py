@@ -6,7 +6,7 @@ import pytest
 
 from lavactl.views.job_table import HEADER
 from protos import cluster_pb2, common_pb2, jobs_pb2
-from tests.lavactl.scripted import NOW, Desk, a_job, at
+from tests.lavactl.scripted import NOW, Desk, Result, a_job, at
 
 HOSTS = [("n001", 2), ("n002", 2)]
 RUN, PEND, DONE, EXIT = common_pb2.RUN, common_pb2.PEND, common_pb2.DONE, common_pb2.EXIT
@@ -21,6 +21,18 @@ def three_jobs() -> list[jobs_pb2.JobRecord]:
     ]
 
 
+def by_columns(desk: Desk, *words: str) -> Result:
+    """Result of a command with columns; it is the same with an entry for each job, and with records."""
+    desk.client.has_columns, desk.client.has_entries = True, True
+    result = desk.type("bjobs", *words)
+    assert desk.client.asked[-1].columns
+    desk.client.has_entries = False
+    assert repr(result) == repr(desk.type("bjobs", *words))
+    desk.client.has_columns = False
+    assert repr(result) == repr(desk.type("bjobs", *words))
+    return result
+
+
 @pytest.mark.parametrize("form", [(), ("-w",), ("-W",), ("-w", "-noheader")])
 @pytest.mark.parametrize("other", [[], [a_job(job=1204)], [a_job(job=1203, index=13, state=RUN, name="sweep[13]")]])
 def test_elements_alike_by_columns_are_those_by_records(
@@ -28,22 +40,15 @@ def test_elements_alike_by_columns_are_those_by_records(
 ) -> None:
     """Elements that differ in their indices only, alone and beside another job or element."""
     desk.client.jobs = [*(a_job(job=1203, index=index, name=f"sweep[{index}]") for index in range(8, 12)), *other]
-    by_columns = desk.type("bjobs", *form)
-    assert desk.client.asked[-1].columns
-    desk.client.has_columns = False
-    assert repr(by_columns) == repr(desk.type("bjobs", *form))
-    assert by_columns.out.count("sweep[") == 4 + (other[:1] != [] and other[0].index > 0)
+    assert by_columns(desk, *form).out.count("sweep[") == 4 + (other[:1] != [] and other[0].index > 0)
 
 
 def test_jobs_of_one_minute_by_columns_have_times_of_their_own(desk: Desk) -> None:
     """With seconds in -W, without in the others."""
     desk.client.jobs = [a_job(job=1200 + one, submit_time=at("09:05:58") + one + 0.5) for one in range(4)]
     for form, times in (("-w", ["09:05", "09:05", "09:06", "09:06"]), ("-W", ["09:05:58", "09:05:59", "09:06:00"])):
-        by_columns = desk.type("bjobs", form, "-noheader")
-        assert [time for time in times if time in by_columns.out] == times
-        desk.client.has_columns = False
-        assert repr(by_columns) == repr(desk.type("bjobs", form, "-noheader"))
-        desk.client.has_columns = True
+        shown = by_columns(desk, form, "-noheader").out
+        assert [time for time in times if time in shown] == times
 
 
 @pytest.mark.parametrize("numbers", [(9, 10), (998, 999), (999998, 1000000), (1234567, 12345678), (12345678,)])
@@ -53,10 +58,8 @@ def test_job_ids_of_any_length_are_to_the_left_of_their_columns(
 ) -> None:
     """All of one length, or not; a longer one moves what follows it."""
     desk.client.jobs = [a_job(job=number, submit_time=at("09:05:10")) for number in numbers]
-    by_columns = desk.type("bjobs", *form, "-noheader")
-    assert [line.partition("alice")[0] for line in by_columns.out.splitlines()] == [f"{one:<7} " for one in numbers]
-    desk.client.has_columns = False
-    assert repr(by_columns) == repr(desk.type("bjobs", *form, "-noheader"))
+    lines = by_columns(desk, *form, "-noheader").out.splitlines()
+    assert [line.partition("alice")[0] for line in lines] == [f"{one:<7} " for one in numbers]
 
 
 def test_default_table_has_a_line_for_each_slot(desk: Desk) -> None:
@@ -89,11 +92,7 @@ def test_lists_by_columns_are_those_by_records(form: tuple[str, ...], last: int,
     ended[0].usage.cpu_s = 62.25
     ended[1].usage.cpu_s = 0.0
     desk.client.jobs = [odd, ended[0], *three_jobs()[:last], a_job(job=1205), ended[1], a_job(job=1206)]
-    by_columns = desk.type("bjobs", *form)
-    assert desk.client.asked[-1].columns
-    desk.client.has_columns = False
-    assert repr(by_columns) == repr(desk.type("bjobs", *form))
-    assert by_columns.out.count("\n120") + ("-noheader" in form) == last + 5
+    assert by_columns(desk, *form).out.count("\n120") + ("-noheader" in form) == last + 5
 
 
 def test_short_host_list_counts_slots(desk: Desk) -> None:

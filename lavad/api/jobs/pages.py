@@ -121,7 +121,7 @@ class _List:
 
     async def columns(self, forgotten: list[common_pb2.JobRef]) -> AsyncIterator[bytes]:
         """Yield pages of records without details and reasons, by columns."""
-        page = PlainColumns(self._sight, Runs.wanted(self._request))
+        page = PlainColumns(self._sight, Runs.wanted(self._request), self._request.time_unit_s)
         for portion in self._selection.portions(forgotten):
             if isinstance(portion, listing.Stretch):
                 page.extend_alike(portion)
