@@ -94,6 +94,8 @@ TERMINATE = 0  # as a signal number: INT, TERM, KILL with the cluster's interval
 def orders_for(cluster: "Cluster", event: e.Event) -> Iterator[Order]:
     """Orders that follow from an event, in the state after it was applied."""
     match event:
+        case e.PendingEnded() | e.JobSubmitted():  # a command may make thousands, and each case costs 0.2 us
+            return
         case e.AttemptDispatched():
             begun = cluster.attempts[event.key]
             if not begun.over:

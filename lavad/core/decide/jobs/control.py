@@ -24,6 +24,7 @@ from lavad.core.state.records import ArrayRecord, Job
 S = JobState
 SIGKILL = 9
 _ENDING = (SIGKILL, 2, 15)  # signals that end a job that has not started
+_JOB_ITSELF = Ranges([range(1)])  # of a plain job, in events: what they hold is never changed
 
 
 def find(cluster: Cluster, target: c.Target, caller: c.Caller) -> Job | ArrayRecord:
@@ -160,7 +161,7 @@ def kill(cluster: Cluster, command: c.KillJob, now: float) -> Decision:
         # Many of a bkill 0, in a third of the time of what follows.
         if states and record.state not in states:
             raise Refused(_why_not_in_state(record, None))
-        return Decision([e.PendingEnded(now, record.id, Ranges([range(1)]), by, reason)], reply="")
+        return Decision([e.PendingEnded(now, record.id, _JOB_ITSELF, by, reason)], reply="")
 
     def end_waiting(job: int, indices: Ranges) -> e.Event:
         return e.PendingEnded(now, job, indices, by, reason)
