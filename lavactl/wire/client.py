@@ -121,7 +121,7 @@ class Client:
         once = (messages.SEND, messages.REQUEUE, messages.MIGRATE, messages.CHECKPOINT)
         repeat = BEFORE_SENT if request.action in once else ALWAYS
         payload = self._one(JOBS + "Signal", request.SerializeToString(), repeat)
-        return messages.SignalReply.FromString(payload)
+        return messages.read_signal_reply(payload)
 
     def modify(self, request: messages.ModifyRequest) -> messages.ModifyReply:
         """Change parameters of jobs; idempotent."""

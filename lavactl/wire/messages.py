@@ -381,3 +381,12 @@ def read_page(payload: bytes) -> "JobPage":
     from protos import jobs_pb2
 
     return jobs_pb2.JobPage.FromString(payload)
+
+
+def read_signal_reply(payload: bytes) -> "SignalReply":
+    """Parse the results of a signal to jobs, as `read_page` does."""
+    if len(payload) < BULK_BYTES:
+        return SignalReply.FromString(payload)
+    from protos import jobs_pb2
+
+    return jobs_pb2.SignalReply.FromString(payload)
