@@ -5,7 +5,8 @@ memory the cluster is ahead of the disk by the batches in progress; nothing outs
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from lavad.clock import Clock
@@ -18,6 +19,8 @@ from lavad.core.orders import Order, still_wanted
 from lavad.core.state.dependencies import Budget
 from lavad.core.step import Outcome, step
 from protos.failpoints import reach
+
+PORTION = 500  # commands executed at once, 15 ms of those that end a waiting job
 
 Append = Callable[[list[Event], Callable[[], None]], None]
 Send = Callable[[list[Order]], None]
@@ -98,6 +101,20 @@ class Engine:
             together.orders.extend(outcome.orders)
             replies.append(outcome.reply)
         self._commit(together, lambda: reply(replies))
+
+    async def execute_all(self, commands: Sequence[Command]) -> list[Any]:
+        """Execute commands in portions, between which others are; return a reply or a refusal for each.
+
+        All is durable then. A portion is written while the next one is executed. Cancelled, it leaves
+        the portions that are still to come undone.
+        """
+        answers: list[asyncio.Future[list[Any]]] = []
+        for first in range(0, len(commands), PORTION):
+            if first:
+                await asyncio.sleep(0)
+            answers.append(asyncio.get_running_loop().create_future())
+            self.post_replying(commands[first : first + PORTION], partial(_resolve, answers[-1]))
+        return [reply for replies in await asyncio.gather(*answers) for reply in replies]
 
     def _commit(self, outcome: Outcome, reply: Callable[[], None]) -> None:
         def speak() -> None:

@@ -16,7 +16,7 @@ from lavad.core.notices import RevokeOrder
 from lavad.core.orders import ForgetOrder, ReleaseOrder, StageOrder
 from lavad.core.passes import slice_pass
 from lavad.core.scheduling.worklist import Worklist
-from lavad.engine import Engine
+from lavad.engine import PORTION, Engine
 from tests.builders import ANN, a_host, a_job
 
 
@@ -118,5 +118,28 @@ def test_an_attempt_that_has_ended_meanwhile_is_not_staged() -> None:
         assert cluster.jobs[1].state is JobState.DONE
         assert [order for order in disk.sent if isinstance(order, StageOrder)] == []
         assert any(isinstance(order, ForgetOrder) for order in disk.sent)
+
+    in_a_loop(body)
+
+
+def test_many_commands_let_others_in_between_and_are_answered_together() -> None:
+    """Each portion is appended while the next is to come; the answers, refusals too, wait for the last one."""
+
+    async def body(disk: Disk) -> None:
+        submissions = [c.SubmitJob(a_job(hold=True), ANN) for _ in range(PORTION + 1)]
+        disk.engine.post(submissions)
+        targets = [*range(1, PORTION + 2), 10 * PORTION]
+        killing = asyncio.create_task(disk.engine.execute_all([c.KillJob(c.Target(job), ANN) for job in targets]))
+        await asyncio.sleep(0)
+        assert [len(disk.waiting), disk.engine.cluster.jobs[PORTION + 1].state] == [2, JobState.PSUSP]
+        disk.write()
+        await asyncio.sleep(0)
+        assert disk.engine.cluster.jobs[PORTION + 1].state is JobState.EXIT
+        await asyncio.sleep(0)
+        assert not killing.done()
+        disk.write()
+        answers = await killing
+        assert answers[:-1] == [""] * (PORTION + 1)
+        assert isinstance(answers[-1], Refused)
 
     in_a_loop(body)

@@ -211,19 +211,12 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
             for target, result in zip(targets, answered, strict=True):
                 result.error, result.note = await self._migrate(target, request, caller)
             return pb.SignalReply(results=results)
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def reply(replies: list[Any]) -> None:
-            for result, answer in zip(answered, replies, strict=True):
-                if isinstance(answer, Refused | NotNow):
-                    result.error = str(answer)
-                elif isinstance(answer, str):
-                    result.note = answer
-            if not done.done():
-                done.set_result(None)
-
-        self.engine.post_replying([_command(request, target, caller) for target in targets], reply)
-        await done
+        replies = await self.engine.execute_all([_command(request, target, caller) for target in targets])
+        for result, answer in zip(answered, replies, strict=True):
+            if isinstance(answer, Refused | NotNow):
+                result.error = str(answer)
+            elif isinstance(answer, str):
+                result.note = answer
         return pb.SignalReply(results=results)
 
     def _of_filter(
@@ -253,9 +246,12 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
             return [translate.target_of(ref) for ref in named]
         selection = listing.Selection(wanted, caller, self.engine.cluster)
         jobs: dict[int, None] = {}
-        async for record, _, _ in selection.items([]):
-            if caller.is_administrator or is_owner(record, caller):
-                jobs[record.id] = None
+        for portion in selection.portions([]):
+            if not portion:
+                await asyncio.sleep(0)
+            for record in listing.records_of(portion):
+                if caller.is_administrator or is_owner(record, caller):
+                    jobs[record.id] = None
         chosen = sorted(jobs)[-1:] if newest_only else jobs
         return [c.Target(job, selection.elements_of(job)) for job in chosen]
 

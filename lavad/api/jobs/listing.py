@@ -4,7 +4,7 @@ Reads only; in pages, so that a long list delays no other caller.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import NamedTuple, cast
@@ -362,6 +362,13 @@ class Selection:
             await slices.check()
             if isinstance(record, ArrayRecord) and self.admits(record) and (not ids or record.id in ids):
                 yield record
+
+
+def records_of(portion: Portion) -> Sequence[Job | ArrayRecord]:
+    """Return the jobs and arrays of a portion; an array for each of its elements that are told one by one."""
+    if isinstance(portion, Stretch):
+        return [portion.record]
+    return portion.jobs if isinstance(portion, Whole) else [record for record, _, _ in portion]
 
 
 def in_turn(records: list[Job | ArrayRecord]) -> list[Job | ArrayRecord]:
