@@ -249,7 +249,7 @@ class Keeper:
                 reach("agent.before_forget")
                 records.append(forget_record(key))
                 self.pool.forget(key)
-                self.gpus.forget(key)
+                self.gpus.watch.forget(key)
                 if not self.ledger.holds(key[0]):
                     self.preparation.forget(key[0])
         return records

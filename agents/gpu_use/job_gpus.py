@@ -180,10 +180,6 @@ class JobGpus:
         await self.watch.mark(left)
         await self.tell_load()  # before the release: the devices must be out of use when the host is free
 
-    def forget(self, key: Key) -> None:
-        """Drop what is known of an attempt that the master needs no more."""
-        self.watch.forget(key)
-
     async def close(self) -> None:
         """End all waiting; the next agent begins it again."""
         for task in list(self._tasks):
