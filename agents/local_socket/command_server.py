@@ -79,8 +79,9 @@ class CommandServer:
         self._commands[one] = call.caller.uid
         worker = None
         try:
-            await call.send(served.ACCEPTED)
             worker = self._given(one, control)
+            await asyncio.sleep(0)  # first the process begins to read it: that takes longer than the stub's GO
+            await call.send(served.ACCEPTED)
             async with asyncio.timeout(GO_S):
                 if await call.receive() != served.GO:
                     return
@@ -182,6 +183,7 @@ class CommandServer:
                 if message[:1] in LAST:
                     await one.stub.send_last(message)
                     one.finish(is_over=True)
+                    await asyncio.sleep(0)  # first the stub has its last message, then the process hears so
                     return
                 # What comes right before the last message goes with it: the stub wakes up once.
                 await (one.stub.send_last if call.next_message()[:1] in LAST else one.stub.send)(message)
