@@ -5,11 +5,12 @@ Every commit of a writing connection is on disk when it returns. A reading conne
 
 import re
 import sqlite3
+from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, create_engine, event
+from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool, QueuePool
@@ -69,9 +70,17 @@ def _sqlite_engine(url: URL, pragmas: tuple[str, ...], pool: type[NullPool | Que
 
     @event.listens_for(engine, "begin")
     def begun(connection: Any) -> None:
-        connection.exec_driver_sql(begin)
+        run_on_sqlite(connection, begin)
 
     return engine
+
+
+def run_on_sqlite(connection: Connection, text: str, values: Sequence[Any] = ()) -> Any:
+    """Run a statement on SQLite's driver directly and return its cursor: SQLAlchemy's own part takes 60 us."""
+    try:
+        return connection.connection.cursor().execute(text, values)
+    except sqlite3.Error as error:
+        raise DBAPIError(text, None, error) from error
 
 
 def _postgres_engine(url: URL, options: str, pool: type[NullPool | QueuePool]) -> Engine:

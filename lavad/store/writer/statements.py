@@ -27,6 +27,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.expression import ClauseElement
 
 from lavad.store import schema
+from lavad.store.database.database import run_on_sqlite
 from lavad.store.writer.batch import FORGOTTEN, INSERTS, PURGED, PURGED_AT_ONCE, UPSERTS, Row
 
 Write = Callable[[Connection, Sequence[Row]], None]
@@ -44,13 +45,17 @@ class Statements:
         self._writes = [make(dialect, table, replace) for table, replace in _ORDER]
         self._forget = [_by_key(dialect, schema.metadata.tables[name]) for name in FORGOTTEN] + [_purge(dialect)]
         self._claim = _claim(dialect).compile(dialect=dialect)
+        self._run: Callable[[Connection, str, Any], Any] = (
+            run_on_sqlite if dialect.name == "sqlite" else Connection.exec_driver_sql
+        )
 
     def claim(self, connection: Connection, term: int, number: int, next_job: int) -> bool:
         """Enter a batch's number in the term's row; return False if the row's term or last batch differs."""
         values = {"mine": term, "before": number - 1, "number": number, "first_free": next_job}
         names = self._claim.positiontup  # the order of the values where the driver knows no names
         given = values if names is None else tuple(values[name] for name in names)
-        return connection.exec_driver_sql(str(self._claim), given).rowcount == 1
+        claimed: int = self._run(connection, str(self._claim), given).rowcount
+        return claimed == 1
 
     def write(
         self, connection: Connection, tables: Iterable[Sequence[Row]], gone: Iterable[Sequence[Row]] = ()
