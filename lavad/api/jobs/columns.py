@@ -9,7 +9,7 @@ job, where an entry of its own takes 0.9, and 2 that of an ended job by `Runs.EN
 import math
 from collections.abc import Sequence
 from enum import Enum
-from itertools import chain, pairwise, repeat
+from itertools import chain, islice, pairwise, repeat
 from typing import Any
 
 from lavad.api import translate
@@ -150,11 +150,10 @@ class PlainColumns:
         """Add what jobs and elements have of their own: the first of each entry."""
         self._jobs += [record.id for record in records]
         self._times += [record.submitted_at for record in records]
-        names = self._names
-        found = [names.get(record.text) for record in records]
-        if None in found:
-            found = [self._name(record.text) for record in records]
-        self._name_of += found  # type: ignore[arg-type]
+        names, known = self._names, len(self._names)
+        self._name_of += [names.setdefault(record.text, len(names)) for record in records]
+        if len(names) > known:
+            self.size += sum(map(len, islice(names, known, None)))
         self._counts += counts
         self._number += sum(counts)
 
@@ -164,7 +163,7 @@ class PlainColumns:
             self._part_all()
         columns = pb.JobColumns(
             kinds=self._kinds,
-            names=list(map(_name_in, self._names)),
+            names=[text[:end].decode() if (end := text.index(0)) else _name_of_command(text) for text in self._names],
             job=self._jobs,
             index=self._indices if any(self._indices) else (),
             submit_time=self._times,
@@ -188,14 +187,6 @@ class PlainColumns:
         self._kind_of = list(chain.from_iterable(map(repeat, self._kind_of, counts)))
         self._name_of = list(chain.from_iterable(map(repeat, self._name_of, counts)))
         self._counts = [1] * self._number
-
-    def _name(self, text: bytes) -> int:
-        """Return the number of the name in these packed texts."""
-        found = self._names.get(text)
-        if found is None:
-            found = self._names[text] = len(self._names)
-            self.size += len(text)
-        return found
 
     def _kind_of_job(self, record: Job | ArrayRecord, job: Job) -> int:
         """Return the kind of a job, of its own if it runs or has run."""
@@ -256,10 +247,9 @@ class PlainColumns:
         self.size += kind.ByteSize()
 
 
-def _name_in(text: bytes) -> str:
-    """Return the name of a job, without its index, by its packed texts; that of its command if it has none."""
-    name, command, _ = text.split(b"\0", 2)
-    return name.decode() or names.of_command(command.decode())
+def _name_of_command(text: bytes) -> str:
+    """Return the name of a job that was given none, by its packed texts: that of its command."""
+    return names.of_command(text[1 : text.index(0, 1)].decode())
 
 
 def _fields_of(shared: Shared) -> pb.JobRecord:
