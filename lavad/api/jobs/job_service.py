@@ -35,7 +35,7 @@ from lavad.core.scheduling.backfill.profile import NEVER
 from lavad.core.scheduling.worklist import Worklist
 from lavad.core.state.hosts.table import natural
 from lavad.core.state.records import ArrayRecord, Job
-from lavad.engine import Engine
+from lavad.engine import PORTION, Engine
 from lavad.settings import Settings
 from protos import common_pb2, jobs_pb2_grpc
 from protos import jobs_pb2 as pb
@@ -211,7 +211,11 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
             for target, result in zip(targets, answered, strict=True):
                 result.error, result.note = await self._migrate(target, request, caller)
             return pb.SignalReply(results=results)
-        replies = await self.engine.execute_all([_command(request, target, caller) for target in targets])
+        commands = [_command(request, target, caller) for target in targets]
+        if len(commands) > PORTION and isinstance(commands[0], c.KillJob | c.SignalJob):
+            # The newest first: they may wait for older ones, and would start between two portions.
+            commands, answered = commands[::-1], answered[::-1]
+        replies = await self.engine.execute_all(commands)
         for result, answer in zip(answered, replies, strict=True):
             if isinstance(answer, Refused | NotNow):
                 result.error = str(answer)
