@@ -13,8 +13,7 @@ from lavad.core import commands as c
 from lavad.core.events import Event
 from lavad.core.model import JobState
 from lavad.core.model.rules.applications import Application
-from lavad.core.state.records import Job
-from lavad.engine import PORTION, Engine
+from lavad.engine import Engine
 from lavad.settings import Settings
 from protos import jobs_pb2 as pb
 from tests.builders import ROOT, Story, a_cluster, a_host, a_job
@@ -32,15 +31,14 @@ def _three_jobs() -> Story:
     return story
 
 
-def _reply(monkeypatch: pytest.MonkeyPatch, story: Story, request: pb.SignalRequest) -> pb.SignalReply:
-    """Answer of the service, between whose portions the scheduler starts what it can."""
+def _killed(monkeypatch: pytest.MonkeyPatch, story: Story, wanted: pb.JobFilter) -> list[str]:
+    """Kills all three at once by their ids with other options: ``job: error`` of each."""
 
     async def caller(context: Any, settings: Settings) -> c.Caller:
         return ROOT
 
     def append(events: list[Event], durable: Callable[[], None]) -> None:
         asyncio.get_running_loop().call_soon(durable)
-        asyncio.get_running_loop().call_soon(story.plan)
 
     async def body() -> pb.SignalReply:
         unused = cast("Any", None)
@@ -49,15 +47,10 @@ def _reply(monkeypatch: pytest.MonkeyPatch, story: Story, request: pb.SignalRequ
         return await service.Signal(request, unused)
 
     monkeypatch.setattr(identity, "caller", caller)
-    return asyncio.run(body())
-
-
-def _killed(monkeypatch: pytest.MonkeyPatch, story: Story, wanted: pb.JobFilter) -> list[str]:
-    """Kill all three at once by their ids with other options: ``job: error`` of each."""
     request = pb.SignalRequest(filter=wanted, action=pb.REMOVE)
     for job in (1, 2, 3):
         request.filter.refs.add(job=job)
-    return [f"{one.job}: {one.error}" for one in _reply(monkeypatch, story, request).results]
+    return [f"{one.job}: {one.error}" for one in asyncio.run(body()).results]
 
 
 NONE = "No matching job found"
@@ -93,18 +86,3 @@ def test_elements_on_a_host_are_meant_and_no_others(monkeypatch: pytest.MonkeyPa
     assert sorted(filter(None, states)) == [JobState.PEND, JobState.PEND, JobState.STAGING, JobState.EXIT]
     _killed(monkeypatch, story, pb.JobFilter(user="all", name="many[4]"))
     assert [story.array(3).state_of(index) for index in (3, 4)] == [JobState.PEND, JobState.EXIT]
-
-
-def test_many_jobs_end_without_a_start_of_those_that_wait_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A dependent job is ended before that which it waits for, with many jobs between them."""
-    story = a_cluster(a_host("h1", 2))
-    first = story.submit(a_job())
-    story.plan()
-    others = [story.submit(a_job(hold=True)) for _ in range(2 * PORTION)]
-    dependent = story.submit(a_job(dependency=f"ended({first})"))
-    reply = _reply(monkeypatch, story, pb.SignalRequest(filter=pb.JobFilter(user="all"), action=pb.REMOVE))
-    assert [one.job for one in reply.results] == [first, *others, dependent]
-    assert {one.error for one in reply.results} == {""}
-    record = story.cluster.jobs[dependent]
-    assert isinstance(record, Job)
-    assert record.attempts == 0

@@ -1,6 +1,7 @@
 """JobService: submit, list, watch, signal, modify, explain, history, peek. Translates messages into commands."""
 
 import asyncio
+import signal
 import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -28,7 +29,7 @@ from lavad.core import commands as c
 from lavad.core.decide.decision import check_owner, is_owner
 from lavad.core.decide.jobs.changes.elements import Part, parts_of
 from lavad.core.decide.jobs.control import find
-from lavad.core.model import HOLDING, JobState
+from lavad.core.model import HOLDING, WAITING, JobState
 from lavad.core.model.reasons import NotNow, Refused
 from lavad.core.queries.slot_windows import slot_windows
 from lavad.core.scheduling.backfill.profile import NEVER
@@ -211,17 +212,30 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
             for target, result in zip(targets, answered, strict=True):
                 result.error, result.note = await self._migrate(target, request, caller)
             return pb.SignalReply(results=results)
-        commands = [_command(request, target, caller) for target in targets]
-        if len(commands) > PORTION and isinstance(commands[0], c.KillJob | c.SignalJob):
-            # The newest first: they may wait for older ones, and would start between two portions.
-            commands, answered = commands[::-1], answered[::-1]
-        replies = await self.engine.execute_all(commands)
-        for result, answer in zip(answered, replies, strict=True):
+        places = self._turns(request, targets)
+        replies = await self.engine.execute_all([_command(request, targets[place], caller) for place in places])
+        for place, answer in zip(places, replies, strict=True):
+            result = answered[place]
             if isinstance(answer, Refused | NotNow):
                 result.error = str(answer)
             elif isinstance(answer, str):
                 result.note = answer
         return pb.SignalReply(results=results)
+
+    def _turns(self, request: pb.SignalRequest, targets: list[c.Target]) -> list[int]:
+        """Return the places of the targets in the order in which they are executed.
+
+        Between two portions jobs start, but none that is to be ended or held in a later one: those that only wait come
+        before those for whose hosts or end they wait, the newest first, since jobs depend on older ones.
+        """
+        places = list(range(len(targets)))
+        if len(targets) > PORTION and not _lets_go(request):
+            places.sort(key=lambda place: (self._is_live(targets[place].job), -targets[place].job))
+        return places
+
+    def _is_live(self, job: int) -> bool:
+        record = self.engine.cluster.jobs.get(job)
+        return bool(record.live) if isinstance(record, ArrayRecord) else record is None or record.state not in WAITING
 
     def _of_filter(
         self, wanted: pb.JobFilter, targets: list[c.Target], caller: c.Caller
@@ -535,6 +549,11 @@ def _command(request: pb.SignalRequest, target: c.Target, caller: c.Caller) -> c
             return c.RequeueJob(target, caller, _MOVABLE, migrates=True, force=request.force)
         case _:
             return c.SignalJob(target, request.signal, caller)
+
+
+def _lets_go(request: pb.SignalRequest) -> bool:
+    """Return True if jobs may start that are signalled so."""
+    return request.action in (pb.RESUME, pb.REQUEUE) or (request.action == pb.SEND and request.signal == signal.SIGCONT)
 
 
 def register(server: grpc.aio.Server, service: JobService) -> None:
