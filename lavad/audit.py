@@ -21,9 +21,15 @@ class AuditTrail:
     def __init__(self) -> None:
         self._lines: list[str] = []
 
-    def note(self, user: str, host: str, action: str, what: str, refusal: str = "") -> None:
-        """Add one action. ``what`` is trusted text; ``refusal`` is empty if it was carried out."""
-        result = f"result=refused reason={refusal!r}" if refusal else "result=ok"
+    def note(self, user: str, host: str, action: str, what: str, refusal: str = "", *, is_left: bool = False) -> None:
+        """Add one action.
+
+        Args:
+            what: trusted text.
+            refusal: empty if it was carried out.
+            is_left: the caller left before its end; a part of it may have been carried out.
+        """
+        result = f"result=refused reason={refusal!r}" if refusal else "result=left" if is_left else "result=ok"
         if not self._lines:
             asyncio.get_running_loop().call_soon(self.flush)
         self._lines.append(f"user={_plain(user)} host={_plain(host)} action={action} {what} {result}")

@@ -3,6 +3,7 @@
 A method that is not in the table changes nothing or, as Submit does, writes its own audit lines for each item.
 """
 
+import asyncio
 import functools
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
@@ -50,6 +51,10 @@ def _audited(method: Callable[[Any, Any], Awaitable[Any]], name: str) -> Callabl
             why = str(error) or str(context.details() or "the call was refused")
             _note(context, [(name.lower(), _asked(request), why)])
             raise
+        except asyncio.CancelledError:  # a part may be done: signals to many jobs are sent in portions
+            action = _action(request) if isinstance(request, jobs_pb2.SignalRequest) else name.lower()
+            TRAIL.note(*caller_of(context), action, _asked(request), is_left=True)
+            raise
         _note(context, describe(request, answer))
         return answer
 
@@ -73,7 +78,7 @@ def caller_of(context: Any) -> tuple[str, str]:
 
 
 def _asked(request: Any) -> str:
-    """Name the jobs of a request that was refused as a whole."""
+    """Name the jobs of a request that was refused as a whole, or has no answer."""
     refs = getattr(request, "refs", None) or getattr(getattr(request, "filter", None), "refs", ())
     return f"jobs={ranges(ref.job for ref in refs)}" if refs else "jobs=-"
 
@@ -94,9 +99,14 @@ def _general(one: Any) -> str:
     return str(one.error).replace(f"Job <{one.job}>", "Job")
 
 
+def _action(request: jobs_pb2.SignalRequest) -> str:
+    if request.action == jobs_pb2.SEND:
+        return f"signal_{request.signal}"
+    return jobs_pb2.SignalAction.Name(request.action).lower()
+
+
 def _signal(request: jobs_pb2.SignalRequest, reply: jobs_pb2.SignalReply) -> Iterator[Act]:
-    action = jobs_pb2.SignalAction.Name(request.action).lower()
-    action = f"signal_{request.signal}" if request.action == jobs_pb2.SEND else action
+    action = _action(request)
     if reply.error:
         yield action, "jobs=-", reply.error
     yield from _each(action, reply.results)
