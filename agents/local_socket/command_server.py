@@ -85,6 +85,9 @@ class CommandServer:
             async with asyncio.timeout(GO_S):
                 if await call.receive() != served.GO:
                     return
+            if one.last.is_set():  # its process has ended while nothing could be done yet
+                await call.send(served.BECOME)
+                return
             one.gone.set()
             await self._end_of(one, worker)
         except TimeoutError:

@@ -74,6 +74,10 @@ class Server:
         connection.send(call, served.GO)
         return connection, call
 
+    def wait_for_go(self) -> None:
+        """Wait until all stubs have said GO."""
+        wait_for(lambda: all(one.gone.is_set() for one in self.commands._commands), TIMEOUT_S, "the stubs' GO")
+
 
 async def echo(requests: AsyncIterator[bytes], context: Any) -> None:
     """Answer each request with itself."""
@@ -226,8 +230,25 @@ def test_a_process_that_ends_leaves_the_command_unknown(server: Server) -> None:
     """Once it was taken up, the stub hears that its end is not known."""
     stub, _ = server.stub()
     caller = Caller(server.taken())
+    server.wait_for_go()
     caller.connection.close()
     assert stub.receive(TIMEOUT_S)[2] == served.LOST
+
+
+def test_a_process_that_ends_before_go_has_done_nothing(server: Server) -> None:
+    """Its output and calls have waited for GO: the command is the caller's to run."""
+    stub = server.site.dial()
+    call = stub.start(served.COMMAND, served.packed([b"words"]), more=True)
+    caller = Caller(server.taken())
+    caller.write(b"early")
+    caller.flush()
+    caller.connection.start(LIST, b"early")
+    assert stub.receive(TIMEOUT_S) == (call, frames.MESSAGE, served.ACCEPTED)
+    caller.connection.close()
+    wait_for(lambda: not server.commands._workers, TIMEOUT_S, "the connection to end")
+    stub.send(call, served.GO)
+    assert stub.receive(TIMEOUT_S)[2] == served.BECOME
+    assert not server.site.master.seen
 
 
 def test_one_user_does_not_get_all(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -430,6 +451,7 @@ def test_a_lost_command_is_begun_anew_where_that_is_the_same(
         if output:
             assert process.stdout is not None
             assert process.stdout.readline() == output
+        server.wait_for_go()
         caller.connection.close()
         shown, told = process.communicate(timeout=TIMEOUT_S)
     assert shown.startswith(b"whole") == is_begun_anew
