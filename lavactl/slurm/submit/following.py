@@ -9,12 +9,16 @@ import signal
 from lavactl.commands.bsub import final_code
 from lavactl.errors import CommandError
 from lavactl.slurm.submit.request import Work, job_of
+from lavactl.tasks.terminal_ends import is_wanted
 from lavactl.text.render import clean
 from lavactl.wire import messages
 from lavactl.wire.client import Client
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Self
+
     from lavactl.io import Io
     from lavactl.slurm.submit.choices import Choices
 
@@ -33,25 +37,52 @@ def run_as_job(choices: "Choices", script: str, arguments: list[str], name: str,
     spec = job_of(choices, Work(script, arguments, name.rpartition("/")[2]), io)
     spec.input = spec.output = spec.error = ""  # its output comes here
     job = submitted(choices.command, spec, io).job
-    before = {number: signal.signal(number, signal.default_int_handler) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        return _follow(choices, job, io)
-    except KeyboardInterrupt:
-        _end(job, io)
-        raise
-    finally:
-        for number, handler in before.items():
+    with _Interruption() as interruption:
+        try:
+            return _follow(choices, job, io, interruption)
+        except KeyboardInterrupt:
+            _end(job, io)
+            raise
+
+
+class _Interruption:
+    """Signals that end the command, each a KeyboardInterrupt.
+
+    Python drops an exception that is raised while an answer that was left early is being closed; `check` raises it
+    again.
+    """
+
+    def __init__(self) -> None:
+        self._has_come = False
+
+    def __enter__(self) -> "Self":
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        self._before = {number: signal.signal(number, self._raise) for number in numbers if is_wanted(number)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
             signal.signal(number, handler)
 
+    def _raise(self, _number: int, _frame: "FrameType | None") -> None:
+        self._has_come = True
+        raise KeyboardInterrupt
 
-def _follow(choices: "Choices", job: int, io: "Io") -> int:
+    def check(self) -> None:
+        """Raise KeyboardInterrupt if a signal has come before."""
+        if self._has_come:
+            raise KeyboardInterrupt
+
+
+def _follow(choices: "Choices", job: int, io: "Io", interruption: _Interruption) -> int:
     command, is_quiet = choices.command, "quiet" in choices
     notice = "" if is_quiet else f"{command}: job {job} queued and waiting for resources"
     first = _changed(job, io, STARTED, notice)
+    interruption.check()
     if first.state not in ENDED or first.hosts:
         if not is_quiet and command == "salloc":
             io.error(f"salloc: Granted job allocation {job}")
-        _pass_on(job, io)
+        _pass_on(job, io, interruption)
     last = _changed(job, io, ENDED)
     if not is_quiet and command == "salloc":
         io.error(f"salloc: Relinquishing job allocation {job}")
@@ -75,7 +106,7 @@ def _changed(job: int, io: "Io", states: "tuple[int, ...]", notice: str = "") ->
     raise CommandError(f"The master stopped telling about job {job} before its end.")
 
 
-def _pass_on(job: int, io: "Io") -> None:
+def _pass_on(job: int, io: "Io", interruption: _Interruption) -> None:
     """Write the job's output as it comes, until the job has ended."""
     request = messages.PeekRequest(follow=True)
     request.job.ref.CopyFrom(messages.JobRef(job=job))
@@ -90,6 +121,7 @@ def _pass_on(job: int, io: "Io") -> None:
             io.flush()
         else:
             return
+        interruption.check()
         io.client().close()
         io.sleep(AGAIN_S)
 

@@ -1,11 +1,17 @@
 """srun: the step that it makes of its options, within a job and as a job of its own."""
 
+import signal
+from collections.abc import Iterator
+
 import pytest
 
 from lavactl.errors import CommandError
+from lavactl.main import INTERRUPTED
 from lavactl.slurm.srun import OF_REQUEST, PARSER, argv_in_job, say_without_effect, wish_of
+from lavactl.slurm.submit import following
 from lavactl.slurm.submit.choices import Choices, environment_options
-from tests.lavactl.scripted import Desk
+from protos import common_pb2, jobs_pb2
+from tests.lavactl.scripted import Desk, ScriptedClient
 
 HOSTS = ["n1", "n2", "n3"]
 
@@ -84,3 +90,26 @@ def test_what_is_refused_before_a_job_is_submitted(desk: Desk, argv: list[str], 
     """Nothing is submitted that its own step would refuse."""
     result = desk.type("srun", *argv)
     assert (result.code, sentence in result.err, desk.client.asked) == (1, True, [])
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_signal_that_comes_while_an_answer_is_being_left_ends_the_job(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python drops an exception that is raised there: srun went on for ever."""
+
+    class Left(ScriptedClient):
+        def watch(self, refs: list[common_pb2.JobRef]) -> Iterator[jobs_pb2.JobChange]:
+            self.asked.append(refs)
+            try:
+                yield jobs_pb2.JobChange(job=7, state=common_pb2.RUN if len(self.asked) == 1 else common_pb2.DONE)
+            finally:
+                if len(self.asked) == 1:
+                    signal.raise_signal(signal.SIGTERM)
+
+    client = Left()
+    monkeypatch.setattr(following, "Client", lambda io: client)
+    desk.client.submit_results = [jobs_pb2.SubmitResult(job=7, queue="normal")]
+    assert desk.type("srun", "true").code == INTERRUPTED
+    _, asked = client.asked
+    assert ([ref.job for ref in asked.filter.refs], asked.action) == ([7], jobs_pb2.TERMINATE)
