@@ -159,16 +159,24 @@ def _has_begun(change: messages.JobChange, after: int) -> bool:
 
 
 class _Interruptible:
-    """Context manager in which signals that end this process raise `_Interrupted`."""
+    """Context manager in which signals that end this process raise `_Interrupted`; at its end, if Python drops that.
+
+    It does where an answer that was left early is just being closed.
+    """
+
+    def __init__(self) -> None:
+        self._number = 0
 
     def __enter__(self) -> None:
         numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
         self._before = {number: signal.signal(number, self._raise) for number in numbers if is_wanted(number)}
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        if kind is None and self._number:
+            raise _Interrupted(self._number)
 
-    @staticmethod
-    def _raise(number: int, frame: "FrameType | None") -> None:
+    def _raise(self, number: int, _frame: "FrameType | None") -> None:
+        self._number = number
         raise _Interrupted(number)
