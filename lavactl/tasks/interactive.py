@@ -4,13 +4,11 @@ Invariants: a job whose bsub is ended while it is pending is ended, too; the exi
 without having started, 255 if its end is not known.
 """
 
-import signal
-
 from lavactl.errors import FAILURE, CommandError
+from lavactl.tasks.interruption import Interruptible
 from lavactl.tasks.keyboard import keyboard_of
 from lavactl.tasks.session import Session
 from lavactl.tasks.surrounding_job import JobKey
-from lavactl.tasks.terminal_ends import is_wanted
 from lavactl.text.exits import exit_code
 from lavactl.text.render import clean
 from lavactl.wire import messages
@@ -19,7 +17,6 @@ from lavactl.wire.connection import LostError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import FrameType
 
     from lavactl.io import Io
     from lavactl.tasks.task import Task
@@ -82,7 +79,7 @@ class InteractiveJob:
         interrupted = 0
         while True:
             try:
-                with _Interruptible():
+                with Interruptible(_Interrupted):
                     if not interrupted:
                         self._notice("Waiting for dispatch ...")
                     return next(change for change in self._changes() if _has_begun(change, after))
@@ -156,27 +153,3 @@ def _has_begun(change: messages.JobChange, after: int) -> bool:
     return change.state in (messages.RUN, messages.USUSP, messages.SSUSP) and bool(
         change.hosts and change.attempt > after
     )
-
-
-class _Interruptible:
-    """Context manager in which signals that end this process raise `_Interrupted`; at its end, if Python drops that.
-
-    It does where an answer that was left early is just being closed.
-    """
-
-    def __init__(self) -> None:
-        self._number = 0
-
-    def __enter__(self) -> None:
-        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-        self._before = {number: signal.signal(number, self._raise) for number in numbers if is_wanted(number)}
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-        if kind is None and self._number:
-            raise _Interrupted(self._number)
-
-    def _raise(self, number: int, _frame: "FrameType | None") -> None:
-        self._number = number
-        raise _Interrupted(number)

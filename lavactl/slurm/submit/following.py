@@ -4,21 +4,16 @@ Invariants: the job ends when its command is interrupted; the exit code is the j
 joins its output, and it reads no input: a terminal is given by bsub -Is.
 """
 
-import signal
-
 from lavactl.commands.bsub import final_code
 from lavactl.errors import CommandError
 from lavactl.slurm.submit.request import Work, job_of
-from lavactl.tasks.terminal_ends import is_wanted
+from lavactl.tasks.interruption import Interruptible
 from lavactl.text.render import clean
 from lavactl.wire import messages
 from lavactl.wire.client import Client
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import FrameType
-    from typing import Self
-
     from lavactl.io import Io
     from lavactl.slurm.submit.choices import Choices
 
@@ -37,7 +32,7 @@ def run_as_job(choices: "Choices", script: str, arguments: list[str], name: str,
     spec = job_of(choices, Work(script, arguments, name.rpartition("/")[2]), io)
     spec.input = spec.output = spec.error = ""  # its output comes here
     job = submitted(choices.command, spec, io).job
-    with _Interruption() as interruption:
+    with Interruptible(lambda _: KeyboardInterrupt()) as interruption:
         try:
             return _follow(choices, job, io, interruption)
         except KeyboardInterrupt:
@@ -45,36 +40,7 @@ def run_as_job(choices: "Choices", script: str, arguments: list[str], name: str,
             raise
 
 
-class _Interruption:
-    """Signals that end the command, each a KeyboardInterrupt.
-
-    Python drops an exception that is raised while an answer that was left early is being closed; `check` raises it
-    again.
-    """
-
-    def __init__(self) -> None:
-        self._has_come = False
-
-    def __enter__(self) -> "Self":
-        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        self._before = {number: signal.signal(number, self._raise) for number in numbers if is_wanted(number)}
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _raise(self, _number: int, _frame: "FrameType | None") -> None:
-        self._has_come = True
-        raise KeyboardInterrupt
-
-    def check(self) -> None:
-        """Raise KeyboardInterrupt if a signal has come before."""
-        if self._has_come:
-            raise KeyboardInterrupt
-
-
-def _follow(choices: "Choices", job: int, io: "Io", interruption: _Interruption) -> int:
+def _follow(choices: "Choices", job: int, io: "Io", interruption: Interruptible) -> int:
     command, is_quiet = choices.command, "quiet" in choices
     notice = "" if is_quiet else f"{command}: job {job} queued and waiting for resources"
     first = _changed(job, io, STARTED, notice)
@@ -106,7 +72,7 @@ def _changed(job: int, io: "Io", states: "tuple[int, ...]", notice: str = "") ->
     raise CommandError(f"The master stopped telling about job {job} before its end.")
 
 
-def _pass_on(job: int, io: "Io", interruption: _Interruption) -> None:
+def _pass_on(job: int, io: "Io", interruption: Interruptible) -> None:
     """Write the job's output as it comes, until the job has ended."""
     request = messages.PeekRequest(follow=True)
     request.job.ref.CopyFrom(messages.JobRef(job=job))
