@@ -2,7 +2,7 @@
 
 A finding is a row of a table, a bullet, a numbered item or a paragraph of a report. Its key is its section, a slash and
 its own number; where it has none, its place among its kind: ``2.1/*3`` is the third bullet of section 2.1, ``A/#2`` the
-second row, ``V1/p1`` the first paragraph.
+second row, ``V1/p1`` the first paragraph. A row with a letter and a number of its own, ``| B12 |``, is known by them.
 """
 
 import re
@@ -16,6 +16,7 @@ HEADING = re.compile(r"(#+) ([^\s.]+(?:\.\d+)*)")
 NUMBERED = re.compile(r"(\d+)\. ")
 BULLET = re.compile(r" *[*-] ")
 LEADING_NUMBER = re.compile(r"\| (\d+(?::\d+)?)")
+OWN_NAME = re.compile(r"\| ([A-Z]\d+) \|")
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Row:
 
 
 def rows_of(report: str) -> dict[str, Row]:
-    """The table's rows about a report, by key."""
+    """The table's rows about a report, by key; `report` is its path below the folder of reports, without an ending."""
     with (TABLE / f"{report}.toml").open("rb") as file:
         written = tomllib.load(file)
     return {key: Row(**{**row, "tests": tuple(row.get("tests", ()))}) for key, row in written.items()}
@@ -79,6 +80,9 @@ class _Reader:
         return bool(self._section) and self._level >= next_level and not said
 
     def _row(self, line: str) -> str:
+        if own := OWN_NAME.match(line):
+            self._seen.add(own[1])
+            return own[1]
         number = LEADING_NUMBER.match(line) if self._has_numbers else None
         return self._key(number[1] if number else self._count("#"))
 

@@ -12,9 +12,10 @@ import pytest
 from tests.found.findings import TABLE, findings_in, rows_of
 
 ROOT = Path(__file__).resolve().parents[2]
-REPORTS = ROOT.parent / "shared" / "reference" / "found"
+REPORTS = ROOT.parent / "shared" / "reference"
+FOLDERS = {"found": TABLE, "outsiders": TABLE / "outsiders"}  # of the reports, with the tables about them
 BENCHMARKS = ROOT / "benchmarks" / "results"
-NAMES = sorted(path.stem for path in TABLE.glob("*.toml"))
+NAMES = sorted(path.relative_to(TABLE).with_suffix("").as_posix() for path in TABLE.rglob("*.toml"))
 
 
 @cache
@@ -48,6 +49,8 @@ def test_each_row_names_what_holds_it(report: str) -> None:
 @pytest.mark.skipif(not REPORTS.is_dir(), reason="needs the collected facts beside the repository (../shared)")
 def test_each_finding_has_its_row() -> None:
     """A finding that is added to a report, or a new report, fails until the table says what holds it."""
-    for path in sorted(REPORTS.glob("*.md")):
-        assert path.stem in NAMES
-        assert findings_in(path.read_text(encoding="utf-8")) == list(rows_of(path.stem)), path.stem
+    for folder, table in FOLDERS.items():
+        for path in sorted((REPORTS / folder).glob("*.md")):
+            name = (table / path.stem).relative_to(TABLE).as_posix()
+            assert name in NAMES
+            assert findings_in(path.read_text(encoding="utf-8")) == list(rows_of(name)), name
