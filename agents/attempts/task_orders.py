@@ -21,7 +21,7 @@ from agents.job_setup.preparation import Preparation
 from agents.job_setup.role_tasks import Job, NotPlaced, run_order, told_of, variables, work_directory
 from agents.job_setup.task_files import TaskFiles, directory_of
 from agents.job_setup.told.table import Table
-from agents.job_setup.told.tell import CannotTell
+from agents.job_setup.told.values import CannotTell
 from agents.shepherd import messages
 from agents.shepherd.messages import Key, RunOrder, RunState, pack
 from agents.shepherd_pool.pool import Pool

@@ -92,15 +92,16 @@ def _apptainer(
     source = image.source
     if image.kind == Kind.REGISTRY:
         reference = source if "://" in source else f"docker://{source}"
-        source = images.imported(image, ".sif", lambda made: ["apptainer", "pull", "--disable-cache", made, reference])
+        pull = ("apptainer", "pull", "--disable-cache", "--")
+        source = images.imported(image, ".sif", lambda made: [*pull, made, reference])
     elif image.kind == Kind.ARCHIVE:
         source = images.imported(
-            image, ".sif", lambda made: ["apptainer", "build", made, f"docker-archive:{image.source}"]
+            image, ".sif", lambda made: ["apptainer", "build", "--", made, f"docker-archive:{image.source}"]
         )
     options = [option for runtime, option in entry.gpu_options if runtime == "apptainer"]
     for bind in (*binds, *_volumes(entry.tree)):
         options += ["--bind", f"{bind.source}:{bind.place}" + (":ro" if bind.is_read_only else "")]
-    return Command(("apptainer", "--silent", "exec", *options, "--pwd", entry.cwd, source, *program))
+    return Command(("apptainer", "--silent", "exec", *options, "--pwd", entry.cwd, "--", source, *program))
 
 
 def _podman(entry: Entry, image: Image, images: ImageDirectory, binds: list[Bind], program: Sequence[str]) -> Command:
@@ -113,7 +114,7 @@ def _podman(entry: Entry, image: Image, images: ImageDirectory, binds: list[Bind
     shared = ("--rm", "--network=host", "--pid=host", "--ipc=host", "--env-host", "--entrypoint=", "--log-driver=none")
     source = image.source.partition("://")[2] or image.source
     named = ("--name", entry.name, "--workdir", entry.cwd)
-    return Command(("podman", "run", *shared, *named, *options, source, *program))
+    return Command(("podman", "run", *shared, *named, *options, "--", source, *program))
 
 
 def _volumes(tree: str) -> list[Bind]:

@@ -7,6 +7,7 @@ files that variables name. Files of an earlier table that the new one lacks are 
 import ipaddress
 import os
 import posixpath
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -14,9 +15,10 @@ from functools import cache
 from pathlib import Path
 
 from agents.job_setup.environment import write_whole
-from agents.job_setup.told.values import TREE, File, Names, Told
+from agents.job_setup.told.values import TREE, CannotTell, File, Names, Told
 
 HOSTS = "/etc/hosts"
+HOST_NAME = re.compile(r"[A-Za-z0-9._~-]+")
 
 
 class TaskFiles:
@@ -31,6 +33,7 @@ class TaskFiles:
 
         Raises:
             OSError: a file cannot be written.
+            CannotTell: a name of a task can't be in a hosts file.
         """
         wanted = {TREE + HOSTS: File(_read(hosts_file) + lines_of(told.names))} if told.names else {}
         wanted |= told.own  # names come first, so that whatever a list names resolves
@@ -69,7 +72,14 @@ class TaskFiles:
 
 
 def lines_of(names: Names) -> bytes:
-    """Return lines of a hosts file; none for a task whose address is not known."""
+    """Return lines of a hosts file; none for a task whose address is not known.
+
+    Raises:
+        CannotTell: a name is none that a line can hold; the master refuses such jobs, and older ones may have it.
+    """
+    bad = next((name for _, known in names for name in known if not HOST_NAME.fullmatch(name)), None)
+    if bad is not None:
+        raise CannotTell(f"The name {bad[:80]!r} of a task can't be in a hosts file.")
     return "".join(f"{address}\t{' '.join(known)}\n" for address, known in names if _is_ip(address)).encode()
 
 

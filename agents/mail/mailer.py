@@ -246,6 +246,7 @@ class Mailer:
             *as_user(job),
             *self._program,
             "-oi",
+            "--",
             *to,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.DEVNULL,

@@ -9,14 +9,13 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 
-from google.protobuf.descriptor import FieldDescriptor
-
+from lavad.api import texts
+from lavad.api.texts import TEXT_MAX
 from lavad.core.model import JobState
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import Refused
 from protos import cluster_pb2, common_pb2, file_copies, jobs_pb2
 
-TEXT_MAX = 4094
 REASON_MAX = 4095  # of a command: LSF's own bound
 SPEC_BYTES_MAX = 4 << 20
 ROLES_MAX = 100
@@ -43,9 +42,6 @@ HOST_BYTES_MAX = 256 << 10  # of one host's facts, which lists show beside those
 _TOPOLOGY = re.compile(r"\d{1,4} \d{1,6} \d{1,4} \d{1,4}(,\d{1,4} \d{1,6} \d{1,4} \d{1,4})*")
 SIGNAL_MAX = 64
 
-# Texts with a bound of their own: a script may be long, and a name has its own error message.
-_OTHERWISE_BOUNDED = frozenset({"command", "name"})
-
 # Repeated fields of a job: name for users, and the most values. Those that are not listed are named by their option.
 _COUNTED = {
     "roles": ("roles", ROLES_MAX),
@@ -60,16 +56,14 @@ _COUNTED.update(
     if field.is_repeated and field.name not in _UNCOUNTED
 )
 _LAUNCHES = frozenset(common_pb2.Launch.values())
-_STRING = FieldDescriptor.TYPE_STRING
 
 
 def check_spec(spec: jobs_pb2.JobSpec) -> None:
-    """Refuse a job that the cluster could not handle.
+    """Refuse a job that the cluster could not handle; its texts are checked with the request.
 
     Raises:
         Refused: one sentence says what is wrong.
     """
-    check_texts(spec)
     _check_command(spec)
     _check_numbers(spec)
     if b"\0" in b"".join(spec.environment):
@@ -84,7 +78,6 @@ def check_spec(spec: jobs_pb2.JobSpec) -> None:
     if spec.HasField("host_file"):
         _check_host_file(spec.host_file)
     for role in spec.roles:
-        check_texts(role)
         if role.launch not in _LAUNCHES:
             raise Refused(f"Unknown way to launch a role: {role.launch}")
         if role.gpu.num > GPUS_MAX:
@@ -134,32 +127,6 @@ def check_size(spec: jobs_pb2.JobSpec) -> None:
         )
 
 
-def check_texts(
-    message: jobs_pb2.JobSpec
-    | jobs_pb2.JobFilter
-    | jobs_pb2.JobMessage
-    | jobs_pb2.ResizeRequest
-    | jobs_pb2.Checkpoint
-    | jobs_pb2.HostFile
-    | common_pb2.Role
-    | cluster_pb2.ReserveRequest
-    | cluster_pb2.JobGroupRequest,
-) -> None:
-    """Refuse texts that are too long or hold NUL characters, which would end the text for C programs.
-
-    Raises:
-        Refused: names the field.
-    """
-    for field, value in message.ListFields():
-        if field.type != _STRING:
-            continue
-        for text in (value,) if isinstance(value, str) else value:
-            if "\0" in text and not (field.name == "command" and getattr(message, "is_script", False)):
-                raise Refused(f"Bad {field.name}: it can't hold a NUL character")
-            if len(text) > TEXT_MAX and field.name not in _OTHERWISE_BOUNDED:
-                raise Refused(f"Bad {field.name}: longer than {TEXT_MAX} characters")
-
-
 def _check_command(spec: jobs_pb2.JobSpec) -> None:
     if not spec.command.strip() and not spec.HasField("tasks"):  # its roles may have commands of their own
         raise Refused("No command is specified")
@@ -190,7 +157,6 @@ def _check_copies(spec: jobs_pb2.JobSpec) -> None:
 
 
 def _check_host_file(file: jobs_pb2.HostFile) -> None:
-    check_texts(file)
     if len(file.hosts) != len(file.slots):
         raise Refused("-hostfile: expected as many numbers of slots as hosts")
 
@@ -201,7 +167,6 @@ METHOD = re.compile(r"[A-Za-z0-9_.+-]{0,64}")  # of checkpoints
 
 def _check_checkpoint(spec: jobs_pb2.JobSpec) -> None:
     one = spec.checkpoint
-    check_texts(one)
     if not one.directory.startswith("/") or (one.programs and not one.programs.startswith("/")):
         raise Refused("-k: the checkpoint directory must be an absolute path")
     if one.restarts_from and not _EARLIER.fullmatch(one.restarts_from):
@@ -298,7 +263,7 @@ def check_filter(wanted: jobs_pb2.JobFilter) -> None:
     Raises:
         Refused: one sentence says what is wrong.
     """
-    check_texts(wanted)
+    texts.check(wanted)
     check_refs(wanted.refs)
     if len(wanted.name) > TEXT_MAX:
         raise Refused(f"Bad job name: longer than {TEXT_MAX} characters")

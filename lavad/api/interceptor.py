@@ -15,8 +15,9 @@ from typing import Any
 
 import grpc
 import grpc.aio
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
+from lavad.api import texts
 from lavad.api.trust import Trust
 from lavad.core.model.reasons import NotNow, Refused
 from protos.trust.roles import TrustError
@@ -28,6 +29,7 @@ Check = Callable[[Any], Awaitable[None]]
 Handler = Any  # grpc.RpcMethodHandler, which is generic in its type stubs only
 
 UNREADABLE = "The request can't be read: the program that sent it does not fit this master."
+OF_USERS = ("/lava.v1.JobService/", "/lava.v1.ClusterService/")  # services whose requests users make
 REFUSED_AGAIN_S = 3600.0
 REFUSALS_KEPT = 1000  # addresses; an older one is logged again
 DEFECT = "The master met an error of its own; its log has the details."
@@ -126,7 +128,7 @@ def _guarded_one(method: Method, name: str, check: Check) -> Method:
     async def guarded(request: Any, context: Any) -> Any:
         try:
             await check(context)
-            check_readable(request)
+            check_request(request, name)
             return await method(request, context)
         except Exception as error:
             await _end(error, name, context)
@@ -141,7 +143,7 @@ def _guarded_many(method: Method, name: str, check: Check) -> Method:
     async def guarded(request: Any, context: Any) -> None:
         try:
             await check(context)
-            check_readable(request)
+            check_request(request, name)
             async with contextlib.aclosing(method(request, context)) as answers:
                 async for answer in answers:
                     await context.write(answer)
@@ -149,6 +151,17 @@ def _guarded_many(method: Method, name: str, check: Check) -> Method:
             await _end(error, name, context)
 
     return guarded
+
+
+def check_request(request: Any, name: str) -> None:
+    """Check a request before its method has it; those of a stream are the method's own to check.
+
+    Raises:
+        Refused: it could not be parsed, or is a user's and has a text that no request may have.
+    """
+    check_readable(request)
+    if isinstance(request, Message) and name.startswith(OF_USERS):
+        texts.check(request)
 
 
 def check_readable(message: Any) -> None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from lavad.agent_links.seals import Seals
 from lavad.agent_links.spec_cache import SpecShelf
-from lavad.api import translate
+from lavad.api import texts, translate
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.decide.jobs.admission import combined_with_queue
@@ -102,6 +102,7 @@ class Recovering:
         try:
             cluster = self._cluster
             packed = self._shelf.pack(spec, blob.user)
+            texts.check(spec)
             new = translate.new_job(spec, packed, b"", owner)
             shared = combined_with_queue(cluster, new.shared, translate.asked_of(spec))
         except Refused as error:

@@ -33,7 +33,6 @@ INTERVAL_MIN_S = 1.0  # between two runs of a metric script
 CODES_MAX = 256
 TIME_MAX_S = 1e9
 ARGUMENTS_MAX = 10_000
-TEXT_MAX = 4094
 _NAME = re.compile(r"[A-Za-z0-9._~-]{1,255}")
 _SPREADS = ("", PACK, SPREAD, RACK)
 _ACTIONS, _EVENTS = frozenset(map(int, TaskAction)), frozenset(map(int, TaskEvent))
@@ -173,8 +172,8 @@ def _wrong(role: common_pb2.Role, what: str) -> Refused:
 def _check_values(role: common_pb2.Role) -> None:
     if any(b"\0" in entry or entry.find(b"=") < 1 for entry in role.environment):
         raise _wrong(role, "its environment takes NAME=VALUE without NUL characters")
-    if len(role.argv) > ARGUMENTS_MAX or any("\0" in word for word in role.argv):
-        raise _wrong(role, "its argv is too long or has a NUL character")
+    if len(role.argv) > ARGUMENTS_MAX:
+        raise _wrong(role, "its argv is too long")
     if role.cwd and not role.cwd.startswith("/"):
         raise _wrong(role, "its working directory must be an absolute path")
     if not (math.isfinite(role.run_limit_s) and 0 <= role.run_limit_s <= TIME_MAX_S):
@@ -289,8 +288,3 @@ def _check_rules(rules: jobs_pb2.TaskRules) -> None:
     for convention in rules.conventions:
         if not _NAME.fullmatch(convention.name):
             raise Refused(f"The job: bad name of a convention: {convention.name[:80]!r}")
-        if any("\0" in option or len(option) > TEXT_MAX for option in convention.options):
-            raise Refused(f"The job: the options of {convention.name} are too long or have a NUL character")
-    for text in (rules.origin, rules.owner_name):
-        if "\0" in text or len(text) > TEXT_MAX:
-            raise Refused("The job: a name is too long or has a NUL character")

@@ -139,7 +139,7 @@ def test_report_and_output_by_mail(site: Site, account: str) -> None:
     plain = user.submit("-K", "echo the output; exit 3")
     mail = site.mail_about(f"Subject: Job {plain}:")
     head, _, body = mail.partition("\n\n")
-    assert head.startswith(f"{account}: -oi {account}@")
+    assert head.startswith(f"{account}: -oi -- {account}@")
     assert f"\nTo: {account}@" in head
     assert head.endswith("Exited")
     assert body.startswith("Job <by the site> was submitted from host <")
@@ -150,7 +150,7 @@ def test_report_and_output_by_mail(site: Site, account: str) -> None:
     out = site.place / "mail" / f"apart.{account}"
     apart = user.submit("-K", "-N", "-B", "-u", "boss@example.org", "-o", str(out), "echo in the file")
     begin = site.mail_about(f"Subject: Job {apart}:", "started")
-    assert begin.startswith(f"{account}: -oi boss@example.org\n")
+    assert begin.startswith(f"{account}: -oi -- boss@example.org\n")
     end = site.mail_about(f"Subject: Job {apart}:", "Done")
     assert "Successfully completed." in end
     assert end.endswith(f"Read file <{out}> for stdout output of this job.\n")

@@ -169,7 +169,7 @@ def test_apptainer_is_told_everything(tmp_path: Path, monkeypatch: pytest.Monkey
     """Its command line has directories, files at fixed paths, GPUs, the working directory and the program."""
     program = tmp_path / "bin" / "apptainer"
     program.parent.mkdir()
-    program.write_text("#!/bin/sh\n[ $1 = pull ] && echo image > $3\n")
+    program.write_text("#!/bin/sh\n[ $1 = pull ] && echo image > $4\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     tree = tmp_path / "tree"
@@ -185,7 +185,7 @@ def test_apptainer_is_told_everything(tmp_path: Path, monkeypatch: pytest.Monkey
         "--bind /dev/shm:/scratch:ro",
         f"--bind {tree}/etc/volcano:/etc/volcano",
         f"--bind {tree}/etc/hosts:/etc/hosts",
-        f"--pwd {tmp_path} {tmp_path}/images/x-1-",
+        f"--pwd {tmp_path} -- {tmp_path}/images/x-1-",
     ):
         assert part in line
     assert command.argv[-2:] == ("prog", "a b")

@@ -22,7 +22,7 @@ from agents.job_setup.told import (
 )
 from agents.job_setup.told.scene import Scene, options_of
 from agents.job_setup.told.table import Table
-from agents.job_setup.told.values import TREE, HostFacts, Told
+from agents.job_setup.told.values import TREE, CannotTell, HostFacts, Told
 from protos.agents_pb2 import JobSpecBlob
 from protos.common_pb2 import TaskHost, TaskRun
 
@@ -56,10 +56,6 @@ FILELESS = ("env", "slurm", "hcclrank", task_code.NAME)  # no files at fixed pat
 # stack limit): beyond them no program starts.
 VARIABLE_MAX = 128 * 1024 - 1
 ENVIRONMENT_MAX = 1024 * 1024
-
-
-class CannotTell(Exception):
-    """The task cannot be told: one sentence says why."""
 
 
 def tell(blob: JobSpecBlob, run: TaskRun, table: Table | Sequence[TaskHost], host: HostFacts) -> Told:

@@ -8,6 +8,10 @@ TREE = "tree"  # in the directory of an attempt's files: those at fixed paths, e
 PROGRAMS = "bin"  # there: programs that come first in the tasks' PATH
 
 
+class CannotTell(Exception):
+    """The task cannot be told: one sentence says why."""
+
+
 class File(NamedTuple):
     """Content and permissions of a file."""
 

@@ -52,7 +52,6 @@ def _command(request: pb.ReserveRequest, caller: c.Caller) -> c.Command:
 
 
 def _check(request: pb.ReserveRequest) -> None:
-    checks.check_texts(request)
     if len(request.name) > NAME_MAX or any(letter.isspace() for letter in request.name):
         raise Refused(f"-N: a reservation's name has at most {NAME_MAX} characters and no blanks")
     if max(len(request.hosts), len(request.holders), len(request.queues)) > WORDS_MAX:

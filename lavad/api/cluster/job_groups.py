@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Iterator, Set
 
-from lavad.api import checks
 from lavad.api.slices import Slices
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
@@ -35,7 +34,6 @@ async def change(engine: Engine, request: pb.JobGroupRequest, caller: c.Caller) 
     Raises:
         Refused: one sentence says why not.
     """
-    checks.check_texts(request)
     reply = await engine.execute(_command(request, caller))
     return pb.JobGroupReply(paths=[reply] if isinstance(reply, str) else reply)
 

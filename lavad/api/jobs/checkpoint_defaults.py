@@ -66,7 +66,6 @@ def _check(one: pb.Checkpoint) -> None:
         raise Refused("LSB_ECHKPNT_METHOD: expected a name of letters, digits and _ . + -")
     if one.programs and not one.programs.startswith("/"):
         raise Refused("LSB_ECHKPNT_METHOD_DIR: expected an absolute path")
-    checks.check_texts(one)
 
 
 def _add(one: pb.Checkpoint, terms: CheckpointTerms) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Any
 
-from lavad.api import checks, translate
+from lavad.api import translate
 from lavad.api.privacy import Sight
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
@@ -28,7 +28,6 @@ def command_of(request: pb.PostRequest, target: c.Target, caller: c.Caller) -> c
     """
     message = request.message
     check_number(message.number)
-    checks.check_texts(message)
     if len(message.text) > TEXT_MAX:
         raise Refused(f"The message is longer than {TEXT_MAX} characters")
     if len(message.data) > DATA_MAX:

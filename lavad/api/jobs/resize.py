@@ -21,7 +21,6 @@ def command_of(request: pb.ResizeRequest, caller: c.Caller) -> c.Command:
         Refused: it is invalid.
     """
     checks.check_refs([request.ref])
-    checks.check_texts(request)
     target = translate.target_of(request.ref)
     if target.indices is not None:
         raise Refused("The job is not resizable: elements of job arrays never are")

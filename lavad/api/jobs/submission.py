@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lavad.agent_links.spec_cache import SpecShelf
-from lavad.api import checks, translate
+from lavad.api import checks, texts, translate
 from lavad.api.jobs import checkpoint_defaults
 from lavad.api.jobs.history import Stored
 from lavad.audit import TRAIL
@@ -139,6 +139,7 @@ class Submissions:
     def _command(self, item: pb.SubmitItem, caller: c.Caller) -> c.SubmitJob:
         spec = item.spec
         checks.check_size(spec)
+        texts.check(item)
         spec.submit_host = caller.host
         policy = self._engine.cluster.policy
         spec.project = spec.project or policy.default_project

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from agents.job_setup.told.table import Table
-from agents.job_setup.told.tell import CannotTell, tell
+from agents.job_setup.told.tell import tell
+from agents.job_setup.told.values import CannotTell
 from protos.common_pb2 import TaskRun
 from tests.agents.told.jobs import DIRECTORY, PS_AND_WORKERS, at, facts, job, role, told, variables
 
