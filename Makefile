@@ -117,6 +117,7 @@ docs: $(READY)
 	@$(BIN)/python packaging/configuration_page.py
 	@PYTHONPATH=. $(BIN)/python packaging/job_file_page.py
 	@PYTHONPATH=. $(BIN)/python packaging/slurm_page.py
+	@PYTHONPATH=. $(BIN)/python packaging/kinds_pages.py
 	@PYTHONPATH=. $(BIN)/python packaging/commands_page.py
 	@packaging/docs.sh
 

@@ -30,6 +30,13 @@ KUBERNETES = {
     ("batch", "Job"): ("batch", "read_job", ("v1",)),
     ("batch", "CronJob"): ("batch", "read_cron_job", ("v1", "v1beta1")),
 }
+# Pages of docs/reference/kinds: the module and the tables that each is written from.
+PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "batch-job": ("kubernetes.batch", ("Job",)),
+    "batch-cronjob": ("kubernetes.batch", ("CronJob",)),
+    "pod": ("kubernetes.pods", ("Template",)),
+    "metadata": ("kubernetes.metadata", ("Metadata",)),
+}
 JOB_KINDS = (
     "Volcano's Job, CronJob, JobFlow and JobTemplate, MPIJob, PyTorchJob, TFJob, TrainJob, JobSet, RayJob, "
     "LeaderWorkerSet, and Job and CronJob of batch/v1"

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from collections.abc import Mapping as Table
-    from typing import TypeVar
+    from typing import Any, TypeVar
 
     Value = TypeVar("Value")
 
@@ -49,6 +49,10 @@ class Reading:
         """Fields of a document, or of one of its mappings; the same ones each time."""
         return self._opened.setdefault(id(node), Fields(self, node, path))
 
+    def opened(self) -> "list[Fields]":
+        """Fields of all mappings that were opened."""
+        return list(self._opened.values())
+
     def note(self, place: Place, field: str, text: str) -> None:
         """Note a remark."""
         self.notes.append(Note(place, field, text))
@@ -61,7 +65,7 @@ class Reading:
         """All notes by their places, with one for each field that nothing asked for."""
         for fields in self._opened.values():
             for key, place in fields.unread():
-                self.note(place, fields.path_of(key), "ignored.")
+                self.note(place, fields.path_of(key), fields.why_unread(key))
         self.notes.sort()
         return self.notes
 
@@ -80,6 +84,8 @@ class Fields:
         self.path = path
         self.asked: set[str] = set()
         self.absent: dict[str, Mapping] = {}  # kept, so that each is opened once
+        self.same: set[str] = set()  # keys that say what would hold without them
+        self.rows: Table[str, Any] | None = None  # declarations of the fields by name, of a mapping that has them
 
     def unread(self) -> list[tuple[str, Place]]:
         """Keys with a value that nothing asked for, each with its place."""
@@ -89,11 +95,16 @@ class Fields:
             if key not in self.asked and not isinstance(value, Null)
         ]
 
+    def why_unread(self, key: str) -> str:
+        """Remark on a key that nothing asked for."""
+        if self.rows is None or key in self.rows:
+            return "ignored."
+        return f"ignored: there is no such field{near(key, self.rows) or '.'}"
+
     def refuse_unread(self, known: "Iterable[str]" = ()) -> None:
         """Refuse keys of this mapping that nothing asked for."""
         for key, place in self.unread():
-            near = difflib.get_close_matches(key, [*self.asked, *known], 1, 0.7)
-            hint = f"; is {near[0]} meant?" if near else "."
+            hint = near(key, [*self.asked, *known]) or "."
             raise self.reading.wrong(place, self.path_of(key), f"there is no such key{hint}")
 
     def path_of(self, key: str) -> str:
@@ -259,6 +270,12 @@ class Fields:
         """Keys and texts of a mapping of single values; an empty value is an empty text."""
         parent = self.child(key)
         return {name: parent.text(name) for name, _ in parent.node}
+
+
+def near(key: str, known: "Iterable[str]") -> str:
+    """Question for the key that may be meant; empty if none is like it."""
+    found = difflib.get_close_matches(key, list(known), 1, 0.7)
+    return f"; is {found[0]} meant?" if found else ""
 
 
 def one_of(words: "Iterable[str]") -> str:

@@ -4,6 +4,7 @@ import re
 
 from lavactl.job_files.importers.kinds import Shared
 from lavactl.job_files.importers.kubernetes import metadata, pods
+from lavactl.job_files.importers.tables import Anything, Flag, Number, Part, Parts, Table, Text, Texts, Word
 from lavactl.job_files.model import JobFile, role
 from lavactl.job_files.text.fields import Fields
 from lavactl.job_files.text.nodes import Mapping
@@ -17,11 +18,6 @@ ROLE = "job"
 CODE_MAX = 255
 BACKOFF = 6
 PARTIAL = "kueue.x-k8s.io/job-min-parallelism"
-TOPOLOGIES = {
-    "kueue.x-k8s.io/podset-required-topology": "rack",
-    "kueue.x-k8s.io/podset-preferred-topology": "pack",
-}
-HOST_LEVEL = "kubernetes.io/hostname"
 MODES = {"NonIndexed": False, "Indexed": True}
 ACTIONS = {
     "FailJob": messages.TERMINATE_JOB,
@@ -31,201 +27,295 @@ ACTIONS = {
 }
 
 
+REPLACEMENTS = {"TerminatingOrFailed": "TerminatingOrFailed", "Failed": "Failed"}
+
+
+class ExitCodes(Table):
+    """``onExitCodes`` of a rule of ``podFailurePolicy``."""
+
+    container = Text(
+        "containerName", "", "of this container alone", here="that of the task; another is told", absent="any"
+    )
+    operator = Word("operator", {"In": True, "NotIn": False}, None, "how values are meant", absent="refused")
+    values = Texts("values", None, "exit codes, rising", absent="refused")
+
+
+class Condition(Table):
+    """One of ``onPodConditions`` of a rule of ``podFailurePolicy``."""
+
+    kind = Text("type", "", "a condition of the pod", here="DisruptionTarget: the task was evicted; others are told",
+                absent="refused")  # fmt: skip
+    status = Text("status", "True", "its state", here="True; another never applies, which is told")
+
+
+class FailureRule(Table):
+    """One of ``rules`` of ``podFailurePolicy``."""
+
+    action = Word("action", ACTIONS, None, "FailJob, FailIndex, Ignore (not counted) or Count", absent="refused")
+    codes = Part("onExitCodes", ExitCodes, "exit codes that it is for")
+    conditions = Parts("onPodConditions", Condition, "conditions that it is for")
+
+
+class FailurePolicy(Table):
+    """``podFailurePolicy``."""
+
+    rules = Parts("rules", FailureRule, "the first that applies counts", here="policies of the role")
+
+
+class SuccessRule(Table):
+    """One of ``rules`` of ``successPolicy``."""
+
+    count = Number("succeededCount", None, "so many indices have succeeded", 1, here="so many tasks")
+    indices = Text("succeededIndexes", "", "these indices have succeeded",
+                   told="only how many tasks succeeded counts")  # fmt: skip
+
+
+class SuccessPolicy(Table):
+    """``successPolicy``."""
+
+    rules = Parts("rules", SuccessRule, "the job is done as soon as one is met")
+
+
+class JobSpec(metadata.Suspended, metadata.Timed, metadata.Managed):
+    """``spec`` of a Job."""
+
+    parallelism = Number("parallelism", 1, "so many pods at once, never more than completions still owed")
+    completions = Number(
+        "completions", None, "so many pods must succeed", 1,
+        absent="1 without parallelism; else the first success stops new pods",
+    )  # fmt: skip
+    is_indexed = Word("completionMode", MODES, "NonIndexed", "Indexed: a success of each index, told by a variable")
+    backoff = Number("backoffLimit", BACKOFF, "so many failures of all pods together, then the job fails",
+                     here="so many restarts of all tasks together")  # fmt: skip
+    backoff_each = Number("backoffLimitPerIndex", None, "so many failures of each index",
+                          here="that number times the tasks, counted together; told")  # fmt: skip
+    failed_max = Number("maxFailedIndexes", None, "more failed indices end the job", here="more failed tasks end it")
+    failures = Part("podFailurePolicy", FailurePolicy, "failures that are final or do not count")
+    success = Part("successPolicy", SuccessPolicy, "ends the job before all indices succeeded")
+    replacement = Word("podReplacementPolicy", REPLACEMENTS, None, "when a pod is replaced",
+                       told="a task is replaced when it has ended",
+                       absent="TerminatingOrFailed; Failed with podFailurePolicy")  # fmt: skip
+    manual_selector = Flag("manualSelector", False, "the selector is the user's",
+                           told="tasks belong to their job")  # fmt: skip
+    selector = Anything("selector", None, "written by the server; refused without manualSelector",
+                   told="tasks belong to their job")  # fmt: skip
+    scheduling = Anything("schedulingGroup", None, "the group that pods are scheduled with",
+                     told="each job is a gang by itself where Kueue's label asks for it")  # fmt: skip
+    template = Part("template", pods.Template, "the pods; restartPolicy must be OnFailure or Never", absent="refused")
+
+
+class JobAnnotations(metadata.Annotations):
+    """``metadata.annotations`` of a Job."""
+
+    page = ""
+    partial = Number(PARTIAL, None, "Kueue admits the job with so many pods at least", 1,
+                     here="the job starts with so many tasks at least")  # fmt: skip
+    equal = Flag("kueue.x-k8s.io/job-completions-equal-parallelism", False,
+                 "completions follow a changed parallelism", told="the number of tasks is not changed")  # fmt: skip
+
+
+class JobMetadata(metadata.Metadata):
+    """``metadata`` of a Job."""
+
+    page = ""
+    annotations = Part("annotations", JobAnnotations, "settings of Kueue and of other programs")
+
+
+class Job(metadata.Document):
+    """Job of batch/v1: one role whose tasks are the completions."""
+
+    metadata = Part("metadata", JobMetadata, "name, labels, annotations")
+    spec = Part("spec", JobSpec, "the job")
+
+
+class JobTemplate(Table):
+    """``jobTemplate`` of a CronJob."""
+
+    metadata = Part("metadata", JobMetadata, "labels and annotations of each Job")
+    spec = Part("spec", JobSpec, "the Job")
+
+
+class CronJobSpec(metadata.Schedule):
+    """``spec`` of a CronJob."""
+
+    template = Part("jobTemplate", JobTemplate, "the Jobs that it makes", here="the job")
+
+
+class CronJob(metadata.Document):
+    """CronJob of batch/v1: its job is run once, and now."""
+
+    spec = Part("spec", CronJobSpec, "schedule and job")
+
+
 def read_cron_job(fields: Fields, _shared: Shared) -> list[JobFile]:
     """The job of a CronJob, to be run once and now."""
-    job = metadata.start(fields, "CronJob", "batch-job")
-    spec = fields.child("spec")
-    metadata.read_schedule(spec, fields)
-    template = spec.child("jobTemplate")
-    read_spec(job, template.child("spec"), template)
+    document = CronJob(fields)
+    job = metadata.start(document, "CronJob", "batch-job")
+    metadata.read_schedule(document.spec, document.metadata)
+    template = document.spec.template
+    read_spec(job, template.spec, template.metadata)
     return [job]
 
 
 def read_job(fields: Fields, _shared: Shared) -> list[JobFile]:
     """Job of a document."""
-    job = metadata.start(fields, "Job of batch/v1", "batch-job")
+    document = Job(fields)
+    job = metadata.start(document, "Job of batch/v1", "batch-job")
     if len(job.name) > metadata.LABEL_MAX:
-        raise fields.child("metadata").wrong("name", f"a Job's name has at most {metadata.LABEL_MAX} characters.")
-    read_spec(job, fields.child("spec"), fields)
+        raise document.metadata.wrong(JobMetadata.name, f"a Job's name has at most {metadata.LABEL_MAX} characters.")
+    read_spec(job, document.spec, document.metadata)
     return [job]
 
 
-def read_spec(job: JobFile, spec: Fields, owner: Fields) -> None:
+def read_spec(job: JobFile, spec: JobSpec, owner: JobMetadata) -> None:
     """Fill in a job from its specification.
 
     Raises:
         FileError: a field is wrong, or Kubernetes would refuse the job.
     """
-    is_queued = metadata.has_queue_label(owner)
+    is_queued = bool(owner.labels.queue)
     made = read_role(job, spec, ROLE)
-    at_once = min(spec.number("parallelism", 1), made.tasks_max)
+    at_once = min(spec.parallelism, made.tasks_max)
     least = at_once if is_queued else 1
-    annotations = owner.child("metadata").child("annotations")
-    if annotations.has(PARTIAL):
-        least = annotations.number(PARTIAL, least, 1, max(at_once, 1))
-    annotations.get(PARTIAL)
+    if owner.annotations.has(JobAnnotations.partial):
+        least = owner.annotations.fields.number(PARTIAL, least, 1, max(at_once, 1))
     made.tasks_min, made.may_be_absent = max(least, 1), False
     made.success_min = made.succeeded_enough  # also where some find no room before the others have ended
-    metadata.read_times(job, spec)
-    metadata.read_suspend(job, spec, is_queued)
+    metadata.read_times(job, spec.fields)
+    metadata.read_suspend(job, spec.fields, is_queued)
     job.roles = [made]
 
 
-def read_role(job: JobFile, spec: Fields, name: str) -> messages.Role:
+def read_role(job: JobFile, spec: JobSpec, name: str) -> messages.Role:
     """Role of a job's specification, with its completions as tasks."""
-    parallelism = spec.number("parallelism", 1)
-    completions = spec.number("completions", parallelism, 1) if spec.has("completions") else 0
-    spec.get("completions")
+    parallelism, completions = spec.parallelism, spec.completions or 0
     if not (completions or parallelism):
-        raise spec.wrong("parallelism", "a job without parallelism would never start.")
-    is_indexed = spec.word("completionMode", MODES, False)
+        raise spec.wrong(JobSpec.parallelism, "a job without parallelism would never start.")
+    is_indexed = bool(spec.is_indexed)
     if is_indexed and not completions:
-        raise spec.wrong("completions", "an indexed job needs completions.")
+        raise spec.wrong(JobSpec.completions, "an indexed job needs completions.")
+    if completions == parallelism == 1:
+        spec.same(JobSpec.completions)
     made = role(name, completions or parallelism)
     if completions > parallelism:
         spec.note(
-            "parallelism",
-            f"up to {completions} tasks run at once, as room comes; the job fails if some find none until the others "
-            'have ended: a job array (bsub -J "name[1-100]%10") runs one after the other.',
+            JobSpec.parallelism,
+            f"up to {completions} tasks run at once, not {parallelism}, as room comes; the job fails if some find none "
+            'until the others have ended: a job array (bsub -J "name[1-100]%10") runs one after the other.',
         )
-    template = spec.child("template")
-    if not spec.has("template"):
-        raise spec.wrong("template", "it is missing.")
-    pods.fill_role(job, made, template)
-    _check_failures(spec, template.child("spec"), is_indexed)
+    spec.need(JobSpec.template)
+    pods.fill_role(job, made, spec.template)
+    _check_failures(spec, spec.template.pod, is_indexed)
     if is_indexed:
         job.tasks_rules.conventions.add(name="indexed", options=[])
-    _read_placement(made, template.child("metadata").child("annotations"))
     _read_ends(made, spec, completions)
     return made
 
 
-def _check_failures(spec: Fields, pod: Fields, is_indexed: bool) -> None:
+def _check_failures(spec: JobSpec, pod: pods.Pod, is_indexed: bool) -> None:
     """Refuse what Kubernetes refuses of how a job ends."""
-    if pod.text("restartPolicy") not in ("Never", "OnFailure"):
-        raise pod.wrong("restartPolicy", "a job needs the restartPolicy Never or OnFailure.")
-    for key in ("podFailurePolicy", "backoffLimitPerIndex"):
-        if spec.has(key) and pod.text("restartPolicy") != "Never":
-            raise pod.wrong("restartPolicy", f"{key} needs the restartPolicy Never.")
-    for key in ("backoffLimitPerIndex", "successPolicy"):
-        if spec.has(key) and not is_indexed:
-            raise spec.wrong(key, "it needs the completionMode Indexed.")
-    if spec.has("maxFailedIndexes") and not spec.has("backoffLimitPerIndex"):
-        raise spec.wrong("maxFailedIndexes", "it needs a backoffLimitPerIndex.")
+    policy = pod.text(pods.Pod.restart)
+    if policy not in ("Never", "OnFailure"):
+        raise pod.wrong(pods.Pod.restart, "a job needs the restartPolicy Never or OnFailure.")
+    for key in (JobSpec.failures.name, JobSpec.backoff_each.name):
+        if spec.fields.has(key) and policy != "Never":
+            raise pod.wrong(pods.Pod.restart, f"{key} needs the restartPolicy Never.")
+    for key in (JobSpec.backoff_each.name, JobSpec.success.name):
+        if spec.fields.has(key) and not is_indexed:
+            raise spec.fields.wrong(key, "it needs the completionMode Indexed.")
+    if spec.has(JobSpec.failed_max) and not spec.has(JobSpec.backoff_each):
+        raise spec.wrong(JobSpec.failed_max, "it needs a backoffLimitPerIndex.")
 
 
-def _read_placement(made: messages.Role, annotations: Fields) -> None:
-    if all(annotations.has(key) for key in TOPOLOGIES):
-        raise annotations.wrong("", f"it has one of {' and '.join(TOPOLOGIES)}, not both.")
-    for key, spread in TOPOLOGIES.items():
-        level = annotations.text(key)
-        if not level:
-            continue
-        if level == HOST_LEVEL and spread == "rack":
-            made.requirement = f"span[hosts=1] {made.requirement}".strip()
-            annotations.note(key, f"the tasks of role {made.name} keep to one host.")
-        else:
-            made.spread = spread
-            words = "one rack" if spread == "rack" else "few hosts"
-            annotations.note(key, f"the tasks of role {made.name} keep to {words}, in place of one {level}.")
-
-
-def _read_ends(made: messages.Role, spec: Fields, completions: int) -> None:
+def _read_ends(made: messages.Role, spec: JobSpec, completions: int) -> None:
     """Read when the job is done and when it has failed: pods that fail are replaced, up to backoffLimit."""
     _read_failures(made, spec)
     made.restart = messages.RESTART_ON_FAILURE
-    made.restarts_max = spec.number("backoffLimit", BACKOFF)
-    if spec.has("backoffLimitPerIndex"):
-        made.restarts_max = spec.number("backoffLimitPerIndex", 0) * made.tasks_max
-        spec.note("backoffLimitPerIndex", "the restarts of all tasks are counted together.")
-    spec.get("backoffLimitPerIndex")
-    made.failed_enough = spec.number("maxFailedIndexes", 0, 0, made.tasks_max) + 1
-    made.failed_enough = min(made.failed_enough, made.tasks_max)
+    made.restarts_max = spec.backoff
+    if spec.backoff_each is not None:
+        made.restarts_max = spec.backoff_each * made.tasks_max
+        spec.note(JobSpec.backoff_each, "the restarts of all tasks are counted together.")
+    made.failed_enough = min((spec.failed_max or 0) + 1, made.tasks_max)
     made.succeeded_enough = completions or 1
-    policy = spec.child("successPolicy")
-    for rule in policy.children("rules"):
-        if rule.has("succeededCount"):
-            made.succeeded_enough = rule.number("succeededCount", 1, 1, made.tasks_max)
-        rule.get("succeededCount")
-        if not (rule.has("succeededCount") or rule.has("succeededIndexes")):
-            raise rule.wrong("", "a rule has succeededIndexes or a succeededCount, or both.")
+    for rule in spec.success.rules:
+        if rule.count is not None:
+            made.succeeded_enough = rule.fields.number("succeededCount", 1, 1, made.tasks_max)
+        if rule.count is None and not rule.indices:
+            raise rule.wrong(None, "a rule has succeededIndexes or a succeededCount, or both.")
         _check_indices(rule, made.tasks_max)
-        rule.ignore(("succeededIndexes",), "only how many tasks succeeded counts")
-    spec.word("podReplacementPolicy", {word: word for word in ("TerminatingOrFailed", "Failed")}, "")
-    spec.ignore(("podReplacementPolicy",), "a task is replaced when it has ended")
-    metadata.read_manager(spec)
-    if spec.has("selector") and not spec.flag("manualSelector"):
-        raise spec.wrong("selector", "it needs manualSelector: true.")
-    spec.ignore(("manualSelector", "selector"), "tasks belong to their job")
+    metadata.read_manager(spec.fields)
+    if spec.has(JobSpec.selector) and not spec.manual_selector:
+        raise spec.wrong(JobSpec.selector, "it needs manualSelector: true.")
 
 
-def _check_indices(rule: Fields, completions: int) -> None:
+def _check_indices(rule: SuccessRule, completions: int) -> None:
     """Refuse indices such as ``0,2-3`` that no completion has, or that do not rise."""
     last = -1
-    for part in rule.text("succeededIndexes").split(",") if rule.has("succeededIndexes") else ():
+    for part in rule.indices.split(",") if rule.indices else ():
         found = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", part)
         first, end = (int(found[1]), int(found[2] or found[1])) if found else (-1, -1)
         if not last < first <= end < completions:
             raise rule.wrong(
-                "succeededIndexes",
+                SuccessRule.indices,
                 f"expected rising indices from 0 to {completions - 1}, such as 0,2-3, found {part[:40]}.",
             )
         last = end
 
 
-def _read_failures(made: messages.Role, spec: Fields) -> None:
-    has_limit = spec.has("backoffLimitPerIndex")
-    for rule in spec.child("podFailurePolicy").children("rules"):
-        if not rule.has("action"):
-            raise rule.wrong("action", "it is missing.")
-        action = rule.word("action", ACTIONS, None)
-        if rule.text("action") == "FailIndex" and not has_limit:
-            raise rule.wrong("action", "FailIndex needs a backoffLimitPerIndex.")
-        if rule.has("onExitCodes") == rule.has("onPodConditions"):
-            raise rule.wrong("", "a rule is for onExitCodes or for onPodConditions, one of them.")
-        if rule.has("onExitCodes"):
-            _check_container(rule.child("onExitCodes"), spec.child("template").child("spec"))
-            _read_codes(made, rule.child("onExitCodes"), action)
-        elif not _read_conditions(made, rule, action):
-            rule.note("onPodConditions", "ignored: of conditions only DisruptionTarget happens here.")
+def _read_failures(made: messages.Role, spec: JobSpec) -> None:
+    has_limit = spec.has(JobSpec.backoff_each)
+    for rule in spec.failures.rules:
+        rule.need(FailureRule.action)
+        action = rule.action
+        if rule.text(FailureRule.action) == "FailIndex" and not has_limit:
+            raise rule.wrong(FailureRule.action, "FailIndex needs a backoffLimitPerIndex.")
+        if rule.has(FailureRule.codes) == rule.has(FailureRule.conditions):
+            raise rule.wrong(None, "a rule is for onExitCodes or for onPodConditions, one of them.")
+        if rule.has(FailureRule.codes):
+            is_for_task = _is_for_task(rule.codes, spec.template.pod)
+            _read_codes(made, rule.codes, action, is_for_task)
+        else:
+            _read_conditions(made, rule, action)
 
 
-def _check_container(codes: Fields, pod: Fields) -> None:
-    """Refuse a rule for a container that the pod has not."""
+def _is_for_task(codes: ExitCodes, pod: pods.Pod) -> bool:
+    """True for a rule about the container that is the task; one that the pod has not is refused."""
     names = [
-        one.text("name")
+        [one.text("name") for one in pod.fields.items(key) if isinstance(one, Mapping)]
         for key in ("containers", "initContainers")
-        for one in pod.items(key)
-        if isinstance(one, Mapping)
     ]
-    if (name := codes.text("containerName")) and name not in names:
-        raise codes.wrong("containerName", f"there is no container named {name[:80]}.")
+    if codes.container and codes.container not in names[0] + names[1]:
+        raise codes.wrong(ExitCodes.container, f"there is no container named {codes.container[:80]}.")
+    codes.same(ExitCodes.container)
+    return codes.container in ("", names[0][0])
 
 
-def _read_codes(made: messages.Role, codes: Fields, action: "TaskAction | None") -> None:
-    if not codes.has("operator"):
-        raise codes.wrong("operator", "it is missing.")
-    is_in = codes.word("operator", {"In": True, "NotIn": False}, True)
-    found = [codes.whole("values", text) for text in codes.texts("values")]
+def _read_codes(made: messages.Role, codes: ExitCodes, action: "TaskAction | None", is_for_task: bool) -> None:
+    codes.need(ExitCodes.operator)
+    found = [codes.fields.whole("values", text) for text in codes.values]
     if found != sorted(set(found)):
-        raise codes.wrong("values", "exit codes rise, and stand there once.")
-    if not found or (is_in and 0 in found) or not all(0 <= one <= CODE_MAX for one in found):
-        raise codes.wrong("values", "expected exit codes from 1 to 255.")
-    if not is_in:
+        raise codes.wrong(ExitCodes.values, "exit codes rise, and stand there once.")
+    if not found or (codes.operator and 0 in found) or not all(0 <= one <= CODE_MAX for one in found):
+        raise codes.wrong(ExitCodes.values, "expected exit codes from 1 to 255.")
+    if not codes.operator:
         found = [code for code in range(1, CODE_MAX + 1) if code not in found]
-    if action is None:
-        codes.note("", "as without the rule: the failure counts.")
+    if not is_for_task:
+        codes.note(ExitCodes.container, f"ignored: container {codes.container} is not run.")
+    elif action is None:
+        codes.note(None, "as without the rule: the failure counts.")
     else:
         made.policies.add(action=action, exit_codes=found)
 
 
-def _read_conditions(made: messages.Role, rule: Fields, action: "TaskAction | None") -> bool:
-    """Read a rule for evicted pods; False if it is for something else."""
-    found = False
-    for one in rule.children("onPodConditions"):
-        one.required("type")
-        found = found or one.text("type") == "DisruptionTarget"
-        one.asked |= {"type", "status"}
-    if found and action is not None:
+def _read_conditions(made: messages.Role, rule: FailureRule, action: "TaskAction | None") -> None:
+    """Read a rule for evicted pods."""
+    met = False
+    for one in rule.conditions:
+        one.need(Condition.kind)
+        met = met or (one.kind == "DisruptionTarget" and one.status == "True")
+    if not met:
+        rule.note(FailureRule.conditions, "ignored: of conditions only DisruptionTarget happens here.")
+    elif action is None:
+        rule.note(FailureRule.conditions, "as without the rule: the failure counts.")
+    else:
         made.policies.add(action=action, events=[messages.TASK_EVICTED])
-    return found

@@ -62,7 +62,7 @@ def _part(job: JobFile, fields: Fields) -> str:
         raise fields.wrong("name", f"its jobs would have names such as {longest}, longer than 63 characters.")
     template = fields.child("template")
     template.get("metadata")
-    made = batch.read_role(job, template.child("spec"), name)
+    made = batch.read_role(job, batch.JobSpec(template.child("spec")), name)
     pods = made.tasks_max
     made.tasks_max = pods * replicas
     made.tasks_min = made.tasks_max

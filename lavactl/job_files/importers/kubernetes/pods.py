@@ -8,7 +8,21 @@ import re
 
 from lavactl.job_files.importers.kubernetes import metadata
 from lavactl.job_files.importers.kubernetes.expansion import expand, is_open, is_shell_name, shell_line
-from lavactl.job_files.importers.kubernetes.variables import Variables, read_variables
+from lavactl.job_files.importers.kubernetes.variables import EnvFrom, Variable, Variables, read_variables
+from lavactl.job_files.importers.tables import (
+    Anything,
+    Flag,
+    Keys,
+    Number,
+    Others,
+    Part,
+    Parts,
+    Required,
+    Table,
+    Text,
+    Texts,
+    Word,
+)
 from lavactl.job_files.model import UNLIMITED, JobFile, gpus_per_task
 from lavactl.job_files.text import quantities
 from lavactl.job_files.text.fields import Fields, Note
@@ -26,6 +40,8 @@ RESTARTS = {
 }
 SSH_PORT = 22
 PLACED_BY = "kueue.x-k8s.io/podset-"
+REQUIRED_TOPOLOGY, PREFERRED_TOPOLOGY = f"{PLACED_BY}required-topology", f"{PLACED_BY}preferred-topology"
+HOST_LABEL = "kubernetes.io/hostname"
 GPU = re.compile(r"(nvidia\.com|amd\.com|gpu\.intel\.com)/(gpu|i915|xe)|volcano\.sh/gpu-number")
 SLOTS_MAX = 1 << 20
 NO_COMMAND = (
@@ -34,12 +50,205 @@ NO_COMMAND = (
 )
 _PORT_NAME = re.compile(r"(?=.*[a-z])[a-z0-9]([a-z0-9-]{0,13}[a-z0-9])?")
 AMOUNTS = re.compile(r"cpu|memory|ephemeral-storage|storage|hugepages-\w+|[\w.-]+/[\w./-]+")
-PULLS = ("Always", "IfNotPresent", "Never")
 SHELLS = frozenset(("sh", "bash", "ash", "dash"))
 _SSHD_ONLY = re.compile(r"(mkdir( -p)? \S*sshd\S*|(exec )?(\S*/)?sshd( -\S+| \S*sshd_config\S*)*|sleep infinity)?")
 
 
-def fill_role(job: JobFile, role: messages.Role, template: Fields, container: str = "") -> None:
+NO_LABELS = "lava's hosts have no labels or taints"
+AS_USER = "tasks run as the user who submits them"
+FILES = "lava expects a shared file system"
+IMAGES = "images are prepared by the site"
+OF_HOST = "tasks have the network and processes of their host"
+READY = "a task is ready when it runs"
+NO_SERVICE = "names of tasks are those that the job's conventions tell"
+
+
+class Port(Table):
+    """One of ``ports`` of a container."""
+
+    page = "pod"
+    number = Number("containerPort", None, "the port of the pod's own address that the program listens on", 1, 65535,
+                    here="this port of the host, or another that the conventions tell, where it is taken",
+                    absent="refused")  # fmt: skip
+    host = Number("hostPort", 0, "the port of the host", 0, 65535, here="this port of the host and no other")
+    name = Text("name", "", "its name", here="the name of the port", absent="port-NUMBER")
+    protocol = Word("protocol", {word: word for word in ("TCP", "UDP", "SCTP")}, "TCP", "the protocol",
+                    told="a reserved port is kept for all protocols")  # fmt: skip
+    address = Text("hostIP", "", "the address of the host that is bound", told="a program binds its port by itself")
+
+
+class Amounts(Table):
+    """``limits`` or ``requests`` of a container; where a request is absent, the limit is the request."""
+
+    page = "pod"
+    cpu = Text("cpu", "1", "processors, also parts of one",
+               here="the request: slots of each task, rounded up; a higher limit is told")  # fmt: skip
+    memory = Text("memory", "", "bytes", here="the request is reserved on the host, the limit is that of each task")
+    gpus = Text(
+        "nvidia.com/gpu", "", "whole devices, request and limit alike",
+        here="GPUs of each task; so amd.com/gpu, gpu.intel.com/i915, gpu.intel.com/xe, volcano.sh/gpu-number",
+    )  # fmt: skip
+    others = Others("other resources of hosts", here="told: lava gives out slots, memory and GPUs by a job file")
+
+
+class Resources(Table):
+    """``resources`` of a container."""
+
+    page = "pod"
+    limits = Part("limits", Amounts, "the most that the container uses", here="memory: the limit of each task")
+    requests = Part("requests", Amounts, "what the host must have free", here="the share of each task",
+                    absent="limits")  # fmt: skip
+    claims = Anything("claims", None, "devices of the pod's resourceClaims", told="GPUs are asked for by number")
+
+
+class Container(Table):
+    """One of ``containers``."""
+
+    page = "pod"
+    name = Required("name", "its name", here="the first container is the task, or that which the kind names")
+    image = Text("image", "", "its files", here="where the site runs containers; always told")
+    command = Texts("command", None, "the program in place of the image's own", here="the command of each task",
+                    absent="the image's own, which lava does not know")  # fmt: skip
+    args = Texts(
+        "args", None, "words behind the command, or behind the image's own",
+        here="words behind the command; alone they are the command, unless one is given beside the file",
+    )  # fmt: skip
+    env_from = Parts("envFrom", EnvFrom, "variables from a ConfigMap or Secret", here="one of the same file")
+    env = Parts("env", Variable, "variables")
+    cwd = Text("workingDir", "", "the directory of the program", here="the directory of each task",
+               absent="the image's own; here that of the submission")  # fmt: skip
+    ports = Parts("ports", Port, "ports that it listens on; they reserve nothing", here="ports of each task")
+    resources = Part("resources", Resources, "its share of the host", here="that of each task")
+    pull = Word("imagePullPolicy", {word: word for word in ("Always", "IfNotPresent", "Never")}, None,
+                "when the image is fetched", told=IMAGES)  # fmt: skip
+    lifecycle = Anything("lifecycle", None, "programs at its start and end", told="a task has its command alone")
+    mounts = Anything("volumeMounts", None, "where volumes are", told=FILES)
+    devices = Anything("volumeDevices", None, "where block devices are", told=FILES)
+    security = Anything("securityContext", None, "user, rights and capabilities", told=AS_USER)
+    liveness = Anything("livenessProbe", None, "a failing probe restarts the container", told=READY)
+    readiness = Anything("readinessProbe", None, "a failing probe takes it out of services", told=READY)
+    startup = Anything("startupProbe", None, "the other probes begin after it", told=READY)
+    restart = Text("restartPolicy", "", "a rule of this container alone", told="the pod's restartPolicy counts")
+    rules = Anything("restartPolicyRules", None, "restarts by exit code", told="the pod's restartPolicy counts")
+    resize = Anything("resizePolicy", None, "what happens when resources are changed", told="resources are not changed")
+    stdin = Flag("stdin", False, "its input stays open", told="the input of tasks is empty")
+    stdin_once = Flag("stdinOnce", False, "its input is closed after the first client",
+                      told="the input of tasks is empty")  # fmt: skip
+    tty = Flag("tty", False, "a terminal", told="tasks have no terminal; lavactl attach opens one")
+    message_path = Text("terminationMessagePath", "/dev/termination-log", "the file of its last words",
+                        told="exit code and output are kept")  # fmt: skip
+    message_policy = Text("terminationMessagePolicy", "File", "where its last words come from",
+                          told="exit code and output are kept")  # fmt: skip
+
+
+class Pod(Table):
+    """``spec`` of a pod template."""
+
+    page = "pod"
+    containers = Parts("containers", Container, "the programs of the pod",
+                       here="the first one is the task, or that which the kind names; the others are told",
+                       absent="refused")  # fmt: skip
+    restart = Word("restartPolicy", RESTARTS, None, "when the node starts a container again",
+                   here="as the page of the kind says", absent="as the page of the kind says")  # fmt: skip
+    deadline_s = Number("activeDeadlineSeconds", None, "the pod fails so long after its start", 1,
+                        here="the run limit of each task")  # fmt: skip
+    selector = Keys("nodeSelector", None, "labels of the hosts",
+                    here="kubernetes.io/hostname: that host; all others are told")  # fmt: skip
+    host = Text("nodeName", "", "the host", here="the host")
+    init_containers = Anything("initContainers", None, "programs before the containers", told="they are not run")
+    ephemeral = Anything("ephemeralContainers", None, "for debugging; never in a template", told="they are not run")
+    scheduler = Text("schedulerName", "default-scheduler", "the scheduler", told="lava is the scheduler")
+    gates = Anything("schedulingGates", None, "the pod waits until they are removed", told="lava is the scheduler")
+    host_network = Flag("hostNetwork", False, "the network of the host", told=OF_HOST)
+    host_ipc = Flag("hostIPC", False, "shared memory of the host", told=OF_HOST)
+    host_pid = Flag("hostPID", False, "processes of the host", told=OF_HOST)
+    host_users = Flag("hostUsers", True, "user numbers of the host", told=AS_USER)
+    shared_processes = Flag("shareProcessNamespace", False, "containers see each other's processes", told=OF_HOST)
+    dns_policy = Text("dnsPolicy", "ClusterFirst", "the servers of names", told=OF_HOST)
+    dns = Anything("dnsConfig", None, "the servers of names", told=OF_HOST)
+    aliases = Anything("hostAliases", None, "lines of /etc/hosts", told="/etc/hosts has the tasks of the job alone")
+    hostname = Text("hostname", "", "the pod's name for itself", told=NO_SERVICE)
+    hostname_override = Text("hostnameOverride", "", "the pod's name for itself", told=NO_SERVICE)
+    subdomain = Text("subdomain", "", "with a headless Service of that name: HOSTNAME.SUBDOMAIN is the pod",
+                     told=NO_SERVICE)  # fmt: skip
+    fqdn = Flag("setHostnameAsFQDN", False, "the pod's name for itself has its domain", told=NO_SERVICE)
+    service_links = Flag("enableServiceLinks", True, "variables of the namespace's Services", told=NO_SERVICE)
+    tolerations = Anything("tolerations", None, "taints of hosts that do not matter", told=NO_LABELS)
+    affinity = Anything("affinity", None, "hosts and pods to be near to or far from", told=NO_LABELS)
+    spread = Anything("topologySpreadConstraints", None, "spreading over domains", told=NO_LABELS)
+    grace_s = Number("terminationGracePeriodSeconds", 30, "time between SIGTERM and SIGKILL",
+                     told="the site sets the time between SIGTERM and SIGKILL")  # fmt: skip
+    account = Text("serviceAccountName", "default", "the pod's rights in the cluster", told=AS_USER)
+    old_account = Text("serviceAccount", "default", "the older name of serviceAccountName", told=AS_USER)
+    token = Flag("automountServiceAccountToken", True, "a token of these rights", told=AS_USER)
+    volumes = Anything("volumes", None, "directories", told=FILES)
+    pull_secrets = Anything("imagePullSecrets", None, "passwords of registries", told=IMAGES)
+    security = Anything("securityContext", None, "user and groups", told=AS_USER)
+    priority_class = Text("priorityClassName", "", "the order of pods", told="the queue's priority counts",
+                          absent="the cluster's default")  # fmt: skip
+    priority = Number("priority", None, "written by the server from the class", -(2**31), 2**31 - 1,
+                      told="the queue's priority counts")  # fmt: skip
+    preemption = Text("preemptionPolicy", "PreemptLowerPriority", "whether others are evicted for it",
+                      told="the queue's rules count")  # fmt: skip
+    overhead = Anything("overhead", None, "written by the server from the runtime class", told="tasks have no overhead")
+    gates_ready = Anything("readinessGates", None, "conditions of being ready", told=READY)
+    claims = Anything("resourceClaims", None, "devices by their classes", told="GPUs are asked for by number")
+    resources = Anything("resources", None, "the share of all containers together",
+                    told="the container's own requests and limits count")  # fmt: skip
+    runtime = Text("runtimeClassName", "", "the program that runs containers", told=IMAGES)
+    system = Anything("os", None, "the operating system", told="all hosts run Linux")
+    workload = Anything(
+        "workloadRef", None, "the group that the pod is scheduled with", told="each job is a gang by itself"
+    )
+    cwd = Anything("workingDir", None, "no field of a pod", told="a working directory is a field of the container")
+
+
+class PodLabels(Table):
+    """``metadata.labels`` of a pod template."""
+
+    page = "pod"
+    others = Others("Services and other objects select by them", told="tasks have no labels")
+
+
+class PodAnnotations(Table):
+    """``metadata.annotations`` of a pod template; those of Kueue that place."""
+
+    page = "pod"
+    required = Text(REQUIRED_TOPOLOGY, "", "all pods in one domain of this level",
+                    here="kubernetes.io/hostname: on one host; else in one rack")  # fmt: skip
+    preferred = Text(PREFERRED_TOPOLOGY, "", "in few domains of this level", here="on few hosts")
+    unconstrained = Flag(f"{PLACED_BY}unconstrained-topology", False, "anywhere with room", moot=True)
+    slice_required = Text(f"{PLACED_BY}slice-required-topology", "", "each slice of the pods in one domain",
+                          told="tasks of a role are placed together, not in slices")  # fmt: skip
+    slice_size = Text(f"{PLACED_BY}slice-size", "", "pods of a slice",
+                      told="tasks of a role are placed together, not in slices")  # fmt: skip
+    group = Text(f"{PLACED_BY}group-name", "", "two roles in one domain", told="each role is placed by itself")
+    others = Others("programs beside the cluster read them", told="tasks have no labels")
+
+
+class TemplateMetadata(Table):
+    """``metadata`` of a pod template."""
+
+    page = "pod"
+    name = Text("name", "", "ignored: pods are named by their controller",
+                told="tasks are named by their job and role")  # fmt: skip
+    generate_name = Text("generateName", "", "ignored: pods are named by their controller",
+                         told="tasks are named by their job and role")  # fmt: skip
+    namespace = Text("namespace", "default", "that of the job", told="lava has no namespaces")
+    labels = Part("labels", PodLabels, "labels of each pod")
+    annotations = Part("annotations", PodAnnotations, "annotations of each pod")
+    created = Anything("creationTimestamp", None, "written by the server", moot=True)
+
+
+class Template(Table):
+    """Pod template."""
+
+    page = "pod"
+    metadata = Part("metadata", TemplateMetadata, "labels and annotations of each pod")
+    pod = Part("spec", Pod, "the pod", here="each task")
+
+
+def fill_role(job: JobFile, role: messages.Role, template: Template | Fields, container: str = "") -> None:
     """Fill in a role from a pod template.
 
     Args:
@@ -48,47 +257,64 @@ def fill_role(job: JobFile, role: messages.Role, template: Fields, container: st
     Raises:
         FileError: the template is wrong.
     """
-    pod = template.child("spec")
-    _ignore_metadata(template.child("metadata"))
+    template = Template(template) if isinstance(template, Fields) else template
+    pod = template.pod
+    _ = template.metadata.labels  # told, one by one
     main = _main_container(pod, container)
-    _fill_resources(role, main)
-    variables = read_variables(job, role, main)
+    fill_amounts(role, main.resources)
+    variables = read_variables(job, role, main.fields)
     fill_environment(role, variables)
-    role.cwd = main.text("workingDir")
-    _read_directory(role, pod)
-    role.image = main.text("image")
+    role.cwd = main.cwd
+    role.image = main.image
     if role.image:
-        main.note("image", f"{role.image} is used only where hosts are configured to run containers.")
-    fill_command(job, role, main, variables)
-    _fill_ports(role, main)
+        main.note(Container.image, f"{role.image} is used only where hosts are configured to run containers.")
+    fill_command(job, role, main.fields, variables)
+    _fill_ports(role, main.ports)
     _fill_selector(role, pod)
-    role.restart = pod.word("restartPolicy", RESTARTS, messages.RESTART_NEVER)
+    _read_placement(role, template.metadata.annotations)
+    role.restart = pod.restart or messages.RESTART_NEVER
     if role.restart != messages.RESTART_NEVER:
         role.restarts_max = UNLIMITED
-    if pod.has("activeDeadlineSeconds"):
-        role.run_limit_s = pod.number("activeDeadlineSeconds", 0, 1)
-    pod.get("activeDeadlineSeconds")
-    _ignore(pod, main)
+    if pod.deadline_s is not None:
+        role.run_limit_s = pod.deadline_s
 
 
-def _main_container(pod: Fields, name: str) -> Fields:
-    nodes = pod.items("containers")
+def _read_placement(made: messages.Role, annotations: PodAnnotations) -> None:
+    """Read where Kueue would place the pods."""
+    if annotations.required and annotations.preferred:
+        raise annotations.wrong(None, f"it has one of {REQUIRED_TOPOLOGY} and {PREFERRED_TOPOLOGY}, not both.")
+    for row, spread in ((PodAnnotations.required, "rack"), (PodAnnotations.preferred, "pack")):
+        level = row.read(annotations.fields)
+        if not level:
+            continue
+        if level == HOST_LABEL and spread == "rack":
+            made.requirement = f"span[hosts=1] {made.requirement}".strip()
+            annotations.note(row, f"the tasks of role {made.name} keep to one host.")
+        else:
+            made.spread = spread
+            words = "one rack" if spread == "rack" else "few hosts"
+            annotations.note(row, f"the tasks of role {made.name} keep to {words}, in place of one {level}.")
+
+
+def _main_container(pod: Pod, name: str) -> Container:
+    fields = pod.fields
+    nodes = fields.items("containers")
     if not nodes:
-        raise pod.wrong("containers", "a pod needs a container.")
-    names = _names(pod, nodes)
+        raise pod.wrong(Pod.containers, "a pod needs a container.")
+    names = _names(fields, nodes)
     if name and name not in names:
-        raise pod.wrong("containers", f"there is no container named {name}.")
+        raise pod.wrong(Pod.containers, f"there is no container named {name}.")
     chosen = names.index(name) if name else 0
     main = None
     for at, node in enumerate(nodes):
         if at == chosen and isinstance(node, Mapping):
-            main = pod.reading.open(node, f"{pod.path_of('containers')}[{at}]")
+            main = Container(fields.reading.open(node, f"{fields.path_of('containers')}[{at}]"))
         else:
-            pod.reading.note(
-                node.place, f"{pod.path_of('containers')}[{at}]", f"ignored: container {names[chosen]} is the task."
+            fields.reading.note(
+                node.place, f"{fields.path_of('containers')}[{at}]", f"ignored: container {names[chosen]} is the task."
             )
     assert main is not None
-    main.text("name")
+    main.fields.asked.add("name")
     return main
 
 
@@ -105,20 +331,6 @@ def _names(pod: Fields, nodes: "list[Node]") -> list[str]:
             raise where.wrong("name", f"there are two containers named {name}.")
         names.append(name)
     return names
-
-
-def _read_directory(role: messages.Role, pod: Fields) -> None:
-    """A working directory that stands beside the containers, as in some of Volcano's examples, is no field of a pod."""
-    if pod.has("workingDir"):
-        pod.ignore(("workingDir",), "a working directory is a field of the container")
-
-
-def _ignore_metadata(found: Fields) -> None:
-    """Note labels and annotations of pods, but those that Kueue places by: nothing here looks at them."""
-    found.asked |= {"name", "creationTimestamp", "namespace"}
-    for kind in ("labels", "annotations"):
-        words = found.child(kind)
-        words.ignore([name for name, _ in words.node if not name.startswith(PLACED_BY)], "tasks have no labels")
 
 
 def fill_environment(role: messages.Role, variables: Variables) -> None:
@@ -184,14 +396,10 @@ def hold_without_process(role: messages.Role, fields: Fields, why: str) -> None:
 # -- resources ---------------------------------------------------------------------------------------------------------
 
 
-def _fill_resources(role: messages.Role, main: Fields) -> None:
-    resources = main.child("resources")
-    fill_amounts(role, resources)
-
-
-def fill_amounts(role: messages.Role, resources: Fields) -> None:
+def fill_amounts(role: messages.Role, resources: Resources | Fields) -> None:
     """Fill in slots, memory and GPUs of each task from requests and limits; a request that is absent is its limit."""
-    limits, requests = resources.child("limits"), resources.child("requests")
+    resources = Resources(resources) if isinstance(resources, Fields) else resources
+    limits, requests = resources.limits.fields, resources.requests.fields
     amounts: dict[str, tuple[Fields, Fraction]] = {}
     for fields in (limits, requests):
         for name, _ in fields.node:
@@ -215,6 +423,8 @@ def fill_amounts(role: messages.Role, resources: Fields) -> None:
             fields.note(name, "ignored: lava gives out slots, memory and GPUs by a job file.")
     if gpus:
         role.gpu.CopyFrom(gpus_per_task(gpus))
+    if limits.has("cpu") and requests.has("cpu") and _quantity(limits, "cpu") > _quantity(requests, "cpu"):
+        limits.note("cpu", f"ignored: each task gets the processors of its request, {requests.text('cpu')}.")
     if "memory" in limits.node.entries:
         role.memory_limit_mib = quantities.mib(_quantity(limits, "memory"))
 
@@ -249,23 +459,21 @@ def _fill_slots(role: messages.Role, fields: Fields, amount: "Fraction") -> None
     role.slots_per_task = slots
 
 
-def _fill_ports(role: messages.Role, main: Fields) -> None:
+def _fill_ports(role: messages.Role, ports: list[Port]) -> None:
     seen: set[str] = set()
-    for one in main.children("ports"):
-        number = one.number("containerPort", 0, 1, 65535)
-        if not number:
-            raise one.wrong("containerPort", "it is missing.")
-        one.word("protocol", {word: word for word in ("TCP", "UDP", "SCTP")}, "")
-        one.asked.add("hostIP")
-        wanted = one.number("hostPort", 0, 0, 65535)
-        name = one.text("name") or f"port-{number}"
-        if one.has("name") and not _PORT_NAME.fullmatch(name):
-            raise one.wrong("name", f"{name[:80]!r} is no name of a port: it has up to 15 small letters, digits and -.")
-        if one.has("name") and name in seen:
-            raise one.wrong("name", f"there are two ports named {name}.")
+    for one in ports:
+        one.need(Port.number)
+        number, wanted = one.number or 0, one.host
+        name = one.name or f"port-{number}"
+        if one.has(Port.name) and not _PORT_NAME.fullmatch(name):
+            raise one.wrong(
+                Port.name, f"{name[:80]!r} is no name of a port: it has up to 15 small letters, digits and -."
+            )
+        if one.has(Port.name) and name in seen:
+            raise one.wrong(Port.name, f"there are two ports named {name}.")
         seen.add(name)
         if number == SSH_PORT:
-            one.ignore(("containerPort",), "no SSH server is needed")
+            one.note(Port.number, "ignored: no SSH server is needed.")
         elif all(port.name != name for port in role.ports):
             role.ports.add(name=name, count=1, number=wanted or number, is_preferred=not wanted)
 
@@ -284,33 +492,16 @@ def add_port(role: messages.Role, name: str, number: int, *known: str) -> None:
     role.ports.add(name=name, count=1, number=number, is_preferred=True)
 
 
-def _fill_selector(role: messages.Role, pod: Fields) -> None:
-    selector = pod.child("nodeSelector")
+def _fill_selector(role: messages.Role, pod: Pod) -> None:
+    selector = pod.selector
+    hosts = [pod.host] if pod.host else []
     for label, node in selector.node:
         value = node.text if isinstance(node, Scalar) else ""
-        if label == "kubernetes.io/hostname" and re.fullmatch(r"[\w.-]+", value):
-            selector.text(label)
-            role.requirement = f'select[hname=="{value}"] {role.requirement}'.strip()
+        if label == HOST_LABEL and re.fullmatch(r"[\w.-]+", value):
+            hosts.append(selector.text(label))
         elif label == "kubernetes.io/os" and value == "linux":
             selector.text(label)
         else:
             selector.ignore((label,), "lava's hosts have no labels; a resource requirement selects them")
-
-
-def _ignore(pod: Fields, main: Fields) -> None:
-    pod.ignore(("schedulerName",), "lava is the scheduler")
-    pod.ignore(("initContainers",), "they are not run")
-    pod.ignore(("hostNetwork", "dnsPolicy", "hostIPC", "hostPID"), "tasks have the network and processes of their host")
-    pod.ignore(("tolerations", "affinity", "topologySpreadConstraints"), "lava's hosts have no labels or taints")
-    pod.ignore(("terminationGracePeriodSeconds",), "the site sets the time between SIGTERM and SIGKILL")
-    pod.ignore(("serviceAccountName", "automountServiceAccountToken"), "tasks run as the user who submits them")
-    main.ignore(("lifecycle",), "a task has its command alone")
-    pod.ignore(("volumes",), "lava expects a shared file system")
-    main.ignore(("volumeMounts",), "lava expects a shared file system")
-    main.word("imagePullPolicy", {word: word for word in PULLS}, "")
-    main.ignore(("imagePullPolicy",), "images are prepared by the site")
-    pod.ignore(("imagePullSecrets",), "images are prepared by the site")
-    pod.ignore(("securityContext",), "tasks run as the user who submits them")
-    main.ignore(("securityContext",), "tasks run as the user who submits them")
-    main.ignore(("livenessProbe", "readinessProbe", "startupProbe"), "a task is ready when it runs")
-    pod.ignore(("priorityClassName",), "the queue's priority counts")
+    for name in hosts:
+        role.requirement = f'select[hname=="{name}"] {role.requirement}'.strip()

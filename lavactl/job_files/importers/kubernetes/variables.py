@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 
 from lavactl.job_files.importers.kubernetes.expansion import expand, refers, shell_word
+from lavactl.job_files.importers.tables import Anything, Flag, Part, Required, Table, Text
 from lavactl.job_files.model import JobFile
 from lavactl.job_files.text.fields import Fields, Reading
 from lavactl.job_files.text.nodes import Mapping
@@ -26,7 +27,6 @@ OF_POD = {
     "spec.nodeName": '"$HOSTNAME"',
     "metadata.namespace": "default",
 }
-SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
 FIELD_PATH = re.compile(
     r"metadata\.(name|namespace|uid|(labels|annotations)\['[^']+'\])|spec\.(nodeName|serviceAccountName)"
     r"|status\.(host|pod)IPs?"
@@ -40,6 +40,77 @@ INDICES = {
     "replica-index": '"$LAVA_ROLE_INDEX"',
     "task-index": '"$LAVA_ROLE_INDEX"',
 }
+
+
+NOT_HERE = "of the same file; without one the variables are not set, which is told"
+
+
+class FieldRef(Table):
+    """``fieldRef`` of a variable."""
+
+    page = "pod"
+    version = Text("apiVersion", "v1", "the form of the path", moot=True)
+    path = Required("fieldPath", "a field of the pod", here="its counterpart: the task's address, host, job, index")
+
+
+class AmountRef(Table):
+    """``resourceFieldRef`` of a variable."""
+
+    page = "pod"
+    resource = Required("resource", "an amount of the container", here="cpu and memory of each task; others are told")
+    container = Text("containerName", "", "the container whose amount it is", absent="the container itself",
+                     here="that of the task; another is told")  # fmt: skip
+    divisor = Text("divisor", "1", "the unit", here="the unit")
+
+
+class KeyRef(Table):
+    """``configMapKeyRef`` and ``secretKeyRef`` of a variable."""
+
+    page = "pod"
+    name = Required("name", "the ConfigMap or Secret", here=NOT_HERE)
+    key = Required("key", "its key", here="its key")
+    optional = Flag("optional", False, "it may be missing", here="then nothing is told of its lack")
+
+
+class SetRef(Table):
+    """``configMapRef`` and ``secretRef`` of ``envFrom``."""
+
+    page = "pod"
+    name = Required("name", "the ConfigMap or Secret", here=NOT_HERE)
+    optional = Flag("optional", False, "it may be missing", here="then nothing is told of its lack")
+
+
+class Source(Table):
+    """``valueFrom`` of a variable."""
+
+    page = "pod"
+    field = Part("fieldRef", FieldRef, "a field of the pod")
+    amount = Part("resourceFieldRef", AmountRef, "an amount of the container")
+    config_map = Part("configMapKeyRef", KeyRef, "a key of a ConfigMap")
+    secret = Part(
+        "secretKeyRef", KeyRef, "a key of a Secret", here="a secret of the job: tasks have it, nothing shows it"
+    )
+    file = Anything(
+        "fileKeyRef", None, "a key of a file in a volume", told="the variable is not set: lava has no volumes"
+    )
+
+
+class Variable(Table):
+    """One of ``env`` of a container."""
+
+    page = "pod"
+    name = Required("name", "its name")
+    value = Text("value", "", "its value, with $(NAME) of those before it")
+    source = Part("valueFrom", Source, "another source")
+
+
+class EnvFrom(Table):
+    """One of ``envFrom`` of a container."""
+
+    page = "pod"
+    prefix = Text("prefix", "", "stands before each name")
+    config_map = Part("configMapRef", SetRef, "all keys of a ConfigMap")
+    secret = Part("secretRef", SetRef, "all keys of a Secret", here="secrets of the job")
 
 
 @dataclass
@@ -66,25 +137,28 @@ class Variables:
 def read_variables(job: JobFile, role: messages.Role, main: Fields) -> Variables:
     """Variables of a container, whose resources are read."""
     found = Variables()
-    for one in main.children("envFrom"):
-        _read_all(found, one)
+    for source in main.children("envFrom"):
+        _read_all(found, EnvFrom(source))
     for one in main.children("env"):
-        _read_one(job, role, found, one)
+        _read_one(job, role, found, Variable(one), main.text("name"))
     for name, value in found.secret.items():
         _keep_secret(job, name, value, main)
     return found
 
 
-def _read_one(job: JobFile, role: messages.Role, found: Variables, one: Fields) -> None:
-    name = one.required("name")
+def _read_one(job: JobFile, role: messages.Role, found: Variables, one: Variable, container: str) -> None:
+    name = one.name
     if "=" in name:
-        raise one.wrong("name", f"{name} is no name of a variable.")
-    if one.has("value") and one.has("valueFrom"):
-        raise one.wrong("valueFrom", f"the variable {name} has a value already.")
-    if one.has("valueFrom"):
-        _read_source(job, role, found, name, one.child("valueFrom"))
+        raise one.wrong(Variable.name, f"{name} is no name of a variable.")
+    if one.has(Variable.value) and one.has(Variable.source):
+        raise one.wrong(Variable.source, f"the variable {name} has a value already.")
+    if one.has(Variable.source):
+        if (amount := one.source.amount).container not in ("", container):
+            amount.note(AmountRef.container, f"ignored: the amounts are those of {container}, the task.")
+        amount.same(AmountRef.container)
+        _read_source(job, role, found, name, one.source)
         return
-    text = one.quoted("value")
+    text = one.fields.quoted("value")
     if refers(text, found.told):
         found.put(name, found.told, shell_word(text, found.known, found.told))
     elif refers(text, found.secret):
@@ -93,33 +167,36 @@ def _read_one(job: JobFile, role: messages.Role, found: Variables, one: Fields) 
         found.put(name, found.known, expand(text, found.known))
 
 
-def _read_source(job: JobFile, role: messages.Role, found: Variables, name: str, source: Fields) -> None:
-    given = [key for key in SOURCES if source.has(key)]
+def _read_source(job: JobFile, role: messages.Role, found: Variables, name: str, source: Source) -> None:
+    known = Source.rows()
+    given = [key for key in known if source.fields.has(key)]
     if len(given) != 1:
         raise source.wrong(
-            "", f"a variable has one source, of {', '.join(SOURCES)}; found {', '.join(given) or 'none'}."
+            None, f"a variable has one source, of {', '.join(known)}; found {', '.join(given) or 'none'}."
         )
-    if source.has("fieldRef"):
-        ref = source.child("fieldRef")
-        ref.text("apiVersion")
-        path = ref.required("fieldPath")
-        if not FIELD_PATH.fullmatch(path):
-            raise ref.wrong("fieldPath", f"a pod tells its variables no field {path[:80]}.")
-        word = _word_of_pod(job, role, path)
-        if word is None:
-            ref.note("fieldPath", f"ignored: the variable {name} is not set: a task has no {ref.text('fieldPath')}.")
-        else:
-            found.put(name, found.told, word)
-    elif source.has("resourceFieldRef"):
-        _read_amount(role, found, name, source.child("resourceFieldRef"))
-    elif source.has("configMapKeyRef"):
-        value = _value(source.child("configMapKeyRef"), CONFIG_MAP, name)
+    if source.has(Source.field):
+        _read_field(job, role, found, name, source.field)
+    elif source.has(Source.amount):
+        _read_amount(role, found, name, source.amount)
+    elif source.has(Source.config_map):
+        value = _value(source.config_map, CONFIG_MAP, name)
         if value is not None:
             found.put(name, found.known, value)
-    elif source.has("secretKeyRef"):
-        value = _value(source.child("secretKeyRef"), SECRET, name)
+    elif source.has(Source.secret):
+        value = _value(source.secret, SECRET, name)
         if value is not None:
             found.put(name, found.secret, value)
+
+
+def _read_field(job: JobFile, role: messages.Role, found: Variables, name: str, ref: FieldRef) -> None:
+    path = ref.path
+    if not FIELD_PATH.fullmatch(path):
+        raise ref.wrong(FieldRef.path, f"a pod tells its variables no field {path[:80]}.")
+    word = _word_of_pod(job, role, path)
+    if word is None:
+        ref.note(FieldRef.path, f"ignored: the variable {name} is not set: a task has no {path}.")
+    else:
+        found.put(name, found.told, word)
 
 
 def _word_of_pod(job: JobFile, role: messages.Role, path: str) -> str | None:
@@ -135,52 +212,51 @@ def _word_of_pod(job: JobFile, role: messages.Role, path: str) -> str | None:
     return OF_POD.get(path)
 
 
-def _read_amount(role: messages.Role, found: Variables, name: str, ref: Fields) -> None:
+def _read_amount(role: messages.Role, found: Variables, name: str, ref: AmountRef) -> None:
     """Read an amount of the task's resources, in units of the divisor."""
-    kind = ref.required("resource").partition(".")[2]
-    ref.text("containerName")
+    kind = ref.resource.partition(".")[2]
     amounts = {"cpu": role.slots_per_task, "memory": role.memory_limit_mib << 20}
     try:
-        unit = read_quantity(ref.text("divisor", "1"))
+        unit = read_quantity(ref.divisor)
     except ValueError:
-        raise ref.wrong("divisor", f"expected a quantity, found {ref.text('divisor')[:80]}.") from None
+        raise ref.wrong(AmountRef.divisor, f"expected a quantity, found {ref.divisor[:80]}.") from None
     if amounts.get(kind):
         found.put(name, found.known, str(whole(amounts[kind] / unit) if unit else amounts[kind]))
     else:
-        ref.note("resource", f"ignored: the variable {name} is not set: the role has no bound of {kind}.")
+        ref.note(AmountRef.resource, f"ignored: the variable {name} is not set: the role has no bound of {kind}.")
 
 
 # -- ConfigMaps and Secrets --------------------------------------------------------------------------------------------
 
 
-def _read_all(found: Variables, source: Fields) -> None:
+def _read_all(found: Variables, source: EnvFrom) -> None:
     """Read all variables of a ConfigMap or a Secret."""
-    prefix = source.text("prefix")
-    for key, kind in (("configMapRef", CONFIG_MAP), ("secretRef", SECRET)):
-        if not source.has(key):
+    prefix = source.prefix
+    for row, kind in ((EnvFrom.config_map, CONFIG_MAP), (EnvFrom.secret, SECRET)):
+        if not source.has(row):
             continue
-        ref = source.child(key)
-        name, is_optional = ref.required("name"), ref.flag("optional")
-        document = ref.reading.beside.get((kind, name))
+        ref = row.read(source.fields)
+        name, is_optional = ref.name, ref.optional
+        document = ref.fields.reading.beside.get((kind, name))
         if document is None:
             if not is_optional:
-                ref.note("name", f"ignored: its variables are not set: there is no {kind} {name} in this file.")
+                ref.note(SetRef.name, f"ignored: its variables are not set: there is no {kind} {name} in this file.")
             continue
-        for word, value in _data_of(ref, document, kind).items():
+        for word, value in _data_of(ref.fields, document, kind).items():
             found.put(prefix + word, found.secret if kind == SECRET else found.known, value)
 
 
-def _value(ref: Fields, kind: str, variable: str) -> str | None:
-    name, key, is_optional = ref.required("name"), ref.required("key"), ref.flag("optional")
-    document = ref.reading.beside.get((kind, name))
+def _value(ref: KeyRef, kind: str, variable: str) -> str | None:
+    name, key, is_optional = ref.name, ref.key, ref.optional
+    document = ref.fields.reading.beside.get((kind, name))
     if document is None:
         if not is_optional:
             text = f"ignored: the variable {variable} is not set: there is no {kind} {name} in this file."
-            ref.note("name", text)
+            ref.note(KeyRef.name, text)
         return None
-    value = _data_of(ref, document, kind).get(key)
+    value = _data_of(ref.fields, document, kind).get(key)
     if value is None and not is_optional:
-        raise ref.wrong("key", f"the {kind} {name} has no key {key}.")
+        raise ref.wrong(KeyRef.key, f"the {kind} {name} has no key {key}.")
     return value
 
 

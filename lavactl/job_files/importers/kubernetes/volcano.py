@@ -53,11 +53,12 @@ class Part:
 
 def read_cron_job(fields: Fields, shared: Shared) -> list[JobFile]:
     """The job of a CronJob, to be run once and now."""
+    document = metadata.Document(fields)
     spec = fields.child("spec")
-    metadata.read_schedule(spec, fields)
+    metadata.read_schedule(metadata.Schedule(spec), document.metadata)
     template = spec.child("jobTemplate")
     template.get("metadata")
-    job = metadata.start(fields, CRON_KIND, "volcano")
+    job = metadata.start(document, CRON_KIND, "volcano")
     return [read_spec(job, template.child("spec"), shared)]
 
 
