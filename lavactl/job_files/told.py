@@ -41,14 +41,16 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "pai": ("generation", "user", "job", "virtual-cluster", "vc", "data-dir", "output-dir", "code-dir", "jobssh"),
     "slurm": ("roles",),
     "jobset": ("network", "subdomain"),
-    "leaderworkerset": ("size",),
+    "leaderworkerset": ("size", "group", "subdomain"),
     "indexed": (),
+    "trainjob": ("framework", "launcher", "worker", "nproc-per-node", "port", "slots", "launcher-as-worker"),
+    "jaxjob": ("worker", "port"),
     "hcclrank": ("master", "worker"),
     "code": ("source", "limit-mib"),
 }  # fmt: skip
 NUMBERS = frozenset(
     ("port", "ssh-port", "rdzv-port", "dashboardPort", "dashboard-port", "clientPort", "client-port", "slots",
-     "slots-per-worker", "min", "max", "max-restarts", "size", "limit-mib", "generation")
+     "slots-per-worker", "min", "max", "max-restarts", "size", "group", "limit-mib", "generation")
 )  # fmt: skip
 # Written by earlier versions into jobs that `lavactl show` still gives back; they never had a meaning.
 _EARLIER = frozenset(
@@ -64,6 +66,7 @@ _WANTED: dict[str, tuple[tuple[str, ...], ...]] = {
     "mpi": (("master",), ("worker",)),
     "mpijob": (("launcher", "worker"),),
     "mindspore": (("scheduler", "worker"),),
+    **dict.fromkeys(("trainjob", "jaxjob"), (("worker",),)),
     **dict.fromkeys(("ray", "rayjob"), (("head",),)),
 }
 _OF_ONE_ROLE = ("pytorch", "pytorchjob", "torchelastic")  # take the only role of a job, whatever its name
@@ -75,6 +78,8 @@ _ALONE = {
     "hcclrank": ("master", "worker"),
     "mpi": ("master",),
     "mindspore": ("scheduler", "worker", "server"),
+    "trainjob": ("launcher", "worker"),
+    "jaxjob": ("worker",),
 }
 _ROLE_OPTIONS = frozenset((*_TENSORFLOW, "master", "launcher", "scheduler", "server", "head"))
 

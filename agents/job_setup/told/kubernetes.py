@@ -2,7 +2,9 @@
 
 from agents.job_setup.told.scene import Scene
 from agents.job_setup.told.table import Task
-from agents.job_setup.told.values import Told
+from agents.job_setup.told.values import Names, Told
+
+NAMESPACE = "default"  # as names have it: lava has none
 
 
 def tell_jobset(scene: Scene) -> Told:
@@ -19,19 +21,22 @@ def tell_jobset(scene: Scene) -> Told:
 
 
 def tell_leaderworkerset(scene: Scene) -> Told:
-    """Tell the leader, the group's size and the place in it: the leader has 0. Option: size."""
-    tasks = scene.table.tasks
+    """Tell the leader, the group's size and the place in it: the leader has 0.
+
+    Options: size, group (its number), subdomain (shared by all groups of the set; else the set's name).
+    """
+    tasks, group = scene.table.tasks, f"{scene.table.domain}-{scene.number('group', 0)}"
     leader = scene.table.tasks_of("leader")[:1] or tasks[:1]
     order = [*leader, *(task for task in tasks if task not in leader)]
-    domain = scene.table.domain
-    pods = {task.number: f"{domain}-0-{place}" if place else f"{domain}-0" for place, task in enumerate(order)}
-    address = f"{pods[leader[0].number]}.{domain}" if scene.host.is_private else leader[0].address
+    pods = {task.number: f"{group}-{place}" if place else group for place, task in enumerate(order)}
+    domain = scene.option("subdomain", scene.table.domain)
     environment = {
-        "LWS_LEADER_ADDRESS": address,
+        "LWS_LEADER_ADDRESS": f"{group}.{domain}.{NAMESPACE}" if scene.host.is_private else leader[0].address,
         "LWS_GROUP_SIZE": scene.option("size", str(len(order))),
         "LWS_WORKER_INDEX": str(order.index(scene.task)),
     }
-    return Told(environment, names=_names(scene, [pods[task.number] for task in tasks]))
+    names = _names(scene, [pods[task.number] for task in tasks], domain)
+    return Told(environment, names=tuple((address, (*known, f"{known[-1]}.{NAMESPACE}")) for address, known in names))
 
 
 def tell_indexed(scene: Scene) -> Told:
@@ -56,7 +61,7 @@ def _jobset_pod(scene: Scene, task: Task) -> str:
     return f"{scene.table.domain}-{task.role}-{job}-{pod}"
 
 
-def _names(scene: Scene, pods: list[str], domain: str = "") -> tuple[tuple[str, tuple[str, ...]], ...]:
+def _names(scene: Scene, pods: list[str], domain: str = "") -> Names:
     """Return the names of all tasks in turn: each pod's, alone and below the job."""
     return tuple(
         (task.address, (scene.pod(task), pod, f"{pod}.{domain or scene.table.domain}"))

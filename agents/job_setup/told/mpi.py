@@ -1,5 +1,7 @@
 """MPI: Volcano's plugin mpi (MPI_HOST), and MPIJobs (/etc/mpi: host file and discovery script)."""
 
+from collections.abc import Callable
+
 from agents.job_setup.told import ssh
 from agents.job_setup.told.scene import Scene
 from agents.job_setup.told.table import Task
@@ -34,6 +36,26 @@ def tell_mpijob(scene: Scene) -> Told:
     if is_launcher:
         told = told.joined(Told(_for_launcher(scene, slots)))
     return _with_remote(scene, told) if not _is_v2(scene) else told
+
+
+def tell_set(scene: Scene, name_of: Callable[[Scene, Task], str]) -> Told:
+    """Tell the launcher of a TrainJob its nodes.
+
+    Options: launcher, worker (names of roles), slots, launcher-as-worker.
+
+    Args:
+        name_of: the name of a task within the job.
+    """
+    launcher = scene.option("launcher", "launcher")
+    nodes = [*scene.table.tasks_of(launcher)] if scene.has("launcher-as-worker") else []
+    nodes += scene.table.tasks_of(scene.option("worker", "node"))
+    program = ssh.program(scene, {name_of(scene, task): task for task in scene.table.tasks})
+    if scene.task.role != launcher:
+        return program
+    slots = scene.number("slots", 1)
+    hosts = [name_of(scene, task) if scene.host.is_private else task.host for task in nodes]
+    files = {HOST_FILE: File("".join(f"{host} slots={slots}\n" for host in hosts).encode(), 0o444)}
+    return program.joined(Told(_remote_agents(scene) | _open_mpi(scene, slots), files))
 
 
 def _files(scene: Scene, launcher: str, worker: str) -> dict[str, File]:
@@ -128,9 +150,12 @@ def _hydra(scene: Scene) -> dict[str, str]:
 
 def _with_launcher(scene: Scene, told: Told) -> Told:
     """Add the program ssh, by which every launcher reaches hosts under the names of tasks."""
+    return ssh.program(scene).joined(told).joined(Told(_remote_agents(scene)))
+
+
+def _remote_agents(scene: Scene) -> dict[str, str]:
     path = ssh.path_of_program(scene)
-    agents = {"OMPI_MCA_plm_rsh_agent": path, "PRTE_MCA_plm_ssh_agent": path}
-    return ssh.program(scene).joined(told).joined(Told(agents))
+    return {"OMPI_MCA_plm_rsh_agent": path, "PRTE_MCA_plm_ssh_agent": path}
 
 
 def _with_remote(scene: Scene, told: Told) -> Told:

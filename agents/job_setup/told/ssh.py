@@ -5,8 +5,11 @@ terminals have no meaning here and are skipped; those that would forward somethi
 """
 
 import shlex
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from agents.job_setup.told.scene import Scene
+from agents.job_setup.told.table import Task
 from agents.job_setup.told.values import PROGRAMS, File, Told
 from agents.job_setup.told.volcano import names_of
 
@@ -71,15 +74,15 @@ def tell(scene: Scene) -> Told:
     return program(scene).joined(Told(files=files, names=names_of(scene)))
 
 
-def program(scene: Scene) -> Told:
-    """Tell of the program alone; conventions whose launchers call ssh need it."""
+def program(scene: Scene, named: Mapping[str, Task] = MappingProxyType({})) -> Told:
+    """Tell of the program alone; conventions whose launchers call ssh need it. ``named``: further names of tasks."""
     host = scene.host
     names = f"{host.directory}/{NAMES_FILE}"
     blaunch = shlex.quote(f"{host.bin_dir}/blaunch")
     script = SCRIPT.format(names=shlex.quote(names), blaunch=blaunch, job=scene.blob.job)
     own = {
         f"{PROGRAMS}/ssh": File(script.encode(), 0o755),
-        NAMES_FILE: scene.once(NAMES_FILE, lambda: File(_hosts(scene))),
+        NAMES_FILE: scene.once(NAMES_FILE, lambda: File(_hosts(scene, named))),
     }
     return Told(own=own, path_prefix=f"{host.directory}/{PROGRAMS}")
 
@@ -89,12 +92,13 @@ def path_of_program(scene: Scene) -> str:
     return f"{scene.host.directory}/{PROGRAMS}/ssh"
 
 
-def _hosts(scene: Scene) -> bytes:
+def _hosts(scene: Scene, named: Mapping[str, Task]) -> bytes:
     """Return lines NAME HOST ROLE/INDEX; also of the full names that MPI launchers use."""
     lines = []
     for task in scene.table.tasks:
         names = (*scene.names(task), *scene.full_names(task))
         lines += [f"{name} {task.host} {task.role}/{task.index}\n" for name in dict.fromkeys(names)]
+    lines += [f"{name} {task.host} {task.role}/{task.index}\n" for name, task in named.items()]
     return "".join(lines).encode()
 
 

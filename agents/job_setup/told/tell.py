@@ -18,6 +18,7 @@ from agents.job_setup.told import (
     slurm,
     ssh,
     tensorflow,
+    trainer,
     volcano,
 )
 from agents.job_setup.told.scene import Scene, options_of
@@ -48,6 +49,8 @@ CONVENTIONS: dict[str, Callable[[Scene], Told]] = {
     "jobset": kubernetes.tell_jobset,
     "leaderworkerset": kubernetes.tell_leaderworkerset,
     "indexed": kubernetes.tell_indexed,
+    "trainjob": trainer.tell_trainjob,
+    "jaxjob": trainer.tell_jaxjob,
     "hcclrank": kubernetes.tell_hcclrank,
     task_code.NAME: task_code.tell,
 }

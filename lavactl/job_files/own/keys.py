@@ -96,7 +96,7 @@ NAMED = {
 CONVENTIONS = (
     "env", "svc", "dns", "ssh", "tensorflow", "tfjob", "pytorch", "pytorchjob", "torchelastic", "mpi", "mpijob",
     "horovod", "deepspeed", "mindspore", "ray", "rayjob", "pai", "slurm", "jobset", "leaderworkerset", "indexed",
-    "hcclrank", "code",
+    "trainjob", "jaxjob", "hcclrank", "code",
 )  # fmt: skip
 OF_ONE_ROLE = ("n", "R", "gpu", "nnodes", "hostfile", "ar", "rnc")  # a role says it in jobs of tasks
 SEVERAL = ("R", "env", "f")  # may be given several times

@@ -21,18 +21,32 @@ def test_a_jobset_numbers_its_jobs_and_their_pods() -> None:
 
 
 def test_a_leader_worker_set_counts_the_leader_as_the_first() -> None:
-    """Its name is that of the group, the workers' have their numbers."""
+    """Its name is that of the group, the workers' have their numbers; the set's name is that of the service."""
     roles = (role("leader"), role("worker"))
-    blob = job(roles, "leaderworkerset size=3", name="llm")
+    blob = job(roles, "leaderworkerset size=3 group=2", name="llm")
     hosts = HOSTS[:1]
     assert variables(told(blob, hosts, role=0, index=0), "LWS_") == {
-        "LWS_LEADER_ADDRESS": "llm-0.llm",
+        "LWS_LEADER_ADDRESS": "llm-2.llm.default",
         "LWS_GROUP_SIZE": "3",
         "LWS_WORKER_INDEX": "0",
     }
     worker = told(blob, hosts, role=1, index=1)
     assert worker.environment["LWS_WORKER_INDEX"] == "2"
-    assert [names[2] for _, names in worker.names] == ["llm-0.llm", "llm-0-1.llm", "llm-0-2.llm"]
+    assert [names[1:] for _, names in worker.names] == [
+        ("llm-2", "llm-2.llm", "llm-2.llm.default"),
+        ("llm-2-1", "llm-2-1.llm", "llm-2-1.llm.default"),
+        ("llm-2-2", "llm-2-2.llm", "llm-2-2.llm.default"),
+    ]
+
+
+def test_groups_of_a_leader_worker_set_with_services_of_their_own() -> None:
+    """The subdomain policy UniquePerReplica names each after its leader."""
+    blob = job((role("leader"),), "leaderworkerset size=1 group=1 subdomain=llm-1", name="llm")
+    result = told(blob, [at("n1", "10.0.0.1", r0="0")], role=0, index=0)
+    assert result.environment["LWS_LEADER_ADDRESS"] == "llm-1.llm-1.default"
+    assert told(blob, [at("n1", "10.0.0.1", r0="0")], role=0, index=0, is_private=False).environment[
+        "LWS_LEADER_ADDRESS"
+    ] == ("10.0.0.1")
 
 
 def test_an_indexed_job() -> None:
