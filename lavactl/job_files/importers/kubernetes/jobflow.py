@@ -1,11 +1,10 @@
 """Volcano's JobFlow and JobTemplate: each flow becomes a job that waits for those it depends on."""
 
-import copy
-
 from lavactl.job_files.importers.kinds import Shared
 from lavactl.job_files.importers.kubernetes import metadata, volcano
 from lavactl.job_files.model import JobFile
 from lavactl.job_files.text.fields import Fields
+from lavactl.job_files.text.merging import merged
 from lavactl.job_files.text.nodes import Mapping, Sequence
 
 KIND = "Volcano JobFlow"
@@ -64,7 +63,7 @@ def _job(flow: Fields, flow_name: str, shared: Shared) -> JobFile:
         raise flow.wrong("name", f"the JobTemplate {name} has no spec.")
     patch = flow.child("patch").child("jobSpec")
     patch.asked |= set(patch.node.entries)  # they are read with the template's
-    spec = _patched(spec, patch.node)
+    spec = merged(spec, patch.node)
     reading = type(flow.reading)(
         flow.reading.file, flow.reading.beside
     )  # the template's own document tells what is ignored in it
@@ -72,32 +71,6 @@ def _job(flow: Fields, flow_name: str, shared: Shared) -> JobFile:
     job.options.append(("J", f"{flow_name}-{name}"))
     job.tasks_rules.origin, job.tasks_rules.owner_name = "volcano", f"{flow_name}-{name}"
     return volcano.read_spec(job, reading.open(spec, "spec"), shared)
-
-
-def _patched(base: Mapping, patch: Mapping) -> Mapping:
-    """Mapping with the fields of a patch over it: mappings are merged, lists of named things by their names."""
-    merged = copy.copy(base)
-    merged.entries, merged.keys = dict(base.entries), dict(base.keys)
-    for key, value in patch:
-        old = merged.entries.get(key)
-        if isinstance(old, Mapping) and isinstance(value, Mapping):
-            value = _patched(old, value)
-        elif isinstance(old, Sequence) and isinstance(value, Sequence):
-            value = _patched_list(old, value)
-        merged.entries[key], merged.keys[key] = value, patch.keys[key]
-    return merged
-
-
-def _patched_list(base: Sequence, patch: Sequence) -> Sequence:
-    named = {one.text("name"): one for one in patch.items if isinstance(one, Mapping) and one.text("name")}
-    if len(named) < len(patch.items):
-        return patch
-    old = {one.text("name") for one in base.items if isinstance(one, Mapping)}
-    items = [
-        _patched(one, named[one.text("name")]) if isinstance(one, Mapping) and one.text("name") in named else one
-        for one in base.items
-    ]
-    return Sequence(base.place, items + [one for name, one in named.items() if name not in old])
 
 
 def _read_order(flow: Fields, job: JobFile, flow_name: str, jobs: dict[str, JobFile]) -> None:
