@@ -53,6 +53,7 @@ class TaskAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     TERMINATE_JOB: _ClassVar[TaskAction]
     COMPLETE_JOB: _ClassVar[TaskAction]
     RESUME_JOB: _ClassVar[TaskAction]
+    RESTART_GROUP: _ClassVar[TaskAction]
 
 class RestartInPlace(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -103,6 +104,7 @@ ABORT_JOB: TaskAction
 TERMINATE_JOB: TaskAction
 COMPLETE_JOB: TaskAction
 RESUME_JOB: TaskAction
+RESTART_GROUP: TaskAction
 RESTART_NEVER: RestartInPlace
 RESTART_ON_FAILURE: RestartInPlace
 RESTART_ALWAYS: RestartInPlace
@@ -142,18 +144,20 @@ class JobRef(_message.Message):
     def __init__(self, job: _Optional[int] = ..., indices: _Optional[_Iterable[_Union[IndexRange, _Mapping]]] = ...) -> None: ...
 
 class TaskPolicy(_message.Message):
-    __slots__ = ("events", "exit_codes", "action", "timeout_s", "index_plus_one")
+    __slots__ = ("events", "exit_codes", "action", "timeout_s", "index_plus_one", "uncounted")
     EVENTS_FIELD_NUMBER: _ClassVar[int]
     EXIT_CODES_FIELD_NUMBER: _ClassVar[int]
     ACTION_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_S_FIELD_NUMBER: _ClassVar[int]
     INDEX_PLUS_ONE_FIELD_NUMBER: _ClassVar[int]
+    UNCOUNTED_FIELD_NUMBER: _ClassVar[int]
     events: _containers.RepeatedScalarFieldContainer[TaskEvent]
     exit_codes: _containers.RepeatedScalarFieldContainer[int]
     action: TaskAction
     timeout_s: float
     index_plus_one: int
-    def __init__(self, events: _Optional[_Iterable[_Union[TaskEvent, str]]] = ..., exit_codes: _Optional[_Iterable[int]] = ..., action: _Optional[_Union[TaskAction, str]] = ..., timeout_s: _Optional[float] = ..., index_plus_one: _Optional[int] = ...) -> None: ...
+    uncounted: bool
+    def __init__(self, events: _Optional[_Iterable[_Union[TaskEvent, str]]] = ..., exit_codes: _Optional[_Iterable[int]] = ..., action: _Optional[_Union[TaskAction, str]] = ..., timeout_s: _Optional[float] = ..., index_plus_one: _Optional[int] = ..., uncounted: _Optional[bool] = ...) -> None: ...
 
 class PortRequest(_message.Message):
     __slots__ = ("name", "count", "number", "is_preferred")
@@ -182,7 +186,7 @@ class GpuRequest(_message.Message):
     def __init__(self, num: _Optional[int] = ..., per_task: _Optional[bool] = ..., exclusive_process: _Optional[bool] = ..., j_exclusive: _Optional[bool] = ..., text: _Optional[str] = ...) -> None: ...
 
 class Role(_message.Message):
-    __slots__ = ("name", "tasks_min", "tasks_max", "slots_per_task", "requirement", "gpu", "launch", "command", "may_be_absent", "environment", "cwd", "ports", "after", "after_any", "policies", "restart", "restarts_max", "success_min", "failed_enough", "succeeded_enough", "run_limit_s", "spread", "argv", "image", "memory_limit_mib", "spares", "after_done")
+    __slots__ = ("name", "tasks_min", "tasks_max", "slots_per_task", "requirement", "gpu", "launch", "command", "may_be_absent", "environment", "cwd", "ports", "after", "after_any", "policies", "restart", "restarts_max", "success_min", "failed_enough", "succeeded_enough", "run_limit_s", "spread", "argv", "image", "memory_limit_mib", "spares", "group", "after_done")
     NAME_FIELD_NUMBER: _ClassVar[int]
     TASKS_MIN_FIELD_NUMBER: _ClassVar[int]
     TASKS_MAX_FIELD_NUMBER: _ClassVar[int]
@@ -209,6 +213,7 @@ class Role(_message.Message):
     IMAGE_FIELD_NUMBER: _ClassVar[int]
     MEMORY_LIMIT_MIB_FIELD_NUMBER: _ClassVar[int]
     SPARES_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
     AFTER_DONE_FIELD_NUMBER: _ClassVar[int]
     name: str
     tasks_min: int
@@ -236,8 +241,9 @@ class Role(_message.Message):
     image: str
     memory_limit_mib: int
     spares: int
+    group: int
     after_done: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., tasks_min: _Optional[int] = ..., tasks_max: _Optional[int] = ..., slots_per_task: _Optional[int] = ..., requirement: _Optional[str] = ..., gpu: _Optional[_Union[GpuRequest, _Mapping]] = ..., launch: _Optional[_Union[Launch, str]] = ..., command: _Optional[str] = ..., may_be_absent: _Optional[bool] = ..., environment: _Optional[_Iterable[bytes]] = ..., cwd: _Optional[str] = ..., ports: _Optional[_Iterable[_Union[PortRequest, _Mapping]]] = ..., after: _Optional[_Iterable[str]] = ..., after_any: _Optional[bool] = ..., policies: _Optional[_Iterable[_Union[TaskPolicy, _Mapping]]] = ..., restart: _Optional[_Union[RestartInPlace, str]] = ..., restarts_max: _Optional[int] = ..., success_min: _Optional[int] = ..., failed_enough: _Optional[int] = ..., succeeded_enough: _Optional[int] = ..., run_limit_s: _Optional[float] = ..., spread: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., image: _Optional[str] = ..., memory_limit_mib: _Optional[int] = ..., spares: _Optional[int] = ..., after_done: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., tasks_min: _Optional[int] = ..., tasks_max: _Optional[int] = ..., slots_per_task: _Optional[int] = ..., requirement: _Optional[str] = ..., gpu: _Optional[_Union[GpuRequest, _Mapping]] = ..., launch: _Optional[_Union[Launch, str]] = ..., command: _Optional[str] = ..., may_be_absent: _Optional[bool] = ..., environment: _Optional[_Iterable[bytes]] = ..., cwd: _Optional[str] = ..., ports: _Optional[_Iterable[_Union[PortRequest, _Mapping]]] = ..., after: _Optional[_Iterable[str]] = ..., after_any: _Optional[bool] = ..., policies: _Optional[_Iterable[_Union[TaskPolicy, _Mapping]]] = ..., restart: _Optional[_Union[RestartInPlace, str]] = ..., restarts_max: _Optional[int] = ..., success_min: _Optional[int] = ..., failed_enough: _Optional[int] = ..., succeeded_enough: _Optional[int] = ..., run_limit_s: _Optional[float] = ..., spread: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., image: _Optional[str] = ..., memory_limit_mib: _Optional[int] = ..., spares: _Optional[int] = ..., group: _Optional[int] = ..., after_done: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class RoleTasks(_message.Message):
     __slots__ = ("role", "indices", "ports")

@@ -267,7 +267,7 @@ class HangRule(_message.Message):
     def __init__(self, after_s: _Optional[float] = ..., first_s: _Optional[float] = ..., cpus: _Optional[float] = ..., network_bytes_s: _Optional[float] = ..., gpu_power: _Optional[float] = ..., no_stacks: _Optional[bool] = ...) -> None: ...
 
 class TaskRules(_message.Message):
-    __slots__ = ("policies", "restarts_max", "restarts_when_failed", "success_min", "succeeded_enough", "final_codes", "free_codes", "ttl_s", "has_ttl", "conventions", "origin", "owner_name", "secrets", "format", "has_replace", "replace_s", "restart_pause_s", "restart_pause_max_s", "stable_s", "autoscale")
+    __slots__ = ("policies", "restarts_max", "restarts_when_failed", "success_min", "succeeded_enough", "final_codes", "free_codes", "ttl_s", "has_ttl", "conventions", "origin", "owner_name", "secrets", "format", "has_replace", "replace_s", "restart_pause_s", "restart_pause_max_s", "stable_s", "autoscale", "needs_each")
     POLICIES_FIELD_NUMBER: _ClassVar[int]
     RESTARTS_MAX_FIELD_NUMBER: _ClassVar[int]
     RESTARTS_WHEN_FAILED_FIELD_NUMBER: _ClassVar[int]
@@ -288,6 +288,7 @@ class TaskRules(_message.Message):
     RESTART_PAUSE_MAX_S_FIELD_NUMBER: _ClassVar[int]
     STABLE_S_FIELD_NUMBER: _ClassVar[int]
     AUTOSCALE_FIELD_NUMBER: _ClassVar[int]
+    NEEDS_EACH_FIELD_NUMBER: _ClassVar[int]
     policies: _containers.RepeatedCompositeFieldContainer[_common_pb2.TaskPolicy]
     restarts_max: int
     restarts_when_failed: bool
@@ -308,7 +309,8 @@ class TaskRules(_message.Message):
     restart_pause_max_s: float
     stable_s: float
     autoscale: Autoscale
-    def __init__(self, policies: _Optional[_Iterable[_Union[_common_pb2.TaskPolicy, _Mapping]]] = ..., restarts_max: _Optional[int] = ..., restarts_when_failed: _Optional[bool] = ..., success_min: _Optional[int] = ..., succeeded_enough: _Optional[int] = ..., final_codes: _Optional[_Iterable[int]] = ..., free_codes: _Optional[_Iterable[int]] = ..., ttl_s: _Optional[float] = ..., has_ttl: _Optional[bool] = ..., conventions: _Optional[_Iterable[_Union[Convention, _Mapping]]] = ..., origin: _Optional[str] = ..., owner_name: _Optional[str] = ..., secrets: _Optional[_Iterable[bytes]] = ..., format: _Optional[int] = ..., has_replace: _Optional[bool] = ..., replace_s: _Optional[float] = ..., restart_pause_s: _Optional[float] = ..., restart_pause_max_s: _Optional[float] = ..., stable_s: _Optional[float] = ..., autoscale: _Optional[_Union[Autoscale, _Mapping]] = ...) -> None: ...
+    needs_each: bool
+    def __init__(self, policies: _Optional[_Iterable[_Union[_common_pb2.TaskPolicy, _Mapping]]] = ..., restarts_max: _Optional[int] = ..., restarts_when_failed: _Optional[bool] = ..., success_min: _Optional[int] = ..., succeeded_enough: _Optional[int] = ..., final_codes: _Optional[_Iterable[int]] = ..., free_codes: _Optional[_Iterable[int]] = ..., ttl_s: _Optional[float] = ..., has_ttl: _Optional[bool] = ..., conventions: _Optional[_Iterable[_Union[Convention, _Mapping]]] = ..., origin: _Optional[str] = ..., owner_name: _Optional[str] = ..., secrets: _Optional[_Iterable[bytes]] = ..., format: _Optional[int] = ..., has_replace: _Optional[bool] = ..., replace_s: _Optional[float] = ..., restart_pause_s: _Optional[float] = ..., restart_pause_max_s: _Optional[float] = ..., stable_s: _Optional[float] = ..., autoscale: _Optional[_Union[Autoscale, _Mapping]] = ..., needs_each: _Optional[bool] = ...) -> None: ...
 
 class Autoscale(_message.Message):
     __slots__ = ("role", "metric", "command", "least", "most", "cooldown_s", "interval_s", "limit_s", "target")

@@ -135,10 +135,10 @@ def _role(role: messages.Role, job: JobFile) -> "Iterator[str]":
         yield f"    directory: {role.cwd}"
     if role.environment:
         yield f"    environment: {_names(role.environment)}"
-    yield from _life(role)
+    yield from _life(role, job.rules is not None and job.rules.needs_each)
 
 
-def _life(role: messages.Role) -> "Iterator[str]":
+def _life(role: messages.Role, job_needs_each: bool) -> "Iterator[str]":
     if role.ports:
         yield f"    ports: {', '.join(map(_port, role.ports))}"
     if role.after:
@@ -146,12 +146,14 @@ def _life(role: messages.Role) -> "Iterator[str]":
     if role.after_done:
         yield f"    starts when done: {', '.join(role.after_done)}"
     if role.restart != messages.RESTART_NEVER and role.restarts_max:
-        often = "" if role.restarts_max >= UNLIMITED else f", at most {_times(role.restarts_max)} in all"
+        whose = f"for each {role.group} of them" if role.group else "in all"
+        often = "" if role.restarts_max >= UNLIMITED else f", at most {_times(role.restarts_max)} {whose}"
         yield f"    restarted in place: {word_of(RESTARTS, role.restart)}{often}"
     if role.failed_enough:
         yield f"    the job fails when {_tasks(role.failed_enough)} failed"
     if role.succeeded_enough:
-        yield f"    the job is done when {_tasks(role.succeeded_enough)} succeeded"
+        others = " and the other roles have enough" * job_needs_each
+        yield f"    the job is done when {_tasks(role.succeeded_enough)} succeeded{others}"
     if role.success_min:
         yield f"    the job failed at the end if fewer than {_tasks(role.success_min)} succeeded"
     if role.run_limit_s:
@@ -194,4 +196,4 @@ def _policy(policy: messages.TaskPolicy) -> str:
     when = " or ".join(events) if events else f"exit code {_codes(policy.exit_codes)}"
     which = f" of task {policy.index_plus_one - 1}" if policy.index_plus_one else ""
     later = f" after {duration_text(policy.timeout_s)}" if policy.timeout_s else ""
-    return f"on {when}{which}: {word_of(ACTIONS, policy.action)}{later}"
+    return f"on {when}{which}: {word_of(ACTIONS, policy.action)}{later}{', uncounted' * policy.uncounted}"

@@ -27,6 +27,7 @@ EVENTS = {
 ACTIONS = {
     "ignore": messages.IGNORE,
     "restart-task": messages.RESTART_TASK,
+    "restart-group": messages.RESTART_GROUP,
     "restart-role": messages.RESTART_ROLE,
     "restart-job": messages.RESTART_JOB,
     "abort": messages.ABORT_JOB,

@@ -6,13 +6,13 @@ Written by packaging/wire_fields.py from protos/*.proto: change it there, then r
 FIELDS = {
     "GpuRequest": "1 num u, 2 per_task t, 3 exclusive_process t, 4 j_exclusive t, 5 text s",
     "PortRequest": "1 name s, 2 count u, 3 number u, 4 is_preferred t",
-    "TaskPolicy": "1 events u*, 2 exit_codes i*, 3 action u, 4 timeout_s d, 5 index_plus_one u",
+    "TaskPolicy": "1 events u*, 2 exit_codes i*, 3 action u, 4 timeout_s d, 5 index_plus_one u, 6 uncounted t",
     "Role": (
         "1 name s, 2 tasks_min u, 3 tasks_max u, 4 slots_per_task u, 5 requirement s, 6 gpu GpuRequest, 7 launch u, "
         "8 command s, 9 may_be_absent t, 10 environment b*, 11 cwd s, 12 ports PortRequest*, 13 after s*, "
         "14 after_any t, 15 policies TaskPolicy*, 16 restart u, 17 restarts_max u, 18 success_min u, "
         "19 failed_enough u, 20 succeeded_enough u, 21 run_limit_s d, 22 spread s, 23 argv s*, 24 image s, "
-        "25 memory_limit_mib u, 31 spares u, 33 after_done s*"
+        "25 memory_limit_mib u, 31 spares u, 33 after_done s*, 40 group u"
     ),
     "IndexRange": "1 first u, 2 last u, 3 step u",
     "Rlimit": "1 name s, 2 soft u",
@@ -25,7 +25,7 @@ FIELDS = {
         "1 policies TaskPolicy*, 2 restarts_max u, 3 restarts_when_failed t, 4 success_min u, 5 succeeded_enough u, "
         "6 final_codes i*, 7 free_codes i*, 8 ttl_s d, 9 has_ttl t, 10 conventions Convention*, 11 origin s, "
         "12 owner_name s, 13 secrets b*, 15 format u, 31 has_replace t, 32 replace_s d, 33 restart_pause_s d, "
-        "34 restart_pause_max_s d, 35 stable_s d, 48 autoscale Autoscale"
+        "34 restart_pause_max_s d, 35 stable_s d, 48 autoscale Autoscale, 50 needs_each t"
     ),
     "HangRule": "1 after_s d, 2 first_s d, 3 cpus d, 4 network_bytes_s d, 5 gpu_power d, 6 no_stacks t",
     "SlurmTerms": "1 array_base u, 2 arguments s*, 3 command s",

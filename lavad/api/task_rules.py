@@ -12,6 +12,7 @@ from lavad.core.model.reasons import Refused
 from lavad.core.model.task_rules import (
     PAUSE_MAX_S,
     REPLACE_S,
+    RESTARTS,
     STABLE_S,
     Autoscale,
     InPlace,
@@ -76,6 +77,7 @@ def rules_of(spec: jobs_pb2.JobSpec) -> TaskRules | None:
         restarts_when_failed=rules.restarts_when_failed,
         success_min=rules.success_min,
         succeeded_enough=rules.succeeded_enough,
+        needs_each=rules.needs_each,
         final_codes=frozenset(rules.final_codes),
         free_codes=frozenset(rules.free_codes),
         ttl_s=rules.ttl_s if rules.has_ttl else None,
@@ -95,6 +97,7 @@ def _role_rules(role: common_pb2.Role, numbers: Mapping[str, int]) -> RoleRules:
         after_done=tuple([numbers[name] for name in role.after_done]),
         in_place=InPlace(role.restart),
         restarts_max=role.restarts_max,
+        group=role.group,
         success_min=role.success_min,
         failed_enough=role.failed_enough,
         succeeded_enough=role.succeeded_enough,
@@ -115,6 +118,7 @@ def _policy(policy: common_pb2.TaskPolicy) -> Policy:
         frozenset(policy.exit_codes),
         policy.timeout_s,
         policy.index_plus_one - 1,
+        not policy.uncounted,
     )
 
 
@@ -124,7 +128,7 @@ def _policy(policy: common_pb2.TaskPolicy) -> Policy:
 _OF_TASKS = frozenset({
     "may_be_absent", "environment", "cwd", "ports", "after", "after_any", "policies", "restart", "restarts_max",
     "success_min", "failed_enough", "succeeded_enough", "run_limit_s", "spread", "argv", "image", "memory_limit_mib",
-    "spares", "after_done",
+    "spares", "after_done", "group",
 })  # fmt: skip
 
 
@@ -197,7 +201,7 @@ def _check_counts(role: common_pb2.Role) -> None:
         raise _wrong(role, f"more than {COUNT_MAX} restarts")
 
 
-_RESTARTS = frozenset(map(int, (TaskAction.RESTART_TASK, TaskAction.RESTART_ROLE, TaskAction.RESTART_JOB)))
+_RESTARTS = frozenset(map(int, RESTARTS))
 _OF_LOSS = frozenset(map(int, (TaskEvent.ANY, TaskEvent.HOST_LOST)))
 
 
@@ -228,6 +232,8 @@ def _check_policies(policies: Sequence[common_pb2.TaskPolicy], whose: str, tasks
             raise Refused(f"{whose}: a policy is for exit code 0, which is no failure")
         if not (math.isfinite(policy.timeout_s) and 0 <= policy.timeout_s <= TIME_MAX_S):
             raise Refused(f"{whose}: the timeout of a policy is no number of seconds")
+        if policy.uncounted and (policy.timeout_s or policy.action not in _RESTARTS):
+            raise Refused(f"{whose}: a policy whose restarts do not count restarts something, and at once")
         if policy.index_plus_one > tasks:
             raise Refused(f"{whose}: a policy is for task {policy.index_plus_one - 1}, which it does not have")
 

@@ -15,7 +15,7 @@ from tests.acceptance.personal import Cluster, a_cluster, wait_for
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.root]
 
-ACTIONS = ("restart-task", "restart-role", "restart-job", "terminate", "complete", "abort")
+ACTIONS = ("restart-task", "restart-group", "restart-role", "restart-job", "terminate", "complete", "abort")
 ENDS = {"terminate": "EXIT", "complete": "DONE", "abort": "PSUSP"}
 # A task of another role that never ends, and two workers, of which the second one meets the event in its first run.
 JOB = """\
@@ -26,6 +26,7 @@ roles:
   ps: {{tasks: 1, command: exec sleep 600}}
   worker:
     tasks: 2
+    group: 1
     {role}
     policies: [{{{on}, do: {action}}}]
     command: |

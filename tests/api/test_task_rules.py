@@ -46,6 +46,12 @@ def refusal(*roles: common_pb2.Role, **rules: object) -> str:
             "Role worker: a policy is for task 1, which it does not have",
         ),
         (
+            a_task_role(
+                policies=[common_pb2.TaskPolicy(events=[2], action=6, uncounted=True)]  # type: ignore[list-item]
+            ),
+            "Role worker: a policy whose restarts do not count restarts something, and at once",
+        ),
+        (
             a_task_role(ports=[common_pb2.PortRequest(name="p"), common_pb2.PortRequest(name="p")]),
             "Role worker: two of its ports have the same name",
         ),
@@ -86,15 +92,22 @@ def test_rules_survive_the_store() -> None:
     """The core's rules are those of the submission, and the same after they were stored."""
     ps = a_task_role("ps", 2, restart=common_pb2.RESTART_ALWAYS, restarts_max=3, success_min=1)
     policy = a_policy(TaskEvent.FAILED, TaskEvent.EVICTED, timeout_s=5.0, index=1)
-    worker = a_task_role("worker", 2, 4, after=["ps"], after_done=["ps"], policies=[policy], run_limit_s=60.0)
-    shared = a_task_job(ps, worker, final_codes=[3], restarts_max=2, ttl_s=0.0, has_ttl=True).shared
+    free = a_policy(TaskEvent.EVICTED, action=TaskAction.RESTART_GROUP)
+    free.uncounted = True
+    worker = a_task_role(
+        "worker", 2, 4, after=["ps"], after_done=["ps"], policies=[policy, free], run_limit_s=60.0, group=2
+    )
+    shared = a_task_job(ps, worker, final_codes=[3], restarts_max=2, ttl_s=0.0, has_ttl=True, needs_each=True).shared
     rules = shared.tasks
     assert rules is not None
     assert rules.roles[0].in_place is InPlace.ALWAYS
     assert (rules.roles[1].after, rules.roles[1].after_done) == ((0,), (0,))
     wanted = Policy(TaskAction.RESTART_JOB, frozenset({TaskEvent.FAILED, TaskEvent.EVICTED}), timeout_s=5.0, index=1)
-    assert rules.roles[1].policies == (wanted,)
-    assert rules.ttl_s == 0.0
+    assert rules.roles[1].policies == (
+        wanted,
+        Policy(TaskAction.RESTART_GROUP, frozenset({TaskEvent.EVICTED}), is_counted=False),
+    )
+    assert (rules.ttl_s, rules.needs_each, rules.roles[1].group) == (0.0, True, 2)
     assert decode_shared(shared_text(shared)) == shared
 
 

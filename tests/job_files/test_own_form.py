@@ -135,6 +135,7 @@ def policies(draw: st.DrawFn, tasks: int = 0) -> list[messages.TaskPolicy]:
             policy.action = messages.ABORT_JOB
         policy.timeout_s = float(draw(COUNTS))
         policy.index_plus_one = draw(st.integers(0, tasks)) if tasks else 0
+        policy.uncounted = draw(st.booleans())
         made.append(policy)
     return made
 
@@ -149,7 +150,7 @@ def roles(draw: st.DrawFn, name: str) -> messages.Role:
     role.launch = draw(st.sampled_from(sorted(LAUNCHES.values())))
     role.restart = draw(st.sampled_from(sorted(RESTARTS.values())))
     role.spread = draw(st.sampled_from(("", *SPREADS)))
-    for field in ("restarts_max", "success_min", "failed_enough", "succeeded_enough", "memory_limit_mib"):
+    for field in ("restarts_max", "group", "success_min", "failed_enough", "succeeded_enough", "memory_limit_mib"):
         setattr(role, field, draw(COUNTS))
     role.run_limit_s, role.after_any = float(draw(COUNTS)), draw(st.booleans())
     if draw(st.booleans()):
@@ -176,7 +177,7 @@ def job_files(draw: st.DrawFn) -> JobFile:
     rules.policies.extend(draw(policies()))
     for field in ("restarts_max", "success_min", "succeeded_enough"):
         setattr(rules, field, draw(COUNTS))
-    rules.restarts_when_failed = draw(st.booleans())
+    rules.restarts_when_failed, rules.needs_each = draw(st.booleans()), draw(st.booleans())
     rules.final_codes.extend(draw(st.lists(st.integers(1, 255), max_size=3)))
     rules.free_codes.extend(draw(st.lists(st.integers(1, 255), max_size=3)))
     rules.owner_name, rules.origin = draw(NAMES), draw(NAMES)

@@ -21,7 +21,7 @@ PS, WORKER = 0, 1
 FIRST = TaskKey(WORKER, 1)
 WORKERS = tuple(TaskKey(WORKER, index) for index in range(3))
 ALL = (TaskKey(PS, 0), *WORKERS)
-RESTARTS = {A.RESTART_TASK: (FIRST,), A.RESTART_ROLE: WORKERS, A.RESTART_JOB: ALL}
+RESTARTS = {A.RESTART_TASK: (FIRST,), A.RESTART_GROUP: WORKERS[:2], A.RESTART_ROLE: WORKERS, A.RESTART_JOB: ALL}
 VERDICTS = {A.ABORT: S.PSUSP, A.TERMINATE: S.EXIT, A.COMPLETE: S.DONE}
 AT_S = 10.0  # time of the event after the job's start
 NORMAL_S = 60.0  # run time of a task
@@ -112,7 +112,7 @@ def bring_about(trial: Trial, event: TaskEvent) -> None:
 def rules_of(event: TaskEvent, action: TaskAction, level: str) -> TaskRules:
     """Rules with that policy for the role or the job."""
     policy = Policy(action, frozenset({event}), timeout_s=AT_S if event is E.PENDING else 0.0)
-    own = RoleRules(policies=(policy,) if level == "role" else ())
+    own = RoleRules(policies=(policy,) if level == "role" else (), group=2)
     if event is E.ROLE_FAILED:
         own = replace(own, in_place=InPlace.ON_FAILURE, restarts_max=1)
     return TaskRules((RoleRules(), own), policies=(policy,) if level == "job" else (), restarts_max=3)

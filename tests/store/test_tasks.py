@@ -14,7 +14,7 @@ from lavad.core import invariants
 from lavad.core.cluster import Cluster
 from lavad.core.model import JobState, Key
 from lavad.core.model.ranges import Ranges
-from lavad.core.model.task_rules import TaskAction, TaskEvent, TaskPhase
+from lavad.core.model.task_rules import TaskAction, TaskEvent, TaskKey, TaskPhase
 from lavad.core.state.records import ArrayRecord
 from lavad.core.step import Outcome
 from lavad.store import schema
@@ -26,6 +26,7 @@ from lavad.store.reading.accounts import AccountFilter, ended
 from lavad.store.reading.history import HistoryFilter, JobRange, read_page
 from lavad.store.reading.restore import SharedTexts, restore
 from lavad.store.rows.rows import RowMaker
+from lavad.store.rows.task_values import tasks_of
 from lavad.store.writer import batch
 from lavad.store.writer_process import Database
 from tests import lsf_log_parser
@@ -267,3 +268,11 @@ def test_an_element_between_two_attempts(tmp_path: Path) -> None:
         assert fingerprint(restored) == fingerprint(story.cluster)
         array = restored.jobs[job]
         assert array.tasks[1].restarts == 1  # type: ignore[union-attr, index]
+
+
+def test_restarts_that_an_earlier_version_counted_by_role(tmp_path: Path) -> None:
+    """A job of that time goes on with them: its roles have no groups."""
+    with a_story(f"{tmp_path}/lava.db") as story:
+        job = story.cluster.jobs[story.begin(*_roles()).job]
+        content = '{"version":3,"in_place":[[1,2]]}'
+        assert tasks_of(job.shared, content, []).restarts_in_place == {TaskKey(1, 0): 2}

@@ -127,6 +127,11 @@ RULE_KEYS = (
     Key("restart-when-failed", "flag", "a failed job is restarted, too"),
     Key("success-min", "count", "at the end the job failed if fewer tasks succeeded"),
     Key("succeeded-enough", "count", "the job is done as soon as this number of tasks succeeded"),
+    Key(
+        "needs-each",
+        "flag",
+        "the job is done when each role with `succeeded-enough` has reached it, not with the first of them",
+    ),
     Key("final-codes", "codes", "exit codes of a task after which the job is never restarted"),
     Key("free-codes", "codes", "exit codes of a task after which the job is restarted without counting"),
     Key("replace-within", "duration", "wait for other hosts in place of lost ones, 5m without it; 0: requeue at once"),
@@ -165,7 +170,8 @@ ROLE_KEYS = (
     Key("after-done", "texts", "roles all of whose tasks must have succeeded before its tasks start"),
     Key("policies", "policies", "lifecycle policies for its tasks"),
     Key("restart", "word", "restart of its tasks in place", words=tuple(RESTARTS)),
-    Key("restarts", "count", "restarts in place of all its tasks together"),
+    Key("restarts", "count", "restarts in place of all its tasks together, or of those of a group"),
+    Key("group", "count", "its tasks 0 to this number less 1 are a group, and so on: `restart-group`"),
     Key("success-min", "count", "at the end the job failed if fewer of its tasks succeeded; else all it starts with"),
     Key("failed-enough", "count", "the job fails as soon as this number of its tasks failed"),
     Key("succeeded-enough", "count", "the job is done as soon as this number of its tasks succeeded"),
@@ -184,6 +190,7 @@ POLICY_KEYS = (
     ),
     Key("after", "duration", "time that the action waits for; it is dropped if the task runs again before"),
     Key("task", "count", "this task of the role only"),
+    Key("uncounted", "flag", "its restarts do not count"),
 )
 PORT_KEYS = (
     Key("count", "count", "how many"),

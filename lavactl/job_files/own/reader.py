@@ -168,6 +168,7 @@ def _role(name: str, fields: Fields) -> messages.Role:
     role.after_done.extend(fields.texts("after-done"))
     role.restart = fields.word("restart", RESTARTS, messages.RESTART_NEVER)
     role.restarts_max = fields.number("restarts", 0)
+    role.group = fields.number("group", 0)
     role.success_min = fields.number("success-min", success_of(role))
     role.failed_enough = fields.number("failed-enough", 0)
     role.succeeded_enough = fields.number("succeeded-enough", 0)
@@ -249,6 +250,7 @@ def _policies(fields: Fields, has_tasks: bool) -> list[messages.TaskPolicy]:
             if not has_tasks:
                 raise one.wrong("task", "a policy for one task belongs to its role.")
             policy.index_plus_one = one.number("task", 0) + 1
+        policy.uncounted = one.flag("uncounted")
         found.append(policy)
     return found
 
@@ -274,6 +276,7 @@ def _read_rules(job: JobFile, fields: Fields) -> None:
     rules.restarts_when_failed = fields.flag("restart-when-failed")
     rules.success_min = fields.number("success-min", 0)
     rules.succeeded_enough = fields.number("succeeded-enough", 0)
+    rules.needs_each = fields.flag("needs-each")
     rules.final_codes.extend(_codes(fields, "final-codes"))
     rules.free_codes.extend(_codes(fields, "free-codes"))
     rules.has_replace, rules.replace_s = fields.has("replace-within"), duration(fields, "replace-within")
@@ -308,7 +311,7 @@ def _read_conventions(job: JobFile, parent: Fields) -> None:
 
 
 _RULES = frozenset(
-    ("policies", "restarts", "restart-when-failed", "success-min", "succeeded-enough", "final-codes", "free-codes",
-     "replace-within", "restart-pause", "restart-pause-max", "stable-after", "ttl", "conventions", "told-name",
-     "origin", "secrets", "autoscale")
+    ("policies", "restarts", "restart-when-failed", "success-min", "succeeded-enough", "needs-each", "final-codes",
+     "free-codes", "replace-within", "restart-pause", "restart-pause-max", "stable-after", "ttl", "conventions",
+     "told-name", "origin", "secrets", "autoscale")
 )  # fmt: skip

@@ -59,6 +59,7 @@ def _rules(rules: messages.TaskRules) -> "dict[str, Any]":
     _keep(found, "restart-when-failed", rules.restarts_when_failed)
     _keep(found, "success-min", rules.success_min)
     _keep(found, "succeeded-enough", rules.succeeded_enough)
+    _keep(found, "needs-each", rules.needs_each)
     _keep(found, "final-codes", list(rules.final_codes))
     _keep(found, "free-codes", list(rules.free_codes))
     if rules.has_replace:
@@ -94,6 +95,7 @@ def _role(role: messages.Role) -> "dict[str, Any]":
     _keep(found, "after-done", list(role.after_done))
     _keep(found, "restart", word_of(RESTARTS, role.restart) if role.restart != messages.RESTART_NEVER else "")
     _keep(found, "restarts", role.restarts_max)
+    _keep(found, "group", role.group)
     if role.success_min != success_of(role):
         found["success-min"] = role.success_min
     _keep(found, "failed-enough", role.failed_enough)
@@ -120,6 +122,7 @@ def _policy(policy: messages.TaskPolicy) -> "dict[str, Any]":
     _keep(found, "after", duration_text(policy.timeout_s) if policy.timeout_s else "")
     if policy.index_plus_one:
         found["task"] = policy.index_plus_one - 1
+    _keep(found, "uncounted", policy.uncounted)
     return found
 
 

@@ -39,6 +39,12 @@ class TaskAction(IntEnum):
     TERMINATE = 6
     COMPLETE = 7
     RESUME = 8
+    RESTART_GROUP = 9
+
+
+RESTARTS = frozenset(
+    {TaskAction.RESTART_TASK, TaskAction.RESTART_GROUP, TaskAction.RESTART_ROLE, TaskAction.RESTART_JOB}
+)
 
 
 class TaskPhase(IntEnum):
@@ -89,7 +95,7 @@ class Policy(NamedTuple):
     """Action for some events, or for some exit codes of a task.
 
     ``timeout_s``: the action waits for this long, and is dropped if the task runs again before.
-    ``index``: of this task of the role only; -1: of all.
+    ``index``: of this task of the role only; -1: of all. ``is_counted``: its restarts count.
     """
 
     action: TaskAction
@@ -97,6 +103,7 @@ class Policy(NamedTuple):
     exit_codes: frozenset[int] = frozenset()
     timeout_s: float = 0.0
     index: int = -1  # type: ignore[assignment]
+    is_counted: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +115,8 @@ class RoleRules:
     after_any: bool = False
     after_done: tuple[int, ...] = ()  # numbers of the roles all of whose tasks must have succeeded before
     in_place: InPlace = InPlace.NEVER
-    restarts_max: int = 0  # restarts in place of all its tasks together
+    restarts_max: int = 0  # restarts in place of all its tasks together, or of those of a group
+    group: int = 0  # tasks of a group, by their index; 0: all tasks of the role are one
     success_min: int = 0
     failed_enough: int = 0  # the job fails as soon as this number of its tasks has failed; 0: never
     succeeded_enough: int = 0  # the job is done as soon as this number of its tasks has succeeded; 0: never
@@ -125,6 +133,7 @@ class TaskRules:
     restarts_when_failed: bool = False
     success_min: int = 0
     succeeded_enough: int = 0  # 0: never
+    needs_each: bool = False  # done when each role that has a ``succeeded_enough`` has reached it, not with the first
     final_codes: frozenset[int] = frozenset()  # exit codes after which the job is never restarted
     free_codes: frozenset[int] = frozenset()  # exit codes after which it always is, without counting
     ttl_s: float | None = None

@@ -16,7 +16,7 @@ from lavad.core.model.task_values import Delayed, Replacement, RolePart, TaskHos
 
 ALIVE = frozenset({TaskPhase.STARTING, TaskPhase.RUNNING, TaskPhase.STOPPING})
 ENDED = frozenset({TaskPhase.DONE, TaskPhase.EXITED})
-JOB, ROLE, TASK = "job", "role", "task"  # scope of a restart
+JOB, ROLE, GROUP, TASK = "job", "role", "group", "task"  # scope of a restart
 
 
 class TaskRecord(NamedTuple):
@@ -102,7 +102,7 @@ class JobTasks:
     launches: tuple[Launch, ...] = ()  # of each role
     version: int = 0  # of the task table: raised when a place or port changes
     restarts: int = 0  # of the whole job, as far as they count
-    restarts_in_place: dict[int, int] = field(default_factory=dict)  # by role
+    restarts_in_place: dict[TaskKey, int] = field(default_factory=dict)  # by group (``group_of``)
     verdict: Verdict | None = None
     delayed: tuple[Delayed, ...] = ()
     autoscaled_at: float = 0.0  # last change of its size by its metric
@@ -119,6 +119,11 @@ class JobTasks:
     def of_role(self, role: int) -> Iterator[tuple[TaskKey, TaskRecord]]:
         """Tasks of one role, by index."""
         return (item for item in self.records.items() if item[0].role == role)
+
+    def group_of(self, key: TaskKey) -> TaskKey:
+        """Group of a task: its role, and its number there."""
+        size = self.rules.roles[key.role].group
+        return TaskKey(key.role, key.index // size if size else 0)
 
     def wanted(self, role: int) -> int:
         """Number of tasks that a role is to have, as its user wants it now."""

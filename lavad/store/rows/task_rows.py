@@ -82,10 +82,15 @@ def _named(tasks: JobTasks, keys: Iterable[TaskKey]) -> str:
 
 def _restart(tasks: JobTasks, event: t.TasksRestarted) -> str:
     first, role = event.tasks[0], event.tasks[0].role
-    what = {"job": "Job", "role": f"Role {tasks.names[role]}"}.get(event.scope, f"Task {tasks.label(first)}")
+    group = tasks.group_of(first)
+    what = {
+        "job": "Job",
+        "role": f"Role {tasks.names[role]}",
+        "group": f"Group {group.index} of role {tasks.names[role]}",
+    }.get(event.scope, f"Task {tasks.label(first)}")
     count, most = tasks.restarts, tasks.rules.restarts_max
     if event.in_place:
-        count, most = tasks.restarts_in_place.get(role, 0), tasks.rules.roles[role].restarts_max
+        count, most = tasks.restarts_in_place.get(group, 0), tasks.rules.roles[role].restarts_max
     pause = round(event.not_before - event.at) if event.not_before else 0
     counted = count if event.is_counted else 0
     return v.detail(what=what, count=counted, most=most, event=event.event.name, pause=pause)

@@ -53,11 +53,13 @@ def _role_values(role: RoleRules) -> dict[str, Any]:
 
 def _with_policies(values: dict[str, Any]) -> dict[str, Any]:
     if "policies" in values:
-        values["policies"] = [
-            [policy.action, sorted(policy.events), sorted(policy.exit_codes), policy.timeout_s, policy.index]
-            for policy in values["policies"]
-        ]
+        values["policies"] = [_policy_values(policy) for policy in values["policies"]]
     return values
+
+
+def _policy_values(policy: Policy) -> list[Any]:
+    rest = [] if policy.is_counted else [policy.is_counted]
+    return [policy.action, sorted(policy.events), sorted(policy.exit_codes), policy.timeout_s, policy.index, *rest]
 
 
 def decode_rules(values: dict[str, Any]) -> TaskRules:
@@ -90,8 +92,8 @@ def _known(kind: type[TaskRules | RoleRules], values: dict[str, Any]) -> dict[st
 def _policies(values: Iterable[list[Any]]) -> tuple[Policy, ...]:
     return tuple(
         [
-            Policy(TaskAction(action), frozenset(map(TaskEvent, events)), frozenset(codes), timeout_s, index)
-            for action, events, codes, timeout_s, index in values
+            Policy(TaskAction(action), frozenset(map(TaskEvent, events)), frozenset(codes), *rest)
+            for action, events, codes, *rest in values
         ]
     )
 
@@ -168,7 +170,7 @@ def job_row(job: int, index: int, tasks: JobTasks) -> Row:
     values = {
         "version": tasks.version,
         "restarts": tasks.restarts,
-        "in_place": list(tasks.restarts_in_place.items()),
+        "in_place": [(*group, count) for group, count in tasks.restarts_in_place.items()],
         "verdict": tasks.verdict,
         "delayed": tasks.delayed,
         "replacement": tasks.replacement,
@@ -189,7 +191,8 @@ def tasks_of(shared: Shared, content: str, rows: Iterable["SqlRow[Any]"]) -> Job
         tasks.records[TaskKey(row.role, row.number)] = record_of(row)
     tasks.records.changed.clear()
     tasks.version, tasks.restarts = values.get("version", 0), values.get("restarts", 0)
-    tasks.restarts_in_place = dict(values.get("in_place", ()))
+    for role, *group, count in values.get("in_place", ()):  # without a group by versions that knew none
+        tasks.restarts_in_place[TaskKey(role, *(group or [0]))] = count
     if "verdict" in values:
         action, *rest = values["verdict"]
         tasks.verdict = Verdict(TaskAction(action), *rest)

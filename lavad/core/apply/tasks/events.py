@@ -189,8 +189,8 @@ def _restarted(cluster: Cluster, event: t.TasksRestarted) -> None:
         tasks.pauses = tuple(sorted({*tasks.pauses, event.not_before}))
         cluster.timed_tasks[event.key.job, event.key.index] = None
     if event.in_place:
-        role = event.tasks[0].role
-        tasks.restarts_in_place[role] = tasks.restarts_in_place.get(role, 0) + 1
+        group = tasks.group_of(event.tasks[0])
+        tasks.restarts_in_place[group] = tasks.restarts_in_place.get(group, 0) + 1
     elif event.is_counted:
         tasks.restarts += 1
 

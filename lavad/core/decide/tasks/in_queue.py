@@ -10,12 +10,11 @@ from lavad.core import events as e
 from lavad.core.apply.tasks.queue_wait import made_in_queue, queued_at, restarts_left
 from lavad.core.decide.tasks.policies import policy_for
 from lavad.core.model.ranges import Ranges
-from lavad.core.model.task_rules import Policy, TaskAction, TaskEvent, TaskKey
+from lavad.core.model.task_rules import RESTARTS, Policy, TaskAction, TaskEvent, TaskKey
 from lavad.core.state.records import ArrayRecord, Job
 from lavad.core.task_events import RestartedInQueue
 
 BY = "lavad"
-RESTARTS = frozenset({TaskAction.RESTART_TASK, TaskAction.RESTART_ROLE, TaskAction.RESTART_JOB})
 
 
 def wait_events(record: Job | ArrayRecord, now: float) -> Iterator[e.Event]:

@@ -5,7 +5,7 @@ An action that is not listed for a phase has no effect in it. The diagram in doc
 
 from enum import Enum
 
-from lavad.core.model.task_rules import TaskAction
+from lavad.core.model.task_rules import RESTARTS, TaskAction
 from lavad.core.state.tasks import JobTasks
 
 A = TaskAction
@@ -26,11 +26,10 @@ class JobPhase(Enum):
 
 
 P = JobPhase
-_RESTARTS = (A.RESTART_TASK, A.RESTART_ROLE, A.RESTART_JOB)
 _LIVE = (P.ACTIVE, P.RESTARTING)
 
 TRANSITIONS: dict[tuple[JobPhase, TaskAction], JobPhase] = {
-    **{(phase, action): P.RESTARTING for phase in _LIVE for action in _RESTARTS},
+    **{(phase, action): P.RESTARTING for phase in _LIVE for action in sorted(RESTARTS)},
     **{(phase, A.ABORT): P.ABORTING for phase in _LIVE},
     **{(phase, A.TERMINATE): P.TERMINATING for phase in _LIVE},
     **{(phase, A.COMPLETE): P.COMPLETING for phase in _LIVE},

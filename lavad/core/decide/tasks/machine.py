@@ -18,11 +18,11 @@ from lavad.core.model.task_rules import InPlace, TaskAction, TaskEvent, TaskKey,
 from lavad.core.model.task_values import Delayed, Verdict
 from lavad.core.model.windows import NEVER
 from lavad.core.state.attempts import exit_code
-from lavad.core.state.tasks import JOB, ROLE, TASK, JobTasks, TaskRecord
+from lavad.core.state.tasks import GROUP, JOB, ROLE, TASK, JobTasks, TaskRecord
 
 A, E, P = TaskAction, TaskEvent, TaskPhase
 FAILED_STATUS = 1 << 8  # wait status of a job that fails without a failed task: exit code 1
-_SCOPES = {A.RESTART_TASK: TASK, A.RESTART_ROLE: ROLE, A.RESTART_JOB: JOB}
+_SCOPES = {A.RESTART_TASK: TASK, A.RESTART_GROUP: GROUP, A.RESTART_ROLE: ROLE, A.RESTART_JOB: JOB}
 QUICK_RESTARTS = 10  # of a role in place; after them each task begins once a second at most
 SPACING_S = 1.0
 _OWN_FAULTS = frozenset({E.FAILED, E.ROLE_FAILED, E.TIMEOUT, E.HANGS})  # after which pauses grow
@@ -44,7 +44,7 @@ def happened(tasks: JobTasks, task: TaskKey, event: TaskEvent, now: float) -> li
         policy = policies.policy_for(tasks.rules, task, one, _code_of(tasks, task))
         if policy is not None and policy.timeout_s:
             return [Delay(Delayed(now + policy.timeout_s, policy.action, one, task))]
-        if policy is not None and (steps := act(tasks, policy.action, task, one)):
+        if policy is not None and (steps := act(tasks, policy.action, task, one, policy.is_counted)):
             return steps
     return _by_counts(tasks, task) if event is not E.HANGS else []
 
@@ -84,7 +84,7 @@ def _in_place(tasks: JobTasks, task: TaskKey, event: TaskEvent) -> Restart | Non
         return None
     if event is E.FAILED and exit_code(record.status) in tasks.rules.final_codes:
         return None
-    if tasks.restarts_in_place.get(task.role, 0) >= role.restarts_max:
+    if tasks.restarts_in_place.get(tasks.group_of(task), 0) >= role.restarts_max:
         return None
     return Restart(TASK, (task,), event, in_place=True, cause=task if event is E.FAILED else None)
 
@@ -96,15 +96,15 @@ def _code_of(tasks: JobTasks, task: TaskKey) -> int:
 # -- actions -----------------------------------------------------------------------------------------------------------
 
 
-def act(tasks: JobTasks, action: TaskAction, task: TaskKey, event: TaskEvent) -> list[Step]:
+def act(tasks: JobTasks, action: TaskAction, task: TaskKey, event: TaskEvent, is_counted: bool = True) -> list[Step]:
     """Steps of an action at that task, with those delayed actions dropped that it makes void; none if it has no effect
-    in the job's phase."""
+    in the job's phase. ``is_counted``: a restart counts."""
     if not is_effective(tasks, action):
         return []
     name = told(tasks, task, event)
     step: Step
     if action in _SCOPES:
-        step = _restart(tasks, _SCOPES[action], task, event, name)
+        step = _restart(tasks, _SCOPES[action], task, event, name, is_counted)
     else:
         status = 0 if action is A.COMPLETE else tasks.records[task].status or FAILED_STATUS
         step = Conclude(Verdict(action, status, name))
@@ -139,16 +139,17 @@ def _after(restarts: int) -> str:
     return f", after {restarts} restart{'s' * (restarts > 1)}" if restarts else ""
 
 
-def _restart(tasks: JobTasks, scope: str, task: TaskKey, event: TaskEvent, name: str) -> Step:
+def _restart(tasks: JobTasks, scope: str, task: TaskKey, event: TaskEvent, name: str, may_count: bool = True) -> Step:
     """Restart within the bounds of the rules; else the job fails."""
     status, code = tasks.records[task].status or FAILED_STATUS, _code_of(tasks, task)
     # An end by a limit of the job's own counts whatever its exit code: to run into it again would never end.
-    is_counted = code not in tasks.rules.free_codes or tasks.records[task].reason.startswith(LIMITS_OF_JOBS)
+    is_free = code in tasks.rules.free_codes and not tasks.records[task].reason.startswith(LIMITS_OF_JOBS)
+    is_counted = may_count and not is_free
     if event is E.FAILED and code in tasks.rules.final_codes:
         return Conclude(Verdict(A.TERMINATE, status, f"exit code {code} is final"))
     if is_counted and tasks.restarts >= tasks.rules.restarts_max:
         return Conclude(Verdict(A.TERMINATE, status, f"{name}{_after(tasks.restarts)}"))
-    if scope == TASK and tasks.launches and tasks.launches[task.role] is Launch.FIRST:
+    if scope in (TASK, GROUP) and tasks.launches and tasks.launches[task.role] is Launch.FIRST:
         scope = ROLE  # one process stands for all of its tasks
     keys = tuple(_scope(tasks, scope, task, event))
     return Restart(scope, keys, event, is_counted, cause=task if event in _OWN_FAULTS else None)
@@ -157,6 +158,9 @@ def _restart(tasks: JobTasks, scope: str, task: TaskKey, event: TaskEvent, name:
 def _scope(tasks: JobTasks, scope: str, task: TaskKey, event: TaskEvent) -> Iterable[TaskKey]:
     if scope == TASK:
         return _lost_beside(tasks, task) if event is E.HOST_LOST else (task,)
+    if scope == GROUP:
+        mine = tasks.group_of(task)
+        return (key for key, one in tasks.of_role(task.role) if tasks.group_of(key) == mine and _has_part(one))
     return (key for key, one in tasks.records.items() if (scope == JOB or key.role == task.role) and _has_part(one))
 
 
@@ -184,12 +188,19 @@ def _by_counts(tasks: JobTasks, task: TaskKey) -> list[Step]:
     if role.failed_enough and failed >= role.failed_enough:
         last = _last_failed(tasks, task)
         return [_failure(tasks, last, f"{failed} of the tasks of role {tasks.names[task.role]} failed")]
-    if role.succeeded_enough and done >= role.succeeded_enough:
+    if role.succeeded_enough and done >= role.succeeded_enough and _others_have_enough(tasks):
         return [Conclude(Verdict(A.COMPLETE, 0, f"{done} of the tasks of role {tasks.names[task.role]} succeeded"))]
     total = tasks.total(P.DONE)
     if tasks.rules.succeeded_enough and total >= tasks.rules.succeeded_enough:
         return [Conclude(Verdict(A.COMPLETE, 0, f"{total} of the tasks succeeded"))]
     return []
+
+
+def _others_have_enough(tasks: JobTasks) -> bool:
+    """True unless the success of a role waits for that of others."""
+    return not tasks.rules.needs_each or all(
+        tasks.count(number, [P.DONE]) >= role.succeeded_enough for number, role in enumerate(tasks.rules.roles)
+    )
 
 
 def _last_failed(tasks: JobTasks, task: TaskKey) -> TaskKey:
@@ -328,7 +339,7 @@ def pause(tasks: JobTasks, cause: TaskKey | None, now: float) -> tuple[float, in
 def spaced(tasks: JobTasks, step: Restart, now: float) -> float:
     """Earliest start of a task that restarts in place over and over: a second after its last start, or after the end of
     a run that never had a process; 0: at once."""
-    if not step.in_place or tasks.restarts_in_place.get(step.tasks[0].role, 0) < QUICK_RESTARTS:
+    if not step.in_place or tasks.restarts_in_place.get(tasks.group_of(step.tasks[0]), 0) < QUICK_RESTARTS:
         return 0.0
     last = [tasks.records[key].started or tasks.records[key].ended for key in step.tasks]
     at = min(now, max(last)) + SPACING_S

@@ -7,10 +7,9 @@ They have the Boolean resource ``revocable``, by their agent or by lsf.cluster, 
 from lavad.core.language.requirements.parts import is_elastic
 from lavad.core.model import HostFacts, Request, Shared
 from lavad.core.model.host_config import REVOCABLE
-from lavad.core.model.task_rules import TaskAction, TaskEvent, TaskRules
+from lavad.core.model.task_rules import RESTARTS, TaskEvent, TaskRules
 
 _EVICTIONS = frozenset({TaskEvent.ANY, TaskEvent.EVICTED})
-_RESTARTS = (TaskAction.RESTART_TASK, TaskAction.RESTART_ROLE, TaskAction.RESTART_JOB)
 
 
 def tolerates(shared: Shared) -> bool:
@@ -29,7 +28,7 @@ def _is_resizable(request: Request) -> bool:
 
 def _restarts(rules: TaskRules) -> bool:
     policies = [*rules.policies, *[one for role in rules.roles for one in role.policies]]
-    return any(one.action in _RESTARTS and one.events & _EVICTIONS for one in policies)
+    return any(one.action in RESTARTS and one.events & _EVICTIONS for one in policies)
 
 
 def is_revocable(facts: HostFacts) -> bool:

@@ -10,7 +10,7 @@ from lavad.core.decide.tasks.job_phases import TRANSITIONS, JobPhase, phase_of
 from lavad.core.decide.tasks.steps import Conclude, Delay, Drop, Restart, Step
 from lavad.core.model.task_rules import InPlace, Policy, RoleRules, TaskAction, TaskEvent, TaskKey, TaskPhase, TaskRules
 from lavad.core.model.task_values import Delayed, Verdict
-from lavad.core.state.tasks import JOB, ROLE, TASK, JobTasks, TaskRecord
+from lavad.core.state.tasks import GROUP, JOB, ROLE, TASK, JobTasks, TaskRecord
 from protos.endings import sentence
 
 A, E, P = TaskAction, TaskEvent, TaskPhase
@@ -114,7 +114,7 @@ def test_a_success_told_together_with_a_failure_does_not_hide_its_code() -> None
 
 # -- events x actions --------------------------------------------------------------------------------------------------
 
-RESTARTS = {A.RESTART_TASK: TASK, A.RESTART_ROLE: ROLE, A.RESTART_JOB: JOB}
+RESTARTS = {A.RESTART_TASK: TASK, A.RESTART_GROUP: GROUP, A.RESTART_ROLE: ROLE, A.RESTART_JOB: JOB}
 EVENTS = [event for event in E if event is not E.ANY]
 
 
@@ -145,7 +145,7 @@ def bring_about(tasks: JobTasks, event: TaskEvent) -> list[Step]:
 def test_every_event_leads_to_every_action(event: TaskEvent, action: TaskAction, level: str) -> None:
     """Each cell of the matrix, by a policy of the role and of the job."""
     policy = on(event, action, timeout_s=30 if event is E.PENDING else 0)
-    own = RoleRules(policies=(policy,) if level == "role" else ())
+    own = RoleRules(policies=(policy,) if level == "role" else (), group=2)
     if event is E.ROLE_FAILED:
         own = replace(own, in_place=InPlace.ON_FAILURE)
     tasks = job(rules=ruled(*[policy] * (level == "job"), worker=own))
@@ -156,11 +156,41 @@ def test_every_event_leads_to_every_action(event: TaskEvent, action: TaskAction,
         assert [(step.scope, step.is_counted) for step in steps if isinstance(step, Restart)] == [
             (RESTARTS[action], True)
         ]
-        wanted = {TASK: {TaskKey(WORKER, 1)}, ROLE: {TaskKey(WORKER, i) for i in range(3)}, JOB: set(tasks.records)}
+        first, second, third = (TaskKey(WORKER, index) for index in range(3))
+        wanted = {TASK: {second}, GROUP: {first, second}, ROLE: {first, second, third}, JOB: set(tasks.records)}
         assert {key for step in steps if isinstance(step, Restart) for key in step.tasks} == wanted[RESTARTS[action]]
     else:
         assert verdict_of(steps).action is action
         assert (verdict_of(steps).status == 0) is (action is A.COMPLETE)
+
+
+def test_restarts_in_place_are_counted_for_each_group() -> None:
+    """Groups of two with a restart each: that of the first leaves the second its own."""
+    role = RoleRules(in_place=InPlace.ON_FAILURE, restarts_max=1, failed_enough=1, group=2)
+    tasks = job(rules=ruled(worker=role))
+    tasks.restarts_in_place[tasks.group_of(TaskKey(WORKER, 0))] = 1
+    assert [type(step) for step in fails(tasks, index=2)] == [Restart]
+    assert verdict_of(fails(tasks, index=1)).action is A.TERMINATE
+
+
+def test_a_restart_that_does_not_count_is_never_one_too_many() -> None:
+    """A policy may leave the job its restarts: it restarts even with none left, and uses none up."""
+    policy = Policy(A.RESTART_JOB, frozenset({E.FAILED}), is_counted=False)
+    (step,) = fails(job(rules=ruled(policy, restarts_max=0)))
+    assert isinstance(step, Restart)
+    assert not step.is_counted
+
+
+def test_the_success_of_each_role_may_be_needed() -> None:
+    """One role that has enough waits for the others that are to have; a role that needs none counts for nothing."""
+    rules = ruled(ps=RoleRules(succeeded_enough=1), worker=RoleRules(succeeded_enough=2), needs_each=True)
+    tasks = job(rules=rules)
+    assert succeeds(tasks, role=PS) == []
+    assert succeeds(tasks, index=0) == []
+    assert verdict_of(succeeds(tasks, index=2)).action is A.COMPLETE
+    tasks = job(rules=replace(rules, roles=(RoleRules(), rules.roles[1])))
+    succeeds(tasks, index=0)
+    assert verdict_of(succeeds(tasks, index=2)).action is A.COMPLETE
 
 
 def test_a_role_is_complete_at_the_size_that_its_user_has_set() -> None:
@@ -249,7 +279,7 @@ def test_a_task_is_restarted_in_place_before_any_policy_hears_of_it() -> None:
     tasks = job(rules=ruled(on(E.FAILED, A.RESTART_JOB), worker=own))
     first = TaskKey(WORKER, 0)
     assert fails(tasks) == [Restart(TASK, (first,), E.FAILED, in_place=True, cause=first)]
-    tasks.restarts_in_place[WORKER] = 1
+    tasks.restarts_in_place[TaskKey(WORKER, 0)] = 1
     assert verdict_of(fails(tasks, index=1)).action is A.TERMINATE
 
 
