@@ -260,18 +260,24 @@ class TasksReport(_message.Message):
     def __init__(self, tasks: _Optional[_Iterable[_Union[_common_pb2.TaskState, _Mapping]]] = ...) -> None: ...
 
 class Refused(_message.Message):
-    __slots__ = ("reason", "host_fault", "user_unknown", "pre_exec", "pre_exec_code")
+    __slots__ = ("reason", "host_fault", "user_unknown", "pre_exec", "pre_exec_code", "lacking", "lacking_status", "lacking_term")
     REASON_FIELD_NUMBER: _ClassVar[int]
     HOST_FAULT_FIELD_NUMBER: _ClassVar[int]
     USER_UNKNOWN_FIELD_NUMBER: _ClassVar[int]
     PRE_EXEC_FIELD_NUMBER: _ClassVar[int]
     PRE_EXEC_CODE_FIELD_NUMBER: _ClassVar[int]
+    LACKING_FIELD_NUMBER: _ClassVar[int]
+    LACKING_STATUS_FIELD_NUMBER: _ClassVar[int]
+    LACKING_TERM_FIELD_NUMBER: _ClassVar[int]
     reason: str
     host_fault: bool
     user_unknown: bool
     pre_exec: str
     pre_exec_code: int
-    def __init__(self, reason: _Optional[str] = ..., host_fault: _Optional[bool] = ..., user_unknown: _Optional[bool] = ..., pre_exec: _Optional[str] = ..., pre_exec_code: _Optional[int] = ...) -> None: ...
+    lacking: str
+    lacking_status: int
+    lacking_term: str
+    def __init__(self, reason: _Optional[str] = ..., host_fault: _Optional[bool] = ..., user_unknown: _Optional[bool] = ..., pre_exec: _Optional[str] = ..., pre_exec_code: _Optional[int] = ..., lacking: _Optional[str] = ..., lacking_status: _Optional[int] = ..., lacking_term: _Optional[str] = ...) -> None: ...
 
 class Started(_message.Message):
     __slots__ = ("pid", "time", "exec_home", "exec_cwd")

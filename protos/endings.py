@@ -29,6 +29,8 @@ MEANINGS = {
     "TERM_CWD_NOTEXIST": "current working directory is not accessible or does not exist on the execution host",
 }
 
+CWD_NOTEXIST = "TERM_CWD_NOTEXIST"
+
 # Keywords of limits. A job that ends well when it is told of one is done, and keeps the reason.
 LIMITS = (
     "TERM_RUNLIMIT", "TERM_DEADLINE", "TERM_MEMLIMIT", "TERM_CPULIMIT", "TERM_SWAP", "TERM_PROCESSLIMIT",

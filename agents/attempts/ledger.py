@@ -29,7 +29,8 @@ from agents.attempts.actions import (
 from agents.attempts.ledger_entry import Entry, State, held_message, version_of
 from agents.attempts.task_book import TaskBook
 from agents.master.report_messages import finished_message, refused, released, released_with, report_for
-from agents.shepherd.messages import Finish, Key, RunState, Used
+from agents.shepherd.messages import Finish, Key, NotStarted, RunState, Used
+from protos import endings
 from protos.agents_pb2 import (
     POST_AWAITED,
     POST_DONE,
@@ -316,16 +317,26 @@ class Ledger:
 
     # -- facts of this host
 
-    def refuse(
-        self, key: Key, reason: str, host_fault: bool, user_unknown: bool = False, pre_exec: str = "", code: int = 0
-    ) -> list[Report]:
-        """Report that an order could not be carried out and nothing runs. ``pre_exec``: whose pre-execution command has
-        failed, with this exit code; an older master avoids the host, another one lets the job wait."""
+    def refuse(self, key: Key, reason: str, host_fault: bool) -> list[Report]:
+        """Report that an order could not be carried out and nothing runs."""
+        return self._refuse(key, Refused(reason=reason, host_fault=host_fault))
+
+    def refuse_for(self, key: Key, why: NotStarted, user_unknown: bool = False) -> list[Report]:
+        """Report that this host could not carry out an order, though others may.
+
+        A job that is started in the directory where it was submitted, which was there then, never ends for want of it.
+        """
+        refused = Refused(reason=why.reason, host_fault=True, user_unknown=user_unknown)
+        refused.pre_exec, refused.pre_exec_code = why.pre_exec, why.pre_exec_code
+        refused.lacking, entry = why.lacking, self.entries.get(key)
+        if why.lacking and entry is not None and not _is_where_submitted(entry, why):
+            refused.lacking_status, refused.lacking_term = why.status, why.term
+        return self._refuse(key, refused)
+
+    def _refuse(self, key: Key, refused: Refused) -> list[Report]:
         entry = self.entries.get(key)
         if entry is None or entry.state is State.OVER:
             return []
-        refused = Refused(reason=reason, host_fault=host_fault, pre_exec=pre_exec, pre_exec_code=code)
-        refused.user_unknown = user_unknown
         return [self._over(entry, Report(refused=refused))]
 
     def placed(self, key: Key) -> None:
@@ -551,7 +562,7 @@ class Ledger:
         alive: Mapping[Key, bool],
         started: set[Key],
         finished: Mapping[Key, Finish],
-        refusals: Mapping[Key, tuple[str, str, int]],
+        refusals: Mapping[Key, NotStarted],
         releases: Mapping[Key, Used],
         rebooted: bool,
         now: float,
@@ -575,8 +586,7 @@ class Ledger:
                 if key in posts:
                     self.posted(key, *posts[key])
             elif key in refusals and not is_back:
-                why, pre_exec, code = refusals[key]
-                self.refuse(key, why, True, False, pre_exec, code)
+                self.refuse_for(key, refusals[key])
             elif entry.releasing and used is not None:
                 self._over(entry, released_with(used))
             elif finish is not None or (key in started and not is_back) or (rebooted and entry.launched):
@@ -587,6 +597,11 @@ class Ledger:
                 self._over(entry, Report(released=Released()))
             else:
                 self.refuse(key, "this host's agent was restarted before the job was started", host_fault=False)
+
+
+def _is_where_submitted(entry: Entry, why: NotStarted) -> bool:
+    spec = entry.blob.spec
+    return why.term == endings.CWD_NOTEXIST and spec.cwd == spec.submit_cwd
 
 
 def _book(blob: JobSpecBlob) -> TaskBook | None:

@@ -48,13 +48,14 @@ from agents.gpu_use.job_gpus import JobGpus
 from agents.job_setup.environment import is_resizable
 from agents.job_setup.gpu_setup import Devices, NotReady
 from agents.job_setup.preparation import Preparation, Prepared
+from agents.job_setup.programs import absent_starter
 from agents.job_setup.users import Owner, UnknownUser, Users
 from agents.master.report_messages import job_usage
 from agents.sensors.health import BAD
 from agents.sensors.host_checks import Check, unchecked
 from agents.shepherd import messages
 from agents.shepherd.lease import Lease, own_clock
-from agents.shepherd.messages import Finish, Key, Message, RunState, Used, fields_of, pack
+from agents.shepherd.messages import Finish, Key, Message, NotStarted, RunState, Used, fields_of, pack
 from agents.shepherd_pool.pool import Handle, Pool, Waiting
 from protos.agents_pb2 import CommitMark, JobProgress, JobUsage, Orders, Report, Started
 from protos.failpoints import reach
@@ -333,7 +334,7 @@ class Keeper:
             # all.
             known = error.is_queues
             pre_exec = messages.OF_QUEUE if known else ""
-            self._settle(self.ledger.refuse(key, str(error), True, user_unknown=not known, pre_exec=pre_exec))
+            self._settle(self.ledger.refuse_for(key, NotStarted(str(error), pre_exec), user_unknown=not known))
         except OSError as error:
             self._refuse(key, f"user {blob.user} cannot be looked up: {error.strerror}")
         except Exception:
@@ -345,6 +346,10 @@ class Keeper:
         entry = self.ledger.entries.get(key)
         if entry is None or entry.state is not State.ACCEPTED:
             return  # released or ended meanwhile
+        if entry.stage.job_starter and (path := absent_starter(entry.stage.job_starter)):
+            why = NotStarted(f"The job starter {path} is not on this host.", lacking=f"job starter {path}")
+            self._settle(self.ledger.refuse_for(key, why))
+            return
         try:
             prepared = self.prepare(entry, owner)
             self.task_orders.make_ready(entry)
@@ -512,8 +517,7 @@ class Keeper:
         elif kind in (messages.TASK_STARTED, messages.TASK_ENDED):
             self.attempts.on_message(message)
         elif kind == messages.REFUSED:
-            reason, *whose = message[4:7]
-            self._tell(self.ledger.refuse(key, reason, True, False, *whose))
+            self._tell(self.ledger.refuse_for(key, NotStarted(*message[4:])))
             self.pool.ended(handle, key)
             self._gone(handle, key)
         elif kind == messages.POSTED:

@@ -273,6 +273,7 @@ class Preparation:
             around=_around(stage, owner, lead, by_lava),
             totals=tuple((limit.name, limit.soft) for limit in spec.rlimits if limit.name in TOTALS),
             checkpoint=self._checkpoint(spec) if is_first else CheckpointSetup(),
+            needs_cwd=not of_tasks or not all(role.cwd for role in spec.roles),
         )
 
     def _checkpoint(self, spec: JobSpec) -> CheckpointSetup:

@@ -40,6 +40,12 @@ def guarded(command: str) -> str:
     return f"{TRAPS} {command}"
 
 
+def absent_starter(starter: str) -> str:
+    """Return the path of a job starter's program if this host does not have it; empty if it has, or names no path."""
+    path = next(iter(starter.split()), "")
+    return path if path.startswith("/") and not os.access(path, os.X_OK) else ""
+
+
 def _by_starter(starter: str, command: str, shell: str, script: str, arguments: tuple[str, ...]) -> Program:
     """Insert the job's command line into the starter's, unchanged: the site has quoted it or not."""
     if script:

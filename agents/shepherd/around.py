@@ -29,6 +29,7 @@ from agents.shepherd.messages import (
     ChangedLimits,
     JobSetup,
     Key,
+    NotStarted,
     Program,
 )
 from agents.shepherd.process import processes, start
@@ -209,7 +210,7 @@ class SurroundedWork(Work):
             how = how if self._steps.is_late else self._how(step, status)
             code = 0 if self._steps.is_late or not os.WIFEXITED(status) else os.WEXITSTATUS(status)
             whose = OF_JOB if step.whose == OF_RESTART else step.whose
-            self._refusal, self._refused_by = f"{WORDS[step.whose]} {how}", (whose, code)
+            self._refusal = NotStarted(f"{WORDS[step.whose]} {how}", whose, code)
             self._end(status)
 
     def _how(self, step: Step, status: int) -> str:

@@ -20,7 +20,7 @@ from agents.shepherd.controls import STOPPING, Commands, Control
 from agents.shepherd.ending import Figures, OthersUsed, limit_reached, with_hosts, write_report
 from agents.shepherd.interactive import Client
 from agents.shepherd.lease import LeaseClock
-from agents.shepherd.messages import ChangedLimits, Finish, JobSetup, Key, Status, pack
+from agents.shepherd.messages import ChangedLimits, Finish, JobSetup, Key, NotStarted, Status, pack
 from agents.shepherd.process import gpu_daemon, processes, start
 from agents.shepherd.process.spawner import Spawner
 from agents.shepherd.process.start import UNUSABLE, HostFailure, StartFailure, Streams
@@ -67,8 +67,7 @@ class Work:
         self._status, self._ended = 0, 0.0
         self._reason = self._detail = ""
         self._told = False
-        self._refusal = ""  # why nothing of it was started
-        self._refused_by = ("", 0)  # whose pre-execution command failed, if that is why, and its exit code
+        self._refusal: NotStarted | None = None  # why nothing of it was started
         self._leftovers = Leftovers(tools.confinement)
         self._releasing, self._limits_version = False, 0
         self._clock, self._lease = NO_LIMITS, LeaseClock(tools.lease, setup.lease_s)
@@ -108,10 +107,21 @@ class Work:
 
     def _staged(self) -> None:
         self.phase = HELD
-        if self.launched:
+        if self.setup.needs_cwd and (self.setup.role_names or not self.launched):
+            self._attempt(self._enter)
+        if self.phase == HELD and self.launched:
             self._start()
-        else:
+        elif self.phase == HELD:
             self._send(messages.STAGED)
+
+    def _enter(self) -> None:
+        """Enter the job's directory for a moment: a host that lacks it is left before anything starts elsewhere."""
+        self._spawner.as_user()
+        try:
+            start.enter(self.setup, self.key)
+        finally:
+            self._tools.identity.back()
+            os.chdir("/")
 
     def launch(self) -> None:
         """Start the job's processes on this host, if any."""
@@ -321,8 +331,7 @@ class Work:
         try:
             action()
         except StartFailure as failure:
-            self._detail, self._reason = str(failure), failure.reason or self._reason
-            self._end(failure.status)
+            self._fail(failure)
         except UNUSABLE as error:
             self._detail = f"The job cannot be started as it was submitted: {error}."
             self._end(start.exit_status(126))
@@ -331,12 +340,21 @@ class Work:
         except OSError as error:  # of a call that should not fail: the host is faulty
             self._refuse(f"the job could not be started: {error.strerror}")
 
+    def _fail(self, failure: StartFailure) -> None:
+        """End the attempt; one of which nothing runs yet is refused if only this host lacks what it needs."""
+        if failure.lacking and not (self._deciding or self._others):
+            self._refusal = NotStarted(str(failure), "", 0, failure.lacking, failure.status, failure.reason)
+            self._end(KILLED)
+            return
+        self._detail, self._reason = str(failure), failure.reason or self._reason
+        self._end(failure.status)
+
     def _refuse(self, reason: str) -> None:
         if self._deciding or self._others:
             self._detail = reason
             self._end(start.exit_status(126))
             return
-        self._refusal = reason
+        self._refusal = NotStarted(reason)
         self._end(KILLED)
 
     def _start_processes(self) -> None:
@@ -537,7 +555,7 @@ class Work:
     def _tell(self, released: bool) -> None:
         """Record and send a refusal, an end or a release; OSError if the disk refuses."""
         if self._refusal:
-            message = pack(messages.REFUSED, *self.key, self._refusal, *self._refused_by)
+            message = pack(messages.REFUSED, *self.key, *self._refusal)
             self._tools.log.append(message)
             self._tools.send(message)
         elif not self._told and self.launched and self._has_command:

@@ -69,9 +69,7 @@ TAKEN_DOWN = "taken down"  # the host ends all its jobs
 # Shepherd to agent. STATUS opens each connection and carries a key, or None when idle.
 STATUS = 16  # the fields of a Status
 STAGED = 17
-REFUSED = (
-    18  # reason: the host's fault, nothing was started; then whose pre-execution command failed, if one did, its code
-)
+REFUSED = 18  # the fields of a NotStarted: the host's fault, nothing was started
 STARTED = 19  # process id, time, output, error descriptor
 FINISHED = 20  # then the rest of a Finish
 RELEASED = 21  # the fields of a Used
@@ -329,6 +327,7 @@ class JobSetup(NamedTuple):
     around: AroundJob = AroundJob()
     totals: tuple[tuple[str, int], ...] = ()  # limits of all processes together: swap (bytes), nproc, threads
     checkpoint: CheckpointSetup = CheckpointSetup()
+    needs_cwd: bool = True  # False: a job of tasks that all have directories of their own
 
     def pack(self) -> bytes:
         """Pack for a HOLD message."""
@@ -356,6 +355,17 @@ def unpack_setup(data: bytes) -> JobSetup:
     return setup._replace(
         program=program, companions=companions, gpu_daemon=daemon, around=around, checkpoint=checkpoint
     )
+
+
+class NotStarted(NamedTuple):
+    """Reason for which nothing of an attempt was started here: a fault of the host, or a pre-execution command's."""
+
+    reason: str
+    pre_exec: str = ""  # whose pre-execution command failed, if one did
+    pre_exec_code: int = 0  # its exit code; 0: it was killed, or was not started
+    lacking: str = ""  # what the job needs and this host lacks: a directory, a program of the site
+    status: int = 0  # wait status, and reason, of the job's end if no host has it
+    term: str = ""
 
 
 class Status(NamedTuple):

@@ -24,6 +24,7 @@ from agents.shepherd.messages import (
     Finish,
     JobSetup,
     Key,
+    NotStarted,
     Used,
     fields_of,
     pack,
@@ -268,7 +269,7 @@ class Traces:
     def __init__(self) -> None:
         self.started: set[Key] = set()
         self.finished: dict[Key, Finish] = {}
-        self.refused: dict[Key, tuple[str, str, int]] = {}  # why, whose pre-execution command failed, its exit code
+        self.refused: dict[Key, NotStarted] = {}
         self.posted: dict[Key, tuple[int, float]] = {}
         self.released: dict[Key, Used] = {}
 
@@ -291,7 +292,7 @@ class Traces:
             elif kind == FINISHED:
                 self.finished[key] = fields_of(Finish, tuple(fields))
             elif kind == REFUSED:
-                self.refused[key] = (*fields[3:6], *("", 0)[len(fields) - 4 :])
+                self.refused[key] = NotStarted(*fields[3:])
             elif kind == POSTED:
                 self.posted[key] = (fields[3], fields[4])
             elif kind == RELEASED:

@@ -464,8 +464,12 @@ def _refused(host: str, key: Key, report: pb.Report) -> c.ReportRefused:
     word = report.refused
     reason, version = checks.words_of(word.reason), report.allocation_version
     pre_exec = word.pre_exec if word.pre_exec in r.PRE_EXEC else ""
-    code = min(word.pre_exec_code, 255)
-    return c.ReportRefused(host, key, reason, word.host_fault, version, word.user_unknown, pre_exec, code)
+    code, lacking = min(word.pre_exec_code, 255), checks.words_of(word.lacking)
+    status = max(word.lacking_status, 0)
+    term = endings.explained(checks.words_of(word.lacking_term), reason) if status else ""
+    return c.ReportRefused(
+        host, key, reason, word.host_fault, version, word.user_unknown, pre_exec, code, lacking, status, term
+    )
 
 
 def _started(host: str, key: Key, report: pb.Report) -> c.ReportStarted:

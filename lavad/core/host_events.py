@@ -45,12 +45,13 @@ class HostTrusted:
 
 @dataclass(frozen=True, slots=True)
 class UserKeptOff:
-    """The host has no account for this user: his jobs avoid it for a while. Not stored."""
+    """The host has no account for this user, or lacks what his job needs: his jobs avoid it for a while. Not stored."""
 
     at: float
     user: str
     host: str
     until: float
+    lacking: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import pytest
 from agents.shepherd.process import start
 from protos.common_pb2 import HostShare
 from protos.jobs_pb2 import Rlimit
-from tests.agents.hosts import Host, Place, blob, lines, stage
+from tests.agents.hosts import NAME, Host, Place, blob, lines, stage
 
 pytestmark = pytest.mark.slow
 needs_root = pytest.mark.root
@@ -27,9 +27,7 @@ def run(coroutine: Coroutine[Any, Any, None]) -> None:
 @pytest.mark.parametrize(
     ("fields", "code", "reason", "words"),
     [
-        ({"cwd": "/no/such/place"}, 2, "TERM_CWD_NOTEXIST", "/no/such/place cannot be entered"),
-        ({"output": "no/such/dir/out"}, 1, "", "/no/such/dir/out cannot be opened: No such file"),
-        ({"error": "/dev/null/x"}, 1, "", "error file /dev/null/x cannot be opened: Not a directory"),
+        ({"output": "/proc/1/none"}, 1, "", "output file /proc/1/none cannot be opened: No such file"),
         ({"input": "missing"}, 1, "", "input file missing cannot be opened"),
     ],
 )
@@ -48,6 +46,55 @@ def test_what_cannot_start_ends_with_a_sentence(
             assert end.started == 0
             assert report.also_released
             assert (await host.finish(blob(place, 2, "/bin/true"))).finished.status == 0
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("fields", "lacking", "status", "term"),
+    [
+        ({"cwd": "/no/such/place"}, "working directory /no/such/place", 2 << 8, "TERM_CWD_NOTEXIST"),
+        ({"cwd": "/no/such/place", "submit_cwd": "/no/such/place"}, "working directory /no/such/place", 0, ""),
+        ({"output": "/no/such/dir/out"}, "directory /no/such/dir", 1 << 8, ""),
+        ({"output_dir": "/proc/none"}, "output directory /proc/none", 1 << 8, ""),
+    ],
+)
+def test_what_only_this_host_may_lack_refuses_the_job(
+    place: Place, fields: dict[str, str], lacking: str, status: int, term: str
+) -> None:
+    """Another host may have the directory; one in which the job was submitted was there, so that it never ends."""
+
+    async def story() -> None:
+        async with Host(place, slots=1) as host:
+            refused = (await host.report(await host.run(blob(place, 1, "/bin/true", **fields)), "refused")).refused
+            assert (refused.lacking, refused.lacking_status, refused.lacking_term) == (lacking, status, term)
+            assert refused.host_fault
+            assert refused.reason.endswith(": No such file or directory.")
+            assert (await host.finish(blob(place, 2, "/bin/true"))).finished.status == 0
+
+    run(story())
+
+
+def test_a_job_starter_that_this_host_lacks_refuses_the_job(place: Place) -> None:
+    """A program that the site names is no fault of the job."""
+
+    async def story() -> None:
+        async with Host(place, slots=1) as host:
+            key = await host.run(blob(place, 1, "/bin/true"), stage(job_starter="/opt/none/start %USRCMD"))
+            refused = (await host.report(key, "refused")).refused
+            assert (refused.lacking, refused.lacking_status) == ("job starter /opt/none/start", 0)
+
+    run(story())
+
+
+def test_a_host_of_several_is_refused_before_anything_starts(place: Place) -> None:
+    """A parallel job whose other host lacks its directory goes elsewhere whole."""
+
+    async def story() -> None:
+        async with Host(place, slots=1) as host:
+            shares = (HostShare(host="elsewhere", slots=1), HostShare(host=NAME, slots=1))
+            key = await host.run(blob(place, 1, "/bin/true", cwd="/no/such/place"), stage(*shares))
+            assert (await host.report(key, "refused")).refused.lacking == "working directory /no/such/place"
 
     run(story())
 

@@ -1,6 +1,7 @@
 """Hosts on which jobs cannot be started do not drain the queues: hosts without the user, and hosts failing all jobs."""
 
 from collections import OrderedDict
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -327,3 +328,82 @@ def _ends(cluster: Cluster, host: str, status: int, now: float) -> int:
         end = c.ReportFinished(host, key, status, now, started_at=now - 0.05, also_released=True)
         step(cluster, end, now)
     return len(keys)
+
+
+HOME = "working directory /home/ann"
+
+
+def lacks(story: Story, job: int, index: int = 0, *, ends: bool = False) -> str:
+    """Report of the job's host that it has no such directory; ``ends``: the job itself asked for it."""
+    (host,) = story.where(job, index)
+    sentence = "The working directory /home/ann cannot be entered: No such file or directory."
+    end = (2 << 8, "TERM_CWD_NOTEXIST") if ends else (0, "")
+    report = c.ReportRefused(host, story.key(job, index), sentence, True, lacking=HOME, lacking_status=end[0])
+    story.do(replace(report, lacking_term=end[1]))
+    invariants.check(story.cluster)
+    return host
+
+
+def test_a_home_that_is_missing_on_one_host_costs_no_job() -> None:
+    """A5: 60 elements ended in 20 s; an array of 10,000 loses none, and starts no more there than it has slots."""
+    story = Story(*[a_host(f"n{number}", 4) for number in range(1, 11)])
+    array = story.submit(a_job(array="1-10000", rerunnable=True))
+    left, refused = 10_000, 0
+    while left:
+        story.plan()
+        for name, host in story.cluster.hosts.items():
+            for key in list(host.attempts):
+                if name == "n3":
+                    lacks(story, array, key.index)
+                    refused += 1
+                else:
+                    step(story.cluster, c.ReportFinished(name, key, 0, story.now, also_released=True), story.now)
+                    left -= 1
+    assert refused == 4
+    assert {job.state for job in story.cluster.finished.values()} == {S.DONE}
+
+
+def test_a_host_without_the_home_says_so(story: Story) -> None:
+    """bjobs -p names the directory; other users' jobs start there."""
+    jobs = [story.submit(a_job(hosts=("n2",))) for _ in range(2)]
+    story.plan()
+    for job in jobs:
+        lacks(story, job)
+    story.plan()
+    assert {story.state(job) for job in jobs} == {S.PEND}
+    told = [one.text for one in reasons(story, jobs[0]) if "n2" in one.hosts]
+    assert told == [f"The host lacks what the job needs to start ({HOME})"]
+    other = story.submit(a_job(caller=BOB, hosts=("n2",)))
+    story.plan()
+    assert story.where(other) == ["n2"]
+
+
+def test_a_directory_that_no_host_has_ends_the_job_that_asked_for_it(story: Story) -> None:
+    """A mistake in -cwd is told after each host was tried once, and keeps the user's other jobs off no host."""
+    job = story.submit(a_job())
+    for count in (1, 2):
+        story.plan()
+        assert story.state(job) is S.STAGING, count
+        lacks(story, job, ends=True)
+    assert story.state(job) is S.EXIT
+    ended = story.cluster.finished[(job, 0)]
+    assert ended.end is not None
+    assert ended.end.reason == "TERM_CWD_NOTEXIST"
+    story.now += 1
+    story.hear("n1", "n2")
+    story.do(c.Tick())
+    others = [story.submit(a_job()) for _ in range(6)]
+    story.plan()
+    assert {story.where(other)[0] for other in others} == {"n1", "n2"}
+
+
+def test_it_waits_for_a_host_that_is_down_meanwhile(story: Story) -> None:
+    """The host that is left may have the directory."""
+    story.do(c.CloseHost("n1", ROOT))
+    job = story.submit(a_job())
+    story.plan()
+    lacks(story, job, ends=True)
+    assert story.state(job) is S.PEND
+    story.do(c.OpenHost("n1", ROOT))
+    story.plan()
+    assert story.where(job) == ["n1"]

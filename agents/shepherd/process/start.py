@@ -44,12 +44,13 @@ def exit_status(code: int) -> int:
 
 
 class StartFailure(Exception):
-    """Failure of the job, which would fail on other hosts, too."""
+    """Failure of the job, which would fail on other hosts, too, unless they have what is ``lacking`` here."""
 
-    def __init__(self, code: int, sentence: str, reason: str = "") -> None:
+    def __init__(self, code: int, sentence: str, reason: str = "", lacking: str = "") -> None:
         super().__init__(sentence)
         self.status = exit_status(code)
         self.reason = reason
+        self.lacking = lacking
 
 
 class HostFailure(Exception):
@@ -95,7 +96,7 @@ def enter(setup: JobSetup, key: Key) -> str:
         os.chdir(cwd)
     except OSError as error:
         sentence = f"The working directory {cwd} cannot be entered: {error.strerror}."
-        raise StartFailure(2, sentence, "TERM_CWD_NOTEXIST") from None
+        raise StartFailure(2, sentence, "TERM_CWD_NOTEXIST", f"working directory {cwd}") from None
     os.umask(setup.umask)
     return cwd
 
@@ -122,7 +123,8 @@ def make_output_directory(setup: JobSetup, key: Key) -> None:
     try:
         _make_directory(directory)
     except OSError as error:
-        raise StartFailure(1, f"The output directory {directory} cannot be made: {error.strerror}.") from None
+        sentence = f"The output directory {directory} cannot be made: {error.strerror}."
+        raise StartFailure(1, sentence, lacking=f"output directory {directory}") from None
 
 
 def open_streams(setup: JobSetup, key: Key, null: int, spooled: int, apart: int = -1) -> Streams:
@@ -196,7 +198,9 @@ def open_file(path: str, flags: int, what: str, opened: list[int], key: Key | No
             descriptor = os.open(f"{path}/{key[0]}{suffix}.{what[:3]}", flags, 0o666)
     except OSError as error:
         why = "is a FIFO that nobody reads" if error.errno == errno.ENXIO else (error.strerror or "unknown error")
-        raise StartFailure(1, f"The {what} file {path} cannot be opened: {why}.") from None
+        directory = os.path.dirname(path)
+        lacking = f"directory {directory}" if directory and not os.path.isdir(directory) else ""
+        raise StartFailure(1, f"The {what} file {path} cannot be opened: {why}.", lacking=lacking) from None
     opened.append(descriptor)
     os.set_blocking(descriptor, True)
     return descriptor

@@ -57,7 +57,7 @@ def _host_trusted(cluster: Cluster, event: e.HostTrusted) -> None:
 
 def _user_kept_off(cluster: Cluster, event: e.UserKeptOff) -> None:
     if event.host in cluster.table.rows:
-        cluster.limits.keep_off(event.user, cluster.table.rows[event.host], event.until)
+        cluster.limits.keep_off(event.user, cluster.table.rows[event.host], event.until, event.lacking)
 
 
 def _host_closed(cluster: Cluster, event: e.HostClosed) -> None:

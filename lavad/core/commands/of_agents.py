@@ -105,6 +105,9 @@ class ReportRefused:
     user_unknown: bool = False
     pre_exec: str = ""  # pre-execution command that failed: job, queue, host; empty: another reason
     pre_exec_code: int = 0  # its exit code; 0: it was killed, or was not started
+    lacking: str = ""  # what the job needs and the host lacks: a directory, a program of the site
+    lacking_status: int = 0  # wait status of the job's end if no host has it; 0: it waits for one that does
+    lacking_term: str = ""  # and its reason
 
 
 @dataclass(frozen=True, slots=True)

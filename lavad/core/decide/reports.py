@@ -19,6 +19,7 @@ from lavad.core.model.rules.queues import commands_over
 from lavad.core.model.tuples import new as _new
 from lavad.core.model.usage import HostUsage
 from lavad.core.orders import UNKNOWN, ForgetOrder, LaunchOrder, Order, ReleaseOrder, launch_hosts
+from lavad.core.scheduling.placement.feasibility import choices_ever
 from lavad.core.state.attempts import Attempt
 from lavad.core.state.records import Job
 
@@ -90,12 +91,32 @@ def refused(cluster: Cluster, command: c.ReportRefused, now: float) -> Decision:
         return part_gone(cluster, job, attempt, command.host, now, why)
     if attempt.started_at:  # a repeated order was refused as outdated: the job has started long ago
         return Decision()
-    is_hosts = command.host_fault and not command.user_unknown
+    if command.lacking_status and not (attempt.kill_reason or _has_other_hosts(cluster, job, command, now)):
+        return _nowhere(cluster, job, attempt, command, now)
+    is_hosts = command.host_fault and not (command.user_unknown or command.lacking)
     avoid_until = now + cluster.policy.avoid_host_s
     decision = never_started(cluster, attempt, command.host, now, why, avoid_until if is_hosts else 0.0)
-    if command.user_unknown:
-        decision.events.append(e.UserKeptOff(now, job.shared.user, command.host, avoid_until))
+    if command.user_unknown or command.lacking:
+        decision.events.append(e.UserKeptOff(now, job.shared.user, command.host, avoid_until, command.lacking))
     return decision
+
+
+def _has_other_hosts(cluster: Cluster, job: Job, command: c.ReportRefused, now: float) -> bool:
+    """True if hosts that are not known to lack this could take the job, now or when they are up and open again."""
+    lacking = {cluster.table.rows[command.host], *cluster.limits.rows_lacking(job.shared.user, command.lacking, now)}
+    others = cluster.table.emptied()
+    for row in range(len(others.names)):
+        others.set_usable(row, row not in lacking)
+    return bool(choices_ever(others, job.shared.request))
+
+
+def _nowhere(cluster: Cluster, job: Job, attempt: Attempt, command: c.ReportRefused, now: float) -> Decision:
+    """End a job that asked for something that no host has, and let its user's jobs back on the hosts."""
+    user, names = job.shared.user, cluster.table.names
+    rows = cluster.limits.rows_lacking(user, command.lacking, now)
+    end = e.JobFinished(now, attempt.key, command.lacking_status, command.lacking_term, detail=command.reason)
+    back = [e.UserKeptOff(now, user, names[row], now, command.lacking) for row in sorted(rows)]
+    return Decision([e.HostReleased(now, attempt.key, command.host), end, *back])
 
 
 def _pre_exec_failed(

@@ -131,6 +131,7 @@ NOT_RESERVED = Reason(1341, "Not a host of the job's advance reservation", rules
 
 HELD_BACK = Reason(342, "The job would delay a job that goes before it")
 UNKNOWN_USER = Reason(1343, "The user is not known on the host", rules_out=True)
+LACKING = Reason(1347, "The host lacks what the job needs to start", rules_out=True)
 LACKS_COMMANDS = Reason(
     1344, "The host's agent is of a version without pre- and post-execution commands", rules_out=True
 )

@@ -54,7 +54,11 @@ class LimitKind(Enum):
     GROUP_PROCESSOR = "JL/P of a group"
     SECTION = "Limit"
     UNKNOWN_USER = "no account on the host"
+    LACKING = "lacking on the host"
     JOB_GROUP = "limit of a job group"
+
+
+KEPT_OFF = frozenset({LimitKind.UNKNOWN_USER, LimitKind.LACKING})  # hosts that a user's jobs avoid for a while
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,13 @@ class Rule:
         """True if the limit applies to these jobs."""
         is_queues = queue in self.queues and project in self.projects
         return is_queues and user in self.users and application in self.applications
+
+
+def _kept_off_for(user: str, lacking: str) -> Rule:
+    """The rule that keeps a user's jobs off hosts that lack this; nothing: the user's account."""
+    kind = LimitKind.LACKING if lacking else LimitKind.UNKNOWN_USER
+    users = Names(False, frozenset({user}))
+    return Rule(kind, JOBS, 1, lacking or user, users, each_host=True, rest_s=-1.0)
 
 
 class Counter:
@@ -163,7 +174,8 @@ class Limits:
         self._rests_s = {rule.rest_s for rule in self.rules if rule.rest_s}
         self._last_starts: NDArray[np.float64] = np.zeros(0)  # by row of the host table; -inf: none
         self._dispatch_intervals: list[tuple[float, int]] = []  # heap of (time at which the host takes jobs again, row)
-        self._kept_off: dict[str, tuple[Counter, dict[int, float]]] = {}  # by user: rows to avoid, until when
+        self._kept_off: dict[str, list[Counter]] = {}  # by user
+        self._rows_off: dict[Rule, dict[int, float]] = {}  # of their rules: rows to avoid, until when
         self._table = table
         self._numbers_for_many: list[int] = []  # of rules that do not list their users
         self._numbers_by_user: dict[str, list[int]] = {}
@@ -210,7 +222,7 @@ class Limits:
                 place = 1 if rule.each_host else 2 if rule.hosts is not None else 0
                 found[place].append(self._counter(number, rule, (user, queue, project, application)))
         if user in self._kept_off:
-            found[1].append(self._kept_off[user][0])
+            found[1].extend(self._kept_off[user])
         found[0].extend([self._of_group(path) for path in lineage(job_group)])
         return Consumer(*map(tuple, found)) if any(found) else NOBODY
 
@@ -284,34 +296,42 @@ class Limits:
                 if shares_on(counter.rule, allocation):
                     self._table.freed_hosts.update(np.flatnonzero(self.members_of(counter.rule)).tolist())
 
-    # -- hosts without an account for a user -------------------------------------------------------------------------
+    # -- hosts that lack what the jobs of a user need: the account, a directory, a program of the site ----------------
 
-    def keep_off(self, user: str, row: int, until: float) -> None:
-        """Refuse jobs of this user on that host until the given time."""
-        if user not in self._kept_off:
-            rule = Rule(
-                LimitKind.UNKNOWN_USER, JOBS, 1, user, Names(False, frozenset({user})), each_host=True, rest_s=-1.0
-            )
-            self._kept_off[user] = Counter(rule, (user, "", "", "")), {}
+    def keep_off(self, user: str, row: int, until: float, lacking: str = "") -> None:
+        """Refuse jobs of this user on that host until the given time: it lacks the account, or what is named."""
+        rule = _kept_off_for(user, lacking)
+        if rule not in self._rows_off:
+            self._kept_off.setdefault(user, []).append(Counter(rule, (user, "", "", "")))
+            self._rows_off[rule] = {}
             self._forget_consumers(user)
-        self._kept_off[user][1][row] = until
+        self._rows_off[rule][row] = until
         heapq.heappush(self._dispatch_intervals, (until, row))
+
+    def rows_lacking(self, user: str, lacking: str, now: float) -> frozenset[int]:
+        """Rows of the hosts that jobs of this user avoid for this reason."""
+        rows = self._rows_off.get(_kept_off_for(user, lacking), {})
+        return frozenset(row for row, until in rows.items() if until > now)
 
     def _forget_consumers(self, user: str) -> None:
         self._consumers = {name: one for name, one in self._consumers.items() if name[0] != user}
 
     def _end_keeping_off(self, now: float) -> None:
-        for user, (_, rows) in list(self._kept_off.items()):
-            for row in [row for row, until in rows.items() if until <= now]:
-                del rows[row]
-            if not rows:
+        for user, counters in list(self._kept_off.items()):
+            for counter in list(counters):
+                rows = self._rows_off[counter.rule]
+                for row in [row for row, until in rows.items() if until <= now]:
+                    del rows[row]
+                if not rows:
+                    del self._rows_off[counter.rule]
+                    counters.remove(counter)
+                    self._forget_consumers(user)
+            if not counters:
                 del self._kept_off[user]
-                self._forget_consumers(user)
 
-    def _rows_off(self, user: str, now: float) -> NDArray[np.float64]:
+    def _kept_off_rows(self, rule: Rule, now: float) -> NDArray[np.float64]:
         found = np.zeros(len(self._table))
-        rows = self._kept_off[user][1] if user in self._kept_off else {}
-        found[[row for row, until in rows.items() if until > now]] = 1.0
+        found[[row for row, until in self._rows_off.get(rule, {}).items() if until > now]] = 1.0
         return found
 
     # -- interval between two dispatches to a host (JOB_ACCEPT_INTERVAL)
@@ -329,15 +349,15 @@ class Limits:
                     heapq.heappush(self._dispatch_intervals, (at + rest_s, row))
 
     def resting(self, rule: Rule, now: float) -> NDArray[np.float64]:
-        """1 for each host that a rule on dispatch intervals, or on accounts, closes now; else 0."""
-        if rule.kind is LimitKind.UNKNOWN_USER:
-            return self._rows_off(rule.name, now)
+        """1 for each host that a rule on dispatch intervals, or on what hosts lack, closes now; else 0."""
+        if rule.kind in KEPT_OFF:
+            return self._kept_off_rows(rule, now)
         hosts = len(self._table)
         self._last_starts = _long_enough(self._last_starts, hosts, -UNLIMITED)
         return (self._last_starts[:hosts] + rule.rest_s > now).astype(np.float64)
 
     def end_rests(self, now: float) -> None:
-        """Mark hosts as changed whose dispatch interval, or avoidance for a missing account, has ended."""
+        """Mark hosts as changed whose dispatch interval, or avoidance for what they lack, has ended."""
         if self._kept_off:
             self._end_keeping_off(now)
         while self._dispatch_intervals and self._dispatch_intervals[0][0] <= now:

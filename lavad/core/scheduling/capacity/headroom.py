@@ -55,6 +55,7 @@ _ON_HOSTS = {
     _K.GROUP_PROCESSOR: r.GROUP_PROCESSOR,
     _K.HOST_USER: r.HOST_USER,
     _K.UNKNOWN_USER: r.UNKNOWN_USER,
+    _K.LACKING: r.LACKING,
 }
 _OF_GROUPS = frozenset({_K.GROUP, _K.GROUP_PROCESSOR})
 
@@ -333,9 +334,11 @@ def _usage_of(counter: Counter) -> str:
 
 
 def _group_of(rule: Rule) -> str:
-    """Text with the user's or the job group and its limit, or with the user unknown to the host."""
+    """Text with the user's or the job group and its limit, with the user unknown to the host, or with what it lacks."""
     if rule.kind is _K.UNKNOWN_USER:
         return f" (User: {rule.name})"
+    if rule.kind is _K.LACKING:
+        return f" ({rule.name})"
     if rule.kind is _K.JOB_GROUP:
         return f" (Job Group: {rule.name}, Limit Value: {number_text(rule.amount)})"
     return f" (Group: {rule.name}, Limit Value: {number_text(rule.amount)})" if rule.kind in _OF_GROUPS else ""
