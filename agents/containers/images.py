@@ -10,6 +10,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import pwd
 import re
 import shutil
 import stat
@@ -74,7 +75,12 @@ def image_of(text: str, cwd: str, home: str) -> Image:
 
 
 class ImageDirectory:
-    """Directory of imported images."""
+    """Directory of imported images.
+
+    Any user may write to one that the site shares, so nothing in it is believed by its name: its owner and mode, and
+    those of the user's own directory in it, are read from what was opened, without following a link. An image is used
+    only where no other user than root can put another in its place.
+    """
 
     def __init__(self, settings: ContainerSettings, home: str) -> None:
         self.path = Path(settings.image_dir or f"{home}/.cache/lava/images")
@@ -91,33 +97,47 @@ class ImageDirectory:
             ImageError: it cannot be imported; nothing is left of the attempt.
         """
         name = _name(image) + ending
-        found = self._usable(name)
+        found = self._found_in(self.path, name)
         if found:
             return found
-        place = self._own / name
+        own = self._own
         try:
-            place.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-            with _locked(place.with_name(f"{name}.lock"), image):
-                found = self._usable(name)
+            own.mkdir(mode=0o755, parents=True, exist_ok=True)
+            self._check(own)
+            with _locked(own / f"{name}.lock", image, self._settings.trusts_all):
+                found = self._found_in(own, name)
                 if not found:
-                    self._import(image, place, make)
+                    self._import(image, own / name, make)
         except OSError as error:
-            raise ImageError(f"The image {image.source} cannot be imported to {place.parent}: {_why(error)}.") from None
-        return found or str(place)
+            raise ImageError(f"The image {image.source} cannot be imported to {own}: {_why(error)}.") from None
+        return found or str(own / name)
 
     @property
     def _own(self) -> Path:
         is_shared = self._settings.image_dir and not self._settings.trusts_all and os.geteuid()
         return self.path / f"user-{os.geteuid()}" if is_shared else self.path
 
-    def _usable(self, name: str) -> str:
+    def _check(self, own: Path) -> None:
+        """Check that no other user can exchange the entries of this directory, or the directory itself.
+
+        Raises:
+            ImageError: another user can: it is not used.
+        """
+        for path in () if self._settings.trusts_all else dict.fromkeys((self.path, own)):
+            if why := self._unsafe_directory(path):
+                raise ImageError(f"The directory of images {path} is not used: {why}.")
+
+    def _found_in(self, directory: Path, name: str) -> str:
         """Return the path of an image that this user may rely on; empty if there is none."""
-        for path in (self.path / name, self._own / name):
-            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                owner = os.stat(path, follow_symlinks=False).st_uid
-                if self._settings.trusts_all or owner in (0, os.geteuid()):
-                    return str(path)
+        if self._settings.trusts_all:
+            return str(directory / name) if os.path.lexists(directory / name) else ""
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            if not self._unsafe_directory(directory) and not _unsafe(directory / name, os.O_NOFOLLOW, is_image=True):
+                return str(directory / name)
         return ""
+
+    def _unsafe_directory(self, directory: Path) -> str:
+        return _unsafe(directory, 0 if directory == self.path else os.O_NOFOLLOW)  # the site's own path may be a link
 
     def _import(self, image: Image, place: Path, make: Callable[[str], list[str]]) -> None:
         for left in place.parent.glob(f"{place.name}.part-*"):  # of an import that was killed
@@ -162,12 +182,43 @@ def _name(image: Image) -> str:
     return f"{readable}-{hashlib.sha256(os.fsencode(key)).hexdigest()[:16]}"
 
 
-@contextlib.contextmanager
-def _locked(path: Path, image: Image) -> Iterator[None]:
-    """Hold the lock of an import; it ends with the process that has it."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    lock = os.open(path, flags, 0o666)
+def _unsafe(path: Path, flags: int, is_image: bool = False) -> str:
+    """Return why another user could change what this path leads to, as far as its last part; empty if none could.
+
+    Others may write to a directory only where they can neither rename nor remove what is not theirs, as in /tmp; to an
+    image never.
+
+    Raises:
+        OSError: there is nothing at the path.
+    """
+    there = os.open(path, os.O_PATH | os.O_CLOEXEC | flags)
     try:
+        found = os.fstat(there)
+    finally:
+        os.close(there)
+    if stat.S_ISLNK(found.st_mode):
+        return "it is a symbolic link"
+    if found.st_uid not in (0, os.geteuid()):
+        return f"it belongs to {_user(found.st_uid)}; an administrator may remove it"
+    if found.st_mode & 0o022 and (is_image or not found.st_mode & stat.S_ISVTX):
+        return f"others may change it (mode {stat.S_IMODE(found.st_mode):o})"
+    return ""
+
+
+def _user(uid: int) -> str:
+    try:
+        return f"the user {pwd.getpwuid(uid).pw_name}"
+    except KeyError:
+        return f"the user with the number {uid}"
+
+
+@contextlib.contextmanager
+def _locked(path: Path, image: Image, is_shared: bool) -> Iterator[None]:
+    """Hold the lock of an import, of this user or of all that share it; it ends with the process that has it."""
+    lock = _lock_at(path)
+    try:
+        if not is_shared and os.fstat(lock).st_uid != os.geteuid():
+            raise ImageError(f"The image {image.source} cannot be imported: {path} is another user's lock.")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -176,6 +227,15 @@ def _locked(path: Path, image: Image) -> Iterator[None]:
         yield
     finally:
         os.close(lock)
+
+
+def _lock_at(path: Path) -> int:
+    """Open a lock; one of another user cannot be opened for making it where all may write."""
+    while True:
+        with contextlib.suppress(FileNotFoundError):
+            return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with contextlib.suppress(FileExistsError):
+            return os.open(path, os.O_RDONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
 
 
 def _remove(path: Path) -> None:

@@ -82,7 +82,8 @@ def _bubblewrap(
 
 
 def _unpack(archive: str, made: str) -> list[str]:
-    script = 'mkdir "$1" && shift && exec "$@"'
+    # Others may read an image, and neither write in it nor become its owner by it, whatever its archive says.
+    script = 'd=$1; mkdir "$d" && shift && "$@" && chmod -R u+rX,go-w,ug-s -- "$d"'
     return ["sh", "-c", script, "sh", made, *UNPACK, f"--directory={made}", f"--file={archive}"]
 
 

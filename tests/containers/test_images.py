@@ -10,7 +10,7 @@ import pytest
 
 from agents.containers.entry import Entry
 from agents.containers.images import Image, ImageDirectory, ImageError, Kind, image_of
-from agents.containers.runtimes import RUNTIMES, command_of
+from agents.containers.runtimes import RUNTIMES, _unpack, command_of
 from agents.containers.settings import ContainerSettings
 from protos.gpu_vendors import NVIDIA, GpuVendor, Pairs
 
@@ -152,6 +152,67 @@ def test_images_of_other_users_are_not_used(tmp_path: Path, archive: Image) -> N
     assert ImageDirectory(settings(tmp_path / "images", trusts_all=True), "").imported(archive, ".tar", list) == path
     with pytest.raises(ImageError, match="cannot be imported"):  # its name is taken
         directory.imported(archive, ".tar", lambda made: ["false", made])
+
+
+@pytest.mark.root
+@pytest.mark.parametrize(
+    ("owner", "mode", "why"),
+    [
+        (12345, 0o755, "it belongs to the user with the number 12345"),
+        (12345, 0o1777, "it belongs to the user with the number 12345"),
+        (0, 0o777, r"others may change it \(mode 777\)"),
+        (0, 0o775, r"others may change it \(mode 775\)"),
+    ],
+)
+def test_a_directory_that_others_may_change_is_not_used(
+    tmp_path: Path, archive: Image, owner: int, mode: int, why: str
+) -> None:
+    """Neither for an image that is there nor for an import: its owner could put another image in its place."""
+    images = tmp_path / "images"
+    directory, log = ImageDirectory(settings(images), ""), tmp_path / "log"
+    directory.imported(archive, ".tar", lambda made: [*copying(archive, log), made])
+    os.chown(images, owner, owner)
+    images.chmod(mode)
+    with pytest.raises(ImageError, match=rf"The directory of images {images} is not used: {why}"):
+        directory.imported(archive, ".tar", lambda made: [*copying(archive, log), made])
+    assert log.read_text() == "run\n"
+
+
+def test_a_link_under_the_name_of_an_image_is_not_followed(tmp_path: Path, archive: Image) -> None:
+    """Its target may be exchanged by the owner of that; the site's own path may be a link."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "images").symlink_to("real")
+    directory, log = ImageDirectory(settings(tmp_path / "images"), ""), tmp_path / "log"
+    first = Path(directory.imported(archive, ".tar", lambda made: [*copying(archive, log), made]))
+    first.unlink()
+    first.symlink_to(archive.source)
+    directory.imported(archive, ".tar", lambda made: [*copying(archive, log), made])
+    assert log.read_text() == "run\nrun\n"
+    assert not first.is_symlink()
+
+
+@pytest.mark.root
+def test_a_lock_of_another_user_holds_up_nothing(tmp_path: Path, archive: Image) -> None:
+    """One that is made in advance is named, where only this user imports."""
+    directory = ImageDirectory(settings(tmp_path / "images"), "")
+    path = Path(directory.imported(archive, ".tar", lambda made: [*copying(archive, tmp_path / "log"), made]))
+    path.unlink()
+    os.chown(f"{path}.lock", 12345, 12345)
+    with pytest.raises(ImageError, match="is another user's lock"):
+        directory.imported(archive, ".tar", lambda made: [*copying(archive, tmp_path / "log"), made])
+
+
+def test_an_unpacked_image_gives_no_rights_to_others(tmp_path: Path) -> None:
+    """It has, whatever its archive says, no rights of others to write, and no program that gives its owner's rights."""
+    tree = tmp_path / "from"
+    (tree / "opt").mkdir(parents=True)
+    (tree / "opt" / "run").write_text("program")
+    (tree / "opt" / "run").chmod(0o6777)
+    (tree / "opt").chmod(0o777)
+    subprocess.run(["tar", "-C", tree, "-cpf", tmp_path / "a.tar", "."], check=True)
+    subprocess.run(_unpack(str(tmp_path / "a.tar"), str(tmp_path / "made")), check=True)
+    modes = [(tmp_path / "made" / name).stat().st_mode & 0o7777 for name in ("opt", "opt/run")]
+    assert modes == [0o755, 0o755]
 
 
 def test_no_runtime_for_an_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

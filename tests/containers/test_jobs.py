@@ -1,6 +1,7 @@
 """Jobs with images on a cluster whose hosts run containers."""
 
 import os
+import pwd
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -8,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from agents.containers.images import Image, Kind, _name
 from tests.acceptance.conftest import _ended_in_order, open_directory
 from tests.acceptance.personal import a_cluster
 from tests.containers.roots import make_root
-from tests.personal.conftest import account, public_commands
+from tests.personal.conftest import account, other_account, public_commands
 from tests.seeds.site import Site
 
-__all__ = ["_ended_in_order", "account", "open_directory", "public_commands"]
+__all__ = ["_ended_in_order", "account", "open_directory", "other_account", "public_commands"]
 
 pytestmark = [
     pytest.mark.acceptance,
@@ -124,6 +126,55 @@ def test_nothing_is_left_of_a_killed_job(site: Site, open_directory: Path) -> No
     assert site.cluster.run("bkill", str(job)).returncode == 0
     site.ends(job, "EXIT")
     assert not [pid for pid in pids.read_text().split() if Path(f"/proc/{pid}").exists()]
+
+
+def test_an_image_of_another_user_is_never_run(
+    site: Site, open_directory: Path, account: str, other_account: str
+) -> None:
+    """A directory that another user has made in advance for the job's user is not used, and the task's output says so.
+
+    Nothing that is put there under the image's name is executed; without it the user's own import is, which others can
+    neither exchange nor write to.
+    """
+    images, victim, attacker = open_directory / "images", pwd.getpwnam(account), pwd.getpwnam(other_account)
+    folder = open_directory / "own"
+    folder.mkdir()
+    archive = folder / "root.tar"
+    subprocess.run(["tar", "-C", open_directory / "first", "--mode=a+rwX", "-cf", archive, "."], check=True)
+    planted = images / f"user-{victim.pw_uid}"
+    plant(open_directory / "second", planted, [archive], attacker.pw_uid)
+    own = Site(site.cluster.as_seen_by(account), folder)
+    file = f"""
+        name: own
+        roles:
+          main: {{tasks: 1, image: {archive}, command: "cat /etc/release"}}
+        """
+    job = own.run(file)
+    own.ends(job, "EXIT")
+    said = own.log(job, "main/0")
+    assert said == (
+        f"lava: The directory of images {planted} is not used: it belongs to the user {other_account}; "
+        "an administrator may remove it.\n"
+    )
+    shutil.rmtree(planted)
+    job = own.run(file)
+    own.ends(job)
+    assert own.log(job, "main/0").splitlines()[-1] == "an image"
+    attack = f"find {planted} -writable ! -type l; mv {planted} {images}/mine"
+    tried = subprocess.run(
+        ["runuser", "-u", other_account, "--", "sh", "-c", attack], capture_output=True, text=True, check=False
+    )
+    assert tried.stdout == ""
+    assert tried.returncode != 0
+
+
+def plant(root: Path, directory: Path, archives: list[Path], uid: int) -> None:
+    """Put a root directory under the names that imports of these archives have, all of it another user's."""
+    for archive in archives:
+        name = _name(Image(Kind.ARCHIVE, str(archive))) + ".root"
+        shutil.copytree(root, directory / name, symlinks=True)
+    for path in (directory, *directory.rglob("*")):
+        os.chown(path, uid, uid, follow_symlinks=False)
 
 
 @pytest.mark.skipif(not (shutil.which("podman") and shutil.which("runc")), reason="podman or runc is not installed")

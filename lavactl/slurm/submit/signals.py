@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from lavactl.slurm.submit.choices import Choices
 
 DEFAULT_S, MOST_S = 60, 65535
-# Steps are signalled through their srun, each of which has a file that is named by its process; a batch script is the
-# child of the job's shepherd that is no task.
-STEPS = """for f in /tmp/lava-steps-$(id -u)-"$LAVA_JOB_KEY-$LS_JOBPID"/pid.*; do \
-[ -e "$f" ] && kill -s {} "${{f##*.}}"; done; :"""
+# Steps are signalled through their srun, each of which has a file that is named by its process, in a directory of the
+# user's own: another user may have made one of that name. A batch script is the shepherd's child that is no task.
+STEPS = """d=/tmp/lava-steps-$(id -u)-"$LAVA_JOB_KEY-$LS_JOBPID"; [ -O "$d" ] && [ ! -h "$d" ] && \
+for f in "$d"/pid.*; do [ -e "$f" ] && kill -s {} "${{f##*.}}"; done; :"""
 SCRIPT = """for p in $(cat /proc/"$LS_JOBPID"/task/*/children); do [ "$p" = $$ ] || \
 grep -qz ^LAVA_TASK_SERIAL= /proc/"$p"/environ || kill -s {} "$p"; done; :"""
 

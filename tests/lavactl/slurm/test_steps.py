@@ -13,6 +13,7 @@ from lavactl.slurm.steps.layout import needs
 from lavactl.slurm.steps.ledger import Ledger
 from lavactl.slurm.steps.programs import programs
 from lavactl.slurm.steps.variables import of_step, of_tasks
+from lavactl.slurm.submit.signals import STEPS
 from tests.lavactl.scripted import Desk
 
 SLOTS = {"n1": 4, "n2": 2}
@@ -104,3 +105,22 @@ def test_variables_of_tasks() -> None:
         ("1", "1", "0", "0,1"),
         ("2", "0", "1", "2"),
     ]
+
+
+@pytest.mark.root
+def test_a_signal_goes_to_steps_of_the_users_own_directory() -> None:
+    """One that another user made under the foreseeable name in /tmp names no process to signal."""
+    path = Path(f"/tmp/lava-steps-0-test-{os.getpid()}")
+    command, environment = STEPS.format("TERM"), {**os.environ, "LAVA_JOB_KEY": "test", "LS_JOBPID": str(os.getpid())}
+    path.mkdir()
+    try:
+        with subprocess.Popen(["sleep", "60"]) as process:
+            (path / f"pid.0.{process.pid}").touch()
+            os.chown(path, 12345, 12345)
+            subprocess.run(["/bin/sh", "-c", command], env=environment, check=True)
+            assert process.poll() is None
+            os.chown(path, 0, 0)
+            subprocess.run(["/bin/sh", "-c", command], env=environment, check=True)
+            assert process.wait(60) == -15
+    finally:
+        shutil.rmtree(path)
