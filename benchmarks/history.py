@@ -31,19 +31,18 @@ AGO_S = 12 * 3600.0
 IN_ONE_BATCH = 500
 
 
-def _events(first: int, count: int, host: str, at: float) -> Iterator[Event]:
-    """Lives of some jobs; every second one was so short that its start is told with its end."""
+def life(job: int, host: str, at: float) -> Iterator[Event]:
+    """Life of a job; every second one is so short that its start is told with its end."""
     user, uid, gid = getpass.getuser(), os.getuid(), os.getgid()
     shared = Shared(user, uid, gid, "normal", "default", Request((RoleRequest(),)), host)
-    for job in range(first, first + count):
-        text = pack_text(f"job{job}", f"./solve --case {job}", f"/home/case{job}", "/home", output=f"out.{job}")
-        yield e.JobSubmitted(at, NewJob(job, shared, text, b"", os.urandom(16)))
-        key = Key(job, 0, 1)
-        yield e.AttemptDispatched(at + 5.0, key, (HostShare(host, 1, 0, (), (1,)),), True, "there was room")
-        if job % 2:
-            yield e.JobStarted(at + 5.5, key, 4711, "/home", f"/home/case{job}")
-        yield e.JobFinished(at + 65.0, key, 0, "", 0.01, 3, 4711, at + 5.5)
-        yield e.HostReleased(at + 65.0, key, host)
+    text = pack_text(f"job{job}", f"./solve --case {job}", f"/home/case{job}", "/home", output=f"out.{job}")
+    yield e.JobSubmitted(at, NewJob(job, shared, text, b"", os.urandom(16)))
+    key = Key(job, 0, 1)
+    yield e.AttemptDispatched(at + 5.0, key, (HostShare(host, 1, 0, (), (1,)),), True, "there was room")
+    if job % 2:
+        yield e.JobStarted(at + 5.5, key, 4711, "/home", f"/home/case{job}")
+    yield e.JobFinished(at + 65.0, key, 0, "", 0.01, 3, 4711, at + 5.5)
+    yield e.HostReleased(at + 65.0, key, host)
 
 
 async def _fill(database: str, jobs: int) -> None:
@@ -54,7 +53,8 @@ async def _fill(database: str, jobs: int) -> None:
     host = next(iter(known.hosts))
     while jobs > 0:
         count = min(jobs, IN_ONE_BATCH)
-        events = list(_events(known.next_job, count, host, now - AGO_S))
+        first = known.next_job
+        events = [event for job in range(first, first + count) for event in life(job, host, now - AGO_S)]
         for event in events:
             apply_event(known, event)
         store.append(store.rows.rows_for(events, known), lambda: None)

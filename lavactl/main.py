@@ -24,7 +24,7 @@ COMMANDS = (
     "blaunch", "lavarun", "badmin",
     "busers", "bugroup", "bmgroup", "bhpart", "bparams", "blimits", "bresources", "bsla", "lsclusters", "lsadmin",
     "bresize", "bmod", "bswitch", "btop", "bbot", "brequeue", "brun", "bjdepinfo",
-    "brsvadd", "brsvmod", "brsvdel", "brsvs", "bacct",
+    "brsvadd", "brsvmod", "brsvdel", "brsvs", "bacct", "busage",
     "bgadd", "bgdel", "bgmod", "bjgroup", "bpost", "bread", "bstatus", "bwait", "bmig", "bslots",
     "bchkpnt", "brestart",
 )  # fmt: skip

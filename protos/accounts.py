@@ -31,13 +31,20 @@ class Figure:
         self.count += 1
         self.total += value
 
-    def join(self, part: "Spread") -> None:
-        """Count the values that a message sums up."""
+    def join(self, part: "Spread | Figure") -> None:
+        """Count the values that a message, or another figure, sums up."""
         if part.count:
             self.least = min(self.least, part.least) if self.count else part.least
             self.most = max(self.most, part.most) if self.count else part.most
             self.count += part.count
             self.total += part.total
+
+    @classmethod
+    def of(cls, count: int, total: float, least: float, most: float) -> "Figure":
+        """Return the figure of values that were summed elsewhere."""
+        figure = cls()
+        figure.count, figure.total, figure.least, figure.most = count, total, least, most
+        return figure
 
     @property
     def mean(self) -> float:
@@ -78,8 +85,8 @@ class Tally:
         self.slot_s += slot_s
         self.revocable_slot_s += revocable_slot_s
 
-    def join(self, part: "AccountSummary") -> None:
-        """Count the jobs that a message sums up."""
+    def join(self, part: "AccountSummary | Tally") -> None:
+        """Count the jobs that a message, or another tally, sums up."""
         if not part.done + part.exited:
             return
         self.done += part.done

@@ -40,6 +40,14 @@ class AccountForm(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ACCOUNT_SUMMARY: _ClassVar[AccountForm]
     ACCOUNT_BRIEF: _ClassVar[AccountForm]
     ACCOUNT_LONG: _ClassVar[AccountForm]
+
+class UsageKey(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    USAGE_USER: _ClassVar[UsageKey]
+    USAGE_GROUP: _ClassVar[UsageKey]
+    USAGE_PROJECT: _ClassVar[UsageKey]
+    USAGE_QUEUE: _ClassVar[UsageKey]
+    USAGE_PERIOD: _ClassVar[UsageKey]
 TERMINATE: SignalAction
 SEND: SignalAction
 STOP: SignalAction
@@ -61,6 +69,11 @@ NEVER_HOLDS: WaitVerdict
 ACCOUNT_SUMMARY: AccountForm
 ACCOUNT_BRIEF: AccountForm
 ACCOUNT_LONG: AccountForm
+USAGE_USER: UsageKey
+USAGE_GROUP: UsageKey
+USAGE_PROJECT: UsageKey
+USAGE_QUEUE: UsageKey
+USAGE_PERIOD: UsageKey
 
 class JobSpec(_message.Message):
     __slots__ = ("name", "command", "is_script", "queues", "project", "cwd", "submit_cwd", "input", "output", "error", "output_overwrite", "error_overwrite", "environment", "roles", "run_limit_s", "memory_limit_mib", "hosts", "hold", "exclusive", "rerunnable", "not_rerunnable", "array", "array_limit", "umask_plus_one", "submit_host", "description", "user_group", "dependency", "begin_time", "terminate_time", "priority", "notify_end", "shell", "rlimits", "pre_exec", "post_exec", "output_dir", "requeue_exit_values", "host_file", "success_exit_values", "resizable", "runtime_estimate_s", "job_group", "reservation", "requirement_text", "environment_base", "ends_orphan", "environment_unset", "resize_notify", "tasks", "warning_action", "warning_time_s", "hang", "slurm", "application", "file_copies", "checkpoint", "interactive", "input_spooled", "input_data", "esub_output", "mail_user", "mail_begin", "mail_end", "mail_failure", "mail_events", "script_arguments", "service_class", "migration_min_plus_one", "absolute_priority")
@@ -1130,6 +1143,56 @@ class AccountPage(_message.Message):
     jobs: _containers.RepeatedCompositeFieldContainer[AccountRecord]
     summary: AccountSummary
     def __init__(self, jobs: _Optional[_Iterable[_Union[AccountRecord, _Mapping]]] = ..., summary: _Optional[_Union[AccountSummary, _Mapping]] = ...) -> None: ...
+
+class UsageRequest(_message.Message):
+    __slots__ = ("keys", "bounds", "users", "groups", "projects", "queues")
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    BOUNDS_FIELD_NUMBER: _ClassVar[int]
+    USERS_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    PROJECTS_FIELD_NUMBER: _ClassVar[int]
+    QUEUES_FIELD_NUMBER: _ClassVar[int]
+    keys: _containers.RepeatedScalarFieldContainer[UsageKey]
+    bounds: _containers.RepeatedScalarFieldContainer[float]
+    users: _containers.RepeatedScalarFieldContainer[str]
+    groups: _containers.RepeatedScalarFieldContainer[str]
+    projects: _containers.RepeatedScalarFieldContainer[str]
+    queues: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, keys: _Optional[_Iterable[_Union[UsageKey, str]]] = ..., bounds: _Optional[_Iterable[float]] = ..., users: _Optional[_Iterable[str]] = ..., groups: _Optional[_Iterable[str]] = ..., projects: _Optional[_Iterable[str]] = ..., queues: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class UsageRow(_message.Message):
+    __slots__ = ("user", "group", "project", "queue", "period", "done", "exited", "cpu_s", "slot_s", "gpu_s", "wait_s", "memory_mib_max")
+    USER_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    PERIOD_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    EXITED_FIELD_NUMBER: _ClassVar[int]
+    CPU_S_FIELD_NUMBER: _ClassVar[int]
+    SLOT_S_FIELD_NUMBER: _ClassVar[int]
+    GPU_S_FIELD_NUMBER: _ClassVar[int]
+    WAIT_S_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_MIB_MAX_FIELD_NUMBER: _ClassVar[int]
+    user: str
+    group: str
+    project: str
+    queue: str
+    period: int
+    done: int
+    exited: int
+    cpu_s: float
+    slot_s: float
+    gpu_s: float
+    wait_s: float
+    memory_mib_max: int
+    def __init__(self, user: _Optional[str] = ..., group: _Optional[str] = ..., project: _Optional[str] = ..., queue: _Optional[str] = ..., period: _Optional[int] = ..., done: _Optional[int] = ..., exited: _Optional[int] = ..., cpu_s: _Optional[float] = ..., slot_s: _Optional[float] = ..., gpu_s: _Optional[float] = ..., wait_s: _Optional[float] = ..., memory_mib_max: _Optional[int] = ...) -> None: ...
+
+class UsagePage(_message.Message):
+    __slots__ = ("rows",)
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    rows: _containers.RepeatedCompositeFieldContainer[UsageRow]
+    def __init__(self, rows: _Optional[_Iterable[_Union[UsageRow, _Mapping]]] = ...) -> None: ...
 
 class PeekTicketRequest(_message.Message):
     __slots__ = ("ref", "filter", "role", "task", "run")

@@ -119,6 +119,11 @@ class JobServiceStub:
                 request_serializer=protos_dot_jobs__pb2.AccountsRequest.SerializeToString,
                 response_deserializer=protos_dot_jobs__pb2.AccountPage.FromString,
                 _registered_method=True)
+        self.Usage = channel.unary_stream(
+                '/lava.v1.JobService/Usage',
+                request_serializer=protos_dot_jobs__pb2.UsageRequest.SerializeToString,
+                response_deserializer=protos_dot_jobs__pb2.UsagePage.FromString,
+                _registered_method=True)
         self.PeekTicket = channel.unary_unary(
                 '/lava.v1.JobService/PeekTicket',
                 request_serializer=protos_dot_jobs__pb2.PeekTicketRequest.SerializeToString,
@@ -252,6 +257,13 @@ class JobServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Usage(self, request, context):
+        """busage: what ended attempts have used, summed by the database.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def PeekTicket(self, request, context):
         """Permission to read a job's output on its lead host: checked by that host's agent.
         """
@@ -360,6 +372,11 @@ def add_JobServiceServicer_to_server(servicer, server):
                     servicer.Accounts,
                     request_deserializer=protos_dot_jobs__pb2.AccountsRequest.FromString,
                     response_serializer=protos_dot_jobs__pb2.AccountPage.SerializeToString,
+            ),
+            'Usage': grpc.unary_stream_rpc_method_handler(
+                    servicer.Usage,
+                    request_deserializer=protos_dot_jobs__pb2.UsageRequest.FromString,
+                    response_serializer=protos_dot_jobs__pb2.UsagePage.SerializeToString,
             ),
             'PeekTicket': grpc.unary_unary_rpc_method_handler(
                     servicer.PeekTicket,
@@ -836,6 +853,33 @@ class JobService:
             '/lava.v1.JobService/Accounts',
             protos_dot_jobs__pb2.AccountsRequest.SerializeToString,
             protos_dot_jobs__pb2.AccountPage.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Usage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/lava.v1.JobService/Usage',
+            protos_dot_jobs__pb2.UsageRequest.SerializeToString,
+            protos_dot_jobs__pb2.UsagePage.FromString,
             options,
             channel_credentials,
             insecure,

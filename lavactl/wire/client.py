@@ -180,6 +180,13 @@ class Client:
 
         return map(jobs_pb2.AccountPage.FromString, self._stream(JOBS + "Accounts", request.SerializeToString()))
 
+    def usage(self, request: "jobs_pb2.UsageRequest") -> "Iterator[jobs_pb2.UsageRow]":
+        """Sums over ended attempts."""
+        from protos import jobs_pb2
+
+        for payload in self._stream(JOBS + "Usage", request.SerializeToString()):
+            yield from jobs_pb2.UsagePage.FromString(payload).rows
+
     def watch(self, refs: "list[messages.JobRef]") -> "Iterator[messages.JobChange]":
         """State changes of jobs until all have ended; after a lost connection the watch restarts with the present
         state.

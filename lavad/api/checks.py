@@ -20,6 +20,7 @@ REASON_MAX = 4095  # of a command: LSF's own bound
 SPEC_BYTES_MAX = 4 << 20
 ROLES_MAX = 100
 HOSTS_MAX = 10_000
+PERIODS_MAX = 1200  # of a report of usage: a hundred years of months
 QUEUES_MAX = 100
 RLIMITS_MAX = 32
 REFS_MAX = 10_000
@@ -272,18 +273,40 @@ def check_filter(wanted: jobs_pb2.JobFilter) -> None:
         raise Refused(f"Unknown job state: {unknown[0]}")
 
 
+def _check_named(request: "jobs_pb2.AccountsRequest | jobs_pb2.UsageRequest", fields: tuple[str, ...]) -> None:
+    """Refuse too many or too long names."""
+    for field in fields:
+        words = getattr(request, field)
+        if len(words) > HOSTS_MAX:
+            raise Refused(f"More than {HOSTS_MAX} {field} were named at once")
+        for word in words:
+            check_filter(jobs_pb2.JobFilter(user=word))
+
+
+def check_usage(request: jobs_pb2.UsageRequest) -> None:
+    """Refuse a request of busage with unknown keys, periods that don't ascend, or too many or too long values.
+
+    Raises:
+        Refused: one sentence says what is wrong.
+    """
+    _check_named(request, ("users", "groups", "projects", "queues"))
+    unknown = [key for key in request.keys if key not in jobs_pb2.UsageKey.values()]
+    if unknown:
+        raise Refused(f"Unknown key of a report: {unknown[0]}")
+    bounds = list(request.bounds)
+    if len(bounds) < 2 or not all(0 <= one <= TIME_MAX for one in bounds) or bounds != sorted(set(bounds)):
+        raise Refused("Bad periods: expected two or more times, each later than the one before")
+    if len(bounds) > PERIODS_MAX + 1:
+        raise Refused(f"More than {PERIODS_MAX} periods")
+
+
 def check_accounts(request: jobs_pb2.AccountsRequest) -> None:
     """Refuse a request of bacct with unknown states or forms, or with too many or too long values.
 
     Raises:
         Refused: one sentence says what is wrong.
     """
-    for field in ("users", "queues", "projects", "hosts"):
-        words = getattr(request, field)
-        if len(words) > HOSTS_MAX:
-            raise Refused(f"More than {HOSTS_MAX} {field} were named at once")
-        for word in words:
-            check_filter(jobs_pb2.JobFilter(user=word))
+    _check_named(request, ("users", "queues", "projects", "hosts"))
     named = jobs_pb2.JobFilter(
         refs=request.refs,
         name=request.name,

@@ -48,26 +48,35 @@ class Sight:
         self._groups: dict[str, bool] = {}  # True for groups of which the caller is a member
         self._mates: dict[tuple[str, str], bool] = {}
 
+    @property
+    def is_whole(self) -> bool:
+        """True if the caller may see the summary of any job."""
+        return self._rights.other_summary
+
     def has_summary(self, shared: Shared) -> bool:
         """Return True if the caller may see that the job exists, and its summary."""
+        return self.has_summary_of(shared.user, shared.user_group)
+
+    def has_summary_of(self, user: str, user_group: str) -> bool:
+        """Return True if the caller may see jobs that the user submitted for that group; empty for none."""
         rights = self._rights
-        if rights.other_summary or shared.user == self._caller.user:
+        if rights.other_summary or user == self._caller.user:
             return True
-        return rights.group_summary and self._is_of_same_group(shared)
+        return rights.group_summary and self._is_of_same_group(user, user_group)
 
     def has_details(self, shared: Shared) -> bool:
         """Return True if the caller may see all details of the job."""
         rights = self._rights
         if rights.other_details or shared.user == self._caller.user:
             return True
-        return rights.group_details and self._is_of_same_group(shared)
+        return rights.group_details and self._is_of_same_group(shared.user, shared.user_group)
 
-    def _is_of_same_group(self, shared: Shared) -> bool:
-        key = (shared.user, shared.user_group)
+    def _is_of_same_group(self, user: str, user_group: str) -> bool:
+        key = (user, user_group)
         known = self._mates.get(key)
         if known is None:
             known = self._mates[key] = any(
-                shared.user_group == name or (not shared.user_group and shared.user in self._policy.user_groups[name])
+                user_group == name or (not user_group and user in self._policy.user_groups[name])
                 for name in self._own_groups()
             )
         return known

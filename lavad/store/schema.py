@@ -233,6 +233,8 @@ accounting = _table(
     _words("gpus"),
     _seconds("slot_s"),
     _seconds("revocable_slot_s"),
+    _seconds("gpu_s"),
+    _words("user_group"),
     Index("accounting_by_end", "ended_at"),
 )
 

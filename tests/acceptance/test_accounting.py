@@ -1,5 +1,6 @@
 """Accounting of real processes: bacct through agent, master and reader; lsb.acct against the database."""
 
+import csv
 import os
 import sqlite3
 from pathlib import Path
@@ -24,6 +25,17 @@ def test_bacct_sums_up_what_ran(cluster: Cluster) -> None:
     out = cluster.run("bacct", "-P", "counted").stdout
     assert " Total number of done jobs:       1      Total number of exited jobs:     2\n" in out
     assert "  - accounted on projects counted,\n" in out
+    header, line = csv.reader(
+        cluster.run("busage", "-P", "counted", "-by", "project queue month", "-csv").stdout.splitlines()
+    )
+    used = dict(zip(header, line, strict=True))
+    assert (used["PROJECT"], used["QUEUE"], used["JOBS"], used["DONE"], used["EXIT"]) == (
+        "counted",
+        "normal",
+        "2",
+        "1",
+        "1",
+    )
     lines = cluster.run("bacct", "-b", "-P", "counted", "-e").stdout.splitlines()
     assert len([line for line in lines if " normal " in line]) == 2
     told = cluster.run("bacct", "-l", str(killed)).stdout

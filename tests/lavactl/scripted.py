@@ -45,6 +45,7 @@ class ScriptedClient:
         self.chunks: list[Any] = []
         self.histories: list[jobs_pb2.JobHistory] = []
         self.account_pages: list[jobs_pb2.AccountPage] = []
+        self.usage_rows: list[jobs_pb2.UsageRow] = []
         self.host_records: list[cluster_pb2.HostRecord] = []
         self.queue_records: list[cluster_pb2.QueueRecord] = []
         self.user_records: list[cluster_pb2.UserRecord] = []
@@ -189,6 +190,10 @@ class ScriptedClient:
     def history(self, request: jobs_pb2.HistoryRequest) -> Iterator[jobs_pb2.HistoryPage]:
         self.keep(jobs_pb2.HistoryRequest, request)
         return iter([jobs_pb2.HistoryPage(jobs=self.histories)])
+
+    def usage(self, request: jobs_pb2.UsageRequest) -> Iterator[jobs_pb2.UsageRow]:
+        self.keep(jobs_pb2.UsageRequest, request)
+        return iter(self.usage_rows)
 
     def accounts(self, request: jobs_pb2.AccountsRequest) -> Iterator[jobs_pb2.AccountPage]:
         self.keep(jobs_pb2.AccountsRequest, request)

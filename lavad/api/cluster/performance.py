@@ -31,7 +31,7 @@ COUNTS = (QUERIES, JOB_QUERIES, HOST_QUERIES, QUEUE_QUERIES, REQUESTS, SUBMITTED
 
 # Calls that change nothing, by their method.
 QUERY_KINDS = {
-    **dict.fromkeys(("List", "Explain", "History", "Accounts", "Dependencies", "Watch"), JOB_QUERIES),
+    **dict.fromkeys(("List", "Explain", "History", "Accounts", "Usage", "Dependencies", "Watch"), JOB_QUERIES),
     **dict.fromkeys(("Hosts", "Resources"), HOST_QUERIES),
     "Queues": QUEUE_QUERIES,
     **dict.fromkeys(

@@ -18,9 +18,17 @@ from lavad.core.model.rules.names import Names
 from lavad.core.state.pools import Pools
 from lavad.core.state.records import Job, numbered
 from lavad.store.reading import reader
-from lavad.store.reading.accounts import PAGE, AccountFilter, Ended, ended
+from lavad.store.reading.accounts import (
+    PAGE,
+    AccountFilter,
+    Ended,
+    counts_waiting,
+    elements_ended_waiting,
+    ended,
+)
 from lavad.store.reading.history import JobRange, Read
 from lavad.store.reading.restore import SharedTexts
+from lavad.store.reading.usage import can_sum, read_tallies
 from lavad.store.rows import values as v
 from protos import common_pb2
 from protos import jobs_pb2 as pb
@@ -76,9 +84,10 @@ class _Answer:
         self._read = read
         self._request = request
         self._wanted = filter_of(request, question)
-        sight = Sight(question.caller, question.policy(), of_history=True)
+        self._caller = question.caller
+        self._sight = Sight(question.caller, question.policy(), of_history=True)
         self._is_long = request.form == pb.ACCOUNT_LONG
-        self._is_visible = sight.has_details if self._is_long else sight.has_summary
+        self._is_visible = self._sight.has_details if self._is_long else self._sight.has_summary
         self._details = Details(question.policy(), shares=False)
         self._pools = Pools(question.policy())
         self._factors, self._other_factor = question.cpu_factors, question.other_factor
@@ -86,6 +95,9 @@ class _Answer:
 
     def pages(self) -> Iterator[bytes]:
         """Yield the pages; an empty one gives way to other queries."""
+        if self._sums_alone():
+            yield self._summed()
+            return
         texts, page = SharedTexts(), _Page()
         for one in ended(self._read, self._wanted):
             if one is None or len(page.shown) >= self._page_max:
@@ -95,6 +107,27 @@ class _Answer:
             if one is not None:
                 self._add(page, one, texts.decode(one.shared))
         yield from self._packed(page)
+
+    def _sums_alone(self) -> bool:
+        """Return True if only sums are asked for, over attempts that the database can select and the caller may see."""
+        request = self._request
+        is_plain = not (request.reservation or request.application or request.service_class or request.normalized_to)
+        users = self._wanted.users
+        is_own = users is not None and users == Names(False, frozenset({self._caller.user}))
+        is_seen = self._sight.is_whole or is_own
+        return request.form == pb.ACCOUNT_SUMMARY and is_plain and is_seen and can_sum(self._wanted)
+
+    def _summed(self) -> bytes:
+        """Return the one page of an answer that has sums only: rows were summed by the database."""
+        tally, wanted = Tally(), self._wanted
+        for part in self._read(lambda connection: list(read_tallies(connection, wanted))):
+            tally.join(part)
+        for one in elements_ended_waiting(self._read, wanted) if counts_waiting(wanted) else ():
+            tally.add(one.is_done, one.submitted_at, one.dispatched_at, one.ended_at, one.cpu_s)
+        message = pb.AccountPage()
+        if tally.done + tally.exited:
+            tally.fill(message.summary)
+        return message.SerializeToString()
 
     def _add(self, page: _Page, one: Ended, shared: Shared) -> None:
         if self._request.reservation and shared.request.reservation != self._request.reservation:

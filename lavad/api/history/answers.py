@@ -12,7 +12,8 @@ from lavad.api import checks, translate
 from lavad.api.details import READ_AT_ONCE, Details, known_spec, shown_spec
 from lavad.api.gpu_use import messages_of
 from lavad.api.history.accounts import account_pages
-from lavad.api.history.question import ACCOUNTS, HISTORIES, Question
+from lavad.api.history.question import ACCOUNTS, HISTORIES, USAGE, Question
+from lavad.api.history.usage import usage_pages
 from lavad.api.jobs import listing
 from lavad.api.jobs.tasks import add_tasks
 from lavad.api.privacy import Sight
@@ -40,9 +41,11 @@ class Answers:
         self._read = read
 
     def pages(self, question: Question) -> Iterator[bytes]:
-        """Yield the serialised pages of an answer: HistoryPages, JobPages or AccountPages."""
+        """Yield the serialised pages of an answer: HistoryPages, JobPages, AccountPages or UsagePages."""
         if question.kind == ACCOUNTS:
             return account_pages(self._read, question)
+        if question.kind == USAGE:
+            return usage_pages(self._read, question)
         return self._histories(question) if question.kind == HISTORIES else self._records(question)
 
     def _histories(self, question: Question) -> Iterator[bytes]:

@@ -14,17 +14,18 @@ from lavad.core.model.rules.names import Names
 from lavad.core.model.rules.queues import JobDefaults, Queue
 from lavad.store.reading.history_text import CpuFactors
 
-HISTORIES, RECORDS, ACCOUNTS = "histories", "records", "accounts"
+HISTORIES, RECORDS, ACCOUNTS, USAGE = "histories", "records", "accounts", "usage"
 
 
 class Question(NamedTuple):
     """Query in progress.
 
     ``kind`` tells the message in ``request``: a HistoryRequest, a ListJobsRequest whose jobs memory has forgotten, or
-    an AccountsRequest; with that, ``owners`` and ``places`` are the users and hosts that its names stand for.
+    an AccountsRequest or a UsageRequest; with these, ``owners`` and ``places`` are the users and hosts that their names
+    stand for.
     ``cpu_factors`` are those of the hosts if CPU times are to be normalized, ``other_factor`` that of any other host.
-    ``groups`` are those of the caller, and the one that the request names. ``needs_details``: jobs whose details the
-    caller may not see are left out.
+    ``groups`` are those of the caller, and the one that the request names; all for a UsageRequest. ``needs_details``:
+    jobs whose details the caller may not see are left out.
     """
 
     kind: str
@@ -76,7 +77,7 @@ def question_of(
     groups = {
         name: (members.is_all, sorted(members.names))
         for name, members in policy.user_groups.items()
-        if name == named or (not caller.is_administrator and caller.user in members)
+        if name == named or kind == USAGE or (not caller.is_administrator and caller.user in members)
     }
     return Question(
         kind,

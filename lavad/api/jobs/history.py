@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, suppress
 
 from lavad.api import checks
-from lavad.api.history.question import ACCOUNTS, HISTORIES, RECORDS, Question, question_of
+from lavad.api.history.question import ACCOUNTS, HISTORIES, RECORDS, USAGE, Question, question_of
 from lavad.api.history.reader import HistoryReader
 from lavad.api.jobs import listing
 from lavad.core.cluster import Cluster
@@ -90,6 +90,17 @@ class Stored:
         owners = _plain(listing.users_meant(users, cluster))
         places = _plain(listing.hosts_meant(" ".join(request.hosts), cluster))
         return self._settled(question._replace(owners=owners, places=places))
+
+    def usage(self, request: pb.UsageRequest, caller: Caller, cluster: Cluster) -> AsyncGenerator[bytes, None]:
+        """Return the UsagePages of busage's answer.
+
+        Raises:
+            Refused: a filter is out of bounds.
+        """
+        checks.check_usage(request)
+        question = question_of(USAGE, request, self._clock(), caller, cluster.policy)
+        owners = _plain(listing.users_meant(" ".join(request.users) or "all", cluster))
+        return self._settled(question._replace(owners=owners))
 
     async def _settled(self, question: Question) -> AsyncGenerator[bytes, None]:
         """Yield the pages of an answer that has all that memory has shown: the commits in progress come first.

@@ -135,6 +135,13 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
             async for page in pages:
                 yield page
 
+    async def Usage(self, request: pb.UsageRequest, context: identity.Context) -> AsyncIterator[bytes]:
+        """Yield what ended attempts have used, summed by the database (busage)."""
+        caller = await identity.caller(context, self.settings)
+        async with aclosing(self.stored.usage(request, caller, self.engine.cluster)) as pages:
+            async for page in pages:
+                yield page
+
     async def Watch(self, request: pb.WatchRequest, context: identity.Context) -> AsyncIterator[pb.JobChange]:
         """Yield the present state at once, then every change, until all watched jobs have ended."""
         caller = await identity.caller(context, self.settings)

@@ -138,6 +138,12 @@ def slot_seconds(cluster: Cluster, attempt: Attempt, at: float) -> tuple[float, 
     return on_all, revocable_slot_s(cluster, attempt, at)
 
 
+def gpu_seconds(attempt: Attempt, at: float) -> float:
+    """GPUs times seconds that the attempt has had, as its share account is charged for them."""
+    gpus = sum([len(share.gpus) for share in attempt.booked])
+    return gpus * max(0.0, at - attempt.charged_since) if gpus else 0.0
+
+
 def touched_accounts(cluster: Cluster) -> dict[str, Used]:
     """Usage of the accounts charged since the last call, by path: rows to be written."""
     found = {path: account.used for path, account in cluster.charged.items()}

@@ -1,3 +1,3 @@
 """Migrations of the schema, run at start by the process that writes."""
 
-HEAD = "0015"  # the newest revision; if the database already has it, Alembic is not even imported
+HEAD = "0016"  # the newest revision; if the database already has it, Alembic is not even imported

@@ -120,15 +120,19 @@ _COLUMNS = (
 def ended(read: Read, wanted: AccountFilter) -> Iterator[Ended | None]:
     """Yield the selected attempts, and None for each page of them that was looked through."""
     sources = [_attempts(read, wanted)]
-    is_any = wanted.dispatched == _ANY_TIME and wanted.hosts is None and not wanted.hung
-    if is_any:
+    if counts_waiting(wanted):
         sources.append(_ended_waiting(read, wanted))
-        sources.append(_elements_ended_waiting(read, wanted))
+        sources.append(elements_ended_waiting(read, wanted))
     for looked_at, one in enumerate(heapq.merge(*sources, key=_PLACE), 1):
         if _is_selected(one, wanted):
             yield one
         if looked_at % PAGE == 0:
             yield None
+
+
+def counts_waiting(wanted: AccountFilter) -> bool:
+    """Return True if jobs count that ended before they were dispatched: they have no host, no dispatch and no hang."""
+    return wanted.dispatched == _ANY_TIME and wanted.hosts is None and not wanted.hung
 
 
 def _is_selected(one: Ended, wanted: AccountFilter) -> bool:
@@ -166,40 +170,58 @@ def _ended_attempts(has_parts: bool) -> Select[Any]:
 
 def _attempts(read: Read, wanted: AccountFilter) -> Iterator[Ended]:
     query = _ended_attempts(read(_has_parts))
-    query = query.where(*_of_submission(accounting, wanted), *_between(accounting.dispatched_at, wanted.dispatched))
-    query = query.where(*_between(accounting.ended_at, wanted.completed))
+    query = query.where(*attempts_wanted(wanted))
+    return _paged(read, query, (accounting.ended_at, accounting.job, accounting.idx, accounting.attempt))
+
+
+def attempts_wanted(wanted: AccountFilter) -> list[ColumnElement[bool]]:
+    """Return the conditions of the filter on the rows of attempts; those of names and elements are not among them."""
+    found = [
+        *_of_submission(accounting, wanted),
+        *_between(accounting.dispatched_at, wanted.dispatched),
+        *_between(accounting.ended_at, wanted.completed),
+    ]
     if wanted.hung:
         of_job = and_(events.job == accounting.job, events.idx == accounting.idx)
-        query = query.where(exists().where(of_job, events.attempt == accounting.attempt, events.kind == "hangs"))
+        found.append(exists().where(of_job, events.attempt == accounting.attempt, events.kind == "hangs"))
     ran = or_(accounting.started_at > 0, accounting.cpu_s > 0)
     if wanted.states == {JobState.DONE}:
-        query = query.where(accounting.state == int(JobState.DONE))
+        found.append(accounting.state == int(JobState.DONE))
     elif wanted.states == {JobState.EXIT}:
-        query = query.where(or_(accounting.state == _EXIT, and_(accounting.state.not_in(_FINAL), ran)))
+        found.append(or_(accounting.state == _EXIT, and_(accounting.state.not_in(_FINAL), ran)))
     else:
-        query = query.where(or_(accounting.state.in_(_FINAL), ran))
-    return _paged(read, query, (accounting.ended_at, accounting.job, accounting.idx, accounting.attempt))
+        found.append(or_(accounting.state.in_(_FINAL), ran))
+    return found
 
 
 def _ended_waiting(read: Read, wanted: AccountFilter) -> Iterator[Ended]:
     """Yield jobs, and elements that were dispatched before, whose end found them pending."""
-    states = [int(state) for state in wanted.states] or _FINAL
-    last = and_(accounting.job == jobs.job, accounting.idx == jobs.idx, accounting.attempt == jobs.attempts)
-    # An attempt that ended earlier had an end of its own: the job was requeued after it.
-    of_attempt = exists().where(last, accounting.state.in_(_FINAL), accounting.ended_at == jobs.ended_at)
     columns = (
         jobs.ended_at, jobs.job, jobs.idx, literal(0), jobs.state, jobs.submitted_at, literal(0.0), jobs.status,
         jobs.reason, *map(literal, _UNUSED), func.coalesce(parts.name, specs.name),
         func.coalesce(parts.shared, specs.shared), func.coalesce(parts.words, specs.words), jobs.part,
     )  # fmt: skip
-    query = select(*columns).join_from(schema.jobs, schema.specs, jobs.job == specs.job)
-    query = query.outerjoin(schema.parts, and_(jobs.job == parts.job, jobs.part == parts.part))
-    query = query.where(jobs.state.in_(states), jobs.ended_at > 0, jobs.started_at == 0, ~of_attempt)
-    query = query.where(*_of_submission(specs, wanted, parts), *_between(jobs.ended_at, wanted.completed))
+    query = _in_queue(select(*columns), wanted)
     return _paged(read, query, (jobs.ended_at, jobs.job, jobs.idx))
 
 
-def _elements_ended_waiting(read: Read, wanted: AccountFilter) -> Iterator[Ended]:
+def ended_in_queue(wanted: AccountFilter) -> Select[Any]:
+    """Select state and times of jobs, and of elements that were dispatched before, whose end found them pending."""
+    return _in_queue(select(jobs.state, jobs.submitted_at, jobs.ended_at), wanted)
+
+
+def _in_queue(query: Select[Any], wanted: AccountFilter) -> Select[Any]:
+    states = [int(state) for state in wanted.states] or _FINAL
+    last = and_(accounting.job == jobs.job, accounting.idx == jobs.idx, accounting.attempt == jobs.attempts)
+    # An attempt that ended earlier had an end of its own: the job was requeued after it.
+    of_attempt = exists().where(last, accounting.state.in_(_FINAL), accounting.ended_at == jobs.ended_at)
+    query = query.join_from(schema.jobs, schema.specs, jobs.job == specs.job)
+    query = query.outerjoin(schema.parts, and_(jobs.job == parts.job, jobs.part == parts.part))
+    query = query.where(jobs.state.in_(states), jobs.ended_at > 0, jobs.started_at == 0, ~of_attempt)
+    return query.where(*_of_submission(specs, wanted, parts), *_between(jobs.ended_at, wanted.completed))
+
+
+def elements_ended_waiting(read: Read, wanted: AccountFilter) -> Iterator[Ended]:
     """Yield elements that ended before they were ever dispatched."""
     query = select(arrays.job, arrays.killed, arrays.submitted_at, specs.name, specs.shared, specs.words)
     query = query.join_from(schema.arrays, schema.specs, arrays.job == specs.job).where(arrays.killed != "")

@@ -12,7 +12,7 @@ from lavad.core import activity_events as a
 from lavad.core import events as e
 from lavad.core import task_events as t
 from lavad.core.activity_events import JobWarned
-from lavad.core.apply.charge import slot_seconds, touched_accounts
+from lavad.core.apply.charge import gpu_seconds, slot_seconds, touched_accounts
 from lavad.core.model import JobState, Key, PostState
 from lavad.core.state.attempts import Attempt, JobEnd
 from lavad.core.state.paged import Paged
@@ -206,6 +206,8 @@ def _accounting_row(cluster: "Cluster", attempt: Attempt, state: int, ended: Row
         v.hosts_text(attempt.allocation),
         *figures,
         *slot_seconds(cluster, attempt, float(ended_at)),
+        gpu_seconds(attempt, float(ended_at)),
+        v.clean(shared.user_group),
     )
 
 
