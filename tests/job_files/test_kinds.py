@@ -120,6 +120,9 @@ def may_be_silent(known: Opened, path: Path_) -> bool:
     fields, key = around[-1]
     if fields is None:
         return False
+    inner = fields.node.get(str(key))
+    if isinstance(inner, Mapping) and inner.entries:
+        return all(may_be_silent(known, (*path, one)) for one, _ in inner)
     return not fields.has(str(key)) or str(key) in fields.same or equals_default(row_of(fields, key), fields, str(key))
 
 

@@ -34,6 +34,9 @@ KUBERNETES = {
 PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "batch-job": ("kubernetes.batch", ("Job",)),
     "batch-cronjob": ("kubernetes.batch", ("CronJob",)),
+    "tfjob": ("kubernetes.training", ("TFJob",)),
+    "pytorchjob": ("kubernetes.training", ("PyTorchJob",)),
+    "mpijob": ("kubernetes.mpijob", ("MPIJob", "OldMPIJob", "FirstMPIJob")),
     "pod": ("kubernetes.pods", ("Template",)),
     "metadata": ("kubernetes.metadata", ("Metadata",)),
 }

@@ -230,8 +230,8 @@ def _check_failures(spec: JobSpec, pod: pods.Pod, is_indexed: bool) -> None:
 def _read_ends(made: messages.Role, spec: JobSpec, completions: int) -> None:
     """Read when the job is done and when it has failed: pods that fail are replaced, up to backoffLimit."""
     _read_failures(made, spec)
-    made.restart = messages.RESTART_ON_FAILURE
-    made.restarts_max = spec.backoff
+    made.restart = spec.template.pod.restart or messages.RESTART_NEVER
+    retry(made, spec.backoff)
     if spec.backoff_each is not None:
         made.restarts_max = spec.backoff_each * made.tasks_max
         spec.note(JobSpec.backoff_each, "the restarts of all tasks are counted together.")
@@ -246,6 +246,15 @@ def _read_ends(made: messages.Role, spec: JobSpec, completions: int) -> None:
     metadata.read_manager(spec.fields)
     if spec.has(JobSpec.selector) and not spec.manual_selector:
         raise spec.wrong(JobSpec.selector, "it needs manualSelector: true.")
+
+
+def retry(made: messages.Role, limit: int) -> None:
+    """Restart tasks that fail: new pods in place of failed ones up to the limit.
+
+    With OnFailure the containers restart, and the job fails when their restarts reach the limit: one less.
+    """
+    made.restarts_max = max(limit - 1, 0) if made.restart == messages.RESTART_ON_FAILURE else limit
+    made.restart = messages.RESTART_ON_FAILURE
 
 
 def _check_indices(rule: SuccessRule, completions: int) -> None:

@@ -5,6 +5,7 @@ that have no meaning on a host without containers are noted, never taken silentl
 """
 
 import re
+import shlex
 
 from lavactl.job_files.importers.kubernetes import metadata
 from lavactl.job_files.importers.kubernetes.expansion import expand, is_open, is_shell_name, shell_line
@@ -44,6 +45,7 @@ REQUIRED_TOPOLOGY, PREFERRED_TOPOLOGY = f"{PLACED_BY}required-topology", f"{PLAC
 HOST_LABEL = "kubernetes.io/hostname"
 GPU = re.compile(r"(nvidia\.com|amd\.com|gpu\.intel\.com)/(gpu|i915|xe)|volcano\.sh/gpu-number")
 SLOTS_MAX = 1 << 20
+COMMAND_SHOWN = 80  # characters of one that is not run
 NO_COMMAND = (
     "role ROLE has no command: its image's own is not known to lava; give one beside the file, as in "
     "bsub -yaml FILE COMMAND."
@@ -388,9 +390,11 @@ def is_ssh_server(role: messages.Role) -> bool:
 def hold_without_process(role: messages.Role, fields: Fields, why: str) -> None:
     """Let the tasks of a role only hold their slots, for ranks that another role starts there."""
     role.launch, role.restart, role.restarts_max = messages.LAUNCH_NONE, messages.RESTART_NEVER, 0
+    command = role.command or shlex.join(role.argv)
     del role.argv[:]
     role.command = ""
-    fields.note("", f"role {role.name} holds its slots without a process: {why}.")
+    without = f"without {command[:COMMAND_SHOWN]}" if command else "without a process"
+    fields.note("", f"role {role.name} holds its slots {without}: {why}.")
 
 
 # -- resources ---------------------------------------------------------------------------------------------------------
