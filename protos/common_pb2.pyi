@@ -186,7 +186,7 @@ class GpuRequest(_message.Message):
     def __init__(self, num: _Optional[int] = ..., per_task: _Optional[bool] = ..., exclusive_process: _Optional[bool] = ..., j_exclusive: _Optional[bool] = ..., text: _Optional[str] = ...) -> None: ...
 
 class Role(_message.Message):
-    __slots__ = ("name", "tasks_min", "tasks_max", "slots_per_task", "requirement", "gpu", "launch", "command", "may_be_absent", "environment", "cwd", "ports", "after", "after_any", "policies", "restart", "restarts_max", "success_min", "failed_enough", "succeeded_enough", "run_limit_s", "spread", "argv", "image", "memory_limit_mib", "spares", "group", "after_done")
+    __slots__ = ("name", "tasks_min", "tasks_max", "slots_per_task", "requirement", "gpu", "launch", "command", "may_be_absent", "environment", "cwd", "ports", "after", "after_any", "policies", "restart", "restarts_max", "success_min", "failed_enough", "succeeded_enough", "run_limit_s", "spread", "argv", "image", "memory_limit_mib", "spares", "group", "after_done", "completions", "restart_pause_s", "restart_pause_max_s", "stable_s")
     NAME_FIELD_NUMBER: _ClassVar[int]
     TASKS_MIN_FIELD_NUMBER: _ClassVar[int]
     TASKS_MAX_FIELD_NUMBER: _ClassVar[int]
@@ -215,6 +215,10 @@ class Role(_message.Message):
     SPARES_FIELD_NUMBER: _ClassVar[int]
     GROUP_FIELD_NUMBER: _ClassVar[int]
     AFTER_DONE_FIELD_NUMBER: _ClassVar[int]
+    COMPLETIONS_FIELD_NUMBER: _ClassVar[int]
+    RESTART_PAUSE_S_FIELD_NUMBER: _ClassVar[int]
+    RESTART_PAUSE_MAX_S_FIELD_NUMBER: _ClassVar[int]
+    STABLE_S_FIELD_NUMBER: _ClassVar[int]
     name: str
     tasks_min: int
     tasks_max: int
@@ -243,7 +247,11 @@ class Role(_message.Message):
     spares: int
     group: int
     after_done: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., tasks_min: _Optional[int] = ..., tasks_max: _Optional[int] = ..., slots_per_task: _Optional[int] = ..., requirement: _Optional[str] = ..., gpu: _Optional[_Union[GpuRequest, _Mapping]] = ..., launch: _Optional[_Union[Launch, str]] = ..., command: _Optional[str] = ..., may_be_absent: _Optional[bool] = ..., environment: _Optional[_Iterable[bytes]] = ..., cwd: _Optional[str] = ..., ports: _Optional[_Iterable[_Union[PortRequest, _Mapping]]] = ..., after: _Optional[_Iterable[str]] = ..., after_any: _Optional[bool] = ..., policies: _Optional[_Iterable[_Union[TaskPolicy, _Mapping]]] = ..., restart: _Optional[_Union[RestartInPlace, str]] = ..., restarts_max: _Optional[int] = ..., success_min: _Optional[int] = ..., failed_enough: _Optional[int] = ..., succeeded_enough: _Optional[int] = ..., run_limit_s: _Optional[float] = ..., spread: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., image: _Optional[str] = ..., memory_limit_mib: _Optional[int] = ..., spares: _Optional[int] = ..., group: _Optional[int] = ..., after_done: _Optional[_Iterable[str]] = ...) -> None: ...
+    completions: int
+    restart_pause_s: float
+    restart_pause_max_s: float
+    stable_s: float
+    def __init__(self, name: _Optional[str] = ..., tasks_min: _Optional[int] = ..., tasks_max: _Optional[int] = ..., slots_per_task: _Optional[int] = ..., requirement: _Optional[str] = ..., gpu: _Optional[_Union[GpuRequest, _Mapping]] = ..., launch: _Optional[_Union[Launch, str]] = ..., command: _Optional[str] = ..., may_be_absent: _Optional[bool] = ..., environment: _Optional[_Iterable[bytes]] = ..., cwd: _Optional[str] = ..., ports: _Optional[_Iterable[_Union[PortRequest, _Mapping]]] = ..., after: _Optional[_Iterable[str]] = ..., after_any: _Optional[bool] = ..., policies: _Optional[_Iterable[_Union[TaskPolicy, _Mapping]]] = ..., restart: _Optional[_Union[RestartInPlace, str]] = ..., restarts_max: _Optional[int] = ..., success_min: _Optional[int] = ..., failed_enough: _Optional[int] = ..., succeeded_enough: _Optional[int] = ..., run_limit_s: _Optional[float] = ..., spread: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., image: _Optional[str] = ..., memory_limit_mib: _Optional[int] = ..., spares: _Optional[int] = ..., group: _Optional[int] = ..., after_done: _Optional[_Iterable[str]] = ..., completions: _Optional[int] = ..., restart_pause_s: _Optional[float] = ..., restart_pause_max_s: _Optional[float] = ..., stable_s: _Optional[float] = ...) -> None: ...
 
 class RoleTasks(_message.Message):
     __slots__ = ("role", "indices", "ports")
@@ -276,7 +284,7 @@ class TaskRun(_message.Message):
     def __init__(self, role: _Optional[int] = ..., index: _Optional[int] = ..., run: _Optional[int] = ...) -> None: ...
 
 class TaskState(_message.Message):
-    __slots__ = ("task", "phase", "host", "pid", "started", "ended", "status", "reason", "detail", "order_again")
+    __slots__ = ("task", "phase", "host", "pid", "started", "ended", "status", "reason", "detail", "order_again", "not_before", "failures")
     TASK_FIELD_NUMBER: _ClassVar[int]
     PHASE_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
@@ -287,6 +295,8 @@ class TaskState(_message.Message):
     REASON_FIELD_NUMBER: _ClassVar[int]
     DETAIL_FIELD_NUMBER: _ClassVar[int]
     ORDER_AGAIN_FIELD_NUMBER: _ClassVar[int]
+    NOT_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    FAILURES_FIELD_NUMBER: _ClassVar[int]
     task: TaskRun
     phase: TaskPhase
     host: str
@@ -297,7 +307,9 @@ class TaskState(_message.Message):
     reason: str
     detail: str
     order_again: bool
-    def __init__(self, task: _Optional[_Union[TaskRun, _Mapping]] = ..., phase: _Optional[_Union[TaskPhase, str]] = ..., host: _Optional[str] = ..., pid: _Optional[int] = ..., started: _Optional[float] = ..., ended: _Optional[float] = ..., status: _Optional[int] = ..., reason: _Optional[str] = ..., detail: _Optional[str] = ..., order_again: _Optional[bool] = ...) -> None: ...
+    not_before: float
+    failures: int
+    def __init__(self, task: _Optional[_Union[TaskRun, _Mapping]] = ..., phase: _Optional[_Union[TaskPhase, str]] = ..., host: _Optional[str] = ..., pid: _Optional[int] = ..., started: _Optional[float] = ..., ended: _Optional[float] = ..., status: _Optional[int] = ..., reason: _Optional[str] = ..., detail: _Optional[str] = ..., order_again: _Optional[bool] = ..., not_before: _Optional[float] = ..., failures: _Optional[int] = ...) -> None: ...
 
 class HostShare(_message.Message):
     __slots__ = ("host", "slots", "gpus", "memory_mib", "address", "tasks_by_role", "resources", "cpus", "gpu_memory_mib", "gpu_roles")

@@ -87,7 +87,12 @@ class TaskOrders:
         """Reserve ports for tasks that join on this host; return why that fails, or ""."""
         if entry.tasks is None:
             return ""
-        had = {(part.role, index): ports for part in entry.tasks.reserved for index, ports in _ports_of(part)}
+        newest = [part for one in entry.tasks.table if one.host == self._preparation.host.host for part in one.roles]
+        had = {
+            (part.role, index): ports
+            for part in (*entry.tasks.reserved, *newest)  # a task that got another's place has its ports with it
+            for index, ports in _ports_of(part)
+        }
         parts = entry.stage.tasks
         new = [RoleTasks(role=one.role, indices=[i for i in one.indices if (one.role, i) not in had]) for one in parts]
         roles, pool = entry.blob.spec.roles, self._preparation.bounds.task_ports

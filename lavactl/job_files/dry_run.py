@@ -88,10 +88,7 @@ def _rules(rules: messages.TaskRules, roles: "list[messages.Role]") -> "Iterator
         yield f"  always restarted after exit codes {_codes(rules.free_codes)}"
     if rules.has_replace:
         yield f"  waits for hosts in place of lost ones: {duration_text(rules.replace_s) if rules.replace_s else 'no'}"
-    if rules.restart_pause_s:
-        least, most = duration_text(rules.restart_pause_s), duration_text(rules.restart_pause_max_s or PAUSE_MAX_S)
-        yield f"  pause before a restart in place: {least}, with each failure in a row up to {most}"
-        yield f"  a run of {duration_text(rules.stable_s or STABLE_S)} ends a row of failures"
+    yield from (f"  {line}" for line in _pauses(rules))
     if rules.has_ttl:
         yield f"  leaves the lists {duration_text(rules.ttl_s)} after its end"
     for policy in rules.policies:
@@ -114,6 +111,9 @@ def _whose(told: "list[str]", count: int) -> str:
 def _role(role: messages.Role, job: JobFile) -> "Iterator[str]":
     least = 0 if role.may_be_absent else role.tasks_min
     number = _tasks(role.tasks_max) if least == role.tasks_max else f"{least} to {_tasks(role.tasks_max)}"
+    if role.completions:
+        at_once = least if least == role.tasks_max else f"{least} to {role.tasks_max}"
+        number = f"{_tasks(role.completions)}, {at_once} at once"
     yield f"  role {role.name}: {number}, {role.slots_per_task} slot{'s' * (role.slots_per_task > 1)} each"
     if role.spares:
         yield f"    spares: {role.spares}"
@@ -149,6 +149,7 @@ def _life(role: messages.Role, job_needs_each: bool) -> "Iterator[str]":
         whose = f"for each {role.group} of them" if role.group else "in all"
         often = "" if role.restarts_max >= UNLIMITED else f", at most {_times(role.restarts_max)} {whose}"
         yield f"    restarted in place: {word_of(RESTARTS, role.restart)}{often}"
+    yield from (f"    {line}" for line in _pauses(role))
     if role.failed_enough:
         yield f"    the job fails when {_tasks(role.failed_enough)} failed"
     if role.succeeded_enough:
@@ -160,6 +161,13 @@ def _life(role: messages.Role, job_needs_each: bool) -> "Iterator[str]":
         yield f"    run limit of a task: {duration_text(role.run_limit_s)}"
     for policy in role.policies:
         yield f"    {_policy(policy)}"
+
+
+def _pauses(given: "messages.Role | messages.TaskRules") -> "Iterator[str]":
+    if given.restart_pause_s:
+        least, most = duration_text(given.restart_pause_s), duration_text(given.restart_pause_max_s or PAUSE_MAX_S)
+        yield f"pause before a restart in place: {least}, with each failure in a row up to {most}"
+        yield f"a run of {duration_text(given.stable_s or STABLE_S)} ends a row of failures"
 
 
 def _names(entries: "Iterable[bytes]") -> str:

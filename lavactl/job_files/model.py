@@ -119,7 +119,10 @@ def role(name: str, tasks_max: int, tasks_min: int | None = None) -> messages.Ro
 
 
 def success_of(role: messages.Role) -> int:
-    """Successes without which the job fails at its end, of a role that does not say: all that it starts with."""
+    """Successes without which the job fails at its end, of a role that does not say: its completions, or all that it
+    starts with."""
+    if role.completions:
+        return role.completions
     return role.tasks_min if role.launch == messages.LAUNCH_EACH and not role.may_be_absent else 0
 
 

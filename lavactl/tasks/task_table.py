@@ -1,9 +1,11 @@
 """Tasks of a job as a table: bjobs -l and ``lavactl tasks``."""
 
+from time import time
+
 from lavactl.taskrefs import task_text
 from lavactl.text.columns import table
 from lavactl.text.exits import exit_code
-from lavactl.text.render import clean, short_time
+from lavactl.text.render import clean, long_time, short_time
 from lavactl.text.units import number_text
 from lavactl.wire import messages
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
 HEADER = ("TASK", "STAT", "HOST", "RUN", "EXIT", "PID", "STARTED", "ENDED", "REASON")
 PHASES = ("WAIT", "START", "RUN", "STOP", "DONE", "EXIT")
-DONE, EXITED = 4, 5
+WAITING, DONE, EXITED = 0, 4, 5
 
 
 def task_rows(job: messages.JobRecord) -> list[tuple[str, ...]]:
@@ -33,8 +35,16 @@ def _row(role: str, one: "TaskState") -> tuple[str, ...]:
         str(one.pid) if one.pid else "-",
         short_time(one.started) if one.started else "-",
         short_time(one.ended) if one.ended and has_ended else "-",
-        clean(one.detail or one.reason) or "-",
+        clean(_waits(one) or one.detail or one.reason) or "-",
     )
+
+
+def _waits(one: "TaskState") -> str:
+    """Wait of a task that is to be started anew after a pause, in words; empty for others."""
+    if one.phase != WAITING or not one.not_before or one.not_before <= time():
+        return ""
+    times = f"{one.failures} time{'s' * (one.failures != 1)} in a row"
+    return f"ended {times}, starts at {long_time(one.not_before)}"
 
 
 def task_lines(job: messages.JobRecord) -> list[str]:
@@ -72,4 +82,5 @@ def role_text(spec: messages.JobSpec) -> str:
 def _size(role: messages.Role) -> str:
     most = role.tasks_max or role.tasks_min or 1
     least = 0 if role.may_be_absent else role.tasks_min or 1
-    return str(most) if least == most else f"{least}-{most}"
+    at_once = str(most) if least == most else f"{least}-{most}"
+    return f"{at_once} of {role.completions}" if role.completions else at_once

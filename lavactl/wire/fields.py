@@ -12,7 +12,8 @@ FIELDS = {
         "8 command s, 9 may_be_absent t, 10 environment b*, 11 cwd s, 12 ports PortRequest*, 13 after s*, "
         "14 after_any t, 15 policies TaskPolicy*, 16 restart u, 17 restarts_max u, 18 success_min u, "
         "19 failed_enough u, 20 succeeded_enough u, 21 run_limit_s d, 22 spread s, 23 argv s*, 24 image s, "
-        "25 memory_limit_mib u, 31 spares u, 33 after_done s*, 40 group u"
+        "25 memory_limit_mib u, 31 spares u, 33 after_done s*, 34 completions u, 35 restart_pause_s d, "
+        "36 restart_pause_max_s d, 37 stable_s d, 40 group u"
     ),
     "IndexRange": "1 first u, 2 last u, 3 step u",
     "Rlimit": "1 name s, 2 soft u",
@@ -87,7 +88,7 @@ FIELDS = {
     "TaskRun": "1 role u, 2 index u, 3 run u",
     "TaskState": (
         "1 task TaskRun, 2 phase u, 3 host s, 4 pid u, 5 started d, 6 ended d, 7 status i, 8 reason s, 9 detail s, "
-        "10 order_again t"
+        "10 order_again t, 11 not_before d, 12 failures u"
     ),
     "JobNote": "1 time d, 2 text s, 3 state u",
     "Progress": (

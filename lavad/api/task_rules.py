@@ -29,6 +29,7 @@ FORMAT = 1
 POLICIES_MAX = 100
 PORTS_MAX = 1000  # of one task
 COUNT_MAX = 1_000_000
+TASKS_MAX = 50_000  # completions of a role: the master keeps each of its tasks
 _METRICS = {"script": Metric.SCRIPT, "pending-slots": Metric.PENDING}
 INTERVAL_MIN_S = 1.0  # between two runs of a metric script
 CODES_MAX = 256
@@ -102,6 +103,10 @@ def _role_rules(role: common_pb2.Role, numbers: Mapping[str, int]) -> RoleRules:
         failed_enough=role.failed_enough,
         succeeded_enough=role.succeeded_enough,
         run_limit_s=role.run_limit_s,
+        completions=role.completions,
+        pause_s=role.restart_pause_s,
+        pause_max_s=role.restart_pause_max_s or PAUSE_MAX_S,
+        stable_s=role.stable_s or STABLE_S,
     )
 
 
@@ -128,7 +133,7 @@ def _policy(policy: common_pb2.TaskPolicy) -> Policy:
 _OF_TASKS = frozenset({
     "may_be_absent", "environment", "cwd", "ports", "after", "after_any", "policies", "restart", "restarts_max",
     "success_min", "failed_enough", "succeeded_enough", "run_limit_s", "spread", "argv", "image", "memory_limit_mib",
-    "spares", "after_done", "group",
+    "spares", "after_done", "group", "completions", "restart_pause_s", "restart_pause_max_s", "stable_s",
 })  # fmt: skip
 
 
@@ -166,7 +171,7 @@ def _check_role(role: common_pb2.Role, command: str) -> None:
         raise _wrong(role, "it may be absent, so that it has no minimum")
     _check_values(role)
     _check_counts(role)
-    _check_policies(role.policies, f"Role {role.name}", role.tasks_max or role.tasks_min or 1)
+    _check_policies(role.policies, f"Role {role.name}", _tasks_of(role))
 
 
 def _wrong(role: common_pb2.Role, what: str) -> Refused:
@@ -182,6 +187,7 @@ def _check_values(role: common_pb2.Role) -> None:
         raise _wrong(role, "its working directory must be an absolute path")
     if not (math.isfinite(role.run_limit_s) and 0 <= role.run_limit_s <= TIME_MAX_S):
         raise _wrong(role, "its run limit is no number of seconds")
+    _check_pauses(role, f"Role {role.name}")
     names = [port.name for port in role.ports]
     if len(set(names)) < len(names):
         raise _wrong(role, "two of its ports have the same name")
@@ -191,8 +197,35 @@ def _check_values(role: common_pb2.Role) -> None:
         raise _wrong(role, "ports are numbers up to 65535")
 
 
+def _check_pauses(given: common_pb2.Role | jobs_pb2.TaskRules, whose: str) -> None:
+    times = (given.restart_pause_s, given.restart_pause_max_s, given.stable_s)
+    if not all(math.isfinite(one) and 0 <= one <= TIME_MAX_S for one in times):
+        raise Refused(f"{whose}: a time is no number of seconds")
+    if any(times) and not given.restart_pause_s:
+        raise Refused(f"{whose}: a longest pause, or a time after which it is stable, goes with a restart pause")
+
+
+def _tasks_of(role: common_pb2.Role) -> int:
+    return role.completions or role.tasks_max or role.tasks_min or 1
+
+
+def _check_completions(role: common_pb2.Role) -> None:
+    places = role.tasks_max or role.tasks_min or 1
+    if not role.completions:
+        return
+    if role.completions < places:
+        raise _wrong(role, f"it has {role.completions} completions, fewer than the {places} tasks that run at once")
+    if role.completions > TASKS_MAX:
+        raise _wrong(role, f"it has more than {TASKS_MAX} completions")
+    if role.launch != common_pb2.LAUNCH_EACH:
+        raise _wrong(role, "completions are for a role each of whose tasks has a command")
+    if role.spares:
+        raise _wrong(role, "it has spares and completions; one of them says what its places are for")
+
+
 def _check_counts(role: common_pb2.Role) -> None:
-    most = role.tasks_max or role.tasks_min or 1
+    _check_completions(role)
+    most = _tasks_of(role)
     counts = ("success_min", "failed_enough", "succeeded_enough")
     for name in counts:
         if getattr(role, name) > most:
@@ -282,13 +315,9 @@ def _check_rules(rules: jobs_pb2.TaskRules) -> None:
         raise Refused(f"The job: more than {CODES_MAX} exit codes in one list")
     if rules.restarts_max > COUNT_MAX:
         raise Refused(f"The job: more than {COUNT_MAX} restarts")
-    times = (
-        rules.ttl_s, rules.replace_s, rules.restart_pause_s, rules.restart_pause_max_s, rules.stable_s,
-    )  # fmt: skip
-    if not all(math.isfinite(one) and 0 <= one <= TIME_MAX_S for one in times):
+    if not all(math.isfinite(one) and 0 <= one <= TIME_MAX_S for one in (rules.ttl_s, rules.replace_s)):
         raise Refused("The job: a time is no number of seconds")
-    if (rules.restart_pause_max_s or rules.stable_s) and not rules.restart_pause_s:
-        raise Refused("The job: a longest pause, or a time after which it is stable, is for jobs with a restart pause")
+    _check_pauses(rules, "The job")
     if any(b"\0" in entry or entry.find(b"=") < 1 for entry in rules.secrets):
         raise Refused("The job: its secrets take NAME=VALUE without NUL characters")
     for convention in rules.conventions:

@@ -147,7 +147,10 @@ def _check_tasks(cluster: Cluster) -> None:
 
 def _check_tasks_of(job: Job, tasks: JobTasks) -> None:
     fresh, known = TaskList(tasks.records), tasks.records
-    assert (known.alive, known.waiting) == (fresh.alive, fresh.waiting), f"{job.key}: its tasks are indexed wrongly"
+    for name in ("alive", "waiting", "placed", "idle"):
+        assert getattr(known, name) == getattr(fresh, name), f"{job.key}: its tasks are indexed wrongly ({name})"
+    unplaced = ({role: some for role, some in one.unplaced.items() if some} for one in (known, fresh))
+    assert next(unplaced) == next(unplaced), f"{job.key}: its tasks without a place are indexed wrongly"
     numbers = known.restarting, known.held_back, known.waiting_alone, +known.counts
     assert numbers == (fresh.restarting, fresh.held_back, fresh.waiting_alone, +fresh.counts), (
         f"{job.key}: tasks are counted wrongly"

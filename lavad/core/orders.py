@@ -181,7 +181,7 @@ def _parts(tasks: JobTasks) -> dict[str, tuple[RolePart, ...]]:
 
 
 _TaskStarts = t.TasksOrdered | t.TasksStopped | t.TasksRestarted | t.TasksConcluded
-TaskOrderEvent = _TaskStarts | t.TasksSignalled | t.TasksReported | t.TasksLost
+TaskOrderEvent = _TaskStarts | t.TasksSignalled | t.TasksReported | t.TasksLost | t.PlacesPassedOn
 
 
 def _orders_of_tasks(
@@ -195,6 +195,9 @@ def _orders_of_tasks(
             starts = _by_host(tasks, event.tasks, TaskPhase.STARTING)
             for host in dict.fromkeys(tasks.records[key].host for key in event.tasks):
                 yield task_order(attempt, tasks, host, starts.get(host, ()), ())
+        case t.PlacesPassedOn(places=places):  # where tasks take turns, each is told of others as it starts
+            if any(tasks.sizes[key.role] <= tasks.places[key.role] for key, _ in places):
+                yield from (task_order(attempt, tasks, share.host) for share in attempt.allocation)
         case t.TasksSignalled():
             for host, keys in _by_host(tasks, event.tasks, None).items():
                 order = task_order(attempt, tasks, host, (), ())

@@ -85,6 +85,14 @@ class SparesTaken(NamedTuple):
     places: tuple[tuple[TaskKey, str], ...]  # task and host
 
 
+class PlacesPassedOn(NamedTuple):
+    """Ended tasks leave their places to others of their role, which had none."""
+
+    at: float
+    key: Key
+    places: tuple[tuple[TaskKey, TaskKey], ...]  # the ended task, the next one
+
+
 class TasksConcluded(NamedTuple):
     """The job's fate is decided: its tasks are ended, and then the verdict takes effect."""
 
@@ -181,6 +189,7 @@ TaskJobEvent = (
     | TasksRestarted
     | ReplacementAwaited
     | SparesTaken
+    | PlacesPassedOn
     | TasksConcluded
     | TaskActionDelayed
     | TaskActionsDropped

@@ -130,3 +130,63 @@ def test_each_run_of_a_task_is_read_by_command(two_hosts: Cluster, tmp_path: Pat
     said = two_hosts.says("lavactl", "logs", str(job))
     assert sorted(said.splitlines()) == [f"w/{index}: run 2 of {index}" for index in range(5)]
     assert two_hosts.says("lavactl", "logs", "--attempt", "1", str(job), "w/3") == "run 1 of 3"
+
+
+GANG = """
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {{name: gang}}
+spec:
+  minAvailable: 3
+  plugins: {{env: []}}
+  tasks:
+    - name: w
+      replicas: 20
+      template:
+        spec:
+          restartPolicy: Never
+          containers: [{{name: w, image: i, command: [sh, -c, "sleep 0.2; echo $VC_TASK_INDEX >> {marks}"]}}]
+"""
+QUEUE = """
+apiVersion: batch/v1
+kind: Job
+metadata: {{name: items}}
+spec:
+  parallelism: 3
+  completions: 12
+  completionMode: Indexed
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+        - name: w
+          image: i
+          command: [sh, -c]
+          args: ["echo + >> {marks}; sleep 0.2; echo - >> {marks}; echo $JOB_COMPLETION_INDEX >> {marks}.ends"]
+"""
+
+
+def _handed_in(cluster: Cluster, path: Path, text: str) -> int:
+    path.write_text(text)
+    return int(re.findall(r"Job <(\d+)>", cluster.run("lavactl", "run", "-f", str(path)).stdout)[0])
+
+
+def test_a_minimum_is_for_the_start_and_all_replicas_run(two_hosts: Cluster, tmp_path: Path) -> None:
+    """Twenty tasks of a gang that may start with three, on eight slots: the job is done after twenty."""
+    job = _handed_in(two_hosts, tmp_path / "gang.yaml", GANG.format(marks=tmp_path / "marks"))
+    two_hosts.becomes(job, "DONE")
+    assert sorted(map(int, _lines(tmp_path / "marks"))) == list(range(20))
+
+
+def test_a_work_queue_keeps_to_its_parallelism(two_hosts: Cluster, tmp_path: Path) -> None:
+    """Twelve completions, three at once: also where there is room for eight."""
+    job = _handed_in(two_hosts, tmp_path / "items.yaml", QUEUE.format(marks=tmp_path / "marks"))
+    two_hosts.becomes(job, "DONE")
+    assert sorted(map(int, _lines(tmp_path / "marks.ends"))) == list(range(12))
+    running = most = 0
+    for mark in _lines(tmp_path / "marks"):
+        running += 1 if mark == "+" else -1
+        most = max(most, running)
+    assert most == 3
+    rows = two_hosts.run("lavactl", "tasks", str(job)).stdout
+    assert rows.count("DONE") == 12

@@ -16,9 +16,9 @@ def tell(scene: Scene) -> Told:
     environment = {
         "LAVA_ROLE": task.role,
         "LAVA_ROLE_INDEX": str(task.index),
-        "LAVA_ROLE_COUNT": str(len(scene.role.tasks)),
+        "LAVA_ROLE_COUNT": str(scene.role.size),
         "LAVA_TASK_INDEX": str(task.number),
-        "LAVA_TASK_COUNT": str(len(scene.table.tasks)),
+        "LAVA_TASK_COUNT": str(scene.table.size),
         "LAVA_TASK_RUN": str(scene.run),
         "LAVA_TASK_ADDRESS": task.address,
         "LAVA_TASKS_FILE": f"{host.directory}/{TABLE_FILE}",

@@ -57,7 +57,7 @@ def _file_system(scene: Scene) -> str:
 
 def _about_job(scene: Scene) -> dict[str, str]:
     roles, user = scene.table.roles, _user(scene)
-    tasks, names = str(len(scene.table.tasks)), ",".join(role.name for role in roles)
+    tasks, names = str(scene.table.size), ",".join(role.name for role in roles)
     return {
         "PAI_JOB_NAME": framework(scene),
         "PAI_FRAMEWORK_NAME": framework(scene),
@@ -80,7 +80,7 @@ def _about_tasks(scene: Scene) -> dict[str, str]:
     found: dict[str, str] = {}
     for role in scene.table.roles:
         name = role.name
-        found[f"PAI_TASK_ROLE_TASK_COUNT_{name}"] = str(len(role.tasks))
+        found[f"PAI_TASK_ROLE_TASK_COUNT_{name}"] = str(role.size)
         found[f"PAI_RESOURCE_{name}"] = ",".join(map(str, _resources(scene, role)))
         found[f"PAI_MIN_FAILED_TASK_COUNT_{name}"] = _minimum(scene, role, "min-failed", role.spec.failed_enough)
         found[f"PAI_MIN_SUCCEEDED_TASK_COUNT_{name}"] = _minimum(
@@ -119,7 +119,7 @@ def _of_0(scene: Scene) -> dict[str, str]:
     role, task = scene.role, scene.task
     gpu, cpu, memory, shared = map(str, _resources(scene, role))
     current = {
-        "TASK_COUNT": str(len(role.tasks)),
+        "TASK_COUNT": str(role.size),
         "CPU_COUNT": cpu,
         "MEM_MB": memory,
         "SHM_MB": shared,
@@ -133,7 +133,7 @@ def _of_0(scene: Scene) -> dict[str, str]:
         "PAI_CODE_DIR": scene.option("code-dir", ""),
         "PAI_CONTAINER_ID": f"{'.'.join(map(str, scene.host.key))}-{task.role}-{task.index}",
         "PAI_TASK_ROLE_NAME": task.role,
-        "PAI_TASK_ROLE_NUM": str(len(role.tasks)),
+        "PAI_TASK_ROLE_NUM": str(role.size),
         "PAI_TASK_ROLE_INDEX": str(task.index),
         "PAI_TASK_CPU_NUM": cpu,
         "PAI_TASK_MEM_MB": memory,

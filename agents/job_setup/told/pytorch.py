@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from agents.job_setup.told.scene import Scene
-from agents.job_setup.told.table import Task, port_of
+from agents.job_setup.told.table import RoleTable, Task, port_of
 from agents.job_setup.told.values import Told
 from agents.job_setup.told.volcano import names_of
 
@@ -26,8 +26,8 @@ def tell(scene: Scene) -> Told:
     environment = {
         "MASTER_ADDR": scene.reach(tasks[0]),
         "MASTER_PORT": str(port_of(tasks[0], PORT_NAMES, scene.number("port", PORT))),
-        "WORLD_SIZE": str(len(tasks) * max(1, scene.number("nproc-per-node", 1))),
-        "RANK": str(tasks.index(scene.task)),
+        "WORLD_SIZE": str(_size(scene) * max(1, scene.number("nproc-per-node", 1))),
+        "RANK": str(_rank(scene)),
     }
     return Told(environment, names=names_of(scene))
 
@@ -44,7 +44,7 @@ def tell_pytorchjob(scene: Scene) -> Told:
         "PET_MASTER_ADDR": told.environment["MASTER_ADDR"],
         "PET_MASTER_PORT": told.environment["MASTER_PORT"],
         "PET_NODE_RANK": told.environment["RANK"],
-        "PET_NNODES": str(len(tasks)),
+        "PET_NNODES": str(_size(scene)),
     }
     return told.joined(Told(environment | _given(scene, "nproc-per-node", "max-restarts")))
 
@@ -63,7 +63,7 @@ def tell_elastic(scene: Scene) -> Told:
     tasks = _tasks(scene)
     if scene.task not in tasks:
         return Told(names=names_of(scene))
-    nodes = scene.option("nnodes", _nodes(scene, len(tasks)))
+    nodes = scene.option("nnodes", _nodes(scene, _size(scene)))
     environment = {
         "PET_NNODES": nodes,
         "PET_RDZV_BACKEND": scene.option("rdzv-backend", "c10d"),
@@ -107,6 +107,23 @@ def _endpoint(scene: Scene, first: Task) -> str:
 def _tasks(scene: Scene) -> tuple[Task, ...]:
     """Return the masters, then the workers: in the order of their ranks."""
     return tuple(task for role in _roles(scene) for task in scene.table.tasks_of(role))
+
+
+def _found_roles(scene: Scene) -> list[RoleTable]:
+    return [role for name in _roles(scene) if (role := scene.table.role(name)) is not None]
+
+
+def _size(scene: Scene) -> int:
+    return sum(role.size for role in _found_roles(scene))
+
+
+def _rank(scene: Scene) -> int:
+    before = 0
+    for role in _found_roles(scene):
+        if role.name == scene.task.role:
+            break
+        before += role.size
+    return before + scene.role.place_of(scene.task)
 
 
 def _roles(scene: Scene) -> tuple[str, ...]:

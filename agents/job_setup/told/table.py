@@ -16,7 +16,7 @@ class Task:
 
     role: str
     index: int
-    number: int  # among all tasks of the job
+    number: int  # among all tasks of the job; where not all have a place yet, among those that it will have
     host: str
     address: str  # of its host; the host's name if that is not known
     ports: Mapping[str, tuple[int, ...]]  # by the name of the port request
@@ -34,6 +34,15 @@ class RoleTable:
     def name(self) -> str:
         """Name of the role."""
         return self.spec.name
+
+    @property
+    def size(self) -> int:
+        """Number of its tasks: those with a place, or all that are to run in turn."""
+        return self.spec.completions or len(self.tasks)
+
+    def place_of(self, task: Task) -> int:
+        """Return the number of one of its tasks among them, from 0."""
+        return task.index if self.spec.completions else self.tasks.index(task)
 
     @property
     def slots(self) -> int:
@@ -70,12 +79,17 @@ class Table:
             places.sort(key=lambda place: place[0])
             tasks = tuple(
                 Task(
-                    spec.name, index, number + count, host.host, host.address or host.host, _ports(spec.ports, numbers)
+                    spec.name,
+                    index,
+                    number + (index if spec.completions else count),
+                    host.host,
+                    host.address or host.host,
+                    _ports(spec.ports, numbers),
                 )
                 for count, (index, host, numbers) in enumerate(places)
             )
             roles.append(RoleTable(at, spec, tasks))
-            number += len(tasks)
+            number += roles[-1].size
         return Table(job_name(blob), roles)
 
     def task(self, role: int, index: int) -> Task | None:
@@ -89,9 +103,14 @@ class Table:
         """Name of the job as a part of host names."""
         return re.sub(r"[^A-Za-z0-9._-]", "-", self.job)
 
+    @property
+    def size(self) -> int:
+        """Number of tasks of all roles."""
+        return sum(role.size for role in self.roles)
+
     @cached_property
     def tasks(self) -> tuple[Task, ...]:
-        """All tasks, role by role."""
+        """All tasks with a place, role by role."""
         return tuple(task for role in self.roles for task in role.tasks)
 
     def tasks_of(self, role: str) -> tuple[Task, ...]:

@@ -138,7 +138,8 @@ RULE_KEYS = (
     Key(
         "restart-pause",
         "duration",
-        "pause before a failed task starts anew in place, doubled with each failure in a row",
+        "pause before a failed task starts anew in place, doubled with each failure in a row; any end counts that"
+        " a task is started anew after",
     ),
     Key("restart-pause-max", "duration", "longest such pause; 5m without it"),
     Key("stable-after", "duration", "run after which a failure is the first of a row again; 10m without it"),
@@ -151,6 +152,11 @@ RULE_KEYS = (
 )
 ROLE_KEYS = (
     Key("tasks", "text", "number of tasks, or least and most: 4, 2-8; 0-3 may be absent at the start"),
+    Key(
+        "completions",
+        "count",
+        "its tasks in all: each runs to its end, as soon as one of the places that `tasks` names is free",
+    ),
     Key("slots", "count", "slots of each task"),
     Key("spares", "count", "places for so many more tasks, which stay idle until a host is lost"),
     Key("requirement", "lines", "resource requirement; several are and-ed"),
@@ -172,7 +178,14 @@ ROLE_KEYS = (
     Key("restart", "word", "restart of its tasks in place", words=tuple(RESTARTS)),
     Key("restarts", "count", "restarts in place of all its tasks together, or of those of a group"),
     Key("group", "count", "its tasks 0 to this number less 1 are a group, and so on: `restart-group`"),
-    Key("success-min", "count", "at the end the job failed if fewer of its tasks succeeded; else all it starts with"),
+    Key("restart-pause", "duration", "as of the job, for tasks of this role"),
+    Key("restart-pause-max", "duration", "as of the job"),
+    Key("stable-after", "duration", "as of the job"),
+    Key(
+        "success-min",
+        "count",
+        "at the end the job failed if fewer of its tasks succeeded; else its completions, or all it starts with",
+    ),
     Key("failed-enough", "count", "the job fails as soon as this number of its tasks failed"),
     Key("succeeded-enough", "count", "the job is done as soon as this number of its tasks succeeded"),
     Key("run-limit", "duration", "run limit of each task"),

@@ -64,9 +64,7 @@ def _rules(rules: messages.TaskRules) -> "dict[str, Any]":
     _keep(found, "free-codes", list(rules.free_codes))
     if rules.has_replace:
         found["replace-within"] = duration_text(rules.replace_s)
-    _keep(found, "restart-pause", duration_text(rules.restart_pause_s) if rules.restart_pause_s else "")
-    _keep(found, "restart-pause-max", duration_text(rules.restart_pause_max_s) if rules.restart_pause_max_s else "")
-    _keep(found, "stable-after", duration_text(rules.stable_s) if rules.stable_s else "")
+    found |= _pauses(rules)
     if rules.has_ttl:
         found["ttl"] = duration_text(rules.ttl_s)
     _keep(found, "conventions", {one.name: _pairs(one.options) for one in rules.conventions})
@@ -75,9 +73,19 @@ def _rules(rules: messages.TaskRules) -> "dict[str, Any]":
     return found
 
 
+def _pauses(given: "messages.Role | messages.TaskRules") -> "dict[str, Any]":
+    values = {
+        "restart-pause": given.restart_pause_s,
+        "restart-pause-max": given.restart_pause_max_s,
+        "stable-after": given.stable_s,
+    }
+    return {key: duration_text(value) for key, value in values.items() if value}
+
+
 def _role(role: messages.Role) -> "dict[str, Any]":
     least = 0 if role.may_be_absent else role.tasks_min
     found: dict[str, Any] = {"tasks": role.tasks_max if least == role.tasks_max else f"{least}-{role.tasks_max}"}
+    _keep(found, "completions", role.completions)
     _keep(found, "slots", role.slots_per_task if role.slots_per_task > 1 else 0)
     _keep(found, "spares", role.spares)
     _keep(found, "requirement", role.requirement)
@@ -96,6 +104,7 @@ def _role(role: messages.Role) -> "dict[str, Any]":
     _keep(found, "restart", word_of(RESTARTS, role.restart) if role.restart != messages.RESTART_NEVER else "")
     _keep(found, "restarts", role.restarts_max)
     _keep(found, "group", role.group)
+    found |= _pauses(role)
     if role.success_min != success_of(role):
         found["success-min"] = role.success_min
     _keep(found, "failed-enough", role.failed_enough)

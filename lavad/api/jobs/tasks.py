@@ -3,8 +3,8 @@
 from typing import cast
 
 from lavad.core.model.reasons import Refused
-from lavad.core.model.task_rules import TaskKey
-from lavad.core.state.tasks import JobTasks
+from lavad.core.model.task_rules import TaskKey, TaskPhase
+from lavad.core.state.tasks import ENDED, JobTasks
 from protos import common_pb2, jobs_pb2
 
 
@@ -14,13 +14,16 @@ def add_tasks(message: jobs_pb2.JobRecord, tasks: JobTasks) -> None:
     message.autoscale_error = tasks.autoscale_error
     for key, record in tasks.records.items():
         state = message.tasks.add(
-            host=record.host,
+            host=record.host or (record.left if record.phase in ENDED else ""),
             pid=record.pid,
             started=record.started,
             ended=record.ended,
             status=record.status,
             reason=record.reason or record.stopped,
+            failures=record.failures,
         )
+        if record.phase in (TaskPhase.WAITING, TaskPhase.STOPPING):
+            state.not_before = record.not_before
         state.phase = cast("common_pb2.TaskPhase", int(record.phase))
         state.task.role, state.task.index, state.task.run = key.role, key.index, record.run
 

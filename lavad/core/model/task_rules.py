@@ -121,6 +121,10 @@ class RoleRules:
     failed_enough: int = 0  # the job fails as soon as this number of its tasks has failed; 0: never
     succeeded_enough: int = 0  # the job is done as soon as this number of its tasks has succeeded; 0: never
     run_limit_s: float = 0.0  # of one task; 0: none
+    completions: int = 0  # its tasks in all, each of which runs to its end; 0: those that have a place
+    pause_s: float = 0.0  # this and those below: in place of the job's, if it is not 0
+    pause_max_s: float = PAUSE_MAX_S
+    stable_s: float = STABLE_S
 
 
 @dataclass(frozen=True, slots=True)

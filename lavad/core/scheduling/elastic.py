@@ -33,6 +33,7 @@ from lavad.core.scheduling.placement.within_limits import CappedResources
 from lavad.core.scheduling.queueing.blocked import BlockedBuckets
 from lavad.core.state.attempts import Attempt
 from lavad.core.state.changes import Changes
+from lavad.core.state.tasks import JobTasks
 
 Sizes = tuple[int, ...]  # number of tasks of each role
 
@@ -185,9 +186,16 @@ def wanted(cluster: ClusterView, attempt: Attempt) -> Sizes:
     if request.is_of_tasks:
         sizes = sizes_of(attempt.allocation, len(request.roles))
         most = change.wishes or [role.tasks_max for role in request.roles]
-        return tuple([max(0, wish - size) for wish, size in zip(most, sizes, strict=True)])
+        more = [max(0, wish - size) for wish, size in zip(most, sizes, strict=True)]
+        return tuple(more if attempt.tasks is None else _for_those_left(attempt.tasks, more))
     role = resizable_role(request)
     return (max(0, min(role.tasks_max, change.wish or role.tasks_max) - tasks_of(attempt.allocation)),)
+
+
+def _for_those_left(tasks: JobTasks, more: list[int]) -> Iterator[int]:
+    """Numbers of further tasks, no more than those that have yet to run where a role has a number of completions."""
+    for role, rule, one in zip(range(len(more)), tasks.rules.roles, more, strict=True):
+        yield min(one, tasks.owed(role)) if rule.completions else one
 
 
 def _additions(cluster: ClusterView, room: FreeResources, attempt: Attempt, wanted: Sizes) -> Allocation:

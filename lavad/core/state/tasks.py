@@ -43,6 +43,7 @@ class TaskRecord(NamedTuple):
     not_before: float = 0.0  # its next run starts no earlier
     failures: int = 0  # in a row: runs that failed before they were stable
     left: str = ""  # host of its last run, where its place was given up since: the output is there
+    place: int = -1  # of an ended task whose place it has: its devices are those of that index; -1: of its own
 
     @property
     def is_alive(self) -> bool:
@@ -56,13 +57,17 @@ class TaskList(dict[TaskKey, TaskRecord]):
     ``changed`` are those that the store has not taken yet.
     """
 
-    __slots__ = ("alive", "changed", "counts", "held_back", "restarting", "waiting", "waiting_alone")
+    __slots__ = ("alive", "changed", "counts", "held_back", "idle", "placed", "restarting", "unplaced", "waiting",
+                 "waiting_alone")  # fmt: skip
 
     def __init__(self, given: Mapping[TaskKey, TaskRecord] | None = None) -> None:
         super().__init__()
         self.alive: set[TaskKey] = set()
         self.waiting: set[TaskKey] = set()  # with a place
         self.waiting_alone = 0  # of these, started without regard to others
+        self.placed: set[TaskKey] = set()
+        self.idle: set[TaskKey] = set()  # ended, with a place
+        self.unplaced: dict[int, set[int]] = {}  # by role: indices of those that wait without a place
         self.counts: Counter[tuple[int, TaskPhase]] = Counter()
         self.restarting = 0  # alive, to be started anew
         self.held_back = 0  # alive, and others are started with it or not at all
@@ -81,6 +86,13 @@ class TaskList(dict[TaskKey, TaskRecord]):
     def _count(self, key: TaskKey, record: TaskRecord, step: int) -> None:
         phase = record.phase
         self.counts[key.role, phase] += step
+        if record.host:
+            (self.placed.add if step > 0 else self.placed.discard)(key)
+        if phase in ENDED and record.host:
+            (self.idle.add if step > 0 else self.idle.discard)(key)
+        elif phase is TaskPhase.WAITING and not (record.host or record.joins):
+            unplaced = self.unplaced.setdefault(key.role, set())
+            (unplaced.add if step > 0 else unplaced.discard)(key.index)
         if phase is TaskPhase.WAITING and record.host:
             (self.waiting.add if step > 0 else self.waiting.discard)(key)
             self.waiting_alone += step * (not record.waits_for_all)
@@ -96,8 +108,9 @@ class JobTasks:
 
     rules: TaskRules
     names: tuple[str, ...]  # of the roles
-    sizes: tuple[int, ...]  # of each role: tasks asked for at most
+    sizes: tuple[int, ...]  # of each role: tasks in all
     least: tuple[int, ...]  # of each role: tasks without which the job does not start
+    places: tuple[int, ...]  # of each role: tasks with a place at a time, at most
     records: TaskList = field(default_factory=TaskList)
     launches: tuple[Launch, ...] = ()  # of each role
     version: int = 0  # of the task table: raised when a place or port changes
@@ -126,12 +139,21 @@ class JobTasks:
         return TaskKey(key.role, key.index // size if size else 0)
 
     def wanted(self, role: int) -> int:
-        """Number of tasks that a role is to have, as its user wants it now."""
-        return (self.wishes or self.sizes)[role]
+        """Number of tasks that a role is to have, as its user wants it now. That of places at a time is another thing
+        where tasks take turns."""
+        is_by_turns = self.sizes[role] > self.places[role]
+        return self.sizes[role] if is_by_turns or not self.wishes else self.wishes[role]
+
+    def owed(self, role: int) -> int:
+        """Number of a role's tasks that have yet to get a place: it asked for completions."""
+        unplaced = len(self.records.unplaced.get(role, ()))
+        if not unplaced or not self.rules.roles[role].completions:
+            return 0
+        return max(0, min(unplaced, self.wanted(role) - (self.sizes[role] - unplaced)))
 
     def on_host(self, host: str) -> list[TaskKey]:
         """Tasks with a place on that host."""
-        return [key for key, record in self.records.items() if record.host == host]
+        return [key for key in sorted(self.records.placed) if self.records[key].host == host]
 
     def count(self, role: int, phases: Iterable[TaskPhase]) -> int:
         """Number of a role's tasks in these phases."""
@@ -189,8 +211,9 @@ class JobTasks:
 
     def _made(self) -> TaskTable:
         hosts: dict[str, dict[int, list[TaskKey]]] = {}
-        for key, record in self.records.items():
-            if record.host and not record.leaves:
+        for key in sorted(self.records.placed):
+            record = self.records[key]
+            if not record.leaves:
                 hosts.setdefault(record.host, {}).setdefault(key.role, []).append(key)
         return tuple(
             [
@@ -205,6 +228,10 @@ class JobTasks:
         return [TaskKey(role, index) for index in part.indices] if part is not None else []
 
     def _part(self, role: int, keys: list[TaskKey]) -> RolePart:
-        keys = sorted(keys, key=lambda key: (self.records[key].joined, key.index))
+        keys = sorted(keys, key=self._order_on_host)
         ports = tuple([port for key in keys for port in self.records[key].ports])
         return RolePart(role, tuple([key.index for key in keys]), ports)
+
+    def _order_on_host(self, key: TaskKey) -> tuple[int, int]:
+        record = self.records[key]
+        return record.joined, key.index if record.place < 0 else record.place

@@ -115,6 +115,7 @@ def task_row(job: int, index: int, attempt: int, key: TaskKey, record: TaskRecor
         "from": record.not_before,
         "failures": record.failures,
         "left": record.left,
+        "place": record.place + 1,
     }
     return (
         job,
@@ -162,6 +163,7 @@ def record_of(row: "SqlRow[Any]") -> TaskRecord:
         seldom.get("from", 0.0),
         seldom.get("failures", 0),
         seldom.get("left", ""),
+        seldom.get("place", 0) - 1,
     )
 
 

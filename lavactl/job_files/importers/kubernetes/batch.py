@@ -1,4 +1,4 @@
-"""Job and CronJob of batch/v1, with Kueue's labels: one role whose tasks are the completions."""
+"""Job and CronJob of batch/v1, with Kueue's labels: one role whose tasks are the completions, so many at once."""
 
 import re
 
@@ -79,7 +79,8 @@ class SuccessPolicy(Table):
 class JobSpec(metadata.Suspended, metadata.Timed, metadata.Managed):
     """``spec`` of a Job."""
 
-    parallelism = Number("parallelism", 1, "so many pods at once, never more than completions still owed")
+    parallelism = Number("parallelism", 1, "so many pods at once, never more than completions still owed",
+                         here="so many tasks at once; 0 is refused")  # fmt: skip
     completions = Number(
         "completions", None, "so many pods must succeed", 1,
         absent="1 without parallelism; else the first success stops new pods",
@@ -175,34 +176,32 @@ def read_spec(job: JobFile, spec: JobSpec, owner: JobMetadata) -> None:
     """
     is_queued = bool(owner.labels.queue)
     made = read_role(job, spec, ROLE)
-    at_once = min(spec.parallelism, made.tasks_max)
+    at_once = made.tasks_max
     least = at_once if is_queued else 1
     if owner.annotations.has(JobAnnotations.partial):
         least = owner.annotations.fields.number(PARTIAL, least, 1, max(at_once, 1))
     made.tasks_min, made.may_be_absent = max(least, 1), False
-    made.success_min = made.succeeded_enough  # also where some find no room before the others have ended
+    if made.tasks_min < at_once:  # all are to run, also those that find no room at the start
+        made.completions = made.completions or at_once
     metadata.read_times(job, spec.fields)
     metadata.read_suspend(job, spec.fields, is_queued)
     job.roles = [made]
 
 
 def read_role(job: JobFile, spec: JobSpec, name: str) -> messages.Role:
-    """Role of a job's specification, with its completions as tasks."""
-    parallelism, completions = spec.parallelism, spec.completions or 0
-    if not (completions or parallelism):
+    """Role of a job's specification: at most ``parallelism`` tasks at once, until its completions have succeeded."""
+    parallelism = spec.parallelism
+    completions = spec.completions or int(not spec.has(JobSpec.parallelism))
+    if not parallelism:
         raise spec.wrong(JobSpec.parallelism, "a job without parallelism would never start.")
     is_indexed = bool(spec.is_indexed)
-    if is_indexed and not completions:
+    if is_indexed and not spec.completions:
         raise spec.wrong(JobSpec.completions, "an indexed job needs completions.")
     if completions == parallelism == 1:
         spec.same(JobSpec.completions)
-    made = role(name, completions or parallelism)
+    made = role(name, min(completions or parallelism, parallelism))
     if completions > parallelism:
-        spec.note(
-            JobSpec.parallelism,
-            f"up to {completions} tasks run at once, not {parallelism}, as room comes; the job fails if some find none "
-            'until the others have ended: a job array (bsub -J "name[1-100]%10") runs one after the other.',
-        )
+        made.completions = completions
     spec.need(JobSpec.template)
     pods.fill_role(job, made, spec.template)
     _check_failures(spec, spec.template.pod, is_indexed)
@@ -229,20 +228,22 @@ def _check_failures(spec: JobSpec, pod: pods.Pod, is_indexed: bool) -> None:
 
 def _read_ends(made: messages.Role, spec: JobSpec, completions: int) -> None:
     """Read when the job is done and when it has failed: pods that fail are replaced, up to backoffLimit."""
+    total = made.completions or made.tasks_max
     _read_failures(made, spec)
     made.restart = spec.template.pod.restart or messages.RESTART_NEVER
     retry(made, spec.backoff)
     if spec.backoff_each is not None:
-        made.restarts_max = spec.backoff_each * made.tasks_max
+        made.restarts_max = spec.backoff_each * total
         spec.note(JobSpec.backoff_each, "the restarts of all tasks are counted together.")
-    made.failed_enough = min((spec.failed_max or 0) + 1, made.tasks_max)
-    made.succeeded_enough = completions or 1
+    made.failed_enough = min((spec.failed_max or 0) + 1, total)
+    made.succeeded_enough = completions
+    made.success_min = completions or 1  # of a work queue any: its other tasks run to their end
     for rule in spec.success.rules:
         if rule.count is not None:
-            made.succeeded_enough = rule.fields.number("succeededCount", 1, 1, made.tasks_max)
+            made.succeeded_enough = rule.fields.number("succeededCount", 1, 1, total)
         if rule.count is None and not rule.indices:
             raise rule.wrong(None, "a rule has succeededIndexes or a succeededCount, or both.")
-        _check_indices(rule, made.tasks_max)
+        _check_indices(rule, total)
     metadata.read_manager(spec.fields)
     if spec.has(JobSpec.selector) and not spec.manual_selector:
         raise spec.wrong(JobSpec.selector, "it needs manualSelector: true.")

@@ -63,12 +63,13 @@ def _part(job: JobFile, fields: Fields) -> str:
     template = fields.child("template")
     template.get("metadata")
     made = batch.read_role(job, batch.JobSpec(template.child("spec")), name)
-    pods = made.tasks_max
-    made.tasks_max = pods * replicas
+    pods = made.completions or made.tasks_max
+    made.tasks_max *= replicas
+    made.completions *= replicas
     made.tasks_min = made.tasks_max
     made.may_be_absent = made.tasks_min == 0
     made.succeeded_enough = 0
-    made.success_min = made.tasks_max
+    made.success_min = pods * replicas
     made.restarts_max *= replicas
     inner = template.child("spec")
     inner.ignore(("suspend",), "the JobSet's own counts")
@@ -111,7 +112,7 @@ def _read_ends(job: JobFile, spec: Fields) -> None:
     counted = [one for one in job.roles if not targets or one.name in targets]
     if not is_all or (targets and len(counted) == 1):
         for one in counted:
-            one.succeeded_enough = one.tasks_max
+            one.succeeded_enough = one.completions or one.tasks_max
     elif targets:
         success.note("targetReplicatedJobs", "the job is done when all of its tasks have ended.")
     failure = spec.child("failurePolicy")

@@ -90,6 +90,7 @@ def read_spec(job: JobFile, spec: Fields, shared: Shared) -> JobFile:
         if not part.replicas:
             part.fields.note("replicas", f"role {part.role.name} has no tasks and is left out.")
     _read_plugins(job, spec, parts)
+    _owe_all(job)
     _limit_restarts(job, parts)
     _read_rules(job, spec)
     return job
@@ -294,6 +295,13 @@ def _read_plugins(job: JobFile, spec: Fields, parts: list[Part]) -> None:
             if pods.is_ssh_server(part.role):
                 pods.hold_without_process(part.role, part.fields, "lava starts processes there without an SSH server")
         _count_without_servers(job)
+
+
+def _owe_all(job: JobFile) -> None:
+    """Let all replicas run: a minimum says when the job may start, and how many must succeed."""
+    for one in job.roles:
+        if one.launch == messages.LAUNCH_EACH and one.tasks_min < one.tasks_max:
+            one.completions = one.tasks_max
 
 
 def _count_without_servers(job: JobFile) -> None:

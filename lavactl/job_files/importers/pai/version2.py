@@ -156,6 +156,7 @@ class _Roles:
         count = part.number("instances", 1, 1)
         least = count if self.is_gang else int(not self.job.roles)
         made = role(name, count, least)
+        made.completions = count if least < count else 0
         image = self._find(part, "dockerImage", "dockerimage", part.required("dockerImage"))
         made.image = image.required("uri")
         part.note("dockerImage", f"{made.image} is used only where hosts are configured to run containers.")

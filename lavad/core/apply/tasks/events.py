@@ -10,7 +10,7 @@ from typing import Any
 
 from lavad.core import task_events as t
 from lavad.core.apply.tasks import activity
-from lavad.core.apply.tasks.places import join_no_more, placed, take_spares, unplace
+from lavad.core.apply.tasks.places import join_no_more, pass_on, placed, take_spares, unplace
 from lavad.core.apply.tasks.queue_wait import taken_along
 from lavad.core.cluster import Cluster
 from lavad.core.model import Launch
@@ -150,7 +150,7 @@ def _ordered(cluster: Cluster, event: t.TasksOrdered) -> None:
         phase, started = (P.RUNNING, event.at) if is_held else (P.STARTING, 0.0)
         ordered = TaskRecord(
             phase, record.host, record.run + 1, record.ports, started=started, joined=record.joined,
-            failures=record.failures,
+            failures=record.failures, place=record.place,
         )  # fmt: skip
         _set(tasks, key, ordered)
 
@@ -198,6 +198,11 @@ def _restarted(cluster: Cluster, event: t.TasksRestarted) -> None:
 def _spares_taken(cluster: Cluster, event: t.SparesTaken) -> None:
     _, tasks = _of(cluster, event)
     take_spares(tasks, event.places)
+
+
+def _passed_on(cluster: Cluster, event: t.PlacesPassedOn) -> None:
+    _, tasks = _of(cluster, event)
+    pass_on(tasks, event.places)
 
 
 def _concluded(cluster: Cluster, event: t.TasksConcluded) -> None:
@@ -249,6 +254,7 @@ HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     t.TasksStopped: _stopped,
     t.TasksRestarted: _restarted,
     t.SparesTaken: _spares_taken,
+    t.PlacesPassedOn: _passed_on,
     t.TasksConcluded: _concluded,
     t.TaskActionDelayed: _delayed,
     t.TaskActionsDropped: _dropped,

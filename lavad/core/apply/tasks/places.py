@@ -9,7 +9,9 @@ from collections.abc import Container, Iterable, Iterator
 from lavad.core.model import Allocation, Launch, Shared
 from lavad.core.model.task_rules import TaskKey, TaskPhase
 from lavad.core.model.task_values import RolePart
-from lavad.core.state.tasks import ALIVE, JobTasks, TaskRecord
+from lavad.core.state.tasks import ALIVE, ENDED, JobTasks, TaskRecord
+
+_NEW = TaskRecord()
 
 
 def new_tasks(shared: Shared) -> JobTasks:
@@ -19,8 +21,11 @@ def new_tasks(shared: Shared) -> JobTasks:
     return JobTasks(
         rules,
         tuple([role.name for role in roles]),
-        tuple([role.tasks_max - role.spares for role in roles]),
+        tuple(
+            [rule.completions or role.tasks_max - role.spares for rule, role in zip(rules.roles, roles, strict=True)]
+        ),
         tuple([role.tasks_min - role.spares for role in roles]),
+        tuple([role.tasks_max - role.spares for role in roles]),
         launches=tuple([role.launch for role in roles]),
     )
 
@@ -32,10 +37,11 @@ def placed(before: JobTasks | None, shared: Shared, allocation: Allocation) -> J
     """
     tasks = new_tasks(shared)
     hosts = {TaskKey(part.role, index): name for name, part in parts_of(allocation) for index in part.indices}
-    runs = {key: record.run for key, record in before.records.items()} if before is not None else {}
+    known = before.records if before is not None else {}
     for role, size in enumerate(tasks.sizes):
         for key in (TaskKey(role, index) for index in range(size)):
-            tasks.records[key] = TaskRecord(host=hosts.get(key, ""), run=runs.get(key, 0))
+            had = known.get(key, _NEW)
+            tasks.records[key] = TaskRecord(host=hosts.get(key, ""), run=had.run, failures=had.failures)
     if before is not None:
         tasks.version, tasks.restarts = before.version, before.restarts
         tasks.restarts_in_place = dict(before.restarts_in_place)
@@ -91,11 +97,34 @@ def joining(tasks: JobTasks, additions: Allocation) -> None:
     """Note which tasks a growth is for: those displaced, then the lowest indices without a place."""
     displaced = set(tasks.displaced)
     for role in range(len(tasks.sizes)):
-        free = [key for key, record in tasks.of_role(role) if not record.host and not record.joins]
+        free = [key for key, record in tasks.of_role(role) if _may_join(tasks, key, record)]
         free.sort(key=lambda key: key not in displaced)
         hosts = [share.host for share in additions for _ in range(share.tasks_by_role[role])]
         for host, key in zip(hosts, free, strict=False):
             tasks.records[key] = tasks.records[key]._replace(joins=host)
+
+
+def _may_join(tasks: JobTasks, key: TaskKey, record: TaskRecord) -> bool:
+    has_ended = record.phase in ENDED and bool(tasks.rules.roles[key.role].completions)
+    return not (record.host or record.joins or has_ended)
+
+
+def pass_on(tasks: JobTasks, places: Iterable[tuple[TaskKey, TaskKey]]) -> None:
+    """Give the places of ended tasks to others, with their ports and devices: these wait for their start."""
+    for ended, next_one in places:
+        before, record = tasks.records[ended], tasks.records[next_one]
+        tasks.records[ended] = without_place(before)
+        tasks.records[next_one] = TaskRecord(
+            host=before.host, run=record.run, ports=before.ports, joined=before.joined,
+            waits_for_all=record.waits_for_all, not_before=record.not_before, failures=record.failures,
+            left=record.left, place=ended.index if before.place < 0 else before.place,
+        )  # fmt: skip
+    tasks.version += 1
+
+
+def without_place(record: TaskRecord) -> TaskRecord:
+    """The record of an ended task that has given its place up."""
+    return record._replace(host="", left=record.host or record.left, ports=(), pid=0, leaves=False, place=-1)
 
 
 def take_spares(tasks: JobTasks, places: Iterable[tuple[TaskKey, str]]) -> None:
@@ -193,7 +222,10 @@ def unplace(tasks: JobTasks, key: TaskKey) -> None:
     if lead is not None:
         tasks.led[lead] = tuple([other for other in tasks.led[lead] if other != key])
     record = tasks.records[key]
-    tasks.records[key] = TaskRecord(run=record.run, left=record.left or record.host)
+    if record.phase in ENDED and tasks.rules.roles[key.role].completions:
+        tasks.records[key] = without_place(record)
+    else:
+        tasks.records[key] = TaskRecord(run=record.run, left=record.left or record.host, failures=record.failures)
 
 
 def stop_leaving(tasks: JobTasks, reason: str) -> None:
@@ -215,7 +247,9 @@ def left_host(tasks: JobTasks, host: str) -> None:
 def left(tasks: JobTasks) -> None:
     """Take their places from all tasks: the job waits for another attempt."""
     for key, record in list(tasks.records.items()):
-        tasks.records[key] = TaskRecord(run=record.run, status=record.status, reason=record.reason)
+        tasks.records[key] = TaskRecord(
+            run=record.run, status=record.status, reason=record.reason, failures=record.failures
+        )
     tasks.version += 1
     tasks.addresses, tasks.delayed, tasks.pauses, tasks.replacement = {}, (), (), None
     tasks.led, tasks.stands_for = {}, {}

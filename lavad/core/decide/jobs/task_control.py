@@ -81,7 +81,7 @@ def _found(cluster: Cluster, target: c.Target, caller: c.Caller) -> Iterator[tup
     if rules is None or target.role not in numbers:
         raise Refused(f"Job <{target.job}> has no role {target.role}")
     role = numbers[target.role]
-    most = request.roles[role].tasks_max
+    most = rules.roles[role].completions or request.roles[role].tasks_max
     if target.task >= most:
         raise Refused(f"Role {target.role} of job <{target.job}> has tasks 0 to {most - 1}")
     if isinstance(record, Job) and record.state in FINAL:

@@ -130,6 +130,8 @@ def _settled(cluster: Cluster, job: Job, attempt: Attempt, tasks: JobTasks, now:
         return None if tasks.is_running else _effect(attempt, tasks, tasks.verdict, now)
     if mended := replacement.mend(cluster, job, attempt, tasks, now):
         return Decision(mended)
+    if passed_on := _passed_on(cluster, tasks):
+        return Decision([t.PlacesPassedOn(now, attempt.key, passed_on)])
     steps = _placed(cluster, tasks, machine.expired(tasks, now) or machine.unreplaced(tasks, now))
     if not steps and not attempt.suspended:
         due = tuple([key for key in machine.due(tasks, now) if key not in tasks.stands_for])
@@ -139,6 +141,10 @@ def _settled(cluster: Cluster, job: Job, attempt: Attempt, tasks: JobTasks, now:
         return Decision([_completed(attempt.key, tasks, held, now)])
     steps = steps or _placed(cluster, tasks, machine.at_end(tasks))
     return Decision(_events_of(cluster, steps, job, attempt, tasks, now)) if steps else None
+
+
+def _passed_on(cluster: Cluster, tasks: JobTasks) -> tuple[tuple[TaskKey, TaskKey], ...]:
+    return tuple([one for one in machine.next_places(tasks) if not _is_revoked(cluster, tasks, one[0])])
 
 
 def _freed(attempt: Attempt, tasks: JobTasks) -> tuple[str, ...]:
@@ -153,7 +159,7 @@ def _freed(attempt: Attempt, tasks: JobTasks) -> tuple[str, ...]:
 
 def _held_to_the_end(tasks: JobTasks) -> list[TaskKey]:
     """Tasks without a process when all those with one have ended, and none is to be started."""
-    return [] if machine.due(tasks) or tasks.delayed or tasks.replacement else tasks.alive
+    return [] if machine.is_to_go_on(tasks) else tasks.alive
 
 
 def _completed(key: Key, tasks: JobTasks, held: Iterable[TaskKey], now: float) -> e.Event:

@@ -58,7 +58,7 @@ def _limits(record: Job | ArrayRecord) -> Iterator[tuple[float, TaskKey, Policy]
         return
     for number, role in enumerate(record.shared.request.roles):
         named = {one.index for one in (*rules.roles[number].policies, *rules.policies)}
-        for index in sorted({0, *named} & set(range(role.tasks_max - role.spares))):
+        for index in sorted({0, *named} & set(range(rules.roles[number].completions or role.tasks_max - role.spares))):
             policy = policy_for(rules, TaskKey(number, index), TaskEvent.PENDING)
             if policy is not None:
                 yield since + policy.timeout_s, TaskKey(number, index), policy

@@ -86,7 +86,7 @@ def _in_place(tasks: JobTasks, task: TaskKey, event: TaskEvent) -> Restart | Non
         return None
     if tasks.restarts_in_place.get(tasks.group_of(task), 0) >= role.restarts_max:
         return None
-    return Restart(TASK, (task,), event, in_place=True, cause=task if event is E.FAILED else None)
+    return Restart(TASK, (task,), event, in_place=True, cause=task)
 
 
 def _code_of(tasks: JobTasks, task: TaskKey) -> int:
@@ -219,8 +219,7 @@ def _failure(tasks: JobTasks, task: TaskKey, reason: str) -> Step:
 
 def at_end(tasks: JobTasks) -> list[Step]:
     """Steps when no task is alive or can be started, and nothing has concluded the job before."""
-    is_over = not (tasks.records.alive or tasks.delayed or tasks.replacement or due(tasks))
-    if tasks.verdict is not None or not tasks.records or not is_over:
+    if tasks.verdict is not None or not tasks.records or not is_over(tasks):
         return []
     short = next((role for role in range(len(tasks.rules.roles)) if _is_short(tasks, role)), None)
     total = tasks.total(P.DONE)
@@ -228,6 +227,22 @@ def at_end(tasks: JobTasks) -> list[Step]:
         return [Conclude(Verdict(A.COMPLETE))]
     of = f" of role {tasks.names[short]}" if short is not None else ""
     return [_failure(tasks, _first_failed(tasks), f"too few tasks{of} succeeded")]
+
+
+def is_over(tasks: JobTasks) -> bool:
+    """True if nothing of the job is alive, and nothing is to be started."""
+    return not (tasks.records.alive or is_to_go_on(tasks))
+
+
+def is_to_go_on(tasks: JobTasks) -> bool:
+    """True if something is to be started, or to be done, now or later."""
+    return bool(tasks.delayed or tasks.replacement or due(tasks) or _owes(tasks))
+
+
+def _owes(tasks: JobTasks) -> bool:
+    """True if a task without a place is to run when it gets one."""
+    owing = [role for role in range(len(tasks.sizes)) if tasks.owed(role)]
+    return bool(owing) and any(role in _following(tasks) for role in owing)
 
 
 def _is_short(tasks: JobTasks, role: int) -> bool:
@@ -257,11 +272,16 @@ def due(tasks: JobTasks, now: float = NEVER) -> tuple[TaskKey, ...]:
     waits = bool(tasks.records.held_back) or any(tasks.records[key].waits_for_all for key in tasks.displaced)
     if waits and not tasks.records.waiting_alone:
         return ()
-    ready = {role: is_ready(tasks, role) for role in {one for role in tasks.rules.roles for one in role.after}}
-    done = {role: _is_done(tasks, role) for role in {one for role in tasks.rules.roles for one in role.after_done}}
-    roles = {role for role in range(len(tasks.sizes)) if _may_follow(tasks, role, ready, done)}
+    roles = _following(tasks)
     found = ((key, tasks.records[key]) for key in sorted(tasks.records.waiting) if key.role in roles)
     return tuple([key for key, one in found if one.not_before <= now and not (waits and one.waits_for_all)])
+
+
+def _following(tasks: JobTasks) -> set[int]:
+    """Roles whose tasks may start: those that they are to follow are ready, or done."""
+    ready = {role: is_ready(tasks, role) for role in {one for role in tasks.rules.roles for one in role.after}}
+    done = {role: _is_done(tasks, role) for role in {one for role in tasks.rules.roles for one in role.after_done}}
+    return {role for role in range(len(tasks.sizes)) if _may_follow(tasks, role, ready, done)}
 
 
 def _may_follow(tasks: JobTasks, role: int, ready: dict[int, bool], done: dict[int, bool]) -> bool:
@@ -281,9 +301,26 @@ def is_ready(tasks: JobTasks, role: int) -> bool:
 
 def _is_done(tasks: JobTasks, role: int) -> bool:
     """True if all tasks that a role has in this size of the job have succeeded, as many as it needs at least."""
-    if tasks.count(role, [P.DONE]) < tasks.least[role]:  # spares a walk over the tasks for most reports
+    owed = tasks.wanted(role) if tasks.rules.roles[role].completions else 0
+    if tasks.count(role, [P.DONE]) < max(owed, tasks.least[role]):  # spares a walk over the tasks for most reports
         return False
     return all(one.phase is P.DONE for _, one in tasks.of_role(role) if _has_part(one))
+
+
+def next_places(tasks: JobTasks) -> tuple[tuple[TaskKey, TaskKey], ...]:
+    """Places of ended tasks that others wait for: the ended task, and the next of its role."""
+    if not tasks.records.idle or tasks.verdict is not None:
+        return ()
+    found: list[tuple[TaskKey, TaskKey]] = []
+    delayed = {one.task for one in tasks.delayed}
+    for role in range(len(tasks.sizes)):
+        owed = tasks.owed(role)
+        ended = sorted(key for key in tasks.records.idle - delayed if key.role == role) if owed else ()
+        ended = [key for key in ended if not tasks.records[key].leaves][:owed]
+        waiting = tasks.records.unplaced[role] if ended else ()
+        indices = [min(waiting)] if len(ended) == 1 else sorted(waiting)
+        found += [(key, TaskKey(role, index)) for key, index in zip(ended, indices, strict=False)]
+    return tuple(found)
 
 
 # -- time --------------------------------------------------------------------------------------------------------------
@@ -324,10 +361,14 @@ def expired(tasks: JobTasks, now: float) -> list[Step]:
 def pause(tasks: JobTasks, cause: TaskKey | None, now: float) -> tuple[float, int]:
     """End of the pause before a restart, and the number of failures of its cause in a row; (0, 0) without a pause.
 
-    The pause doubles with each failure up to its maximum. A run that lasted begins a new row.
+    The pause doubles with each failure up to its maximum. A run that lasted begins a new row. Where tasks are started
+    anew however they end, each end counts.
     """
-    rules = tasks.rules
-    if cause is None or not rules.pause_s:
+    if cause is None:
+        return 0.0, 0
+    role = tasks.rules.roles[cause.role]
+    rules = role if role.pause_s else tasks.rules
+    if not rules.pause_s:
         return 0.0, 0
     record = tasks.records[cause]
     until = now if record.is_alive else record.ended  # one that hangs, or that its time limit ends, still runs

@@ -29,7 +29,7 @@ TABLE_S = 1.0  # for the hosts of a job of tasks to have a new table before task
 
 def restart(cluster: Cluster, job: Job, attempt: Attempt, tasks: JobTasks, step: Restart, now: float) -> list[e.Event]:
     """Events of a restart in place. One that needs places which the job cannot get back is another attempt."""
-    lost = tuple([key for key in step.tasks if not tasks.records[key].host])
+    lost = tuple([key for key in step.tasks if _is_lost(tasks, key)])
     if not lost:
         return [_restarted(attempt, tasks, step, step.tasks, now)]
     left, request = _left(attempt, tasks, lost), job.shared.request
@@ -45,6 +45,13 @@ def restart(cluster: Cluster, job: Job, attempt: Attempt, tasks: JobTasks, step:
         return [t.TasksConcluded(now, attempt.key, Verdict(TaskAction.RESTART_JOB, 0, why, step.is_counted))]
     restarted = [_restarted(attempt, tasks, step, step.tasks, now)]
     return [*restarted, t.ReplacementAwaited(now, attempt.key, _awaited(tasks, lost, now))]
+
+
+def _is_lost(tasks: JobTasks, key: TaskKey) -> bool:
+    """True unless the task has a place, or has passed it on and waits for one as others of its role do."""
+    record = tasks.records[key]
+    is_owed = bool(tasks.rules.roles[key.role].completions) and not record.was_on
+    return not (record.host or is_owed)
 
 
 def _restarted(attempt: Attempt, tasks: JobTasks, step: Restart, keys: tuple[TaskKey, ...], now: float) -> e.Event:

@@ -9,7 +9,7 @@ from lavad.core.model.task_values import Delayed, Verdict
 class Restart(NamedTuple):
     """Start these tasks anew, in place. ``scope``: job, role or task. ``in_place``: within a role's own restarts.
 
-    ``cause``: the task whose failure it follows, if the next run of that is to wait for longer with each failure.
+    ``cause``: the task whose end it follows, if the next run of that is to wait for longer each time.
     """
 
     scope: str

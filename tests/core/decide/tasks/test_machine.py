@@ -25,7 +25,7 @@ def on(event: TaskEvent, action: TaskAction, timeout_s: float = 0.0) -> Policy:
 def job(workers: int = 3, ps: int = 1, rules: TaskRules | None = None) -> JobTasks:
     """A parameter-server job of which everything runs."""
     found = rules or TaskRules((RoleRules(), RoleRules()), restarts_max=2)
-    tasks = JobTasks(found, ("ps", "worker"), (ps, workers), (ps, workers))
+    tasks = JobTasks(found, ("ps", "worker"), (ps, workers), (ps, workers), (ps, workers))
     for role, count in ((PS, ps), (WORKER, workers)):
         for index in range(count):
             tasks.records[TaskKey(role, index)] = TaskRecord(P.RUNNING, f"h{index}", run=1, started=NOW)
