@@ -51,6 +51,7 @@ class Loaded:
     confdir: Path = Path()  # LSF_CONFDIR
     conditions: tuple[Condition, ...] = ()  # `#if time(...)` in the files
     held: tuple[bool, ...] = ()  # which of them held when the files were read
+    moved: tuple[Complaint, ...] = ()  # directories of lsf.conf that were read elsewhere, in a copy
     follows_hosts: bool = False  # other hosts in ``joined`` would make another policy, by patterns of names
     # The files as they count at other times, by which of the conditions hold; its own state is among them.
     variants: "Mapping[tuple[bool, ...], Loaded]" = field(default_factory=dict)
@@ -92,6 +93,7 @@ def load(
     joined: frozenset[str] = frozenset(),
     at: float | None = None,
     group_changes: Mapping[str, MemberChange] = NO_CHANGES,
+    is_copy: bool = False,
 ) -> Loaded:
     """Read all files of a directory, and if they depend on the time, what they say at each time of a week.
 
@@ -101,10 +103,11 @@ def load(
         joined: the cluster's hosts, as far as they are known.
         at: time for which they are read; now.
         group_changes: of the members of host groups, by group (badmin hghostadd and hghostdel).
+        is_copy: the files are a copy of a cluster's, made to be changed: none is read outside of the directory.
     """
     began = time.time() if at is None else at
     site = partial(Site, accounts or Accounts(), joined=joined, group_changes=group_changes)
-    first = _load(directory, base, name, site(), began)
+    first = _load(directory, base, name, site(), began, is_copy)
     if not first.conditions:
         return first
     variants, complaints = {first.held: first}, list(first.complaints)
@@ -112,7 +115,7 @@ def load(
     while (moment := first.next_change(moment)) < began + WEEK_S and len(variants) < VARIANTS_MAX:
         state = first.state(moment)
         if state not in variants:
-            found = _load(directory, base, name, site(), moment)
+            found = _load(directory, base, name, site(), moment, is_copy)
             variants[state] = replace(found, conditions=first.conditions, held=state)
             complaints += [one for one in found.complaints if one not in complaints]
     complaints.sort(key=lambda one: (one.file, one.line))
@@ -120,9 +123,9 @@ def load(
     return replace(first, complaints=tuple(complaints), variants=variants, follows_hosts=follows_hosts)
 
 
-def _load(directory: Path, base: Policy, name: str, site: Site, at: float) -> Loaded:
+def _load(directory: Path, base: Policy, name: str, site: Site, at: float, is_copy: bool) -> Loaded:
     clock = Clock(local_zone(), at)
-    reader = _Reader(directory, site, clock)
+    reader = _Reader(directory, site, clock, is_copy)
     reader.open_conf()
     if not directory.is_dir():
         site.wrong(Cell("", 0, str(directory)), "expected a directory with LSF's files")
@@ -137,15 +140,18 @@ def _load(directory: Path, base: Policy, name: str, site: Site, at: float) -> Lo
     complaints = tuple(sorted(site.complaints, key=lambda one: (one.file, one.line)))
     return Loaded(
         policy, complaints, tuple(site.entries), tuple(reader.files), dict(site.settings), reader.confdir.absolute(),
-        tuple(clock.conditions), tuple(one.holds(clock.zone, at) for one in clock.conditions), site.follows_hosts,
+        tuple(clock.conditions), tuple(one.holds(clock.zone, at) for one in clock.conditions), tuple(reader.moved),
+        site.follows_hosts,
     )  # fmt: skip
 
 
 class _Reader:
     """Opener of the files, each parsed by its own module; later files refer to earlier ones."""
 
-    def __init__(self, directory: Path, site: Site, clock: Clock) -> None:
+    def __init__(self, directory: Path, site: Site, clock: Clock, is_copy: bool) -> None:
         self.site = site
+        self.is_copy = is_copy
+        self.moved: list[Complaint] = []
         self._clock = clock
         self.directory = directory
         self.files: list[str] = []
@@ -168,6 +174,8 @@ class _Reader:
     def _place(self, name: str, named: str, document: Document) -> Path:
         """Return a directory named in lsf.conf; its own if that does not exist, as in a copy made elsewhere."""
         path = self.directory / named
+        if self.is_copy and not within(path, self.directory):
+            return self._place_in_copy(name, named, document.settings[name])
         if os.path.isdir(path) or not self.directory.is_dir():
             return path
         cell = document.settings[name]
@@ -176,6 +184,22 @@ class _Reader:
         else:
             self.site.warn(cell, f"{name} = {named}: there is no such directory; files beside lsf.conf count")
         return self.directory
+
+    def _place_in_copy(self, name: str, named: str, cell: Cell) -> Path:
+        """Return the directory in a copy that stands for one of the original: that with most of its path, or the copy.
+
+        It is wrong if the copy has none: to read the original's files would show what no change of the copy does.
+        """
+        parts = Path(named).parts
+        tails = (self.directory.joinpath(*parts[at:]) for at in range(1, len(parts) + 1))
+        pattern = "lsb.*" if name == "LSB_CONFDIR" else "ls[bf].*"
+        found = next((one for one in tails if one.is_dir() and _has_files(one, pattern)), None)
+        if found is None:
+            text = f"{name} = {named}: expected a directory within {self.directory}, which is a copy"
+            self.site.wrong(cell, f"{text}; copy that one, too, as {self.directory / Path(named).name}")
+            return self.directory
+        self.moved.append(Complaint(cell.file, cell.line, f"{name} = {named}: {found} is read in its place", False))
+        return found
 
     def _read(self, path: Path, *, has_sections: bool = True) -> Document | None:
         if not _is_there(path):
@@ -254,6 +278,16 @@ class _Reader:
             path = next((place / name for place in places if os.path.isfile(place / name)), None)
             if path is not None:
                 self.site.warn(Cell("", 0, str(path)), f"not read: {why}")
+
+
+def within(path: Path, directory: Path) -> bool:
+    """Return True if a path leads into a directory, or is that."""
+    return path.resolve().is_relative_to(directory.resolve())
+
+
+def _has_files(directory: Path, pattern: str) -> bool:
+    """Return True if files of LSF besides lsf.conf are in a directory or below it."""
+    return any(path.name != "lsf.conf" for path in directory.rglob(pattern))
 
 
 def _is_there(path: Path) -> bool:

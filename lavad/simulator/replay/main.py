@@ -11,16 +11,17 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from lavad.config.load import has_made_default
 from lavad.core.model import HostFacts
 from lavad.core.model.policy import Policy
 from lavad.core.model.priorities.job_order import JobOrder
 from lavad.simulator.replay import textbook
+from lavad.simulator.replay.comparison import Table, as_text, as_values, compared
 from lavad.simulator.replay.fast_replay import BriefReplay
 from lavad.simulator.replay.feasible import NothingLeftError, Possible
 from lavad.simulator.replay.output import WholeFile
@@ -32,6 +33,9 @@ from lavad.simulator.replay.swf import DIGITS_MAX, STDIN, TraceError, read_trace
 from lavad.simulator.replay.workload import HOSTS_MAX, Elastic, Machine, Overrun, Submission, of_trace
 from lavad.store.errors import StoreRefused
 from protos.conffile import ConfError
+
+if TYPE_CHECKING:
+    from lavad.simulator.replay.history_input import Past
 
 _OVERRUN = "a run past its estimate is killed, known beforehand (extend), or runs on (default: kill)"
 
@@ -157,32 +161,55 @@ def _replay_trace(arguments: argparse.Namespace) -> None:
         files = _Files(arguments, stack)
         ran, wall_s = _run(files, replay, trace.dropped, trace.lines)
         _draw(arguments, files, ran, machine.processors, shown(arguments.trace).name)
-    _tell(arguments, figures(ran, machine.processors, wall_s))
+    _tell(arguments, figures(ran, machine.processors, wall_s), {})
 
 
 def _replay_past(arguments: argparse.Namespace) -> None:
-    from lavad.simulator.replay.fit_requests import fitted
-    from lavad.simulator.replay.history_input import (  # importing the databases takes as long as replaying a trace
-        read_past,
-        with_hosts,
-    )
+    from lavad.simulator.replay.history_input import read_past  # importing the databases takes as long as a trace
 
     settings = settings_of(arguments.from_history if arguments.from_history.parts else None, os.environ)
-    policy = rules(arguments.policy, arguments.order, arguments.conf or settings.directory, os.environ)
+    own = settings.directory
+    policy = rules(arguments.policy, arguments.order, arguments.conf or own, os.environ, own)
     queue = policy.default_queue if arguments.policy in textbook.QUEUES else None
     past = read_past(settings.database, arguments.limit, queue)
+    with ExitStack() as stack:
+        files = _Files(arguments, stack)
+        replay, hosts = _past_under(policy, past, arguments)
+        ran, wall_s = _run(files, replay, Counter(), len(past.ran))
+        if past.ran and not ran:
+            raise NothingLeftError("no job of this history could be replayed")
+        _draw(arguments, files, ran, _processors(hosts), f"{settings.cluster}, from its history")
+    values = figures(ran, _processors(hosts), wall_s) | recorded(past.ran, past.processors)
+    before, present = past.ran, policy
+    if _is_change(arguments):
+        present = rules("lava", None, own, os.environ, own)
+        before = _before(present, past)
+    _tell(arguments, values, compared(before, ran, past.submissions, present))
+
+
+def _is_change(arguments: argparse.Namespace) -> bool:
+    """Return True if other rules or hosts are asked for than the cluster has."""
+    return bool(arguments.conf or arguments.order or arguments.hosts or arguments.policy != "lava")
+
+
+def _past_under(policy: Policy, past: "Past", arguments: argparse.Namespace) -> "tuple[Possible, list[HostFacts]]":
+    """Return the replay of a history under a policy, on the hosts that are asked for; standard error has the notes."""
+    from lavad.simulator.replay.fit_requests import fitted
+    from lavad.simulator.replay.history_input import with_hosts
+
     hosts = with_hosts(past.hosts, arguments.hosts, arguments.slots) if arguments.hosts else past.hosts
     submissions, notes = fitted(past.submissions, policy, hosts)
     sys.stderr.write("".join(f"{note}\n" for note in notes))
     _tell_of_default(submissions, policy)
-    replay, processors = Possible(submissions, hosts, policy, arguments.policy in textbook.QUEUES), _processors(hosts)
-    with ExitStack() as stack:
-        files = _Files(arguments, stack)
-        ran, wall_s = _run(files, replay, Counter(), len(past.ran))
-        if past.ran and not ran:
-            raise NothingLeftError("no job of this history could be replayed")
-        _draw(arguments, files, ran, processors, f"{settings.cluster}, from its history")
-    _tell(arguments, figures(ran, processors, wall_s) | recorded(past.ran, past.processors))
+    return Possible(submissions, hosts, policy, arguments.policy in textbook.QUEUES), hosts
+
+
+def _before(policy: Policy, past: "Past") -> list[Ran]:
+    """Replay a history under the cluster's own rules, on its own hosts: what a change is compared with."""
+    from lavad.simulator.replay.fit_requests import fitted
+
+    submissions, _ = fitted(past.submissions, policy, past.hosts)
+    return Possible(submissions, past.hosts, policy, is_brief=False).run()
 
 
 def _tell_of_default(submissions: Sequence[Submission], policy: Policy) -> None:
@@ -233,8 +260,11 @@ def _time(seconds: float) -> str:
     return str(seconds) if isinstance(seconds, int) else f"{seconds:.3f}"
 
 
-def _tell(arguments: argparse.Namespace, values: dict[str, float]) -> None:
-    sys.stdout.write(json.dumps(values) + "\n" if arguments.json else as_lines(values))
+def _tell(arguments: argparse.Namespace, values: dict[str, float], tables: Mapping[str, Table]) -> None:
+    if arguments.json:
+        sys.stdout.write(json.dumps(values | as_values(tables)) + "\n")
+    else:
+        sys.stdout.write(as_lines(values) + as_text(tables))
 
 
 def _draw(arguments: argparse.Namespace, files: _Files, ran: list[Ran], processors: int, name: str) -> None:
