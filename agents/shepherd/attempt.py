@@ -20,7 +20,7 @@ from agents.shepherd.controls import STOPPING, Commands, Control
 from agents.shepherd.ending import Figures, OthersUsed, limit_reached, with_hosts, write_report
 from agents.shepherd.interactive import Client
 from agents.shepherd.lease import LeaseClock
-from agents.shepherd.messages import ChangedLimits, Finish, JobSetup, Key, NotStarted, Status, pack
+from agents.shepherd.messages import TERMINAL, ChangedLimits, Finish, JobSetup, Key, NotStarted, Status, pack
 from agents.shepherd.process import gpu_daemon, processes, start
 from agents.shepherd.process.spawner import Spawner
 from agents.shepherd.process.start import UNUSABLE, HostFailure, StartFailure, Streams
@@ -56,6 +56,7 @@ class Work:
         self._meter = Meter(tools.confinement)
         self._logged = False
         self._deciding: set[int] = set()  # the attempt ends with the last of these
+        self._outcome: int | None = None  # status of its command, which has left something in the background
         self._others: set[int] = set()  # or with the first of these that fails
         self._helper = 0  # that starts the daemon of its GPUs
         self._controls = {fields[0]: Control(*fields[1:]) for fields in setup.controls}
@@ -259,12 +260,43 @@ class Work:
         elif pid in self._deciding or pid in self._others:
             self._deciding.discard(pid)
             self._others.discard(pid)
-            self._client.ended(pid, status)
-            if self.phase == RUNNING and (status or not self._deciding):
-                self._end(status)
+            self._command_ended(pid, status)
+        elif self._outcome is not None and self._termination.next_at != NEVER:
+            self._outcome = self._outcome or status  # the job is being ended: it is no success of its command any more
+
+    def _command_ended(self, pid: int, status: int) -> None:
+        is_over = self.phase == RUNNING and (bool(status) or not self._deciding)
+        if is_over and self._waits_for_background(status):
+            self._outcome = status
+            return
+        self._client.ended(pid, status)
+        if is_over:
+            self._end(status)
+
+    def _waits_for_background(self, status: int) -> bool:
+        """Return True if the job lasts as long as what its command has left in the background, as in LSF.
+
+        LSF's job file has a `wait` behind the command. A job in Slurm's words ends with its script, and one on a
+        terminal with its shell; so does a command that was killed, or is being ended.
+        """
+        setup = self.setup
+        is_lsf = setup.slurm_base < 0 and setup.interactive != TERMINAL
+        if not is_lsf or setup.program is None or setup.companions or os.WIFSIGNALED(status):
+            return False
+        return self._termination.next_at == NEVER and processes.have_children() and self._has_background()
+
+    def _has_background(self) -> bool:
+        """Return True if a process is left in the session of the job's command; a daemon has one of its own."""
+        found = map(processes.stat, self._tools.confinement.members())
+        return any(entry is not None and entry.session == self.pid for entry in found)
 
     def settle(self, children: bool) -> None:
         """Continue the attempt's end after reaping; ``children``: True if the shepherd still has any."""
+        if self._outcome is not None and not (self.phase == RUNNING and children and self._has_background()):
+            outcome, self._outcome = self._outcome, None
+            self._client.ended(self.pid, outcome)
+            if self.phase == RUNNING:
+                self._end(outcome)
         if self.phase != ENDING:
             return
         if children:

@@ -170,6 +170,19 @@ def test_pipes_keep_the_streams_apart(place: Place) -> None:
     run(story())
 
 
+def test_a_client_hears_what_is_left_in_the_background(place: Place) -> None:
+    """As LSF's job file waits for it; the exit code is the command's."""
+
+    async def story() -> None:
+        async with Host(place) as host:
+            await started(host, "(sleep 0.5; echo late) & echo early; exit 5", "pipes")
+            with Client(host) as client:
+                assert await client.end() == 5 << 8
+                assert client.got[STDOUT] == b"early\nlate\n"
+
+    run(story())
+
+
 @pytest.mark.parametrize(("typed", "shown"), [(b"abc", b"abc"), (b"abc\n", b"abc\r\nabc\r\n"), (b"", b"")])
 def test_input_that_ends_is_an_end_of_file_on_a_terminal(place: Place, typed: bytes, shown: bytes) -> None:
     """As in `printf abc | bsub -Ip cat`: within a line, too, where that character only hands the line over."""

@@ -222,7 +222,7 @@ def test_the_end_of_a_job_does_not_wait_for_its_warning_command(place: Place) ->
         async with Host(place) as host:
             host.local.preparation.intervals.terminate_s = 100.0
             where = stage(run_limit_s=60.0, warning_time_s=59.7, warning_action="echo warned > warned; sleep 100")
-            key = await host.run(blob(place, 1, "until [ -s warned ]; do sleep 0.05; done; sleep 50 & exit 3"), where)
+            key = await host.run(blob(place, 1, "until [ -s warned ]; do sleep 0.05; done; exit 3"), where)
             end = await host.report(key, "finished")
             assert end.also_released
             assert end.finished.status >> 8 == 3

@@ -151,13 +151,14 @@ if os.fork() == 0:
         open("{pids}","a").write(f"{{os.getpid()}}\\n"); time.sleep(1000)
     os._exit(0)' &
         while [ "$(wc -l < {pids} 2>/dev/null || echo 0)" -lt 4 ]; do sleep 0.02; done
+        kill -9 $$
     """
 
     async def story() -> None:
         async with Host(place) as host:
             begun = time.monotonic()
             report = await host.finish(blob(place, 1, survivors))
-            assert report.finished.status == 0
+            assert report.finished.status == 9
             assert report.also_released
             assert time.monotonic() - begun < 50
             left = [int(pid) for pid in pids.read_text().split() if alive(int(pid))]
@@ -169,15 +170,98 @@ if os.fork() == 0:
 
 def test_a_fork_bomb_ends_with_its_job(place: Place) -> None:
     """A job that forks as fast as it can is gone within seconds of its end."""
-    command = "for i in 1 2 3; do (while :; do (sleep 0.01 &) ; done) & done; sleep 0.3; exit 5"
+    command = "for i in 1 2 3; do (while :; do (sleep 0.01 &) ; done) & done; sleep 0.3; kill -9 $$"
 
     async def story() -> None:
         async with Host(place) as host:
             report = await host.finish(blob(place, 1, command))
-            assert report.finished.status == 5 << 8
+            assert report.finished.status == 9
             if not report.also_released:
                 await host.report((1, 0, 1), "released")
             assert (await host.finish(blob(place, 2, "/bin/true"))).finished.status == 0
+
+    run(story())
+
+
+PARTS = "for i in 1 2 3; do (sleep 0.5; echo $i > part.$i) & done"
+PYTHON = "import subprocess; subprocess.Popen(['sh', '-c', 'sleep 0.5; for i in 1 2 3; do echo $i > part.$i; done'])"
+
+
+@pytest.mark.parametrize(
+    ("command", "is_script", "code"),
+    [
+        (PARTS, False, 0),
+        (f"{PARTS}\nexit 3", False, 3),
+        (f"#!/bin/bash\n{PARTS}\nfalse\n", True, 1),
+        (f"{PARTS}\n", True, 0),
+        (f"#!/usr/bin/env python3\n{PYTHON}\n", True, 0),
+    ],
+)
+def test_a_job_lasts_as_long_as_what_its_command_left_in_the_background(
+    place: Place, command: str, is_script: bool, code: int
+) -> None:
+    """LSF's job file waits behind the command; the exit code is the command's."""
+
+    async def story() -> None:
+        async with Host(place) as host:
+            job = blob(place, 1, command)
+            job.spec.is_script = is_script
+            assert (await host.finish(job)).finished.status == code << 8
+
+    run(story())
+    assert [(place.work / f"part.{i}").read_text() for i in (1, 2, 3)] == ["1\n", "2\n", "3\n"]
+
+
+def test_a_daemon_is_nothing_that_its_job_waits_for(place: Place) -> None:
+    """A daemon has a session of its own, such as ssh-agent; it ends with its job."""
+
+    async def story() -> None:
+        async with Host(place) as host:
+            await host.finish(blob(place, 1, f"setsid sh -c 'echo $$ > {place.out('pid')}; exec sleep 1000' &\n"
+                                             f"until [ -s {place.out('pid')} ]; do sleep 0.02; done"))  # fmt: skip
+            assert not alive(int(place.out("pid").read_text()))
+
+    run(story())
+
+
+@pytest.mark.parametrize("number", [0, signal.SIGKILL])
+def test_bkill_ends_a_job_whose_command_has_ended_before_its_background(place: Place, number: int) -> None:
+    """It was no success: the job is killed, as LSF's is while its job file waits."""
+
+    async def story() -> None:
+        async with Host(place) as host:
+            host.local.preparation.intervals.terminate_s = 0.3
+            key = await host.run(blob(place, 1, f"sleep 600 & echo $$ > {place.out('shell')}"))
+            await host.until(lambda: place.out("shell").exists() and place.out("shell").read_text().strip() != "")
+            await host.until(lambda: not alive(int(place.out("shell").read_text())))
+            await host.signal(key, number, "TERM_OWNER")
+            end = (await host.report(key, "finished")).finished
+            assert (end.status & 0x7F != 0, end.reason) == (True, "TERM_OWNER")
+
+    run(story())
+
+
+def test_a_job_in_slurms_words_ends_with_its_script(place: Place) -> None:
+    """sbatch of Slurm does not wait, and ends what is left."""
+
+    async def story() -> None:
+        async with Host(place) as host:
+            job = blob(place, 1, f"sleep 600 & echo $! > {place.out('pid')}")
+            job.spec.slurm.command = "sbatch"
+            assert (await host.finish(job)).finished.status == 0
+            assert not alive(int(place.out("pid").read_text()))
+
+    run(story())
+
+
+def test_a_run_limit_holds_for_what_is_in_the_background(place: Place) -> None:
+    """The job runs on until then, and ends as one that reached its limit."""
+
+    async def story() -> None:
+        async with Host(place) as host:
+            host.local.preparation.intervals.terminate_s = 0.3
+            end = await host.finish(blob(place, 1, "sleep 600 &"), stage(run_limit_s=1.0))
+            assert end.finished.reason == "TERM_RUNLIMIT"
 
     run(story())
 
