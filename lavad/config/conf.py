@@ -5,8 +5,12 @@ import re
 from lavad.config.grammar import Document
 from lavad.config.ignored.conf import IGNORED
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, cell_of, missed, sets
-from lavad.config.values import Wrong, account_name, gpu_requirement
+from lavad.config.values import Wrong, account_name, gpu_requirement, switch
 
+_UNIT_HOLDS = (
+    "unit of sizes without one, KB to ZB: in limits (else KB), and in requirements, load thresholds, `gmem` "
+    "and lsb.resources (else MB)"
+)
 _UNIT = re.compile(r"([KMGTPEZ])B?\Z", re.IGNORECASE)
 
 
@@ -36,7 +40,8 @@ CONF: Table = {
     "LSF_CONFDIR": sets("confdir", str, "where lsf.shared and lsf.cluster.NAME are; beside lsf.conf"),
     "LSB_CONFDIR": sets("lsb_confdir", str, "where the lsb files are, or NAME/configdir with them; beside lsf.conf"),
     "LSF_SERVERDIR": sets("serverdir", str, "where egroup, [esub, epsub, eexec](../howto/submission-programs.md) are"),
-    "LSF_UNIT_FOR_LIMITS": sets("unit", _unit, "unit of memory and file limits: KB, MB, GB, ...; KB"),
+    "LSF_UNIT_FOR_LIMITS": sets("unit", _unit, _UNIT_HOLDS),
+    "LSF_ENABLE_TMP_UNIT": sets("has_tmp_unit", switch, "Y: LSF_UNIT_FOR_LIMITS holds for tmp, too; else MB"),
     "LSB_BSUB_PARSE_SCRIPT": _by_commands("which scripts bsub reads `#BSUB` lines of"),
     "LSB_SHORT_HOSTLIST": _by_commands("bjobs shows `4*n001`"),
     "LSB_NTRIES": _by_commands("how often a command tries to reach the master"),
@@ -166,7 +171,7 @@ def read_conf(document: Document, site: Site) -> Fields:
         },
     }
     fields = site.read(document.settings, known)
-    site.unit = fields.get("unit", site.unit)
+    site.unit, site.has_tmp_unit = fields.get("unit", ""), fields.get("has_tmp_unit", False)
     site.accounts.egroup_dir = fields.get("serverdir", "")
     site.settings = {name: cell.text for name, cell in document.settings.items()}
     return fields

@@ -334,6 +334,7 @@ def _policy(base: Policy, fields: Fields, site: Site) -> Policy:
         known_hosts=frozenset(site.hosts),
         cpu_factors=dict(site.cpu_factors),
         resources=dict(site.resources),
+        size_units=site.size_units,
     )
 
 

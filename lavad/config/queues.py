@@ -39,7 +39,7 @@ def _requirement(text: str, site: Site) -> Fields:
 
 def _parsed(text: str, site: Site) -> Requirement:
     try:
-        return parser.parse(text, Vocabulary(site.resources))
+        return parser.parse(text, site.vocabulary)
     except Refused as error:
         raise Wrong(str(error)) from None
 
@@ -49,7 +49,7 @@ def _condition(name: str, about: str) -> Honoured:
 
     def read(text: str, site: Site) -> Fields:
         select = _parsed(text, site).term.select
-        if _parsed(text, site) != _parsed(f"select[{select}]", site):
+        if _parsed(text, site) != parser.parse(f"select[{select}]", Vocabulary(site.resources)):
             raise Wrong("expected select[...] and nothing else")
         return {name: select}
 
@@ -62,7 +62,7 @@ def _run_limit(text: str, site: Site) -> Fields:
 
 
 def _memory_limit(text: str, site: Site) -> Fields:
-    default, most = v.default_and_most_kib(text, site.unit)
+    default, most = v.default_and_most_kib(text, site.unit or "K")
     return {
         "defaults.memory_limit_mib": -(-most // 1024),
         "defaults.memory_limit_default_mib": -(-default // 1024),
@@ -74,14 +74,15 @@ def _task_limit(text: str, site: Site) -> Fields:
     return {"defaults.tasks_min": least, "defaults.tasks_default": default, "defaults.tasks_max": most}
 
 
-def _size_limit(name: str, least: int = 1, of: str = "") -> Honoured:
-    """Declare a limit kept in bytes: of each process, or of what is said."""
+def _size_limit(name: str, least: int = 1, of: str = "", is_kib: bool = False) -> Honoured:
+    """Declare a limit kept in bytes: of each process, or of what is said. ``is_kib``: no unit of the site holds."""
 
     def read(text: str, site: Site) -> Fields:
-        default, most = v.default_and_most_kib(text, site.unit, least)
+        default, most = v.default_and_most_kib(text, "K" if is_kib else site.unit or "K", least)
         return {f"rlimit.{name}": (default << 10, most << 10)}
 
-    return Honoured(read, f"`[default] maximum`{of and f' of {of}'}, in LSF_UNIT_FOR_LIMITS or with a unit")
+    unit = "KB" if is_kib else "LSF_UNIT_FOR_LIMITS"
+    return Honoured(read, f"`[default] maximum`{of and f' of {of}'}, in {unit} or with a unit")
 
 
 def _count_limit(name: str, counted: str) -> Honoured:
@@ -329,9 +330,9 @@ QUEUE: Table = {
     ),
     "RUNLIMIT": Honoured(_run_limit, f"{_LIMIT}, `[hours:]minutes`; never scaled by CPU factors"),
     "MEMLIMIT": Honoured(_memory_limit, f"{_LIMIT} of memory, in LSF_UNIT_FOR_LIMITS or with a unit"),
-    "DATALIMIT": _size_limit("data"),
+    "DATALIMIT": _size_limit("data", is_kib=True),
     "STACKLIMIT": _size_limit("stack"),
-    "FILELIMIT": _size_limit("fsize"),
+    "FILELIMIT": _size_limit("fsize", is_kib=True),
     "CORELIMIT": _size_limit("core", least=0),
     "SWAPLIMIT": _size_limit("swap", of="memory and swap of all processes of a job on a host"),
     "PROCESSLIMIT": _count_limit("nproc", "processes"),
@@ -445,7 +446,9 @@ def threshold_of(name: str, site: Site) -> Honoured | None:
         index = own
     elif index not in INDICES:
         return None
-    return sets("thresholds", lambda text: (v.threshold(index, text),), "`loadSched/loadStop`")
+    return Honoured(
+        lambda text, site: {"thresholds": (v.threshold(index, text, site.size_units),)}, "`loadSched/loadStop`"
+    )
 
 
 def read_queues(document: Document, site: Site, plain: Fields) -> tuple[Queue, ...]:

@@ -36,14 +36,19 @@ def _part(text: str, of: str) -> float:
 def _memory(text: str, site: Site) -> Fields:
     if text.endswith("%"):
         return {"memory_share": _part(text, "memory")}
-    return {"memory_mib": v.size_mib(text, site.unit)}
+    return {"memory_mib": v.size_mib(text, site.unit or "M")}
 
 
 def _space(name: str) -> Honoured:
     def read(text: str, site: Site) -> Fields:
         if text.endswith("%"):
             return {f"share.{name}": (name, _part(text, name))}
-        return {f"resource.{name}": (name, float(v.size_mib(text, site.unit)))}
+        return {
+            f"resource.{name}": (
+                name,
+                float(v.size_mib(text, (site.unit if name != "tmp" or site.has_tmp_unit else "") or "M")),
+            )
+        }
 
     return Honoured(read, f"{name} in use together, in LSF_UNIT_FOR_LIMITS or with a unit; with PER_HOST also a part "
                     "of a host's, `50%`")  # fmt: skip
@@ -137,7 +142,7 @@ def _amounts(name: str, about: str) -> Honoured:
             if not match:
                 raise Wrong("expected slots=n, mem=size and gpus=n, those that matter")
             key = match[1].lower()
-            found[key] = float(v.size_mib(match[2], "M")) if key == "mem" else v.decimal(match[2])
+            found[key] = float(v.size_mib(match[2], site.unit or "M")) if key == "mem" else v.decimal(match[2])
         return {name: found}
 
     return Honoured(read, about)

@@ -14,9 +14,11 @@ from typing import Any
 from lavad.config.accounts import Accounts
 from lavad.config.grammar import Cell, Complaint, Document, Row, Section
 from lavad.config.values import Wrong
+from lavad.core.language.requirements.lexer import UNIT_MIB
+from lavad.core.language.requirements.vocabulary import Vocabulary
 from lavad.core.model.rules.hosts import HostRule
 from lavad.core.model.rules.names import MemberChange, Names
-from lavad.core.model.rules.resources import Resource
+from lavad.core.model.rules.resources import Resource, SizeUnits
 from lavad.core.model.rules.users import Share
 
 Fields = dict[str, Any]
@@ -81,7 +83,8 @@ class Site:
     """State that later files need of earlier ones. ``turn_s`` is the length of a dispatch turn."""
 
     accounts: Accounts
-    unit: str = "K"  # LSF_UNIT_FOR_LIMITS
+    unit: str = ""  # LSF_UNIT_FOR_LIMITS; empty: not set
+    has_tmp_unit: bool = False  # LSF_ENABLE_TMP_UNIT
     turn_s: float = 60.0  # MBD_SLEEP_TIME
     settings: dict[str, str] = field(default_factory=dict)  # lsf.conf
     complaints: list[Complaint] = field(default_factory=list)
@@ -104,6 +107,17 @@ class Site:
     nobodies: list[str] = field(default_factory=list)  # unknown users or groups of the present list
     asides: list[str] = field(default_factory=list)  # what has no effect of the present value
     told_columns: set[tuple[str, ...]] = field(default_factory=set)  # by file, name, and the columns of their table
+
+    @property
+    def size_units(self) -> SizeUnits:
+        """Units of sizes in requirements, thresholds and lsb.resources."""
+        unit_mib = UNIT_MIB[self.unit or "M"]
+        return SizeUnits(unit_mib, unit_mib if self.has_tmp_unit else 1.0)
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Names and units of requirements in the files."""
+        return Vocabulary(self.resources, unit_mib=self.size_units.size_mib, tmp_unit_mib=self.size_units.tmp_mib)
 
     def wrong(self, cell: Cell, text: str) -> None:
         """Add an error: this configuration can't be used."""

@@ -13,6 +13,7 @@ from lavad.core.language.requirements import gpu
 from lavad.core.model.checkpoints import CheckpointTerms
 from lavad.core.model.reasons import Refused
 from lavad.core.model.rules.queues import QueueChecks, Threshold
+from lavad.core.model.rules.resources import SizeUnits
 from lavad.core.model.windows import Window
 from protos.names import is_checkpoint
 
@@ -166,7 +167,7 @@ def _moment(word: str, text: str) -> tuple[int | None, int]:
     return day, hour * 60 + minute
 
 
-def threshold(index: str, text: str) -> Threshold:
+def threshold(index: str, text: str, units: SizeUnits) -> Threshold:
     """Read ``loadSched/loadStop`` of a load index; either may be left out."""
     sched, _, stop = text.partition("/")
     try:
@@ -175,7 +176,8 @@ def threshold(index: str, text: str) -> Threshold:
         raise Wrong("expected loadSched/loadStop, each a number or nothing") from None
     if index == "ut":
         bounds = [bound / 100 if bound is not None and bound > 1 else bound for bound in bounds]
-    return Threshold(index, *bounds)
+    unit = {"mem": units.size_mib, "swp": units.size_mib, "tmp": units.tmp_mib}.get(index, 1.0)
+    return Threshold(index, *[bound if bound is None else bound * unit for bound in bounds])
 
 
 def per_time(text: str) -> tuple[int, float]:

@@ -101,7 +101,9 @@ QUEUE: dict[str, Case] = {
     "RUNLIMIT": ("10 1:00", {"run_limit_s": 3600, "defaults.run_limit_default_s": 600}, ("60 10", "x", "0")),
     "MEMLIMIT": ("100 1G", {"defaults.memory_limit_mib": 1024, "defaults.memory_limit_default_mib": 100}, SIZE_BAD),
     **{name: ("1 2", {f"rlimit.{field}": (MIB, 2 * MIB)}, SIZE_BAD) for name, field in (
-        ("DATALIMIT", "data"), ("STACKLIMIT", "stack"), ("FILELIMIT", "fsize"))},
+        ("STACKLIMIT", "stack"),)},
+    **{name: ("1 2", {f"rlimit.{kind}": (1 << 10, 2 << 10)}, ("0", "x", "2 1")) for name, kind in (
+        ("DATALIMIT", "data"), ("FILELIMIT", "fsize"))},
     "CORELIMIT": ("0", {"rlimit.core": (0, 0)}, ("x", "-1", "2 1")),
     "PROCESSLIMIT": ("50", {"rlimit.nproc": (0, 50)}, ("x", "0", "9 5")),
     "SWAPLIMIT": ("100 200M", {"rlimit.swap": (100 << 20, 200 << 20)}, ("x", "0", "9 5")),
@@ -279,6 +281,7 @@ CONF: dict[str, Case] = {
     "LSB_PRE_POST_EXEC_USER": ("root", {"commands_user": "root"}, ("a b",)),
     "LSF_CONFDIR": text("confdir"), "LSB_CONFDIR": text("lsb_confdir"), "LSF_SERVERDIR": text("serverdir"),
     "LSF_UNIT_FOR_LIMITS": ("GB", {"unit": "G"}, ("pounds",)),
+    "LSF_ENABLE_TMP_UNIT": ("y", {"has_tmp_unit": True}, ("maybe",)),
     "LSB_GPU_REQ": ("num=1:j_exclusive=no", {"gpu_requirement": "num=1:j_exclusive=no"}, ("mode=odd",)),
     **dict.fromkeys(("LSB_BSUB_PARSE_SCRIPT", "LSB_SHORT_HOSTLIST", "LSB_NTRIES", "LSB_BJOBS_FORMAT",
     "LSB_BHIST_HOURS", "LSB_BHOSTS_FORMAT", "LSB_BJOBS_PENDREASON_LEVEL", "LSB_ESUB_METHOD", "LSB_ESWITCH_METHOD",

@@ -15,7 +15,16 @@ from lavad.core.model.rules.applications import Application
 from lavad.core.model.rules.hosts import HostRule
 from lavad.core.model.rules.names import Names
 from lavad.core.model.rules.queues import AROUND, UNBOUNDED_S, AroundJob, Queue
-from lavad.core.model.rules.resources import ComputeUnit, Limit, Pool, Resource, ResourceInstance, ServiceClass
+from lavad.core.model.rules.resources import (
+    IN_MIB,
+    ComputeUnit,
+    Limit,
+    Pool,
+    Resource,
+    ResourceInstance,
+    ServiceClass,
+    SizeUnits,
+)
 from lavad.core.model.rules.users import GroupRow, UserRule
 
 if TYPE_CHECKING:
@@ -81,6 +90,7 @@ class Policy:
     resources: Mapping[str, Resource] = field(default_factory=dict)
     resource_map: tuple[ResourceInstance, ...] = ()
     compute_units: tuple[ComputeUnit, ...] = ()  # in configured order
+    size_units: SizeUnits = IN_MIB
     compute_unit_types: tuple[str, ...] = ()  # COMPUTE_UNIT_TYPES, the smallest first
     compute_unit_type: str = ""  # marked with !, else the first: default type of cu[...]
     pools: tuple[Pool, ...] = ()

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from lavad.core.language.requirements import order, rusage, select
+from lavad.core.language.requirements import select_tree as tree
 from lavad.core.language.requirements.vocabulary import Vocabulary
 from lavad.core.model import HostFacts, Request, RoleRequest, Shared
 from lavad.core.model.policy import Policy
@@ -32,7 +33,8 @@ class _Fitting:
     def __init__(self, policy: Policy, hosts: Iterable[HostFacts]) -> None:
         static = {name: resource for name, resource in policy.resources.items() if not resource.interval_s}
         self._known = Vocabulary(static, frozenset().union(*(facts.resources for facts in hosts)))
-        self._reading = Vocabulary(policy.resources, is_open=True)
+        units = policy.size_units
+        self._reading = Vocabulary(policy.resources, is_open=True, unit_mib=units.size_mib, tmp_unit_mib=units.tmp_mib)
         self._highest = policy.user_priority_max
         self._made: dict[Shared, tuple[Shared, tuple[str, ...]]] = {}
         self._unknown: Counter[str] = Counter()
@@ -107,16 +109,16 @@ class _Fitting:
         kept = self._part(node, unknown)
         return text if kept is node else "" if kept is None else select.text_of(kept)
 
-    def _part(self, node: select.Node, unknown: dict[str, None]) -> select.Node | None:
+    def _part(self, node: tree.Node, unknown: dict[str, None]) -> tree.Node | None:
         """Return the known part of a condition; None if nothing is left."""
-        if not isinstance(node, select.Chain) or any(sign != AND for sign, _ in node.rest):
+        if not isinstance(node, tree.Chain) or any(sign != AND for sign, _ in node.rest):
             return node if self._knows(_names(node), unknown) else None
         parts = (node.first, *(part for _, part in node.rest))
         left = [part for one in parts if (part := self._part(one, unknown)) is not None]
         if tuple(left) == parts:
             return node
         if len(left) > 1:
-            return select.Chain(left[0], tuple([(AND, part) for part in left[1:]]))
+            return tree.Chain(left[0], tuple([(AND, part) for part in left[1:]]))
         return left[0] if left else None
 
     def _knows(self, names: Iterable[str], unknown: dict[str, None]) -> bool:
@@ -126,14 +128,14 @@ class _Fitting:
         return not missing
 
 
-def _names(node: select.Node) -> Iterator[str]:
+def _names(node: tree.Node) -> Iterator[str]:
     """Yield the resources that a condition names, including those that must only be defined."""
     match node:
-        case select.Name(word) | select.Defined(word):
+        case tree.Name(word) | tree.Defined(word):
             yield word
-        case select.Unary(_, inner):
+        case tree.Unary(_, inner):
             yield from _names(inner)
-        case select.Chain(first, rest):
+        case tree.Chain(first, rest):
             for part in (first, *(part for _, part in rest)):
                 yield from _names(part)
 

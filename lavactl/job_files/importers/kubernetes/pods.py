@@ -420,7 +420,7 @@ def fill_amounts(role: messages.Role, resources: Resources | Fields) -> None:
             _fill_slots(role, fields, amount)
         elif name == "memory":
             if memory := quantities.mib(amount):
-                role.requirement = f"rusage[mem={memory}/task]"
+                role.requirement = f"rusage[mem={memory}MB/task]"
         elif GPU.fullmatch(name):
             gpus += quantities.whole(amount)
         else:

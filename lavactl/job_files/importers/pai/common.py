@@ -28,7 +28,7 @@ def start(fields: Fields, kind: str, origin: str, name: str, user: str, queue: s
 def fill_resources(role: messages.Role, slots: int, memory_mib: int, gpus: int) -> None:
     """Fill in what each task of a role gets."""
     role.slots_per_task = slots
-    role.requirement = f"rusage[mem={memory_mib}/task]"
+    role.requirement = f"rusage[mem={memory_mib}MB/task]"
     role.memory_limit_mib = memory_mib
     if gpus:
         role.gpu.CopyFrom(gpus_per_task(gpus))

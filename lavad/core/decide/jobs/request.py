@@ -45,7 +45,9 @@ def vocabulary_of(policy: Policy, table: HostTable, from_host: str = "") -> Voca
     row = table.rows.get(from_host)
     facts = table.facts[row] if row is not None else None
     booleans = table.cached("booleans", lambda: frozenset(name for one in table.facts for name in one.resources))
-    return Vocabulary(policy.resources, booleans, False, facts.type if facts else "", facts.model if facts else "")
+    own_type, model = (facts.type, facts.model) if facts else ("", "")
+    units = policy.size_units
+    return Vocabulary(policy.resources, booleans, False, own_type, model, units.size_mib, units.tmp_mib)
 
 
 def rules_for(policy: Policy, table: HostTable, queue: Queue | None, from_host: str = "") -> RequestRules:
@@ -275,11 +277,12 @@ def _per_task(one: Reserve) -> Reserve:
 def _gpus(asked: RoleAsked, usage: Usage, rules: RequestRules) -> GpuRequirement | None:
     """GPU requirement: -gpu, else rusage[ngpus_physical=], else the queue's GPU_REQ. ``-gpu -`` is the queue's or the
     cluster's default."""
-    if asked.gpu is not None and asked.gpu.strip() in gpu.DEFAULTS:
-        return gpu.parse(rules.queue_gpu or rules.default_gpu)
+    unit_mib = rules.vocabulary.unit_mib
     if asked.gpu is not None:
-        return gpu.parse(asked.gpu)
+        is_default = asked.gpu.strip() in gpu.DEFAULTS
+        return gpu.parse((rules.queue_gpu or rules.default_gpu) if is_default else asked.gpu, unit_mib=unit_mib)
     if usage.gpus:
         options = f":{usage.gpu_options}" if usage.gpu_options else ""
-        return gpu.parse(f"num={usage.gpus}{'/task' if usage.gpus_per_task else ''}{options}")
-    return gpu.parse(rules.queue_gpu) if rules.queue_gpu else None
+        text = f"num={usage.gpus}{'/task' if usage.gpus_per_task else ''}{options}"
+        return gpu.parse(text, unit_mib=unit_mib)
+    return gpu.parse(rules.queue_gpu, unit_mib=unit_mib) if rules.queue_gpu else None

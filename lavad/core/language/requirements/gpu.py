@@ -44,8 +44,9 @@ class GpuRequirement:
         return self.memory_mib > 0 or self.j_exclusive is False
 
 
-def parse(text: str, at: int = 0) -> GpuRequirement:
-    """Parse ``-`` or ``num=2/task:mode=exclusive_process:gmodel=A100-80G:...``.
+def parse(text: str, at: int = 0, unit_mib: float = 1.0) -> GpuRequirement:
+    """Parse ``-`` or ``num=2/task:mode=exclusive_process:gmodel=A100-80G:...``; ``unit_mib`` is that of gmem without
+    one.
 
     Raises:
         Refused: bad syntax or an unsupported value, in one sentence.
@@ -55,14 +56,14 @@ def parse(text: str, at: int = 0) -> GpuRequirement:
         return wanted
     for part in text.strip().strip("\"'").split(":"):
         name, _, value = (piece.strip() for piece in part.partition("="))
-        wanted = _with(wanted, name, value, at)
+        wanted = _with(wanted, name, value, at, unit_mib)
         at += len(part) + 1
     if wanted.slices and (wanted.mode != "shared" or wanted.mps != "no"):
         raise Refused("-gpu: a MIG device (mig=) has no compute mode and no MPS daemon of its own")
     return wanted
 
 
-def _with(wanted: GpuRequirement, name: str, value: str, at: int) -> GpuRequirement:
+def _with(wanted: GpuRequirement, name: str, value: str, at: int, unit_mib: float) -> GpuRequirement:
     match name:
         case "num":
             return _num(wanted, value, at)
@@ -83,7 +84,7 @@ def _with(wanted: GpuRequirement, name: str, value: str, at: int) -> GpuRequirem
         case "gtile":
             return replace(wanted, tile=PER_SOCKET if value.strip("'\"") == "!" else count(value, at))
         case "gmem":
-            return replace(wanted, memory_mib=whole(size_mib(value, at), MEMORY_MAX_MIB, at))
+            return replace(wanted, memory_mib=whole(size_mib(value, at, unit_mib), MEMORY_MAX_MIB, at))
         case "gmodel":
             return _model(wanted, value, at)
         case "gvendor":

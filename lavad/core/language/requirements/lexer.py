@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from lavad.core.model.reasons import Refused
 
-UNIT_MIB = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0 * 1024}
+UNIT_MIB = {"K": 1 / 1024, "M": 1.0, **{letter: 1024.0**power for power, letter in enumerate("GTPEZ", 1)}}
 # Far above the sizes of hosts, and far below those whose sums over hosts and tasks exceed 64 bits.
 MEMORY_MAX_MIB = 1 << 40
 COUNT_MAX = 1_000_000
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>\d+(?:\.\d+)?(?:[KMGT]B?)?(?![\w]))|(?P<name>[A-Za-z_][\w.\-]*)|(?P<string>'[^']*'|\"[^\"]*\")"
+    r"\s*(?:(?P<number>\d+(?:\.\d+)?(?:[KMGTPEZ]B?)?(?![\w]))|(?P<name>[A-Za-z_][\w.\-]*)|(?P<string>'[^']*'|\"[^\"]*\")"
     r"|(?P<op>\|\||&&|==|!=|>=|<=|[-+*/<>()!=,:\[\]])|(?P<bad>\S))"
 )
 _AFTER_COMPARISON = ("==", "!=", "=")
@@ -125,12 +125,13 @@ def count(text: str, at: int, least: int = 1) -> int:
     return int(text)
 
 
-def size_mib(text: str, at: int) -> float:
-    """Parse a size such as 2000 or 4GB; without a unit it is in MiB."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)B?", text, re.IGNORECASE)
+def size_mib(text: str, at: int, unit_mib: float = 1.0) -> float:
+    """Parse a size such as 2000 or 4GB, into MiB; ``unit_mib`` is the unit of one that has none."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGTPEZ]?)B?", text, re.IGNORECASE)
     if not found:
         raise bad(at, f"expected a size such as 2000 or 4GB, found {text!r}")
-    return _finite(float(found.group(1)) * UNIT_MIB[found.group(2).upper() or "M"], at)
+    unit = UNIT_MIB[found.group(2).upper()] if found.group(2) else unit_mib
+    return _finite(float(found.group(1)) * unit, at)
 
 
 def seconds(text: str, at: int) -> float:

@@ -138,7 +138,7 @@ def _with_group(usage: Usage, text: str, at: int, vocabulary: Vocabulary) -> Usa
             amounts.append(_amounts(name, value, start, vocabulary))
     for name, values, per, _start in amounts:
         rest = tuple(one for one in usage.reserves if one.name != name)
-        usage = replace(usage, reserves=(*rest, _reserve(name, values, per, options)))
+        usage = replace(usage, reserves=(*rest, _reserve(name, values, per, options, vocabulary)))
     return usage
 
 
@@ -170,12 +170,12 @@ def _amounts(name: str, text: str, at: int, vocabulary: Vocabulary) -> tuple[str
     words = value[1:-1].split() if value.startswith("(") and value.endswith(")") else [value]
     if not words:
         raise bad(at, f"{name}: an amount is missing")
-    return name, [_thousandths(name, word, at) for word in words], per, at
+    return name, [_thousandths(name, word, at, vocabulary) for word in words], per, at
 
 
-def _thousandths(name: str, word: str, at: int) -> int:
+def _thousandths(name: str, word: str, at: int, vocabulary: Vocabulary) -> int:
     """Parse an amount; sizes are rounded up to whole MiB, the unit of allocation."""
-    value = size_mib(word, at) if name in SIZES else number(word, at)
+    value = size_mib(word, at, vocabulary.unit_of(name)) if name in SIZES else number(word, at)
     if not 0 <= value <= MEMORY_MAX_MIB:
         raise bad(at, f"expected a number from 0 to {MEMORY_MAX_MIB}")
     return -int(-value // 1) * PARTS if name in SIZES else round(value * PARTS)
@@ -185,7 +185,9 @@ def _list(text: str) -> list[str]:
     return text[1:-1].split() if text.startswith("(") and text.endswith(")") else [text]
 
 
-def _reserve(name: str, values: list[int], per: Per, options: dict[str, tuple[str, int]]) -> Reserve:
+def _reserve(
+    name: str, values: list[int], per: Per, options: dict[str, tuple[str, int]], vocabulary: Vocabulary
+) -> Reserve:
     durations: list[float] = []
     if "duration" in options:
         text, at = options["duration"]
@@ -208,7 +210,7 @@ def _reserve(name: str, values: list[int], per: Per, options: dict[str, tuple[st
     threshold = 0
     if "threshold" in options:
         text, at = options["threshold"]
-        threshold = _thousandths(name, text, at)
+        threshold = _thousandths(name, text, at, vocabulary)
     return Reserve(name, phases, per, threshold)
 
 

@@ -6,13 +6,14 @@ a thousand terms do not nest a thousand calls.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lavad.core.language.requirements.lexer import Reader, Token, bad, number, shown, size_mib
+from lavad.core.language.requirements.select_tree import EVERY, Chain, Defined, Name, Node, Number, Unary, Word
+from lavad.core.language.requirements.units import Sizes
 from lavad.core.language.requirements.vocabulary import ANY, Vocabulary
 from lavad.core.model.rules.resources import ResourceKind
 
@@ -37,51 +38,6 @@ _LEVELS = (("||",), ("&&",), ("==", "!="), (">", "<", ">=", "<="), ("+", "-"), (
 _EQUALITY = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
-    value: float
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """A string to compare with. ``any`` equals all strings."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """Name of a resource."""
-
-    word: str
-    kind: ResourceKind
-
-
-@dataclass(frozen=True, slots=True)
-class Defined:
-    """True for hosts on which the resource is defined."""
-
-    word: str
-
-
-@dataclass(frozen=True, slots=True)
-class Unary:
-    sign: str
-    inner: "Node"
-
-
-@dataclass(frozen=True, slots=True)
-class Chain:
-    """Operators of one level, evaluated from left to right."""
-
-    first: "Node"
-    rest: tuple[tuple[str, "Node"], ...]
-
-
-Node = Number | Word | Name | Defined | Unary | Chain
-EVERY = Number(1.0)
-
-
 class Values(Protocol):
     """Values of hosts by name, one for each host."""
 
@@ -104,6 +60,7 @@ class _Parser:
     def __init__(self, text: str, at: int, vocabulary: Vocabulary) -> None:
         self.reader = Reader(text, at)
         self.vocabulary = vocabulary
+        self.sizes = Sizes(vocabulary)
         self.depth = 0
 
     def whole(self) -> Node:
@@ -124,6 +81,8 @@ class _Parser:
             rest.append(("==" if sign.word == "=" else sign.word, self.level(number + 1)))
         if not rest:
             return first
+        if number in (_EQUALITY, _EQUALITY + 1):
+            first, rest = self.sizes.compared(first, rest)
         return self._equal(first, rest, start) if number == _EQUALITY else self._chained(first, rest, start)
 
     def _chained(self, first: Node, rest: list[tuple[str, Node]], at: int) -> Node:
@@ -167,7 +126,9 @@ class _Parser:
                 raise bad(token.at, "this ( has no )")
             return inner
         if token.kind == "number":
-            return Number(size_mib(token.word, token.at) if token.word[-1].isalpha() else number(token.word, token.at))
+            if token.word[-1].isalpha():
+                return Number(size_mib(token.word, token.at))
+            return self.sizes.note(Number(number(token.word, token.at)))
         if token.kind == "string":
             return Word(token.word[1:-1])
         if token.kind == "name":
@@ -242,7 +203,7 @@ def _old_part(name: str, value: str, at: int, vocabulary: Vocabulary) -> Node:
     if kind is ResourceKind.STRING:
         return Chain(Name(name, kind), (("==", Word(value)),))
     sign = "<=" if vocabulary.is_increasing(name) else ">="
-    return Chain(Name(name, kind), ((sign, Number(size_mib(value, at))),))
+    return Chain(Name(name, kind), ((sign, Number(size_mib(value, at, vocabulary.unit_of(name) or 1.0))),))
 
 
 def _flag(word: str, at: int, vocabulary: Vocabulary) -> Node:

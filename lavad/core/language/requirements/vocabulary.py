@@ -31,6 +31,19 @@ class Vocabulary:
     is_open: bool = False
     local_type: str = ""  # of the submission host; empty: type==local matches every host
     local_model: str = ""
+    unit_mib: float = 1.0  # of sizes without a unit: LSF_UNIT_FOR_LIMITS
+    tmp_unit_mib: float = 1.0  # of tmp and maxtmp: likewise with LSF_ENABLE_TMP_UNIT
+
+    @property
+    def has_unit(self) -> bool:
+        """True if sizes without a unit are in another one than MiB."""
+        return self.unit_mib != 1.0 or self.tmp_unit_mib != 1.0
+
+    def unit_of(self, name: str) -> float:
+        """Unit, in MiB, of a size without one; 0 for a resource that is no size."""
+        if name in ("mem", "swp", "swap", "maxmem", "maxswp"):
+            return self.unit_mib
+        return self.tmp_unit_mib if name in ("tmp", "maxtmp") else 0.0
 
     def kind(self, name: str) -> ResourceKind | None:
         """Kind of the resource's values; None for an unknown name."""

@@ -9,6 +9,17 @@ from lavad.core.model.windows import Window
 
 
 @dataclass(frozen=True, slots=True)
+class SizeUnits:
+    """Units, in MiB, of sizes that are written without one: of memory and swap, and of tmp."""
+
+    size_mib: float = 1.0
+    tmp_mib: float = 1.0
+
+
+IN_MIB = SizeUnits()
+
+
+@dataclass(frozen=True, slots=True)
 class Limit:
     """A Limit section of lsb.resources. Consumers None: any; ``per_*``: a separate limit for each."""
 

@@ -8,7 +8,7 @@ idle hosts.
 from dataclasses import replace
 
 from lavad.core.language.requirements import select
-from lavad.core.language.requirements.select import EVERY, Chain, Defined, Name, Node, Number
+from lavad.core.language.requirements.select_tree import EVERY, Chain, Defined, Name, Node, Number
 from lavad.core.language.requirements.vocabulary import Vocabulary
 from lavad.core.model import Alternative, Request, RoleRequest
 from lavad.core.scheduling.capacity.free_resources import FreeResources

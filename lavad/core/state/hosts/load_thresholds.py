@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lavad.core.language.requirements import select
+from lavad.core.language.requirements.rusage import SIZES
 from lavad.core.language.requirements.vocabulary import Vocabulary
 from lavad.core.model.policy import Policy
 from lavad.core.model.rules.hosts import HostRule
@@ -100,8 +101,10 @@ def _holds(condition: str, table: HostTable, row: int) -> bool:
 
 def start_condition(queue: Queue, table: HostTable) -> str:
     """The queue's loadSched thresholds as a requirement on its jobs' hosts; empty if it has none."""
+    units = dict.fromkeys(SIZES, "MB")
     parts = [
         f"{bound.index}{'<=' if table.is_increasing(bound.index) else '>='}{_plain(bound.sched)}"
+        f"{units.get(bound.index, '')}"
         for bound in queue.thresholds
         if bound.sched is not None
     ]
