@@ -18,7 +18,7 @@ from agents.job_setup.commands.actions import controls_of, warning_of
 from agents.job_setup.commands.checkpoints import CheckpointSettings, setup_of
 from agents.job_setup.environment import HostFiles, OwnFiles, put_lists, set_by_lava, with_submitted
 from agents.job_setup.host_context import HostContext
-from agents.job_setup.programs import program_of
+from agents.job_setup.programs import command_of, program_of
 from agents.job_setup.slurm_job import program_arguments
 from agents.job_setup.task_devices import Task, gpus_of, variables_of_task, visible
 from agents.job_setup.task_files import can_be_private, files_of_tasks
@@ -211,7 +211,7 @@ class Preparation:
         by_lava = set_by_lava(blob, stage, owner.home, script, self.host, self._files, own)
         first = any(role.launch == LAUNCH_FIRST for role in spec.roles) or not spec.roles
         command = next((role.command for role in spec.roles if role.launch == LAUNCH_FIRST and role.command), "")
-        line, spooled = command or spec.command, "" if command else script
+        line, spooled = command or command_of(spec), "" if command else script
         of_tasks = spec.HasField("tasks")
         is_first = lead and first and not of_tasks
         arguments = program_arguments(spec) if spooled else ()
@@ -315,7 +315,7 @@ class Preparation:
         return {os.fsdecode(found[name]) for found in environments for name in variables if name in found}
 
     def _script(self, blob: JobSpecBlob, owner: Owner) -> str:
-        return self._spooled(blob, blob.spec.command.encode("utf-8", "surrogateescape"), owner, 0o500)
+        return self._spooled(blob, command_of(blob.spec).encode("utf-8", "surrogateescape"), owner, 0o500)
 
     def _spooled(self, blob: JobSpecBlob, content: bytes, owner: Owner, mode: int) -> str:
         """Write a file that travelled with the job, for its user alone; return its path."""
@@ -443,7 +443,7 @@ def _companions(blob: JobSpecBlob, stage: Stage, host: HostContext, script: str)
             here = _tasks(share, at)
             for one in range(here):
                 if role.launch == LAUNCH_EACH and share.host == host.host:
-                    line, spooled = role.command or blob.spec.command, "" if role.command else script
+                    line, spooled = role.command or command_of(blob.spec), "" if role.command else script
                     program = program_of(line, blob.spec.shell, spooled, stage.job_starter)
                     variables = _task_variables(number, total, role.name, in_role, size)
                     devices = variables_of_task(Task(at, one, here), stage, host)

@@ -5,6 +5,7 @@ import re
 import shlex
 
 from agents.shepherd.messages import Program
+from protos.jobs_pb2 import JobSpec
 
 USER_COMMAND = "%USRCMD"  # place of the job's command in JOB_STARTER
 # Dash starts the last command of a line as a child, too, and dies of a signal at once: that would end the job. With
@@ -12,6 +13,11 @@ USER_COMMAND = "%USRCMD"  # place of the job's command in JOB_STARTER
 TRAPS = "trap exit HUP INT TERM USR2; trap : USR1;"
 # Words without special meaning to any shell: a command of only these needs none.
 PLAIN = re.compile(r"/[A-Za-z0-9_./+@-]*(?: +[A-Za-z0-9_./=,:+@%-]+)*")
+
+
+def command_of(spec: JobSpec) -> str:
+    """Return the command of a job; bytes of it that are not UTF-8 are surrogates."""
+    return spec.command_bytes.decode("utf-8", "surrogateescape") or spec.command
 
 
 def program_of(command: str, shell: str, script: str, starter: str = "", arguments: tuple[str, ...] = ()) -> Program:

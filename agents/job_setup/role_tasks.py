@@ -15,7 +15,7 @@ from agents.job_setup import task_code, task_work
 from agents.job_setup.environment import is_resizable, place_variables, submitted
 from agents.job_setup.host_context import HostContext
 from agents.job_setup.preparation import for_job
-from agents.job_setup.programs import program_of
+from agents.job_setup.programs import command_of, program_of
 from agents.job_setup.task_devices import Task, gpus_of_task, share_of, variables_of_task
 from agents.job_setup.told.table import Table
 from agents.job_setup.told.tell import tell
@@ -140,7 +140,7 @@ def _own_program(job: Job, role: Role) -> Program:
     if role.command:
         return program_of(role.command, spec.shell, "", starter)
     script = os.fsdecode(job.setup.environment[b"LSB_JOBFILENAME"]) if spec.is_script else ""
-    return program_of(spec.command, spec.shell, script, starter)
+    return program_of(command_of(spec), spec.shell, script, starter)
 
 
 def variables(job: Job, run: Run, told: Told) -> dict[bytes, bytes]:

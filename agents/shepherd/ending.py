@@ -180,7 +180,7 @@ def _result(finish: Finish, is_done: bool) -> str:
     if is_done:
         return f"{lines}Successfully completed.\n"
     if os.WIFSIGNALED(finish.status):
-        return f"{lines}Exited by signal {os.WTERMSIG(finish.status)}.\n"
+        return f"{lines}Exited with signal termination: {os.WTERMSIG(finish.status)}.\n"
     return f"{lines}Exited with exit code {os.WEXITSTATUS(finish.status)}.\n"
 
 

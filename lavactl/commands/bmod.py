@@ -5,6 +5,7 @@ from lavactl.errors import FAILURE, CommandError
 from lavactl.jobrefs import ref_text
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered
 from lavactl.submit import job_options, spooling, submission
+from lavactl.submit.scripts import put_command
 from lavactl.submit.words import split_words
 from lavactl.wire import messages
 from lavactl.wire.listed import jobs_of
@@ -27,6 +28,7 @@ Usage: bmod [bsub options | -optionn] [-Z "command" | -Zs "script [arguments]"] 
 USAGE += "".join(f"  {text}\n" for text in submission.FURTHER_USAGE.values())
 SLOTS = ("roles.tasks", "roles.requirement", "requirement_text")
 INPUT = ("input", "input_spooled", "input_data")
+COMMAND = ("command", "command_bytes", "is_script")
 AS_SUBMITTED = ("H", "K", "ar", "rnc")
 # Job parameters changed by each option; parts of its only role are named individually.
 FIELDS = {
@@ -41,7 +43,7 @@ FIELDS = {
     "e": ("error", "error_overwrite"), "eo": ("error", "error_overwrite"), "cwd": ("cwd",), "outdir": ("output_dir",),
     "hostfile": (*SLOTS, "hosts", "host_file"), "c": ("rlimits.cpu",), "f": ("file_copies",), "k": ("checkpoint",),
     **{option: (f"rlimits.{name}",) for option, name in (submission.RLIMITS | submission.COUNTS).items()},
-    "Z": ("command", "is_script"), "Zs": ("command", "is_script", "script_arguments"),
+    "Z": COMMAND, "Zs": (*COMMAND, "script_arguments"),
 }  # fmt: skip
 RELATIVE = ("We+", "Wep")
 HOST_FILE = ("hostfile", "hostfilen")
@@ -184,10 +186,11 @@ def changes(options: Options, io: "Io") -> tuple[messages.JobSpec, list[str]]:
     if (text := choices.value("aps")) is not None:
         spec.absolute_priority = absolute_priority(text)
     if (command := choices.value("Z")) is not None:
-        spec.command = command
+        put_command(spec, command)
     if (command := choices.value("Zs")) is not None:
         words = split_words(command)
-        spec.command, spec.is_script = spooling.command_file(words, io), True
+        put_command(spec, spooling.command_file(words, io))
+        spec.is_script = True
         spec.script_arguments.extend(words[1:])
     return spec, list(fields)
 

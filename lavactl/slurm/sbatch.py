@@ -8,7 +8,8 @@ from lavactl.slurm.submit.choices import Choices, environment_options, script_op
 from lavactl.slurm.submit.options import PARSERS
 from lavactl.slurm.submit.request import Work, job_of
 from lavactl.slurm.words.options import FAILURE, Given, answered
-from lavactl.submit.submission import SCRIPT_MAX, Submission, decode_script
+from lavactl.submit.scripts import SCRIPT_MAX, decode_script, without_order_mark
+from lavactl.submit.submission import Submission
 from lavactl.text.render import clean
 
 TYPE_CHECKING = False
@@ -85,10 +86,10 @@ def read_work(line: Given, io: "Io") -> Work:
         except OSError as error:
             raise wrong(f"The script cannot be read from standard input: {error.strerror}.") from None
         name = "sbatch"
-    return Work(checked(data), line.words[1:], name)
+    return Work(checked(data, io), line.words[1:], name)
 
 
-def checked(data: bytes) -> str:
+def checked(data: bytes, io: "Io") -> str:
     """Script as text.
 
     Raises:
@@ -97,9 +98,11 @@ def checked(data: bytes) -> str:
     if not data.strip():
         raise wrong("Batch script is empty!")
     try:
-        text = decode_script(data)
+        text, notes = without_order_mark(decode_script(data))
     except CommandError as error:
         raise wrong(str(error)) from None
+    for note in notes:
+        io.error(f"sbatch: {note}")
     if not text.startswith("#!"):
         raise wrong(NO_SCRIPT)
     if text.partition("\n")[0].endswith("\r"):

@@ -242,14 +242,16 @@ def _write(words: list[str], given: "Given", io: "Io") -> int:
     view = next(iter(views([read_id(words[1], "scontrol", io)], io)), None)
     if view is None:
         raise fail("scontrol", f"Invalid job id specified for job {words[1]}")
+    spec = view.job.spec
+    script = spec.command_bytes or spec.command.encode()
     place = words[2] if len(words) > 2 else f"slurm-{words[1]}{SCRIPT_END}"
     if place == "-":
-        io.print(view.job.spec.command, end="")
+        io.write(script)
         return 0
     io.stay()
     try:
-        with open(io.path(place), "w", encoding="utf-8") as file:
-            file.write(view.job.spec.command)
+        with open(io.path(place), "wb") as file:
+            file.write(script)
     except OSError as error:
         raise CommandError(f"scontrol: error: {place} cannot be written: {error.strerror}.", FAILURE) from None
     io.print(f"batch script for job {words[1]} written to {place}")

@@ -12,6 +12,7 @@ from lavactl.errors import CommandError
 from lavactl.files import NOTHING, PROGRAM, read_whole
 from lavactl.options import Options, printable
 from lavactl.submit import esub_parameters as told
+from lavactl.submit import job_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -127,13 +128,13 @@ def before(choices: "Choices", command: str, io: "Io") -> Outcome | None:
     io.stay()
     outcome = Outcome(programs, choices, command)
     for one in esubs(programs, io):
-        unit = io.setting("LSF_UNIT_FOR_LIMITS") or "K"
+        unit = job_options.unit_of(io)
         outcome.parameters = told.parameters(outcome.choices, outcome.command, io.now(), unit)
         changes = _run(programs, one, outcome, {"LSF_INVOKE_CMD": "bsub"}, io)
         replaced, added = told.as_options(changes, outcome.choices, _title(one))
         outcome.choices = outcome.choices.changed(replaced, added)
         outcome.command = changes.get(told.COMMAND, outcome.command)
-    unit = io.setting("LSF_UNIT_FOR_LIMITS") or "K"
+    unit = job_options.unit_of(io)
     outcome.parameters = told.parameters(outcome.choices, outcome.command, io.now(), unit)
     return outcome
 
@@ -151,7 +152,7 @@ def before_change(options: Options, io: "Io") -> Options:
     io.stay()
     outcome = Outcome(programs, Choices(plain, Options()), options.last("Z") or "")
     for one in esubs(programs, io):
-        outcome.parameters = told.of_change(plain, io.now(), io.setting("LSF_UNIT_FOR_LIMITS") or "K")
+        outcome.parameters = told.of_change(plain, io.now(), job_options.unit_of(io))
         changes = _run(programs, one, outcome, {"LSF_INVOKE_CMD": "bmod", "LSB_SUB_MODIFY": "Y"}, io)
         plain = _changed(plain, changes, one)
     return plain

@@ -145,7 +145,10 @@ def _as_told(kind: str, option: str, text: str, now: float, unit: str) -> str:
     if kind == DATE:
         return str(int(job_options.date(option, text, now)))
     if kind == KIB:
-        return str(job_options.memory_mib(text, unit) << 10 if option == "M" else job_options.kib(text, option) >> 10)
+        size = (
+            job_options.memory_mib(text, unit) << 20 if option == "M" else job_options.limit_bytes(text, option, unit)
+        )
+        return str(size >> 10)
     return text
 
 
@@ -259,7 +262,7 @@ def _as_typed(kind: str, option: str, value: str, origin: str) -> str:
         return time.strftime("%Y:%m:%d:%H:%M", time.localtime(-(-int(value) // 60) * 60))
     if kind == SECONDS:
         return f"{value}s"
-    return f"{value}K" if option in ("M", "v") else value
+    return f"{value}K"
 
 
 def of_change(options: Options, now: float, unit: str) -> dict[str, str]:

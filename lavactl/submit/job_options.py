@@ -12,9 +12,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, MutableSequence, Sequence
 
+    from lavactl.io import Io
+
 NAME_MAX = 4094
 BAD_NAME = f"Bad job name: it must be printable and of 1 to {NAME_MAX} characters, an index list apart."
 
+UNIT = "LSF_UNIT_FOR_LIMITS"
+ALWAYS_KIB = ("F", "D")  # LSF_UNIT_FOR_LIMITS is for core, memory, stack and swap
 MIGRATION_MAX = 1_000_000  # minutes of -mig, as of MIG
 
 SECTIONS = ("select[", "order[", "rusage[", "span[", "same[", "cu[", "affinity[")
@@ -87,6 +91,11 @@ def check_mail(addresses: str, events: str) -> None:
             raise bad("notify", event, "words of start, done and exit: mails are sent at a job's start and end only")
 
 
+def unit_of(io: "Io") -> str:
+    """Unit of limits that are written without one."""
+    return io.setting(UNIT) or "K"
+
+
 def memory_mib(text: str, unit: str, option: str = "M") -> int:
     """MiB of -M: a number in ``unit``, or one with its own unit. ``!`` (hard limit) is accepted: lava's limits are
     hard.
@@ -97,14 +106,13 @@ def memory_mib(text: str, unit: str, option: str = "M") -> int:
         raise bad(option, text, "a number, optionally followed by K, M, G or T, such as 4G") from None
 
 
-def kib(text: str, option: str) -> int:
-    """Bytes of a limit given in KiB or with its own unit."""
+def limit_bytes(text: str, option: str, unit: str) -> int:
+    """Bytes of -C, -D, -F, -S or -v, given with its own unit or in ``unit``, but for those that are always in KiB."""
+    unit = "K" if option in ALWAYS_KIB else unit
     try:
-        if units.is_digits(text) and int(text) < 1 << 50:
-            return int(text) << 10
-        return units.read_memory_mib(text, "K") << 20
+        return units.read_size(text, unit)
     except ValueError:
-        raise bad(option, text, "a number of KiB, such as 8192") from None
+        raise bad(option, text, f"a number of {unit[:1].upper()}iB, such as 8192") from None
 
 
 def slots(text: str) -> tuple[int, int]:
@@ -218,7 +226,7 @@ def job_environment(entries: "Sequence[bytes]", options: "Sequence[str]") -> lis
     """NAME=VALUE entries for the job: the caller's, without the batch system's variables, changed as -env says.
 
     ``all``, ``none``, ``~NAME``, ``NAME`` and ``NAME=VALUE``, joined by commas; without ``all`` only the named
-    variables. Several -env count as one, in their order.
+    variables. A value in single quotes may hold commas. Several -env count as one, in their order.
     """
     inner = any(entry.startswith(b"LSB_JOBID=") for entry in entries)
     kept: dict[bytes, bytes] = {}
@@ -227,7 +235,7 @@ def job_environment(entries: "Sequence[bytes]", options: "Sequence[str]") -> lis
         if not is_of_batch_system(name, inner):
             kept.setdefault(name, value)
     if options:
-        kept = _chosen(kept, [part for option in options for part in map(str.strip, option.split(",")) if part])
+        kept = _chosen(kept, [part for option in options for part in _env_parts(option) if part])
     return [name + b"=" + value for name, value in kept.items()]
 
 
@@ -238,6 +246,42 @@ def is_of_batch_system(name: bytes, inner: bool) -> bool:
     if name.startswith(JOB_PREFIXES) or name in JOB_NAMES:
         return True
     return inner and (name.startswith(INNER_PREFIXES) or name in INNER_NAMES)
+
+
+def _env_parts(text: str) -> list[str]:
+    """Parts of -env: those between commas, but for commas within a value that is in single quotes as a whole."""
+    found, place = [], 0
+    while place <= len(text):
+        end = _end_of_value(text, place)
+        end = len(text) if end < 0 else end
+        found.append(_bare_value(text[place:end].strip()))
+        place = end + 1
+    return found
+
+
+def _end_of_value(text: str, place: int) -> int:
+    """Position of the comma behind the part that begins here; -1 for none."""
+    equals, comma = text.find("=", place), text.find(",", place)
+    if equals < 0 or 0 <= comma < equals:
+        return comma
+    begin = len(text) - len(text[equals + 1 :].lstrip())
+    if text[begin : begin + 1] != "'":
+        return comma
+    close = text.find("'", begin + 1)
+    while close >= 0:
+        behind = text[close + 1 :].lstrip()
+        if not behind or behind.startswith(","):
+            return len(text) - len(behind) if behind else -1
+        close = text.find("'", close + 1)
+    raise bad("env", text, "a ' at the end of the value that begins with one, as in TEST='A, B'")
+
+
+def _bare_value(part: str) -> str:
+    """NAME=VALUE without the single quotes around the value."""
+    name, equals, value = part.partition("=")
+    bare = value.strip()
+    is_quoted = len(bare) > 1 and bare[0] == bare[-1] == "'"
+    return f"{name}={bare[1:-1]}" if equals and is_quoted else part
 
 
 def _chosen(kept: dict[bytes, bytes], parts: list[str]) -> dict[bytes, bytes]:

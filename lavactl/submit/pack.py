@@ -277,11 +277,7 @@ def read(path: str, io: "Io") -> str:
         raise CommandError(f"{printable(path)}: the file cannot be read.")
     if len(data) > FILE_MAX:
         raise CommandError(f"{printable(path)}: the file is larger than {FILE_MAX >> 20} MiB.")
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise CommandError(f"{printable(path)}: line {line} is not UTF-8 text.") from None
+    return data.decode("utf-8", "surrogateescape")
 
 
 def refuse_unfit(options: Options) -> None:

@@ -36,11 +36,7 @@ def command_file(words: list[str], io: "Io") -> str:
     data = _content("Zs", words[0], io, "submit it without -Zs")
     if b"\0" in data:
         raise CommandError(f"-Zs {printable(words[0])}: only scripts are spooled, and this file is a compiled program.")
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise CommandError(f"-Zs {printable(words[0])}: line {line} is not UTF-8 text.") from None
+    text = data.decode("utf-8", "surrogateescape")
     if not text.strip():
         raise CommandError(f"-Zs {printable(words[0])}: the file is empty.")
     return text

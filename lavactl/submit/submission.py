@@ -12,7 +12,8 @@ from lavactl.files import DIRECTORY, FILE, PROGRAM
 from lavactl.options import FLAG, VALUE, Grammar, Options, printable
 from lavactl.submit import job_options, spooling
 from lavactl.submit.hang_rule import hang_rule
-from lavactl.submit.words import MARK, directive_words, has_windows_ends, indented_directives, shell_line
+from lavactl.submit.scripts import ORDER_MARK, SCRIPT_MAX, decode_script, made_ready, put_command
+from lavactl.submit.words import WORD, directive_words, shell_line
 from lavactl.wire import messages
 
 TYPE_CHECKING = False
@@ -110,10 +111,10 @@ NEVER_EMPTY = (
 )  # fmt: skip
 RLIMITS = {"F": "fsize", "D": "data", "S": "stack", "C": "core", "v": "swap"}
 COUNTS = {"p": "nproc", "T": "threads"}  # of the whole job on a host, as is the size of -v
-SCRIPT_MAX = 7 << 20
 HEAD = 4096  # bytes that tell a script from a program
 DEFAULT_QUEUE, DEFAULT_PROJECT, DEFAULT_GROUP = "LSB_DEFAULTQUEUE", "LSB_DEFAULTPROJECT", "LSB_DEFAULT_USERGROUP"
 DEFAULT_JOB_GROUP = "LSB_DEFAULT_JOBGROUP"
+JOB_CWD = "LSB_JOB_CWD"
 METHOD, METHOD_DIR = "LSB_ECHKPNT_METHOD", "LSB_ECHKPNT_METHOD_DIR"
 
 
@@ -191,14 +192,9 @@ def submission_of(line: Options, io: "Io") -> Submission:
     if spooled:
         command, is_script = spooled, True
     notes = described.notes if described is not None else []
-    if has_windows_ends(script_text):
-        script_text = script_text.replace("\r\n", "\n")
-        command = script_text if is_script else command
-        notes.append("The lines of the job script end in CR LF, as on Windows: they are taken without the CR.")
-    notes += [
-        f'Line {number} of the job script: "{MARK}" is not at the start of the line and is ignored.'
-        for number in indented_directives(script_text)
-    ]
+    script_text, to_run, about_script = made_ready(script_text, is_script)
+    command = to_run if is_script and script_text else command
+    notes += about_script
     script = script_options(script_text)
     if described is not None:
         script.items = [*described.options.items, *script.items]
@@ -207,7 +203,8 @@ def submission_of(line: Options, io: "Io") -> Submission:
     if ran is not None:
         choices, command = ran.choices, ran.command
     refuse_empty(choices)
-    spec = messages.JobSpec(command=command, is_script=is_script, interactive=streams(choices))
+    spec = messages.JobSpec(is_script=is_script, interactive=streams(choices))
+    put_command(spec, command)
     spec.script_arguments.extend(line.words[1:] if is_script else ())
     place(spec, choices, io)
     if described is not None and "env" not in choices:
@@ -218,7 +215,7 @@ def submission_of(line: Options, io: "Io") -> Submission:
         spec.name = line.words[0]
     limit(spec, choices, io)
     request(spec, choices, io)
-    notes += mail_notes(choices, io)
+    notes += [*mail_notes(choices, io), *unit_notes(choices, io)]
     submission = Submission(check_text(spec), notes, "K" in choices, "BSUB_QUIET" in io.environ, by_default)
     take_outcome(submission, ran)
     spec.success_exit_values = job_options.success_values(spec, io.environ)
@@ -336,19 +333,6 @@ def prompt(io: "Io") -> bytes:
         lines.append(line)
 
 
-def decode_script(data: bytes) -> str:
-    """Script bytes as text."""
-    if len(data) > SCRIPT_MAX:
-        raise CommandError(f"The job script is larger than {SCRIPT_MAX >> 20} MiB.")
-    if b"\0" in data:
-        raise CommandError("The job script holds a NUL byte: it is no text.")
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise CommandError(f"Line {line} of the job script is not UTF-8 text.") from None
-
-
 def script_file(words: list[str], always: bool, io: "Io") -> str:
     """Text of the file that the command names, if bsub is to read it for directives; otherwise empty.
 
@@ -368,14 +352,20 @@ def script_file(words: list[str], always: bool, io: "Io") -> str:
         return ""
     if len(data) == HEAD:
         data = io.read_file(path, SCRIPT_MAX + 1) or b""
-    if not (data.startswith(b"#!") or MARK.encode() in data):
+    if not (data.removeprefix(ORDER_MARK.encode()).startswith(b"#!") or WORD.encode() in data):
         return ""
     return decode_script(data)
 
 
 def refuse_windows_program(path: str, head: bytes) -> None:
-    """Refuse an executable script whose ``#!`` line ends in CR LF: the kernel would not find its interpreter."""
+    """Refuse an executable script whose ``#!`` line ends in CR LF, or has a byte order mark before it: the kernel would
+    not find its interpreter."""
     first, newline, _ = head.partition(b"\n")
+    if first.startswith(ORDER_MARK.encode() + b"#!"):
+        raise CommandError(
+            f"{printable(path)}: it begins with a byte order mark (EF BB BF), so nothing could start it; "
+            "sed -i '1s/^...//' mends that in the C locale."
+        )
     if newline and first.startswith(b"#!") and first.endswith(b"\r"):
         raise CommandError(
             f"{printable(path)}: its first line ends in CR LF, so nothing could start it; sed -i 's/\\r$//' mends that."
@@ -385,8 +375,6 @@ def refuse_windows_program(path: str, head: bytes) -> None:
 def script_options(script: str) -> Options:
     """Options of a script's directives, in order."""
     options = Options()
-    if MARK not in script:
-        return options
     for number, words in directive_words(script):
         try:
             found = GRAMMAR.parse(words)
@@ -420,7 +408,7 @@ def refuse_empty(choices: Choices) -> None:
 def place(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:
     """Fill in directories, files and environment."""
     spec.submit_cwd = io.cwd
-    spec.cwd = os.path.normpath(os.path.join(io.cwd, choices.value("cwd") or ""))
+    spec.cwd = os.path.normpath(os.path.join(io.cwd, choices.value("cwd") or io.environ.get(JOB_CWD) or ""))
     spec.umask_plus_one = io.umask + 1
     spec.environment.extend(io.job_environment(choices.all("env")))
     if spec.interactive in ("terminal", "shell") and not any(one.startswith(b"TERM=") for one in spec.environment):
@@ -500,7 +488,7 @@ def limit(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:
     if (text := choices.value("We")) is not None:
         spec.runtime_estimate_s = job_options.run_limit_s(text, "We")
     if (text := choices.value("M")) is not None:
-        spec.memory_limit_mib = job_options.memory_mib(text, io.setting("LSF_UNIT_FOR_LIMITS") or "K")
+        spec.memory_limit_mib = job_options.memory_mib(text, job_options.unit_of(io))
     if (text := choices.value("wt")) is not None:
         spec.warning_time_s = job_options.warning_time_s(text)
     if (text := choices.value("mig")) is not None:
@@ -523,7 +511,7 @@ def limit(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:
         spec.hang.CopyFrom(hang_rule(text))
     for option, name in RLIMITS.items():
         if (text := choices.value(option)) is not None:
-            spec.rlimits.add(name=name, soft=job_options.kib(text, option))
+            spec.rlimits.add(name=name, soft=job_options.limit_bytes(text, option, job_options.unit_of(io)))
     for option, name in COUNTS.items():
         if (text := choices.value(option)) is not None:
             spec.rlimits.add(name=name, soft=job_options.count(option, text))
@@ -532,6 +520,14 @@ def limit(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:
         for name, soft in io.process_limits:
             if name not in given:
                 spec.rlimits.add(name=name, soft=soft)
+
+
+def unit_notes(choices: Choices, io: "Io") -> list[str]:
+    """A note if the environment names another unit than the site: only the site's holds for requirements."""
+    own = io.environ.get(job_options.UNIT)
+    if own is None or not any(name in choices for name in ("R", "gpu")) or own == io.site_setting(job_options.UNIT):
+        return []
+    return [f"{job_options.UNIT}={own} of the environment holds for limits; -R and -gpu count in the site's unit."]
 
 
 def rank(spec: messages.JobSpec, choices: Choices) -> None:

@@ -29,6 +29,18 @@ def read_minutes(text: str) -> int:
     return seconds
 
 
+def read_size(text: str, unit: str) -> int:
+    """Bytes of ``number[K|M|G|T|P|E|Z][B]``, rounded up to MiB with a fraction; ``unit`` is the default letter."""
+    number, letter = text.strip().upper().removesuffix("B"), unit[:1].upper()
+    if number[-1:] in _EXPONENT:
+        number, letter = number[:-1].rstrip(), number[-1]
+    if not is_digits(number):
+        return read_memory_mib(text, unit) << 20
+    if (size := int(number) << (10 * _EXPONENT[letter])) >= 1 << 62:
+        raise ValueError(text)
+    return size
+
+
 def read_memory_mib(text: str, unit: str) -> int:
     """MiB of ``number[K|M|G|T|P|E|Z][B]``, rounded up; ``unit`` is the default letter."""
     number = text.strip().upper().removesuffix("B")

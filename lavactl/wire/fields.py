@@ -48,7 +48,7 @@ FIELDS = {
         "152 script_arguments s*, 153 mail_user s, 154 mail_begin t, 155 mail_end t, 156 mail_failure t, "
         "157 mail_events s, 158 esub_output b, 159 success_exit_values s, 165 host_file HostFile, 170 application s, "
         "175 file_copies s*, 176 checkpoint Checkpoint, 190 absolute_priority s, 195 service_class s, "
-        "196 migration_min_plus_one u"
+        "196 migration_min_plus_one u, 210 command_bytes b"
     ),
     "SubmitItem": (
         "1 request_id b, 2 spec JobSpec, 3 retry t, 4 unique_name t, 5 checkpoint_method s, 6 checkpoint_programs s"

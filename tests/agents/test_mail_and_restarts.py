@@ -123,7 +123,7 @@ def test_a_job_whose_shepherd_is_killed_has_its_mail(place: Place) -> None:
             await host.report(KEY, "finished")
             await mails(host, "Exited")
             (mail,) = place.work.glob("*.mail")
-            assert "Exited by signal 9." in mail.read_text().splitlines()
+            assert "Exited with signal termination: 9." in mail.read_text().splitlines()
 
             await host.run(blob(place, 2, WAITS, mail_end=True))
             await host.report((2, 0, 1), "started")

@@ -45,7 +45,9 @@ def test_nonsense_is_one_sentence(desk: Desk, name: str, argv: list[str]) -> Non
     assert not rest or rest.startswith("Usage:") or "No such queue" in result.err or "host" in result.err
 
 
-@pytest.mark.parametrize("argv", [["-zzz"], ["-n", "x", "a"], ["-J", "\x1b[2J", "a"], ["-q"], ["-R"], ["\udcff"]])
+@pytest.mark.parametrize(
+    "argv", [["-zzz"], ["-n", "x", "a"], ["-J", "\x1b[2J", "a"], ["-q"], ["-R"], ["-J", "\udcff", "a"]]
+)
 def test_nonsense_for_bsub(desk: Desk, argv: list[str]) -> None:
     """The sentence ends as LSF's."""
     result = desk.type("bsub", *argv)

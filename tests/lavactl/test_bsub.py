@@ -369,12 +369,41 @@ def test_an_error_in_a_directive_names_its_line(desk: Desk) -> None:
     )
 
 
+LATIN = b"#!/bin/sh\n# d\xe9but\necho \xe9\n"
+READABLE = LATIN.decode("utf-8", "replace")
+
+
+def test_bytes_that_are_no_text_pass_through(desk: Desk, tmp_path: Path) -> None:
+    """A script or command in another encoding reaches the job byte for byte; names of files have to be text."""
+    (tmp_path / "job.sh").write_bytes(LATIN)
+    (tmp_path / "pack").write_bytes(b"echo \xe9\n")
+    desk.client.submit_results = [jobs_pb2.SubmitResult(job=7, queue="q") for _ in range(5)]
+    for argv, stdin in ((("bsub",), LATIN), (("bsub", "-Zs", "job.sh"), b""), (("sbatch",), LATIN)):
+        assert desk.type(*argv, stdin=stdin, cwd=str(tmp_path)).code == 0
+        assert (desk.spec.command_bytes, desk.spec.command) == (LATIN, READABLE)
+    for argv in (("bsub", "echo \udce9"), ("bsub", "-pack", "pack")):
+        assert desk.type(*argv, cwd=str(tmp_path)).code == 0
+        assert (desk.spec.command_bytes, desk.spec.command) == (b"echo \xe9", "echo \ufffd")
+    assert desk.type("bsub", "-o", "\udcff", "x").err == "A name or argument is not UTF-8 text. Job not submitted.\n"
+
+
+def test_a_change_of_the_command_changes_its_bytes(desk: Desk) -> None:
+    """bmod -Z gives a text in place of bytes, and the other way round."""
+    desk.client.modify_reply.results.add(job=7)
+    for command, found in (("echo \udce9", b"echo \xe9"), ("echo e", b"")):
+        assert desk.type("bmod", "-Z", command, "7").code == 0
+        request = desk.client.asked[-1]
+        assert (request.spec.command_bytes, "command_bytes" in request.fields) == (found, True)
+
+
 def test_a_script_that_is_no_text(desk: Desk) -> None:
-    """Bytes that cannot be sent are named, with their line."""
-    assert desk.type("bsub", stdin=b"a\n\xff\n").err == (
-        "Line 2 of the job script is not UTF-8 text. Job not submitted.\n"
+    """Each is refused with a sentence: no shell could read it."""
+    assert desk.type("bsub", stdin=b"a\0b\n").err == (
+        "The job script holds a NUL byte: it is no text. Job not submitted.\n"
     )
-    assert desk.type("bsub", "x\udcff").err == "A name or argument is not UTF-8 text. Job not submitted.\n"
+    assert desk.type("bsub", stdin="true\n".encode("utf-16")).err == (
+        "The job script is UTF-16 text, which no shell reads: save it as UTF-8. Job not submitted.\n"
+    )
 
 
 def test_refusal_by_the_master(desk: Desk) -> None:

@@ -220,7 +220,7 @@ def test_a_change_of_a_job(site: Site) -> None:
     assert site.seen.read_text().splitlines() == told
     request = site.desk.client.asked[-1]
     assert list(request.spec.queues) == ["q2"]
-    assert set(request.fields) == {"queues", "project", "dependency", "command", "is_script"}
+    assert set(request.fields) == {"queues", "project", "dependency", "command", "command_bytes", "is_script"}
     assert request.refs[0] == common_pb2.JobRef(job=7)
 
 

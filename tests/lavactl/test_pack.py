@@ -128,9 +128,6 @@ def test_a_refusal_for_now(desk: Desk, tmp_path: Path) -> None:
 def test_what_cannot_be_read(desk: Desk, tmp_path: Path) -> None:
     """A sentence each; nothing is submitted."""
     assert desk.type("bsub", "-pack", "/nowhere").err == "/nowhere: the file cannot be read. Job not submitted.\n"
-    (tmp_path / "raw").write_bytes(b"true\n\xff\n")
-    found = desk.type("bsub", "-pack", str(tmp_path / "raw"))
-    assert found.err == f"{tmp_path}/raw: line 2 is not UTF-8 text. Job not submitted.\n"
     found = desk.type("bsub", "-q", "normal", "-pack", "x")
     why = "-pack takes a file and nothing beside it, found -q: each line has its own options. Job not submitted.\n"
     assert (found.code, found.err) == (255, why)

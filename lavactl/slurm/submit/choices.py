@@ -100,10 +100,11 @@ def script_options(text: str, parser: Parser) -> Given:
         bare = line.strip()
         if bare and not bare.startswith("#"):
             break
-        if not (line.startswith(MARK) and line[len(MARK) : len(MARK) + 1] in (" ", "\t", "\r")):
+        words = directive_text(line)
+        if words is None:
             continue
         try:
-            given = parser.parse(split_words(line[len(MARK) :]))
+            given = parser.parse(split_words(words))
         except CommandError as error:
             raise CommandError(
                 f"{parser.command}: error: line {number} of the script: {_bare(error)}", FAILURE
@@ -116,6 +117,12 @@ def script_options(text: str, parser: Parser) -> Given:
             )
         found.items += given.items
     return found
+
+
+def directive_text(line: str) -> str | None:
+    """Text behind the word of a directive, with or without a blank; None for any other line."""
+    text = line[len(MARK) :]
+    return text if line.startswith(MARK) and text[:1] in ("", " ", "\t", "\r", "-") else None
 
 
 def _bare(error: CommandError) -> str:

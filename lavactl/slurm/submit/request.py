@@ -13,6 +13,7 @@ from lavactl.slurm.submit.shape import Shape
 from lavactl.slurm.submit.signals import warning
 from lavactl.slurm.words import values
 from lavactl.submit import job_options
+from lavactl.submit.scripts import put_command
 from lavactl.wire import messages
 from protos.slurm_words import expanded
 
@@ -40,7 +41,8 @@ def job_of(choices: "Choices", work: Work, io: "Io") -> messages.JobSpec:
         CommandError: a malformed option, or one that asks for what lava lacks.
     """
     name = choices.last("job-name") or work.name
-    spec = messages.JobSpec(command=work.script, is_script=True, name=name)
+    spec = messages.JobSpec(is_script=True, name=name)
+    put_command(spec, work.script)
     spec.slurm.command = choices.command
     spec.slurm.arguments.extend(work.arguments)
     shape = Shape(choices)
