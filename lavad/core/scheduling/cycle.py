@@ -66,6 +66,11 @@ def _replace_lost_hosts(one: _Slice) -> Plan | None:
     return one.worklist.lost_hosts.ahead(one.cluster, one.now)
 
 
+def _place_owed_tasks(one: _Slice) -> Plan | None:
+    """Grow running jobs by tasks that have yet to run."""
+    return one.worklist.elastic_growth.ahead(one.cluster, one.worklist.reservation_table, one.now)
+
+
 def _backfill_slots_only(one: _Slice) -> Plan | None:
     """Take the fast path of EASY backfilling, where it applies; it then replaces all other stages."""
     entries = easy.entries_of(one.cluster, one.worklist)
@@ -118,6 +123,7 @@ def _grow_elastic(one: _Slice) -> Plan | None:
 
 STAGES = (
     _replace_lost_hosts,
+    _place_owed_tasks,
     _backfill_slots_only,
     _rank_new_buckets,
     _start_preemptors,

@@ -5,7 +5,8 @@ Growth is examined when a pass has nothing else to do and resources have become 
 they would start, each as far as it may and fits. It costs O(running resizable jobs + blocked buckets). While a pending
 job holds a reservation no job grows: free resources may be reserved for it. While a pending job of the same queue, or a
 more urgent one, waits for room that the cluster has, the free resources are its own as they come together, so that a
-growth never delays it.
+growth never delays it. A job with tasks that have yet to run is no elastic one: it grows before the pending jobs of its
+queue, which would have to wait for it if it had found room for all at the start.
 """
 
 import heapq
@@ -49,11 +50,12 @@ class ElasticGrowth:
 
     def __init__(self) -> None:
         self.is_due = True
+        self.is_owed_due = True
         self.retry_at = _NEVER  # end of the shortest delay after a failed growth
 
     def has_work(self, cluster: ClusterView, now: float) -> bool:
         """True if growth is still to be examined, or to be tried again by now."""
-        return _may_any_grow(cluster) and (self.is_due or self.retry_at <= now)
+        return _may_any_grow(cluster) and (self.is_due or self.is_owed_due or self.retry_at <= now)
 
     def is_unfinished(self, cluster: ClusterView) -> bool:
         """True if growth is still to be examined after all buckets."""
@@ -62,7 +64,20 @@ class ElasticGrowth:
     def gather(self, changes: Changes, now: float) -> None:
         """Take over changes of the cluster."""
         if changes.may_free or self.retry_at <= now:
-            self.is_due = True
+            self.is_due = self.is_owed_due = True
+
+    def ahead(self, cluster: ClusterView, reservation_table: ReservationTable, now: float) -> Resize | None:
+        """Plan of the growths for tasks that have yet to run, before pending jobs of the same queue; None if there are
+        none."""
+        if not self.is_owed_due:
+            return None
+        self.is_owed_due = False
+        if not any(map(_owes, cluster.resizable.values())) or reservation_table.reservations:
+            return None
+        pending = {key.queue for key, bucket in cluster.pending.buckets.items() if bucket}
+        first = max((_served_at(cluster, queue) for queue in pending), default=-inf)
+        owing = [one for one in self._candidates(cluster, now) if _owes(one[0])]
+        return self._plan(cluster, [one for one in owing if -_order(cluster, one[0].key)[0] >= first], now)
 
     def behind(
         self, cluster: ClusterView, reservation_table: ReservationTable, blocked: BlockedBuckets, now: float
@@ -73,7 +88,9 @@ class ElasticGrowth:
         self.is_due, self.retry_at = False, _NEVER
         if not _may_any_grow(cluster) or not cluster.table.slots_open or reservation_table.reservations:
             return None
-        candidates = list(self._behind_pending(cluster, blocked, now))
+        return self._plan(cluster, list(self._behind_pending(cluster, blocked, now)), now)
+
+    def _plan(self, cluster: ClusterView, candidates: list[tuple[Attempt, Sizes]], now: float) -> Resize | None:
         allowance = allowance_of(cluster, now) if candidates else NO_CONSTRAINTS
         if allowance:
             return self._behind_others(cluster, candidates, allowance, now)
@@ -128,6 +145,16 @@ class ElasticGrowth:
                 self.retry_at = min(self.retry_at, attempt.resizing.retry_at)
             else:
                 yield attempt, more
+
+
+def _owes(attempt: Attempt) -> bool:
+    tasks = attempt.tasks
+    return tasks is not None and any(tasks.owed(role) for role in range(len(tasks.sizes)))
+
+
+def _served_at(cluster: ClusterView, queue: str) -> float:
+    found = cluster.policy.queue(queue)
+    return found.served_at if found is not None else -inf
 
 
 def _may_any_grow(cluster: ClusterView) -> bool:

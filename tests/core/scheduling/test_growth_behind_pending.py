@@ -5,6 +5,7 @@ from lavad.core.model import JobState
 from lavad.core.model.policy import Policy
 from lavad.core.model.rules.queues import Queue
 from tests.builders import ROOT, Story, a_host, a_job
+from tests.task_jobs import TaskStory, a_task_role, leave
 
 POLICY = Policy(queues=(Queue("urgent", 50), Queue("normal", 30), Queue("low", 10)))
 
@@ -84,3 +85,41 @@ def test_a_job_that_waits_for_a_closed_host_holds_nothing_up() -> None:
     story.finished("n2", second)
     story.plan()
     assert story.cluster.attempts[elastic].resizing.growth
+
+
+def test_tasks_that_have_yet_to_run_go_before_pending_jobs_of_their_queue() -> None:
+    """They were asked for at the submission; an elastic job would wait. A more urgent queue comes first."""
+    for other, is_first in (("low", True), ("normal", True), ("urgent", False)):
+        story = TaskStory(a_host("n1", 3), policy=POLICY)
+        blocker = story.run(a_job(2))
+        key = story.begin(a_task_role(tasks=1, most=3, completions=3))
+        story.runs(key)
+        waiting = story.submit(a_job(queue=other))
+        story.plan()
+        story.finished("n1", blocker)
+        story.released("n1", blocker)
+        story.plan()
+        growing = story.cluster.attempts[key].resizing
+        assert (sum(share.slots for share in (*growing.growth, *growing.added)) == 2) is is_first
+        assert (story.state(waiting) is JobState.PEND) is is_first
+
+
+def test_places_that_no_task_needs_any_more_are_given_up() -> None:
+    """The job keeps those of tasks that run, and its minimum; what has ended stays in its lists."""
+    story = TaskStory(a_host("n1", 4), policy=POLICY)
+    key = story.begin(a_task_role(tasks=1, most=4, completions=5))
+    story.runs(key)
+    for index in range(3):
+        story.ends(key, 0, index)
+    story.runs(key)
+    assert story.phases(key) == "DDDRR"
+    story.do(c.Tick())
+    leave(story, key)
+    assert story.cluster.attempts[key].slots == 2
+    assert story.phases(key) == "DDDRR"
+    waiting = story.submit(a_job(2))
+    story.plan()
+    assert story.state(waiting) is JobState.STAGING
+    story.ends(key, 0, 3)
+    story.ends(key, 0, 4)
+    assert story.state(key.job) is JobState.DONE

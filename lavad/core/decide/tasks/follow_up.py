@@ -21,8 +21,9 @@ from lavad.core.model.task_values import TaskReport, Verdict
 from lavad.core.state.attempts import Attempt
 from lavad.core.state.hosts.revocable import tolerates
 from lavad.core.state.records import Job
-from lavad.core.state.tasks import JobTasks
+from lavad.core.state.tasks import ENDED, JobTasks
 
+_ENDS = frozenset({TaskEvent.FAILED, TaskEvent.SUCCEEDED, TaskEvent.EVICTED, TaskEvent.TIMEOUT})
 ATTEMPTS_MAX = 100  # of a rerunnable job that loses its hosts each time
 
 
@@ -82,6 +83,8 @@ def _about(
         return Decision(_events_of(cluster, machine.waits(tasks, waiting, since, now), job, attempt, tasks, now))
     if event is TaskEvent.HOST_LOST and task in tasks.displaced:
         return Decision()  # restarted with others that were lost before it
+    if event in _ENDS and tasks.records[task].phase not in ENDED:
+        return Decision()  # what followed from the end of another has started it anew: this one is part of that
     steps = _placed(cluster, tasks, machine.happened(tasks, task, event, now))
     is_lost = event is TaskEvent.HOST_LOST or (event is TaskEvent.EVICTED and _is_revoked(cluster, tasks, task))
     if is_lost and not steps and tasks.verdict is None:

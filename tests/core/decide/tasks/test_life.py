@@ -12,6 +12,7 @@ from lavad.core.model.task_rules import TaskAction, TaskEvent, TaskKey, TaskPhas
 from lavad.core.model.task_values import RolePart, TaskReport
 from lavad.core.model.usage import HostUsage
 from lavad.core.orders import LaunchOrder, ReleaseOrder, SignalOrder, StageOrder, TasksOrder
+from lavad.core.task_events import TasksRestarted
 from protos.common_pb2 import Role
 from tests.builders import ANN, BOB, a_host
 from tests.task_jobs import (
@@ -592,3 +593,37 @@ def test_a_job_that_runs_again_is_not_forgotten_meanwhile() -> None:
     story.do(c.RequeueJob(c.Target(key.job), ANN, frozenset({S.DONE})))
     story.wait(120.0)
     assert story.state(key.job) is S.PEND
+
+
+# -- tasks that end together -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scope", [A.RESTART_JOB, A.RESTART_ROLE])
+def test_tasks_that_fail_together_are_one_restart(scope: TaskAction) -> None:
+    """Whichever report tells of them, in one or in several: the ends of a run that is over count for nothing."""
+    story = a_story(4)
+    key = story.begin(a_task_role(tasks=8, policies=[a_policy(E.FAILED, action=scope)]), restarts_max=1)
+    for run in (1, 2):
+        story.runs(key)
+        for number in range(1, 5):
+            here = [one for one in story.tasks(key).on_host(f"h{number}") if one.index < 8]
+            states = [TaskReport(one, run, P.EXITED, 4000, story.now, story.now, 1 << 8) for one in here]
+            story.do(c.ReportTasks(f"h{number}", key, tuple(states)))
+        if run == 1:
+            assert story.tasks(key).restarts == 1
+            assert story.phases(key) == "SSSSSSSS"
+    assert story.state(key.job) is S.EXIT
+    restarted = [one for one in story.events if isinstance(one, TasksRestarted)]
+    assert [len(one.tasks) for one in restarted] == [8]
+
+
+def test_a_failed_job_is_restarted_once_for_all_its_failed_tasks() -> None:
+    """Also by its counts, as OpenPAI does it."""
+    story = a_story(4)
+    key = story.begin(a_task_role(tasks=8, failed_enough=1), restarts_max=3, restarts_when_failed=True)
+    story.runs(key)
+    states = tuple(TaskReport(TaskKey(0, index), 1, P.EXITED, 4000, story.now, story.now, 1 << 8) for index in (0, 1))
+    story.do(c.ReportTasks("h1", key, states))
+    story.stops(key)
+    assert story.tasks(key).restarts == 1
+    assert story.phases(key) == "SSSSSSSS"

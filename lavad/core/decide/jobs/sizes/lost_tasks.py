@@ -2,6 +2,8 @@
 
 The job goes on without them as long as the role's minimum is left: their places are given up, so that they leave the
 lists, and the role grows back to its size after a while. A task that ends by its own exit code is not lost.
+
+Where a role has a number of completions, each ended task gives its place up when no other is left that could take it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -33,19 +35,31 @@ def give_up_lost_tasks(cluster: Cluster, now: float) -> Iterator[e.Event]:
         job = cluster.holder(attempt.key)
         if job is None or job.state is not JobState.RUN:
             continue
-        request = job.shared.request
-        gone = _spared(attempt, tasks, request, _lost(tasks))
-        gives = _held(attempt, tasks, request, gone)
-        if gives:
-            why = f"{', '.join(map(tasks.label, gone))} {'are' if len(gone) > 1 else 'is'} lost"
-            events = shrink_attempt(cluster, Shrink(attempt.key, gives, why), now, SYSTEM, gone=gone)
+        idle = tasks.records.idle - {one.task for one in tasks.delayed}
+        over = [key for key in sorted(idle) if _is_over(tasks, key)]
+        lost = [key for key in sorted(idle) if key not in over and _is_lost(tasks.records[key])]
+        if events := _given_up(cluster, attempt, tasks, job.shared.request, lost, "lost", now):
             retry_at = now + cluster.policy.avoid_host_s
             yield from (replace(one, retry_at=retry_at) if isinstance(one, e.AttemptResized) else one for one in events)
+        else:
+            yield from _given_up(cluster, attempt, tasks, job.shared.request, over, "over", now)
 
 
-def _lost(tasks: JobTasks) -> list[TaskKey]:
-    delayed = {one.task for one in tasks.delayed}
-    return [key for key, record in tasks.records.items() if _is_lost(record) and key not in delayed]
+def _given_up(
+    cluster: Cluster, attempt: Attempt, tasks: JobTasks, request: Request, keys: list[TaskKey], what: str, now: float
+) -> list[e.Event]:
+    """Events that shrink the job by the places of these tasks, as far as it may."""
+    gone = _spared(attempt, tasks, request, keys)
+    gives = _held(attempt, tasks, request, gone)
+    if not gives:
+        return []
+    why = f"{', '.join(map(tasks.label, gone))} {'are' if len(gone) > 1 else 'is'} {what}"
+    return shrink_attempt(cluster, Shrink(attempt.key, gives, why), now, SYSTEM, gone=gone)
+
+
+def _is_over(tasks: JobTasks, key: TaskKey) -> bool:
+    """True if an ended task's place is of no use to its role any more."""
+    return bool(tasks.rules.roles[key.role].completions) and not tasks.owed(key.role) and not tasks.records[key].leaves
 
 
 def _is_lost(record: TaskRecord) -> bool:
