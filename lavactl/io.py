@@ -227,6 +227,12 @@ class Io:
     def stay(self) -> None:
         """Announce that the command lives as long as something else, or follows it: a served one ends here."""
 
+    def check_row(self, names: "Sequence[str]", width: int) -> None:
+        """Announce the fields of a row and the characters that they take at least: a served command may end here."""
+
+    def give_up(self) -> None:
+        """Announce that there is no memory for the command: a served one ends here."""
+
     def request_id(self) -> tuple[bytes, bool]:
         """(16 bytes that name the next submission, True if it may have been sent before)."""
         begun, self._begun = self._begun, b""

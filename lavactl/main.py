@@ -51,6 +51,9 @@ def run(name: str, argv: list[str], io: Io) -> int:
         return INTERRUPTED
     except OutputClosedError:
         return OUTPUT_CLOSED
+    except MemoryError as error:
+        io.give_up()
+        return _report(name, error, io)
     except Exception as error:
         return _report(name, error, io)
 

@@ -12,6 +12,7 @@ cannot be served is told so before that, and runs it itself.
 import asyncio
 import contextlib
 import logging
+import math
 import os
 import socket
 import subprocess
@@ -26,11 +27,14 @@ from protos import frames, served
 LOG = logging.getLogger("lava.commands")
 
 PROGRAM = "lavactl.served"
-COMMANDS_MAX, COMMANDS_OF_USER = 64, 24  # at a time; further ones are their callers' to run
+COMMANDS_MAX, COMMANDS_OF_USER = 64, 12  # at a time; further ones are their callers' to run
 START_S = 30.0  # within which the process must be ready
 AGAIN_S = (1.0, 60.0)  # pause before it is started again, doubled up to the second
 GO_S = 10.0
+REQUEST_MAX = 8 << 20  # bytes of what a command was started with; a larger one is its caller's to run
 BEGIN_S = 3.0  # within which something must come from the process that has a command
+LOOK_S = 0.25  # between two looks at a process from which nothing comes; one that is stopped is replaced
+STOPPED = frozenset("tT")  # states of a process, as proc(5) has them
 IDLE_MAX = 8  # connections kept for further commands; each is a thread of the process
 LAST = (served.BECOME, served.LOST, served.DONE)
 QUESTIONS = (served.ASK_KIND, served.ASK_FILE, served.ASK_INPUT)
@@ -42,6 +46,7 @@ class CommandServer:
     def __init__(self) -> None:
         self.gateway: Gateway | None = None
         self._control: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._commands: dict[Served, int] = {}  # the caller's uid
         self._workers: dict[Worker, asyncio.Task[None]] = {}  # connections of the process, and what serves them
         self._idle: list[Worker] = []  # those that wait for a command
@@ -75,6 +80,8 @@ class CommandServer:
             CallFailed: RESOURCE_EXHAUSTED or UNAVAILABLE before GO: the stub runs it itself.
         """
         one = Served(call, await call.receive() or b"")
+        if len(one.request) > REQUEST_MAX:
+            raise CallFailed(frames.RESOURCE_EXHAUSTED, "the command was started with too much to be served")
         control = self._room(call.caller.uid)
         self._commands[one] = call.caller.uid
         worker = None
@@ -132,17 +139,42 @@ class CommandServer:
     async def _end_of(self, one: Served, worker: "asyncio.Task[None] | None") -> None:
         """Wait for the end of a command that the stub wants to be run."""
         if worker is not None:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(BEGIN_S):
-                    await one.first.wait()
+            await self._comes(one.first, BEGIN_S)
             if one.has_begun:
-                await one.last.wait()
+                await self._comes(one.last, None)
             if one.is_over:
                 return
             worker.cancel()  # before the stub hears of it: so that the command cannot be run twice
             await asyncio.gather(worker, return_exceptions=True)
         if not one.is_over:  # without a beginning nothing was done
             await one.stub.send(served.LOST if one.has_begun else served.BECOME)
+
+    async def _comes(self, event: asyncio.Event, limit_s: float | None) -> None:
+        """Wait for something of the process within a time, or until its end; end a process that is stopped."""
+        ends_at = time.monotonic() + limit_s if limit_s is not None else math.inf
+        while not event.is_set() and time.monotonic() < ends_at:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    await event.wait()
+                    return
+            if self._is_stopped():
+                self._replace()
+
+    def _is_stopped(self) -> bool:
+        if self._process is None:
+            return False
+        try:
+            with open(f"/proc/{self._process.pid}/stat", encoding="ascii", errors="replace") as file:
+                return file.read().rpartition(")")[2].split()[0] in STOPPED
+        except (OSError, IndexError):
+            return False
+
+    def _replace(self) -> None:
+        """End the process: the next one is started, and meanwhile commands are their callers' to run."""
+        if self._process is not None:
+            LOG.warning("event=command_server_stopped pid=%d", self._process.pid)
+            self._process.kill()
+            self._control = self._process = None
 
     async def serve(self, call: Call) -> None:
         """Carry messages between the serving process and the stub of the command that its connection is given."""
@@ -233,12 +265,13 @@ class CommandServer:
             ours.setblocking(False)
             with theirs:
                 process = await _started(theirs.fileno(), self.gateway.path)
+            self._process = process
             try:
                 await self._hand_over(ours, process.pid)
             except TimeoutError:
                 LOG.warning("event=command_server_not_ready pid=%d reason='it was silent'", process.pid)
             finally:
-                self._control = None
+                self._control = self._process = None
                 process.kill()
                 process.wait()
 

@@ -25,6 +25,7 @@ import grpc.aio
 from agents.local_socket.acceptor import Acceptor
 from agents.local_socket.callers import Caller, CallFailed, UserNames, peer_credentials
 from agents.local_socket.calls import NO_CALLER, ByteBudget, Call, Worker
+from agents.local_socket.complaints import Complaints
 from agents.local_socket.frame_socket import FrameSocket
 from agents.local_socket.submit_streams import METHOD as SUBMIT
 from agents.local_socket.submit_streams import SubmitStreams
@@ -94,6 +95,7 @@ class Gateway:
         self.path = path
         self.limits = limits or Limits()
         self.budget = ByteBudget(self.limits.waiting_bytes, self.limits.waiting_bytes_per_user)
+        self.complaints = Complaints()
         self._channel = channel
         self._address = address
         self._methods = methods
@@ -343,7 +345,8 @@ class Connection(FrameSocket):
         except (EOFError, ConnectionError, TimeoutError):
             LOG.debug("connection ended user=%s", self._caller.user)
         except frames.FrameError as error:
-            LOG.warning("connection refused user=%s pid=%d reason=%r", self._caller.user, self._caller.pid, str(error))
+            caller = self._own_caller
+            self._gateway.complaints.note(caller.uid, caller.user, caller.pid, str(error))
         finally:
             await self._abandon()
 

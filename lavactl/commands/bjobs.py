@@ -451,11 +451,12 @@ def show_fields(listing: Listing, text: str) -> None:
     from lavactl.views import job_fields
 
     form = read_format(text, job_fields.WIDTHS, job_fields.ALIASES)
+    form.check(listing.io)
     table = job_fields.FieldTable(form, short_hosts(listing.io), listing.io.now(), hms="hms" in listing.options)
     details, reasons = job_fields.needs_details(form), job_fields.needs_reasons(form)
     pages = listing.pages(details=details, reasons=reasons, basic_too=True)
     if not listing.is_json:
-        return write_rows(listing, form.header(), (table.lines(page) for page in pages))
+        return write_rows(listing, form.header(), (lines for page in pages for lines in table.pieces(page)))
     from lavactl.text.render import json_text
 
     records = [table.record(job) for page in pages for job in page]

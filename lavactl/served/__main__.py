@@ -18,6 +18,7 @@ import threading
 import lavactl
 from lavactl.errors import OutputClosedError
 from lavactl.main import COMMANDS, SLURM, SUBCOMMANDS, run
+from lavactl.served.bounds import Load, Part, bound_process
 from lavactl.served.caller import Caller, CallerNeeded, CommandLost
 from lavactl.served.io import Request, ServedIo, has_own_way
 from lavactl.served.stubs import UNSERVED
@@ -28,6 +29,9 @@ from protos import served
 NOBODY = 65534
 PR_SET_DUMPABLE = 4
 SERVED = frozenset((*COMMANDS, *SLURM)) - UNSERVED
+LOAD = Load()
+WORDS_MAX = 128 << 10  # characters of all words of a command
+SWITCH_S = 0.0005  # between threads: a short command waits for so long for each that is at work
 APART = ("lavactl.personal", "lavactl.__main__", "lavactl.served")
 # Options that name files of jobs.
 OF_FILES = ("-json", "-yaml", "-jsdl", "-jsdl_strict", "-pack")
@@ -37,6 +41,8 @@ def main() -> int:
     """Serve until the agent has ended."""
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)
+    bound_process()
+    sys.setswitchinterval(SWITCH_S)
     ServedIo.own_copy = copy_beside(sys.argv[2])
     gc.disable()  # imported objects stay: collections meanwhile would find nothing
     _load_all()
@@ -87,18 +93,29 @@ def serve(descriptor: int) -> None:
 
 
 def _serve(caller: Caller) -> bool:
-    """Run a command; False if its end has not arrived."""
+    """Run a command; False if its end has not arrived. One that is malformed is its caller's, without a word here."""
     try:
         request = Request(caller.request)
         if not _is_served(request):
             raise CallerNeeded
-        code = run(request.name, request.words, ServedIo(caller, request))
-    except (CallerNeeded, ImportError, ValueError):
+        code = _run(caller, request)
+    except (CallerNeeded, ImportError, ValueError, IndexError, MemoryError):
         return caller.become()
     return caller.done(code)
 
 
+def _run(caller: Caller, request: Request) -> int:
+    """Run a command within its part of this process's means; return its exit code."""
+    part = caller.part = Part(LOAD, request.uid)
+    try:
+        return run(request.name, request.words, ServedIo(caller, request, part))
+    finally:
+        part.close()
+
+
 def _is_served(request: Request) -> bool:
+    if sum(map(len, request.words)) > WORDS_MAX:
+        return False
     if request.name not in SERVED or b"LAVA_DEBUG=1" in request.environment:
         return False
     if any(word in OF_FILES for word in request.words):

@@ -7,6 +7,10 @@ from lavactl.errors import OutputClosedError
 from lavactl.wire.connection import CREDIT_PORTION, Connection, LostError
 from protos import frames, served
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lavactl.served.bounds import Part
+
 PIECE = 1 << 18
 END_S = 10.0  # for the agent to pass on the last message
 OPEN_MAX = frames.WINDOW - 4  # messages that the agent has not credited yet
@@ -36,11 +40,23 @@ class Caller:
         self._open = self._taken = 0
         self._output = bytearray()
         self.is_shown = False
-        self.request = served.unpacked(self._message())
+        self.part: Part | None = None  # of the process's means, as soon as it is known whose command it is
+        self.packed = self._message()
+
+    @property
+    def request(self) -> list[bytes]:
+        """Request of the stub, behind its caller's name and number.
+
+        Raises:
+            ValueError: it is malformed.
+        """
+        return served.unpacked(self.packed)
 
     def write(self, data: bytes) -> None:
         """Collect standard output."""
         self._output += data
+        if self.part is not None:
+            self.part.step()
         if len(self._output) >= PIECE:
             self.flush()
 
@@ -49,14 +65,19 @@ class Caller:
         view = memoryview(bytes(self._output))
         self._output.clear()
         for at in range(0, len(view), PIECE):
-            self.is_shown = True
+            self._show()
             self._send(served.OUTPUT + bytes(view[at : at + PIECE]))
 
     def error(self, data: bytes) -> None:
         """Send standard error, behind the output before it."""
         self.flush()
-        self.is_shown = True
+        self._show()
         self._send(served.ERROR + data)
+
+    def _show(self) -> None:
+        self.is_shown = True
+        if self.part is not None:
+            self.part.let_go()
 
     def look_at(self, path: str, limit: int) -> tuple[str, bytes | None]:
         """Kind and beginning of the file at a path, as the caller sees it."""

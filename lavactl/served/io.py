@@ -7,17 +7,24 @@ import time
 
 from lavactl.files import DIRECTORY, PROGRAM, read_whole
 from lavactl.io import Io
+from lavactl.served.bounds import Part, check_row
 from lavactl.served.caller import Caller, CallerNeeded, CommandLost, Input, Output, content_of
 from lavactl.wire.client import Client
 from protos import served
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from lavactl.wire import messages
 
+# Methods that change nothing, and whose answers may be large.
+READING = (
+    "/List", "/Explain", "/Slots", "/History", "/Accounts", "/Dependencies", "/Environment", "/Read", "/Info", "/Hosts",
+    "/Queues", "/Resources", "/Users", "/Groups", "/Parameters", "/Status", "/Limits", "/Pools", "/HostPartitions",
+    "/ControlHistory", "/Reservations", "/Applications", "/JobGroups",
+)  # fmt: skip
 SETTINGS_MAX = 4 << 20  # bytes of a file of settings
 # Variables that say how text is written; another writing than this process's own is the caller's to do.
 LOCALES = (b"LC_ALL=", b"LC_CTYPE=", b"LANG=")
@@ -65,7 +72,7 @@ class ServedIo(Io):
 
     own_copy = ""
 
-    def __init__(self, caller: Caller, request: Request) -> None:
+    def __init__(self, caller: Caller, request: Request, part: Part) -> None:
         streams = [bool(request.flags & bit) for bit in served.TERMINAL]
         self._caller, self._request = caller, request
         super().__init__(
@@ -80,7 +87,8 @@ class ServedIo(Io):
         if not (self.environ.get("LAVA_SOCKET") or self.environ.get("LAVA_ENVDIR")):
             self.environ = {**self.environ, "LAVA_SOCKET": request.socket}
         self._files.update(request.settings)
-        self._calls = ServedClient(self, caller)
+        self._part = part
+        self._calls = ServedClient(self, caller, part)
         self._client = self._calls
 
     def flush_last(self) -> None:
@@ -127,6 +135,14 @@ class ServedIo(Io):
         """Leave the command to the caller."""
         raise CallerNeeded
 
+    def check_row(self, names: "Sequence[str]", width: int) -> None:
+        """Leave a command with very long rows to the caller."""
+        check_row(list(names), width)
+
+    def give_up(self) -> None:
+        """Leave a command for which there is no memory to the caller, if that is possible."""
+        self._part.give_up()
+
     def request_id(self) -> tuple[bytes, bool]:
         """The caller's own name of the submission: it can be sent again by the caller."""
         return self._request.request_id, False
@@ -159,8 +175,9 @@ class ServedClient(Client):
     whole command would do that again: then it is repeated here, as often as the whole command would.
     """
 
-    def __init__(self, io: Io, caller: Caller) -> None:
+    def __init__(self, io: Io, caller: Caller, part: Part) -> None:
         super().__init__(io, "-")
+        self._part = part
         self._connection = caller.connection
         self.is_answered = False
 
@@ -175,8 +192,11 @@ class ServedClient(Client):
         raise CommandLost
 
     def _stream(self, method: str, message: bytes, **options: "Any") -> "Iterator[bytes]":
+        if not method.endswith(READING):
+            self._part.can_leave = False  # what was changed is not to be changed again
         for payload in super()._stream(method, message, **options):
             self.is_answered = True
+            self._part.hold(len(payload))
             yield payload
 
     def _pause(self, attempt: int, reason: str) -> None:

@@ -99,6 +99,7 @@ def show(query: "Query", given: Given, io: "Io") -> None:
     if "json" in given:
         return io.print(jobs_text(query.views()))
     columns, between, end = layout_of(given, io)
+    formats.check(columns, io)
     if "noheader" not in given:
         io.print(formats.head(columns, between) + end)
         if not between.strip():

@@ -155,6 +155,7 @@ def main(argv: list[str], io: "Io") -> int:
         raise fail("sinfo", f"unrecognized argument {given.words[0]}.")
     PARSER.say_ignored(given, io)
     columns = columns_of(given, io)
+    formats.check(columns, io)
     if "noheader" not in given:
         io.print(formats.head(columns))
     for group in groups(given, columns, Site(io)):

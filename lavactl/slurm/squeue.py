@@ -84,6 +84,7 @@ def main(argv: list[str], io: "Io") -> int:
 def show(given: Given, io: "Io") -> int:
     """List the jobs once."""
     columns = columns_of(given, io)
+    formats.check(columns, io)
     names = formats.names_of(columns)
     keys = sort_keys(given.last("sort") or "")
     needed = job_fields.needs_details(names | {job_fields.LETTERS[letter] for letter, _ in keys}) or "json" in given

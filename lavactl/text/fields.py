@@ -31,6 +31,7 @@ def show_fields(
         document: command and the name of the number of records, for -json.
     """
     form = read_format(text, {name: width for name, (width, _) in fields.items()}, aliases)
+    form.check(io)
     pairs = [(column, fields[column.name][1]) for column in form.columns]
     if "json" in options:
         found = [{column.title: read(record) for column, read in pairs} for record in records]

@@ -12,6 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from lavactl.io import Io
+
 UNITS = "KMGTPEZ"
 BAD_FIELD = 99  # the exit code of bjobs for a field it does not know
 
@@ -44,6 +46,10 @@ class Format:
     def __init__(self, columns: list[Column], delimiter: str) -> None:
         self.columns = columns
         self.delimiter = delimiter
+
+    def check(self, io: "Io") -> None:
+        """Announce what a row takes."""
+        io.check_row([column.name for column in self.columns], sum(column.width for column in self.columns))
 
     def header(self) -> str:
         """Line of column titles."""

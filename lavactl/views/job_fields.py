@@ -16,11 +16,12 @@ from lavactl.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     Job = messages.JobRecord
     Reader = Callable[[Job], str]
 
+PIECE = 1 << 18  # characters, where all columns have a width
 ENDED = (messages.DONE, messages.EXIT)
 WAITING = (messages.PEND, messages.PSUSP)
 
@@ -103,6 +104,12 @@ class FieldTable:
             for column in form.columns
         ]
         self._padded = any(column.width for column in form.columns)
+
+    def pieces(self, jobs: "Sequence[Job]") -> "Iterator[str]":
+        """The lines of jobs in pieces, which are the shorter the wider a row is."""
+        step = max(1, PIECE // (64 + sum(column.width for column in self.form.columns)))
+        for at in range(0, len(jobs), step):
+            yield self.lines(jobs[at : at + step])
 
     def lines(self, jobs: "Iterable[Job]") -> str:
         """One line for each job."""

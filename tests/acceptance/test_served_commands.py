@@ -1,9 +1,11 @@
 """Commands as stubs: the same words, output and identity as the whole commands, whatever becomes of who serves them."""
 
+import contextlib
 import os
 import pty
 import pwd
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -12,7 +14,10 @@ from pathlib import Path
 import pytest
 
 from agents.local_socket.command_server import IDLE_MAX
+from lavactl.served.bounds import MEMORY_MAX
 from lavactl.served.stubs import COMPILED, write_stub
+from lavactl.wire.connection import Connection
+from protos import served
 from tests.acceptance.conftest import _ended_in_order, open_directory
 from tests.acceptance.personal import Cluster, a_cluster, wait_for
 from tests.personal.conftest import account, public_commands
@@ -269,15 +274,84 @@ def test_submissions_survive_the_death_of_who_serves_them(stubs: Stubs) -> None:
 
 
 def test_a_stopped_serving_process_holds_no_command_up(stubs: Stubs) -> None:
-    """It takes up nothing, so the stub is told to become the whole command."""
+    """It is replaced, and until then the stub is told to become the whole command, which does all once."""
     pid = stubs.serving()
     os.kill(pid, signal.SIGSTOP)
-    try:
-        done = stubs.run("bsub", "-J", "beside", "-H", "-o", "/dev/null", "true")
-        assert done.returncode == 0
-    finally:
-        os.kill(pid, signal.SIGCONT)
-    time.sleep(0.2)  # in which it might do what it was too late for
+    done = stubs.run("bsub", "-J", "beside", "-H", "-o", "/dev/null", "true")
+    assert done.returncode == 0
+    wait_for(lambda: stubs.serving() != pid, 60, "the next serving process")
+    assert not os.path.exists(f"/proc/{pid}")
     names = stubs.cluster.says("bjobs", "-noheader", "-o", "job_name").split()
     assert names.count("beside") == 1
     stubs.cluster.run("bkill", "0")
+
+
+def test_lists_of_any_width_run_in_their_caller_s_own_process(stubs: Stubs, account: str) -> None:
+    """A row of thousands of columns is whole, and takes no memory of the process that serves all users.
+
+    All of them at once are one user's; another user's list comes beside them.
+    """
+    job = stubs.cluster.submit("-H", "-o", "/dev/null", "true")
+    pid = stubs.serving()
+    wide = " ".join(["jobid:999"] * 9000)
+    forms = [
+        ("bjobs", "-u", "all", "-o", wide),
+        ("bhosts", "-o", "host_name:9999 " * 900),
+        ("bqueues", "-o", "queue_name:999 " * 900),
+    ]
+    running = [
+        subprocess.Popen(
+            ["runuser", "-u", account, "--", str(stubs.directory / words[0]), *words[1:]],
+            env=stubs.cluster.environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for words in forms * 5
+    ]
+    beside = stubs.run("bjobs", "-noheader", "-o", "jobid", str(job))
+    assert beside.stdout.split() == [str(job).encode()]
+    assert [process.wait(120) for process in running] == [0] * len(running), stubs.run(*forms[1]).stderr[:500]
+    whole = stubs.run("bjobs", "-noheader", "-u", "all", "-o", wide, str(job))
+    assert whole.stdout.split() == [str(job).encode()] * 9000
+    assert stubs.serving() == pid
+    assert peak_mib(pid) < 512
+    stubs.cluster.run("bkill", str(job))
+
+
+def test_the_process_has_a_bound_that_the_kernel_keeps(stubs: Stubs) -> None:
+    """Whatever a command finds to fill memory with, it is the command that fails, and not the host."""
+    limits = Path(f"/proc/{stubs.serving()}/limits").read_text()
+    line = next(line for line in limits.splitlines() if line.startswith("Max data size"))
+    assert line.split()[3:5] == [str(MEMORY_MAX)] * 2
+
+
+def test_malformed_commands_leave_no_trace_in_the_log(stubs: Stubs) -> None:
+    """Their callers run them; the process that serves the others goes on, and nothing is logged of each."""
+    pid, login = stubs.serving(), "agent-" + socket.gethostname().partition(".")[0]
+    before = len(stubs.cluster.log(login))
+    good = [b"0", b"0", b"80", b"", b"/", b"", b"", b"", b"", b"1"]
+    requests = [
+        b"\xff" * 40,
+        served.packed([]),
+        served.packed([served.VERSION]),
+        served.packed([served.VERSION, b"x", *good[1:], b"bjobs"]),
+        served.packed([served.VERSION, *good]),
+        served.packed([served.VERSION, *good[:-1], b"-5"]),
+        served.packed([served.VERSION, *good[:-1], b"9" * 5000, b"bjobs"]),
+    ]
+    for request in requests * 5:
+        with contextlib.closing(Connection(stubs.cluster.environment["LAVA_SOCKET"])) as connection:
+            call = connection.start(served.COMMAND, request, more=True)
+            assert connection.receive(60.0)[2] == served.ACCEPTED
+            connection.send(call, served.GO)
+            assert connection.receive(60.0)[2] == served.BECOME
+    assert stubs.run("bjobs", "0").returncode in (0, 255)
+    assert stubs.serving() == pid
+    assert stubs.cluster.log(login)[before:].count("\n") < 5
+    assert "Traceback" not in stubs.cluster.log(login)[before:]
+
+
+def peak_mib(pid: int) -> int:
+    """The most memory that a process has had."""
+    text = Path(f"/proc/{pid}/status").read_text()
+    return int(next(line.split()[1] for line in text.splitlines() if line.startswith("VmHWM"))) >> 10

@@ -14,6 +14,7 @@ from pathlib import Path
 import grpc
 import pytest
 
+from agents.local_socket.complaints import Complaints
 from agents.local_socket.gateway import Limits
 from lavactl.wire.connection import CallError, Connection, LostError
 from protos import frames
@@ -325,6 +326,32 @@ def test_garbage_closes_the_connection_and_nothing_else(hasty: Site, garbage: by
         pass
     raw.close()
     assert list(hasty.dial().answers(LIST, b"x", TIMEOUT_S)) == [b"<x>"]
+
+
+def test_garbage_of_one_user_is_one_line_of_the_log(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    """However many connections break the protocol; others of the minute are counted, and no line is long."""
+    for _ in range(30):
+        with socket.socket(socket.AF_UNIX) as raw:
+            raw.settimeout(TIMEOUT_S)
+            raw.connect(site.agents["n1"].socket)
+            raw.sendall(frames.HEADER.pack(1, 99, 0))
+            assert raw.recv(100) == b""
+    lines = [one.getMessage() for one in caplog.records if "connection refused" in one.getMessage()]
+    assert len(lines) == 1
+    assert len(lines[0]) < 300
+
+
+def test_lines_left_out_are_counted(caplog: pytest.LogCaptureFixture) -> None:
+    """The next minute's line has their number; each user has lines of his own."""
+    at = [0.0]
+    complaints = Complaints(lambda: at[0])
+    for uid, moment in ((7, 0.0), (7, 1.0), (7, 2.0), (8, 2.0), (7, 61.0)):
+        at[0] = moment
+        complaints.note(uid, f"u{uid}", 1, "bad")
+    told = [one.getMessage().split() for one in caplog.records]
+    assert [[line[2], line[4]] for line in told] == [
+        ["user=u7", "not_logged=0"], ["user=u8", "not_logged=0"], ["user=u7", "not_logged=2"],
+    ]  # fmt: skip
 
 
 def test_frames_of_calls_that_have_ended_are_read_over(site: Site) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from lavactl.errors import CommandError
 from lavactl.served.__main__ import serve
+from lavactl.served.bounds import Load, Part
 from lavactl.served.caller import Caller, CallerNeeded, CommandLost
 from lavactl.served.io import SETTINGS_MAX, Request, ServedIo, has_own_way
 from lavactl.submit.submission import HEAD
@@ -65,7 +66,9 @@ class Agent:
         self.connection = Connection("", self.theirs)
         caller = Caller(self.connection)
         assert self.frame()[1] == frames.OPEN
-        return ServedIo(caller, Request(caller.request))
+        request = Request(caller.request)
+        caller.part = Part(Load(), request.uid)
+        return ServedIo(caller, request, caller.part)
 
     def say(self, call: int, kind: int, payload: bytes = b"") -> None:
         """Send a frame."""

@@ -10,6 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from lavactl.io import Io
+
 
 class Column(NamedTuple):
     """One column.
@@ -98,6 +100,11 @@ def line(columns: "Sequence[Column]", value: "Callable[[str], str]", between: st
 def head(columns: "Sequence[Column]", between: str = "") -> str:
     """The line of titles."""
     return between.join(column.fit(column.text) if column.name else column.text for column in columns)
+
+
+def check(columns: "Sequence[Column]", io: "Io") -> None:
+    """Announce what a row takes."""
+    io.check_row([column.name for column in columns if column.name], sum(column.width for column in columns))
 
 
 def names_of(columns: "Iterable[Column]") -> set[str]:
