@@ -105,14 +105,14 @@ def opened(text: str) -> list[Opened]:
         if importer is not None:
             importer(fields, shared)
         has_tables = fields.rows is not None and {*fields.rows} > {*metadata.Document.rows()}
-        ignored = {note.field for note in reading.close() if note.text.startswith("ignored")}
+        ignored = {note.field for note in reading.close() if note.text.startswith("ignored") or "left out" in note.text}
         found.append(Opened({one.path: one for one in reading.opened()} if has_tables else {}, ignored))
     return found
 
 
 def may_be_silent(known: Opened, path: Path_) -> bool:
     """True if a remark names a mapping around a field, or a table says that taking it away changes nothing."""
-    if any(spelled(path[:end]) in known.ignored for end in range(1, len(path))):
+    if any(spelled(path[:end]) in known.ignored for end in range(len(path))):
         return True
     around = [(known.mappings.get(spelled(path[:end])), path[end]) for end in range(len(path))]
     if any(row_of(fields, key).fate == tables.MOOT for fields, key in around if fields is not None):
@@ -135,9 +135,9 @@ def row_of(fields: Fields, key: str | int) -> tables.Row[Any]:
 def equals_default(row: tables.Row[Any], fields: Fields, key: str) -> bool:
     """True if a field has the value that it has where the file says nothing."""
     node = fields.node.get(key)
-    text = getattr(node, "text", None)
-    if text is None:
+    if not isinstance(node, Scalar):
         return not getattr(node, "entries", None) and not getattr(node, "items", None)
+    text = node.text
     default = str(row.default).lower() if isinstance(row.default, bool) else str(row.default)
     return text == default or (row.default in (None, "") and text == "")
 

@@ -34,6 +34,9 @@ KUBERNETES = {
 PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "batch-job": ("kubernetes.batch", ("Job",)),
     "batch-cronjob": ("kubernetes.batch", ("CronJob",)),
+    "volcano-job": ("kubernetes.volcano", ("Job",)),
+    "volcano-cronjob": ("kubernetes.volcano", ("CronJob",)),
+    "volcano-jobflow": ("kubernetes.jobflow", ("JobFlow", "JobTemplate")),
     "tfjob": ("kubernetes.training", ("TFJob",)),
     "pytorchjob": ("kubernetes.training", ("PyTorchJob",)),
     "mpijob": ("kubernetes.mpijob", ("MPIJob", "OldMPIJob", "FirstMPIJob")),

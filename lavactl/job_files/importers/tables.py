@@ -198,7 +198,8 @@ class Word(Row["Meaning | None"], Generic[Meaning]):
 
     def settle(self, fields: Fields) -> None:
         """Tell of a word that is not honoured."""
-        self.read(fields)
+        if self.fate != HONOURED:
+            self.read(fields)
         if self.fate == TOLD and fields.has(self.name) and fields.text(self.name) != self.default:
             fields.note(self.name, f"ignored: {self.words}.")
 
@@ -317,6 +318,11 @@ class Table:
     def note(self, row: "Row[Any] | None", text: str) -> None:
         """Note a remark on a field, or on the mapping."""
         self.fields.note(row.name if row else "", text)
+
+    def note_if(self, row: "Row[Any]", text: str) -> None:
+        """Note a remark on a field that the file has."""
+        if self.has(row):
+            self.note(row, text)
 
     def same(self, row: "Row[Any]") -> None:
         """Remember that a field says what would hold without it, here if not always: it may go without a word."""

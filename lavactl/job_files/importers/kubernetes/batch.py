@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 ROLE = "job"
 CODE_MAX = 255
 BACKOFF = 6
+BACKOFF_MAX_S = 600.0  # between two pods of a Job; a node's containers are restarted after 300 s at most
 PARTIAL = "kueue.x-k8s.io/job-min-parallelism"
 MODES = {"NonIndexed": False, "Indexed": True}
 ACTIONS = {
@@ -254,8 +255,10 @@ def retry(made: messages.Role, limit: int) -> None:
 
     With OnFailure the containers restart, and the job fails when their restarts reach the limit: one less.
     """
-    made.restarts_max = max(limit - 1, 0) if made.restart == messages.RESTART_ON_FAILURE else limit
+    is_in_place = made.restart == messages.RESTART_ON_FAILURE
+    made.restarts_max = max(limit - 1, 0) if is_in_place else limit
     made.restart = messages.RESTART_ON_FAILURE
+    pods.pause_restarts(made, 300.0 if is_in_place else BACKOFF_MAX_S)
 
 
 def _check_indices(rule: SuccessRule, completions: int) -> None:

@@ -70,6 +70,8 @@ def read_replica(
         if spec.restart == default and spec.text(ReplicaSpec.restart) != EXIT_CODE:
             spec.same(ReplicaSpec.restart)
     made.restarts_max = 0 if made.restart == messages.RESTART_NEVER else UNLIMITED
+    if made.restart != messages.RESTART_NEVER or spec.text(ReplicaSpec.restart) == EXIT_CODE:
+        pods.pause_restarts(made)
     if spec.text(ReplicaSpec.restart) == EXIT_CODE:
         made.policies.add(action=messages.RESTART_TASK, exit_codes=list(RETRYABLE))
         job.tasks_rules.restarts_max = UNLIMITED
@@ -115,9 +117,3 @@ def end_with_failures(job: JobFile) -> None:
     """Let the job fail with the first task that has failed for good."""
     for one in job.roles:
         one.failed_enough = 1
-
-
-def pause_like_kubelet(job: JobFile) -> None:
-    """Let restarts in place wait as those of a node's containers do: 10 s, doubled up to 5 min, after 10 min anew."""
-    rules = job.tasks_rules
-    rules.restart_pause_s, rules.restart_pause_max_s, rules.stable_s = 10.0, 300.0, 600.0

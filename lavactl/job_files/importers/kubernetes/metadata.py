@@ -265,12 +265,17 @@ class Timed(Table):
 
 def read_times(job: JobFile, fields: Fields) -> None:
     """Read the run limit of a job, and how long it is remembered."""
-    limit, ttl = Timed.deadline_s.read(fields), Timed.ttl_s.read(fields)
+    limit = Timed.deadline_s.read(fields)
     if limit is not None:
         job.run_limit_s = min(limit, job.run_limit_s or limit)
-    if ttl is not None:
+    keep(job, Timed.ttl_s.read(fields))
+
+
+def keep(job: JobFile, ttl_s: int | None) -> None:
+    """Keep the record of a job for a time after its end, if one is given."""
+    if ttl_s is not None:
         rules = job.tasks_rules
-        rules.has_ttl, rules.ttl_s = True, float(ttl)
+        rules.has_ttl, rules.ttl_s = True, float(ttl_s)
 
 
 def check_label(fields: Fields, key: str, name: str) -> None:

@@ -304,7 +304,6 @@ def _end(job: JobFile, limit: int | None, version: str) -> None:
     launcher.succeeded_enough = launcher.failed_enough = 1
     for one in job.roles[1:]:
         one.policies.add(action=messages.TERMINATE_JOB, events=[messages.TASK_EVICTED])
-    kubeflow.pause_like_kubelet(job)
 
 
 def _read_range(job: JobFile, spec: MPISpec | OldSpec | FirstSpec) -> None:

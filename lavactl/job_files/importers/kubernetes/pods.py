@@ -387,9 +387,15 @@ def is_ssh_server(role: messages.Role) -> bool:
     return any("sshd" in one.split("/")[-1] for one in statements) and all(map(_SSHD_ONLY.fullmatch, statements))
 
 
+def pause_restarts(role: messages.Role, longest_s: float = 300.0) -> None:
+    """Let restarts wait as those of a node's containers do: 10 s, doubled up to 5 min, and anew after 10 good min."""
+    role.restart_pause_s, role.restart_pause_max_s, role.stable_s = 10.0, longest_s, 600.0
+
+
 def hold_without_process(role: messages.Role, fields: Fields, why: str) -> None:
     """Let the tasks of a role only hold their slots, for ranks that another role starts there."""
     role.launch, role.restart, role.restarts_max = messages.LAUNCH_NONE, messages.RESTART_NEVER, 0
+    role.restart_pause_s = role.restart_pause_max_s = role.stable_s = 0.0
     command = role.command or shlex.join(role.argv)
     del role.argv[:]
     role.command = ""
@@ -414,6 +420,7 @@ def fill_amounts(role: messages.Role, resources: Resources | Fields) -> None:
                 raise fields.wrong(name, f"{fields.text(name)} is more than the limit, {limits.text(name)}.")
             amounts[name] = fields, amount
     _check_devices(limits, requests)
+    _note_same(limits, requests)
     gpus = 0
     for name, (fields, amount) in amounts.items():
         if name == "cpu":
@@ -431,6 +438,17 @@ def fill_amounts(role: messages.Role, resources: Resources | Fields) -> None:
         limits.note("cpu", f"ignored: each task gets the processors of its request, {requests.text('cpu')}.")
     if "memory" in limits.node.entries:
         role.memory_limit_mib = quantities.mib(_quantity(limits, "memory"))
+
+
+def _note_same(limits: Fields, requests: Fields) -> None:
+    """Remember amounts that would be the same without them: one processor, and a request that is its limit."""
+    for fields in (limits, requests):
+        if fields.has("cpu") and _quantity(fields, "cpu") == 1:
+            fields.same.add("cpu")
+    for name in (name for name, _ in requests.node if limits.has(name)):
+        if _quantity(limits, name) == _quantity(requests, name):
+            requests.same.add(name)
+            limits.same |= {name} - {"memory"}  # which is a limit of its own
 
 
 def _check_devices(limits: Fields, requests: Fields) -> None:
@@ -477,7 +495,7 @@ def _fill_ports(role: messages.Role, ports: list[Port]) -> None:
             raise one.wrong(Port.name, f"there are two ports named {name}.")
         seen.add(name)
         if number == SSH_PORT:
-            one.note(Port.number, "ignored: no SSH server is needed.")
+            one.note(None, "ignored: no SSH server is needed.")
         elif all(port.name != name for port in role.ports):
             role.ports.add(name=name, count=1, number=wanted or number, is_preferred=not wanted)
 
@@ -505,6 +523,7 @@ def _fill_selector(role: messages.Role, pod: Pod) -> None:
             hosts.append(selector.text(label))
         elif label == "kubernetes.io/os" and value == "linux":
             selector.text(label)
+            selector.same.add(label)
         else:
             selector.ignore((label,), "lava's hosts have no labels; a resource requirement selects them")
     for name in hosts:

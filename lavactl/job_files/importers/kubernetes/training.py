@@ -170,7 +170,6 @@ def _finish(job: JobFile, document: metadata.Document, policy: kubeflow.RunPolic
         one.may_be_absent = one.tasks_min == 0
         short -= less
     kubeflow.end_with_failures(job)
-    kubeflow.pause_like_kubelet(job)
 
 
 def _read_elastic(job: JobFile, policy: ElasticPolicy, known: list[str]) -> list[str]:

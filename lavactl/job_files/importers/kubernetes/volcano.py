@@ -6,7 +6,8 @@ from lavactl.job_files import told
 from lavactl.job_files.importers.kinds import Shared
 from lavactl.job_files.importers.kubernetes import metadata, pods
 from lavactl.job_files.importers.kubernetes.ray import START_HEAD, START_WORKER
-from lavactl.job_files.importers.kubernetes.volcano_policies import read_policies
+from lavactl.job_files.importers.kubernetes.volcano_policies import Policy, read_policies
+from lavactl.job_files.importers.tables import Anything, Number, Part, Parts, Required, Table, Text, Texts, Word
 from lavactl.job_files.model import UNLIMITED, JobFile, role
 from lavactl.job_files.text.fields import Fields
 from lavactl.job_files.text.nodes import Null, Sequence
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 KIND, CRON_KIND = "Volcano Job", "Volcano CronJob"
 DEFAULT_RETRIES = 3
-PLUGINS = ("env", "svc", "ssh", "tensorflow", "pytorch", "mpi", "ray", "hcclrank")
 # Plugins that bring others along.
 ADDED = {
     "tensorflow": ("svc",), "mpi": ("svc", "ssh"), "pytorch": ("svc",), "ray": ("svc",),
@@ -40,11 +40,122 @@ RAY_PORTS = {"ray": ("port", 6379), "ray-dashboard": ("dashboardPort", 8265), "r
 TOPOLOGY_POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
 
 
+class DependsOn(Table):
+    """``dependsOn`` of a task."""
+
+    names = Texts("name", None, "tasks of which as many as their minAvailable run before pods of this one are made")
+    any_is_enough = Word("iteration", {"any": True, "all": False}, "all", "any: one of the named tasks is enough")
+
+
+class PartitionPolicy(Table):
+    """``partitionPolicy`` of a task; partitions are groups of the role, by their index."""
+
+    total = Number("totalPartitions", 0, "times partitionSize it is replicas", 1, absent="refused")
+    size = Number("partitionSize", 0, "pods of a partition", 1, absent="refused")
+    least = Number("minPartitions", 0, "times partitionSize it is minAvailable")
+    topology = Anything("networkTopology", None, "each partition in one part of the network",
+                        told="partitions are not kept together on hosts of their own")  # fmt: skip
+
+
+class Task(Table):
+    """One of ``tasks``."""
+
+    name = Text("name", "", "pods are JOB-NAME-INDEX", here="the role", absent="default and its number")
+    replicas = Number("replicas", 0, "so many pods", here="so many tasks; with 0 there is no role, which is told")
+    least = Number("minAvailable", None, "so many start with the job, and must succeed",
+                   absent="replicas, or those of minPartitions")  # fmt: skip
+    retries = Number("maxRetry", DEFAULT_RETRIES, "restarts of its containers, then the event TaskFailed", -1,
+                     here="as there; told where no policy is for TaskFailed")  # fmt: skip
+    policies = Parts("policies", Policy, "rules of what happens, before those of the job")
+    depends = Part("dependsOn", DependsOn, "order of the start")
+    partitions = Part("partitionPolicy", PartitionPolicy, "groups of its pods")
+    topology = Word("topologyPolicy", {word: word for word in TOPOLOGY_POLICIES}, "none", "binding to processors",
+                    told="affinity[...] in a resource requirement binds to processors")  # fmt: skip
+    template = Part("template", pods.Template, "the pods", absent="refused")
+
+
+class Volume(Table):
+    """One of ``volumes``: told, each as a whole."""
+
+    path = Required("mountPath", "where each container has it; no colon, and not twice")
+    claim_name = Text("volumeClaimName", "", "the claim; or")
+    claim = Anything("volumeClaim", None, "a new claim; one of both is needed")
+
+
+class Topology(Table):
+    """``networkTopology``."""
+
+    is_hard = Word("mode", {"hard": True, "soft": False}, "hard", "all pods below one switch, or near to it",
+                   here="each role in one rack, or on few hosts")  # fmt: skip
+    tier = Number(
+        "highestTierAllowed", None, "the level of that switch", told="a role keeps to one rack or to few hosts"
+    )
+    tier_name = Text("highestTierName", "", "its name; not both", told="a role keeps to one rack or to few hosts")
+
+
+class Plugins(Table):
+    """``plugins``: lists of flags; an unknown one is refused, and a flag that has no meaning here is told."""
+
+    env = Texts("env", None, "VC_TASK_INDEX and VK_TASK_INDEX")
+    svc = Texts("svc", None, "names of the pods, and lists of them")
+    ssh = Texts("ssh", None, "keys for ssh between pods", here="ssh between tasks without keys or servers")
+    tensorflow = Texts("tensorflow", None, "TF_CONFIG; with svc")
+    pytorch = Texts("pytorch", None, "MASTER_ADDR, RANK, WORLD_SIZE; with svc")
+    mpi = Texts("mpi", None, "MPI_HOST; with svc and ssh; refused without its master")
+    ray = Texts("ray", None, "ray start in place of the commands of head and worker; with svc")
+    hcclrank = Texts("hcclrank", None, "the rank of each pod for Ascend's devices")
+
+
+class JobSpec(Table):
+    """``spec`` of a Job."""
+
+    scheduler = Text("schedulerName", "volcano", "the scheduler", told="lava is the scheduler")
+    least = Number("minAvailable", 0, "the job starts when so many pods have room; all replicas are owed",
+                   absent="the sum of the tasks' minAvailable")  # fmt: skip
+    min_success = Number("minSuccess", None, "the job is done as soon as so many succeeded", 1)
+    queue = Text("queue", "default", "the queue", here="the queue; default is the cluster's own if none has that name")
+    retries = Number("maxRetry", DEFAULT_RETRIES, "attempts: 3 is a first run and two restarts; 0 is 3")
+    policies = Parts("policies", Policy, "rules of what happens")
+    plugins = Part("plugins", Plugins, "what pods are told of each other")
+    tasks = Parts("tasks", Task, "the pods by task", here="roles", absent="refused")
+    volumes = Parts("volumes", Volume, "directories of all containers",
+                    here="told: lava expects a shared file system")  # fmt: skip
+    topology = Part("networkTopology", Topology, "placement in the network")
+    ttl_s = metadata.Timed.ttl_s
+    estimate = Anything("runningEstimate", None, "how long the job runs", told="the queue's rules count")
+    priority = Text("priorityClassName", "", "the order in the queue", told="the queue's rules count")
+
+
+class Job(metadata.Document):
+    """Job of Volcano: a gang of tasks with policies and plugins."""
+
+    spec = Part("spec", JobSpec, "the job")
+
+
+class JobTemplate(Table):
+    """``jobTemplate`` of a CronJob."""
+
+    metadata = Part("metadata", metadata.Metadata, "labels and annotations of each Job")
+    spec = Part("spec", JobSpec, "the Job; its own admission sees it when it is made, here at once")
+
+
+class CronJobSpec(metadata.Schedule):
+    """``spec`` of a CronJob."""
+
+    template = Part("jobTemplate", JobTemplate, "the Jobs that it makes", here="the job")
+
+
+class CronJob(metadata.Document):
+    """CronJob of Volcano: its job is run once, and now."""
+
+    spec = Part("spec", CronJobSpec, "schedule and job")
+
+
 @dataclass
-class Part:
+class Member:
     """A task of the job as its gang sees it."""
 
-    fields: Fields
+    task: Task
     role: messages.Role
     replicas: int
     least: int
@@ -53,42 +164,45 @@ class Part:
 
 def read_cron_job(fields: Fields, shared: Shared) -> list[JobFile]:
     """The job of a CronJob, to be run once and now."""
-    document = metadata.Document(fields)
-    spec = fields.child("spec")
-    metadata.read_schedule(metadata.Schedule(spec), document.metadata)
-    template = spec.child("jobTemplate")
-    template.get("metadata")
+    document = CronJob(fields)
+    metadata.read_schedule(document.spec, document.metadata)
+    if "TZ" in document.spec.schedule:
+        raise document.spec.wrong(CronJobSpec.schedule, "its time zone stands in timeZone.")
+    template = document.spec.template
+    _ = template.metadata.labels, template.metadata.annotations  # told, one by one
     job = metadata.start(document, CRON_KIND, "volcano")
-    return [read_spec(job, template.child("spec"), shared)]
+    return [read_spec(job, template.spec, shared)]
 
 
 def read_job(fields: Fields, shared: Shared) -> list[JobFile]:
     """Job of a document."""
-    job = metadata.start(fields, KIND, "volcano")
-    return [read_spec(job, fields.child("spec"), shared)]
+    document = Job(fields)
+    job = metadata.start(document, KIND, "volcano")
+    return [read_spec(job, document.spec, shared)]
 
 
-def read_spec(job: JobFile, spec: Fields, shared: Shared) -> JobFile:
+def read_spec(job: JobFile, spec: JobSpec, shared: Shared) -> JobFile:
     """Fill in a job from its specification.
 
     Raises:
         FileError: a field is wrong, or Volcano's admission would refuse the job.
     """
-    metadata.set_queue(job, spec, "queue")
-    tasks = spec.children("tasks")
+    if spec.has(JobSpec.queue):
+        job.options.append(("q", spec.fields.required("queue")))
+    tasks = spec.tasks
     if not tasks:
-        raise spec.wrong("tasks", "a job needs a task.")
-    job.tasks_rules.policies.extend(read_policies(spec))
+        raise spec.wrong(JobSpec.tasks, "a job needs a task.")
+    job.tasks_rules.policies.extend(read_policies(spec, spec.policies))
     parts = [_part(job, task, at, shared) for at, task in enumerate(tasks)]
     _check_names(parts)
     _set_minimum(job, spec, parts)
     _read_order(parts)
     job.roles = [part.role for part in parts if part.replicas]
     if not job.roles:
-        raise spec.wrong("tasks", "the job has no replicas at all.")
+        raise spec.wrong(JobSpec.tasks, "the job has no replicas at all.")
     for part in parts:
         if not part.replicas:
-            part.fields.note("replicas", f"role {part.role.name} has no tasks and is left out.")
+            part.task.note(Task.replicas, f"role {part.role.name} has no tasks and is left out.")
     _read_plugins(job, spec, parts)
     _owe_all(job)
     _limit_restarts(job, parts)
@@ -99,74 +213,71 @@ def read_spec(job: JobFile, spec: Fields, shared: Shared) -> JobFile:
 # -- tasks -------------------------------------------------------------------------------------------------------------
 
 
-def _part(job: JobFile, task: Fields, at: int, shared: Shared) -> Part:
-    name = task.text("name") or f"default{at}"
-    metadata.check_label(task, "name", name)
-    replicas = task.number("replicas", 0)
+def _part(job: JobFile, task: Task, at: int, shared: Shared) -> Member:
+    name = task.name or f"default{at}"
+    metadata.check_label(task.fields, "name", name)
+    replicas = task.replicas
     least = _least(task, replicas)
     made = role(name, replicas, min(least, replicas))
-    if not task.has("template"):
-        raise task.wrong("template", "it is missing.")
-    template = task.child("template")
-    pods.fill_role(job, made, template)
-    made.restart = template.child("spec").word("restartPolicy", pods.RESTARTS, messages.RESTART_ALWAYS)
-    made.restarts_max = 0 if made.restart == messages.RESTART_NEVER else UNLIMITED
-    if not template.child("spec").has("restartPolicy"):
-        template.child("spec").note(
-            "restartPolicy", "none is given: each task is started again whenever it ends, also well."
-        )
-    made.policies.extend(read_policies(task))
-    task.word("topologyPolicy", {word: word for word in TOPOLOGY_POLICIES}, "")
-    task.ignore(("topologyPolicy",), "affinity[...] in a resource requirement binds to processors")
-    return Part(task, made, replicas, least, _priority(template.child("spec"), shared))
+    task.need(Task.template)
+    pod = task.template.pod
+    pods.fill_role(job, made, task.template)
+    made.restart = pod.restart if pod.restart is not None else messages.RESTART_ALWAYS
+    if made.restart != messages.RESTART_NEVER:
+        made.restarts_max = UNLIMITED
+        pods.pause_restarts(made)
+    if not pod.has(pods.Pod.restart):
+        pod.note(pods.Pod.restart, "none is given: each task is started again whenever it ends, also well.")
+    if task.has(Task.partitions):
+        made.group = task.partitions.size
+    made.policies.extend(read_policies(task, task.policies))
+    return Member(task, made, replicas, least, _priority(pod, shared))
 
 
-def _least(task: Fields, replicas: int) -> int:
+def _least(task: Task, replicas: int) -> int:
     """Minimum of a task; without one it is all replicas, or its smallest partitions."""
     default = replicas
-    if task.has("partitionPolicy"):
-        policy = task.child("partitionPolicy")
-        total, size = policy.number("totalPartitions", 0, 1), policy.number("partitionSize", 0, 1)
-        least = policy.number("minPartitions", 0)
-        if total * size != replicas:
-            raise policy.wrong("", f"totalPartitions x partitionSize is {total * size}, but replicas is {replicas}.")
-        policy.note("", "its partitions are not kept together on hosts of their own.")
-        if least:
-            default = least * size
-            if task.number("minAvailable", default) != default:
-                raise task.wrong("minAvailable", f"it must be minPartitions x partitionSize, that is {default}.")
-    task.get("partitionPolicy")
-    least = task.number("minAvailable", default)
+    if task.has(Task.partitions):
+        policy = task.partitions
+        if policy.total * policy.size != replicas:
+            product = policy.total * policy.size
+            raise policy.wrong(None, f"totalPartitions x partitionSize is {product}, but replicas is {replicas}.")
+        if policy.least:
+            default = policy.least * policy.size
+            if task.least not in (None, default):
+                raise task.wrong(Task.least, f"it must be minPartitions x partitionSize, that is {default}.")
+    least = task.least if task.least is not None else default
+    if least == default:
+        task.same(Task.least)
     if least > replicas:
-        raise task.wrong("minAvailable", f"{least} is more than the {replicas} replicas of the task.")
+        raise task.wrong(Task.least, f"{least} is more than the {replicas} replicas of the task.")
     return least
 
 
-def _priority(pod: Fields, shared: Shared) -> int:
-    if pod.has("priority"):
-        return pod.number("priority", 0, -(2**31))
-    pod.get("priority")
-    return shared.priorities.get(pod.text("priorityClassName"), 0)
+def _priority(pod: pods.Pod, shared: Shared) -> int:
+    return pod.priority if pod.priority is not None else shared.priorities.get(pod.priority_class, 0)
 
 
-def _check_names(parts: list[Part]) -> None:
+def _check_names(parts: list[Member]) -> None:
     seen: set[str] = set()
     for part in parts:
         if part.role.name in seen:
-            raise part.fields.wrong("name", f"there are two tasks named {part.role.name}.")
+            raise part.task.wrong(Task.name, f"there are two tasks named {part.role.name}.")
         seen.add(part.role.name)
 
 
-def _set_minimum(job: JobFile, spec: Fields, parts: list[Part]) -> None:
+def _set_minimum(job: JobFile, spec: JobSpec, parts: list[Member]) -> None:
     """Share the minimum of the gang out to its roles.
 
     One at or above the sum of the roles' minima adds to them; a smaller one takes their place: those of the highest
     priority come first, then those that stand first.
     """
     total, least = sum(part.replicas for part in parts), sum(part.least for part in parts)
-    wanted = spec.number("minAvailable", 0) or least
+    wanted = spec.least or least
+    if wanted == least:
+        spec.same(JobSpec.least)
     if wanted > total:
-        raise spec.wrong("minAvailable", f"{wanted} is more than the {total} replicas of all tasks.")
+        raise spec.wrong(JobSpec.least, f"{wanted} is more than the {total} replicas of all tasks.")
     starts = {id(part): part.least if wanted >= least else 0 for part in parts}
     left = wanted - sum(starts.values())
     for part in sorted(parts, key=lambda one: -one.priority):
@@ -178,7 +289,7 @@ def _set_minimum(job: JobFile, spec: Fields, parts: list[Part]) -> None:
         part.role.may_be_absent = part.role.tasks_min == 0
     if wanted < least:
         said = ", ".join(f"{part.role.name} {part.role.tasks_min}" for part in parts)
-        spec.note("minAvailable", f"below the sum of the tasks' own minima, {least}: the job starts with {said}.")
+        spec.note(JobSpec.least, f"below the sum of the tasks' own minima, {least}: the job starts with {said}.")
     rules = job.tasks_rules
     rules.success_min = wanted
     if wanted >= least:
@@ -186,41 +297,45 @@ def _set_minimum(job: JobFile, spec: Fields, parts: list[Part]) -> None:
             part.role.success_min = part.least
 
 
-def _read_order(parts: list[Part]) -> None:
+def _read_order(parts: list[Member]) -> None:
     """Read dependsOn: tasks that start after others."""
     known = {part.role.name: part for part in parts}
     for part in parts:
-        depends = part.fields.child("dependsOn")
-        names = depends.texts("name")
+        depends = part.task.depends
+        names = depends.names
         for name in names:
             if name not in known:
-                raise depends.wrong("name", f"there is no task named {name}.")
+                raise depends.wrong(DependsOn.names, f"there is no task named {name}.")
         part.role.after.extend(name for name in dict.fromkeys(names) if known[name].replicas)
-        part.role.after_any = depends.word("iteration", {"any": True, "all": False}, False) and len(names) > 1
+        part.role.after_any = bool(depends.any_is_enough) and len(names) > 1
+        if len(names) < 2:
+            depends.same(DependsOn.any_is_enough)
     _refuse_cycle(parts)
 
 
-def _refuse_cycle(parts: list[Part]) -> None:
+def _refuse_cycle(parts: list[Member]) -> None:
     left = {part.role.name: part for part in parts}
     while left:
         free = [name for name, part in left.items() if not left.keys() & set(part.role.after)]
         if not free:
             first = next(iter(left.values()))
-            raise first.fields.wrong("dependsOn", f"the tasks {', '.join(left)} depend on each other in a circle.")
+            raise first.task.wrong(Task.depends, f"the tasks {', '.join(left)} depend on each other in a circle.")
         for name in free:
             del left[name]
 
 
-def _limit_restarts(job: JobFile, parts: list[Part]) -> None:
+def _limit_restarts(job: JobFile, parts: list[Member]) -> None:
     """Limit restarts in place where a policy waits for their end; otherwise a container is restarted without end."""
     of_job = _names_role_failure(job.tasks_rules.policies)
     for part in parts:
-        retries = part.fields.number("maxRetry", DEFAULT_RETRIES, -1)
+        retries = part.task.retries or DEFAULT_RETRIES
         is_heard = of_job or _names_role_failure(part.role.policies)
         if part.role.restart != messages.RESTART_NEVER:
             part.role.restarts_max = retries if retries >= 0 and is_heard else UNLIMITED
-            if part.fields.has("maxRetry") and not is_heard:
-                part.fields.note("maxRetry", "without effect, as no policy is for TaskFailed.")
+            if not is_heard:
+                part.task.note_if(Task.retries, "without effect, as no policy is for TaskFailed.")
+        else:
+            part.task.note_if(Task.retries, "without effect: its restartPolicy is Never.")
 
 
 def _names_role_failure(policies: "Iterable[messages.TaskPolicy]") -> bool:
@@ -231,53 +346,46 @@ def _names_role_failure(policies: "Iterable[messages.TaskPolicy]") -> bool:
 # -- the job -----------------------------------------------------------------------------------------------------------
 
 
-def _read_rules(job: JobFile, spec: Fields) -> None:
+def _read_rules(job: JobFile, spec: JobSpec) -> None:
     rules = job.tasks_rules
-    rules.restarts_max = (spec.number("maxRetry", 0) or DEFAULT_RETRIES) - 1
-    if spec.has("minSuccess"):
-        rules.succeeded_enough = spec.number("minSuccess", 0, 1)
-        rules.success_min = rules.succeeded_enough
-    spec.get("minSuccess")
-    metadata.read_times(job, spec)
-    if spec.text("schedulerName", "volcano") != "volcano":
-        spec.note("schedulerName", f"ignored: lava is the scheduler, not {spec.text('schedulerName')}.")
-    spec.ignore(("runningEstimate", "priorityClassName"), "the queue's rules count")
+    rules.restarts_max = (spec.retries or DEFAULT_RETRIES) - 1
+    if spec.min_success is not None:
+        rules.succeeded_enough = rules.success_min = spec.min_success
+    metadata.keep(job, spec.ttl_s)
     _ignore_volumes(spec)
     _read_topology(job, spec)
 
 
-def _ignore_volumes(spec: Fields) -> None:
+def _ignore_volumes(spec: JobSpec) -> None:
     paths: set[str] = set()
-    for volume in spec.children("volumes"):
-        path = volume.required("mountPath")
+    for volume in spec.volumes:
+        path = volume.path
         if ":" in path or path in paths:
-            raise volume.wrong("mountPath", f"{path} holds a colon." if ":" in path else f"{path} is mounted twice.")
-        if volume.has("volumeClaimName") == volume.has("volumeClaim"):
-            raise volume.wrong("", "a volume has a volumeClaimName or a volumeClaim, one of them.")
+            raise volume.wrong(Volume.path, f"{path} holds a colon." if ":" in path else f"{path} is mounted twice.")
+        if volume.has(Volume.claim_name) == volume.has(Volume.claim):
+            raise volume.wrong(None, "a volume has a volumeClaimName or a volumeClaim, one of them.")
         paths.add(path)
-        volume.asked |= {"volumeClaimName", "volumeClaim"}
-        volume.note("", f"ignored: lava expects a shared file system; tasks find {path} there if the host has it.")
+        volume.fields.asked |= {"volumeClaimName", "volumeClaim"}
+        volume.note(None, f"ignored: lava expects a shared file system; tasks find {path} there if the host has it.")
 
 
-def _read_topology(job: JobFile, spec: Fields) -> None:
-    if not spec.has("networkTopology"):
+def _read_topology(job: JobFile, spec: JobSpec) -> None:
+    if not spec.has(JobSpec.topology):
         return
-    topology = spec.child("networkTopology")
-    if topology.has("highestTierAllowed") and topology.has("highestTierName"):
-        raise topology.wrong("", "it has a highestTierAllowed or a highestTierName, not both.")
-    is_hard = topology.word("mode", {"hard": True, "soft": False}, True)
-    topology.asked |= {"highestTierAllowed", "highestTierName"}
+    topology = spec.topology
+    if topology.has(Topology.tier) and topology.has(Topology.tier_name):
+        raise topology.wrong(None, "it has a highestTierAllowed or a highestTierName, not both.")
     for one in job.roles:
-        one.spread = "rack" if is_hard else "pack"
-    spec.note("networkTopology", "each role keeps to one rack." if is_hard else "each role keeps to few hosts.")
+        one.spread = "rack" if topology.is_hard else "pack"
+    spec.note(JobSpec.topology, "each role keeps to one rack." if topology.is_hard else "each role keeps to few hosts.")
 
 
-def _read_plugins(job: JobFile, spec: Fields, parts: list[Part]) -> None:
-    plugins = spec.child("plugins")
+def _read_plugins(job: JobFile, spec: JobSpec, parts: list[Member]) -> None:
+    plugins = spec.plugins.fields
     found: dict[str, list[str]] = {}
     for name, node in plugins.node:
-        if name not in PLUGINS:
-            raise plugins.wrong(name, f"there is no plugin named {name}; there are {', '.join(PLUGINS)}.")
+        if name not in Plugins.rows():
+            raise plugins.wrong(name, f"there is no plugin named {name}; there are {', '.join(Plugins.rows())}.")
         if not isinstance(node, Sequence | Null):
             raise plugins.expected(name, "a list of flags", node)
         found[name] = _options(plugins, name)
@@ -293,7 +401,9 @@ def _read_plugins(job: JobFile, spec: Fields, parts: list[Part]) -> None:
     if "ssh" in found:
         for part in parts:
             if pods.is_ssh_server(part.role):
-                pods.hold_without_process(part.role, part.fields, "lava starts processes there without an SSH server")
+                pods.hold_without_process(
+                    part.role, part.task.fields, "lava starts processes there without an SSH server"
+                )
         _count_without_servers(job)
 
 
@@ -339,13 +449,13 @@ def _option(options: list[str], name: str, default: str) -> str:
     return next((one.partition("=")[2] for one in options if one.startswith(f"{name}=")), default)
 
 
-def _check_plugin_roles(spec: Fields, found: dict[str, list[str]], parts: list[Part]) -> None:
+def _check_plugin_roles(spec: JobSpec, found: dict[str, list[str]], parts: list[Member]) -> None:
     names = {part.role.name for part in parts}
     if "mpi" in found and (master := _option(found["mpi"], "master", "master")) not in names:
-        raise spec.child("plugins").wrong("mpi", f"there is no task named {master}, which mpi needs as its master.")
+        raise spec.plugins.wrong(Plugins.mpi, f"there is no task named {master}, which mpi needs as its master.")
 
 
-def _add_ports(found: dict[str, list[str]], parts: list[Part]) -> None:
+def _add_ports(found: dict[str, list[str]], parts: list[Member]) -> None:
     """Reserve the ports that plugins tell of, so that tasks of one host do not share them."""
     by_name = {part.role.name: part.role for part in parts}
     if "tensorflow" in found:

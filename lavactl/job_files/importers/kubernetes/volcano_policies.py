@@ -1,7 +1,8 @@
 """Volcano's lifecycle policies, with the checks that its admission makes."""
 
+from lavactl.job_files.importers.tables import Number, Table, Text, Texts, Word
 from lavactl.job_files.text.durations import WORDING, read_duration
-from lavactl.job_files.text.fields import Fields, one_of
+from lavactl.job_files.text.fields import one_of
 from lavactl.job_files.text.nodes import Scalar
 from lavactl.wire import messages
 
@@ -27,7 +28,7 @@ ACTIONS = {
     "RestartJob": messages.RESTART_JOB,
     "RestartTask": messages.RESTART_ROLE,
     "RestartPod": messages.RESTART_TASK,
-    "RestartPartition": messages.RESTART_ROLE,
+    "RestartPartition": messages.RESTART_GROUP,
     "TerminateJob": messages.TERMINATE_JOB,
     "CompleteJob": messages.COMPLETE_JOB,
     "ResumeJob": messages.RESUME_JOB,
@@ -38,7 +39,18 @@ NEVER = "a job that is being aborted, the only one that ResumeJob is for, meets 
 CODE_MAX = 255
 
 
-def read_policies(fields: Fields) -> list[messages.TaskPolicy]:
+class Policy(Table):
+    """One of ``policies``, of a job or of a task."""
+
+    event = Text("event", "", "the event that it is for; a policy has events or an exitCode")
+    events = Texts("events", None, "several events")
+    code = Number("exitCode", None, "the exit code of the first container that it is for; 0 is refused", -(2**31))
+    action = Word("action", ACTIONS, None, "what is done; the first policy that applies counts, of task, then job",
+                  absent="refused; of an exitCode nothing is done")  # fmt: skip
+    timeout = Text("timeout", "", "the action waits for so long; without it PodPending is ignored", absent="at once")
+
+
+def read_policies(table: Table, policies: list[Policy]) -> list[messages.TaskPolicy]:
     """Policies of a job or of one of its tasks.
 
     Raises:
@@ -46,48 +58,44 @@ def read_policies(fields: Fields) -> list[messages.TaskPolicy]:
     """
     seen: set[str] = set()
     found = []
-    for one in fields.children("policies"):
+    for one in policies:
         policy = _policy(one, seen)
         if policy is not None:
             found.append(policy)
     if ANY in seen and any(not word.isdigit() and word != ANY for word in seen):
-        raise fields.wrong("policies", "a policy for every event (*) stands beside policies for single events.")
+        raise table.fields.wrong("policies", "a policy for every event (*) stands beside policies for single events.")
     return found
 
 
-def _policy(fields: Fields, seen: set[str]) -> messages.TaskPolicy | None:
-    events = _event_words(fields)
-    if bool(events) == fields.has("exitCode"):
-        raise fields.wrong("", "a policy is for an event or for an exitCode, one of them.")
-    if not fields.has("action"):
-        raise fields.wrong("action", "it is missing.")
-    policy = messages.TaskPolicy(action=_action(fields), timeout_s=_timeout_s(fields))
-    if fields.has("exitCode"):
-        _read_code(fields, policy, seen)
-        if policy.action == messages.RESUME_JOB:
-            fields.note("exitCode", f"ignored: {NEVER.format('exit code')}.")
+def _policy(one: Policy, seen: set[str]) -> messages.TaskPolicy | None:
+    events = ([one.event] if one.event else []) + one.events
+    if bool(events) == one.has(Policy.code):
+        raise one.wrong(None, "a policy is for an event or for an exitCode, one of them.")
+    policy = messages.TaskPolicy(timeout_s=_timeout_s(one))
+    if one.has(Policy.code):
+        _read_code(one, policy, seen)
+        if not one.has(Policy.action):
+            one.note(None, "ignored: without an action nothing is done.")
             return None
-        return policy
-    fields.get("exitCode")
-    return policy if _read_events(fields, policy, events, seen) else None
+    policy.action = _action(one)
+    if not one.has(Policy.code):
+        return policy if _read_events(one, policy, events, seen) else None
+    if policy.action == messages.RESUME_JOB:
+        one.note(Policy.code, f"ignored: {NEVER.format('exit code')}.")
+        return None
+    return policy
 
 
-def _event_words(fields: Fields) -> list[str]:
-    words = [fields.text("event")] if fields.has("event") else []
-    fields.get("event")
-    return words + fields.texts("events")
-
-
-def _action(fields: Fields) -> "TaskAction":
-    word = fields.text("action")
+def _action(one: Policy) -> "TaskAction":
+    one.need(Policy.action)
+    word = one.text(Policy.action)
     if word in INTERNAL_ACTIONS:
-        raise fields.wrong("action", f"{word} is an internal action; it takes {one_of(ACTIONS)}.")
-    if word == "RestartPartition":
-        fields.note("action", "all tasks of the role are restarted: lava has no partitions.")
-    return fields.word("action", ACTIONS, messages.IGNORE)
+        raise one.wrong(Policy.action, f"{word} is an internal action; it takes {one_of(ACTIONS)}.")
+    return one.action or messages.IGNORE
 
 
-def _timeout_s(fields: Fields) -> float:
+def _timeout_s(one: Policy) -> float:
+    fields = one.fields
     node = fields.scalar("timeout", WORDING)
     if node is None:
         return 0.0
@@ -99,36 +107,40 @@ def _timeout_s(fields: Fields) -> float:
         raise fields.expected("timeout", WORDING, node) from None
 
 
-def _read_code(fields: Fields, policy: messages.TaskPolicy, seen: set[str]) -> None:
-    code = fields.number("exitCode", 0, -(2**31))
+def _read_code(one: Policy, policy: messages.TaskPolicy, seen: set[str]) -> None:
+    code = one.code or 0
     if code == 0:
-        raise fields.wrong("exitCode", "0 is no failure: a policy for it is not allowed.")
+        raise one.wrong(Policy.code, "0 is no failure: a policy for it is not allowed.")
     if str(code) in seen:
-        raise fields.wrong("exitCode", f"there are two policies for exit code {code}.")
+        raise one.wrong(Policy.code, f"there are two policies for exit code {code}.")
     seen.add(str(code))
     if not 0 < code <= CODE_MAX:
-        raise fields.wrong("exitCode", f"exit codes are from 1 to {CODE_MAX}.")
+        raise one.wrong(Policy.code, f"exit codes are from 1 to {CODE_MAX}.")
     policy.exit_codes.append(code)
 
 
-def _read_events(fields: Fields, policy: messages.TaskPolicy, words: list[str], seen: set[str]) -> bool:
+def _read_events(one: Policy, policy: messages.TaskPolicy, words: list[str], seen: set[str]) -> bool:
     """Fill in the events; False if none of them can happen here."""
-    key = "event" if isinstance(fields.node.get("event"), Scalar) else "events"
+    key = "event" if isinstance(one.fields.node.get("event"), Scalar) else "events"
     for word in words:
         if word in INTERNAL_EVENTS:
-            raise fields.wrong(key, f"{word} is an internal event; it takes {one_of(EVENTS)}.")
+            raise one.fields.wrong(key, f"{word} is an internal event; it takes {one_of(EVENTS)}.")
         if word not in EVENTS:
-            raise fields.wrong(key, f"expected {one_of(EVENTS)}, found {word}.")
+            raise one.fields.wrong(key, f"expected {one_of(EVENTS)}, found {word}.")
         if word in seen:
-            raise fields.wrong(key, f"there are two policies for the event {word}.")
+            raise one.fields.wrong(key, f"there are two policies for the event {word}.")
         seen.add(word)
         event = EVENTS[word]
-        if event is None:
-            fields.note(key, f"ignored: {word} does not happen here.")
-        elif policy.action == messages.RESUME_JOB and word not in RESUMING:
-            fields.note(key, f"ignored: {NEVER.format(word)}.")
-        elif word == "PodPending" and not policy.timeout_s:
-            fields.note(key, "ignored: PodPending needs a timeout.")
+        why = _never(word, policy) if event is not None else f"{word} does not happen here"
+        if event is None or why:
+            one.note(None if len(words) == 1 else Policy.events, f"ignored: {why}.")
         else:
             policy.events.append(event)
     return bool(policy.events)
+
+
+def _never(word: str, policy: messages.TaskPolicy) -> str:
+    """Reason for which an event leads to nothing; empty if it does not."""
+    if policy.action == messages.RESUME_JOB and word not in RESUMING:
+        return NEVER.format(word)
+    return "PodPending needs a timeout" if word == "PodPending" and not policy.timeout_s else ""
