@@ -146,7 +146,7 @@ def _life(role: messages.Role, job_needs_each: bool) -> "Iterator[str]":
     if role.after_done:
         yield f"    starts when done: {', '.join(role.after_done)}"
     if role.restart != messages.RESTART_NEVER and role.restarts_max:
-        whose = f"for each {role.group} of them" if role.group else "in all"
+        whose = f"for each {role.group} of them".replace(" 1 ", " ") if role.group else "in all"
         often = "" if role.restarts_max >= UNLIMITED else f", at most {_times(role.restarts_max)} {whose}"
         yield f"    restarted in place: {word_of(RESTARTS, role.restart)}{often}"
     yield from (f"    {line}" for line in _pauses(role))

@@ -69,6 +69,8 @@ class JobFile:
         after: names of jobs of the same file that must be done before.
         lacks: what the file leaves open and submission needs: a role's command.
         own_queue: False if its queue is another system's word for a default.
+        labels: words of the shell for what the origin's controller would write on the pods of a role: by the role's
+            name those of labels and annotations by their keys, and of ``metadata.name``.
     """
 
     file: str
@@ -85,6 +87,7 @@ class JobFile:
     umask: int | None = None
     submit_cwd: str = ""
     own_queue: bool = True
+    labels: dict[str, dict[str, str]] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
     lacks: list[Note] = field(default_factory=list)
 

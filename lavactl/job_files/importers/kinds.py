@@ -40,6 +40,7 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "tfjob": ("kubernetes.training", ("TFJob",)),
     "pytorchjob": ("kubernetes.training", ("PyTorchJob",)),
     "mpijob": ("kubernetes.mpijob", ("MPIJob", "OldMPIJob", "FirstMPIJob")),
+    "jobset": ("kubernetes.jobset", ("JobSet",)),
     "pod": ("kubernetes.pods", ("Template",)),
     "metadata": ("kubernetes.metadata", ("Metadata",)),
 }
@@ -58,7 +59,17 @@ NO_JOBS = {
         (("kueue.x-k8s.io", "WorkloadPriorityClass"), ("scheduling.k8s.io", "PriorityClass")),
         "only the order of roles in jobs of this file follows it",
     ),
-    ("scheduling.volcano.sh", "PodGroup"): "each job is a gang by itself",
+    **dict.fromkeys(
+        (("scheduling.volcano.sh", "PodGroup"), ("scheduling.x-k8s.io", "PodGroup"),
+         ("scheduling.k8s.io", "PodGroup"), ("scheduling.k8s.io", "Workload")),
+        "each job is a gang by itself",
+    ),
+    ("autoscaling", "HorizontalPodAutoscaler"): "lavactl scale changes the number of tasks; autoscale of a lava file "
+                                                "follows a metric",
+    **dict.fromkeys(
+        (("resource.k8s.io", "ResourceClaimTemplate"), ("resource.k8s.io", "ResourceClaim")),
+        "GPUs are asked for by number",
+    ),
     **dict.fromkeys((("", "ConfigMap"), ("", "Secret")), "variables of this file's jobs come from it, no files"),
     **dict.fromkeys(
         (("", "PersistentVolumeClaim"), ("", "PersistentVolume"), ("storage.k8s.io", "StorageClass")),
@@ -66,7 +77,9 @@ NO_JOBS = {
     ),
     **dict.fromkeys(
         (("", "Service"), ("", "Namespace"), ("", "ServiceAccount"), ("rbac.authorization.k8s.io", "Role"),
-         ("rbac.authorization.k8s.io", "RoleBinding"), ("networking.k8s.io", "NetworkPolicy"),
+         ("rbac.authorization.k8s.io", "RoleBinding"), ("rbac.authorization.k8s.io", "ClusterRole"),
+         ("rbac.authorization.k8s.io", "ClusterRoleBinding"), ("networking.k8s.io", "NetworkPolicy"),
+         ("networking.k8s.io", "Ingress"), ("policy", "PodDisruptionBudget"),
          ("trainer.kubeflow.org", "TrainingRuntime"), ("trainer.kubeflow.org", "ClusterTrainingRuntime")),
         "a job needs none here",
     ),

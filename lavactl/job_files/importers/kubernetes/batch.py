@@ -282,7 +282,7 @@ def _read_failures(made: messages.Role, spec: JobSpec) -> None:
         action = rule.action
         if rule.text(FailureRule.action) == "FailIndex" and not has_limit:
             raise rule.wrong(FailureRule.action, "FailIndex needs a backoffLimitPerIndex.")
-        if rule.has(FailureRule.codes) == rule.has(FailureRule.conditions):
+        if rule.has(FailureRule.codes) == bool(rule.conditions):
             raise rule.wrong(None, "a rule is for onExitCodes or for onPodConditions, one of them.")
         if rule.has(FailureRule.codes):
             is_for_task = _is_for_task(rule.codes, spec.template.pod)

@@ -200,12 +200,17 @@ def _read_field(job: JobFile, role: messages.Role, found: Variables, name: str, 
 
 
 def _word_of_pod(job: JobFile, role: messages.Role, path: str) -> str | None:
+    own = job.labels.get(role.name, {})
+    if path in own:
+        return own[path]
     if path == "metadata.name":
         return f'{job.tasks_rules.owner_name}-{role.name}-"$LAVA_ROLE_INDEX"'
     if path == "metadata.uid":
         return '"$LSB_JOBID"-"$LAVA_TASK_INDEX"'
     if path.startswith(("metadata.labels[", "metadata.annotations[")):
         key = path.partition("[")[2].strip("'\"]")
+        if key in own:
+            return own[key]
         if key.endswith(("/job-name", "/jobset-name")) or key == "job-name":
             return job.tasks_rules.owner_name
         return next((word for end, word in INDICES.items() if key.endswith(f"/{end}")), None)

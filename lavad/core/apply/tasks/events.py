@@ -193,6 +193,9 @@ def _restarted(cluster: Cluster, event: t.TasksRestarted) -> None:
         tasks.restarts_in_place[group] = tasks.restarts_in_place.get(group, 0) + 1
     elif event.is_counted:
         tasks.restarts += 1
+    if event.scope != TASK:  # as new pods of a recreated job: none of them has been restarted yet
+        for group in {tasks.group_of(key) for key in event.tasks}:
+            tasks.restarts_in_place.pop(group, None)
 
 
 def _spares_taken(cluster: Cluster, event: t.SparesTaken) -> None:

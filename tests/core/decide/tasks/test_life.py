@@ -174,6 +174,21 @@ def test_a_role_restarts_in_place() -> None:
     assert story.key(key.job) == key
 
 
+def test_a_group_restarts_with_new_restarts_of_its_own() -> None:
+    """The tasks of a group are started anew together, as the pods of a recreated job; the others run on."""
+    story = a_story()
+    policy = a_policy(E.FAILED, action=A.RESTART_GROUP)
+    key = story.begin(a_task_role(tasks=3, restart=1, restarts_max=1, group=2, policies=[policy]), restarts_max=1)
+    story.runs(key)
+    assert starts(story.ends(key, 0, 1, code=1).orders) == {"h1": [(0, 1, 2)]}
+    story.runs(key)
+    assert stops(story.ends(key, 0, 1, code=1).orders) == {"h1": [(0, 0, 1)]}
+    assert starts(story.stops(key).orders) == {"h1": [(0, 0, 2), (0, 1, 3)]}
+    story.runs(key)
+    assert starts(story.ends(key, 0, 0, code=1).orders) == {"h1": [(0, 0, 3)]}  # in place, once again
+    assert story.tasks(key).restarts == 1
+
+
 def test_one_task_restarts_alone() -> None:
     """By its role's own rule, as often as that allows; then the failure is one."""
     story = a_story()
