@@ -270,7 +270,7 @@ class Preparation:
             slurm_base=spec.slurm.array_base if is_slurm else -1,
             interactive=_streams_of(spec),
             patience_s=self.bounds.patience_s,
-            around=_around(stage, owner, lead, by_lava),
+            around=_around(spec, stage, owner, lead, by_lava),
             totals=tuple((limit.name, limit.soft) for limit in spec.rlimits if limit.name in TOTALS),
             checkpoint=self._checkpoint(spec) if is_first else CheckpointSetup(),
             needs_cwd=not of_tasks or not all(role.cwd for role in spec.roles),
@@ -358,7 +358,7 @@ def _without_seals(stage: Stage) -> bytes:
     return bare.SerializeToString(deterministic=True)
 
 
-def _around(stage: Stage, owner: Owner, is_lead: bool, by_lava: Collection[bytes]) -> AroundJob:
+def _around(spec: JobSpec, stage: Stage, owner: Owner, is_lead: bool, by_lava: Collection[bytes]) -> AroundJob:
     """Return the queue's commands around a job on this host, with their user."""
     around, other = stage.around, owner.other
     found = AroundJob(
@@ -371,7 +371,7 @@ def _around(stage: Stage, owner: Owner, is_lead: bool, by_lava: Collection[bytes
         pre_limit_s=around.pre_limit_s,
         post_limit_s=around.post_limit_s,
         own_post_limit_s=around.post_limit_s or OWN_POST_S,
-        includes_post=around.includes_post,
+        includes_post=around.includes_post or file_copies.come_back(spec.file_copies),
         requeued_codes=tuple(around.requeued_codes),
         success_codes=tuple(around.success_codes),
         requeues_max=around.requeues_max_plus_one - 1,

@@ -30,6 +30,11 @@ def after(bin_dir: str, copies: Sequence[str], command: str) -> str:
     return f"{line}\nstatus=$?\n(\n{command}\n) || exit\nexit $status" if command else line
 
 
+def come_back(copies: Sequence[str]) -> bool:
+    """Return True if files are copied back after the job, which is not done before they are there."""
+    return any(file_copies.read(text).operator in file_copies.BACK for text in copies)
+
+
 def _line(bin_dir: str, copies: Sequence[str], operators: Sequence[str], *options: str) -> str:
     words = [f"{number} {text}" for number, text in enumerate(copies) if file_copies.read(text).operator in operators]
     given = shlex.join((*options, *words))
