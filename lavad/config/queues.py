@@ -311,6 +311,11 @@ def gpu_idle_rule(fields: Fields) -> GpuIdleRule:
 
 
 _LIMIT = "`[default] maximum`"
+IN_NO_CONTAINER = (
+    "lava runs in images only tasks whose job file names one; so that none runs outside of its container, new jobs are "
+    "refused, and those that wait in such a queue go on waiting"
+)
+CONTAINER = sets("defaults.container", str.strip, IN_NO_CONTAINER)
 QUEUE: Table = {
     "QUEUE_NAME": sets("name", str, "the queue's name; required"),
     "PRIORITY": sets("priority", lambda text: v.integer(text, 1), "higher goes first; 1"),
@@ -416,7 +421,8 @@ QUEUE: Table = {
                             "its PRIORITY"),
     **dict.fromkeys(("USE_PRIORITY_IN_POOL", "SLA_GUARANTEES_IGNORE", "OWNERSHIP"),
                     missed("no such policy; see capacity pools")),
-    **dict.fromkeys(("CONTAINER", "DOCKER_IMAGE_AFFINITY", "EXEC_DRIVER"),
+    "CONTAINER": CONTAINER,
+    **dict.fromkeys(("DOCKER_IMAGE_AFFINITY", "EXEC_DRIVER"),
                     missed("a job names its image itself: `image` of its job file")),
     **dict.fromkeys(("EXTSCHED", "DEFAULT_EXTSCHED", "MANDATORY_EXTSCHED", "CSM_REQ", "CSM_VALID_SIZE", "SMT"),
                     missed("no scheduler of another vendor's machines")),
@@ -436,6 +442,13 @@ QUEUE: Table = {
     **batch.QUEUE,
 }  # fmt: skip
 SECTIONS: Mapping[str, Table | Ignored] = {"Queue": QUEUE}
+
+
+def warn_of_container(row: Row, site: Site) -> None:
+    """Warn of a container in which lava cannot keep the jobs."""
+    cell = row.get("CONTAINER")
+    if cell is not None and cell.text:
+        site.warn(cell, f"CONTAINER: {IN_NO_CONTAINER}")
 
 
 def threshold_of(name: str, site: Site) -> Honoured | None:
@@ -469,6 +482,8 @@ def read_queues(document: Document, site: Site, plain: Fields) -> tuple[Queue, .
     for name, queue in queues.items():
         check_absolute(queue, "fairshare.queues" in found[name], named[name], site)
     _preempt(queues, found, named, site)
+    for row in named.values():
+        warn_of_container(row, site)
     return tuple(queues.values())
 
 

@@ -1,9 +1,17 @@
 """lsb.applications (lsf.md 6.4): what is read, what is named as without effect, what is wrong."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from lavad.core import commands as c
+from lavad.core.model import JobState
+from lavad.core.model.reasons import Refused
 from lavad.core.model.rules.applications import Application
 from lavad.core.model.rules.queues import AroundJob, JobDefaults
+from lavad.core.queries.pending_reasons import explain
+from tests.builders import Story, a_host, a_job
 from tests.config.files import loaded, said
 
 
@@ -90,3 +98,30 @@ def test_what_a_profile_says_in_vain_is_named(tmp_path: Path) -> None:
         "lsb.params:2: DEFAULT_APPLICATION = none",
     ]
     assert [one.is_fatal for one in found.complaints] == [False, True, False, True, True, False, *[True] * 3]
+
+
+def test_no_job_runs_outside_of_its_container(tmp_path: Path) -> None:
+    """L11: CONTAINER was named as without effect, and jobs ran outside; they are refused, and waiting ones wait."""
+    container = "CONTAINER = docker[image(repository.example/tool:1) options(--rm)]"
+    found = loaded(tmp_path, {
+        "lsb.queues": f"Begin Queue\nQUEUE_NAME = boxed\n{container}\nEnd Queue\n"
+                      "Begin Queue\nQUEUE_NAME = plain\nEnd Queue\n",
+        "lsb.applications": f"Begin Application\nNAME = tool\n{container}\nEnd Application\n",
+    })  # fmt: skip
+    assert [one.partition(": lava runs")[0] for one in said(found)] == [
+        "lsb.applications:3: CONTAINER",
+        "lsb.queues:3: CONTAINER",
+    ]
+    story = Story(a_host("n1", 2))
+    waiting = story.submit(a_job(queue="normal"))
+    boxed, plain, _ = found.policy.queues
+    story.do(c.Reconfigure(replace(found.policy, queues=(replace(boxed, name="normal"), boxed, plain))))
+    story.plan()
+    assert story.state(waiting) is JobState.PEND
+    assert [reason.text for reason in explain(story.cluster, story.cluster.jobs[waiting], 0, story.now)] == [
+        "The queue's jobs run in a container, in which lava cannot keep the job"
+    ]
+    for queue, application, where in (("boxed", "", "queue boxed"), ("plain", "tool", "application profile tool")):
+        with pytest.raises(Refused, match=f"Jobs of {where} run in a container"):
+            story.submit(a_job(queue=queue, application=application))
+    story.submit(a_job(queue="plain"))

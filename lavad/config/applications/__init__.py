@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from lavad.config import names
 from lavad.config import values as v
 from lavad.config.grammar import Document, Row
-from lavad.config.queues import QUEUE, around_limits, around_rule, part, preexec_retries
+from lavad.config.queues import (
+    CONTAINER,
+    QUEUE,
+    around_limits,
+    around_rule,
+    part,
+    preexec_retries,
+    warn_of_container,
+)
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, missed, required, sets
 from lavad.config.values import Wrong
 from lavad.core.model.checkpoints import NO_TERMS, CheckpointTerms
@@ -68,7 +76,8 @@ APPLICATION: Table = {
     "PRIORITY": sets("priority", v.integer,
                      "the factor APP of [absolute priorities](ordering.md#by-absolute-priority)"),
     "PERSISTENT_HOST_ORDER": missed("not enforced"),
-    **dict.fromkeys(("CONTAINER", "EXEC_DRIVER", "DOCKER_IMAGE_AFFINITY"),
+    "CONTAINER": CONTAINER,
+    **dict.fromkeys(("EXEC_DRIVER", "DOCKER_IMAGE_AFFINITY"),
                     missed("the image of a job is named in its job file")),
     **dict.fromkeys(("JOB_CWD", "JOB_CWD_TTL", "JOB_OUTDIR"), missed("bsub -cwd and -outdir name directories")),
     "BIND_JOB": missed("affinity[...] in RES_REQ binds the tasks of a job"),
@@ -101,6 +110,7 @@ def read_applications(document: Document, site: Site) -> dict[str, Application]:
             name, fields = required(row, "NAME", section, site), site.read(row, APPLICATION)
             if name and _is_new(name, found, row, site):
                 found[name] = _application(fields, _written(row))
+                warn_of_container(row, site)
                 if not found[name].checkpoints.directory:
                     _warn_of_no_directory(row, site)
     return found

@@ -205,6 +205,11 @@ def check_user(queue: Queue, caller: Caller) -> None:
 def _check_kind(queue: Queue, shared: Shared) -> None:
     """Refuse kinds of jobs that the queue does not accept."""
     request = shared.request
+    if queue.defaults.container:
+        where = f"application profile {shared.application}" if shared.application else f"queue {queue.name}"
+        raise Refused(
+            f"{queue.name}: Jobs of {where} run in a container (CONTAINER), in which lava cannot keep this one"
+        )
     if queue.interactive == "only" and not shared.special.interactive:
         raise Refused(f"{queue.name}: Queue only accepts interactive jobs")
     if queue.interactive == "no" and shared.special.interactive:

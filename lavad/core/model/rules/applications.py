@@ -70,6 +70,7 @@ class Application:
             requeue_exit_values=own.requeue_exit_values or its.requeue_exit_values,
             success_exit_values=own.success_exit_values or its.success_exit_values,
             gpu_requirement=own.gpu_requirement or its.gpu_requirement,
+            container=own.container or its.container,
         )
         if own.tasks_max is None:
             return found

@@ -86,6 +86,7 @@ class JobDefaults:
     success_exit_values: str = ""  # SUCCESS_EXIT_VALUES: exit codes of a job that is DONE
     gpu_requirement: str = ""  # GPU_REQ
     application_requirement: str = ""  # RES_REQ of an application profile, which comes before the queue's
+    container: str = ""  # CONTAINER, which lava cannot keep jobs in: the queue takes and starts none
 
 
 NO_DEFAULTS = JobDefaults()
@@ -177,6 +178,11 @@ class Queue:
         """Hosts and preferences of HOSTS; None if the queue treats all hosts alike."""
         is_confined = self.hosts != ALL or bool(self.host_preference)
         return QueueHosts(self.hosts, self.host_preference) if is_confined else None
+
+    @property
+    def starts_jobs(self) -> bool:
+        """True if jobs may start at all: the queue is active, and keeps its jobs in no container."""
+        return self.active and not self.defaults.container
 
     @property
     def has_windows(self) -> bool:

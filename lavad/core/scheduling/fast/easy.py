@@ -72,7 +72,7 @@ def ranks_of(cluster: ClusterView, allowance: Allowance) -> dict[str, int]:
         return {}
     if not all(map(_is_simple, queues)) or sum(queue.backfill_depth for queue in queues) > 1:
         return {}
-    return {queue.name: -queue.served_at for queue in queues if queue.active}
+    return {queue.name: -queue.served_at for queue in queues if queue.starts_jobs}
 
 
 def _is_simple(queue: Queue) -> bool:

@@ -20,8 +20,8 @@ def obstacle(
 
     A job is held back if it could not finish before its queue's run window closes, or before its deadline.
     """
-    if queue is None or not queue.active:
-        return r.QUEUE_INACTIVE
+    if queue is None or not queue.starts_jobs:
+        return r.QUEUE_INACTIVE if queue is None or not queue.active else r.IN_CONTAINER
     closes_at = NEVER
     if queue.has_windows:
         state = cluster.windows.get(queue.name)

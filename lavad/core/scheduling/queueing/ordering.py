@@ -98,7 +98,7 @@ class Ranking:
         found = self.steady.get(name, _UNKNOWN)
         if found == _UNKNOWN:
             queue = self._queues.get(name)
-            is_steady = queue is not None and queue.active and not queue.has_windows
+            is_steady = queue is not None and queue.starts_jobs and not queue.has_windows
             is_steady = is_steady and queue is not None and not queue.order.is_scored
             is_alone = name not in self._trees and self._adviser is None
             found = self.steady[name] = -queue.served_at if queue is not None and is_steady and is_alone else None
@@ -110,7 +110,7 @@ class Ranking:
         if steady is not None and not key.reservation:
             return _new(Rank, (steady, *entry))
         queue = self._queues.get(key.queue)
-        if queue is None or not queue.active or self._is_kept_back(queue, key):
+        if queue is None or not queue.starts_jobs or self._is_kept_back(queue, key):
             return None
         if self._trees and queue.name in self._trees and self.account_of(key) is None:
             return None  # the user's share was removed after the submission
