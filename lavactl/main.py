@@ -143,7 +143,9 @@ def _report_as_slurm(name: str, error: Exception, io: Io) -> int:
     lines = text if text.startswith(f"{name}: ") else f"{name}: error: {text}"
     io.error("\n".join(map(printable, lines.split("\n"))))
     code = error.code if isinstance(error, CommandError) else FAILURE
-    return SLURM_FAILURE if code == FAILURE else code
+    from lavactl.slurm.words.variables import exit_code
+
+    return exit_code(name, SLURM_FAILURE if code == FAILURE else code, io)
 
 
 def enter(name: str) -> None:

@@ -6,6 +6,14 @@ set -eu
 needed="gcc libc6-dev iproute2 util-linux procps strace systemd openmpi-bin libopenmpi-dev mpich libmpich-dev python3-mpi4py postgresql bubblewrap podman runc"
 
 command -v dpkg-query >/dev/null || exit 0
+# Slurm's manual pages, without its commands, which would be in the way of lava's.
+pages=.cache/slurm-client
+if [ "$(id -u)" -eq 0 ] && [ ! -d "$pages/usr/share/man" ] && [ ! -f /usr/share/man/man1/sbatch.1.gz ]; then
+    mkdir -p "$pages"
+    (cd "$pages" && apt-get -qq download slurm-client && dpkg-deb -x slurm-client_*.deb . && rm -rf usr/bin) >/dev/null 2>&1 ||
+        echo "test: the manual pages of slurm-client could not be had" >&2
+fi
+
 missing=
 for package in $needed; do
     dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing="$missing $package"

@@ -7,12 +7,13 @@ import math
 import re
 
 from lavactl.slurm.words import accounting_fields, formats, values
-from lavactl.slurm.words.ids import read_id
-from lavactl.slurm.words.jobs import JobView
+from lavactl.slurm.words.ids import Array, read_id
+from lavactl.slurm.words.jobs import JobView, Waiting
 from lavactl.slurm.words.json_text import jobs_text
 from lavactl.slurm.words.options import FLAG, MAYBE, STANDARD, Given, Option, Parser, answered, fail, ignored, refused
 from lavactl.slurm.words.selection import hosts_of, listed, split_ids, states_of
 from lavactl.slurm.words.states import ENDED, may_have
+from lavactl.slurm.words.variables import with_variables
 from lavactl.views.job_details import Completion
 from lavactl.wire import messages
 
@@ -28,11 +29,11 @@ OPTIONS = (
     Option("accounts", "A", words="jobs of these projects"),
     Option("allocations", "X", FLAG, words="no lines of steps"),
     Option("allusers", "a", FLAG, words="jobs of all users"),
-    Option("array", "", FLAG, words="a line for each element, as always"),
+    Option("array", "", FLAG, words="a line for each pending element of an array"),
     Option("brief", "b", FLAG, words="jobid,state,exitcode"),
     Option("delimiter", words="between the columns of -p and -P"),
     Option("endtime", "E", words="jobs that were there before this time"),
-    Option("format", "o", words="names of fields, with %width; all"),
+    Option("format", "o", words="names of fields, with %width; all", env="FORMAT"),
     Option("helpformat", "e", FLAG, words="the names of all fields"),
     Option("jobs", "j", words="these jobs, or with .batch their steps"),
     Option("json", "", MAYBE, words="the main fields of Slurm's JSON"),
@@ -46,9 +47,16 @@ OPTIONS = (
     Option("starttime", "S", words="jobs that were there after this time; today without -j"),
     Option("state", "s", words="jobs of these states"),
     Option("user", "u", words="jobs of these users"),
+    Option("uid", words="jobs of these users"),
     ignored("duplicates", "a job that ran again has one line, of its last run", FLAG, "D"),
-    ignored("local", "there is one cluster", FLAG, "L"),
+    ignored("allclusters", "there is one cluster", FLAG, "L"),
+    ignored("local", "there is one cluster", FLAG),
     ignored("noconvert", "units are fixed", FLAG),
+    ignored("use-local-uid", "users are told by their names", FLAG),
+    ignored("verbose", "there is nothing more to tell", FLAG, "v"),
+    ignored("whole-hetjob", "a job has one line, whatever its roles", MAYBE),
+    refused("associations", "filter by -A", letter="x"),
+    refused("constraints", "filter by -o submitline"),
     ignored("truncate", "times are those of the job", FLAG, "T"),
     ignored("units", "units are fixed"),
     refused("batch-script", "bjobs -l shows it", FLAG, "B"),
@@ -77,6 +85,7 @@ LONG = (
 )
 RUNNING = (messages.STAGING, messages.RUN, messages.UNKWN, messages.USUSP, messages.SSUSP)
 BATCH = "batch"
+NO_ARRAY = Array(0, 0)
 AT_ONCE = 1000  # jobs named in one request
 CLOCK = "a time such as 2026-11-21, 16:00, now-2days"
 
@@ -89,6 +98,7 @@ def main(argv: list[str], io: "Io") -> int:
     if "helpformat" in given:
         io.print("\n".join(sorted(accounting_fields.TITLES.values())))
         return 0
+    given = with_variables(PARSER, given, io, {"format": ("brief", "long")})
     PARSER.say_ignored(given, io)
     show(Query(given, io), given, io)
     return 0
@@ -125,7 +135,7 @@ def fitted(column: formats.Column, value: str) -> str:
 def layout_of(given: Given, io: "Io") -> tuple[list[formats.Column], str, str]:
     """(columns, text between them, text at the end of a line)."""
     chosen = BRIEF if "brief" in given else LONG if "long" in given else ""
-    text = ",".join(given.all("format")) or chosen or io.environ.get("SACCT_FORMAT") or DEFAULT
+    text = ",".join(given.all("format")) or chosen or DEFAULT
     text = re.sub(r"(?i)\ball\b", ",".join(accounting_fields.FIELDS), text)
     try:
         columns = formats.read_names(text, accounting_fields.BY_NAME, accounting_fields.width, percent=True)
@@ -143,13 +153,14 @@ class Query:
 
     def __init__(self, given: Given, io: "Io") -> None:
         self.io = io
+        self.is_expanded = "array" in given
         words = [word.partition(".") for text in (*given.all("jobs"), *given.words) for word in split_ids(text)]
         ids = [(read_id(word, "sacct", io), step.strip()) for word, _, step in words]
         self.refs = [ref for ref, step in ids if step in ("", BATCH)]
         self.is_of_steps = bool(words) and all(dot for _, dot, _ in words)
         self._is_of_none = bool(words) and not self.refs  # of steps of srun, which are not recorded
         self.wanted = states_of(listed(given, "state"), "sacct")
-        self.users = listed(given, "user")
+        self.users = [*listed(given, "user"), *listed(given, "uid")]
         if not self.users:
             self.users = ["all"] if self.refs or "allusers" in given else [""]
         self.queues, self.names = listed(given, "partition"), listed(given, "name")
@@ -170,13 +181,23 @@ class Query:
     def views(self) -> "Iterator[JobView]":
         """The jobs, in order of their ids."""
         now = self.io.now()
-        known: dict[int, int] = {}
+        known: dict[int, Array] = {}
+        waiting = Waiting()
         for page in self._pages():
-            known |= {job.job: job.spec.slurm.array_base for job in page if job.index}
+            known |= {job.job: Array(job.spec.slurm.array_base, job.spec.array_limit) for job in page if job.index}
             for job in page:
-                view = JobView(job, known.get(job.job, 0), now)
-                if self._is_wanted(view):
+                array = known.get(job.job, NO_ARRAY)
+                view = JobView(job, array.base, now)
+                if not self._is_wanted(view):
+                    continue
+                is_joined = bool(job.index) and view.is_waiting and not self.is_expanded
+                if not (is_joined and waiting.takes(job)):
+                    yield from waiting.drained()
+                if is_joined:
+                    waiting.add(view, array.limit)
+                else:
                     yield view
+        yield from waiting.drained()
 
     def _pages(self) -> "Iterator[list[messages.JobRecord]]":
         if self._is_of_none or (self.wanted is not None and not self.wanted):

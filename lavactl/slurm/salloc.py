@@ -4,7 +4,7 @@ Slurm does the same where a site has LaunchParameters=use_interactive_step. A sh
 first host, which bsub -Is gives.
 """
 
-from lavactl.slurm.submit.choices import Choices, environment_options
+from lavactl.slurm.submit.choices import Choices, environment_options, refuse_components
 from lavactl.slurm.submit.following import run_as_job
 from lavactl.slurm.submit.options import PARSERS
 from lavactl.slurm.words.options import answered, fail
@@ -28,6 +28,7 @@ def main(argv: list[str], io: "Io") -> int:
         return 0
     choices = Choices("salloc", line, environment_options("salloc", io))
     choices.say_ignored(io)
+    refuse_components("salloc", line.words[:1])
     if not line.words:
         raise fail("salloc", NO_COMMAND)
     return run_as_job(choices, SCRIPT, line.words, "interactive", io)

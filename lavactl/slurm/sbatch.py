@@ -4,7 +4,7 @@ import os
 
 from lavactl.commands.bsub import submit, wait_for
 from lavactl.errors import CommandError
-from lavactl.slurm.submit.choices import Choices, environment_options, script_options
+from lavactl.slurm.submit.choices import Choices, environment_options, refuse_components, script_options
 from lavactl.slurm.submit.options import PARSERS
 from lavactl.slurm.submit.request import Work, job_of
 from lavactl.slurm.words.options import FAILURE, Given, answered
@@ -33,6 +33,7 @@ def main(argv: list[str], io: "Io") -> int:
     line = PARSER.parse(argv)
     if answered(line, PARSER, USAGE, io):
         return 0
+    refuse_components("sbatch", line.words[:1])
     work = read_work(line, io)
     choices = Choices("sbatch", line, environment_options("sbatch", io), script_options(work.script, PARSER))
     if "wait" in choices:

@@ -6,6 +6,7 @@ from lavactl.slurm.words.ids import bases, job_id, read_id
 from lavactl.slurm.words.options import FAILURE, FLAG, STANDARD, Given, Option, Parser, answered, fail, ignored, refused
 from lavactl.slurm.words.selection import hosts_of, listed, split_ids, states_of
 from lavactl.slurm.words.states import state_of
+from lavactl.slurm.words.variables import with_variables
 from lavactl.text.render import clean
 from lavactl.wire import messages
 from lavactl.wire.listed import jobs_of
@@ -18,18 +19,18 @@ USAGE = "Usage: scancel [options] [job_id[_element] ...]"
 OPTIONS = (
     *STANDARD[1:],
     Option("help", "", FLAG, words="this text"),
-    Option("account", "A", words="jobs of this project"),
-    Option("full", "f", FLAG, words="signal the script and all its processes, as is always done here"),
+    Option("account", "A", words="jobs of this project", env="ACCOUNT"),
+    Option("full", "f", FLAG, words="signal the script and all its processes, as is always done here", env="FULL"),
     Option("jobname", "n", words="jobs of this name"),
     Option("me", "", FLAG, words="the caller's jobs"),
-    Option("name", "", words="jobs of this name"),
+    Option("name", "", words="jobs of this name", env="NAME"),
     Option("nodelist", "w", words="jobs on these hosts"),
-    Option("partition", "p", words="jobs of this queue"),
+    Option("partition", "p", words="jobs of this queue", env="PARTITION"),
     Option("quiet", "Q", FLAG, words="no message about jobs that have ended"),
     Option("signal", "s", words="send this signal to all processes of the job"),
-    Option("state", "t", words="jobs of this state: PENDING, RUNNING, SUSPENDED"),
-    Option("user", "u", words="jobs of this user"),
-    Option("verbose", "v", FLAG, words="name each job"),
+    Option("state", "t", words="jobs of this state: PENDING, RUNNING, SUSPENDED", env="STATE"),
+    Option("user", "u", words="jobs of this user", env="USER"),
+    Option("verbose", "v", FLAG, words="name each job", env="VERBOSE"),
     ignored("ctld", "signals always go by the master", FLAG),
     ignored("hurry", "lava has no burst buffers", FLAG, "H"),
     refused("batch", "a signal goes to all processes of a job; --signal=B:... of sbatch is for the script", FLAG, "b"),
@@ -51,6 +52,9 @@ def main(argv: list[str], io: "Io") -> int:
     given = PARSER.parse(argv)
     if answered(given, PARSER, USAGE, io):
         return 0
+    given = with_variables(PARSER, given, io)
+    if "quiet" in given and "verbose" in given:
+        raise fail("scancel", "--quiet and --verbose are mutually exclusive")
     PARSER.say_ignored(given, io)
     refs = [read_id(word.partition(".")[0], "scancel", io) for text in given.words for word in split_ids(text)]
     if not refs and not any(name in given for name in SELECTING):

@@ -8,6 +8,7 @@ from lavactl.slurm.words.jobs import JobView
 from lavactl.slurm.words.nodes import Site
 from lavactl.slurm.words.options import FAILURE, FLAG, STANDARD, Option, Parser, answered, fail, ignored, refused
 from lavactl.slurm.words.selection import split_ids
+from lavactl.slurm.words.variables import with_variables
 from lavactl.text.render import clean
 from lavactl.views.job_details import Completion
 from lavactl.wire import messages
@@ -61,6 +62,7 @@ def main(argv: list[str], io: "Io") -> int:
     given = PARSER.parse(argv)
     if answered(given, PARSER, USAGE, io):
         return 0
+    given = with_variables(PARSER, given, io)
     PARSER.say_ignored(given, io)
     if not given.words:
         raise fail("scontrol", "no command is given; scontrol takes none from a prompt.")

@@ -5,6 +5,7 @@ from lavactl.slurm.words.nodes import Site
 from lavactl.slurm.words.options import FLAG, MAYBE, STANDARD, Given, Option, Parser, answered, fail, ignored, refused
 from lavactl.slurm.words.selection import hosts_of, listed
 from lavactl.slurm.words.states import LONG_WORDS, host_state
+from lavactl.slurm.words.variables import with_variables
 from lavactl.text.render import clean
 from lavactl.views.hosts import gpu_use, gpus_of
 from protos.slurm_words import compressed
@@ -22,18 +23,19 @@ OPTIONS = (
     Option("help", "", FLAG, words="this text"),
     Option("Format", "O", words="columns by names: partition:20,statelong"),
     Option("exact", "e", FLAG, words="hosts are grouped only if all their figures are equal"),
-    Option("format", "o", words="columns by letters: %P %t %D"),
+    Option("format", "o", words="columns by letters: %P %t %D", env="FORMAT"),
     Option("list-reasons", "R", FLAG, words="why hosts are closed"),
     Option("long", "l", FLAG, words="more columns"),
     Option("noheader", "h", FLAG, words="no line of titles"),
-    Option("node", "N", FLAG, words="a line for each host and queue"),
+    Option("Node", "N", FLAG, words="a line for each host and queue"),
     Option("nodes", "n", words="these hosts"),
-    Option("partition", "p", words="these queues"),
+    Option("noconvert", "", FLAG, words="sizes in MB, as always here"),
+    Option("partition", "p", words="these queues", env="PARTITION"),
     Option("responding", "r", FLAG, words="hosts that answer"),
     Option("dead", "d", FLAG, words="hosts that do not answer"),
     Option("states", "t", words="hosts of these states"),
     Option("summarize", "s", FLAG, words="a line for each queue"),
-    ignored("all", "every queue is shown", FLAG, "a"),
+    Option("all", "a", FLAG, words="every queue is shown, as always here", env="ALL"),
     ignored("federation", "there is one cluster", FLAG),
     ignored("hide", "every queue is shown", FLAG),
     ignored("local", "there is one cluster", FLAG),
@@ -153,6 +155,7 @@ def main(argv: list[str], io: "Io") -> int:
         return 0
     if given.words:
         raise fail("sinfo", f"unrecognized argument {given.words[0]}.")
+    given = with_variables(PARSER, given, io, {"format": ("Format", "list-reasons", "summarize", "Node", "long")})
     PARSER.say_ignored(given, io)
     columns = columns_of(given, io)
     formats.check(columns, io)
@@ -167,13 +170,13 @@ def columns_of(given: Given, io: "Io") -> list[formats.Column]:
     """Columns that the options ask for."""
     forms = (
         ("list-reasons", REASONS), ("summarize", SUMMARY),
-        ("node", LONG_BY_NODE if "long" in given else BY_NODE), ("long", LONG),
+        ("Node", LONG_BY_NODE if "long" in given else BY_NODE), ("long", LONG),
     )  # fmt: skip
     chosen = next((form for name, form in forms if name in given), "")
     try:
         if (names := given.last("Format")) is not None:
             return formats.read_names(names, TITLES, lambda name: 20)
-        text = given.last("format") or chosen or io.environ.get("SINFO_FORMAT") or DEFAULT
+        text = given.last("format") or chosen or DEFAULT
         return formats.read_letters(text.replace("%#", "%"), LETTERS, TITLES)
     except ValueError as error:
         raise fail("sinfo", f"Invalid node format specification: {error}") from None
@@ -188,7 +191,7 @@ def groups(given: Given, columns: list[formats.Column], site: Site) -> "Iterator
     wanted, names = set(listed(given, "partition")), hosts_of(given, "nodes", "sinfo")
     states = {_state(word) for text in given.all("states") for word in text.split(",") if word}
     shown = formats.names_of(columns)
-    is_narrowed = bool(names or states or "list-reasons" in given or "node" in given)
+    is_narrowed = bool(names or states or "list-reasons" in given or "Node" in given)
     queues = [queue for queue in site.queues if not wanted or queue.name in wanted]
     seen: set[str] = set()
     for queue in queues:
@@ -212,7 +215,7 @@ def groups(given: Given, columns: list[formats.Column], site: Site) -> "Iterator
 
 def _key(host: "Host", given: Given, shown: set[str]) -> object:
     """Value that hosts of one line have in common."""
-    if "node" in given or shown & {"nodehost", "cpusload"}:
+    if "Node" in given or shown & {"nodehost", "cpusload"}:
         return host.facts.name
     is_by_state = bool(shown & {"statecompact", "statelong", "reason"}) and "summarize" not in given
     parts: list[object] = [host_state(host)] if is_by_state else []

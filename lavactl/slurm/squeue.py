@@ -1,12 +1,13 @@
 """squeue: list jobs that have not ended, or those of the states asked for."""
 
 from lavactl.slurm.words import formats, job_fields
-from lavactl.slurm.words.ids import bases, read_id
-from lavactl.slurm.words.jobs import JobView
+from lavactl.slurm.words.ids import arrays, read_id
+from lavactl.slurm.words.jobs import JobView, Waiting
 from lavactl.slurm.words.json_text import jobs_text
 from lavactl.slurm.words.options import FLAG, MAYBE, STANDARD, Given, Option, Parser, answered, fail, ignored, refused
 from lavactl.slurm.words.selection import hosts_of, listed, split_ids, states_of
 from lavactl.slurm.words.states import State, may_have
+from lavactl.slurm.words.variables import with_variables
 from lavactl.text import units
 from lavactl.views.job_details import Completion
 from lavactl.wire import messages
@@ -23,24 +24,25 @@ NO_CLUSTERS = "a command speaks to the one cluster of its agent"
 OPTIONS = (
     *STANDARD[1:],
     Option("help", "", FLAG, words="this text"),
-    Option("account", "A", words="jobs of these projects"),
-    Option("array", "r", FLAG, words="a line for each pending element of an array"),
-    Option("format", "o", words="columns by letters: %.18i %.9P"),
-    Option("Format", "O", words="columns by names: jobarrayid:20,state"),
+    Option("account", "A", words="jobs of these projects", env="ACCOUNT"),
+    Option("all", "a", FLAG, words="every queue is shown, as always here", env="ALL"),
+    Option("array", "r", FLAG, words="a line for each pending element of an array", env="ARRAY"),
+    Option("format", "o", words="columns by letters: %.18i %.9P", env="FORMAT"),
+    Option("Format", "O", words="columns by names: jobarrayid:20,state", env="FORMAT2"),
     Option("iterate", "i", words="list again after so many seconds, until interrupted"),
     Option("jobs", "j", MAYBE, words="these jobs"),
     Option("json", "", MAYBE, words="the main fields of Slurm's JSON"),
     Option("long", "l", FLAG, words="with state and time limit"),
     Option("me", "", FLAG, words="the caller's jobs"),
-    Option("name", "n", words="jobs of these names"),
+    Option("name", "n", words="jobs of these names", env="NAMES"),
+    Option("noconvert", "", FLAG, words="sizes in M, as always here"),
     Option("noheader", "h", FLAG, words="no line of titles"),
     Option("nodelist", "w", words="jobs on these hosts"),
-    Option("partition", "p", words="jobs of these queues"),
-    Option("sort", "S", words="by these letters, each with - for the reverse"),
+    Option("partition", "p", words="jobs of these queues", env="PARTITION"),
+    Option("sort", "S", words="by these letters, each with - for the reverse", env="SORT"),
     Option("start", "", FLAG, words="pending jobs with their start estimates"),
-    Option("states", "t", words="jobs of these states; all"),
-    Option("user", "u", words="jobs of these users"),
-    ignored("all", "every queue is shown", FLAG, "a"),
+    Option("states", "t", words="jobs of these states; all", env="STATES"),
+    Option("user", "u", words="jobs of these users", env="USERS"),
     ignored("array-unique", "elements that run have lines of their own", FLAG),
     ignored("federation", "there is one cluster", FLAG),
     ignored("hide", "every queue is shown", FLAG),
@@ -66,6 +68,8 @@ def main(argv: list[str], io: "Io") -> int:
     given = PARSER.parse(argv)
     if answered(given, PARSER, USAGE, io):
         return 0
+    forms = ("Format", "format", "long", "start")
+    given = with_variables(PARSER, given, io, {"format": forms, "Format": forms})
     PARSER.say_ignored(given, io)
     pause = given.last("iterate")
     if pause is None:
@@ -115,7 +119,7 @@ def columns_of(given: Given, io: "Io") -> list[formats.Column]:
         if (text := given.last("Format")) is not None:
             return formats.read_names(text, job_fields.BY_NAME, lambda name: job_fields.WIDTH)
         chosen = LONG if "long" in given else START if "start" in given else None
-        text = given.last("format") or chosen or io.environ.get("SQUEUE_FORMAT") or DEFAULT
+        text = given.last("format") or chosen or DEFAULT
         return formats.read_letters(text.replace("\\n", "\n"), job_fields.LETTERS, job_fields.TITLES)
     except ValueError as error:
         raise fail("squeue", f"Invalid job format specification: {error}") from None
@@ -152,13 +156,15 @@ class Query:
     def views(self, *, details: bool) -> "Iterator[JobView]":
         """The jobs, as the pages come; pending elements of an array are joined."""
         now, bases_of, limits = self.io.now(), dict[int, int](), dict[int, int]()
-        waiting = _Waiting()
+        waiting = Waiting()
         for page in self._pages(details):
             if details:
                 bases_of |= {job.job: job.spec.slurm.array_base for job in page if job.index}
                 limits |= {job.job: job.spec.array_limit for job in page if job.index}
             elif new := {job.job for job in page if job.index and job.job not in bases_of}:
-                bases_of |= dict.fromkeys(new, 0) | bases(new, self.io)
+                terms = arrays(new, self.io)
+                bases_of |= dict.fromkeys(new, 0) | {job: one.base for job, one in terms.items()}
+                limits |= {job: one.limit for job, one in terms.items()}
             for job in page:
                 view = JobView(job, bases_of.get(job.job, 0), now)
                 is_joined = bool(job.index) and view.is_waiting and not self.is_expanded
@@ -208,31 +214,6 @@ class Query:
         if self.projects and (job.project or "default") not in self.projects:
             return False
         return not self.hosts or any(share.host in self.hosts for share in job.hosts)
-
-
-class _Waiting:
-    """Consecutive pending elements of one array, which are one line; only the first record is kept."""
-
-    def __init__(self) -> None:
-        self._first: JobView | None = None
-        self._limit = 0
-        self._indices: list[int] = []
-
-    def takes(self, job: messages.JobRecord) -> bool:
-        """True if an element is of the same array and state as those before, if there are any."""
-        first = self._first
-        return first is None or (first.job.job, first.job.state) == (job.job, job.state)
-
-    def add(self, view: JobView, limit: int) -> None:
-        """Add an element."""
-        self._first, self._limit = self._first or view, limit
-        self._indices.append(view.job.index)
-
-    def drained(self) -> "Iterator[JobView]":
-        """Yield the elements as one, and forget them."""
-        if (first := self._first) is not None:
-            yield JobView(first.job, first.base, first.now, self._indices, self._limit)
-        self._first, self._indices = None, []
 
 
 def sort_keys(text: str) -> list[tuple[str, bool]]:

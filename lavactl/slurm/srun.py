@@ -5,11 +5,12 @@ from lavactl.slurm.steps.layout import Misfit, Wish, layout, needs
 from lavactl.slurm.steps.ledger import Ledger
 from lavactl.slurm.steps.programs import programs
 from lavactl.slurm.steps.step import Plan, Step, passed_on
-from lavactl.slurm.submit.choices import NO, Choices, environment_options
+from lavactl.slurm.submit.choices import Choices, environment_options, refuse_components
 from lavactl.slurm.submit.following import run_as_job
 from lavactl.slurm.submit.options import PARSERS, REQUEST, STEP
 from lavactl.slurm.words import values
 from lavactl.slurm.words.options import FAILURE, HONOURED, Given, answered, fail, typed
+from lavactl.slurm.words.variables import NO
 from lavactl.tasks.surrounding_job import job_around
 from lavactl.text import units
 from lavactl.wire.connection import LostError
@@ -46,6 +47,7 @@ def main(argv: list[str], io: "Io") -> int:
     variables = environment_options("srun", io, OF_REQUEST if is_inside else ())
     choices = Choices("srun", line, variables)
     choices.say_ignored(io)
+    refuse_components("srun", line.words)
     if not line.words:
         raise fail("srun", "no command is given to run.")
     if (text := choices.last("input")) not in (None, "none", "all", "0"):

@@ -2,12 +2,13 @@
 
 from lavactl.errors import CommandError
 from lavactl.options import printable
-from lavactl.slurm.submit.options import NOT_OF_SBATCH, PARSERS, PREFIXES
-from lavactl.slurm.words.options import FAILURE, FLAG, IGNORED, REFUSED, Given, Parser
+from lavactl.slurm.submit.options import PARSERS
+from lavactl.slurm.words.options import FAILURE, Given, Parser
+from lavactl.slurm.words.variables import options_given
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
     from typing import TypeVar
 
     from lavactl.io import Io
@@ -15,7 +16,25 @@ if TYPE_CHECKING:
     Value = TypeVar("Value")
 
 MARK = "#SBATCH"
-NO = ("", "0", "no")  # values of a variable that do not set a flag
+
+
+# Options of which a job has one, as Slurm's manual says.
+EXCLUSIVE = (
+    ("mem", "mem-per-cpu", "mem-per-gpu"),
+    ("core-spec", "thread-spec"),
+    ("extra-node-info", "hint"),
+    ("extra-node-info", "threads-per-core"),
+    ("extra-node-info", "ntasks-per-core"),
+    ("hint", "threads-per-core"),
+    ("hint", "ntasks-per-core"),
+)
+
+
+def refuse_components(command: str, words: "Sequence[str]") -> None:
+    """Refuse the sign between the components of a heterogeneous job among these words."""
+    if ":" in words:
+        why = "lava has no heterogeneous jobs of this kind; a job file has several roles"
+        raise CommandError(f"{command}: error: a : between components is not supported: {why}.", FAILURE)
 
 
 class Choices:
@@ -24,6 +43,22 @@ class Choices:
     def __init__(self, command: str, *layers: Given) -> None:
         self.command = command
         self.layers = layers
+
+    def check_exclusive(self) -> None:
+        """Refuse options that exclude each other; one of the environment gives way to the others.
+
+        Raises:
+            CommandError: two of them were typed, or stand in the script, or both are variables.
+        """
+        variables = self.layers[1]
+        for names in EXCLUSIVE:
+            typed = {name for layer in self.layers if layer is not variables for name in names if name in layer}
+            found = typed or {name for name in names if name in variables}
+            if len(found) > 1:
+                given = " and ".join(f"--{name}" for name in names if name in found)
+                raise self.wrong(f"{given} are mutually exclusive")
+            if typed:
+                variables.items = [item for item in variables.items if item[0] not in names or item[0] in typed]
 
     def __contains__(self, name: str) -> bool:
         return any(name in layer for layer in self.layers)
@@ -68,23 +103,8 @@ class Choices:
 
 
 def environment_options(command: str, io: "Io", of_job: "Collection[str]" = ()) -> Given:
-    """Options that variables give: SBATCH_PARTITION, SRUN_CPUS_PER_TASK, SALLOC_TIMELIMIT, ...
-
-    Args:
-        of_job: names of options whose SLURM_ variables tell of the surrounding job: only SRUN_ is read for them.
-    """
-    given = Given()
-    for option in PARSERS[command].options:
-        end = option.environment
-        if not end or option.fate in (REFUSED, IGNORED) or (command != "srun" and end in NOT_OF_SBATCH):
-            continue
-        own = [] if option.name in of_job else [PREFIXES[command]]
-        prefixes = ["SRUN_", *own] if command == "srun" else own
-        value = next((io.environ[name + end] for name in prefixes if name + end in io.environ), None)
-        if value is None or (option.kind == FLAG and value.lower() in NO):
-            continue
-        given.items.append((option.name, "" if option.kind == FLAG else value))
-    return given
+    """Options that variables give: SBATCH_PARTITION, SRUN_CPUS_PER_TASK, SALLOC_TIMELIMIT, ..."""
+    return options_given(PARSERS[command], io, of_job)
 
 
 def script_options(text: str, parser: Parser) -> Given:

@@ -8,10 +8,10 @@ import os
 import re
 
 from lavactl.slurm.submit import mail
-from lavactl.slurm.submit.dependencies import condition
 from lavactl.slurm.submit.shape import Shape
 from lavactl.slurm.submit.signals import warning
 from lavactl.slurm.words import values
+from lavactl.slurm.words.dependencies import Asker, condition
 from lavactl.submit import job_options
 from lavactl.submit.scripts import put_command
 from lavactl.wire import messages
@@ -40,6 +40,7 @@ def job_of(choices: "Choices", work: Work, io: "Io") -> messages.JobSpec:
     Raises:
         CommandError: a malformed option, or one that asks for what lava lacks.
     """
+    choices.check_exclusive()
     name = choices.last("job-name") or work.name
     spec = messages.JobSpec(is_script=True, name=name)
     put_command(spec, work.script)
@@ -68,7 +69,7 @@ def _array(spec: messages.JobSpec, choices: "Choices") -> None:
 def _files(spec: messages.JobSpec, choices: "Choices", io: "Io") -> None:
     spec.submit_cwd = io.cwd
     spec.cwd = os.path.normpath(os.path.join(io.cwd, choices.last("chdir") or ""))
-    spec.umask_plus_one = io.umask + 1
+    spec.umask_plus_one = _umask(choices, io) + 1
     spec.input = choices.last("input") or ""
     is_array = bool(spec.array)
     spec.output = choices.last("output") or ("slurm-%A_%a.out" if is_array else "slurm-%j.out")
@@ -79,13 +80,23 @@ def _files(spec: messages.JobSpec, choices: "Choices", io: "Io") -> None:
     spec.output_overwrite = spec.error_overwrite = mode[0] == "t"
 
 
+def _umask(choices: "Choices", io: "Io") -> int:
+    text = io.environ.get("SLURM_UMASK") if choices.command == "sbatch" else None
+    if text is None:
+        return io.umask
+    try:
+        return int(text, 8) & 0o777
+    except ValueError:
+        raise choices.wrong(f"SLURM_UMASK={text}: expected a mask in octal, such as 0022") from None
+
+
 def _describe(spec: messages.JobSpec, choices: "Choices", io: "Io") -> None:
     spec.project = choices.last("account") or io.environ.get("LSB_DEFAULTPROJECT", "")
     spec.description = choices.last("comment") or ""
     spec.queues.extend(_names(choices.last("partition") or io.environ.get("LSB_DEFAULTQUEUE", "")))
     spec.reservation = choices.last("reservation") or ""
     spec.hold = "hold" in choices
-    spec.dependency = condition(choices, spec.name, io)
+    spec.dependency = condition(choices.last("dependency"), Asker(choices.command, spec.name, io))
     spec.ends_orphan = (choices.last("kill-on-invalid-dep") or "no").lower() == "yes"
     rerun = choices.which("requeue", "no-requeue")
     spec.rerunnable, spec.not_rerunnable = rerun == "requeue", rerun == "no-requeue"
@@ -116,7 +127,9 @@ def _place(spec: messages.JobSpec, choices: "Choices", shape: Shape, io: "Io") -
     kind = choices.last("exclusive")
     if kind:
         raise choices.wrong(f"--exclusive={kind}: only --exclusive, for whole hosts, is supported")
-    spec.exclusive = kind is not None
+    spec.exclusive = kind is not None or shape.takes_whole_hosts
+    if shape.takes_whole_hosts and kind is None and "quiet" not in choices:
+        io.error(f"{choices.command}: --mem=0 asks for all memory of each host: the job gets whole hosts.")
     spec.hosts.extend(_hosts(choices, io))
 
 

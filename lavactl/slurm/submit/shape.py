@@ -38,6 +38,7 @@ class Shape:
         self.tasks = self._placed()
         self.sections = [f"rusage[{resource}={count}/host]" for resource, count in self.gpus.others]
         self.memory_limit_mib = 0
+        self.takes_whole_hosts = False  # --mem=0: all of their memory
         self.gpu_text = self._gpu_text()
         self._memory()
 
@@ -135,6 +136,7 @@ class Shape:
         name = choices.which("mem", "mem-per-cpu", "mem-per-gpu")
         mib = choices.read(name, values.read_mib, size) if name else 0
         if not mib:
+            self.takes_whole_hosts = name == "mem"
             return
         most = self.per_host or self.tasks[1]
         if name == "mem-per-cpu":

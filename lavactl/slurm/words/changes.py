@@ -3,11 +3,13 @@
 import re
 
 from lavactl.slurm.words import values
+from lavactl.slurm.words.dependencies import Asker, condition
 from lavactl.slurm.words.ids import read_id
 from lavactl.slurm.words.options import fail
 from lavactl.slurm.words.selection import split_ids
 from lavactl.text import units
 from lavactl.text.render import clean
+from lavactl.views.job_details import Completion
 from lavactl.wire import messages
 from protos.slurm_words import expanded
 
@@ -15,7 +17,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lavactl.io import Io
 
-JOB_KEYS = "TimeLimit, Partition, JobName, Account, Comment, StartTime, ArrayTaskThrottle, ReqNodeList, Requeue"
+JOB_KEYS = (
+    "TimeLimit, Dependency, Partition, JobName, Account, Comment, StartTime, ArrayTaskThrottle, ReqNodeList, Requeue"
+)
 
 
 def change(pairs: dict[str, str], io: "Io") -> "list[messages.SignalResult] | None":
@@ -38,9 +42,13 @@ def change(pairs: dict[str, str], io: "Io") -> "list[messages.SignalResult] | No
 def _change_job(name: str, pairs: dict[str, str], io: "Io") -> "list[messages.SignalResult]":
     spec, fields = messages.JobSpec(), list[str]()
     refs = [read_id(word, "scontrol", io) for word in split_ids(name)]
+    difference = pairs.get("timelimit", "")
+    if difference[:1] in ("+", "-"):
+        return _change_limits(refs, difference, pairs, io)
+    about = _about(refs, io) if "singleton" in pairs.get("dependency", "") else ("", 0)
     for key, value in pairs.items():
         try:
-            fields += _set(spec, key, value, io)
+            fields += _set(spec, key, value, about, io)
         except (ValueError, OverflowError):
             raise fail("scontrol", f"{key}={value}: the value is malformed.") from None
     if not fields:
@@ -48,14 +56,54 @@ def _change_job(name: str, pairs: dict[str, str], io: "Io") -> "list[messages.Si
     return list(io.client().modify(messages.ModifyRequest(refs=refs, spec=spec, fields=fields)).results)
 
 
-def _set(spec: messages.JobSpec, key: str, value: str, io: "Io") -> list[str]:
-    """Set one field of the job; the names of the fields that change."""
+def _about(refs: "list[messages.JobRef]", io: "Io") -> tuple[str, int]:
+    job = next(iter(_records(refs, io)), None)
+    return (job.name.partition("[")[0], job.job) if job is not None else ("", 0)
+
+
+def _change_limits(
+    refs: "list[messages.JobRef]", difference: str, pairs: dict[str, str], io: "Io"
+) -> "list[messages.SignalResult]":
+    """Make the run limits longer or shorter: those of several jobs may differ."""
+    if len(pairs) > 1:
+        raise fail("scontrol", "TimeLimit=+ and TimeLimit=- are changes of their own: name nothing beside them.")
+    try:
+        by_s = values.read_time_s(difference[1:]) * (1 if difference[0] == "+" else -1)
+    except (ValueError, OverflowError):
+        raise fail("scontrol", f"timelimit={difference}: the value is malformed.") from None
+    found: dict[int, list[messages.JobRef]] = {}
+    for job in _records(refs, io):
+        ref = messages.JobRef(job=job.job)
+        if job.index:
+            ref.indices.add(first=job.index, last=job.index)
+        if not job.spec.run_limit_s:
+            raise fail("scontrol", f"job {job.job} has no time limit that could be changed by {difference}.")
+        if job.spec.run_limit_s + by_s <= 0:
+            raise fail("scontrol", f"job {job.job}: its time limit would be below 0.")
+        found.setdefault(job.spec.run_limit_s + by_s, []).append(ref)
+    results: list[messages.SignalResult] = []
+    for limit_s, some in found.items():
+        request = messages.ModifyRequest(refs=some, spec=messages.JobSpec(run_limit_s=limit_s), fields=["run_limit_s"])
+        results += io.client().modify(request).results
+    return results
+
+
+def _records(refs: "list[messages.JobRef]", io: "Io") -> "list[messages.JobRecord]":
+    """Records of jobs with their submissions."""
+    request = messages.ListJobsRequest(filter=messages.JobFilter(refs=refs, user="all"), details=True, basic_too=True)
+    completion = Completion()
+    return [job for page in io.client().list_jobs(request) for job in completion.complete(list(page.jobs))]
+
+
+def _set(spec: messages.JobSpec, key: str, value: str, about: tuple[str, int], io: "Io") -> list[str]:
+    """Set one field of the job; the names of the fields that change. ``about``: its name and id."""
     match key:
         case "timelimit":
-            if value[:1] in ("+", "-"):
-                raise fail("scontrol", "TimeLimit takes the whole limit, not a difference to it.")
             spec.run_limit_s = values.read_time_s(value)
             return ["run_limit_s"]
+        case "dependency":
+            spec.dependency = condition(value, Asker("scontrol", about[0], io, about[1]))
+            return ["dependency"]
         case "partition":
             spec.queues.extend(re.split(r"[,\s]+", value))
             return ["queues"]

@@ -1,5 +1,7 @@
 """Job ids in Slurm's writing: 123, 123_4, 123_[1-3,7]; an array that begins at 0 is one index behind lava's."""
 
+from typing import NamedTuple
+
 from lavactl.errors import CommandError
 from lavactl.options import printable
 from lavactl.slurm.words.options import FAILURE
@@ -54,21 +56,33 @@ def _add_indices(ref: messages.JobRef, text: str, io: "Io") -> None:
         ref.indices.add(first=low + base, last=high + base, step=units.read_count(step, 1) if colon else 1)
 
 
+class Array(NamedTuple):
+    """Excess of an array's indices over Slurm's numbers, and its limit of running elements (0: none)."""
+
+    base: int
+    limit: int
+
+
 def bases(jobs: "Iterable[int]", io: "Io") -> dict[int, int]:
     """Excess of these arrays' indices over Slurm's numbers; jobs that are no arrays are left out."""
+    return {job: found.base for job, found in arrays(jobs, io).items()}
+
+
+def arrays(jobs: "Iterable[int]", io: "Io") -> dict[int, Array]:
+    """Terms of these arrays; jobs that are no arrays are left out."""
     wanted = messages.JobFilter(refs=[messages.JobRef(job=job) for job in jobs], user="all", finished_too=True)
     if not wanted.refs:
         return {}
-    arrays = (
+    known = (
         job for page in io.client().list_jobs(messages.ListJobsRequest(filter=wanted, arrays=True)) for job in page.jobs
     )
-    refs = [_first_element(job.job, job.array.spec) for job in arrays]
+    refs = [_first_element(job.job, job.array.spec) for job in known]
     if not refs:
         return {}
     wanted = messages.JobFilter(refs=refs, user="all", finished_too=True)
     request = messages.ListJobsRequest(filter=wanted, details=True, basic_too=True)
     found = (job for page in io.client().list_jobs(request) for job in page.jobs)
-    return {job.job: job.spec.slurm.array_base for job in found if job.HasField("spec")}
+    return {job.job: Array(job.spec.slurm.array_base, job.spec.array_limit) for job in found if job.HasField("spec")}
 
 
 def _first_element(job: int, spec: str) -> messages.JobRef:

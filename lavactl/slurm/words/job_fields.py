@@ -5,7 +5,7 @@ import re
 from typing import NamedTuple
 
 from lavactl.slurm.words import values
-from lavactl.slurm.words.jobs import NONE, NOT_SET, JobView, limit_text, time_or_na, user_id
+from lavactl.slurm.words.jobs import NONE, NOT_SET, JobView, group_of, limit_text, time_or_na, user_id
 from lavactl.text.render import clean, clean_script
 from protos.slurm_words import compressed
 
@@ -98,7 +98,22 @@ FIELDS = {
     "workdir": Field("WORK_DIR", "Z", lambda view: clean(view.job.spec.cwd)),
     "feature": Field("FEATURES", "f", lambda view: NONE),
     "reservation": Field("RESERVATION", "v", lambda view: view.job.spec.reservation or NONE),
-    "reqnodes": Field("REQ_NODES", "n", lambda view: ",".join(view.job.spec.hosts)),
+    "reqnodes": Field("REQ_NODES", "n", lambda view: ",".join(view.hosts_asked)),
+    "exc_nodes": Field("EXC_NODES", "x", lambda view: ",".join(view.hosts_excluded)),
+    "schednodes": Field("SCHEDNODES", "Y", lambda view: NONE),
+    "groupname": Field("GROUP", "g", lambda view: group_of(view.job.user)[0], True),
+    "groupid": Field("GROUP", "G", lambda view: group_of(view.job.user)[1], True),
+    "licenses": Field("LICENSES", "W", lambda view: ",".join(view.licences) or NONE),
+    "mintmpdisk": Field("MIN_TMP_DISK", "d", lambda view: str(view.tmp_mib)),
+    "wckey": Field("WCKEY", "w", lambda view: NONE, True),
+    "nice": Field("NICE", "y", lambda view: "0", True),
+    "contiguous": Field("CONTIGUOUS", "O", lambda view: "0", True),
+    "corespec": Field("CORE_SPEC", "X", lambda view: NOT_SET, True),
+    "sockets": Field("SOCKETS_PER_NODE", "H", lambda view: "*", True),
+    "cores": Field("CORES_PER_SOCKET", "I", lambda view: "*", True),
+    "threads": Field("THREADS_PER_CORE", "J", lambda view: "*", True),
+    "sct": Field("S:C:T", "z", lambda view: "*:*:*", True),
+    "selectjobinfo": Field("SELECT_JOBINFO", "s", lambda view: NONE, True),
     "oversubscribe": Field("OVER_SUBSCRIBE", "h", lambda view: "NO" if view.job.spec.exclusive else "OK"),
     "tres-per-node": Field("TRES_PER_NODE", "b", _gres),
     "tres-alloc": Field("TRES_ALLOC", "", lambda view: view.resources),

@@ -11,11 +11,16 @@ from lavactl.text.units import index_text
 from lavactl.wire import messages
 from protos.slurm_words import compressed, expanded_name, names_of_job
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 NONE = "(null)"
 NOT_SET = "N/A"
 WAITING = (messages.PEND, messages.PSUSP)
 # Reasons of lava in Slurm's single words, by a part of lava's text, first match first.
 REASONS = (
+    ("never satisfied", "DependencyNeverSatisfied"),
     ("user suspended", "JobHeldUser"),
     ("suspended", "JobHeldUser"),
     ("dependency", "Dependency"),
@@ -151,6 +156,29 @@ class JobView:
         return int(found[1]) if found else self.job.spec.memory_limit_mib
 
     @property
+    def hosts_asked(self) -> list[str]:
+        """Hosts that it may choose from, if it names any."""
+        return [host for host in self.job.spec.hosts if not host.startswith("~") and host != "others"]
+
+    @property
+    def hosts_excluded(self) -> list[str]:
+        """Hosts that it must not have."""
+        return [host[1:] for host in self.job.spec.hosts if host.startswith("~")]
+
+    @property
+    def licences(self) -> list[str]:
+        """NAME:COUNT of the site's resources that it reserves."""
+        found = re.findall(r"rusage\[([^\[\]/]*)\]", self.job.spec.requirement_text)
+        pairs = [pair.partition("=") for text in found for pair in text.split(",")]
+        return [f"{name}:{count}" for name, _, count in pairs if count.isdigit() and name not in ("mem", "swp", "tmp")]
+
+    @property
+    def tmp_mib(self) -> int:
+        """Temporary space that each host must have free; 0 for none."""
+        found = re.search(r"tmp>=(\d+)MB", self.job.spec.requirement_text)
+        return int(found[1]) if found else 0
+
+    @property
     def tasks(self) -> int:
         """Number of tasks."""
         role = next(iter(self.job.spec.roles), None)
@@ -221,6 +249,43 @@ def limit_text(seconds: int) -> str:
 def long_limit_text(seconds: int) -> str:
     """Run limit of a field that shows hours even if there are none."""
     return values.long_time_text(seconds) if seconds else "UNLIMITED"
+
+
+def group_of(user: str) -> tuple[str, str]:
+    """(name, number) of a user's first group; N/A where it is unknown here."""
+    import grp
+    import pwd
+
+    try:
+        number = pwd.getpwnam(user).pw_gid
+        return grp.getgrgid(number).gr_name, str(number)
+    except (KeyError, UnicodeEncodeError, ValueError):
+        return NOT_SET, NOT_SET
+
+
+class Waiting:
+    """Consecutive pending elements of one array, which are one line; only the first record is kept."""
+
+    def __init__(self) -> None:
+        self._first: JobView | None = None
+        self._limit = 0
+        self._indices: list[int] = []
+
+    def takes(self, job: messages.JobRecord) -> bool:
+        """True if an element is of the same array and state as those before, if there are any."""
+        first = self._first
+        return first is None or (first.job.job, first.job.state) == (job.job, job.state)
+
+    def add(self, view: JobView, limit: int) -> None:
+        """Add an element."""
+        self._first, self._limit = self._first or view, limit
+        self._indices.append(view.job.index)
+
+    def drained(self) -> "Iterator[JobView]":
+        """Yield the elements as one, and forget them."""
+        if (first := self._first) is not None:
+            yield JobView(first.job, first.base, first.now, self._indices, self._limit)
+        self._first, self._indices = None, []
 
 
 def user_id(user: str) -> str:
