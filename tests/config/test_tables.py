@@ -149,6 +149,7 @@ QUEUE: dict[str, Case] = {
                       ("/x", "BEFORE[]", "BETWEEN[x]", "LIMIT[0]", "LIMIT[x]", "NEVER[/x]", "AFTER[/x 'a]")),
     "JOB_ACTION_WARNING_TIME": ("1:02", {"warning_time_s": 3720.0}, ("x", "-1", "s")),
     "JOB_WARNING_ACTION": ("CHKPNT", {"warning_action": "CHKPNT"}, ("SIGSTOP", "SIGKILL")),
+    "CONTAINER": text("defaults.container", "docker[image(x:1)]"),
     "MIG": ("0", {"migration_s": 0.0}, ("x", "-1", "1.5", "30 min")),
     "CHKPNT": ("saved 10", {"checkpoints": CheckpointTerms("saved", 600.0)}, ("$HOME/a", "a x", "a -1", "a 1 2", "%J")),
     "TERMINATE_WHEN": ("WINDOW LOAD", {"terminate_when": frozenset({"WINDOW", "LOAD"})}, ("NEVER",)),
