@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 from lavactl.job_files.importers.kinds import PAGES
-from lavactl.job_files.importers.tables import HONOURED, MOOT, OTHERS, REFUSED, TOLD, Part, Parts, Row, Table
+from lavactl.job_files.importers.tables import HONOURED, MOOT, OTHERS, REFUSED, TOLD, Named, Part, Parts, Row, Table
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference" / "kinds"
 HEAD = "| field | where it is absent | there | here |\n| --- | --- | --- | --- |\n"
@@ -39,12 +39,12 @@ def here(row: "Row[object]") -> str:
 
 def inner(row: "Row[object]") -> "type[Table] | None":
     """Table of the mappings below a field."""
-    return row.table if isinstance(row, Part | Parts) else None
+    return row.table if isinstance(row, Part | Parts | Named) else None
 
 
 def below(table: "type[Table]", path: str, row: "Row[object]") -> str:
     """Path of the mapping below a field."""
-    return f"{path}.{row.name}".lstrip(".") + "[]" * isinstance(row, Parts)
+    return f"{path}.{row.name}".lstrip(".") + "[]" * isinstance(row, Parts) + ".NAME" * isinstance(row, Named)
 
 
 def field(row: "Row[object]", page: str) -> str:

@@ -104,7 +104,7 @@ def opened(text: str) -> list[Opened]:
         importer = kinds.importer_of(fields)
         if importer is not None:
             importer(fields, shared)
-        has_tables = fields.rows is not None and {*fields.rows} > {*metadata.Document.rows()}
+        has_tables = fields.rows is not None and {*fields.rows} != {*metadata.Document.rows()}
         ignored = {note.field for note in reading.close() if note.text.startswith("ignored") or "left out" in note.text}
         found.append(Opened({one.path: one for one in reading.opened()} if has_tables else {}, ignored))
     return found

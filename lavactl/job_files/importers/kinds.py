@@ -41,6 +41,8 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "pytorchjob": ("kubernetes.training", ("PyTorchJob",)),
     "mpijob": ("kubernetes.mpijob", ("MPIJob", "OldMPIJob", "FirstMPIJob")),
     "jobset": ("kubernetes.jobset", ("JobSet",)),
+    "openpai-v2": ("pai.version2", ("Job",)),
+    "openpai-v1": ("pai.version1", ("Job",)),
     "pod": ("kubernetes.pods", ("Template",)),
     "metadata": ("kubernetes.metadata", ("Metadata",)),
 }

@@ -260,6 +260,18 @@ class Parts(Row[list[Inner]], Generic[Inner]):
         return [self.table(one) for one in fields.children(self.name)]
 
 
+class Named(Row[list[tuple[str, Inner]]], Generic[Inner]):
+    """Mapping whose keys the user chooses, of mappings with a table each."""
+
+    def __init__(self, name: str, table: type[Inner], origin: str, *, here: str = "", absent: str = "") -> None:
+        super().__init__(name, None, origin, here=here, absent=absent)
+        self.table = table
+
+    def read(self, fields: Fields) -> list[tuple[str, Inner]]:
+        """Names and tables, in their order."""
+        return [(name, self.table(one)) for name, one in fields.named(self.name)]
+
+
 class Others(Row[None]):
     """All fields that have no row."""
 
@@ -323,6 +335,13 @@ class Table:
         """Note a remark on a field that the file has."""
         if self.has(row):
             self.note(row, text)
+
+    def refuse_others(self) -> None:
+        """Refuse fields that have no row."""
+        for key, _ in self.fields.node:
+            if key not in self.rows():
+                place = self.fields.node.keys[key]
+                raise self.fields.reading.wrong(place, self.fields.path_of(key), "the protocol has no such key.")
 
     def same(self, row: "Row[Any]") -> None:
         """Remember that a field says what would hold without it, here if not always: it may go without a word."""

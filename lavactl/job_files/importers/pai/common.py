@@ -41,6 +41,11 @@ def add_ports(role: messages.Role) -> None:
             role.ports.add(name=name, count=1)
 
 
+def pause(given: "messages.Role | messages.TaskRules") -> None:
+    """Let restarts wait: a pod that is made anew takes its time there, a process here would take none."""
+    given.restart_pause_s, given.restart_pause_max_s, given.stable_s = 10.0, 300.0, 600.0
+
+
 def resources_told(role: messages.Role, shm_mib: int) -> list[str]:
     """Options of the convention: resources and counts of a role as its tasks are told of them."""
     amounts = {
@@ -57,6 +62,7 @@ def read_retries(job: JobFile, retries: int) -> None:
     rules = job.tasks_rules
     rules.restarts_when_failed = True
     rules.restarts_max = retries if retries >= 0 else 1_000_000
+    pause(rules)
     if retries != -2:
         rules.free_codes.extend(FREE_CODES)
         rules.final_codes.extend(FINAL_CODES)
