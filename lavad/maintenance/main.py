@@ -1,4 +1,4 @@
-"""The command lines of `lavactl adopt`, `backup`, `restore` and `migrate-database`; a sentence for what goes wrong."""
+"""Command lines of `lavactl adopt`, `backup`, `compact`, `restore`, `migrate-database`; a sentence for each error."""
 
 import argparse
 import contextlib
@@ -39,6 +39,7 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     one.add_argument("--wait", type=float, default=30.0, metavar="SECONDS", help="how long lavad may take (30)")
     one = _command(commands, "backup", _backup, "copy the database to a file; lavad may run")
     one.add_argument("file", type=Path, metavar="FILE")
+    _command(commands, "compact", _compact, "give the room of purged jobs back to the file system; lavad may run")
     one = _command(commands, "restore", _restore, "put a backup in the place of the database; lavad must not run")
     one.add_argument("file", type=Path, metavar="FILE")
     one = _command(commands, "migrate-database", _migrate, "copy the cluster to an empty database; lavad must not run")
@@ -77,6 +78,13 @@ def _backup(options: argparse.Namespace) -> list[str]:
 
     with _complaints_of_database():
         return backup.make(_settings(options).database, options.file.absolute())
+
+
+def _compact(options: argparse.Namespace) -> list[str]:
+    from lavad.maintenance import compact
+
+    with _complaints_of_database():
+        return list(compact.run(_settings(options).database))
 
 
 def _restore(options: argparse.Namespace) -> list[str]:

@@ -65,7 +65,8 @@ def _sqlite_engine(url: URL, pragmas: tuple[str, ...], pool: type[NullPool | Que
     @event.listens_for(engine, "connect")
     def connected(connection: sqlite3.Connection, _record: object) -> None:
         connection.isolation_level = None  # transactions are begun below, not by the driver
-        for pragma in ("journal_mode=WAL", *pragmas) if pool is NullPool else pragmas:
+        # Before the log: a new file can give pages back (lavactl compact); an older one stays as it is.
+        for pragma in ("auto_vacuum=INCREMENTAL", "journal_mode=WAL", *pragmas) if pool is NullPool else pragmas:
             connection.execute(f"PRAGMA {pragma}")
 
     @event.listens_for(engine, "begin")
