@@ -24,13 +24,13 @@ COMMANDS = (
     "blaunch", "lavarun", "badmin",
     "busers", "bugroup", "bmgroup", "bhpart", "bparams", "blimits", "bresources", "bsla", "lsclusters", "lsadmin",
     "bresize", "bmod", "bswitch", "btop", "bbot", "brequeue", "brun", "bjdepinfo",
-    "brsvadd", "brsvmod", "brsvdel", "brsvs", "bacct", "busage",
+    "brsvadd", "brsvmod", "brsvdel", "brsvs", "bacct", "busage", "bbudgets",
     "bgadd", "bgdel", "bgmod", "bjgroup", "bpost", "bread", "bstatus", "bwait", "bmig", "bslots",
     "bchkpnt", "brestart",
 )  # fmt: skip
 SUBCOMMANDS = (
     "up", "down", "env", "init", "tickets", "certificates", "link", "run", "show", "sshrun", "simulate",
-    "adopt", "backup", "restore", "migrate-database", "tasks", "logs", "scale", "stage",
+    "adopt", "backup", "compact", "restore", "migrate-database", "tasks", "logs", "scale", "stage",
     "job", "checks", "attach", "copies",
 )  # fmt: skip
 # Slurm's names, for scripts and tools that speak only Slurm. They stay out of the way of a real Slurm: as commands of

@@ -669,11 +669,35 @@ class LimitRecord(_message.Message):
     usage: _containers.RepeatedCompositeFieldContainer[LimitUsage]
     def __init__(self, name: _Optional[str] = ..., configured: _Optional[_Mapping[str, str]] = ..., usage: _Optional[_Iterable[_Union[LimitUsage, _Mapping]]] = ...) -> None: ...
 
+class BudgetRecord(_message.Message):
+    __slots__ = ("name", "consumer", "begin", "end", "resource", "used", "reserved", "bound", "is_warned")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    CONSUMER_FIELD_NUMBER: _ClassVar[int]
+    BEGIN_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    RESOURCE_FIELD_NUMBER: _ClassVar[int]
+    USED_FIELD_NUMBER: _ClassVar[int]
+    RESERVED_FIELD_NUMBER: _ClassVar[int]
+    BOUND_FIELD_NUMBER: _ClassVar[int]
+    IS_WARNED_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    consumer: str
+    begin: float
+    end: float
+    resource: str
+    used: float
+    reserved: float
+    bound: float
+    is_warned: bool
+    def __init__(self, name: _Optional[str] = ..., consumer: _Optional[str] = ..., begin: _Optional[float] = ..., end: _Optional[float] = ..., resource: _Optional[str] = ..., used: _Optional[float] = ..., reserved: _Optional[float] = ..., bound: _Optional[float] = ..., is_warned: _Optional[bool] = ...) -> None: ...
+
 class LimitsReply(_message.Message):
-    __slots__ = ("limits",)
+    __slots__ = ("limits", "budgets")
     LIMITS_FIELD_NUMBER: _ClassVar[int]
+    BUDGETS_FIELD_NUMBER: _ClassVar[int]
     limits: _containers.RepeatedCompositeFieldContainer[LimitRecord]
-    def __init__(self, limits: _Optional[_Iterable[_Union[LimitRecord, _Mapping]]] = ...) -> None: ...
+    budgets: _containers.RepeatedCompositeFieldContainer[BudgetRecord]
+    def __init__(self, limits: _Optional[_Iterable[_Union[LimitRecord, _Mapping]]] = ..., budgets: _Optional[_Iterable[_Union[BudgetRecord, _Mapping]]] = ...) -> None: ...
 
 class PoolsRequest(_message.Message):
     __slots__ = ("service_classes", "hosts", "queue")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from datetime import date
 
 from lavad.config import names
 from lavad.config import values as v
@@ -18,6 +19,7 @@ from lavad.config.guarantees.service_classes import ServiceClasses, queue_list
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, cell_of, check_sections, missed, required, sets
 from lavad.config.values import Wrong
 from lavad.core.model.advance_reservation import ReservationRule
+from lavad.core.model.rules.budgets import HOUR_S, Budget, Every
 from lavad.core.model.rules.names import ALL, Names
 from lavad.core.model.rules.resources import Limit, Pool
 
@@ -169,8 +171,55 @@ RESERVATION: Table = {
     "HOSTS": _hosts("hosts", "of which hosts; all"),
     "TIME_WINDOW": sets("windows", v.windows, "in which windows a reservation must begin and end; always"),
 }
+_EVERY = {one.value: one for one in Every}
+
+
+def _hours(name: str, about: str) -> Honoured:
+    return Honoured(lambda text, _: {name: v.decimal(text) * HOUR_S}, about)
+
+
+def _period(text: str, _: Site) -> Fields:
+    word = text.strip().lower()
+    if word in _EVERY:
+        return {"every": _EVERY[word]}
+    first, _comma, last = word.partition(",")
+    try:
+        days = date.fromisoformat(first.strip()), date.fromisoformat(last.strip())
+    except ValueError:
+        raise Wrong("expected week, month, quarter, year, or two days as 2026-01-01,2026-06-30") from None
+    if days[1] < days[0]:
+        raise Wrong("expected the second day not before the first")
+    return {"once": days}
+
+
+def _warning(text: str, _: Site) -> Fields:
+    percent = v.decimal(text.rstrip("%").strip())
+    if not 0 < percent <= 100:
+        raise Wrong("expected a percentage up to 100%")
+    return {"warns_at": percent / 100}
+
+
+_BUDGETED = ("SLOT_HOURS", "CPU_HOURS", "GPU_HOURS")
+BUDGET: Table = {
+    "NAME": sets("name", str, "the budget's name; required"),
+    "SLOT_HOURS": _hours("slot_s", "slots times hours"),
+    "CPU_HOURS": _hours("cpu_s", "hours of processor time"),
+    "GPU_HOURS": _hours("gpu_s", "GPUs times hours"),
+    "PERIOD": Honoured(
+        _period,
+        "`week` (from Monday), `month`, `quarter` or `year`, with each of which it begins anew; or first and last day, "
+        "`2026-01-01,2026-06-30`, outside of which it does not hold; `month`",
+    ),
+    "WARNING": Honoured(_warning, "part at which its running jobs are told; `80%`"),
+    "USERS": _users("users", _TOGETHER),
+    "PER_USER": _users("per_user", _EACH),
+    "PROJECTS": _projects("projects", "projects, together"),
+    "PER_PROJECT": _projects("per_project", "projects, each alone"),
+    "QUEUES": _queues("queues", "jobs of which queues; all"),
+}
 SECTIONS: Mapping[str, Table | Ignored] = {
     "Limit": LIMIT,
+    "Budget": BUDGET,
     "GuaranteedResourcePool": POOL,
     "ReservationUsage": missed("RESOURCE_RESERVE_PER_TASK does it, or a rusage with /job, /task or /host"),
     "HostExport": missed("one cluster only"),
@@ -208,8 +257,16 @@ def read_resources(document: Document, site: Site, classes: ServiceClasses) -> F
         if (rule := _reservation_rule(row, section, site)) is not None
     ]
     _check_names([rule.name for rule in rules], document, "ResourceReservation", site)
+    budgets = [
+        budget
+        for section in document.of("Budget")
+        for row in section.rows
+        if (budget := _budget(row, section, site)) is not None
+    ]
+    _check_names([budget.name for budget in budgets], document, "Budget", site)
     return {
         "limits": tuple(limits),
+        "budgets": tuple(budgets),
         "pools": (*own, *parts),
         "service_classes": {name: found[1] for name, found in classes.items() if found is not None},
         "reservation_rules": tuple(rules),
@@ -253,6 +310,19 @@ def _limit(row: Row, section: Section, site: Site) -> Limit | None:
         if limit.per_host is None:
             site.wrong(where, f"Limit {name}: {word} as a percentage takes PER_HOST")
     return limit
+
+
+def _budget(row: Row, section: Section, site: Site) -> Budget | None:
+    name = required(row, "NAME", section, site)
+    fields = site.read(row, BUDGET, all_narrow="Budget")
+    if not name:
+        return None
+    if not any(word in row and row[word].text for word in _BUDGETED):
+        site.wrong(row["NAME"], f"Budget {name}: expected {', '.join(_BUDGETED)}, or some of these")
+    for one, other in (("USERS", "PER_USER"), ("PROJECTS", "PER_PROJECT")):
+        if all(row.get(word) is not None and row[word].text for word in (one, other)):
+            site.wrong(row["NAME"], f"Budget {name}: expected {one} or {other}, not both")
+    return Budget(**fields)
 
 
 def _line_of(row: Row, section: Section) -> int:

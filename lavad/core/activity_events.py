@@ -90,6 +90,14 @@ class JobWarned(NamedTuple):
     text: str
 
 
+class BudgetWarned(NamedTuple):
+    """The part of a budget at which it warns is used or reserved; ``consumer`` is empty if it is one for all."""
+
+    at: float
+    budget: str
+    consumer: str
+
+
 @dataclass(frozen=True, slots=True)
 class JobMessagePosted:
     """A message was posted to a job, or to an element of an array, in place of an earlier one of this number."""

@@ -15,6 +15,7 @@ from lavad.core.model.rules.queues import Queue
 from lavad.core.model.windows import Calendar
 from lavad.core.state.advance_reservations import AdvanceReservations
 from lavad.core.state.attempts import Attempt
+from lavad.core.state.budgets import Budgets
 from lavad.core.state.changes import Changes
 from lavad.core.state.counters import JobCounters, PendingCounters
 from lavad.core.state.dependencies import Dependants
@@ -81,6 +82,7 @@ class Cluster:
         self.job_groups = JobGroups()
         self.limits = Limits(policy, self.table)
         self.shares = Shares(policy)
+        self.budgets = Budgets(policy)
         self.absolute = AbsolutePriorities(policy)
         self.charges: Paged[Charge] = Paged()  # charges of attempts that their jobs have not left
         self.charged: dict[str, Account] = {}  # share accounts by path with usage that is not stored yet
@@ -159,16 +161,18 @@ class Cluster:
 
     def new_pending_index(self) -> PendingIndex:
         """An empty index. With advance reservations the run limit of every job matters, since it decides which slots it
-        may use until one begins."""
+        may use until one begins; so it does for those that a budget has to be enough for."""
         queues = self.policy.queues
         urgent = [queue.served_at for queue in queues if queue.backfill_depth or queue.in_order]
         most_urgent = max(urgent, default=float("-inf"))  # queues below it have to regard reservations
         return PendingIndex(
             frozenset(
-                queue.name for queue in queues if queue.is_timed or self.reserved or queue.served_at <= most_urgent
+                queue.name
+                for queue in queues
+                if queue.is_timed or self.reserved or queue.served_at <= most_urgent or self.budgets.has(queue.name)
             ),
             frozenset(queue.name for queue in queues if queue.backfill_depth > 1) | self.preemption_rules.preemptors,
-            self.limits.by_project,
+            self.limits.by_project or self.budgets.by_project,
             {queue.name: hosts for queue in queues if (hosts := queue.own_hosts) is not None},
             self._exclusive_resources(),
             job_commands(self.policy),

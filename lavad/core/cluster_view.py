@@ -11,6 +11,7 @@ from lavad.core.model import JobState, Key, QueueWindow, Request, Shared
 from lavad.core.model.policy import Policy
 from lavad.core.state.advance_reservations import AdvanceReservations
 from lavad.core.state.attempts import Attempt
+from lavad.core.state.budgets import Budgets
 from lavad.core.state.changes import Changes
 from lavad.core.state.counters import JobCounters
 from lavad.core.state.dependencies import Dependants
@@ -109,6 +110,10 @@ class ClusterView(Protocol):
     @property
     def absolute(self) -> AbsolutePriorities:
         """Absolute priorities of pending jobs."""
+
+    @property
+    def budgets(self) -> Budgets:
+        """Budgets with what was used of them."""
 
     @property
     def shares(self) -> Shares:

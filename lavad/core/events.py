@@ -7,7 +7,7 @@ of every job are named tuples, which are made in a third of the time.
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from lavad.core.activity_events import ActivityEvent, JobMessagePosted, JobWarned
+from lavad.core.activity_events import ActivityEvent, BudgetWarned, JobMessagePosted, JobWarned
 from lavad.core.host_events import (
     HostClosed,
     HostDisconnected,
@@ -590,6 +590,7 @@ Event = (
     | ReservationRemoved
     | ReservationsTurned
     | JobDetached
+    | BudgetWarned
     | JobGroupSet
     | JobGroupsRemoved
     | FinishedForgotten

@@ -212,6 +212,38 @@ def test_a_limit_holds_in_its_window_only(cluster: Cluster) -> None:
     assert _running(cluster, jobs) == 2
 
 
+BUDGET = """
+    Begin Budget
+    NAME       = purse
+    SLOT_HOURS = {}
+    PER_USER   = all
+    End Budget
+"""
+
+
+def test_a_budget_holds_and_says_so(cluster: Cluster) -> None:
+    """One job of two hours runs and is warned, the next one waits, also after a restart of the master.
+
+    It starts when the budget is larger.
+    """
+    cluster.reconfigure({**NO_LIMITS, "lsb.resources": BUDGET.format("2.4")})
+    first = cluster.submit("-W", "2:00", "sleep 300")
+    cluster.becomes(first, "RUN")
+    second = cluster.submit("-W", "1:00", "sleep 300")
+    reason = "What is left of the budget is not enough for the job (Budget: purse root, slot hours: 2.4)"
+    _waits_for(cluster, second, reason)
+    line = cluster.run("bbudgets", "-c", "root").stdout.splitlines()[1].split()
+    assert (line[:2], line[4], line[7]) == (["purse", "root"], "slot", "2.40")
+    assert float(line[5]) + float(line[6]) == pytest.approx(2.0, abs=0.05)
+    told = "of 2.4 slot hours are used or reserved"
+    wait_for(lambda: told in " ".join(cluster.run("bjobs", "-l", str(first)).stdout.split()), 60, told)
+    cluster.kill("lavad")
+    cluster.up()
+    _waits_for(cluster, second, reason)
+    cluster.reconfigure({"lsb.resources": BUDGET.format("4")})
+    cluster.becomes(second, "RUN")
+
+
 PENDING = {
     "MAX_PEND_JOBS of the cluster": ({"lsb.params": PARAMS.format("MAX_PEND_JOBS = 2")}, "job"),
     "MAX_PEND_SLOTS of the cluster": ({"lsb.params": PARAMS.format("MAX_PEND_SLOTS = 2")}, "job slots"),

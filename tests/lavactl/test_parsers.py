@@ -14,7 +14,7 @@ from tests.lavactl.scripted import Desk
 
 ROOT = Path(__file__).resolve().parents[2]
 LSF = runpy.run_path(str(ROOT / "packaging" / "lsf_options.py"))
-OF_THE_MASTER = ("adopt", "backup", "restore", "migrate-database", "simulate")  # their help is that of its programs
+OF_THE_MASTER = ("adopt", "backup", "compact", "restore", "migrate-database", "simulate")  # the help of its programs
 
 
 @pytest.mark.parametrize("command", [name for name in every() if name not in OF_THE_MASTER])

@@ -9,15 +9,18 @@ from lavad.core import commands as c
 from lavad.core import invariants
 from lavad.core.model import EXIT_VALUE, FINAL, JobState, Request, Retry, RoleRequest, Shared, SpecialOptions
 from lavad.core.model.ranges import Ranges
-from lavad.core.model.rules.names import MemberChange, Names
+from lavad.core.model.rules.budgets import Budget
+from lavad.core.model.rules.names import ALL, MemberChange, Names
 from lavad.core.model.rules.queues import QueueHosts
 from lavad.core.model.rules.users import GroupRow
+from lavad.core.state.budgets import BudgetAccount
 from lavad.core.state.records import StartConditions
 from lavad.store.reading.restore import read_group_changes
 from lavad.store.rows import values, waits
 from tests.fakes.world import new_job
 from tests.store.fingerprint import fingerprint
 from tests.store.saved import saving
+from tests.store.test_history import ALICE, Told
 
 
 @pytest.mark.slow
@@ -89,6 +92,29 @@ def test_changes_of_host_groups_restore(tmp_path: Path) -> None:
         change("n001", False)
         change("n000", True, "n000")
         assert saved.restored().group_changes == {}
+
+
+def test_what_budgets_have_been_used_restores(tmp_path: Path) -> None:
+    """By ended attempts and by running ones; so does that one has warned."""
+    with saving(f"{tmp_path}/lava.db") as saved:
+        world = saved.world
+        budgets = (Budget("b", slot_s=1000.0, per_user=ALL),)
+        world.do(c.Reconfigure(replace(world.cluster.configured, budgets=budgets)))
+        told = Told(saved)
+        for job in (1, 2):
+            told.do(c.SubmitJob(new_job(slots=2), ALICE))
+            told.start(job, slots=2)
+        told.end(told.world.cluster.jobs[1].key, after_s=450.0)
+        told.do(c.Tick())
+        (before,) = world.cluster.budgets.accounts.values()
+        assert (before.ended.slot_s, before.has_warned, len(before.running)) == (900.0, True, 1)
+        (after,) = saved.restored().budgets.accounts.values()
+        assert (after.name, after.span, after.ended, after.has_warned) == ("b alice", *_of(before))
+        assert after.used(world.now) == before.used(world.now)
+
+
+def _of(account: BudgetAccount) -> tuple[object, ...]:
+    return account.span, account.ended, account.has_warned
 
 
 def test_an_element_killed_between_two_attempts_can_be_requeued_after_a_restart(tmp_path: Path) -> None:

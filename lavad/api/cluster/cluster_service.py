@@ -177,9 +177,11 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         return parameters_limits.parameters_reply(self.engine.cluster.policy, self.settings.usage_interval_s)
 
     async def Limits(self, request: pb.LimitsRequest, context: identity.Context) -> pb.LimitsReply:
-        """blimits."""
+        """blimits, bbudgets."""
         await identity.caller(context, self.settings)
-        return parameters_limits.limits_reply(self.engine.cluster)
+        reply = parameters_limits.limits_reply(self.engine.cluster)
+        parameters_limits.add_budgets(reply, self.engine.cluster, self.engine.clock())
+        return reply
 
     async def Pools(self, request: pb.PoolsRequest, context: identity.Context) -> pb.PoolsReply:
         """bresources -g, bsla."""

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from lavad.config.params import PARAMETERS
 from lavad.config.site import Honoured
 from lavad.core.cluster import Cluster
+from lavad.core.decide.clock.budgets import warning_of
 from lavad.core.language.numbers import number_text
 from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.budgets import HOUR_S, UNITS
 from lavad.core.model.rules.names import ALL, Names
 from lavad.core.model.rules.resources import Limit, Pool
 from lavad.core.model.rules.users import Fairshare
@@ -92,6 +94,24 @@ def limits_reply(cluster: Cluster) -> pb.LimitsReply:
                 lines[who] = record.usage.add(users=users, queues=queues, hosts=who[2], projects=projects, apps=apps)
             lines[who].used[one.what.upper()] = f"{number_text(one.used)}/{number_text(one.most)}"
     return reply
+
+
+def add_budgets(reply: pb.LimitsReply, cluster: Cluster, now: float) -> None:
+    """List the budgets with what is used of them; one for each has a record for each consumer so far."""
+    budgets = cluster.budgets
+    for rule in budgets.rules:
+        if rule.per_user is None and rule.per_project is None:
+            budgets.account(rule, "")
+        accounts = sorted((one for one in budgets.accounts.values() if one.rule is rule), key=lambda one: one.consumer)
+        for one in accounts:
+            span, amounts = rule.span(now, cluster.policy.zone), (one.used(now), one.reserved(now), rule.amounts)
+            is_warned = bool(warning_of(one, now))
+            for unit, used, reserved, bound in zip(UNITS, *amounts, strict=True):
+                if bound != float("inf"):
+                    reply.budgets.add(
+                        name=rule.name, consumer=one.consumer, begin=span.begin, end=span.end, resource=unit,
+                        used=used / HOUR_S, reserved=reserved / HOUR_S, bound=bound / HOUR_S, is_warned=is_warned,
+                    )  # fmt: skip
 
 
 def _who(one: str, names: Names) -> str:

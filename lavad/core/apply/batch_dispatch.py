@@ -88,7 +88,7 @@ class _Booking:
         self._cluster = cluster
         self._hosts = cluster.hosts
         cluster.unentered.enter()
-        self._is_charged = bool(cluster.limits or cluster.shares or cluster.job_groups)
+        self._is_charged = bool(cluster.limits or cluster.shares or cluster.budgets or cluster.job_groups)
         self._is_pooled = bool(cluster.pools)
         self._rows: list[int] = []
         self._shares: list[HostShare] = []

@@ -8,6 +8,7 @@ report is charged as it comes.
 from collections.abc import Iterable
 from dataclasses import replace
 
+from lavad.core.activity_events import BudgetWarned
 from lavad.core.cluster import Cluster
 from lavad.core.model import HOLDING, Key, Shared
 from lavad.core.model.allocation import slots_of
@@ -15,6 +16,7 @@ from lavad.core.model.host_config import REVOCABLE
 from lavad.core.model.progress import SAVED_EVERY_S, Progress
 from lavad.core.model.usage import NO_ONE, HostUsage, of_attempt, taken
 from lavad.core.state.attempts import Attempt
+from lavad.core.state.budgets import Budgets
 from lavad.core.state.fairshare import Account, Shares, Used, decayed_run_s
 from lavad.core.state.hosts.revocable import is_revocable
 from lavad.core.state.limits import Charge, Limits
@@ -23,18 +25,23 @@ from lavad.core.state.records import Job
 
 def charge(cluster: Cluster, attempt: Attempt, shared: Shared) -> None:
     """Charge an attempt for its allocation."""
-    if not (cluster.limits or cluster.shares or shared.job_group):
+    if not (cluster.limits or cluster.shares or cluster.budgets or shared.job_group):
         return
     consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project, shared.job_group, shared.application)
     account = cluster.shares.account_of(shared.queue, shared.user, shared.user_group)
     one = cluster.charges[attempt.key] = Charge(consumer, account, attempt, shared.run_limit_s)
     cluster.limits.charge(consumer, one.allocation)
     cluster.limits.note_start(one.allocation, attempt.dispatched_at)
+    if cluster.budgets:
+        one.budgets = cluster.budgets.of(shared.user, shared.project, shared.queue)
+        for budget in one.budgets:
+            budget.running[attempt.key] = one
     if account is not None:
         rate = cluster.shares.trees[shared.queue].run_fading
         _move(one, account, 1, one.start, rate)
-        if attempt.usage or attempt.departed is not NO_ONE:  # a running attempt that is charged anew
-            note_cpu(cluster, attempt, of_attempt(attempt).cpu_s)
+    is_charged_cpu = account is not None or bool(one.budgets)
+    if is_charged_cpu and (attempt.usage or attempt.departed is not NO_ONE):  # a running attempt that is charged anew
+        note_cpu(cluster, attempt, of_attempt(attempt).cpu_s)
 
 
 def discharge(cluster: Cluster, attempt: Attempt, queue: str, now: float, cpu_s: float) -> None:
@@ -43,6 +50,9 @@ def discharge(cluster: Cluster, attempt: Attempt, queue: str, now: float, cpu_s:
     if one is None:
         return
     cluster.limits.charge(one.consumer, one.allocation, -1)
+    for budget in one.budgets:
+        budget.end(attempt.key, one, now, cpu_s)
+        cluster.budgets.touch(budget)
     account, tree = one.account, cluster.shares.trees.get(queue)
     if account is None or tree is None:
         return
@@ -55,6 +65,9 @@ def discharge(cluster: Cluster, attempt: Attempt, queue: str, now: float, cpu_s:
 
 def charge_more(cluster: Cluster, shared: Shared, cpu_s: float, now: float) -> None:
     """Charge CPU time that a host reported after the job was discharged."""
+    for budget in cluster.budgets.of(shared.user, shared.project, shared.queue) if cpu_s > 0 else ():
+        budget.add_cpu(cpu_s, now)
+        cluster.budgets.touch(budget)
     tree = cluster.shares.trees.get(shared.queue)
     account = cluster.shares.account_of(shared.queue, shared.user, shared.user_group) if tree is not None else None
     if tree is not None and account is not None and cpu_s > 0:
@@ -81,6 +94,8 @@ def recharge(cluster: Cluster, job: Job, shared: Shared) -> None:
     if attempt is None or one is None:
         return
     cluster.limits.charge(one.consumer, one.allocation, -1)
+    for budget in one.budgets:
+        budget.running.pop(attempt.key, None)
     tree = cluster.shares.trees.get(job.shared.queue)
     if one.account is not None and tree is not None:
         _move(one, one.account, -1, one.start, tree.run_fading)
@@ -90,9 +105,9 @@ def recharge(cluster: Cluster, job: Job, shared: Shared) -> None:
 def note_cpu(cluster: Cluster, attempt: Attempt, more_s: float) -> None:
     """Charge additional CPU time that a host has reported."""
     one = cluster.charges.get(attempt.key)
-    if one is not None and one.account is not None and more_s > 0:
+    if one is not None and (one.account is not None or one.budgets) and more_s > 0:
         one.cpu_s += more_s
-        for part in one.account.chain():
+        for part in one.account.chain() if one.account is not None else ():
             part.running.cpu_s += more_s
 
 
@@ -102,12 +117,23 @@ def recount(cluster: Cluster) -> None:
     cluster.limits = Limits(cluster.policy, cluster.table, cluster.job_groups)
     cluster.shares = Shares(cluster.policy)
     cluster.shares.adopt(used)
+    budgets, cluster.budgets = cluster.budgets, Budgets(cluster.policy)
+    cluster.budgets.take_over(budgets.accounts.values())
     cluster.charged.clear()
     cluster.charges.clear()
     for key, attempt in cluster.attempts.items():
         job = cluster.element(key.job, key.index)
         if job is not None and is_charged(attempt, job):
             charge(cluster, attempt, job.shared)
+
+
+def budget_warned(cluster: Cluster, event: BudgetWarned) -> None:
+    """Note that a budget has warned in this period."""
+    account = cluster.budgets.accounts.get((event.budget, event.consumer))
+    if account is not None:
+        account.turn(event.at)
+        account.has_warned = True
+        cluster.budgets.touch(account)
 
 
 def is_charged(attempt: Attempt, job: Job) -> bool:

@@ -7,9 +7,11 @@ without a row, such as load and usage, are set directly.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from lavad.core.activity_events import BudgetWarned
 from lavad.core.apply import (
     advance_reservations,
     batch_dispatch,
+    charge,
     claims,
     hosts,
     jobs,
@@ -32,6 +34,7 @@ HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     **start_conditions.HANDLERS,
     **task_events.HANDLERS,
     **activity.HANDLERS,
+    BudgetWarned: charge.budget_warned,
 }
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from lavad.core.model.gpu_use import GPU_IDLE, GpuIdleRule
 from lavad.core.model.rules.applications import Application
+from lavad.core.model.rules.budgets import Budget
 from lavad.core.model.rules.hosts import HostRule
 from lavad.core.model.rules.names import Names
 from lavad.core.model.rules.queues import AROUND, UNBOUNDED_S, AroundJob, Queue
@@ -80,6 +81,7 @@ class Policy:
     user_rules: Mapping[str, UserRule] = field(default_factory=dict)  # users, groups, "default"
     each_user_rules: Mapping[str, UserRule] = field(default_factory=dict)  # group -> the row of ``group@``
     limits: tuple[Limit, ...] = ()
+    budgets: tuple[Budget, ...] = ()
     gpu_requirement: str = ""  # LSB_GPU_REQ
     gpu_idle: GpuIdleRule = GPU_IDLE
     around: AroundJob = AROUND

@@ -92,7 +92,7 @@ class Worklist:
         if changes.freed_hosts:
             self.tried.clear()
             self.refused_sizes.clear()
-        if cluster.limits or changes.relaxed_limits:  # the last limit of a job group may be gone
+        if cluster.limits or cluster.budgets or changes.relaxed_limits:  # the last limit of a job group may be gone
             self._gather_limited(cluster, changes.relaxed_limits, now)
         for key in changed_buckets:
             self._add_fresh(cluster, key)
@@ -115,13 +115,12 @@ class Worklist:
         return cluster.policy is not self.policy or cluster.reserved.version != self._reserved_version
 
     def _gather_limited(self, cluster: ClusterView, relaxed_limits: Set[Counter], now: float) -> None:
-        """Release the first waiters of limits whose usage has fallen; mark all due if a time window has changed."""
+        """Release the first waiters of limits whose usage has fallen; mark all due if a time window has changed, or if
+        a budget's period has begun."""
         limits = cluster.limits
-        if limits.windows and now >= self._windows_change_at:
-            is_known, self._windows_change_at = (
-                bool(self._windows_change_at),
-                next_change(limits.windows, limits.zone, now),
-            )
+        if (limits.windows or cluster.budgets) and now >= self._windows_change_at:
+            change_at = min(next_change(limits.windows, limits.zone, now), cluster.budgets.turns_at(now))
+            is_known, self._windows_change_at = bool(self._windows_change_at), change_at
             if is_known:
                 self.look_at_everything(cluster, now)
         for counter in relaxed_limits:
@@ -428,7 +427,7 @@ class Worklist:
             or self.preemptor.has_work(cluster, now)
             or self.elastic_growth.has_work(cluster, now)
             or self.lost_hosts.has_work(cluster, now)
-            or (cluster.limits.windows and self._windows_change_at <= now)
+            or ((cluster.limits.windows or cluster.budgets) and self._windows_change_at <= now)
             or (self.reservation_table.deferred and self.reservation_table.has_overdue(cluster, now))
         )
 

@@ -11,6 +11,7 @@ import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,9 @@ from lavad.core.model.windows import Window, is_open
 from lavad.core.state.attempts import Attempt
 from lavad.core.state.fairshare import Account
 from lavad.core.state.hosts.table import HostTable
+
+if TYPE_CHECKING:
+    from lavad.core.state.budgets import BudgetAccount
 
 SLOTS, JOBS, MEMORY = "slots", "jobs", "mem"
 DEVICES = ("ngpus_physical", "ngpus", "gpu")  # names of GPUs in a limit
@@ -603,7 +607,7 @@ _WHAT = {SLOTS: "slots", JOBS: "jobs", MEMORY: "mem"}
 class Charge:
     """Charge of one attempt: its limits, its share account and its usage. ``cpu_s`` is as reported by hosts so far."""
 
-    __slots__ = ("account", "allocation", "consumer", "cpu_s", "gpus", "run_limit_s", "slots", "start")
+    __slots__ = ("account", "allocation", "budgets", "consumer", "cpu_s", "gpus", "run_limit_s", "slots", "start")
 
     def __init__(self, consumer: Consumer, account: Account | None, attempt: Attempt, run_limit_s: int) -> None:
         self.consumer = consumer
@@ -614,3 +618,4 @@ class Charge:
         self.run_limit_s = run_limit_s
         self.start = attempt.charged_since
         self.cpu_s = 0.0
+        self.budgets: tuple[BudgetAccount, ...] = ()

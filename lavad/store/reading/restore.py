@@ -204,6 +204,10 @@ def _adopt_lock_ids(cluster: "Cluster", name: str, content: str) -> None:
     adopt_lock_ids(cluster, name, v.decode_lock_ids(content))
 
 
+def _adopt_budget(cluster: "Cluster", name: str, content: str) -> None:
+    v.adopt_budget(cluster.budgets, content)
+
+
 def _adopt_host_group(cluster: "Cluster", name: str, content: str) -> None:
     cluster.group_changes[name] = v.decode_host_group(content)
 
@@ -238,6 +242,7 @@ _BEFORE_JOBS: dict[str, Adopt] = {
     v.HOST_LOCK: _adopt_host_lock,
     v.LOCK_IDS: _adopt_lock_ids,
     v.HOST_GROUP: _adopt_host_group,
+    v.BUDGET: _adopt_budget,
 }
 _AFTER_JOBS: dict[str, Adopt] = {v.CLAIM: _adopt_claim}
 

@@ -102,6 +102,11 @@ class _Turn:
         if cluster.charged:
             for path, used in touched_accounts(cluster).items():
                 batch.shares[path] = (path, v.finite(used.cpu_s), used.run_s, used.gpu_s, used.as_of)
+        if cluster.budgets.touched:
+            for budget in cluster.budgets.touched.values():
+                row = v.budget_row(budget)
+                batch.standing[row[0], row[1]] = row
+            cluster.budgets.touched = {}
         for job, index in self.tasks:
             task_rows.add_rows(batch, cluster, job, index)
         for array in self.arrays:
@@ -551,7 +556,8 @@ def _job_detached(turn: _Turn, event: e.JobDetached) -> None:
     turn.tell(event.at, Key(event.job, 0, 0), "detached", v.detail(reservation=event.reservation, by=event.by))
 
 
-# Silence, hearing, forgetting and new policies have no rows: they are found out anew after a restart.
+# Silence, hearing, forgetting and new policies have no rows: they are found out anew after a restart. What budgets have
+# warned of is in the rows of what is used of them.
 _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
     **dict.fromkeys(get_args(t.TaskJobEvent), _tasks_changed),  # some of them have handlers of their own below
     e.JobSubmitted: _job_submitted,

@@ -34,10 +34,12 @@ from lavad.core.model.activity import ACTIVE, Activity, Hang
 from lavad.core.model.advance_reservation import AdvanceReservation, ReservationKind, ReservationTimes
 from lavad.core.model.gpu_use import GpusByHost
 from lavad.core.model.progress import Progress
+from lavad.core.model.rules.budgets import Amounts, Span
 from lavad.core.model.rules.names import MemberChange
 from lavad.core.model.usage import NO_ONE, Departed, HostUsage, gpus_of_attempt, of_attempt
 from lavad.core.model.windows import Window
 from lavad.core.state.attempts import NEVER_RESIZED, Attempt, JobEnd, Resizing
+from lavad.core.state.budgets import BudgetAccount, Budgets
 from lavad.core.state.jobs.checkpoints import NO_CHECKPOINTS, CheckpointRequest, Checkpoints
 from lavad.core.state.records import Claim, Host, LockId
 from lavad.store.rows.task_values import decode_rules, rules_values
@@ -427,6 +429,21 @@ def decode_host_group(content: str) -> MemberChange:
     """Decode the content of ``host_group_row``."""
     values = json.loads(content)
     return MemberChange(frozenset(values["added"]), frozenset(values["deleted"]))
+
+
+BUDGET = "budget"
+
+
+def budget_row(account: BudgetAccount) -> tuple[str, str, str]:
+    """Build the row of what ended attempts have used of a budget in its period."""
+    content = [account.rule.name, account.consumer, *account.span, *account.ended, account.has_warned]
+    return (BUDGET, f"{account.rule.name} {account.consumer}", _encode(content))
+
+
+def adopt_budget(budgets: Budgets, content: str) -> None:
+    """Decode the content of ``budget_row`` into an account."""
+    rule, consumer, begin, end, slot_s, cpu_s, gpu_s, has_warned = json.loads(content)
+    budgets.adopt(rule, consumer, Span(begin, end), Amounts(slot_s, cpu_s, gpu_s), has_warned)
 
 
 def _names_text(names: frozenset[str]) -> str:

@@ -12,6 +12,7 @@ from lavad.core.apply.start_conditions import due_elements, is_due, ttl_end, wai
 from lavad.core.cluster import FINISHED_KEPT, Cluster
 from lavad.core.decide.activity import hang_events
 from lavad.core.decide.clock.advance_reservations import next_turn, turn_events
+from lavad.core.decide.clock.budgets import budget_events
 from lavad.core.decide.clock.exit_rates import exit_rate_events
 from lavad.core.decide.clock.host_locks import expired_locks
 from lavad.core.decide.clock.load_thresholds import load_events
@@ -161,5 +162,6 @@ LATER = (
     give_up_lost_tasks,
     autoscale_by_queue,
     hang_events,
+    budget_events,
     _forget_finished,
 )

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from lavad.core.cluster_view import ClusterView
 from lavad.core.scheduling.capacity.advance_reservations import reserved_capacity_of
 from lavad.core.scheduling.capacity.allowance import NO_CONSTRAINTS, Allowance
+from lavad.core.scheduling.capacity.budgets import budgets_left_of
 from lavad.core.scheduling.capacity.constraint import Constraint
 from lavad.core.scheduling.capacity.headroom import headroom_of
 from lavad.core.scheduling.capacity.pools import pool_users_of
@@ -13,6 +14,7 @@ CONSTRAINTS: tuple[Callable[[ClusterView, float], Constraint | None], ...] = (
     pool_users_of,
     headroom_of,
     reserved_capacity_of,
+    budgets_left_of,
 )
 
 
