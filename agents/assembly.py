@@ -123,10 +123,10 @@ class Local:
         self.mailer.on_message(message)  # first: an attempt that is over is forgotten
         self.keeper.on_message(handle, message)
 
-    def _on_lost(self, key: Key, finish: Finish | None, why: str) -> None:
+    def _on_lost(self, key: Key, finish: Finish | None, why: str, begun: bool) -> None:
         entry, job = self.ledger.entries.get(key), self.attempts.prepared(key)
         used = next((one.usage for one in self.keeper.newest_usages() if key_of(one.key) == key), Usage())
-        self.keeper.on_lost(key, finish, why)
+        self.keeper.on_lost(key, finish, why, begun)
         if entry is not None:
             self.mailer.on_lost(entry, job, finish, used)
 

@@ -59,6 +59,7 @@ from protos.common_pb2 import AttemptKey, TaskState
 SPECS_KEPT = 1024
 ENDED_KEPT = 1024
 ENDED_BYTES = 16 << 20  # of all ended ones together: each host of a job on a thousand hosts has all their names
+NOT_BEGUN = "the process that was to keep the job on its host was killed before it had started anything"
 SUPERVISOR_LOST = "supervisor lost: the process that kept the job on its host was killed, and the job with it"
 HOST_REBOOTED = "host rebooted: the host went down while the job ran there"
 TOO_OLD = "order too old"
@@ -449,8 +450,13 @@ class Ledger:
             return [self._over(entry, report)]
         return [self._over(entry, released_with(used))]
 
-    def lost(self, key: Key, finish: Finish | None, now: float, rebooted: bool = False, why: str = "") -> list[Report]:
-        """Report the death of the shepherd, and so of its processes; ``finish`` is the end it recorded before."""
+    def lost(
+        self, key: Key, finish: Finish | None, now: float, rebooted: bool = False, why: str = "", begun: bool = True
+    ) -> list[Report]:
+        """Report the death of the shepherd, and so of its processes; ``finish`` is the end it recorded before.
+
+        One that had not begun to start anything has lost nothing: the order was not carried out.
+        """
         entry = self.entries.get(key)
         if entry is None or entry.state is State.OVER or entry.held_back is not None:
             return []
@@ -458,6 +464,8 @@ class Ledger:
             return self.released(key, None if finish is None else finish.used)
         if finish is not None:
             return self.finished(finish.with_post(None)._replace(released=True), "", "")
+        if not (begun or rebooted):
+            return self.refuse(key, NOT_BEGUN, host_fault=False)
         reason = HOST_REBOOTED if rebooted else why or SUPERVISOR_LOST
         finished = Finished(status=KILLED, time=now, reason=entry.ending or reason, lost=not entry.ending)
         if entry.last is not None and entry.last.HasField("started"):

@@ -592,10 +592,11 @@ class Keeper:
         """Return the newest progress of running jobs, for a master that may have restarted without it."""
         return self.interface.progress.all() if self.interface is not None else []
 
-    def on_lost(self, key: Key, finish: Finish | None, why: str) -> None:
+    def on_lost(self, key: Key, finish: Finish | None, why: str, begun: bool) -> None:
         """Report an attempt whose shepherd died; all its processes are gone by now.
 
-        ``finish`` is the end it recorded before; ``why`` a sentence if more is known than its death.
+        ``finish`` is the end it recorded before; ``why`` a sentence if more is known than its death; ``begun`` is False
+        if no process of it had been started.
         """
         self._leave(key)
-        self._settle(self.gpus.ended(key, self.ledger.lost(key, finish, time.time(), why=why)))
+        self._settle(self.gpus.ended(key, self.ledger.lost(key, finish, time.time(), why=why, begun=begun)))

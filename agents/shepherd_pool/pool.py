@@ -173,8 +173,9 @@ class Pool:
     ``on_idle(handle, waiting)`` gets a shepherd for an attempt that found none idle; it returns False if the attempt is
     not wanted any more.
     ``on_message(handle, message)`` gets all messages of shepherds but STATUS, with ``handle.key`` still set.
-    ``on_lost(key, finish, why)`` is called when a shepherd died with an attempt, after all of the attempt's processes
-    are gone; ``finish`` is the end it had recorded, if any, ``why`` a sentence if more is known. ``marks`` returns the
+    ``on_lost(key, finish, why, begun)`` is called when a shepherd died with an attempt, after all of the attempt's
+    processes are gone; ``finish`` is the end it had recorded, if any, ``why`` a sentence if more is known, and
+    ``begun`` is False if it had not recorded the start of any process. ``marks`` returns the
     environment entries of all of an attempt's processes, by which they are found without control groups.
     """
 
@@ -186,7 +187,7 @@ class Pool:
         launcher: LauncherProcess,
         on_idle: Callable[[Handle, Waiting], bool],
         on_message: Callable[[Handle, Message], None],
-        on_lost: Callable[[Key, Finish | None, str], None],
+        on_lost: Callable[[Key, Finish | None, str, bool], None],
         marks: Callable[[Key], tuple[bytes, ...]],
     ) -> None:
         self.base = base
@@ -522,11 +523,11 @@ class Pool:
 
     async def _clean(self, slot: int, key: Key | None, why: str) -> None:
         await self._empty(slot, self._marks(key) if key is not None else ())
-        self._cleaning.discard(slot)
-        if key is not None:
+        if key is not None:  # before another shepherd writes to the log
             traces = await asyncio.to_thread(self.traces, [slot])
             self._by_key.pop(key, None)
-            self._on_lost(key, traces.finished.get(key), why)
+            self._on_lost(key, traces.finished.get(key), why, key in traces.started)
+        self._cleaning.discard(slot)
         self._tell_watchers()
         self._grow(len(self._waiting) + SPARE - len(self._idle))
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agents.attempts.actions import Action, Launch, Limit, Note, Place, Release, Say, Signal
 from agents.attempts.journal import Journal, end_record, forget_record, order_record, spec_record, term_record
-from agents.attempts.ledger import SUPERVISOR_LOST, Ledger
+from agents.attempts.ledger import NOT_BEGUN, SUPERVISOR_LOST, Ledger
 from agents.attempts.ledger_entry import State
 from agents.shepherd.messages import Finish, Key
 from protos.agents_pb2 import JobSpecBlob, LaunchOrder, Limits, Order, Report, SignalOrder, Stage, Started
@@ -188,6 +188,15 @@ def test_a_lost_shepherd_is_never_a_success() -> None:
     held(ledger)
     (report,) = ledger.lost(KEY, finish(status=256), 50.0)
     assert (report.finished.status, report.also_released) == (256, True)
+
+
+def test_a_shepherd_lost_before_it_started_anything_has_lost_nothing() -> None:
+    """Its log has no start of the attempt: the job waits again, and is not told as killed."""
+    ledger = a_ledger()
+    held(ledger)
+    (report,) = ledger.lost(KEY, None, 50.0, begun=False)
+    assert (report.WhichOneof("what"), report.refused.reason) == ("refused", NOT_BEGUN)
+    assert not report.refused.host_fault
 
 
 @pytest.mark.parametrize(

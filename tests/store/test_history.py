@@ -596,3 +596,15 @@ def test_a_database_that_can_not_be_read_is_not_now(postgres_url: str) -> None:
             assert await store.find_request(b"none", "alice") == []
 
     asyncio.run(run())
+
+
+def test_nothing_that_other_hosts_told_later_counts_after_the_end() -> None:
+    """A parallel job that ended while the master was away: another host was back before the first one told the end."""
+    told = [
+        Moment(0.0, "submitted", {}), Moment(1.0, "dispatched", {}), Moment(1.0, "started", {"pid": 7}),
+        Moment(90.0, "unused", {}), Moment(16.0, "finished", {}), Moment(95.0, "posted", {}),
+    ]  # fmt: skip
+    ordered = history_text.in_order(told)
+    assert [moment.at for moment in ordered] == [0.0, 1.0, 1.0, 16.0, 16.0, 95.0]
+    seconds = history_text.seconds_by_state(history_text.walk(ordered), 16.0)
+    assert (seconds["PEND"], seconds["RUN"]) == (1.0, 15.0)

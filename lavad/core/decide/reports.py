@@ -248,11 +248,13 @@ def finished(cluster: Cluster, command: c.ReportFinished, now: float) -> Decisio
             return _with_usage(sent_back, command.host, command.usage)
         has_failed = command.status and not is_success(cluster, job, command.status)
         silent = [name for name in silent_hosts(cluster, attempt) if name != command.host] if has_failed else []
+        why = f"it failed on {command.host} while {named(silent)} silent"
         if silent and attempt_is_repeated(job, attempt):
-            why = f"it failed on {command.host} while {named(silent)} silent"
             return _with_usage(
                 _undone(attempt, command, e.JobDoomed(now, command.key, why)), command.host, command.usage
             )
+        if silent:  # most likely for want of them
+            command = command._replace(reason=why)
     if job is not None and command.reason == r.TERM_CHKPNT and attempt.checkpoints.migrates and not attempt.is_ending:
         moved = _again(attempt, command, r.MIGRATED, attempt.checkpoints.avoided(attempt.lead), now)
         return _with_usage(moved, command.host, command.usage)
@@ -376,17 +378,18 @@ def _end(cluster: Cluster, job: Job, attempt: Attempt, command: c.ReportFinished
     if command.status and not reason and is_success(cluster, job, command.status):
         reason = r.SUCCESS_EXIT.format(command.status >> 8)
     status = 0 if reason in r.RECORDED_DONE else command.status
+    began_at, ended_at = _span(attempt, command, now)
     return _new(
         e.JobFinished,
         (
-            _moment(attempt, command.at, now),
+            ended_at,
             attempt.key,
             status,
             reason if status or not attempt.kill_reason or reason.startswith(r.TOLD_LIMITS) else "",
             command.cpu_s,
             command.memory_mib_max,
             command.pid,
-            command.started_at,
+            began_at,
             command.detail,
             command.user_s,
             command.system_s,
@@ -400,6 +403,16 @@ def _end(cluster: Cluster, job: Job, attempt: Attempt, command: c.ReportFinished
             PostState.AWAITED if command.post else PostState.NONE,
         ),
     )
+
+
+def _span(attempt: Attempt, command: c.ReportFinished, now: float) -> tuple[float, float]:
+    """Start and end of the job by the master's clock; between them lies the time that the host measured."""
+    if not command.started_at:
+        return command.started_at, _moment(attempt, command.at, now)
+    ran_s = max(0.0, command.at - command.started_at)
+    began_at = attempt.started_at or min(_moment(attempt, command.started_at, now), max(now - ran_s, 0.0))
+    began_at = max(began_at, attempt.dispatched_at)
+    return began_at, min(began_at + ran_s, now)
 
 
 def _moment(attempt: Attempt, at: float, now: float) -> float:

@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any
 
 from lavad.core.language.numbers import number_text
@@ -137,6 +138,24 @@ def in_order(moments: Sequence[Moment]) -> list[Moment]:
         latest = max(latest, moment.at)
         if place >= first and moment.at < latest:
             told[place] = replace(moment, at=latest)
+    return _before_ends(told)
+
+
+def _before_ends(told: list[Moment]) -> list[Moment]:
+    """Return the events with those recorded before an end no later than that.
+
+    An end that came while the master was away is recorded when the job's lead host is back, at the time at which it
+    was; other hosts may have been back before, and what they told of the job was over by then.
+    """
+    bound = inf
+    for place in reversed(range(len(told))):
+        moment = told[place]
+        if moment.kind == "finished":
+            bound = moment.at
+        elif moment.at > bound:
+            told[place] = replace(moment, at=bound)
+        if moment.kind == "dispatched":
+            bound = inf
     return told
 
 
@@ -222,6 +241,7 @@ def _started(detail: dict[str, Any]) -> list[str]:
 def _finished(detail: dict[str, Any], has_started: bool) -> list[str]:
     cpu = f"The CPU time used is {detail.get('cpu_s', 0.0):.1f} seconds"
     status, reason = detail["status"], detail.get("reason") or ""
+    reason = reason or (detail.get("detail") or "" if status else "")
     if is_done(status, reason):
         return [f"Done successfully. {cpu}", *([f"Completed <done>; {reason}"] if reason else ())]
     lines = [f"{_ending(status)}. {cpu}" if has_started else f"{_ending(status)}; {ENDED_BEFORE_START}"]

@@ -274,6 +274,19 @@ def test_a_silent_lead_host_makes_the_job_unknown(story: Story) -> None:
     assert story.state(key.job) is S.RUN
 
 
+def test_a_job_that_fails_while_a_host_of_it_is_silent_says_so(story: Story) -> None:
+    """Its exit code alone would look like its own: the host's agent was restarted, or the network was away."""
+    key = story.run(a_job(6))
+    assert len(story.where(key.job)) == 2
+    story.now += 20
+    story.hear("n1")
+    story.do(c.Tick())
+    story.finished("n1", key, 255 << 8)
+    end = story.job(key.job).end
+    assert end is not None
+    assert (end.status, end.reason) == (255 << 8, "it failed on n1 while n2 is silent")
+
+
 def test_killed_while_unknown_ends_when_the_host_returns(story: Story) -> None:
     """The job is in ZOMBI until then, whatever happens on other hosts."""
     key = story.run(a_job(rerunnable=True))
@@ -336,6 +349,35 @@ def test_an_end_that_nobody_saw_is_no_end_of_a_rerunnable_job(story: Story, reru
         story.do(c.ReportFinished("n1", lost, 9, story.now, "supervisor lost", also_released=True, lost=True))
     assert story.state(key.job) is state
     assert story.state(killed.job) is S.EXIT
+
+
+@pytest.mark.parametrize("off_s", [-7200.0, -1.0, 0.0, 1.0, 7200.0])
+@pytest.mark.parametrize("is_told_first", [True, False], ids=["started before", "told at its end"])
+def test_a_run_time_is_the_hosts_own(story: Story, off_s: float, is_told_first: bool) -> None:
+    """However far its clock is from the master's: never a difference of the two clocks."""
+    job = story.submit(a_job())
+    story.plan()
+    key = story.key(job)
+    began = story.now + off_s
+    if is_told_first:
+        story.do(c.ReportStarted("n1", key, 4711, began))
+    story.now += 10
+    story.do(c.ReportFinished("n1", key, 0, began + 10, pid=4711, started_at=began, also_released=True))
+    end = story.job(key.job).end
+    assert end is not None
+    assert end.at - end.started_at == pytest.approx(10.0, abs=1e-6)
+    assert end.at <= story.now
+
+
+def test_an_end_while_the_master_was_away_has_the_hosts_time(story: Story) -> None:
+    """It is told later, and was when it was."""
+    key = story.run(a_job())
+    began = story.now
+    story.now += 90
+    story.do(c.ReportFinished("n1", key, 0, began + 15, started_at=began, also_released=True))
+    end = story.job(key.job).end
+    assert end is not None
+    assert (end.started_at, end.at) == (began, began + 15)
 
 
 def test_a_wrong_clock_makes_no_negative_time(story: Story) -> None:

@@ -22,7 +22,7 @@ from lavad.core.model.usage import HostUsage
 from lavad.core.orders import UNKNOWN, Order, ReleaseOrder, task_order
 from lavad.core.state.attempts import Attempt
 from lavad.core.state.records import Job
-from lavad.core.state.tasks import ALIVE, JobTasks
+from lavad.core.state.tasks import ALIVE, JobTasks, TaskRecord
 
 P = TaskPhase
 SIGKILL = 9
@@ -37,12 +37,13 @@ def reported(cluster: Cluster, command: c.ReportTasks, now: float) -> Decision:
     if job is None or job.tasks is None:
         return Decision()
     tasks = job.tasks
-    news = tuple([_bounded(attempt, state, now) for state in command.states if _is_news(tasks, command.host, state)])
+    told = [state for state in command.states if _is_news(tasks, command.host, state)]
+    news = tuple([_bounded(attempt, tasks.records[state.task], state, now) for state in told])
     decision = Decision(orders=_orders_again(attempt, tasks, command.host, command.states))
     if news:
         failed = tuple([one.task for one in news if one.phase is P.EXITED and not tasks.records[one.task].stopped])
-        told = t.TasksReported(now, command.key, command.host, news, failed)
-        decision.events = [*_start(job, attempt, news, now), told]
+        states = t.TasksReported(now, command.key, command.host, news, failed)
+        decision.events = [*_start(job, attempt, news, now), states]
     return decision
 
 
@@ -60,10 +61,13 @@ def _is_news(tasks: JobTasks, host: str, state: TaskReport) -> bool:
     return record.phase in ALIVE
 
 
-def _bounded(attempt: Attempt, state: TaskReport, now: float) -> TaskReport:
-    """The state with times that are possible here: the host's clock may be wrong."""
-    started = min(max(state.started, attempt.dispatched_at), now) if state.started else 0.0
-    ended = min(max(state.ended, started, attempt.dispatched_at), now)
+def _bounded(attempt: Attempt, known: TaskRecord, state: TaskReport, now: float) -> TaskReport:
+    """The state with times that are possible here, and the run time that the host measured: its clock may be wrong."""
+    ran_s = max(0.0, state.ended - state.started) if state.started and state.ended else 0.0
+    started = min(max(state.started, attempt.dispatched_at), now - ran_s) if state.started else 0.0
+    if state.started and known.run == state.run and known.started:
+        started = known.started
+    ended = min(max(started + ran_s if started else state.ended, attempt.dispatched_at), now)
     return state._replace(started=started, ended=0.0 if state.phase is P.RUNNING else ended)
 
 

@@ -177,7 +177,8 @@ def _effect(attempt: Attempt, tasks: JobTasks, verdict: Verdict, now: float) -> 
     """Let the verdict take effect: none of the job's processes is left."""
     if verdict.action in (TaskAction.COMPLETE, TaskAction.TERMINATE):
         status = 0 if verdict.action is TaskAction.COMPLETE else verdict.status or machine.FAILED_STATUS
-        return Decision([_finished(attempt, now, status, detail=verdict.reason)])
+        reason = verdict.reason if status else ""
+        return Decision([_finished(attempt, now, status, reason, detail=verdict.reason)])
     is_held = verdict.action is TaskAction.ABORT
     why = f"aborted: {verdict.reason}" if is_held else f"restarted ({tasks.restarts}): {verdict.reason}"
     if not attempt.unreleased:

@@ -642,3 +642,15 @@ def test_a_failed_job_is_restarted_once_for_all_its_failed_tasks() -> None:
     story.stops(key)
     assert story.tasks(key).restarts == 1
     assert story.phases(key) == "SSSSSSSS"
+
+
+def test_a_job_that_its_rules_end_has_their_reason() -> None:
+    """Lists, histories and accounts all show it: its exit code is that of one task, or of none."""
+    story = a_story()
+    key = story.begin(a_task_role(tasks=2, failed_enough=1))
+    story.runs(key)
+    story.ends(key, 0, 0, 3)
+    story.stops(key)
+    end = story.job(key.job).end
+    assert end is not None
+    assert (end.status, end.reason) == (3 << 8, "1 of the tasks of role worker failed")
