@@ -116,7 +116,7 @@ def test_the_first_jobs_that_can_never_start_are_named_with_the_reason(tmp_path:
     jobs = [TraceJob(number, number, 10, 1 + number % 2 * 4, 10) for number in range(1, 11)]
     with pytest.raises(StuckError) as stuck:
         ran(jobs, policy)
-    small = "Not enough job slot(s) (it needs 5 slots; the hosts it could use have 2 free)"
+    small = "Not enough job slot(s) (it needs 5 slots; the hosts it could use have 2 in all, so that it can't start)"
     assert str(stuck.value) == (
         "5 jobs can never start on this machine under this policy: "
         f"job 1, of 5 slots: {small}; job 3, of 5 slots: {small}; job 5, of 5 slots: {small}; and 2 more"

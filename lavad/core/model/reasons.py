@@ -88,6 +88,7 @@ USER_SLOTS_PARALLEL = Reason(603, "The user has not enough job slots for the par
 GROUP_SLOTS_PARALLEL = Reason(604, "One of the user's groups has not enough job slots for the parallel job")
 NO_SHARE = Reason(699, "The user has no share of the queue any more")
 NAMED_LIMIT = Reason(700, "A limit has been reached")  # its sentence names the limit
+TOGETHER = Reason(1303, "Not enough hosts with what its tasks need together")
 SPAN = Reason(312, "Not enough hosts to meet the job's spanning requirement")
 HELD_BY_USER = Reason(607, "The job was suspended by the user while pending")
 HELD_BY_ADMIN = Reason(610, "The job was suspended by LSF admin or root while pending")

@@ -65,7 +65,8 @@ def host_reasons(
         return []
     room = FreeResources(table)
     by_cause: dict[Reason, _Found] = {}
-    free_slots = free_hosts = 0
+    usable = dict[str, int]()  # hosts that the job could use, now or when they are back, and their slots
+    free = dict[str, int]()  # of those that fit a part of it now, each counted once whatever roles it fits
     for role in request.roles:
         for name, host in cluster.hosts.items():
             if not host.facts.server:
@@ -74,13 +75,14 @@ def host_reasons(
             if cause is not None and cause.reason.code == r.NO_SLOTS.code:
                 cause = _saved_on(room, host, role, claim) or cause
             cause = _of_constraints(allowance, demand, role, host.row, cause)
+            if cause is None or not cause.reason.rules_out or cause.reason in _AWAY:
+                usable[name] = host.facts.slots
             if cause is not None:
                 _note(by_cause, name, cause)
             else:
-                free = int(table.slots_free[host.row])
-                free_slots += free if ceilings is None else ceilings.slots_on(host.row, free)
-                free_hosts += 1
-    told = _told(by_cause, request, free_slots, free_hosts)
+                slots = int(table.slots_free[host.row])
+                free[name] = slots if ceilings is None else ceilings.slots_on(host.row, slots)
+    told = _told(by_cause, request, sum(free.values()), len(free), sum(usable.values()))
     return [replace(one, advice=_models(cluster, request)) if one.code == r.GPU_MODEL.code else one for one in told]
 
 
@@ -143,18 +145,57 @@ def _note(by_cause: dict[Reason, _Found], name: str, cause: HostReason) -> None:
         found.lacks.append(cause.lack)
 
 
-def _told(by_cause: dict[Reason, _Found], request: Request, free_slots: int, free_hosts: int) -> list[PendingReason]:
+def _told(
+    by_cause: dict[Reason, _Found], request: Request, free_slots: int, free_hosts: int, slots: int
+) -> list[PendingReason]:
     told = [
-        PendingReason(reason, tuple(dict.fromkeys(found.hosts)), _advice(found)) for reason, found in by_cause.items()
+        PendingReason(reason, tuple(dict.fromkeys(found.hosts)), _advice(found) or _too_large(reason, request))
+        for reason, found in by_cause.items()
     ]
-    if free_hosts and free_slots < request.slots_min:
-        advice = f"it needs {request.slots_min} slots; the hosts it could use have {free_slots} free"
+    is_too_large = 0 < slots < request.slots_min
+    if is_too_large or (free_hosts and free_slots < request.slots_min):
+        advice = f"it needs {request.slots_min} slots; the hosts it could use have "
+        advice += f"{slots} in all, so that it can't start" if is_too_large else f"{free_slots} free"
         full = by_cause.get(r.NO_SLOTS, _Found()).hosts  # reported in the same line
         told = [one for one in told if one.reason != r.NO_SLOTS]
         told.insert(0, PendingReason(r.NO_SLOTS, tuple(dict.fromkeys(full)), advice))
     elif free_hosts:
-        told.insert(0, PendingReason(_together(request)))
+        told.insert(0, _apart(request, free_slots))
     return told
+
+
+_AWAY = frozenset({r.CLOSED, r.UNREACHABLE, r.HOST_WINDOW})
+
+
+def _too_large(reason: Reason, request: Request) -> str:
+    """Advice about hosts that have fewer slots than a part of the job needs on one host."""
+    return f"it needs {max(smallest_share(role)[0] for role in request.roles)} slots on one host" * (
+        reason == r.SLOT_LIMIT
+    )
+
+
+def _apart(request: Request, free_slots: int) -> PendingReason:
+    """Reason for free slots that would suffice together: the job says how its tasks stand, or they do not fit."""
+    reason = _together(request)
+    if reason != r.SPAN or any(map(_has_span, request.roles)):
+        return PendingReason(reason)
+    only_slots = all(role.has_only(_SLOTS_ALONE) for role in request.roles)
+    if not only_slots:
+        return PendingReason(r.TOGETHER)
+    sizes = " or ".join(map(str, sorted({role.slots_per_task for role in request.roles})))
+    return PendingReason(
+        r.NO_SLOTS, (), f"its tasks need {sizes} slots each; the {free_slots} free slots are scattered"
+    )
+
+
+_SLOTS_ALONE = frozenset({
+    "tasks_min", "tasks_max", "slots_per_task", "launch", "name", "command", "resizable", "spares", "select", "order",
+    "gpus_per_task",
+})  # fmt: skip
+
+
+def _has_span(role: RoleRequest) -> bool:
+    return bool(role.one_host or role.ptile or role.ptile_by or role.block or role.stripe)
 
 
 def _together(request: Request) -> Reason:

@@ -7,7 +7,9 @@ from lavad.core.model import Device
 from lavad.core.model.policy import Policy
 from lavad.core.model.rules.queues import Queue
 from lavad.core.queries.pending_reasons import explain
+from protos.common_pb2 import Role
 from tests.builders import ROOT, Story, a_cluster, a_host, a_job
+from tests.task_jobs import TaskStory, a_task_role, a_task_spec, submission
 
 
 def reasons(story: Story, job: int, index: int = 0) -> list[tuple[str, tuple[str, ...]]]:
@@ -155,3 +157,41 @@ def test_devices_of_the_requested_vendor() -> None:
     second = story.submit(wish)
     told = {one.text: one.hosts for one in explain(story.cluster, story.cluster.jobs[second], 0, story.now)}
     assert told["The host has no GPU of the model that the job asks for"] == ("n1",)
+
+
+# -- gangs -------------------------------------------------------------------------------------------------------------
+
+
+def _advice(story: TaskStory, *roles: Role) -> list[tuple[str, str]]:
+    job = story.do(submission(a_task_spec(*roles))).reply.job
+    story.plan()
+    found = explain(story.cluster, story.cluster.jobs[job], 0, story.now)
+    return [(one.text, one.advice) for one in found]
+
+
+def test_a_gang_short_of_slots_is_told_how_many() -> None:
+    """Slots of a host count once, whatever roles fit there; no span was asked for."""
+    story = TaskStory(a_host("h1", 4), a_host("h2", 4))
+    story.run(a_job(4))
+    (told, *_) = _advice(story, a_task_role("ps", 1), a_task_role("worker", 5))
+    assert told == ("Not enough job slot(s)", "it needs 6 slots; the hosts it could use have 4 free")
+
+
+def test_scattered_slots_are_told_as_slots() -> None:
+    """Six are free, but only one task of two slots fits each host of three."""
+    story = TaskStory(a_host("h1", 3), a_host("h2", 3))
+    (told, *_) = _advice(story, a_task_role("worker", 3, slots_per_task=2))
+    assert told == ("Not enough job slot(s)", "its tasks need 2 slots each; the 6 free slots are scattered")
+
+
+def test_a_gang_that_can_never_start_is_told_so() -> None:
+    """The slots of all hosts together, or of the largest, do not suffice, free or not."""
+    story = TaskStory(a_host("h1", 4), a_host("h2", 4))
+    story.run(a_job(8))
+    (told, *_) = _advice(story, a_task_role("worker", 9))
+    assert told == (
+        "Not enough job slot(s)",
+        "it needs 9 slots; the hosts it could use have 8 in all, so that it can't start",
+    )
+    told_of_task = _advice(story, a_task_role("worker", 1, slots_per_task=6))
+    assert ("Job slot limit reached", "it needs 6 slots on one host") in told_of_task
