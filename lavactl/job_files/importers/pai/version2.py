@@ -355,7 +355,7 @@ class _Roles:
             if not named:
                 one.note(None, "ignored: no role names it.")
             elif kind != "dockerimage" and not any(f"${kind}.uri" in line for line in lines):
-                one.note(Prerequisite.uri, "ignored: no command names it, and nothing else fetches it.")
+                one.note_if(Prerequisite.uri, "ignored: no command names it, and nothing else fetches it.")
 
 
 def _named(part: Role, kind: str) -> tuple[str, ...]:
