@@ -88,13 +88,14 @@ def forecast(
     for claim in cluster.claims.values():
         if claim.is_partial:  # the jobs that gathered it are placed before this one, or release it in time
             future.free(claim)
+    is_limited = future.allowance.why(key.demand) is not None  # now: then the scheduler reserves nothing for it
     game = _Simulation(future, is_held)
     jobs.append(asked_for(cluster, key, record.id, index))
     allocation = yield from game.play(jobs)
     if allocation is None:
         return StartEstimate(None, Confidence.UNKNOWN, ahead)
     queue = cluster.policy.by_name[record.shared.queue]
-    is_protected = queue.backfill_depth > ahead or queue.in_order
+    is_protected = (queue.backfill_depth > ahead or queue.in_order) and not is_limited
     confidence = _confidence(game, ahead, len(jobs) - 1, is_protected)
     if _rests_on_reports(ends, game.future.at, ranking.now):
         return StartEstimate(game.future.at, Confidence.REPORTED, ahead)

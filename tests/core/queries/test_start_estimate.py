@@ -91,6 +91,19 @@ def test_a_limit_is_free_when_those_who_use_it_have_ended() -> None:
     assert ask(story, job).start_at == BEGIN + 600
 
 
+def test_nothing_is_promised_to_a_job_that_a_limit_holds_back() -> None:
+    """L2: a job of a user at his limit was told of reserved slots, one of which a job behind it then took."""
+    queue = Queue("normal", 30, backfill_depth=1, user_slot_limit=8)
+    story = a_cluster(a_host("n1", 4), a_host("n2", 4), policy=Policy(queues=(queue,)))
+    story.run(a_job(4, run_limit_s=600))
+    job = story.submit(a_job(8, run_limit_s=600))
+    seen = ask(story, job)
+    assert (seen.start_at, seen.confidence, seen.promised) == (BEGIN + 600, Confidence.ROUGH, ())
+    behind = story.submit(a_job(run_limit_s=1800, caller=BOB))
+    story.plan()
+    assert story.where(behind) == ["n2"]
+
+
 def test_what_a_limit_keeps_back_is_not_in_the_way_of_others() -> None:
     """Alice's next job is ahead in the order, yet bob's starts before it; hers follows her own."""
     queue = Queue("normal", 30, backfill_depth=1, user_slot_limit=8)
