@@ -108,7 +108,8 @@ class Daemon:
         self._watch = ActivityWatch(local.ledger, local.pool, local.attempts, options.name, str(local.outputs))
         keeper.signalled = self._watch.signalled
         keeper.heard[messages.LOOKED] = lambda key, fields: self._watch.answered(key, *fields[:2])
-        self._sampler = sensors.Sampler(options.simulate_gpus, sensors.Elims(options.elims), local.gpus.watch)
+        self._elims = sensors.Elims(options.elims)
+        self._sampler = sensors.Sampler(options.simulate_gpus, self._elims, local.gpus.watch)
         self._session = Session(
             self._dial,
             facts,
@@ -196,6 +197,7 @@ class Daemon:
         self._local.preparation.mail = MailSettings.of(welcome.lsf_conf)
         self._local.preparation.checkpoints = CheckpointSettings.of(welcome.lsf_conf)
         self._local.mailer.take_settings()
+        self._elims.look_in(welcome.lsf_conf["LSF_SERVERDIR"])
         self._site_copy.take(welcome.lsf_conf, welcome.cluster, welcome.default_queues)
 
     async def _look_for_eexec(self, welcome: Welcome) -> None:

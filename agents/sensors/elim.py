@@ -51,6 +51,9 @@ class Elims:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        self._site_directory = ""
+        self._of_site: list[Path] | None = None
+        self._refused: set[Path] = set()
         self._names: tuple[str, ...] = ()
         self._known: list[Path] = []
         self._running: list[_Elim] = []
@@ -71,13 +74,32 @@ class Elims:
             self._running.append(elim)
             elim.start()
 
+    def look_in(self, site_directory: str) -> None:
+        """Start the elims of this directory, too: LSF_SERVERDIR, where LSF has them, or empty for none.
+
+        It is read once for each call, since it may lie on a file system that does not always answer.
+        """
+        self._site_directory, self._of_site = site_directory, None
+
     def _programs(self) -> list[Path]:
+        """Programs of the host's own directory, and those of the site's that have other names."""
+        if self._of_site is None:
+            self._of_site = self._safe_in(Path(self._site_directory)) if self._site_directory else []
+        found = {path.name: path for path in (*self._of_site, *self._safe_in(self._directory))}
+        return [found[name] for name in sorted(found)]
+
+    def _safe_in(self, directory: Path) -> list[Path]:
         try:
-            found = sorted(self._directory.iterdir())
+            found = sorted(directory.iterdir())
         except OSError:
             return []
         named = [path for path in found if path.name == "elim" or path.name.startswith("elim.")]
-        return [path for path in named if path.is_file() and os.access(path, os.X_OK) and is_safe(path)]
+        programs = [path for path in named if path.is_file() and os.access(path, os.X_OK)]
+        refused = {path for path in programs if not is_safe(path)}
+        for path in sorted(refused - self._refused):
+            _log.warning("event=elim_refused path=%s reason='another user owns it, or may write it'", path)
+        self._refused |= refused
+        return [path for path in programs if path not in refused]
 
     def _take(self, said: Mapping[str, float]) -> None:
         with self._lock:
@@ -98,10 +120,7 @@ class Elims:
 def is_safe(path: Path) -> bool:
     """Return True if only root and the agent's user may write the program, which runs with the agent's rights."""
     facts = path.stat()
-    if facts.st_uid in (0, os.geteuid()) and not facts.st_mode & 0o022:
-        return True
-    _log.debug("event=elim_refused path=%s reason='it belongs to, or may be written by, somebody else'", path)
-    return False
+    return facts.st_uid in (0, os.geteuid()) and not facts.st_mode & 0o022
 
 
 class _Elim(threading.Thread):

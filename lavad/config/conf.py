@@ -39,7 +39,8 @@ _GPU = Ignored("GPUs are always found and isolated")
 CONF: Table = {
     "LSF_CONFDIR": sets("confdir", str, "where lsf.shared and lsf.cluster.NAME are; beside lsf.conf"),
     "LSB_CONFDIR": sets("lsb_confdir", str, "where the lsb files are, or NAME/configdir with them; beside lsf.conf"),
-    "LSF_SERVERDIR": sets("serverdir", str, "where egroup, [esub, epsub, eexec](../howto/submission-programs.md) are"),
+    "LSF_SERVERDIR": sets("serverdir", str, "where elims, egroup, [esub, epsub, eexec]"
+                          "(../howto/submission-programs.md) are"),
     "LSF_UNIT_FOR_LIMITS": sets("unit", _unit, _UNIT_HOLDS),
     "LSF_ENABLE_TMP_UNIT": sets("has_tmp_unit", switch, "Y: LSF_UNIT_FOR_LIMITS holds for tmp, too; else MB"),
     "LSB_BSUB_PARSE_SCRIPT": _by_commands("which scripts bsub reads `#BSUB` lines of"),

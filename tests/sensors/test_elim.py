@@ -42,6 +42,23 @@ def test_programs_report_what_they_are_asked_for(tmp_path: Path) -> None:
         elims.close()
 
 
+def test_the_sites_programs_are_started_too(tmp_path: Path) -> None:
+    """L3: an elim in LSF_SERVERDIR, where LSF has it, never ran; one of the same name in the host's own goes before."""
+    for place, name, value in (("own", "elim", 1), ("site", "elim", 2), ("site", "elim.more", 3)):
+        program = tmp_path / place / name
+        program.parent.mkdir(exist_ok=True)
+        resource = "scratch" if name == "elim" else "fast"
+        program.write_text(f"#!/bin/sh\necho 1 {resource} {value}\nexec sleep 60\n")
+        program.chmod(0o755)
+    elims = Elims(tmp_path / "own")
+    elims.look_in(str(tmp_path / "site"))
+    elims.expect(("scratch", "fast"))
+    try:
+        _until(elims, {"scratch": 1.0, "fast": 3.0})
+    finally:
+        elims.close()
+
+
 def test_a_program_that_others_may_write_is_not_run(tmp_path: Path) -> None:
     """It would run with the agent's rights."""
     program = tmp_path / "elim"
