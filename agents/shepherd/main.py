@@ -84,7 +84,7 @@ class Shepherd:
         self._confinement.join()
         self._tools = Tools(
             self._confinement,
-            Identity(),
+            Identity(self._confinement.entrances),
             ExitLog(f"{place.directory}/{place.slot}{LOG_SUFFIX}"),
             OutputFile(f"{place.outputs}/{place.slot}"),
             Lease(place.directory),

@@ -389,6 +389,28 @@ def test_the_memory_limit_holds_for_the_whole_job(place: Place) -> None:
     run(story())
 
 
+@needs_root
+def test_the_kernel_kills_the_job_and_never_its_shepherd(place: Place) -> None:
+    """Of many jobs for which the bound leaves no room, each ends by its limit, and none for want of its shepherd."""
+    environment = [b"PATH=/usr/bin:/bin", *(b"V%d=" % number + 100_000 * b"x" for number in range(10))]
+
+    async def story() -> None:
+        async with Host(place, slots=8) as host:
+            if not host.base.version:
+                pytest.skip("no control groups on this machine")
+
+            async def end_of(job: int) -> tuple[int, str, bool]:
+                grows = blob(place, job, "x=a; while :; do x=$x$x; done", memory_limit_mib=2, environment=environment)
+                end = (await host.finish(grows)).finished
+                return end.status, end.reason, end.lost
+
+            for first in range(1, 81, 8):
+                ends = await asyncio.gather(*map(end_of, range(first, first + 8)))
+                assert set(ends) == {(9, "TERM_MEMLIMIT", False)}
+
+    run(story())
+
+
 def test_usage_is_sampled_and_summed_up(place: Place) -> None:
     """A running job's CPU, memory, processes and groups are reported; the end has the total."""
     program = "x = bytearray(60 << 20)\nimport os, time\nwhile not os.path.exists('stop'): time.process_time()"

@@ -147,21 +147,30 @@ class Fake:
 def fake(unified: Path) -> tuple[Fake, GroupV2]:
     """A group on plain files, joined."""
     files = Fake(unified / "lava" / "0")
+    (unified / "supervisor" / "cgroup.procs").write_text("")
     group = GroupV2(str(files.path))
     group.join()
     return files, group
 
 
 def test_version_2_limits_memory_for_the_job_alone(fake: tuple[Fake, GroupV2]) -> None:
-    """The shepherd's own memory, with its growth, is added on top; swap is included; no limit is "max"."""
+    """What the shepherd has left there is added on top; swap is included; no limit is "max".
+
+    The shepherd is beside the group meanwhile, which each new process is to enter by itself.
+    """
     files, group = fake
+    beside = files.path.parent.parent / "supervisor" / "cgroup.procs"
     assert files.read("cgroup.procs") == str(os.getpid())
     assert files.read("memory.max") == "max"
+    assert (group.entrances, beside.read_text()) == ([], "")
     group.limit_memory(64)
+    assert [os.readlink(f"/proc/self/fd/{one}") for one in group.entrances] == [str(files.path / "cgroup.procs")]
+    assert beside.read_text() == str(os.getpid())
     assert files.read("memory.max") == str(64 * MIB + 3000000 + OWN_GROWTH)
     assert files.read("memory.swap.max").startswith("0")
     group.limit_memory(0)
     assert files.read("memory.max").startswith("max")
+    assert group.entrances == []
 
 
 def test_version_2_counts_the_job_alone(fake: tuple[Fake, GroupV2]) -> None:
@@ -200,7 +209,7 @@ def test_version_2_kills_all_but_the_shepherd(fake: tuple[Fake, GroupV2]) -> Non
 def test_a_task_starts_where_it_can_have_no_group_of_its_own(unified: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Of a host that lets none be made below a slot's: its processes are found by other marks, and the log says so."""
     files = Fake(unified / "lava" / "0")
-    groups = TaskGroups(str(files.path))
+    groups = TaskGroups(str(files.path), [])
     with groups.entered(7):  # files do not appear in a directory here, as they do in the kernel's
         assert groups.of(7) is None
     assert groups.members() == []
@@ -233,13 +242,18 @@ def test_the_group_of_a_slot_for_real() -> None:
 import os, subprocess, sys, time
 from agents.shepherd.confinement import groups
 from agents.shepherd.confinement.hierarchy import Base
+from agents.shepherd.process.identity import Identity
 version, *paths = sys.argv[1:]
 group = groups.confinement(Base(int(version), tuple(tuple(path.split("=")) for path in paths)), 0)
 group.join()
 group.limit_memory(50)
 group.begin()
 hog = "x = bytearray(200 << 20)"
-print(subprocess.run([sys.executable, "-I", "-S", "-c", hog]).returncode, group.oom_kills())
+for way in "helper", "fork":
+    identity = Identity(group.entrances)
+    identity._helper = identity._helper if way == "helper" else -1
+    pid = identity.start(sys.executable, (sys.executable, "-I", "-S", "-c", hog), dict(os.environb), (0, 1, 2))
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), group.oom_kills())
 group.limit_memory(0)
 group.begin()
 spin = "import time\\nwhile time.process_time() < 0.3: pass"
@@ -263,7 +277,9 @@ group.leave()
         argv = [sys.executable, "-c", program, str(base.version), *("=".join(pair) for pair in base.paths)]
         root = Path(__file__).resolve().parents[2]
         done = subprocess.run(argv, cwd=root, capture_output=True, text=True, timeout=120, check=False)
-        assert done.stdout.split() == ["-9", "1", "True", "True", "True", "1", "-9", "-9"], done.stdout + done.stderr
+        assert done.stdout.split() == ["-9", "1", "-9", "2", "True", "True", "True", "1", "-9", "-9"], (
+            done.stdout + done.stderr
+        )
         assert not [path for path in base.slot(0).values() if os.path.exists(path)]
     finally:
         hierarchy.remove(base)

@@ -1,8 +1,9 @@
 """Control group of a slot, version 1 and 2 behind one interface, and a fallback without groups.
 
-A shepherd lives in its slot's group for good and its jobs are born there, because moving a process costs milliseconds.
-So a group's counters include the shepherd: its own part is measured and subtracted, and it is spared when the others
-are killed.
+A shepherd lives in its slot's group and its jobs are born there, because moving a process costs milliseconds. So a
+group's counters include the shepherd: its own part is measured and subtracted, and it is spared when the others are
+killed. While a group's memory is bounded the shepherd is beside it, and each new process enters the group by itself
+when it shares no memory with the shepherd any more: an OOM kill ends all that share the victim's memory.
 """
 
 import contextlib
@@ -23,8 +24,8 @@ from agents.shepherd.messages import JobSetup
 from agents.shepherd.process import processes
 
 MIB = 1 << 20
-# Growth of a shepherd after its birth: pages that it shared with its parent, an environment, new processes before
-# they are the job's programs. It is added to a job's bound, or a small bound would kill the shepherd.
+# What the kernel counts beside the memory of a program, for its tables and for the shepherd's pages of the time in which
+# it was in the group. It is added to a job's bound, or a small one would let no program start.
 OWN_GROWTH = 16 * MIB
 
 
@@ -41,6 +42,7 @@ class Memory(NamedTuple):
 class Confinement(Protocol):
     """Slot's group, as its shepherd sees it. Figures are of the job alone, since `begin`."""
 
+    entrances: list[int]  # files of the groups that each new process is to enter before its program
     devices: DeviceFilter | None  # None if the group cannot be kept from devices
     tasks: TaskGroups | None  # groups of tasks below it; None without groups
 
@@ -194,6 +196,39 @@ def _others(procs: str, tasks: TaskGroups | None) -> list[int]:
     return found + tasks.members() if tasks is not None else found
 
 
+class _Seat:
+    """Place of the shepherd: within a group that bounds memory, or beside it while there is a bound."""
+
+    def __init__(self, group: str, beside: str) -> None:
+        self.entrances: list[int] = []
+        self.is_beside = False
+        self._group, self._beside = f"{group}/cgroup.procs", f"{beside}/cgroup.procs"
+        self._cpu_ns = 0  # own CPU time: when it left, or while it was beside
+
+    def leave(self) -> None:
+        """Take the place beside the group; new processes enter it by themselves."""
+        if not self.is_beside:
+            entrance = os.open(self._group, os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                write(self._beside, str(os.getpid()))
+            except OSError:
+                os.close(entrance)
+                raise
+            self.entrances.append(entrance)
+            self._cpu_ns, self.is_beside = self.cpu_ns(), True
+
+    def take(self) -> None:
+        """Return to the group."""
+        if self.is_beside:
+            write(self._group, str(os.getpid()))
+            self._cpu_ns, self.is_beside = time.process_time_ns() - self._cpu_ns, False
+            os.close(self.entrances.pop())
+
+    def cpu_ns(self) -> int:
+        """Return the CPU time of the shepherd within the group."""
+        return self._cpu_ns if self.is_beside else time.process_time_ns() - self._cpu_ns
+
+
 def _cpuset_v1(path: str | None) -> cpuset.Cpuset | None:
     if path is None:
         return None
@@ -218,8 +253,10 @@ class GroupV1:
         self._oom = _File(f"{memory}/memory.oom_control")
         self._swap_counted = os.path.exists(f"{memory}/memory.memsw.limit_in_bytes")
         self._cpuset = _cpuset_v1(paths.get(CPUSET))
+        self._seat = _Seat(memory, os.path.dirname(os.path.dirname(memory)))
+        self.entrances = self._seat.entrances
         self.devices: DeviceFilter | None = FilterV1(paths[DEVICES]) if DEVICES in paths else None
-        self.tasks: TaskGroups | None = TaskGroups(paths["pids"])
+        self.tasks: TaskGroups | None = TaskGroups(paths["pids"], self.entrances)
         self._limit_mib = 0
         self._pids_max = NO_PIDS_MAX
         self._cpu_first = self._cpu_last = 0
@@ -251,7 +288,11 @@ class GroupV1:
 
     def limit_memory(self, mib: int) -> None:
         if mib != self._limit_mib:
+            if mib:
+                self._seat.leave()
             self._put_limit(str(mib * MIB + self._own_usage + OWN_GROWTH) if mib else self.NO_LIMIT)
+            if not mib:
+                self._seat.take()
             self._limit_mib, had_none = mib, not self._limit_mib
             if mib and had_none:  # not read while there was no bound
                 self._oom_first = _value(self._oom.text(), b"oom_kill")
@@ -333,8 +374,11 @@ class GroupV2:
         self._events = _File(f"{path}/memory.events")
         self._peak = self._open_peak()
         self._cpuset = cpuset.Cpuset(path) if cpuset.is_in(path) else None
+        self._supervisor = f"{os.path.dirname(os.path.dirname(path))}/supervisor"
+        self._seat = _Seat(path, self._supervisor)
+        self.entrances = self._seat.entrances
         self.devices: DeviceFilter | None = FilterV2(path)
-        self.tasks: TaskGroups | None = TaskGroups(path)
+        self.tasks: TaskGroups | None = TaskGroups(path, self.entrances)
         self._limit_mib = 0
         self._pids_max = NO_PIDS_MAX
         self._cpu_first = self._cpu_last = 0
@@ -374,7 +418,11 @@ class GroupV2:
 
     def limit_memory(self, mib: int) -> None:
         if mib != self._limit_mib:
+            if mib:
+                self._seat.leave()
             self._put_limit(str(mib * MIB + self._own_usage + OWN_GROWTH) if mib else self.NO_LIMIT)
+            if not mib:
+                self._seat.take()
             self._limit_mib, had_none = mib, not self._limit_mib
             if mib and had_none:  # not read while there was no bound
                 self._oom_first = _value(self._events.text(), b"oom_kill")
@@ -389,7 +437,7 @@ class GroupV2:
         return _others(f"{self._path}/cgroup.procs", self.tasks)
 
     def threads(self) -> int:
-        return max(0, int(read(f"{self._path}/pids.current")) - 1)
+        return max(0, int(read(f"{self._path}/pids.current")) - (not self._seat.is_beside))
 
     def kill(self) -> int:
         # cgroup.kill would kill the shepherd, too.
@@ -405,7 +453,7 @@ class GroupV2:
             self.allow_forks()
 
     def _cpu_now(self) -> int:
-        own = time.process_time_ns()
+        own = self._seat.cpu_ns()
         return _value(self._cpu.text(), b"usage_usec") * 1000 - own
 
     def cpu_s(self) -> float:
@@ -436,8 +484,7 @@ class GroupV2:
     def leave(self) -> None:
         if self.tasks is not None:
             self.tasks.sweep()
-        supervisor = f"{os.path.dirname(os.path.dirname(self._path))}/supervisor"
-        write(f"{supervisor}/cgroup.procs", str(os.getpid()))
+        write(f"{self._supervisor}/cgroup.procs", str(os.getpid()))
         os.rmdir(self._path)
 
 
@@ -449,6 +496,7 @@ class ProcessTree:
 
     def __init__(self) -> None:
         self._cpu_first = self._user_first = 0.0
+        self.entrances: list[int] = []
         self.devices: DeviceFilter | None = None
         self.tasks: TaskGroups | None = None
 

@@ -1,9 +1,8 @@
 """Control groups of the tasks of a job of tasks, each below the group of its slot.
 
 A process may leave its parents, its session and its environment; without root's help it cannot leave its group. These
-groups have no controllers: limits and figures are those of the slot's group, which is above them. The shepherd is in a
-task's group for the moment in which the task's first process is born, and never at another time. The first of several
-moves takes some milliseconds, those soon after it microseconds.
+groups have no controllers: limits and figures are those of the slot's group, which is above them. A task's processes
+enter its group by themselves before they become their programs; the shepherd never does.
 """
 
 import contextlib
@@ -11,14 +10,18 @@ import os
 import sys
 from collections.abc import Iterator
 
-from agents.shepherd.confinement.hierarchy import groups_below, members_of, write
+from agents.shepherd.confinement.hierarchy import groups_below, members_of
 
 
 class TaskGroups:
-    """Groups of tasks by their serial numbers. ``above`` is the path of the slot's group, which counts processes."""
+    """Groups of tasks by their serial numbers. ``above`` is the path of the slot's group, which counts processes.
 
-    def __init__(self, above: str) -> None:
+    ``entrances`` are the files of the groups that every new process of the shepherd enters.
+    """
+
+    def __init__(self, above: str, entrances: list[int]) -> None:
         self._above = above
+        self._entrances = entrances
         self._known: set[int] = set()
         for path in groups_below(above):  # of an earlier shepherd of this slot: empty by now
             with contextlib.suppress(OSError):
@@ -30,51 +33,43 @@ class TaskGroups:
 
         Where that fails they are born in the slot's group, and the task has none.
         """
-        is_in = self._enter(serial)
+        entrance = self._make(serial)
+        if entrance < 0:
+            yield
+            return
+        self._entrances.append(entrance)
         try:
             yield
         except BaseException:
-            if is_in:
-                self._return()
-                is_in = False
-                self.drop(serial)
+            self.drop(serial)
             raise
         finally:
-            if is_in:
-                self._return()
+            self._entrances.remove(entrance)
+            os.close(entrance)
 
-    def _enter(self, serial: int) -> bool:
+    def _make(self, serial: int) -> int:
+        """Make the group of a task; return the file by which it is entered, or -1."""
         if serial in self._known:  # of the attempt before: empty by now
             self.drop(serial)
         path = self._path(serial)
         try:
             os.mkdir(path)
             self._known.add(serial)
-            write(f"{path}/cgroup.procs", str(os.getpid()))
+            return os.open(f"{path}/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
         except OSError as error:
             print(f"event=no_group_of_task path={path} error={error.strerror!r}", file=sys.stderr)
             self.drop(serial)
-            return False
-        return True
-
-    def _return(self) -> None:
-        """Move back to the slot's group. Once the task runs that is no failure of its start."""
-        try:
-            write(f"{self._above}/cgroup.procs", str(os.getpid()))
-        except OSError as error:
-            print(f"event=group_not_left path={self._above} error={error.strerror!r}", file=sys.stderr)
+            return -1
 
     def of(self, serial: int) -> list[int] | None:
         """Return the processes of a task; None if it has no group of its own."""
         if serial not in self._known:
             return None
-        own = os.getpid()
-        return [pid for pid in members_of(self._path(serial)) if pid != own]
+        return members_of(self._path(serial))
 
     def members(self) -> list[int]:
         """Return the processes in all these groups, without the shepherd."""
-        own = os.getpid()
-        return [pid for serial in self._known for pid in members_of(self._path(serial)) if pid != own]
+        return [pid for serial in self._known for pid in members_of(self._path(serial))]
 
     def drop(self, serial: int) -> None:
         """Remove the group of a task that is over; one with a process that cannot be killed stays, and is known."""

@@ -5,10 +5,10 @@ which must have no other. Between its start and the job's own there is no Python
 shepherd, so it costs a tenth of what a fork of the shepherd does. It is made in memory, for the machine types in
 `CODE`; elsewhere, and if a site forbids programs in memory, there is none.
 
-Called with effective id U and real id 0 as: a descriptor (one character with that number), PATH, ARGV... It makes the
-descriptor close-on-exec, takes U as real, effective and saved id, asks the kernel to kill it should the shepherd die,
-and executes PATH. On failure it writes the errno (an int) to the descriptor and exits with 127; when PATH runs, the
-descriptor is at its end.
+Called with effective id U and real id 0 as: descriptors (each one character with that number), PATH, ARGV... It makes
+the first descriptor close-on-exec, writes itself into the control groups whose files the others are, takes U as real,
+effective and saved id, asks the kernel to kill it should the shepherd die, and executes PATH. On failure it writes the
+errno (an int) to the first descriptor and exits with 127; when PATH runs, that descriptor is at its end.
 """
 
 import os
@@ -17,8 +17,8 @@ import struct
 EM_X86_64, EM_AARCH64 = 62, 183
 
 X86_64 = """
-    mov 8(%rsp), %rax               # the descriptor
-    movzbl (%rax), %ebx
+    mov 8(%rsp), %r12               # the descriptors
+    movzbl (%r12), %ebx
     mov %ebx, %edi
     mov $2, %esi
     mov $1, %edx
@@ -26,7 +26,23 @@ X86_64 = """
     syscall
     test %eax, %eax
     jnz 1f
-    mov $102, %eax                  # getuid()
+3:  inc %r12
+    movzbl (%r12), %edi
+    test %edi, %edi
+    jz 4f
+    push $48
+    mov %rsp, %rsi
+    mov $1, %edx
+    mov $1, %eax                    # write(group, "0", 1)
+    syscall
+    pop %rcx
+    test %eax, %eax
+    js 1f
+    movzbl (%r12), %edi
+    mov $3, %eax                    # close(group)
+    syscall
+    jmp 3b
+4:  mov $102, %eax                  # getuid()
     syscall
     mov %eax, %ebp
     mov $107, %eax                  # geteuid()
@@ -62,15 +78,29 @@ X86_64 = """
     syscall
 """
 AARCH64 = """
-    ldr x19, [sp, #8]               // the descriptor
-    ldrb w19, [x19]
+    ldr x21, [sp, #8]               // the descriptors
+    ldrb w19, [x21]
     mov w0, w19
     mov x1, #2
     mov x2, #1
     mov x8, #25                     // fcntl(descriptor, F_SETFD, FD_CLOEXEC)
     svc #0
     cbnz w0, 1f
-    mov x8, #174                    // getuid()
+3:  ldrb w0, [x21, #1]!
+    cbz w0, 4f
+    mov w9, #48
+    str w9, [sp, #-16]!
+    mov x1, sp
+    mov x2, #1
+    mov x8, #64                     // write(group, "0", 1)
+    svc #0
+    add sp, sp, #16
+    tbnz w0, #31, 1f
+    ldrb w0, [x21]
+    mov x8, #57                     // close(group)
+    svc #0
+    b 3b
+4:  mov x8, #174                    // getuid()
     svc #0
     mov w20, w0
     mov x8, #175                    // geteuid()
@@ -108,15 +138,17 @@ AARCH64 = """
 CODE = {
     "x86_64": (
         EM_X86_64,
-        "488b4424080fb61889dfbe02000000ba01000000b8480000000f0585c07550b8660000000f0589c5b86b0000000f0539c5741189c789c6"
-        "89c2b8750000000f0585c0752bbf01000000be09000000b89d0000000f05488b0c24488b7c2410488d742418488d54cc10b83b0000000f"
-        "05f7d85089df4889e6ba04000000b8010000000f05bf7f000000b83c0000000f05",
+        "4c8b642408410fb61c2489dfbe02000000ba01000000b8480000000f0585c00f858000000049ffc4410fb63c2485ff74246a304889e6ba"
+        "01000000b8010000000f055985c0785e410fb63c24b8030000000f05ebd0b8660000000f0589c5b86b0000000f0539c5741189c789c689"
+        "c2b8750000000f0585c0752bbf01000000be09000000b89d0000000f05488b0c24488b7c2410488d742418488d54cc10b83b0000000f05"
+        "f7d85089df4889e6ba04000000b8010000000f05bf7f000000b83c0000000f05",
     ),
     "aarch64": (
         EM_AARCH64,
-        "f30740f973024039e003132a410080d2220080d2280380d2010000d400030035c81580d2010000d4f403002ae81580d2010000d41f0014"
-        "6bc0000054e103002ae203002a681280d2010000d480010035200080d2210180d2e81480d2010000d4e30340f9e00b40f9e1630091e243"
-        "0091420c038ba81b80d2010000d4e003004be00f1fb8e003132ae1030091820080d2080880d2010000d4e00f80d2a80b80d2010000d4",
+        "f50740f9b3024039e003132a410080d2220080d2280380d2010000d4c0040035a01e4038a001003409068052e90f1fb8e1030091220080"
+        "d2080880d2010000d4ff4300918003f837a0024039280780d2010000d4f3ffff17c81580d2010000d4f403002ae81580d2010000d41f00"
+        "146bc0000054e103002ae203002a681280d2010000d480010035200080d2210180d2e81480d2010000d4e30340f9e00b40f9e1630091e2"
+        "430091420c038ba81b80d2010000d4e003004be00f1fb8e003132ae1030091820080d2080880d2010000d4e00f80d2a80b80d2010000d4",
     ),
 }
 

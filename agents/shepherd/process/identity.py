@@ -18,7 +18,7 @@ import signal
 import sys
 import termios
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agents.shepherd.process import exec_helper
@@ -42,8 +42,10 @@ _DESCRIPTOR_MAX = 255  # the helper gets its number in one character
 class Identity:
     """Identity under which this process opens files and starts processes."""
 
-    def __init__(self) -> None:
+    def __init__(self, entrances: Sequence[int] = ()) -> None:
+        """``entrances``: files of control groups that each new process enters by itself before its program."""
         self._root = os.geteuid() == 0
+        self._entrances = entrances
         self.can_return_from_nice = self._root and _is_first_namespace()
         self._groups: tuple[int, tuple[int, ...]] | None = None
         self._uid = 0
@@ -147,20 +149,20 @@ class Identity:
         theirs: int,
     ) -> int:
         terminal = next(filter(os.isatty, descriptors), -1) if self._on_terminal else -1
-        if self._helper >= 0 and theirs <= _DESCRIPTOR_MAX and self._enter is None:
-            os.set_inheritable(theirs, True)
-            words: tuple[str | bytes, ...] = (bytes((theirs,)), path, *argv)
+        given = (theirs, *self._entrances)
+        if self._helper >= 0 and max(given) <= _DESCRIPTOR_MAX and self._enter is None:
+            words: tuple[str | bytes, ...] = (bytes(given), path, *argv)
             try:
-                return _posix_spawn(f"/proc/self/fd/{self._helper}", words, environment, descriptors, terminal)
+                with _inherited(given):
+                    return _posix_spawn(f"/proc/self/fd/{self._helper}", words, environment, descriptors, terminal)
             except OSError as error:
                 if error.errno not in FORBIDDEN:
                     raise
                 print(f"event=helper_not_executable error={error.strerror!r}", file=sys.stderr)
                 self._helper = -1
-                os.set_inheritable(theirs, False)
         if self._libc is None:
             self._libc = _c_library()
-        return _fork(path, argv, environment, descriptors, theirs, self._libc, self._enter, terminal)
+        return _fork(path, argv, environment, descriptors, given, self._libc, self._enter, terminal)
 
     def _answered(self, pid: int, ours: int) -> int:
         if not _is_readable(ours, START_S):
@@ -198,6 +200,18 @@ def _errno_in(answer: bytes) -> int:
     return int.from_bytes(answer, sys.byteorder)
 
 
+@contextlib.contextmanager
+def _inherited(descriptors: Sequence[int]) -> Iterator[None]:
+    """Let programs that are started within have these descriptors."""
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, True)
+    try:
+        yield
+    finally:
+        for descriptor in descriptors:
+            os.set_inheritable(descriptor, False)
+
+
 def _posix_spawn(
     path: str,
     argv: tuple[str | bytes, ...],
@@ -225,7 +239,7 @@ def _fork(
     argv: tuple[str, ...],
     environment: dict[bytes, bytes],
     descriptors: tuple[int, ...],
-    theirs: int,
+    given: tuple[int, ...],
     libc: "ctypes.CDLL",
     enter: Callable[[], None] | None,
     terminal: int,
@@ -234,7 +248,10 @@ def _fork(
     pid = os.fork()
     if pid:
         return pid
+    theirs, *entrances = given
     try:
+        for group in entrances:
+            os.write(group, b"0")
         _become(os.geteuid(), descriptors, terminal)
         if enter is not None:
             enter()
