@@ -522,7 +522,7 @@ class Notice(_message.Message):
     def __init__(self, event: _Optional[str] = ..., reason: _Optional[str] = ..., at: _Optional[float] = ..., serial: _Optional[int] = ...) -> None: ...
 
 class TasksOrder(_message.Message):
-    __slots__ = ("version", "table", "start", "stop", "reason", "signal", "signalled")
+    __slots__ = ("version", "table", "start", "stop", "reason", "signal", "signalled", "hold")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     TABLE_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
@@ -530,6 +530,7 @@ class TasksOrder(_message.Message):
     REASON_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
     SIGNALLED_FIELD_NUMBER: _ClassVar[int]
+    HOLD_FIELD_NUMBER: _ClassVar[int]
     version: int
     table: _containers.RepeatedCompositeFieldContainer[_common_pb2.TaskHost]
     start: _containers.RepeatedCompositeFieldContainer[_common_pb2.TaskRun]
@@ -537,7 +538,8 @@ class TasksOrder(_message.Message):
     reason: str
     signal: int
     signalled: _containers.RepeatedCompositeFieldContainer[_common_pb2.TaskRun]
-    def __init__(self, version: _Optional[int] = ..., table: _Optional[_Iterable[_Union[_common_pb2.TaskHost, _Mapping]]] = ..., start: _Optional[_Iterable[_Union[_common_pb2.TaskRun, _Mapping]]] = ..., stop: _Optional[_Iterable[_Union[_common_pb2.TaskRun, _Mapping]]] = ..., reason: _Optional[str] = ..., signal: _Optional[int] = ..., signalled: _Optional[_Iterable[_Union[_common_pb2.TaskRun, _Mapping]]] = ...) -> None: ...
+    hold: _containers.RepeatedCompositeFieldContainer[_common_pb2.TaskRun]
+    def __init__(self, version: _Optional[int] = ..., table: _Optional[_Iterable[_Union[_common_pb2.TaskHost, _Mapping]]] = ..., start: _Optional[_Iterable[_Union[_common_pb2.TaskRun, _Mapping]]] = ..., stop: _Optional[_Iterable[_Union[_common_pb2.TaskRun, _Mapping]]] = ..., reason: _Optional[str] = ..., signal: _Optional[int] = ..., signalled: _Optional[_Iterable[_Union[_common_pb2.TaskRun, _Mapping]]] = ..., hold: _Optional[_Iterable[_Union[_common_pb2.TaskRun, _Mapping]]] = ...) -> None: ...
 
 class Stage(_message.Message):
     __slots__ = ("allocation", "launch_now", "spec_version", "run_limit_s", "deadline", "queue", "nice", "environment", "gpu", "job_starter", "controls", "lease_s", "seal", "allocation_seal", "tasks", "warning_time_s", "warning_action", "check_before", "check_after", "around")

@@ -153,7 +153,7 @@ class TaskStory(Story):
 
     def _all(self, key: Key) -> list[tuple[tuple[int, int], TaskRecord]]:
         tasks = self.tasks(key)
-        return [((one.role, one.index), record) for one, record in tasks.records.items() if tasks.has_process(one)]
+        return [((one.role, one.index), record) for one, record in tasks.records.items() if tasks.has_run(one)]
 
 
 def stage_growth(story: TaskStory, key: Key) -> list[Order]:

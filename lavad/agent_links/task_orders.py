@@ -27,6 +27,7 @@ class TaskMessages:
         tasks.start.extend(map(_run, order.start))
         tasks.stop.extend(map(_run, order.stop))
         tasks.signalled.extend(map(_run, order.signalled))
+        tasks.hold.extend(map(_run, order.hold))
         tasks.signal = order.signal
         return added.ByteSize()
 

@@ -96,6 +96,7 @@ class TasksOrder:
     reason: str = ""  # of the stops
     signalled: tuple[TaskRun, ...] = ()
     signal: int = 0
+    hold: tuple[TaskRun, ...] = ()  # as start, of tasks without a command of their own
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,7 +192,7 @@ def _orders_of_tasks(
             if attempt.doomed and not attempt.kill_reason and not tasks.is_running:
                 yield from release_rest(attempt, attempt.doomed)
         case t.TasksOrdered():  # hosts without a process of it get the table, too: ranks of other roles start there
-            starts = _by_host(tasks, event.tasks, TaskPhase.STARTING)
+            starts = _by_host(tasks, event.tasks, None)
             for host in dict.fromkeys(tasks.records[key].host for key in event.tasks):
                 yield task_order(attempt, tasks, host, starts.get(host, ()), ())
         case t.PlacesPassedOn(places=places):  # where tasks take turns, each is told of others as it starts
@@ -209,11 +209,11 @@ def _orders_of_tasks(
 
 
 def _by_host(tasks: JobTasks, keys: Iterable[TaskKey], phase: TaskPhase | None) -> dict[str, list[TaskKey]]:
-    """Those of the tasks that have a process and are in that phase, by host."""
+    """Those of the tasks that have a run and are in that phase, by host."""
     found: dict[str, list[TaskKey]] = {}
     for key in keys:
         record = tasks.records[key]
-        if record.host and (phase is None or record.phase is phase) and tasks.has_process(key):
+        if record.host and (phase is None or record.phase is phase) and tasks.has_run(key):
             found.setdefault(record.host, []).append(key)
     return found
 
@@ -226,9 +226,11 @@ def task_order(
     stop: Iterable[TaskKey] = (),
 ) -> TasksOrder:
     """Order to start and end tasks on one host."""
-    ended = list(stop)
+    ended, begun = list(stop), list(start)
     reason = tasks.records[ended[0]].stopped or attempt.kill_reason if ended else ""
-    return TasksOrder(host, attempt.key, tasks.version, tasks.table, tasks.runs(start), tasks.runs(ended), reason)
+    starts = tasks.runs([key for key in begun if not tasks.is_held(key)])
+    hold = tasks.runs([key for key in begun if tasks.is_held(key)])
+    return TasksOrder(host, attempt.key, tasks.version, tasks.table, starts, tasks.runs(ended), reason, hold=hold)
 
 
 def release_rest(attempt: "Attempt", reason: str) -> Iterator[ReleaseOrder]:

@@ -167,10 +167,17 @@ class JobTasks:
         """Name of a task for users: ``worker[3]``."""
         return f"{self.names[key.role]}[{key.index}]"
 
+    def is_held(self, key: TaskKey) -> bool:
+        """True if the task has no command: it holds its slots for processes that others start in its place."""
+        return bool(self.launches) and self.launches[key.role] is Launch.NONE
+
     def has_process(self, key: TaskKey) -> bool:
-        """True if the task is started on its host; others only hold their slots."""
-        is_held = bool(self.launches) and self.launches[key.role] is Launch.NONE
-        return not is_held and key not in self.stands_for
+        """True if the task is started on its host, with a command."""
+        return self.has_run(key) and not self.is_held(key)
+
+    def has_run(self, key: TaskKey) -> bool:
+        """True if processes of the task begin and end with a run of it; others are in the run of another task."""
+        return key not in self.stands_for
 
     @property
     def displaced(self) -> tuple[TaskKey, ...]:
@@ -196,7 +203,7 @@ class JobTasks:
     @property
     def is_running(self) -> bool:
         """True if a process of any task may be left."""
-        return any(self.has_process(key) for key in self.records.alive)
+        return any(self.has_run(key) for key in self.records.alive)
 
     def runs(self, tasks: Iterable[TaskKey]) -> tuple[TaskRun, ...]:
         """The newest runs of these tasks."""

@@ -75,8 +75,16 @@ class TaskRunner:
                 self._tell(TaskReport(task, run, order_again=True))
             else:
                 self._accept(task, run)
+        for task, run in order.hold:
+            self._hold(task, run)
         for task, run in order.stop:
             self._stop(task, run, order.reason)
+
+    def _hold(self, task: TaskKey, run: int) -> None:
+        """Hold a task without a command: what is started in its place ends with it."""
+        if run > self._newest.get(task, 0):
+            self._newest[task] = run
+            self._set(TaskReport(task, run, TaskPhase.RUNNING, started=self._host.wall()))
 
     def _accept(self, task: TaskKey, run: int) -> None:
         self._newest[task] = run

@@ -401,6 +401,12 @@ def _checkpoint(detail: dict[str, Any]) -> list[str]:
     return [f"{whose} failed: {detail['error']}" if detail.get("error") else f"{whose} succeeded"]
 
 
+def _tasks_stopped(detail: dict[str, Any]) -> list[str]:
+    if not detail.get("by"):
+        return [f"{detail.get('tasks', '')} ended: {detail.get('reason', '')}"]
+    return [f"Signal <KILL> requested by user or administrator <{detail['by']}> for {detail.get('tasks', '')}"]
+
+
 _LINES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "posted": _posted,
     "message": lambda detail: [
@@ -412,9 +418,7 @@ _LINES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "task failed": _task_failed,
     "tasks failed": lambda detail: [f"{detail['count']} more tasks failed on {detail.get('host', '')}"],
     "tasks lost": lambda detail: [f"Host {detail.get('host', '')} and its tasks are lost: {detail.get('reason', '')}"],
-    "tasks stopped": lambda detail: [
-        f"Signal <KILL> requested by user or administrator <{detail.get('by', '')}> for {detail.get('tasks', '')}"
-    ],
+    "tasks stopped": _tasks_stopped,
     "tasks signalled": lambda detail: [
         f"Signal <{_signal_name(detail.get('signal', 0))}> requested by user or administrator "
         f"<{detail.get('by', '')}> for {detail.get('tasks', '')}"

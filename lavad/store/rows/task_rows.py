@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from lavad.core import task_events as t
-from lavad.core.model.task_rules import TaskKey
+from lavad.core.model.task_rules import TaskEvent, TaskKey
 from lavad.core.state.records import ArrayRecord
 from lavad.core.state.tasks import JobTasks
 from lavad.store.rows import values as v
@@ -56,6 +56,8 @@ def lines(cluster: "Cluster", event: t.TaskJobEvent) -> Iterator[tuple[str, str]
                 yield "tasks failed", v.detail(count=len(failed) - NAMED_MAX, host=event.host)
         case t.TasksLost(host=host, reason=reason):
             yield "tasks lost", v.detail(host=host, reason=reason)
+        case t.TasksStopped(event=TaskEvent.SUCCEEDED):  # they had no command: nothing is lost with them
+            return
         case t.TasksStopped(tasks=keys, by=by, reason=reason):
             yield "tasks stopped", v.detail(tasks=_named(tasks, keys), by=by, reason=reason)
         case t.TasksRestarted():

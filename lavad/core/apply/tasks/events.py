@@ -13,7 +13,6 @@ from lavad.core.apply.tasks import activity
 from lavad.core.apply.tasks.places import join_no_more, pass_on, placed, take_spares, unplace
 from lavad.core.apply.tasks.queue_wait import taken_along
 from lavad.core.cluster import Cluster
-from lavad.core.model import Launch
 from lavad.core.model.reasons import EXIT_STATUS_LOST
 from lavad.core.model.task_rules import TaskAction, TaskEvent, TaskKey, TaskPhase
 from lavad.core.model.task_values import TaskReport
@@ -84,6 +83,8 @@ def _take(cluster: Cluster, job: Job, tasks: JobTasks, state: TaskReport, record
         if phase is P.RUNNING:
             note(cluster, job, (key, None))
         return
+    if tasks.is_held(key):
+        state = _of_held(tasks, record, state)
     known = record._replace(pid=state.pid or record.pid, started=state.started or record.started)
     reason = state.reason or record.stopped
     if record.again:
@@ -97,6 +98,17 @@ def _take(cluster: Cluster, job: Job, tasks: JobTasks, state: TaskReport, record
         note(cluster, job, (key, E.TIMEOUT))
     elif not record.stopped:
         note(cluster, job, (key, E.SUCCEEDED if state.phase is P.DONE else E.FAILED))
+
+
+def _of_held(tasks: JobTasks, record: TaskRecord, state: TaskReport) -> TaskReport:
+    """The end of a task without a command, which has no exit status: it is as what ended it."""
+    is_well = record.ends_as is E.SUCCEEDED or (
+        tasks.verdict is not None and tasks.verdict.action is TaskAction.COMPLETE
+    )
+    if is_well:
+        return state._replace(phase=P.DONE, status=0)
+    status = state.status or (0 if record.ends_as is None else EXIT_STATUS_LOST)
+    return state._replace(phase=P.EXITED, status=status)
 
 
 def _lost(cluster: Cluster, event: t.TasksLost) -> None:
@@ -146,8 +158,7 @@ def _ordered(cluster: Cluster, event: t.TasksOrdered) -> None:
     tasks.pauses = tuple([at for at in tasks.pauses if at > event.at])
     for key in event.tasks:
         record = tasks.records[key]
-        is_held = tasks.launches[key.role] is Launch.NONE
-        phase, started = (P.RUNNING, event.at) if is_held else (P.STARTING, 0.0)
+        phase, started = (P.RUNNING, event.at) if tasks.is_held(key) else (P.STARTING, 0.0)
         ordered = TaskRecord(
             phase, record.host, record.run + 1, record.ports, started=started, joined=record.joined,
             failures=record.failures, place=record.place,
@@ -159,7 +170,7 @@ def _stopped(cluster: Cluster, event: t.TasksStopped) -> None:
     job, tasks = _of(cluster, event)
     for key in event.tasks:
         record = tasks.records[key]
-        if record.phase in ALIVE and tasks.has_process(key):
+        if record.phase in ALIVE and tasks.has_run(key):
             stopping = record._replace(phase=P.STOPPING, again=False, waits_for_all=False)
             _set(tasks, key, stopping._replace(stopped=event.reason, ends_as=event.event))
         elif record.phase in ALIVE or record.phase is P.WAITING:
@@ -175,7 +186,7 @@ def _restarted(cluster: Cluster, event: t.TasksRestarted) -> None:
         if key in tasks.stands_for:
             continue
         record = tasks.records[key]
-        if record.phase in ALIVE and tasks.has_process(key):
+        if record.phase in ALIVE and tasks.has_run(key):
             changed = record._replace(phase=P.STOPPING, again=True, stopped=f"restarted: {event.event.name}")
         else:
             changed = record._replace(phase=P.WAITING, again=False, stopped="")
@@ -213,14 +224,11 @@ def _concluded(cluster: Cluster, event: t.TasksConcluded) -> None:
     verdict = tasks.verdict = event.verdict
     tasks.restarts += verdict.action is TaskAction.RESTART_JOB and verdict.is_counted
     tasks.delayed, tasks.pauses, tasks.replacement = (), (), None
-    is_well = verdict.action is TaskAction.COMPLETE
     for key in list(tasks.records.alive):
         record = tasks.records[key]
-        if tasks.has_process(key):
+        if tasks.has_run(key):
             end = record._replace(phase=P.STOPPING, again=False, waits_for_all=False, ends_as=None)
             _set(tasks, key, end._replace(stopped=record.stopped or verdict.reason or "the job has ended"))
-        elif key not in tasks.stands_for:
-            tasks.records[key] = _ended(record, P.DONE if is_well else P.EXITED, event.at, reason=verdict.reason)
 
 
 def _delayed(cluster: Cluster, event: t.TaskActionDelayed) -> None:

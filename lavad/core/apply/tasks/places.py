@@ -206,10 +206,10 @@ def _follow_lead(tasks: JobTasks, key: TaskKey, leads: dict[tuple[int, str], Tas
 
 
 def given_up(tasks: JobTasks, keys: Iterable[TaskKey]) -> None:
-    """Take these tasks' places: those with a process keep theirs, unseen by others, until that has ended."""
+    """Take these tasks' places: those that are alive keep theirs, unseen by others, until they have ended."""
     for key in keys:
         record = tasks.records[key]
-        if record.is_alive and tasks.has_process(key):
+        if record.is_alive and tasks.has_run(key):
             tasks.records[key] = record._replace(leaves=True)
         else:
             unplace(tasks, key)

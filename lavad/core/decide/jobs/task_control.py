@@ -44,7 +44,7 @@ def signal(cluster: Cluster, command: c.SignalJob, now: float) -> Decision:
     events: list[e.Event] = [
         t.TasksSignalled(now, job.key, running, command.signal, by)
         for job, tasks, keys in found
-        if (running := tuple([key for key in keys if tasks.records[key].phase in ALIVE and tasks.has_process(key)]))
+        if (running := tuple([key for key in keys if tasks.records[key].phase in ALIVE and tasks.has_run(key)]))
     ]
     if not events:
         raise Refused("No such task of the job is running")

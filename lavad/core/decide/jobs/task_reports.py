@@ -16,7 +16,7 @@ from lavad.core.decide.jobs import control
 from lavad.core.decide.tasks.growth_end import give_growth_up
 from lavad.core.model import JobState
 from lavad.core.model import reasons as r
-from lavad.core.model.task_rules import TaskPhase
+from lavad.core.model.task_rules import TaskKey, TaskPhase
 from lavad.core.model.task_values import TaskReport
 from lavad.core.model.usage import HostUsage
 from lavad.core.orders import UNKNOWN, Order, ReleaseOrder, task_order
@@ -50,14 +50,14 @@ def reported(cluster: Cluster, command: c.ReportTasks, now: float) -> Decision:
 def _is_news(tasks: JobTasks, host: str, state: TaskReport) -> bool:
     """True if the state is newer than what is known of the task."""
     record = tasks.records.get(state.task)
-    if record is None or state.order_again or not tasks.has_process(state.task):
+    if record is None or state.order_again or not tasks.has_run(state.task):
         return False
     if record.host != host or state.run < record.run:
         return False
     if state.run > record.run:  # of a start that the database has lost
         return True
     if state.phase is P.RUNNING:
-        return record.phase is P.STARTING or (record.phase is P.STOPPING and not record.pid)
+        return record.phase is P.STARTING or (record.phase is P.STOPPING and bool(state.pid) and not record.pid)
     return record.phase in ALIVE
 
 
@@ -90,9 +90,15 @@ def _orders_again(attempt: Attempt, tasks: JobTasks, host: str, states: Iterable
         for one in states
         if one.order_again and (record := tasks.records.get(one.task)) is not None and record.run == one.run
     ]
-    start = [key for key in late if tasks.records[key].phase is P.STARTING and not attempt.is_ending]
+    start = [key for key in late if _is_to_start(tasks, key) and not attempt.is_ending]
     stop = [key for key in late if tasks.records[key].phase is P.STOPPING or attempt.is_ending]
     return [task_order(attempt, tasks, host, start, stop)] if start or stop else []
+
+
+def _is_to_start(tasks: JobTasks, key: TaskKey) -> bool:
+    """True if the host is to have the task's run; it says nothing of the start of one without a command."""
+    phase = tasks.records[key].phase
+    return phase is P.STARTING or (phase is P.RUNNING and tasks.is_held(key))
 
 
 def compared(cluster: Cluster, name: str, one: c.HeldAttempt, now: float) -> Decision:
@@ -109,7 +115,7 @@ def compared(cluster: Cluster, name: str, one: c.HeldAttempt, now: float) -> Dec
     for key in tasks.on_host(name):
         record, state = tasks.records[key], held.get(key)
         is_known = state is not None and state.run >= record.run
-        if record.phase not in (P.STARTING, P.STOPPING) or not tasks.has_process(key):
+        if not tasks.has_run(key) or not (record.phase is P.STOPPING or _is_to_start(tasks, key)):
             continue
         is_ending = record.phase is P.STOPPING or attempt.is_ending
         if not is_ending and not is_known:

@@ -17,13 +17,14 @@ from lavad.core.decide.tasks.steps import Conclude, Delay, Drop, Restart, Step
 from lavad.core.model import Key
 from lavad.core.model import reasons as r
 from lavad.core.model.task_rules import TaskAction, TaskEvent, TaskKey, TaskPhase
-from lavad.core.model.task_values import TaskReport, Verdict
+from lavad.core.model.task_values import Verdict
 from lavad.core.state.attempts import Attempt
 from lavad.core.state.hosts.revocable import tolerates
 from lavad.core.state.records import Job
 from lavad.core.state.tasks import ENDED, JobTasks
 
 _ENDS = frozenset({TaskEvent.FAILED, TaskEvent.SUCCEEDED, TaskEvent.EVICTED, TaskEvent.TIMEOUT})
+HELD_FOR_NONE = "all tasks with a command have ended"
 ATTEMPTS_MAX = 100  # of a rerunnable job that loses its hosts each time
 
 
@@ -140,8 +141,8 @@ def _settled(cluster: Cluster, job: Job, attempt: Attempt, tasks: JobTasks, now:
         due = tuple([key for key in machine.due(tasks, now) if key not in tasks.stands_for])
         if due:
             return Decision([t.TasksOrdered(now, attempt.key, due)])
-    if not steps and not tasks.is_running and (held := _held_to_the_end(tasks)):
-        return Decision([_completed(attempt.key, tasks, held, now)])
+    if not steps and (held := _held_to_the_end(tasks)):
+        return Decision([t.TasksStopped(now, attempt.key, held, TaskEvent.SUCCEEDED, HELD_FOR_NONE)])
     steps = steps or _placed(cluster, tasks, machine.at_end(tasks))
     return Decision(_events_of(cluster, steps, job, attempt, tasks, now)) if steps else None
 
@@ -160,14 +161,12 @@ def _freed(attempt: Attempt, tasks: JobTasks) -> tuple[str, ...]:
     return tuple([host for host in hosts if host not in busy and host not in change.freed])
 
 
-def _held_to_the_end(tasks: JobTasks) -> list[TaskKey]:
-    """Tasks without a process when all those with one have ended, and none is to be started."""
-    return [] if machine.is_to_go_on(tasks) else tasks.alive
-
-
-def _completed(key: Key, tasks: JobTasks, held: Iterable[TaskKey], now: float) -> e.Event:
-    states = [TaskReport(task, tasks.records[task].run, TaskPhase.DONE, ended=now) for task in held]
-    return t.TasksReported(now, key, "", tuple(states))
+def _held_to_the_end(tasks: JobTasks) -> tuple[TaskKey, ...]:
+    """Running tasks without a command when all those with one have ended, and none is to be started."""
+    is_over = not any(tasks.has_process(key) for key in tasks.records.alive)
+    if not is_over or machine.is_to_go_on(tasks):
+        return ()
+    return tuple([key for key in tasks.alive if tasks.records[key].phase is TaskPhase.RUNNING and tasks.has_run(key)])
 
 
 # -- the end of an attempt ---------------------------------------------------------------------------------------------

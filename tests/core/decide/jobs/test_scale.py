@@ -180,14 +180,30 @@ def test_the_end_of_a_task_that_leaves_is_no_failure() -> None:
     assert story.tasks(key).verdict is None
 
 
-def test_tasks_without_a_process_of_their_own_leave_at_once() -> None:
-    """Ranks of other roles: nothing has to be ended, and their hosts are released with the acknowledgement."""
-    story = a_cluster(*(a_host(f"n{n}", 1) for n in range(1, 4)))
+def test_tasks_without_a_command_leave_when_nothing_runs_in_their_place() -> None:
+    """Ranks of other roles run there: their slots are free when the host says that none of these is left."""
+    story = a_cluster(a_host("n1", 3))
     key = run(story, PS, a_task_role("worker", 1, 2, launch=NONE))
+    waiting = story.submit(a_job(1))
     assert story.phases(key) == "RRR"
     scale(story, key, ("worker", 1))
-    assert story.phases(key) == "RRW"
-    assert [one.host for one in adapt(story, key) if isinstance(one, ReleaseOrder)] == ["n3"]
+    assert story.phases(key) == "RRR"
+    assert stops(adapt(story, key)) == {"n1": [(1, 1, 1)]}
+    assert story.phases(key) == "RRT"
+    story.plan()
+    assert story.where(waiting) == []
+    story.stops(key)
+    story.plan()
+    assert (story.phases(key), story.where(waiting)) == ("RRW", ["n1"])
+
+
+def test_a_host_of_a_task_without_a_command_is_released_when_that_has_ended() -> None:
+    """Its part of the job lasts as long as what was started there in the place of the task."""
+    story = a_cluster(*(a_host(f"n{n}", 1) for n in range(1, 4)))
+    key = run(story, PS, a_task_role("worker", 1, 2, launch=NONE))
+    scale(story, key, ("worker", 1))
+    assert not [one for one in adapt(story, key) if isinstance(one, ReleaseOrder)]
+    assert [one.host for one in story.stops(key).orders if isinstance(one, ReleaseOrder)] == ["n3"]
 
 
 def test_devices_keep_to_their_tasks() -> None:

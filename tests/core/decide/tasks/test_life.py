@@ -9,7 +9,7 @@ from lavad.core import commands as c
 from lavad.core.model import JobState, Key
 from lavad.core.model.reasons import Refused
 from lavad.core.model.task_rules import TaskAction, TaskEvent, TaskKey, TaskPhase
-from lavad.core.model.task_values import RolePart, TaskReport
+from lavad.core.model.task_values import RolePart, TaskReport, TaskRun
 from lavad.core.model.usage import HostUsage
 from lavad.core.orders import LaunchOrder, ReleaseOrder, SignalOrder, StageOrder, TasksOrder
 from lavad.core.task_events import TasksRestarted
@@ -111,15 +111,63 @@ def test_a_role_starts_when_another_is_done() -> None:
     assert story.state(key.job) is S.DONE
 
 
-def test_tasks_without_processes() -> None:
-    """Workers that only hold slots run without an order, and are done with the launcher."""
+HELD = (a_task_role("launcher", after=["worker"]), a_task_role("worker", 3, launch=NONE))
+
+
+def test_tasks_without_a_command() -> None:
+    """Workers that hold their slots for others run at once, and are done when nothing is left in their place."""
     story = a_story()
-    key = story.begin(a_task_role("launcher", after=["worker"]), a_task_role("worker", 3, launch=NONE))
+    job = story.do(submission(a_task_spec(*HELD))).reply.job
+    story.plan()
+    orders = story.stage(story.key(job))
+    held = [(one.host, run.task.index) for one in orders if isinstance(one, TasksOrder) for run in one.hold]
+    assert held == [("h1", 0), ("h2", 1), ("h2", 2)]
+    key = story.key(job)
     assert story.phases(key) == "SRRR"
     story.runs(key)
-    story.ends(key, 0, 0)
+    assert stops(story.ends(key, 0, 0).orders) == {"h1": [(1, 0, 1)], "h2": [(1, 1, 1), (1, 2, 1)]}
+    assert (story.phases(key), story.state(key.job)) == ("DTTT", S.RUN)
+    for index in range(3):
+        story.ends(key, 1, index)
     assert story.phases(key) == "DDDD"
     assert story.state(key.job) is S.DONE
+
+
+def test_a_task_without_a_command_that_is_killed() -> None:
+    """It is being ended until its host has ended what runs in its place, and counts as killed like any other."""
+    story = a_story()
+    key = story.begin(*HELD, policies=[a_policy(A.ABORT, E.EVICTED)])
+    story.runs(key)
+    outcome = story.do(c.KillJob(c.Target(key.job, None, "worker", 1), ANN))
+    assert stops(outcome.orders) == {"h2": [(1, 1, 1)]}
+    assert (story.phases(key), story.tasks(key).verdict) == ("RRTR", None)
+    story.ends(key, 1, 1)
+    assert story.tasks(key).verdict is not None
+    assert story.phases(key) == "TTET"
+
+
+def test_a_restart_ends_what_runs_in_the_place_of_tasks_without_a_command() -> None:
+    """The next run of such a task is ordered when that is gone."""
+    story = a_story()
+    key = story.begin(*HELD, policies=[a_policy(A.RESTART_JOB, E.FAILED)], restarts_max=1)
+    story.runs(key)
+    assert stops(story.ends(key, 0, 0, code=1).orders) == {"h1": [(1, 0, 1)], "h2": [(1, 1, 1), (1, 2, 1)]}
+    orders = story.stops(key).orders
+    assert [run for one in orders if isinstance(one, TasksOrder) for run in one.hold] == [
+        TaskRun(TaskKey(1, index), 2) for index in range(3)
+    ]
+
+
+def test_a_host_that_comes_back_is_told_of_tasks_without_a_command() -> None:
+    """It holds those that it does not know, and what it knows is not ordered again."""
+    story = a_story()
+    key = story.begin(*HELD)
+    story.runs(key)
+    known = (TaskReport(TaskKey(1, 1), 1, TaskPhase.RUNNING, 0, story.now),)
+    one = replace(story.runs_there("h2", key), tasks=known)
+    orders = story.do(c.AgentHello(story.cluster.hosts["h2"].offered, 7, (one,))).orders
+    held = [run.task.index for one in orders if isinstance(one, TasksOrder) for run in one.hold]
+    assert held == [2]
 
 
 def test_one_process_for_all_tasks_of_a_host() -> None:
